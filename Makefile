@@ -1,0 +1,117 @@
+# Sluice. `make help` lists the targets; the file reads from top to bottom: settings, objects, programs, tests, checks.
+
+BUILD    ?= build
+CORPUS   ?= ../shared/conformance
+SANITIZE ?=
+CFLAGS   ?= -O2 -g
+PKGS     := libcurl libcrypto jansson zlib gmp sqlite3
+WARN     := -Wall -Wextra -Wshadow -Wpointer-arith -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wformat=2 -Wundef -Werror
+BASE     := -std=c11 -D_GNU_SOURCE -I. -fvisibility=hidden -ffunction-sections -fdata-sections -fno-plt $(WARN) -MMD -MP
+ifneq ($(SANITIZE),)
+BASE     += -fsanitize=$(SANITIZE) -fno-sanitize-recover=all -fno-omit-frame-pointer -DSL_ARENA_DEBUG
+LDFLAGS  += -fsanitize=$(SANITIZE)
+endif
+LDFLAGS  += -Wl,--gc-sections -Wl,--as-needed
+# Looked up when used, not when read: on a fresh machine the set-up has to run first.
+LIBS      = $(shell pkg-config --libs $(PKGS)) -ldl -lm
+TOOL_LIBS = $(shell pkg-config --libs libmicrohttpd)
+
+.DEFAULT_GOAL := all
+.DELETE_ON_ERROR:
+.SUFFIXES:
+
+# ---- objects: one library of all rooms, two mains ----
+
+MAINS    := runtime/bootstrap.c replay/sluice.c
+ROOMS    := base streams sinks sinks/aws handlers runtime
+SOURCES  := $(filter-out $(MAINS),$(wildcard $(ROOMS:%=%/*.c)))
+TOOL     := $(filter-out $(MAINS),$(wildcard replay/*.c))
+OBJECTS  := $(SOURCES:%.c=$(BUILD)/%.o)
+TOOL_OBJ := $(TOOL:%.c=$(BUILD)/%.o)
+LIBRARY  := $(BUILD)/libsluice.a
+PROGRAMS := $(patsubst runtime/%.c,$(BUILD)/%,$(wildcard runtime/bootstrap.c)) $(patsubst replay/%.c,$(BUILD)/%,$(wildcard replay/sluice.c))
+PLUGINS  := $(patsubst examples/%.c,$(BUILD)/handlers/%.so,$(wildcard examples/*.c))
+
+all: $(PROGRAMS) $(PLUGINS) ## build/bootstrap, build/sluice and the example plugins
+
+$(BUILD)/%.o: %.c
+	@mkdir -p $(@D)
+	$(CC) $(BASE) $(CFLAGS) -c $< -o $@
+
+$(LIBRARY): $(OBJECTS)
+	@rm -f $@
+	$(AR) rcs $@ $^
+
+$(BUILD)/bootstrap: $(BUILD)/runtime/bootstrap.o $(LIBRARY)
+	$(CC) $(LDFLAGS) -o $@ $^ $(LIBS)
+
+$(BUILD)/sluice: $(BUILD)/replay/sluice.o $(TOOL_OBJ) $(LIBRARY)
+	$(CC) $(LDFLAGS) -o $@ $^ $(LIBS) $(TOOL_LIBS)
+
+# Plugins see handler.h only and link nothing of ours.
+$(BUILD)/handlers/%.so: examples/%.c
+	@mkdir -p $(@D)
+	$(CC) $(BASE) $(CFLAGS) -fPIC -shared $(if $(SANITIZE),-fsanitize=$(SANITIZE)) -o $@ $<
+
+# ---- tests ----
+
+TESTS    := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/*/test_*.c))
+SUPPORT  := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/support/*.c))
+SCRIPTS  := $(sort $(wildcard tests/*/check_*.sh tests/*/check_*.py))
+FUZZERS  := $(patsubst tests/fuzz/%.c,$(BUILD)/tests/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
+BENCHES  := $(patsubst %.c,$(BUILD)/%,$(wildcard bench/bench_*.c))
+
+$(BUILD)/tests/%: $(BUILD)/tests/%.o $(SUPPORT) $(TOOL_OBJ) $(LIBRARY)
+	$(CC) $(LDFLAGS) -o $@ $^ $(LIBS) $(TOOL_LIBS) -lcmocka
+
+# The plain driver replays a fuzz entry's corpus in the ordinary test run; `make fuzz` links libFuzzer instead.
+$(FUZZERS): $(BUILD)/tests/fuzz/%: $(BUILD)/tests/fuzz/%.o $(BUILD)/tests/fuzz/driver.o $(LIBRARY)
+	$(CC) $(LDFLAGS) -o $@ $^ $(LIBS)
+
+$(BUILD)/bench/%: $(BUILD)/bench/%.o $(SUPPORT) $(LIBRARY)
+	$(CC) $(LDFLAGS) -o $@ $^ $(LIBS)
+
+unit: all $(TESTS) $(FUZZERS) ## the unit tests and the fuzz corpora alone
+	@BUILD=$(BUILD) scripts/run_tests.sh $(TESTS) $(FUZZERS)
+
+quick: lint unit ## what every commit passes: layout rules and unit tests
+
+lint: ## the rooms table, banned functions, headers that compile alone
+	@scripts/lint.sh
+
+check: setup ## everything: the set-up, every test, the suite under ASan and UBSan, both compilers
+	@$(MAKE) --no-print-directory lint all
+	@BUILD=$(BUILD) CORPUS=$(CORPUS) scripts/check.sh
+
+conformance: all $(TESTS) ## make conformance CORPUS=folder: data written by others
+	@BUILD=$(BUILD) scripts/conformance.sh $(CORPUS)
+
+setup: ## install what is needed (Debian 12), once
+	@scripts/setup.sh build run check
+
+run: ## the main job: replay a recorded stream through the real bootstrap
+	@scripts/setup.sh build
+	@$(MAKE) --no-print-directory all
+	@BUILD=$(BUILD) scripts/run.sh
+
+# ---- longer runs ----
+
+TIME ?= 60
+fuzz: ## make fuzz TIME=600: libFuzzer on every entry, TIME seconds each
+	@scripts/setup.sh build check fuzz
+	@BUILD=$(BUILD) TIME=$(TIME) scripts/fuzz.sh
+
+bench: $(BENCHES) all ## the figures, one JSON line each
+	@scripts/setup.sh build bench
+	@BUILD=$(BUILD) scripts/bench.sh $(BENCHES)
+
+clean: ## remove everything that was built
+	rm -rf $(BUILD)
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+
+.PHONY: all unit quick lint check conformance setup run fuzz bench clean help
+.SECONDARY:
+
+-include $(OBJECTS:.o=.d) $(TOOL_OBJ:.o=.d) $(BUILD)/runtime/bootstrap.d $(BUILD)/replay/sluice.d $(TESTS:=.d) $(FUZZERS:=.d) $(BENCHES:=.d)

@@ -1,0 +1,81 @@
+#include "base/buffer.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+void sl_buffer_init(struct sl_buffer *b, size_t max)
+{
+    *b = (struct sl_buffer){.max = max};
+}
+
+void sl_buffer_clean_up(struct sl_buffer *b)
+{
+    if (!b)
+        return;
+    free(b->ptr);
+    *b = (struct sl_buffer){.max = b->max};
+}
+
+void sl_buffer_reset(struct sl_buffer *b)
+{
+    b->len = 0;
+    b->failed = false;
+}
+
+char *sl_buffer_reserve(struct sl_buffer *b, size_t n)
+{
+    if (b->failed || n > b->max - b->len) {
+        b->failed = true;
+        return NULL;
+    }
+    if (n > b->room - b->len) {
+        size_t room = b->room ? b->room : 256;
+        while (room - b->len < n)
+            room = room > b->max / 2 ? b->max : room * 2;
+        b->ptr = realloc(b->ptr, room);
+        if (!b->ptr)
+            sl_die("out of memory: %zu bytes for a buffer", room);
+        b->room = room;
+    }
+    return b->ptr + b->len;
+}
+
+void sl_buffer_add(struct sl_buffer *b, const void *bytes, size_t n)
+{
+    char *end = sl_buffer_reserve(b, n);
+    if (!end || n == 0)
+        return;
+    memcpy(end, bytes, n);
+    b->len += n;
+}
+
+void sl_buffer_add_span(struct sl_buffer *b, struct sl_span span)
+{
+    sl_buffer_add(b, span.ptr, span.len);
+}
+
+void sl_buffer_add_str(struct sl_buffer *b, const char *text)
+{
+    sl_buffer_add(b, text, strlen(text));
+}
+
+void sl_buffer_add_char(struct sl_buffer *b, char c)
+{
+    sl_buffer_add(b, &c, 1);
+}
+
+void sl_buffer_printf(struct sl_buffer *b, const char *format, ...)
+{
+    va_list args, again;
+    va_start(args, format);
+    va_copy(again, args);
+    int n = vsnprintf(NULL, 0, format, args);
+    char *end = n < 0 ? NULL : sl_buffer_reserve(b, (size_t)n + 1);
+    if (end) {
+        vsnprintf(end, (size_t)n + 1, format, again);
+        b->len += (size_t)n;
+    }
+    va_end(again);
+    va_end(args);
+}

@@ -1,0 +1,115 @@
+#include "base/log.h"
+
+#include "base/json_write.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <strings.h>
+#include <unistd.h>
+
+static const char *const level_names[] = {"TRACE", "DEBUG", "INFO", "WARN", "ERROR"};
+
+void sl_log_init(struct sl_log *log, int fd, enum sl_level level, enum sl_log_format format,
+                 struct sl_clock *clock)
+{
+    *log = (struct sl_log){.level = level, .format = format, .fd = fd, .clock = clock};
+    sl_buffer_init(&log->line, SL_LOG_LINE_BYTES);
+}
+
+void sl_log_clean_up(struct sl_log *log)
+{
+    if (log)
+        sl_buffer_clean_up(&log->line);
+}
+
+enum sl_level sl_log_level(const char *name, enum sl_level otherwise)
+{
+    if (!name)
+        return otherwise;
+    for (size_t i = 0; i < sizeof(level_names) / sizeof(level_names[0]); i++)
+        if (strcasecmp(name, level_names[i]) == 0)
+            return (enum sl_level)i;
+    return strcasecmp(name, "FATAL") == 0 ? SL_ERROR : otherwise;
+}
+
+/* A frozen or full pipe may take part of a line; what is left follows, so a line stays whole. */
+static void put_line(struct sl_log *log)
+{
+    sl_buffer_add_char(&log->line, '\n');
+    for (size_t done = 0; log->fd >= 0 && done < log->line.len;) {
+        ssize_t n = write(log->fd, log->line.ptr + done, log->line.len - done);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return;
+        done += (size_t)n;
+    }
+}
+
+static void begin_json(struct sl_log *log, enum sl_level level)
+{
+    char time[SL_TIME_BYTES];
+    sl_time_text(log->clock->wall_ns(log->clock), time);
+    sl_buffer_add_char(&log->line, '{');
+    sl_json_add_member(&log->line, "timestamp", sl_span_str(time));
+    sl_json_add_member(&log->line, "level", sl_span_str(level_names[level]));
+    if (log->request_id[0])
+        sl_json_add_member(&log->line, "requestId", sl_span_str(log->request_id));
+    if (log->route)
+        sl_json_add_member(&log->line, "route", sl_span_str(log->route));
+}
+
+static void begin_text(struct sl_log *log, enum sl_level level)
+{
+    sl_buffer_printf(&log->line, "%s", level_names[level]);
+    if (log->request_id[0])
+        sl_buffer_printf(&log->line, " %s", log->request_id);
+    if (log->route)
+        sl_buffer_printf(&log->line, " [%s]", log->route);
+    sl_buffer_add_char(&log->line, ' ');
+}
+
+void sl_log_write(struct sl_log *log, enum sl_level level, const char *format, ...)
+{
+    char text[4096];
+    va_list args;
+    va_start(args, format);
+    int n = vsnprintf(text, sizeof(text), format, args);
+    va_end(args);
+    if (n < 0 || level >= SL_OFF)
+        return;
+    struct sl_span message = sl_span_str(text);
+    sl_buffer_reset(&log->line);
+    if (log->format == SL_LOG_JSON) {
+        begin_json(log, level);
+        sl_json_add_member(&log->line, "message", message);
+        sl_buffer_add_char(&log->line, '}');
+    } else {
+        begin_text(log, level);
+        /* Escaped as in JSON: a value's newline must not begin a line of its own. */
+        sl_json_add_escaped(&log->line, message);
+    }
+    put_line(log);
+}
+
+void sl_log_metric(struct sl_log *log, const char *function, const char *name, double value, const char *unit)
+{
+    struct sl_buffer *b = &log->line;
+    sl_buffer_reset(b);
+    sl_buffer_printf(b, "{\"_aws\":{\"Timestamp\":%lld,\"CloudWatchMetrics\":[{\"Namespace\":\"Sluice\",",
+                     (long long)(log->clock->wall_ns(log->clock) / 1000000));
+    sl_buffer_printf(
+        b, "\"Dimensions\":[[\"Function\"%s]],\"Metrics\":[{\"Name\":", log->route ? ",\"Route\"" : "");
+    sl_json_add_string(b, sl_span_str(name));
+    sl_buffer_add_str(b, ",\"Unit\":");
+    sl_json_add_string(b, sl_span_str(unit));
+    sl_buffer_add_str(b, "}]}]}");
+    sl_json_add_member(b, "Function", sl_span_str(function));
+    if (log->route)
+        sl_json_add_member(b, "Route", sl_span_str(log->route));
+    sl_buffer_add_char(b, ',');
+    sl_json_add_string(b, sl_span_str(name));
+    sl_buffer_printf(b, ":%.17g}", value);
+    put_line(log);
+}

@@ -1,0 +1,48 @@
+/* The log: one line an event, on one descriptor, each line in one write.
+ *
+ * As JSON (Lambda's structured form: timestamp, level, message, requestId, then what the caller adds) or as
+ * text. Payloads, item values and secrets are never given to it. The level is tested before the arguments
+ * are evaluated. Metrics are lines in CloudWatch's embedded metric format. */
+#ifndef SL_BASE_LOG_H
+#define SL_BASE_LOG_H
+
+#include "base/buffer.h"
+#include "base/clock.h"
+
+enum sl_log_format { SL_LOG_TEXT, SL_LOG_JSON };
+
+struct sl_log {
+    enum sl_level level;
+    enum sl_log_format format;
+    int fd;                 /* -1: nothing is written */
+    struct sl_clock *clock; /* for timestamps */
+    char request_id[128];   /* of the invocation, empty outside one */
+    const char *route;      /* whose handler is running, NULL outside one; borrowed */
+    struct sl_buffer line;  /* reused */
+};
+
+/* A line longer than this is cut: CloudWatch took 256 KB an event until 2025. */
+#define SL_LOG_LINE_BYTES (240 * 1024)
+
+void sl_log_init(struct sl_log *log, int fd, enum sl_level level, enum sl_log_format format,
+                 struct sl_clock *clock);
+void sl_log_clean_up(struct sl_log *log);
+
+/* TRACE, DEBUG, INFO, WARN, ERROR, FATAL in either case, as AWS_LAMBDA_LOG_LEVEL has them; else `otherwise`.
+ */
+enum sl_level sl_log_level(const char *name, enum sl_level otherwise);
+
+#define sl_log(log, lvl, ...)                                                                                \
+    do {                                                                                                     \
+        if ((lvl) >= (log)->level)                                                                           \
+            sl_log_write((log), (lvl), __VA_ARGS__);                                                         \
+    } while (0)
+
+void sl_log_write(struct sl_log *log, enum sl_level level, const char *format, ...) SL_PRINTF(3, 4);
+
+/* One metric as one EMF line: namespace "Sluice", dimension Function (and Route, when one is set).
+ * `unit` as CloudWatch has it ("Count", "Milliseconds", "Bytes"). */
+void sl_log_metric(struct sl_log *log, const char *function, const char *name, double value,
+                   const char *unit);
+
+#endif

@@ -1,0 +1,53 @@
+/* The types that every room and every plugin shares: a span of bytes, a status, an error.
+ *
+ * Public: installed beside handler.h. C11 and C++11. Nothing here allocates.
+ */
+#ifndef SL_BASE_TYPES_H
+#define SL_BASE_TYPES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Bytes that somebody else owns. Not NUL-terminated. An absent span has ptr NULL; an empty one has len 0. */
+struct sl_span {
+    const char *ptr;
+    size_t len;
+};
+
+/* What became of something that can fail. Zero is success everywhere, and the other three say the one thing
+ * a caller has to know: what to do next. The detail is in a struct sl_error. */
+enum sl_status {
+    SL_OK = 0,
+    SL_RETRY = 1,  /* the outside world failed: the same call may succeed later */
+    SL_REJECT = 2, /* this input can never succeed; others may */
+    SL_FATAL = 3   /* nothing of this kind can succeed here until somebody mends the environment */
+};
+
+#define SL_ERROR_CODE_BYTES 64
+#define SL_ERROR_TEXT_BYTES 512
+#define SL_NO_OFFSET        SIZE_MAX
+
+/* The detail of a failure, in storage of the caller's. The first error wins: setting a set error changes
+ * nothing. All text is UTF-8, NUL-terminated, and never holds payload bytes beyond a name. */
+struct sl_error {
+    enum sl_status status;
+    size_t offset;                  /* byte in the input, SL_NO_OFFSET when there is none */
+    char code[SL_ERROR_CODE_BYTES]; /* short and stable: "AccessDenied", "InvalidJson" */
+    char text[SL_ERROR_TEXT_BYTES]; /* one plain line: what failed, on what, what to do */
+};
+
+enum sl_level { SL_TRACE, SL_DEBUG, SL_INFO, SL_WARN, SL_ERROR, SL_OFF };
+
+/* Memory that lives as long as an invocation (or a process): opaque, see sl_host.alloc. */
+struct sl_arena;
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

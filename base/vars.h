@@ -1,0 +1,17 @@
+/* A snapshot of the environment that main took: everything below main reads this, never the environment. */
+#ifndef SL_BASE_VARS_H
+#define SL_BASE_VARS_H
+
+#include "base/types.h"
+
+struct sl_vars {
+    const char *const *list; /* "NAME=value" strings, NULL-terminated, borrowed; NULL is empty */
+};
+
+/* The value, NULL when the name is absent. Borrowed as long as the list. */
+const char *sl_vars_get(const struct sl_vars *vars, const char *name);
+
+/* The value, or `otherwise` when the name is absent or its value empty. */
+const char *sl_vars_or(const struct sl_vars *vars, const char *name, const char *otherwise);
+
+#endif

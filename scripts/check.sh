@@ -1,0 +1,30 @@
+#!/bin/bash
+# What `make check` runs after the set-up: every test, then the suite under ASan and UBSan, then the other compiler.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+jobs=$(nproc)
+began=$SECONDS
+step() { echo "== $* ($((SECONDS - began)) s)"; }
+
+total=0
+count() { # runs the command, shows it, adds up its last line
+    local log=$BUILD/check.log
+    "$@" 2>&1 | tee "$log"
+    total=$((total + $(sed -nE 's/^([0-9]+) passed, 0 failed$/\1/p' "$log" | tail -n 1)))
+}
+
+mapfile -t scripts < <(ls tests/*/check_*.sh tests/*/check_*.py 2>/dev/null | sort)
+step "unit tests"
+count make --no-print-directory -j"$jobs" unit
+step "script tests"
+[ ${#scripts[@]} = 0 ] || count scripts/run_tests.sh "${scripts[@]}"
+step "unit tests under ASan and UBSan"
+count make --no-print-directory -j"$jobs" unit SANITIZE=address,undefined BUILD="$BUILD/asan" CFLAGS="-O1 -g"
+step "clang"
+make --no-print-directory -j"$jobs" all CC=clang BUILD="$BUILD/clang"
+if [ -d "$CORPUS" ] && [ -x scripts/conformance.sh ]; then
+    step "conformance"
+    make --no-print-directory conformance CORPUS="$CORPUS"
+fi
+echo "check: $((SECONDS - began)) s"
+echo "$total passed, 0 failed"

@@ -1,0 +1,35 @@
+#!/bin/bash
+# Installs what the named sets need: scripts/setup.sh build [run] [check] [fuzz] [bench] [package].
+# On Debian 12 by apt, with sudo when not root; what is there already is not touched, and a second run needs no
+# network. On another system it names what is missing and stops.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+declare -A packages=(
+    [build]="gcc make pkg-config libc6-dev libcurl4-openssl-dev libssl-dev libjansson-dev zlib1g-dev libgmp-dev libsqlite3-dev libmicrohttpd-dev libdeflate-dev"
+    [run]=""
+    [check]="libcmocka-dev clang libclang-rt-14-dev g++ python3 python3-venv curl"
+    [fuzz]="clang libclang-rt-14-dev"
+    [bench]="g++ libsimdjson-dev"
+)
+
+missing=()
+for set in "$@"; do
+    for package in ${packages[$set]-}; do
+        dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q 'ok installed' || missing+=("$package")
+    done
+done
+if ((${#missing[@]})); then
+    if ! command -v apt-get >/dev/null || ! grep -q '^VERSION_ID="12"' /etc/os-release; then
+        echo "setup: this is not Debian 12; install the equivalents of: ${missing[*]}, then run make again" >&2
+        exit 1
+    fi
+    sudo=()
+    if [ "$(id -u)" != 0 ]; then
+        command -v sudo >/dev/null || { echo "setup: not root and no sudo; as root: apt-get install ${missing[*]}" >&2; exit 1; }
+        sudo=(sudo)
+    fi
+    echo "setup: installing ${missing[*]}" >&2
+    "${sudo[@]}" apt-get update -qq
+    "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+fi

@@ -1,0 +1,46 @@
+/* Targets: a URL opens a port. The scheme picks the sink, so one configuration runs in AWS and on a laptop.
+ *
+ *   objects  s3://bucket/prefix?region=  file:folder
+ *   table    dynamodb://table?region=    sqlite:file.db?table=name
+ *   queue    sqs://name  sns:arn  events://bus  kinesis://stream  firehose://stream  jsonl:file  stdout:
+ *
+ * A target is refused, with what is wrong in it, before anything is sent or made. */
+#ifndef SL_SINKS_TARGET_H
+#define SL_SINKS_TARGET_H
+
+#include "base/arena.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/vars.h"
+#include "sinks/port.h"
+
+struct sl_aws; /* HTTP pool, credentials, endpoints: made on first use; sinks/aws/ */
+
+/* What every sink may use; one for the process. */
+struct sl_sinks {
+    struct sl_clock *clock;
+    struct sl_log *log;
+    const struct sl_vars *vars;
+    const char *base_dir; /* what relative paths in targets start from: the folder of sluice.json */
+    struct sl_aws *aws;
+    void *jsonl_shared, *sqlite_shared; /* several targets may name one file */
+};
+
+void sl_sinks_init(struct sl_sinks *sinks, struct sl_clock *clock, struct sl_log *log,
+                   const struct sl_vars *vars, const char *base_dir);
+void sl_sinks_clean_up(struct sl_sinks *sinks);
+
+/* On failure: SL_FATAL, and a line that names the target and what is wrong. The caller closes the port with
+ * its `close`. */
+enum sl_status sl_target_objects(struct sl_sinks *sinks, struct sl_span url, struct sl_object_port **out,
+                                 struct sl_error *error) SL_MUST_USE;
+enum sl_status sl_target_table(struct sl_sinks *sinks, struct sl_span url, struct sl_table_port **out,
+                               struct sl_error *error) SL_MUST_USE;
+enum sl_status sl_target_queue(struct sl_sinks *sinks, struct sl_span url, struct sl_queue_port **out,
+                               struct sl_error *error) SL_MUST_USE;
+
+/* Which port a URL's scheme belongs to. */
+enum sl_port_kind { SL_PORT_NONE, SL_PORT_OBJECTS, SL_PORT_TABLE, SL_PORT_QUEUE };
+enum sl_port_kind sl_target_kind(struct sl_span url);
+
+#endif

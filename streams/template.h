@@ -1,0 +1,40 @@
+/* Templates: text with places, "order {SK} of {PK} is {NewImage.status}".
+ *
+ * Places: {NewImage.path}, {OldImage.path}, {Keys.path}; {name} alone: the attribute `name` of Keys, else of
+ * NewImage, else of OldImage; {table} {region} {event} {eventID} {sequence} {ttl}; {yyyy} {mm} {dd} {hh} {mi}
+ * {ss} of the change's creation, UTC.
+ * "{{" and "}}" are braces. A value is S (text), N (as written), BOOL, B (base64); others have no text form
+ * and count as missing. */
+#ifndef SL_STREAMS_TEMPLATE_H
+#define SL_STREAMS_TEMPLATE_H
+
+#include "base/buffer.h"
+#include "streams/record.h"
+
+/* `out` lives in `arena` and borrows nothing of `text`. On failure: SL_REJECT and the byte in `text`. */
+enum sl_status sl_template_compile(struct sl_span text, struct sl_arena *arena, struct sl_template **out,
+                                   struct sl_error *error) __attribute__((warn_unused_result));
+
+/* Appends the text to `out`. SL_REJECT, code "MissingAttribute", when a place has no value; `out` is then cut
+ * back. */
+enum sl_status sl_template_render(const struct sl_template *t, const struct sl_record *r,
+                                  enum sl_escape escape, struct sl_arena *scratch, struct sl_buffer *out,
+                                  struct sl_error *error) __attribute__((warn_unused_result));
+
+/* The same, where `image` (SL_NEW_IMAGE or SL_OLD_IMAGE) is the only image a bare {name} looks into, Keys
+ * first: what the item was before and after a change. */
+enum sl_status sl_template_render_image(const struct sl_template *t, const struct sl_record *r,
+                                        enum sl_image image, enum sl_escape escape, struct sl_arena *scratch,
+                                        struct sl_buffer *out, struct sl_error *error)
+    __attribute__((warn_unused_result));
+
+/* When the template is exactly one place that names an attribute ("{total}"), its value; SL_NONE otherwise.
+ */
+struct sl_value sl_template_value(const struct sl_template *t, const struct sl_record *r,
+                                  enum sl_image image);
+
+/* Appends text so that it is safe at its place of use. PATH: every byte but A-Z a-z 0-9 - _ . is %XX, a
+ * leading '.' too, empty text is "%"; so no segment is empty, "." or "..", and two texts never become one. */
+void sl_escape_text(struct sl_span text, enum sl_escape escape, struct sl_buffer *out);
+
+#endif

@@ -1,0 +1,84 @@
+/* What a stream record is made of, in the terms of DynamoDB Streams.
+ *
+ * Public: installed beside handler.h. C11 and C++11. Plugins look into records through struct sl_host only;
+ * the functions behind it are declared in streams/record.h with the same names and arguments. */
+#ifndef SL_STREAMS_TYPES_H
+#define SL_STREAMS_TYPES_H
+
+#include "base/types.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* One change of one item. Private layout: a view of the payload, alive until the invocation's answer. */
+struct sl_record;
+
+enum sl_event { SL_INSERT = 1, SL_MODIFY = 2, SL_REMOVE = 3 };
+
+/* StreamViewType. SL_VIEW_UNKNOWN: the record does not say (Kinesis, Pipes without it, exports). */
+enum sl_view {
+    SL_VIEW_UNKNOWN = 0,
+    SL_VIEW_KEYS_ONLY,
+    SL_VIEW_NEW_IMAGE,
+    SL_VIEW_OLD_IMAGE,
+    SL_VIEW_NEW_AND_OLD_IMAGES
+};
+
+enum sl_image { SL_KEYS = 0, SL_NEW_IMAGE = 1, SL_OLD_IMAGE = 2 };
+
+/* Who removed the item. Only a REMOVE can be expired or inferred; see DESIGN of the verdict in
+ * docs/RECORDS.md. */
+enum sl_ttl {
+    SL_TTL_UNKNOWN = 0, /* a removal that could be either */
+    SL_TTL_USER,        /* INSERT, MODIFY, or a removal of an item that was not due */
+    SL_TTL_INFERRED,    /* no userIdentity, but the item's time had passed (replica Regions) */
+    SL_TTL_EXPIRED      /* userIdentity names the DynamoDB service */
+};
+
+/* The record's texts. Absent ones are the absent span. */
+enum sl_field {
+    SL_FIELD_RAW,             /* the record's whole JSON, as it came */
+    SL_FIELD_EVENT_ID,        /* eventID */
+    SL_FIELD_IDENTIFIER,      /* what an answer names: SequenceNumber; Kinesis: the outer sequence number */
+    SL_FIELD_SEQUENCE_NUMBER, /* dynamodb.SequenceNumber, decimal digits */
+    SL_FIELD_REGION,          /* awsRegion */
+    SL_FIELD_SOURCE_ARN,      /* eventSourceARN */
+    SL_FIELD_TABLE            /* table name: of the ARN, or tableName (Kinesis) */
+};
+
+/* Tag of an attribute value; SL_NONE is no value at all. */
+enum sl_type { SL_NONE = 0, SL_S, SL_N, SL_B, SL_BOOL, SL_NULL, SL_SS, SL_NS, SL_BS, SL_L, SL_M };
+
+/* A view of one attribute value, passed by value.
+ * `raw` is JSON text: S, N, B: between the quotes, still escaped; BOOL: true or false; NULL: true; sets and
+ * L: the array with its brackets; M (and an image or Keys as a whole): the object with its braces. */
+struct sl_value {
+    enum sl_type type;
+    bool escaped; /* S: the text holds backslash escapes, see value_text */
+    struct sl_span raw;
+};
+
+/* Iterating M (members in the order they came), L and sets; see value_iter and value_next. */
+struct sl_iter {
+    const char *at, *end; /* private */
+    enum sl_type type;
+};
+
+/* How a template's values are written at their place of use. */
+enum sl_escape {
+    SL_ESCAPE_NONE, /* as they are: messages, subjects */
+    SL_ESCAPE_JSON, /* inside a JSON string: detail, message bodies, key attributes */
+    SL_ESCAPE_PATH  /* one segment of an object key: nothing can leave it, two values never become one */
+};
+
+/* A compiled template ("{table}/dt={yyyy}-{mm}-{dd}"), a compiled condition on records, an exact decimal. */
+struct sl_template;
+struct sl_when;
+struct sl_decimal;
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
