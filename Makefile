@@ -12,8 +12,10 @@ BASE     += -fsanitize=$(SANITIZE) -fno-sanitize-recover=all -fno-omit-frame-poi
 LDFLAGS  += -fsanitize=$(SANITIZE)
 endif
 LDFLAGS  += -Wl,--gc-sections -Wl,--as-needed
+# A faster gzip encoder where it is found; `make DEFLATE=` builds without.
+DEFLATE   = $(shell pkg-config --exists libdeflate && echo -DSL_HAVE_LIBDEFLATE)
 # Looked up when used, not when read: on a fresh machine the set-up has to run first.
-LIBS      = $(shell pkg-config --libs $(PKGS)) -ldl -lm
+LIBS      = $(shell pkg-config --libs $(PKGS)) $(if $(DEFLATE),$(shell pkg-config --libs libdeflate)) -ldl -lm
 TOOL_LIBS = $(shell pkg-config --libs libmicrohttpd)
 
 .DEFAULT_GOAL := all
@@ -36,7 +38,7 @@ all: $(PROGRAMS) $(PLUGINS) ## build/bootstrap, build/sluice and the example plu
 
 $(BUILD)/%.o: %.c
 	@mkdir -p $(@D)
-	$(CC) $(BASE) $(CFLAGS) -c $< -o $@
+	$(CC) $(BASE) $(DEFLATE) $(CFLAGS) -c $< -o $@
 
 $(LIBRARY): $(OBJECTS)
 	@rm -f $@

@@ -22,6 +22,7 @@ static void tidy(char *text, size_t room, size_t wanted)
             *p = '?';
 }
 
+SL_PRINTF(5, 0)
 static void fill(struct sl_error *error, enum sl_status status, const char *code, size_t offset,
                  const char *format, va_list args)
 {
