@@ -38,7 +38,7 @@ all: $(PROGRAMS) $(PLUGINS) ## build/bootstrap, build/sluice and the example plu
 
 $(BUILD)/%.o: %.c
 	@mkdir -p $(@D)
-	$(CC) $(BASE) $(DEFLATE) $(CFLAGS) -c $< -o $@
+	@echo "  CC   $<"; $(CC) $(BASE) $(DEFLATE) $(CFLAGS) -c $< -o $@
 
 $(LIBRARY): $(OBJECTS)
 	@rm -f $@

@@ -4,7 +4,8 @@
  *   table    dynamodb://table?region=    sqlite:file.db?table=name
  *   queue    sqs://name  sns:arn  events://bus  kinesis://stream  firehose://stream  jsonl:file  stdout:
  *
- * A target is refused, with what is wrong in it, before anything is sent or made. */
+ * Relative paths start from the working directory. A target is refused, with what is wrong in it, before
+ * anything is sent or made. */
 #ifndef SL_SINKS_TARGET_H
 #define SL_SINKS_TARGET_H
 
@@ -21,13 +22,11 @@ struct sl_sinks {
     struct sl_clock *clock;
     struct sl_log *log;
     const struct sl_vars *vars;
-    const char *base_dir; /* what relative paths in targets start from: the folder of sluice.json */
     struct sl_aws *aws;
-    void *jsonl_shared, *sqlite_shared; /* several targets may name one file */
 };
 
 void sl_sinks_init(struct sl_sinks *sinks, struct sl_clock *clock, struct sl_log *log,
-                   const struct sl_vars *vars, const char *base_dir);
+                   const struct sl_vars *vars);
 void sl_sinks_clean_up(struct sl_sinks *sinks);
 
 /* On failure: SL_FATAL, and a line that names the target and what is wrong. The caller closes the port with

@@ -1,0 +1,105 @@
+#include "sinks/target.h"
+
+#include "sinks/file.h"
+#include "sinks/lines.h"
+
+typedef enum sl_status (*open_objects_fn)(struct sl_sinks *, struct sl_span, struct sl_object_port **,
+                                          struct sl_error *);
+typedef enum sl_status (*open_table_fn)(struct sl_sinks *, struct sl_span, struct sl_table_port **,
+                                        struct sl_error *);
+typedef enum sl_status (*open_queue_fn)(struct sl_sinks *, struct sl_span, struct sl_queue_port **,
+                                        struct sl_error *);
+
+/* One row per scheme; exactly one of the three is set. */
+static const struct scheme {
+    const char *name;
+    open_objects_fn objects;
+    open_table_fn table;
+    open_queue_fn queue;
+} schemes[] = {
+    {.name = "file", .objects = sl_file_open},
+    {.name = "jsonl", .queue = sl_jsonl_open},
+    {.name = "stdout", .queue = sl_stdout_open},
+};
+
+#define N_SCHEMES (sizeof(schemes) / sizeof(schemes[0]))
+
+void sl_sinks_init(struct sl_sinks *sinks, struct sl_clock *clock, struct sl_log *log,
+                   const struct sl_vars *vars)
+{
+    *sinks = (struct sl_sinks){.clock = clock, .log = log, .vars = vars};
+}
+
+void sl_sinks_clean_up(struct sl_sinks *sinks)
+{
+    *sinks = (struct sl_sinks){0};
+}
+
+static const struct scheme *find(struct sl_span url)
+{
+    const char *colon = url.len ? memchr(url.ptr, ':', url.len) : NULL;
+    struct sl_span name = sl_span(url.ptr, colon ? (size_t)(colon - url.ptr) : 0);
+    for (size_t i = 0; colon && i < N_SCHEMES; i++)
+        if (sl_span_is(name, schemes[i].name))
+            return &schemes[i];
+    return NULL;
+}
+
+static enum sl_port_kind kind_of(const struct scheme *scheme)
+{
+    if (!scheme)
+        return SL_PORT_NONE;
+    return scheme->objects ? SL_PORT_OBJECTS : scheme->table ? SL_PORT_TABLE : SL_PORT_QUEUE;
+}
+
+enum sl_port_kind sl_target_kind(struct sl_span url)
+{
+    return kind_of(find(url));
+}
+
+static void list_schemes(enum sl_port_kind kind, struct sl_buffer *out)
+{
+    for (size_t i = 0; i < N_SCHEMES; i++)
+        if (kind_of(&schemes[i]) == kind)
+            sl_buffer_printf(out, "%s%s:", out->len ? ", " : "", schemes[i].name);
+}
+
+static enum sl_status wrong(struct sl_span url, enum sl_port_kind wanted, struct sl_error *error)
+{
+    static const char *const names[] = {"", "an object store", "a table", "a queue"};
+    struct sl_buffer known;
+    sl_buffer_init(&known, 256);
+    list_schemes(wanted, &known);
+    const struct scheme *scheme = find(url);
+    if (scheme)
+        sl_fail(error, SL_FATAL, "InvalidTarget", "target \"%.*s\": %s: is %s, but %s is needed here (%.*s)",
+                SL_ARG(url), scheme->name, names[kind_of(scheme)], names[wanted],
+                SL_ARG(sl_buffer_span(&known)));
+    else
+        sl_fail(error, SL_FATAL, "InvalidTarget", "target \"%.*s\": unknown scheme; %s is needed here (%.*s)",
+                SL_ARG(url), names[wanted], SL_ARG(sl_buffer_span(&known)));
+    sl_buffer_clean_up(&known);
+    return SL_FATAL;
+}
+
+enum sl_status sl_target_objects(struct sl_sinks *sinks, struct sl_span url, struct sl_object_port **out,
+                                 struct sl_error *error)
+{
+    const struct scheme *scheme = find(url);
+    return scheme && scheme->objects ? scheme->objects(sinks, url, out, error)
+                                     : wrong(url, SL_PORT_OBJECTS, error);
+}
+
+enum sl_status sl_target_table(struct sl_sinks *sinks, struct sl_span url, struct sl_table_port **out,
+                               struct sl_error *error)
+{
+    const struct scheme *scheme = find(url);
+    return scheme && scheme->table ? scheme->table(sinks, url, out, error) : wrong(url, SL_PORT_TABLE, error);
+}
+
+enum sl_status sl_target_queue(struct sl_sinks *sinks, struct sl_span url, struct sl_queue_port **out,
+                               struct sl_error *error)
+{
+    const struct scheme *scheme = find(url);
+    return scheme && scheme->queue ? scheme->queue(sinks, url, out, error) : wrong(url, SL_PORT_QUEUE, error);
+}

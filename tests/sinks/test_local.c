@@ -1,0 +1,281 @@
+/* The embedded object store and queues: file:, jsonl:, stdout:. */
+#include "tests/support/test.h"
+
+#include "sinks/target.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static struct sl_sinks sinks;
+static struct sl_call call;
+static char *folder;
+
+static int set_up(void **state)
+{
+    (void)state;
+    folder = test_folder();
+    call.arena = sl_arena_new(4096);
+    call.deadline_ms = INT64_MAX;
+    sl_sinks_init(&sinks, sl_clock_system(), NULL, &(struct sl_vars){NULL});
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    sl_sinks_clean_up(&sinks);
+    sl_arena_destroy(call.arena);
+    test_folder_remove(folder);
+    return 0;
+}
+
+static const char *in_folder(const char *format, const char *name)
+{
+    const char *path = sl_arena_printf(call.arena, "%s/%s", folder, name);
+    return sl_arena_printf(call.arena, "%s%s", format, path);
+}
+
+static struct sl_object_port *open_files(void)
+{
+    struct sl_object_port *port = NULL;
+    struct sl_error error = {0};
+    if (sl_target_objects(&sinks, sl_span_str(in_folder("file:", "a/b")), &port, &error) != SL_OK)
+        fail_msg("%s", error.text);
+    return port;
+}
+
+static struct sl_result put(struct sl_object_port *port, const char *key, const char *body, bool named)
+{
+    struct sl_object object = {.key = sl_span_str(key), .body = sl_span_str(body), .content_named = named};
+    struct sl_result result;
+    port->apply(port, &object, 1, &result, &call);
+    return result;
+}
+
+static void assert_file_is(const char *name, const char *text)
+{
+    char *bytes = test_read(in_folder("", name), NULL);
+    assert_non_null(bytes);
+    assert_string_equal(bytes, text);
+    free(bytes);
+}
+
+static void objects_are_whole_and_replaced(void **state)
+{
+    (void)state;
+    struct sl_object_port *port = open_files();
+    assert_int_equal(put(port, "x/y/1.json", "one", false).status, SL_OK);
+    assert_int_equal(put(port, "x/y/1.json", "two", false).status, SL_OK);
+    assert_file_is("a/b/x/y/1.json", "two");
+    assert_int_equal(put(port, "x/y/1.json", "three", true).status, SL_OK);
+    assert_file_is("a/b/x/y/1.json", "two"); /* the same name is the same content */
+    assert_int_equal(put(port, "z", "", true).status, SL_OK);
+    assert_file_is("a/b/z", "");
+    port->close(port);
+}
+
+static void row_26_keys_cannot_leave_the_folder(void **state)
+{
+    (void)state;
+    struct sl_object_port *port = open_files();
+    char *longest = sl_arena_zalloc(call.arena, 1026);
+    memset(longest, 'k', 1025);
+    const char *const bad[] = {"",     "/x",     "x/",    "x//y", ".",          "..",
+                               "../x", "x/../y", "x/./y", "a\nb", ".partial/x", longest};
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        struct sl_result result = put(port, bad[i], "body", false);
+        assert_int_equal(result.status, SL_REJECT);
+        assert_string_equal(result.code, "InvalidKey");
+    }
+    char *segment = sl_arena_zalloc(call.arena, 257);
+    memset(segment, 'k', 256);
+    assert_int_equal(put(port, segment, "body", false).status, SL_REJECT);
+    assert_int_equal(symlink("/tmp", in_folder("", "a/b/link")), 0);
+    assert_int_not_equal(put(port, "link/x", "body", false).status, SL_OK);
+    port->close(port);
+}
+
+/* Row 24: a full disk, played by a limit on the file's size: the old object stays whole, nothing is left
+ * aside. */
+static void row_24_full_disk_leaves_the_old_object(void **state)
+{
+    (void)state;
+    struct sl_object_port *port = open_files();
+    assert_int_equal(put(port, "o", "old", false).status, SL_OK);
+    pid_t child = fork();
+    if (child == 0) {
+        signal(SIGXFSZ, SIG_IGN);
+        struct rlimit limit = {4, 4};
+        setrlimit(RLIMIT_FSIZE, &limit);
+        struct sl_result result = put(port, "o", "much longer", false);
+        _exit(result.status != SL_OK && strstr(result.text, "cannot write") ? 0 : 1);
+    }
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    assert_file_is("a/b/o", "old");
+    DIR *dir = opendir(in_folder("", "a/b/.partial"));
+    assert_non_null(dir);
+    int entries = 0;
+    while (readdir(dir))
+        entries++;
+    closedir(dir);
+    assert_int_equal(entries, 2);
+    port->close(port);
+}
+
+static void row_24_what_a_killed_writer_left_is_swept(void **state)
+{
+    (void)state;
+    struct sl_object_port *port = open_files();
+    test_write(in_folder("", "a/b/.partial/77-1"), "torn");
+    struct sl_object_port *again = open_files();
+    assert_null(test_read(in_folder("", "a/b/.partial/77-1"), NULL));
+    again->close(again);
+    port->close(port);
+}
+
+static struct sl_queue_port *open_lines(void)
+{
+    struct sl_queue_port *port = NULL;
+    struct sl_error error = {0};
+    if (sl_target_queue(&sinks, sl_span_str(in_folder("jsonl:", "q/failed.jsonl")), &port, &error) != SL_OK)
+        fail_msg("%s", error.text);
+    return port;
+}
+
+static enum sl_status say(struct sl_queue_port *port, const char *a, const char *b)
+{
+    struct sl_message messages[2] = {{.body = sl_span_str(a)}, {.body = sl_span_str(b)}};
+    struct sl_result results[2];
+    port->apply(port, messages, 2, results, &call);
+    assert_int_equal(results[0].status, results[1].status);
+    return results[0].status;
+}
+
+static void messages_become_lines(void **state)
+{
+    (void)state;
+    struct sl_queue_port *port = open_lines();
+    assert_int_equal(say(port, "{\"a\":\n1}", "plain \"text\"\n"), SL_OK);
+    assert_int_equal(say(port, "{not json", "[1]"), SL_OK);
+    assert_file_is("q/failed.jsonl", "{\"a\": 1}\n\"plain \\\"text\\\"\\n\"\n\"{not json\"\n[1]\n");
+    port->close(port);
+}
+
+static void row_24_a_torn_tail_is_cut_off(void **state)
+{
+    (void)state;
+    struct sl_queue_port *port = open_lines();
+    char *tail = sl_arena_zalloc(call.arena, 10001);
+    memset(tail, 't', 10000);
+    test_write(in_folder("", "q/failed.jsonl"), sl_arena_printf(call.arena, "{\"whole\":1}\n%s", tail));
+    assert_int_equal(say(port, "{}", "[]"), SL_OK);
+    assert_file_is("q/failed.jsonl", "{\"whole\":1}\n{}\n[]\n");
+    test_write(in_folder("", "q/failed.jsonl"), "torn from the first byte");
+    assert_int_equal(say(port, "{}", "[]"), SL_OK);
+    assert_file_is("q/failed.jsonl", "{}\n[]\n");
+    port->close(port);
+}
+
+static void row_24_failed_append_leaves_no_torn_line(void **state)
+{
+    (void)state;
+    struct sl_queue_port *port = open_lines();
+    assert_int_equal(say(port, "{}", "{}"), SL_OK);
+    pid_t child = fork();
+    if (child == 0) {
+        signal(SIGXFSZ, SIG_IGN);
+        struct rlimit limit = {9, 9};
+        setrlimit(RLIMIT_FSIZE, &limit);
+        _exit(say(port, "{\"long\":1}", "{\"longer\":2}") != SL_OK ? 0 : 1);
+    }
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    assert_file_is("q/failed.jsonl", "{}\n{}\n");
+    port->close(port);
+}
+
+/* Several processes on one file: every line whole, none lost. */
+static void writers_share_a_file(void **state)
+{
+    (void)state;
+    enum { WRITERS = 4, ROUNDS = 50 };
+    for (int w = 0; w < WRITERS; w++) {
+        if (fork() != 0)
+            continue;
+        struct sl_queue_port *port = open_lines();
+        for (int i = 0; i < ROUNDS; i++)
+            if (say(port, "{\"a\":1}", "{\"b\":2}") != SL_OK)
+                _exit(1);
+        _exit(0);
+    }
+    for (int w = 0; w < WRITERS; w++) {
+        int status;
+        wait(&status);
+        assert_int_equal(status, 0);
+    }
+    size_t len;
+    char *bytes = test_read(in_folder("", "q/failed.jsonl"), &len);
+    assert_int_equal(len, WRITERS * ROUNDS * strlen("{\"a\":1}\n{\"b\":2}\n"));
+    for (size_t i = 0; i < len; i += 16)
+        assert_memory_equal(bytes + i, "{\"a\":1}\n{\"b\":2}\n", 16);
+    free(bytes);
+}
+
+static void bad_targets_are_refused_by_name(void **state)
+{
+    (void)state;
+    const struct {
+        const char *url, *text;
+    } cases[] = {
+        {"file:", "write it as file:folder"},
+        {"file://x", "write it as file:folder"},
+        {"file:x?mode=1", "unknown parameter \"mode\""},
+        {"ftp://x", "unknown scheme"},
+        {"nothing", "unknown scheme"},
+        {"", "unknown scheme"},
+        {"jsonl:x", "jsonl: is a queue, but an object store is needed"},
+        {"file:/proc/nowhere/x", "cannot make the folder /proc/nowhere"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct sl_object_port *port = NULL;
+        struct sl_error error = {0};
+        assert_int_equal(sl_target_objects(&sinks, sl_span_str(cases[i].url), &port, &error), SL_FATAL);
+        if (!strstr(error.text, cases[i].text))
+            fail_msg("%s: got \"%s\", wanted \"%s\"", cases[i].url, error.text, cases[i].text);
+        assert_null(port);
+    }
+    struct sl_queue_port *queue = NULL;
+    struct sl_error error = {0};
+    assert_int_equal(sl_target_queue(&sinks, SL_LIT("stdout:x"), &queue, &error), SL_FATAL);
+    assert_int_equal(sl_target_queue(&sinks, SL_LIT("jsonl:"), &queue, NULL), SL_FATAL);
+    assert_int_equal(sl_target_queue(&sinks, SL_LIT("jsonl:/proc/nowhere"), &queue, NULL), SL_FATAL);
+    assert_int_equal(sl_target_kind(SL_LIT("stdout:")), SL_PORT_QUEUE);
+    assert_int_equal(sl_target_kind(SL_LIT("what")), SL_PORT_NONE);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(objects_are_whole_and_replaced),
+        TEST(row_26_keys_cannot_leave_the_folder),
+        TEST(row_24_full_disk_leaves_the_old_object),
+        TEST(row_24_what_a_killed_writer_left_is_swept),
+        TEST(messages_become_lines),
+        TEST(row_24_a_torn_tail_is_cut_off),
+        TEST(row_24_failed_append_leaves_no_torn_line),
+        TEST(writers_share_a_file),
+        TEST(bad_targets_are_refused_by_name),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

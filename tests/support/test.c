@@ -1,0 +1,57 @@
+#include "tests/support/test.h"
+
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+void assert_span_is(struct sl_span span, const char *text)
+{
+    if (!sl_span_is(span, text))
+        fail_msg("got \"%.*s\", wanted \"%s\"", SL_ARG(span), text);
+}
+
+char *test_folder(void)
+{
+    char *path = strdup("/tmp/sluice-test-XXXXXX");
+    assert_non_null(path);
+    assert_non_null(mkdtemp(path));
+    return path;
+}
+
+static int remove_one(const char *path, const struct stat *stat, int type, struct FTW *ftw)
+{
+    (void)stat;
+    (void)type;
+    (void)ftw;
+    return remove(path);
+}
+
+void test_folder_remove(char *path)
+{
+    nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+    free(path);
+}
+
+char *test_read(const char *path, size_t *len)
+{
+    FILE *file = fopen(path, "rb");
+    if (!file)
+        return NULL;
+    char *bytes = malloc(1 << 24);
+    assert_non_null(bytes);
+    size_t n = fread(bytes, 1, (1 << 24) - 1, file);
+    bytes[n] = '\0';
+    if (len)
+        *len = n;
+    fclose(file);
+    return bytes;
+}
+
+void test_write(const char *path, const char *text)
+{
+    FILE *file = fopen(path, "wb");
+    assert_non_null(file);
+    assert_int_equal(fwrite(text, 1, strlen(text), file), strlen(text));
+    fclose(file);
+}

@@ -1,0 +1,25 @@
+/* What every cmocka test includes, in the order cmocka wants it, and a folder of its own. */
+#ifndef SL_TESTS_SUPPORT_TEST_H
+#define SL_TESTS_SUPPORT_TEST_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "base/span.h"
+
+/* Compares with text, and shows both when they differ. */
+void assert_span_is(struct sl_span span, const char *text);
+
+/* A fresh empty folder, removed by test_folder_remove. The path is the caller's to free. */
+char *test_folder(void);
+void test_folder_remove(char *path);
+
+/* The file's bytes with a NUL behind them, NULL when it cannot be read; the caller frees them. */
+char *test_read(const char *path, size_t *len);
+void test_write(const char *path, const char *text);
+
+#endif
