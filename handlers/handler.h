@@ -4,26 +4,41 @@
  * comes through struct sl_host. The built-in handlers see nothing more than this. `sluice new-handler NAME`
  * writes a first one.
  *
- *   configuration    a route of sluice.json names the handler: {"name": "mine", "handler": "my_handler",
- * "options": {...}}. "my_handler" is the file my_handler.so on the handler path. slices           handle()
- * gets an array of records of one batch, in stream order: those that match the route's `when`. It is called
- * again with parts of the slice when it says SL_REJECT, to find the record that is to blame. outcomes SL_OK
- * every record (not marked otherwise) is durable. SL_RETRY   the outside world failed: nobody's fault. Tried
- * again while time allows, then by the event source. SL_REJECT  some record can never succeed. Marked ones
- * are known; unmarked ones are unknown and are tried again in halves. A single record that is rejected is
- * parked in `on_failure`. SL_FATAL   nothing can succeed here: access denied, no such table. Stops the batch
- * with one error. marks            host->mark() says of one record what became of it; unmarked records take
- * what handle() returns. A record marked SL_OK is not given again, so a slice that half-succeeded moves
- * forward. repeats          every record may come more than once, also after success (at-least-once
- * delivery), but never a later change of an item before an earlier one that failed. Make effects repeatable,
- * or set SL_ONCE_ONLY: such a handler is called only for records that the answer will not ask for again, one
- * slice after another, after all other routes. memory           records, and all views of them, live until
- * handle() returns; host->alloc on slice->arena until the batch is answered; on the route (route_arena) as
- * long as the process. Nothing needs freeing. threads, time    one thread. slice->deadline_ms (on
- * host->now_ms) already leaves time to report: stop before it. crashes          a handler that dies of a
- * signal takes the process with it; see docs/PLUGINS.md for what happens then.
+ * Configuration. A route of sluice.json names the handler:
+ *     {"name": "mine", "handler": "my_handler", "options": {"threshold": 10}, "on_failure": "report"}
+ * "my_handler" is the file my_handler.so on the handler path.
  *
- * ABI changelog: 1.0 first.
+ * Slices. handle() gets an array of records of one batch, in stream order: those that match the route's
+ * `when`. It is called again with parts of the slice when it says SL_REJECT, to find the record to blame.
+ *
+ * Outcomes, of the call and of single records:
+ *   - SL_OK      durable: every record that is not marked otherwise.
+ *   - SL_RETRY   the outside world failed, nobody's fault. Tried again while time allows, then by the event
+ *                source.
+ *   - SL_REJECT  this record can never succeed. Unmarked records of a call that returned it are unknown,
+ *                and are tried again in halves. A single one that is rejected goes to `on_failure`.
+ *   - SL_FATAL   nothing can succeed here: access denied, no such table. Stops the route with one error.
+ *
+ * Marks. host->mark() says of one record what became of it; unmarked records take what handle() returns. A
+ * record marked SL_OK is not given again, so that a slice that half succeeded moves forward.
+ *
+ * Repeats. Every record may come more than once, also after success (delivery is at least once), but never a
+ * later change of an item before an earlier one that failed. Make effects repeatable, or set SL_ONCE_ONLY:
+ * such a handler is called only for records that the answer will not ask for again, after all other routes,
+ * and should mark what it has done, since whatever is not marked comes again.
+ *
+ * Memory. Records, and all views of them, live until handle() returns; what host->alloc puts on slice->arena,
+ * until the batch is answered; on the route's arena (route_arena), as long as the handler. Nothing needs
+ * freeing.
+ *
+ * Threads and time. One thread. slice->deadline_ms (on host->now_ms) already leaves time to report: stop
+ * before it.
+ *
+ * Crashes. A handler that dies of a signal takes the process with it; docs/PLUGINS.md says what happens then.
+ *
+ * ABI. Fields of the structs that begin with struct sl_abi are only appended, and `size` tells which are
+ * there. The structs that stand in arrays (sl_option, sl_result, sl_object, sl_table_op, sl_message and what
+ * they point to) keep their layout as long as the major number. Changelog: 1.0 is the first.
  */
 #ifndef SL_HANDLERS_HANDLER_H
 #define SL_HANDLERS_HANDLER_H
@@ -75,7 +90,7 @@ struct sl_option {
     const char *name;
     enum sl_option_type type;
     unsigned flags;
-    int64_t min, max;     /* INTEGER */
+    int64_t min, max;     /* INTEGER; both 0: any */
     const char *values;   /* ENUM */
     const char *fallback; /* the default, as text; NULL: absent */
     const char *help;     /* one line */
@@ -93,16 +108,20 @@ struct sl_slice {
     unsigned attempt;       /* 0 at the first call with these records in this batch */
 };
 
-/* A tumbling window's event. `state` is JSON text, {} at the window's beginning. */
+/* A tumbling window's event. What goes back is a function of `state` and `records` alone: when the answer's
+ * checkpoint turns out lower, window() is called once more with the same state and fewer records. */
 struct sl_window {
     struct sl_abi abi;
     struct sl_span start, end; /* "2020-07-30T17:00:00Z" */
-    struct sl_span state;
-    struct sl_span
-        new_state; /* set by the handler, in slice->arena: what goes back. Absent: `state` is echoed */
+    struct sl_span state;      /* JSON text, {} at the window's beginning */
+    struct sl_span new_state;  /* set by the handler, in `arena`: an object of 1 MB at most, which comes back
+                                  as the next event's `state`. Absent: `state` is echoed */
     bool is_final, is_terminated_early;
     struct sl_arena *arena;
     int64_t deadline_ms;
+    const struct sl_record *const *records; /* those the route was given and the answer takes as done: they
+                                               will not come again. Parked ones are not among them */
+    size_t n;
 };
 
 #define SL_ONCE_ONLY                                                                                         \
@@ -130,8 +149,8 @@ struct sl_handler {
     /* See above. `error` is optional detail for what it returns; a mark may carry its own. Required. */
     enum sl_status (*handle)(void *self, struct sl_slice *slice, struct sl_error *error);
 
-    /* Each event of a tumbling window, after handle(); also when the event holds no record. NULL: the state
-     * is echoed. */
+    /* Each event of a tumbling window, after handle(); also when the event holds no record. One route at most
+     * has it. A failure fails the event. NULL: the state is echoed. */
     enum sl_status (*window)(void *self, struct sl_window *window, struct sl_error *error);
 
     /* At the end of the process, if that comes in order. NULL: nothing to do. */

@@ -12,14 +12,27 @@
 
 struct sl_pipeline;
 
+/* How targets are opened. Each function is called with the options' `sinks`. */
+struct sl_openers {
+    enum sl_port_kind (*kind)(struct sl_span url);
+    enum sl_status (*objects)(struct sl_sinks *sinks, struct sl_span url, struct sl_object_port **out,
+                              struct sl_error *error);
+    enum sl_status (*table)(struct sl_sinks *sinks, struct sl_span url, struct sl_table_port **out,
+                            struct sl_error *error);
+    enum sl_status (*queue)(struct sl_sinks *sinks, struct sl_span url, struct sl_queue_port **out,
+                            struct sl_error *error);
+};
+
 struct sl_pipeline_options {
     const char *config_path;
     const struct sl_vars *vars; /* for ${NAME} in the configuration */
     struct sl_clock *clock;
     struct sl_log *log;
-    struct sl_sinks *sinks;          /* outlives the pipeline */
-    const char *const *handler_path; /* folders where plugins are looked for, NULL-terminated */
-    const char *function_name;       /* for metrics and parked records; "" outside Lambda */
+    struct sl_sinks *sinks;                   /* outlives the pipeline */
+    const char *const *handler_path;          /* folders where plugins are looked for, NULL-terminated */
+    const char *function_name;                /* for metrics and parked records; "" outside Lambda */
+    const struct sl_handler *const *builtins; /* NULL-terminated; NULL: Sluice's own (handlers/builtins.h) */
+    const struct sl_openers *openers;         /* NULL: those of sinks/target.h */
 };
 
 enum sl_status sl_pipeline_open(const struct sl_pipeline_options *options, struct sl_pipeline **out,
