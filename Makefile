@@ -89,12 +89,31 @@ conformance: all $(TESTS) ## make conformance CORPUS=folder: data written by oth
 	@BUILD=$(BUILD) scripts/conformance.sh $(CORPUS)
 
 setup: ## install what is needed (Debian 12), once
-	@scripts/setup.sh build run check
+	@scripts/setup.sh build run check package
 
 run: ## the main job: replay a recorded stream through the real bootstrap
 	@scripts/setup.sh build
 	@$(MAKE) --no-print-directory all
 	@BUILD=$(BUILD) scripts/run.sh
+
+# ---- the package for Lambda ----
+
+ARCH    ?= arm64
+DEPLOY  ?= deploy
+PACKAGED = $(MAKE) --no-print-directory -f scripts/package/Makefile SOURCES="$(SOURCES)" WARN="$(WARN)" DEPLOY=$(DEPLOY)
+
+package: ## build/sluice-x86_64.zip and build/sluice-arm64.zip; DEPLOY=folder: its sluice.json and handlers/
+	@scripts/setup.sh package
+	@$(PACKAGED) archive
+	@$(MAKE) --no-print-directory -j2 package-x86_64 package-arm64
+
+package-%:
+	@$(PACKAGED) ARCH=$* zip
+
+# `sam build` comes here, by way of scripts/package/ARCH/Makefile.
+build-SluiceFunction:
+	@scripts/setup.sh package
+	@$(PACKAGED) -j$$(nproc) ARCH=$(ARCH) DESTDIR=$(ARTIFACTS_DIR) install
 
 # ---- longer runs ----
 
@@ -113,7 +132,7 @@ clean: ## remove everything that was built
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
-.PHONY: all unit quick lint check conformance setup run fuzz bench clean help
+.PHONY: all unit quick lint check conformance setup run package build-SluiceFunction fuzz bench clean help
 .SECONDARY:
 
 -include $(OBJECTS:.o=.d) $(TOOL_OBJ:.o=.d) $(BUILD)/runtime/bootstrap.d $(BUILD)/replay/sluice.d $(TESTS:=.d) $(FUZZERS:=.d) $(BENCHES:=.d)

@@ -1,0 +1,66 @@
+#!/bin/bash
+# Downloads what versions.txt names, for both architectures, into a folder: scripts/package/fetch.sh FOLDER.
+# By apt with its signatures, but with settings of its own: it needs no root, and this machine's package sources and
+# architectures stay as they are. DEBIAN_MIRROR names another mirror than deb.debian.org.
+set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+folder=$1
+mirror=${DEBIAN_MIRROR:-http://deb.debian.org}
+keys=/usr/share/keyrings/debian-archive-keyring.gpg
+[ -r "$keys" ] || { echo "package: no $keys; install debian-archive-keyring" >&2; exit 1; }
+
+rm -rf "$folder"
+mkdir -p "$folder/apt/lists/partial" "$folder/apt/cache/archives/partial"
+folder=$(cd "$folder" && pwd)
+apt=$folder/apt
+: >"$apt/status"
+for type in deb deb-src; do
+    echo "$type [signed-by=$keys] $mirror/debian bookworm main"
+    echo "$type [signed-by=$keys] $mirror/debian-security bookworm-security main"
+done >"$apt/sources.list"
+cat >"$apt/apt.conf" <<EOF
+APT::Architecture "amd64";
+APT::Architectures { "amd64"; "arm64"; };
+APT::Sandbox::User "";
+Acquire::Languages "none";
+Acquire::Retries "3";
+Dir::State "$apt";
+Dir::State::lists "$apt/lists";
+Dir::State::status "$apt/status";
+Dir::Cache "$apt/cache";
+Dir::Etc::sourcelist "$apt/sources.list";
+Dir::Etc::sourceparts "-";
+EOF
+export APT_CONFIG=$apt/apt.conf
+apt-get update -qq
+
+# "name version" of all that is offered: binaries for arm64 (the same revision as for amd64), and curl's source.
+mapfile -t names < <(sed -nE '/^(#|src:|$)/d; s/^([^ ]+) .*/\1:arm64/p' "$here/versions.txt")
+{
+    apt-cache policy "${names[@]}" | awk '/^[^ ]/ {name = $1; sub(/:arm64:$/, "", name)} /Candidate:/ {print name, $2}'
+    apt-cache showsrc curl | sed -n 's/^Version: /src:curl /p' | sort -V | tail -n 1
+} >"$apt/offered"
+
+packages=()
+while read -r name version; do
+    case $name in '#'* | '') continue ;; esac
+    offered=$(sed -n "s/^$name //p" "$apt/offered")
+    upstream=${offered#*:}
+    case $upstream in
+    "$version" | "$version"[.+-]*) ;;
+    *)
+        echo "package: Debian offers $name '$offered', versions.txt says $version: try the new one, then say so there" >&2
+        exit 1
+        ;;
+    esac
+    case $name in
+    src:*) source=${name#src:}=$offered ;;
+    *) packages+=("$name:amd64=$offered" "$name:arm64=$offered") ;;
+    esac
+    echo "$name $offered" >>"$folder/taken.txt"
+done <"$here/versions.txt"
+
+cd "$folder"
+apt-get download -qq "${packages[@]}"
+apt-get source -qq --download-only "$source"
+rm -rf "$apt"

@@ -1,0 +1,50 @@
+#!/bin/bash
+# Unpacks what fetch.sh brought for one architecture and builds the smallest libcurl that does the work (HTTP and TLS):
+# scripts/package/sysroot.sh x86_64|arm64 ARCHIVE SYSROOT. Debian's own libcurl.a wants 25 other libraries.
+set -euo pipefail
+case $1 in
+x86_64) debian=amd64 triplet=x86_64-linux-gnu ;;
+arm64) debian=arm64 triplet=aarch64-linux-gnu ;;
+*) echo "package: no architecture '$1': x86_64 or arm64" >&2; exit 2 ;;
+esac
+archive=$(cd "$2" && pwd)
+sysroot=$3
+rm -rf "$sysroot"
+mkdir -p "$sysroot/curl"
+sysroot=$(cd "$sysroot" && pwd)
+for package in "$archive"/*_"$debian".deb; do
+    dpkg-deb -x "$package" "$sysroot"
+done
+
+cd "$sysroot/curl"
+tar -xf "$archive"/curl_*.orig.tar.gz --strip-components=1
+tar -xf "$archive"/curl_*.debian.tar.xz
+sed '/^#/d; /^$/d' debian/patches/series | while read -r patch; do
+    patch -s -p1 <"debian/patches/$patch"
+done
+# OpenSSL takes 0.6 ms to get ready, and the Runtime API is plain HTTP. OpenSSL gets ready by itself when the first
+# SSL_CTX is made, so a start need not wait for it in curl_global_init.
+[ "$(grep -c 'OPENSSL_init_ssl(flags, NULL);' lib/vtls/openssl.c)" = 1 ] ||
+    { echo "package: curl's lib/vtls/openssl.c has changed: look for OPENSSL_init_ssl again" >&2; exit 1; }
+sed -i 's/OPENSSL_init_ssl(flags, NULL);/(void)flags;/' lib/vtls/openssl.c
+# Some of Debian's patches touch what configure and the makefiles are generated from, only for flavours that are not
+# built here: the generated files are made newer, or make would ask for automake.
+touch aclocal.m4
+find . -name Makefile.in -o -name configure -o -name curl_config.h.in | xargs touch -d '+1 second'
+
+out="$sysroot/usr/lib/$triplet"
+off() { printf -- '--disable-%s ' "$@"; }
+without() { printf -- '--without-%s ' "$@"; }
+# shellcheck disable=SC2046
+./configure -q --host="$triplet" --build="$(./config.guess)" --disable-shared --enable-static --disable-dependency-tracking \
+    --with-openssl --enable-threaded-resolver --enable-symbol-hiding \
+    $(off ftp file ldap ldaps rtsp dict telnet tftp pop3 imap smb smtp gopher mqtt manual cookies netrc ntlm tls-srp) \
+    $(off unix-sockets alt-svc hsts doh mime progress-meter dnsshuffle get-easy-options libcurl-option ares) \
+    $(without ca-bundle ca-path zlib zstd brotli nghttp2 libpsl libidn2 librtmp libssh2 libgsasl ngtcp2) \
+    CC="$triplet-gcc --sysroot=$sysroot -B$out" CFLAGS="-O2 -fPIC -ffunction-sections -fdata-sections -fstack-protector-strong" \
+    >configure.log 2>&1 || { tail -n 20 configure.log >&2; exit 1; }
+make -s -C lib libcurl.la >make.log 2>&1 || { tail -n 20 make.log >&2; exit 1; }
+cp lib/.libs/libcurl.a "$out/"
+cp -r include/curl "$sysroot/usr/include/"
+rm -rf "$sysroot/curl"
+touch "$sysroot/complete"
