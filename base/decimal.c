@@ -1,0 +1,327 @@
+#include "base/decimal.h"
+
+#include <gmp.h>
+
+#define MAX_DIGITS    38
+#define MIN_MAGNITUDE (-130) /* of the first digit, as a power of ten */
+#define MAX_MAGNITUDE 125
+/* An exponent's text beyond this is out of range whatever stands before it; no number has as many digits. */
+#define FAR ((int64_t)1 << 40)
+
+/* coefficient * 10^exponent. A coefficient of 38 digits fits 127 bits, so `small` holds any one number, and
+ * nearly any sum; what overflows it goes on in `big`. */
+struct sl_decimal {
+    __int128 small;
+    struct sl_arena *arena;
+    int exponent;
+    bool is_big; /* `big` and `part` are initialised and `small` counts no more */
+    mpz_t big;
+    mpz_t part; /* kept for its memory */
+};
+
+struct number {
+    unsigned __int128 digits;
+    int exponent;
+    bool negative;
+};
+
+struct sl_decimal *sl_decimal_new(struct sl_arena *arena)
+{
+    struct sl_decimal *d = sl_arena_zalloc(arena, sizeof(*d));
+    d->arena = arena;
+    return d;
+}
+
+/* ---- reading ---- */
+
+/* Digits and a point in at most 18 characters: no check of digits or range can fail. */
+static bool read_short(struct sl_span text, struct number *out)
+{
+    uint64_t n = 0;
+    size_t point = text.len, i = 0;
+    out->negative = text.ptr[0] == '-';
+    i += out->negative;
+    if (i == text.len)
+        return false;
+    for (; i < text.len; i++) {
+        unsigned digit = (unsigned)(unsigned char)text.ptr[i] - '0';
+        if (digit < 10)
+            n = n * 10 + digit;
+        else if (text.ptr[i] == '.' && point == text.len && text.len - out->negative > 1)
+            point = i + 1;
+        else
+            return false;
+    }
+    out->digits = n;
+    out->exponent = -(int)(text.len - point);
+    return true;
+}
+
+/* What one pass over the digits has found: `digits` ends in no zero; `zeros` wait for a digit behind them. */
+struct reading {
+    unsigned __int128 digits;
+    int64_t exponent;
+    size_t significant, zeros, seen;
+    bool fraction;
+};
+
+static bool read_digit(struct reading *r, unsigned digit)
+{
+    r->seen++;
+    r->exponent -= r->fraction;
+    if (digit == 0) {
+        r->zeros += r->significant > 0;
+        return true;
+    }
+    r->significant += r->zeros + 1;
+    if (r->significant > MAX_DIGITS)
+        return false;
+    for (; r->zeros; r->zeros--)
+        r->digits *= 10;
+    r->digits = r->digits * 10 + digit;
+    return true;
+}
+
+static bool read_exponent(struct sl_span text, int64_t *out)
+{
+    bool negative = text.len && text.ptr[0] == '-';
+    size_t i = negative || (text.len && text.ptr[0] == '+');
+    int64_t n = 0;
+    if (i == text.len)
+        return false;
+    for (; i < text.len; i++) {
+        unsigned digit = (unsigned)(unsigned char)text.ptr[i] - '0';
+        if (digit > 9)
+            return false;
+        n = n < FAR ? n * 10 + digit : n;
+    }
+    *out += negative ? -n : n;
+    return true;
+}
+
+static bool finish(const struct reading *r, struct number *out)
+{
+    int64_t magnitude = r->exponent + (int64_t)(r->zeros + r->significant) - 1;
+    out->digits = r->digits;
+    out->exponent = 0;
+    if (r->digits == 0)
+        return true;
+    if (magnitude < MIN_MAGNITUDE || magnitude > MAX_MAGNITUDE)
+        return false;
+    out->exponent = (int)(r->exponent + (int64_t)r->zeros);
+    return true;
+}
+
+static bool read_long(struct sl_span text, struct number *out)
+{
+    struct reading r = {0};
+    size_t i = text.len && (text.ptr[0] == '-' || text.ptr[0] == '+');
+    out->negative = i && text.ptr[0] == '-';
+    for (; i < text.len; i++) {
+        unsigned digit = (unsigned)(unsigned char)text.ptr[i] - '0';
+        if (digit < 10) {
+            if (!read_digit(&r, digit))
+                return false;
+        } else if (text.ptr[i] == '.' && !r.fraction)
+            r.fraction = true;
+        else
+            break;
+    }
+    if (r.seen == 0)
+        return false;
+    if (i < text.len &&
+        ((text.ptr[i] | 0x20) != 'e' || !read_exponent(sl_span_from(text, i + 1), &r.exponent)))
+        return false;
+    return finish(&r, out);
+}
+
+static bool read_number(struct sl_span text, struct number *out)
+{
+    return (text.len > 0 && text.len <= 18 && read_short(text, out)) || read_long(text, out);
+}
+
+/* ---- adding ---- */
+
+/* n * 10^power; false when that is beyond 127 bits. */
+static bool scale(__int128 *n, int power)
+{
+    static const int64_t tens[] = {1, 10, 100, 1000, 10000, 100000, 1000000, 10000000, 100000000, 1000000000};
+    for (; power > 9; power -= 9)
+        if (*n == 0)
+            return true;
+        else if (__builtin_mul_overflow(*n, tens[9], n))
+            return false;
+    return !__builtin_mul_overflow(*n, tens[power], n);
+}
+
+static bool add_small(struct sl_decimal *sum, __int128 n, int exponent)
+{
+    __int128 total = sum->small;
+    int common = exponent < sum->exponent ? exponent : sum->exponent;
+    if (!scale(&n, exponent - common) || !scale(&total, sum->exponent - common) ||
+        __builtin_add_overflow(total, n, &total))
+        return false;
+    sum->small = total;
+    sum->exponent = common;
+    return true;
+}
+
+static void load(mpz_t out, __int128 n)
+{
+    unsigned __int128 size = n < 0 ? -(unsigned __int128)n : (unsigned __int128)n;
+    uint64_t words[2] = {(uint64_t)size, (uint64_t)(size >> 64)};
+    mpz_import(out, 2, -1, sizeof(words[0]), 0, 0, words);
+    if (n < 0)
+        mpz_neg(out, out);
+}
+
+/* n *= 10^power */
+static void scale_big(mpz_t n, int power)
+{
+    if (power == 0 || mpz_sgn(n) == 0)
+        return;
+    mpz_t ten;
+    mpz_init(ten);
+    mpz_ui_pow_ui(ten, 10, (unsigned long)power);
+    mpz_mul(n, n, ten);
+    mpz_clear(ten);
+}
+
+static void clear_big(void *arg)
+{
+    struct sl_decimal *d = arg;
+    mpz_clears(d->big, d->part, NULL);
+}
+
+static void grow(struct sl_decimal *d)
+{
+    mpz_inits(d->big, d->part, NULL);
+    load(d->big, d->small);
+    d->is_big = true;
+    sl_arena_defer(d->arena, clear_big, d);
+}
+
+static void add_big(struct sl_decimal *sum, __int128 n, int exponent)
+{
+    if (!sum->is_big)
+        grow(sum);
+    load(sum->part, n);
+    int common = exponent < sum->exponent ? exponent : sum->exponent;
+    scale_big(sum->part, exponent - common);
+    scale_big(sum->big, sum->exponent - common);
+    mpz_add(sum->big, sum->big, sum->part);
+    sum->exponent = common;
+}
+
+bool sl_decimal_add(struct sl_decimal *sum, struct sl_span number, bool subtract)
+{
+    struct number n;
+    if (!read_number(number, &n))
+        return false;
+    __int128 signed_digits = (__int128)n.digits;
+    if (n.negative != subtract)
+        signed_digits = -signed_digits;
+    if (sum->is_big || !add_small(sum, signed_digits, n.exponent))
+        add_big(sum, signed_digits, n.exponent);
+    return true;
+}
+
+/* ---- looking ---- */
+
+static int sign(const struct sl_decimal *d)
+{
+    if (d->is_big)
+        return mpz_sgn(d->big);
+    return (d->small > 0) - (d->small < 0);
+}
+
+bool sl_decimal_is_zero(const struct sl_decimal *d)
+{
+    return sign(d) == 0;
+}
+
+/* A copy of the coefficient, as of a number with this exponent (not above its own). */
+static void copy_scaled(mpz_t out, const struct sl_decimal *d, int exponent)
+{
+    mpz_init(out);
+    if (d->is_big)
+        mpz_set(out, d->big);
+    else
+        load(out, d->small);
+    scale_big(out, d->exponent - exponent);
+}
+
+int sl_decimal_compare(const struct sl_decimal *a, const struct sl_decimal *b)
+{
+    if (sign(a) != sign(b))
+        return sign(a) - sign(b);
+    if (!a->is_big && !b->is_big && a->exponent == b->exponent)
+        return (a->small > b->small) - (a->small < b->small);
+    mpz_t x, y;
+    int common = a->exponent < b->exponent ? a->exponent : b->exponent;
+    copy_scaled(x, a, common);
+    copy_scaled(y, b, common);
+    int order = mpz_cmp(x, y);
+    mpz_clears(x, y, NULL);
+    return order;
+}
+
+/* ---- writing ---- */
+
+/* The coefficient's digits without sign. GMP writes 38 digits in 100 ns, and this is once a counter and
+ * slice. */
+static char *coefficient(const struct sl_decimal *d, struct sl_arena *arena)
+{
+    mpz_t n;
+    copy_scaled(n, d, d->exponent);
+    mpz_abs(n, n);
+    char *digits = sl_arena_alloc(arena, mpz_sizeinbase(n, 10) + 2);
+    mpz_get_str(digits, 10, n);
+    mpz_clear(n);
+    return digits;
+}
+
+/* `n` digits, the last one's weight 10^exponent, in plain form. Returns the end. */
+static char *place(char *at, const char *digits, size_t n, int exponent)
+{
+    size_t whole = (int)n + exponent > 0 ? (size_t)((int)n + exponent) : 0;
+    if (exponent >= 0) {
+        memcpy(at, digits, n);
+        memset(at + n, '0', (size_t)exponent);
+        return at + whole;
+    }
+    if (whole == 0) {
+        size_t zeros = (size_t)-exponent - n;
+        memcpy(at, "0.", 2);
+        memset(at + 2, '0', zeros);
+        memcpy(at + 2 + zeros, digits, n);
+        return at + 2 + zeros + n;
+    }
+    memcpy(at, digits, whole);
+    at[whole] = '.';
+    memcpy(at + whole + 1, digits + whole, n - whole);
+    return at + n + 1;
+}
+
+bool sl_decimal_text(const struct sl_decimal *d, struct sl_arena *arena, struct sl_span *out)
+{
+    *out = SL_LIT("0");
+    if (sign(d) == 0)
+        return true;
+    const char *digits = coefficient(d, arena);
+    size_t n = strlen(digits);
+    int exponent = d->exponent;
+    for (; digits[n - 1] == '0'; n--)
+        exponent++;
+    int magnitude = exponent + (int)n - 1;
+    *out = sl_span(NULL, 0);
+    if (n > MAX_DIGITS || magnitude < MIN_MAGNITUDE || magnitude > MAX_MAGNITUDE)
+        return false;
+    /* '-', "0.", and the digits with the zeros on one side of them. */
+    char *text = sl_arena_alloc(arena, 3 + MAX_DIGITS + MAX_MAGNITUDE - MIN_MAGNITUDE), *at = text;
+    if (sign(d) < 0)
+        *at++ = '-';
+    at = place(at, digits, n, exponent);
+    *out = sl_span(text, (size_t)(at - text));
+    return true;
+}

@@ -1,0 +1,42 @@
+/* What one addition to a counter costs. One JSON line a figure. */
+#include "base/decimal.h"
+
+#include <stdio.h>
+#include <time.h>
+
+#define ROUNDS 4000000
+
+static double seconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static void measure(const char *name, const char *first, const char *const numbers[4])
+{
+    struct sl_arena *arena = sl_arena_new(4096);
+    struct sl_decimal *d = sl_decimal_new(arena);
+    struct sl_span spans[4], before, text;
+    bool ok = sl_decimal_add(d, sl_span_str(first), false) && sl_decimal_text(d, arena, &before);
+    for (size_t i = 0; i < 4; i++)
+        spans[i] = sl_span_str(numbers[i]);
+    double began = seconds();
+    for (int i = 0; i < ROUNDS; i++)
+        ok &= sl_decimal_add(d, spans[i & 3], i & 4);
+    double took = seconds() - began;
+    if (!ok || !sl_decimal_text(d, arena, &text) || !sl_span_eq(text, before))
+        sl_die("bench_decimal: a wrong sum");
+    printf("{\"figure\":\"decimal add, %s\",\"value\":%.1f,\"unit\":\"ns\"}\n", name, took / ROUNDS * 1e9);
+    sl_arena_destroy(arena);
+}
+
+int main(void)
+{
+    measure("small integers", "7", (const char *const[]){"1", "25", "-3", "140"});
+    measure("amounts of money", "7", (const char *const[]){"19.90", "5.25", "-3.10", "140"});
+    measure("38 digits", "7",
+            (const char *const[]){"12345678901234567890123456789012345678", "1e37", "-3.5", "1e-3"});
+    measure("beyond 127 bits", "1e125", (const char *const[]){"1e-120", "25", "-3", "140.5"});
+    return 0;
+}
