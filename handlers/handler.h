@@ -206,6 +206,8 @@ struct sl_host {
 
     /* -- the route's options (by the names of the handler's own table; others give nothing) -- */
     const char *(*route_name)(struct sl_route *route);
+    unsigned (*route_events)(
+        struct sl_route *route); /* bits 1 << SL_INSERT...: what its `when` lets through */
     struct sl_span (*option_text)(
         struct sl_route *route,
         const char *name); /* TEXT, ENUM, JSON (its text), targets (the URL); NUL behind it */
@@ -241,6 +243,9 @@ struct sl_host {
     struct sl_iter (*value_iter)(struct sl_value v);
     bool (*value_next)(struct sl_iter *iter, struct sl_span *name, struct sl_value *value);
     bool (*value_equal)(struct sl_value a, struct sl_value b);
+    struct sl_span (*value_plain)(struct sl_value v,
+                                  struct sl_arena *arena); /* plain JSON: {"a":1,"b":["x"]} */
+    uint64_t (*item_bytes)(struct sl_value image);         /* the item's size by DynamoDB's formula */
 
     /* -- templates, conditions -- */
     enum sl_status (*template_compile)(struct sl_arena *arena, struct sl_span text, struct sl_template **out,
@@ -253,11 +258,19 @@ struct sl_host {
                                             enum sl_image image, enum sl_escape escape,
                                             struct sl_arena *arena, struct sl_span *out,
                                             struct sl_error *error);
+    /* The same, but a place without a value is `otherwise`, escaped likewise. SL_KEYS: as template_render. */
+    struct sl_span (*template_render_or)(const struct sl_template *t, const struct sl_record *r,
+                                         enum sl_image image, enum sl_escape escape, struct sl_arena *arena,
+                                         struct sl_span otherwise);
     struct sl_value (*template_value)(const struct sl_template *t, const struct sl_record *r,
                                       enum sl_image image);
     enum sl_status (*when_compile)(struct sl_arena *arena, struct sl_span json, struct sl_when **out,
                                    struct sl_error *error);
     bool (*when_match)(const struct sl_when *when, const struct sl_record *r, struct sl_arena *scratch);
+    /* A pattern of the same language on any JSON object: on an item, {"status": {"S": ["OPEN"]}}. */
+    enum sl_status (*pattern_compile)(struct sl_arena *arena, struct sl_span json, struct sl_when **out,
+                                      struct sl_error *error);
+    bool (*pattern_match)(const struct sl_when *pattern, struct sl_span json, struct sl_arena *scratch);
 
     /* -- exact decimals: DynamoDB's 38 digits -- */
     struct sl_decimal *(*decimal_new)(struct sl_arena *arena); /* zero */
@@ -266,8 +279,10 @@ struct sl_host {
     bool (*decimal_text)(const struct sl_decimal *d, struct sl_arena *arena,
                          struct sl_span *out); /* false: beyond DynamoDB's range */
     bool (*decimal_is_zero)(const struct sl_decimal *d);
+    int (*number_compare)(struct sl_span a, struct sl_span b); /* by value: less than, equal to, above 0 */
 
     /* -- text, bytes -- */
+    struct sl_span (*join)(struct sl_arena *arena, const struct sl_span *parts, size_t n);
     struct sl_span (*json_quote)(struct sl_arena *arena, struct sl_span text); /* with its quotes */
     struct sl_span (*json_unquote)(struct sl_arena *arena,
                                    struct sl_span inner); /* of a name from value_next */

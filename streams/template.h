@@ -28,6 +28,12 @@ enum sl_status sl_template_render_image(const struct sl_template *t, const struc
                                         struct sl_buffer *out, struct sl_error *error)
     __attribute__((warn_unused_result));
 
+/* The same, where a place without a value is `otherwise`, escaped likewise; SL_KEYS: every image is looked
+ * into. */
+void sl_template_render_or(const struct sl_template *t, const struct sl_record *r, enum sl_image image,
+                           enum sl_escape escape, struct sl_span otherwise, struct sl_arena *scratch,
+                           struct sl_buffer *out);
+
 /* When the template is exactly one place that names an attribute ("{total}"), its value; SL_NONE otherwise.
  */
 struct sl_value sl_template_value(const struct sl_template *t, const struct sl_record *r,

@@ -21,6 +21,13 @@ enum sl_status sl_pattern_compile(struct sl_span json, struct sl_arena *arena, s
 /* NULL matches everything. `scratch` is for what must be unescaped. */
 bool sl_when_match(const struct sl_when *when, const struct sl_record *record, struct sl_arena *scratch);
 
+/* Does the JSON object's text match the pattern? For patterns on something else than a record: an item. */
+bool sl_pattern_match(const struct sl_when *pattern, struct sl_span json, struct sl_arena *scratch);
+
+/* Events that the condition can let through, as bits 1 << SL_INSERT, ...; all of them for NULL. `expired`
+ * leaves SL_REMOVE alone. */
+unsigned sl_when_events(const struct sl_when *when);
+
 /* Images that the condition looks into, as bits 1 << SL_NEW_IMAGE, 1 << SL_OLD_IMAGE: for `sluice check`. */
 unsigned sl_when_images(const struct sl_when *when);
 
