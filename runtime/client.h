@@ -32,14 +32,20 @@ enum sl_status sl_runtime_open(const char *endpoint, const char *user_agent, str
                                struct sl_error *error) SL_MUST_USE;
 void sl_runtime_close(struct sl_runtime *rt);
 
-/* Waits for the next event. SL_RETRY: it may be called again (after a pause of the caller's); SL_FATAL: exit.
- */
+/* `next` then also ends when this descriptor gets readable: SL_FATAL, code "Stopped". */
+void sl_runtime_stop_on(struct sl_runtime *rt, int fd);
+
+/* Waits for the next event. SL_RETRY: it may be called again (after a pause of the caller's; code "NoEvent"
+ * says that nothing is wrong). SL_REJECT: an event came that cannot be taken (too large): `out->request_id`
+ * is there to fail it with. SL_FATAL: exit. */
 enum sl_status sl_runtime_next(struct sl_runtime *rt, struct sl_runtime_event *out,
                                struct sl_error *error) SL_MUST_USE;
 
 /* Answers the event. SL_OK also when the platform has gone on meanwhile (400, 403, 410, 413: said in `error`,
- * with SL_REJECT): go on with `next`. SL_FATAL: exit. A connection that broke is opened once again: the
- * server takes one answer only. */
+ * whose status is then SL_REJECT): go on with `next`. SL_RETRY: the answer may not have arrived; go on with
+ * `next` too, which serves the event again if so. SL_FATAL: exit. A connection that broke is opened once
+ * again: the server takes one answer only. A body beyond SL_RUNTIME_PAYLOAD_BYTES is reported as a function
+ * error instead, `Function.ResponseSizeTooLarge`. */
 enum sl_status sl_runtime_respond(struct sl_runtime *rt, const char *request_id, struct sl_span body,
                                   const char *content_type, struct sl_error *error) SL_MUST_USE;
 

@@ -1,0 +1,348 @@
+#include "runtime/client.h"
+
+#include "tests/support/wire.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define ID       "Lambda-Runtime-Aws-Request-Id: 8476a536-e9f4-11e8-9739-2dfe598c3fcd\r\n"
+#define ACCEPTED "HTTP/1.1 202 Accepted\r\nContent-Length: 16\r\n\r\n{\"status\":\"OK\"}\n"
+
+static const char *const request_id = "8476a536-e9f4-11e8-9739-2dfe598c3fcd";
+
+struct meeting {
+    struct wire *wire;
+    struct sl_runtime *rt;
+    struct sl_runtime_event event;
+    struct sl_error error;
+};
+
+static void meet(struct meeting *m, const struct wire_step *steps, size_t n)
+{
+    sl_error_clear(&m->error);
+    m->wire = wire_start(steps, n);
+    assert_int_equal(sl_runtime_open(wire_address(m->wire), "sluice/test", &m->rt, &m->error), SL_OK);
+}
+
+static void part(struct meeting *m)
+{
+    sl_runtime_close(m->rt);
+    wire_stop(m->wire);
+}
+
+static bool has(struct sl_span text, const char *needle)
+{
+    return text.ptr && memmem(text.ptr, text.len, needle, strlen(needle)) != NULL;
+}
+
+static void takes_an_event_and_answers_it_on_one_connection(void **state)
+{
+    (void)state;
+    const struct wire_step steps[] = {
+        {.reply =
+             "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n" ID
+             "LAMBDA-RUNTIME-DEADLINE-MS: 1542409706888\r\n"
+             "Lambda-Runtime-Invoked-Function-Arn: arn:aws:lambda:us-east-1:123456789012:function:f:live\r\n"
+             "Lambda-Runtime-Trace-Id: "
+             "Root=1-5bef4de7-ad49b0e87f6ef6c87fc2e700;Parent=9a9197af755a6419;Sampled=1\r\n"
+             "Lambda-Runtime-Client-Context: {\"custom\":{\"k\":\"a:b;c=\xC3\xBC\"}}\r\n"
+             "Lambda-Runtime-Aws-Tenant-Id: blue\r\nContent-Length: 14\r\n\r\n{\"Records\":[]}"},
+        {.reply = ACCEPTED},
+    };
+    struct meeting m;
+    meet(&m, steps, 2);
+    assert_int_equal(sl_runtime_next(m.rt, &m.event, &m.error), SL_OK);
+    assert_true(sl_span_is(m.event.payload, "{\"Records\":[]}"));
+    assert_string_equal(m.event.request_id, request_id);
+    assert_int_equal(m.event.deadline_epoch_ms, 1542409706888);
+    assert_string_equal(m.event.function_arn, "arn:aws:lambda:us-east-1:123456789012:function:f:live");
+    assert_string_equal(m.event.trace_id,
+                        "Root=1-5bef4de7-ad49b0e87f6ef6c87fc2e700;Parent=9a9197af755a6419;Sampled=1");
+    assert_string_equal(m.event.client_context, "{\"custom\":{\"k\":\"a:b;c=\xC3\xBC\"}}");
+    assert_string_equal(m.event.tenant_id, "blue");
+    assert_string_equal(m.event.cognito_identity, "");
+    assert_string_equal(m.event.content_type, "application/json");
+    assert_int_equal(sl_runtime_respond(m.rt, m.event.request_id, SL_LIT("{\"batchItemFailures\":[]}"),
+                                        "application/json", &m.error),
+                     SL_OK);
+    assert_int_equal(m.error.status, SL_OK);
+    assert_int_equal(wire_connections(m.wire), 1);
+    struct sl_span next = wire_request(m.wire, 0), answer = wire_request(m.wire, 1);
+    assert_true(sl_span_starts(next, SL_LIT("GET /2018-06-01/runtime/invocation/next HTTP/1.1\r\n")));
+    assert_true(has(next, "User-Agent: sluice/test\r\n"));
+    assert_true(sl_span_starts(
+        answer,
+        SL_LIT("POST /2018-06-01/runtime/invocation/8476a536-e9f4-11e8-9739-2dfe598c3fcd/response ")));
+    assert_true(sl_span_ends(answer, SL_LIT("\r\n\r\n{\"batchItemFailures\":[]}")));
+    assert_true(has(answer, "Content-Type: application/json\r\n"));
+    assert_false(has(answer, "Expect"));
+    part(&m);
+}
+
+static void takes_what_is_missing_or_odd_in_the_headers(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *headers;
+        int64_t deadline;
+    } cases[] = {
+        {"", 0},
+        {"Lambda-Runtime-Deadline-Ms: 0\r\n", 0},
+        {"Lambda-Runtime-Deadline-Ms:\r\n", 0},
+        {"Lambda-Runtime-Deadline-Ms: soon\r\n", 0},
+        {"Lambda-Runtime-Deadline-Ms: -5\r\n", 0},
+        {"Lambda-Runtime-Deadline-Ms: 99999999999999999999999999\r\n", 0},
+        {"Lambda-Runtime-Deadline-Ms:   42  \r\n", 42},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char reply[512];
+        snprintf(reply, sizeof(reply), "HTTP/1.1 200 OK\r\n" ID "%sContent-Length: 2\r\n\r\n{}",
+                 cases[i].headers);
+        const struct wire_step steps[] = {{.reply = reply}};
+        struct meeting m;
+        meet(&m, steps, 1);
+        assert_int_equal(sl_runtime_next(m.rt, &m.event, &m.error), SL_OK);
+        assert_int_equal(m.event.deadline_epoch_ms, cases[i].deadline);
+        assert_string_equal(m.event.trace_id, "");
+        part(&m);
+    }
+}
+
+static void judges_each_answer_to_next(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *reply, *code;
+        enum sl_status status;
+    } cases[] = {
+        {"HTTP/1.1 204 No Content\r\n\r\n", "NoEvent", SL_RETRY},
+        {"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n", "UnexpectedAnswer", SL_RETRY},
+        {"HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n",
+         "UnexpectedAnswer", SL_RETRY},
+        {"HTTP/1.1 500 Internal Server Error\r\nContent-Length: 0\r\n\r\n", "InternalServerError", SL_FATAL},
+        {"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}", "NoRequestId", SL_RETRY},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const struct wire_step steps[] = {{.reply = cases[i].reply}};
+        struct meeting m;
+        meet(&m, steps, 1);
+        assert_int_equal(sl_runtime_next(m.rt, &m.event, &m.error), cases[i].status);
+        assert_string_equal(m.error.code, cases[i].code);
+        part(&m);
+    }
+}
+
+static void asks_again_when_the_event_is_cut(void **state)
+{
+    (void)state;
+    static const char whole[] = "HTTP/1.1 200 OK\r\n" ID "Content-Length: 14\r\n\r\n{\"Records\":[]}";
+    for (size_t cut = 1; cut < sizeof(whole) - 1; cut++) {
+        const struct wire_step steps[] = {{.reply = whole, .len = cut, .close = true}, {.reply = whole}};
+        struct meeting m;
+        meet(&m, steps, 2);
+        assert_int_equal(sl_runtime_next(m.rt, &m.event, &m.error), SL_OK);
+        assert_true(sl_span_is(m.event.payload, "{\"Records\":[]}"));
+        assert_string_equal(m.event.request_id, request_id);
+        assert_int_equal(wire_requests(m.wire), 2);
+        part(&m);
+    }
+}
+
+static void gives_up_for_now_on_a_connection_that_keeps_breaking(void **state)
+{
+    (void)state;
+    const struct wire_step steps[] = {{.close_early = true}, {.close_early = true}, {.close_early = true}};
+    struct meeting m;
+    meet(&m, steps, 3);
+    assert_int_equal(sl_runtime_next(m.rt, &m.event, &m.error), SL_RETRY);
+    assert_string_equal(m.error.code, "ConnectionBroken");
+    assert_in_range(wire_requests(m.wire), 1, 2);
+    part(&m);
+}
+
+static void takes_a_chunked_event(void **state)
+{
+    (void)state;
+    const struct wire_step steps[] = {
+        {.reply = "HTTP/1.1 200 OK\r\n" ID
+                  "Transfer-Encoding: chunked\r\n\r\n7\r\n{\"Recor\r\n7\r\nds\":[]}\r\n0\r\n\r\n"},
+    };
+    struct meeting m;
+    meet(&m, steps, 1);
+    assert_int_equal(sl_runtime_next(m.rt, &m.event, &m.error), SL_OK);
+    assert_true(sl_span_is(m.event.payload, "{\"Records\":[]}"));
+    part(&m);
+}
+
+static void takes_the_largest_event_and_refuses_one_byte_more(void **state)
+{
+    (void)state;
+    for (size_t more = 0; more < 2; more++) {
+        size_t n = SL_RUNTIME_PAYLOAD_BYTES + more;
+        char *reply = malloc(n + 256);
+        int head = snprintf(reply, 256, "HTTP/1.1 200 OK\r\n" ID "Content-Length: %zu\r\n\r\n", n);
+        memset(reply + head, ' ', n);
+        const struct wire_step steps[] = {{.reply = reply, .len = (size_t)head + n}, {.reply = ACCEPTED}};
+        struct meeting m;
+        meet(&m, steps, 2);
+        assert_int_equal(sl_runtime_next(m.rt, &m.event, &m.error), more ? SL_REJECT : SL_OK);
+        assert_string_equal(m.event.request_id, request_id);
+        if (!more)
+            assert_int_equal(m.event.payload.len, n);
+        sl_error_clear(&m.error);
+        assert_int_equal(
+            sl_runtime_fail(m.rt, m.event.request_id, "Function.EventTooLarge", SL_LIT("x"), &m.error),
+            SL_OK);
+        assert_int_equal(wire_connections(m.wire), 1);
+        part(&m);
+        free(reply);
+    }
+}
+
+static void judges_each_reply_to_an_answer(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *reply;
+        enum sl_status returned, said;
+    } cases[] = {
+        {"HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n", SL_OK, SL_OK},
+        {"HTTP/1.1 400 Bad Request\r\nContent-Length: 2\r\n\r\n{}", SL_OK, SL_REJECT},
+        {"HTTP/1.1 403 Forbidden\r\nContent-Length: 2\r\n\r\n{}", SL_OK, SL_REJECT},
+        {"HTTP/1.1 410 Gone\r\nContent-Length: 2\r\n\r\n{}", SL_OK, SL_REJECT},
+        {"HTTP/1.1 413 Too Large\r\nContent-Length: 2\r\n\r\n{}", SL_OK, SL_REJECT},
+        {"HTTP/1.1 500 Internal Server Error\r\nContent-Length: 0\r\n\r\n", SL_FATAL, SL_FATAL},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const struct wire_step steps[] = {{.reply = cases[i].reply}};
+        struct meeting m;
+        meet(&m, steps, 1);
+        assert_int_equal(sl_runtime_respond(m.rt, request_id, SL_LIT("{}"), "application/json", &m.error),
+                         cases[i].returned);
+        assert_int_equal(m.error.status, cases[i].said);
+        assert_int_equal(wire_requests(m.wire), 1);
+        part(&m);
+    }
+}
+
+/* The reply to the first sending got lost; the platform refuses the second: the first one counted. */
+static void sends_an_answer_again_once_when_its_reply_is_lost(void **state)
+{
+    (void)state;
+    const struct wire_step steps[] = {
+        {.reply = "HTTP/1.1 202 Acc", .close = true},
+        {.reply = "HTTP/1.1 400 Bad Request\r\nContent-Length: 2\r\n\r\n{}"},
+    };
+    struct meeting m;
+    meet(&m, steps, 2);
+    assert_int_equal(sl_runtime_respond(m.rt, request_id, SL_LIT("{}"), "application/json", &m.error), SL_OK);
+    assert_int_equal(m.error.status, SL_OK);
+    assert_int_equal(wire_requests(m.wire), 2);
+    part(&m);
+    const struct wire_step dead[] = {{.close_early = true}, {.close_early = true}};
+    meet(&m, dead, 2);
+    assert_int_equal(sl_runtime_respond(m.rt, request_id, SL_LIT("{}"), "application/json", &m.error),
+                     SL_RETRY);
+    part(&m);
+}
+
+static void reports_errors_as_ascii_headers_and_valid_json(void **state)
+{
+    (void)state;
+    const struct wire_step steps[] = {{.reply = ACCEPTED}, {.reply = ACCEPTED}};
+    struct meeting m;
+    meet(&m, steps, 2);
+    assert_int_equal(sl_runtime_fail(m.rt, "a/../b\r\nX: y", "Bad\r\nType \xC3\xBC",
+                                     SL_LIT("na\xC3\xAFve \xFF \"quoted\"\n\x01"), &m.error),
+                     SL_OK);
+    assert_int_equal(
+        sl_runtime_init_error(m.rt, "Runtime.InvalidConfiguration", SL_LIT("no routes"), &m.error), SL_OK);
+    struct sl_span fail = wire_request(m.wire, 0), init = wire_request(m.wire, 1);
+    assert_true(sl_span_starts(
+        fail, SL_LIT("POST /2018-06-01/runtime/invocation/a%2F..%2Fb%0D%0AX%3A%20y/error HTTP/1.1\r\n")));
+    assert_true(has(fail, "Lambda-Runtime-Function-Error-Type: Bad__Type___\r\n"));
+    assert_true(sl_span_ends(
+        fail, SL_LIT("\r\n\r\n{\"errorMessage\":\"na\xC3\xAFve \xEF\xBF\xBD \\\"quoted\\\"\\n\\u0001\","
+                     "\"errorType\":\"Bad__Type___\",\"stackTrace\":[]}")));
+    assert_true(sl_span_starts(init, SL_LIT("POST /2018-06-01/runtime/init/error HTTP/1.1\r\n")));
+    assert_true(has(init, "Lambda-Runtime-Function-Error-Type: Runtime.InvalidConfiguration\r\n"));
+    part(&m);
+}
+
+static void reports_an_answer_that_is_too_large_instead_of_sending_it(void **state)
+{
+    (void)state;
+    const struct wire_step steps[] = {{.reply = ACCEPTED}};
+    struct meeting m;
+    meet(&m, steps, 1);
+    char *body = calloc(1, SL_RUNTIME_PAYLOAD_BYTES + 1);
+    assert_int_equal(sl_runtime_respond(m.rt, request_id, sl_span(body, SL_RUNTIME_PAYLOAD_BYTES + 1),
+                                        "application/json", &m.error),
+                     SL_OK);
+    assert_true(has(wire_request(m.wire, 0), "/error HTTP/1.1"));
+    assert_true(has(wire_request(m.wire, 0), "Function.ResponseSizeTooLarge"));
+    free(body);
+    part(&m);
+}
+
+static void stops_waiting_when_told(void **state)
+{
+    (void)state;
+    const struct wire_step steps[] = {{.reply = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n"}};
+    int ends[2];
+    assert_int_equal(pipe(ends), 0);
+    assert_int_equal(write(ends[1], "x", 1), 1);
+    struct meeting m;
+    meet(&m, steps, 1);
+    sl_runtime_stop_on(m.rt, ends[0]);
+    assert_int_equal(sl_runtime_next(m.rt, &m.event, &m.error), SL_FATAL);
+    assert_string_equal(m.error.code, "Stopped");
+    part(&m);
+    close(ends[0]);
+    close(ends[1]);
+}
+
+static void takes_an_endpoint_with_scheme_and_path(void **state)
+{
+    (void)state;
+    const struct wire_step steps[] = {{.reply = "HTTP/1.1 200 OK\r\n" ID "Content-Length: 2\r\n\r\n{}"}};
+    struct wire *wire = wire_start(steps, 1);
+    char endpoint[128];
+    snprintf(endpoint, sizeof(endpoint), "http://%s/.rt/orders/", wire_address(wire));
+    struct sl_runtime *rt;
+    struct sl_runtime_event event;
+    assert_int_equal(sl_runtime_open(endpoint, "t", &rt, NULL), SL_OK);
+    assert_int_equal(sl_runtime_next(rt, &event, NULL), SL_OK);
+    assert_true(
+        sl_span_starts(wire_request(wire, 0), SL_LIT("GET /.rt/orders/2018-06-01/runtime/invocation/next ")));
+    sl_runtime_close(rt);
+    wire_stop(wire);
+    struct sl_error error = {0};
+    assert_int_equal(sl_runtime_open("", "t", &rt, &error), SL_FATAL);
+    assert_int_equal(sl_runtime_open(NULL, "t", &rt, NULL), SL_FATAL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(takes_an_event_and_answers_it_on_one_connection),
+        cmocka_unit_test(takes_what_is_missing_or_odd_in_the_headers),
+        cmocka_unit_test(judges_each_answer_to_next),
+        cmocka_unit_test(asks_again_when_the_event_is_cut),
+        cmocka_unit_test(gives_up_for_now_on_a_connection_that_keeps_breaking),
+        cmocka_unit_test(takes_a_chunked_event),
+        cmocka_unit_test(takes_the_largest_event_and_refuses_one_byte_more),
+        cmocka_unit_test(judges_each_reply_to_an_answer),
+        cmocka_unit_test(sends_an_answer_again_once_when_its_reply_is_lost),
+        cmocka_unit_test(reports_errors_as_ascii_headers_and_valid_json),
+        cmocka_unit_test(reports_an_answer_that_is_too_large_instead_of_sending_it),
+        cmocka_unit_test(stops_waiting_when_told),
+        cmocka_unit_test(takes_an_endpoint_with_scheme_and_path),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
