@@ -61,6 +61,8 @@ TESTS    := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/*/test_*.c))
 SUPPORT  := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/support/*.c))
 SCRIPTS  := $(sort $(wildcard tests/*/check_*.sh tests/*/check_*.py))
 FUZZERS  := $(patsubst tests/fuzz/%.c,$(BUILD)/tests/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
+# Each reads the corpus folder named on its command line.
+CORPORA  := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/conformance/*.c))
 BENCHES  := $(patsubst %.c,$(BUILD)/%,$(wildcard bench/bench_*.c))
 
 $(BUILD)/tests/%: $(BUILD)/tests/%.o $(SUPPORT) $(TOOL_OBJ) $(LIBRARY)
@@ -85,7 +87,7 @@ check: setup ## everything: the set-up, every test, the suite under ASan and UBS
 	@$(MAKE) --no-print-directory lint all
 	@BUILD=$(BUILD) CORPUS=$(CORPUS) scripts/check.sh
 
-conformance: all $(TESTS) ## make conformance CORPUS=folder: data written by others
+conformance: all $(TESTS) $(CORPORA) ## make conformance CORPUS=folder: data written by others
 	@BUILD=$(BUILD) scripts/conformance.sh $(CORPUS)
 
 setup: ## install what is needed (Debian 12), once
@@ -135,4 +137,4 @@ help: ## this list
 .PHONY: all unit quick lint check conformance setup run package build-SluiceFunction fuzz bench clean help
 .SECONDARY:
 
--include $(OBJECTS:.o=.d) $(TOOL_OBJ:.o=.d) $(BUILD)/runtime/bootstrap.d $(BUILD)/replay/sluice.d $(TESTS:=.d) $(FUZZERS:=.d) $(BENCHES:=.d)
+-include $(OBJECTS:.o=.d) $(TOOL_OBJ:.o=.d) $(BUILD)/runtime/bootstrap.d $(BUILD)/replay/sluice.d $(TESTS:=.d) $(CORPORA:=.d) $(FUZZERS:=.d) $(BENCHES:=.d)
