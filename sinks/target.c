@@ -2,6 +2,7 @@
 
 #include "sinks/file.h"
 #include "sinks/lines.h"
+#include "sinks/sqlite.h"
 
 typedef enum sl_status (*open_objects_fn)(struct sl_sinks *, struct sl_span, struct sl_object_port **,
                                           struct sl_error *);
@@ -18,6 +19,7 @@ static const struct scheme {
     open_queue_fn queue;
 } schemes[] = {
     {.name = "file", .objects = sl_file_open},
+    {.name = "sqlite", .table = sl_sqlite_open},
     {.name = "jsonl", .queue = sl_jsonl_open},
     {.name = "stdout", .queue = sl_stdout_open},
 };

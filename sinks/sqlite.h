@@ -1,0 +1,14 @@
+/* A table in SQLite, with DynamoDB's conditions and transactions: `sqlite:file.db?table=name`.
+ *
+ * Each table has two columns: `key`, one text per primary key, and `item`, the item's JSON as it was put. One
+ * apply is one SQLite transaction, synced before its results are OK; a group that is refused is rolled back
+ * alone. Several processes may share the file. */
+#ifndef SL_SINKS_SQLITE_H
+#define SL_SINKS_SQLITE_H
+
+#include "sinks/target.h"
+
+enum sl_status sl_sqlite_open(struct sl_sinks *sinks, struct sl_span url, struct sl_table_port **out,
+                              struct sl_error *error) SL_MUST_USE;
+
+#endif
