@@ -13,7 +13,7 @@ LDFLAGS  += -fsanitize=$(SANITIZE)
 endif
 LDFLAGS  += -Wl,--gc-sections -Wl,--as-needed
 # A faster gzip encoder where it is found; `make DEFLATE=` builds without.
-DEFLATE   = $(shell pkg-config --exists libdeflate && echo -DSL_HAVE_LIBDEFLATE)
+DEFLATE  := $(shell pkg-config --exists libdeflate 2>/dev/null && echo -DSL_HAVE_LIBDEFLATE)
 # Looked up when used, not when read: on a fresh machine the set-up has to run first.
 LIBS      = $(shell pkg-config --libs $(PKGS)) $(if $(DEFLATE),$(shell pkg-config --libs libdeflate)) -ldl -lm
 TOOL_LIBS = $(shell pkg-config --libs libmicrohttpd)
@@ -38,22 +38,26 @@ all: $(PROGRAMS) $(PLUGINS) ## build/bootstrap, build/sluice and the example plu
 
 $(BUILD)/%.o: %.c
 	@mkdir -p $(@D)
-	@echo "  CC   $<"; $(CC) $(BASE) $(DEFLATE) $(CFLAGS) -c $< -o $@
+	@echo "  CC    $<"
+	@$(CC) $(BASE) $(DEFLATE) $(CFLAGS) -c $< -o $@
 
 $(LIBRARY): $(OBJECTS)
 	@rm -f $@
-	$(AR) rcs $@ $^
+	@$(AR) rcs $@ $^
 
 $(BUILD)/bootstrap: $(BUILD)/runtime/bootstrap.o $(LIBRARY)
-	$(CC) $(LDFLAGS) -o $@ $^ $(LIBS)
+	@echo "  LINK  $@"
+	@$(CC) $(LDFLAGS) -o $@ $^ $(LIBS)
 
 $(BUILD)/sluice: $(BUILD)/replay/sluice.o $(TOOL_OBJ) $(LIBRARY)
-	$(CC) $(LDFLAGS) -o $@ $^ $(LIBS) $(TOOL_LIBS)
+	@echo "  LINK  $@"
+	@$(CC) $(LDFLAGS) -o $@ $^ $(LIBS) $(TOOL_LIBS)
 
 # Plugins see handler.h only and link nothing of ours.
 $(BUILD)/handlers/%.so: examples/%.c
 	@mkdir -p $(@D)
-	$(CC) $(BASE) $(CFLAGS) -fPIC -shared $(if $(SANITIZE),-fsanitize=$(SANITIZE)) -o $@ $<
+	@echo "  LINK  $@"
+	@$(CC) $(BASE) $(CFLAGS) -fPIC -shared $(if $(SANITIZE),-fsanitize=$(SANITIZE)) -o $@ $<
 
 # ---- tests ----
 
@@ -66,14 +70,17 @@ CORPORA  := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/conformance/*.c))
 BENCHES  := $(patsubst %.c,$(BUILD)/%,$(wildcard bench/bench_*.c))
 
 $(BUILD)/tests/%: $(BUILD)/tests/%.o $(SUPPORT) $(TOOL_OBJ) $(LIBRARY)
-	$(CC) $(LDFLAGS) -o $@ $^ $(LIBS) $(TOOL_LIBS) -lcmocka
+	@echo "  LINK  $@"
+	@$(CC) $(LDFLAGS) -o $@ $^ $(LIBS) $(TOOL_LIBS) -lcmocka
 
 # The plain driver replays a fuzz entry's corpus in the ordinary test run; `make fuzz` links libFuzzer instead.
 $(FUZZERS): $(BUILD)/tests/fuzz/%: $(BUILD)/tests/fuzz/%.o $(BUILD)/tests/fuzz/driver.o $(LIBRARY)
-	$(CC) $(LDFLAGS) -o $@ $^ $(LIBS)
+	@echo "  LINK  $@"
+	@$(CC) $(LDFLAGS) -o $@ $^ $(LIBS)
 
-$(BUILD)/bench/%: $(BUILD)/bench/%.o $(SUPPORT) $(LIBRARY)
-	$(CC) $(LDFLAGS) -o $@ $^ $(LIBS)
+$(BUILD)/bench/%: $(BUILD)/bench/%.o $(LIBRARY)
+	@echo "  LINK  $@"
+	@$(CC) $(LDFLAGS) -o $@ $^ $(LIBS)
 
 unit: all $(TESTS) $(FUZZERS) ## the unit tests and the fuzz corpora alone
 	@BUILD=$(BUILD) scripts/run_tests.sh $(TESTS) $(FUZZERS)
