@@ -9,10 +9,16 @@ mirror=${DEBIAN_MIRROR:-http://deb.debian.org}
 keys=/usr/share/keyrings/debian-archive-keyring.gpg
 [ -r "$keys" ] || { echo "package: no $keys; install debian-archive-keyring" >&2; exit 1; }
 
-rm -rf "$folder"
-mkdir -p "$folder/apt/lists/partial" "$folder/apt/cache/archives/partial"
-folder=$(cd "$folder" && pwd)
-apt=$folder/apt
+# Made aside and renamed at the end: a folder that exists is whole.
+aside=$folder.new
+mkdir -p "$(dirname "$folder")"
+exec 9>"$folder.lock"
+flock -w 900 9 || { echo "package: another fetch holds $folder.lock" >&2; exit 1; }
+[ ! -d "$folder" ] || exit 0
+rm -rf "$aside"
+mkdir -p "$aside/apt/lists/partial" "$aside/apt/cache/archives/partial"
+aside=$(cd "$aside" && pwd)
+apt=$aside/apt
 : >"$apt/status"
 for type in deb deb-src; do
     echo "$type [signed-by=$keys] $mirror/debian bookworm main"
@@ -57,10 +63,11 @@ while read -r name version; do
     src:*) source=${name#src:}=$offered ;;
     *) packages+=("$name:amd64=$offered" "$name:arm64=$offered") ;;
     esac
-    echo "$name $offered" >>"$folder/taken.txt"
+    echo "$name $offered" >>"$aside/taken.txt"
 done <"$here/versions.txt"
 
-cd "$folder"
+cd "$aside"
 apt-get download -qq "${packages[@]}"
 apt-get source -qq --download-only "$source"
 rm -rf "$apt"
+mv "$aside" "$folder"

@@ -8,10 +8,14 @@ arm64) debian=arm64 triplet=aarch64-linux-gnu ;;
 *) echo "package: no architecture '$1': x86_64 or arm64" >&2; exit 2 ;;
 esac
 archive=$(cd "$2" && pwd)
-sysroot=$3
+# Made aside and renamed at the end: a folder that exists is whole.
+folder=$3
+exec 9>"$folder.lock"
+flock -w 900 9 || { echo "package: another build holds $folder.lock" >&2; exit 1; }
+[ ! -d "$folder" ] || exit 0
+sysroot=$folder.new
 rm -rf "$sysroot"
 mkdir -p "$sysroot/curl"
-sysroot=$(cd "$sysroot" && pwd)
 for package in "$archive"/*_"$debian".deb; do
     dpkg-deb -x "$package" "$sysroot"
 done
@@ -47,4 +51,4 @@ make -s -C lib libcurl.la >make.log 2>&1 || { tail -n 20 make.log >&2; exit 1; }
 cp lib/.libs/libcurl.a "$out/"
 cp -r include/curl "$sysroot/usr/include/"
 rm -rf "$sysroot/curl"
-touch "$sysroot/complete"
+mv "$sysroot" "$folder"
