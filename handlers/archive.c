@@ -1,0 +1,313 @@
+/* The archive handler: matching records to an object store, one object per slice and prefix. */
+#include "handlers/archive.h"
+
+#include <string.h>
+
+/* The records of a slice that go into one object. */
+struct group {
+    struct sl_span prefix;
+    uint64_t hash;
+    size_t n;     /* records */
+    size_t first; /* where they begin in the slice's order by group */
+};
+
+/* A slice on its way into objects. All arrays are in the slice's arena. */
+struct plan {
+    const struct archive *a;
+    struct sl_slice *slice;
+    struct group *groups;
+    size_t n_groups, room_groups;
+    uint32_t *group_of; /* record -> group, NONE when it is not archived */
+    uint32_t *slots;    /* prefix's hash -> group + 1 */
+    size_t n_slots;     /* a power of two */
+    uint32_t *order;    /* records by group, in stream order within each */
+    int64_t unit;       /* of the last record whose prefix was made, and its group */
+    uint32_t unit_group;
+    struct sl_span unit_table, unit_region;
+};
+
+#define NONE UINT32_MAX
+
+static bool same_text(struct sl_span a, struct sl_span b)
+{
+    return a.len == b.len && (a.len == 0 || memcmp(a.ptr, b.ptr, a.len) == 0);
+}
+
+/* FNV-1a: prefixes are short, and their slots are compared in full. */
+static uint64_t hash_of(struct sl_span text)
+{
+    uint64_t h = 14695981039346656037u;
+    for (size_t i = 0; i < text.len; i++)
+        h = (h ^ (unsigned char)text.ptr[i]) * 1099511628211u;
+    return h ^ h >> 32;
+}
+
+/* ---- which record goes into which object ---- */
+
+static void plan_init(struct plan *p, const struct archive *a, struct sl_slice *slice)
+{
+    const struct sl_host *host = a->host;
+    *p = (struct plan){.a = a, .slice = slice, .unit_group = NONE, .n_slots = 16};
+    while (p->n_slots < slice->n * 2 && a->key_unit_ns == 0)
+        p->n_slots *= 2;
+    p->room_groups = 8;
+    p->groups = host->alloc(slice->arena, p->room_groups * sizeof(*p->groups));
+    p->group_of = host->alloc(slice->arena, slice->n * sizeof(*p->group_of));
+    p->order = host->alloc(slice->arena, slice->n * sizeof(*p->order));
+    p->slots = host->alloc(slice->arena, p->n_slots * sizeof(*p->slots));
+    memset(p->slots, 0, p->n_slots * sizeof(*p->slots));
+}
+
+static void groups_grow(struct plan *p)
+{
+    struct group *old = p->groups;
+    p->groups = p->a->host->alloc(p->slice->arena, 2 * p->room_groups * sizeof(*old));
+    memcpy(p->groups, old, p->n_groups * sizeof(*old));
+    p->room_groups *= 2;
+}
+
+static void slots_grow(struct plan *p)
+{
+    p->n_slots *= 2;
+    p->slots = p->a->host->alloc(p->slice->arena, p->n_slots * sizeof(*p->slots));
+    memset(p->slots, 0, p->n_slots * sizeof(*p->slots));
+    for (uint32_t g = 0; g < p->n_groups; g++) {
+        size_t at = p->groups[g].hash & (p->n_slots - 1);
+        while (p->slots[at])
+            at = (at + 1) & (p->n_slots - 1);
+        p->slots[at] = g + 1;
+    }
+}
+
+static uint32_t group_find(struct plan *p, struct sl_span prefix)
+{
+    uint64_t hash = hash_of(prefix);
+    size_t at = hash & (p->n_slots - 1);
+    for (; p->slots[at]; at = (at + 1) & (p->n_slots - 1)) {
+        const struct group *g = &p->groups[p->slots[at] - 1];
+        if (g->hash == hash && same_text(g->prefix, prefix))
+            return p->slots[at] - 1;
+    }
+    if (p->n_groups == p->room_groups)
+        groups_grow(p);
+    p->groups[p->n_groups++] = (struct group){.prefix = prefix, .hash = hash};
+    p->slots[at] = (uint32_t)p->n_groups;
+    if (p->n_groups * 2 > p->n_slots)
+        slots_grow(p);
+    return (uint32_t)p->n_groups - 1;
+}
+
+/* Records of one table in one unit of time share their prefix: it is made once. */
+static bool same_unit(struct plan *p, const struct sl_record *r)
+{
+    const struct archive *a = p->a;
+    if (a->key_unit_ns == 0)
+        return false;
+    int64_t created_ns = a->host->record_created_ns(r);
+    int64_t unit = created_ns > 0 ? created_ns / a->key_unit_ns : -1;
+    struct sl_span table = a->host->record_text(r, SL_FIELD_TABLE);
+    struct sl_span region = a->host->record_text(r, SL_FIELD_REGION);
+    bool same = p->unit_group != NONE && unit == p->unit && same_text(table, p->unit_table) &&
+                same_text(region, p->unit_region);
+    p->unit = unit;
+    p->unit_table = table;
+    p->unit_region = region;
+    return same;
+}
+
+static void record_place(struct plan *p, size_t i)
+{
+    const struct archive *a = p->a;
+    const struct sl_record *r = p->slice->records[i];
+    if (same_unit(p, r)) {
+        p->group_of[i] = p->unit_group;
+        return;
+    }
+    struct sl_span prefix;
+    struct sl_error error = {0};
+    p->group_of[i] = p->unit_group = NONE;
+    enum sl_status status = archive_key_prefix(a, r, p->slice->arena, &prefix, &error);
+    if (status == SL_OK)
+        p->group_of[i] = p->unit_group = group_find(p, prefix);
+    else if (a->missing != ARCHIVE_MISSING_SKIP)
+        a->host->mark(p->slice, i, status, &error);
+}
+
+static void order_by_group(struct plan *p)
+{
+    for (size_t i = 0; i < p->slice->n; i++)
+        if (p->group_of[i] != NONE)
+            p->groups[p->group_of[i]].n++;
+    size_t first = 0;
+    for (size_t g = 0; g < p->n_groups; g++) {
+        p->groups[g].first = first;
+        first += p->groups[g].n;
+        p->groups[g].n = 0;
+    }
+    for (size_t i = 0; i < p->slice->n; i++) {
+        if (p->group_of[i] == NONE)
+            continue;
+        struct group *g = &p->groups[p->group_of[i]];
+        p->order[g->first + g->n++] = (uint32_t)i;
+    }
+}
+
+/* ---- one object ---- */
+
+static struct sl_span body_of(const struct archive *a, const struct sl_span *parts, size_t n,
+                              struct sl_arena *arena)
+{
+    return a->level ? a->host->gzip(arena, parts, n, a->level) : a->host->join(arena, parts, n);
+}
+
+/* Makes the group's object of the records that have a line; the others are marked and leave the group.
+ * SL_FATAL: no record of this stream has one. */
+static enum sl_status object_make(struct plan *p, struct group *g, struct sl_object *object,
+                                  struct sl_error *error)
+{
+    const struct archive *a = p->a;
+    struct sl_arena *arena = p->slice->arena;
+    struct sl_span *parts = a->host->alloc(arena, g->n * ARCHIVE_LINE_PARTS * sizeof(*parts));
+    const struct sl_record **records = a->host->alloc(arena, g->n * sizeof(const struct sl_record *));
+    size_t n_parts = 0, kept = 0;
+    for (size_t k = 0; k < g->n; k++) {
+        uint32_t i = p->order[g->first + k];
+        size_t n;
+        struct sl_error why = {0};
+        enum sl_status status = archive_line(a, p->slice->records[i], arena, parts + n_parts, &n, &why);
+        if (status == SL_FATAL)
+            return a->host->fail(error, SL_FATAL, why.code, "%s", why.text);
+        if (status != SL_OK) {
+            a->host->mark(p->slice, i, status, &why);
+            continue;
+        }
+        n_parts += n;
+        p->order[g->first + kept] = i;
+        records[kept++] = p->slice->records[i];
+    }
+    g->n = kept;
+    if (kept == 0)
+        return SL_OK;
+    *object = (struct sl_object){.key = archive_key_name(a, g->prefix, records, kept, arena),
+                                 .body = body_of(a, parts, n_parts, arena),
+                                 .content_type = "application/x-ndjson",
+                                 .content_encoding = a->level ? "gzip" : NULL,
+                                 .content_named = true};
+    return SL_OK;
+}
+
+/* What the store said of an object goes to its records. Which one a refusal means is not known: they stay
+ * unmarked, unless it can only be the one there is. */
+static enum sl_status object_result(struct plan *p, const struct group *g, const struct sl_result *result,
+                                    struct sl_error *error)
+{
+    const struct sl_host *host = p->a->host;
+    if (result->status == SL_REJECT)
+        return host->fail(error, SL_REJECT, result->code, "%s", result->text);
+    struct sl_error why = {0};
+    if (result->status != SL_OK)
+        (void)host->fail(&why, result->status, result->code, "%s", result->text);
+    for (size_t k = 0; k < g->n; k++)
+        host->mark(p->slice, p->order[g->first + k], result->status, &why);
+    return SL_OK;
+}
+
+/* ---- the slice ---- */
+
+static enum sl_status objects_write(struct plan *p, struct sl_error *error)
+{
+    const struct archive *a = p->a;
+    struct sl_arena *arena = p->slice->arena;
+    struct sl_object *objects = a->host->alloc(arena, p->n_groups * sizeof(*objects));
+    struct sl_result *results = a->host->alloc(arena, p->n_groups * sizeof(*results));
+    size_t n = 0;
+    for (size_t g = 0; g < p->n_groups; g++) {
+        enum sl_status status = object_make(p, &p->groups[g], &objects[n], error);
+        if (status != SL_OK)
+            return status;
+        if (p->groups[g].n > 0)
+            p->groups[n++] = p->groups[g];
+    }
+    p->n_groups = n;
+    if (n == 0)
+        return SL_OK;
+    memset(results, 0, n * sizeof(*results));
+    struct sl_call call = {.arena = arena, .deadline_ms = p->slice->deadline_ms};
+    a->port->apply(a->port, objects, n, results, &call);
+    enum sl_status status = SL_OK;
+    for (size_t g = 0; g < n; g++) {
+        enum sl_status one = object_result(p, &p->groups[g], &results[g], error);
+        status = one != SL_OK ? one : status;
+    }
+    return status;
+}
+
+static enum sl_status handle(void *self, struct sl_slice *slice, struct sl_error *error)
+{
+    struct plan plan;
+    plan_init(&plan, self, slice);
+    for (size_t i = 0; i < slice->n; i++)
+        record_place(&plan, i);
+    order_by_group(&plan);
+    return objects_write(&plan, error);
+}
+
+static enum sl_status accepts(void *self, enum sl_view view, struct sl_error *error)
+{
+    return archive_accepts(self, view, error);
+}
+
+/* ---- opening ---- */
+
+static const struct sl_option options[] = {
+    {"to", SL_OPTION_OBJECTS, SL_OPTION_REQUIRED, 0, 0, NULL, NULL,
+     "object store: s3://bucket/prefix, file:folder"},
+    {"format", SL_OPTION_ENUM, 0, 0, 0, "record|item|export|json", "record",
+     "lines: record (lossless, replayable), item ({\"Item\":...}), export (incremental export), json "
+     "(plain)"},
+    {"key", SL_OPTION_TEMPLATE, 0, 0, 0, NULL, "{table}/dt={yyyy}-{mm}-{dd}/hour={hh}/",
+     "the part of an object's key before its name"},
+    {"missing", SL_OPTION_ENUM, 0, 0, 0, "reject|skip|empty", "reject",
+     "a record that lacks what `key` names: rejected, left out, or with nothing in its place"},
+    {"compression", SL_OPTION_ENUM, 0, 0, 0, "gzip|none", "gzip", "of the objects"},
+    {"level", SL_OPTION_INTEGER, 0, 1, 9, NULL, "6", "of gzip: 1 is fast, 9 is small"},
+    {.type = SL_OPTION_END},
+};
+
+static int enum_index(struct sl_span text, const char *const *names)
+{
+    int i = 0;
+    while (names[i] && !same_text(text, (struct sl_span){names[i], strlen(names[i])}))
+        i++;
+    return i;
+}
+
+static enum sl_status open_archive(const struct sl_host *host, struct sl_route *route, void **self,
+                                   struct sl_error *error)
+{
+    static const char *const formats[] = {"record", "item", "export", "json", NULL};
+    static const char *const missings[] = {"reject", "skip", "empty", NULL};
+    static const char *const compressions[] = {"gzip", "none", NULL};
+    struct archive *a = host->alloc(host->route_arena(route), sizeof(*a));
+    *a = (struct archive){.host = host,
+                          .route = route,
+                          .port = host->option_objects(route, "to"),
+                          .key = host->option_template(route, "key"),
+                          .events = host->route_events(route)};
+    a->format = (enum archive_format)enum_index(host->option_text(route, "format"), formats);
+    a->missing = (enum archive_missing)enum_index(host->option_text(route, "missing"), missings);
+    if (enum_index(host->option_text(route, "compression"), compressions) == 0)
+        a->level = (int)host->option_integer(route, "level");
+    *self = a;
+    return archive_key_check(a, host->option_text(route, "key"), error);
+}
+
+const struct sl_handler sl_archive_handler = {
+    .abi = SL_HANDLER_ABI,
+    .name = "archive",
+    .summary = "matching records to an object store, as compressed lines",
+    .options = options,
+    .open = open_archive,
+    .handle = handle,
+    .accepts = accepts,
+};
