@@ -1,0 +1,47 @@
+#!/bin/bash
+# Installs the real counterparts that the tests talk to: tests/services/install.sh [dynamodb] [moto], both by default.
+# DynamoDB Local comes from Maven Central (pom.xml, checked against jars.sha256), moto's server from PyPI (requirements.txt,
+# hashes of every package). Both go to ${XDG_CACHE_HOME:-$HOME/.cache}/sluice, in folders named after the content of those pins:
+# other clones share them, `make clean` leaves them, a second run needs no network, and removing the folder is safe.
+set -euo pipefail
+cd "$(dirname "$0")"
+. ./paths.sh
+
+fail() { echo "install: $*" >&2; exit 1; }
+need() { command -v "$1" >/dev/null || fail "$1 is missing; on Debian: apt-get install $2"; }
+
+# Downloads beside the final folder and renames at the end, so that a folder that exists is whole.
+install_dynamodb() {
+    [ -d "$dynamodb_home" ] && return
+    need mvn maven && need java openjdk-17-jre-headless
+    echo "install: DynamoDB Local, from Maven Central" >&2
+    local aside=$dynamodb_home.new
+    rm -rf "$aside" && mkdir -p "$aside"
+    mvn -q -B -f pom.xml dependency:copy-dependencies -DoutputDirectory="$aside" >"$aside/log" 2>&1 ||
+        fail "mvn could not fetch DynamoDB Local: $(grep -m 1 ERROR "$aside/log")"
+    (cd "$aside" && sha256sum --quiet -c -) <jars.sha256 >&2 || fail "what Maven Central sent differs from jars.sha256"
+    mv "$aside" "$dynamodb_home"
+}
+
+# A virtual environment holds its own path, so it is built in place and marked at the end.
+install_moto() {
+    [ -e "$moto_home/installed" ] && return
+    need python3 "python3 python3-venv"
+    echo "install: moto's server, from PyPI" >&2
+    rm -rf "$moto_home"
+    python3 -m venv "$moto_home" || fail "python3 has no venv; on Debian: apt-get install python3-venv"
+    "$moto_home/bin/python" -m pip install -q --no-deps --require-hashes --only-binary :all: -r requirements.txt ||
+        fail "pip could not install requirements.txt"
+    touch "$moto_home/installed"
+}
+
+mkdir -p "$services_cache"
+exec 9>"$services_cache/lock"
+flock -w 900 9 || fail "another install holds $services_cache/lock"
+[ $# -gt 0 ] || set -- dynamodb moto
+for name in "$@"; do
+    case $name in
+    dynamodb | moto) "install_$name" ;;
+    *) fail "no such service: $name (dynamodb, moto)" ;;
+    esac
+done
