@@ -1,0 +1,77 @@
+#!/bin/bash
+# start.sh and stop.sh keep what they say: servers answer, are told of in DIR/env, and never outlive stop, owner or supervisor.
+set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+work=$(mktemp -d)
+trap '"$here/stop.sh" "$work/s" || true; rm -rf "$work"' EXIT
+passed=0
+ok() { passed=$((passed + 1)); }
+fail() { echo "check_services: $*" >&2; exit 1; }
+# A zombie's parent may be slow to collect it; it holds no port and no memory.
+alive() { local state; state=$(sed -n 's/^State:\t//p' "/proc/$1/status" 2>/dev/null) && [[ -n $state && $state != Z* ]]; }
+gone_within() { # SECONDS PID...
+    local until=$((SECONDS + $1)) pid
+    shift
+    for pid in "$@"; do
+        while alive "$pid"; do
+            ((SECONDS < until)) || return 1
+            sleep 0.05
+        done
+    done
+}
+pids() { cat "$work"/s/{dynamodb,moto}.pid; }
+# The one line of a start that must fail.
+refusal() { "$@" 2>&1 >/dev/null && fail "$* was accepted"; true; }
+
+"$here/start.sh" "$work/s" dynamodb moto
+. "$work/s/env"
+tables=$(curl -s "$DYNAMODB_ENDPOINT" -H 'X-Amz-Target: DynamoDB_20120810.ListTables' -H 'Content-Type: application/x-amz-json-1.0' \
+    -H "Authorization: AWS4-HMAC-SHA256 Credential=$AWS_ACCESS_KEY_ID/20260101/$AWS_REGION/dynamodb/aws4_request, SignedHeaders=host, Signature=0" \
+    -H 'X-Amz-Date: 20260101T000000Z' -d '{}')
+[ "$tables" = '{"TableNames":[]}' ] || fail "DynamoDB Local said: $tables"
+ok
+[ "$(curl -s -o /dev/null -w '%{http_code}' -X PUT "$MOTO_ENDPOINT/a-bucket")" = 200 ] || fail "moto made no bucket"
+ok
+mapfile -t servers < <(pids)
+for pid in "${servers[@]}"; do alive "$pid" || fail "no process $pid"; done
+ok
+[[ $(refusal "$here/start.sh" "$work/s" moto) == "services: services run in $work/s already;"* ]] || fail "a second start in one folder"
+ok
+"$here/stop.sh" "$work/s"
+gone_within 2 "${servers[@]}" || fail "servers outlive stop.sh"
+[ ! -e "$work/s/env" ] && [ ! -e "$work/s/moto.pid" ] || fail "files outlive stop.sh"
+"$here/stop.sh" "$work/s" || fail "stopping twice is no error"
+ok
+
+# The owner is whoever called start.sh: here a shell that is killed.
+bash -c "'$here/start.sh' '$work/s' dynamodb moto; echo started; exec sleep 600" >"$work/out" &
+owner=$!
+until grep -q started "$work/out"; do sleep 0.05; done
+mapfile -t servers < <(pids)
+sleep 1
+for pid in "${servers[@]}"; do alive "$pid" || fail "servers ended before their owner"; done
+kill -KILL "$owner"
+gone_within 5 "${servers[@]}" || fail "servers outlive their owner"
+wait "$owner" 2>/dev/null || true
+ok
+
+"$here/start.sh" --owner $$ "$work/s" moto dynamodb
+mapfile -t servers < <(pids)
+kill -KILL "$(cut -d' ' -f1 "$work/s/supervisor.pid")"
+gone_within 5 "${servers[@]}" || fail "servers outlive their supervisor"
+ok
+
+# Refusals are one line each, and leave nothing.
+[[ $(refusal "$here/start.sh" "$work/s" mysql) == "services: usage: start.sh [--owner PID] DIR SERVICE..., of: dynamodb moto" ]] || fail "unknown service"
+ok
+[[ $(XDG_CACHE_HOME=$work/empty refusal "$here/start.sh" "$work/s" moto) == "services: moto is not installed; run tests/services/install.sh moto" ]] ||
+    fail "not installed"
+ok
+mkdir "$work/bin"
+printf '#!/bin/sh\necho no memory today\nexit 3\n' >"$work/bin/java"
+chmod +x "$work/bin/java"
+[[ $(PATH=$work/bin:$PATH refusal "$here/start.sh" "$work/s" dynamodb) == "services: dynamodb ended with status 3: no memory today" ]] ||
+    fail "a server that ends at once"
+[ ! -e "$work/s/env" ] && [ ! -e "$work/s/supervisor.pid" ] || fail "a failed start left files"
+ok
+echo "$passed passed"
