@@ -8,7 +8,7 @@ cd "$(dirname "$0")/.."
 declare -A packages=(
     [build]="gcc make pkg-config libc6-dev libcurl4-openssl-dev libssl-dev libjansson-dev zlib1g-dev libgmp-dev libsqlite3-dev libmicrohttpd-dev libdeflate-dev"
     [run]=""
-    [check]="libcmocka-dev clang libclang-rt-14-dev g++ python3 python3-venv curl qemu-user-static unzip"
+    [check]="libcmocka-dev clang libclang-rt-14-dev g++ python3 python3-venv curl qemu-user-static unzip maven openjdk-17-jre-headless"
     [fuzz]="clang libclang-rt-14-dev"
     [package]="gcc gcc-aarch64-linux-gnu make zip patch xz-utils debian-archive-keyring"
     [bench]="g++ libsimdjson-dev"
@@ -34,3 +34,8 @@ if ((${#missing[@]})); then
     "${sudo[@]}" apt-get update -qq
     "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
 fi
+
+# The servers that the tests talk to: from Maven Central and PyPI, pinned, once.
+case " $* " in
+*" check "*) tests/services/install.sh ;;
+esac
