@@ -1,0 +1,44 @@
+#include "runtime/report.h"
+
+#include "base/json_write.h"
+
+#include <unistd.h>
+
+#define REPORT_BYTES (1024 * 1024) /* thousands of routes */
+
+static void add_route(struct sl_buffer *b, const struct sl_route_stats *r)
+{
+    sl_buffer_add_char(b, '{');
+    sl_json_add_member(b, "name", sl_span_str(r->name));
+    sl_json_add_member(b, "handler", sl_span_str(r->handler));
+    sl_json_add_member(b, "to", sl_span_str(r->target));
+    sl_json_add_integer(b, "matched", (int64_t)r->matched);
+    sl_json_add_integer(b, "applied", (int64_t)r->applied);
+    sl_json_add_integer(b, "parked", (int64_t)r->parked);
+    sl_json_add_integer(b, "failed", (int64_t)r->failed);
+    sl_json_add_integer(b, "calls", (int64_t)r->calls);
+    sl_buffer_add_char(b, '}');
+}
+
+void sl_report_batch(int fd, const struct sl_pipeline *p, const char *request_id, size_t records,
+                     const struct sl_answer *answer)
+{
+    struct sl_buffer b;
+    sl_buffer_init(&b, REPORT_BYTES);
+    sl_buffer_add_char(&b, '{');
+    sl_json_add_member(&b, "requestId", sl_span_str(request_id));
+    sl_json_add_integer(&b, "records", (int64_t)records);
+    sl_json_add_integer(&b, "checkpoint", (int64_t)answer->checkpoint);
+    sl_json_add_integer(&b, "parked", (int64_t)answer->parked);
+    sl_buffer_add_str(&b, ",\"routes\":[");
+    for (size_t i = 0; i < sl_pipeline_routes(p); i++) {
+        struct sl_route_stats stats = sl_pipeline_stats(p, i);
+        if (i)
+            sl_buffer_add_char(&b, ',');
+        add_route(&b, &stats);
+    }
+    sl_buffer_add_str(&b, "]}\n");
+    if (!b.failed)
+        (void)!write(fd, b.ptr, b.len);
+    sl_buffer_clean_up(&b);
+}

@@ -1,0 +1,13 @@
+/* What a batch did, as one JSON line: for `sluice replay`'s summary, or anyone else who gives a descriptor.
+ */
+#ifndef SL_RUNTIME_REPORT_H
+#define SL_RUNTIME_REPORT_H
+
+#include "handlers/dispatch.h"
+
+/* {"requestId":...,"records":N,"checkpoint":K,"parked":N,"routes":[{"name":...,"handler":...,"to":...,
+ * "matched":N,"applied":N,"parked":N,"failed":N,"calls":N}]}, in one write. */
+void sl_report_batch(int fd, const struct sl_pipeline *p, const char *request_id, size_t records,
+                     const struct sl_answer *answer);
+
+#endif

@@ -1,0 +1,284 @@
+#include "runtime/serve.h"
+
+#include "handlers/dispatch.h"
+#include "runtime/client.h"
+#include "runtime/crash.h"
+#include "runtime/report.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+/* First chunk of the invocation's arena: a batch of 100 records fits, and it is kept between events. */
+#define ARENA_BYTES (256 * 1024)
+
+/* The longest that an invocation can have: 90 minutes on managed instances. A header that says more, or
+ * nothing, must not keep a batch for ever. */
+#define LONGEST_MS (90 * 60 * 1000)
+#define UNSAID_MS  (15 * 60 * 1000)
+
+/* A Runtime API that answers wrongly is asked at most five times a second, and given up after some 10 s. */
+#define FIRST_PAUSE_MS 400
+#define MAX_FAILURES   5
+
+#define TYPE_BYTES 96 /* "Function." and an error's code */
+
+struct server {
+    const struct sl_settings *settings;
+    struct sl_clock *clock;
+    struct sl_log log;
+    struct sl_sinks sinks;
+    struct sl_pipeline *pipeline;
+    struct sl_runtime *rt;
+    struct sl_arena *arena;
+    struct sl_answer answer;
+    int stop_fd;
+    int failures; /* of the Runtime API, in a row */
+    bool is_warm;
+};
+
+/* ---- one event ---- */
+
+/* Lambda keeps a type only when it is "Function." and letters, the first of them a capital. */
+static void error_type(const char *code, char out[TYPE_BYTES])
+{
+    size_t n = 0;
+    char letters[TYPE_BYTES];
+    for (const char *c = code; *c && n < 64; c++)
+        if ((*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z'))
+            letters[n++] = *c;
+    letters[n] = '\0';
+    if (letters[0] >= 'a')
+        letters[0] = (char)(letters[0] - 'a' + 'A');
+    snprintf(out, TYPE_BYTES, "Function.%s", n ? letters : "Error");
+}
+
+static int64_t deadline_of(struct server *s, const struct sl_runtime_event *event)
+{
+    int64_t wall_ms = s->clock->wall_ns(s->clock) / 1000000;
+    int64_t left = event->deadline_epoch_ms ? event->deadline_epoch_ms - wall_ms : UNSAID_MS;
+    left = left < 0 ? 0 : left > LONGEST_MS ? LONGEST_MS : left;
+    return s->clock->now_ms(s->clock) + left;
+}
+
+static void export_trace_id(const char *trace_id)
+{
+    if (trace_id[0])
+        setenv("_X_AMZN_TRACE_ID", trace_id, 1);
+    else
+        unsetenv("_X_AMZN_TRACE_ID");
+}
+
+static enum sl_status post_failure(struct server *s, const struct sl_runtime_event *event,
+                                   const struct sl_error *why, struct sl_error *error)
+{
+    char type[TYPE_BYTES];
+    error_type(why->code, type);
+    sl_log(&s->log, SL_ERROR, "%s: %s", type, why->text);
+    return sl_runtime_fail(s->rt, event->request_id, type, sl_span_str(why->text), error);
+}
+
+static void count(struct server *s, const char *name, double value)
+{
+    if (value > 0)
+        sl_log_metric(&s->log, s->settings->function_name, name, value, "Count");
+}
+
+static void account(struct server *s, const struct sl_batch *batch)
+{
+    const struct sl_answer *a = &s->answer;
+    count(s, "Records", (double)batch->n);
+    count(s, "ColdStart", s->is_warm ? 0 : 1);
+    count(s, "Parked", (double)a->parked);
+    count(s, "FailedBatches", a->checkpoint < batch->n || a->is_error ? 1 : 0);
+    s->is_warm = true;
+    if (s->settings->report_fd >= 0)
+        sl_report_batch(s->settings->report_fd, s->pipeline, s->log.request_id, batch->n, a);
+    sl_pipeline_stats_reset(s->pipeline);
+}
+
+static enum sl_status answer_batch(struct server *s, const struct sl_runtime_event *event,
+                                   const struct sl_batch *batch, struct sl_error *error)
+{
+    const struct sl_invocation invocation = {
+        .request_id = event->request_id,
+        .function_arn = event->function_arn,
+        .deadline_ms = deadline_of(s, event),
+        .arena = s->arena,
+    };
+    struct sl_answer *a = &s->answer;
+    sl_buffer_reset(&a->body);
+    a->is_error = false;
+    a->checkpoint = a->parked = 0;
+    sl_error_clear(&a->error);
+    sl_dispatch(s->pipeline, batch, &invocation, a);
+    account(s, batch);
+    if (a->is_error)
+        return post_failure(s, event, &a->error, error);
+    if (a->error.status != SL_OK)
+        sl_log(&s->log, SL_WARN, "records from %zu of %zu on come again: %s: %s", a->checkpoint, batch->n,
+               a->error.code, a->error.text);
+    return sl_runtime_respond(s->rt, event->request_id, sl_buffer_span(&a->body), "application/json", error);
+}
+
+static enum sl_status take_event(struct server *s, const struct sl_runtime_event *event,
+                                 struct sl_error *error)
+{
+    const struct sl_decode_options options = {.ttl_attribute = sl_pipeline_ttl_attribute(s->pipeline)};
+    struct sl_batch batch;
+    struct sl_error why = {.offset = SL_NO_OFFSET};
+    if (sl_batch_decode(event->payload, s->arena, &options, &batch, &why) != SL_OK) {
+        if (why.offset != SL_NO_OFFSET)
+            sl_error_context(&why, "byte %zu of the event", why.offset);
+        return post_failure(s, event, &why, error);
+    }
+    return answer_batch(s, event, &batch, error);
+}
+
+static enum sl_status serve_event(struct server *s, const struct sl_runtime_event *event,
+                                  struct sl_error *error)
+{
+    snprintf(s->log.request_id, sizeof(s->log.request_id), "%s", event->request_id);
+    export_trace_id(event->trace_id);
+    enum sl_status status = take_event(s, event, error);
+    sl_arena_reset(s->arena);
+    return status;
+}
+
+/* ---- the loop ---- */
+
+static enum sl_status one_round(struct server *s, struct sl_error *error)
+{
+    struct sl_runtime_event event;
+    enum sl_status status = sl_runtime_next(s->rt, &event, error);
+    if (status == SL_OK) {
+        status = serve_event(s, &event, error);
+    } else if (status == SL_REJECT) {
+        struct sl_error why = *error;
+        sl_error_clear(error);
+        status = post_failure(s, &event, &why, error);
+    }
+    return status;
+}
+
+/* After a round that was not clean: says so, waits, and tells whether to go on. */
+static bool recover(struct server *s, enum sl_status status, const struct sl_error *error)
+{
+    bool is_idle = strcmp(error->code, "NoEvent") == 0;
+    bool is_lost = status == SL_RETRY && !is_idle;
+    s->failures = is_lost ? s->failures + 1 : 0;
+    if (!is_idle)
+        sl_log(&s->log, status == SL_FATAL ? SL_ERROR : SL_WARN, "%s: %s", error->code, error->text);
+    if (status == SL_FATAL)
+        return false;
+    if (s->failures >= MAX_FAILURES) {
+        sl_log(&s->log, SL_ERROR, "the Runtime API failed %d times in a row: exiting", s->failures);
+        return false;
+    }
+    s->clock->sleep_ms(s->clock, FIRST_PAUSE_MS << (s->failures ? s->failures - 1 : 0));
+    return true;
+}
+
+static int loop(struct server *s)
+{
+    for (;;) {
+        struct sl_error error = {.offset = SL_NO_OFFSET};
+        enum sl_status status = one_round(s, &error);
+        if (status == SL_FATAL && strcmp(error.code, "Stopped") == 0)
+            return 0;
+        if (status == SL_OK && error.status == SL_OK)
+            s->failures = 0;
+        else if (!recover(s, status, &error))
+            return 1;
+        s->log.request_id[0] = '\0';
+    }
+}
+
+/* ---- init ---- */
+
+/* SIGTERM becomes readable on a descriptor: an event under way is finished and answered, then the handlers
+ * are closed in order. */
+static int open_stop_fd(void)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGTERM);
+    sigprocmask(SIG_BLOCK, &set, NULL);
+    return signalfd(-1, &set, SFD_CLOEXEC);
+}
+
+static enum sl_status open_pipeline(struct server *s, struct sl_error *error)
+{
+    const struct sl_pipeline_options options = {
+        .config_path = s->settings->config_path,
+        .vars = &s->settings->vars,
+        .clock = s->clock,
+        .log = &s->log,
+        .sinks = &s->sinks,
+        .handler_path = s->settings->handler_path,
+        .function_name = s->settings->function_name,
+    };
+    return sl_pipeline_open(&options, &s->pipeline, error);
+}
+
+static int fail_init(struct server *s, bool posts_init_error, const struct sl_error *why)
+{
+    char type[TYPE_BYTES];
+    error_type(why->code, type);
+    sl_log(&s->log, SL_ERROR, "cannot start: %s", why->text);
+    struct sl_error error = {.offset = SL_NO_OFFSET};
+    if (posts_init_error && s->rt &&
+        sl_runtime_init_error(s->rt, type, sl_span_str(why->text), &error) != SL_OK)
+        sl_log(&s->log, SL_ERROR, "%s", error.text);
+    return 1;
+}
+
+static enum sl_status init(struct server *s, struct sl_error *error)
+{
+    if (!s->settings->endpoint)
+        return sl_fail(
+            error, SL_FATAL, "NoRuntimeApi",
+            "AWS_LAMBDA_RUNTIME_API is not set: bootstrap runs inside Lambda; on any other machine "
+            "`sluice replay` runs it");
+    enum sl_status status = sl_runtime_open(s->settings->endpoint, "sluice/1.0", &s->rt, error);
+    if (status == SL_OK)
+        status = open_pipeline(s, error);
+    return status;
+}
+
+static void clean_up(struct server *s)
+{
+    sl_pipeline_close(s->pipeline);
+    sl_sinks_clean_up(&s->sinks);
+    sl_runtime_close(s->rt);
+    sl_buffer_clean_up(&s->answer.body);
+    sl_arena_destroy(s->arena);
+    sl_crash_report(NULL);
+    sl_log_clean_up(&s->log);
+    if (s->stop_fd >= 0)
+        close(s->stop_fd);
+}
+
+int sl_serve(const struct sl_settings *settings, bool posts_init_error, int ready_fd)
+{
+    struct server s = {.settings = settings, .clock = sl_clock_system(), .stop_fd = open_stop_fd()};
+    sl_log_init(&s.log, STDERR_FILENO, settings->log_level, settings->log_format, s.clock);
+    sl_crash_report(&s.log);
+    sl_sinks_init(&s.sinks, s.clock, &s.log, &settings->vars);
+    sl_buffer_init(&s.answer.body, SL_ANSWER_BYTES);
+    s.arena = sl_arena_new(ARENA_BYTES);
+    struct sl_error error = {.offset = SL_NO_OFFSET};
+    int result;
+    if (init(&s, &error) != SL_OK) {
+        result = fail_init(&s, posts_init_error, &error);
+    } else {
+        sl_runtime_stop_on(s.rt, s.stop_fd);
+        if (ready_fd >= 0)
+            (void)!write(ready_fd, "r", 1);
+        result = loop(&s);
+    }
+    clean_up(&s);
+    return result;
+}

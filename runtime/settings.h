@@ -1,0 +1,34 @@
+/* What bootstrap takes from its surroundings, once, at start: Lambda's environment variables and its own.
+ *
+ *   SLUICE_CONFIG        the configuration; else sluice.json in LAMBDA_TASK_ROOT, else beside bootstrap
+ *   SLUICE_HANDLER_PATH  folders with plugins, separated by ':', looked into before handlers/ beside
+ *                        bootstrap and /opt/sluice/handlers (a layer)
+ *   SLUICE_REPORT_FD     an open descriptor that gets one JSON line per batch: what each route did
+ */
+#ifndef SL_RUNTIME_SETTINGS_H
+#define SL_RUNTIME_SETTINGS_H
+
+#include "base/log.h"
+#include "base/vars.h"
+
+#define SL_PATH_BYTES 4096
+
+struct sl_settings {
+    struct sl_vars vars;  /* the whole environment as it was */
+    const char *endpoint; /* of the Runtime API; NULL outside Lambda */
+    const char *function_name;
+    char config_path[SL_PATH_BYTES];
+    const char *handler_path[32]; /* NULL-terminated */
+    enum sl_log_format log_format;
+    enum sl_level log_level;
+    unsigned workers; /* AWS_LAMBDA_MAX_CONCURRENCY: processes that take events side by side; at least 1 */
+    int report_fd;    /* -1: none */
+    struct sl_arena *arena; /* what the above points to */
+};
+
+/* `environment` and `program` (the path of this executable) are copied. Never fails: what is missing shows
+ * when it is used. */
+void sl_settings_init(struct sl_settings *s, char *const *environment, const char *program);
+void sl_settings_clean_up(struct sl_settings *s);
+
+#endif

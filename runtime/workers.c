@@ -1,0 +1,125 @@
+#include "runtime/workers.h"
+
+#include "base/arena.h"
+#include "runtime/serve.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* A worker that dies is replaced after a second; after so many in a row that never came up, all end. */
+#define MAX_DEATHS 5
+
+struct crew {
+    const struct sl_settings *settings;
+    pid_t *pids;
+    unsigned n;
+    int deaths; /* since a worker last came up */
+    bool is_stopping;
+    int result;
+};
+
+/* The child's side does not return. */
+static pid_t start_worker(const struct sl_settings *settings, bool is_first, int ready_fd)
+{
+    pid_t parent = getpid();
+    pid_t pid = fork();
+    if (pid != 0)
+        return pid;
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (getppid() != parent)
+        _exit(1);
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    exit(sl_serve(settings, is_first, ready_fd));
+}
+
+/* Forks worker i and waits until it stands or is gone. */
+static bool bring_up(struct crew *crew, unsigned i, bool is_first)
+{
+    int ends[2];
+    if (pipe(ends) != 0)
+        return false;
+    crew->pids[i] = start_worker(crew->settings, is_first, ends[1]);
+    close(ends[1]);
+    char ready = 0;
+    ssize_t n;
+    while ((n = read(ends[0], &ready, 1)) < 0 && errno == EINTR) {
+    }
+    close(ends[0]);
+    return crew->pids[i] > 0 && n == 1;
+}
+
+static void stop_all(struct crew *crew)
+{
+    crew->is_stopping = true;
+    for (unsigned i = 0; i < crew->n; i++)
+        if (crew->pids[i] > 0)
+            kill(crew->pids[i], SIGTERM);
+}
+
+static void replace(struct crew *crew, unsigned i, int status)
+{
+    fprintf(stderr, "sluice: worker %u ended (%s %d); starting another\n", i,
+            WIFSIGNALED(status) ? "signal" : "status",
+            WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+    sleep(1);
+    crew->deaths = bring_up(crew, i, false) ? 0 : crew->deaths + 1;
+    if (crew->deaths >= MAX_DEATHS) {
+        fprintf(stderr, "sluice: %d workers in a row did not come up: exiting\n", crew->deaths);
+        crew->result = 1;
+        stop_all(crew);
+    }
+}
+
+/* True while there is a worker left. */
+static bool reap(struct crew *crew)
+{
+    int status;
+    pid_t pid;
+    while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
+        for (unsigned i = 0; i < crew->n; i++) {
+            if (crew->pids[i] != pid)
+                continue;
+            crew->pids[i] = 0;
+            if (!crew->is_stopping && (!WIFEXITED(status) || WEXITSTATUS(status) != 0))
+                replace(crew, i, status);
+        }
+    for (unsigned i = 0; i < crew->n; i++)
+        if (crew->pids[i] > 0)
+            return true;
+    return false;
+}
+
+static int first_result(pid_t pid)
+{
+    int status = 0;
+    waitpid(pid, &status, 0);
+    return WIFEXITED(status) && WEXITSTATUS(status) ? WEXITSTATUS(status) : 1;
+}
+
+int sl_workers_run(const struct sl_settings *settings)
+{
+    struct crew crew = {.settings = settings, .n = settings->workers};
+    crew.pids = sl_arena_zalloc(settings->arena, crew.n * sizeof(*crew.pids));
+    sigset_t watched;
+    sigemptyset(&watched);
+    sigaddset(&watched, SIGTERM);
+    sigaddset(&watched, SIGCHLD);
+    sigprocmask(SIG_BLOCK, &watched, NULL);
+    if (!bring_up(&crew, 0, true))
+        return crew.pids[0] > 0 ? first_result(crew.pids[0]) : 1;
+    for (unsigned i = 1; i < crew.n; i++)
+        (void)bring_up(&crew, i, false);
+    do {
+        int number = sigwaitinfo(&watched, NULL);
+        if (number == SIGTERM)
+            stop_all(&crew);
+    } while (reap(&crew));
+    return crew.result;
+}
