@@ -1,25 +1,26 @@
 /* The archive handler: matching records to an object store, one object per slice and prefix. */
 #include "handlers/archive.h"
 
-#include <string.h>
+#include "handlers/keymap.h"
+#include "handlers/outcome.h"
+#include "handlers/text.h"
 
 /* The records of a slice that go into one object. */
 struct group {
     struct sl_span prefix;
-    uint64_t hash;
-    size_t n;     /* records */
-    size_t first; /* where they begin in the slice's order by group */
+    uint32_t n;     /* records */
+    uint32_t first; /* where they begin in the slice's order by group */
 };
 
 /* A slice on its way into objects. All arrays are in the slice's arena. */
 struct plan {
     const struct archive *a;
     struct sl_slice *slice;
+    struct sl_outcome outcome;
+    struct sl_keymap prefixes; /* their numbers are those of the groups */
     struct group *groups;
-    size_t n_groups, room_groups;
+    size_t n_groups;
     uint32_t *group_of; /* record -> group, NONE when it is not archived */
-    uint32_t *slots;    /* prefix's hash -> group + 1 */
-    size_t n_slots;     /* a power of two */
     uint32_t *order;    /* records by group, in stream order within each */
     int64_t unit;       /* of the last record whose prefix was made, and its group */
     uint32_t unit_group;
@@ -28,73 +29,16 @@ struct plan {
 
 #define NONE UINT32_MAX
 
-static bool same_text(struct sl_span a, struct sl_span b)
-{
-    return a.len == b.len && (a.len == 0 || memcmp(a.ptr, b.ptr, a.len) == 0);
-}
-
-/* FNV-1a: prefixes are short, and their slots are compared in full. */
-static uint64_t hash_of(struct sl_span text)
-{
-    uint64_t h = 14695981039346656037u;
-    for (size_t i = 0; i < text.len; i++)
-        h = (h ^ (unsigned char)text.ptr[i]) * 1099511628211u;
-    return h ^ h >> 32;
-}
-
 /* ---- which record goes into which object ---- */
 
 static void plan_init(struct plan *p, const struct archive *a, struct sl_slice *slice)
 {
     const struct sl_host *host = a->host;
-    *p = (struct plan){.a = a, .slice = slice, .unit_group = NONE, .n_slots = 16};
-    while (p->n_slots < slice->n * 2 && a->key_unit_ns == 0)
-        p->n_slots *= 2;
-    p->room_groups = 8;
-    p->groups = host->alloc(slice->arena, p->room_groups * sizeof(*p->groups));
+    *p = (struct plan){.a = a, .slice = slice, .unit_group = NONE};
+    sl_outcome_init(&p->outcome, host, slice);
+    sl_keymap_init(&p->prefixes, host, slice->arena, a->key_unit_ns ? 4 : slice->n);
     p->group_of = host->alloc(slice->arena, slice->n * sizeof(*p->group_of));
     p->order = host->alloc(slice->arena, slice->n * sizeof(*p->order));
-    p->slots = host->alloc(slice->arena, p->n_slots * sizeof(*p->slots));
-    memset(p->slots, 0, p->n_slots * sizeof(*p->slots));
-}
-
-static void groups_grow(struct plan *p)
-{
-    struct group *old = p->groups;
-    p->groups = p->a->host->alloc(p->slice->arena, 2 * p->room_groups * sizeof(*old));
-    memcpy(p->groups, old, p->n_groups * sizeof(*old));
-    p->room_groups *= 2;
-}
-
-static void slots_grow(struct plan *p)
-{
-    p->n_slots *= 2;
-    p->slots = p->a->host->alloc(p->slice->arena, p->n_slots * sizeof(*p->slots));
-    memset(p->slots, 0, p->n_slots * sizeof(*p->slots));
-    for (uint32_t g = 0; g < p->n_groups; g++) {
-        size_t at = p->groups[g].hash & (p->n_slots - 1);
-        while (p->slots[at])
-            at = (at + 1) & (p->n_slots - 1);
-        p->slots[at] = g + 1;
-    }
-}
-
-static uint32_t group_find(struct plan *p, struct sl_span prefix)
-{
-    uint64_t hash = hash_of(prefix);
-    size_t at = hash & (p->n_slots - 1);
-    for (; p->slots[at]; at = (at + 1) & (p->n_slots - 1)) {
-        const struct group *g = &p->groups[p->slots[at] - 1];
-        if (g->hash == hash && same_text(g->prefix, prefix))
-            return p->slots[at] - 1;
-    }
-    if (p->n_groups == p->room_groups)
-        groups_grow(p);
-    p->groups[p->n_groups++] = (struct group){.prefix = prefix, .hash = hash};
-    p->slots[at] = (uint32_t)p->n_groups;
-    if (p->n_groups * 2 > p->n_slots)
-        slots_grow(p);
-    return (uint32_t)p->n_groups - 1;
 }
 
 /* Records of one table in one unit of time share their prefix: it is made once. */
@@ -107,8 +51,8 @@ static bool same_unit(struct plan *p, const struct sl_record *r)
     int64_t unit = created_ns > 0 ? created_ns / a->key_unit_ns : -1;
     struct sl_span table = a->host->record_text(r, SL_FIELD_TABLE);
     struct sl_span region = a->host->record_text(r, SL_FIELD_REGION);
-    bool same = p->unit_group != NONE && unit == p->unit && same_text(table, p->unit_table) &&
-                same_text(region, p->unit_region);
+    bool same = p->unit_group != NONE && unit == p->unit && sl_text_eq(table, p->unit_table) &&
+                sl_text_eq(region, p->unit_region);
     p->unit = unit;
     p->unit_table = table;
     p->unit_region = region;
@@ -128,22 +72,24 @@ static void record_place(struct plan *p, size_t i)
     p->group_of[i] = p->unit_group = NONE;
     enum sl_status status = archive_key_prefix(a, r, p->slice->arena, &prefix, &error);
     if (status == SL_OK)
-        p->group_of[i] = p->unit_group = group_find(p, prefix);
-    else if (a->missing != ARCHIVE_MISSING_SKIP)
-        a->host->mark(p->slice, i, status, &error);
+        p->group_of[i] = p->unit_group = sl_keymap_index(&p->prefixes, prefix);
+    else if (a->missing != SL_MISSING_SKIP)
+        sl_outcome_fail(&p->outcome, i, &error);
 }
 
 static void order_by_group(struct plan *p)
 {
+    p->n_groups = p->prefixes.n;
+    p->groups = p->a->host->alloc(p->slice->arena, p->n_groups * sizeof(*p->groups));
+    for (size_t g = 0; g < p->n_groups; g++)
+        p->groups[g] = (struct group){.prefix = p->prefixes.entries[g].text};
     for (size_t i = 0; i < p->slice->n; i++)
         if (p->group_of[i] != NONE)
             p->groups[p->group_of[i]].n++;
-    size_t first = 0;
-    for (size_t g = 0; g < p->n_groups; g++) {
-        p->groups[g].first = first;
-        first += p->groups[g].n;
+    for (size_t g = 1; g < p->n_groups; g++)
+        p->groups[g].first = p->groups[g - 1].first + p->groups[g - 1].n;
+    for (size_t g = 0; g < p->n_groups; g++)
         p->groups[g].n = 0;
-    }
     for (size_t i = 0; i < p->slice->n; i++) {
         if (p->group_of[i] == NONE)
             continue;
@@ -178,7 +124,7 @@ static enum sl_status object_make(struct plan *p, struct group *g, struct sl_obj
         if (status == SL_FATAL)
             return a->host->fail(error, SL_FATAL, why.code, "%s", why.text);
         if (status != SL_OK) {
-            a->host->mark(p->slice, i, status, &why);
+            sl_outcome_fail(&p->outcome, i, &why);
             continue;
         }
         n_parts += n;
@@ -196,20 +142,19 @@ static enum sl_status object_make(struct plan *p, struct group *g, struct sl_obj
     return SL_OK;
 }
 
-/* What the store said of an object goes to its records. Which one a refusal means is not known: they stay
- * unmarked, unless it can only be the one there is. */
-static enum sl_status object_result(struct plan *p, const struct group *g, const struct sl_result *result,
-                                    struct sl_error *error)
+/* What the store said of an object goes to its records. Which of them a refusal means is not known. */
+static void object_result(struct plan *p, const struct group *g, const struct sl_result *result)
 {
-    const struct sl_host *host = p->a->host;
-    if (result->status == SL_REJECT)
-        return host->fail(error, SL_REJECT, result->code, "%s", result->text);
-    struct sl_error why = {0};
-    if (result->status != SL_OK)
-        (void)host->fail(&why, result->status, result->code, "%s", result->text);
-    for (size_t k = 0; k < g->n; k++)
-        host->mark(p->slice, p->order[g->first + k], result->status, &why);
-    return SL_OK;
+    if (result->status == SL_OK)
+        return;
+    struct sl_error error;
+    sl_outcome_error(p->a->host, result, &error);
+    for (size_t k = 0; k < g->n; k++) {
+        if (result->status == SL_REJECT)
+            sl_outcome_unknown(&p->outcome, p->order[g->first + k], &error);
+        else
+            sl_outcome_fail(&p->outcome, p->order[g->first + k], &error);
+    }
 }
 
 /* ---- the slice ---- */
@@ -230,16 +175,13 @@ static enum sl_status objects_write(struct plan *p, struct sl_error *error)
     }
     p->n_groups = n;
     if (n == 0)
-        return SL_OK;
+        return sl_outcome_end(&p->outcome, error);
     memset(results, 0, n * sizeof(*results));
     struct sl_call call = {.arena = arena, .deadline_ms = p->slice->deadline_ms};
     a->port->apply(a->port, objects, n, results, &call);
-    enum sl_status status = SL_OK;
-    for (size_t g = 0; g < n; g++) {
-        enum sl_status one = object_result(p, &p->groups[g], &results[g], error);
-        status = one != SL_OK ? one : status;
-    }
-    return status;
+    for (size_t g = 0; g < n; g++)
+        object_result(p, &p->groups[g], &results[g]);
+    return sl_outcome_end(&p->outcome, error);
 }
 
 static enum sl_status handle(void *self, struct sl_slice *slice, struct sl_error *error)
@@ -267,36 +209,26 @@ static const struct sl_option options[] = {
      "(plain)"},
     {"key", SL_OPTION_TEMPLATE, 0, 0, 0, NULL, "{table}/dt={yyyy}-{mm}-{dd}/hour={hh}/",
      "the part of an object's key before its name"},
-    {"missing", SL_OPTION_ENUM, 0, 0, 0, "reject|skip|empty", "reject",
+    {"missing", SL_OPTION_ENUM, 0, 0, 0, SL_MISSING_VALUES, "reject",
      "a record that lacks what `key` names: rejected, left out, or with nothing in its place"},
     {"compression", SL_OPTION_ENUM, 0, 0, 0, "gzip|none", "gzip", "of the objects"},
     {"level", SL_OPTION_INTEGER, 0, 1, 9, NULL, "6", "of gzip: 1 is fast, 9 is small"},
     {.type = SL_OPTION_END},
 };
 
-static int enum_index(struct sl_span text, const char *const *names)
-{
-    int i = 0;
-    while (names[i] && !same_text(text, (struct sl_span){names[i], strlen(names[i])}))
-        i++;
-    return i;
-}
-
 static enum sl_status open_archive(const struct sl_host *host, struct sl_route *route, void **self,
                                    struct sl_error *error)
 {
     static const char *const formats[] = {"record", "item", "export", "json", NULL};
-    static const char *const missings[] = {"reject", "skip", "empty", NULL};
-    static const char *const compressions[] = {"gzip", "none", NULL};
     struct archive *a = host->alloc(host->route_arena(route), sizeof(*a));
     *a = (struct archive){.host = host,
                           .route = route,
                           .port = host->option_objects(route, "to"),
                           .key = host->option_template(route, "key"),
                           .events = host->route_events(route)};
-    a->format = (enum archive_format)enum_index(host->option_text(route, "format"), formats);
-    a->missing = (enum archive_missing)enum_index(host->option_text(route, "missing"), missings);
-    if (enum_index(host->option_text(route, "compression"), compressions) == 0)
+    a->format = (enum archive_format)sl_text_index(host->option_text(route, "format"), formats);
+    a->missing = sl_text_missing(host, route);
+    if (sl_text_eq(host->option_text(route, "compression"), SL_TEXT("gzip")))
         a->level = (int)host->option_integer(route, "level");
     *self = a;
     return archive_key_check(a, host->option_text(route, "key"), error);

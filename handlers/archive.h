@@ -2,10 +2,9 @@
 #ifndef SL_HANDLERS_ARCHIVE_H
 #define SL_HANDLERS_ARCHIVE_H
 
-#include "handlers/handler.h"
+#include "handlers/text.h"
 
 enum archive_format { ARCHIVE_RECORD, ARCHIVE_ITEM, ARCHIVE_EXPORT, ARCHIVE_JSON };
-enum archive_missing { ARCHIVE_MISSING_REJECT, ARCHIVE_MISSING_SKIP, ARCHIVE_MISSING_EMPTY };
 
 struct archive {
     const struct sl_host *host;
@@ -13,7 +12,7 @@ struct archive {
     struct sl_object_port *port;
     const struct sl_template *key;
     enum archive_format format;
-    enum archive_missing missing;
+    enum sl_missing missing;
     int level;           /* of gzip; 0: none */
     unsigned events;     /* that the route lets through, as bits 1 << SL_INSERT, ... */
     int64_t key_unit_ns; /* within one such unit of time the key of one table's records is the same; 0: the

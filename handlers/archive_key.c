@@ -12,18 +12,9 @@
 #define PREFIX_KEPT_BYTES  500
 /* No escaped text holds '%' before anything but two hexadecimal digits: a cut one is never another's whole.
  */
-#define CUT_MARK  "%%~" /* as a format */
-#define HEX_BYTES 32
+#define CUT_MARK "%%~" /* as a format */
 
 #define SEQUENCE_DIGITS 40
-
-static void hex(struct sl_span bytes, const struct archive *a, char out[HEX_BYTES + 1])
-{
-    unsigned char digest[32];
-    a->host->sha256(bytes, digest);
-    for (size_t i = 0; i < HEX_BYTES / 2; i++)
-        snprintf(out + 2 * i, 3, "%02x", digest[i]);
-}
 
 /* ---- the template ---- */
 
@@ -37,8 +28,7 @@ static const struct {
 static int64_t place_unit(struct sl_span name)
 {
     for (size_t i = 0; i < sizeof(constant_places) / sizeof(*constant_places); i++)
-        if (strlen(constant_places[i].name) == name.len &&
-            memcmp(constant_places[i].name, name.ptr, name.len) == 0)
+        if (sl_text_eq(name, sl_text_of(constant_places[i].name)))
             return constant_places[i].unit_ns;
     return 0;
 }
@@ -115,8 +105,8 @@ static size_t segment_add(const struct archive *a, struct sl_span segment, char 
         return segment.len;
     }
     size_t kept = whole_characters(segment.ptr, SEGMENT_KEPT_BYTES);
-    char digest[HEX_BYTES + 1];
-    hex(segment, a, digest);
+    char digest[SL_TEXT_DIGEST_BYTES + 1];
+    sl_text_digest(a->host, segment, digest);
     memcpy(out, segment.ptr, kept);
     return kept + (size_t)snprintf(out + kept, SEGMENT_BYTES - kept, CUT_MARK "%s", digest);
 }
@@ -136,8 +126,8 @@ static struct sl_span prefix_fit(const struct archive *a, struct sl_span whole, 
         i = to + 1;
     }
     if (n > PREFIX_BYTES) {
-        char digest[HEX_BYTES + 1];
-        hex(whole, a, digest);
+        char digest[SL_TEXT_DIGEST_BYTES + 1];
+        sl_text_digest(a->host, whole, digest);
         n = last_end + (size_t)snprintf(out + last_end, PREFIX_BYTES - last_end, CUT_MARK "%s/", digest);
     }
     return (struct sl_span){out, n};
@@ -147,7 +137,7 @@ enum sl_status archive_key_prefix(const struct archive *a, const struct sl_recor
                                   struct sl_span *out, struct sl_error *error)
 {
     struct sl_span whole;
-    if (a->missing == ARCHIVE_MISSING_EMPTY) {
+    if (a->missing == SL_MISSING_EMPTY) {
         whole =
             a->host->template_render_or(a->key, r, SL_KEYS, SL_ESCAPE_PATH, arena, (struct sl_span){"", 0});
     } else {
@@ -166,16 +156,11 @@ static void padded_sequence(const struct archive *a, const struct sl_record *r,
                             char out[SEQUENCE_DIGITS + 25])
 {
     struct sl_span text = a->host->record_text(r, SL_FIELD_IDENTIFIER);
-    size_t digits = 0;
-    while (digits < text.len && text.ptr[digits] >= '0' && text.ptr[digits] <= '9')
-        digits++;
-    if (digits != text.len || digits > SEQUENCE_DIGITS + 24)
+    if (!sl_text_is_digits(text) || text.len > SEQUENCE_DIGITS + 24)
         text.len = 0;
     size_t zeros = text.len < SEQUENCE_DIGITS ? SEQUENCE_DIGITS - text.len : 0;
     memset(out, '0', zeros);
-    if (text.len > 0)
-        memcpy(out + zeros, text.ptr, text.len);
-    out[zeros + text.len] = '\0';
+    *sl_text_put(out + zeros, text) = '\0';
 }
 
 /* What tells a record from all others: where it comes from, its identifier there, and its event id. A line of
@@ -192,7 +177,7 @@ static size_t identity(const struct archive *a, const struct sl_record *r, struc
 
 /* The digest of the format's name and of every record's identity, each part closed with a newline. */
 static void content_digest(const struct archive *a, const struct sl_record *const *records, size_t n,
-                           struct sl_arena *arena, char out[HEX_BYTES + 1])
+                           struct sl_arena *arena, char out[SL_TEXT_DIGEST_BYTES + 1])
 {
     struct sl_span parts[3], last_arn = {NULL, 0};
     size_t total = 1;
@@ -203,29 +188,25 @@ static void content_digest(const struct archive *a, const struct sl_record *cons
     for (size_t i = 0; i < n; i++) {
         identity(a, records[i], parts);
         /* The source stands there where it changes: the same for nearly all records. */
-        bool same =
-            i > 0 && parts[0].len == last_arn.len && memcmp(parts[0].ptr, last_arn.ptr, last_arn.len) == 0;
+        bool same = i > 0 && sl_text_eq(parts[0], last_arn);
         last_arn = parts[0];
         for (size_t k = same ? 1 : 0; k < 3; k++) {
-            if (parts[k].len > 0)
-                memcpy(at, parts[k].ptr, parts[k].len);
-            at += parts[k].len;
+            at = sl_text_put(at, parts[k]);
             *at++ = '\n';
         }
     }
-    hex((struct sl_span){text, (size_t)(at - text)}, a, out);
+    sl_text_digest(a->host, (struct sl_span){text, (size_t)(at - text)}, out);
 }
 
 struct sl_span archive_key_name(const struct archive *a, struct sl_span prefix,
                                 const struct sl_record *const *records, size_t n, struct sl_arena *arena)
 {
-    char sequence[SEQUENCE_DIGITS + 25], digest[HEX_BYTES + 1];
+    char sequence[SEQUENCE_DIGITS + 25], digest[SL_TEXT_DIGEST_BYTES + 1];
     padded_sequence(a, records[0], sequence);
     content_digest(a, records, n, arena, digest);
     size_t room = prefix.len + sizeof(sequence) + sizeof(digest) + 48;
     char *key = a->host->alloc(arena, room);
-    if (prefix.len > 0)
-        memcpy(key, prefix.ptr, prefix.len);
+    sl_text_put(key, prefix);
     int len = snprintf(key + prefix.len, room - prefix.len, "%s-%zu-%s.%s%s", sequence, n, digest,
                        a->format == ARCHIVE_EXPORT ? "json" : "jsonl", a->level ? ".gz" : "");
     return (struct sl_span){key, prefix.len + (size_t)len};

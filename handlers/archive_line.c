@@ -5,8 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define LIT(s) ((struct sl_span){(s), sizeof(s) - 1})
-
 /* JSON text that came over several lines is put on one: between tokens whitespace goes, strings stay. */
 static struct sl_span one_line(const struct archive *a, struct sl_span json, struct sl_arena *arena)
 {
@@ -96,20 +94,12 @@ static enum sl_status image_missing(const struct archive *a, const struct sl_rec
                          event_name(event), event == SL_REMOVE ? "OldImage" : "NewImage");
 }
 
-static bool is_digits(struct sl_span s)
-{
-    for (size_t i = 0; i < s.len; i++)
-        if (s.ptr[i] < '0' || s.ptr[i] > '9')
-            return false;
-    return s.len > 0;
-}
-
 /* Streams tell whole seconds. The last six digits of the sequence number stand for the rest: they rise with
  * the changes of a shard but where they begin anew, and they are the same at every delivery. */
 static int64_t write_micros(struct sl_span sequence, int64_t created_ns)
 {
     int64_t micros = created_ns / 1000;
-    if (created_ns % 1000000000 != 0 || !is_digits(sequence))
+    if (created_ns % 1000000000 != 0 || !sl_text_is_digits(sequence))
         return micros;
     int64_t part = 0;
     for (size_t i = sequence.len > 6 ? sequence.len - 6 : 0; i < sequence.len; i++)
@@ -125,7 +115,7 @@ static enum sl_status metadata(const struct archive *a, const struct sl_record *
         return a->host->fail(error, SL_REJECT, "NoCreationTime",
                              "format export: the record does not tell when the change was made");
     struct sl_span sequence = a->host->record_text(r, SL_FIELD_SEQUENCE_NUMBER);
-    bool has_sequence = is_digits(sequence);
+    bool has_sequence = sl_text_is_digits(sequence);
     size_t room = 128 + (has_sequence ? sequence.len : 0);
     char *text = a->host->alloc(arena, room);
     int n = snprintf(
@@ -156,7 +146,7 @@ static enum sl_status export_line(const struct archive *a, const struct sl_recor
         parts[(*n)++] = images[i].name;
         parts[(*n)++] = one_line(a, image.raw, arena);
     }
-    parts[(*n)++] = LIT("}\n");
+    parts[(*n)++] = SL_TEXT("}\n");
     return SL_OK;
 }
 
@@ -166,7 +156,7 @@ enum sl_status archive_line(const struct archive *a, const struct sl_record *r, 
     *n = 0;
     if (a->format == ARCHIVE_RECORD) {
         parts[(*n)++] = one_line(a, a->host->record_text(r, SL_FIELD_RAW), arena);
-        parts[(*n)++] = LIT("\n");
+        parts[(*n)++] = SL_TEXT("\n");
         return SL_OK;
     }
     enum sl_image needed = image_needed(a, a->host->record_event(r));
@@ -177,11 +167,11 @@ enum sl_status archive_line(const struct archive *a, const struct sl_record *r, 
         return export_line(a, r, arena, parts, n, error);
     if (a->format == ARCHIVE_JSON) {
         parts[(*n)++] = a->host->value_plain(image, arena);
-        parts[(*n)++] = LIT("\n");
+        parts[(*n)++] = SL_TEXT("\n");
         return SL_OK;
     }
-    parts[(*n)++] = LIT("{\"Item\":");
+    parts[(*n)++] = SL_TEXT("{\"Item\":");
     parts[(*n)++] = one_line(a, image.raw, arena);
-    parts[(*n)++] = LIT("}\n");
+    parts[(*n)++] = SL_TEXT("}\n");
     return SL_OK;
 }

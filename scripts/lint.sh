@@ -15,7 +15,9 @@ declare -A may=(
     [replay]="base streams sinks handlers runtime replay"
     [examples]="handlers"
 )
-builtins="handlers/archive*.c handlers/replicate*.c handlers/aggregate*.c handlers/notify*.c"
+# The built-in handlers, and what they share among themselves.
+builtins="handlers/archive*.[ch] handlers/replicate*.[ch] handlers/aggregate*.[ch] handlers/notify*.[ch]
+          handlers/text.[ch] handlers/keymap.[ch] handlers/outcome.[ch]"
 
 mapfile -t sources < <(git ls-files '*.c' '*.h'; git ls-files -o --exclude-standard '*.c' '*.h')
 for file in "${sources[@]}"; do
@@ -41,7 +43,9 @@ for file in $builtins; do
     [ -f "$file" ] || continue
     while read -r include; do
         case $include in
-        handlers/handler.h | handlers/archive*.h | handlers/replicate*.h | handlers/aggregate*.h | handlers/notify*.h) ;;
+        handlers/handler.h | handlers/archive*.h | handlers/replicate*.h | handlers/aggregate*.h | handlers/notify*.h | \
+            handlers/text.h | handlers/keymap.h | handlers/outcome.h) ;;
+        base/types.h | sinks/port.h | streams/types.h) [ "$file" = handlers/handler.h ] || say "$file: handler.h brings $include" ;;
         *) say "$file: a built-in handler includes handlers/handler.h only, like any plugin, not $include" ;;
         esac
     done < <(sed -nE 's/^#include "([^"]+)".*/\1/p' "$file")

@@ -67,7 +67,7 @@ struct sl_iter sl_value_iter(struct sl_value v);
 bool sl_value_next(struct sl_iter *iter, struct sl_span *name, struct sl_value *value);
 
 /* The size of an item by DynamoDB's formula, of its image; 0 for what is not an M. */
-uint64_t sl_item_bytes(struct sl_value image);
+uint64_t sl_value_item_bytes(struct sl_value image);
 
 /* DynamoDB's equality: numbers by value, sets without order, maps without order. */
 bool sl_value_equal(struct sl_value a, struct sl_value b);
