@@ -33,8 +33,11 @@ TOOL_OBJ := $(TOOL:%.c=$(BUILD)/%.o)
 LIBRARY  := $(BUILD)/libsluice.a
 PROGRAMS := $(patsubst runtime/%.c,$(BUILD)/%,$(wildcard runtime/bootstrap.c)) $(patsubst replay/%.c,$(BUILD)/%,$(wildcard replay/sluice.c))
 PLUGINS  := $(patsubst examples/%.c,$(BUILD)/handlers/%.so,$(wildcard examples/*.c))
+# What a plugin includes: handler.h with the headers it includes, as one file.
+PUBLIC   := handlers/handler.h base/types.h sinks/port.h streams/types.h
+HEADER   := $(BUILD)/include/sluice/handler.h
 
-all: $(PROGRAMS) $(PLUGINS) ## build/bootstrap, build/sluice and the example plugins
+all: $(PROGRAMS) $(PLUGINS) $(HEADER) ## build/bootstrap, build/sluice and the example plugins
 
 $(BUILD)/%.o: %.c
 	@mkdir -p $(@D)
@@ -53,11 +56,39 @@ $(BUILD)/sluice: $(BUILD)/replay/sluice.o $(TOOL_OBJ) $(LIBRARY)
 	@echo "  LINK  $@"
 	@$(CC) $(LDFLAGS) -o $@ $^ $(LIBS) $(TOOL_LIBS)
 
-# Plugins see handler.h only and link nothing of ours.
-$(BUILD)/handlers/%.so: examples/%.c
+# Plugins see the one public header, as it is installed, and link nothing of ours.
+$(HEADER): $(PUBLIC) scripts/amalgamate.awk
+	@mkdir -p $(@D)
+	@awk -f scripts/amalgamate.awk handlers/handler.h >$@
+
+PLUGIN   := -I$(BUILD)/include -fPIC -shared -fvisibility=hidden $(filter -W%,$(WARN)) $(if $(SANITIZE),-fsanitize=$(SANITIZE))
+
+$(BUILD)/handlers/%.so: examples/%.c $(HEADER)
 	@mkdir -p $(@D)
 	@echo "  LINK  $@"
-	@$(CC) $(BASE) $(CFLAGS) -fPIC -shared $(if $(SANITIZE),-fsanitize=$(SANITIZE)) -o $@ $<
+	@$(CC) -std=c11 $(PLUGIN) $(CFLAGS) -o $@ $<
+
+# ---- installing: PREFIX, DESTDIR as everywhere ----
+
+PREFIX  ?= /usr/local
+LIBDIR   = $(DESTDIR)$(PREFIX)/lib/sluice
+MANDIR   = $(DESTDIR)$(PREFIX)/share/man
+
+install: all ## make install DESTDIR= PREFIX=/usr/local: sluice, bootstrap, handler.h, sluice.pc, man pages
+	install -d $(LIBDIR)/handlers $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/include/sluice \
+		$(DESTDIR)$(PREFIX)/lib/pkgconfig $(MANDIR)/man1 $(MANDIR)/man7
+	install -m 755 $(BUILD)/sluice $(BUILD)/bootstrap $(LIBDIR)/
+	ln -sf ../lib/sluice/sluice $(DESTDIR)$(PREFIX)/bin/sluice
+	install -m 644 $(HEADER) $(DESTDIR)$(PREFIX)/include/sluice/handler.h
+	sed 's|@PREFIX@|$(PREFIX)|' docs/man/sluice.pc.in >$(DESTDIR)$(PREFIX)/lib/pkgconfig/sluice.pc
+	install -m 644 docs/man/sluice.1 $(MANDIR)/man1/
+	install -m 644 docs/man/sluice-handler.7 $(MANDIR)/man7/
+
+uninstall: ## the same DESTDIR= and PREFIX=: everything that install put there
+	rm -f $(DESTDIR)$(PREFIX)/bin/sluice $(LIBDIR)/sluice $(LIBDIR)/bootstrap \
+		$(DESTDIR)$(PREFIX)/include/sluice/handler.h $(DESTDIR)$(PREFIX)/lib/pkgconfig/sluice.pc \
+		$(MANDIR)/man1/sluice.1 $(MANDIR)/man7/sluice-handler.7
+	-rmdir $(LIBDIR)/handlers $(LIBDIR) $(DESTDIR)$(PREFIX)/include/sluice
 
 # ---- tests ----
 
@@ -141,7 +172,7 @@ clean: ## remove everything that was built
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
-.PHONY: all unit quick lint check conformance setup run package build-SluiceFunction fuzz bench clean help
+.PHONY: all install uninstall unit quick lint check conformance setup run package build-SluiceFunction fuzz bench clean help
 .SECONDARY:
 
 -include $(OBJECTS:.o=.d) $(TOOL_OBJ:.o=.d) $(BUILD)/runtime/bootstrap.d $(BUILD)/replay/sluice.d $(TESTS:=.d) $(CORPORA:=.d) $(FUZZERS:=.d) $(BENCHES:=.d)

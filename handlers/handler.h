@@ -124,13 +124,8 @@ struct sl_window {
     size_t n;
 };
 
-#define SL_ONCE_ONLY                                                                                         \
-    1u /* effects that cannot be repeated: called only below the checkpoint the answer will set */
-
-/* View types that can serve the handler, as bits: a mapping that has another is refused by name. 0: any. */
-#define SL_NEEDS_KEYS      0u
-#define SL_NEEDS_NEW_IMAGE 1u
-#define SL_NEEDS_OLD_IMAGE 2u
+/* In `flags`: effects that cannot be repeated, called only below the checkpoint that the answer will set. */
+#define SL_ONCE_ONLY 1u
 
 struct sl_handler {
     struct sl_abi abi; /* SL_HANDLER_ABI */

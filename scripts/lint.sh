@@ -13,7 +13,7 @@ declare -A may=(
     [handlers]="base streams sinks handlers"
     [runtime]="base streams sinks handlers runtime"
     [replay]="base streams sinks handlers runtime replay"
-    [examples]="handlers"
+    [examples]=""
 )
 # The built-in handlers, and what they share among themselves.
 builtins="handlers/archive*.[ch] handlers/replicate*.[ch] handlers/aggregate*.[ch] handlers/notify*.[ch]
