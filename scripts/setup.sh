@@ -35,7 +35,7 @@ if ((${#missing[@]})); then
     "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
 fi
 
-# The servers that the tests talk to: from Maven Central and PyPI, pinned, once.
+# The servers that the tests talk to, and AWS's SAM: from Maven Central and PyPI, pinned, once.
 case " $* " in
-*" check "*) tests/services/install.sh ;;
+*" check "*) tests/services/install.sh && tests/package/install.sh >/dev/null ;;
 esac

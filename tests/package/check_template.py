@@ -1,0 +1,130 @@
+#!/usr/bin/env python3
+"""template.yaml: SAM and cfn-lint find nothing, and with either way of coming (a demonstration, an existing table) it makes what
+it says and no more."""
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+SAM = pathlib.Path(subprocess.run([HERE / "install.sh"], check=True, stdout=subprocess.PIPE, text=True).stdout.strip())
+if not sys.prefix.startswith(str(SAM)):
+    os.execv(SAM / "bin/python", [SAM / "bin/python", __file__])
+
+import template  # noqa: E402  in SAM's environment
+
+STREAM = f"arn:aws:dynamodb:{template.REGION}:{template.ACCOUNT}:table/users/stream/2026-01-01T00:00:00.000"
+REPLICA = f"arn:aws:dynamodb:us-west-2:{template.ACCOUNT}:table/users_replica"
+ROLE = "arn:aws:iam::210987654321:role/replica-writer"
+TOPIC = f"arn:aws:sns:{template.REGION}:{template.ACCOUNT}:on-call"
+ALWAYS = {"SluiceFunction", "SluiceRole", "SluiceLogs", "FailureQueue", "FailureBucket", "IteratorAgeAlarm", "ErrorsAlarm",
+          "FailureQueueAlarm", "DroppedAlarm", "Dashboard"}
+DEMONSTRATION = {"OrdersTable", "ReplicaTable", "TotalsTable", "ArchiveBucket"}
+DAY_S = 24 * 3600
+
+
+def lint():
+    environment = {**os.environ, "SAM_CLI_TELEMETRY": "0", "AWS_DEFAULT_REGION": template.REGION}
+    for command in (["cfn-lint", "--include-checks", "I", "--", "template.yaml"], ["sam", "validate", "--lint"]):
+        done = subprocess.run([SAM / "bin" / command[0], *command[1:]], cwd=template.TOP, env=environment, text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+        assert done.returncode == 0, f"{' '.join(command)}:\n{done.stdout}"
+        assert command[0] == "sam" or not done.stdout.strip(), done.stdout
+
+
+def lint_is_awake():
+    """A template that is wrong in one place is found out, so that silence means something."""
+    text = (template.TOP / "template.yaml").read_text().replace("Runtime: !Ref Runtime", "Runtime: provided.al2")
+    with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
+        file.write(text)
+        file.flush()
+        done = subprocess.run([SAM / "bin/cfn-lint", file.name], text=True, stdout=subprocess.PIPE, check=False)
+    assert "2531" in done.stdout or "2533" in done.stdout, done.stdout
+
+
+def demonstration():
+    resources, outputs = template.resolve({})
+    assert set(resources) == ALWAYS | DEMONSTRATION, set(resources)
+    variables = resources["SluiceFunction"]["Properties"]["Environment"]["Variables"]
+    assert variables["ARCHIVE_BUCKET"] == "<ArchiveBucket>" and variables["TOTALS_TABLE"] == "<TotalsTable>"
+    assert variables["REPLICA_TABLE"] == "<ReplicaTable>" and variables["REPLICA_REGION"] == template.REGION
+    assert resources["SluiceFunction"]["Properties"]["Architectures"] == ["arm64"]
+    assert {"OrdersTableName", "FailureQueueUrl", "DashboardUrl"} <= set(outputs)
+
+
+def existing_table_alone():
+    resources, outputs = template.resolve({"SourceStreamArn": STREAM, "ConfigFile": "archive.json"})
+    assert set(resources) == ALWAYS, set(resources) ^ ALWAYS
+    variables = resources["SluiceFunction"]["Properties"]["Environment"]["Variables"]
+    assert not {"ARCHIVE_BUCKET", "REPLICA_TABLE", "REPLICA_ROLE", "TOTALS_TABLE"} & set(variables), variables
+    given = {resource for _, resource in template.allowed(resources, "routes")}
+    assert given == {"<FailureQueue.Arn>", "<FailureBucket.Arn>/*"}, given
+    assert "OrdersTableName" not in outputs
+
+
+def existing_table_with_targets():
+    resources, _ = template.resolve({"SourceStreamArn": STREAM, "ArchiveBucketName": "cold", "ReplicaTableArn": REPLICA,
+                                     "ReplicaRoleArn": ROLE, "AlarmTopicArn": TOPIC})
+    assert set(resources) == ALWAYS
+    variables = resources["SluiceFunction"]["Properties"]["Environment"]["Variables"]
+    assert (variables["REPLICA_TABLE"], variables["REPLICA_REGION"]) == ("users_replica", "us-west-2"), variables
+    assert variables["REPLICA_ROLE"] == ROLE and variables["ARCHIVE_BUCKET"] == "cold"
+    given = template.allowed(resources, "routes")
+    assert ("s3:PutObject", "arn:aws:s3:::cold/expired/*") in given and ("sts:AssumeRole", ROLE) in given, given
+    for name in ("IteratorAgeAlarm", "ErrorsAlarm", "FailureQueueAlarm", "DroppedAlarm"):
+        assert resources[name]["Properties"]["AlarmActions"] == [TOPIC], name
+
+
+def mapping_loses_nothing():
+    for overrides in ({}, {"SourceStreamArn": STREAM}, {"Timeout": 10}):
+        function = template.resolve(overrides)[0]["SluiceFunction"]["Properties"]
+        mapping = function["Events"]["Stream"]["Properties"]
+        assert mapping["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
+        assert function["Environment"]["Variables"]["SLUICE_REPORT_BATCH_ITEM_FAILURES"] == "true"
+        assert mapping["BisectBatchOnFunctionError"] is True and mapping["MaximumRecordAgeInSeconds"] == -1
+        assert mapping["MaximumRetryAttempts"] * int(function["Timeout"]) > DAY_S, "retries end before the stream forgets"
+        assert mapping["DestinationConfig"]["OnFailure"]["Destination"]
+
+
+def mapping_failures_to_bucket():
+    resources, _ = template.resolve({"MappingFailuresTo": "bucket"})
+    mapping = resources["SluiceFunction"]["Properties"]["Events"]["Stream"]["Properties"]
+    assert mapping["DestinationConfig"]["OnFailure"]["Destination"] == "<FailureBucket.Arn>"
+    assert ("s3:ListBucket", "<FailureBucket.Arn>") in template.allowed(resources, "platform")
+    assert ("s3:PutObject", "<FailureBucket.Arn>/*") in template.allowed(resources, "routes")
+
+
+def stars_are_few():
+    """Only what AWS grants on "*" alone."""
+    for overrides in ({}, {"SourceStreamArn": STREAM}):
+        resources, _ = template.resolve(overrides)
+        stars = {action for policy in ("platform", "routes") for action, resource in template.allowed(resources, policy)
+                 if resource == "*" or "*" in action}
+        assert stars == {"xray:PutTraceSegments", "xray:PutTelemetryRecords", "dynamodb:ListStreams"}, stars
+
+
+def wrong_parameters_are_refused():
+    for overrides in ({"SourceStreamArn": "users"}, {"Runtime": "provided"}, {"ConfigFile": "../secret.json"},
+                      {"ReplicaTableArn": STREAM}, {"Architecture": "i386"}):
+        try:
+            template.resolve(overrides)
+        except AssertionError:
+            continue
+        raise AssertionError(f"{overrides} passed")
+
+
+def dashboard_is_json():
+    body = json.loads(template.resolve({})[0]["Dashboard"]["Properties"]["DashboardBody"])
+    assert len(body["widgets"]) >= 6
+
+
+CASES = [lint, lint_is_awake, demonstration, existing_table_alone, existing_table_with_targets, mapping_loses_nothing,
+         mapping_failures_to_bucket, stars_are_few, wrong_parameters_are_refused, dashboard_is_json]
+for case in CASES:
+    try:
+        case()
+    except AssertionError as wrong:
+        sys.exit(f"{case.__name__}: {wrong}")
+print(f"{len(CASES)} passed")

@@ -1,0 +1,106 @@
+"""The template as CloudFormation would see it with given parameters: `resolve(overrides)`. Only what template.yaml uses."""
+import pathlib
+import re
+
+from samtranslator.yaml_helper import yaml_parse
+
+TOP = pathlib.Path(__file__).resolve().parent.parent.parent
+ACCOUNT, REGION, STACK = "123456789012", "eu-central-1", "stack"
+PSEUDO = {"AWS::Partition": "aws", "AWS::Region": REGION, "AWS::AccountId": ACCOUNT, "AWS::StackName": STACK}
+NOTHING = object()  # AWS::NoValue
+
+
+class Resolver:
+    def __init__(self, text, overrides):
+        self.document = yaml_parse(text)
+        parameters = self.document["Parameters"]
+        unknown = set(overrides) - set(parameters)
+        assert not unknown, f"no such parameters: {unknown}"
+        self.values = {**{name: row.get("Default") for name, row in parameters.items()}, **overrides, **PSEUDO}
+        for name, row in parameters.items():
+            value = str(self.values[name])
+            assert re.fullmatch(row.get("AllowedPattern", "(?s).*"), value), f"{name}: {value} does not match"
+            assert value in [str(v) for v in row.get("AllowedValues", [value])], f"{name}: {value} is not allowed"
+
+    def condition(self, name):
+        return self.value(self.document["Conditions"][name])
+
+    def exists(self, resource):
+        condition = self.document["Resources"][resource].get("Condition")
+        return condition is None or self.condition(condition)
+
+    def ref(self, name):
+        if name == "AWS::NoValue":
+            return NOTHING
+        if name in self.values:
+            return self.values[name]
+        if name in self.document["Resources"]:
+            assert self.exists(name), f"a reference to {name}, which is not made"
+        return f"<{name}>"
+
+    def attribute(self, name):
+        resource, _, attribute = name.partition(".")
+        self.ref(resource)
+        return f"<{resource}>" if attribute.endswith("Name") else f"<{resource}.{attribute}>"
+
+    def substitute(self, argument):
+        text, extra = argument if isinstance(argument, list) else (argument, {})
+
+        def one(match):
+            name = match.group(1)
+            if name in extra:
+                return self.value(extra[name])
+            return self.attribute(name) if "." in name else str(self.ref(name))
+        return re.sub(r"\$\{([^}!]+)\}", one, text)
+
+    def value(self, node):
+        if isinstance(node, list):
+            return [v for v in map(self.value, node) if v is not NOTHING]
+        if not isinstance(node, dict):
+            return node
+        if len(node) != 1 or not (next(iter(node)).startswith("Fn::") or next(iter(node)) in ("Ref", "Condition")):
+            return {k: v for k, v in ((k, self.value(v)) for k, v in node.items()) if v is not NOTHING}
+        (function, argument), = node.items()
+        match function:
+            case "Ref":
+                return self.ref(argument)
+            case "Condition":
+                return self.condition(argument)
+            case "Fn::If":
+                return self.value(argument[1] if self.condition(argument[0]) else argument[2])
+            case "Fn::Equals":
+                return self.value(argument[0]) == self.value(argument[1])
+            case "Fn::Not":
+                return not self.value(argument[0])
+            case "Fn::Or":
+                return any(map(self.value, argument))
+            case "Fn::GetAtt":
+                return self.attribute(argument if isinstance(argument, str) else ".".join(argument))
+            case "Fn::Sub":
+                return self.substitute(argument)
+            case "Fn::Split":
+                return self.value(argument[1]).split(argument[0])
+            case "Fn::Select":
+                return self.value(argument[1])[int(argument[0])]
+        raise ValueError(f"the test does not know {function}")
+
+
+def resolve(overrides):
+    """{name: resource} with everything resolved, and {name: output}."""
+    resolver = Resolver((TOP / "template.yaml").read_text(), overrides)
+    resources = {name: {**resolver.value(body), "Type": body["Type"]}
+                 for name, body in resolver.document["Resources"].items() if resolver.exists(name)}
+    outputs = {name: resolver.value(body["Value"]) for name, body in resolver.document["Outputs"].items()
+               if resolver.value({"Fn::If": [body["Condition"], True, False]} if "Condition" in body else True)}
+    return resources, outputs
+
+
+def allowed(resources, policy):
+    """{(action, resource)} of one policy of the function's role."""
+    role = resources["SluiceRole"]["Properties"]
+    statements = next(p for p in role["Policies"] if p["PolicyName"] == policy)["PolicyDocument"]["Statement"]
+    pairs = set()
+    for statement in statements:
+        actions = statement["Action"] if isinstance(statement["Action"], list) else [statement["Action"]]
+        pairs |= {(action, statement["Resource"]) for action in actions}
+    return pairs
