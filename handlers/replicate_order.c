@@ -1,0 +1,71 @@
+/* The order of changes, and what it tells: which of two is newer, and who made one. */
+#include "handlers/replicate.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#define TIME_DIGITS 16
+
+enum sl_status replicate_order(const struct replicate *p, const struct sl_record *r, struct sl_span order,
+                               struct sl_arena *arena, struct sl_span *guard, struct sl_error *error)
+{
+    /* An item of a table export has no order: it is older than any change. */
+    if (order.len > REPLICATE_ORDER_DIGITS)
+        return p->host->fail(error, SL_REJECT, "BadOrder",
+                             "the record's sequence number has %zu digits, not %d at most", order.len,
+                             REPLICATE_ORDER_DIGITS);
+    int64_t ms = p->host->record_created_ns(r) / 1000000;
+    char *text = p->host->alloc(arena, REPLICATE_GUARD_BYTES + 1);
+    snprintf(text, REPLICATE_GUARD_BYTES + 1, "%06" PRId64 ":%0*d%.*s:%016" PRId64, p->epoch,
+             REPLICATE_ORDER_DIGITS - (int)order.len, 0, SL_TEXT_ARG(order), ms > 0 ? ms : 0);
+    *guard = (struct sl_span){text, REPLICATE_GUARD_BYTES};
+    return SL_OK;
+}
+
+int replicate_order_compare(struct sl_span a, struct sl_span b)
+{
+    if (a.len != b.len)
+        return a.len < b.len ? -1 : 1;
+    return a.len ? memcmp(a.ptr, b.ptr, a.len) : 0;
+}
+
+bool replicate_is_refused_newer(const struct replicate *p, struct sl_span guard, struct sl_span item)
+{
+    struct sl_value image = {.type = SL_M, .raw = item};
+    struct sl_span name = p->guard == REPLICATE_INLINE ? p->guard_attribute : SL_TEXT("order");
+    struct sl_span held = item.len ? replicate_find(p, image, name).raw : item;
+    if (held.len != REPLICATE_GUARD_BYTES)
+        return false;
+    size_t time_at = REPLICATE_GUARD_BYTES - TIME_DIGITS;
+    bool is_older = memcmp(guard.ptr, held.ptr, time_at) < 0;
+    return is_older && memcmp(guard.ptr + time_at, held.ptr + time_at, TIME_DIGITS) > 0;
+}
+
+/* A replicate's write changes the guard; whoever else updates the item leaves it as it is, and whoever puts
+ * the item anew leaves it out. */
+enum sl_status replicate_is_echo(const struct replicate *p, const struct sl_record *r, bool *is_echo,
+                                 struct sl_error *error)
+{
+    const struct sl_host *host = p->host;
+    *is_echo = false;
+    if (p->guard != REPLICATE_INLINE || p->copies_replicated)
+        return SL_OK;
+    if (host->record_event(r) == SL_REMOVE) {
+        /* A tombstone whose time is over; the change that made it was an echo already. */
+        *is_echo = host->record_attribute(r, SL_OLD_IMAGE, p->deleted_attribute).type != SL_NONE &&
+                   host->record_attribute(r, SL_OLD_IMAGE, p->guard_attribute).type != SL_NONE;
+        return SL_OK;
+    }
+    struct sl_value after = host->record_attribute(r, SL_NEW_IMAGE, p->guard_attribute);
+    if (after.type == SL_NONE)
+        return SL_OK;
+    if (host->record_event(r) == SL_MODIFY && host->record_image(r, SL_OLD_IMAGE).type == SL_NONE)
+        return host->fail(
+            error, SL_FATAL, "ViewType",
+            "the item carries %.*s, and without OldImage nothing tells whether a replicate made the "
+            "change: enable the stream with NEW_AND_OLD_IMAGES, or set \"replicated\": \"copy\"",
+            SL_TEXT_ARG(p->guard_attribute));
+    struct sl_value before = host->record_attribute(r, SL_OLD_IMAGE, p->guard_attribute);
+    *is_echo = before.type == SL_NONE || !host->value_equal(before, after);
+    return SL_OK;
+}
