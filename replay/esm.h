@@ -3,8 +3,8 @@
  *
  * A state machine on a virtual clock: it does no I/O, starts no thread, and draws nothing by chance, so that
  * the same records, settings and results give the same deliveries. Where AWS documents a rule, it is that
- * rule (docs/REPLAY.md names the source of each); where it does not, the choice stands in `enum
- * sl_esm_choice`'s comment in esm.c, with its evidence, and nowhere else.
+ * rule (docs/REPLAY.md names the source of each); where it does not, the choice stands in
+ * esm_choices.h, with its evidence, and nowhere else.
  *
  * In time: an invocation begins at one moment of the virtual clock and ends at a later one. Two batches may
  * be under way at once, of two shards or of two lanes of one shard; the driver is asked for them one after
@@ -90,7 +90,7 @@ enum sl_esm_outcome {
 
 struct sl_esm_result {
     enum sl_esm_outcome outcome;
-    struct sl_span body; /* borrowed until `decided` has returned */
+    struct sl_span body; /* copied */
     int64_t duration_ms; /* without `begin`: added to what the clock was moved; with it: unused */
 };
 

@@ -1,0 +1,457 @@
+#include "replay/esm.h"
+
+#include "base/json_write.h"
+#include "replay/esm_choices.h"
+#include "replay/esm_private.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+/* Events are at most Lambda's 6 MB, but one record alone goes whatever its size. */
+#define EVENT_BYTES (64 * 1024 * 1024)
+
+static void *zalloc(size_t n, size_t size)
+{
+    void *p = calloc(n ? n : 1, size);
+    if (!p)
+        sl_die("out of memory: %zu bytes of the simulation", n * size);
+    return p;
+}
+
+void sl_esm_new_uuid(uint64_t *random, char out[37])
+{
+    uint64_t a = sl_random_step(random), b = sl_random_step(random);
+    snprintf(out, 37, "%08x-%04x-4%03x-%04x-%012llx", (unsigned)(a >> 32), (unsigned)(a >> 16) & 0xFFFF,
+             (unsigned)a & 0xFFF, ((unsigned)(b >> 48) & 0x3FFF) | 0x8000,
+             (unsigned long long)b & 0xFFFFFFFFFFFFu);
+}
+
+void sl_esm_mark_done(struct sl_esm_track *shard, uint32_t index)
+{
+    shard->is_done[index] = true;
+    while (shard->checkpoint < shard->shard->n && shard->is_done[shard->checkpoint])
+        shard->checkpoint++;
+}
+
+struct sl_span sl_esm_checkpoint_id(const struct sl_esm_track *shard)
+{
+    return shard->checkpoint ? shard->shard->records[shard->checkpoint - 1].id : sl_span(NULL, 0);
+}
+
+/* ---- opening ---- */
+
+/* FNV-1a: which lane an item's records go to. */
+static unsigned lane_of(struct sl_span item_key, unsigned lanes)
+{
+    uint64_t hash = 0xCBF29CE484222325u;
+    for (size_t i = 0; i < item_key.len; i++)
+        hash = (hash ^ (unsigned char)item_key.ptr[i]) * 0x100000001B3u;
+    return (unsigned)((hash ^ (hash >> 32)) % lanes);
+}
+
+static void open_lanes(struct sl_esm_track *shard, unsigned lanes)
+{
+    const struct sl_esm_shard *s = shard->shard;
+    for (unsigned k = 0; k < lanes; k++) {
+        struct sl_esm_lane *lane = &shard->lanes[k];
+        *lane = (struct sl_esm_lane){.shard = shard, .number = k, .state = SL_ESM_BLOCKED};
+        lane->mine = zalloc(s->n, sizeof(*lane->mine));
+        lane->parts_room = 4;
+        lane->parts = zalloc(lane->parts_room, sizeof(*lane->parts));
+        lane->room = 16;
+        lane->batch = zalloc(lane->room, sizeof(*lane->batch));
+        lane->index = zalloc(lane->room, sizeof(*lane->index));
+        sl_buffer_init(&lane->payload, EVENT_BYTES);
+        sl_buffer_init(&lane->body, EVENT_BYTES);
+    }
+    for (uint32_t i = 0; i < s->n; i++) {
+        struct sl_esm_lane *lane = &shard->lanes[lanes > 1 ? lane_of(s->records[i].item_key, lanes) : 0];
+        lane->mine[lane->n_mine++] = i;
+    }
+}
+
+static void begin_shard(struct sl_esm_track *shard, unsigned lanes)
+{
+    for (unsigned k = 0; k < lanes; k++) {
+        shard->lanes[k].state = SL_ESM_READING;
+        shard->lanes[k].when = shard->lanes[k].free_at = shard->esm->now_ms;
+    }
+}
+
+struct sl_esm *sl_esm_new(const struct sl_esm_settings *settings, const struct sl_esm_shard *shards, size_t n,
+                          struct sl_clock_virtual *clock, const struct sl_esm_driver *driver)
+{
+    struct sl_esm *esm = zalloc(1, sizeof(*esm));
+    unsigned lanes = (unsigned)settings->parallelization;
+    *esm = (struct sl_esm){.settings = *settings, .driver = *driver, .clock = clock, .n = n};
+    esm->base_ms = clock->ms;
+    esm->wall_ms = clock->clock.wall_ns(&clock->clock) / 1000000;
+    esm->random = settings->seed;
+    esm->scratch = sl_arena_new(16 * 1024);
+    esm->n_lanes = n * lanes;
+    esm->lanes = zalloc(esm->n_lanes, sizeof(*esm->lanes));
+    esm->shards = zalloc(n, sizeof(*esm->shards));
+    for (size_t i = 0; i < n; i++) {
+        struct sl_esm_track *shard = &esm->shards[i];
+        *shard = (struct sl_esm_track){
+            .esm = esm, .shard = &shards[i], .lanes = esm->lanes + i * lanes, .lanes_left = lanes};
+        shard->is_done = zalloc(shards[i].n, sizeof(*shard->is_done));
+        sl_buffer_init(&shard->state, EVENT_BYTES);
+        sl_buffer_init(&shard->new_state, EVENT_BYTES);
+        open_lanes(shard, lanes);
+        if (shards[i].parent < 0)
+            begin_shard(shard, lanes);
+    }
+    return esm;
+}
+
+void sl_esm_destroy(struct sl_esm *esm)
+{
+    if (!esm)
+        return;
+    for (size_t i = 0; i < esm->n_lanes; i++) {
+        struct sl_esm_lane *lane = &esm->lanes[i];
+        free(lane->mine);
+        free(lane->batch);
+        free(lane->index);
+        free(lane->parts);
+        sl_buffer_clean_up(&lane->payload);
+        sl_buffer_clean_up(&lane->body);
+    }
+    for (size_t i = 0; i < esm->n; i++) {
+        free(esm->shards[i].is_done);
+        sl_buffer_clean_up(&esm->shards[i].state);
+        sl_buffer_clean_up(&esm->shards[i].new_state);
+    }
+    sl_arena_destroy(esm->scratch);
+    free(esm->lanes);
+    free(esm->shards);
+    free(esm);
+}
+
+/* ---- an invocation begins ---- */
+
+static void take_result(struct sl_esm_lane *lane, const struct sl_esm_result *result)
+{
+    lane->outcome = result->outcome;
+    sl_buffer_reset(&lane->body);
+    sl_buffer_add_span(&lane->body, result->body);
+}
+
+static struct sl_esm_part *top(struct sl_esm_lane *lane)
+{
+    return &lane->parts[lane->n_parts - 1];
+}
+
+static void fill_invocation(struct sl_esm_lane *lane)
+{
+    struct sl_esm *esm = lane->shard->esm;
+    struct sl_esm_part *part = top(lane);
+    if (!lane->has_payload)
+        sl_esm_write_event(lane, part);
+    sl_esm_new_uuid(&esm->random, lane->request_id);
+    lane->inv = (struct sl_esm_invocation){
+        .request_id = lane->request_id,
+        .shard = lane->shard->shard,
+        .lane = lane->number,
+        .records = lane->batch + part->from,
+        .n = part->to - part->from,
+        .payload = sl_buffer_span(&lane->payload),
+        .time_ms = esm->now_ms,
+        .attempt = part->attempts + 1,
+        .is_window = esm->settings.tumbling_s > 0,
+        .is_final = lane->is_final,
+    };
+}
+
+static void run_now(struct sl_esm_lane *lane)
+{
+    struct sl_esm *esm = lane->shard->esm;
+    struct sl_esm_result result = {.outcome = SL_ESM_FAILED};
+    int64_t began = esm->clock->ms;
+    esm->driver.invoke(esm->driver.self, &lane->inv, &result);
+    take_result(lane, &result);
+    int64_t took = esm->clock->ms - began;
+    lane->when = esm->now_ms + (took > 0 ? took : 0) + result.duration_ms + esm->settings.invocation_ms;
+}
+
+static void start(struct sl_esm_lane *lane)
+{
+    struct sl_esm *esm = lane->shard->esm;
+    fill_invocation(lane);
+    lane->state = SL_ESM_RUNNING;
+    if (esm->settings.concurrency && esm->running >= esm->settings.concurrency) {
+        take_result(lane, &(struct sl_esm_result){
+                              .outcome = SL_ESM_THROTTLED,
+                              .body = SL_LIT("{\"errorType\":\"TooManyRequestsException\",\"errorMessage\":"
+                                             "\"Rate Exceeded.\"}")});
+        lane->is_refused = true;
+        return;
+    }
+    lane->is_refused = false;
+    esm->running++;
+    if (esm->driver.begin) {
+        esm->driver.begin(esm->driver.self, &lane->inv);
+        lane->when = esm->now_ms + esm->settings.invocation_ms;
+    } else {
+        run_now(lane);
+    }
+}
+
+/* ---- an invocation ends ---- */
+
+/* The lane goes on with its next part, or reads a new batch. */
+static void go_on(struct sl_esm_lane *lane, int64_t pause_ms)
+{
+    struct sl_esm *esm = lane->shard->esm;
+    while (lane->n_parts) {
+        struct sl_esm_part *part = top(lane);
+        /* A half that waited long for its sibling may have grown too old. */
+        if (lane->is_final ||
+            (part->from < part->to && (part->attempts || !sl_esm_drop_expired(lane, part, false)))) {
+            lane->state = SL_ESM_READY;
+            lane->when = esm->now_ms + pause_ms;
+            return;
+        }
+        lane->n_parts--;
+        lane->has_payload = false;
+    }
+    lane->n = lane->bytes = 0;
+    lane->is_final = lane->is_terminated_early = false;
+    lane->state = SL_ESM_READING;
+    lane->when = lane->free_at = esm->now_ms;
+}
+
+/* Records [from, to) of the part are done by an answer. */
+static void finish_records(struct sl_esm_lane *lane, struct sl_esm_part *part, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        sl_esm_mark_done(lane->shard, lane->index[part->from + i]);
+    lane->shard->esm->stats.done += n;
+    part->from += n;
+    lane->has_payload = false;
+}
+
+static void push_part(struct sl_esm_lane *lane, struct sl_esm_part part)
+{
+    if (lane->n_parts == lane->parts_room) {
+        lane->parts_room *= 2;
+        lane->parts = realloc(lane->parts, lane->parts_room * sizeof(*lane->parts));
+        if (!lane->parts)
+            sl_die("out of memory: halves of a batch");
+    }
+    lane->parts[lane->n_parts++] = part;
+    lane->has_payload = false;
+}
+
+static void split(struct sl_esm_lane *lane)
+{
+    struct sl_esm_part *second = top(lane);
+    struct sl_esm_part first = {.from = second->from};
+    first.to = first.from + sl_esm_cut(second->to - second->from);
+    second->from = first.to;
+    second->attempts = 0;
+    push_part(lane, first);
+    lane->shard->esm->stats.splits++;
+}
+
+/* All of the part failed. What becomes of it, and how long it waits. */
+static enum sl_esm_verb judge_failure(struct sl_esm_lane *lane, bool is_function_error, int64_t *pause_ms)
+{
+    struct sl_esm *esm = lane->shard->esm;
+    const struct sl_esm_settings *s = &esm->settings;
+    struct sl_esm_part *part = top(lane);
+    size_t n = part->to - part->from;
+    part->attempts++;
+    if (sl_esm_drop_expired(lane, part, is_function_error))
+        return SL_ESM_DISCARD;
+    if (is_function_error && s->bisect && part->to - part->from > 1) {
+        split(lane);
+        *pause_ms = SL_ESM_NEW_BATCH_PAUSE_MS;
+        return SL_ESM_BISECT;
+    }
+    if (s->max_retries >= 0 && part->attempts > s->max_retries) {
+        sl_esm_give_up(lane, part, part->to - part->from, SL_ESM_RETRIES_EXHAUSTED, is_function_error);
+        return SL_ESM_DISCARD;
+    }
+    esm->stats.retries++;
+    *pause_ms = sl_esm_pause_ms(part->attempts);
+    return part->to - part->from < n ? SL_ESM_DISCARD : SL_ESM_RETRY;
+}
+
+/* The window's last call has no records that could expire: it is repeated as long as the stream would keep
+ * them. */
+static bool is_final_over(const struct sl_esm_lane *lane)
+{
+    const struct sl_esm *esm = lane->shard->esm;
+    int64_t end_ms = (lane->shard->window + 1) * esm->settings.tumbling_s * 1000;
+    return sl_esm_wall_ms(esm) - end_ms > esm->settings.retention_s * 1000;
+}
+
+/* What was cut off by a window that ended early comes behind its last call, with an empty state. */
+static enum sl_esm_verb judge_final(struct sl_esm_lane *lane, bool is_success, int64_t *pause_ms)
+{
+    struct sl_esm_part *part = top(lane);
+    if (!is_success && !is_final_over(lane)) {
+        part->attempts++;
+        lane->shard->esm->stats.retries++;
+        *pause_ms = sl_esm_pause_ms(part->attempts);
+        return SL_ESM_RETRY;
+    }
+    lane->shard->has_window = lane->is_terminated_early;
+    sl_buffer_reset(&lane->shard->state);
+    lane->n_parts--;
+    lane->is_final = lane->is_terminated_early = lane->has_payload = false;
+    return is_success ? SL_ESM_ADVANCE : SL_ESM_DISCARD;
+}
+
+/* Some records are done, so the state that came with the answer holds. */
+static void keep_state(struct sl_esm_lane *lane)
+{
+    struct sl_esm_track *shard = lane->shard;
+    if (shard->esm->settings.tumbling_s == 0)
+        return;
+    struct sl_buffer old = shard->state;
+    shard->state = shard->new_state;
+    shard->new_state = old;
+    if (shard->state.len > SL_ESM_STATE_BYTES) {
+        lane->is_final = lane->is_terminated_early = true;
+        push_part(lane, (struct sl_esm_part){0});
+    }
+}
+
+static enum sl_esm_verb judge_answer(struct sl_esm_lane *lane, struct sl_esm_decision *d, int64_t *pause_ms)
+{
+    struct sl_esm *esm = lane->shard->esm;
+    struct sl_esm_part *part = top(lane);
+    struct sl_span answer = sl_buffer_span(&lane->body);
+    size_t n = part->to - part->from, failed = n;
+    if (esm->settings.tumbling_s && !sl_esm_read_state(answer, &lane->shard->new_state)) {
+        d->is_malformed = true;
+    } else if (esm->settings.report_failures) {
+        d->is_malformed = !sl_esm_read_failures(answer, lane->inv.records, n, &failed);
+        if (d->is_malformed)
+            failed = 0;
+    }
+    if (lane->is_final)
+        return judge_final(lane, !d->is_malformed, pause_ms);
+    if (d->is_malformed || (failed == 0 && n > 0)) {
+        esm->stats.partial_answers += !d->is_malformed;
+        esm->stats.malformed_answers += d->is_malformed;
+        return judge_failure(lane, false, pause_ms);
+    }
+    d->failed = failed;
+    finish_records(lane, part, failed);
+    part->attempts = 0;
+    keep_state(lane);
+    if (failed == n)
+        return SL_ESM_ADVANCE;
+    esm->stats.partial_answers++;
+    *pause_ms = SL_ESM_NEW_BATCH_PAUSE_MS;
+    return SL_ESM_CHECKPOINT;
+}
+
+/* Refused before the function ran: no attempt is spent, only the records grow older. */
+static enum sl_esm_verb judge_throttle(struct sl_esm_lane *lane, int64_t *pause_ms)
+{
+    lane->shard->esm->stats.throttles++;
+    if (lane->is_final && is_final_over(lane))
+        return judge_final(lane, false, pause_ms);
+    if (!lane->is_final && sl_esm_drop_expired(lane, top(lane), false))
+        return SL_ESM_DISCARD;
+    *pause_ms = sl_esm_pause_ms(++lane->throttles);
+    return SL_ESM_RETRY;
+}
+
+static void judge(struct sl_esm_lane *lane, struct sl_esm_decision *d, int64_t *pause_ms)
+{
+    struct sl_esm *esm = lane->shard->esm;
+    if (lane->outcome == SL_ESM_THROTTLED) {
+        d->verb = judge_throttle(lane, pause_ms);
+        return;
+    }
+    esm->stats.invocations++;
+    lane->throttles = 0;
+    if (lane->outcome == SL_ESM_ANSWERED) {
+        d->verb = judge_answer(lane, d, pause_ms);
+    } else {
+        esm->stats.function_errors++;
+        d->verb = lane->is_final ? judge_final(lane, false, pause_ms) : judge_failure(lane, true, pause_ms);
+    }
+}
+
+/* The invocation's records stay as they were for `decided`, though the part may have moved on. */
+static void finish(struct sl_esm_lane *lane)
+{
+    struct sl_esm *esm = lane->shard->esm;
+    if (!lane->is_refused) {
+        esm->running--;
+        if (esm->driver.begin) {
+            struct sl_esm_result result = {.outcome = SL_ESM_FAILED};
+            esm->driver.invoke(esm->driver.self, &lane->inv, &result);
+            take_result(lane, &result);
+        }
+    }
+    struct sl_esm_decision decision = {.verb = SL_ESM_ADVANCE};
+    int64_t pause_ms = 0;
+    judge(lane, &decision, &pause_ms);
+    decision.checkpoint = sl_esm_checkpoint_id(lane->shard);
+    const struct sl_esm_result result = {.outcome = lane->outcome, .body = sl_buffer_span(&lane->body)};
+    if (esm->driver.decided)
+        esm->driver.decided(esm->driver.self, &lane->inv, &result, &decision);
+    go_on(lane, pause_ms);
+}
+
+/* ---- time ---- */
+
+static bool is_earlier(const struct sl_esm_lane *a, const struct sl_esm_lane *b)
+{
+    return !b || a->when < b->when || (a->when == b->when && a->state < b->state);
+}
+
+static struct sl_esm_lane *next_lane(struct sl_esm *esm)
+{
+    struct sl_esm_lane *best = NULL;
+    for (size_t i = 0; i < esm->n_lanes; i++) {
+        struct sl_esm_lane *lane = &esm->lanes[i];
+        if (lane->state < SL_ESM_BLOCKED && is_earlier(lane, best))
+            best = lane;
+    }
+    return best;
+}
+
+static void release_children(struct sl_esm *esm, const struct sl_esm_track *parent)
+{
+    for (size_t i = 0; i < esm->n; i++)
+        if (esm->shards[i].shard->parent == (int)(parent - esm->shards))
+            begin_shard(&esm->shards[i], (unsigned)esm->settings.parallelization);
+}
+
+bool sl_esm_step(struct sl_esm *esm)
+{
+    struct sl_esm_lane *lane = next_lane(esm);
+    if (!lane)
+        return false;
+    esm->now_ms = lane->when;
+    esm->stats.elapsed_ms = esm->now_ms;
+    esm->clock->ms = esm->base_ms + esm->now_ms;
+    if (lane->state == SL_ESM_RUNNING)
+        finish(lane);
+    else if (lane->state == SL_ESM_READY)
+        start(lane);
+    else
+        sl_esm_read(lane);
+    if (lane->state == SL_ESM_ENDED && --lane->shard->lanes_left == 0)
+        release_children(esm, lane->shard);
+    return true;
+}
+
+size_t sl_esm_checkpoint(const struct sl_esm *esm, size_t shard)
+{
+    return esm->shards[shard].checkpoint;
+}
+
+struct sl_esm_stats sl_esm_stats(const struct sl_esm *esm)
+{
+    return esm->stats;
+}
