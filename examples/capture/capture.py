@@ -486,7 +486,7 @@ def drive(shop, stream, records, seconds):
             if sys.stderr.isatty():
                 print(f"\r{len(stream.records)} records", end="", file=sys.stderr)
         ahead = len(stream.records) / records * seconds - (time.monotonic() - began)
-        time.sleep(min(max(ahead, 0), 0.02))
+        time.sleep(min(max(ahead, 0), POLL_S))
     print(f"{len(stream.records)} records; waiting for what is still to expire", file=sys.stderr)
 
 
