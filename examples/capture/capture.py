@@ -25,8 +25,8 @@ AWS's Lambda delivers, these members are mended, and nothing else:
 
 Equal already: eventVersion 1.1, SizeBytes, no record for a write that changes nothing, and numbers without leading or trailing zeros.
 Different and left: one shard that never splits, sequence numbers without gaps, expiry within minutes instead of days,
-and numbers inside lists and maps come back as they were written, where AWS gives back the plain spelling (and SizeBytes goes by the spelling):
-so only top-level numbers are written in odd spellings here.
+and numbers inside lists and maps, or set by an update, come back as they were written, where AWS gives back the plain spelling (and SizeBytes goes
+by the spelling): so odd spellings are written to top-level numbers of PutItem only.
 """
 import argparse
 import base64
@@ -344,7 +344,7 @@ class Shop:
         key = self.pick(lambda item: item["status"]["S"] in STATUSES[:-1])
         if key:
             following = STATUSES[STATUSES.index(self.live[key]["status"]["S"]) + 1]
-            self.update(key, {"status": {"S": following}, **({self.name(): self.value()} if self.random.random() < 0.1 else {})})
+            self.update(key, {"status": {"S": following}, **({self.name(): self.value(1)} if self.random.random() < 0.1 else {})})
 
     def check_out(self):
         """A cart becomes an order: the TTL goes, if TTL was not quicker."""
