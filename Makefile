@@ -144,16 +144,16 @@ PACKAGED = $(MAKE) --no-print-directory -f scripts/package/Makefile SOURCES="$(S
 
 package: ## build/sluice-x86_64.zip and build/sluice-arm64.zip; DEPLOY=folder: its sluice.json and handlers/
 	@scripts/setup.sh package
-	@$(PACKAGED) archive
+	+@$(PACKAGED) archive
 	@$(MAKE) --no-print-directory -j2 package-x86_64 package-arm64
 
 package-%:
-	@$(PACKAGED) ARCH=$* zip
+	+@$(PACKAGED) ARCH=$* zip
 
 # `sam build` comes here, by way of scripts/package/ARCH/Makefile.
 build-SluiceFunction:
 	@scripts/setup.sh package
-	@$(PACKAGED) -j$$(nproc) ARCH=$(ARCH) DESTDIR=$(ARTIFACTS_DIR) install
+	+@$(PACKAGED) -j$$(nproc) ARCH=$(ARCH) DESTDIR=$(ARTIFACTS_DIR) install
 
 # ---- longer runs ----
 

@@ -1,0 +1,122 @@
+#!/usr/bin/env python3
+"""The zips for Lambda: what is in them, that they need nothing from the machine they run on, and that building them again, in
+another folder, gives the same bytes."""
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import zipfile
+
+TOP = pathlib.Path(__file__).resolve().parent.parent.parent
+LOADERS = {"x86_64": "ld-linux-x86-64.so.2", "arm64": "ld-linux-aarch64.so.1"}
+MACHINES = {"x86_64": "Advanced Micro Devices X86-64", "arm64": "AArch64"}
+GLIBC = (2, 36)            # Debian 12's, which lies in the zip
+KERNEL = (4, 14)           # the oldest that Lambda has had under provided.al2
+ZIP_BYTES = 4 * 1000 * 1000
+
+
+def run(*command, **options):
+    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, **options).stdout
+
+
+def readelf(path, *what):
+    return run("readelf", "--wide", *what, path)
+
+
+def version(text):
+    return tuple(int(part) for part in re.findall(r"\d+", text))
+
+
+def contents(architecture, zip_path):
+    names = {"bootstrap": 0o755, "sluice.json": 0o644, "archive.json": 0o644}
+    names |= {f"lib/{name}": 0o755 for name in (LOADERS[architecture], "libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0",
+                                                 "librt.so.1", "libgcc_s.so.1")}
+    with zipfile.ZipFile(zip_path) as archive:
+        infos = archive.infolist()
+    assert {info.filename: (info.external_attr >> 16) & 0o777 for info in infos} == names
+    assert [info.filename for info in infos] == sorted(names), "the order is not the sorted one"
+    assert {info.date_time for info in infos} == {(1980, 1, 1, 0, 0, 0)}
+    assert not any(info.extra for info in infos), "owners or times are in it"
+
+
+def small(_, zip_path):
+    assert zip_path.stat().st_size <= ZIP_BYTES, zip_path.stat().st_size
+
+
+def program(architecture, root):
+    """PIE, read-only once it is bound, no stack that runs, its own loader."""
+    headers = readelf(root / "bootstrap", "-h", "-l", "-d")
+    assert MACHINES[architecture] in headers and "DYN (Position-Independent Executable" in headers
+    assert f"[Requesting program interpreter: /var/task/lib/{LOADERS[architecture]}]" in headers
+    assert "Library rpath: [/var/task/lib]" in headers, "Lambda's LD_LIBRARY_PATH names /lib64: only an RPATH goes before it"
+    assert "RUNPATH" not in headers and "GNU_RELRO" in headers and "BIND_NOW" in headers
+    assert re.search(r"GNU_STACK.* RW ", headers), "the stack may be executed"
+
+
+def whole(architecture, root):
+    """Every library that one of the files needs is there, and so is every symbol, in a version that is kept."""
+    libraries = {path.name: path for path in (root / "lib").iterdir()}
+    defined = set()
+    for path in libraries.values():
+        defined |= set(re.findall(r"([A-Za-z0-9_]+)@@?([A-Za-z0-9_.]+)$", readelf(path, "--dyn-syms").replace(" (", "\n("), re.M))
+    asked = 0
+    for path in [root / "bootstrap", *libraries.values()]:
+        assert MACHINES[architecture] in readelf(path, "-h"), path
+        needed = set(re.findall(r"\(NEEDED\).*\[(.*)\]", readelf(path, "-d")))
+        assert needed <= set(libraries), f"{path.name} needs {needed - set(libraries)}"
+        for line in readelf(path, "--dyn-syms").splitlines():
+            match = re.search(r" UND ([A-Za-z0-9_]+)@([A-Za-z0-9_.]+)", line)
+            if match:
+                asked += 1
+                assert match.groups() in defined, f"{path.name} wants {'@'.join(match.groups())}, which is not in the zip"
+                if match.group(2).startswith("GLIBC_2"):
+                    assert version(match.group(2)) <= GLIBC, f"{path.name} wants {'@'.join(match.groups())}"
+    assert asked > 100, "readelf's output was not understood"
+
+
+def kernel(_, root):
+    note = re.search(r"OS: Linux, ABI: ([0-9.]+)", readelf(root / "lib/libc.so.6", "-n"))
+    assert version(note.group(1)) <= KERNEL, note.group(0)
+
+
+def jansson_for_plugins(_, root):
+    symbols = readelf(root / "bootstrap", "--dyn-syms")
+    exported = set(re.findall(r"GLOBAL +DEFAULT +\d+ ([a-z_0-9]+)$", symbols, re.M))
+    assert {"json_delete", "json_object_get", "json_dumps"} <= exported, exported
+    assert all(name.startswith("json_") for name in exported), exported
+
+
+def reproducible(zips):
+    with tempfile.TemporaryDirectory() as folder:
+        copy = pathlib.Path(folder) / "elsewhere" / "sluice"
+        copy.mkdir(parents=True)
+        files = run("git", "ls-files", "-co", "--exclude-standard", "-z", cwd=TOP)
+        subprocess.run(["tar", "-c", "--null", "-T", "-", "-f", folder + "/tree"], cwd=TOP, input=files, text=True, check=True)
+        run("tar", "-x", "-f", folder + "/tree", "-C", copy)
+        environment = {**os.environ, "TZ": "Asia/Tokyo", "LC_ALL": "C"}
+        subprocess.run(["bash", "-c", "umask 077; make -s package"], cwd=copy, env=environment, check=True, stdout=subprocess.DEVNULL)
+        for path in zips:
+            assert (copy / "build" / path.name).read_bytes() == path.read_bytes(), f"{path.name}: a second build differs"
+
+
+def main():
+    subprocess.run(["make", "-s", "package"], cwd=TOP, check=True, stdout=subprocess.DEVNULL)
+    passed = 0
+    zips = {architecture: TOP / "build" / f"sluice-{architecture}.zip" for architecture in LOADERS}
+    for architecture, zip_path in zips.items():
+        with tempfile.TemporaryDirectory() as folder:
+            run("unzip", "-q", zip_path, "-d", folder)
+            for case, argument in [(contents, zip_path), (small, zip_path), *((case, pathlib.Path(folder)) for case in
+                                   (program, whole, kernel, jansson_for_plugins))]:
+                try:
+                    case(architecture, argument)
+                except AssertionError as wrong:
+                    sys.exit(f"{architecture}: {case.__name__}: {wrong}")
+                passed += 1
+    reproducible(zips.values())
+    print(f"{passed + 1} passed")
+
+
+main()
