@@ -163,8 +163,9 @@ fuzz: ## make fuzz TIME=600: libFuzzer on every entry, TIME seconds each
 	@BUILD=$(BUILD) TIME=$(TIME) scripts/fuzz.sh
 
 bench: $(BENCHES) all ## the figures, one JSON line each
-	@scripts/setup.sh build bench
+	@scripts/setup.sh build bench package
 	@BUILD=$(BUILD) scripts/bench.sh $(BENCHES)
+	@bench/package.sh
 
 clean: ## remove everything that was built
 	rm -rf $(BUILD)

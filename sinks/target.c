@@ -2,7 +2,9 @@
 
 #include "sinks/file.h"
 #include "sinks/lines.h"
+#ifndef SL_WITHOUT_SQLITE
 #include "sinks/sqlite.h"
+#endif
 
 typedef enum sl_status (*open_objects_fn)(struct sl_sinks *, struct sl_span, struct sl_object_port **,
                                           struct sl_error *);
@@ -19,7 +21,9 @@ static const struct scheme {
     open_queue_fn queue;
 } schemes[] = {
     {.name = "file", .objects = sl_file_open},
+#ifndef SL_WITHOUT_SQLITE /* the zip for Lambda: its tables are DynamoDB's */
     {.name = "sqlite", .table = sl_sqlite_open},
+#endif
     {.name = "jsonl", .queue = sl_jsonl_open},
     {.name = "stdout", .queue = sl_stdout_open},
 };
