@@ -138,8 +138,8 @@ enum sl_status archive_key_prefix(const struct archive *a, const struct sl_recor
 {
     struct sl_span whole;
     if (a->missing == SL_MISSING_EMPTY) {
-        whole =
-            a->host->template_render_or(a->key, r, SL_KEYS, SL_ESCAPE_PATH, arena, (struct sl_span){"", 0});
+        whole = a->host->template_render_or(a->key, r, SL_ANY_IMAGE, SL_ESCAPE_PATH, arena,
+                                            (struct sl_span){"", 0});
     } else {
         enum sl_status status = a->host->template_render(a->key, r, SL_ESCAPE_PATH, arena, &whole, error);
         if (status != SL_OK)

@@ -253,7 +253,7 @@ struct sl_host {
                                             enum sl_image image, enum sl_escape escape,
                                             struct sl_arena *arena, struct sl_span *out,
                                             struct sl_error *error);
-    /* The same, but a place without a value is `otherwise`, escaped likewise. SL_KEYS: as template_render. */
+    /* The same, but a place without a value is `otherwise`, escaped likewise. */
     struct sl_span (*template_render_or)(const struct sl_template *t, const struct sl_record *r,
                                          enum sl_image image, enum sl_escape escape, struct sl_arena *arena,
                                          struct sl_span otherwise);

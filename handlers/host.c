@@ -192,7 +192,7 @@ static enum sl_status host_template_render_image(const struct sl_template *t, co
 {
     struct sl_buffer buffer;
     sl_buffer_init(&buffer, RENDERED_BYTES);
-    enum sl_status status = image == SL_KEYS
+    enum sl_status status = image == SL_ANY_IMAGE
                                 ? sl_template_render(t, r, escape, arena, &buffer, error)
                                 : sl_template_render_image(t, r, image, escape, arena, &buffer, error);
     if (status == SL_OK && buffer.failed)
@@ -206,7 +206,7 @@ static enum sl_status host_template_render(const struct sl_template *t, const st
                                            enum sl_escape escape, struct sl_arena *arena, struct sl_span *out,
                                            struct sl_error *error)
 {
-    return host_template_render_image(t, r, SL_KEYS, escape, arena, out, error);
+    return host_template_render_image(t, r, SL_ANY_IMAGE, escape, arena, out, error);
 }
 
 static struct sl_span host_template_render_or(const struct sl_template *t, const struct sl_record *r,

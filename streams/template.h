@@ -21,21 +21,20 @@ enum sl_status sl_template_render(const struct sl_template *t, const struct sl_r
                                   enum sl_escape escape, struct sl_arena *scratch, struct sl_buffer *out,
                                   struct sl_error *error) __attribute__((warn_unused_result));
 
-/* The same, where `image` (SL_NEW_IMAGE or SL_OLD_IMAGE) is the only image a bare {name} looks into, Keys
- * first: what the item was before and after a change. */
+/* The same, where `image` is the only one that a bare {name} looks into, Keys first: what the item was before
+ * or after a change; SL_KEYS: nothing but its key. SL_ANY_IMAGE is sl_template_render. */
 enum sl_status sl_template_render_image(const struct sl_template *t, const struct sl_record *r,
                                         enum sl_image image, enum sl_escape escape, struct sl_arena *scratch,
                                         struct sl_buffer *out, struct sl_error *error)
     __attribute__((warn_unused_result));
 
-/* The same, where a place without a value is `otherwise`, escaped likewise; SL_KEYS: every image is looked
- * into. */
+/* The same, where a place without a value is `otherwise`, escaped likewise. */
 void sl_template_render_or(const struct sl_template *t, const struct sl_record *r, enum sl_image image,
                            enum sl_escape escape, struct sl_span otherwise, struct sl_arena *scratch,
                            struct sl_buffer *out);
 
 /* When the template is exactly one place that names an attribute ("{total}"), its value; SL_NONE otherwise.
- */
+ * `image` as above. */
 struct sl_value sl_template_value(const struct sl_template *t, const struct sl_record *r,
                                   enum sl_image image);
 

@@ -25,7 +25,8 @@ enum sl_view {
     SL_VIEW_NEW_AND_OLD_IMAGES
 };
 
-enum sl_image { SL_KEYS = 0, SL_NEW_IMAGE = 1, SL_OLD_IMAGE = 2 };
+/* SL_ANY_IMAGE is for templates alone: a bare {name} is looked for in Keys, then NewImage, then OldImage. */
+enum sl_image { SL_KEYS = 0, SL_NEW_IMAGE = 1, SL_OLD_IMAGE = 2, SL_ANY_IMAGE = 3 };
 
 /* Who removed the item. Only a REMOVE can be expired or inferred; see DESIGN of the verdict in
  * docs/RECORDS.md. */
