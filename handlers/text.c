@@ -94,27 +94,60 @@ enum sl_status sl_text_compile(const struct sl_host *host, struct sl_arena *aren
     return host->template_compile(arena, text, &out->compiled, error);
 }
 
+enum sl_status sl_text_render(const struct sl_host *host, const struct sl_text_template *t,
+                              const struct sl_record *r, enum sl_image image, enum sl_missing missing,
+                              struct sl_arena *arena, struct sl_span *out, struct sl_error *error)
+{
+    if (missing != SL_MISSING_EMPTY)
+        return host->template_render_image(t->compiled, r, image, SL_ESCAPE_NONE, arena, out, error);
+    *out = host->template_render_or(t->compiled, r, image, SL_ESCAPE_NONE, arena, SL_TEXT(""));
+    return SL_OK;
+}
+
+struct sl_value sl_text_place_value(const struct sl_host *host, const struct sl_text_template *t,
+                                    const struct sl_record *r, enum sl_image image)
+{
+    return t->is_place ? host->template_value(t->compiled, r, image) : (struct sl_value){0};
+}
+
+/* DynamoDB keeps numbers in normal form, so that streams show nothing else; files may. */
+static bool is_normal_integer(struct sl_span n)
+{
+    size_t sign = n.len && n.ptr[0] == '-';
+    struct sl_span digits = {n.ptr + sign, n.len - sign};
+    return sl_text_is_digits(digits) && digits.len <= 38 && (digits.ptr[0] != '0' || n.len == 1);
+}
+
+static struct sl_span normal_number(const struct sl_host *host, struct sl_span n, struct sl_arena *arena)
+{
+    struct sl_decimal *d = is_normal_integer(n) ? NULL : host->decimal_new(arena);
+    struct sl_span text;
+    return d && host->decimal_add(d, n, false) && host->decimal_text(d, arena, &text) ? text : n;
+}
+
+struct sl_span sl_text_canonical(const struct sl_host *host, struct sl_value value, struct sl_arena *arena)
+{
+    if (value.type == SL_N)
+        value.raw = normal_number(host, value.raw, arena);
+    else if (value.type == SL_S && memchr(value.raw.ptr, '\\', value.raw.len))
+        return sl_text_string_value(host, host->json_unquote(arena, value.raw), arena);
+    else if (value.type == SL_B && memchr(value.raw.ptr, '\\', value.raw.len))
+        value.raw = host->json_unquote(arena, value.raw);
+    return sl_text_value(host, value, arena);
+}
+
 enum sl_status sl_text_key_value(const struct sl_host *host, const struct sl_text_template *t,
                                  const struct sl_record *r, enum sl_image image, enum sl_missing missing,
                                  struct sl_arena *arena, struct sl_span *out, struct sl_error *error)
 {
-    struct sl_value value = {0};
-    if (t->is_place)
-        value = host->template_value(t->compiled, r, image);
+    struct sl_value value = sl_text_place_value(host, t, r, image);
     if (value.type == SL_S || value.type == SL_N || value.type == SL_B) {
-        *out = sl_text_value(host, value, arena);
+        *out = sl_text_canonical(host, value, arena);
         return SL_OK;
     }
     struct sl_span text;
-    if (missing == SL_MISSING_EMPTY) {
-        text = host->template_render_or(t->compiled, r, image, SL_ESCAPE_JSON, arena, SL_TEXT(""));
-    } else {
-        enum sl_status status =
-            host->template_render_image(t->compiled, r, image, SL_ESCAPE_JSON, arena, &text, error);
-        if (status != SL_OK)
-            return status;
-    }
-    struct sl_span parts[] = {SL_TEXT("{\"S\":\""), text, SL_TEXT("\"}")};
-    *out = host->join(arena, parts, 3);
-    return SL_OK;
+    enum sl_status status = sl_text_render(host, t, r, image, missing, arena, &text, error);
+    if (status == SL_OK)
+        *out = sl_text_string_value(host, text, arena);
+    return status;
 }

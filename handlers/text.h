@@ -72,10 +72,22 @@ struct sl_text_template {
 enum sl_status sl_text_compile(const struct sl_host *host, struct sl_arena *arena, struct sl_span text,
                                struct sl_text_template *out, struct sl_error *error);
 
+/* The template's text, in `arena`; SL_MISSING_EMPTY: a place without a value is empty. */
+enum sl_status sl_text_render(const struct sl_host *host, const struct sl_text_template *t,
+                              const struct sl_record *r, enum sl_image image, enum sl_missing missing,
+                              struct sl_arena *arena, struct sl_span *out, struct sl_error *error);
+
+/* The attribute that a template of one place alone stands for; SL_NONE for others. */
+struct sl_value sl_text_place_value(const struct sl_host *host, const struct sl_text_template *t,
+                                    const struct sl_record *r, enum sl_image image);
+
 /* The template's value as an attribute value for a key, {"S":"STATUS#OPEN"}: a place alone keeps the
- * attribute's type, if that may stand in a key; everything else is a string. */
+ * attribute's type, if that may stand in a key; everything else is a string. Equal values are equal texts. */
 enum sl_status sl_text_key_value(const struct sl_host *host, const struct sl_text_template *t,
                                  const struct sl_record *r, enum sl_image image, enum sl_missing missing,
                                  struct sl_arena *arena, struct sl_span *out, struct sl_error *error);
+
+/* The value, S, N or B, written so that equal values are equal texts. */
+struct sl_span sl_text_canonical(const struct sl_host *host, struct sl_value value, struct sl_arena *arena);
 
 #endif
