@@ -20,7 +20,7 @@ struct sl_batch {
     struct sl_span payload; /* borrowed; the records are views of it */
     struct sl_arena *arena; /* the invocation's */
     enum sl_shape shape;
-    struct sl_record *records; /* see sl_batch_record */
+    struct sl_record_chunk **chunks; /* private: see sl_batch_record */
     size_t n;
 
     /* A tumbling window's event. The spans are JSON texts, absent when not there. */
@@ -36,7 +36,6 @@ struct sl_batch {
 struct sl_decode_options {
     struct sl_span ttl_attribute; /* absent: no removal is inferred */
     bool any_shape;               /* false: a Lambda function's events only (EVENT, ARRAY, KINESIS) */
-    size_t max_records;           /* 0: no limit */
 };
 
 /* Decodes and checks the whole payload. On failure `error` has status SL_REJECT, the byte in the payload, and

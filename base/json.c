@@ -1,0 +1,419 @@
+#include "base/json.h"
+
+#include "base/block.h"
+
+/* ---- faults ---- */
+
+const char *sl_json_fault(struct sl_json_scan *s, const char *at, const char *why)
+{
+    s->at = at;
+    s->why = why;
+    return NULL;
+}
+
+const char *sl_json_unexpected(struct sl_json_scan *s, const char *p, const char *expected)
+{
+    return sl_json_fault(s, p, p < s->end ? expected : "the text ends too early");
+}
+
+/* ---- whitespace, plain runs ---- */
+
+const char *sl_json_space_slow(const char *p, const char *end)
+{
+    while (p < end && (*p == ' ' || *p == '\n' || *p == '\t' || *p == '\r'))
+        p++;
+    return p;
+}
+
+const char *sl_json_plain_end(const char *p, const char *end)
+{
+    for (; end - p >= SL_BLOCK; p += SL_BLOCK) {
+        uint64_t mask = sl_block_special(p);
+        if (mask)
+            return p + sl_mask_first(mask);
+    }
+    while (p < end && *p != '"' && *p != '\\' && (signed char)*p >= ' ')
+        p++;
+    return p;
+}
+
+/* ---- strings ---- */
+
+/* Behind the UTF-8 character at `p` (RFC 3629: nothing overlong, no surrogates, nothing above U+10FFFF), NULL
+ * when it is none. */
+static const char *utf8_character(const char *p, const char *end)
+{
+    const unsigned char *c = (const unsigned char *)p;
+    ptrdiff_t left = end - p;
+    if (c[0] < 0xE0)
+        return c[0] >= 0xC2 && left >= 2 && (c[1] & 0xC0) == 0x80 ? p + 2 : NULL;
+    if (c[0] < 0xF0) {
+        unsigned char low = c[0] == 0xE0 ? 0xA0 : 0x80, high = c[0] == 0xED ? 0x9F : 0xBF;
+        return left >= 3 && c[1] >= low && c[1] <= high && (c[2] & 0xC0) == 0x80 ? p + 3 : NULL;
+    }
+    unsigned char low = c[0] == 0xF0 ? 0x90 : 0x80, high = c[0] == 0xF4 ? 0x8F : 0xBF;
+    return c[0] <= 0xF4 && left >= 4 && c[1] >= low && c[1] <= high && (c[2] & 0xC0) == 0x80 &&
+                   (c[3] & 0xC0) == 0x80
+               ? p + 4
+               : NULL;
+}
+
+static const char *character(struct sl_json_scan *s, const char *p)
+{
+    const char *next = utf8_character(p, s->end);
+    if (next)
+        return next;
+    /* At the end it may only be cut. */
+    char rest[4] = {0};
+    size_t left = (size_t)(s->end - p);
+    if (left < 4) {
+        memcpy(rest, p, left);
+        for (size_t n = left; n < 4; n++)
+            rest[n] = (char)((unsigned char)*p == 0xE0 && n == 1   ? 0xA0
+                             : (unsigned char)*p == 0xF0 && n == 1 ? 0x90
+                                                                   : 0x80);
+        next = utf8_character(rest, rest + 4);
+        if (next && next > rest + left)
+            return sl_json_unexpected(s, s->end, "");
+    }
+    return sl_json_fault(s, p, "not UTF-8");
+}
+
+static int hex_digit(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    c |= 0x20;
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* The four hexadecimal digits at `p`, -1 when they are not there. */
+static long hex_four(const char *p, const char *end)
+{
+    long code = 0;
+    for (int i = 0; i < 4; i++) {
+        int digit = p + i < end ? hex_digit(p[i]) : -1;
+        if (digit < 0)
+            return -1;
+        code = code * 16 + digit;
+    }
+    return code;
+}
+
+static const char lone_high[] = "a lone high surrogate";
+
+static bool is_high_surrogate(long code)
+{
+    return code >= 0xD800 && code <= 0xDBFF;
+}
+
+static bool is_low_surrogate(long code)
+{
+    return code >= 0xDC00 && code <= 0xDFFF;
+}
+
+/* Where the hexadecimal digits at `p` end, four at most. */
+static const char *hex_end(const char *p, const char *end)
+{
+    const char *last = end - p > 4 ? p + 4 : end;
+    while (p < last && hex_digit(*p) >= 0)
+        p++;
+    return p;
+}
+
+/* The second half of a surrogate pair, \uXXXX at `p`; the first is at `first`. */
+static const char *second_half(struct sl_json_scan *s, const char *first, const char *p)
+{
+    static const char begin[] = "\\u";
+    for (int i = 0; i < 2; i++, p++)
+        if (p == s->end || *p != begin[i])
+            return sl_json_unexpected(s, p == s->end ? p : first, lone_high);
+    if (is_low_surrogate(hex_four(p, s->end)))
+        return p + 4;
+    return sl_json_unexpected(s, hex_end(p, s->end) == s->end ? s->end : first, lone_high);
+}
+
+/* \uXXXX at `p`, with its second half where it is the first of a surrogate pair. */
+static const char *escaped_code(struct sl_json_scan *s, const char *p)
+{
+    long code = hex_four(p + 2, s->end);
+    if (code < 0)
+        return sl_json_unexpected(s, hex_end(p + 2, s->end),
+                                  "four hexadecimal digits are expected behind \\u");
+    if (is_low_surrogate(code))
+        return sl_json_fault(s, p, "a lone low surrogate");
+    return is_high_surrogate(code) ? second_half(s, p, p + 6) : p + 6;
+}
+
+static const char *escape_sequence(struct sl_json_scan *s, const char *p)
+{
+    if (p + 1 == s->end)
+        return sl_json_unexpected(s, p + 1, "");
+    switch (p[1]) {
+    case '"':
+    case '\\':
+    case '/':
+    case 'b':
+    case 'f':
+    case 'n':
+    case 'r':
+    case 't':
+        return p + 2;
+    case 'u':
+        return escaped_code(s, p);
+    default:
+        return sl_json_fault(s, p + 1, "no such escape");
+    }
+}
+
+const char *sl_json_string(struct sl_json_scan *s, const char *p, bool *escaped)
+{
+    if (p == s->end || *p != '"')
+        return sl_json_unexpected(s, p, "a string is expected");
+    *escaped = false;
+    for (p++;;) {
+        p = sl_json_plain_end(p, s->end);
+        if (p == s->end)
+            return sl_json_unexpected(s, p, "");
+        if (*p == '"')
+            return p + 1;
+        if ((unsigned char)*p < ' ')
+            return sl_json_fault(s, p, "a control character in a string");
+        if (*p == '\\') {
+            *escaped = true;
+            p = escape_sequence(s, p);
+        } else {
+            p = character(s, p);
+        }
+        if (!p)
+            return NULL;
+    }
+}
+
+/* ---- numbers, words ---- */
+
+static const char *digits(const char *p, const char *end)
+{
+    while (p < end && *p >= '0' && *p <= '9')
+        p++;
+    return p;
+}
+
+const char *sl_json_number(struct sl_json_scan *s, const char *p)
+{
+    if (p < s->end && *p == '-')
+        p++;
+    const char *next = digits(p, s->end);
+    if (next == p)
+        return sl_json_unexpected(s, p, "a digit is expected");
+    if (*p == '0' && next > p + 1)
+        return sl_json_fault(s, p + 1, "a number begins with 0");
+    p = next;
+    if (p < s->end && *p == '.') {
+        next = digits(p + 1, s->end);
+        if (next == p + 1)
+            return sl_json_unexpected(s, next, "a digit is expected");
+        p = next;
+    }
+    if (p < s->end && (*p | 0x20) == 'e') {
+        p++;
+        if (p < s->end && (*p == '+' || *p == '-'))
+            p++;
+        next = digits(p, s->end);
+        if (next == p)
+            return sl_json_unexpected(s, p, "a digit is expected");
+        p = next;
+    }
+    return p;
+}
+
+const char *sl_json_word(struct sl_json_scan *s, const char *p, const char *word, size_t n)
+{
+    size_t i = 0;
+    while (i < n && p + i < s->end && p[i] == word[i])
+        i++;
+    return i == n ? p + n : sl_json_unexpected(s, p + i, "a value is expected");
+}
+
+/* ---- any value ---- */
+
+static const char *scalar(struct sl_json_scan *s, const char *p)
+{
+    bool escaped;
+    if (p == s->end)
+        return sl_json_unexpected(s, p, "");
+    switch (*p) {
+    case '"':
+        return sl_json_string(s, p, &escaped);
+    case 't':
+        return sl_json_word(s, p, "true", 4);
+    case 'f':
+        return sl_json_word(s, p, "false", 5);
+    case 'n':
+        return sl_json_word(s, p, "null", 4);
+    case '-':
+    case '0':
+    case '1':
+    case '2':
+    case '3':
+    case '4':
+    case '5':
+    case '6':
+    case '7':
+    case '8':
+    case '9':
+        return sl_json_number(s, p);
+    default:
+        return sl_json_fault(s, p, "a value is expected");
+    }
+}
+
+/* A member's name, its colon, and the whitespace before its value. */
+static const char *member_name(struct sl_json_scan *s, const char *p)
+{
+    bool escaped;
+    p = sl_json_string(s, p, &escaped);
+    if (!p)
+        return NULL;
+    p = sl_json_byte(s, sl_json_space(p, s->end), ':', "':' is expected");
+    return p ? sl_json_space(p, s->end) : NULL;
+}
+
+/* The containers that are open: one bit each, set for an object. */
+struct nest {
+    uint64_t objects[SL_JSON_DEPTH / 64];
+    unsigned depth;
+};
+
+static const char *nest_open(struct sl_json_scan *s, struct nest *n, const char *p)
+{
+    if (n->depth == SL_JSON_DEPTH)
+        return sl_json_fault(s, p, "nested deeper than 1024");
+    uint64_t bit = 1ull << n->depth % 64;
+    uint64_t *word = &n->objects[n->depth / 64];
+    *word = *p == '{' ? *word | bit : *word & ~bit;
+    n->depth++;
+    return p + 1;
+}
+
+static bool nest_is_object(const struct nest *n)
+{
+    return n->objects[(n->depth - 1) / 64] >> (n->depth - 1) % 64 & 1;
+}
+
+/* At the first byte of the next value, or with every container closed behind the last: what stands between
+ * two values. */
+static const char *between_values(struct sl_json_scan *s, struct nest *n, const char *p)
+{
+    while (n->depth) {
+        bool is_object = nest_is_object(n);
+        p = sl_json_space(p, s->end);
+        if (p < s->end && *p == ',') {
+            p = sl_json_space(p + 1, s->end);
+            return is_object ? member_name(s, p) : p;
+        }
+        p = sl_json_byte(s, p, is_object ? '}' : ']',
+                         is_object ? "',' or '}' is expected" : "',' or ']' is expected");
+        if (!p)
+            return NULL;
+        n->depth--;
+    }
+    return p;
+}
+
+/* Into the container that opens at `p`; an empty one is closed at once and left through `between_values`. */
+static const char *container(struct sl_json_scan *s, struct nest *n, const char *p)
+{
+    char close = *p == '{' ? '}' : ']';
+    p = nest_open(s, n, p);
+    if (!p)
+        return NULL;
+    p = sl_json_space(p, s->end);
+    if (p < s->end && *p == close) {
+        n->depth--;
+        return between_values(s, n, p + 1);
+    }
+    return close == '}' ? member_name(s, p) : p;
+}
+
+const char *sl_json_value(struct sl_json_scan *s, const char *p)
+{
+    struct nest nest = {.depth = 0};
+    do {
+        if (p < s->end && (*p == '{' || *p == '[')) {
+            p = container(s, &nest, p);
+        } else {
+            p = scalar(s, p);
+            if (p)
+                p = between_values(s, &nest, p);
+        }
+    } while (p && nest.depth);
+    return p;
+}
+
+enum sl_status sl_json_check(struct sl_span text, struct sl_error *error)
+{
+    const char *p = text.ptr, *begin = text.ptr;
+    struct sl_json_scan s = {.end = text.ptr + text.len};
+    if (text.len >= 3 && memcmp(p, "\xEF\xBB\xBF", 3) == 0)
+        p += 3;
+    p = sl_json_value(&s, sl_json_space(p, s.end));
+    if (p) {
+        p = sl_json_space(p, s.end);
+        if (p == s.end)
+            return SL_OK;
+        sl_json_fault(&s, p, "something stands behind the value");
+    }
+    return sl_fail_at(error, SL_REJECT, "InvalidJson", (size_t)(s.at - begin), "%s", s.why);
+}
+
+/* ---- text that was checked ---- */
+
+const char *sl_json_string_end(const char *p, const char *end, bool *escaped)
+{
+    *escaped = false;
+    for (;;) {
+        for (; end - p >= SL_BLOCK; p += SL_BLOCK) {
+            uint64_t mask = sl_block_bytes(p, '"', '\\');
+            if (mask) {
+                p += sl_mask_first(mask);
+                break;
+            }
+        }
+        while (p < end && *p != '"' && *p != '\\')
+            p++;
+        if (p >= end || *p == '"')
+            return p;
+        *escaped = true;
+        p += 2;
+    }
+}
+
+/* Behind the container that opens at `p`: brackets are counted outside strings, of both kinds together, for
+ * they are known to match. */
+static const char *container_end(const char *p, const char *end)
+{
+    size_t depth = 0;
+    bool escaped;
+    for (; p < end; p++) {
+        if (*p == '"')
+            p = sl_json_string_end(p + 1, end, &escaped);
+        else if (*p == '{' || *p == '[')
+            depth++;
+        else if ((*p == '}' || *p == ']') && --depth == 0)
+            return p + 1;
+    }
+    return p;
+}
+
+const char *sl_json_value_end(const char *p, const char *end)
+{
+    bool escaped;
+    if (*p == '"')
+        return sl_json_string_end(p + 1, end, &escaped) + 1;
+    if (*p == '{' || *p == '[')
+        return container_end(p, end);
+    while (p < end && *p != ',' && *p != '}' && *p != ']' && (unsigned char)*p > ' ')
+        p++;
+    return p;
+}

@@ -1,0 +1,214 @@
+/* Looking into JSON text that was checked: unescaping, finding a value by its path. */
+#include "base/json.h"
+
+/* ---- unescaping ---- */
+
+static unsigned hex(const char *p)
+{
+    unsigned code = 0;
+    for (int i = 0; i < 4; i++) {
+        unsigned c = (unsigned char)p[i];
+        code = code * 16 + (c <= '9' ? c - '0' : (c | 0x20) - 'a' + 10);
+    }
+    return code;
+}
+
+static size_t utf8_write(unsigned code, char *out)
+{
+    if (code < 0x80) {
+        out[0] = (char)code;
+        return 1;
+    }
+    if (code < 0x800) {
+        out[0] = (char)(0xC0 | code >> 6);
+        out[1] = (char)(0x80 | (code & 0x3F));
+        return 2;
+    }
+    if (code < 0x10000) {
+        out[0] = (char)(0xE0 | code >> 12);
+        out[1] = (char)(0x80 | (code >> 6 & 0x3F));
+        out[2] = (char)(0x80 | (code & 0x3F));
+        return 3;
+    }
+    out[0] = (char)(0xF0 | code >> 18);
+    out[1] = (char)(0x80 | (code >> 12 & 0x3F));
+    out[2] = (char)(0x80 | (code >> 6 & 0x3F));
+    out[3] = (char)(0x80 | (code & 0x3F));
+    return 4;
+}
+
+/* One escape at `*p`, which steps behind it; never longer than the escape itself. */
+static size_t unescape_one(const char **p, char *out)
+{
+    char c = (*p)[1];
+    if (c == 'u') {
+        unsigned code = hex(*p + 2);
+        *p += 6;
+        if (code >= 0xD800 && code <= 0xDBFF) {
+            code = 0x10000 + ((code - 0xD800) << 10) + (hex(*p + 2) - 0xDC00);
+            *p += 6;
+        }
+        return utf8_write(code, out);
+    }
+    *p += 2;
+    switch (c) {
+    case 'b':
+        *out = '\b';
+        break;
+    case 'f':
+        *out = '\f';
+        break;
+    case 'n':
+        *out = '\n';
+        break;
+    case 'r':
+        *out = '\r';
+        break;
+    case 't':
+        *out = '\t';
+        break;
+    default:
+        *out = c;
+    }
+    return 1;
+}
+
+size_t sl_json_unescape_to(struct sl_span inner, char *out)
+{
+    const char *p = inner.ptr, *end = inner.ptr + inner.len;
+    char *to = out;
+    while (p < end) {
+        const char *next = memchr(p, '\\', (size_t)(end - p));
+        size_t n = (size_t)((next ? next : end) - p);
+        memcpy(to, p, n);
+        to += n;
+        p += n;
+        if (next)
+            to += unescape_one(&p, to);
+    }
+    return (size_t)(to - out);
+}
+
+struct sl_span sl_json_unescape(struct sl_span inner, struct sl_arena *arena)
+{
+    if (inner.len == 0 || !memchr(inner.ptr, '\\', inner.len))
+        return inner;
+    char *out = sl_arena_alloc(arena, inner.len);
+    return sl_span(out, sl_json_unescape_to(inner, out));
+}
+
+/* One character's bytes of a string, or one byte of it where nothing is escaped; `*p` steps on. */
+static size_t next_piece(const char **p, char out[4])
+{
+    if (**p == '\\')
+        return unescape_one(p, out);
+    out[0] = *(*p)++;
+    return 1;
+}
+
+size_t sl_json_unescaped_bytes(struct sl_span inner)
+{
+    char piece[4];
+    size_t n = 0;
+    for (const char *p = inner.ptr, *end = p + inner.len; p < end;)
+        n += next_piece(&p, piece);
+    return n;
+}
+
+bool sl_json_text_is(struct sl_span inner, struct sl_span text)
+{
+    const char *p = inner.ptr, *end = inner.ptr + inner.len;
+    const char *t = text.ptr, *t_end = text.ptr + text.len;
+    while (p < end && t < t_end) {
+        char piece[4];
+        size_t n = next_piece(&p, piece);
+        if ((size_t)(t_end - t) < n || memcmp(t, piece, n) != 0)
+            return false;
+        t += n;
+    }
+    return p == end && t == t_end;
+}
+
+bool sl_json_same(struct sl_span inner_a, struct sl_span inner_b)
+{
+    const char *a = inner_a.ptr, *a_end = a + inner_a.len, *b = inner_b.ptr, *b_end = b + inner_b.len;
+    char of_a[4], of_b[4];
+    size_t n_a = 0, n_b = 0, i_a = 0, i_b = 0;
+    for (;;) {
+        if (i_a == n_a && a < a_end)
+            n_a = next_piece(&a, of_a), i_a = 0;
+        if (i_b == n_b && b < b_end)
+            n_b = next_piece(&b, of_b), i_b = 0;
+        if (i_a == n_a || i_b == n_b)
+            return i_a == n_a && i_b == n_b;
+        if (of_a[i_a++] != of_b[i_b++])
+            return false;
+    }
+}
+
+/* ---- paths ---- */
+
+/* The value of the last member called `name` in the object at `p`, NULL when there is none. */
+static const char *find_member(const char *p, const char *end, struct sl_span name)
+{
+    const char *found = NULL;
+    bool escaped;
+    p = sl_json_space(p + 1, end);
+    while (p < end && *p == '"') {
+        const char *close = sl_json_string_end(p + 1, end, &escaped);
+        const char *value = sl_json_space(sl_json_space(close + 1, end) + 1, end);
+        if (sl_json_text_is(sl_span(p + 1, (size_t)(close - p - 1)), name))
+            found = value;
+        p = sl_json_space(sl_json_value_end(value, end), end);
+        if (p < end && *p == ',')
+            p = sl_json_space(p + 1, end);
+    }
+    return found;
+}
+
+static const char *find_element(const char *p, const char *end, size_t i)
+{
+    p = sl_json_space(p + 1, end);
+    while (p < end && *p != ']') {
+        if (i-- == 0)
+            return p;
+        p = sl_json_space(sl_json_value_end(p, end), end);
+        if (p < end && *p == ',')
+            p = sl_json_space(p + 1, end);
+    }
+    return NULL;
+}
+
+/* One step of a path: "[1]" or a name up to the next '.' or '['. NULL when it leads nowhere. */
+static const char *step(const char **path, const char *value, const char *end)
+{
+    if (**path == '[') {
+        size_t i = 0, n = 0;
+        for ((*path)++; **path >= '0' && **path <= '9' && n < 9; (*path)++, n++)
+            i = i * 10 + (size_t)(**path - '0');
+        if (**path != ']' || n == 0)
+            return NULL;
+        (*path)++;
+        return *value == '[' ? find_element(value, end, i) : NULL;
+    }
+    size_t n = strcspn(*path, ".[");
+    struct sl_span name = sl_span(*path, n);
+    *path += n;
+    return *value == '{' ? find_member(value, end, name) : NULL;
+}
+
+struct sl_span sl_json_find(struct sl_span text, const char *path)
+{
+    const char *end = text.ptr + text.len, *value = text.ptr;
+    if (text.len >= 3 && memcmp(value, "\xEF\xBB\xBF", 3) == 0)
+        value += 3;
+    value = sl_json_space(value, end);
+    while (value && value < end && *path) {
+        value = step(&path, value, end);
+        if (*path == '.')
+            path++;
+    }
+    if (!value || value == end)
+        return sl_span(NULL, 0);
+    return sl_span(value, (size_t)(sl_json_value_end(value, end) - value));
+}

@@ -1,0 +1,206 @@
+/* Attributes by name and by path. The first look into an image notes where its attributes are; small images
+ * are read through each time, which is as fast. */
+#include "base/block.h"
+#include "base/json.h"
+#include "streams/record_layout.h"
+
+#include <stdlib.h>
+
+static const struct sl_value none = {.type = SL_NONE};
+
+/* An image shorter than this holds three or four attributes. */
+#define INDEXED_BYTES 96
+
+/* ---- hashes ---- */
+
+static uint8_t hash_of(struct sl_span name)
+{
+    if (name.len == 0)
+        return 0;
+    const unsigned char *c = (const unsigned char *)name.ptr;
+    return (uint8_t)(name.len + c[0] * 5u + c[name.len / 2] * 17u + c[name.len - 1] * 59u);
+}
+
+static uint8_t hash_of_escaped(struct sl_span inner)
+{
+    char *text = malloc(inner.len);
+    if (!text)
+        sl_die("out of memory: %zu bytes for a name", inner.len);
+    uint8_t hash = hash_of(sl_span(text, sl_json_unescape_to(inner, text)));
+    free(text);
+    return hash;
+}
+
+/* ---- building ---- */
+
+static size_t count_attributes(struct sl_value image)
+{
+    struct sl_iter iter = sl_value_iter(image);
+    struct sl_value value;
+    size_t n = 0;
+    while (sl_value_next(&iter, NULL, &value))
+        n++;
+    return n;
+}
+
+static size_t blocks(size_t n)
+{
+    return (n + SL_BLOCK - 1) / SL_BLOCK * SL_BLOCK;
+}
+
+static uint8_t *hashes(const struct sl_image_index *index)
+{
+    return (uint8_t *)(uintptr_t)(index->entries + index->n);
+}
+
+static const struct sl_image_index *build(const struct sl_record *r, struct sl_value image)
+{
+    const char *base = sl_record_origin(r)->base;
+    size_t n = count_attributes(image), i = 0;
+    struct sl_image_index *index = sl_arena_alloc(
+        sl_record_chunk(r)->shared->arena, sizeof(*index) + n * sizeof(struct sl_image_entry) + blocks(n));
+    index->n = (uint32_t)n;
+    uint8_t *hash = hashes(index);
+    memset(hash, 0, blocks(n));
+    struct sl_iter iter = sl_value_iter(image);
+    struct sl_span name = {NULL, 0};
+    struct sl_value value;
+    while (sl_value_next(&iter, &name, &value)) {
+        bool is_escaped = name.len && memchr(name.ptr, '\\', name.len);
+        index->entries[i] = (struct sl_image_entry){
+            .name = (uint32_t)(name.ptr - base),
+            .value = (uint32_t)(value.raw.ptr - base),
+            .len = value.raw.len < SL_ENTRY_LONG ? (unsigned)value.raw.len & SL_ENTRY_LONG : SL_ENTRY_LONG,
+            .type = (unsigned)value.type & 15,
+            .is_escaped = value.escaped,
+            .is_name_escaped = is_escaped,
+        };
+        hash[i++] = is_escaped ? hash_of_escaped(name) : hash_of(name);
+    }
+    return index;
+}
+
+static const struct sl_image_index *index_of(const struct sl_record *r, enum sl_image image)
+{
+    struct sl_record_chunk *chunk = sl_record_chunk(r);
+    if (!chunk->indexes)
+        chunk->indexes = sl_arena_zalloc(chunk->shared->arena, SL_CHUNK_RECORDS * sizeof(*chunk->indexes));
+    const struct sl_image_index **index = &chunk->indexes[r->slot][image];
+    if (!*index)
+        *index = build(r, sl_record_image(r, image));
+    return *index;
+}
+
+/* ---- looking ---- */
+
+static bool entry_is(const struct sl_image_entry *e, const struct sl_origin *o, struct sl_span name)
+{
+    const char *p = o->base + e->name;
+    bool escaped;
+    if (e->is_name_escaped)
+        return sl_json_text_is(sl_span(p, (size_t)(sl_json_string_end(p, o->end, &escaped) - p)), name);
+    return (size_t)(o->end - p) > name.len && p[name.len] == '"' && memcmp(p, name.ptr, name.len) == 0;
+}
+
+static struct sl_value entry_value(const struct sl_image_entry *e, const struct sl_origin *o)
+{
+    const char *p = o->base + e->value;
+    struct sl_value v = {(enum sl_type)e->type, e->is_escaped, {p, e->len}};
+    bool escaped;
+    if (e->len < SL_ENTRY_LONG)
+        return v;
+    const char *end = v.type <= SL_B ? sl_json_string_end(p, o->end, &escaped) : sl_json_value_end(p, o->end);
+    v.raw.len = (size_t)(end - p);
+    return v;
+}
+
+/* The last of equal names counts, so the search goes backwards. */
+static struct sl_value find(const struct sl_image_index *index, const struct sl_origin *o,
+                            struct sl_span name)
+{
+    const uint8_t *hash = hashes(index);
+    uint8_t wanted = hash_of(name);
+    for (size_t at = blocks(index->n); at > 0; at -= SL_BLOCK) {
+        uint64_t mask = sl_block_eq(hash + at - SL_BLOCK, wanted);
+        while (mask) {
+            unsigned bit = 63 - (unsigned)__builtin_clzll(mask);
+            size_t i = at - SL_BLOCK + bit / SL_MASK_BITS;
+            if (i < index->n && entry_is(&index->entries[i], o, name))
+                return entry_value(&index->entries[i], o);
+            mask &= (uint64_t)((1ull << (bit / SL_MASK_BITS * SL_MASK_BITS)) - 1);
+        }
+    }
+    return none;
+}
+
+struct sl_value sl_record_attribute(const struct sl_record *r, enum sl_image image, struct sl_span name)
+{
+    if (image > SL_OLD_IMAGE || r->image_len[image] < INDEXED_BYTES)
+        return sl_value_member(sl_record_image(r, image), name);
+    return find(index_of(r, image), sl_record_origin(r), name);
+}
+
+/* ---- paths ---- */
+
+/* A name up to '.' or '[', or what stands in backquotes; false when it is none. */
+static bool path_name(struct sl_span *path, struct sl_span *name)
+{
+    const char *p = path->ptr, *end = p + path->len;
+    if (p < end && *p == '`') {
+        const char *close = memchr(p + 1, '`', (size_t)(end - p - 1));
+        if (!close)
+            return false;
+        *name = sl_span(p + 1, (size_t)(close - p - 1));
+        *path = sl_span(close + 1, (size_t)(end - close - 1));
+        return true;
+    }
+    while (p < end && *p != '.' && *p != '[' && *p != '`')
+        p++;
+    *name = sl_span(path->ptr, (size_t)(p - path->ptr));
+    *path = sl_span(p, (size_t)(end - p));
+    return name->len > 0;
+}
+
+static bool path_index(struct sl_span *path, size_t *index)
+{
+    const char *p = path->ptr + 1, *end = path->ptr + path->len, *first = p;
+    *index = 0;
+    for (; p < end && *p >= '0' && *p <= '9' && p - first < 9; p++)
+        *index = *index * 10 + (size_t)(*p - '0');
+    if (p == end || *p != ']' || p == first)
+        return false;
+    *path = sl_span(p + 1, (size_t)(end - p - 1));
+    return true;
+}
+
+static struct sl_value element(struct sl_value list, size_t i)
+{
+    struct sl_iter iter = sl_value_iter(list);
+    struct sl_value value;
+    if (list.type != SL_L)
+        return none;
+    while (sl_value_next(&iter, NULL, &value))
+        if (i-- == 0)
+            return value;
+    return none;
+}
+
+struct sl_value sl_record_path(const struct sl_record *r, enum sl_image image, struct sl_span path)
+{
+    struct sl_span name;
+    size_t i;
+    if (!path_name(&path, &name))
+        return none;
+    struct sl_value v = sl_record_attribute(r, image, name);
+    while (path.len && v.type != SL_NONE) {
+        if (path.ptr[0] == '[') {
+            v = path_index(&path, &i) ? element(v, i) : none;
+        } else if (path.ptr[0] == '.') {
+            path = sl_span_from(path, 1);
+            v = path_name(&path, &name) ? sl_value_member(v, name) : none;
+        } else {
+            v = none;
+        }
+    }
+    return v;
+}

@@ -1,0 +1,122 @@
+/* How a record lies in memory. Private to streams/: everybody else goes through streams/record.h.
+ *
+ * A record is 56 bytes of 32-bit offsets into the text that it is a view of: the payload, or for Kinesis the
+ * decoded data. Records come in chunks; a chunk also leads to what its records share and, once somebody has
+ * looked into an image, to the indexes of the images. Strings are noted by their first byte alone: their end
+ * is the closing quote. */
+#ifndef SL_STREAMS_RECORD_LAYOUT_H
+#define SL_STREAMS_RECORD_LAYOUT_H
+
+#include "base/buffer.h"
+#include "streams/batch.h"
+#include "streams/number.h"
+#include "streams/record.h"
+
+/* In which a record states its time. */
+enum sl_time_unit { SL_SECONDS, SL_MILLISECONDS, SL_MICROSECONDS };
+
+enum sl_identity {
+    SL_IDENTITY_NONE,
+    SL_IDENTITY_DYNAMODB, /* {Service, dynamodb.amazonaws.com}: the TTL's mark */
+    SL_IDENTITY_OTHER
+};
+
+struct sl_record {
+    uint32_t raw, raw_len;
+    uint32_t image[3], image_len[3]; /* by enum sl_image; no length: absent */
+    /* First bytes of texts; 0: absent (at 0 there is a brace or a bracket). */
+    uint32_t event_id;
+    uint32_t sequence; /* dynamodb.SequenceNumber */
+    uint32_t created;  /* ApproximateCreationDateTime: a number, or a date without its quote */
+    uint32_t stated;   /* SizeBytes itself */
+    uint32_t origin;   /* in the batch's table of origins */
+    unsigned slot : 8; /* place in the chunk */
+    unsigned event : 2;
+    unsigned view : 3;
+    unsigned identity : 2;
+    unsigned unit : 2;   /* of `created` */
+    unsigned ttl : 3;    /* the verdict and one, 0: not made yet */
+    bool is_wrapped : 1; /* from Kinesis: `sequence` is the outer record's */
+    bool is_timed : 1;   /* Kinesis' form or an export line: ordered by its time */
+};
+
+#define SL_CHUNK_RECORDS 256
+
+/* Where records of one table come from. Texts are unescaped. */
+struct sl_origin {
+    const char *base; /* what offsets count from */
+    const char *end;
+    struct sl_span region, arn, table_name; /* as the records state them */
+};
+
+/* What all records of a batch share. */
+struct sl_shared {
+    struct sl_arena *arena;
+    struct sl_span ttl_attribute;
+    struct sl_origin *origins;
+    uint32_t n_origins, room_origins;
+};
+
+/* Of one image: the attributes in their order, and one byte of each name's hash, to be searched sixteen at a
+ * time (hence the room up to a full block). */
+struct sl_image_entry {
+    uint32_t name;     /* first byte, behind the quote */
+    uint32_t value;    /* first byte of the value's text, see struct sl_value */
+    unsigned len : 26; /* of the value's text; SL_ENTRY_LONG: to be measured again */
+    unsigned type : 4;
+    bool is_escaped : 1;
+    bool is_name_escaped : 1;
+};
+
+#define SL_ENTRY_LONG ((1u << 26) - 1)
+
+struct sl_image_index {
+    uint32_t n;
+    struct sl_image_entry entries[];
+    /* then uint8_t hashes[n], rounded up to a block */
+};
+
+struct sl_record_chunk {
+    struct sl_shared *shared;
+    const struct sl_image_index *(*indexes)[3]; /* by slot and image; NULL until somebody looked */
+    struct sl_record records[];
+};
+
+static inline struct sl_record_chunk *sl_record_chunk(const struct sl_record *r)
+{
+    const char *first = (const char *)(r - r->slot);
+    return (struct sl_record_chunk *)(uintptr_t)(first - offsetof(struct sl_record_chunk, records));
+}
+
+static inline const struct sl_origin *sl_record_origin(const struct sl_record *r)
+{
+    return &sl_record_chunk(r)->shared->origins[r->origin];
+}
+
+/* The time that `text` states, in ns since the epoch, and in `step_ns` the granularity of what is written
+ * there: whole seconds, or down to the last digit that is not zero. False: no time, or out of range. */
+bool sl_time_read(struct sl_span text, enum sl_time_unit unit, int64_t *ns, int64_t *step_ns);
+
+/* A value whose text begins at `p` (the brace of {"S":...}), of checked text; `*next` is behind it. */
+struct sl_value sl_value_at(const char *p, const char *end, const char **next);
+
+/* The number of an N; false for others. */
+bool sl_value_number(struct sl_value v, struct sl_number *out);
+
+/* Bytes that the value counts for in SizeBytes. */
+uint64_t sl_value_counted_bytes(struct sl_value v);
+
+/* The value's one canonical text: names and set elements in order and once, strings with the fewest escapes,
+ * numbers in normal form. Equal values have equal texts. */
+void sl_value_canonical(struct sl_value v, struct sl_buffer *out);
+
+/* No image's canonical text is longer: an escape of six bytes stands for each byte of a payload at most. */
+#define SL_CANONICAL_BYTES ((size_t)6 * UINT32_MAX)
+
+/* The member of an M by its (unescaped) name, SL_NONE when it has none. Reads the whole map. */
+struct sl_value sl_value_member(struct sl_value map, struct sl_span name);
+
+/* The tag that `name` spells, SL_NONE when it is none. */
+enum sl_type sl_value_tag(const char *name, size_t n);
+
+#endif

@@ -1,0 +1,328 @@
+/* Attribute values of a payload, checked as they are read: one tag each, numbers and base64 valid, at most 32
+ * containers deep. Recursion is bound by that depth, not by the input. */
+#include "base/base64.h"
+#include "streams/decode.h"
+
+#include <stdlib.h>
+
+static const char *value(struct sl_json_scan *s, const char *p, unsigned depth);
+
+enum sl_type sl_value_tag(const char *name, size_t n)
+{
+    static const struct {
+        char name[5];
+        uint8_t n;
+        uint8_t type;
+    } tags[] = {{"S", 1, SL_S},       {"N", 1, SL_N},   {"B", 1, SL_B},   {"BOOL", 4, SL_BOOL},
+                {"NULL", 4, SL_NULL}, {"SS", 2, SL_SS}, {"NS", 2, SL_NS}, {"BS", 2, SL_BS},
+                {"L", 1, SL_L},       {"M", 1, SL_M}};
+    for (size_t i = 0; i < sizeof(tags) / sizeof(tags[0]); i++)
+        if (tags[i].n == n && memcmp(tags[i].name, name, n) == 0)
+            return (enum sl_type)tags[i].type;
+    return SL_NONE;
+}
+
+const char *sl_decode_fault(struct sl_json_scan *s, const char *at, enum sl_fault kind, const char *why)
+{
+    s->kind = kind;
+    return sl_json_fault(s, at, why);
+}
+
+void sl_decode_prefer_json(struct sl_json_scan *s, const char *p)
+{
+    struct sl_json_scan plain = {.end = s->end};
+    if (!sl_json_value(&plain, p))
+        *s = plain;
+}
+
+/* ---- strings of numbers and bytes ---- */
+
+/* Text that was written with escapes (some writers escape '+' and '/'), resolved; in `buffer` when it fits,
+ * else in memory that the caller frees. */
+static char *resolve(struct sl_span inner, char *buffer, size_t room, struct sl_span *out)
+{
+    char *memory = inner.len > room ? malloc(inner.len) : NULL;
+    if (inner.len > room && !memory)
+        sl_die("out of memory: %zu bytes for a value", inner.len);
+    char *to = memory ? memory : buffer;
+    *out = sl_span(to, sl_json_unescape_to(inner, to));
+    return memory;
+}
+
+static const char *number_why(struct sl_span text, bool escaped)
+{
+    char buffer[256];
+    char *memory = NULL;
+    struct sl_number number;
+    if (escaped)
+        memory = resolve(text, buffer, sizeof(buffer), &text);
+    const char *why = sl_number_parse(text, &number);
+    free(memory);
+    return why;
+}
+
+static const char *base64_why(struct sl_span text, bool escaped)
+{
+    char buffer[256];
+    char *memory = NULL;
+    if (escaped)
+        memory = resolve(text, buffer, sizeof(buffer), &text);
+    bool is_valid = sl_base64_is_valid(text);
+    free(memory);
+    return is_valid ? NULL : "not base64";
+}
+
+/* A string of type S, N or B. */
+static const char *text(struct sl_json_scan *s, const char *p, enum sl_type type)
+{
+    bool escaped;
+    if (p < s->end && *p != '"')
+        return sl_decode_fault(s, p, SL_FAULT_RECORD, "a string is expected");
+    const char *next = sl_json_string(s, p, &escaped);
+    if (!next || type == SL_S)
+        return next;
+    struct sl_span inner = sl_span(p + 1, (size_t)(next - p - 2));
+    const char *why = type == SL_N ? number_why(inner, escaped) : base64_why(inner, escaped);
+    return why ? sl_decode_fault(s, p + 1, SL_FAULT_RECORD, why) : next;
+}
+
+/* ---- arrays ---- */
+
+/* At the next element behind `p`, or behind the bracket that ends the array, then `*more` is false. */
+static const char *next_element(struct sl_json_scan *s, const char *p, bool *more)
+{
+    p = sl_json_space(p, s->end);
+    *more = p < s->end && *p == ',';
+    if (*more)
+        return sl_json_space(p + 1, s->end);
+    return sl_json_byte(s, p, ']', "',' or ']' is expected");
+}
+
+/* Into the array at `p`. */
+static const char *first_element(struct sl_json_scan *s, const char *p, bool *more)
+{
+    if (p < s->end && *p != '[')
+        return sl_decode_fault(s, p, SL_FAULT_RECORD, "an array is expected");
+    p = sl_json_byte(s, p, '[', "");
+    if (!p)
+        return NULL;
+    p = sl_json_space(p, s->end);
+    *more = p == s->end || *p != ']';
+    return *more ? p : p + 1;
+}
+
+static const char *list(struct sl_json_scan *s, const char *p, unsigned depth)
+{
+    bool more;
+    p = first_element(s, p, &more);
+    while (p && more) {
+        p = value(s, p, depth);
+        if (p)
+            p = next_element(s, p, &more);
+    }
+    return p;
+}
+
+static const char *set(struct sl_json_scan *s, const char *p, enum sl_type element)
+{
+    bool more;
+    p = first_element(s, p, &more);
+    while (p && more) {
+        p = text(s, p, element);
+        if (p)
+            p = next_element(s, p, &more);
+    }
+    return p;
+}
+
+/* ---- number sets: no number twice ---- */
+
+/* Set elements are found again by their place in the text, so that a large set costs four bytes an element.
+ */
+static struct sl_number element_number(const char *set_text, uint32_t at, const char *end)
+{
+    char buffer[256];
+    char *memory = NULL;
+    bool escaped;
+    struct sl_number number = {.n = 0};
+    const char *close = sl_json_string_end(set_text + at, end, &escaped);
+    struct sl_span inner = sl_span(set_text + at, (size_t)(close - set_text) - at);
+    if (escaped)
+        memory = resolve(inner, buffer, sizeof(buffer), &inner);
+    if (sl_number_parse(inner, &number))
+        number.n = 0;
+    free(memory);
+    return number;
+}
+
+struct set_text {
+    const char *text, *end;
+};
+
+static int compare_elements(const void *a, const void *b, void *context)
+{
+    const struct set_text *set = context;
+    struct sl_number x = element_number(set->text, *(const uint32_t *)a, set->end);
+    struct sl_number y = element_number(set->text, *(const uint32_t *)b, set->end);
+    return sl_number_compare(&x, &y);
+}
+
+/* Fills `at` (may be NULL) with the places of the elements, gives their count. */
+static size_t set_elements(const char *set_text, const char *end, uint32_t *at)
+{
+    size_t n = 0;
+    bool escaped;
+    for (const char *p = set_text; p < end; p++) {
+        if (*p != '"')
+            continue;
+        if (at)
+            at[n] = (uint32_t)(p + 1 - set_text);
+        n++;
+        p = sl_json_string_end(p + 1, end, &escaped);
+    }
+    return n;
+}
+
+static bool has_twice(const char *set_text, const char *end)
+{
+    uint32_t few[64];
+    struct set_text context = {set_text, end};
+    size_t n = set_elements(set_text, end, NULL);
+    uint32_t *at = n <= 64 ? few : malloc(n * sizeof(*at));
+    if (!at)
+        sl_die("out of memory: %zu bytes for a number set", n * sizeof(*at));
+    set_elements(set_text, end, at);
+    qsort_r(at, n, sizeof(*at), compare_elements, &context);
+    bool twice = false;
+    for (size_t i = 1; i < n && !twice; i++)
+        twice = compare_elements(&at[i - 1], &at[i], &context) == 0;
+    if (at != few)
+        free(at);
+    return twice;
+}
+
+static const char *number_set(struct sl_json_scan *s, const char *p)
+{
+    const char *next = set(s, p, SL_N);
+    if (next && has_twice(p, next))
+        return sl_decode_fault(s, p, SL_FAULT_RECORD, "a number set holds a number twice");
+    return next;
+}
+
+/* ---- values ---- */
+
+static const char *container(struct sl_json_scan *s, const char *p, enum sl_type type, unsigned depth)
+{
+    if (depth == SL_VALUE_DEPTH)
+        return sl_decode_fault(s, p, SL_FAULT_RECORD, "nested deeper than 32 levels");
+    return type == SL_L ? list(s, p, depth + 1) : sl_decode_attributes(s, p, depth + 1);
+}
+
+static const char *boolean(struct sl_json_scan *s, const char *p)
+{
+    if (p < s->end && *p == 't')
+        return sl_json_word(s, p, "true", 4);
+    if (p < s->end && *p == 'f')
+        return sl_json_word(s, p, "false", 5);
+    return p < s->end ? sl_decode_fault(s, p, SL_FAULT_RECORD, "true or false is expected")
+                      : sl_json_unexpected(s, p, "");
+}
+
+static const char *null(struct sl_json_scan *s, const char *p)
+{
+    if (p < s->end && *p != 't')
+        return sl_decode_fault(s, p, SL_FAULT_RECORD, "NULL is true or nothing");
+    return sl_json_word(s, p, "true", 4);
+}
+
+static const char *content(struct sl_json_scan *s, const char *p, enum sl_type type, unsigned depth)
+{
+    switch (type) {
+    case SL_BOOL:
+        return boolean(s, p);
+    case SL_NULL:
+        return null(s, p);
+    case SL_SS:
+        return set(s, p, SL_S);
+    case SL_BS:
+        return set(s, p, SL_B);
+    case SL_NS:
+        return number_set(s, p);
+    case SL_L:
+    case SL_M:
+        return container(s, p, type, depth);
+    default:
+        return text(s, p, type);
+    }
+}
+
+/* A string and the colon behind it, up to the value: the inside goes into `name`. */
+static const char *name_and_colon(struct sl_json_scan *s, const char *p, struct sl_text *name)
+{
+    const char *next = sl_json_string(s, p, &name->escaped);
+    if (!next)
+        return NULL;
+    name->inner = sl_span(p + 1, (size_t)(next - p - 2));
+    next = sl_json_byte(s, sl_json_space(next, s->end), ':', "':' is expected");
+    return next ? sl_json_space(next, s->end) : NULL;
+}
+
+static enum sl_type tag_of(struct sl_text tag)
+{
+    char name[24]; /* "BOOL" with each letter escaped */
+    if (!tag.escaped)
+        return sl_value_tag(tag.inner.ptr, tag.inner.len);
+    if (tag.inner.len > sizeof(name))
+        return SL_NONE;
+    return sl_value_tag(name, sl_json_unescape_to(tag.inner, name));
+}
+
+static const char *value(struct sl_json_scan *s, const char *p, unsigned depth)
+{
+    if (p < s->end && *p != '{')
+        return sl_decode_fault(s, p, SL_FAULT_RECORD, "an attribute value ({\"S\": ...}) is expected");
+    const char *tag_at = sl_json_byte(s, p, '{', "");
+    if (!tag_at)
+        return NULL;
+    tag_at = sl_json_space(tag_at, s->end);
+    if (tag_at < s->end && *tag_at == '}')
+        return sl_decode_fault(s, p, SL_FAULT_RECORD, "an attribute value without a type");
+    struct sl_text tag;
+    p = name_and_colon(s, tag_at, &tag);
+    if (!p)
+        return NULL;
+    enum sl_type type = tag_of(tag);
+    if (type == SL_NONE)
+        return sl_decode_fault(s, tag_at, SL_FAULT_RECORD, "no such attribute type");
+    p = content(s, p, type, depth);
+    if (!p)
+        return NULL;
+    p = sl_json_space(p, s->end);
+    if (p < s->end && *p == ',')
+        return sl_decode_fault(s, p, SL_FAULT_RECORD, "an attribute value of more than one type");
+    return sl_json_byte(s, p, '}', "'}' is expected");
+}
+
+const char *sl_decode_attributes(struct sl_json_scan *s, const char *p, unsigned depth)
+{
+    struct sl_text name;
+    if (p < s->end && *p != '{')
+        return sl_decode_fault(s, p, SL_FAULT_RECORD, "a map of attributes is expected");
+    p = sl_json_byte(s, p, '{', "");
+    if (!p)
+        return NULL;
+    p = sl_json_space(p, s->end);
+    if (p < s->end && *p == '}')
+        return p + 1;
+    for (;;) {
+        p = name_and_colon(s, p, &name);
+        if (p)
+            p = value(s, p, depth);
+        if (!p)
+            return NULL;
+        p = sl_json_space(p, s->end);
+        if (p == s->end || *p != ',')
+            return sl_json_byte(s, p, '}', "',' or '}' is expected");
+        p = sl_json_space(p + 1, s->end);
+    }
+}

@@ -1,0 +1,193 @@
+#include "tests/support/test.h"
+
+#include "base/json.h"
+
+#include <stdlib.h>
+
+/* In memory of exactly its size. */
+static enum sl_status check(const char *text, size_t n, struct sl_error *error)
+{
+    char *memory = malloc(n ? n : 1);
+    assert_non_null(memory);
+    memcpy(memory, text, n);
+    sl_error_clear(error);
+    enum sl_status status = sl_json_check(sl_span(memory, n), error);
+    free(memory);
+    return status;
+}
+
+static const char *const good[] = {
+    "{}",
+    "[]",
+    " [ ] ",
+    "{\"a\":1}",
+    "[1,2 , 3]",
+    "null",
+    "true",
+    "false",
+    "0",
+    "-0",
+    "-1.5e+10",
+    "1E-2",
+    "\"\"",
+    "\"a\"",
+    "\"\\u00e9\\n\\/\\\\\\\"\"",
+    "\"\\uD834\\udd1e\"",
+    "\"\xC3\xA9 \xE2\x82\xAC \xF0\x9F\xA6\x8A\"",
+    "{\"a\":{\"b\":[{},[],{\"c\":[[]]}]},\"d\":\"eeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeee\"}",
+    "\xEF\xBB\xBF{}",
+    "\"\\u0000\"",
+    "\"\x7F\"",
+    "\"\xED\x9F\xBF\xEE\x80\x80\xF4\x8F\xBF\xBF\"",
+    "\t\r\n 1 \t\r\n",
+};
+
+static void test_good_texts(void **state)
+{
+    (void)state;
+    struct sl_error error;
+    for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++)
+        assert_int_equal(check(good[i], strlen(good[i]), &error), SL_OK);
+}
+
+/* Every prefix of a good object is refused at its end; nothing is read beyond. */
+static void test_every_cut(void **state)
+{
+    (void)state;
+    static const char text[] =
+        "{\"a\":[1,-2.5e-3,true,false,null,\"x\\u00e9\\uD834\\uDD1E\\n\xC3\xA9\xF0\x9F\xA6\x8A"
+        "0123456789abcdef0123456789\"],\"b\":{\"c\":{}}}";
+    struct sl_error error;
+    for (size_t n = 0; n < sizeof(text) - 1; n++) {
+        assert_int_equal(check(text, n, &error), SL_REJECT);
+        assert_int_equal(error.offset, n);
+        assert_string_equal(error.code, "InvalidJson");
+        assert_string_equal(error.text, "the text ends too early");
+    }
+    assert_int_equal(check(text, sizeof(text) - 1, &error), SL_OK);
+}
+
+static const struct {
+    const char *text;
+    size_t offset;
+    const char *why;
+} bad[] = {
+    {"", 0, "the text ends too early"},
+    {"{a:1}", 1, "a string is expected"},
+    {"{\"a\" 1}", 5, "':' is expected"},
+    {"{\"a\":1 \"b\":2}", 7, "',' or '}' is expected"},
+    {"{\"a\":1,}", 7, "a string is expected"},
+    {"[1 2]", 3, "',' or ']' is expected"},
+    {"[1,]", 3, "a value is expected"},
+    {"[1}", 2, "',' or ']' is expected"},
+    {"{\"a\":1]", 6, "',' or '}' is expected"},
+    {"01", 1, "a number begins with 0"},
+    {"1.x", 2, "a digit is expected"},
+    {"1e+x", 3, "a digit is expected"},
+    {"-x", 1, "a digit is expected"},
+    {"+1", 0, "a value is expected"},
+    {"trux", 3, "a value is expected"},
+    {"{} {}", 3, "something stands behind the value"},
+    {"\"\n\"", 1, "a control character in a string"},
+    {"\"\\x\"", 2, "no such escape"},
+    {"\"\\u00g0\"", 5, "four hexadecimal digits are expected behind \\u"},
+    {"\"\\uD834\"", 1, "a lone high surrogate"},
+    {"\"\\uD834\\n\"", 1, "a lone high surrogate"},
+    {"\"\\uD834x\"", 1, "a lone high surrogate"},
+    {"\"\\uD834\\u0041\"", 1, "a lone high surrogate"},
+    {"\"\\uDD1E\"", 1, "a lone low surrogate"},
+    {"\"\x80\"", 1, "not UTF-8"},
+    {"\"\xC0\x80\"", 1, "not UTF-8"},
+    {"\"\xC3 \"", 1, "not UTF-8"},
+    {"\"\xE0\x80\x80\"", 1, "not UTF-8"},
+    {"\"\xED\xA0\x80\"", 1, "not UTF-8"},
+    {"\"\xE2\x82 \"", 1, "not UTF-8"},
+    {"\"\xF0\x80\x80\x80\"", 1, "not UTF-8"},
+    {"\"\xF4\x90\x80\x80\"", 1, "not UTF-8"},
+    {"\"\xF0\x9F\x80 \"", 1, "not UTF-8"},
+    {"\"\xF5\x80\x80\x80\"", 1, "not UTF-8"},
+    {"\"\xFF", 1, "not UTF-8"},
+};
+
+static void test_bad_texts(void **state)
+{
+    (void)state;
+    struct sl_error error;
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        assert_int_equal(check(bad[i].text, strlen(bad[i].text), &error), SL_REJECT);
+        assert_string_equal(error.text, bad[i].why);
+        assert_int_equal(error.offset, bad[i].offset);
+    }
+    assert_int_equal(check("\"\0\"", 3, &error), SL_REJECT);
+    assert_string_equal(error.text, "a control character in a string");
+}
+
+static void fill_brackets(char *text, size_t n)
+{
+    memset(text, '[', n);
+    memset(text + n, ']', n);
+}
+
+static void test_depth(void **state)
+{
+    (void)state;
+    struct sl_error error;
+    char *text = malloc(2000000);
+    assert_non_null(text);
+    fill_brackets(text, SL_JSON_DEPTH);
+    assert_int_equal(check(text, 2 * SL_JSON_DEPTH, &error), SL_OK);
+    fill_brackets(text, SL_JSON_DEPTH + 1);
+    assert_int_equal(check(text, 2 * SL_JSON_DEPTH + 2, &error), SL_REJECT);
+    assert_int_equal(error.offset, SL_JSON_DEPTH);
+    fill_brackets(text, 1000000);
+    assert_int_equal(check(text, 2000000, &error), SL_REJECT);
+    free(text);
+}
+
+static void test_find(void **state)
+{
+    (void)state;
+    struct sl_span text =
+        SL_LIT(" { \"a\" : [ 1 , { \"b.c\" : \"x\" , \"d\" : true } , [ ] ] , \"a\\u0062\" : { } } ");
+    assert_span_is(sl_json_find(text, "a[0]"), "1");
+    assert_span_is(sl_json_find(text, "a[1].d"), "true");
+    assert_span_is(sl_json_find(text, "ab"), "{ }");
+    assert_span_is(sl_json_find(text, "a[2]"), "[ ]");
+    assert_null(sl_json_find(text, "a[3]").ptr);
+    assert_null(sl_json_find(text, "a[1].x").ptr);
+    assert_null(sl_json_find(text, "a[x]").ptr);
+    assert_null(sl_json_find(text, "a.b").ptr);
+    assert_null(sl_json_find(text, "a[0][0]").ptr);
+    assert_span_is(sl_json_find(SL_LIT("\xEF\xBB\xBF 5 "), ""), "5");
+    assert_span_is(sl_json_find(SL_LIT("{\"a\":1,\"a\":\"\\\"}\"}"), "a"), "\"\\\"}\"");
+    assert_null(sl_json_find(SL_LIT(" "), "").ptr);
+}
+
+static void test_unescape(void **state)
+{
+    (void)state;
+    struct sl_arena *arena = sl_arena_new(1024);
+    struct sl_span plain = SL_LIT("plain");
+    assert_ptr_equal(sl_json_unescape(plain, arena).ptr, plain.ptr);
+    struct sl_span inner = SL_LIT("\\\"\\\\\\/\\b\\f\\n\\r\\t|\\u0041\\u00e9\\u20AC\\ud83e\\uDD8A|");
+    assert_span_is(sl_json_unescape(inner, arena), "\"\\/\b\f\n\r\t|A\xC3\xA9\xE2\x82\xAC\xF0\x9F\xA6\x8A|");
+    assert_int_equal(sl_json_unescaped_bytes(inner), 20);
+    assert_true(sl_json_text_is(SL_LIT("\\u0041b"), SL_LIT("Ab")));
+    assert_false(sl_json_text_is(SL_LIT("\\u0041b"), SL_LIT("A")));
+    assert_false(sl_json_text_is(SL_LIT("A"), SL_LIT("Ab")));
+    assert_false(sl_json_text_is(SL_LIT("\\u00e9"), SL_LIT("\xC3")));
+    assert_true(sl_json_same(SL_LIT("\\u00e9x\\/"), SL_LIT("\xC3\xA9\\u0078/")));
+    assert_false(sl_json_same(SL_LIT("\\u00e9"), SL_LIT("\xC3\xA8")));
+    assert_false(sl_json_same(SL_LIT("ab"), SL_LIT("abc")));
+    assert_true(sl_json_same(SL_LIT(""), SL_LIT("")));
+    sl_arena_destroy(arena);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_good_texts), cmocka_unit_test(test_every_cut), cmocka_unit_test(test_bad_texts),
+        cmocka_unit_test(test_depth),      cmocka_unit_test(test_find),      cmocka_unit_test(test_unescape),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,470 @@
+#include "tests/support/test.h"
+
+#include "base/base64.h"
+#include "base/buffer.h"
+#include "tests/support/records.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#define ARN "arn:aws:dynamodb:eu-west-1:123456789012:table/orders/stream/2020-07-16T21:40:16.972"
+
+#define KEYS "\"Keys\":{\"PK\":{\"S\":\"a\"}}"
+
+#define RECORD                                                                                               \
+    "{\"eventID\":\"aadf\",\"eventName\":\"MODIFY\",\"eventVersion\":\"1.1\",\"eventSource\":\"aws:"         \
+    "dynamodb\",\"awsRegion\":\"eu-west-1\",\"dynamodb\":{\"ApproximateCreationDateTime\":1594935882," KEYS  \
+    ",\"NewImage\":{\"PK\":{\"S\":\"a\"},\"n\":{\"N\":\"1\"}},\"OldImage\":{\"PK\":{\"S\":\"a\"}},"          \
+    "\"SequenceNumber\":\"400000000008367680596\",\"SizeBytes\":6,\"StreamViewType\":\"NEW_AND_OLD_IMAGES\"" \
+    "},\"eventSourceARN\":\"" ARN "\"}"
+
+static const char event[] = "{\"Records\":[" RECORD "," RECORD "]}";
+
+static const struct sl_record *decoded(struct test_batch *t, const char *text, size_t n)
+{
+    test_decode(t, sl_span_str(text), NULL);
+    assert_string_equal(t->error.text, "");
+    assert_int_equal(t->status, SL_OK);
+    assert_int_equal(t->batch.n, n);
+    return n ? sl_batch_record(&t->batch, 0) : NULL;
+}
+
+static void refused(const char *text, const char *code, size_t offset, const char *why)
+{
+    struct test_batch t;
+    test_decode(&t, sl_span_str(text), NULL);
+    assert_int_equal(t.status, SL_REJECT);
+    assert_string_equal(t.error.text, why);
+    assert_string_equal(t.error.code, code);
+    assert_int_equal(t.error.offset, offset);
+    test_batch_clean_up(&t);
+}
+
+static void test_event(void **state)
+{
+    (void)state;
+    struct test_batch t;
+    const struct sl_record *r = decoded(&t, event, 2);
+    assert_int_equal(t.batch.shape, SL_SHAPE_EVENT);
+    assert_int_equal(sl_record_event(r), SL_MODIFY);
+    assert_int_equal(sl_record_view(r), SL_VIEW_NEW_AND_OLD_IMAGES);
+    assert_int_equal(sl_record_created_ns(r), 1594935882000000000);
+    assert_int_equal(sl_record_stated_bytes(r), 6);
+    assert_int_equal(sl_record_computed_bytes(r), 3 + 3 + 3 + 3);
+    assert_span_is(sl_record_text(r, SL_FIELD_RAW), RECORD);
+    assert_span_is(sl_record_text(r, SL_FIELD_EVENT_ID), "aadf");
+    assert_span_is(sl_record_text(r, SL_FIELD_IDENTIFIER), "400000000008367680596");
+    assert_span_is(sl_record_text(r, SL_FIELD_SEQUENCE_NUMBER), "400000000008367680596");
+    assert_span_is(sl_record_text(r, SL_FIELD_REGION), "eu-west-1");
+    assert_span_is(sl_record_text(r, SL_FIELD_SOURCE_ARN), ARN);
+    assert_span_is(sl_record_text(r, SL_FIELD_TABLE), "orders");
+    assert_span_is(t.batch.source_arn, ARN);
+    assert_span_is(sl_record_image(r, SL_KEYS).raw, "{\"PK\":{\"S\":\"a\"}}");
+    assert_span_is(sl_record_image(r, SL_NEW_IMAGE).raw, "{\"PK\":{\"S\":\"a\"},\"n\":{\"N\":\"1\"}}");
+    assert_span_is(sl_record_image(r, SL_OLD_IMAGE).raw, "{\"PK\":{\"S\":\"a\"}}");
+    assert_span_is(sl_record_text(sl_batch_record(&t.batch, 1), SL_FIELD_RAW), RECORD);
+    test_batch_clean_up(&t);
+}
+
+/* The event is refused at every cut, at the cut, with no byte read beyond it. */
+static void test_every_cut(void **state)
+{
+    (void)state;
+    for (size_t n = 0; n < sizeof(event) - 1; n++) {
+        struct test_batch t;
+        test_decode(&t, sl_span(event, n), NULL);
+        assert_int_equal(t.status, SL_REJECT);
+        assert_string_equal(t.error.code, "InvalidJson");
+        assert_int_equal(t.error.offset, n);
+        test_batch_clean_up(&t);
+        test_decode_event(&t, sl_span(event, n));
+        assert_int_equal(t.status, SL_REJECT);
+        assert_int_equal(t.error.offset, n);
+        test_batch_clean_up(&t);
+    }
+}
+
+/* The spelling of GetRecords, no ARN, and what other writers do to the text: whitespace, escapes, a byte
+ * order mark, members in another order, nulls, members nobody knows. */
+static void test_get_records(void **state)
+{
+    (void)state;
+    struct test_batch t;
+    const struct sl_record *r = decoded(
+        &t,
+        "\xEF\xBB\xBF {\n \"NextShardIterator\" : null,\n \"Records\" : [ {\n \"dynamodb\" : {\n"
+        "\"StreamViewType\" : null , \"SizeBytes\" : null, \"Keys\" : { \"P\\u004b\" : { \"\\u0053\" : "
+        "\"\\u0061\" } } , \"OldImage\" : { } , \"NewImage\" : null } , \"new\" : [ { } , [ ] , 1 ] ,\n"
+        "\"userIdentity\" : { \"PrincipalId\" : \"dynamodb.amazonaws.com\" , \"Type\" : \"Service\" } ,"
+        "\"event\\u004eame\" : \"REM\\u004fVE\" , \"eventID\" : \"a\\u0062\" } ] } ",
+        1);
+    assert_int_equal(sl_record_event(r), SL_REMOVE);
+    assert_int_equal(sl_record_ttl(r), SL_TTL_EXPIRED);
+    assert_int_equal(sl_record_view(r), SL_VIEW_UNKNOWN);
+    assert_int_equal(sl_record_created_ns(r), 0);
+    assert_int_equal(sl_record_stated_bytes(r), 0);
+    assert_int_equal(sl_record_computed_bytes(r), 3);
+    assert_span_is(sl_record_text(r, SL_FIELD_EVENT_ID), "ab");
+    assert_null(sl_record_text(r, SL_FIELD_IDENTIFIER).ptr);
+    assert_null(sl_record_text(r, SL_FIELD_SOURCE_ARN).ptr);
+    assert_null(sl_record_text(r, SL_FIELD_TABLE).ptr);
+    assert_null(t.batch.source_arn.ptr);
+    assert_int_equal(sl_record_image(r, SL_NEW_IMAGE).type, SL_NONE);
+    assert_span_is(sl_record_image(r, SL_OLD_IMAGE).raw, "{ }");
+    assert_span_is(sl_record_item_key(r, t.arena), "{\"M\":{\"PK\":{\"S\":\"a\"}}}");
+    test_batch_clean_up(&t);
+}
+
+static void test_empty(void **state)
+{
+    (void)state;
+    struct test_batch t;
+    decoded(&t, "{\"Records\":[]}", 0);
+    assert_int_equal(t.batch.shape, SL_SHAPE_EVENT);
+    test_batch_clean_up(&t);
+    decoded(&t, " [ ] ", 0);
+    assert_int_equal(t.batch.shape, SL_SHAPE_ARRAY);
+    test_batch_clean_up(&t);
+}
+
+static void test_pipes(void **state)
+{
+    (void)state;
+    struct test_batch t;
+    test_decode_event(&t, SL_LIT("[" RECORD "," RECORD "," RECORD "]"));
+    assert_int_equal(t.status, SL_OK);
+    assert_int_equal(t.batch.shape, SL_SHAPE_ARRAY);
+    assert_int_equal(t.batch.n, 3);
+    test_batch_clean_up(&t);
+}
+
+static void test_window(void **state)
+{
+    (void)state;
+    struct test_batch t;
+    decoded(&t,
+            "{\"Records\":[" RECORD "],\"window\":{\"start\":\"2020-07-30T17:00:00Z\",\"end\":"
+            "\"2020-07-30T17:05:00Z\"},\"state\":{\"1\":\"state1\"},\"shardId\":\"shard\\u0031\","
+            "\"eventSourceARN\":\"stream-ARN\",\"isFinalInvokeForWindow\":false,"
+            "\"isWindowTerminatedEarly\":true}",
+            1);
+    assert_true(t.batch.is_window);
+    assert_false(t.batch.is_final);
+    assert_true(t.batch.is_terminated_early);
+    assert_span_is(t.batch.window, "{\"start\":\"2020-07-30T17:00:00Z\",\"end\":\"2020-07-30T17:05:00Z\"}");
+    assert_span_is(t.batch.state, "{\"1\":\"state1\"}");
+    assert_span_is(t.batch.shard_id, "shard1");
+    assert_span_is(t.batch.source_arn, "stream-ARN");
+    test_batch_clean_up(&t);
+    decoded(&t, "{\"window\":{},\"Records\":[],\"isFinalInvokeForWindow\":true,\"shardId\":5}", 0);
+    assert_true(t.batch.is_window);
+    assert_true(t.batch.is_final);
+    assert_null(t.batch.state.ptr);
+    assert_null(t.batch.shard_id.ptr);
+    test_batch_clean_up(&t);
+    decoded(&t, "{\"window\":5,\"Records\":[]}", 0);
+    assert_false(t.batch.is_window);
+    test_batch_clean_up(&t);
+}
+
+static void test_lines(void **state)
+{
+    (void)state;
+    struct test_batch t;
+    decoded(&t, RECORD "\n" RECORD "\r\n\n" RECORD, 3);
+    assert_int_equal(t.batch.shape, SL_SHAPE_LINES);
+    test_batch_clean_up(&t);
+    decoded(&t,
+            "{\n \"eventName\": \"INSERT\",\n \"dynamodb\": {" KEYS "},\n \"sluice\": {\"index\": 0}\n}\n",
+            1);
+    test_batch_clean_up(&t);
+    test_decode_event(&t, SL_LIT(RECORD "\n" RECORD));
+    assert_int_equal(t.status, SL_REJECT);
+    assert_string_equal(t.error.code, "NotAStreamEvent");
+    test_batch_clean_up(&t);
+}
+
+static void test_lines_go_on_until_the_bad_one(void **state)
+{
+    (void)state;
+    struct test_batch t;
+    test_decode(&t, SL_LIT(RECORD "\n" RECORD "\n{\"eventName\":\"INSERT\",\n"), NULL);
+    assert_int_equal(t.status, SL_REJECT);
+    assert_string_equal(t.error.code, "InvalidJson");
+    assert_int_equal(t.batch.n, 2);
+    assert_span_is(sl_record_text(sl_batch_record(&t.batch, 1), SL_FIELD_RAW), RECORD);
+    test_batch_clean_up(&t);
+    test_decode(&t, SL_LIT(RECORD "\n{\"foo\":1}\n" RECORD), NULL);
+    assert_int_equal(t.status, SL_REJECT);
+    assert_string_equal(t.error.code, "InvalidRecord");
+    assert_string_equal(t.error.text, "record 1: it has no member \"dynamodb\"");
+    assert_int_equal(t.error.offset, sizeof(RECORD));
+    assert_int_equal(t.batch.n, 1);
+    test_batch_clean_up(&t);
+}
+
+static void test_full_export(void **state)
+{
+    (void)state;
+    struct test_batch t;
+    const struct sl_record *r = decoded(
+        &t, "{\"Item\":{\"PK\":{\"S\":\"a\"},\"n\":{\"N\":\"1.0\"}}}\n{\"Item\":{\"PK\":{\"S\":\"b\"}}}\n",
+        2);
+    assert_int_equal(sl_record_event(r), SL_INSERT);
+    assert_int_equal(sl_record_image(r, SL_KEYS).type, SL_NONE);
+    assert_span_is(sl_record_image(r, SL_NEW_IMAGE).raw, "{\"PK\":{\"S\":\"a\"},\"n\":{\"N\":\"1.0\"}}");
+    assert_null(sl_record_order(r, t.arena).ptr);
+    assert_span_is(sl_record_item_key(r, t.arena), "{\"M\":{\"PK\":{\"S\":\"a\"},\"n\":{\"N\":\"1\"}}}");
+    test_batch_clean_up(&t);
+    refused("{\"Item\":null}", "NotAStreamEvent", 0, "it has no member \"dynamodb\"");
+}
+
+static void test_incremental_export(void **state)
+{
+    (void)state;
+    static const char meta[] = "\"Metadata\":{\"WriteTimestampMicros\":{\"N\":\"1680109764000123\"}}";
+    static const struct {
+        const char *images;
+        enum sl_event event;
+    } cases[] = {{",\"NewImage\":{}", SL_INSERT},
+                 {",\"NewImage\":{},\"OldImage\":{}", SL_MODIFY},
+                 {",\"OldImage\":{}", SL_REMOVE},
+                 {"", SL_REMOVE}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char text[256];
+        snprintf(text, sizeof(text), "{%s," KEYS "%s}\n", meta, cases[i].images);
+        struct test_batch t;
+        const struct sl_record *r = decoded(&t, text, 1);
+        assert_int_equal(sl_record_event(r), cases[i].event);
+        assert_int_equal(sl_record_created_ns(r), 1680109764000123000);
+        assert_span_is(sl_record_order(r, t.arena), "1680109764000123");
+        assert_null(sl_record_text(r, SL_FIELD_IDENTIFIER).ptr);
+        test_batch_clean_up(&t);
+    }
+}
+
+/* ---- Kinesis ---- */
+
+#define CHANGE                                                                                               \
+    "{\"awsRegion\":\"eu-west-1\",\"eventID\":\"u-1\",\"eventName\":\"REMOVE\",\"userIdentity\":null,"       \
+    "\"recordFormat\":\"application/json\",\"tableName\":\"orders\",\"dynamodb\":{"                          \
+    "\"ApproximateCreationDateTime\":1731924555370," KEYS ",\"OldImage\":{\"PK\":{\"S\":\"a\"},\"v\":{"      \
+    "\"S\":\"0123456789012345678901234567890123456789\"}},\"SizeBytes\":60},\"eventSource\":\"aws:"          \
+    "dynamodb\"}"
+
+static char *kinesis(const char *change, const char *sequence)
+{
+    struct sl_arena *arena = sl_arena_new(4096);
+    struct sl_span data = sl_base64_encode(sl_span_str(change), arena);
+    char *text = NULL;
+    int n = asprintf(&text,
+                     "{\"kinesis\":{\"kinesisSchemaVersion\":\"1.0\",\"partitionKey\":\"AB\","
+                     "\"sequenceNumber\":\"%s\",\"data\":\"%.*s\",\"approximateArrivalTimestamp\":1.5},"
+                     "\"eventSource\":\"aws:kinesis\",\"eventName\":\"aws:kinesis:record\","
+                     "\"eventSourceARN\":\"arn:aws:kinesis:eu-west-1:1:stream/s\"}",
+                     sequence, SL_ARG(data));
+    assert_true(n > 0);
+    sl_arena_destroy(arena);
+    return text;
+}
+
+static char *kinesis_event(const char *change_a, const char *change_b)
+{
+    char *a = kinesis(change_a, "49590338271490256608559692538361571095921575989136588898");
+    char *b = kinesis(change_b, "49590338271490256608559692538361571095921575989136588899");
+    char *text = NULL;
+    assert_true(asprintf(&text, "{\"Records\":[%s,%s]}", a, b) > 0);
+    free(a);
+    free(b);
+    return text;
+}
+
+static void test_kinesis(void **state)
+{
+    (void)state;
+    struct test_batch t;
+    char *text = kinesis_event(CHANGE, " " CHANGE "\n");
+    test_decode_event(&t, sl_span_str(text));
+    assert_string_equal(t.error.text, "");
+    assert_int_equal(t.batch.shape, SL_SHAPE_KINESIS);
+    assert_int_equal(t.batch.n, 2);
+    const struct sl_record *r = sl_batch_record(&t.batch, 1);
+    assert_int_equal(sl_record_event(r), SL_REMOVE);
+    assert_int_equal(sl_record_created_ns(r), 1731924555370000000);
+    assert_span_is(sl_record_text(r, SL_FIELD_RAW), CHANGE);
+    assert_span_is(sl_record_text(r, SL_FIELD_EVENT_ID), "u-1");
+    assert_span_is(sl_record_text(r, SL_FIELD_IDENTIFIER),
+                   "49590338271490256608559692538361571095921575989136588899");
+    assert_null(sl_record_text(r, SL_FIELD_SEQUENCE_NUMBER).ptr);
+    assert_span_is(sl_record_text(r, SL_FIELD_TABLE), "orders");
+    assert_span_is(sl_record_text(r, SL_FIELD_SOURCE_ARN), "arn:aws:kinesis:eu-west-1:1:stream/s");
+    assert_span_is(sl_record_order(r, t.arena), "1731924555370000");
+    assert_int_equal(sl_record_attribute(r, SL_OLD_IMAGE, SL_LIT("v")).raw.len, 40);
+    test_batch_clean_up(&t);
+    free(text);
+}
+
+/* The inner record is an input by itself too, as it is in an archive. */
+static void test_unwrapped_change(void **state)
+{
+    (void)state;
+    struct test_batch t;
+    const struct sl_record *r = decoded(&t, CHANGE "\n", 1);
+    assert_null(sl_record_text(r, SL_FIELD_IDENTIFIER).ptr);
+    assert_span_is(sl_record_order(r, t.arena), "1731924555370000");
+    test_batch_clean_up(&t);
+}
+
+static void kinesis_refused(const char *a, const char *b, const char *code, const char *why)
+{
+    struct test_batch t;
+    char *text = kinesis_event(a, b);
+    test_decode_event(&t, sl_span_str(text));
+    assert_int_equal(t.status, SL_REJECT);
+    assert_string_equal(t.error.text, why);
+    assert_string_equal(t.error.code, code);
+    test_batch_clean_up(&t);
+    free(text);
+}
+
+static void test_bad_kinesis(void **state)
+{
+    (void)state;
+    kinesis_refused("hello", CHANGE, "NotAStreamEvent", "its data is no JSON at byte 0: a value is expected");
+    kinesis_refused("{\"a\":1}", CHANGE, "NotAStreamEvent",
+                    "its data, byte 0: it has no member \"dynamodb\"");
+    kinesis_refused(CHANGE, "{\"a\":1}", "InvalidRecord",
+                    "record 1: its data, byte 0: it has no member \"dynamodb\"");
+    kinesis_refused(CHANGE, "{\"a\":}", "InvalidRecord",
+                    "record 1: its data is no JSON at byte 5: a value is expected");
+    kinesis_refused(CHANGE, CHANGE "{}", "InvalidRecord",
+                    "record 1: its data is no JSON at byte 343: something stands behind the value");
+    kinesis_refused("{\"eventName\":\"INSERT\",\"dynamodb\":{}}", CHANGE, "InvalidRecord",
+                    "record 0: its data, byte 0: it has no Keys");
+    refused("{\"Records\":[{\"kinesis\":{\"sequenceNumber\":\"1\",\"data\":\"Zg=\"}}]}", "InvalidRecord", 12,
+            "record 0: kinesis.data is not base64");
+    refused("{\"Records\":[{\"kinesis\":{\"sequenceNumber\":\"1\"}}]}", "InvalidRecord", 12,
+            "record 0: kinesis.data is not base64");
+    refused("{\"Records\":[{\"kinesis\":{\"data\":\"\"}}]}", "InvalidRecord", 12,
+            "record 0: kinesis.sequenceNumber is not a decimal number");
+}
+
+/* ---- what is refused ---- */
+
+static void test_not_an_event(void **state)
+{
+    (void)state;
+    static const char none[] = "NotAStreamEvent";
+    refused("5", none, 0, "it is no object with \"Records\"");
+    refused(" \"x\" ", none, 1, "it is no object with \"Records\"");
+    refused("{}", none, 0, "it has no member \"dynamodb\"");
+    refused("[1]", none, 1, "its first record is no object");
+    refused("{\"Records\":null}", none, 0, "it has no member \"dynamodb\"");
+    refused("{\"Records\":{}}", none, 11, "\"Records\" is no single array");
+    refused("{\"Records\":[],\"Records\":[]}", none, 24, "\"Records\" is no single array");
+    refused("{\"Records\":[5]}", none, 12, "its first record is no object");
+    refused("{\"Records\":[{\"eventSource\":\"aws:s3\",\"eventName\":\"ObjectCreated:Put\"}]}", none, 12,
+            "its eventSource is aws:s3");
+    refused("{\"Records\":[{\"eventSource\":\"aws:s3\",\"eventName\":\"INSERT\",\"dynamodb\":{" KEYS "}}]}",
+            none, 12, "its eventSource is aws:s3");
+    refused("{\"Records\":[{\"messageId\":\"1\",\"body\":\"{}\"}]}", none, 12,
+            "it has no member \"dynamodb\"");
+}
+
+static void test_bad_json(void **state)
+{
+    (void)state;
+    static const char json[] = "InvalidJson";
+    refused("", json, 0, "the text ends too early");
+    refused("  ", json, 2, "the text ends too early");
+    refused("hello", json, 0, "a value is expected");
+    refused("{\"Records\":[]} x", json, 15, "something stands behind the event");
+    refused("{\"Records\":[" RECORD ",]}", json, 12 + sizeof(RECORD), "a value is expected");
+    refused("{\"Records\" []}", json, 11, "':' is expected");
+    refused("{\"Records\":[} ", json, 12, "a value is expected");
+    refused("{\"Records\":5x}", json, 12, "',' or '}' is expected");
+}
+
+#define BROKEN(members, others)                                                                              \
+    "{\"Records\":[{\"eventName\":\"INSERT\",\"dynamodb\":{" members "}" others "}]}"
+
+static void test_broken_records(void **state)
+{
+    (void)state;
+    static const char bad[] = "InvalidRecord";
+    refused(BROKEN("", ""), bad, 12, "record 0: it has no Keys");
+    refused("{\"Records\":[{\"eventName\":\"INSERT\"}]}", bad, 12, "record 0: it has no member \"dynamodb\"");
+    refused("{\"Records\":[{\"eventSource\":\"aws:dynamodb\"}]}", bad, 12,
+            "record 0: it has no member \"dynamodb\"");
+    refused("{\"Records\":[{\"dynamodb\":{" KEYS "}}]}", bad, 12, "record 0: it has no eventName");
+    refused("{\"Records\":[{\"eventName\":\"UPDATE\",\"dynamodb\":{" KEYS "}}]}", bad, 12,
+            "record 0: eventName is none of INSERT, MODIFY, REMOVE");
+    refused("{\"Records\":[{\"eventName\":5,\"dynamodb\":{" KEYS "}}]}", bad, 25,
+            "record 0: a string is expected");
+    refused("{\"Records\":[" RECORD ",5]}", bad, 12 + sizeof(RECORD), "record 1: an object is expected");
+    refused(BROKEN(KEYS ",\"SequenceNumber\":\"12x\"", ""), bad, 12,
+            "record 0: SequenceNumber is not a decimal number");
+    refused(BROKEN(KEYS ",\"SequenceNumber\":\"\"", ""), bad, 12,
+            "record 0: SequenceNumber is not a decimal number");
+    refused(BROKEN(KEYS ",\"StreamViewType\":\"ALL\"", ""), bad, 12, "record 0: no such StreamViewType");
+    refused(BROKEN(KEYS ",\"SizeBytes\":1.5", ""), bad, 12, "record 0: SizeBytes is no whole number");
+    refused(BROKEN(KEYS ",\"SizeBytes\":-1", ""), bad, 12, "record 0: SizeBytes is no whole number");
+    refused(BROKEN(KEYS ",\"ApproximateCreationDateTime\":-5", ""), bad, 12,
+            "record 0: ApproximateCreationDateTime is no time");
+    refused(BROKEN(KEYS ",\"ApproximateCreationDateTime\":\"soon\"", ""), bad, 12,
+            "record 0: ApproximateCreationDateTime is no time");
+    refused(BROKEN(KEYS, ",\"userIdentity\":5"), bad, 86, "record 0: an object is expected");
+    refused("{\"Metadata\":{\"WriteTimestampMicros\":{\"N\":\"x\"}}," KEYS "}", bad, 0,
+            "record 0: WriteTimestampMicros is no time");
+}
+
+/* A rule is broken, and further on the record is no JSON: that comes first. */
+static void test_malformed_wins(void **state)
+{
+    (void)state;
+    refused("{\"Records\":[{\"eventName\":5,\"dynamodb\":{x}]}", "InvalidJson", 39, "a string is expected");
+    refused("{\"Records\":[{\"eventName\":tru}]}", "InvalidJson", 28, "a value is expected");
+}
+
+/* More than one chunk of records, and tables that alternate. */
+static void test_many(void **state)
+{
+    (void)state;
+    struct sl_buffer text;
+    struct test_batch t;
+    sl_buffer_init(&text, 1 << 24);
+    for (int i = 0; i < 1500; i++)
+        sl_buffer_printf(&text,
+                         "{\"eventName\":\"INSERT\",\"eventID\":\"%d\",\"eventSourceARN\":\"a:table/t%d/s\","
+                         "\"dynamodb\":{" KEYS "}}\n",
+                         i, i < 700 ? i % 3 : i);
+    test_decode(&t, sl_buffer_span(&text), NULL);
+    assert_int_equal(t.batch.n, 1500);
+    for (int i = 0; i < 1500; i++) {
+        const struct sl_record *r = sl_batch_record(&t.batch, (size_t)i);
+        char id[16], table[16];
+        snprintf(id, sizeof(id), "%d", i);
+        snprintf(table, sizeof(table), "t%d", i < 700 ? i % 3 : i);
+        assert_span_is(sl_record_text(r, SL_FIELD_EVENT_ID), id);
+        assert_span_is(sl_record_text(r, SL_FIELD_TABLE), table);
+        assert_span_is(sl_record_attribute(r, SL_KEYS, SL_LIT("PK")).raw, "a");
+    }
+    test_batch_clean_up(&t);
+    sl_buffer_clean_up(&text);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_event),          cmocka_unit_test(test_every_cut),
+        cmocka_unit_test(test_get_records),    cmocka_unit_test(test_empty),
+        cmocka_unit_test(test_pipes),          cmocka_unit_test(test_window),
+        cmocka_unit_test(test_lines),          cmocka_unit_test(test_lines_go_on_until_the_bad_one),
+        cmocka_unit_test(test_full_export),    cmocka_unit_test(test_incremental_export),
+        cmocka_unit_test(test_kinesis),        cmocka_unit_test(test_unwrapped_change),
+        cmocka_unit_test(test_bad_kinesis),    cmocka_unit_test(test_not_an_event),
+        cmocka_unit_test(test_bad_json),       cmocka_unit_test(test_broken_records),
+        cmocka_unit_test(test_malformed_wins), cmocka_unit_test(test_many),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
