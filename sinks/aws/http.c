@@ -1,0 +1,443 @@
+#include "sinks/aws/http.h"
+
+#include <assert.h>
+#include <curl/curl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <strings.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* The SDKs' standard mode connects within 3.1 s. */
+#define CONNECT_TIMEOUT_MS 3100
+/* No byte in either direction for so long: given up. */
+#define NO_PROGRESS_S 15
+/* What was sent stays unacknowledged for so long: the peer is gone (half-open after a thaw), not slow. */
+#define UNACKNOWLEDGED_MS 5000
+/* AWS closes idle connections after 20 to 60 s, and a thawed sandbox may not have heard of it. */
+#define IDLE_MS 50000
+/* One read takes an answer of 1 MB in 2 system calls; it is allocated per connection, when it reads. */
+#define RECEIVE_BYTES    (512L * 1024)
+#define KEPT_CONNECTIONS 64L
+/* An answer's buffer larger than this goes back to the system. */
+#define KEPT_BUFFER_BYTES (256u * 1024)
+
+/* A libcurl easy handle and what its callbacks need; reused from one exchange to the next. */
+struct sl_http_transfer {
+    struct sl_http *http;
+    struct sl_http_transfer *next; /* in the list of free ones */
+    struct sl_http_exchange *exchange;
+    CURL *easy;
+    /* libcurl reads the list, and neither changes nor frees it: nothing is copied into nodes of its own. */
+    struct curl_slist lines[SL_HTTP_HEADERS + 2];
+    size_t part, offset; /* what of the body was read */
+    bool head_complete;
+    char problem[CURL_ERROR_SIZE];
+};
+
+struct sl_http {
+    struct sl_http_options options;
+    CURLM *multi;
+    struct sl_http_transfer *spare;
+    const char *ca_bundle;
+    int64_t last_used_ms;
+    size_t running;
+    uint64_t connections;
+};
+
+struct sl_http *sl_http_new(const struct sl_http_options *options)
+{
+    struct sl_http *http = calloc(1, sizeof(*http));
+    if (!http)
+        sl_die("out of memory: an HTTP pool");
+    http->options = *options;
+    return http;
+}
+
+static void drop_spares(struct sl_http *http)
+{
+    for (struct sl_http_transfer *t = http->spare, *next; t; t = next) {
+        next = t->next;
+        curl_easy_cleanup(t->easy);
+        free(t);
+    }
+    http->spare = NULL;
+}
+
+void sl_http_destroy(struct sl_http *http)
+{
+    if (!http)
+        return;
+    assert(http->running == 0);
+    drop_spares(http);
+    if (http->multi) {
+        curl_multi_cleanup(http->multi);
+        curl_global_cleanup();
+    }
+    free(http);
+}
+
+void sl_http_exchange_init(struct sl_http_exchange *exchange)
+{
+    *exchange = (struct sl_http_exchange){.outcome = SL_HTTP_IDLE};
+    sl_buffer_init(&exchange->head, SL_HTTP_HEAD_BYTES);
+    sl_buffer_init(&exchange->body, SL_HTTP_ANSWER_BYTES);
+}
+
+void sl_http_exchange_clean_up(struct sl_http_exchange *exchange)
+{
+    assert(!exchange->transfer);
+    sl_buffer_clean_up(&exchange->head);
+    sl_buffer_clean_up(&exchange->body);
+}
+
+/* ---- set-up ---- */
+
+/* Debian and its kin; Amazon Linux and its kin; Alpine. */
+static const char *find_roots(void)
+{
+    static const char *const places[] = {
+        "/etc/ssl/certs/ca-certificates.crt",
+        "/etc/pki/tls/certs/ca-bundle.crt",
+        "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem",
+        "/etc/ssl/cert.pem",
+    };
+    for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++)
+        if (access(places[i], R_OK) == 0)
+            return places[i];
+    return NULL;
+}
+
+static void open_multi(struct sl_http *http)
+{
+    http->multi = curl_multi_init();
+    if (!http->multi)
+        sl_die("libcurl: no multi handle; is the installed libcurl whole?");
+    curl_multi_setopt(http->multi, CURLMOPT_MAXCONNECTS, KEPT_CONNECTIONS);
+    curl_multi_setopt(http->multi, CURLMOPT_PIPELINING, CURLPIPE_NOTHING);
+}
+
+static void make_ready(struct sl_http *http)
+{
+    int64_t now = http->options.clock->now_ms(http->options.clock);
+    if (!http->multi) {
+        if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
+            sl_die("libcurl: cannot be set up; is the installed libcurl whole?");
+        http->ca_bundle = http->options.ca_bundle ? http->options.ca_bundle
+                                                  : sl_vars_or(http->options.vars, "AWS_CA_BUNDLE", NULL);
+        if (!http->ca_bundle)
+            http->ca_bundle = find_roots();
+        open_multi(http);
+    } else if (http->running == 0 && now - http->last_used_ms > IDLE_MS) {
+        curl_multi_cleanup(http->multi); /* the only way to close its idle connections */
+        open_multi(http);
+    }
+    http->last_used_ms = now;
+}
+
+/* ---- callbacks ---- */
+
+static size_t on_body(char *bytes, size_t size, size_t n, void *arg)
+{
+    struct sl_http_transfer *t = arg;
+    sl_buffer_add(&t->exchange->body, bytes, size * n);
+    return t->exchange->body.failed ? 0 : size * n;
+}
+
+static size_t on_head(char *bytes, size_t size, size_t n, void *arg)
+{
+    struct sl_http_transfer *t = arg;
+    struct sl_span line = sl_span(bytes, size * n);
+    if (sl_span_starts(line, SL_LIT("HTTP/"))) { /* the answer proper, after a 100 */
+        sl_buffer_reset(&t->exchange->head);
+        t->head_complete = false;
+    }
+    if (line.len <= 2 && (line.ptr[0] == '\r' || line.ptr[0] == '\n'))
+        t->head_complete = true;
+    sl_buffer_add_span(&t->exchange->head, line);
+    return t->exchange->head.failed ? 0 : line.len;
+}
+
+static size_t on_read(char *out, size_t size, size_t n, void *arg)
+{
+    struct sl_http_transfer *t = arg;
+    size_t room = size * n, done = 0;
+    while (done < room && t->part < t->exchange->n_parts) {
+        struct sl_span left = sl_span_from(t->exchange->parts[t->part], t->offset);
+        size_t take = left.len < room - done ? left.len : room - done;
+        if (take)
+            memcpy(out + done, left.ptr, take);
+        done += take;
+        t->offset += take;
+        if (take == left.len) {
+            t->part++;
+            t->offset = 0;
+        }
+    }
+    return done;
+}
+
+/* libcurl sends again from the start when a kept connection turns out to be closed. */
+static int on_seek(void *arg, curl_off_t offset, int origin)
+{
+    struct sl_http_transfer *t = arg;
+    if (origin != SEEK_SET || offset != 0)
+        return CURL_SEEKFUNC_CANTSEEK;
+    t->part = 0;
+    t->offset = 0;
+    return CURL_SEEKFUNC_OK;
+}
+
+static int on_socket(void *arg, curl_socket_t fd, curlsocktype purpose)
+{
+    struct sl_http *http = arg;
+    unsigned ms = UNACKNOWLEDGED_MS;
+    if (purpose == CURLSOCKTYPE_IPCXN) {
+        /* An older kernel that refuses it waits longer; nothing else depends on it. */
+        (void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &ms, sizeof(ms));
+        http->connections++;
+    }
+    return CURL_SOCKOPT_OK;
+}
+
+/* ---- one exchange ---- */
+
+static void set_fixed_options(struct sl_http_transfer *t)
+{
+    struct sl_http *http = t->http;
+    CURL *easy = t->easy;
+    curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+    curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
+    curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
+    curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, RECEIVE_BYTES);
+    curl_easy_setopt(easy, CURLOPT_LOW_SPEED_LIMIT, 1L);
+    curl_easy_setopt(easy, CURLOPT_LOW_SPEED_TIME, (long)NO_PROGRESS_S);
+    curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_body);
+    curl_easy_setopt(easy, CURLOPT_WRITEDATA, t);
+    curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, on_head);
+    curl_easy_setopt(easy, CURLOPT_HEADERDATA, t);
+    curl_easy_setopt(easy, CURLOPT_READFUNCTION, on_read);
+    curl_easy_setopt(easy, CURLOPT_READDATA, t);
+    curl_easy_setopt(easy, CURLOPT_SEEKFUNCTION, on_seek);
+    curl_easy_setopt(easy, CURLOPT_SEEKDATA, t);
+    curl_easy_setopt(easy, CURLOPT_SOCKOPTFUNCTION, on_socket);
+    curl_easy_setopt(easy, CURLOPT_SOCKOPTDATA, http);
+    curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, t->problem);
+    curl_easy_setopt(easy, CURLOPT_PRIVATE, t);
+    curl_easy_setopt(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
+    curl_easy_setopt(
+        easy, CURLOPT_NOPROXY,
+        sl_vars_or(http->options.vars, "NO_PROXY", sl_vars_or(http->options.vars, "no_proxy", "")));
+    if (http->ca_bundle)
+        curl_easy_setopt(easy, CURLOPT_CAINFO, http->ca_bundle);
+}
+
+static struct sl_http_transfer *take_transfer(struct sl_http *http)
+{
+    struct sl_http_transfer *t = http->spare;
+    if (t) {
+        http->spare = t->next;
+        return t;
+    }
+    t = calloc(1, sizeof(*t));
+    if (!t || !(t->easy = curl_easy_init()))
+        sl_die("out of memory: an HTTP transfer");
+    t->http = http;
+    set_fixed_options(t);
+    return t;
+}
+
+/* libcurl would read the environment by itself; the snapshot is the one truth here. Credentials' endpoints
+ * are link-local and never behind a proxy. */
+static const char *proxy_for(const struct sl_http *http, const char *url)
+{
+    const struct sl_vars *vars = http->options.vars;
+    if (strncmp(url, "https:", 6) == 0)
+        return sl_vars_or(vars, "HTTPS_PROXY", sl_vars_or(vars, "https_proxy", ""));
+    bool local = strncmp(url, "http://169.254.", 15) == 0 || strncmp(url, "http://127.", 11) == 0;
+    return local ? "" : sl_vars_or(vars, "http_proxy", "");
+}
+
+static void set_lines(struct sl_http_transfer *t)
+{
+    const struct sl_http_exchange *exchange = t->exchange;
+    assert(exchange->n_headers <= SL_HTTP_HEADERS);
+    size_t n = exchange->n_headers;
+    for (size_t i = 0; i < n; i++)
+        t->lines[i].data = (char *)(uintptr_t)exchange->headers[i];
+    static char no_expect[] = "Expect:", no_accept[] = "Accept:"; /* an Expect may cost a second */
+    t->lines[n++].data = no_expect;
+    t->lines[n++].data = no_accept;
+    for (size_t i = 0; i < n; i++)
+        t->lines[i].next = i + 1 < n ? &t->lines[i + 1] : NULL;
+    curl_easy_setopt(t->easy, CURLOPT_HTTPHEADER, t->lines);
+}
+
+static void set_body(struct sl_http_transfer *t)
+{
+    const struct sl_http_exchange *exchange = t->exchange;
+    bool is_get = strcmp(exchange->method, "GET") == 0;
+    curl_easy_setopt(t->easy, CURLOPT_POSTFIELDS, NULL);
+    if (is_get) {
+        curl_easy_setopt(t->easy, CURLOPT_HTTPGET, 1L);
+        curl_easy_setopt(t->easy, CURLOPT_CUSTOMREQUEST, NULL);
+        return;
+    }
+    curl_easy_setopt(t->easy, CURLOPT_POST, 1L);
+    curl_easy_setopt(t->easy, CURLOPT_CUSTOMREQUEST, exchange->method);
+    curl_easy_setopt(t->easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)exchange->body_bytes);
+    if (exchange->n_parts <= 1) /* libcurl sends from there, and for small ones in one packet with the head */
+        curl_easy_setopt(t->easy, CURLOPT_POSTFIELDS, exchange->body_bytes ? exchange->parts[0].ptr : "");
+}
+
+void sl_http_start(struct sl_http *http, struct sl_http_exchange *exchange)
+{
+    assert(!exchange->transfer && exchange->timeout_ms > 0);
+    make_ready(http);
+    struct sl_http_transfer *t = take_transfer(http);
+    t->exchange = exchange;
+    t->part = t->offset = 0;
+    t->head_complete = false;
+    t->problem[0] = '\0';
+    exchange->transfer = t;
+    exchange->outcome = SL_HTTP_RUNNING;
+    exchange->timed_out = false;
+    exchange->status = 0;
+    sl_buffer_reset(&exchange->head);
+    sl_buffer_reset(&exchange->body);
+    if (exchange->body.room > KEPT_BUFFER_BYTES)
+        sl_buffer_clean_up(&exchange->body);
+    long connect_ms = exchange->connect_timeout_ms ? (long)exchange->connect_timeout_ms : CONNECT_TIMEOUT_MS;
+    curl_easy_setopt(t->easy, CURLOPT_URL, exchange->url);
+    curl_easy_setopt(t->easy, CURLOPT_PROXY, proxy_for(http, exchange->url));
+    curl_easy_setopt(t->easy, CURLOPT_CONNECTTIMEOUT_MS, connect_ms);
+    curl_easy_setopt(t->easy, CURLOPT_TIMEOUT_MS,
+                     (long)(exchange->timeout_ms < INT32_MAX ? exchange->timeout_ms : INT32_MAX));
+    set_lines(t);
+    set_body(t);
+    if (curl_multi_add_handle(http->multi, t->easy) != CURLM_OK)
+        sl_die("libcurl: a transfer cannot be started");
+    http->running++;
+}
+
+static void release(struct sl_http_transfer *t)
+{
+    struct sl_http *http = t->http;
+    curl_multi_remove_handle(http->multi, t->easy);
+    t->exchange->transfer = NULL;
+    t->exchange = NULL;
+    t->next = http->spare;
+    http->spare = t;
+    http->running--;
+    http->last_used_ms = http->options.clock->now_ms(http->options.clock);
+}
+
+static enum sl_http_outcome outcome_of(struct sl_http_transfer *t, CURLcode code)
+{
+    long sent = 0;
+    switch (code) {
+    case CURLE_OK:
+        return t->head_complete ? SL_HTTP_ANSWERED : SL_HTTP_BROKEN;
+    case CURLE_PEER_FAILED_VERIFICATION:
+    case CURLE_SSL_CACERT_BADFILE:
+    case CURLE_SSL_ISSUER_ERROR:
+        return SL_HTTP_UNTRUSTED;
+    case CURLE_COULDNT_RESOLVE_HOST:
+    case CURLE_COULDNT_RESOLVE_PROXY:
+    case CURLE_COULDNT_CONNECT:
+    case CURLE_SSL_CONNECT_ERROR:
+    case CURLE_URL_MALFORMAT:
+        return SL_HTTP_NOT_SENT;
+    default:
+        curl_easy_getinfo(t->easy, CURLINFO_REQUEST_SIZE, &sent);
+        return sent ? SL_HTTP_BROKEN : SL_HTTP_NOT_SENT;
+    }
+}
+
+static void finish(struct sl_http_transfer *t, CURLcode code)
+{
+    struct sl_http_exchange *exchange = t->exchange;
+    long status = 0;
+    curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &status);
+    exchange->outcome = outcome_of(t, code);
+    exchange->status = exchange->outcome == SL_HTTP_ANSWERED ? (int)status : 0;
+    exchange->timed_out = code == CURLE_OPERATION_TIMEDOUT;
+    exchange->problem[0] = '\0';
+    if (exchange->outcome != SL_HTTP_ANSWERED)
+        snprintf(exchange->problem, sizeof(exchange->problem), "%.150s",
+                 code == CURLE_OK ? "the answer ended inside its headers"
+                 : t->problem[0]  ? t->problem
+                                  : curl_easy_strerror(code));
+    release(t);
+}
+
+void sl_http_stop(struct sl_http *http, struct sl_http_exchange *exchange)
+{
+    (void)http;
+    if (!exchange->transfer)
+        return;
+    exchange->outcome = SL_HTTP_BROKEN;
+    exchange->timed_out = true;
+    snprintf(exchange->problem, sizeof(exchange->problem), "given up: no time left");
+    release(exchange->transfer);
+}
+
+static size_t collect(struct sl_http *http)
+{
+    size_t done = 0;
+    int left;
+    for (CURLMsg *message; (message = curl_multi_info_read(http->multi, &left)) != NULL;) {
+        struct sl_http_transfer *t = NULL;
+        if (message->msg != CURLMSG_DONE)
+            continue;
+        CURLcode code = message->data.result;
+        curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &t);
+        finish(t, code);
+        done++;
+    }
+    return done;
+}
+
+size_t sl_http_wait(struct sl_http *http, int64_t timeout_ms)
+{
+    struct sl_clock *real = sl_clock_system();
+    int64_t until = real->now_ms(real) + timeout_ms;
+    while (http->running) {
+        int running = 0;
+        curl_multi_perform(http->multi, &running);
+        if (collect(http))
+            break;
+        int64_t left = until - real->now_ms(real);
+        if (left <= 0)
+            break;
+        curl_multi_poll(http->multi, NULL, 0, left < 1000 ? (int)left : 1000, NULL);
+    }
+    return http->running;
+}
+
+struct sl_span sl_http_header(const struct sl_http_exchange *exchange, const char *name)
+{
+    size_t n = strlen(name);
+    struct sl_span rest = sl_buffer_span(&exchange->head);
+    while (rest.len) {
+        const char *end = memchr(rest.ptr, '\n', rest.len);
+        size_t len = end ? (size_t)(end - rest.ptr) : rest.len;
+        if (len > n && rest.ptr[n] == ':' && strncasecmp(rest.ptr, name, n) == 0) {
+            struct sl_span value = sl_span(rest.ptr + n + 1, len - n - 1);
+            while (value.len && (*value.ptr == ' ' || *value.ptr == '\t'))
+                value = sl_span_from(value, 1);
+            while (value.len && (unsigned char)value.ptr[value.len - 1] <= ' ')
+                value.len--;
+            return value;
+        }
+        rest = sl_span_from(rest, len + 1);
+    }
+    return sl_span(NULL, 0);
+}
+
+uint64_t sl_http_connections(const struct sl_http *http)
+{
+    return http->connections;
+}
