@@ -187,6 +187,6 @@ int main(int argc, char **argv)
     char *folder = join(argc > 1 ? argv[1] : "../shared/conformance", "sigv4");
     int total = run_all(folder, &passed);
     free(folder);
-    printf("sigv4: %d of %d\n", passed, total);
+    printf("sigv4: %d/%d\n", passed, total);
     return total > 0 && passed == total ? 0 : 1;
 }
