@@ -146,10 +146,10 @@ static bool read_number(struct sl_span text, struct number *out)
 static bool scale(__int128 *n, int power)
 {
     static const int64_t tens[] = {1, 10, 100, 1000, 10000, 100000, 1000000, 10000000, 100000000, 1000000000};
+    if (power == 0 || *n == 0)
+        return true;
     for (; power > 9; power -= 9)
-        if (*n == 0)
-            return true;
-        else if (__builtin_mul_overflow(*n, tens[9], n))
+        if (__builtin_mul_overflow(*n, tens[9], n))
             return false;
     return !__builtin_mul_overflow(*n, tens[power], n);
 }
