@@ -1,0 +1,301 @@
+#!/usr/bin/env python3
+"""Random patterns on random records, against a slow reading of the rules: flatten both, try every assignment.
+
+The record is flattened into (path, value, places in arrays); a pattern into sets of leaves, one set for each combination
+of "$or". A set matches when every leaf finds a value that passes one of its tests, no two of the values come from different
+elements of one array, and leaves that may be absent find nothing at all."""
+import ipaddress
+import itertools
+import json
+import os
+import random
+import re
+import subprocess
+import sys
+from decimal import Decimal
+
+
+class Number(str):
+    """A JSON number as written."""
+
+
+# ---- the reference ----
+
+
+def flatten(value, path, places, arrays, out):
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            flatten(inner, name if path is None else f"{path}.{name}", places, arrays, out)
+    elif isinstance(value, list):
+        array = next(arrays)
+        for i, inner in enumerate(value):
+            flatten(inner, path, {**places, array: i}, arrays, out)
+    else:
+        out.append((path, value, places))
+
+
+def fold(text):
+    return "".join(c.casefold() if len(c.casefold()) == 1 else c for c in text)
+
+
+def is_text(value):
+    return isinstance(value, str) and not isinstance(value, Number)
+
+
+def passes_text(op, operand, value):
+    if isinstance(operand, dict):
+        return passes_text(op, fold(operand["equals-ignore-case"]), fold(value))
+    if op == "prefix":
+        return value.startswith(operand)
+    if op == "suffix":
+        return value.endswith(operand)
+    if op == "exactly":
+        return value == operand
+    if op == "equals-ignore-case":
+        return fold(value) == fold(operand)
+    if op == "cidr":
+        try:
+            return ipaddress.ip_address(value) in ipaddress.ip_network(operand)
+        except ValueError:
+            return False
+    pieces = re.findall(r"\\.|\*|[^\\*]", operand, re.S)
+    return re.fullmatch("".join(".*" if p == "*" else re.escape(p[-1]) for p in pieces), value, re.S) is not None
+
+
+def passes(test, value):
+    if not isinstance(test, dict):
+        return type(test) is type(value) and test == value
+    ((op, operand),) = test.items()
+    if op == "exists":
+        return operand
+    if op == "numeric":
+        compare = {"=": "__eq__", "<": "__lt__", "<=": "__le__", ">": "__gt__", ">=": "__ge__"}
+        pairs = zip(operand[::2], operand[1::2], strict=True)
+        return isinstance(value, Number) and all(getattr(Decimal(value), compare[o])(Decimal(n)) for o, n in pairs)
+    if op != "anything-but":
+        return is_text(value) and passes_text(op, operand, value)
+    if not isinstance(operand, dict):
+        return not any(passes(o, value) for o in (operand if isinstance(operand, list) else [operand]))
+    ((op, inner),) = operand.items()
+    return not any(is_text(value) and passes_text(op, o, value) for o in (inner if isinstance(inner, list) else [inner]))
+
+
+OPERATORS = "anything-but cidr equals-ignore-case exactly exists numeric prefix suffix wildcard".split()
+
+
+class Members(list):
+    """An object's members in their order, names perhaps repeated."""
+
+
+def sets_of(members, path, sets):
+    for name, value in members:
+        own = name if path is None else f"{path}.{name}"
+        if isinstance(value, Members):
+            sets = sets_of(value, own, sets)
+        elif (
+            name == "$or"
+            and len(value) >= 2
+            and all(isinstance(v, Members) and not any(n in OPERATORS for n, _ in v) for v in value)
+        ):
+            sets = [s for v in value for s in sets_of(v, path, [dict(s) for s in sets])]
+        else:
+            for s in sets:
+                s[own] = [plain(v) for v in value]
+    return sets
+
+
+def plain(value):
+    if isinstance(value, Members):
+        return {name: plain(v) for name, v in value}
+    return [plain(v) for v in value] if isinstance(value, list) else value
+
+
+def consistent(chosen):
+    merged = {}
+    return all(merged.setdefault(array, i) == i for places in chosen for array, i in places.items())
+
+
+def matches_set(leaves, found):
+    choices = []
+    for path, tests in leaves.items():
+        here = [(value, places) for p, value, places in found if p == path]
+        if not here and any(test == {"exists": False} for test in tests if isinstance(test, dict)):
+            continue
+        choices.append([places for value, places in here if any(passes(test, value) for test in tests)])
+    return any(consistent(chosen) for chosen in itertools.product(*choices))
+
+
+def matches(pattern, record):
+    found = []
+    event = json.loads(record, parse_int=Number, parse_float=Number)
+    flatten(event, None, {}, itertools.count(), found)
+    members = json.loads(pattern, object_pairs_hook=Members, parse_int=Number, parse_float=Number)
+    return any(matches_set(leaves, found) for leaves in sets_of(members, None, [{}]))
+
+
+# ---- chance ----
+
+NAMES = ["a", "b", "c", "a.b", "\u00e9", 'q"', "$or", "S"]
+TEXTS = ["", "x", "xy", "Xy", "y", "x*", "x\\", "\u00dc", "\u00fc\u4e2d", "10.1.2.3", "1", "true", "\U0001d11e"]
+
+
+def attribute(rng, depth):
+    kind = rng.choice("S S S N BOOL NULL SS NS L L M M B".split())
+    if kind == "S":
+        return {"S": rng.choice(TEXTS)}
+    if kind == "N":
+        return {"N": rng.choice(["1", "2", "10"])}
+    if kind == "BOOL":
+        return {"BOOL": rng.random() < 0.5}
+    if kind == "NULL":
+        return {"NULL": True}
+    if kind == "B":
+        return {"B": rng.choice(["", "AA==", "AAEC"])}
+    if kind == "SS":
+        return {"SS": rng.sample(TEXTS, rng.randint(1, 3))}
+    if kind == "NS":
+        return {"NS": rng.sample(["1", "2", "10"], rng.randint(1, 3))}
+    if kind == "L":
+        return {"L": [attribute(rng, depth - 1) for _ in range(rng.randint(0, 3) if depth else 0)]}
+    return {"M": image(rng, depth - 1) if depth else {}}
+
+
+def image(rng, depth=3):
+    return {name: attribute(rng, depth) for name in rng.sample(NAMES, rng.randint(0, 4))}
+
+
+def record(rng):
+    identity = rng.choice([None, None, {"type": "Service", "principalId": "dynamodb.amazonaws.com"}, {"type": "x"}])
+    parts = {
+        "eventID": rng.choice(["e1", "e2"]),
+        "eventName": rng.choice(["INSERT", "MODIFY", "REMOVE"]),
+        "eventVersion": "1.1",
+        "eventSource": "aws:dynamodb",
+        "awsRegion": rng.choice(["eu-west-1", "us-east-1"]),
+        "dynamodb": {
+            "ApproximateCreationDateTime": rng.choice([1693997155, 1693997155.5]),
+            "Keys": {"k": {"S": "x"}},
+            "SequenceNumber": rng.choice(["11", "12"]),
+            "SizeBytes": rng.randint(8, 12),
+            "StreamViewType": "NEW_AND_OLD_IMAGES",
+        },
+        "eventSourceARN": "arn:aws:dynamodb:eu-west-1:1:table/t/stream/2026-11-20T00:00:00.000",
+    }
+    for name in ("NewImage", "OldImage"):
+        if rng.random() < 0.8:
+            parts["dynamodb"][name] = image(rng)
+    if identity:
+        parts["userIdentity"] = identity
+    return parts
+
+
+def literal(rng, value):
+    if rng.random() < 0.3:
+        value = rng.choice(TEXTS + [True, False, None, 1, 10])
+    return value
+
+
+def operator(rng, value):
+    text = value if isinstance(value, str) else rng.choice(TEXTS)
+    cut = rng.randint(0, len(text))
+    op = rng.choice(OPERATORS)
+    if op == "exists":
+        return {op: rng.random() < 0.4}
+    if op == "numeric":
+        return {op: rng.choice([[">", 9], ["<=", 10], ["=", 10], [">=", 1, "<", 1e10], [">", 1693997155]])}
+    if op == "cidr":
+        return {op: rng.choice(["10.0.0.0/8", "10.1.2.2/31", "::/0", "10.1.2.3/32"])}
+    operand = {"prefix": text[:cut], "suffix": text[cut:]}.get(op, text)
+    if op == "wildcard":
+        quoted = [re.sub(r"([*\\])", r"\\\1", t) for t in (text[:cut], text[cut + 1 :])]
+        return {op: "*".join(quoted) if rng.random() < 0.8 else quoted[0]}
+    if op in ("prefix", "suffix") and rng.random() < 0.3:
+        return {op: {"equals-ignore-case": rng.choice([operand.swapcase(), operand])}}
+    if op == "equals-ignore-case":
+        return {op: rng.choice([operand, operand.upper() if len(operand.upper()) == len(operand) else operand])}
+    if op == "anything-but":
+        others = [text] + rng.sample(TEXTS, rng.randint(0, 2))
+        inner = rng.choice(["prefix", "suffix", "equals-ignore-case", None, None])
+        if inner and "" not in others:
+            return {op: {inner: rng.choice([others, others[0]])}}
+        return {op: rng.choice([others, others[0], [10, 11], 10])}
+    return {op: operand}
+
+
+def nest(path, tests, rng):
+    """The members that lead to a leaf; now and then two names in one."""
+    names = path.split(".") if rng.random() < 0.5 else re.split(r"\.(?=.*)", path)
+    if len(names) > 1 and rng.random() < 0.2:
+        at = rng.randrange(len(names) - 1)
+        names[at : at + 2] = [".".join(names[at : at + 2])]
+    members = Members([(names[-1], tests)])
+    for name in reversed(names[:-1]):
+        members = Members([(name, members)])
+    return members
+
+
+def merge(into, members):
+    for name, value in members:
+        old = next((v for n, v in into if n == name and isinstance(v, Members)), None)
+        if old is not None and isinstance(value, Members):
+            merge(old, value)
+        else:
+            into.append((name, value))
+
+
+def pattern(rng, found, depth=2):
+    members = Members()
+    for _ in range(rng.choice([1, 1, 2, 2, 3, 4])):
+        path, value, _ = rng.choice(found)
+        if rng.random() < 0.1:
+            path = path.rsplit(".", 1)[0]
+        elif rng.random() < 0.1:
+            path += rng.choice([".S", ".x"])
+        tests = [operator(rng, value) if rng.random() < 0.5 else literal(rng, value) for _ in range(rng.choice([1, 1, 2]))]
+        leaf = nest(path, tests, rng)
+        if rng.random() < 0.7:
+            merge(members, leaf)
+        else:
+            members += leaf
+    if depth and rng.random() < 0.2:
+        members.append(("$or", [pattern(rng, found, depth - 1) for _ in range(rng.randint(2, 3))]))
+    return members
+
+
+def write(value, rng):
+    """JSON text with some whitespace, and names as often as they come."""
+    space = " " if rng.random() < 0.05 else ""
+    if isinstance(value, Members):
+        return "{" + space + ",".join(f"{write(n, rng)}:{space}{write(v, rng)}" for n, v in value) + "}"
+    if isinstance(value, dict):
+        return write(Members(value.items()), rng)
+    if isinstance(value, list):
+        return "[" + ("," + space).join(write(v, rng) for v in value) + space + "]"
+    return json.dumps(value, ensure_ascii=rng.random() < 0.5)
+
+
+def case(rng):
+    event = record(rng)
+    found = []
+    flatten(event, None, {}, itertools.count(), found)
+    return write(pattern(rng, found), rng), write(event, rng)
+
+
+def main():
+    seed = int(os.environ.get("SEED", "20261120"))
+    rng = random.Random(seed)
+    cases = [case(rng) for _ in range(int(os.environ.get("CASES", "6000")))]
+    lines = "".join(f"{p}\t{r}\n" for p, r in cases)
+    binary = os.path.join(os.environ.get("BUILD", "build"), "tests/streams/test_when")
+    got = subprocess.run([binary, "lines"], input=lines, text=True, capture_output=True, check=True).stdout.split()
+    want = ["1" if matches(p, r) else "0" for p, r in cases]
+    bad = [i for i in range(len(cases)) if want[i] != (got[i] if i < len(got) else None)]
+    for i in bad[:10]:
+        print(f"want {want[i]}, got {got[i]}:\n  {cases[i][0]}\n  {cases[i][1]}")
+    if bad or len(got) != len(cases) or not 0.1 < want.count("1") / len(want) < 0.9:
+        print(f"seed {seed}: {len(bad)} of {len(cases)} differ, {want.count('1')} match")
+        sys.exit(1)
+    print(f"{len(cases)} passed")
+
+
+main()

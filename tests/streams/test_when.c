@@ -1,0 +1,529 @@
+#include "base/json_write.h"
+#include "streams/batch.h"
+#include "streams/when.h"
+#include "tests/support/test.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+/* What stands before and behind the images of a record as Lambda hands it over. */
+#define HEAD                                                                                                 \
+    "{\"eventID\":\"e1\",\"eventName\":\"MODIFY\",\"eventVersion\":\"1.1\",\"eventSource\":\"aws:"           \
+    "dynamodb\","                                                                                            \
+    "\"awsRegion\":\"eu-central-1\",\"dynamodb\":{\"ApproximateCreationDateTime\":1693997155.0,\"Keys\":{"   \
+    "\"PK\":{\"S\":\"C#1\"},\"SK\":{\"N\":\"7\"}},"
+#define TAIL                                                                                                 \
+    "\"SequenceNumber\":\"4421584500000000017450439091\",\"SizeBytes\":26,\"StreamViewType\":"               \
+    "\"NEW_AND_OLD_IMAGES\"},\"eventSourceARN\":\"arn:aws:dynamodb:eu-central-1:111122223333:table/orders/"  \
+    "stream/2026-11-20T00:00:00.000\"}"
+#define RECORD(new_image)                                                                                    \
+    HEAD "\"NewImage\":{" new_image "},\"OldImage\":{\"status\":{\"S\":\"PLACED\"}}," TAIL
+
+static const char order[] =
+    RECORD("\"status\":{\"S\":\"SHIPPED\"},\"total\":{\"N\":\"101\"},\"paid\":{\"BOOL\":true},\"note\":{"
+           "\"NULL\":true},"
+           "\"empty\":{\"S\":\"\"},\"quoted\":{\"S\":\"say "
+           "\\\"hi\\\"\\u00e9\"},\"tags\":{\"SS\":[\"red\",\"blu\\u0065\"]},"
+           "\"a.b\":{\"S\":\"dotted\"},\"blob\":{\"B\":\"AAEC\"},\"ip\":{\"S\":\"10.1.2.3\"},"
+           "\"address\":{\"M\":{\"city\":{\"S\":\"M\\u00dcNCHEN\"},\"zip\":{\"N\":\"80331\"}}},"
+           "\"lines\":{\"L\":[{\"M\":{\"sku\":{\"S\":\"A\"},\"qty\":{\"N\":\"1\"}}},"
+           "{\"M\":{\"sku\":{\"S\":\"B\"},\"qty\":{\"N\":\"2\"}}}]},\"none\":{\"L\":[]}");
+
+/* The TTL's removal, and one that bears another service's mark. */
+static const char expired[] =
+    "{\"eventID\":\"e2\",\"eventName\":\"REMOVE\",\"userIdentity\":{\"type\":\"Service\",\"principalId\":"
+    "\"dynamodb.amazonaws.com\"},\"dynamodb\":{\"Keys\":{\"PK\":{\"S\":\"x\"}},\"SequenceNumber\":\"1\"}}";
+static const char dumped[] =
+    "{\"eventID\":\"e3\",\"eventName\":\"REMOVE\",\"userIdentity\":{\"PrincipalId\":\"dynamodb.amazonaws."
+    "com\","
+    "\"Type\":\"Service\"},\"dynamodb\":{\"Keys\":{\"PK\":{\"S\":\"x\"}},\"SequenceNumber\":\"1\"}}";
+static const char other[] =
+    "{\"eventID\":\"e4\",\"eventName\":\"INSERT\",\"userIdentity\":{\"type\":\"Serv\\u0069ce\","
+    "\"principalId\":"
+    "\"other.amazonaws.com\"},\"dynamodb\":{\"Keys\":{\"PK\":{\"S\":\"x\"}},\"SequenceNumber\":\"1\"}}";
+
+static const struct sl_record *decode(struct sl_arena *arena, struct sl_span text, struct sl_batch *batch)
+{
+    struct sl_decode_options options = {.any_shape = true, .ttl_attribute = SL_LIT("expires")};
+    if (sl_batch_decode(text, arena, &options, batch, NULL) != SL_OK || batch->n != 1)
+        return NULL;
+    return sl_batch_record(batch, 0);
+}
+
+static bool matches_with(enum sl_status (*compile)(struct sl_span, struct sl_arena *, struct sl_when **,
+                                                   struct sl_error *),
+                         const char *record, const char *json)
+{
+    struct sl_arena *arena = sl_arena_new(4096);
+    struct sl_batch batch;
+    struct sl_when *when;
+    struct sl_error error = {0};
+    const struct sl_record *r = decode(arena, sl_span_str(record), &batch);
+    assert_non_null(r);
+    char *copy = strdup(json); /* nothing of it may be borrowed */
+    if (compile(sl_span_str(copy), arena, &when, &error) != SL_OK)
+        fail_msg("%s: %s", json, error.text);
+    free(copy);
+    bool result = sl_when_match(when, r, arena);
+    assert_int_equal(result, sl_when_match(when, r, arena));
+    sl_arena_destroy(arena);
+    return result;
+}
+
+static void yes(const char *record, const char *pattern)
+{
+    if (!matches_with(sl_pattern_compile, record, pattern))
+        fail_msg("does not match: %s", pattern);
+}
+
+static void no(const char *record, const char *pattern)
+{
+    if (matches_with(sl_pattern_compile, record, pattern))
+        fail_msg("matches: %s", pattern);
+}
+
+#define NEW(inside)   "{\"dynamodb\":{\"NewImage\":{" inside "}}}"
+#define STATUS(tests) NEW("\"status\":{\"S\":[" tests "]}")
+
+static void test_equals(void **state)
+{
+    (void)state;
+    yes(order, STATUS("\"SHIPPED\""));
+    yes(order, STATUS("\"LOST\",\"\\u0053HIPPED\""));
+    no(order, STATUS("\"SHIPPE\""));
+    no(order, STATUS("\"shipped\""));
+    no(order, NEW("\"status\":{\"N\":[\"SHIPPED\"]}"));
+    no(order, NEW("\"missing\":{\"S\":[\"SHIPPED\"]}"));
+    yes(order, NEW("\"quoted\":{\"S\":[\"say \\\"hi\\\"\xC3\xA9\"]}"));
+    yes(order, NEW("\"empty\":{\"S\":[\"\"]}"));
+    no(order, STATUS("\"\""));
+    yes(order, NEW("\"blob\":{\"B\":[\"AAEC\"]}"));
+    yes(order, NEW("\"status\":{\"S\":[{\"exactly\":\"SHIPPED\"}]}"));
+    yes(order, NEW("\"a.b\":{\"S\":[\"dotted\"]}"));
+    yes(order, NEW("\"a\":{\"b\":{\"S\":[\"dotted\"]}}"));
+    yes(order, "{\"dynamodb.NewImage.status\":{\"S\":[\"SHIPPED\"]}}");
+}
+
+static void test_words_and_numbers(void **state)
+{
+    (void)state;
+    yes(order, NEW("\"paid\":{\"BOOL\":[true]}"));
+    no(order, NEW("\"paid\":{\"BOOL\":[false]}"));
+    no(order, NEW("\"paid\":{\"BOOL\":[\"true\"]}"));
+    yes(order, NEW("\"note\":{\"NULL\":[true]}"));
+    no(order, NEW("\"note\":[null]"));
+    yes(order, NEW("\"total\":{\"N\":[\"101\"]}"));
+    no(order, NEW("\"total\":{\"N\":[101]}"));
+    yes(order, "{\"dynamodb\":{\"SizeBytes\":[26]}}");
+    no(order, "{\"dynamodb\":{\"SizeBytes\":[26.0]}}");
+    yes("{\"eventName\":\"INSERT\",\"userIdentity\":null,\"dynamodb\":{\"Keys\":{\"PK\":{\"S\":\"x\"}}}}",
+        "{\"userIdentity\":[null]}");
+}
+
+static void test_numeric(void **state)
+{
+    (void)state;
+    no(order, NEW("\"total\":{\"N\":[{\"numeric\":[\">\",100]}]}"));
+    yes(order, "{\"dynamodb\":{\"ApproximateCreationDateTime\":[{\"numeric\":[\">\",1693997154,\"<=\","
+               "1693997155]}]}}");
+    yes(order, "{\"dynamodb\":{\"SizeBytes\":[{\"numeric\":[\"=\",2.6e1]}]}}");
+    yes(order, "{\"dynamodb\":{\"SizeBytes\":[{\"numeric\":[\"\\u003e=\",26]}]}}");
+    no(order, "{\"dynamodb\":{\"SizeBytes\":[{\"numeric\":[\">\",26]}]}}");
+    no(order, "{\"dynamodb\":{\"SizeBytes\":[{\"numeric\":[\"<\",26]}]}}");
+    yes(order, "{\"dynamodb\":{\"SizeBytes\":[{\"numeric\":[\"<=\",26]}]}}");
+    no(order, "{\"dynamodb\":{\"SizeBytes\":[{\"numeric\":[\">\",0,\"<\",26]}]}}");
+    yes(order, "{\"dynamodb\":{\"SizeBytes\":[{\"numeric\":[\">\",25.999999999999999999,\"<\",26."
+               "000000000000000001]}]}}");
+}
+
+static void test_text_operators(void **state)
+{
+    (void)state;
+    yes(order, STATUS("{\"prefix\":\"SHIP\"}"));
+    no(order, STATUS("{\"prefix\":\"HIP\"}"));
+    yes(order, STATUS("{\"suffix\":\"PED\"}"));
+    no(order, STATUS("{\"suffix\":\"PE\"}"));
+    yes(order, STATUS("{\"equals-ignore-case\":\"shipped\"}"));
+    no(order, STATUS("{\"equals-ignore-case\":\"shippe\"}"));
+    yes(order, STATUS("{\"prefix\":{\"equals-ignore-case\":\"ship\"}}"));
+    yes(order, STATUS("{\"suffix\":{\"equals-ignore-case\":\"pEd\"}}"));
+    no(order, STATUS("{\"suffix\":{\"equals-ignore-case\":\"xped\"}}"));
+    yes(order, NEW("\"address\":{\"M\":{\"city\":{\"S\":[{\"equals-ignore-case\":\"m\xC3\xBCnchen\"}]}}}"));
+    yes(order, NEW("\"address\":{\"M\":{\"city\":{\"S\":[{\"suffix\":{\"equals-ignore-case\":"
+                   "\"\xC3\xBCnchen\"}}]}}}"));
+    no(order, NEW("\"total\":{\"N\":[{\"prefix\":\"2\"}]}"));
+    no(order, NEW("\"paid\":{\"BOOL\":[{\"prefix\":\"t\"}]}"));
+}
+
+static void test_wildcard(void **state)
+{
+    (void)state;
+    yes(order, STATUS("{\"wildcard\":\"*\"}"));
+    yes(order, STATUS("{\"wildcard\":\"S*P*D\"}"));
+    yes(order, STATUS("{\"wildcard\":\"SHIPPED*\"}"));
+    no(order, STATUS("{\"wildcard\":\"S*PD\"}"));
+    no(order, STATUS("{\"wildcard\":\"SHIPPED*x\"}"));
+    yes(order, NEW("\"empty\":{\"S\":[{\"wildcard\":\"*\"}]}"));
+    no(order, NEW("\"empty\":{\"S\":[{\"wildcard\":\"*a\"}]}"));
+    const char *stars = RECORD("\"status\":{\"S\":\"a*b\\\\\"}");
+    yes(stars, STATUS("{\"wildcard\":\"a\\\\*b*\"}"));
+    yes(stars, STATUS("{\"wildcard\":\"*\\\\\\\\\"}"));
+    no(stars, STATUS("{\"wildcard\":\"a\\\\*\"}"));
+    no(order, STATUS("{\"wildcard\":\"S\\\\*\"}"));
+}
+
+static void test_cidr(void **state)
+{
+    (void)state;
+#define IP(network) NEW("\"ip\":{\"S\":[{\"cidr\":\"" network "\"}]}")
+    yes(order, IP("10.0.0.0/8"));
+    yes(order, IP("10.1.2.0/30"));
+    no(order, IP("10.1.2.4/30"));
+    yes(order, IP("10.1.2.3"));
+    yes(order, IP("0.0.0.0/0"));
+    no(order, IP("2001:db8::/32"));
+    const char *six = RECORD("\"ip\":{\"S\":\"2001:db8:1::5\"}");
+    yes(six, IP("2001:db8::/32"));
+    no(six, IP("2001:db9::/32"));
+    no(order, STATUS("{\"cidr\":\"0.0.0.0/0\"}"));
+}
+
+static void test_exists(void **state)
+{
+    (void)state;
+    yes(order, STATUS("{\"exists\":true}"));
+    no(order, STATUS("{\"exists\":false}"));
+    /* Leaves only: a typed attribute is none, as recorded on AWS. */
+    no(order, NEW("\"status\":[{\"exists\":true}]"));
+    yes(order, NEW("\"status\":[{\"exists\":false}]"));
+    yes(order, NEW("\"missing\":[{\"exists\":false}]"));
+    yes(order, NEW("\"missing\":{\"S\":[{\"exists\":false}]}"));
+    no(order, NEW("\"missing\":{\"S\":[{\"exists\":true}]}"));
+    yes(order, STATUS("{\"exists\":false},\"SHIPPED\""));
+    yes(expired, STATUS("{\"exists\":false},\"SHIPPED\""));
+    no(order, STATUS("{\"exists\":false},\"LOST\""));
+    yes(order, "{\"userIdentity\":{\"type\":[{\"exists\":false}]}}");
+    no(expired, "{\"userIdentity\":{\"type\":[{\"exists\":false}]}}");
+    yes(order, NEW("\"none\":{\"L\":[{\"exists\":false}]}"));
+    yes(order,
+        NEW("\"address\":{\"M\":{\"street\":{\"S\":[{\"exists\":false}]},\"zip\":{\"N\":[\"80331\"]}}}"));
+    no(order, NEW("\"address\":{\"M\":{\"city\":{\"S\":[{\"exists\":false}]},\"zip\":{\"N\":[\"80331\"]}}}"));
+    no(order, NEW("\"tags\":{\"SS\":[{\"exists\":false}]}"));
+    yes(RECORD("\"tags\":{\"SS\":[]}"), NEW("\"tags\":{\"SS\":[{\"exists\":false}]}"));
+}
+
+static void test_anything_but(void **state)
+{
+    (void)state;
+    yes(order, STATUS("{\"anything-but\":\"LOST\"}"));
+    no(order, STATUS("{\"anything-but\":\"SHIPPED\"}"));
+    no(order, STATUS("{\"anything-but\":[\"LOST\",\"SHIPPED\"]}"));
+    yes(order, STATUS("{\"anything-but\":[\"LOST\",\"PLACED\"]}"));
+    no(order, STATUS("{\"anything-but\":{\"prefix\":\"SH\"}}"));
+    no(order, STATUS("{\"anything-but\":{\"prefix\":[\"x\",\"SH\"]}}"));
+    yes(order, STATUS("{\"anything-but\":{\"suffix\":[\"x\",\"y\"]}}"));
+    no(order, STATUS("{\"anything-but\":{\"suffix\":\"ED\"}}"));
+    no(order, STATUS("{\"anything-but\":{\"equals-ignore-case\":[\"x\",\"shipped\"]}}"));
+    no(order, STATUS("{\"anything-but\":{\"wildcard\":\"S*\"}}"));
+    no(order, NEW("\"missing\":{\"S\":[{\"anything-but\":\"LOST\"}]}"));
+    yes(order, "{\"dynamodb\":{\"SizeBytes\":[{\"anything-but\":[25,27]}]}}");
+    no(order, "{\"dynamodb\":{\"SizeBytes\":[{\"anything-but\":26}]}}");
+    yes(order, NEW("\"tags\":{\"SS\":[{\"anything-but\":\"red\"}]}"));
+    no(order, NEW("\"tags\":{\"SS\":[{\"anything-but\":[\"red\",\"blue\"]}]}"));
+}
+
+static void test_arrays(void **state)
+{
+    (void)state;
+    yes(order, NEW("\"tags\":{\"SS\":[\"blue\"]}"));
+    no(order, NEW("\"tags\":{\"SS\":[\"green\"]}"));
+    yes(order, NEW("\"lines\":{\"L\":{\"M\":{\"sku\":{\"S\":[\"B\"]}}}}"));
+    yes(order, NEW("\"lines\":{\"L\":{\"M\":{\"sku\":{\"S\":[\"B\"]},\"qty\":{\"N\":[\"2\"]}}}}"));
+    /* Not the SKU of one element and the quantity of another. */
+    no(order, NEW("\"lines\":{\"L\":{\"M\":{\"sku\":{\"S\":[\"B\"]},\"qty\":{\"N\":[\"1\"]}}}}"));
+    no(order, NEW("\"lines\":{\"L\":{\"M\":{\"sku\":{\"S\":[\"C\"]}}}}"));
+    yes(order, NEW("\"lines\":{\"L\":{\"M\":{\"sku\":{\"S\":[\"B\"]},\"x\":{\"S\":[{\"exists\":false}]}}}}"));
+    no(order, NEW("\"none\":{\"L\":{\"S\":[{\"exists\":true}]}}"));
+}
+
+static void test_or_and_repeats(void **state)
+{
+    (void)state;
+    yes(order, "{\"$or\":[{\"eventName\":[\"INSERT\"]},{\"awsRegion\":[\"eu-central-1\"]}]}");
+    no(order, "{\"$or\":[{\"eventName\":[\"INSERT\"]},{\"awsRegion\":[\"us-east-1\"]}]}");
+    no(order,
+       "{\"eventID\":[\"e9\"],\"$or\":[{\"eventName\":[\"MODIFY\"]},{\"awsRegion\":[\"us-east-1\"]}]}");
+    yes(order, NEW("\"$or\":[{\"status\":{\"S\":[\"LOST\"]}},{\"total\":{\"N\":[\"101\"]}}]"));
+    yes(order, "{\"$or\":[{\"$or\":[{\"eventID\":[\"a\"]},{\"eventID\":[\"e1\"]}]},{\"eventID\":[\"b\"]}],"
+               "\"eventName\":[\"MODIFY\"]}");
+    /* A field of that name where it cannot be an operator. */
+    no(order, "{\"$or\":[\"a\",\"b\"]}");
+    yes(order, "{\"$or\":[{\"exists\":false}]}");
+    yes(order, "{\"$or\":[{\"exists\":false},{\"prefix\":\"a\"}]}");
+    /* AWS's own example of AND repeats "dynamodb"; of one path given twice the last one counts. */
+    yes(order, "{\"dynamodb\":{\"NewImage\":{\"status\":{\"S\":[\"SHIPPED\"]}}},"
+               "\"dynamodb\":{\"NewImage\":{\"total\":{\"N\":[\"101\"]}}}}");
+    no(order, "{\"dynamodb\":{\"NewImage\":{\"status\":{\"S\":[\"LOST\"]}}},"
+              "\"dynamodb\":{\"NewImage\":{\"total\":{\"N\":[\"101\"]}}}}");
+    yes(order, "{\"eventName\":[\"INSERT\"],\"eventName\":[\"MODIFY\"]}");
+}
+
+static void test_texts_of_the_record(void **state)
+{
+    (void)state;
+    yes(order, "{\"eventName\":[\"MODIFY\"],\"eventSource\":[\"aws:dynamodb\"],\"eventVersion\":[\"1.1\"]}");
+    yes(order, "{\"eventID\":[\"e1\"],\"awsRegion\":[{\"prefix\":\"eu-\"}],\"eventSourceARN\":[{\"wildcard\":"
+               "\"*/orders/*\"}]}");
+    yes(order, "{\"dynamodb\":{\"StreamViewType\":[\"NEW_AND_OLD_IMAGES\"],\"SequenceNumber\":[{\"prefix\":"
+               "\"44\"}]}}");
+    no(expired, "{\"dynamodb\":{\"StreamViewType\":[{\"anything-but\":\"x\"}]}}");
+    yes(expired, "{\"dynamodb\":{\"StreamViewType\":[{\"exists\":false}]}}");
+    yes(order, "{\"dynamodb\":{\"Keys\":{\"PK\":{\"S\":[\"C#1\"]},\"SK\":{\"N\":[\"7\"]}},"
+               "\"OldImage\":{\"status\":{\"S\":[\"PLACED\"]}}}}");
+    yes(expired, "{\"eventName\":[\"REMOVE\"]}");
+    yes(other, "{\"eventName\":[\"INSERT\"]}");
+#define TTL "{\"userIdentity\":{\"type\":[\"Service\"],\"principalId\":[\"dynamodb.amazonaws.com\"]}}"
+    yes(expired, TTL);
+    yes(dumped, TTL);
+    no(order, TTL);
+    no(other, TTL);
+    yes(other, "{\"userIdentity\":{\"type\":[\"Service\"],\"principalId\":[\"other.amazonaws.com\"]}}");
+}
+
+static void test_export_lines_are_inserts(void **state)
+{
+    (void)state;
+    yes("{\"Item\":{\"PK\":{\"S\":\"x\"}}}",
+        "{\"eventName\":[\"INSERT\"],\"dynamodb\":{\"NewImage\":{\"PK\":{\"S\":[\"x\"]}}}}");
+}
+
+/* ---- the members of `when` ---- */
+
+static bool when(const char *record, const char *json)
+{
+    return matches_with(sl_when_compile, record, json);
+}
+
+static void test_when(void **state)
+{
+    (void)state;
+    const char *due =
+        "{\"eventName\":\"REMOVE\",\"dynamodb\":{\"ApproximateCreationDateTime\":1700000000,\"Keys\":{"
+        "\"PK\":{\"S\":\"x\"}},\"OldImage\":{\"PK\":{\"S\":\"x\"},\"expires\":{\"N\":\"1600000000\"}},"
+        "\"SequenceNumber\":\"1\"}}";
+    assert_true(when(order, "{}"));
+    assert_true(when(order, " { \"events\" : [ \"INSERT\" , \"MODIFY\" ] } "));
+    assert_false(when(order, "{\"events\":[\"INSERT\",\"REMOVE\"]}"));
+    assert_true(when(expired, "{\"expired\":true}"));
+    assert_false(when(order, "{\"expired\":true}"));
+    assert_false(when(due, "{\"expired\":true}"));
+    assert_true(when(due, "{\"expired\":\"any\"}"));
+    assert_true(when(expired, "{\"expired\":\"any\"}"));
+    assert_true(when(order, "{\"changed\":[\"status\"]}"));
+    assert_true(when(order, "{\"changed\":[\"PK\",\"status\"]}"));
+    assert_false(when(order, "{\"changed\":[\"nothing\"]}"));
+    assert_true(when(order, "{\"pattern\":[{\"eventName\":[\"INSERT\"]},{\"eventName\":[\"MODIFY\"]}]}"));
+    assert_false(when(order, "{\"pattern\":[{\"eventName\":[\"INSERT\"]},{\"eventName\":[\"REMOVE\"]}]}"));
+    assert_false(when(order, "{\"events\":[\"INSERT\"],\"pattern\":[{\"eventName\":[\"MODIFY\"]}]}"));
+    struct sl_arena *arena = sl_arena_new(4096);
+    struct sl_batch batch;
+    assert_true(sl_when_match(NULL, decode(arena, sl_span_str(order), &batch), arena));
+    sl_arena_destroy(arena);
+}
+
+static void test_images(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *json;
+        unsigned images;
+    } cases[] = {
+        {"{}", 0},
+        {"{\"changed\":[\"a\"]}", 1u << SL_NEW_IMAGE | 1u << SL_OLD_IMAGE},
+        {"{\"pattern\":[" STATUS("\"a\"") "]}", 1u << SL_NEW_IMAGE},
+        {"{\"pattern\":[" STATUS("\"a\"") ",{\"dynamodb\":{\"OldImage\":{\"a\":{\"M\":{\"b\":[1]}}}}}]}",
+         1u << SL_NEW_IMAGE | 1u << SL_OLD_IMAGE},
+        {"{\"pattern\":[{\"dynamodb\":{\"Keys\":{\"a\":{\"S\":[\"b\"]}}}}]}", 0},
+    };
+    struct sl_arena *arena = sl_arena_new(4096);
+    struct sl_when *compiled;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        assert_int_equal(sl_when_compile(sl_span_str(cases[i].json), arena, &compiled, NULL), SL_OK);
+        assert_int_equal(sl_when_images(compiled), cases[i].images);
+    }
+    assert_int_equal(sl_when_images(NULL), 0);
+    sl_arena_destroy(arena);
+}
+
+/* ---- what is refused ---- */
+
+static void refused(const char *json, const char *at, const char *text)
+{
+    struct sl_arena *arena = sl_arena_new(4096);
+    struct sl_when *out;
+    struct sl_error error = {0};
+    bool is_pattern = json[0] == 'P';
+    json += is_pattern;
+    enum sl_status status = is_pattern ? sl_pattern_compile(sl_span_str(json), arena, &out, &error)
+                                       : sl_when_compile(sl_span_str(json), arena, &out, &error);
+    assert_int_equal(status, SL_REJECT);
+    const char *place = at ? strstr(json, at) : json + strlen(json);
+    if (error.offset != (size_t)(place - json) || !strstr(error.text, text))
+        fail_msg("%s: byte %zu: %s: want byte %zu, \"%s\"", json, error.offset, error.text,
+                 (size_t)(place - json), text);
+    sl_arena_destroy(arena);
+}
+
+static void test_refused(void **state)
+{
+    (void)state;
+    refused("[]", "[]", "an object is expected");
+    refused("{\"events\":[\"INSERT\"]", NULL, "the text ends too early");
+    refused("{\"event\":[]}", "event",
+            "event: no such condition; there are expired, events, changed, pattern");
+    refused("{\"events\":\"INSERT\"}", "\"INSERT", "events: a list is expected");
+    refused("{\"events\":[]}", "[]", "events: the list is empty");
+    refused("{\"events\":[\"INSERT\",\"UPDATE\"]}", "\"UPDATE",
+            "events[1]: \"INSERT\", \"MODIFY\" or \"REMOVE\"");
+    refused("{\"events\":[\"INSERT\"],\"events\":[\"INSERT\"]}", "events\":[\"INSERT\"]}",
+            "events: given twice");
+    refused("{\"expired\":false}", "false", "expired: true or \"any\" is expected");
+    refused("{\"expired\":1}", "1", "expired: true");
+    refused("{\"changed\":[1]}", "1", "changed[0]: the name of an attribute");
+    refused("{\"changed\":\"a\"}", "\"a\"", "changed: a list");
+    refused("{\"pattern\":{}}", "{}", "pattern: a list is expected");
+    refused("{\"pattern\":[\"{}\"]}", "\"{}", "pattern[0]: an object is expected");
+    refused("{\"pattern\":[{\"eventName\":\"INSERT\"}]}", "\"INSERT",
+            "pattern[0].eventName: a list of values is expected");
+    refused("P{}", "{}", "an empty object");
+    refused("P{\"dynamodb\":{\"Keys\":{}}}", "{}}}", "dynamodb.Keys: an empty object");
+    refused("P{\"a\":[]}", "[]", "a: the list is empty");
+    refused("P{\"a\":[1,[2]]}", "[2]", "a[1]: a list within a list");
+    refused("P{\"a\":[{}]}", "{}]", "a[0]: an operator stands alone");
+    refused("P{\"a\":[{\"prefix\":\"a\",\"suffix\":\"b\"}]}", "{\"prefix", "a[0]: an operator stands alone");
+    refused("P{\"a\":[{\"like\":\"a\"}]}", "{\"like", "a[0]: no such operator; there are anything-but");
+    refused("P{\"$or\":[{\"b\":[1]}]}", "{\"b", "$or[0]: no such operator");
+    refused("P{\"a\":[{\"prefix\":1}]}", "1", "a[0].prefix: a string is expected");
+    refused("P{\"a\":[{\"prefix\":{\"suffix\":\"a\"}}]}", "{\"suffix",
+            "a[0].prefix: a string or {\"equals-ignore-case\"");
+    refused("P{\"a\":[{\"exists\":1}]}", "1", "a[0].exists: true or false");
+    refused("P{\"a\":[{\"wildcard\":\"a**\"}]}", "\"a**", "a[0].wildcard: two '*' in a row");
+    refused("P{\"a\":[{\"wildcard\":\"a\\\\b\"}]}", "\"a\\", "behind a backslash");
+    refused("P{\"a\":[{\"cidr\":\"10.0.0.0/33\"}]}", "\"10", "a[0].cidr: an address such as");
+    refused("P{\"a\":[{\"cidr\":\"10.0.0/8\"}]}", "\"10", "an address such as");
+    refused("P{\"a\":[{\"cidr\":\"::/129\"}]}", "\"::", "an address such as");
+    refused("P{\"a\":[{\"cidr\":\"10.0.0.0/\"}]}", "\"10", "an address such as");
+    refused("P{\"a\":[{\"cidr\":\"10.0.0.0\\u0000/8\"}]}", "\"10", "an address such as");
+    refused("P{\"a\":[{\"numeric\":5}]}", "5", "a[0].numeric: comparisons such as");
+    refused("P{\"a\":[{\"numeric\":[]}]}", "[]", "comparisons such as");
+    refused("P{\"a\":[{\"numeric\":[\"=\"]}]}", "[\"=", "comparisons such as");
+    refused("P{\"a\":[{\"numeric\":[\"!\",5]}]}", "[\"!", "comparisons such as");
+    refused("P{\"a\":[{\"numeric\":[\">>\",5]}]}", "[\">>", "comparisons such as");
+    refused("P{\"a\":[{\"numeric\":[\"<\",5,\">\",1]}]}", "[\"<", "comparisons such as");
+    refused("P{\"a\":[{\"numeric\":[\"=\",5,\"<\",9]}]}", "[\"=", "comparisons such as");
+    refused("P{\"a\":[{\"numeric\":[\">\",5,\">\",9]}]}", "[\">", "comparisons such as");
+    refused("P{\"a\":[{\"numeric\":[\">\",5,\"<\",5]}]}", "[\">", "the lower bound is not below");
+    refused("P{\"a\":[{\"numeric\":[\">\",\"5\"]}]}", "\"5", "a number of at most 38 digits");
+    refused("P{\"a\":[{\"numeric\":[\">\",1e200]}]}", "1e200", "a number of at most 38 digits");
+    refused("P{\"a\":[{\"anything-but\":[]}]}", "[]", "a[0].anything-but: the list is empty");
+    refused("P{\"a\":[{\"anything-but\":[1,\"b\"]}]}", "\"b", "strings and numbers do not mix");
+    refused("P{\"a\":[{\"anything-but\":true}]}", "true", "strings or numbers are expected");
+    refused("P{\"a\":[{\"anything-but\":{\"exists\":true}}]}", "{\"exists", "one of prefix, suffix");
+    refused("P{\"a\":[{\"anything-but\":{\"prefix\":[\"a\",1]}}]}", "1", "a string is expected");
+    refused("P{\"a\":[{\"anything-but\":{}}]}", "{}", "one of prefix, suffix");
+}
+
+static void test_limits(void **state)
+{
+    (void)state;
+    struct sl_arena *arena = sl_arena_new(4096);
+    struct sl_when *out;
+    struct sl_error error = {0};
+    struct sl_buffer b;
+    sl_buffer_init(&b, 1 << 20);
+    for (int fields = 63; fields <= 65; fields++) {
+        sl_buffer_reset(&b);
+        for (int i = 0; i < fields; i++)
+            sl_buffer_printf(&b, "%c\"f%d\":[{\"exists\":false}]", i ? ',' : '{', i);
+        sl_buffer_add_char(&b, '}');
+        assert_int_equal(sl_pattern_compile(sl_buffer_span(&b), arena, &out, &error),
+                         fields > 64 ? SL_REJECT : SL_OK);
+        if (fields <= 64)
+            yes(order, sl_arena_copy(arena, sl_buffer_span(&b)));
+    }
+    assert_non_null(strstr(error.text, "f64: more than 64 fields"));
+    sl_error_clear(&error);
+    for (int ors = 9; ors <= 10; ors++) { /* 512 and 1024 combinations */
+        sl_buffer_reset(&b);
+        for (int i = 0; i < ors; i++)
+            sl_buffer_printf(&b, "%c\"$or\":[{\"a%d\":[1]},{\"b%d\":[{\"exists\":false}]}]", i ? ',' : '{', i,
+                             i);
+        sl_buffer_add_char(&b, '}');
+        assert_int_equal(sl_pattern_compile(sl_buffer_span(&b), arena, &out, &error),
+                         ors > 9 ? SL_REJECT : SL_OK);
+        if (ors == 9)
+            yes(order, sl_arena_copy(arena, sl_buffer_span(&b)));
+    }
+    assert_non_null(strstr(error.text, "more than 1000 combinations"));
+    sl_error_clear(&error);
+    sl_buffer_reset(&b);
+    for (int i = 0; i < 900; i++)
+        sl_buffer_add_str(&b, "{\"a\":");
+    sl_buffer_add_str(&b, "[1]");
+    for (int i = 0; i < 900; i++)
+        sl_buffer_add_char(&b, '}');
+    assert_int_equal(sl_pattern_compile(sl_buffer_span(&b), arena, &out, &error), SL_REJECT);
+    assert_non_null(strstr(error.text, "nested deeper than 80"));
+    sl_buffer_clean_up(&b);
+    sl_arena_destroy(arena);
+}
+
+/* With an argument: what check_when.py talks to. A line is a pattern, a tab, a record; the answer 1, 0,
+ * "pattern" or "record" when one of them is refused. */
+static int answer_lines(void)
+{
+    static char line[1 << 20];
+    while (fgets(line, sizeof(line), stdin)) {
+        struct sl_arena *arena = sl_arena_new(65536);
+        char *tab = strchr(line, '\t');
+        struct sl_span pattern = sl_span(line, (size_t)(tab - line)),
+                       text = sl_span(tab + 1, strlen(tab + 1) - 1);
+        struct sl_batch batch;
+        struct sl_when *out;
+        const struct sl_record *r = decode(arena, text, &batch);
+        if (sl_pattern_compile(pattern, arena, &out, NULL) != SL_OK)
+            puts("pattern");
+        else if (!r)
+            puts("record");
+        else
+            puts(sl_when_match(out, r, arena) ? "1" : "0");
+        sl_arena_destroy(arena);
+    }
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    (void)argv;
+    if (argc > 1)
+        return answer_lines();
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_equals),
+        cmocka_unit_test(test_words_and_numbers),
+        cmocka_unit_test(test_numeric),
+        cmocka_unit_test(test_text_operators),
+        cmocka_unit_test(test_wildcard),
+        cmocka_unit_test(test_cidr),
+        cmocka_unit_test(test_exists),
+        cmocka_unit_test(test_anything_but),
+        cmocka_unit_test(test_arrays),
+        cmocka_unit_test(test_or_and_repeats),
+        cmocka_unit_test(test_texts_of_the_record),
+        cmocka_unit_test(test_export_lines_are_inserts),
+        cmocka_unit_test(test_when),
+        cmocka_unit_test(test_images),
+        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_limits),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
