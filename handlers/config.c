@@ -1,5 +1,6 @@
 #include "handlers/config.h"
 
+#include "base/json.h"
 #include "base/json_write.h"
 #include "base/span.h"
 
@@ -207,14 +208,12 @@ static enum sl_status load_expanded(struct sl_config *config, struct sl_span tex
     return status == SL_OK ? load(config->text, config->arena, out, error) : status;
 }
 
+/* From the file's text: a tree would keep one of a pattern's equal names. */
 static struct sl_span raw_json(void *arg, const char *path, const json_t *value)
 {
-    (void)path;
-    struct sl_config *config = arg;
-    char *text = json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY);
-    struct sl_span span = sl_span_str(text ? sl_arena_copy(config->arena, sl_span_str(text)) : "null");
-    free(text);
-    return span;
+    const struct sl_config *config = arg;
+    (void)value;
+    return sl_json_find(config->text, path + strlen("$."));
 }
 
 /* ---- routes ---- */

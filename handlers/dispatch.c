@@ -1,5 +1,6 @@
 #include "handlers/dispatch.h"
 
+#include "base/json.h"
 #include "base/span.h"
 #include "handlers/dispatch_run.h"
 #include "streams/record.h"
@@ -177,16 +178,26 @@ static void fail_window(struct sl_dispatch *d, struct sl_route *route, enum sl_s
                             has_text ? error->text : "the handler's window() failed and gave no reason");
 }
 
+static enum sl_status check_state(struct sl_span state, struct sl_error *error)
+{
+    struct sl_error why = {0};
+    if (state.len > STATE_BYTES)
+        return sl_fail(error, SL_FATAL, "StateTooLarge",
+                       "the window's new state is %zu bytes; Lambda keeps %d", state.len, STATE_BYTES);
+    if (sl_json_check(state, &why) != SL_OK || state.ptr[0] != '{')
+        return sl_fail(error, SL_FATAL, "InvalidState", "the window's new state is no JSON object: %s",
+                       why.text);
+    return SL_OK;
+}
+
 static enum sl_status call_window(struct sl_route *route, struct sl_window *window, struct sl_error *error)
 {
     sl_route_enter(route);
     enum sl_status status = route->loaded.handler.window(route->self, window, error);
     sl_route_leave(route);
     route->stats.calls++;
-    if (status == SL_OK && window->new_state.len > STATE_BYTES)
-        status =
-            sl_fail(error, SL_FATAL, "StateTooLarge", "the window's new state is %zu bytes; Lambda keeps %d",
-                    window->new_state.len, STATE_BYTES);
+    if (status == SL_OK && window->new_state.ptr)
+        status = check_state(window->new_state, error);
     return status;
 }
 
@@ -351,8 +362,10 @@ static void run_phases(struct sl_dispatch *d)
     size_t k = d->k;
     if (d->k == d->n || d->p->config.reports_failures)
         run_once_only(d, &lanes);
-    bool is_stale = keeps_early ? d->k != k : keeper != NULL;
-    if (is_stale && (d->k || !d->n))
+    if (!keeper || (keeps_early && d->k == k))
+        return;
+    d->has_state = false; /* of records that are not done after all */
+    if (d->k || !d->n)
         run_window(d, keeper, keeps_early ? &kept : run_of(&lanes, keeper));
 }
 

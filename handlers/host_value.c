@@ -1,0 +1,91 @@
+#include "handlers/host.h"
+
+#include "base/buffer.h"
+#include "base/json.h"
+#include "base/span.h"
+#include "streams/number.h"
+#include "streams/record.h"
+
+static void add_number(struct sl_buffer *out, struct sl_span text)
+{
+    struct sl_number number;
+    char normal[SL_NUMBER_TEXT];
+    if (sl_number_parse(text, &number))
+        sl_buffer_add_str(out, "null");
+    else
+        sl_buffer_add(out, normal, sl_number_text(&number, normal));
+}
+
+static void add_quoted(struct sl_buffer *out, struct sl_span escaped)
+{
+    sl_buffer_add_char(out, '"');
+    sl_buffer_add_span(out, escaped);
+    sl_buffer_add_char(out, '"');
+}
+
+/* Recursion ends: records that nest deeper than DynamoDB's 32 levels are refused when they are decoded. */
+static void add_plain(struct sl_buffer *out, struct sl_value v);
+
+static void add_elements(struct sl_buffer *out, struct sl_value v)
+{
+    struct sl_iter iter = sl_value_iter(v);
+    struct sl_span name;
+    struct sl_value element;
+    sl_buffer_add_char(out, v.type == SL_M ? '{' : '[');
+    for (bool first = true; sl_value_next(&iter, &name, &element); first = false) {
+        if (!first)
+            sl_buffer_add_char(out, ',');
+        if (v.type == SL_M) {
+            add_quoted(out, name);
+            sl_buffer_add_char(out, ':');
+        }
+        add_plain(out, element);
+    }
+    sl_buffer_add_char(out, v.type == SL_M ? '}' : ']');
+}
+
+static void add_plain(struct sl_buffer *out, struct sl_value v)
+{
+    switch (v.type) {
+    case SL_S:
+    case SL_B:
+        add_quoted(out, v.raw);
+        break;
+    case SL_N:
+        add_number(out, v.raw);
+        break;
+    case SL_BOOL:
+        sl_buffer_add_span(out, v.raw);
+        break;
+    case SL_NULL:
+    case SL_NONE:
+        sl_buffer_add_str(out, "null");
+        break;
+    default:
+        add_elements(out, v);
+    }
+}
+
+struct sl_span sl_host_value_plain(struct sl_value v, struct sl_arena *arena)
+{
+    struct sl_buffer buffer;
+    /* A number grows most, from "1e-130" to 132 bytes. */
+    sl_buffer_init(&buffer, 32 * v.raw.len + SL_NUMBER_TEXT);
+    add_plain(&buffer, v);
+    struct sl_span text = sl_span(sl_arena_copy(arena, sl_buffer_span(&buffer)), buffer.len);
+    sl_buffer_clean_up(&buffer);
+    return text;
+}
+
+struct sl_span sl_host_json_unquote(struct sl_arena *arena, struct sl_span inner)
+{
+    return sl_json_unescape(inner, arena);
+}
+
+int sl_host_number_compare(struct sl_span a, struct sl_span b)
+{
+    struct sl_number x, y;
+    const char *bad_a = sl_number_parse(a, &x), *bad_b = sl_number_parse(b, &y);
+    /* What is no number stands below every number. */
+    return bad_a || bad_b ? (bad_b != NULL) - (bad_a != NULL) : sl_number_compare(&x, &y);
+}
