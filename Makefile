@@ -140,7 +140,7 @@ run: ## the main job: replay a recorded stream through the real bootstrap
 
 ARCH    ?= arm64
 DEPLOY  ?= deploy
-PACKAGED = $(MAKE) --no-print-directory -f scripts/package/Makefile SOURCES="$(SOURCES)" WARN="$(WARN)" DEPLOY=$(DEPLOY)
+PACKAGED = $(MAKE) --no-print-directory -f scripts/package/Makefile SOURCES="$(SOURCES)" PUBLIC="$(PUBLIC)" WARN="$(WARN)" DEPLOY="$(DEPLOY)"
 
 package: ## build/sluice-x86_64.zip and build/sluice-arm64.zip; DEPLOY=folder: its sluice.json and handlers/
 	@scripts/setup.sh package

@@ -4,6 +4,7 @@ another folder, gives the same bytes."""
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -91,14 +92,29 @@ def jansson_for_plugins(_, root):
 def reproducible(zips):
     with tempfile.TemporaryDirectory() as folder:
         copy = pathlib.Path(folder) / "elsewhere" / "sluice"
-        copy.mkdir(parents=True)
-        files = run("git", "ls-files", "-co", "--exclude-standard", "-z", cwd=TOP)
-        subprocess.run(["tar", "-c", "--null", "-T", "-", "-f", folder + "/tree"], cwd=TOP, input=files, text=True, check=True)
-        run("tar", "-x", "-f", folder + "/tree", "-C", copy)
+        for name in run("git", "ls-files", "-co", "--exclude-standard", "-z", cwd=TOP).split("\0"):
+            if name and (TOP / name).is_file():
+                (copy / name).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(TOP / name, copy / name)
         environment = {**os.environ, "TZ": "Asia/Tokyo", "LC_ALL": "C"}
         subprocess.run(["bash", "-c", "umask 077; make -s package"], cwd=copy, env=environment, check=True, stdout=subprocess.DEVNULL)
         for path in zips:
             assert (copy / "build" / path.name).read_bytes() == path.read_bytes(), f"{path.name}: a second build differs"
+
+
+def sam_builds_the_same(architecture, root):
+    """What `sam build` hands to `sam deploy` are the files of the zip, of the architecture that the parameter says."""
+    with tempfile.TemporaryDirectory() as folder:
+        environment = {**os.environ, "SAM_CLI_TELEMETRY": "0", "AWS_DEFAULT_REGION": "eu-central-1"}
+        subprocess.run([SAM / "bin/sam", "build", "--build-dir", folder, "--parameter-overrides", f"Architecture={architecture}"], cwd=TOP,
+                       env=environment, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        built = pathlib.Path(folder) / "SluiceFunction"
+        assert files(built) == files(root), f"{sorted(files(built))} against {sorted(files(root))}"
+        assert os.access(built / "bootstrap", os.X_OK)
+
+
+def files(folder):
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def main():
@@ -109,7 +125,7 @@ def main():
         with tempfile.TemporaryDirectory() as folder:
             run("unzip", "-q", zip_path, "-d", folder)
             for case, argument in [(contents, zip_path), (small, zip_path), *((case, pathlib.Path(folder)) for case in
-                                   (program, whole, kernel, jansson_for_plugins))]:
+                                   (program, whole, kernel, jansson_for_plugins, sam_builds_the_same))]:
                 try:
                     case(architecture, argument)
                 except AssertionError as wrong:
@@ -119,4 +135,5 @@ def main():
     print(f"{passed + 1} passed")
 
 
+SAM = pathlib.Path(run(TOP / "tests/package/install.sh").strip())
 main()

@@ -1,0 +1,236 @@
+#!/usr/bin/env python3
+"""The zips, unpacked at /var/task of a root that holds nothing else, under AWS's Runtime Interface Emulator: they start, take an
+event and answer it, on x86-64 and (by qemu-user) on arm64. And as on Amazon Linux: LD_LIBRARY_PATH names a glibc that is not
+ours, the CA certificates lie where Amazon Linux has them, and S3 answers over TLS under a name of /etc/hosts."""
+import gzip
+import http.client
+import json
+import os
+import pathlib
+import shutil
+import signal
+import socket
+import ssl
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+TOP = HERE.parent.parent
+PATIENCE_S = 60
+LAMBDA = {
+    "LD_LIBRARY_PATH": "/var/lang/lib:/lib64:/usr/lib64:/var/runtime:/var/runtime/lib:/var/task:/var/task/lib:/opt/lib",
+    "PATH": "/var/lang/bin:/usr/local/bin:/usr/bin/:/bin:/opt/bin", "LANG": "en_US.UTF-8", "TZ": ":UTC",
+    "LAMBDA_TASK_ROOT": "/var/task", "AWS_LAMBDA_LOG_FORMAT": "JSON", "AWS_REGION": "us-east-1",
+    "AWS_ACCESS_KEY_ID": "AKIASLUICETESTS00000", "AWS_SECRET_ACCESS_KEY": "sluice-tests-secret", "SLUICE_REPORT_BATCH_ITEM_FAILURES": "true",
+}
+CONFIG = {"routes": [
+    {"name": "all", "handler": "archive", "to": "file:/tmp/archive", "format": "record", "on_failure": "report"},
+    {"name": "paid", "handler": "status_change", "to": "jsonl:/tmp/paid.jsonl", "into": "PAID", "text": "order {SK} of {PK}",
+     "on_failure": "report"}]}
+CONFIG_S3 = {"routes": [{"name": "all", "handler": "archive", "to": "s3://archive/all", "format": "record", "on_failure": "report"}]}
+
+
+def run(*command, **options):
+    return subprocess.run([str(part) for part in command], check=True, **options)
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+def wait_for(port, process, log):
+    began = time.monotonic()
+    while time.monotonic() - began < PATIENCE_S:
+        with socket.socket() as s:
+            if s.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        assert process.poll() is None, log.read_text()
+        time.sleep(0.05)
+    raise AssertionError(f"nothing listens: {log.read_text()}")
+
+
+class Child:
+    """A server or the emulator: a session of its own, ended whole."""
+
+    def __init__(self, command, environment, log):
+        with log.open("w") as out:
+            self.process = subprocess.Popen([str(part) for part in command], env=environment, stdout=out, stderr=out,
+                                            start_new_session=True)
+
+    def __enter__(self):
+        return self.process
+
+    def __exit__(self, *_):
+        try:
+            os.killpg(self.process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        self.process.wait()
+
+
+def make_zip(architecture):
+    """Of what a user would deploy: a configuration and a plugin's source."""
+    folder = TOP / "build/package/tests"
+    (folder / "handlers").mkdir(parents=True, exist_ok=True)
+    shutil.copy(TOP / "examples/status_change.c", folder / "handlers")
+    (folder / "sluice.json").write_text(json.dumps(CONFIG))
+    (folder / "s3.json").write_text(json.dumps(CONFIG_S3))
+    zip_path = folder / f"{architecture}.zip"
+    run("make", "-s", f"package-{architecture}", f"DEPLOY={folder}", f"ZIP={zip_path}", cwd=TOP, stdout=subprocess.DEVNULL)
+    return zip_path
+
+
+def unpack(zip_path, root):
+    (root / "var/task").mkdir(parents=True)
+    (root / "tmp").mkdir()
+    run("unzip", "-q", zip_path, "-d", root / "var/task")
+
+
+def lines_of(packed):
+    return gzip.decompress(packed).decode().rstrip("\n").split("\n")
+
+
+def records():
+    with gzip.open(TOP / "examples/capture/orders.jsonl.gz", "rt", encoding="utf-8") as lines:
+        return [next(lines).rstrip("\n") for _ in range(500)]
+
+
+def invoke(work, root, architecture, environment, event):
+    """The emulator runs the bootstrap in the root; its output is apart from the emulator's. The answer and that output."""
+    qemu = []
+    if architecture != {"x86_64": "x86_64", "aarch64": "arm64"}[os.uname().machine]:
+        interpreter = "qemu-" + {"arm64": "aarch64"}.get(architecture, architecture) + "-static"
+        shutil.copy(shutil.which(interpreter), root / "qemu")
+        qemu = ["/qemu"]
+    output = work / "output"
+    enter = work / "enter"
+    # As root a chroot will do; others make themselves root of a namespace first.
+    become = [] if os.geteuid() == 0 else ["unshare", "-r"]
+    inside = " ".join([*become, "chroot", str(root), *qemu, "/var/task/bootstrap"])
+    enter.write_text(f"#!/bin/sh\nexec {inside} >{output} 2>&1\n")
+    enter.chmod(0o755)
+    port, api, log = free_port(), free_port(), work / "rie.log"
+    machine = {"aarch64": "arm64"}.get(os.uname().machine, os.uname().machine)
+    rie = next(SAM.glob(f"lib/python3*/site-packages/samcli/local/rapid/aws-lambda-rie-{machine}"))
+    command = [rie, "--runtime-interface-emulator-address", f"127.0.0.1:{port}", "--runtime-api-address", f"127.0.0.1:{api}", enter]
+    # The emulator looks for chroot itself, and hands the rest on.
+    with Child(command, {**LAMBDA, **environment, "PATH": os.environ["PATH"], "LD_LIBRARY_PATH": LAMBDA["LD_LIBRARY_PATH"]}, log) as process:
+        wait_for(port, process, log)
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE_S)
+        connection.request("POST", "/2015-03-31/functions/function/invocations", event)
+        answer = connection.getresponse().read()
+    return answer, output.read_text() if output.exists() else log.read_text()
+
+
+def check_output(output):
+    """Nothing but the log's and the metrics' own lines: no loader, no library speaks up."""
+    for line in output.splitlines():
+        try:
+            json.loads(line)
+        except ValueError:
+            raise AssertionError(f"the output has a line that is not the log's: {line}") from None
+
+
+def in_an_empty_root(work, architecture, zip_path):
+    root = work / "root"
+    unpack(zip_path, root)
+    lines = records()
+    answer, output = invoke(work, root, architecture, {}, ('{"Records":[' + ",".join(lines) + "]}").encode())
+    assert answer == b'{"batchItemFailures":[]}', f"{answer}\n{output}"
+    check_output(output)
+    archived = [line for path in (root / "tmp/archive").rglob("*.gz") for line in lines_of(path.read_bytes())]
+    assert sorted(archived) == sorted(lines), f"{len(archived)} of {len(lines)} records are archived"
+    told = (root / "tmp/paid.jsonl").read_bytes().count(b"\n")
+    wanted = sum(changed_to(json.loads(line), "PAID") for line in lines)
+    assert told == wanted > 0, f"the plugin told of {told} changes, there are {wanted}"
+
+
+def changed_to(record, status):
+    images = record["dynamodb"]
+    if record["eventName"] != "MODIFY":
+        return False
+    old, new = images["OldImage"].get("status"), images["NewImage"].get("status")
+    return old != new and new == {"S": status}
+
+
+def make_certificate(folder):
+    run("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=s3.test", "-addext",
+        "subjectAltName=DNS:s3.test", "-keyout", folder / "key.pem", "-out", folder / "cert.pem", stderr=subprocess.DEVNULL)
+
+
+def get(port, folder, path):
+    context = ssl.create_default_context(cafile=folder / "cert.pem")
+    context.check_hostname = False
+    connection = http.client.HTTPSConnection("127.0.0.1", port, context=context, timeout=PATIENCE_S)
+    connection.request("GET", path)
+    answer = connection.getresponse()
+    return answer.status, answer.read()
+
+
+def put_bucket(port, folder):
+    context = ssl.create_default_context(cafile=folder / "cert.pem")
+    context.check_hostname = False
+    connection = http.client.HTTPSConnection("127.0.0.1", port, context=context, timeout=PATIENCE_S)
+    connection.request("PUT", "/archive")
+    assert connection.getresponse().status == 200
+
+
+def as_on_amazon_linux(work, architecture, zip_path):
+    root = work / "root"
+    unpack(zip_path, root)
+    for name in ("libc.so.6", "libm.so.6", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"):
+        (root / "lib64").mkdir(exist_ok=True)
+        (root / "lib64" / name).write_text("not the libc that bootstrap was linked against\n")
+    make_certificate(work)
+    (root / "etc/pki/tls/certs").mkdir(parents=True)
+    shutil.copy(work / "cert.pem", root / "etc/pki/tls/certs/ca-bundle.crt")
+    (root / "etc/hosts").write_text("127.0.0.1 s3.test\n")
+    port, log = free_port(), work / "moto.log"
+    moto = [MOTO / "bin/python", "-m", "moto.server", "-H", "127.0.0.1", "-p", port, "-c", work / "cert.pem", "-k", work / "key.pem"]
+    with Child(moto, os.environ, log) as process:
+        wait_for(port, process, log)
+        put_bucket(port, work)
+        lines = records()[:50]
+        environment = {"SLUICE_CONFIG": "/var/task/s3.json", "AWS_ENDPOINT_URL_S3": f"https://s3.test:{port}"}
+        answer, output = invoke(work, root, architecture, environment, ('{"Records":[' + ",".join(lines) + "]}").encode())
+        assert answer == b'{"batchItemFailures":[]}', f"{answer}\n{output}"
+        check_output(output)
+        _, listing = get(port, work, "/archive?list-type=2&prefix=all/")
+        keys = [part.split("</Key>")[0] for part in listing.decode().split("<Key>")[1:]]
+        archived = [line for key in keys for line in lines_of(get(port, work, f"/archive/{key}")[1])]
+    assert sorted(archived) == sorted(lines), f"{len(archived)} of {len(lines)} records are in the bucket"
+
+
+def refused_by_name(work, architecture, zip_path):
+    """A start that cannot succeed says why in one line, and does not serve."""
+    root = work / "root"
+    unpack(zip_path, root)
+    answer, output = invoke(work, root, architecture, {"SLUICE_CONFIG": "/var/task/absent.json"}, b'{"Records":[]}')
+    assert b"batchItemFailures" not in answer, answer
+    errors = [json.loads(line) for line in output.splitlines() if '"ERROR"' in line]
+    assert len(errors) == 1 and "/var/task/absent.json" in errors[0]["message"], output
+
+
+def main():
+    passed = 0
+    for architecture in ("x86_64", "arm64"):
+        zip_path = make_zip(architecture)
+        for case in (in_an_empty_root, as_on_amazon_linux, refused_by_name):
+            with tempfile.TemporaryDirectory() as folder:
+                work = pathlib.Path(folder)
+                try:
+                    case(work, architecture, zip_path)
+                except AssertionError as wrong:
+                    sys.exit(f"{architecture}: {case.__name__}: {wrong}")
+            passed += 1
+    print(f"{passed} passed")
+
+
+SAM = pathlib.Path(run(HERE / "install.sh", stdout=subprocess.PIPE, text=True).stdout.strip())
+MOTO = pathlib.Path(run("bash", "-c", "cd tests/services && . ./paths.sh && echo $moto_home", cwd=TOP, stdout=subprocess.PIPE,
+                        text=True).stdout.strip())
+main()
