@@ -1,5 +1,6 @@
 #include "sinks/target.h"
 
+#include "sinks/aws/sinks.h"
 #include "sinks/file.h"
 #include "sinks/lines.h"
 #ifndef SL_WITHOUT_SQLITE
@@ -20,10 +21,16 @@ static const struct scheme {
     open_table_fn table;
     open_queue_fn queue;
 } schemes[] = {
+    {.name = "s3", .objects = sl_s3_open},
     {.name = "file", .objects = sl_file_open},
 #ifndef SL_WITHOUT_SQLITE /* the zip for Lambda: its tables are DynamoDB's */
     {.name = "sqlite", .table = sl_sqlite_open},
 #endif
+    {.name = "sqs", .queue = sl_sqs_open},
+    {.name = "sns", .queue = sl_sns_open},
+    {.name = "events", .queue = sl_events_open},
+    {.name = "kinesis", .queue = sl_kinesis_open},
+    {.name = "firehose", .queue = sl_firehose_open},
     {.name = "jsonl", .queue = sl_jsonl_open},
     {.name = "stdout", .queue = sl_stdout_open},
 };
@@ -38,6 +45,7 @@ void sl_sinks_init(struct sl_sinks *sinks, struct sl_clock *clock, struct sl_log
 
 void sl_sinks_clean_up(struct sl_sinks *sinks)
 {
+    sl_aws_destroy(sinks->aws);
     *sinks = (struct sl_sinks){0};
 }
 
