@@ -157,6 +157,18 @@ static enum sl_status read_when(struct sl_when_parse *parse, struct sl_span json
     return SL_OK;
 }
 
+#define ALL_EVENTS (1u << SL_INSERT | 1u << SL_MODIFY | 1u << SL_REMOVE)
+
+static unsigned possible_events(const struct sl_when *when, struct sl_arena *scratch)
+{
+    unsigned events = when->events ? when->events : ALL_EVENTS, of_sets = 0;
+    for (size_t i = 0; i < when->n_sets; i++)
+        of_sets |= sl_when_set_events(&when->sets[i], scratch);
+    if (when->sets)
+        events &= of_sets;
+    return when->expired ? events & 1u << SL_REMOVE : events;
+}
+
 static enum sl_status compile(struct sl_span json, read_fn read, struct sl_arena *arena, struct sl_when **out,
                               struct sl_error *error)
 {
@@ -168,14 +180,15 @@ static enum sl_status compile(struct sl_span json, read_fn read, struct sl_arena
     struct sl_span value = sl_json_find(json, "");
     parse.scratch = sl_arena_new(4096);
     status = read(&parse, value, &draft);
+    if (status == SL_OK) {
+        draft.when->sets = draft.sets.sets;
+        draft.when->n_sets = draft.sets.n;
+        draft.when->images |= draft.sets.images;
+        draft.when->possible = possible_events(draft.when, parse.scratch);
+        *out = draft.when;
+    }
     sl_arena_destroy(parse.scratch);
-    if (status != SL_OK)
-        return status;
-    draft.when->sets = draft.sets.sets;
-    draft.when->n_sets = draft.sets.n;
-    draft.when->images |= draft.sets.images;
-    *out = draft.when;
-    return SL_OK;
+    return status;
 }
 
 enum sl_status sl_when_compile(struct sl_span json, struct sl_arena *arena, struct sl_when **out,
@@ -225,6 +238,19 @@ bool sl_when_match(const struct sl_when *when, const struct sl_record *record, s
     if (when->changed && !is_any_changed(when, record))
         return false;
     return !when->sets || is_any_set(when, record, scratch);
+}
+
+bool sl_pattern_match(const struct sl_when *pattern, struct sl_span json, struct sl_arena *scratch)
+{
+    for (size_t i = 0; i < pattern->n_sets; i++)
+        if (sl_when_match_json(&pattern->sets[i], json, scratch))
+            return true;
+    return !pattern->sets;
+}
+
+unsigned sl_when_events(const struct sl_when *when)
+{
+    return when ? when->possible : ALL_EVENTS;
 }
 
 unsigned sl_when_images(const struct sl_when *when)

@@ -246,3 +246,36 @@ bool sl_when_match_set(const struct sl_when_set *set, const struct sl_record *r,
             return false;
     return !set->record.root || tree_matches(&set->record, sl_record_text(r, SL_FIELD_RAW), scratch);
 }
+
+unsigned sl_when_set_events(const struct sl_when_set *set, struct sl_arena *scratch)
+{
+    static const char *const names[] = {
+        [SL_INSERT] = "INSERT", [SL_MODIFY] = "MODIFY", [SL_REMOVE] = "REMOVE"};
+    unsigned events = 0;
+    for (unsigned event = SL_INSERT; event <= SL_REMOVE; event++) {
+        bool may = true;
+        for (size_t i = 0; i < set->n_texts; i++)
+            may = may &&
+                  (set->texts[i].known != SL_WHEN_EVENT_NAME ||
+                   passes(set->texts[i].leaf,
+                          (struct sl_when_value){SL_WHEN_STRING, false, sl_span_str(names[event])}, scratch));
+        events |= may ? 1u << event : 0;
+    }
+    return events;
+}
+
+/* What is looked up in a record's own index is not there in another object: a path of these names has another
+ * form in an item, where a type stands behind every name. */
+bool sl_when_match_json(const struct sl_when_set *set, struct sl_span json, struct sl_arena *scratch)
+{
+    for (size_t i = 0; i < set->n_texts; i++)
+        if (!set->texts[i].leaf->absent_ok)
+            return false;
+    for (size_t i = 0; i < set->n_attributes; i++)
+        if (!set->attributes[i].leaf->absent_ok)
+            return false;
+    for (unsigned i = 0; i < 3; i++)
+        if (set->images[i].root && !tree_matches(&set->images[i], SL_LIT("{}"), scratch))
+            return false;
+    return !set->record.root || tree_matches(&set->record, json, scratch);
+}

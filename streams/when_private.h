@@ -141,7 +141,8 @@ struct sl_when_set {
 };
 
 struct sl_when {
-    unsigned events; /* bits 1 << enum sl_event; 0: no such condition */
+    unsigned events;   /* bits 1 << enum sl_event; 0: no such condition */
+    unsigned possible; /* the same: what all conditions together may let through */
     bool expired, or_inferred;
     size_t n_changed, n_sets;
     const struct sl_span *changed;
@@ -159,6 +160,9 @@ enum sl_status sl_when_compile_pattern(struct sl_when_parse *parse, struct sl_sp
                                        struct sl_when_sets *sets) SL_MUST_USE;
 
 bool sl_when_match_set(const struct sl_when_set *set, const struct sl_record *r, struct sl_arena *scratch);
+bool sl_when_match_json(const struct sl_when_set *set, struct sl_span json, struct sl_arena *scratch);
+/* Bits 1 << enum sl_event whose names the set's tests of eventName let through. */
+unsigned sl_when_set_events(const struct sl_when_set *set, struct sl_arena *scratch);
 
 /* False: the text holds neither the needle (not empty) nor a backslash, by which it might be spelled
  * otherwise. */

@@ -374,6 +374,66 @@ static void refused(const char *json, const char *at, const char *text)
     sl_arena_destroy(arena);
 }
 
+static void test_events(void **state)
+{
+    (void)state;
+    const unsigned insert = 1u << SL_INSERT, modify = 1u << SL_MODIFY, removal = 1u << SL_REMOVE;
+    const struct {
+        const char *json;
+        unsigned events;
+    } cases[] = {
+        {"{}", insert | modify | removal},
+        {"{\"events\":[\"INSERT\",\"REMOVE\"]}", insert | removal},
+        {"{\"expired\":true}", removal},
+        {"{\"expired\":\"any\",\"events\":[\"INSERT\"]}", 0},
+        {"{\"changed\":[\"a\"]}", insert | modify | removal},
+        {"{\"pattern\":[{\"eventName\":[\"REMOVE\"]}]}", removal},
+        {"{\"pattern\":[{\"eventName\":[\"REMOVE\"]},{\"eventName\":[{\"prefix\":\"IN\"}]}]}",
+         insert | removal},
+        {"{\"pattern\":[{\"eventName\":[{\"anything-but\":\"REMOVE\"}]}],\"events\":[\"REMOVE\",\"MODIFY\"]}",
+         modify},
+        {"{\"pattern\":[" STATUS("\"a\"") "]}", insert | modify | removal},
+    };
+    struct sl_arena *arena = sl_arena_new(4096);
+    struct sl_when *compiled;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        assert_int_equal(sl_when_compile(sl_span_str(cases[i].json), arena, &compiled, NULL), SL_OK);
+        assert_int_equal(sl_when_events(compiled), cases[i].events);
+    }
+    assert_int_equal(sl_when_events(NULL), insert | modify | removal);
+    sl_arena_destroy(arena);
+}
+
+static void test_pattern_on_an_item(void **state)
+{
+    (void)state;
+    static const char item[] =
+        "{\"status\":{\"S\":\"OPEN\"},\"eventName\":{\"S\":\"INSERT\"},\"n\":{\"N\":\"4\"},"
+        "\"m\":{\"M\":{\"x\":{\"BOOL\":true}}}}";
+    static const struct {
+        const char *pattern;
+        bool matches;
+    } cases[] = {
+        {"{\"status\":{\"S\":[\"OPEN\"]}}", true},
+        {"{\"status\":{\"S\":[\"SHUT\"]}}", false},
+        {"{\"status\":{\"S\":[\"OPEN\"]},\"n\":{\"N\":[\"5\"]}}", false},
+        {"{\"$or\":[{\"n\":{\"N\":[\"5\"]}},{\"m\":{\"M\":{\"x\":{\"BOOL\":[true]}}}}]}", true},
+        {"{\"eventName\":{\"S\":[\"INSERT\"]}}", true},
+        {"{\"eventName\":[\"INSERT\"]}", false},
+        {"{\"gone\":{\"S\":[{\"exists\":false}]}}", true},
+        {"{\"dynamodb\":{\"NewImage\":{\"status\":{\"S\":[{\"exists\":false}]}}}}", true},
+        {"{\"dynamodb\":{\"NewImage\":{\"status\":{\"S\":[\"OPEN\"]}}}}", false},
+    };
+    struct sl_arena *arena = sl_arena_new(4096);
+    struct sl_when *compiled;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        assert_int_equal(sl_pattern_compile(sl_span_str(cases[i].pattern), arena, &compiled, NULL), SL_OK);
+        assert_int_equal(sl_pattern_match(compiled, sl_span(item, sizeof(item) - 1), arena),
+                         cases[i].matches);
+    }
+    sl_arena_destroy(arena);
+}
+
 static void test_refused(void **state)
 {
     (void)state;
@@ -522,6 +582,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_export_lines_are_inserts),
         cmocka_unit_test(test_when),
         cmocka_unit_test(test_images),
+        cmocka_unit_test(test_events),
+        cmocka_unit_test(test_pattern_on_an_item),
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_limits),
     };
