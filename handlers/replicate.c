@@ -237,7 +237,7 @@ static void guard_op(struct fold *f, uint32_t c, struct sl_table_op *op)
         sl_text_digest(p->host, item, digest);
         item = p->host->join(arena, (struct sl_span[]){{digest, SL_TEXT_DIGEST_BYTES}}, 1);
     }
-    struct sl_span name[] = {p->table_name, SL_TEXT(" "), item};
+    struct sl_span name[] = {p->target.table, SL_TEXT(" "), item};
     struct sl_span value = sl_text_string_value(p->host, p->host->join(arena, name, 3), arena);
     struct sl_span key[] = {SL_TEXT("{\""), p->guard_key, SL_TEXT("\":"), value, SL_TEXT("}")};
     *op = (struct sl_table_op){
@@ -356,18 +356,14 @@ static void write_changes(struct fold *f)
 
 /* ---- the slice ---- */
 
-/* Writing into the table that is read would never end. */
 static enum sl_status check_target(const struct replicate *p, const struct sl_record *r,
                                    struct sl_error *error)
 {
-    struct sl_span region = p->host->record_text(r, SL_FIELD_REGION);
-    struct sl_span table = p->host->record_text(r, SL_FIELD_TABLE);
-    if (p->is_local || !sl_text_eq(p->table_name, table) ||
-        (p->table_region.len && !sl_text_eq(p->table_region, region)))
+    if (!sl_loop_closes(&p->target, p->host, r))
         return SL_OK;
     return p->host->fail(error, SL_FATAL, "TargetIsSource",
-                         "the target is the table that the records come from (%.*s in %.*s)",
-                         SL_TEXT_ARG(table), SL_TEXT_ARG(region));
+                         "the target is the table that the records come from, %.*s",
+                         SL_TEXT_ARG(p->target.table));
 }
 
 static enum sl_status handle(void *self, struct sl_slice *slice, struct sl_error *error)

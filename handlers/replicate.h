@@ -2,6 +2,7 @@
 #ifndef SL_HANDLERS_REPLICATE_H
 #define SL_HANDLERS_REPLICATE_H
 
+#include "handlers/loop.h"
 #include "handlers/text.h"
 
 /* Where the order of the last change of an item is kept. */
@@ -34,10 +35,9 @@ struct replicate {
     struct sl_table_port *table;
     struct sl_table_port *source; /* read back from; NULL: never */
     enum replicate_guard guard;
-    struct sl_span guard_attribute;          /* inline: its name on the item */
-    struct sl_span guard_table, guard_key;   /* side: the table, and the name of its partition key */
-    struct sl_span table_name, table_region; /* of the target's URL; the region may be absent */
-    bool is_local;                           /* the target is a file, never the source */
+    struct sl_span guard_attribute;        /* inline: its name on the item */
+    struct sl_span guard_table, guard_key; /* side: the table, and the name of its partition key */
+    struct sl_loop target;
     struct sl_span deleted_attribute, ttl_attribute;
     int64_t epoch, tombstone_s;
     enum replicate_expired expired;

@@ -204,7 +204,7 @@ static enum sl_status read_side_table(struct opening *o, const json_t *guard)
     o->p->guard = REPLICATE_SIDE;
     o->p->guard_table = keep(o, json_text(table));
     o->p->guard_key = key ? keep(o, json_text(key)) : SL_TEXT("PK");
-    if (sl_text_eq(o->p->guard_table, o->p->table_name))
+    if (sl_text_eq(o->p->guard_table, o->p->target.table))
         return BAD(o, "guard.table: the replica itself cannot keep its guards in rows of their own");
     return SL_OK;
 }
@@ -221,33 +221,6 @@ static enum sl_status read_guard(struct opening *o)
         status = BAD(o, "guard: expected \"inline\", \"none\" or {\"table\": name}");
     json_decref(guard);
     return status;
-}
-
-/* ---- the target ---- */
-
-static struct sl_span url_param(struct sl_span url, const char *name)
-{
-    const char *at = memmem(url.ptr, url.len, name, strlen(name));
-    if (!at || at == url.ptr || (at[-1] != '?' && at[-1] != '&'))
-        return (struct sl_span){NULL, 0};
-    at += strlen(name);
-    size_t left = (size_t)(url.ptr + url.len - at);
-    const char *end = memchr(at, '&', left);
-    return (struct sl_span){at, end ? (size_t)(end - at) : left};
-}
-
-/* dynamodb://name?region=..., sqlite:file?table=name */
-static void read_url(struct replicate *p, struct sl_span url)
-{
-    const char *slashes = memmem(url.ptr, url.len, "://", 3);
-    p->is_local = !slashes;
-    if (p->is_local) {
-        p->table_name = url_param(url, "table=");
-        return;
-    }
-    const char *name = slashes + 3;
-    p->table_name = (struct sl_span){name, strcspn(name, "/?")};
-    p->table_region = url_param(url, "region=");
 }
 
 enum sl_status replicate_open(const struct sl_host *host, struct sl_route *route, void **self,
@@ -273,7 +246,7 @@ enum sl_status replicate_open(const struct sl_host *host, struct sl_route *route
     p->copies_replicated = sl_text_eq(host->option_text(route, "replicated"), SL_TEXT("copy"));
     if (!is_name(p->guard_attribute) || !is_name(p->deleted_attribute) || !is_name(p->ttl_attribute))
         return BAD(&o, "guard_attribute, deleted_attribute and expires_attribute are names of attributes");
-    read_url(p, host->option_text(route, "to"));
+    sl_loop_init(&p->target, host->option_text(route, "to"));
     enum sl_status status = read_guard(&o);
     status = status == SL_OK ? read_names(&o, "project") : status;
     status = status == SL_OK ? read_names(&o, "drop") : status;

@@ -57,8 +57,8 @@ static enum sl_status key_from_templates(const struct replicate *p, const struct
     for (size_t i = 0; i < p->n_keys; i++) {
         struct sl_span before[] = {i ? SL_TEXT(",\"") : SL_TEXT("{\""), p->keys[i].name, SL_TEXT("\":")};
         parts[n++] = p->host->join(arena, before, 3);
-        enum sl_status status = sl_text_key_value(p->host, &p->keys[i].value, r, SL_KEYS,
-                                                  SL_MISSING_REJECT, arena, &parts[n++], error);
+        enum sl_status status = sl_text_key_value(p->host, &p->keys[i].value, r, SL_KEYS, SL_MISSING_REJECT,
+                                                  arena, &parts[n++], error);
         if (status != SL_OK)
             return status;
     }

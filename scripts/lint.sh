@@ -17,7 +17,7 @@ declare -A may=(
 )
 # The built-in handlers, and what they share among themselves.
 builtins="handlers/archive*.[ch] handlers/replicate*.[ch] handlers/aggregate*.[ch] handlers/notify*.[ch]
-          handlers/text.[ch] handlers/keymap.[ch] handlers/outcome.[ch]"
+          handlers/text.[ch] handlers/keymap.[ch] handlers/outcome.[ch] handlers/loop.[ch]"
 
 mapfile -t sources < <(git ls-files '*.c' '*.h'; git ls-files -o --exclude-standard '*.c' '*.h')
 for file in "${sources[@]}"; do
@@ -44,7 +44,7 @@ for file in $builtins; do
     while read -r include; do
         case $include in
         handlers/handler.h | handlers/archive*.h | handlers/replicate*.h | handlers/aggregate*.h | handlers/notify*.h | \
-            handlers/text.h | handlers/keymap.h | handlers/outcome.h) ;;
+            handlers/text.h | handlers/keymap.h | handlers/outcome.h | handlers/loop.h) ;;
         base/types.h | sinks/port.h | streams/types.h) [ "$file" = handlers/handler.h ] || say "$file: handler.h brings $include" ;;
         *) say "$file: a built-in handler includes handlers/handler.h only, like any plugin, not $include" ;;
         esac
