@@ -429,7 +429,9 @@ enum sl_status sl_config_parse(struct sl_span text, const struct sl_vars *vars, 
         status = read_top(out, root, vars, &set, error);
     if (status == SL_OK && sl_options_get(&set, "on_failure")->is_set)
         status = read_failure(out, "$.on_failure", json_object_get(root, "on_failure"), &fallback, error);
-    return status == SL_OK ? read_routes(out, json_object_get(root, "routes"), &fallback, error) : status;
+    if (status == SL_OK)
+        status = read_routes(out, json_object_get(root, "routes"), &fallback, error);
+    return status == SL_OK ? sl_config_check_names(out, error) : status;
 }
 
 enum sl_status sl_config_read(const char *path, const struct sl_vars *vars, struct sl_arena *arena,

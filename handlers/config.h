@@ -54,6 +54,9 @@ enum sl_status sl_config_read(const char *path, const struct sl_vars *vars, stru
 enum sl_status sl_config_parse(struct sl_span text, const struct sl_vars *vars, struct sl_arena *arena,
                                struct sl_config *out, struct sl_error *error) SL_MUST_USE;
 
+/* Inside: no member of the file, of a route or of its options stands twice. (In a pattern one may.) */
+enum sl_status sl_config_check_names(const struct sl_config *config, struct sl_error *error) SL_MUST_USE;
+
 /* The rows behind it, for docs and schema. */
 extern const struct sl_option sl_config_rows[];       /* top level */
 extern const struct sl_option sl_config_route_rows[]; /* of every route */

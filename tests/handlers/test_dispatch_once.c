@@ -1,0 +1,532 @@
+/* Phase 2: parking and once-only effects below the checkpoint; windows; the answer. */
+#include "tests/support/rig.h"
+#include "tests/support/test.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define FOREVER 3600000
+#define PARKING "\"on_failure\":\"mem:dlq\",\"report_batch_item_failures\":true,"
+#define REPORT  "\"on_failure\":\"report\",\"report_batch_item_failures\":true,"
+#define ONCE    "\"routes\":[{\"name\":\"r1\",\"handler\":\"one\"},{\"name\":\"o1\",\"handler\":\"once\"}]}"
+#define TWICE                                                                                                \
+    "\"routes\":[{\"name\":\"o1\",\"handler\":\"once\"},{\"name\":\"r1\",\"handler\":\"one\"},"              \
+    "{\"name\":\"o2\",\"handler\":\"twice\"}]}"
+
+static const char *failed_at(size_t index)
+{
+    static char text[80];
+    snprintf(text, sizeof(text), "{\"batchItemFailures\":[{\"itemIdentifier\":\"%zu\"}]}", 1000 + index);
+    return text;
+}
+
+static void assert_applied(const struct rig_handler *s, size_t n)
+{
+    assert_int_equal(s->n_applied, n);
+    for (size_t i = 0; i < n; i++)
+        assert_int_equal(s->applied[i], i);
+}
+
+/* ---- once-only routes ---- */
+
+static void once_only_effects_stay_below_the_checkpoint(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_new("{" PARKING ONCE);
+    rig->handlers[RIG_ONE].marks = true;
+    for (size_t k = 0; k <= 20; k++) {
+        if (k < 20)
+            rig->handlers[RIG_ONE].plan[k] = RIG_OUTAGE;
+        rig_event(rig, 20, NULL);
+        rig_run(rig, 10000);
+        assert_applied(&rig->handlers[RIG_ONCE], k);
+        assert_string_equal(rig_body(rig), k < 20 ? failed_at(k) : "{\"batchItemFailures\":[]}");
+        rig->handlers[RIG_ONE].plan[k] = RIG_GOOD;
+        rig_forget(rig);
+    }
+    rig_destroy(rig);
+}
+
+static void once_only_failure_lowers_the_checkpoint(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_new("{" PARKING ONCE);
+    rig->handlers[RIG_ONCE].marks = true;
+    for (size_t k = 0; k < 20; k++) {
+        rig->handlers[RIG_ONCE].plan[k] = k % 2 ? RIG_OUTAGE : RIG_BROKEN;
+        rig_event(rig, 20, NULL);
+        rig_run(rig, 10000);
+        assert_string_equal(rig_body(rig), failed_at(k));
+        assert_int_equal(rig->answer.checkpoint, k);
+        assert_int_equal(rig_port(rig, "dlq")->n, 0);
+        rig->handlers[RIG_ONCE].plan[k] = RIG_GOOD;
+        rig_forget(rig);
+    }
+    rig_destroy(rig);
+}
+
+static void once_only_rejection_is_parked_at_once(void **state)
+{
+    (void)state;
+    for (int marks = 0; marks < 2; marks++) {
+        struct rig *rig = rig_new("{" PARKING ONCE);
+        rig->handlers[RIG_ONCE].marks = marks;
+        rig->handlers[RIG_ONCE].plan[5] = RIG_POISON;
+        rig_event(rig, 20, NULL);
+        rig_run(rig, 10000);
+        assert_string_equal(rig_body(rig), "{\"batchItemFailures\":[]}");
+        assert_int_equal(rig->handlers[RIG_ONCE].n_applied, 19);
+        assert_int_equal(rig_port(rig, "dlq")->n, 1);
+        assert_int_equal(rig->answer.parked, 1);
+        rig_destroy(rig);
+    }
+}
+
+static void once_only_rejection_without_a_place_is_a_failure(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_new("{" REPORT ONCE);
+    rig->handlers[RIG_ONCE].plan[5] = RIG_POISON;
+    rig_event(rig, 20, NULL);
+    rig_run(rig, 10000);
+    assert_string_equal(rig_body(rig), failed_at(5));
+    assert_applied(&rig->handlers[RIG_ONCE], 5);
+    rig_destroy(rig);
+}
+
+/* Whatever the one fails at, the other has had everything below the checkpoint, and little above it. */
+static void two_once_only_routes_keep_step(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_new("{" PARKING TWICE);
+    struct rig_handler *first = &rig->handlers[RIG_ONCE], *second = &rig->handlers[RIG_TWICE];
+    first->marks = second->marks = true;
+    for (size_t round = 0; round < 100; round++) {
+        struct rig_handler *failing = round % 2 ? first : second, *other = round % 2 ? second : first;
+        size_t k = round / 2;
+        failing->plan[k] = RIG_OUTAGE;
+        rig_event(rig, 50, NULL);
+        rig_run(rig, 5000);
+        assert_string_equal(rig_body(rig), failed_at(k));
+        for (size_t i = 0; i < k; i++)
+            assert_true(first->times[i] == 1 && second->times[i] == 1);
+        assert_true(other->n_applied <= 2 * k + 1);
+        failing->plan[k] = RIG_GOOD;
+        rig_forget(rig);
+    }
+    rig_destroy(rig);
+}
+
+/* An outage of the once-only destination, delivery after delivery: nothing is parked or sent a second time.
+ */
+static void outage_of_one_effect_does_not_multiply_another(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_new("{" PARKING ONCE);
+    rig->handlers[RIG_ONE].plan[7] = RIG_POISON;
+    rig->handlers[RIG_ONCE].marks = true;
+    rig->handlers[RIG_ONCE].plan[3] = RIG_OUTAGE;
+    rig_event(rig, 20, NULL);
+    for (size_t delivery = 0; delivery < 5; delivery++) {
+        rig_run(rig, 5000);
+        assert_string_equal(rig_body(rig), failed_at(3));
+        assert_int_equal(rig_port(rig, "dlq")->n, 0);
+    }
+    rig->handlers[RIG_ONCE].plan[3] = RIG_GOOD;
+    rig_run(rig, 5000);
+    assert_string_equal(rig_body(rig), "{\"batchItemFailures\":[]}");
+    assert_int_equal(rig_port(rig, "dlq")->n, 1);
+    rig_destroy(rig);
+}
+
+static void messages_behind_a_parked_record_wait_for_it(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_new("{" PARKING ONCE);
+    rig->handlers[RIG_ONE].plan[7] = RIG_POISON;
+    struct rig_port *dlq = rig_port(rig, "dlq");
+    dlq->status = SL_RETRY;
+    dlq->failures = SIZE_MAX;
+    rig_event(rig, 20, NULL);
+    rig_run(rig, 5000);
+    assert_string_equal(rig_body(rig), failed_at(7));
+    assert_applied(&rig->handlers[RIG_ONCE], 7);
+    rig_destroy(rig);
+}
+
+/* ---- parking ---- */
+
+static void parked_record_says_all_of_itself(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_new("{" PARKING ONCE);
+    rig->handlers[RIG_ONE].plan[2] = RIG_POISON;
+    rig->handlers[RIG_ONE].code = "Odd \"code\"";
+    rig_event(rig, 5, NULL);
+    rig_run(rig, FOREVER);
+    struct rig_port *dlq = rig_port(rig, "dlq");
+    assert_int_equal(dlq->n, 1);
+    assert_null(strchr(dlq->bodies[0], '\n'));
+    json_t *message = json_loads(dlq->bodies[0], JSON_REJECT_DUPLICATES, NULL);
+    assert_non_null(message);
+    int format;
+    const char *time, *route, *handler, *status, *code, *text, *request, *function, *stream, *id;
+    assert_int_equal(json_unpack_ex(message, NULL, JSON_STRICT,
+                                    "{s:i,s:s,s:s,s:s,s:s,s:s,s:s,s:s,s:s,s:s,s:{s:s*}}", "sluiceParked",
+                                    &format, "time", &time, "route", &route, "handler", &handler, "status",
+                                    &status, "code", &code, "message", &text, "requestId", &request,
+                                    "functionArn", &function, "streamArn", &stream, "record", "eventID", &id),
+                     0);
+    assert_int_equal(format, 1);
+    assert_string_equal(time, "2026-09-21T14:13:20.000Z");
+    assert_string_equal(route, "r1");
+    assert_string_equal(handler, "one");
+    assert_string_equal(status, "REJECT");
+    assert_string_equal(code, "Odd \"code\"");
+    assert_string_equal(text, "record 2 is planned to fail");
+    assert_string_equal(request, "request-1");
+    assert_string_equal(function, "arn:function");
+    assert_string_equal(stream, "arn:aws:dynamodb:us-east-1:1:table/t/stream/2026-01-01T00:00:00.000");
+    assert_string_equal(id, "e2");
+    assert_string_equal(dlq->keys[0], "r1/1002/e2");
+    /* The record is the one that came, byte for byte but for the line breaks. */
+    json_t *event = json_loads(rig->event, 0, NULL);
+    assert_true(
+        json_equal(json_object_get(message, "record"), json_array_get(json_object_get(event, "Records"), 2)));
+    json_decref(event);
+    json_decref(message);
+    rig_destroy(rig);
+}
+
+static void failing_park_is_a_failure_at_its_place(void **state)
+{
+    (void)state;
+    static const enum sl_status statuses[] = {SL_RETRY, SL_REJECT, SL_FATAL};
+    for (size_t i = 0; i < 3; i++) {
+        struct rig *rig = rig_new("{" PARKING ONCE);
+        rig->handlers[RIG_ONE].plan[7] = RIG_POISON;
+        struct rig_port *dlq = rig_port(rig, "dlq");
+        dlq->status = statuses[i];
+        dlq->failures = SIZE_MAX;
+        rig_event(rig, 20, NULL);
+        rig_run(rig, 5000);
+        assert_string_equal(rig_body(rig), failed_at(7));
+        assert_string_equal(rig->answer.error.code, "PortPlanned");
+        assert_int_equal(rig->answer.error.status, statuses[i]);
+        assert_int_equal(rig->answer.parked, 0);
+        assert_true(rig->clock.ms < 5000);
+        rig_destroy(rig);
+    }
+}
+
+static void park_is_tried_again(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_new("{" PARKING ONCE);
+    rig->handlers[RIG_ONE].plan[7] = rig->handlers[RIG_ONE].plan[9] = RIG_POISON;
+    rig_port(rig, "dlq")->status = SL_RETRY;
+    rig_port(rig, "dlq")->failures = 4;
+    rig_event(rig, 20, NULL);
+    rig_run(rig, 5000);
+    assert_string_equal(rig_body(rig), "{\"batchItemFailures\":[]}");
+    assert_int_equal(rig_port(rig, "dlq")->n, 2);
+    rig_destroy(rig);
+}
+
+/* Too large for the queue: the object store takes it, never cut. Too large for both: reported. */
+static void first_target_that_can_takes_it(void **state)
+{
+    (void)state;
+    static const struct {
+        size_t queue, store;
+        size_t in_queue, in_store;
+    } cases[] = {{0, 0, 1, 0}, {100000, 0, 1, 0}, {100, 0, 0, 1}, {100, 100000, 0, 1}, {100, 100, 0, 0}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct rig *rig =
+            rig_new("{\"on_failure\":[\"mem:dlq\",\"memo:box\"],\"report_batch_item_failures\":true," ONCE);
+        *rig_port(rig, "dlq")->max_bytes = cases[i].queue;
+        *rig_port(rig, "box")->max_bytes = cases[i].store;
+        rig->handlers[RIG_ONE].plan[7] = RIG_POISON;
+        rig_event(rig, 20, NULL);
+        rig_run(rig, 5000);
+        assert_int_equal(rig_port(rig, "dlq")->n, cases[i].in_queue);
+        assert_int_equal(rig_port(rig, "box")->n, cases[i].in_store);
+        if (cases[i].in_store)
+            assert_string_equal(rig_port(rig, "box")->keys[0], "r1/2026/09/21/1007-e7.json");
+        bool parked = cases[i].in_queue || cases[i].in_store;
+        assert_string_equal(rig_body(rig), parked ? "{\"batchItemFailures\":[]}" : failed_at(7));
+        if (!parked)
+            assert_string_equal(rig->answer.error.code, "TooLarge");
+        rig_destroy(rig);
+    }
+}
+
+static void refused_message_goes_to_the_next_target(void **state)
+{
+    (void)state;
+    struct rig *rig =
+        rig_new("{\"on_failure\":[\"mem:dlq\",\"memo:box\"],\"report_batch_item_failures\":true," ONCE);
+    rig_port(rig, "dlq")->status = SL_REJECT;
+    rig_port(rig, "dlq")->failures = 1;
+    rig->handlers[RIG_ONE].plan[7] = rig->handlers[RIG_ONE].plan[8] = RIG_POISON;
+    rig_event(rig, 20, NULL);
+    rig_run(rig, 5000);
+    assert_int_equal(rig_port(rig, "dlq")->n, 1);
+    assert_int_equal(rig_port(rig, "box")->n, 1);
+    assert_string_equal(rig_body(rig), "{\"batchItemFailures\":[]}");
+    rig_destroy(rig);
+}
+
+static void many_are_parked_in_growing_steps(void **state)
+{
+    (void)state;
+    struct rig *rig =
+        rig_new("{\"max_parked\":null," PARKING "\"routes\":[{\"name\":\"r1\",\"handler\":\"one\"}]}");
+    memset(rig->handlers[RIG_ONE].plan, RIG_POISON, 1000);
+    rig->handlers[RIG_ONE].marks = true;
+    rig_event(rig, 1000, NULL);
+    rig_run(rig, FOREVER);
+    struct rig_port *dlq = rig_port(rig, "dlq");
+    assert_int_equal(dlq->n, 1000);
+    assert_int_equal(dlq->largest, 160);
+    assert_int_equal(dlq->calls, 10); /* 10 20 40 80 160 160 160 160 160 50 */
+    for (size_t i = 0; i < 1000; i++) {
+        char key[40];
+        snprintf(key, sizeof(key), "r1/%zu/e%zu", 1000 + i, i);
+        assert_string_equal(dlq->keys[i], key);
+    }
+    assert_string_equal(rig_body(rig), "{\"batchItemFailures\":[]}");
+    rig_destroy(rig);
+}
+
+/* ---- the answer ---- */
+
+/* Every rule by k, with and without partial answers. */
+static void answers_follow_the_rules(void **state)
+{
+    (void)state;
+    static const struct {
+        bool reports, parks;
+        enum rig_plan plan;
+        size_t n, k; /* k = n: nothing fails */
+        bool error;
+    } cases[] = {
+        {true, false, RIG_GOOD, 10, 10, false},  {false, false, RIG_GOOD, 10, 10, false},
+        {true, false, RIG_POISON, 10, 4, false}, {true, false, RIG_POISON, 10, 0, true},
+        {true, false, RIG_POISON, 1, 0, false},  {true, false, RIG_OUTAGE, 10, 0, false},
+        {true, false, RIG_OUTAGE, 10, 4, false}, {true, false, RIG_OUTAGE, 1, 0, false},
+        {true, false, RIG_BROKEN, 10, 0, false}, {true, false, RIG_BROKEN, 10, 9, false},
+        {true, false, RIG_BROKEN, 1, 0, false},  {false, false, RIG_POISON, 10, 4, true},
+        {false, false, RIG_POISON, 10, 0, true}, {false, false, RIG_POISON, 1, 0, true},
+        {false, false, RIG_OUTAGE, 10, 4, true}, {false, false, RIG_BROKEN, 10, 9, true},
+        {true, true, RIG_OUTAGE, 10, 0, false},  {true, true, RIG_BROKEN, 10, 0, false},
+        {false, true, RIG_OUTAGE, 10, 4, true},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char config[300];
+        snprintf(config, sizeof(config), "{\"on_failure\":\"%s\",\"report_batch_item_failures\":%s," ONCE,
+                 cases[i].parks ? "mem:dlq" : "report", cases[i].reports ? "true" : "false");
+        struct rig *rig = rig_new(config);
+        rig->handlers[RIG_ONE].marks = true;
+        rig->handlers[RIG_ONE].plan[cases[i].k] = cases[i].plan;
+        rig_event(rig, cases[i].n, NULL);
+        rig_run(rig, 5000);
+        assert_int_equal(rig->answer.is_error, cases[i].error);
+        assert_int_equal(rig->answer.checkpoint, cases[i].k);
+        if (!cases[i].error)
+            assert_string_equal(rig_body(rig), cases[i].k < cases[i].n ? failed_at(cases[i].k)
+                                                                       : "{\"batchItemFailures\":[]}");
+        /* Without partial answers once-only effects wait until nothing fails. */
+        size_t sent = cases[i].k == cases[i].n || cases[i].reports ? cases[i].k : 0;
+        assert_int_equal(rig->handlers[RIG_ONCE].n_applied, sent);
+        rig_destroy(rig);
+    }
+}
+
+static void without_partial_answers_poison_is_parked_all_the_same(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_new("{\"on_failure\":\"mem:dlq\"," ONCE);
+    rig->handlers[RIG_ONE].plan[0] = RIG_POISON;
+    rig_event(rig, 10, NULL);
+    rig_run(rig, 5000);
+    assert_string_equal(rig_body(rig), "{\"batchItemFailures\":[]}");
+    assert_int_equal(rig_port(rig, "dlq")->n, 1);
+    assert_int_equal(rig->handlers[RIG_ONCE].n_applied, 10);
+    rig_port(rig, "dlq")->status = SL_FATAL;
+    rig_port(rig, "dlq")->failures = 1;
+    rig_run(rig, 5000);
+    assert_true(rig->answer.is_error);
+    rig_destroy(rig);
+}
+
+/* Parking fails for record 0: the outside world's fault is waited out; what no target can take is rejected.
+ */
+static void first_record_that_cannot_be_parked(void **state)
+{
+    (void)state;
+    for (int too_large = 0; too_large < 2; too_large++) {
+        struct rig *rig = rig_new("{" PARKING ONCE);
+        struct rig_port *dlq = rig_port(rig, "dlq");
+        *dlq->max_bytes = too_large ? 100 : 0;
+        dlq->status = SL_RETRY;
+        dlq->failures = too_large ? 0 : SIZE_MAX;
+        rig->handlers[RIG_ONE].plan[0] = RIG_POISON;
+        rig_event(rig, 10, NULL);
+        rig_run(rig, 5000);
+        assert_int_equal(rig->answer.is_error, too_large);
+        if (!too_large)
+            assert_string_equal(rig_body(rig), failed_at(0));
+        rig_destroy(rig);
+    }
+}
+
+/* ---- windows ---- */
+
+#define WINDOW                                                                                               \
+    "\"routes\":[{\"name\":\"w\",\"handler\":\"window\"},{\"name\":\"r1\",\"handler\":\"one\"},{\"name\":"   \
+    "\"o1\",\"handler\":\"once\"}]}"
+#define FINAL                                                                                                \
+    "\"window\":{\"start\":\"2026-01-01T00:00:00Z\",\"end\":\"2026-01-01T00:05:00Z\"},\"state\":{\"n\":4},"  \
+    "\"shardId\":\"s\",\"isFinalInvokeForWindow\":true,\"isWindowTerminatedEarly\":false"
+
+static void window_state_comes_back(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_new("{" REPORT WINDOW);
+    struct rig_handler *s = &rig->handlers[RIG_WINDOW];
+    rig_event_with(rig, 10, NULL, FINAL);
+    rig_run(rig, 5000);
+    assert_string_equal(rig_body(rig), "{\"state\":{\"n\":4},\"batchItemFailures\":[]}");
+    assert_int_equal(s->windows, 1);
+    assert_int_equal(s->window_records, 10);
+    assert_true(s->window_was_final);
+    s->new_state = "{\"n\":14}";
+    rig_run(rig, 5000);
+    assert_string_equal(rig_body(rig), "{\"state\":{\"n\":14},\"batchItemFailures\":[]}");
+    rig_event_with(rig, 0, NULL, FINAL);
+    rig_forget(rig);
+    rig_run(rig, 5000);
+    assert_string_equal(rig_body(rig), "{\"state\":{\"n\":14},\"batchItemFailures\":[]}");
+    assert_int_equal(s->window_records, 0);
+    assert_int_equal(s->windows, 1);
+    rig_destroy(rig);
+}
+
+static void window_without_a_keeper_is_echoed(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_new("{" REPORT ONCE);
+    rig_event_with(rig, 3, NULL, FINAL);
+    rig_run(rig, 5000);
+    assert_string_equal(rig_body(rig), "{\"state\":{\"n\":4},\"batchItemFailures\":[]}");
+    rig_event_with(rig, 0, NULL, FINAL);
+    rig_run(rig, 5000);
+    assert_string_equal(rig_body(rig), "{\"state\":{\"n\":4},\"batchItemFailures\":[]}");
+    rig_destroy(rig);
+}
+
+/* The state is made of what the answer takes as done, whoever fails. */
+static void window_counts_what_is_below_the_checkpoint(void **state)
+{
+    (void)state;
+    static const struct {
+        size_t handler, k;
+        size_t calls, records;
+    } cases[] = {{RIG_WINDOW, 6, 1, 6},
+                 {RIG_ONE, 6, 1, 6},
+                 {RIG_ONCE, 6, 2, 6},
+                 {RIG_ONE, 0, 0, 0},
+                 {RIG_ONCE, 0, 1, 10}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct rig *rig = rig_new("{" REPORT WINDOW);
+        struct rig_handler *s = &rig->handlers[RIG_WINDOW];
+        rig->handlers[cases[i].handler].marks = true;
+        rig->handlers[cases[i].handler].plan[cases[i].k] = RIG_OUTAGE;
+        s->new_state = "{\"n\":5}";
+        rig_event_with(rig, 10, NULL, FINAL);
+        rig_run(rig, 5000);
+        assert_int_equal(s->windows, cases[i].calls);
+        assert_int_equal(s->window_records, cases[i].records);
+        char wanted[100];
+        snprintf(wanted, sizeof(wanted), "{\"state\":{\"n\":%d},%s", cases[i].k ? 5 : 4,
+                 failed_at(cases[i].k) + 1);
+        assert_string_equal(rig_body(rig), wanted);
+        if (cases[i].calls == 1 && cases[i].k)
+            assert_false(s->window_was_final); /* the rest of the last event comes again */
+        rig_destroy(rig);
+    }
+}
+
+static void failing_window_fails_the_event(void **state)
+{
+    (void)state;
+    static const enum sl_status statuses[] = {SL_RETRY, SL_REJECT, SL_FATAL};
+    for (size_t i = 0; i < 3; i++) {
+        for (size_t n = 0; n <= 10; n += 10) {
+            struct rig *rig = rig_new("{" REPORT WINDOW);
+            rig->handlers[RIG_WINDOW].window_status = statuses[i];
+            rig_event_with(rig, n, NULL, FINAL);
+            rig_run(rig, 5000);
+            assert_int_equal(rig->answer.is_error, n == 0);
+            assert_string_equal(rig->answer.error.code, "WindowPlanned");
+            assert_int_equal(rig->handlers[RIG_ONCE].n_applied, 0);
+            if (n)
+                assert_string_equal(
+                    rig_body(rig),
+                    "{\"state\":{\"n\":4},\"batchItemFailures\":[{\"itemIdentifier\":\"1000\"}]}");
+            rig_destroy(rig);
+        }
+    }
+}
+
+static void large_state_is_refused(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_new("{" REPORT WINDOW);
+    char *large = malloc(1 << 21);
+    memset(large, 'x', 1 << 21);
+    memcpy(large, "{\"a\":\"", 6);
+    memcpy(large + (1 << 20) - 2, "\"}", 3); /* exactly 1 MiB */
+    rig->handlers[RIG_WINDOW].new_state = large;
+    rig_event_with(rig, 2, NULL, FINAL);
+    rig_run(rig, 5000);
+    assert_int_equal(rig->answer.error.status, SL_OK);
+    memcpy(large + (1 << 20) - 2, "x\"}", 4);
+    rig_run(rig, 5000);
+    assert_string_equal(rig->answer.error.code, "StateTooLarge");
+    rig->handlers[RIG_WINDOW].new_state = "{\"a\":";
+    rig_run(rig, 5000);
+    assert_string_equal(rig->answer.error.code, "InvalidState");
+    free(large);
+    rig_destroy(rig);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(once_only_effects_stay_below_the_checkpoint),
+        cmocka_unit_test(once_only_failure_lowers_the_checkpoint),
+        cmocka_unit_test(once_only_rejection_is_parked_at_once),
+        cmocka_unit_test(once_only_rejection_without_a_place_is_a_failure),
+        cmocka_unit_test(two_once_only_routes_keep_step),
+        cmocka_unit_test(outage_of_one_effect_does_not_multiply_another),
+        cmocka_unit_test(messages_behind_a_parked_record_wait_for_it),
+        cmocka_unit_test(parked_record_says_all_of_itself),
+        cmocka_unit_test(failing_park_is_a_failure_at_its_place),
+        cmocka_unit_test(park_is_tried_again),
+        cmocka_unit_test(first_target_that_can_takes_it),
+        cmocka_unit_test(refused_message_goes_to_the_next_target),
+        cmocka_unit_test(many_are_parked_in_growing_steps),
+        cmocka_unit_test(answers_follow_the_rules),
+        cmocka_unit_test(without_partial_answers_poison_is_parked_all_the_same),
+        cmocka_unit_test(first_record_that_cannot_be_parked),
+        cmocka_unit_test(window_state_comes_back),
+        cmocka_unit_test(window_without_a_keeper_is_echoed),
+        cmocka_unit_test(window_counts_what_is_below_the_checkpoint),
+        cmocka_unit_test(failing_window_fails_the_event),
+        cmocka_unit_test(large_state_is_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,93 @@
+/* A pipeline for tests of dispatch: real configuration, host and dispatch, on a virtual clock; handlers that
+ * do what a script says, and ports that keep in memory what they are given.
+ *
+ * Handlers "one", "two", "three" (repeatable), "once", "twice" (once-only), "window". Record i of an event
+ * has sequence number 1000 + i. */
+#ifndef SL_TESTS_SUPPORT_RIG_H
+#define SL_TESTS_SUPPORT_RIG_H
+
+#include "base/arena.h"
+#include "base/clock.h"
+#include "handlers/dispatch.h"
+
+#define RIG_RECORDS 10000
+
+/* What a handler does with a record. */
+enum rig_plan { RIG_GOOD = SL_OK, RIG_OUTAGE = SL_RETRY, RIG_POISON = SL_REJECT, RIG_BROKEN = SL_FATAL };
+
+struct rig_handler {
+    unsigned char plan[RIG_RECORDS];
+    bool marks;       /* marks each record, and returns OK; else the worst of the slice is what it returns */
+    unsigned outages; /* so many calls fail with RETRY first */
+    int64_t takes_ms; /* of each call; it stops at the slice's deadline and says RETRY */
+    const char *code; /* of its errors; NULL: "Planned" */
+    unsigned refused_views; /* bits 1 << enum sl_view */
+
+    /* What happened. */
+    size_t calls, n_applied, n_given;
+    size_t applied[4 * RIG_RECORDS]; /* in order */
+    unsigned times[RIG_RECORDS];     /* applied */
+    size_t largest;                  /* slice */
+    size_t largest_bytes;
+    unsigned last_attempt;
+    int64_t last_begin_ms, deadline_ms;
+    /* window */
+    size_t windows, window_records;
+    bool window_was_final;
+    const char *new_state; /* NULL: echoed */
+    enum sl_status window_status;
+};
+
+enum { RIG_ONE, RIG_TWO, RIG_THREE, RIG_ONCE, RIG_TWICE, RIG_WINDOW, RIG_HANDLERS };
+
+/* Ports of "mem:NAME" (queue) and "memo:NAME" (objects): what they took, and how they fail. */
+struct rig_port {
+    char name[32];
+    enum sl_status status; /* of every operation while `failures` is above 0 */
+    size_t failures;
+    size_t *max_bytes; /* the open port's limit; 0: none */
+    size_t calls, n;
+    char *bodies[RIG_RECORDS + 1];
+    char *keys[RIG_RECORDS + 1]; /* objects; of messages: `dedupe` */
+    size_t largest;              /* operations of one call */
+};
+
+#define RIG_PORTS 8
+
+struct rig {
+    struct sl_clock_virtual clock;
+    struct sl_log log;
+    struct sl_sinks sinks; /* first thing that openers get */
+    struct sl_arena *arena;
+    struct sl_pipeline *p;
+    struct sl_batch batch;
+    char *event;
+    struct sl_answer answer;
+    struct sl_invocation invocation;
+    struct rig_handler handlers[RIG_HANDLERS];
+    struct rig_port ports[RIG_PORTS];
+    size_t n_ports;
+    char *folder;
+};
+
+/* One at a time. `config` is sluice.json's text; the opening must succeed. */
+struct rig *rig_new(const char *config);
+/* Its error instead: the opening must fail. */
+void rig_refused(const char *config, struct sl_error *error);
+void rig_destroy(struct rig *rig);
+
+/* An event of n records; record i is of item `key(i)` (NULL: each its own). */
+void rig_event(struct rig *rig, size_t n, size_t (*key)(size_t));
+/* The same with other members of the event: "\"window\":{...},\"state\":{...}". */
+void rig_event_with(struct rig *rig, size_t n, size_t (*key)(size_t), const char *members);
+
+/* Dispatches the event, with so much time; what handlers and ports saw is kept and added to. */
+void rig_run(struct rig *rig, int64_t time_ms);
+/* Forgets what handlers and ports saw. */
+void rig_forget(struct rig *rig);
+
+struct rig_port *rig_port(struct rig *rig, const char *name);
+/* Of the answer, with a NUL behind it. */
+const char *rig_body(struct rig *rig);
+
+#endif
