@@ -52,7 +52,7 @@ static void error_type(const char *code, char out[TYPE_BYTES])
     letters[n] = '\0';
     if (letters[0] >= 'a')
         letters[0] = (char)(letters[0] - 'a' + 'A');
-    snprintf(out, TYPE_BYTES, "Function.%s", n ? letters : "Error");
+    snprintf(out, TYPE_BYTES, "Function.%.64s", n ? letters : "Error");
 }
 
 static int64_t deadline_of(struct server *s, const struct sl_runtime_event *event)
