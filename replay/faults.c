@@ -1,0 +1,100 @@
+#include "replay/faults.h"
+
+#include "base/clock.h"
+#include "base/span.h"
+
+#include <stdlib.h>
+
+static const char *const kinds[] = {
+    [SL_FAULT_THROTTLE] = "throttle", [SL_FAULT_CRASH] = "crash",     [SL_FAULT_DIE] = "die",
+    [SL_FAULT_LOST] = "lost",         [SL_FAULT_TIMEOUT] = "timeout",
+};
+
+static bool read_kind(struct sl_span name, struct sl_fault_rule *rule)
+{
+    for (size_t k = 1; k < sizeof(kinds) / sizeof(kinds[0]); k++)
+        if (sl_span_is(name, kinds[k])) {
+            rule->fault = (enum sl_fault)k;
+            return true;
+        }
+    return false;
+}
+
+/* Digits at the beginning of `s`, which moves behind them. */
+static bool read_number(struct sl_span *s, uint64_t *out)
+{
+    size_t n = 0;
+    *out = 0;
+    for (; n < s->len && n < 9 && s->ptr[n] >= '0' && s->ptr[n] <= '9'; n++)
+        *out = *out * 10 + (uint64_t)(s->ptr[n] - '0');
+    *s = sl_span_from(*s, n);
+    return n > 0;
+}
+
+static bool read_when(struct sl_span when, struct sl_fault_rule *rule)
+{
+    if (sl_span_is(when, "*")) {
+        rule->percent = 100;
+        return true;
+    }
+    if (!read_number(&when, &rule->first))
+        return false;
+    rule->last = rule->first;
+    if (sl_span_is(when, "%")) {
+        rule->percent = (unsigned)rule->first;
+        rule->first = rule->last = 0;
+        return rule->percent <= 100;
+    }
+    if (sl_span_starts(when, SL_LIT("-"))) {
+        when = sl_span_from(when, 1);
+        if (!read_number(&when, &rule->last))
+            return false;
+    }
+    return when.len == 0 && rule->first >= 1 && rule->last >= rule->first;
+}
+
+static enum sl_status add_rule(struct sl_faults *f, struct sl_span text, struct sl_error *error)
+{
+    struct sl_fault_rule rule = {0};
+    const char *at = text.len ? memchr(text.ptr, '@', text.len) : NULL;
+    size_t n = at ? (size_t)(at - text.ptr) : 0;
+    if (!at || !read_kind(sl_span(text.ptr, n), &rule) || !read_when(sl_span_from(text, n + 1), &rule))
+        return sl_fail(
+            error, SL_REJECT, "InvalidFault",
+            "\"%.*s\" is no fault: KIND@WHEN, KIND one of throttle, crash, die, lost, timeout; WHEN an "
+            "invocation (3), a range (3-5), a share (10%%) or *",
+            SL_ARG(text));
+    if (f->n == SL_FAULT_RULES)
+        return sl_fail(error, SL_REJECT, "InvalidFault", "more than %d faults", SL_FAULT_RULES);
+    f->rules[f->n++] = rule;
+    return SL_OK;
+}
+
+enum sl_status sl_faults_add(struct sl_faults *f, const char *spec, struct sl_error *error)
+{
+    struct sl_span rest = sl_span_str(spec);
+    enum sl_status status = SL_OK;
+    do {
+        const char *comma = rest.len ? memchr(rest.ptr, ',', rest.len) : NULL;
+        struct sl_span one = sl_span(rest.ptr, comma ? (size_t)(comma - rest.ptr) : rest.len);
+        status = add_rule(f, one, error);
+        rest = sl_span_from(rest, one.len + (comma ? 1 : 0));
+    } while (status == SL_OK && rest.len);
+    return status;
+}
+
+static bool applies(struct sl_faults *f, const struct sl_fault_rule *rule, uint64_t invocation)
+{
+    if (rule->first)
+        return invocation >= rule->first && invocation <= rule->last;
+    return sl_random_step(&f->random) % 100 < rule->percent;
+}
+
+enum sl_fault sl_faults_of(struct sl_faults *f, uint64_t invocation)
+{
+    enum sl_fault found = SL_FAULT_NONE;
+    for (size_t i = 0; i < f->n; i++)
+        if (applies(f, &f->rules[i], invocation) && found == SL_FAULT_NONE)
+            found = f->rules[i].fault;
+    return found;
+}
