@@ -96,6 +96,8 @@ void sl_log_write(struct sl_log *log, enum sl_level level, const char *format, .
 void sl_log_metric(struct sl_log *log, const char *function, const char *name, double value, const char *unit)
 {
     struct sl_buffer *b = &log->line;
+    if (log->no_metrics)
+        return;
     sl_buffer_reset(b);
     sl_buffer_printf(b, "{\"_aws\":{\"Timestamp\":%lld,\"CloudWatchMetrics\":[{\"Namespace\":\"Sluice\",",
                      (long long)(log->clock->wall_ns(log->clock) / 1000000));

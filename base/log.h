@@ -17,6 +17,7 @@ struct sl_log {
     int fd;                 /* -1: nothing is written */
     struct sl_clock *clock; /* for timestamps */
     char request_id[128];   /* of the invocation, empty outside one */
+    bool no_metrics;        /* nobody collects them: sl_log_metric writes nothing */
     const char *route;      /* whose handler is running, NULL outside one; borrowed */
     struct sl_buffer line;  /* reused */
 };

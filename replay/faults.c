@@ -14,7 +14,7 @@ static bool read_kind(struct sl_span name, struct sl_fault_rule *rule)
 {
     for (size_t k = 1; k < sizeof(kinds) / sizeof(kinds[0]); k++)
         if (sl_span_is(name, kinds[k])) {
-            rule->fault = (enum sl_fault)k;
+            rule->fault = (enum sl_env_fault)k;
             return true;
         }
     return false;
@@ -90,9 +90,9 @@ static bool applies(struct sl_faults *f, const struct sl_fault_rule *rule, uint6
     return sl_random_step(&f->random) % 100 < rule->percent;
 }
 
-enum sl_fault sl_faults_of(struct sl_faults *f, uint64_t invocation)
+enum sl_env_fault sl_faults_of(struct sl_faults *f, uint64_t invocation)
 {
-    enum sl_fault found = SL_FAULT_NONE;
+    enum sl_env_fault found = SL_FAULT_NONE;
     for (size_t i = 0; i < f->n; i++)
         if (applies(f, &f->rules[i], invocation) && found == SL_FAULT_NONE)
             found = f->rules[i].fault;

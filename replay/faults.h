@@ -14,7 +14,7 @@
 
 #include "base/error.h"
 
-enum sl_fault {
+enum sl_env_fault {
     SL_FAULT_NONE,
     SL_FAULT_THROTTLE,
     SL_FAULT_CRASH,
@@ -27,7 +27,7 @@ enum sl_fault {
 
 struct sl_faults {
     struct sl_fault_rule {
-        enum sl_fault fault;
+        enum sl_env_fault fault;
         uint64_t first, last; /* invocations; 0: by share */
         unsigned percent;
     } rules[SL_FAULT_RULES];
@@ -39,6 +39,6 @@ struct sl_faults {
 enum sl_status sl_faults_add(struct sl_faults *faults, const char *spec, struct sl_error *error) SL_MUST_USE;
 
 /* What befalls this invocation: the first rule that applies. To be asked once for each, in order. */
-enum sl_fault sl_faults_of(struct sl_faults *faults, uint64_t invocation);
+enum sl_env_fault sl_faults_of(struct sl_faults *faults, uint64_t invocation);
 
 #endif

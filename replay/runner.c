@@ -18,7 +18,7 @@
 struct slot {
     struct sl_sandbox sandbox;
     bool is_taken;
-    enum sl_fault fault;
+    enum sl_env_fault fault;
     int64_t started_ms; /* the process */
     bool is_over;       /* the invocation has its result: */
     enum sl_esm_outcome outcome;

@@ -288,9 +288,13 @@ int sl_server_fd(const struct sl_server *s)
     return s->fd;
 }
 
+/* The daemon may have work left that its descriptor does not tell of: then its timeout is 0. */
 void sl_server_run(struct sl_server *s)
 {
-    MHD_run(s->daemon);
+    MHD_UNSIGNED_LONG_LONG left_ms;
+    do
+        MHD_run(s->daemon);
+    while (MHD_get_timeout(s->daemon, &left_ms) == MHD_YES && left_ms == 0);
 }
 
 enum sl_server_state sl_server_state(const struct sl_server *s)
@@ -312,7 +316,7 @@ void sl_server_offer(struct sl_server *s, const struct sl_server_event *event)
     if (s->parked) {
         MHD_resume_connection(s->parked);
         s->parked = NULL;
-        MHD_run(s->daemon);
+        sl_server_run(s);
     }
 }
 

@@ -1,0 +1,42 @@
+/* sluice: the command for the laptop and for whoever is on call. */
+#include "replay/verbs.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+static const struct verb {
+    const char *name, *summary;
+    int (*run)(int argc, char **argv);
+} verbs[] = {
+    {"replay", "run recorded records through bootstrap under a simulated event source mapping",
+     sl_verb_replay},
+};
+
+#define N_VERBS (sizeof(verbs) / sizeof(verbs[0]))
+
+static int print_help(FILE *out, int result)
+{
+    fputs("usage: sluice VERB [flags] [INPUT...]\n\n", out);
+    for (size_t i = 0; i < N_VERBS; i++)
+        fprintf(out, "  %-12s %s\n", verbs[i].name, verbs[i].summary);
+    fputs(
+        "\n`sluice VERB --help` tells a verb's flags. Exit status: 0 all handled, 1 something failed or was\n"
+        "discarded, 2 bad usage or input.\n",
+        out);
+    return result;
+}
+
+int main(int argc, char **argv)
+{
+    signal(SIGPIPE, SIG_IGN);
+    if (argc < 2)
+        return print_help(stderr, SL_EXIT_BAD);
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0)
+        return print_help(stdout, SL_EXIT_OK);
+    for (size_t i = 0; i < N_VERBS; i++)
+        if (strcmp(argv[1], verbs[i].name) == 0)
+            return verbs[i].run(argc - 1, argv + 1);
+    fprintf(stderr, "sluice: there is no verb \"%s\" (see sluice --help)\n", argv[1]);
+    return SL_EXIT_BAD;
+}

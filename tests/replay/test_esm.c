@@ -1,0 +1,637 @@
+/* The simulator against what was recorded on AWS, what AWS documents, and its own choices. */
+#include "replay/esm.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#define MAX_RECORDS 12000
+#define MAX_CALLS   20000
+#define T0          1573689197000 /* 2019-11-13T23:53:17Z, whole seconds as DynamoDB has them */
+
+/* ---- a function to call, and what was seen of it ---- */
+
+struct call {
+    size_t first, n; /* index of its first record */
+    int64_t time_ms, attempt;
+    enum sl_esm_verb verb;
+    struct sl_esm_discard discard; /* n > 0: the one that this call brought */
+    bool is_final;
+};
+
+struct world {
+    struct sl_esm_settings settings;
+    struct sl_esm_shard shard;
+    struct sl_esm_record records[MAX_RECORDS];
+    char ids[MAX_RECORDS][16], texts[MAX_RECORDS][64];
+    struct sl_clock_virtual clock;
+    struct sl_esm *esm;
+
+    const char *answer;       /* of every call, when set */
+    bool fails;               /* every call is a function error */
+    bool throttles;           /* every call is refused */
+    bool names_poison;        /* answers with the lowest poison record's id; else fails when one is in it */
+    bool poison[MAX_RECORDS]; /* records that make a call fail */
+    int deliveries[MAX_RECORDS];
+    int successes[MAX_RECORDS];
+    char body[256];
+
+    struct call calls[MAX_CALLS];
+    size_t n_calls;
+    struct sl_esm_discard discards[MAX_RECORDS];
+    size_t discard_first[MAX_RECORDS];
+    size_t n_discards;
+    char failure[4096]; /* JSON of the last discard */
+};
+
+static struct world w;
+
+static void function(void *self, struct sl_esm_invocation *inv, struct sl_esm_result *out)
+{
+    (void)self;
+    assert_true(w.n_calls < MAX_CALLS);
+    size_t first = inv->n ? (size_t)(inv->records[0] - w.records) : 0, poison = inv->n;
+    for (size_t i = 0; i < inv->n; i++) {
+        size_t k = (size_t)(inv->records[i] - w.records);
+        w.deliveries[k]++;
+        if (w.poison[k] && i < poison)
+            poison = i;
+    }
+    w.calls[w.n_calls++] = (struct call){.first = first,
+                                         .n = inv->n,
+                                         .time_ms = inv->time_ms,
+                                         .attempt = inv->attempt,
+                                         .is_final = inv->is_final};
+    out->outcome = w.throttles                                       ? SL_ESM_THROTTLED
+                   : w.fails || (poison < inv->n && !w.names_poison) ? SL_ESM_FAILED
+                                                                     : SL_ESM_ANSWERED;
+    snprintf(w.body, sizeof(w.body), "{\"batchItemFailures\":[]}");
+    if (poison < inv->n && w.names_poison)
+        snprintf(w.body, sizeof(w.body), "{\"batchItemFailures\":[{\"itemIdentifier\":\"%.*s\"}]}",
+                 SL_ARG(inv->records[poison]->id));
+    out->body = sl_span_str(w.answer ? w.answer : w.body);
+}
+
+static void decided(void *self, const struct sl_esm_invocation *inv, const struct sl_esm_result *result,
+                    const struct sl_esm_decision *d)
+{
+    (void)self;
+    (void)result;
+    w.calls[w.n_calls - 1].verb = d->verb;
+    size_t done = d->verb == SL_ESM_ADVANCE ? inv->n : d->verb == SL_ESM_CHECKPOINT ? d->failed : 0;
+    for (size_t i = 0; i < done; i++)
+        w.successes[inv->records[i] - w.records]++;
+}
+
+static void discarded(void *self, const struct sl_esm_discard *d)
+{
+    (void)self;
+    w.discards[w.n_discards] = *d;
+    w.discard_first[w.n_discards++] = (size_t)(d->records[0] - w.records);
+    struct sl_buffer b;
+    sl_buffer_init(&b, sizeof(w.failure) - 1);
+    sl_esm_failure_json(&w.settings, d, sl_span(NULL, 0), &b);
+    snprintf(w.failure, sizeof(w.failure), "%.*s", SL_ARG(sl_buffer_span(&b)));
+    sl_buffer_clean_up(&b);
+}
+
+/* `n` records of as many items, created one second apart from T0 on, all in the stream at T0. */
+static void set_up(size_t n)
+{
+    memset(&w, 0, sizeof(w));
+    sl_esm_settings_init(&w.settings);
+    w.settings.invocation_ms = 0;
+    for (size_t i = 0; i < n; i++) {
+        snprintf(w.ids[i], sizeof(w.ids[i]), "%zu", 1000 + i);
+        snprintf(w.texts[i], sizeof(w.texts[i]), "{\"dynamodb\":{\"SequenceNumber\":\"%zu\"}}", 1000 + i);
+        w.records[i] = (struct sl_esm_record){.text = sl_span_str(w.texts[i]),
+                                              .id = sl_span_str(w.ids[i]),
+                                              .item_key = sl_span_str(w.ids[i]),
+                                              .created_ms = T0,
+                                              .available_ms = T0};
+    }
+    w.shard = (struct sl_esm_shard){
+        .id = "shardId-00000001573689197184-864758bb", .parent = -1, .records = w.records, .n = n};
+}
+
+static void run(void)
+{
+    const struct sl_esm_driver driver = {.invoke = function, .decided = decided, .discarded = discarded};
+    assert_int_equal(sl_esm_settings_check(&w.settings, NULL), SL_OK);
+    sl_clock_virtual_init(&w.clock, T0 * 1000000, 1);
+    w.esm = sl_esm_new(&w.settings, &w.shard, 1, &w.clock, &driver);
+    while (sl_esm_step(w.esm)) {
+    }
+    assert_int_equal(sl_esm_checkpoint(w.esm, 0), w.shard.n);
+    struct sl_esm_stats stats = sl_esm_stats(w.esm);
+    assert_int_equal(stats.done + stats.discarded + stats.trimmed + stats.filtered, w.shard.n);
+    sl_esm_destroy(w.esm);
+}
+
+static bool failure_has(const char *text)
+{
+    return strstr(w.failure, text) != NULL;
+}
+
+/* ---- recorded on AWS ---- */
+
+/* Vectors 1 and 2: one record, three retries, never a success. */
+static void gives_up_after_the_retries(void **state)
+{
+    (void)state;
+    static const char *const bad[] = {
+        NULL, /* a function error */
+        "{\"batchItemFailures\":[{\"itemIdentifier\":\"\"}]}",
+        "{\"batchItemFailures\":[{\"itemIdentifier\":null}]}",
+        "{\"batchItemFailures\":[{\"foo\":123}]}",
+        "{\"batchItemFailures\":[{\"foo\":null}]}",
+        "{\"batchItemFailures\":[{\"itemIdentifier\":\"1001\"}]}",
+        "{\"batchItemFailures\":[{\"itemIdentifier\":123}]}",
+        "{\"batchItemFailures\":[{\"itemIdentifier\":\"1000\"}]}",
+    };
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        set_up(1);
+        w.settings.max_retries = 3;
+        w.settings.report_failures = true;
+        w.fails = !bad[i];
+        w.answer = bad[i];
+        run();
+        assert_int_equal(w.n_calls, 4);
+        for (int64_t k = 0; k < 4; k++) {
+            assert_int_equal(w.calls[k].n, 1);
+            assert_int_equal(w.calls[k].attempt, k + 1);
+            assert_int_equal(w.calls[k].verb, k < 3 ? SL_ESM_RETRY : SL_ESM_DISCARD);
+        }
+        assert_int_equal(w.n_discards, 1);
+        assert_true(failure_has("\"condition\":\"RetryAttemptsExhausted\",\"approximateInvokeCount\":4}"));
+        assert_true(failure_has("\"startSequenceNumber\":\"1000\",\"endSequenceNumber\":\"1000\""));
+        assert_true(failure_has("\"batchSize\":1,"));
+        assert_true(failure_has(bad[i] ? "\"functionError\":null}" : "\"functionError\":\"Unhandled\"}"));
+    }
+}
+
+/* Vector 3. */
+static void takes_each_empty_answer_for_success(void **state)
+{
+    (void)state;
+    static const char *const good[] = {
+        "[]", "{}", "null", "{\"batchItemFailures\":[]}", "{\"batchItemFailures\":null}", "\"\""};
+    for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+        set_up(1);
+        w.settings.max_retries = 3;
+        w.settings.report_failures = true;
+        w.answer = good[i];
+        run();
+        assert_int_equal(w.n_calls, 1);
+        assert_int_equal(w.n_discards, 0);
+    }
+}
+
+/* Vector 4: the attempts before the checkpoint moved do not count. */
+static void gives_a_fresh_budget_after_progress(void **state)
+{
+    (void)state;
+    set_up(6);
+    w.settings.batch_size = 3;
+    w.settings.max_retries = 3;
+    w.settings.report_failures = w.names_poison = true;
+    w.poison[5] = true;
+    run();
+    assert_int_equal(w.deliveries[5], 5);
+    for (size_t i = 0; i < 5; i++)
+        assert_int_equal(w.deliveries[i], 1);
+    assert_int_equal(w.n_discards, 1);
+    assert_true(failure_has("\"approximateInvokeCount\":4}"));
+    assert_true(failure_has("\"batchSize\":1,"));
+    assert_true(failure_has("\"functionError\":null}"));
+}
+
+/* Vector 5: the record of an expired batch has no responseContext, and counts 8 calls. */
+static void gives_up_after_the_record_age(void **state)
+{
+    (void)state;
+    set_up(1);
+    w.settings.max_age_s = 60;
+    w.fails = true;
+    run();
+    assert_int_equal(w.n_calls, 8);
+    assert_int_equal(w.n_discards, 1);
+    assert_true(failure_has("\"condition\":\"RecordAgeExceeded\",\"approximateInvokeCount\":8},\"version\""));
+    assert_false(failure_has("responseContext"));
+}
+
+/* Vector 6: an expired record is given up alone; the others make one batch. */
+static void gives_up_what_is_expired_when_first_read(void **state)
+{
+    (void)state;
+    set_up(6);
+    w.settings.batch_size = 10;
+    w.settings.max_age_s = 60;
+    w.settings.max_retries = 0;
+    w.records[0].created_ms = T0 - 61000;
+    run();
+    assert_int_equal(w.n_discards, 1);
+    assert_int_equal(w.deliveries[0], 0);
+    assert_true(failure_has("\"condition\":\"RecordAgeExceeded\",\"approximateInvokeCount\":1}"));
+    assert_true(failure_has("\"batchSize\":1,"));
+    assert_int_equal(w.n_calls, 1);
+    assert_int_equal(w.calls[0].n, 5);
+}
+
+/* Vector 8. */
+static void cuts_a_failed_batch_in_halves(void **state)
+{
+    (void)state;
+    set_up(4);
+    w.settings.max_retries = 0;
+    w.settings.bisect = true;
+    w.poison[1] = true;
+    run();
+    static const size_t sizes[] = {4, 2, 1, 1, 2};
+    assert_int_equal(w.n_calls, 5);
+    for (size_t i = 0; i < 5; i++)
+        assert_int_equal(w.calls[i].n, sizes[i]);
+    assert_int_equal(w.n_discards, 1);
+    assert_int_equal(w.discard_first[0], 1);
+    assert_true(failure_has("\"functionError\":\"Unhandled\"}"));
+}
+
+/* The failure record of a recorded one-record batch, byte by byte. */
+static void writes_failure_records_as_aws_does(void **state)
+{
+    (void)state;
+    set_up(1);
+    w.settings.max_retries = 1;
+    w.settings.stream_arn =
+        "arn:aws:dynamodb:us-east-2:123456789012:table/mytable/stream/2019-11-14T00:04:06.388";
+    w.settings.function_arn = "arn:aws:lambda:us-east-2:123456789012:function:myfunction";
+    w.fails = true;
+    run();
+    char expected[1024];
+    snprintf(expected, sizeof(expected),
+             "{\"requestContext\":{\"requestId\":\"%.36s\",\"functionArn\":\"arn:aws:lambda:us-east-2:"
+             "123456789012:function:myfunction\","
+             "\"condition\":\"RetryAttemptsExhausted\",\"approximateInvokeCount\":2},"
+             "\"responseContext\":{\"statusCode\":200,\"executedVersion\":\"$LATEST\",\"functionError\":"
+             "\"Unhandled\"},"
+             "\"version\":\"1.0\",\"timestamp\":\"2019-11-13T23:53:17.500Z\","
+             "\"DDBStreamBatchInfo\":{\"shardId\":\"shardId-00000001573689197184-864758bb\","
+             "\"startSequenceNumber\":\"1000\",\"endSequenceNumber\":\"1000\","
+             "\"approximateArrivalOfFirstRecord\":\"2019-11-13T23:53:17Z\","
+             "\"approximateArrivalOfLastRecord\":\"2019-11-13T23:53:17Z\",\"batchSize\":1,"
+             "\"streamArn\":\"arn:aws:dynamodb:us-east-2:123456789012:table/mytable/stream/"
+             "2019-11-14T00:04:06.388\"}}",
+             strstr(w.failure, "requestId") + 12);
+    assert_string_equal(w.failure, expected);
+}
+
+static void writes_the_event_as_a_string_for_s3(void **state)
+{
+    (void)state;
+    set_up(2);
+    const struct sl_esm_record *records[] = {&w.records[0], &w.records[1]};
+    const struct sl_esm_discard d = {.condition = SL_ESM_RETRIES_EXHAUSTED,
+                                     .shard = &w.shard,
+                                     .records = records,
+                                     .n = 2,
+                                     .request_id = "r",
+                                     .invoke_count = 1,
+                                     .wall_ms = T0 + 1};
+    struct sl_buffer event, b;
+    sl_buffer_init(&event, 4096);
+    sl_buffer_init(&b, 4096);
+    sl_esm_event_json(records, 2, &event);
+    sl_esm_failure_json(&w.settings, &d, sl_buffer_span(&event), &b);
+    assert_true(sl_span_ends(
+        sl_buffer_span(&b),
+        SL_LIT(",\"payload\":\"{\\\"Records\\\":[{\\\"dynamodb\\\":{\\\"SequenceNumber\\\":\\\"1000\\\"}},"
+               "{\\\"dynamodb\\\":{\\\"SequenceNumber\\\":\\\"1001\\\"}}]}\"}")));
+    sl_buffer_reset(&b);
+    sl_esm_failure_key(&w.settings, &d, &b);
+    assert_true(sl_span_starts(sl_buffer_span(&b), SL_LIT("aws/lambda/5a0d8b3e-1c2f-4e6a-9b7d-3f4e5d6c7b8a/"
+                                                          "shardId-00000001573689197184-864758bb/2019/11/13/"
+                                                          "2019-11-13T23.53.17-")));
+    sl_buffer_clean_up(&event);
+    sl_buffer_clean_up(&b);
+}
+
+/* ---- documented ---- */
+
+static size_t ceil_log2(size_t n)
+{
+    size_t k = 0;
+    while (((size_t)1 << k) < n)
+        k++;
+    return k;
+}
+
+static void isolates_one_poison_record_at_every_place(void **state)
+{
+    (void)state;
+    for (size_t n = 1; n <= 64; n++)
+        for (size_t at = 0; at < n; at++) {
+            set_up(n);
+            w.settings.max_retries = 0;
+            w.settings.bisect = true;
+            w.poison[at] = true;
+            run();
+            assert_in_range(w.n_calls, 1, 1 + 2 * ceil_log2(n));
+            assert_int_equal(w.n_discards, 1);
+            assert_int_equal(w.discard_first[0], at);
+            assert_int_equal(w.discards[0].n, 1);
+            for (size_t i = 0; i < n; i++)
+                assert_int_equal(w.successes[i], i != at);
+        }
+}
+
+static void splits_cost_no_retries(void **state)
+{
+    (void)state;
+    set_up(8);
+    w.settings.max_retries = 2;
+    w.settings.bisect = true;
+    w.poison[5] = true;
+    run();
+    assert_int_equal(w.n_discards, 1);
+    assert_int_equal(w.discards[0].n, 1);
+    assert_int_equal(w.discards[0].invoke_count, 3);
+}
+
+/* Both on: the batch is cut at the record that the answer names, and nothing is halved. */
+static void a_partial_answer_cuts_where_it_says(void **state)
+{
+    (void)state;
+    set_up(10);
+    w.settings.max_retries = 0;
+    w.settings.bisect = w.settings.report_failures = w.names_poison = true;
+    w.poison[7] = true;
+    run();
+    assert_int_equal(w.n_calls, 2);
+    assert_int_equal(w.calls[0].verb, SL_ESM_CHECKPOINT);
+    assert_int_equal(w.calls[1].n, 3);
+    assert_int_equal(w.discards[0].n, 3); /* no progress: its whole batch goes */
+}
+
+static void an_answer_is_ignored_unless_the_mapping_asks_for_it(void **state)
+{
+    (void)state;
+    set_up(3);
+    w.names_poison = true;
+    w.poison[0] = true;
+    run();
+    assert_int_equal(w.n_calls, 1);
+    assert_int_equal(w.calls[0].verb, SL_ESM_ADVANCE);
+}
+
+static void the_lowest_of_several_failures_counts(void **state)
+{
+    (void)state;
+    set_up(5);
+    w.settings.report_failures = true;
+    w.settings.max_retries = 0;
+    w.answer = "{\"batchItemFailures\":[{\"itemIdentifier\":\"1004\"},{\"itemIdentifier\":\"1002\"}]}";
+    run();
+    assert_int_equal(w.calls[0].verb, SL_ESM_CHECKPOINT);
+    assert_int_equal(w.calls[1].first, 2);
+    assert_int_equal(w.calls[1].n, 3);
+}
+
+static void throttles_cost_no_attempts(void **state)
+{
+    (void)state;
+    set_up(1);
+    w.settings.max_retries = 0;
+    w.settings.max_age_s = 600;
+    w.throttles = true;
+    run();
+    assert_true(w.n_calls > 10);
+    assert_int_equal(w.calls[w.n_calls - 2].attempt, 1);
+    assert_int_equal(w.n_discards, 1);
+    assert_int_equal(w.discards[0].condition, SL_ESM_AGE_EXCEEDED);
+}
+
+static void without_limits_a_batch_lives_as_long_as_its_records(void **state)
+{
+    (void)state;
+    set_up(3);
+    w.fails = true;
+    run();
+    assert_int_equal(w.n_discards, 1);
+    assert_int_equal(w.discards[0].condition, SL_ESM_TRIMMED);
+    assert_in_range(w.calls[w.n_calls - 1].time_ms, 24 * 3600 * 1000, 24 * 3600 * 1000 + 60000);
+}
+
+static void a_batch_is_full_by_records_or_by_bytes(void **state)
+{
+    (void)state;
+    set_up(250);
+    run();
+    assert_int_equal(w.n_calls, 3);
+    assert_int_equal(w.calls[2].n, 50);
+    set_up(100);
+    size_t one = strlen(w.texts[0]);
+    w.settings.payload_bytes = (int64_t)(14 + 7 * (one + 1));
+    run();
+    assert_int_equal(w.calls[0].n, 7);
+    set_up(3);
+    w.settings.payload_bytes = 10; /* one record always goes */
+    run();
+    assert_int_equal(w.n_calls, 3);
+}
+
+/* Records come one second apart: without a window each is a batch, with one of 10 s ten are. */
+static void a_batching_window_waits(void **state)
+{
+    (void)state;
+    for (int64_t window = 0; window <= 10; window += 10) {
+        set_up(40);
+        w.settings.window_s = window;
+        for (size_t i = 0; i < 40; i++)
+            w.records[i].created_ms = w.records[i].available_ms = T0 + 1000 * (int64_t)i;
+        run();
+        assert_int_equal(w.n_calls, window ? 4 : 40);
+        assert_int_equal(w.calls[0].time_ms, window * 1000);
+    }
+    set_up(40);
+    w.settings.window_s = 300;
+    w.settings.batch_size = 20;
+    run();
+    assert_int_equal(w.n_calls, 2);
+    assert_int_equal(w.calls[1].time_ms, 0); /* full batches do not wait */
+}
+
+/* ---- lanes, shards, time ---- */
+
+static struct {
+    int under_way, most;
+    size_t last_of_item[8];
+} lanes;
+
+static void begin_lane(void *self, struct sl_esm_invocation *inv)
+{
+    (void)self;
+    (void)inv;
+    if (++lanes.under_way > lanes.most)
+        lanes.most = lanes.under_way;
+}
+
+static void end_lane(void *self, struct sl_esm_invocation *inv, struct sl_esm_result *out)
+{
+    (void)self;
+    lanes.under_way--;
+    for (size_t i = 0; i < inv->n; i++) {
+        size_t k = (size_t)(inv->records[i] - w.records), item = k % 8;
+        assert_true(k == item || lanes.last_of_item[item] == k - 8);
+        lanes.last_of_item[item] = k;
+    }
+    out->outcome = SL_ESM_ANSWERED;
+}
+
+static void one_shard_runs_several_batches_with_order_per_item(void **state)
+{
+    (void)state;
+    for (int64_t factor = 1; factor <= 10; factor++) {
+        set_up(800);
+        memset(&lanes, 0, sizeof(lanes));
+        w.settings.parallelization = factor;
+        w.settings.batch_size = 7;
+        w.settings.invocation_ms = 100;
+        for (size_t i = 0; i < 800; i++)
+            w.records[i].item_key = sl_span_str(w.ids[i % 8]);
+        const struct sl_esm_driver driver = {.begin = begin_lane, .invoke = end_lane};
+        sl_clock_virtual_init(&w.clock, T0 * 1000000, 1);
+        w.esm = sl_esm_new(&w.settings, &w.shard, 1, &w.clock, &driver);
+        while (sl_esm_step(w.esm)) {
+        }
+        assert_int_equal(sl_esm_checkpoint(w.esm, 0), 800);
+        assert_in_range(lanes.most, factor > 1 ? 2 : 1, factor);
+        sl_esm_destroy(w.esm);
+    }
+}
+
+static size_t order[8], n_order;
+
+static void note_shard(void *self, struct sl_esm_invocation *inv, struct sl_esm_result *out)
+{
+    const struct sl_esm_shard *shards = self;
+    order[n_order++] = (size_t)(inv->shard - shards);
+    out->outcome = SL_ESM_ANSWERED;
+    out->duration_ms = 1000;
+}
+
+static void a_child_waits_for_its_parent(void **state)
+{
+    (void)state;
+    set_up(60);
+    const struct sl_esm_shard shards[] = {
+        {.id = "root", .parent = -1, .records = w.records, .n = 20},
+        {.id = "left", .parent = 0, .records = w.records + 20, .n = 10},
+        {.id = "right", .parent = 0, .records = w.records + 30, .n = 0},
+        {.id = "below", .parent = 2, .records = w.records + 30, .n = 30},
+    };
+    const struct sl_esm_driver driver = {.self = (void *)shards, .invoke = note_shard};
+    w.settings.batch_size = 10;
+    n_order = 0;
+    sl_clock_virtual_init(&w.clock, T0 * 1000000, 1);
+    w.esm = sl_esm_new(&w.settings, shards, 4, &w.clock, &driver);
+    while (sl_esm_step(w.esm)) {
+    }
+    static const size_t expected[] = {0, 0, 1, 3, 3, 3};
+    assert_int_equal(n_order, 6);
+    for (size_t i = 0; i < 6; i++)
+        assert_int_equal(order[i], expected[i]);
+    assert_int_equal(sl_esm_stats(w.esm).elapsed_ms, 5000); /* left and below ran side by side */
+    sl_esm_destroy(w.esm);
+}
+
+static void more_than_the_reserved_concurrency_is_throttled(void **state)
+{
+    (void)state;
+    set_up(40);
+    w.settings.parallelization = 4;
+    w.settings.batch_size = 1;
+    w.settings.concurrency = 1;
+    w.settings.invocation_ms = 1000;
+    memset(&lanes, 0, sizeof(lanes));
+    for (size_t i = 0; i < 40; i++)
+        w.records[i].item_key = sl_span_str(w.ids[i % 8]);
+    const struct sl_esm_driver driver = {.begin = begin_lane, .invoke = end_lane};
+    sl_clock_virtual_init(&w.clock, T0 * 1000000, 1);
+    w.esm = sl_esm_new(&w.settings, &w.shard, 1, &w.clock, &driver);
+    while (sl_esm_step(w.esm)) {
+    }
+    assert_int_equal(lanes.most, 1);
+    assert_true(sl_esm_stats(w.esm).throttles > 0);
+    assert_int_equal(sl_esm_stats(w.esm).done, 40);
+    sl_esm_destroy(w.esm);
+}
+
+/* ---- settings ---- */
+
+static void refuses_what_aws_refuses(void **state)
+{
+    (void)state;
+    static const struct {
+        size_t offset;
+        int64_t value;
+        const char *name;
+    } cases[] = {
+        {offsetof(struct sl_esm_settings, batch_size), 0, "BatchSize"},
+        {offsetof(struct sl_esm_settings, batch_size), 10001, "BatchSize"},
+        {offsetof(struct sl_esm_settings, window_s), -1, "MaximumBatchingWindowInSeconds"},
+        {offsetof(struct sl_esm_settings, window_s), 301, "MaximumBatchingWindowInSeconds"},
+        {offsetof(struct sl_esm_settings, parallelization), 0, "ParallelizationFactor"},
+        {offsetof(struct sl_esm_settings, parallelization), 11, "ParallelizationFactor"},
+        {offsetof(struct sl_esm_settings, max_retries), -2, "MaximumRetryAttempts"},
+        {offsetof(struct sl_esm_settings, max_retries), 10001, "MaximumRetryAttempts"},
+        {offsetof(struct sl_esm_settings, max_age_s), 0, "MaximumRecordAgeInSeconds"},
+        {offsetof(struct sl_esm_settings, max_age_s), 59, "MaximumRecordAgeInSeconds"},
+        {offsetof(struct sl_esm_settings, max_age_s), 604801, "MaximumRecordAgeInSeconds"},
+        {offsetof(struct sl_esm_settings, tumbling_s), 901, "TumblingWindowInSeconds"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct sl_esm_settings s;
+        struct sl_error error = {0};
+        sl_esm_settings_init(&s);
+        assert_int_equal(sl_esm_settings_check(&s, &error), SL_OK);
+        memcpy((char *)&s + cases[i].offset, &cases[i].value, sizeof(int64_t));
+        assert_int_equal(sl_esm_settings_check(&s, &error), SL_REJECT);
+        assert_memory_equal(error.text, cases[i].name, strlen(cases[i].name));
+    }
+    struct sl_esm_settings s;
+    sl_esm_settings_init(&s);
+    s.tumbling_s = 60;
+    s.parallelization = 2;
+    assert_int_equal(sl_esm_settings_check(&s, NULL), SL_REJECT);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(gives_up_after_the_retries),
+        cmocka_unit_test(takes_each_empty_answer_for_success),
+        cmocka_unit_test(gives_a_fresh_budget_after_progress),
+        cmocka_unit_test(gives_up_after_the_record_age),
+        cmocka_unit_test(gives_up_what_is_expired_when_first_read),
+        cmocka_unit_test(cuts_a_failed_batch_in_halves),
+        cmocka_unit_test(writes_failure_records_as_aws_does),
+        cmocka_unit_test(writes_the_event_as_a_string_for_s3),
+        cmocka_unit_test(isolates_one_poison_record_at_every_place),
+        cmocka_unit_test(splits_cost_no_retries),
+        cmocka_unit_test(a_partial_answer_cuts_where_it_says),
+        cmocka_unit_test(an_answer_is_ignored_unless_the_mapping_asks_for_it),
+        cmocka_unit_test(the_lowest_of_several_failures_counts),
+        cmocka_unit_test(throttles_cost_no_attempts),
+        cmocka_unit_test(without_limits_a_batch_lives_as_long_as_its_records),
+        cmocka_unit_test(a_batch_is_full_by_records_or_by_bytes),
+        cmocka_unit_test(a_batching_window_waits),
+        cmocka_unit_test(one_shard_runs_several_batches_with_order_per_item),
+        cmocka_unit_test(a_child_waits_for_its_parent),
+        cmocka_unit_test(more_than_the_reserved_concurrency_is_throttled),
+        cmocka_unit_test(refuses_what_aws_refuses),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
