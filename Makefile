@@ -98,6 +98,7 @@ SCRIPTS  := $(sort $(wildcard tests/*/check_*.sh tests/*/check_*.py))
 FUZZERS  := $(patsubst tests/fuzz/%.c,$(BUILD)/tests/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
 # Each reads the corpus folder named on its command line.
 CORPORA  := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/conformance/*.c))
+BENCH_OBJ := $(patsubst %.c,$(BUILD)/%.o,$(wildcard bench/support/*.c))
 BENCHES  := $(patsubst %.c,$(BUILD)/%,$(wildcard bench/bench_*.c))
 
 $(BUILD)/tests/%: $(BUILD)/tests/%.o $(SUPPORT) $(TOOL_OBJ) $(LIBRARY)
@@ -109,7 +110,15 @@ $(FUZZERS): $(BUILD)/tests/fuzz/%: $(BUILD)/tests/fuzz/%.o $(BUILD)/tests/fuzz/d
 	@echo "  LINK  $@"
 	@$(CC) $(LDFLAGS) -o $@ $^ $(LIBS)
 
-$(BUILD)/bench/%: $(BUILD)/bench/%.o $(LIBRARY)
+$(BUILD)/bench/%.o: bench/%.cc
+	@mkdir -p $(@D)
+	@echo "  CXX   $<"
+	@$(CXX) -O2 -std=c++17 -c $< -o $@
+
+$(BUILD)/bench/bench_decode: $(BUILD)/bench/simdjson.o
+$(BUILD)/bench/bench_decode: LIBS += -lsimdjson -lstdc++
+
+$(BUILD)/bench/%: $(BUILD)/bench/%.o $(BENCH_OBJ) $(LIBRARY)
 	@echo "  LINK  $@"
 	@$(CC) $(LDFLAGS) -o $@ $^ $(LIBS)
 

@@ -1,0 +1,16 @@
+/* Seeded events for benchmarks: orders of a shop as DynamoDB Streams has them, NEW_AND_OLD_IMAGES. */
+#ifndef SL_BENCH_SUPPORT_EVENTS_H
+#define SL_BENCH_SUPPORT_EVENTS_H
+
+#include "base/buffer.h"
+
+/* Appends one Lambda event of `n` records, about 1,060 bytes each. The same seed makes the same event. */
+void bench_event(struct sl_buffer *out, size_t n, uint64_t seed);
+
+/* Seconds on a steady clock. */
+double bench_seconds(void);
+
+/* One line: {"figure":...,"value":...,"unit":...}. */
+void bench_figure(const char *name, double value, const char *unit);
+
+#endif
