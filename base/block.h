@@ -36,6 +36,21 @@ static inline uint64_t sl_block_eq(const unsigned char *p, unsigned char a)
     return (unsigned)_mm_movemask_epi8(_mm_cmpeq_epi8(v, _mm_set1_epi8((char)a)));
 }
 
+static inline uint64_t sl_block_no_digit(const char *p)
+{
+    __m128i v = _mm_loadu_si128((const __m128i *)(const void *)p);
+    __m128i from_zero = _mm_sub_epi8(v, _mm_set1_epi8('0'));
+    __m128i digit = _mm_cmpeq_epi8(_mm_min_epu8(from_zero, _mm_set1_epi8(9)), from_zero);
+    return (unsigned)_mm_movemask_epi8(digit) ^ 0xFFFFu;
+}
+
+static inline uint64_t sl_block_same(const char *p, const char *q)
+{
+    __m128i v = _mm_loadu_si128((const __m128i *)(const void *)p);
+    __m128i w = _mm_loadu_si128((const __m128i *)(const void *)q);
+    return (unsigned)_mm_movemask_epi8(_mm_cmpeq_epi8(v, w));
+}
+
 #elif defined(__ARM_NEON) && defined(__aarch64__) && !defined(SL_PORTABLE)
 
 #include <arm_neon.h>
@@ -68,6 +83,17 @@ static inline uint64_t sl_block_eq(const unsigned char *p, unsigned char a)
     return sl_block_narrow(vceqq_u8(vld1q_u8(p), vdupq_n_u8(a)));
 }
 
+static inline uint64_t sl_block_no_digit(const char *p)
+{
+    uint8x16_t from_zero = vsubq_u8(vld1q_u8((const uint8_t *)p), vdupq_n_u8('0'));
+    return sl_block_narrow(vcgtq_u8(from_zero, vdupq_n_u8(9)));
+}
+
+static inline uint64_t sl_block_same(const char *p, const char *q)
+{
+    return sl_block_narrow(vceqq_u8(vld1q_u8((const uint8_t *)p), vld1q_u8((const uint8_t *)q)));
+}
+
 #else
 
 #define SL_MASK_BITS 1
@@ -96,7 +122,37 @@ static inline uint64_t sl_block_eq(const unsigned char *p, unsigned char a)
     return mask;
 }
 
+static inline uint64_t sl_block_no_digit(const char *p)
+{
+    uint64_t mask = 0;
+    for (unsigned i = 0; i < SL_BLOCK; i++)
+        mask |= (uint64_t)(p[i] < '0' || p[i] > '9') << i;
+    return mask;
+}
+
+static inline uint64_t sl_block_same(const char *p, const char *q)
+{
+    uint64_t mask = 0;
+    for (unsigned i = 0; i < SL_BLOCK; i++)
+        mask |= (uint64_t)(p[i] == q[i]) << i;
+    return mask;
+}
+
 #endif
+
+/* Whether the first `n` bytes (at most a block) are all in the mask. */
+static inline bool sl_mask_covers(uint64_t mask, unsigned n)
+{
+    unsigned bits = n * SL_MASK_BITS;
+    uint64_t wanted = bits < 64 ? (1ull << bits) - 1 : UINT64_MAX;
+    return (~mask & wanted) == 0;
+}
+
+/* The mask without byte `n`. */
+static inline uint64_t sl_mask_without(uint64_t mask, unsigned n)
+{
+    return mask & ~(((1ull << SL_MASK_BITS) - 1) << n * SL_MASK_BITS);
+}
 
 /* Place of the first byte in a mask that is not zero. */
 static inline unsigned sl_mask_first(uint64_t mask)

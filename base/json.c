@@ -1,6 +1,6 @@
 #include "base/json.h"
 
-#include "base/block.h"
+#include "base/json_scan.h"
 
 /* ---- faults ---- */
 
@@ -199,8 +199,18 @@ static const char *digits(const char *p, const char *end)
     return p;
 }
 
+/* A whole number without zeros before it, when it is one. */
+static const char *whole_number(struct sl_json_scan *s, const char *p)
+{
+    const char *next = p < s->end && *p != '0' ? sl_scan_digits(p, s->end) : NULL;
+    return next && next > p && *next != '.' && (*next | 0x20) != 'e' ? next : NULL;
+}
+
 const char *sl_json_number(struct sl_json_scan *s, const char *p)
 {
+    const char *whole = whole_number(s, p);
+    if (whole)
+        return whole;
     if (p < s->end && *p == '-')
         p++;
     const char *next = digits(p, s->end);

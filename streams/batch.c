@@ -122,26 +122,21 @@ static const char *read_arn(struct sl_decoder *d, const char *p, void *to)
 }
 
 static const struct sl_member event_members[] = {
-    {SL_LIT("Records"), read_records},
-    {SL_LIT("window"), read_window},
-    {SL_LIT("state"), read_state},
-    {SL_LIT("shardId"), read_shard_id},
-    {SL_LIT("eventSourceARN"), read_arn},
-    {SL_LIT("isFinalInvokeForWindow"), read_is_final},
-    {SL_LIT("isWindowTerminatedEarly"), read_is_early},
+    SL_MEMBER("Records", read_records),
+    SL_MEMBER("window", read_window),
+    SL_MEMBER("state", read_state),
+    SL_MEMBER("shardId", read_shard_id),
+    SL_MEMBER("eventSourceARN", read_arn),
+    SL_MEMBER("isFinalInvokeForWindow", read_is_final),
+    SL_MEMBER("isWindowTerminatedEarly", read_is_early),
 };
-
-static struct sl_span text_of(struct sl_decoder *d, struct sl_text text)
-{
-    return text.escaped ? sl_json_unescape(text.inner, d->batch->arena) : text.inner;
-}
 
 static void finish_event(struct sl_decoder *d, const struct event *event)
 {
     struct sl_batch *batch = d->batch;
     batch->shape = d->data ? SL_SHAPE_KINESIS : SL_SHAPE_EVENT;
-    batch->shard_id = text_of(d, event->shard_id);
-    batch->source_arn = text_of(d, event->arn);
+    batch->shard_id = sl_decode_resolved(d, event->shard_id);
+    batch->source_arn = sl_decode_resolved(d, event->arn);
     batch->is_window = batch->window.ptr && *batch->window.ptr == '{';
 }
 
@@ -228,6 +223,7 @@ enum sl_status sl_batch_decode(struct sl_span text, struct sl_arena *arena,
         .shared = shared_new(arena, options),
         .any_shape = options->any_shape,
     };
+    sl_forms_init(&d.forms);
     const char *p = text.ptr;
     if (text.len >= 3 && memcmp(p, "\xEF\xBB\xBF", 3) == 0)
         p += 3;

@@ -8,6 +8,7 @@
 
 #include "base/json.h"
 #include "streams/record_layout.h"
+#include "streams/value_form.h"
 
 enum sl_fault { SL_FAULT_JSON = 0, SL_FAULT_RECORD, SL_FAULT_EVENT };
 
@@ -23,13 +24,24 @@ struct sl_text {
 /* What was read of one record. */
 struct sl_draft {
     struct sl_span raw, image[3];
-    struct sl_text event_id, sequence, region, arn, table_name, event_source;
-    struct sl_text event_name, view, precision;
-    struct sl_text identity_type, identity_principal;
-    struct sl_text data, outer_sequence;     /* of a Kinesis record */
-    struct sl_span identifier;               /* a Kinesis record's, beside its decoded data */
-    struct sl_span created, stated, written; /* numbers, or the inside of a string */
-    bool has_identity, has_change, has_kinesis, has_record_format, has_metadata, has_item;
+    struct sl_text event_source, region, arn, table_name;
+    struct sl_text event_name;           /* when it is none of ours */
+    struct sl_text data, outer_sequence; /* of a Kinesis record */
+    struct sl_span created;              /* a number, or the inside of a string */
+    const char *event_id, *sequence;     /* behind the quote */
+    const char *identifier;              /* a Kinesis record's, beside its decoded data */
+    uint32_t stated;
+    unsigned event, view; /* 0: none */
+    enum sl_time_unit precision;
+    bool has_precision, is_plain_seconds; /* of `created` */
+    bool has_identity, is_service, is_dynamodb;
+    bool has_change, has_kinesis, has_record_format, has_metadata, has_item;
+};
+
+/* Texts that are the same in most records of a batch: where they stood last. */
+struct sl_decode_last {
+    struct sl_text event_version, event_source, region, arn, table_name;
+    const char *our_source; /* an event_source that was looked at and is ours */
 };
 
 struct sl_decoder {
@@ -41,33 +53,74 @@ struct sl_decoder {
     char *data;      /* decoded Kinesis data, NULL until there is some */
     size_t data_len; /* used of it */
     bool any_shape;
+    struct sl_decode_last last;
+    struct sl_origin last_origin; /* its texts as they stand in the payload */
+    uint32_t last_origin_at;
+    struct sl_forms forms;
     char why[160]; /* when a fault needs more than a constant phrase */
 };
 
-/* A record, from its opening brace. It is added to the batch. */
-const char *sl_decode_record(struct sl_decoder *d, const char *p);
+const char *sl_decode_fault(struct sl_json_scan *s, const char *at, enum sl_fault kind, const char *why);
 
-/* An attribute map (Keys, an image, the value of an M), from its opening brace. */
-const char *sl_decode_attributes(struct sl_json_scan *s, const char *p, unsigned depth);
+/* After a fault of another kind in the value at `p`: when that is no JSON at all, further on, that is said.
+ */
+void sl_decode_prefer_json(struct sl_json_scan *s, const char *p);
+
+/* ---- values ---- */
+
+/* An attribute map (Keys, an image, the value of an M), from its opening brace. `form`, which may be NULL,
+ * is what maps in this place looked like so far. */
+const char *sl_decode_attributes(struct sl_decoder *d, const char *p, unsigned depth, struct sl_form *form);
 
 /* ---- objects whose members we know ---- */
 
+#define SL_MEMBER_BYTES 48
+
 struct sl_member {
-    struct sl_span name;
+    char text[SL_MEMBER_BYTES]; /* "name": as compact JSON has it */
+    uint8_t len;
     /* Reads the value at `p` into `to`; never called for null. */
     const char *(*read)(struct sl_decoder *d, const char *p, void *to);
 };
 
-/* An object from its opening brace: members of the list go to their readers, others and nulls are skipped. */
+#define SL_MEMBER(name, read)                                                                                \
+    {                                                                                                        \
+        "\"" name "\":", sizeof("\"" name "\":") - 1, read                                                   \
+    }
+
+/* An object from its opening brace: members of the list go to their readers, others and nulls are skipped. It
+ * is fastest when they come in the order of the list. */
 const char *sl_decode_object(struct sl_decoder *d, const char *p, const struct sl_member *members, size_t n,
                              void *to);
 
 /* A reader's body: a string, its inside into `text`. */
 const char *sl_decode_text(struct sl_decoder *d, const char *p, struct sl_text *text);
 
-/* After a fault of another kind in the value at `p`: when that is no JSON at all, further on, that is said. */
-void sl_decode_prefer_json(struct sl_json_scan *s, const char *p);
+/* The same for one that is likely to be equal to `last`; then `text` is where that stood. */
+const char *sl_decode_repeated(struct sl_decoder *d, const char *p, struct sl_text *last,
+                               struct sl_text *text);
 
-const char *sl_decode_fault(struct sl_json_scan *s, const char *at, enum sl_fault kind, const char *why);
+bool sl_decode_text_is(struct sl_text text, struct sl_span known);
+
+/* The text without escapes, in the batch's arena when it had some. */
+struct sl_span sl_decode_resolved(struct sl_decoder *d, struct sl_text text);
+
+/* ---- records ---- */
+
+/* A record, from its opening brace. It is added to the batch. */
+const char *sl_decode_record(struct sl_decoder *d, const char *p);
+
+/* The change that the bytes in a Kinesis record are, outside of lines without what only lines have. */
+const char *sl_decode_change(struct sl_decoder *d, const char *p, struct sl_draft *draft);
+
+/* The Kinesis record that `outer` is: its data, decoded, becomes the record. Gives `next`. */
+const char *sl_decode_kinesis(struct sl_decoder *d, const struct sl_draft *outer, const char *next);
+
+/* A draft that is whole, but for what only all of it together tells: adds the record, or says what is wrong.
+ * Gives `next`. */
+const char *sl_decode_add(struct sl_decoder *d, const struct sl_draft *draft, const char *next);
+
+/* A draft that is no change: the batch's first one says so of the whole payload. */
+const char *sl_decode_foreign(struct sl_decoder *d, const struct sl_draft *draft);
 
 #endif

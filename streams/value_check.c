@@ -1,11 +1,12 @@
 /* Attribute values of a payload, checked as they are read: one tag each, numbers and base64 valid, at most 32
  * containers deep. Recursion is bound by that depth, not by the input. */
 #include "base/base64.h"
+#include "base/json_scan.h"
 #include "streams/decode.h"
 
 #include <stdlib.h>
 
-static const char *value(struct sl_json_scan *s, const char *p, unsigned depth);
+static const char *value(struct sl_decoder *d, const char *p, unsigned depth, struct sl_form *form);
 
 enum sl_type sl_value_tag(const char *name, size_t n)
 {
@@ -20,19 +21,6 @@ enum sl_type sl_value_tag(const char *name, size_t n)
         if (tags[i].n == n && memcmp(tags[i].name, name, n) == 0)
             return (enum sl_type)tags[i].type;
     return SL_NONE;
-}
-
-const char *sl_decode_fault(struct sl_json_scan *s, const char *at, enum sl_fault kind, const char *why)
-{
-    s->kind = kind;
-    return sl_json_fault(s, at, why);
-}
-
-void sl_decode_prefer_json(struct sl_json_scan *s, const char *p)
-{
-    struct sl_json_scan plain = {.end = s->end};
-    if (!sl_json_value(&plain, p))
-        *s = plain;
 }
 
 /* ---- strings of numbers and bytes ---- */
@@ -76,9 +64,10 @@ static const char *base64_why(struct sl_span text, bool escaped)
 static const char *text(struct sl_json_scan *s, const char *p, enum sl_type type)
 {
     bool escaped;
+    const char *next;
     if (p < s->end && *p != '"')
         return sl_decode_fault(s, p, SL_FAULT_RECORD, "a string is expected");
-    const char *next = sl_json_string(s, p, &escaped);
+    next = sl_json_string(s, p, &escaped);
     if (!next || type == SL_S)
         return next;
     struct sl_span inner = sl_span(p + 1, (size_t)(next - p - 2));
@@ -111,14 +100,15 @@ static const char *first_element(struct sl_json_scan *s, const char *p, bool *mo
     return *more ? p : p + 1;
 }
 
-static const char *list(struct sl_json_scan *s, const char *p, unsigned depth)
+/* The maps among the elements share one form. */
+static const char *list(struct sl_decoder *d, const char *p, unsigned depth, struct sl_form *form)
 {
     bool more;
-    p = first_element(s, p, &more);
+    p = first_element(&d->scan, p, &more);
     while (p && more) {
-        p = value(s, p, depth);
+        p = value(d, p, depth, form);
         if (p)
-            p = next_element(s, p, &more);
+            p = next_element(&d->scan, p, &more);
     }
     return p;
 }
@@ -211,11 +201,12 @@ static const char *number_set(struct sl_json_scan *s, const char *p)
 
 /* ---- values ---- */
 
-static const char *container(struct sl_json_scan *s, const char *p, enum sl_type type, unsigned depth)
+static const char *container(struct sl_decoder *d, const char *p, enum sl_type type, unsigned depth,
+                             struct sl_form *form)
 {
     if (depth == SL_VALUE_DEPTH)
-        return sl_decode_fault(s, p, SL_FAULT_RECORD, "nested deeper than 32 levels");
-    return type == SL_L ? list(s, p, depth + 1) : sl_decode_attributes(s, p, depth + 1);
+        return sl_decode_fault(&d->scan, p, SL_FAULT_RECORD, "nested deeper than 32 levels");
+    return type == SL_L ? list(d, p, depth + 1, form) : sl_decode_attributes(d, p, depth + 1, form);
 }
 
 static const char *boolean(struct sl_json_scan *s, const char *p)
@@ -235,8 +226,11 @@ static const char *null(struct sl_json_scan *s, const char *p)
     return sl_json_word(s, p, "true", 4);
 }
 
-static const char *content(struct sl_json_scan *s, const char *p, enum sl_type type, unsigned depth)
+/* A value's content, behind its tag. `form` is that of the maps in it, NULL when there is none. */
+static const char *content(struct sl_decoder *d, const char *p, enum sl_type type, unsigned depth,
+                           struct sl_form *form)
 {
+    struct sl_json_scan *s = &d->scan;
     switch (type) {
     case SL_BOOL:
         return boolean(s, p);
@@ -250,7 +244,7 @@ static const char *content(struct sl_json_scan *s, const char *p, enum sl_type t
         return number_set(s, p);
     case SL_L:
     case SL_M:
-        return container(s, p, type, depth);
+        return container(d, p, type, depth, form);
     default:
         return text(s, p, type);
     }
@@ -277,8 +271,10 @@ static enum sl_type tag_of(struct sl_text tag)
     return sl_value_tag(name, sl_json_unescape_to(tag.inner, name));
 }
 
-static const char *value(struct sl_json_scan *s, const char *p, unsigned depth)
+/* From a value's brace to its content: {"S": */
+static const char *value_head(struct sl_json_scan *s, const char *p, enum sl_type *type)
 {
+    struct sl_text tag;
     if (p < s->end && *p != '{')
         return sl_decode_fault(s, p, SL_FAULT_RECORD, "an attribute value ({\"S\": ...}) is expected");
     const char *tag_at = sl_json_byte(s, p, '{', "");
@@ -287,25 +283,77 @@ static const char *value(struct sl_json_scan *s, const char *p, unsigned depth)
     tag_at = sl_json_space(tag_at, s->end);
     if (tag_at < s->end && *tag_at == '}')
         return sl_decode_fault(s, p, SL_FAULT_RECORD, "an attribute value without a type");
-    struct sl_text tag;
     p = name_and_colon(s, tag_at, &tag);
     if (!p)
         return NULL;
-    enum sl_type type = tag_of(tag);
-    if (type == SL_NONE)
-        return sl_decode_fault(s, tag_at, SL_FAULT_RECORD, "no such attribute type");
-    p = content(s, p, type, depth);
-    if (!p)
-        return NULL;
+    *type = tag_of(tag);
+    return *type == SL_NONE ? sl_decode_fault(s, tag_at, SL_FAULT_RECORD, "no such attribute type") : p;
+}
+
+/* The brace behind a value's content. */
+static const char *value_tail(struct sl_json_scan *s, const char *p)
+{
     p = sl_json_space(p, s->end);
     if (p < s->end && *p == ',')
         return sl_decode_fault(s, p, SL_FAULT_RECORD, "an attribute value of more than one type");
     return sl_json_byte(s, p, '}', "'}' is expected");
 }
 
-const char *sl_decode_attributes(struct sl_json_scan *s, const char *p, unsigned depth)
+static const char *value(struct sl_decoder *d, const char *p, unsigned depth, struct sl_form *form)
+{
+    enum sl_type type;
+    p = value_head(&d->scan, p, &type);
+    if (p)
+        p = content(d, p, type, depth, form);
+    return p ? value_tail(&d->scan, p) : NULL;
+}
+
+/* ---- maps of attributes ---- */
+
+/* From an attribute's name to its value's content, as the form foresees it or read anew. */
+static const char *attribute_head(struct sl_decoder *d, const char *p, struct sl_form *form, unsigned *at,
+                                  struct sl_slot **slot, enum sl_type *type)
 {
     struct sl_text name;
+    const char *begin = p;
+    *slot = NULL;
+    if (form && d->scan.end - p >= SL_FORM_AHEAD) {
+        *slot = sl_form_match(form, at, p);
+        if (*slot) {
+            *type = (enum sl_type)(*slot)->type;
+            return p + (*slot)->len;
+        }
+    }
+    p = name_and_colon(&d->scan, p, &name);
+    if (p)
+        p = value_head(&d->scan, p, type);
+    if (p && form)
+        *slot = sl_form_learn(form, at, begin, p, *type);
+    return p;
+}
+
+/* Contents that are short and plain, NULL for others. */
+static inline const char *short_content(const char *p, const char *end, enum sl_type type)
+{
+    if (type == SL_S)
+        return sl_scan_string(p, end);
+    if (type == SL_N)
+        return sl_scan_quoted_number(p, end);
+    return type == SL_BOOL ? sl_scan_bool(p, end) : NULL;
+}
+
+/* An attribute's content and what its value ends with. */
+static const char *attribute_rest(struct sl_decoder *d, const char *p, unsigned depth, enum sl_type type,
+                                  struct sl_slot *slot)
+{
+    struct sl_form *child = type >= SL_L ? sl_form_child(&d->forms, slot) : NULL;
+    return content(d, p, type, depth, child);
+}
+
+const char *sl_decode_attributes(struct sl_decoder *d, const char *p, unsigned depth, struct sl_form *form)
+{
+    struct sl_json_scan *s = &d->scan;
+    unsigned at = 0;
     if (p < s->end && *p != '{')
         return sl_decode_fault(s, p, SL_FAULT_RECORD, "a map of attributes is expected");
     p = sl_json_byte(s, p, '{', "");
@@ -315,9 +363,20 @@ const char *sl_decode_attributes(struct sl_json_scan *s, const char *p, unsigned
     if (p < s->end && *p == '}')
         return p + 1;
     for (;;) {
-        p = name_and_colon(s, p, &name);
-        if (p)
-            p = value(s, p, depth);
+        struct sl_slot *slot;
+        enum sl_type type;
+        p = attribute_head(d, p, form, &at, &slot, &type);
+        if (!p)
+            return NULL;
+        const char *next = short_content(p, s->end, type);
+        p = next ? next : attribute_rest(d, p, depth, type, slot);
+        if (!p)
+            return NULL;
+        if (s->end - p >= 3 && p[0] == '}' && p[1] == ',' && p[2] == '"') {
+            p += 2;
+            continue;
+        }
+        p = value_tail(s, p);
         if (!p)
             return NULL;
         p = sl_json_space(p, s->end);

@@ -402,13 +402,15 @@ static void test_broken_records(void **state)
     refused("{\"Records\":[{\"eventName\":5,\"dynamodb\":{" KEYS "}}]}", bad, 25,
             "record 0: a string is expected");
     refused("{\"Records\":[" RECORD ",5]}", bad, 12 + sizeof(RECORD), "record 1: an object is expected");
-    refused(BROKEN(KEYS ",\"SequenceNumber\":\"12x\"", ""), bad, 12,
+    refused(BROKEN(KEYS ",\"SequenceNumber\":\"12x\"", ""), bad, 87,
             "record 0: SequenceNumber is not a decimal number");
-    refused(BROKEN(KEYS ",\"SequenceNumber\":\"\"", ""), bad, 12,
+    refused(BROKEN(KEYS ",\"SequenceNumber\":\"\"", ""), bad, 87,
             "record 0: SequenceNumber is not a decimal number");
-    refused(BROKEN(KEYS ",\"StreamViewType\":\"ALL\"", ""), bad, 12, "record 0: no such StreamViewType");
-    refused(BROKEN(KEYS ",\"SizeBytes\":1.5", ""), bad, 12, "record 0: SizeBytes is no whole number");
-    refused(BROKEN(KEYS ",\"SizeBytes\":-1", ""), bad, 12, "record 0: SizeBytes is no whole number");
+    refused(BROKEN(KEYS ",\"StreamViewType\":\"ALL\"", ""), bad, 87, "record 0: no such StreamViewType");
+    refused(BROKEN(KEYS ",\"SizeBytes\":1.5", ""), bad, 82, "record 0: SizeBytes is no whole number");
+    refused(BROKEN(KEYS ",\"SizeBytes\":-1", ""), bad, 82, "record 0: SizeBytes is no whole number");
+    refused(BROKEN(KEYS ",\"ApproximateCreationDateTimePrecision\":\"DAY\"", ""), bad, 109,
+            "record 0: no such precision of time");
     refused(BROKEN(KEYS ",\"ApproximateCreationDateTime\":-5", ""), bad, 12,
             "record 0: ApproximateCreationDateTime is no time");
     refused(BROKEN(KEYS ",\"ApproximateCreationDateTime\":\"soon\"", ""), bad, 12,
