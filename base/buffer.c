@@ -29,7 +29,7 @@ char *sl_buffer_reserve(struct sl_buffer *b, size_t n)
         b->failed = true;
         return NULL;
     }
-    if (n > b->room - b->len) {
+    if (n > b->room - b->len || !b->ptr) {
         size_t room = b->room ? b->room : 256;
         while (room - b->len < n)
             room = room > b->max / 2 ? b->max : room * 2;

@@ -71,6 +71,8 @@ const char *sl_number_parse(struct sl_span text, struct sl_number *out)
     static const char not_one[] = "not a number";
     const char *p = text.ptr, *end = text.ptr + text.len;
     struct reader r = {.out = out};
+    if (text.len == 0)
+        return not_one;
     out->n = 0;
     out->exponent = 0;
     out->is_negative = p < end && *p == '-';
