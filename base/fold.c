@@ -127,6 +127,8 @@ static size_t write_character(uint32_t character, char *out)
 /* How many bytes of `text` fold to `folded` from the begin on; SIZE_MAX when it does not begin so. */
 static size_t folded_begin(struct sl_span text, struct sl_span folded)
 {
+    if (folded.len == 0 || text.len == 0)
+        return folded.len == 0 ? 0 : SIZE_MAX;
     const char *p = text.ptr, *end = text.ptr + text.len, *f = folded.ptr, *f_end = folded.ptr + folded.len;
     while (f < f_end) {
         if (p == end || sl_fold(next_character(&p, end)) != next_character(&f, f_end))
@@ -162,6 +164,8 @@ bool sl_fold_ends(struct sl_span text, struct sl_span folded)
 
 size_t sl_fold_text(struct sl_span text, char *out)
 {
+    if (text.len == 0)
+        return 0;
     const char *p = text.ptr, *end = text.ptr + text.len;
     char *to = out;
     while (p < end)

@@ -45,7 +45,7 @@ static inline bool sl_span_ends(struct sl_span a, struct sl_span suffix)
 /* Everything from byte `from` on; empty when `from` is beyond the end. */
 static inline struct sl_span sl_span_from(struct sl_span a, size_t from)
 {
-    return from >= a.len ? sl_span(a.ptr + a.len, 0) : sl_span(a.ptr + from, a.len - from);
+    return from >= a.len ? sl_span(a.len ? a.ptr + a.len : a.ptr, 0) : sl_span(a.ptr + from, a.len - from);
 }
 
 #endif

@@ -69,10 +69,10 @@ static const char *read_digits(struct reader *r, const char *p, const char *end)
 const char *sl_number_parse(struct sl_span text, struct sl_number *out)
 {
     static const char not_one[] = "not a number";
-    const char *p = text.ptr, *end = text.ptr + text.len;
     struct reader r = {.out = out};
     if (text.len == 0)
         return not_one;
+    const char *p = text.ptr, *end = text.ptr + text.len;
     out->n = 0;
     out->exponent = 0;
     out->is_negative = p < end && *p == '-';

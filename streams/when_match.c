@@ -106,10 +106,11 @@ static const char *walk_value(const struct walk *w, const struct sl_when_node *n
 static uint64_t walk_text(const struct sl_when_tree *tree, struct sl_span text, uint64_t given,
                           bool look_only, struct sl_arena *scratch)
 {
-    struct walk w = {text.ptr + text.len, scratch, given, look_only};
     uint64_t found = given;
-    if (text.ptr)
-        walk_value(&w, tree->root, text.ptr, &found);
+    if (!text.ptr)
+        return found;
+    struct walk w = {text.ptr + text.len, scratch, given, look_only};
+    walk_value(&w, tree->root, text.ptr, &found);
     return found;
 }
 

@@ -18,6 +18,8 @@ static bool is_any(const char *p, uint64_t mask, struct sl_span needle)
 /* Compares the needle's first and last byte at sixteen places at a time. */
 bool sl_when_may_hold(struct sl_span text, struct sl_span needle)
 {
+    if (text.len < needle.len)
+        return text.len && memchr(text.ptr, '\\', text.len);
     const char *p = text.ptr, *end = text.ptr + text.len;
     size_t last = needle.len - 1;
     for (; (size_t)(end - p) >= last + SL_BLOCK; p += SL_BLOCK) {
