@@ -1,5 +1,7 @@
 #include "sinks/aws/answer.h"
 
+#include "base/json.h"
+
 #include <jansson.h>
 #include <stdio.h>
 
@@ -152,6 +154,45 @@ void sl_answer_add_text(struct sl_buffer *out, struct sl_span text)
         sl_buffer_add_char(out, found ? entities[i].is : *text.ptr);
         text = sl_span_from(text, found ? entities[i].entity.len : 1);
     }
+}
+
+/* ---- JSON ---- */
+
+struct sl_answer_walk sl_answer_walk(struct sl_span json)
+{
+    const char *end = json.ptr + json.len;
+    const char *p = json.ptr ? sl_json_space(json.ptr, end) : end;
+    if (p < end && (*p == '{' || *p == '['))
+        return (struct sl_answer_walk){sl_json_space(p + 1, end), end};
+    return (struct sl_answer_walk){end, end};
+}
+
+bool sl_answer_step(struct sl_answer_walk *walk, struct sl_span *name, struct sl_span *value)
+{
+    const char *p = walk->p, *end = walk->end;
+    bool escaped;
+    if (p == end || *p == '}' || *p == ']')
+        return false;
+    if (name) {
+        const char *close = sl_json_string_end(p + 1, end, &escaped);
+        *name = sl_span(p + 1, (size_t)(close - p - 1));
+        p = sl_json_space(sl_json_space(close + 1, end) + 1, end);
+    }
+    const char *behind = sl_json_value_end(p, end);
+    *value = sl_span(p, (size_t)(behind - p));
+    p = sl_json_space(behind, end);
+    walk->p = p < end && *p == ',' ? sl_json_space(p + 1, end) : p;
+    return true;
+}
+
+struct sl_span sl_answer_member(struct sl_span json, struct sl_span name)
+{
+    struct sl_answer_walk walk = sl_answer_walk(json);
+    struct sl_span have, value;
+    while (sl_answer_step(&walk, &have, &value))
+        if (sl_json_text_is(have, name))
+            return value;
+    return sl_span(NULL, 0);
 }
 
 /* ---- values in messages ---- */

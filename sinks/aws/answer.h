@@ -27,6 +27,18 @@ struct sl_span sl_answer_next_tag(struct sl_span *rest, const char *name);
 /* &amp; and its like resolved. */
 void sl_answer_add_text(struct sl_buffer *out, struct sl_span text);
 
+/* Walking over JSON that sl_json_check has passed: the members of an object or the elements of an array, as
+ * they are written. Nothing to walk over when the text is neither. */
+struct sl_answer_walk {
+    const char *p, *end;
+};
+struct sl_answer_walk sl_answer_walk(struct sl_span json);
+/* False at the end. `name` (NULL for arrays) is without its quotes, as written. */
+bool sl_answer_step(struct sl_answer_walk *walk, struct sl_span *name, struct sl_span *value);
+
+/* The object's member of this name, absent when there is none. */
+struct sl_span sl_answer_member(struct sl_span json, struct sl_span name);
+
 /* Words of the message that stand in the request's body and are no attribute name there become "...":
  * services quote the values that they refuse, and values are not for logs. A long body is not looked through;
  * then the whole message becomes "". */

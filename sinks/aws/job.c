@@ -9,6 +9,8 @@
 #include <time.h>
 
 #define LINE_ARENA_BYTES (8 * 1024)
+/* How often a kind may ask for an uncounted attempt: what is learned runs out long before. */
+#define HURRY_MAX 8
 /* A clock that is nearer than this to theirs is not why a signature was refused: services allow 5 minutes,
  * S3 15. */
 #define SKEW_MIN_S 240
@@ -316,8 +318,7 @@ static void follow(struct run *run, struct sl_job *job, enum sl_job_next next, s
         end(run, job, false);
         return;
     case SL_JOB_AT_ONCE:
-        if (!job->hurried) {
-            job->hurried = true;
+        if (job->hurried++ < HURRY_MAX) {
             at_once(run, job);
             return;
         }

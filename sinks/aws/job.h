@@ -17,7 +17,7 @@ enum sl_job_next {
     SL_JOB_BROKEN,    /* the answer is no answer: again after a short wait */
     SL_JOB_AGAIN,     /* what is left failed for now, as the kind says in code and text: a short wait */
     SL_JOB_THROTTLED, /* likewise, a longer wait */
-    SL_JOB_AT_ONCE,   /* again without a wait and without counting: something was learned; once a job */
+    SL_JOB_AT_ONCE,   /* again without a wait and without counting: something was learned */
 };
 
 struct sl_job;
@@ -58,7 +58,8 @@ struct sl_job {
     enum sl_job_state state;
     unsigned attempts; /* that were counted */
     unsigned sends;
-    bool renewed, corrected, hurried; /* what happens once a job at most */
+    bool renewed, corrected; /* what happens once a job at most */
+    unsigned hurried;
     int last_cost;
     int64_t due_ms;
     uint64_t serial; /* of the credentials that it was signed with */

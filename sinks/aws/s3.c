@@ -36,6 +36,7 @@ struct put {
     size_t n_fields;
     char crc[9]; /* base64 of its 4 bytes, big-endian */
     size_t index;
+    bool moved; /* to the region that the bucket named */
 };
 
 /* ---- answers ---- */
@@ -63,8 +64,9 @@ static enum sl_job_next refused(struct sl_job *job, const struct sl_answer_error
     if (strcmp(error->code, "PreconditionFailed") == 0 || job->answer->status == 412)
         return put->object->content_named ? SL_JOB_DONE : SL_JOB_JUDGE;
     struct sl_span region = other_region(job);
-    if (!is_elsewhere(job, error) || !region.len)
+    if (!is_elsewhere(job, error) || !region.len || put->moved)
         return SL_JOB_JUDGE;
+    put->moved = true;
     if (!sl_span_is(region, job->client->region))
         sl_client_move(job->client, region);
     struct sl_error ignored = {.status = SL_OK};
