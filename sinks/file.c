@@ -54,7 +54,7 @@ static const char *key_problem(struct sl_span key)
         return key.len ? "is longer than 1024 bytes" : "is empty";
     size_t start = 0;
     for (size_t i = 0; i <= key.len; i++) {
-        if (i < key.len && (unsigned char)key.ptr[i] < 0x20)
+        if (i < key.len && ((unsigned char)key.ptr[i] < 0x20 || key.ptr[i] == 0x7F))
             return "holds a control byte";
         if (i < key.len && key.ptr[i] != '/')
             continue;

@@ -1,5 +1,6 @@
 #include "sinks/item.h"
 
+#include "base/base64.h"
 #include "base/decimal.h"
 #include "base/json_write.h"
 
@@ -86,6 +87,60 @@ size_t sl_item_bytes(const json_t *item)
     size_t bytes = 0;
     json_object_foreach((json_t *)item, name, value) bytes += strlen(name) + value_bytes(value);
     return bytes;
+}
+
+/* ---- what a value may be ---- */
+
+static bool is_number(struct sl_span text)
+{
+    struct sl_arena *arena = sl_arena_new(512);
+    bool good = sl_decimal_add(sl_decimal_new(arena), text, false);
+    sl_arena_destroy(arena);
+    return good;
+}
+
+static bool is_scalar(char tag, const json_t *content)
+{
+    if (!json_is_string(content))
+        return false;
+    return tag == 'N'   ? is_number(text_of(content))
+           : tag == 'B' ? sl_base64_is_valid(text_of(content))
+                        : true;
+}
+
+static bool is_value(const json_t *value)
+{
+    json_t *content = NULL, *element;
+    const char *tag = tag_of(value, &content), *name;
+    size_t i;
+    if (!tag)
+        return false;
+    if (strcmp(tag, "S") == 0 || strcmp(tag, "N") == 0 || strcmp(tag, "B") == 0)
+        return is_scalar(tag[0], content);
+    if (strcmp(tag, "BOOL") == 0)
+        return json_is_boolean(content);
+    if (strcmp(tag, "NULL") == 0)
+        return json_is_true(content);
+    if (strcmp(tag, "M") == 0 && json_is_object(content)) {
+        json_object_foreach(content, name, element) if (!is_value(element)) return false;
+        return true;
+    }
+    bool is_list = strcmp(tag, "L") == 0;
+    bool is_set = strlen(tag) == 2 && strchr("SNB", tag[0]) && tag[1] == 'S' && json_array_size(content) > 0;
+    if (!json_is_array(content) || (!is_list && !is_set))
+        return false;
+    json_array_foreach(content, i,
+                       element) if (is_list ? !is_value(element) : !is_scalar(tag[0], element)) return false;
+    return true;
+}
+
+enum sl_status sl_item_check(const json_t *item, struct sl_error *error)
+{
+    const char *name;
+    json_t *value;
+    json_object_foreach((json_t *)item, name, value) if (!is_value(value)) return sl_fail(
+        error, SL_REJECT, "ValidationException", "attribute %s is no attribute value of DynamoDB's", name);
+    return SL_OK;
 }
 
 /* ---- keys ---- */

@@ -19,6 +19,10 @@
 /* The item, a new reference; NULL when the text is no JSON object (said in `error`). */
 json_t *sl_item_parse(struct sl_span text, struct sl_error *error);
 
+/* Whether every attribute is a value that DynamoDB takes: one known tag with content of its kind, numbers in
+ * its range, no empty set. SL_REJECT, with the attribute's name, when not. */
+enum sl_status sl_item_check(const json_t *item, struct sl_error *error) SL_MUST_USE;
+
 /* Size by DynamoDB's formula. */
 size_t sl_item_bytes(const json_t *item);
 

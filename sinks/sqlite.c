@@ -150,6 +150,8 @@ static enum sl_status check_op(struct sqlite_port *p, const struct sl_table_op *
         json_object_foreach(key, name, value) if (item && !json_equal(json_object_get(item, name), value))
             status =
                 sl_fail(error, SL_REJECT, "ValidationException", "the item lacks its key attribute %s", name);
+        if (item && status == SL_OK)
+            status = sl_item_check(item, error);
         if (item && sl_item_bytes(item) > SL_ITEM_BYTES)
             status =
                 sl_fail(error, SL_REJECT, "ValidationException",

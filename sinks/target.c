@@ -23,6 +23,7 @@ static const struct scheme {
 } schemes[] = {
     {.name = "s3", .objects = sl_s3_open},
     {.name = "file", .objects = sl_file_open},
+    {.name = "dynamodb", .table = sl_dynamodb_open},
 #ifndef SL_WITHOUT_SQLITE /* the zip for Lambda: its tables are DynamoDB's */
     {.name = "sqlite", .table = sl_sqlite_open},
 #endif

@@ -80,7 +80,7 @@ static void add_test(struct sl_buffer *out, const struct sl_test *test, size_t i
         sl_buffer_printf(out, "attribute_exists(#t%zu)", i);
         return;
     case SL_NE: /* the service takes an absent attribute for unequal; here it is no match */
-        sl_buffer_printf(out, "(attribute_exists(#t%zu) AND #t%zu<>:t%zu)", i, i, i);
+        sl_buffer_printf(out, "attribute_exists(#t%zu) AND #t%zu<>:t%zu", i, i, i);
         return;
     case SL_EQ:
         sl_buffer_printf(out, "#t%zu=:t%zu", i, i);
@@ -102,13 +102,15 @@ static bool has_value(const struct sl_test *test)
     return test->verb != SL_ABSENT && test->verb != SL_PRESENT;
 }
 
+/* AND binds tighter than OR, and the service refuses parentheses that change nothing. */
 static void add_condition(struct sl_buffer *out, const struct sl_table_op *op, const bool *dropped)
 {
+    bool encloses = op->any_test && op->n_tests > 1;
     for (size_t i = 0; i < op->n_tests; i++) {
-        sl_buffer_add_str(out, i == 0 ? "(" : op->any_test ? " OR " : " AND ");
+        sl_buffer_add_str(out, i ? (op->any_test ? " OR " : " AND ") : encloses ? "(" : "");
         add_test(out, &op->tests[i], i);
     }
-    if (op->n_tests)
+    if (encloses)
         sl_buffer_add_char(out, ')');
     for (size_t i = 0; i < op->n_sets; i++)
         if (is_running(&op->sets[i]) && !(dropped && dropped[i]))

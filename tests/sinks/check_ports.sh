@@ -1,0 +1,16 @@
+#!/bin/bash
+# The port suite against DynamoDB Local and moto.
+set -euo pipefail
+dir=$(mktemp -d)
+trap 'tests/services/stop.sh "$dir"; rm -rf "$dir"' EXIT
+tests/services/start.sh "$dir" dynamodb moto
+set -a
+. "$dir/env"
+set +a
+log=$dir/ports.log
+"$BUILD/tests/sinks/test_ports" >"$log" 2>&1 || { cat "$log"; exit 1; }
+for side in sqlite file jsonl dynamodb s3 sqs "sqs fifo"; do
+    grep -q "OK \] $side: " "$log" || { echo "no case ran on the side $side"; exit 1; }
+done
+! grep -F "$AWS_SECRET_ACCESS_KEY" "$log" || { echo "row 28: a secret in the output"; exit 1; }
+sed -nE 's/^\[  PASSED  \] ([0-9]+) test.*/\1 passed/p' "$log"

@@ -1,0 +1,239 @@
+/* The port suite on every side. The embedded sinks always; the services where their endpoints are in the
+ * environment (check_ports.sh starts DynamoDB Local and moto, and runs this with them). */
+#include "tests/support/aws_call.h"
+#include "tests/support/port_suite.h"
+
+#include "sinks/target.h"
+#include "sinks/aws/uri.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+extern char **environ;
+
+#define BUCKET "sluice-port-suite"
+
+static struct sl_sinks sinks;
+static struct sl_vars vars;
+static struct sl_log log_;
+static char *folder;
+static struct port_suite sqlite, files, lines, dynamodb, s3, sqs, fifo;
+static const char *sqs_url, *fifo_url;
+static long lines_read;
+
+static void open_side(struct port_suite *suite, const char *name, const char *url)
+{
+    struct sl_error error = {.status = SL_OK};
+    suite->name = name;
+    suite->call = (struct sl_call){sl_arena_new(64 * 1024), INT64_MAX};
+    struct sl_span target = sl_span_str(url);
+    enum sl_status status = SL_OK;
+    switch (sl_target_kind(target)) {
+    case SL_PORT_OBJECTS:
+        status = sl_target_objects(&sinks, target, &suite->objects, &error);
+        break;
+    case SL_PORT_TABLE:
+        status = sl_target_table(&sinks, target, &suite->table, &error);
+        break;
+    default:
+        status = sl_target_queue(&sinks, target, &suite->queue, &error);
+    }
+    if (status != SL_OK)
+        sl_die("%s: %s", url, error.text);
+}
+
+static void close_side(struct port_suite *suite)
+{
+    if (suite->objects)
+        suite->objects->close(suite->objects);
+    if (suite->table)
+        suite->table->close(suite->table);
+    if (suite->queue)
+        suite->queue->close(suite->queue);
+    sl_arena_destroy(suite->call.arena);
+}
+
+/* ---- reading back ---- */
+
+static char *read_file(struct port_suite *suite, const char *key, size_t *len)
+{
+    return test_read(sl_arena_printf(suite->call.arena, "%s/objects/pre/fix/%s", folder, key), len);
+}
+
+static char *read_s3(struct port_suite *suite, const char *key, size_t *len)
+{
+    struct sl_buffer path;
+    sl_buffer_init(&path, 8192);
+    sl_buffer_add_str(&path, "/" BUCKET "/pre/fix/");
+    sl_uri_encode(&path, sl_span_str(key), '/');
+    sl_buffer_add_char(&path, '\0');
+    const char *bytes = aws_s3(&sinks, suite->call.arena, "GET", path.ptr, len);
+    sl_buffer_clean_up(&path);
+    char *copy = bytes ? malloc(*len + 1) : NULL;
+    if (copy)
+        memcpy(copy, bytes, *len + 1);
+    return copy;
+}
+
+static size_t read_lines(struct port_suite *suite, struct sl_span *out, size_t room)
+{
+    size_t len = 0, n = 0;
+    char *text = test_read(sl_arena_printf(suite->call.arena, "%s/lines.jsonl", folder), &len);
+    struct sl_span rest = text ? sl_span(text, len) : sl_span("", 0);
+    rest = sl_span(sl_arena_copy(suite->call.arena, rest), rest.len);
+    rest = sl_span_from(rest, (size_t)lines_read);
+    lines_read = (long)len;
+    while (rest.len && n < room) {
+        const char *end = memchr(rest.ptr, '\n', rest.len);
+        size_t line = end ? (size_t)(end - rest.ptr) : rest.len;
+        out[n++] = sl_span(rest.ptr, line);
+        rest = sl_span_from(rest, line + 1);
+    }
+    free(text);
+    return n;
+}
+
+static size_t receive(struct port_suite *suite, const char *url, struct sl_span *out, size_t room)
+{
+    struct sl_arena *arena = suite->call.arena;
+    const char *ask = sl_arena_printf(arena, "{\"QueueUrl\":\"%s\",\"MaxNumberOfMessages\":10}", url);
+    size_t n = 0;
+    for (;;) {
+        struct sl_span answer = aws_call(&sinks, arena, &sl_service_sqs, "ReceiveMessage", ask);
+        json_t *root = json_loadb(answer.ptr, answer.len, 0, NULL);
+        json_t *list = json_object_get(root, "Messages"), *message;
+        size_t i, found = json_array_size(list);
+        json_array_foreach(list, i, message)
+        {
+            const char *handle = json_string_value(json_object_get(message, "ReceiptHandle"));
+            json_t *body = json_object_get(message, "Body");
+            if (n < room)
+                out[n++] =
+                    sl_span(sl_arena_copy(arena, sl_span(json_string_value(body), json_string_length(body))),
+                            json_string_length(body));
+            aws_call(&sinks, arena, &sl_service_sqs, "DeleteMessage",
+                     sl_arena_printf(arena, "{\"QueueUrl\":\"%s\",\"ReceiptHandle\":\"%s\"}", url, handle));
+        }
+        json_decref(root);
+        if (!found)
+            return n;
+    }
+}
+
+static size_t receive_plain(struct port_suite *suite, struct sl_span *out, size_t room)
+{
+    return receive(suite, sqs_url, out, room);
+}
+
+static size_t receive_fifo(struct port_suite *suite, struct sl_span *out, size_t room)
+{
+    return receive(suite, fifo_url, out, room);
+}
+
+/* ---- sides ---- */
+
+static void open_embedded(void)
+{
+    char url[512];
+    snprintf(url, sizeof(url), "sqlite:%s/local.db?table=ports", folder);
+    open_side(&sqlite, "sqlite", url);
+    sqlite.side_table = "side";
+    sqlite.number_table = "numbers";
+    snprintf(url, sizeof(url), "file:%s/objects/pre/fix", folder);
+    open_side(&files, "file", url);
+    files.read_object = read_file;
+    snprintf(url, sizeof(url), "jsonl:%s/lines.jsonl", folder);
+    open_side(&lines, "jsonl", url);
+    lines.read_bodies = read_lines;
+}
+
+static void make_table(const char *name, const char *type, bool sorted)
+{
+    const char *body = sl_arena_printf(
+        dynamodb.call.arena,
+        "{\"TableName\":\"%s\",\"BillingMode\":\"PAY_PER_REQUEST\",\"AttributeDefinitions\":[{"
+        "\"AttributeName\":\"PK\","
+        "\"AttributeType\":\"%s\"}%s],\"KeySchema\":[{\"AttributeName\":\"PK\",\"KeyType\":\"HASH\"}%s]}",
+        name, type, sorted ? ",{\"AttributeName\":\"SK\",\"AttributeType\":\"S\"}" : "",
+        sorted ? ",{\"AttributeName\":\"SK\",\"KeyType\":\"RANGE\"}" : "");
+    aws_call(&sinks, dynamodb.call.arena, &sl_service_dynamodb, "CreateTable", body);
+}
+
+static void open_dynamodb(void)
+{
+    open_side(&dynamodb, "dynamodb", "dynamodb://sluice.port-suite");
+    dynamodb.side_table = "sluice.side";
+    dynamodb.number_table = "sluice.numbers";
+    make_table("sluice.port-suite", "S", true);
+    make_table("sluice.side", "S", false);
+    make_table("sluice.numbers", "N", false);
+}
+
+static const char *make_queue(const char *body)
+{
+    struct sl_span answer = aws_call(&sinks, sqs.call.arena, &sl_service_sqs, "CreateQueue", body);
+    json_t *root = json_loadb(answer.ptr, answer.len, 0, NULL);
+    char *url = strdup(json_string_value(json_object_get(root, "QueueUrl")));
+    json_decref(root);
+    return url;
+}
+
+static void open_moto(void)
+{
+    char url[600];
+    open_side(&s3, "s3", "s3://" BUCKET "/pre/fix");
+    s3.read_object = read_s3;
+    aws_s3(&sinks, s3.call.arena, "PUT", "/" BUCKET, NULL);
+    open_side(&sqs, "sqs", "sqs://sluice-ports"); /* its URL is asked for */
+    sqs.read_bodies = receive_plain;
+    sqs_url = make_queue("{\"QueueName\":\"sluice-ports\"}");
+    fifo_url = make_queue("{\"QueueName\":\"sluice-ports.fifo\",\"Attributes\":{\"FifoQueue\":\"true\"}}");
+    snprintf(url, sizeof(url), "sqs://%s", fifo_url);
+    open_side(&fifo, "sqs fifo", url);
+    fifo.read_bodies = receive_fifo;
+}
+
+static size_t add_cases(struct CMUnitTest *tests, size_t n, struct port_suite *suite,
+                        const struct port_case *cases)
+{
+    for (; cases->name; cases++)
+        tests[n++] = port_suite_test(suite, cases);
+    return n;
+}
+
+int main(void)
+{
+    struct CMUnitTest tests[128];
+    size_t n = 0;
+    vars.list = (const char *const *)environ;
+    folder = test_folder();
+    sl_log_init(&log_, STDERR_FILENO, SL_TRACE, SL_LOG_TEXT, sl_clock_system());
+    sl_sinks_init(&sinks, sl_clock_system(), &log_, &vars);
+    open_embedded();
+    n = add_cases(tests, n, &sqlite, port_table_cases);
+    n = add_cases(tests, n, &files, port_object_cases);
+    n = add_cases(tests, n, &lines, port_queue_cases);
+    if (sl_vars_get(&vars, "DYNAMODB_ENDPOINT")) {
+        open_dynamodb();
+        n = add_cases(tests, n, &dynamodb, port_table_cases);
+    }
+    if (sl_vars_get(&vars, "MOTO_ENDPOINT")) {
+        open_moto();
+        n = add_cases(tests, n, &s3, port_object_cases);
+        n = add_cases(tests, n, &sqs, port_queue_cases);
+        n = add_cases(tests, n, &fifo, port_queue_cases);
+    }
+    int failed = _cmocka_run_group_tests("ports", tests, n, NULL, NULL);
+    struct port_suite *const sides[] = {&sqlite, &files, &lines, &dynamodb, &s3, &sqs, &fifo};
+    for (size_t i = 0; i < sizeof(sides) / sizeof(sides[0]); i++)
+        close_side(sides[i]);
+    free((char *)(uintptr_t)sqs_url);
+    free((char *)(uintptr_t)fifo_url);
+    sl_sinks_clean_up(&sinks);
+    sl_log_clean_up(&log_);
+    test_folder_remove(folder);
+    return failed;
+}
