@@ -45,6 +45,11 @@ static bool is_function_error(const struct sl_dispatch *d)
     return d->k == 0 && d->n > 1 && d->failure->status == SL_REJECT;
 }
 
+size_t sl_answer_floor(const struct sl_dispatch *d)
+{
+    return is_function_error(d) ? 0 : d->k;
+}
+
 static void write_body(const struct sl_dispatch *d, struct sl_buffer *out)
 {
     sl_buffer_add_char(out, '{');

@@ -132,7 +132,8 @@ static void note_parked(struct sl_dispatch *d, const struct sl_run *run)
             d->parked = list;
             d->room_parked = room;
         }
-        d->parked[d->n_parked++] = (struct sl_parked){run->entries[i].index, run->route, run->entries[i].why};
+        d->parked[d->n_parked++] = (struct sl_parked){
+            .index = run->entries[i].index, .route = run->route, .why = run->entries[i].why};
     }
 }
 
@@ -250,6 +251,33 @@ static int by_place(const void *a, const void *b)
     return (x->route > y->route) - (x->route < y->route);
 }
 
+static void skip_remembered(struct sl_run *run)
+{
+    for (size_t i = 0; run->d->p->memory.n && i < run->n; i++)
+        if (sl_memory_has(run->d, run->route, run->entries[i].index))
+            run->entries[i].state = SL_ENTRY_APPLIED;
+}
+
+static bool is_done(const struct sl_entry *entry)
+{
+    return entry->state == SL_ENTRY_APPLIED || entry->state == SL_ENTRY_PARKED;
+}
+
+/* What was done for records that come again after all. */
+static void remember(struct sl_dispatch *d, const struct lanes *lanes)
+{
+    size_t floor = sl_answer_floor(d);
+    for (size_t i = 0; i < d->n_parked; i++)
+        if (d->parked[i].is_durable && d->parked[i].index >= floor)
+            sl_memory_add(d, d->parked[i].route, d->parked[i].index);
+    for (size_t i = 0; i < lanes->n; i++) {
+        const struct sl_run *run = &lanes->runs[i];
+        for (size_t k = 0; k < run->n; k++)
+            if (run->entries[k].index >= floor && is_done(&run->entries[k]))
+                sl_memory_add(d, run->route, run->entries[k].index);
+    }
+}
+
 static struct lanes choose_lanes(struct sl_dispatch *d)
 {
     struct lanes lanes = {0};
@@ -261,6 +289,7 @@ static struct lanes choose_lanes(struct sl_dispatch *d)
         struct sl_entry *entries = sl_arena_alloc(d->arena, d->k * sizeof(*entries));
         sl_run_init(&lanes.runs[lanes.n], d, &d->p->routes[i], entries, d->k);
         lanes.runs[lanes.n].deadline_ms = d->end_ms;
+        skip_remembered(&lanes.runs[lanes.n]);
         lanes.n += lanes.runs[lanes.n].n > 0;
     }
     return lanes;
@@ -362,11 +391,13 @@ static void run_phases(struct sl_dispatch *d)
     size_t k = d->k;
     if (d->k == d->n || d->p->config.reports_failures)
         run_once_only(d, &lanes);
-    if (!keeper || (keeps_early && d->k == k))
-        return;
-    d->has_state = false; /* of records that are not done after all */
-    if (d->k || !d->n)
-        run_window(d, keeper, keeps_early ? &kept : run_of(&lanes, keeper));
+    if (keeper && !(keeps_early && d->k == k)) {
+        d->has_state = false; /* of records that are not done after all */
+        if (d->k || !d->n)
+            run_window(d, keeper, keeps_early ? &kept : run_of(&lanes, keeper));
+    }
+    if (d->failure)
+        remember(d, &lanes);
 }
 
 void sl_dispatch(struct sl_pipeline *p, const struct sl_batch *batch, const struct sl_invocation *invocation,

@@ -107,7 +107,7 @@ static void reject(struct sl_run *run, struct sl_entry *entry, const struct sl_w
     } else if (run->route->n_targets == 0) {
         fail(run, entry, why);
     } else if (sl_route_is_once_only(run->route)) {
-        struct sl_parked parked = {entry->index, run->route, why};
+        struct sl_parked parked = {.index = entry->index, .route = run->route, .why = why};
         if (sl_park(run->d, &parked, 1))
             entry->state = SL_ENTRY_PARKED;
         else

@@ -19,6 +19,7 @@ struct sl_parked {
     uint32_t index;
     struct sl_route *route;
     const struct sl_why *why;
+    bool is_durable;
 };
 
 struct sl_dispatch {
@@ -128,12 +129,20 @@ void sl_run_entries(struct sl_run *run, size_t from, size_t to);
 
 /* Parks the list in its order, in growing steps, and ends behind the step in which one failed: k is then that
  * record. True when all of them are durable. */
-bool sl_park(struct sl_dispatch *d, const struct sl_parked *list, size_t n);
+bool sl_park(struct sl_dispatch *d, struct sl_parked *list, size_t n);
 
 /* The message that is parked. */
 void sl_park_message(struct sl_dispatch *d, const struct sl_parked *parked, struct sl_buffer *out);
 
+/* ---- effects done above the checkpoint (dispatch_memory.c) ---- */
+
+bool sl_memory_has(const struct sl_dispatch *d, const struct sl_route *route, size_t index);
+void sl_memory_add(struct sl_dispatch *d, const struct sl_route *route, size_t index);
+
 /* ---- the answer (answer.c) ---- */
+
+/* Records from this index on come again. */
+size_t sl_answer_floor(const struct sl_dispatch *d);
 
 void sl_answer_write(struct sl_dispatch *d, struct sl_answer *out);
 

@@ -233,19 +233,23 @@ static void send_all(struct sl_dispatch *d, struct parcel *parcels, size_t n)
     }
 }
 
-static bool park_step(struct sl_dispatch *d, const struct sl_parked *list, size_t n)
+static bool park_step(struct sl_dispatch *d, struct sl_parked *list, size_t n)
 {
     struct parcel *parcels = sl_arena_zalloc(d->arena, n * sizeof(*parcels));
     bool all = true;
     for (size_t i = 0; i < n; i++) {
         parcels[i].parked = &list[i];
+        parcels[i].is_durable = sl_memory_has(d, list[i].route, list[i].index);
+        if (parcels[i].is_durable)
+            continue;
         parcels[i].body = message_of(d, &list[i]);
         choose_target(d, &parcels[i], NULL, NULL);
     }
     send_all(d, parcels, n);
     for (size_t i = 0; i < n; i++) {
         struct sl_route_stats *stats = &list[i].route->stats;
-        if (parcels[i].is_durable) {
+        list[i].is_durable = parcels[i].is_durable;
+        if (list[i].is_durable) {
             stats->parked++;
             d->n_durable++;
             continue;
@@ -257,7 +261,7 @@ static bool park_step(struct sl_dispatch *d, const struct sl_parked *list, size_
     return all;
 }
 
-bool sl_park(struct sl_dispatch *d, const struct sl_parked *list, size_t n)
+bool sl_park(struct sl_dispatch *d, struct sl_parked *list, size_t n)
 {
     size_t step = FIRST_STEP;
     for (size_t i = 0; i < n; i += step, step = step < LAST_STEP ? 2 * step : step)

@@ -32,6 +32,17 @@ struct sl_route {
     struct sl_route_stats stats;
 };
 
+/* Once-only effects that were done although their records come again: where two of them stand on one record
+ * and the second fails, or a request half succeeds. What is remembered is not done again. As good as the
+ * sandbox: a new one remembers nothing. */
+#define SL_MEMORY_EFFECTS 512
+#define SL_MEMORY_BYTES   16
+
+struct sl_memory {
+    unsigned char effects[SL_MEMORY_EFFECTS][SL_MEMORY_BYTES]; /* a ring */
+    size_t n;                                                  /* ever added */
+};
+
 struct sl_pipeline {
     struct sl_pipeline_options options;
     struct sl_openers openers;
@@ -41,6 +52,7 @@ struct sl_pipeline {
     size_t n;
     struct sl_failure_target *targets;
     size_t n_targets;
+    struct sl_memory memory;
 };
 
 static inline bool sl_route_is_once_only(const struct sl_route *route)

@@ -51,19 +51,17 @@ static void once_only_effects_stay_below_the_checkpoint(void **state)
 static void once_only_failure_lowers_the_checkpoint(void **state)
 {
     (void)state;
-    struct rig *rig = rig_new("{" PARKING ONCE);
-    rig->handlers[RIG_ONCE].marks = true;
     for (size_t k = 0; k < 20; k++) {
+        struct rig *rig = rig_new("{" PARKING ONCE);
+        rig->handlers[RIG_ONCE].marks = true;
         rig->handlers[RIG_ONCE].plan[k] = k % 2 ? RIG_OUTAGE : RIG_BROKEN;
         rig_event(rig, 20, NULL);
         rig_run(rig, 10000);
         assert_string_equal(rig_body(rig), failed_at(k));
         assert_int_equal(rig->answer.checkpoint, k);
         assert_int_equal(rig_port(rig, "dlq")->n, 0);
-        rig->handlers[RIG_ONCE].plan[k] = RIG_GOOD;
-        rig_forget(rig);
+        rig_destroy(rig);
     }
-    rig_destroy(rig);
 }
 
 static void once_only_rejection_is_parked_at_once(void **state)
@@ -99,12 +97,12 @@ static void once_only_rejection_without_a_place_is_a_failure(void **state)
 static void two_once_only_routes_keep_step(void **state)
 {
     (void)state;
-    struct rig *rig = rig_new("{" PARKING TWICE);
-    struct rig_handler *first = &rig->handlers[RIG_ONCE], *second = &rig->handlers[RIG_TWICE];
-    first->marks = second->marks = true;
     for (size_t round = 0; round < 100; round++) {
+        struct rig *rig = rig_new("{" PARKING TWICE);
+        struct rig_handler *first = &rig->handlers[RIG_ONCE], *second = &rig->handlers[RIG_TWICE];
         struct rig_handler *failing = round % 2 ? first : second, *other = round % 2 ? second : first;
         size_t k = round / 2;
+        first->marks = second->marks = true;
         failing->plan[k] = RIG_OUTAGE;
         rig_event(rig, 50, NULL);
         rig_run(rig, 5000);
@@ -112,10 +110,8 @@ static void two_once_only_routes_keep_step(void **state)
         for (size_t i = 0; i < k; i++)
             assert_true(first->times[i] == 1 && second->times[i] == 1);
         assert_true(other->n_applied <= 2 * k + 1);
-        failing->plan[k] = RIG_GOOD;
-        rig_forget(rig);
+        rig_destroy(rig);
     }
-    rig_destroy(rig);
 }
 
 /* An outage of the once-only destination, delivery after delivery: nothing is parked or sent a second time.
@@ -138,6 +134,33 @@ static void outage_of_one_effect_does_not_multiply_another(void **state)
     assert_string_equal(rig_body(rig), "{\"batchItemFailures\":[]}");
     assert_int_equal(rig_port(rig, "dlq")->n, 1);
     rig_destroy(rig);
+}
+
+/* Two effects on one record, the second one's destination down: the first is remembered and not done again.
+ */
+static void effect_above_the_checkpoint_is_remembered(void **state)
+{
+    (void)state;
+    for (int reports = 0; reports < 2; reports++) {
+        struct rig *rig = rig_new(reports ? "{" PARKING TWICE : "{\"on_failure\":\"mem:dlq\"," TWICE);
+        rig->handlers[RIG_ONE].plan[2] = RIG_POISON;
+        rig->handlers[RIG_ONCE].marks = rig->handlers[RIG_TWICE].marks = true;
+        rig->handlers[RIG_TWICE].plan[2] = RIG_OUTAGE;
+        rig_event(rig, 8, NULL);
+        for (size_t delivery = 0; delivery < 4; delivery++) {
+            rig_run(rig, 5000);
+            assert_int_equal(rig->answer.is_error, !reports);
+            assert_int_equal(rig->answer.checkpoint, 2);
+        }
+        rig->handlers[RIG_TWICE].plan[2] = RIG_GOOD;
+        rig_run(rig, 5000);
+        assert_string_equal(rig_body(rig), "{\"batchItemFailures\":[]}");
+        assert_int_equal(rig_port(rig, "dlq")->n, 1);
+        /* What lies below a checkpoint that was reported is not to come again, and is not remembered. */
+        for (size_t i = reports ? 2 : 0; i < 8; i++)
+            assert_true(rig->handlers[RIG_ONCE].times[i] == 1 && rig->handlers[RIG_TWICE].times[i] == 1);
+        rig_destroy(rig);
+    }
 }
 
 static void messages_behind_a_parked_record_wait_for_it(void **state)
@@ -512,6 +535,7 @@ int main(void)
         cmocka_unit_test(once_only_rejection_without_a_place_is_a_failure),
         cmocka_unit_test(two_once_only_routes_keep_step),
         cmocka_unit_test(outage_of_one_effect_does_not_multiply_another),
+        cmocka_unit_test(effect_above_the_checkpoint_is_remembered),
         cmocka_unit_test(messages_behind_a_parked_record_wait_for_it),
         cmocka_unit_test(parked_record_says_all_of_itself),
         cmocka_unit_test(failing_park_is_a_failure_at_its_place),
