@@ -185,4 +185,4 @@ help: ## this list
 .PHONY: all install uninstall unit quick lint check conformance setup run package build-SluiceFunction fuzz bench clean help
 .SECONDARY:
 
--include $(OBJECTS:.o=.d) $(TOOL_OBJ:.o=.d) $(BUILD)/runtime/bootstrap.d $(BUILD)/replay/sluice.d $(TESTS:=.d) $(CORPORA:=.d) $(FUZZERS:=.d) $(BENCHES:=.d)
+-include $(OBJECTS:.o=.d) $(TOOL_OBJ:.o=.d) $(SUPPORT:.o=.d) $(BUILD)/runtime/bootstrap.d $(BUILD)/replay/sluice.d $(TESTS:=.d) $(CORPORA:=.d) $(FUZZERS:=.d) $(BENCHES:=.d)
