@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #define INIT_MS       10000 /* Lambda's limit for the init phase */
+#define STOP_MS       2000  /* and for its end */
 #define MAX_SANDBOXES 256
 #define ERROR_BYTES   1024
 #define REPORT_BYTES  (2 * 1024 * 1024) /* one line of the bootstrap's report */
@@ -343,10 +344,24 @@ struct sl_runner *sl_runner_new(const struct sl_runner_options *options)
     return r;
 }
 
+/* Lambda would kill them; here the handlers may close what they opened. */
+static void ask_to_stop(struct sl_runner *r)
+{
+    int64_t until_ms = r->clock->now_ms(r->clock) + STOP_MS;
+    for (size_t i = 0; i < r->n; i++)
+        if (sl_sandbox_is_alive(&r->slots[i].sandbox) && !r->slots[i].is_taken)
+            sl_sandbox_ask_to_stop(&r->slots[i].sandbox);
+    for (size_t i = 0; i < r->n; i++)
+        while (sl_sandbox_is_alive(&r->slots[i].sandbox) && !r->slots[i].is_taken &&
+               r->clock->now_ms(r->clock) < until_ms)
+            pump(r, until_ms);
+}
+
 void sl_runner_destroy(struct sl_runner *r)
 {
     if (!r)
         return;
+    ask_to_stop(r);
     for (size_t i = 0; i < r->n; i++)
         retire(r, &r->slots[i]);
     for (size_t i = 0; i < r->n_routes; i++) {

@@ -169,6 +169,12 @@ void sl_sandbox_kill(struct sl_sandbox *sb)
     sb->server = NULL;
 }
 
+void sl_sandbox_ask_to_stop(struct sl_sandbox *sb)
+{
+    if (sb->pid > 0)
+        kill(sb->pid, SIGTERM);
+}
+
 bool sl_sandbox_is_alive(const struct sl_sandbox *sb)
 {
     return sb->pid > 0;

@@ -33,6 +33,9 @@ enum sl_status sl_sandbox_start(struct sl_sandbox *sandbox, const struct sl_sand
 /* SIGKILL to the process and all it started; the server stops. A zeroed sandbox is fine. */
 void sl_sandbox_kill(struct sl_sandbox *sandbox);
 
+/* SIGTERM to the process; it may end in its own time. */
+void sl_sandbox_ask_to_stop(struct sl_sandbox *sandbox);
+
 bool sl_sandbox_is_alive(const struct sl_sandbox *sandbox);
 
 /* The process ended by itself: what it sent before is taken in first. */
