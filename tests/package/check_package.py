@@ -10,7 +10,9 @@ import sys
 import tempfile
 import zipfile
 
-TOP = pathlib.Path(__file__).resolve().parent.parent.parent
+import emulator
+from emulator import TOP
+
 LOADERS = {"x86_64": "ld-linux-x86-64.so.2", "arm64": "ld-linux-aarch64.so.1"}
 MACHINES = {"x86_64": "Advanced Micro Devices X86-64", "arm64": "AArch64"}
 GLIBC = (2, 36)            # Debian 12's, which lies in the zip
@@ -135,5 +137,5 @@ def main():
     print(f"{passed + 1} passed")
 
 
-SAM = pathlib.Path(run(TOP / "tests/package/install.sh").strip())
+SAM = emulator.sam()
 main()

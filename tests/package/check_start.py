@@ -8,20 +8,17 @@ import json
 import os
 import pathlib
 import shutil
-import signal
-import socket
 import ssl
 import subprocess
 import sys
 import tempfile
-import time
 
-HERE = pathlib.Path(__file__).resolve().parent
-TOP = HERE.parent.parent
-PATIENCE_S = 60
+import emulator
+from emulator import MACHINE, PATIENCE_S, TOP, Child, free_port, run, wait_for
+
+LIBRARY_PATH = "/var/lang/lib:/lib64:/usr/lib64:/var/runtime:/var/runtime/lib:/var/task:/var/task/lib:/opt/lib"
 LAMBDA = {
-    "LD_LIBRARY_PATH": "/var/lang/lib:/lib64:/usr/lib64:/var/runtime:/var/runtime/lib:/var/task:/var/task/lib:/opt/lib",
-    "PATH": "/var/lang/bin:/usr/local/bin:/usr/bin/:/bin:/opt/bin", "LANG": "en_US.UTF-8", "TZ": ":UTC",
+    "LANG": "en_US.UTF-8", "TZ": ":UTC",
     "LAMBDA_TASK_ROOT": "/var/task", "AWS_LAMBDA_LOG_FORMAT": "JSON", "AWS_REGION": "us-east-1",
     "AWS_ACCESS_KEY_ID": "AKIASLUICETESTS00000", "AWS_SECRET_ACCESS_KEY": "sluice-tests-secret", "SLUICE_REPORT_BATCH_ITEM_FAILURES": "true",
 }
@@ -30,46 +27,6 @@ CONFIG = {"routes": [
     {"name": "paid", "handler": "status_change", "to": "jsonl:/tmp/paid.jsonl", "into": "PAID", "text": "order {SK} of {PK}",
      "on_failure": "report"}]}
 CONFIG_S3 = {"routes": [{"name": "all", "handler": "archive", "to": "s3://archive/all", "format": "record", "on_failure": "report"}]}
-
-
-def run(*command, **options):
-    return subprocess.run([str(part) for part in command], check=True, **options)
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
-
-
-def wait_for(port, process, log):
-    began = time.monotonic()
-    while time.monotonic() - began < PATIENCE_S:
-        with socket.socket() as s:
-            if s.connect_ex(("127.0.0.1", port)) == 0:
-                return
-        assert process.poll() is None, log.read_text()
-        time.sleep(0.05)
-    raise AssertionError(f"nothing listens: {log.read_text()}")
-
-
-class Child:
-    """A server or the emulator: a session of its own, ended whole."""
-
-    def __init__(self, command, environment, log):
-        with log.open("w") as out:
-            self.process = subprocess.Popen([str(part) for part in command], env=environment, stdout=out, stderr=out,
-                                            start_new_session=True)
-
-    def __enter__(self):
-        return self.process
-
-    def __exit__(self, *_):
-        try:
-            os.killpg(self.process.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
-        self.process.wait()
 
 
 def make_zip(architecture):
@@ -100,30 +57,17 @@ def records():
 
 
 def invoke(work, root, architecture, environment, event):
-    """The emulator runs the bootstrap in the root; its output is apart from the emulator's. The answer and that output."""
     qemu = []
-    if architecture != {"x86_64": "x86_64", "aarch64": "arm64"}[os.uname().machine]:
+    if architecture != MACHINE:
         interpreter = "qemu-" + {"arm64": "aarch64"}.get(architecture, architecture) + "-static"
         shutil.copy(shutil.which(interpreter), root / "qemu")
         qemu = ["/qemu"]
-    output = work / "output"
-    enter = work / "enter"
-    # As root a chroot will do; others make themselves root of a namespace first.
+    # As root a chroot will do; others make themselves root of a namespace first. The emulator needs no LD_LIBRARY_PATH: it is for
+    # what runs in the root.
     become = [] if os.geteuid() == 0 else ["unshare", "-r"]
-    inside = " ".join([*become, "chroot", str(root), *qemu, "/var/task/bootstrap"])
-    enter.write_text(f"#!/bin/sh\nexec {inside} >{output} 2>&1\n")
-    enter.chmod(0o755)
-    port, api, log = free_port(), free_port(), work / "rie.log"
-    machine = {"aarch64": "arm64"}.get(os.uname().machine, os.uname().machine)
-    rie = next(SAM.glob(f"lib/python3*/site-packages/samcli/local/rapid/aws-lambda-rie-{machine}"))
-    command = [rie, "--runtime-interface-emulator-address", f"127.0.0.1:{port}", "--runtime-api-address", f"127.0.0.1:{api}", enter]
-    # The emulator looks for chroot itself, and hands the rest on.
-    with Child(command, {**LAMBDA, **environment, "PATH": os.environ["PATH"], "LD_LIBRARY_PATH": LAMBDA["LD_LIBRARY_PATH"]}, log) as process:
-        wait_for(port, process, log)
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE_S)
-        connection.request("POST", "/2015-03-31/functions/function/invocations", event)
-        answer = connection.getresponse().read()
-    return answer, output.read_text() if output.exists() else log.read_text()
+    inside = ["env", f"LD_LIBRARY_PATH={LIBRARY_PATH}", *become, "chroot", root, *qemu, "/var/task/bootstrap"]
+    answers, output = emulator.invoke(work, inside, {**LAMBDA, **environment}, [event])
+    return answers[0], output
 
 
 def check_output(output):
@@ -230,7 +174,6 @@ def main():
     print(f"{passed} passed")
 
 
-SAM = pathlib.Path(run(HERE / "install.sh", stdout=subprocess.PIPE, text=True).stdout.strip())
 MOTO = pathlib.Path(run("bash", "-c", "cd tests/services && . ./paths.sh && echo $moto_home", cwd=TOP, stdout=subprocess.PIPE,
                         text=True).stdout.strip())
 main()
