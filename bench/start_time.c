@@ -131,7 +131,7 @@ int main(int argc, char **argv)
                            "AWS_LAMBDA_FUNCTION_NAME=start",
                            "AWS_LAMBDA_LOG_FORMAT=JSON",
                            "SLUICE_REPORT_BATCH_ITEM_FAILURES=true",
-                           "FAILURE_QUEUE=failures",
+                           "FAILURE_QUEUE=arn:aws:sqs:eu-central-1:123456789012:failures",
                            "FAILURE_BUCKET=failures",
                            "ARCHIVE_BUCKET=archive",
                            "REPLICA_TABLE=replica",

@@ -90,7 +90,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 
 def plain(text):
-    """A name for `<LogicalId>`: buckets take no capitals."""
+    """A name for `<LogicalId>`: buckets take no capitals. The queue is given by its ARN."""
+    if text == "<FailureQueue.Arn>":
+        return f"arn:aws:sqs:{template.REGION}:{template.ACCOUNT}:failurequeue"
     return re.sub(r"<([A-Za-z]+)(\.[A-Za-z]+)?>", lambda match: match.group(1).lower(), text)
 
 
@@ -144,7 +146,7 @@ def make_targets(resources, dynamodb, others):
 
 def allows(resource, name):
     """Does the policy's resource cover what was called by that name?"""
-    resource = plain(resource.removeprefix("arn:aws:s3:::"))
+    resource = plain(resource.removeprefix("arn:aws:s3:::")).rpartition(":")[2]
     return name.startswith(resource[:-1]) if resource.endswith("*") else name == resource
 
 
