@@ -1,0 +1,48 @@
+#!/usr/bin/env python3
+"""The tables of docs/WHEN.md and docs/TEMPLATES.md say what happens: so it has to happen."""
+import json
+import os
+import re
+import subprocess
+import sys
+
+
+def read(path):
+    """The record that the page shows, as one line, and the cells of its tables that begin with code or a use."""
+    with open(path, encoding="utf-8") as f:
+        text = f.read()
+    record = re.search(r"```json record\n(.*?)```", text, re.S).group(1)
+    rows = [re.split(r" \| ", line.strip("| ")) for line in text.splitlines() if line.startswith("| ")]
+    return json.dumps(json.loads(record)), rows
+
+
+def code(cell):
+    """Without its backquotes; in double ones stand single ones."""
+    mark = "``" if cell.startswith("``") else "`"
+    return cell.removeprefix(mark).removesuffix(mark)
+
+
+def ask(program, lines):
+    binary = os.path.join(os.environ.get("BUILD", "build"), "tests/streams", program)
+    done = subprocess.run([binary, "lines"], input="".join(line + "\n" for line in lines), text=True, capture_output=True)
+    return done.stdout.splitlines()
+
+
+def main():
+    record, rows = read("docs/WHEN.md")
+    cases = [(code(r[0]), {"yes": "1", "no": "0"}[r[1]]) for r in rows if len(r) == 3 and r[1] in ("yes", "no")]
+    got = ask("test_when", [f"{pattern}\t{record}" for pattern, _ in cases])
+    checked = [(p, want, g) for (p, want), g in zip(cases, got, strict=True)]
+    record, rows = read("docs/TEMPLATES.md")
+    cases = [(r[0], code(r[1]), code(r[2])) for r in rows if r[0] in ("text", "json", "path")]
+    got = ask("test_template", [f"{use}\t{template}\t{record}" for use, template, _ in cases])
+    checked += [(f"{use}: {t}", want, g) for (use, t, want), g in zip(cases, got, strict=True)]
+    bad = [c for c in checked if c[1] != c[2]]
+    for what, want, g in bad:
+        print(f"{what}: the page says {want}, it is {g}")
+    if bad or len(checked) < 28:
+        sys.exit(1)
+    print(f"{len(checked)} passed")
+
+
+main()
