@@ -1,0 +1,299 @@
+/* The archive handler over real dispatch and the real file sink. */
+#include "tests/support/stage.h"
+#include "tests/support/test.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#define ROUTE(members)                                                                                       \
+    "{\"on_failure\":\"jsonl:${DIR}/failed.jsonl\",\"report_batch_item_failures\":true,\"routes\":["         \
+    "{\"name\":\"a\",\"handler\":\"archive\",\"to\":\"file:${DIR}/out\"" members "}]}"
+
+#define ARN "arn:aws:dynamodb:eu-west-1:123456789012:table/orders/stream/2026-01-01T00:00:00.000"
+#define RECORD(event, seq, time, images)                                                                     \
+    "{\"eventID\":\"e" seq "\",\"eventName\":\"" event "\",\"eventVersion\":\"1.1\",\"eventSource\":"        \
+    "\"aws:dynamodb\",\"awsRegion\":\"eu-west-1\",\"dynamodb\":{\"ApproximateCreationDateTime\":" time       \
+    "," images ",\"SequenceNumber\":\"" seq "\",\"SizeBytes\":10,\"StreamViewType\":"                        \
+    "\"NEW_AND_OLD_IMAGES\"},\"eventSourceARN\":\"" ARN "\"}"
+#define KEYS(id)                      "\"Keys\":{\"PK\":{\"S\":\"" id "\"}}"
+#define NEW(id, v)                    "\"NewImage\":{\"PK\":{\"S\":\"" id "\"},\"v\":{\"N\":\"" v "\"}}"
+#define OLD(id, v)                    "\"OldImage\":{\"PK\":{\"S\":\"" id "\"},\"v\":{\"N\":\"" v "\"}}"
+#define EVENT(list)                   "{\"Records\":[" list "]}"
+#define INSERT(seq, time, id, v)      RECORD("INSERT", seq, time, KEYS(id) "," NEW(id, v))
+#define MODIFY(seq, time, id, v, old) RECORD("MODIFY", seq, time, KEYS(id) "," NEW(id, v) "," OLD(id, old))
+#define REMOVE(seq, time, id, old)    RECORD("REMOVE", seq, time, KEYS(id) "," OLD(id, old))
+
+/* 2026-01-01T10:59:59Z and one second later. */
+#define BEFORE "1767265199"
+#define AFTER  "1767265200"
+
+#define THREE                                                                                                \
+    EVENT(INSERT("101", BEFORE, "a", "1") "," MODIFY("102", AFTER, "a", "2", "1") "," REMOVE("103", AFTER,   \
+                                                                                             "a", "2"))
+
+static void deliver(struct stage *s, const char *event)
+{
+    stage_deliver(s, sl_span_str(event));
+    if (s->answer.is_error || s->answer.checkpoint != s->n)
+        fail_msg("checkpoint %zu of %zu: %s", s->answer.checkpoint, s->n, s->answer.error.text);
+}
+
+static void expect_objects(struct stage *s, const char *wanted)
+{
+    char *got = stage_objects(s, "out", NULL);
+    assert_string_equal(got, wanted);
+    free(got);
+}
+
+static void records_are_kept_byte_for_byte(void **state)
+{
+    (void)state;
+    struct stage *s = stage_new(ROUTE(""), NULL);
+    char *names, *got;
+    deliver(s, THREE);
+    got = stage_objects(s, "out", &names);
+    assert_string_equal(got, INSERT("101", BEFORE, "a", "1") "\n" MODIFY(
+                                 "102", AFTER, "a", "2", "1") "\n" REMOVE("103", AFTER, "a", "2") "\n");
+    assert_string_equal(
+        names, "orders/dt=2026-01-01/hour=10/"
+               "0000000000000000000000000000000000000101-1-30695f3aec6189ac32b324c2e7f25a47.jsonl.gz\n"
+               "orders/dt=2026-01-01/hour=11/"
+               "0000000000000000000000000000000000000102-2-9be7b4c657bf1d18a319aebfebf343e9.jsonl.gz\n");
+    free(got);
+    free(names);
+    stage_destroy(s);
+}
+
+static void redelivery_writes_the_same_objects(void **state)
+{
+    (void)state;
+    struct stage *s = stage_new(ROUTE(""), NULL);
+    char *once, *again, *first, *second;
+    deliver(s, THREE);
+    once = stage_objects(s, "out", &first);
+    deliver(s, THREE);
+    again = stage_objects(s, "out", &second);
+    assert_string_equal(once, again);
+    assert_string_equal(first, second);
+    free(once);
+    free(again);
+    free(first);
+    free(second);
+    stage_destroy(s);
+}
+
+static void the_other_formats(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *config, *lines;
+    } cases[] = {
+        {ROUTE(",\"format\":\"item\""), "{\"Item\":{\"PK\":{\"S\":\"a\"},\"v\":{\"N\":\"1\"}}}\n"
+                                        "{\"Item\":{\"PK\":{\"S\":\"a\"},\"v\":{\"N\":\"2\"}}}\n"
+                                        "{\"Item\":{\"PK\":{\"S\":\"a\"},\"v\":{\"N\":\"2\"}}}\n"},
+        {ROUTE(",\"format\":\"json\""),
+         "{\"PK\":\"a\",\"v\":1}\n{\"PK\":\"a\",\"v\":2}\n{\"PK\":\"a\",\"v\":2}\n"},
+        {ROUTE(",\"format\":\"export\",\"compression\":\"none\""),
+         "{\"Metadata\":{\"WriteTimestampMicros\":{\"N\":\"" BEFORE
+         "000101\"},\"SequenceNumber\":{\"S\":\"101\"}},"
+         "\"Keys\":{\"PK\":{\"S\":\"a\"}},\"NewImage\":{\"PK\":{\"S\":\"a\"},\"v\":{\"N\":\"1\"}}}\n"
+         "{\"Metadata\":{\"WriteTimestampMicros\":{\"N\":\"" AFTER
+         "000102\"},\"SequenceNumber\":{\"S\":\"102\"}},"
+         "\"Keys\":{\"PK\":{\"S\":\"a\"}},\"NewImage\":{\"PK\":{\"S\":\"a\"},\"v\":{\"N\":\"2\"}},"
+         "\"OldImage\":{\"PK\":{\"S\":\"a\"},\"v\":{\"N\":\"1\"}}}\n"
+         "{\"Metadata\":{\"WriteTimestampMicros\":{\"N\":\"" AFTER
+         "000103\"},\"SequenceNumber\":{\"S\":\"103\"}},"
+         "\"Keys\":{\"PK\":{\"S\":\"a\"}},\"OldImage\":{\"PK\":{\"S\":\"a\"},\"v\":{\"N\":\"2\"}}}\n"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct stage *s = stage_new(cases[i].config, NULL);
+        deliver(s, THREE);
+        expect_objects(s, cases[i].lines);
+        stage_destroy(s);
+    }
+}
+
+static void text_over_several_lines_becomes_one(void **state)
+{
+    (void)state;
+    struct stage *s = stage_new(ROUTE(",\"format\":\"item\""), NULL);
+    deliver(s, EVENT(RECORD("INSERT", "1", BEFORE,
+                            KEYS("a") ",\"NewImage\": {\n  \"PK\": { \"S\" : \"a\" },\r\n \"t\": {\"S\": \"x "
+                                      "\\\\\\\" \\n y\"}\n}")));
+    expect_objects(s, "{\"Item\":{\"PK\":{\"S\":\"a\"},\"t\":{\"S\":\"x \\\\\\\" \\n y\"}}}\n");
+    stage_destroy(s);
+}
+
+/* ---- keys ---- */
+
+static void names_of(const char *config, const char *event, char **names)
+{
+    struct stage *s = stage_new(config, NULL);
+    deliver(s, event);
+    free(stage_objects(s, "out", names));
+    stage_destroy(s);
+}
+
+static void a_key_groups_by_what_it_names(void **state)
+{
+    (void)state;
+    char *names;
+    names_of(ROUTE(",\"key\":\"v={v}/{event}\""),
+             EVENT(INSERT("1", BEFORE, "a", "1") "," INSERT("2", BEFORE, "b", "2") "," INSERT("3", BEFORE,
+                                                                                              "c", "1")),
+             &names);
+    assert_non_null(strstr(names, "v=1/INSERT/0000000000000000000000000000000000000001-2-"));
+    assert_non_null(strstr(names, "v=2/INSERT/0000000000000000000000000000000000000002-1-"));
+    free(names);
+}
+
+static void hostile_values_stay_inside_the_prefix(void **state)
+{
+    (void)state;
+    char *names;
+    names_of(ROUTE(",\"key\":\"{PK}/x\""),
+             EVENT(INSERT("1", BEFORE, "../../etc/passwd", "1") "," INSERT("2", BEFORE, "..", "1") "," INSERT(
+                 "3", BEFORE, "/", "1") "," INSERT("4", BEFORE, "a\\u0000\\n%2E", "1")),
+             &names);
+    assert_non_null(strstr(names, "%2E.%2F..%2Fetc%2Fpasswd/x/"));
+    assert_non_null(strstr(names, "%2E./x/"));
+    assert_non_null(strstr(names, "%2F/x/"));
+    assert_non_null(strstr(names, "a%00%0A%252E/x/"));
+    free(names);
+}
+
+/* A segment may have 255 bytes in a file system, a key 1,024 in S3. */
+static void long_values_are_cut_and_stay_apart(void **state)
+{
+    (void)state;
+    char a[2048], b[2048], event[16384], *names;
+    memset(a, '#', sizeof(a));
+    a[sizeof(a) - 1] = '\0';
+    memcpy(b, a, sizeof(b));
+    b[sizeof(b) - 2] = 'b';
+    snprintf(
+        event, sizeof(event),
+        EVENT(RECORD("INSERT", "1", BEFORE, "\"Keys\":{\"PK\":{\"S\":\"%s\"}},\"NewImage\":{}") "," RECORD(
+            "INSERT", "2", BEFORE, "\"Keys\":{\"PK\":{\"S\":\"%s\"}},\"NewImage\":{}")),
+        a, b);
+    names_of(ROUTE(",\"key\":\"{PK}/{PK}/{PK}/{PK}/{PK}/{PK}/\""), event, &names);
+    char *second = strchr(names, '\n');
+    *second++ = '\0';
+    *strchr(second, '\n') = '\0';
+    assert_true(strlen(names) < 740 && strlen(second) < 740);
+    char *x = strrchr(names, '/'), *y = strrchr(second, '/');
+    *x = *y = '\0';
+    assert_string_not_equal(names, second);
+    free(names);
+}
+
+static void bad_templates_are_refused(void **state)
+{
+    (void)state;
+    static const char *const keys[] = {"/x",  "a//b",      "a/../b",     "..",
+                                       "./a", "a\\u0007b", "{table}//x", "{table}/.."};
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+        char config[512];
+        struct sl_error error = {0};
+        snprintf(config, sizeof(config), ROUTE(",\"key\":\"%s\""), keys[i]);
+        stage_refused(config, &error);
+        if (!strstr(error.text, "key: "))
+            fail_msg("%s: %s", keys[i], error.text);
+    }
+}
+
+/* ---- what is missing ---- */
+
+#define LACKS                                                                                                \
+    EVENT(INSERT("1", BEFORE, "a", "1") "," RECORD("INSERT", "2", BEFORE,                                    \
+                                                   KEYS("b") ",\"NewImage\":{\"PK\":{\"S\":\"b\"}}"))
+
+static void what_a_key_lacks_has_a_stated_result(void **state)
+{
+    (void)state;
+    char *names, *failed, *got;
+    struct stage *s = stage_new(ROUTE(",\"key\":\"v={v}\""), NULL);
+    deliver(s, LACKS);
+    assert_int_equal(s->answer.parked, 1);
+    failed = stage_file(s, "failed.jsonl");
+    assert_non_null(strstr(failed, "MissingAttribute"));
+    free(failed);
+    stage_destroy(s);
+
+    s = stage_new(ROUTE(",\"key\":\"v={v}\",\"missing\":\"skip\""), NULL);
+    deliver(s, LACKS);
+    got = stage_objects(s, "out", NULL);
+    assert_null(strstr(got, "\"b\""));
+    assert_int_equal(s->answer.parked, 0);
+    free(got);
+    stage_destroy(s);
+
+    names_of(ROUTE(",\"key\":\"v={v}\",\"missing\":\"empty\""), LACKS, &names);
+    assert_non_null(strstr(names, "v=%/"));
+    free(names);
+}
+
+#define VIEW(view, event, images)                                                                            \
+    "{\"Records\":[{\"eventID\":\"e\",\"eventName\":\"" event                                                \
+    "\",\"dynamodb\":{\"ApproximateCreationDateTime\":" AFTER "," images                                     \
+    ",\"SequenceNumber\":\"1\",\"StreamViewType\":\"" view "\"},\"eventSourceARN\":\"" ARN "\"}]}"
+
+static void a_view_type_that_cannot_serve_is_refused_by_name(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *config, *event, *view;
+    } cases[] = {
+        {ROUTE(",\"format\":\"item\",\"when\":{\"events\":[\"REMOVE\"]}"),
+         VIEW("NEW_IMAGE", "REMOVE", KEYS("a")), "NEW_IMAGE"},
+        {ROUTE(",\"format\":\"item\""), VIEW("KEYS_ONLY", "INSERT", KEYS("a")), "KEYS_ONLY"},
+        {ROUTE(",\"format\":\"json\""), VIEW("OLD_IMAGE", "MODIFY", KEYS("a") "," OLD("a", "1")),
+         "OLD_IMAGE"},
+        {ROUTE(",\"format\":\"export\""), VIEW("KEYS_ONLY", "INSERT", KEYS("a")), "KEYS_ONLY"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct stage *s = stage_new(cases[i].config, NULL);
+        stage_deliver(s, sl_span_str(cases[i].event));
+        assert_int_equal(s->answer.error.status, SL_FATAL);
+        if (!strstr(s->answer.error.text, cases[i].view) || !strstr(s->answer.error.text, "does not carry"))
+            fail_msg("%s", s->answer.error.text);
+        expect_objects(s, "");
+        stage_destroy(s);
+    }
+}
+
+static void a_refused_key_leaves_nothing(void **state)
+{
+    (void)state;
+    struct stage *s = stage_new(ROUTE(""), NULL);
+    s->chance = 7;
+    s->one_in = 2;
+    for (int i = 0; i < 20; i++)
+        assert_true(stage_drive(s, THREE, 100));
+    char *got = stage_objects(s, "out", NULL);
+    size_t lines = 0;
+    for (const char *at = got; *at; at++)
+        lines += *at == '\n';
+    assert_true(s->failures > 0 && lines >= 3);
+    assert_non_null(strstr(got, "e103"));
+    free(got);
+    stage_destroy(s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(records_are_kept_byte_for_byte),
+        cmocka_unit_test(redelivery_writes_the_same_objects),
+        cmocka_unit_test(the_other_formats),
+        cmocka_unit_test(text_over_several_lines_becomes_one),
+        cmocka_unit_test(a_key_groups_by_what_it_names),
+        cmocka_unit_test(hostile_values_stay_inside_the_prefix),
+        cmocka_unit_test(long_values_are_cut_and_stay_apart),
+        cmocka_unit_test(bad_templates_are_refused),
+        cmocka_unit_test(what_a_key_lacks_has_a_stated_result),
+        cmocka_unit_test(a_view_type_that_cannot_serve_is_refused_by_name),
+        cmocka_unit_test(a_refused_key_leaves_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,58 @@
+/* The handlers on a stage: real configuration, host, dispatch, handlers and sinks, in a folder of its own and
+ * on a virtual clock; sinks may fail by chance, from a seed, before they write or after.
+ *
+ * In the configuration ${DIR} is the folder. What STAGE_TIME_S says is the time at the beginning. */
+#ifndef SL_TESTS_SUPPORT_STAGE_H
+#define SL_TESTS_SUPPORT_STAGE_H
+
+#include "base/arena.h"
+#include "base/clock.h"
+#include "handlers/dispatch.h"
+
+#define STAGE_TIME_S 1700000000
+
+struct stage {
+    struct sl_sinks sinks; /* first: openers find the stage by it */
+    struct sl_clock_virtual clock;
+    struct sl_log log;
+    struct sl_vars vars;
+    const char *list[16];
+    char *folder, *config_path, *log_path;
+    struct sl_pipeline *p;
+    struct sl_arena *arena;
+    struct sl_answer answer; /* of the last delivery */
+    size_t n;                /* records of it */
+    uint64_t chance;         /* the seed of what fails */
+    unsigned one_in;         /* operations fail, half of them after they were carried out; 0: none does */
+    size_t failures;         /* so far */
+    int64_t time_ms;         /* of an invocation */
+};
+
+/* `variables`: "NAME=value" strings for targets and configuration, NULL-terminated; NULL: none. */
+struct stage *stage_new(const char *config, const char *const *variables);
+/* The opening must fail; its error. */
+void stage_refused(const char *config, struct sl_error *error);
+void stage_destroy(struct stage *s);
+
+/* Delivers the payload, which stays alive until the next delivery: the answer is in `answer`. */
+void stage_deliver(struct stage *s, struct sl_span payload);
+
+/* The lowest record that comes again, `n` when all are done; 0 after a function error. */
+size_t stage_checkpoint(const struct stage *s);
+
+/* Delivers as an event source mapping would, until all is done: at most `times` times. False when it is not.
+ */
+bool stage_drive(struct stage *s, const char *event, unsigned times);
+
+/* What `sql` selects from ${DIR}/`file`, one line a row, columns with '|' between; the caller frees it. */
+char *stage_query(const struct stage *s, const char *file, const char *sql);
+
+/* All objects below ${DIR}/`folder`, expanded when gzip, in the order of their names, one behind the other;
+ * `names` (may be NULL) gets their names, one a line. The caller frees both. */
+char *stage_objects(const struct stage *s, const char *folder, char **names);
+
+/* A file's text, NULL when there is none; and the log's. The caller frees them. */
+char *stage_file(const struct stage *s, const char *name);
+char *stage_log(struct stage *s);
+
+#endif
