@@ -23,6 +23,10 @@ enum sl_status sl_json_check(struct sl_span text, struct sl_error *error) SL_MUS
  * unescaped; the last of equal ones counts. Absent when there is none. "" is the whole value. */
 struct sl_span sl_json_find(struct sl_span text, const char *path);
 
+/* The path of what stands at the byte `at` of a checked text, as sl_json_find takes it, with a NUL; cut when
+ * it does not fit. Names keep their escapes. "" when it is the whole value. */
+void sl_json_path_of(struct sl_span text, const char *at, char *out, size_t room);
+
 /* The text of a string without its quotes, escapes resolved: `inner` itself when it has none, else in
  * `arena`. */
 struct sl_span sl_json_unescape(struct sl_span inner, struct sl_arena *arena);

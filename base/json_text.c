@@ -1,6 +1,9 @@
 /* Looking into JSON text that was checked: unescaping, finding a value by its path. */
 #include "base/json.h"
 
+#include <stdarg.h>
+#include <stdio.h>
+
 /* ---- unescaping ---- */
 
 static unsigned hex(const char *p)
@@ -211,4 +214,57 @@ struct sl_span sl_json_find(struct sl_span text, const char *path)
     if (!value || value == end)
         return sl_span(NULL, 0);
     return sl_span(value, (size_t)(sl_json_value_end(value, end) - value));
+}
+
+/* What leads to a byte, as far as it fits. */
+struct path {
+    char *out;
+    size_t len, room;
+};
+
+static void path_add(struct path *path, const char *format, ...) SL_PRINTF(2, 3);
+
+static void path_add(struct path *path, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    size_t left = path->room - path->len;
+    int n = vsnprintf(path->out + path->len, left, format, args);
+    va_end(args);
+    path->len += n < 0 ? 0 : (size_t)n < left ? (size_t)n : left - 1;
+}
+
+/* The value in the container at `p` that `at` is in, or in whose name; NULL when it is in none. */
+static const char *part_with(const char *p, const char *end, const char *at, struct path *path)
+{
+    bool is_object = *p == '{', escaped;
+    p = sl_json_space(p + 1, end);
+    for (size_t i = 0; p < end && *p != '}' && *p != ']'; i++) {
+        const char *name = p, *close = p;
+        if (is_object) {
+            close = sl_json_string_end(p + 1, end, &escaped);
+            p = sl_json_space(sl_json_space(close + 1, end) + 1, end);
+        }
+        const char *next = sl_json_value_end(p, end);
+        if (at >= name && at < next) {
+            if (is_object)
+                path_add(path, "%s%.*s", path->len ? "." : "", (int)(close - name - 1), name + 1);
+            else
+                path_add(path, "[%zu]", i);
+            return at < p ? NULL : p;
+        }
+        p = sl_json_space(next, end);
+        if (p < end && *p == ',')
+            p = sl_json_space(p + 1, end);
+    }
+    return NULL;
+}
+
+void sl_json_path_of(struct sl_span text, const char *at, char *out, size_t room)
+{
+    struct path path = {out, 0, room};
+    const char *end = text.ptr + text.len, *p = sl_json_space(text.ptr, end);
+    out[0] = '\0';
+    while (p && p < end && p != at && (*p == '{' || *p == '['))
+        p = part_with(p, end, at, &path);
 }

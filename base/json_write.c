@@ -1,5 +1,7 @@
 #include "base/json_write.h"
 
+#include "base/json.h"
+
 /* Bytes of the UTF-8 character at `p`, 0 when it is none (RFC 3629: no surrogates, nothing overlong). */
 static size_t utf8_length(const unsigned char *p, size_t left)
 {
@@ -102,4 +104,17 @@ void sl_json_add_raw(struct sl_buffer *b, const char *name, struct sl_span json)
 {
     add_name(b, name);
     sl_buffer_add_span(b, json);
+}
+
+void sl_json_add_compact(struct sl_buffer *b, struct sl_span json)
+{
+    const char *p = json.ptr, *end = p + json.len;
+    bool escaped;
+    while (p < end) {
+        const char *from = p;
+        while (p < end && (unsigned char)*p > ' ')
+            p = *p == '"' ? sl_json_string_end(p + 1, end, &escaped) + 1 : p + 1;
+        sl_buffer_add(b, from, (size_t)(p - from));
+        p = sl_json_space(p, end);
+    }
 }

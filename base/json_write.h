@@ -20,4 +20,7 @@ void sl_json_add_integer(struct sl_buffer *b, const char *name, int64_t number);
 /* `"name":json`, likewise; the text goes in as it is. */
 void sl_json_add_raw(struct sl_buffer *b, const char *name, struct sl_span json);
 
+/* JSON text that was checked, without the whitespace between its tokens. */
+void sl_json_add_compact(struct sl_buffer *b, struct sl_span json);
+
 #endif

@@ -78,10 +78,10 @@ static enum sl_status explain(const char *name, const struct sl_error *why, stru
     if (strcmp(why->code, "InvalidJson") == 0)
         return sl_fail_at(error, SL_REJECT, why->code, why->offset, "%s: invalid JSON at byte %zu: %s", name,
                           why->offset, why->text);
-    if (why->offset == SL_NO_OFFSET)
-        return sl_fail(error, SL_REJECT, why->code, "%s: %s", name, why->text);
-    return sl_fail_at(error, SL_REJECT, why->code, why->offset, "%s: byte %zu: %s", name, why->offset,
-                      why->text);
+    if (strcmp(why->code, "NotAStreamEvent") == 0)
+        return sl_fail_at(error, SL_REJECT, why->code, why->offset, "%s: not a stream event: %s", name,
+                          why->text);
+    return sl_fail_at(error, SL_REJECT, why->code, why->offset, "%s: %s", name, why->text);
 }
 
 enum sl_status sl_input_read(const char *name, const struct sl_decode_options *options,

@@ -16,7 +16,8 @@ struct sl_input {
 };
 
 /* Reads, expands and decodes one input; all of `out` lives in `arena`. On failure a line that names the file,
- * the byte and the reason: "orders.json: invalid JSON at byte 812: ...". */
+ * the byte and the reason: "orders.json: invalid JSON at byte 812: ..."; the good records before a bad one
+ * stand in `out` then. */
 enum sl_status sl_input_read(const char *name, const struct sl_decode_options *options,
                              struct sl_arena *arena, struct sl_input *out, struct sl_error *error)
     __attribute__((warn_unused_result));

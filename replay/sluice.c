@@ -11,6 +11,7 @@ static const struct verb {
 } verbs[] = {
     {"replay", "run recorded records through bootstrap under a simulated event source mapping",
      sl_verb_replay},
+    {"decode", "print the records of any input, one JSON line each", sl_verb_decode},
 };
 
 #define N_VERBS (sizeof(verbs) / sizeof(verbs[0]))

@@ -5,12 +5,22 @@
 
 /* ---- failures ---- */
 
+/* The path to the fault, within the record: its text is JSON, or there would be another fault. */
+static void fault_path(const struct sl_decoder *d, char *out, size_t room)
+{
+    const char *end = sl_json_value_end(d->record, d->scan.end);
+    sl_json_path_of(sl_span(d->record, (size_t)(end - d->record)), d->scan.at, out, room);
+}
+
 static enum sl_status fail(struct sl_decoder *d, struct sl_error *error)
 {
     size_t at = (size_t)(d->scan.at - d->batch->payload.ptr);
+    char path[240] = "";
     switch (d->scan.kind) {
     case SL_FAULT_RECORD:
-        return sl_fail_at(error, SL_REJECT, "InvalidRecord", at, "record %zu: %s", d->batch->n, d->scan.why);
+        fault_path(d, path, sizeof(path));
+        return sl_fail_at(error, SL_REJECT, "InvalidRecord", at, "record %zu: %s%s%s", d->batch->n, path,
+                          path[0] ? ": " : "", d->scan.why);
     case SL_FAULT_EVENT:
         return sl_fail_at(error, SL_REJECT, "NotAStreamEvent", at, "%s", d->scan.why);
     default:
@@ -21,6 +31,7 @@ static enum sl_status fail(struct sl_decoder *d, struct sl_error *error)
 static const char *record(struct sl_decoder *d, const char *p)
 {
     const char *next;
+    d->record = p;
     if (p < d->scan.end && *p != '{' && d->batch->n == 0)
         next = sl_decode_fault(&d->scan, p, SL_FAULT_EVENT, "its first record is no object");
     else

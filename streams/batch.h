@@ -40,9 +40,10 @@ struct sl_decode_options {
 
 /* Decodes and checks the whole payload. On failure `error` has status SL_REJECT, the byte in the payload, and
  * a code: "InvalidJson" (malformed text), "NotAStreamEvent" (JSON that is something else), "InvalidRecord"
- * (the text begins with "record K: "; on this one, and on InvalidJson within lines, `out->n` counts the good
- * records before it, which stay usable). The payload is at most 4 GiB - 1 and stays unchanged and alive as
- * long as the batch. A byte order mark is skipped. An event with empty Records is a batch of none. */
+ * (the text begins with "record K: ", counted from 0, then the path within the record if there is one; on
+ * this one, and on InvalidJson within lines, `out->n` counts the good records before it, which stay usable).
+ * The payload is at most 4 GiB - 1 and stays unchanged and alive as long as the batch. A byte order mark is
+ * skipped. An event with empty Records is a batch of none. */
 enum sl_status sl_batch_decode(struct sl_span payload, struct sl_arena *arena,
                                const struct sl_decode_options *options, struct sl_batch *out,
                                struct sl_error *error) __attribute__((warn_unused_result));

@@ -49,9 +49,10 @@ struct sl_decoder {
     const char *base; /* what the records' offsets count from */
     struct sl_batch *batch;
     struct sl_shared *shared;
-    size_t room;     /* records of the last chunk */
-    char *data;      /* decoded Kinesis data, NULL until there is some */
-    size_t data_len; /* used of it */
+    const char *record; /* the payload's record that is being read */
+    size_t room;        /* records of the last chunk */
+    char *data;         /* decoded Kinesis data, NULL until there is some */
+    size_t data_len;    /* used of it */
     bool any_shape;
     struct sl_decode_last last;
     struct sl_origin last_origin; /* its texts as they stand in the payload */

@@ -1,6 +1,7 @@
 #include "tests/support/test.h"
 
 #include "base/json.h"
+#include "base/json_write.h"
 
 #include <stdlib.h>
 
@@ -183,11 +184,51 @@ static void test_unescape(void **state)
     sl_arena_destroy(arena);
 }
 
+static void path_is(struct sl_span text, size_t at, const char *path)
+{
+    char out[64];
+    sl_json_path_of(text, text.ptr + at, out, sizeof(out));
+    assert_string_equal(out, path);
+}
+
+static void test_path_of(void **state)
+{
+    (void)state;
+    struct sl_span text = SL_LIT(" {\"a\": [1, {\"b\": true}, [] ], \"c\": \"x\"} ");
+    path_is(text, 1, "");
+    path_is(text, 2, "a");
+    path_is(text, 7, "a");
+    path_is(text, 8, "a[0]");
+    path_is(text, 11, "a[1]");
+    path_is(text, 17, "a[1].b");
+    path_is(text, 13, "a[1].b");
+    path_is(text, 24, "a[2]");
+    path_is(text, 34, "c");
+    path_is(text, 40, "");
+    path_is(SL_LIT("[[],{},5]"), 7, "[2]");
+    path_is(SL_LIT("5"), 0, "");
+    char out[8];
+    struct sl_span name = SL_LIT("{\"long name\": 5}");
+    sl_json_path_of(name, name.ptr + 14, out, sizeof(out));
+    assert_string_equal(out, "long na");
+}
+
+static void test_compact(void **state)
+{
+    (void)state;
+    struct sl_buffer b;
+    sl_buffer_init(&b, 1024);
+    sl_json_add_compact(&b, SL_LIT(" { \"a b\" : [ 1 , true , \"\\\" \" ] ,\n\t\"c\":{ } }\r\n"));
+    assert_span_is(sl_buffer_span(&b), "{\"a b\":[1,true,\"\\\" \"],\"c\":{}}");
+    sl_buffer_clean_up(&b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_good_texts), cmocka_unit_test(test_every_cut), cmocka_unit_test(test_bad_texts),
         cmocka_unit_test(test_depth),      cmocka_unit_test(test_find),      cmocka_unit_test(test_unescape),
+        cmocka_unit_test(test_path_of),    cmocka_unit_test(test_compact),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

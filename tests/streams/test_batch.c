@@ -334,13 +334,14 @@ static void test_bad_kinesis(void **state)
     kinesis_refused("{\"a\":1}", CHANGE, "NotAStreamEvent",
                     "its data, byte 0: it has no member \"dynamodb\"");
     kinesis_refused(CHANGE, "{\"a\":1}", "InvalidRecord",
-                    "record 1: its data, byte 0: it has no member \"dynamodb\"");
+                    "record 1: kinesis.data: its data, byte 0: it has no member \"dynamodb\"");
     kinesis_refused(CHANGE, "{\"a\":}", "InvalidRecord",
-                    "record 1: its data is no JSON at byte 5: a value is expected");
-    kinesis_refused(CHANGE, CHANGE "{}", "InvalidRecord",
-                    "record 1: its data is no JSON at byte 343: something stands behind the value");
+                    "record 1: kinesis.data: its data is no JSON at byte 5: a value is expected");
+    kinesis_refused(
+        CHANGE, CHANGE "{}", "InvalidRecord",
+        "record 1: kinesis.data: its data is no JSON at byte 343: something stands behind the value");
     kinesis_refused("{\"eventName\":\"INSERT\",\"dynamodb\":{}}", CHANGE, "InvalidRecord",
-                    "record 0: its data, byte 0: it has no Keys");
+                    "record 0: kinesis.data: its data, byte 0: it has no Keys");
     refused("{\"Records\":[{\"kinesis\":{\"sequenceNumber\":\"1\",\"data\":\"Zg=\"}}]}", "InvalidRecord", 12,
             "record 0: kinesis.data is not base64");
     refused("{\"Records\":[{\"kinesis\":{\"sequenceNumber\":\"1\"}}]}", "InvalidRecord", 12,
@@ -400,22 +401,25 @@ static void test_broken_records(void **state)
     refused("{\"Records\":[{\"eventName\":\"UPDATE\",\"dynamodb\":{" KEYS "}}]}", bad, 12,
             "record 0: eventName is none of INSERT, MODIFY, REMOVE");
     refused("{\"Records\":[{\"eventName\":5,\"dynamodb\":{" KEYS "}}]}", bad, 25,
-            "record 0: a string is expected");
+            "record 0: eventName: a string is expected");
     refused("{\"Records\":[" RECORD ",5]}", bad, 12 + sizeof(RECORD), "record 1: an object is expected");
     refused(BROKEN(KEYS ",\"SequenceNumber\":\"12x\"", ""), bad, 87,
-            "record 0: SequenceNumber is not a decimal number");
+            "record 0: dynamodb.SequenceNumber: SequenceNumber is not a decimal number");
     refused(BROKEN(KEYS ",\"SequenceNumber\":\"\"", ""), bad, 87,
-            "record 0: SequenceNumber is not a decimal number");
-    refused(BROKEN(KEYS ",\"StreamViewType\":\"ALL\"", ""), bad, 87, "record 0: no such StreamViewType");
-    refused(BROKEN(KEYS ",\"SizeBytes\":1.5", ""), bad, 82, "record 0: SizeBytes is no whole number");
-    refused(BROKEN(KEYS ",\"SizeBytes\":-1", ""), bad, 82, "record 0: SizeBytes is no whole number");
+            "record 0: dynamodb.SequenceNumber: SequenceNumber is not a decimal number");
+    refused(BROKEN(KEYS ",\"StreamViewType\":\"ALL\"", ""), bad, 87,
+            "record 0: dynamodb.StreamViewType: no such StreamViewType");
+    refused(BROKEN(KEYS ",\"SizeBytes\":1.5", ""), bad, 82,
+            "record 0: dynamodb.SizeBytes: SizeBytes is no whole number");
+    refused(BROKEN(KEYS ",\"SizeBytes\":-1", ""), bad, 82,
+            "record 0: dynamodb.SizeBytes: SizeBytes is no whole number");
     refused(BROKEN(KEYS ",\"ApproximateCreationDateTimePrecision\":\"DAY\"", ""), bad, 109,
-            "record 0: no such precision of time");
+            "record 0: dynamodb.ApproximateCreationDateTimePrecision: no such precision of time");
     refused(BROKEN(KEYS ",\"ApproximateCreationDateTime\":-5", ""), bad, 12,
             "record 0: ApproximateCreationDateTime is no time");
     refused(BROKEN(KEYS ",\"ApproximateCreationDateTime\":\"soon\"", ""), bad, 12,
             "record 0: ApproximateCreationDateTime is no time");
-    refused(BROKEN(KEYS, ",\"userIdentity\":5"), bad, 86, "record 0: an object is expected");
+    refused(BROKEN(KEYS, ",\"userIdentity\":5"), bad, 86, "record 0: userIdentity: an object is expected");
     refused("{\"Metadata\":{\"WriteTimestampMicros\":{\"N\":\"x\"}}," KEYS "}", bad, 0,
             "record 0: WriteTimestampMicros is no time");
 }
