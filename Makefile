@@ -37,6 +37,8 @@ PLUGINS  := $(patsubst examples/%.c,$(BUILD)/handlers/%.so,$(wildcard examples/*
 PUBLIC   := handlers/handler.h base/types.h sinks/port.h streams/types.h
 HEADER   := $(BUILD)/include/sluice/handler.h
 
+MANUAL   := $(BUILD)/man/sluice.1
+
 all: $(PROGRAMS) $(PLUGINS) $(HEADER) ## build/bootstrap, build/sluice and the example plugins
 
 $(BUILD)/%.o: %.c
@@ -70,18 +72,23 @@ $(BUILD)/handlers/%.so: examples/%.c $(HEADER)
 
 # ---- installing: PREFIX, DESTDIR as everywhere ----
 
+# The verbs and their flags, as the command itself tells them.
+$(MANUAL): $(BUILD)/sluice scripts/man.sh docs/man/sluice.1.in
+	@mkdir -p $(@D)
+	@scripts/man.sh $(BUILD)/sluice docs/man/sluice.1.in >$@
+
 PREFIX  ?= /usr/local
 LIBDIR   = $(DESTDIR)$(PREFIX)/lib/sluice
 MANDIR   = $(DESTDIR)$(PREFIX)/share/man
 
-install: all ## make install DESTDIR= PREFIX=/usr/local: sluice, bootstrap, handler.h, sluice.pc, man pages
+install: all $(MANUAL) ## make install DESTDIR= PREFIX=/usr/local: sluice, bootstrap, handler.h, sluice.pc, man pages
 	install -d $(LIBDIR)/handlers $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/include/sluice \
 		$(DESTDIR)$(PREFIX)/lib/pkgconfig $(MANDIR)/man1 $(MANDIR)/man7
 	install -m 755 $(BUILD)/sluice $(BUILD)/bootstrap $(LIBDIR)/
 	ln -sf ../lib/sluice/sluice $(DESTDIR)$(PREFIX)/bin/sluice
 	install -m 644 $(HEADER) $(DESTDIR)$(PREFIX)/include/sluice/handler.h
 	sed 's|@PREFIX@|$(PREFIX)|' docs/man/sluice.pc.in >$(DESTDIR)$(PREFIX)/lib/pkgconfig/sluice.pc
-	install -m 644 docs/man/sluice.1 $(MANDIR)/man1/
+	install -m 644 $(MANUAL) $(MANDIR)/man1/
 	install -m 644 docs/man/sluice-handler.7 $(MANDIR)/man7/
 
 uninstall: ## the same DESTDIR= and PREFIX=: everything that install put there

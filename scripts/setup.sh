@@ -14,6 +14,9 @@ declare -A packages=(
     [bench]="g++ libsimdjson-dev"
 )
 
+# A rustup toolchain serves as well as Debian's.
+command -v rustc >/dev/null || packages[check]+=" rustc"
+
 missing=()
 for set in "$@"; do
     for package in ${packages[$set]-}; do
