@@ -1,0 +1,530 @@
+/* What goes wrong on the wire: rows 11, 12, 20 and 21. */
+#include "tests/support/fault.h"
+
+#include "base/gzip.h"
+#include "sinks/aws/aws.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+static struct fault f;
+
+/* What the server answers, and to which request something else. */
+struct script {
+    struct scripted_reply usual, special;
+    size_t special_from, special_to; /* numbers of requests */
+};
+
+static void follow_script(void *arg, const struct scripted_request *request, struct scripted_reply *reply)
+{
+    const struct script *script = arg;
+    bool special = request->number >= script->special_from && request->number < script->special_to;
+    *reply = special ? script->special : script->usual;
+}
+
+static const struct scripted_reply done = {.status = 200, .body = {"{}", 2}, .with_crc = true};
+
+/* Every sink that answers in a form of its own, with what its service says to one entry. */
+static const struct side {
+    const char *url, *answer;
+} sides[] = {
+    {"dynamodb://tbl", "{}"},
+    {"s3://bucket/prefix", ""},
+    {"sqs://123456789012/queue",
+     "{\"Successful\":[{\"Id\":\"0\",\"MessageId\":\"m\",\"MD5OfMessageBody\":\"x\"}]}"},
+    {"sns:arn:aws:sns:us-east-1:123456789012:topic",
+     "<PublishBatchResponse><PublishBatchResult><Failed/><Successful><member><Id>0</Id></member></Successful>"
+     "</PublishBatchResult></PublishBatchResponse>"},
+    {"events://default", "{\"FailedEntryCount\":0,\"Entries\":[{\"EventId\":\"e\"}]}"},
+    {"kinesis://stream",
+     "{\"FailedRecordCount\":0,\"Records\":[{\"SequenceNumber\":\"1\",\"ShardId\":\"s\"}]}"},
+    {"firehose://stream", "{\"FailedPutCount\":0,\"RequestResponses\":[{\"RecordId\":\"r\"}]}"},
+};
+#define N_SIDES (sizeof(sides) / sizeof(sides[0]))
+
+/* One write through whatever port the URL opens. */
+static struct sl_result write_one(const char *url)
+{
+    struct sl_result result = {.status = SL_OK};
+    struct sl_message message = {.body = SL_LIT("{\"v\":\"" FAULT_VALUE "\"}"), .dedupe = SL_LIT("1")};
+    if (sl_target_kind(sl_span_str(url)) == SL_PORT_TABLE) {
+        struct sl_table_port *table = fault_table(&f, url);
+        result = fault_put_item(&f, table, "a");
+        table->close(table);
+    } else if (sl_target_kind(sl_span_str(url)) == SL_PORT_OBJECTS) {
+        struct sl_object_port *objects = fault_objects(&f, url);
+        result = fault_put_object(&f, objects, "k", FAULT_VALUE, false);
+        objects->close(objects);
+    } else {
+        struct sl_queue_port *queue = fault_queue(&f, url);
+        fault_send(&f, queue, &message, 1, &result);
+        queue->close(queue);
+    }
+    return result;
+}
+
+static size_t attempts_of(const char *url)
+{
+    return strncmp(url, "dynamodb", 8) == 0 ? 4 : 3;
+}
+
+/* ---- row 20 ---- */
+
+/* The answer as it goes out, so that every place in it can be cut. */
+static size_t answer_bytes(const char *body, bool crc)
+{
+    size_t head = strlen("HTTP/1.1 200 Scripted\r\ncontent-length: \r\n\r\n");
+    char number[32];
+    size_t digits = (size_t)snprintf(number, sizeof(number), "%zu", strlen(body));
+    size_t line = crc ? (size_t)snprintf(number, sizeof(number), "x-amz-crc32: %lu\r\n",
+                                         (unsigned long)sl_crc32(0, sl_span_str(body)))
+                      : 0;
+    return head + digits + line + strlen(body);
+}
+
+/* Cut for ever: never a success, and the attempts end. Cut once: the next attempt succeeds. */
+static void cut_everywhere(bool resets)
+{
+    for (size_t s = 0; s < N_SIDES; s++) {
+        struct script script = {.usual = {.status = 200, .body = sl_span_str(sides[s].answer)}};
+        size_t len = answer_bytes(sides[s].answer, false);
+        fault_open(&f, follow_script, &script);
+        for (size_t cut = 1; cut < len; cut++) {
+            script.special = script.usual;
+            script.special.cut = cut;
+            script.special.resets = resets;
+            script.special_from = scripted_server_requests(f.server);
+            script.special_to = script.special_from + (cut % 16 == 0 ? SIZE_MAX / 2 : 1);
+            struct sl_result result = write_one(sides[s].url);
+            size_t sent = scripted_server_requests(f.server) - script.special_from;
+            if (cut % 16 == 0) {
+                assert_result(result, SL_RETRY, NULL);
+                assert_false(result.not_sent);
+                assert_in_range(sent, attempts_of(sides[s].url), attempts_of(sides[s].url) + 1);
+            } else {
+                assert_result(result, SL_OK, NULL);
+                assert_in_range(sent, 2, 3); /* libcurl itself tries anew when nothing at all came back */
+            }
+            sl_arena_reset(f.call.arena);
+        }
+        fault_close(&f);
+    }
+}
+
+static void row_20_answer_cut_at_every_byte(void **state)
+{
+    (void)state;
+    cut_everywhere(false);
+}
+
+static void row_21_answer_reset_at_every_byte(void **state)
+{
+    (void)state;
+    cut_everywhere(true);
+}
+
+static void row_20_wrong_crc(void **state)
+{
+    (void)state;
+    struct script script = {.usual = done, .special = done, .special_to = 1};
+    script.special.flip = true;
+    fault_open(&f, follow_script, &script);
+    assert_result(write_one("dynamodb://tbl"), SL_OK, NULL);
+    assert_int_equal(scripted_server_requests(f.server), 2);
+    script.special_to = SIZE_MAX;
+    assert_result(write_one("dynamodb://tbl"), SL_RETRY, "ChecksumMismatch");
+    assert_int_equal(scripted_server_requests(f.server), 2 + 4);
+    script.special.headers = "x-amz-crc32: junk\r\n";
+    script.special.with_crc = false;
+    assert_result(write_one("dynamodb://tbl"), SL_RETRY, "ChecksumMismatch");
+    fault_close(&f);
+}
+
+static void row_20_wrong_length(void **state)
+{
+    (void)state;
+    for (int64_t more = -1; more <= 1; more += 2) {
+        struct script script = {.usual = done, .special = done, .special_to = SIZE_MAX};
+        script.special.more = more;
+        script.special.closes = true;
+        fault_open(&f, follow_script, &script);
+        assert_result(write_one("dynamodb://tbl"), SL_RETRY, NULL);
+        fault_close(&f);
+    }
+}
+
+static void row_20_chunks_whole_and_cut(void **state)
+{
+    (void)state;
+    struct script script = {.usual = done};
+    script.usual.chunked = true;
+    fault_open(&f, follow_script, &script);
+    assert_result(write_one("dynamodb://tbl"), SL_OK, NULL);
+    size_t len =
+        strlen("HTTP/1.1 200 Scripted\r\nx-amz-crc32: 2745614147\r\ntransfer-encoding: chunked\r\n\r\n") +
+        strlen("2\r\n{}\r\n0\r\n\r\n");
+    /* The very last byte, a newline behind the chunk that ends them all, is not missed by libcurl. */
+    for (size_t cut = len - 12; cut < len - 1; cut++) {
+        script.usual.cut = cut;
+        assert_result(write_one("dynamodb://tbl"), SL_RETRY, NULL);
+    }
+    fault_close(&f);
+}
+
+static void row_20_answers_that_are_none(void **state)
+{
+    (void)state;
+    static const char *const bodies[] = {
+        "", "{", "nonsense", "[]", "{}", "<html>", "{\"Successful\":3}", "null", "{\"Entries\":[]}"};
+    for (size_t s = 2; s < N_SIDES; s++)
+        for (size_t b = 0; b < sizeof(bodies) / sizeof(bodies[0]); b++) {
+            struct script script = {.usual = {.status = 200, .body = sl_span_str(bodies[b])}};
+            fault_open(&f, follow_script, &script);
+            assert_result(write_one(sides[s].url), SL_RETRY, NULL);
+            fault_close(&f);
+        }
+}
+
+/* Slow, but getting on: it is waited for. */
+static void slow_bytes_are_waited_for(void **state)
+{
+    (void)state;
+    struct script script = {.usual = done};
+    script.usual.byte_ms = 2;
+    fault_open(&f, follow_script, &script);
+    assert_result(write_one("dynamodb://tbl"), SL_OK, NULL);
+    assert_int_equal(scripted_server_requests(f.server), 1);
+    fault_close(&f);
+}
+
+/* The deadline holds on the real clock too: an answer that does not end does not keep the caller. */
+static void deadline_ends_an_answer_without_end(void **state)
+{
+    (void)state;
+    struct script script = {.usual = done};
+    script.usual.byte_ms = 50;
+    fault_open(&f, follow_script, &script);
+    struct sl_clock *real = sl_clock_system();
+    int64_t began = real->now_ms(real);
+    f.call.deadline_ms = f.clock.ms + 200;
+    assert_result(write_one("dynamodb://tbl"), SL_RETRY, NULL);
+    assert_in_range(real->now_ms(real) - began, 150, 2000);
+    f.call.deadline_ms = f.clock.ms;
+    struct sl_result result = write_one("dynamodb://tbl");
+    assert_result(result, SL_RETRY, "DeadlineExceeded");
+    assert_true(result.not_sent);
+    fault_close(&f);
+}
+
+/* ---- row 21 ---- */
+
+static void row_21_request_reset_at_every_byte(void **state)
+{
+    (void)state;
+    for (size_t s = 0; s < N_SIDES; s++) {
+        struct script script = {.usual = {.status = 200, .body = sl_span_str(sides[s].answer)}};
+        fault_open(&f, follow_script, &script);
+        assert_result(write_one(sides[s].url), SL_OK, NULL);
+        const struct scripted_request *request = scripted_server_request(f.server, 0);
+        size_t len =
+            strlen(request->method) + strlen(request->path) + strlen(request->head) + request->body.len + 12;
+        for (size_t bytes = 0; bytes < len; bytes += s == 0 ? 1 : 23) {
+            scripted_server_reset_requests(f.server, bytes, 1);
+            assert_result(write_one(sides[s].url), SL_OK, NULL);
+            sl_arena_reset(f.call.arena);
+        }
+        scripted_server_reset_requests(f.server, 100, 1000);
+        assert_result(write_one(sides[s].url), SL_RETRY, "ConnectionError");
+        fault_close(&f);
+    }
+}
+
+/* The peer closed it while it was idle: replaced without an attempt being counted or a retry being paid for.
+ */
+static void row_21_idle_connection_closed_by_peer(void **state)
+{
+    (void)state;
+    struct script script = {.usual = done};
+    fault_open(&f, follow_script, &script);
+    fault_set(&f, "AWS_MAX_ATTEMPTS", "1");
+    for (int i = 0; i < 20; i++) {
+        assert_result(write_one("dynamodb://tbl"), SL_OK, NULL);
+        scripted_server_close_idle(f.server);
+    }
+    assert_int_equal(scripted_server_requests(f.server), 20);
+    assert_int_equal(scripted_server_connections(f.server), 20);
+    fault_close(&f);
+}
+
+/* It closes in the very moment of the next request, after it was read: nothing came back on a kept
+ * connection. */
+static void row_21_closed_instead_of_answered(void **state)
+{
+    (void)state;
+    struct script script = {.usual = done, .special = done, .special_from = 1, .special_to = 2};
+    fault_open(&f, follow_script, &script);
+    script.special.cut = 1;
+    script.special.resets = true;
+    assert_result(write_one("dynamodb://tbl"), SL_OK, NULL);
+    assert_result(write_one("dynamodb://tbl"), SL_OK, NULL);
+    assert_int_equal(scripted_server_requests(f.server), 3);
+    fault_close(&f);
+}
+
+static void row_21_thaw_after_a_quarter_of_an_hour(void **state)
+{
+    (void)state;
+    struct script script = {.usual = done};
+    fault_open(&f, follow_script, &script);
+    assert_result(write_one("dynamodb://tbl"), SL_OK, NULL);
+    assert_result(write_one("dynamodb://tbl"), SL_OK, NULL);
+    assert_int_equal(scripted_server_connections(f.server), 1);
+    f.clock.ms += 15 * 60 * 1000;
+    assert_result(write_one("dynamodb://tbl"), SL_OK, NULL);
+    assert_int_equal(scripted_server_connections(f.server), 2); /* what was kept is not trusted */
+    const struct scripted_request *last = scripted_server_request(f.server, 2);
+    assert_true(sl_span_starts(scripted_header(last, "x-amz-date"), SL_LIT("20261120T2119")));
+    fault_close(&f);
+}
+
+static void nobody_listens(void **state)
+{
+    (void)state;
+    struct script script = {.usual = done};
+    fault_open(&f, follow_script, &script);
+    fault_set(&f, "AWS_ENDPOINT_URL", "http://127.0.0.1:1");
+    struct sl_result result = write_one("dynamodb://tbl");
+    assert_result(result, SL_RETRY, "ConnectionError");
+    assert_true(result.not_sent);
+    fault_set(&f, "AWS_ENDPOINT_URL", "http://no-such-host.invalid");
+    result = write_one("sqs://123456789012/q");
+    assert_result(result, SL_RETRY, "ConnectionError");
+    assert_true(result.not_sent);
+    fault_close(&f);
+}
+
+/* ---- row 12: the server's clock is `off_s` ahead of ours; it takes 5 minutes ---- */
+
+struct skewed {
+    int64_t off_s;
+    const char *code;
+    char date[64];
+    size_t refusals;
+};
+
+static void check_date(void *arg, const struct scripted_request *request, struct scripted_reply *reply)
+{
+    struct skewed *skewed = arg;
+    struct sl_span date = scripted_header(request, "x-amz-date");
+    struct tm tm = {.tm_year = 0};
+    assert_non_null(strptime(date.ptr, "%Y%m%dT%H%M%SZ", &tm));
+    time_t theirs = (time_t)(FAULT_EPOCH_S + f.clock.ms / 1000 - 1 + skewed->off_s);
+    int64_t apart = (int64_t)theirs - (int64_t)timegm(&tm);
+    struct tm now;
+    gmtime_r(&theirs, &now);
+    strftime(skewed->date, sizeof(skewed->date), "Date: %a, %d %b %Y %H:%M:%S GMT\r\n", &now);
+    *reply = done;
+    reply->headers = skewed->date;
+    if (apart >= -300 && apart <= 300)
+        return;
+    skewed->refusals++;
+    reply->status = 403;
+    reply->body = sl_span_str(skewed->code);
+}
+
+static void row_12_clock_twenty_minutes_off(void **state)
+{
+    (void)state;
+    static const char *const codes[] = {
+        "{\"__type\":\"com.amazon.coral.service#InvalidSignatureException\",\"message\":\"Signature expired: "
+        "token " FAULT_TOKEN "\"}",
+        "<Error><Code>RequestTimeTooSkewed</Code><Message>too large</Message></Error>",
+        "{\"__type\":\"RequestExpired\"}",
+        "{\"__type\":\"RequestInTheFuture\"}",
+        "{\"__type\":\"SignatureDoesNotMatch\"}",
+    };
+    for (size_t c = 0; c < sizeof(codes) / sizeof(codes[0]); c++)
+        for (int64_t off = -1200; off <= 1200; off += 2400) {
+            struct skewed skewed = {.off_s = off, .code = codes[c]};
+            fault_open(&f, check_date, &skewed);
+            fault_set(&f, "AWS_MAX_ATTEMPTS", "1"); /* the correction is no attempt */
+            int64_t before = f.clock.ms;
+            assert_result(write_one("dynamodb://tbl"), SL_OK, NULL);
+            assert_int_equal(scripted_server_requests(f.server), 2);
+            assert_result(write_one("dynamodb://tbl"), SL_OK, NULL);          /* learned */
+            assert_result(write_one("sqs://123456789012/q"), SL_RETRY, NULL); /* an answer that is none */
+            assert_int_equal(skewed.refusals, 1);
+            assert_int_equal(f.clock.ms, before); /* nobody waited, and deadlines are on the steady clock */
+            fault_close(&f);
+        }
+}
+
+/* A refusal that our clock is not the reason of: no second try, and none of its message is said. */
+static void row_12_a_wrong_signature_is_no_skew(void **state)
+{
+    (void)state;
+    struct script script = {
+        .usual = {.status = 403,
+                  .body = SL_LIT("{\"__type\":\"InvalidSignatureException\",\"message\":\"The "
+                                 "Canonical String should have been x-amz-security-token:" FAULT_TOKEN
+                                 " " FAULT_KEY "\"}")}};
+    fault_open(&f, follow_script, &script);
+    assert_result(write_one("dynamodb://tbl"), SL_FATAL, "InvalidSignatureException");
+    assert_int_equal(scripted_server_requests(f.server), 1);
+    fault_close(&f);
+}
+
+/* ---- row 11: keys from the container's endpoint, which gives others each time ---- */
+
+struct renewing {
+    size_t given;    /* keys handed out */
+    size_t accepted; /* the least of them that is still taken */
+    size_t expired;  /* refusals */
+    char body[400];
+};
+
+static void give_or_check(void *arg, const struct scripted_request *request, struct scripted_reply *reply)
+{
+    struct renewing *r = arg;
+    if (strcmp(request->path, "/keys") == 0) {
+        snprintf(r->body, sizeof(r->body),
+                 "{\"AccessKeyId\":\"" FAULT_KEY "%zu\",\"SecretAccessKey\":\"" FAULT_SECRET
+                 "\",\"Token\":\"" FAULT_TOKEN "\",\"Expiration\":\"2026-11-21T04:00:00Z\"}",
+                 ++r->given);
+        *reply = (struct scripted_reply){.status = 200, .body = sl_span_str(r->body)};
+        return;
+    }
+    struct sl_span authorization = scripted_header(request, "authorization");
+    const char *key = strstr(authorization.ptr, "Credential=" FAULT_KEY);
+    assert_non_null(key);
+    size_t number = (size_t)strtoul(key + strlen("Credential=" FAULT_KEY), NULL, 10);
+    *reply = done;
+    if (number >= r->accepted)
+        return;
+    r->expired++;
+    reply->status = 400;
+    reply->body =
+        SL_LIT("{\"__type\":\"com.amazon.coral.service#ExpiredTokenException\",\"message\":\"The security "
+               "token " FAULT_TOKEN " is expired\"}");
+}
+
+static void open_renewing(struct renewing *r)
+{
+    char url[128];
+    fault_open(&f, give_or_check, r);
+    fault_set(&f, "AWS_ACCESS_KEY_ID", "");
+    fault_set(&f, "AWS_SECRET_ACCESS_KEY", "");
+    fault_set(&f, "AWS_SESSION_TOKEN", "");
+    snprintf(url, sizeof(url), "%s/keys", scripted_server_url(f.server));
+    fault_set(&f, "AWS_CONTAINER_CREDENTIALS_FULL_URI", url);
+}
+
+static void row_11_expired_token_is_renewed_once(void **state)
+{
+    (void)state;
+    for (size_t at = 1; at < 6; at++) {
+        struct renewing r = {.accepted = 1};
+        open_renewing(&r);
+        for (size_t i = 0; i < 6; i++) {
+            if (i == at)
+                r.accepted = 2;
+            assert_result(write_one("dynamodb://tbl"), SL_OK, NULL);
+        }
+        assert_int_equal(r.expired, 1);
+        assert_int_equal(r.given, 2);
+        assert_int_equal(scripted_server_requests(f.server), 6 + 1 + 2);
+        fault_close(&f);
+    }
+}
+
+static void row_11_expired_for_good_is_fatal(void **state)
+{
+    (void)state;
+    struct renewing r = {.accepted = 1000};
+    open_renewing(&r);
+    assert_result(write_one("dynamodb://tbl"), SL_FATAL, "ExpiredTokenException");
+    assert_int_equal(r.expired, 2);
+    assert_int_equal(r.given, 2);
+    fault_close(&f);
+    struct script script = {
+        .usual = {.status = 400, .body = SL_LIT("{\"__type\":\"ExpiredTokenException\"}")}};
+    fault_open(&f, follow_script, &script); /* the environment's keys cannot be renewed */
+    assert_result(write_one("dynamodb://tbl"), SL_FATAL, "ExpiredTokenException");
+    assert_int_equal(scripted_server_requests(f.server), 1);
+    fault_close(&f);
+}
+
+/* Sixteen requests in flight learn of it together: still one renewal. */
+static void row_11_one_renewal_for_all_in_flight(void **state)
+{
+    (void)state;
+    enum { COUNT = 40 };
+    struct renewing r = {.accepted = 1};
+    struct sl_table_op ops[COUNT];
+    struct sl_result results[COUNT];
+    const struct sl_test absent = {SL_ABSENT, SL_LIT("PK"), {NULL, 0}};
+    open_renewing(&r);
+    assert_result(write_one("dynamodb://tbl"), SL_OK, NULL);
+    r.accepted = 2;
+    for (size_t i = 0; i < COUNT; i++) {
+        const char *key = sl_arena_printf(f.call.arena, "{\"PK\":{\"S\":\"%zu\"}}", i);
+        ops[i] = (struct sl_table_op){.verb = SL_TABLE_PUT,
+                                      .key = sl_span_str(key),
+                                      .item = sl_span_str(key),
+                                      .tests = &absent,
+                                      .n_tests = 1};
+    }
+    struct sl_table_port *table = fault_table(&f, "dynamodb://tbl");
+    table->apply(table, ops, COUNT, results, &f.call);
+    for (size_t i = 0; i < COUNT; i++)
+        assert_result(results[i], SL_OK, NULL);
+    assert_int_equal(r.given, 2);
+    assert_in_range(r.expired, 1, 16);
+    table->close(table);
+    fault_close(&f);
+}
+
+static void keys_are_renewed_before_they_end(void **state)
+{
+    (void)state;
+    struct renewing r = {.accepted = 0};
+    open_renewing(&r);
+    const int64_t minute = 60 * 1000, end = (int64_t)7 * 3600 * 1000 - 4 * minute; /* 04:00, from 21:04 */
+    f.call.deadline_ms = INT64_MAX;
+    assert_result(write_one("dynamodb://tbl"), SL_OK, NULL);
+    f.clock.ms = end - 16 * minute;
+    assert_result(write_one("dynamodb://tbl"), SL_OK, NULL);
+    assert_int_equal(r.given, 1);
+    f.clock.ms = end - 14 * minute;
+    assert_result(write_one("dynamodb://tbl"), SL_OK, NULL);
+    assert_int_equal(r.given, 2);
+    fault_close(&f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(row_20_answer_cut_at_every_byte),
+        cmocka_unit_test(row_21_answer_reset_at_every_byte),
+        cmocka_unit_test(row_20_wrong_crc),
+        cmocka_unit_test(row_20_wrong_length),
+        cmocka_unit_test(row_20_chunks_whole_and_cut),
+        cmocka_unit_test(row_20_answers_that_are_none),
+        cmocka_unit_test(slow_bytes_are_waited_for),
+        cmocka_unit_test(deadline_ends_an_answer_without_end),
+        cmocka_unit_test(row_21_request_reset_at_every_byte),
+        cmocka_unit_test(row_21_idle_connection_closed_by_peer),
+        cmocka_unit_test(row_21_closed_instead_of_answered),
+        cmocka_unit_test(row_21_thaw_after_a_quarter_of_an_hour),
+        cmocka_unit_test(nobody_listens),
+        cmocka_unit_test(row_12_clock_twenty_minutes_off),
+        cmocka_unit_test(row_12_a_wrong_signature_is_no_skew),
+        cmocka_unit_test(row_11_expired_token_is_renewed_once),
+        cmocka_unit_test(row_11_expired_for_good_is_fatal),
+        cmocka_unit_test(row_11_one_renewal_for_all_in_flight),
+        cmocka_unit_test(keys_are_renewed_before_they_end),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
