@@ -18,7 +18,7 @@
 /* A sandbox and the invocation in it. */
 struct slot {
     struct sl_sandbox sandbox;
-    bool is_taken;
+    bool is_taken, was_offered;
     enum sl_env_fault fault;
     int64_t started_ms; /* the process */
     bool is_over;       /* the invocation has its result: */
@@ -260,6 +260,8 @@ static void offer(struct sl_runner *r, struct slot *slot, const struct sl_esm_in
         .payload = inv->payload,
         .timeout_ms = r->options.timeout_ms,
     };
+    slot->is_over = false;
+    slot->was_offered = true;
     sl_server_offer(slot->sandbox.server, &event);
 }
 
@@ -271,7 +273,8 @@ void sl_runner_begin(void *self, struct sl_esm_invocation *inv)
     if (!slot)
         return;
     slot->is_taken = true;
-    slot->is_over = false;
+    slot->is_over = true;
+    slot->was_offered = false;
     slot->fault = sl_faults_of(&r->options.faults, ++r->invocations);
     if (slot->fault == SL_FAULT_THROTTLE) {
         end(slot, SL_ESM_THROTTLED,
@@ -299,6 +302,23 @@ static void spoil(struct sl_runner *r, struct slot *slot)
     }
 }
 
+/* An invocation is over when its process asks for the next event, or ends: only then all is seen that it does
+ * (a second answer, a late crash), and nothing depends on who is faster. One that does neither until its time
+ * is up is killed; its answer stands. */
+static void await_readiness(struct sl_runner *r, struct slot *slot)
+{
+    const struct sl_sandbox *sb = &slot->sandbox;
+    while (sl_sandbox_is_alive(sb) && !sl_server_is_waiting(sb->server)) {
+        int64_t deadline_ms = sl_server_deadline_ms(sb->server);
+        if (r->clock->now_ms(r->clock) >= deadline_ms) {
+            r->stats.timeouts++;
+            sl_sandbox_kill_process(&slot->sandbox);
+        } else {
+            pump(r, deadline_ms);
+        }
+    }
+}
+
 static bool is_json(struct sl_span body)
 {
     json_t *root = json_loadb(body.ptr ? body.ptr : "", body.len, JSON_DECODE_ANY, NULL);
@@ -318,6 +338,9 @@ void sl_runner_collect(void *self, struct sl_esm_invocation *inv, struct sl_esm_
     }
     while (!slot->is_over)
         pump(r, INT64_MAX);
+    if (slot->was_offered && slot->sandbox.server &&
+        sl_server_state(slot->sandbox.server) != SL_SERVER_INIT_FAILED)
+        await_readiness(r, slot);
     read_reports(r);
     spoil(r, slot);
     if (slot->outcome == SL_ESM_ANSWERED)

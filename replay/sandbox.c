@@ -158,13 +158,18 @@ static void reap(struct sl_sandbox *sb)
     sb->pid_fd = -1;
 }
 
+void sl_sandbox_kill_process(struct sl_sandbox *sb)
+{
+    if (sb->pid <= 0)
+        return;
+    kill(-sb->pid, SIGKILL);
+    kill(sb->pid, SIGKILL);
+    reap(sb);
+}
+
 void sl_sandbox_kill(struct sl_sandbox *sb)
 {
-    if (sb->pid > 0) {
-        kill(-sb->pid, SIGKILL);
-        kill(sb->pid, SIGKILL);
-        reap(sb);
-    }
+    sl_sandbox_kill_process(sb);
     sl_server_stop(sb->server);
     sb->server = NULL;
 }

@@ -33,6 +33,9 @@ enum sl_status sl_sandbox_start(struct sl_sandbox *sandbox, const struct sl_sand
 /* SIGKILL to the process and all it started; the server stops. A zeroed sandbox is fine. */
 void sl_sandbox_kill(struct sl_sandbox *sandbox);
 
+/* The same, but the server, and with it the answer, stays. */
+void sl_sandbox_kill_process(struct sl_sandbox *sandbox);
+
 /* SIGTERM to the process; it may end in its own time. */
 void sl_sandbox_ask_to_stop(struct sl_sandbox *sandbox);
 

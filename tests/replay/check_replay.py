@@ -1,0 +1,234 @@
+#!/usr/bin/env python3
+"""`sluice replay` with functions that fail in their own ways, with inputs of every shape, and with bad ones."""
+import gzip
+import json
+import os
+import pathlib
+import tempfile
+
+from harness import Run, check, finish, record, write_event
+
+folder = pathlib.Path(tempfile.mkdtemp())
+ten = [record(n) for n in range(1, 11)]
+
+
+def said(run, what):
+    """The number in the summary's line that begins with `what`."""
+    for line in run.out.splitlines():
+        if line.startswith(what):
+            return int(line[len(what):].split()[0])
+    return 0
+
+
+# ---- functions that fail ----
+
+def error_type(run, i=0):
+    return run.trace[i]["answer"]["errorType"]
+
+
+def bad_functions():
+    run = Run(folder, "--max-retries", "1", function="exit", records=ten)
+    check("exit: Runtime.ExitError", error_type(run) == "Runtime.ExitError" and
+          run.trace[0]["answer"]["errorMessage"].endswith("exit status 3"), run.trace)
+    check("exit: two attempts, discarded", run.sizes() == [10, 10] and run.status == 1 and said(run, "processes died") == 2, run.out)
+    run = Run(folder, "--max-retries", "0", function="crash", records=ten)
+    check("crash: Runtime.ExitError", "signal: Segmentation fault" in run.trace[0]["answer"]["errorMessage"], run.trace)
+    run = Run(folder, "--max-retries", "0", "--timeout", "1", function="hang", records=ten)
+    check("hang: killed at its deadline", error_type(run) == "Sandbox.Timedout" and said(run, "timed out") == 1 and
+          run.trace[0]["answer"]["errorMessage"] == "Task timed out after 1.00 seconds", run.trace)
+    run = Run(folder, "--max-retries", "0", "--report-failures", function="answer '<html>'", records=ten)
+    check("garbage: fails the batch where answers count", run.status == 1 and said(run, "bad answers") == 1 and
+          said(run, "  not JSON") == 1 and run.trace[0]["answer"] == "<html>", run.out)
+    run = Run(folder, function="answer '<html>'", records=ten)
+    check("garbage: is success where they do not", run.status == 0 and said(run, "  not JSON") == 1, run.out)
+    run = Run(folder, function="twice", records=ten)
+    check("twice: refused, the first one counts", run.status == 0 and said(run, "answered twice") == 1, run.out)
+    run = Run(folder, function="wrong-id", records=ten)
+    check("wrong id: refused", run.status == 0 and said(run, "wrong ids") == 1, run.out)
+    run = Run(folder, function="refetch", records=ten)
+    check("no answer: the same event again", run.status == 0 and said(run, "not answered") == 1, run.out)
+    run = Run(folder, "--max-retries", "0", function="too-large", records=ten)
+    check("too large: a function error", error_type(run) == "Function.ResponseSizeTooLarge" and said(run, "too large") == 1, run.trace)
+    run = Run(folder, "--batch-size", "2", function="then-exit", records=ten)
+    check("an exit after the answer costs nothing", run.status == 0 and run.sizes() == [2] * 5, run.trace)
+    run = Run(folder, function="exit-once once", records=ten)
+    check("a fresh process gets the batch again", run.status == 0 and run.sizes() == [10, 10], run.trace)
+    run = Run(folder, function="init-error", records=ten)
+    check("init error: said, exit 2", run.status == 2 and "no configuration" in run.err and not run.trace, run.err)
+    run = Run(folder, function="stillborn", records=ten)
+    check("ends before it asks: said, exit 2", run.status == 2 and "exit status 7" in run.err, run.err)
+    run = Run(folder, "--bootstrap", "/nonexistent/function", records=ten)
+    check("no such command: said, exit 2", run.status == 2, run.err)
+
+
+# ---- faults by plan ----
+
+def faults():
+    run = Run(folder, "--batch-size", "5", "--fault", "throttle@1,crash@2,lost@3,die@4,timeout@5", function="answer null", records=ten)
+    kinds = [t["answer"]["errorType"] if t["answer"] else "ok" for t in run.trace]
+    check("each fault once", kinds == ["TooManyRequestsException", "Runtime.ExitError", "ServiceException", "Runtime.ExitError",
+                                       "Sandbox.Timedout", "ok", "ok"], kinds)
+    check("a throttle costs no attempt", [t["attempt"] for t in run.trace] == [1, 1, 2, 3, 4, 5, 1], run.trace)
+    run = Run(folder, "--fault", "earthquake@3", function="answer null", records=ten)
+    check("an unknown fault is refused", run.status == 2 and "earthquake" in run.err, run.err)
+
+
+def determinism():
+    flags = ("--batch-size", "3", "--bisect", "--max-retries", "2", "--parallelization", "4", "--shards", "3",
+             "--fault", "lost@30%,throttle@20%", "--seed", "11")
+    many = [record(n, key=f"k{n % 17}") for n in range(1, 200)]
+    runs = [Run(folder, *flags, function="error-on 50,77", records=many) for _ in range(3)]
+    check("the same seed gives the same trace, byte for byte", len({r.trace_text for r in runs}) == 1)
+    check("the same failure records", runs[0].failures == runs[1].failures == runs[2].failures)
+    other = Run(folder, *flags[:-1], "12", function="error-on 50,77", records=many)
+    check("another seed gives another", other.trace_text != runs[0].trace_text)
+    check("only poison was given up, or what its retries ran out for",
+          {"50", "77"} <= {f["DDBStreamBatchInfo"]["startSequenceNumber"] for f in runs[0].failures})
+    last = {}
+    for t in runs[0].trace:
+        if t["decision"] == "advance":
+            for i in map(int, t["ids"]):
+                check("order per item", last.get(i % 17, 0) < i, f"{i} after {last.get(i % 17)}")
+                last[i % 17] = i
+
+
+# ---- what the function is given ----
+
+def environment():
+    run = Run(folder, "--report-failures", "--max-retries", "0", "--timeout", "7", function="environment", records=ten,
+              env={"AWS_LAMBDA_MAX_CONCURRENCY": "9", "_X_AMZN_TRACE_ID": "x"})
+    given = json.loads(run.trace[0]["answer"]["errorMessage"])
+    check("Lambda's variables", given["AWS_LAMBDA_FUNCTION_VERSION"] == "$LATEST" and given["TZ"] == ":UTC" and
+          given["AWS_LAMBDA_INITIALIZATION_TYPE"] == "on-demand" and given["AWS_LAMBDA_RUNTIME_API"].startswith("127.0.0.1:"), given)
+    check("the mapping's setting is told", given["SLUICE_REPORT_BATCH_ITEM_FAILURES"] == "true", given)
+    check("nothing that is not ours to promise", "AWS_LAMBDA_MAX_CONCURRENCY" not in given and "_X_AMZN_TRACE_ID" not in given, given)
+    check("a real deadline", given["deadline_in_s"] in (6, 7), given)
+    check("an ARN", given["arn"].startswith("arn:aws:lambda:"), given)
+
+
+def windows():
+    run = Run(folder, "--tumbling", "60", "--batch-size", "4", function="sum", records=ten)
+    check("a window's state goes along", [t["answer"]["state"]["n"] for t in run.trace] == [4, 8, 10, 10], run.trace)
+    check("its last call comes with no records", run.sizes() == [4, 4, 2, 0] and run.trace[-1]["answer"]["state"]["final"], run.trace)
+
+
+# ---- inputs ----
+
+def ids(run):
+    return [int(i) for t in run.trace for i in t["ids"]]
+
+
+def shapes():
+    def seen(text, *flags):
+        run = Run(folder, *flags, "-", function="answer null", stdin=text)
+        check("is taken", run.status == 0, run.err)
+        return ids(run)
+    check("standard input", seen(json.dumps({"Records": ten}).encode()) == list(range(1, 11)))
+    check("gzip", seen(gzip.compress(json.dumps({"Records": ten}).encode())) == list(range(1, 11)))
+    check("gzip of two members", seen(b"".join(gzip.compress(json.dumps(r).encode() + b"\n") for r in ten[:2])) == [1, 2])
+    check("lines", seen("\n".join(map(json.dumps, ten)).encode()) == list(range(1, 11)))
+    check("an array, as Pipes has it", seen(json.dumps(ten).encode()) == list(range(1, 11)))
+    dump = [{k: v for k, v in r.items() if k != "eventSourceARN"} for r in ten]
+    write_event(folder / "dump.json", dump)
+    run = Run(folder, "--max-retries", "0", "dump.json", function="error")
+    check("a GetRecords dump gets an ARN", run.status == 1 and run.failures[0]["DDBStreamBatchInfo"]["streamArn"].startswith("arn:"), run.err)
+    items = "\n".join(json.dumps({"Item": {"PK": {"S": f"a{n}"}, "x": {"N": str(n)}}}) for n in range(3)).encode()
+    check("items, with --keys", seen(items, "--keys", "PK") == [1, 2, 3])
+    run = Run(folder, "-", function="answer null", stdin=items)
+    check("items, without: said", run.status == 2 and "--keys" in run.err, run.err)
+    check("an empty event", seen(b'{"Records":[]}') == [])
+    write_event(folder / "a.json", ten[:5])
+    write_event(folder / "b.json", ten[5:])
+    run = Run(folder, "a.json", "b.json", function="answer null")
+    check("two files are one shard", run.sizes() == [10], run.trace)
+    run = Run(folder, "--shard-per-file", "a.json", "b.json", function="answer null")
+    check("or a shard each", run.sizes() == [5, 5] and len({t["shard"] for t in run.trace}) == 2, run.trace)
+
+
+def bad_input():
+    whole = json.dumps({"Records": ten[:2]}).encode()
+    for cut in range(1, len(whole), 7):
+        (folder / "cut.json").write_bytes(whole[:cut])
+        run = Run(folder, "cut.json", function="answer null")
+        check(f"cut at {cut}: exit 2, names file and byte", run.status == 2 and f"cut.json: invalid JSON at byte {cut}: " in run.err and
+              run.err.count("\n") == 1 and not run.out and not run.trace, run.err)
+    cases = {
+        "missing.json": (None, "missing.json: cannot be opened: No such file"),
+        "other.json": (b'{"Records":[{"eventSource":"aws:s3","s3":{}}]}', "other.json: "),
+        "text.json": (b"hello", "text.json: "),
+        "empty.json": (b"", "empty.json: "),
+        "half.gz": (gzip.compress(whole)[:-9], "half.gz: bad gzip at byte "),
+        "bad.gz": (b"\x1f\x8b\x08" + b"x" * 40, "bad.gz: bad gzip at byte "),
+        "halfway.gz": (gzip.compress(whole[:100]), "halfway.gz: invalid JSON at byte 100: "),
+    }
+    for name, (content, text) in cases.items():
+        if content is not None:
+            (folder / name).write_bytes(content)
+        run = Run(folder, name, function="answer null")
+        check(f"{name}: exit 2, one line", run.status == 2 and text in run.err and run.err.count("\n") == 1, run.err)
+    run = Run(folder, ".", function="answer null")
+    check("a folder: said", run.status == 2 and "folder" in run.err, run.err)
+
+
+def bad_usage():
+    write_event(folder / "in.json", ten)
+    cases = [
+        (("--batch-size", "0"), "BatchSize"), (("--batch-size", "10001"), "BatchSize"), (("--batch-size", "ten"), "whole number"),
+        (("--window", "301"), "MaximumBatchingWindowInSeconds"), (("--parallelization", "11"), "ParallelizationFactor"),
+        (("--max-retries", "-2"), "MaximumRetryAttempts"), (("--max-age", "59"), "MaximumRecordAgeInSeconds"),
+        (("--tumbling", "901"), "TumblingWindowInSeconds"), (("--tumbling", "60", "--parallelization", "2"), "ParallelizationFactor"),
+        (("--timeout", "0"), "--timeout"), (("--frobnicate",), "unknown flag"), (("--trace",), "wants a value"),
+        (("--trace", "/nonexistent/t"), "--trace"), (("--bisect=yes",), "takes no value"),
+    ]
+    for flags, text in cases:
+        run = Run(folder, "in.json", *flags, function="answer null")
+        check(f"{flags}: exit 2", run.status == 2 and text in run.err and not run.out, run.err)
+    run = Run(folder, function="answer null")
+    check("no input: exit 2", run.status == 2 and "INPUT" in run.err, run.err)
+    run = Run(folder, "--help")
+    check("--help: exit 0, on standard output", run.status == 0 and "--batch-size" in run.out and not run.err)
+
+
+# ---- our own bootstrap ----
+
+def configured(text, *flags, env=None):
+    (folder / "sluice.json").write_text(text if isinstance(text, str) else json.dumps(text))
+    return Run(folder, *flags, "in.json", env=env)
+
+
+def route(**members):
+    return {"routes": [{"name": "r", "handler": "archive", "to": "file:archived", "on_failure": "report", **members}]}
+
+
+def bad_configuration():
+    write_event(folder / "in.json", ten)
+    cases = [
+        ('{"routes": [', "sluice.json"), (route(handler="frobnicate"), "frobnicate"),
+        ({"routes": [{"name": "r", "handler": "archive", "on_failure": "report"}]}, "$.routes[0]"),
+        (route(to="carrier-pigeon:x"), "$.routes[0].to"), (route(frobnicate=1), "$.routes[0].frobnicate"),
+        (route(to="file:in.json/archive"), "in.json/archive"), ({"routes": []}, "$.routes"),
+        (route(to="file:${NOT_SET}/x"), "NOT_SET"),
+    ]
+    for config, text in cases:
+        before = set(os.listdir(folder))
+        run = configured(config)
+        check(f"{text}: exit 2, one line that names it", run.status == 2 and text in run.err.splitlines()[-1], run.err)
+        check(f"{text}: nothing is left behind", set(os.listdir(folder)) - before <= {"sluice.json", "trace.jsonl", "failed.jsonl"})
+    os.remove(folder / "sluice.json")
+    run = Run(folder, "in.json")
+    check("no configuration: exit 2", run.status == 2 and "--config" in run.err, run.err)
+
+
+def own_bootstrap():
+    run = configured(route(), "--batch-size", "3")
+    check("routes are in the table", run.status == 0 and "file:archived" in run.out and run.sizes() == [3, 3, 3, 1], run.out + run.err)
+    run = configured({**route(), "report_batch_item_failures": True}, "--batch-size", "3")
+    check("the configuration says what the mapping is", run.trace[0]["answer"] == {"batchItemFailures": []}, run.trace)
+    run = Run(folder, "--bootstrap", f"exec {os.path.abspath(os.environ.get('BUILD', 'build'))}/bootstrap", "in.json",
+              env={"SLUICE_CONFIG": str(folder / "sluice.json")})
+    check("as another's command, too", run.status == 0, run.err)
+
+
+for test in (bad_functions, faults, determinism, environment, windows, shapes, bad_input, bad_usage, bad_configuration, own_bootstrap):
+    test()
+finish()

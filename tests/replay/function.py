@@ -1,0 +1,100 @@
+#!/usr/bin/env python3
+"""A Lambda function in another language, for `sluice replay --bootstrap`: a minimal runtime with handlers that
+behave well, or not. The first argument names the handler, the second is its parameter."""
+import http.client
+import json
+import os
+import signal
+import sys
+import time
+
+api = http.client.HTTPConnection(os.environ["AWS_LAMBDA_RUNTIME_API"])
+PATH = "/2018-06-01/runtime"
+mode, parameter = sys.argv[1], (sys.argv[2] if len(sys.argv) > 2 else "")
+calls = 0
+
+
+def request(verb, path, body=None, headers=None):
+    api.request(verb, PATH + path, body, headers or {})
+    reply = api.getresponse()
+    return reply.status, dict(reply.getheaders()), reply.read()
+
+
+def respond(request_id, body):
+    return request("POST", f"/invocation/{request_id}/response", body, {"Content-Type": "application/json"})[0]
+
+
+def fail(request_id, message):
+    body = json.dumps({"errorMessage": message, "errorType": "Error", "stackTrace": []})
+    return request("POST", f"/invocation/{request_id}/error", body)[0]
+
+
+def sequence(record):
+    return record["dynamodb"]["SequenceNumber"]
+
+
+def is_poison(record):
+    return sequence(record) in parameter.split(",")
+
+
+def handle(request_id, headers, event):
+    records = event["Records"]
+    if mode == "answer":                # this text, whatever comes
+        respond(request_id, parameter)
+    elif mode == "error":               # a function error, always
+        fail(request_id, "no")
+    elif mode == "error-on":            # when one of these records is in the batch
+        if any(map(is_poison, records)):
+            return fail(request_id, "poison")
+        respond(request_id, "null")
+    elif mode == "name":                # names the first of these records
+        bad = [sequence(r) for r in records if is_poison(r)][:1]
+        respond(request_id, json.dumps({"batchItemFailures": [{"itemIdentifier": i} for i in bad]}))
+    elif mode == "sum":                 # of a tumbling window
+        total = event["state"].get("n", 0) + len(records)
+        respond(request_id, json.dumps({"state": {"n": total, "final": event["isFinalInvokeForWindow"]}}))
+    elif mode == "environment":         # says what it was given
+        names = [n for n in os.environ if n.startswith(("AWS_LAMBDA", "LAMBDA", "_HANDLER", "SLUICE", "TZ", "_X_AMZN"))]
+        given = {n: os.environ[n] for n in names}
+        given["deadline_in_s"] = round(int(headers["Lambda-Runtime-Deadline-Ms"]) / 1000 - time.time())
+        given["arn"] = headers["Lambda-Runtime-Invoked-Function-Arn"]
+        fail(request_id, json.dumps(given))
+    elif mode == "exit":                # dies with the event in its hands
+        sys.exit(3)
+    elif mode == "crash":
+        os.kill(os.getpid(), signal.SIGSEGV)
+    elif mode == "exit-once":           # the same, but only in its first process
+        try:
+            os.close(os.open(parameter, os.O_CREAT | os.O_EXCL))
+        except FileExistsError:
+            return respond(request_id, "null")
+        sys.exit(3)
+    elif mode == "hang":
+        time.sleep(1000)
+    elif mode == "twice":
+        respond(request_id, "null")
+        assert respond(request_id, "null") in (400, 403)
+    elif mode == "wrong-id":
+        assert respond("00000000-0000-4000-8000-000000000000", "null") == 400
+        respond(request_id, "null")
+    elif mode == "refetch":             # forgets its answer once, and asks for the next event
+        again = request("GET", "/invocation/next")
+        assert again[1]["Lambda-Runtime-Aws-Request-Id"] == request_id
+        respond(request_id, "null")
+    elif mode == "too-large":
+        assert respond(request_id, "x" * (6 * 1024 * 1024 + 101)) == 413
+    elif mode == "then-exit":           # answers, and is gone
+        respond(request_id, "null")
+        sys.exit(0)
+    else:
+        sys.exit(f"no handler {mode}")
+
+
+if mode == "init-error":
+    request("POST", "/init/error", json.dumps({"errorMessage": "no configuration", "errorType": "Function.Bad"}))
+    sys.exit(1)
+if mode == "stillborn":
+    sys.exit(7)
+while True:
+    status, headers, body = request("GET", "/invocation/next")
+    handle(headers["Lambda-Runtime-Aws-Request-Id"], headers, json.loads(body))
