@@ -3,6 +3,7 @@
 #include "base/json_write.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <strings.h>
@@ -60,13 +61,32 @@ static void begin_json(struct sl_log *log, enum sl_level level)
         sl_json_add_member(&log->line, "route", sl_span_str(log->route));
 }
 
+/* Control bytes become \n or \x1b: a value's newline must not begin a line of its own. */
+static void add_text(struct sl_buffer *line, struct sl_span text)
+{
+    for (size_t i = 0; i < text.len; i++) {
+        unsigned char c = (unsigned char)text.ptr[i];
+        if (c == '\n')
+            sl_buffer_add_str(line, "\\n");
+        else if (c < 0x20 || c == 0x7F)
+            sl_buffer_printf(line, "\\x%02x", c);
+        else
+            sl_buffer_add_char(line, (char)c);
+    }
+}
+
 static void begin_text(struct sl_log *log, enum sl_level level)
 {
     sl_buffer_printf(&log->line, "%s", level_names[level]);
-    if (log->request_id[0])
-        sl_buffer_printf(&log->line, " %s", log->request_id);
-    if (log->route)
-        sl_buffer_printf(&log->line, " [%s]", log->route);
+    if (log->request_id[0]) {
+        sl_buffer_add_char(&log->line, ' ');
+        add_text(&log->line, sl_span_str(log->request_id));
+    }
+    if (log->route) {
+        sl_buffer_add_str(&log->line, " [");
+        add_text(&log->line, sl_span_str(log->route));
+        sl_buffer_add_char(&log->line, ']');
+    }
     sl_buffer_add_char(&log->line, ' ');
 }
 
@@ -87,8 +107,7 @@ void sl_log_write(struct sl_log *log, enum sl_level level, const char *format, .
         sl_buffer_add_char(&log->line, '}');
     } else {
         begin_text(log, level);
-        /* Escaped as in JSON: a value's newline must not begin a line of its own. */
-        sl_json_add_escaped(&log->line, message);
+        add_text(&log->line, message);
     }
     put_line(log);
 }
@@ -112,6 +131,7 @@ void sl_log_metric(struct sl_log *log, const char *function, const char *name, d
         sl_json_add_member(b, "Route", sl_span_str(log->route));
     sl_buffer_add_char(b, ',');
     sl_json_add_string(b, sl_span_str(name));
-    sl_buffer_printf(b, ":%.17g}", value);
+    /* JSON has no infinity and no NaN: a metric that is none counts as nothing. */
+    sl_buffer_printf(b, ":%.17g}", isfinite(value) ? value : 0.0);
     put_line(log);
 }

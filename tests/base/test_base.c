@@ -199,6 +199,24 @@ static void row_27_log_lines_cannot_be_injected(void **state)
     sl_log_clean_up(&log);
 }
 
+static void row_27_text_lines_stay_one_line(void **state)
+{
+    (void)state;
+    int fds[2];
+    assert_int_equal(pipe(fds), 0);
+    struct sl_log log;
+    sl_log_init(&log, fds[1], SL_INFO, SL_LOG_TEXT, sl_clock_system());
+    snprintf(log.request_id, sizeof(log.request_id), "id\n");
+    log.route = "a\r";
+    sl_log(&log, SL_WARN, "said \"%s\"", "\n\x1b[2J\xC3\xA4");
+    close(fds[1]);
+    char bytes[256];
+    ssize_t n = read(fds[0], bytes, sizeof(bytes));
+    close(fds[0]);
+    assert_span_is(sl_span(bytes, (size_t)n), "WARN id\\n [a\\x0d] said \"\\n\\x1b[2J\xC3\xA4\"\n");
+    sl_log_clean_up(&log);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -210,6 +228,7 @@ int main(void)
         cmocka_unit_test(virtual_time_moves_only_by_sleep),
         cmocka_unit_test(vars_are_found_by_whole_name),
         cmocka_unit_test(row_27_log_lines_cannot_be_injected),
+        cmocka_unit_test(row_27_text_lines_stay_one_line),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
