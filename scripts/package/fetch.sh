@@ -30,6 +30,7 @@ APT::Architectures { "amd64"; "arm64"; };
 APT::Sandbox::User "";
 Acquire::Languages "none";
 Acquire::Retries "3";
+APT::Update::Error-Mode "any";
 Dir::State "$apt";
 Dir::State::lists "$apt/lists";
 Dir::State::status "$apt/status";
