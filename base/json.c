@@ -121,7 +121,8 @@ static const char *hex_end(const char *p, const char *end)
     return p;
 }
 
-/* The second half of a surrogate pair, \uXXXX at `p`; the first is at `first`. */
+/* The second half of a surrogate pair, \u    return (unsigned)__builtin_popcountll(mask) / SL_MASK_BITS;
+ * return (unsigned)__builtin_popcountll(mask) / SL_MASK_BITS; at `p`; the first is at `first`. */
 static const char *second_half(struct sl_json_scan *s, const char *first, const char *p)
 {
     static const char begin[] = "\\u";
@@ -133,7 +134,9 @@ static const char *second_half(struct sl_json_scan *s, const char *first, const 
     return sl_json_unexpected(s, hex_end(p, s->end) == s->end ? s->end : first, lone_high);
 }
 
-/* \uXXXX at `p`, with its second half where it is the first of a surrogate pair. */
+/* \u    return (unsigned)__builtin_popcountll(mask) / SL_MASK_BITS;    return
+ * (unsigned)__builtin_popcountll(mask) / SL_MASK_BITS; at `p`, with its second half where it is the first of
+ * a surrogate pair. */
 static const char *escaped_code(struct sl_json_scan *s, const char *p)
 {
     long code = hex_four(p + 2, s->end);
@@ -399,21 +402,65 @@ const char *sl_json_string_end(const char *p, const char *end, bool *escaped)
     }
 }
 
-/* Behind the container that opens at `p`: brackets are counted outside strings, of both kinds together, for
- * they are known to match. */
+/* Of the brackets: `p` behind the one that closes the outermost, where `depth` is 0. Both kinds are counted
+ * together, for they are known to match. */
+struct brackets {
+    const char *p;
+    size_t depth;
+};
+
+/* A step at a time, to `to` or a little behind it, outside strings. */
+static bool step_brackets(struct brackets *b, const char *to, const char *end)
+{
+    bool escaped;
+    while (b->p < to) {
+        char c = *b->p++;
+        if (c == '"')
+            b->p = sl_json_string_end(b->p, end, &escaped) + 1;
+        else if (c == '{' || c == '[')
+            b->depth++;
+        else if ((c == '}' || c == ']') && --b->depth == 0)
+            return true;
+    }
+    return false;
+}
+
+static unsigned count_bytes(uint64_t mask)
+{
+    return (unsigned)__builtin_popcountll(mask) / SL_MASK_BITS;
+}
+
+/* The bytes from an opening quote up to the closing one: each quote turns over all behind it. */
+static uint64_t within_strings(uint64_t quotes)
+{
+    for (unsigned shift = SL_MASK_BITS; shift < SL_BLOCK * SL_MASK_BITS; shift *= 2)
+        quotes ^= quotes << shift;
+    return quotes;
+}
+
+/* Behind the container that opens at `p`. A block in which it may end, or with a backslash, goes step by
+ * step. */
 static const char *container_end(const char *p, const char *end)
 {
-    size_t depth = 0;
-    bool escaped;
-    for (; p < end; p++) {
-        if (*p == '"')
-            p = sl_json_string_end(p + 1, end, &escaped);
-        else if (*p == '{' || *p == '[')
-            depth++;
-        else if ((*p == '}' || *p == ']') && --depth == 0)
-            return p + 1;
+    struct brackets b = {p + 1, 1};
+    while (end - b.p >= SL_BLOCK) {
+        uint64_t strings = within_strings(sl_block_eq((const unsigned char *)b.p, '"'));
+        uint64_t opens = sl_block_bytes(b.p, '{', '[') & ~strings,
+                 closes = sl_block_bytes(b.p, '}', ']') & ~strings;
+        unsigned n = count_bytes(closes);
+        if (n >= b.depth || sl_block_eq((const unsigned char *)b.p, '\\')) {
+            if (step_brackets(&b, b.p + SL_BLOCK, end))
+                return b.p;
+            continue;
+        }
+        b.depth = b.depth + count_bytes(opens) - n;
+        b.p += SL_BLOCK;
+        bool escaped;
+        if (strings >> (SL_BLOCK - 1) * SL_MASK_BITS & 1)
+            b.p = sl_json_string_end(b.p, end, &escaped) + 1;
     }
-    return p;
+    step_brackets(&b, end, end);
+    return b.p;
 }
 
 const char *sl_json_value_end(const char *p, const char *end)

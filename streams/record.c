@@ -195,8 +195,8 @@ bool sl_record_changed(const struct sl_record *r, struct sl_span name)
         return false;
     struct sl_value after = {.type = SL_NONE}, before = {.type = SL_NONE};
     if (r->event != SL_REMOVE)
-        after = sl_record_attribute(r, SL_NEW_IMAGE, name);
+        after = sl_record_scan(r, SL_NEW_IMAGE, name);
     if (r->event != SL_INSERT)
-        before = sl_record_attribute(r, SL_OLD_IMAGE, name);
+        before = sl_record_scan(r, SL_OLD_IMAGE, name);
     return !sl_value_equal(before, after);
 }

@@ -116,6 +116,13 @@ void sl_value_canonical(struct sl_value v, struct sl_buffer *out);
 /* The member of an M by its (unescaped) name, SL_NONE when it has none. Reads the whole map. */
 struct sl_value sl_value_member(struct sl_value map, struct sl_span name);
 
+/* As sl_record_attribute, but makes no index: it reads the image's text up to the attribute. */
+struct sl_value sl_record_scan(const struct sl_record *r, enum sl_image image, struct sl_span name);
+
+/* False: the text holds neither the needle (not empty) nor a backslash, by which it might be spelled
+ * otherwise. */
+bool sl_text_may_hold(struct sl_span text, struct sl_span needle);
+
 /* The tag that `name` spells, SL_NONE when it is none. */
 enum sl_type sl_value_tag(const char *name, size_t n);
 

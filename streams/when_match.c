@@ -138,9 +138,9 @@ static bool set_passes(const struct sl_when_leaf *leaf, struct sl_span array, st
 static bool attribute_passes(const struct sl_when_attribute *a, const struct sl_record *r,
                              struct sl_arena *scratch)
 {
-    if (a->needle.ptr && !sl_when_may_hold(sl_record_image(r, a->image).raw, a->needle))
+    if (a->needle.ptr && !sl_text_may_hold(sl_record_image(r, a->image).raw, a->needle))
         return false;
-    struct sl_value v = sl_when_find_attribute(r, a);
+    struct sl_value v = sl_record_scan(r, a->image, a->name);
     if (v.type != a->type)
         return a->leaf->absent_ok;
     switch (v.type) {

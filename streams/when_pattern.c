@@ -296,15 +296,6 @@ static struct sl_span find_needle(const struct sl_when_leaf *leaf)
     return test->text;
 }
 
-static struct sl_when_attribute attribute(struct sl_arena *arena, enum sl_image image, enum sl_type type,
-                                          struct sl_span name, const struct sl_when_leaf *leaf)
-{
-    char *quoted = sl_arena_alloc(arena, name.len + 2);
-    memcpy(quoted + 1, name.ptr, name.len);
-    quoted[0] = quoted[name.len + 1] = '"';
-    return (struct sl_when_attribute){image, type, name, {quoted, name.len + 2}, find_needle(leaf), leaf};
-}
-
 static void place_leaf(struct sl_arena *arena, const struct sl_when_leaf *leaf, uint64_t bit,
                        struct sl_when_set *set, struct sl_when_text *texts,
                        struct sl_when_attribute *attributes, unsigned *images)
@@ -326,7 +317,8 @@ static void place_leaf(struct sl_arena *arena, const struct sl_when_leaf *leaf, 
     if (type == SL_NONE)
         add_to_tree(arena, &set->images[image], rest, leaf, bit);
     else
-        attributes[set->n_attributes++] = attribute(arena, image, type, name, leaf);
+        attributes[set->n_attributes++] =
+            (struct sl_when_attribute){image, type, name, find_needle(leaf), leaf};
 }
 
 static struct sl_when_set finish_set(struct sl_arena *arena, const struct draft *draft, unsigned *images)

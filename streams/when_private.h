@@ -108,7 +108,6 @@ struct sl_when_attribute {
     enum sl_image image;
     enum sl_type type;
     struct sl_span name;
-    struct sl_span quoted; /* the name in quotes */
     struct sl_span needle; /* bytes without which no value passes, unless escaped; absent: not known */
     const struct sl_when_leaf *leaf;
 };
@@ -163,13 +162,6 @@ bool sl_when_match_set(const struct sl_when_set *set, const struct sl_record *r,
 bool sl_when_match_json(const struct sl_when_set *set, struct sl_span json, struct sl_arena *scratch);
 /* Bits 1 << enum sl_event whose names the set's tests of eventName let through. */
 unsigned sl_when_set_events(const struct sl_when_set *set, struct sl_arena *scratch);
-
-/* False: the text holds neither the needle (not empty) nor a backslash, by which it might be spelled
- * otherwise. */
-bool sl_when_may_hold(struct sl_span text, struct sl_span needle);
-
-/* As sl_record_attribute, but reads the image's text through. */
-struct sl_value sl_when_find_attribute(const struct sl_record *r, const struct sl_when_attribute *a);
 
 /* ---- reading checked JSON ---- */
 

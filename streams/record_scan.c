@@ -1,7 +1,5 @@
-/* Looking for one attribute in an image's text without an index of it: most records are turned away by their
- * first look, and making the index costs more than several such looks. */
-#include "streams/when_private.h"
-
+/* One attribute of an image without an index of it: most records are asked for one or two, and making the
+ * index costs more than several such looks. */
 #include "base/block.h"
 #include "base/json.h"
 #include "streams/record_layout.h"
@@ -16,7 +14,7 @@ static bool is_any(const char *p, uint64_t mask, struct sl_span needle)
 }
 
 /* Compares the needle's first and last byte at sixteen places at a time. */
-bool sl_when_may_hold(struct sl_span text, struct sl_span needle)
+bool sl_text_may_hold(struct sl_span text, struct sl_span needle)
 {
     if (text.len < needle.len)
         return text.len && memchr(text.ptr, '\\', text.len);
@@ -65,20 +63,33 @@ static bool is_named(const char *name, const char *close, bool escaped, struct s
     return escaped ? sl_json_text_is(inner, wanted) : sl_span_eq(inner, wanted);
 }
 
-struct sl_value sl_when_find_attribute(const struct sl_record *r, const struct sl_when_attribute *a)
+/* Longer names are not searched for. */
+#define QUOTED_BYTES 256
+
+/* Whether a member of that name may stand in the rest of an image. */
+static bool may_come_again(const char *p, const char *end, struct sl_span name)
 {
-    struct sl_value found = {.type = SL_NONE}, image = sl_record_image(r, a->image);
-    if (image.type == SL_NONE)
-        return found;
-    const char *end = image.raw.ptr + image.raw.len, *p = sl_json_space(image.raw.ptr + 1, end);
+    char quoted[QUOTED_BYTES];
+    if (name.len > QUOTED_BYTES - 2)
+        return true;
+    if (name.len)
+        memcpy(quoted + 1, name.ptr, name.len);
+    quoted[0] = quoted[name.len + 1] = '"';
+    return sl_text_may_hold(sl_span(p, (size_t)(end - p)), sl_span(quoted, name.len + 2));
+}
+
+/* The last of equal names counts; mostly there is no second. */
+static struct sl_value scan(struct sl_span image, struct sl_span wanted)
+{
+    struct sl_value found = {.type = SL_NONE};
+    const char *end = image.ptr + image.len, *p = sl_json_space(image.ptr + 1, end);
     while (*p != '}') {
         bool escaped;
         const char *name = p + 1, *close = string_end(name, end, &escaped);
         p = sl_json_space(sl_json_space(close + 1, end) + 1, end);
-        if (is_named(name, close, escaped, a->name)) {
+        if (is_named(name, close, escaped, wanted)) {
             found = sl_value_at(p, end, &p);
-            /* The last of equal names counts; mostly there is no second. */
-            if (!sl_when_may_hold(sl_span(p, (size_t)(end - p)), a->quoted))
+            if (!may_come_again(p, end, wanted))
                 return found;
         } else {
             p = skip_value(p, end);
@@ -88,4 +99,15 @@ struct sl_value sl_when_find_attribute(const struct sl_record *r, const struct s
             p = sl_json_space(p + 1, end);
     }
     return found;
+}
+
+struct sl_value sl_record_scan(const struct sl_record *r, enum sl_image image, struct sl_span name)
+{
+    struct sl_value whole = sl_record_image(r, image);
+    const struct sl_record_chunk *chunk = sl_record_chunk(r);
+    if (whole.type == SL_NONE)
+        return whole;
+    if (chunk->indexes && chunk->indexes[r->slot][image])
+        return sl_record_attribute(r, image, name);
+    return scan(whole.raw, name);
 }
