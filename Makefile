@@ -48,6 +48,9 @@ $(BUILD)/%.o: %.c
 	@echo "  CC    $<"
 	@$(CC) $(BASE) $(DEFLATE) $(CFLAGS) -c $< -o $@
 
+# What the assembler takes in, which -MMD does not see.
+$(BUILD)/replay/new_handler.o: examples/handler_template.c $(wildcard examples/skeleton/*)
+
 $(LIBRARY): $(OBJECTS)
 	@rm -f $@
 	@$(AR) rcs $@ $^

@@ -23,7 +23,11 @@ struct mine {
 /* 3. Its options: a misspelt or missing one is refused before the first event, with its JSON path. */
 static const struct sl_option options[] = {
     {.name = "attribute", .type = SL_OPTION_TEXT, .flags = SL_OPTION_REQUIRED, .help = "attribute to watch"},
-    {.name = "threshold", .type = SL_OPTION_INTEGER, .min = 1, .max = 1000000, .fallback = "100",
+    {.name = "threshold",
+     .type = SL_OPTION_INTEGER,
+     .min = 1,
+     .max = 1000000,
+     .fallback = "100",
      .help = "changes in one batch that are worth a line in the log"},
     {.type = SL_OPTION_END},
 };
@@ -85,8 +89,9 @@ static enum sl_status mine_accepts(void *self, enum sl_view view, struct sl_erro
     struct mine *mine = self;
     if (view == SL_VIEW_NEW_AND_OLD_IMAGES || view == SL_VIEW_UNKNOWN)
         return SL_OK;
-    return mine->host->fail(error, SL_FATAL, "ViewType",
-                            "a change shows only in a stream of NEW_AND_OLD_IMAGES; make one, or drop the route");
+    return mine->host->fail(
+        error, SL_FATAL, "ViewType",
+        "a change shows only in a stream of NEW_AND_OLD_IMAGES; make one, or drop the route");
 }
 
 /* 8. The one symbol. SL_ONCE_ONLY in `flags` for effects that cannot be repeated: mails, messages. */

@@ -20,7 +20,10 @@ static const struct sl_option options[] = {
     {.name = "attribute", .type = SL_OPTION_TEXT, .fallback = "status", .help = "attribute that is watched"},
     {.name = "from", .type = SL_OPTION_TEXT, .help = "only when it was this"},
     {.name = "into", .type = SL_OPTION_TEXT, .help = "only when it is this now"},
-    {.name = "text", .type = SL_OPTION_TEMPLATE, .flags = SL_OPTION_REQUIRED, .help = "what the message says"},
+    {.name = "text",
+     .type = SL_OPTION_TEMPLATE,
+     .flags = SL_OPTION_REQUIRED,
+     .help = "what the message says"},
     {.type = SL_OPTION_END},
 };
 
@@ -57,8 +60,8 @@ static bool is_wanted(struct change *c, const struct sl_record *r, struct sl_are
 }
 
 /* Sends what stands in `messages`, and marks each record with what became of its message. */
-static void send(struct change *c, struct sl_slice *slice, const struct sl_message *messages, const size_t *index,
-                 size_t n)
+static void send(struct change *c, struct sl_slice *slice, const struct sl_message *messages,
+                 const size_t *index, size_t n)
 {
     struct sl_result *results = c->host->alloc(slice->arena, n * sizeof(*results));
     struct sl_call call = {slice->arena, slice->deadline_ms};
@@ -87,7 +90,8 @@ static enum sl_status change_handle(void *self, struct sl_slice *slice, struct s
             host->mark(slice, i, SL_OK, NULL);
             continue;
         }
-        if (host->template_render(c->text, r, SL_ESCAPE_NONE, slice->arena, &messages[n].body, &why) != SL_OK) {
+        if (host->template_render(c->text, r, SL_ESCAPE_NONE, slice->arena, &messages[n].body, &why) !=
+            SL_OK) {
             host->mark(slice, i, SL_REJECT, &why);
             continue;
         }

@@ -1,5 +1,8 @@
 #include "replay/paths.h"
 
+#include "base/span.h"
+
+#include <string.h>
 #include <unistd.h>
 
 #define PATH_BYTES 4096
@@ -19,4 +22,24 @@ const char *sl_absolute_path(struct sl_arena *arena, const char *path)
     if (path[0] == '/' || !getcwd(cwd, sizeof(cwd)))
         return path;
     return sl_arena_printf(arena, "%s/%s", cwd, path);
+}
+
+const char *sl_handler_path(struct sl_arena *arena, const char *given, const char *config, const char *outer)
+{
+    if (!given) {
+        const char *slash = strrchr(config, '/');
+        const char *beside = sl_absolute_path(
+            arena, sl_arena_printf(arena, "%.*shandlers", slash ? (int)(slash + 1 - config) : 0, config));
+        return outer && outer[0] ? sl_arena_printf(arena, "%s:%s", beside, outer) : beside;
+    }
+    const char *all = "";
+    for (struct sl_span rest = sl_span_str(given); rest.len;) {
+        const char *colon = memchr(rest.ptr, ':', rest.len);
+        struct sl_span one = sl_span(rest.ptr, colon ? (size_t)(colon - rest.ptr) : rest.len);
+        if (one.len)
+            all = sl_arena_printf(arena, "%s%s%s", all, all[0] ? ":" : "",
+                                  sl_absolute_path(arena, sl_arena_copy(arena, one)));
+        rest = sl_span_from(rest, one.len + (colon ? 1 : 0));
+    }
+    return all;
 }

@@ -10,4 +10,8 @@ const char *sl_own_folder(struct sl_arena *arena);
 /* The path made absolute from the working directory; it need not exist. */
 const char *sl_absolute_path(struct sl_arena *arena, const char *path);
 
+/* What SLUICE_HANDLER_PATH becomes: the folders in `given`, separated by ':', each made absolute; without it,
+ * handlers/ beside the configuration, as in Lambda, and then `outer`, what the variable says already. */
+const char *sl_handler_path(struct sl_arena *arena, const char *given, const char *config, const char *outer);
+
 #endif

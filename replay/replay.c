@@ -152,6 +152,14 @@ static enum sl_status open_outputs(struct replay *r, struct sl_error *error)
     return sl_failures_open(&r->failures, r->on_failure, &r->settings, error);
 }
 
+static const char *handler_path(struct replay *r)
+{
+    extern char **environ;
+    struct sl_vars vars = {(const char *const *)environ};
+    const char *outer = sl_vars_get(&vars, "SLUICE_HANDLER_PATH");
+    return r->command ? r->handler_path : sl_handler_path(r->arena, r->handler_path, r->config, outer);
+}
+
 static enum sl_status start_runner(struct replay *r, struct sl_error *error)
 {
     extern char **environ;
@@ -161,7 +169,7 @@ static enum sl_status start_runner(struct replay *r, struct sl_error *error)
                     .command = r->command,
                     .task_root = r->command ? sl_absolute_path(r->arena, ".") : folder,
                     .config_path = r->command ? NULL : sl_absolute_path(r->arena, r->config),
-                    .handler_path = r->handler_path,
+                    .handler_path = handler_path(r),
                     .region = "us-east-1",
                     .report_failures = r->settings.report_failures,
                     .environment = environ},
@@ -273,7 +281,8 @@ static const struct sl_flag flags[] = {
      "throttle, crash, die, lost or timeout, @ an invocation (3), a range (3-5), a share (10%) or *"},
     {"seed", SL_FLAG_INTEGER, &the.seed, "N", "of request ids and of faults by share (0)"},
     {"bootstrap", SL_FLAG_TEXT, &the.command, "COMMAND", "another Lambda runtime in place of ours"},
-    {"handler-path", SL_FLAG_TEXT, &the.handler_path, "FOLDERS", "where plugins are, separated by ':'"},
+    {"handler-path", SL_FLAG_TEXT, &the.handler_path, "FOLDERS",
+     "where plugins are, separated by ':' (handlers/ beside the configuration)"},
     {"quiet", SL_FLAG_BOOL, &the.is_quiet, NULL, "no progress line"},
     {0},
 };

@@ -12,6 +12,7 @@ static const struct verb {
     {"replay", "run recorded records through bootstrap under a simulated event source mapping",
      sl_verb_replay},
     {"decode", "print the records of any input, one JSON line each", sl_verb_decode},
+    {"new-handler", "write a folder with a handler of your own to start from", sl_verb_new_handler},
 };
 
 #define N_VERBS (sizeof(verbs) / sizeof(verbs[0]))

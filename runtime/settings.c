@@ -39,15 +39,15 @@ static void find_handlers(struct sl_settings *s, const char *folder)
 {
     size_t n = 0;
     struct sl_span rest = sl_span_str(sl_vars_or(&s->vars, "SLUICE_HANDLER_PATH", ""));
-    while (rest.len && n + 2 < MAX_FOLDERS) {
+    s->handler_path[n++] = sl_arena_printf(s->arena, "%s/handlers", folder);
+    s->handler_path[n++] = "/opt/sluice/handlers";
+    while (rest.len && n < MAX_FOLDERS) {
         const char *colon = memchr(rest.ptr, ':', rest.len);
         struct sl_span one = sl_span(rest.ptr, colon ? (size_t)(colon - rest.ptr) : rest.len);
         if (one.len)
             s->handler_path[n++] = sl_arena_copy(s->arena, one);
         rest = sl_span_from(rest, one.len + (colon ? 1 : 0));
     }
-    s->handler_path[n++] = sl_arena_printf(s->arena, "%s/handlers", folder);
-    s->handler_path[n++] = "/opt/sluice/handlers";
     s->handler_path[n] = NULL;
 }
 

@@ -1,7 +1,7 @@
 /* What bootstrap takes from its surroundings, once, at start: Lambda's environment variables and its own.
  *
  *   SLUICE_CONFIG        the configuration; else sluice.json in LAMBDA_TASK_ROOT, else beside bootstrap
- *   SLUICE_HANDLER_PATH  folders with plugins, separated by ':', looked into before handlers/ beside
+ *   SLUICE_HANDLER_PATH  folders with plugins, separated by ':', looked into after handlers/ beside
  *                        bootstrap and /opt/sluice/handlers (a layer)
  *   SLUICE_REPORT_FD     an open descriptor that gets one JSON line per batch: what each route did
  */

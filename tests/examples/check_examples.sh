@@ -88,6 +88,45 @@ replayed status_change '"to": "jsonl:out.jsonl", "from": "PAID", "into": "SHIPPE
 [ "$(cat out.jsonl)" = "$(printf '"order ORDER#%d of CUSTOMER#1 is on its way"\n' 0 3 6)" ] || fail "status_change: sent $(cat out.jsonl)"
 ok
 
+# `sluice new-handler`: what it writes builds and replays as it stands, from the install and from the build tree.
+new_handler() { # the folder of the command, with or without pkg-config
+    rm -rf "$work/new" && mkdir "$work/new" && cd "$work/new"
+    PATH=$1:$PATH
+    sluice new-handler first >said
+    [ "$(cat said)" = "$(printf 'first/: first.c, Makefile, sluice.json, events.jsonl\nnext: cd first && make && sluice replay events.jsonl')" ] ||
+        fail "new-handler said $(cat said)"
+    cd first
+    make -s CFLAGS=-Werror
+    replay_first
+    make -s try >try.log 2>&1 || { cat try.log >&2; fail "make try"; }
+    grep -q '4 changes of status in one batch' try.log || fail "make try does not show the handler's line"
+    ok
+}
+replay_first() {
+    sluice replay --quiet events.jsonl >replay.log 2>&1 || { cat replay.log >&2; fail "the new handler does not replay"; }
+    grep -qE '^first +first +5 +4 +1 +0 +1 ' replay.log || { cat replay.log >&2; fail "the new handler: wrong counts"; }
+    [ "$(wc -l <failed.jsonl)" = 1 ] || fail "the new handler's poison is not parked"
+}
+export ASAN_OPTIONS=${ASAN_OPTIONS:-}:detect_leaks=0
+new_handler "$prefix/bin"
+(PKG_CONFIG_LIBDIR=/nowhere new_handler "$prefix/bin") && ok
+(PKG_CONFIG_LIBDIR=/nowhere new_handler "$BUILD") && ok
+
+refused() { # NAME, the refusal
+    local said status=0
+    said=$(sluice new-handler "$1" 2>&1) || status=$?
+    [ "$status $said" = "2 sluice new-handler: $2" ] || fail "new-handler $1: $status $said"
+    ok
+}
+cd "$work/new"
+before=$(find . | sort)
+refused first 'first: File exists; nothing was written, choose another name'
+refused archive 'archive is a built-in handler, which goes before every plugin; choose another name'
+for name in '' ../first first/second .hidden 1st "two words" 'a;b' "$(printf '%065d' 0 | tr 0 a)"; do
+    refused "$name" "\"$name\" is no name for a handler: a letter, then letters, digits and '_', 64 at most"
+done
+[ "$(find . | sort)" = "$before" ] || fail "a refusal left something"
+
 # Nothing of ours is left.
 cd "$top"
 installing uninstall
