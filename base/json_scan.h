@@ -62,7 +62,7 @@ static inline const char *sl_scan_bool(const char *p, const char *end)
         return NULL;
     memcpy(&word, p, 4);
     bool is_true = memcmp(&word, "true", 4) == 0, is_false = memcmp(&word, "fals", 4) == 0 && p[4] == 'e';
-    return is_true | is_false ? p + 5 - is_true : NULL;
+    return (is_true | is_false) ? p + 5 - is_true : NULL;
 }
 
 /* Whether the `n` bytes of `text` (at most two blocks, and that much memory) stand at `p`, which has as much.
