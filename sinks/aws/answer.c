@@ -197,11 +197,23 @@ struct sl_span sl_answer_member(struct sl_span json, struct sl_span name)
 
 /* ---- values in messages ---- */
 
+static bool is_word_char(char c)
+{
+    return !strchr(" ,;:=()[]{}<>'\"\t\\", c);
+}
+
+/* Whether a word of one of the pieces begins with `text`: services cut what they quote, but not at its front.
+ */
 static bool is_in(struct sl_span text, const struct sl_span *parts, size_t n)
 {
-    for (size_t i = 0; i < n; i++)
-        if (parts[i].len && memmem(parts[i].ptr, parts[i].len, text.ptr, text.len))
-            return true;
+    for (size_t i = 0; i < n; i++) {
+        const char *at = parts[i].ptr, *end = at + parts[i].len;
+        while (parts[i].len && (at = memmem(at, (size_t)(end - at), text.ptr, text.len)) != NULL) {
+            if (at == parts[i].ptr || !is_word_char(at[-1]))
+                return true;
+            at++;
+        }
+    }
     return false;
 }
 
@@ -211,11 +223,6 @@ static bool is_value(struct sl_span word, const struct sl_span *parts, size_t n)
     char name[SL_ANSWER_MESSAGE_BYTES + 4];
     int len = snprintf(name, sizeof(name), "\"%.*s\":", SL_ARG(word));
     return is_in(word, parts, n) && !is_in(sl_span(name, (size_t)len), parts, n);
-}
-
-static bool is_word_char(char c)
-{
-    return !strchr(" ,;:=()[]{}<>'\"\t", c);
 }
 
 void sl_answer_mask(char *message, const struct sl_span *parts, size_t n_parts)
