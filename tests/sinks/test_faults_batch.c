@@ -1,0 +1,363 @@
+/* Batches of which a part is refused: what is resent, in what order, and what a transaction's reasons become.
+ */
+#include "tests/support/fault.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static struct fault f;
+
+/* ---- a queue that takes a random part of each batch ---- */
+
+enum { MESSAGES = 60, GROUPS = 7 };
+
+struct picky {
+    bool is_kinesis;
+    uint64_t seed;
+    unsigned times[MESSAGES];
+    int last[GROUPS]; /* of each group, the message taken last */
+    int stuck;        /* never taken; -1: none */
+    int bad;          /* refused for good; -1: none */
+    bool whole;       /* `bad` spoils its whole request */
+    bool unordered;   /* no groups are sent */
+    size_t largest;
+    struct sl_buffer body;
+};
+
+static int number_in(const char *text)
+{
+    return (int)strtol(strstr(text, "\"n\":") + 4, NULL, 10);
+}
+
+static void decode(const char *base64, char out[256])
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    unsigned bits = 0, held = 0;
+    size_t n = 0;
+    for (; *base64 && *base64 != '='; base64++) {
+        bits = bits << 6 | (unsigned)(strchr(digits, *base64) - digits);
+        held += 6;
+        if (held >= 8) {
+            held -= 8;
+            out[n++] = (char)(bits >> held);
+        }
+    }
+    out[n] = '\0';
+}
+
+static int message_of(const struct picky *p, json_t *entry)
+{
+    char text[256];
+    if (!p->is_kinesis)
+        return number_in(json_string_value(json_object_get(entry, "MessageBody")));
+    decode(json_string_value(json_object_get(entry, "Data")), text);
+    return number_in(text);
+}
+
+static void note_order(struct picky *p, int n, bool *in_request)
+{
+    if (p->unordered)
+        return;
+    assert_false(in_request[n % GROUPS]); /* never two of one group in flight */
+    in_request[n % GROUPS] = true;
+}
+
+static json_t *take(struct picky *p, json_t *entry, int n)
+{
+    const char *code = NULL;
+    if (n == p->bad)
+        code = "InvalidMessageContents";
+    else if (n == p->stuck || sl_random_step(&p->seed) % 3 == 0)
+        code = p->is_kinesis ? "ProvisionedThroughputExceededException" : "InternalError";
+    if (code && p->is_kinesis)
+        return json_pack("{s:s,s:s}", "ErrorCode", code, "ErrorMessage", "later");
+    json_t *id = json_object_get(entry, "Id");
+    if (code)
+        return json_pack("{s:O,s:s,s:s,s:b}", "Id", id, "Code", code, "Message", "x", "SenderFault",
+                         n == p->bad);
+    if (p->times[n]++ == 0 && !p->unordered) {
+        assert_true(p->last[n % GROUPS] < n);
+        p->last[n % GROUPS] = n;
+    }
+    return p->is_kinesis ? json_pack("{s:s,s:s}", "SequenceNumber", "1", "ShardId", "s")
+                         : json_pack("{s:O}", "Id", id);
+}
+
+static void take_some(void *arg, const struct scripted_request *request, struct scripted_reply *reply)
+{
+    struct picky *p = arg;
+    json_t *root = json_loadb(request->body.ptr, request->body.len, 0, NULL), *entry;
+    json_t *list = json_object_get(root, p->is_kinesis ? "Records" : "Entries");
+    json_t *taken = json_array(), *failed = json_array();
+    bool in_request[GROUPS] = {false}, spoilt = false;
+    size_t i;
+    p->largest = json_array_size(list) > p->largest ? json_array_size(list) : p->largest;
+    json_array_foreach(list, i, entry) spoilt = spoilt || (p->whole && message_of(p, entry) == p->bad);
+    json_array_foreach(list, i, entry)
+    {
+        int n = message_of(p, entry);
+        note_order(p, n, in_request);
+        if (spoilt)
+            continue;
+        json_t *answer = take(p, entry, n);
+        json_array_append_new(!p->is_kinesis && json_object_get(answer, "Code") ? failed : taken, answer);
+    }
+    json_t *answer = p->is_kinesis ? json_pack("{s:O}", "Records", taken)
+                                   : json_pack("{s:O,s:O}", "Successful", taken, "Failed", failed);
+    char *text = spoilt
+                     ? strdup("{\"__type\":\"com.amazonaws.sqs#InvalidMessageContents\",\"message\":\"bad\"}")
+                     : json_dumps(answer, JSON_COMPACT);
+    sl_buffer_reset(&p->body);
+    sl_buffer_add_str(&p->body, text);
+    *reply = (struct scripted_reply){.status = spoilt ? 400 : 200, .body = sl_buffer_span(&p->body)};
+    free(text);
+    json_decref(answer);
+    json_decref(taken);
+    json_decref(failed);
+    json_decref(root);
+}
+
+static void send_sixty(struct picky *p, const char *url, const char *attempts, struct sl_result *results)
+{
+    struct sl_message messages[MESSAGES];
+    for (size_t i = 0; i < GROUPS; i++)
+        p->last[i] = -1;
+    sl_buffer_init(&p->body, 1024 * 1024);
+    fault_open(&f, take_some, p);
+    fault_set(&f, "AWS_MAX_ATTEMPTS", attempts);
+    for (int i = 0; i < MESSAGES; i++)
+        messages[i] = (struct sl_message){
+            .body = sl_span_str(sl_arena_printf(f.call.arena, "{\"n\":%d,\"v\":\"" FAULT_VALUE "\"}", i)),
+            .order = p->unordered ? sl_span(NULL, 0)
+                                  : sl_span_str(sl_arena_printf(f.call.arena, "g%d", i % GROUPS)),
+            .dedupe = sl_span_str(sl_arena_printf(f.call.arena, "%d", i))};
+    struct sl_queue_port *queue = fault_queue(&f, url);
+    fault_send(&f, queue, messages, MESSAGES, results);
+    queue->close(queue);
+}
+
+/* The results' texts live until here. */
+static void end_sixty(struct picky *p)
+{
+    fault_close(&f);
+    sl_buffer_clean_up(&p->body);
+}
+
+static void refused_entries_are_resent_alone_and_in_order(void **state)
+{
+    (void)state;
+    static const char *const urls[] = {"sqs://123456789012/queue.fifo", "kinesis://stream",
+                                       "sqs://123456789012/queue"};
+    for (uint64_t seed = 1; seed <= 15; seed++)
+        for (size_t u = 0; u < 3; u++) {
+            struct picky p = {
+                .is_kinesis = u == 1, .seed = seed, .stuck = -1, .bad = -1, .unordered = u == 2};
+            struct sl_result results[MESSAGES];
+            send_sixty(&p, urls[u], "30", results);
+            for (int i = 0; i < MESSAGES; i++) {
+                assert_result(results[i], SL_OK, NULL);
+                assert_int_equal(p.times[i], 1);
+            }
+            assert_int_equal(p.largest, u == 2 ? 10 : GROUPS);
+            end_sixty(&p);
+        }
+}
+
+/* What cannot be sent holds back what follows it in its group, and nothing else. */
+static void a_stuck_message_holds_its_group_back(void **state)
+{
+    (void)state;
+    for (int kinesis = 0; kinesis < 2; kinesis++) {
+        struct picky p = {.is_kinesis = kinesis, .seed = 5, .stuck = 17, .bad = -1};
+        struct sl_result results[MESSAGES];
+        send_sixty(&p, kinesis ? "kinesis://stream" : "sqs://123456789012/queue.fifo", "12", results);
+        for (int i = 0; i < MESSAGES; i++) {
+            bool held = i % GROUPS == 17 % GROUPS && i >= 17;
+            assert_result(results[i], held ? SL_RETRY : SL_OK, NULL);
+            assert_int_equal(p.times[i], !held);
+            assert_int_equal(results[i].not_sent, held && i > 17);
+        }
+        end_sixty(&p);
+    }
+}
+
+/* Refused for good: that one alone, whether the service says so of the entry or of the whole request. */
+static void a_bad_message_is_alone(void **state)
+{
+    (void)state;
+    static const char *const urls[] = {"sqs://123456789012/queue", "sqs://123456789012/queue.fifo"};
+    for (int whole = 0; whole < 2; whole++)
+        for (size_t u = 0; u < 2; u++) {
+            struct picky p = {.seed = 9, .stuck = -1, .bad = 23, .whole = whole, .unordered = u == 0};
+            struct sl_result results[MESSAGES];
+            send_sixty(&p, urls[u], "30", results);
+            for (int i = 0; i < MESSAGES; i++) {
+                assert_result(results[i], i == 23 ? SL_REJECT : SL_OK,
+                              i == 23 ? "InvalidMessageContents" : NULL);
+                assert_int_equal(p.times[i], i != 23);
+            }
+            end_sixty(&p);
+        }
+}
+
+/* ---- one bad item in a BatchWriteItem ---- */
+
+static void refuse_batch_with_bad(void *arg, const struct scripted_request *request,
+                                  struct scripted_reply *reply)
+{
+    size_t *good = arg;
+    *reply = (struct scripted_reply){.status = 200, .body = SL_LIT("{}")};
+    if (memmem(request->body.ptr, request->body.len, "\"poison\"", 8))
+        *reply = (struct scripted_reply){
+            .status = 400,
+            .body = SL_LIT("{\"__type\":\"ValidationException\",\"message\":\"One is wrong\"}")};
+    else
+        ++*good;
+}
+
+static void a_refused_batch_is_sent_item_by_item(void **state)
+{
+    (void)state;
+    enum { COUNT = 40, BAD = 30 };
+    struct sl_table_op ops[COUNT];
+    struct sl_result results[COUNT];
+    size_t good = 0;
+    fault_open(&f, refuse_batch_with_bad, &good);
+    for (int i = 0; i < COUNT; i++) {
+        const char *key = sl_arena_printf(f.call.arena, "{\"PK\":{\"S\":\"%02d\"}}", i);
+        ops[i] =
+            (struct sl_table_op){.verb = SL_TABLE_PUT, .key = sl_span_str(key), .item = sl_span_str(key)};
+    }
+    ops[BAD].item = SL_LIT("{\"PK\":{\"S\":\"30\"},\"v\":{\"S\":\"poison\"}}");
+    struct sl_table_port *table = fault_table(&f, "dynamodb://tbl");
+    table->apply(table, ops, COUNT, results, &f.call);
+    for (int i = 0; i < COUNT; i++)
+        assert_result(results[i], i == BAD ? SL_REJECT : SL_OK, NULL);
+    assert_int_equal(good, 1 + 14); /* a batch of 25, and of the other 15 all but one */
+    table->close(table);
+    fault_close(&f);
+}
+
+/* ---- transactions ---- */
+
+struct cancelling {
+    size_t times;
+    const char *reasons;
+    char body[600];
+    struct sl_span tokens[16];
+};
+
+static void cancel_first(void *arg, const struct scripted_request *request, struct scripted_reply *reply)
+{
+    struct cancelling *c = arg;
+    const char *token = memmem(request->body.ptr, request->body.len, "ClientRequestToken\":\"", 21);
+    c->tokens[request->number] = sl_span(token + 21, 36);
+    *reply = (struct scripted_reply){.status = 200, .body = SL_LIT("{}")};
+    if (request->number >= c->times)
+        return;
+    snprintf(
+        c->body, sizeof(c->body),
+        "{\"__type\":\"com.amazonaws.dynamodb.v20120810#TransactionCanceledException\",\"message\":\"x\","
+        "\"CancellationReasons\":[%s]}",
+        c->reasons);
+    *reply = (struct scripted_reply){.status = 400, .body = sl_span_str(c->body)};
+}
+
+static void run_group(struct cancelling *c, struct sl_result results[3])
+{
+    struct sl_table_op ops[3];
+    for (int i = 0; i < 3; i++) {
+        const char *key = sl_arena_printf(f.call.arena, "{\"PK\":{\"S\":\"%d\"}}", i);
+        ops[i] = (struct sl_table_op){.verb = SL_TABLE_PUT,
+                                      .group = 1,
+                                      .key = sl_span_str(key),
+                                      .item = sl_span_str(key),
+                                      .want_item = true};
+    }
+    (void)c;
+    struct sl_table_port *table = fault_table(&f, "dynamodb://tbl");
+    table->apply(table, ops, 3, results, &f.call);
+    fault_note(&f, results, 3);
+    table->close(table);
+}
+
+#define NONE     "{\"Code\":\"None\"}"
+#define CONFLICT "{\"Code\":\"TransactionConflict\",\"Message\":\"busy\"}"
+#define FAILED                                                                                               \
+    "{\"Code\":\"ConditionalCheckFailed\",\"Message\":\"no\",\"Item\":{\"PK\":{\"S\":\"1\"},\"v\":{\"N\":"   \
+    "\"7\"}}}"
+
+static void a_conflict_is_tried_again_with_the_same_token(void **state)
+{
+    (void)state;
+    static const char *const reasons[] = {NONE "," CONFLICT "," NONE, CONFLICT "," CONFLICT "," CONFLICT,
+                                          NONE "," NONE ",{\"Code\":\"ThrottlingError\"}",
+                                          "{\"Code\":\"ProvisionedThroughputExceeded\"}," NONE "," NONE};
+    for (size_t i = 0; i < 4; i++) {
+        struct cancelling c = {.times = 2, .reasons = reasons[i]};
+        struct sl_result results[3];
+        fault_open(&f, cancel_first, &c);
+        run_group(&c, results);
+        for (int k = 0; k < 3; k++)
+            assert_result(results[k], SL_OK, NULL);
+        assert_true(sl_span_eq(c.tokens[0], c.tokens[2]));
+        run_group(&c, results); /* another transaction: another token */
+        assert_false(sl_span_eq(c.tokens[0], c.tokens[3]));
+        fault_close(&f);
+        c.times = 16;
+        fault_open(&f, cancel_first, &c);
+        run_group(&c, results);
+        for (int k = 0; k < 3; k++)
+            assert_result(results[k], SL_RETRY, NULL);
+        assert_int_equal(scripted_server_requests(f.server), 4);
+        fault_close(&f);
+    }
+}
+
+static void reasons_are_read_one_by_one(void **state)
+{
+    (void)state;
+    struct cancelling c = {.times = 16, .reasons = NONE "," FAILED "," CONFLICT};
+    struct sl_result results[3];
+    fault_open(&f, cancel_first, &c);
+    run_group(&c, results);
+    assert_result(results[0], SL_REJECT, "TransactionCanceled");
+    assert_result(results[1], SL_REJECT, "ConditionalCheckFailed");
+    assert_result(results[2], SL_REJECT, "TransactionCanceled");
+    assert_true(results[1].condition_failed);
+    assert_span_is(results[1].item, "{\"PK\":{\"S\":\"1\"},\"v\":{\"N\":\"7\"}}");
+    assert_int_equal(scripted_server_requests(f.server), 1);
+    fault_close(&f);
+}
+
+static void reasons_that_do_not_fit_are_not_trusted(void **state)
+{
+    (void)state;
+    static const char *const reasons[] = {NONE "," FAILED, "", NONE "," NONE "," NONE, "3"};
+    for (size_t i = 0; i < 4; i++) {
+        struct cancelling c = {.times = 16, .reasons = reasons[i]};
+        struct sl_result results[3];
+        fault_open(&f, cancel_first, &c);
+        run_group(&c, results);
+        for (int k = 0; k < 3; k++) {
+            assert_result(results[k], SL_REJECT, "TransactionCanceledException");
+            assert_false(results[k].condition_failed);
+        }
+        fault_close(&f);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(refused_entries_are_resent_alone_and_in_order),
+        cmocka_unit_test(a_stuck_message_holds_its_group_back),
+        cmocka_unit_test(a_bad_message_is_alone),
+        cmocka_unit_test(a_refused_batch_is_sent_item_by_item),
+        cmocka_unit_test(a_conflict_is_tried_again_with_the_same_token),
+        cmocka_unit_test(reasons_are_read_one_by_one),
+        cmocka_unit_test(reasons_that_do_not_fit_are_not_trusted),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
