@@ -31,8 +31,8 @@ static void host_mark(struct sl_slice *slice, size_t i, enum sl_status status, c
     call->marks[i] = (struct sl_mark){true, status, why};
 }
 
-static enum sl_status host_fail(struct sl_error *error, enum sl_status status, const char *code,
-                                const char *format, ...)
+static SL_PRINTF(4, 5) enum sl_status
+    host_fail(struct sl_error *error, enum sl_status status, const char *code, const char *format, ...)
 {
     char text[SL_ERROR_TEXT_BYTES];
     va_list args;
@@ -82,7 +82,7 @@ static bool host_log_enabled(struct sl_route *route, enum sl_level level)
     return level < SL_OFF && level >= route->pipeline->options.log->level;
 }
 
-static void host_log(struct sl_route *route, enum sl_level level, const char *format, ...)
+static SL_PRINTF(3, 4) void host_log(struct sl_route *route, enum sl_level level, const char *format, ...)
 {
     char text[4096];
     if (!host_log_enabled(route, level))
