@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """The zips for Lambda: what is in them, that they need nothing from the machine they run on, and that building them again, in
 another folder, gives the same bytes."""
+import http.client
 import os
 import pathlib
 import re
@@ -104,15 +105,43 @@ def reproducible(zips):
             assert (copy / "build" / path.name).read_bytes() == path.read_bytes(), f"{path.name}: a second build differs"
 
 
+def sam_build(folder, *more):
+    environment = {**os.environ, "SAM_CLI_TELEMETRY": "0", "AWS_DEFAULT_REGION": "us-east-1"}
+    subprocess.run([SAM / "bin/sam", "build", "--build-dir", folder, *more], cwd=TOP, env=environment, check=True,
+                   stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    return pathlib.Path(folder) / "SluiceFunction"
+
+
 def sam_builds_the_same(architecture, root):
     """What `sam build` hands to `sam deploy` are the files of the zip, of the architecture that the parameter says."""
     with tempfile.TemporaryDirectory() as folder:
-        environment = {**os.environ, "SAM_CLI_TELEMETRY": "0", "AWS_DEFAULT_REGION": "eu-central-1"}
-        subprocess.run([SAM / "bin/sam", "build", "--build-dir", folder, "--parameter-overrides", f"Architecture={architecture}"], cwd=TOP,
-                       env=environment, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-        built = pathlib.Path(folder) / "SluiceFunction"
+        built = sam_build(folder, "--parameter-overrides", f"Architecture={architecture}")
         assert files(built) == files(root), f"{sorted(files(built))} against {sorted(files(root))}"
-        assert os.access(built / "bootstrap", os.X_OK)
+
+
+def sam_uploads_the_same(zips):
+    """The first half of `sam deploy`, into moto's S3: what Lambda would unpack are the arm64 zip's files with their modes."""
+    with tempfile.TemporaryDirectory() as folder:
+        work = pathlib.Path(folder)
+        sam_build(work / "built")
+        emulator.run(TOP / "tests/services/start.sh", work / "services", "moto")
+        try:
+            services = dict(line.split("=", 1) for line in (work / "services/env").read_text().splitlines())
+            environment = {**os.environ, **services, "SAM_CLI_TELEMETRY": "0"}
+            store = http.client.HTTPConnection(services["MOTO_ENDPOINT"].removeprefix("http://"), timeout=emulator.PATIENCE_S)
+            emulator.ask(store, "PUT", "/uploads")
+            emulator.run(SAM / "bin/sam", "package", "--template-file", work / "built/template.yaml", "--s3-bucket", "uploads",
+                         "--output-template-file", work / "packaged.yaml", env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+            key = re.search(r"CodeUri: s3://uploads/(\S+)", (work / "packaged.yaml").read_text()).group(1)
+            (work / "uploaded.zip").write_bytes(emulator.ask(store, "GET", f"/uploads/{key}"))
+        finally:
+            emulator.run(TOP / "tests/services/stop.sh", work / "services")
+        assert members(work / "uploaded.zip") == members(zips["arm64"])
+
+
+def members(zip_path):
+    with zipfile.ZipFile(zip_path) as archive:
+        return {info.filename: ((info.external_attr >> 16) & 0o777, archive.read(info)) for info in archive.infolist()}
 
 
 def files(folder):
@@ -133,8 +162,9 @@ def main():
                 except AssertionError as wrong:
                     sys.exit(f"{architecture}: {case.__name__}: {wrong}")
                 passed += 1
+    sam_uploads_the_same(zips)
     reproducible(zips.values())
-    print(f"{passed + 1} passed")
+    print(f"{passed + 2} passed")
 
 
 SAM = emulator.sam()

@@ -107,15 +107,9 @@ def make_certificate(folder):
 
 
 def ask(port, folder, method, path):
-    """The emulator of S3, directly; it wants to see an Authorization and does not look into it."""
     context = ssl.create_default_context(cafile=folder / "cert.pem")
     context.check_hostname = False
-    connection = http.client.HTTPSConnection("127.0.0.1", port, context=context, timeout=PATIENCE_S)
-    scope = f"{LAMBDA['AWS_ACCESS_KEY_ID']}/20260101/us-east-1/s3/aws4_request"
-    connection.request(method, path, headers={"Authorization": f"AWS4-HMAC-SHA256 Credential={scope}, SignedHeaders=host, Signature=0"})
-    answer = connection.getresponse()
-    assert answer.status == 200, f"{method} {path}: {answer.status}"
-    return answer.read()
+    return emulator.ask(http.client.HTTPSConnection("127.0.0.1", port, context=context, timeout=PATIENCE_S), method, path)
 
 
 def as_on_amazon_linux(work, architecture, zip_path):

@@ -76,3 +76,13 @@ def invoke(work, command, environment, events):
             answers.append(connection.getresponse().read())
             connection.close()
     return answers, output.read_text() if output.exists() else log.read_text()
+
+
+def ask(connection, method, path):
+    """One request to moto's S3, which wants to see an Authorization and does not look into it."""
+    scope = "AKIASLUICETESTS00000/20260101/us-east-1/s3/aws4_request"
+    connection.request(method, path, headers={"Authorization": f"AWS4-HMAC-SHA256 Credential={scope}, SignedHeaders=host, Signature=0"})
+    answer = connection.getresponse()
+    body = answer.read()
+    assert answer.status == 200, f"{method} {path}: {answer.status}"
+    return body
