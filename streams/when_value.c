@@ -55,11 +55,10 @@ static bool is_in_bounds(struct sl_span number, const struct sl_when_bounds *bou
     return (bounds->low_open ? low > 0 : low >= 0) && (bounds->high_open ? high < 0 : high <= 0);
 }
 
+/* The operators for which only strings count. */
 static bool is_text_match(const struct sl_when_test *test, struct sl_span text)
 {
     switch (test->op) {
-    case SL_WHEN_EQUALS:
-        return sl_span_eq(text, test->text);
     case SL_WHEN_EQUALS_FOLD:
         return sl_fold_eq(text, test->text);
     case SL_WHEN_PREFIX:
@@ -72,10 +71,8 @@ static bool is_text_match(const struct sl_when_test *test, struct sl_span text)
         return sl_fold_ends(text, test->text);
     case SL_WHEN_WILDCARD:
         return is_wildcard_match(text, test->text);
-    case SL_WHEN_CIDR:
-        return is_in_network(text, test->network);
     default:
-        return false;
+        return is_in_network(text, test->network);
     }
 }
 

@@ -248,6 +248,21 @@ static void test_bomb(void **state)
     free((char *)(uintptr_t)zeros.ptr);
 }
 
+static void test_failed_output_stays_failed(void **state)
+{
+    (void)state;
+    struct sl_buffer b, out;
+    struct sl_error error = {0};
+    struct sl_span one = foreign(&b);
+    sl_buffer_init(&out, MAX_BYTES);
+    out.failed = true;
+    assert_int_equal(sl_gzip_expand(one, &out, &error), SL_REJECT);
+    assert_string_equal(error.code, "TooLarge");
+    sl_gzip_add(&out, &one, 1, 6);
+    assert_true(out.failed && out.len == 0);
+    sl_buffer_clean_up(&b);
+}
+
 static void test_is_gzip(void **state)
 {
     (void)state;
@@ -280,6 +295,7 @@ int main(void)
         cmocka_unit_test(test_bad_input),
         cmocka_unit_test(test_every_bit_flipped),
         cmocka_unit_test(test_bomb),
+        cmocka_unit_test(test_failed_output_stays_failed),
         cmocka_unit_test(test_is_gzip),
         cmocka_unit_test(test_crc32),
     };

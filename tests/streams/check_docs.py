@@ -42,7 +42,7 @@ def main():
         print(f"{what}: the page says {want}, it is {g}")
     if bad or len(checked) < 28:
         sys.exit(1)
-    print(f"{len(checked)} passed")
+    print(f"1 passed ({len(checked)} examples)")
 
 
 main()

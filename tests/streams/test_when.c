@@ -186,6 +186,9 @@ static void test_cidr(void **state)
     yes(six, IP("2001:db8::/32"));
     no(six, IP("2001:db9::/32"));
     no(order, STATUS("{\"cidr\":\"0.0.0.0/0\"}"));
+    no(RECORD("\"ip\":{\"S\":\"10.1.2.3\\u0000\"}"), IP("10.0.0.0/8"));
+    no(RECORD("\"ip\":{\"S\":\"\"}"), IP("10.0.0.0/8"));
+    no(RECORD("\"ip\":{\"S\":\"0000:0000:0000:0000:0000:0000:0000:0000:0000:0000\"}"), IP("::/0"));
 }
 
 static void test_exists(void **state)
@@ -288,6 +291,58 @@ static void test_texts_of_the_record(void **state)
     no(order, TTL);
     no(other, TTL);
     yes(other, "{\"userIdentity\":{\"type\":[\"Service\"],\"principalId\":[\"other.amazonaws.com\"]}}");
+}
+
+static void test_views(void **state)
+{
+    (void)state;
+    static const char *const views[] = {"KEYS_ONLY", "NEW_IMAGE", "OLD_IMAGE", "NEW_AND_OLD_IMAGES"};
+    for (size_t i = 0; i < 4; i++) {
+        char record[512], pattern[128];
+        snprintf(record, sizeof(record),
+                 "{\"eventName\":\"REMOVE\",\"dynamodb\":{\"Keys\":{\"PK\":{\"S\":\"x\"}},\"StreamViewType\":"
+                 "\"%s\"}}",
+                 views[i]);
+        for (size_t k = 0; k < 4; k++) {
+            snprintf(pattern, sizeof(pattern), "{\"dynamodb\":{\"StreamViewType\":[\"%s\"]}}", views[k]);
+            (i == k ? yes : no)(record, pattern);
+        }
+    }
+}
+
+static void test_marks_of_others(void **state)
+{
+    (void)state;
+#define MARKED(identity)                                                                                     \
+    "{\"eventName\":\"REMOVE\",\"userIdentity\":" identity ",\"dynamodb\":{\"Keys\":{\"PK\":{\"S\":\"x\"}}}" \
+    "}"
+#define TYPE(test) "{\"userIdentity\":{\"type\":[" test "]}}"
+    yes(MARKED("{\"Type\":\"x\"}"), TYPE("\"x\""));
+    yes(MARKED("{\"type\":\"x\",\"Type\":\"y\"}"), TYPE("\"x\""));
+    no(MARKED("{\"principalId\":\"x\"}"), TYPE("\"x\""));
+    yes(MARKED("{\"principalId\":\"x\"}"), TYPE("{\"exists\":false}"));
+    yes(MARKED("{}"), TYPE("{\"exists\":false}"));
+    yes(MARKED("{\"type\":\"a\\u0062\"}"), TYPE("\"ab\""));
+}
+
+static void test_odd_texts(void **state)
+{
+    (void)state;
+    /* Names spelled with escapes, spaces between everything, values far from what is asked for. */
+    const char *odd =
+        "{ \"eventName\" : \"INSERT\" , \"ext\\u0072a\" : [ { \"\\u0061\" : 1 , \"b\" : 2e400 } , [ ] ] ,"
+        "\"dynamodb\" : { \"Keys\" : { \"PK\" : { \"S\" : \"x\" } } , \"NewImage\" : { \"\\u0061\" : "
+        "{ \"\\u004D\" : { \"b\" : { \"S\" : \"y\" } } } } } }";
+    yes(odd, "{\"extra\":{\"a\":[1],\"b\":[2e400]}}");
+    no(odd, "{\"extra\":{\"b\":[{\"numeric\":[\">\",0]}]}}");
+    no(odd, "{\"extra\":{\"a\":[2]}}");
+    yes(odd, NEW("\"a\":{\"M\":{\"b\":{\"S\":[\"y\"]}}}"));
+    no(odd, NEW("\"a\":{\"M\":{\"b\":{\"S\":[\"z\"]}}}"));
+    no(expired, NEW("\"a\":{\"M\":{\"b\":{\"S\":[\"z\"]}}}"));
+    yes(expired, NEW("\"a\":{\"M\":{\"b\":{\"S\":[{\"exists\":false}]}}}"));
+    no(expired, STATUS("\"SHIPPED\""));
+    no(expired, STATUS("{\"prefix\":\"SHIPPED\"}"));
+    yes(expired, STATUS("{\"prefix\":\"SHIPPED\"},{\"exists\":false}"));
 }
 
 static void test_export_lines_are_inserts(void **state)
@@ -466,6 +521,10 @@ static void test_refused(void **state)
     refused("P{\"a\":[{\"prefix\":1}]}", "1", "a[0].prefix: a string is expected");
     refused("P{\"a\":[{\"prefix\":{\"suffix\":\"a\"}}]}", "{\"suffix",
             "a[0].prefix: a string or {\"equals-ignore-case\"");
+    refused("P{\"a\":[{\"wildcard\":1}]}", "1", "a[0].wildcard: a string is expected");
+    refused("P{\"a\":[{\"cidr\":1}]}", "1", "a[0].cidr: a string is expected");
+    refused("P{\"a\":[{\"equals-ignore-case\":1}]}", "1", "a string is expected");
+    refused("P{\"$or\":[{\"a\":[1]},{\"b\":1}]}", "1}]", "$or[1].b: a list of values");
     refused("P{\"a\":[{\"exists\":1}]}", "1", "a[0].exists: true or false");
     refused("P{\"a\":[{\"wildcard\":\"a**\"}]}", "\"a**", "a[0].wildcard: two '*' in a row");
     refused("P{\"a\":[{\"wildcard\":\"a\\\\b\"}]}", "\"a\\", "behind a backslash");
@@ -538,8 +597,8 @@ static void test_limits(void **state)
     sl_arena_destroy(arena);
 }
 
-/* With an argument: what check_when.py talks to. A line is a pattern, a tab, a record; the answer 1, 0,
- * "pattern" or "record" when one of them is refused. */
+/* With an argument: what check_when.py talks to. A line is a pattern, or a `when` with '!' before it, a tab,
+ * a record; the answer 1, 0, "pattern" or "record" when one of them is refused. */
 static int answer_lines(void)
 {
     static char line[1 << 20];
@@ -551,7 +610,9 @@ static int answer_lines(void)
         struct sl_batch batch;
         struct sl_when *out;
         const struct sl_record *r = decode(arena, text, &batch);
-        if (sl_pattern_compile(pattern, arena, &out, NULL) != SL_OK)
+        bool is_when = *line == '!';
+        if ((is_when ? sl_when_compile(sl_span_from(pattern, 1), arena, &out, NULL)
+                     : sl_pattern_compile(pattern, arena, &out, NULL)) != SL_OK)
             puts("pattern");
         else if (!r)
             puts("record");
@@ -579,6 +640,9 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_arrays),
         cmocka_unit_test(test_or_and_repeats),
         cmocka_unit_test(test_texts_of_the_record),
+        cmocka_unit_test(test_views),
+        cmocka_unit_test(test_marks_of_others),
+        cmocka_unit_test(test_odd_texts),
         cmocka_unit_test(test_export_lines_are_inserts),
         cmocka_unit_test(test_when),
         cmocka_unit_test(test_images),
