@@ -21,6 +21,7 @@
 struct replay {
     /* flags */
     const char *config, *trace, *on_failure, *command, *handler_path, *report;
+    struct sl_span ttl_attribute; /* the configuration's */
     struct sl_flag_list filters, faults;
     bool with_ids, is_quiet;
     int64_t timeout_s, seed;
@@ -109,7 +110,7 @@ static enum sl_status compile_filters(struct replay *r, struct sl_error *error)
 static enum sl_status read_inputs(struct replay *r, char **names, size_t n, struct sl_error *error)
 {
     struct sl_input *inputs = sl_arena_alloc(r->arena, n * sizeof(*inputs));
-    const struct sl_decode_options options = {.any_shape = true};
+    const struct sl_decode_options options = {.any_shape = true, .ttl_attribute = r->ttl_attribute};
     for (size_t i = 0; i < n; i++)
         if (sl_input_read(names[i], &options, r->arena, &inputs[i], error) != SL_OK)
             return SL_REJECT;
@@ -136,6 +137,7 @@ static enum sl_status read_config(struct replay *r, bool asked, struct sl_error 
     enum sl_status status = sl_config_read(r->config, &vars, r->arena, &config, error);
     if (status != SL_OK)
         return status;
+    r->ttl_attribute = config.ttl_attribute;
     if (!asked)
         r->settings.report_failures = config.reports_failures;
     return SL_OK;
@@ -208,14 +210,19 @@ static int run(struct replay *r)
 
 static int prepare_and_run(struct replay *r, bool asked, char **inputs, size_t n)
 {
-    struct sl_error error = {.offset = SL_NO_OFFSET};
+    struct sl_error error = {.offset = SL_NO_OFFSET}, config_error = error;
     if (r->timeout_s < 1 || r->timeout_s > 900) {
         sl_fail(&error, SL_REJECT, "ValidationException", "--timeout: Lambda takes 1 to 900 seconds");
         return complain(&error);
     }
+    /* Read before the inputs, which it helps to understand; what is wrong with them is said first. */
+    enum sl_status config_status = read_config(r, asked, &config_error);
     if (compile_filters(r, &error) != SL_OK || sl_esm_settings_check(&r->settings, &error) != SL_OK ||
-        read_inputs(r, inputs, n, &error) != SL_OK || read_config(r, asked, &error) != SL_OK ||
-        open_outputs(r, &error) != SL_OK || start_runner(r, &error) != SL_OK)
+        read_inputs(r, inputs, n, &error) != SL_OK)
+        return complain(&error);
+    if (config_status != SL_OK)
+        return complain(&config_error);
+    if (open_outputs(r, &error) != SL_OK || start_runner(r, &error) != SL_OK)
         return complain(&error);
     return run(r);
 }

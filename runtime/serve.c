@@ -227,7 +227,9 @@ static int fail_init(struct server *s, bool posts_init_error, const struct sl_er
 {
     char type[TYPE_BYTES];
     error_type(why->code, type);
-    sl_log(&s->log, SL_ERROR, "cannot start: %s", why->text);
+    /* Lambda shows an init error's type alone, `sluice replay` its whole text. */
+    if (s->settings->report_fd < 0)
+        sl_log(&s->log, SL_ERROR, "cannot start: %s", why->text);
     struct sl_error error = {.offset = SL_NO_OFFSET};
     if (posts_init_error && s->rt &&
         sl_runtime_init_error(s->rt, type, sl_span_str(why->text), &error) != SL_OK)
