@@ -130,14 +130,15 @@ def events():
     return [inserts, modifies, inserts[:1], modifies, removals, removals[:5], poison, large, bare, bare_and_large]
 
 
-def make_targets(resources, dynamodb, others):
+def make_targets(dynamodb, others):
+    """Tables as the template makes them; a user who names their own has such."""
+    resources, _ = template.resolve({})
     options = {"region_name": template.REGION, "aws_access_key_id": "AKIASLUICETESTS00000", "aws_secret_access_key": "sluice-tests-secret"}
     database = boto3.client("dynamodb", endpoint_url=f"http://{dynamodb}", **options)
     for name in ("ReplicaTable", "TotalsTable"):
-        if name in resources:
-            properties = resources[name]["Properties"]
-            database.create_table(TableName=plain(f"<{name}>"), **{key: properties[key] for key in
-                                  ("AttributeDefinitions", "KeySchema", "BillingMode")})
+        properties = resources[name]["Properties"]
+        database.create_table(TableName=plain(f"<{name}>"), **{key: properties[key] for key in
+                              ("AttributeDefinitions", "KeySchema", "BillingMode")})
     store = boto3.client("s3", endpoint_url=f"http://{others}", **options)
     for bucket in ("archivebucket", "failurebucket", "cold"):
         store.create_bucket(Bucket=bucket, CreateBucketConfiguration={"LocationConstraint": template.REGION})
@@ -146,7 +147,7 @@ def make_targets(resources, dynamodb, others):
 
 def allows(resource, name):
     """Does the policy's resource cover what was called by that name?"""
-    resource = plain(resource.removeprefix("arn:aws:s3:::")).rpartition(":")[2]
+    resource = plain(resource.removeprefix("arn:aws:s3:::")).rpartition(":")[2].removeprefix("table/")
     return name.startswith(resource[:-1]) if resource.endswith("*") else name == resource
 
 
@@ -166,7 +167,7 @@ def check(overrides):
         try:
             services = dict(line.split("=", 1) for line in (work / "services/env").read_text().splitlines())
             dynamodb, others = (services[name].removeprefix("http://") for name in ("DYNAMODB_ENDPOINT", "MOTO_ENDPOINT"))
-            make_targets(resources, dynamodb, others)
+            make_targets(dynamodb, others)
             recorder = Recorder(dynamodb, others)
             environment = {name: plain(value) for name, value in variables.items()}
             environment |= {"SLUICE_CONFIG": str(TOP / "deploy" / pathlib.Path(variables["SLUICE_CONFIG"]).name), "AWS_REGION": template.REGION,
@@ -189,13 +190,19 @@ def demonstration_unguarded():
     check({"ReplicaGuard": "none"})
 
 
+def targets_that_exist():
+    tables = f"arn:aws:dynamodb:{template.REGION}:{template.ACCOUNT}:table"
+    check({"SourceStreamArn": STREAM, "ArchiveBucketName": "cold", "ReplicaTableArn": f"{tables}/replicatable",
+           "TotalsTableArn": f"{tables}/totalstable"})
+
+
 def archive_alone():
     check({"SourceStreamArn": STREAM, "ConfigFile": "archive.json", "ArchiveBucketName": "cold"})
 
 
 def main():
     subprocess.run(["make", "-s", "all"], cwd=TOP, check=True, stdout=subprocess.DEVNULL)
-    cases = [demonstration, demonstration_unguarded, archive_alone]
+    cases = [demonstration, demonstration_unguarded, targets_that_exist, archive_alone]
     for case in cases:
         try:
             case()
