@@ -110,12 +110,15 @@ SCRIPTS  := $(sort $(wildcard tests/*/check_*.sh tests/*/check_*.py))
 FUZZERS  := $(patsubst tests/fuzz/%.c,$(BUILD)/tests/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
 # Each reads the corpus folder named on its command line.
 CORPORA  := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/conformance/*.c))
+SIMULATION := $(patsubst %.c,$(BUILD)/%.o,$(filter-out tests/simulation/test_%,$(wildcard tests/simulation/*.c)))
 BENCH_OBJ := $(patsubst %.c,$(BUILD)/%.o,$(wildcard bench/support/*.c))
 BENCHES  := $(patsubst %.c,$(BUILD)/%,$(wildcard bench/bench_*.c))
 
 $(BUILD)/tests/%: $(BUILD)/tests/%.o $(SUPPORT) $(TOOL_OBJ) $(LIBRARY)
 	@echo "  LINK  $@"
 	@$(CC) $(LDFLAGS) -o $@ $^ $(LIBS) $(TOOL_LIBS) -lcmocka
+
+$(BUILD)/tests/simulation/test_simulation: $(SIMULATION)
 
 # The plain driver replays a fuzz entry's corpus in the ordinary test run; `make fuzz` links libFuzzer instead.
 $(FUZZERS): $(BUILD)/tests/fuzz/%: $(BUILD)/tests/fuzz/%.o $(BUILD)/tests/fuzz/driver.o $(LIBRARY)
@@ -183,6 +186,11 @@ fuzz: ## make fuzz TIME=600: libFuzzer on every entry, TIME seconds each
 	@scripts/setup.sh build check fuzz
 	@BUILD=$(BUILD) TIME=$(TIME) scripts/fuzz.sh
 
+SEEDS ?= 100000
+FIRST ?= 1
+simulate: $(BUILD)/tests/simulation/test_simulation ## make simulate SEEDS=100000 FIRST=1: histories, faults and an oracle, one seed each
+	@$< $(SEEDS) $(FIRST)
+
 bench: $(BENCHES) all ## the figures, one JSON line each
 	@scripts/setup.sh build bench package
 	@BUILD=$(BUILD) scripts/bench.sh $(BENCHES)
@@ -194,7 +202,7 @@ clean: ## remove everything that was built
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
-.PHONY: all install uninstall unit quick lint check conformance setup run package build-SluiceFunction fuzz bench clean help
+.PHONY: all install uninstall unit quick lint check conformance setup run package build-SluiceFunction fuzz simulate bench clean help
 .SECONDARY:
 
--include $(OBJECTS:.o=.d) $(TOOL_OBJ:.o=.d) $(SUPPORT:.o=.d) $(BUILD)/runtime/bootstrap.d $(BUILD)/replay/sluice.d $(TESTS:=.d) $(CORPORA:=.d) $(FUZZERS:=.d) $(BENCHES:=.d)
+-include $(OBJECTS:.o=.d) $(TOOL_OBJ:.o=.d) $(SUPPORT:.o=.d) $(SIMULATION:.o=.d) $(BUILD)/runtime/bootstrap.d $(BUILD)/replay/sluice.d $(TESTS:=.d) $(CORPORA:=.d) $(FUZZERS:=.d) $(BENCHES:=.d)

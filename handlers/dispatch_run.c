@@ -315,6 +315,15 @@ static size_t slice_end(const struct sl_run *run, size_t from, size_t to)
     return i;
 }
 
+/* A rejection that ends a once-only route is that record's alone: the others are to be tried again. */
+static const struct sl_why *why_of_pending(struct sl_run *run)
+{
+    if (run->stop->status != SL_REJECT)
+        return run->stop;
+    return run->last_retry ? run->last_retry
+                           : sl_why_new(run->d, SL_RETRY, "NotTried", "another record's failure came first");
+}
+
 void sl_run_entries(struct sl_run *run, size_t from, size_t to)
 {
     while (from < to && !run->is_stopped) {
@@ -324,7 +333,8 @@ void sl_run_entries(struct sl_run *run, size_t from, size_t to)
             break;
         from = end;
     }
+    const struct sl_why *why = run->is_stopped ? why_of_pending(run) : NULL;
     for (; from < to; from++)
         if (run->entries[from].state == SL_ENTRY_PENDING)
-            fail(run, &run->entries[from], run->stop);
+            fail(run, &run->entries[from], why);
 }

@@ -16,8 +16,10 @@ enum sl_status replicate_order(const struct replicate *p, const struct sl_record
                              REPLICATE_ORDER_DIGITS);
     int64_t ms = p->host->record_created_ns(r) / 1000000;
     char *text = p->host->alloc(arena, REPLICATE_GUARD_BYTES + 1);
-    snprintf(text, REPLICATE_GUARD_BYTES + 1, "%06" PRId64 ":%0*d%.*s:%016" PRId64, p->epoch,
-             REPLICATE_ORDER_DIGITS - (int)order.len, 0, SL_TEXT_ARG(order), ms > 0 ? ms : 0);
+    /* printf's "%0*d" of no width still writes a digit. */
+    static const char zeros[] = "0000000000000000000000000000000000000000";
+    snprintf(text, REPLICATE_GUARD_BYTES + 1, "%06" PRId64 ":%.*s%.*s:%016" PRId64, p->epoch,
+             REPLICATE_ORDER_DIGITS - (int)order.len, zeros, SL_TEXT_ARG(order), ms > 0 ? ms : 0);
     *guard = (struct sl_span){text, REPLICATE_GUARD_BYTES};
     return SL_OK;
 }

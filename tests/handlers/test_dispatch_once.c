@@ -93,6 +93,23 @@ static void once_only_rejection_without_a_place_is_a_failure(void **state)
     rig_destroy(rig);
 }
 
+/* One bulk in which record 0 was throttled and record 2 refused for ever: record 0 is no poison for that, and
+ * the batch is not cut up. */
+static void rejection_behind_an_outage_is_not_its_own(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_new("{" REPORT ONCE);
+    rig->handlers[RIG_ONCE].marks = true;
+    rig->handlers[RIG_ONCE].plan[0] = RIG_OUTAGE;
+    rig->handlers[RIG_ONCE].plan[2] = RIG_POISON;
+    rig_event(rig, 5, NULL);
+    rig_run(rig, 10000);
+    assert_false(rig->answer.is_error);
+    assert_int_equal(rig->answer.error.status, SL_RETRY);
+    assert_string_equal(rig_body(rig), failed_at(0));
+    rig_destroy(rig);
+}
+
 /* Whatever the one fails at, the other has had everything below the checkpoint, and little above it. */
 static void two_once_only_routes_keep_step(void **state)
 {
@@ -533,6 +550,7 @@ int main(void)
         cmocka_unit_test(once_only_failure_lowers_the_checkpoint),
         cmocka_unit_test(once_only_rejection_is_parked_at_once),
         cmocka_unit_test(once_only_rejection_without_a_place_is_a_failure),
+        cmocka_unit_test(rejection_behind_an_outage_is_not_its_own),
         cmocka_unit_test(two_once_only_routes_keep_step),
         cmocka_unit_test(outage_of_one_effect_does_not_multiply_another),
         cmocka_unit_test(effect_above_the_checkpoint_is_remembered),

@@ -1,0 +1,240 @@
+/* What must be true, from the list of changes and plain sums. */
+#include "tests/simulation/sim.h"
+
+#include "base/decimal.h"
+#include "base/span.h"
+#include "streams/record.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+void sim_violation(struct sim *s, const char *format, ...)
+{
+    if (s->violation[0])
+        return;
+    int n = snprintf(s->violation, sizeof(s->violation), "at %lld ms: ", (long long)s->clock.ms);
+    va_list args;
+    va_start(args, format);
+    vsnprintf(s->violation + n, sizeof(s->violation) - (size_t)n, format, args);
+    va_end(args);
+}
+
+static bool takes(const struct sim *s, enum sim_route route)
+{
+    return s->routes & 1u << route;
+}
+
+/* ---- order per item ---- */
+
+static bool has_been_applied(const struct sim_change *c, enum sim_route route)
+{
+    return route == SIM_PROBE ? c->applied : c->sent[route == SIM_ECHO];
+}
+
+/* `change` is being applied for the first time: every earlier one of its item has been, or never can be. One
+ * that cannot and has no place to be parked holds the later ones back until it is given up. */
+void sim_check_applied(struct sim *s, const struct sim_change *change, enum sim_route route)
+{
+    bool may_pass = s->parks || (route == SIM_PROBE && s->plan.probe_mode == 1);
+    for (const struct sim_change *c = s->changes; c < change; c++) {
+        if (c->item != change->item || c->is_discarded || has_been_applied(c, route))
+            continue;
+        if (!(c->poison & 1u << route) || !may_pass)
+            sim_violation(s, "route %u: %s was applied before %s of the same item", route, change->id, c->id);
+    }
+}
+
+/* ---- below a checkpoint everything is durable ---- */
+
+/* Digits from `at` on, leading zeros left out, are not below the change's sequence number. */
+static bool is_order_reached(struct sl_span order, size_t at, size_t n, const char *id)
+{
+    struct sl_span held = sl_span_from(order, at);
+    if (held.len < n)
+        return false;
+    held.len = n;
+    while (held.len && held.ptr[0] == '0')
+        held = sl_span_from(held, 1);
+    size_t wanted = strlen(id);
+    return held.len != wanted ? held.len > wanted : memcmp(held.ptr, id, wanted) >= 0;
+}
+
+/* The item's row, or the ledger's of it, is as new as the change: then it holds it, or what came after it. */
+static bool is_in_table(const struct sim *s, const struct sim_change *c, enum sim_route route)
+{
+    char part[64];
+    snprintf(part, sizeof(part), route == SIM_REPLICA ? "\"%s\"" : "%s", s->items[c->item].key);
+    const struct sim_row *row = sim_find_row(route == SIM_REPLICA ? &s->replica : &s->totals, part);
+    if (!row)
+        return false;
+    if (route == SIM_REPLICA) /* epoch, order, time */
+        return is_order_reached(sim_attribute(row->item, "sluice_order").raw, 7, 40, c->id);
+    struct sl_span order = sim_attribute(row->item, "order").raw;
+    return is_order_reached(order, 0, order.len, c->id);
+}
+
+static bool is_durable(const struct sim *s, const struct sim_change *c, enum sim_route route)
+{
+    switch (route) {
+    case SIM_ARCHIVE:
+        return c->archived;
+    case SIM_PROBE:
+        return c->applied;
+    case SIM_NOTIFY:
+    case SIM_ECHO:
+        return has_been_applied(c, route);
+    case SIM_WINDOW: /* counted in the end */
+        return true;
+    default:
+        return is_in_table(s, c, route);
+    }
+}
+
+void sim_check_done(struct sim *s, const struct sl_esm_record *const *records, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        const struct sim_change *c = records[i]->tag;
+        for (unsigned route = 0; route < SIM_ROUTES; route++)
+            if (takes(s, (enum sim_route)route) && !c->parked[route] &&
+                !is_durable(s, c, (enum sim_route)route))
+                sim_violation(s, "route %u: %s is below the checkpoint, and neither durable nor parked",
+                              route, c->id);
+    }
+}
+
+static bool may_be_discarded(const struct sim *s, const struct sim_change *c)
+{
+    return s->plan.broken >= 0 || s->plan.refuses_view || (!s->parks && (c->poison & s->routes));
+}
+
+void sim_check_discard(struct sim *s, const struct sl_esm_discard *discard)
+{
+    for (size_t i = 0; i < discard->n; i++) {
+        struct sim_change *c = discard->records[i]->tag;
+        c->is_discarded = true;
+        if (!may_be_discarded(s, c))
+            sim_violation(s, "%s was given up, and is no poison", c->id);
+    }
+}
+
+/* ---- the end ---- */
+
+/* The last change of an item that the route took, by a list that knows nothing of retries. */
+static const struct sim_change *last_of(const struct sim *s, size_t item)
+{
+    const struct sim_change *last = NULL;
+    for (size_t i = 0; i < s->n_changes; i++)
+        if (s->changes[i].item == item)
+            last = &s->changes[i];
+    return last;
+}
+
+static bool is_undecided(const struct sim *s, size_t item, enum sim_route route)
+{
+    for (size_t i = 0; i < s->n_changes; i++)
+        if (s->changes[i].item == item && (s->changes[i].is_discarded || s->changes[i].poison & 1u << route))
+            return true;
+    return false;
+}
+
+static void check_replica(struct sim *s)
+{
+    for (size_t i = 0; i < s->n_items; i++) {
+        const struct sim_change *last = last_of(s, i);
+        char key[64];
+        snprintf(key, sizeof(key), "\"%s\"", s->items[i].key);
+        const struct sim_row *row = sim_find_row(&s->replica, key);
+        struct sl_span item = row ? row->item : (struct sl_span){0};
+        bool is_there = item.ptr && sim_attribute(item, "version").type != SL_NONE;
+        if (!last || last->is_discarded || last->poison & 1u << SIM_REPLICA)
+            continue;
+        if (is_there != (last->image.ptr != NULL))
+            sim_violation(s, "replica: %s is %s", s->items[i].key, is_there ? "still there" : "missing");
+        for (size_t k = 0; is_there && k < 3; k++) {
+            const char *name = (const char *[]){"version", "group", "total"}[k];
+            if (!sl_value_equal(sim_attribute(item, name), sim_attribute(last->image, name)))
+                sim_violation(s, "replica: %s of %s is not the source's", name, s->items[i].key);
+        }
+    }
+}
+
+static void expect_number(struct sim *s, struct sl_span item, const char *name, int64_t hundredths,
+                          unsigned group)
+{
+    char text[48];
+    struct sl_decimal *d = sl_decimal_new(s->arena);
+    struct sl_value value = sim_attribute(item, name);
+    int64_t whole = hundredths < 0 ? -hundredths : hundredths;
+    snprintf(text, sizeof(text), "%s%lld.%02lld", hundredths < 0 ? "-" : "", (long long)whole / 100,
+             (long long)whole % 100);
+    sl_decimal_add(d, sl_span_str(text), true);
+    if (value.type == SL_N)
+        sl_decimal_add(d, value.raw, false);
+    if (!sl_decimal_is_zero(d))
+        sim_violation(s, "totals: %s of group %u is %.*s, not %s", name, group, SL_ARG(value.raw), text);
+}
+
+static void check_totals(struct sim *s)
+{
+    for (size_t i = 0; i < s->n_items; i++)
+        if (!s->items[i].lacks_total && is_undecided(s, i, SIM_TOTALS))
+            return; /* what was given up is in no sum, and which sum it would be in is open */
+    for (unsigned group = 0; group < SIM_GROUPS; group++) {
+        int64_t orders = 0, cents = 0;
+        for (size_t i = 0; i < s->n_items; i++) {
+            const struct sim_item *item = &s->items[i];
+            bool counts = last_of(s, i) && item->exists && item->group == group && !item->lacks_total;
+            orders += counts;
+            cents += counts ? item->cents : 0;
+        }
+        char key[32];
+        snprintf(key, sizeof(key), "\"G#g%u\"", group);
+        const struct sim_row *row = sim_find_row(&s->totals, key);
+        expect_number(s, row ? row->item : (struct sl_span){0}, "orders", 100 * orders, group);
+        expect_number(s, row ? row->item : (struct sl_span){0}, "revenue", cents, group);
+    }
+}
+
+static void check_windows(struct sim *s)
+{
+    int64_t counted = 0, wanted = 0;
+    for (size_t i = 0; i < s->n_windows; i++)
+        counted += s->windows[i].n;
+    for (size_t i = 0; i < s->n_changes; i++)
+        wanted += !s->changes[i].is_discarded;
+    if (counted != wanted)
+        sim_violation(s, "windows count %lld records of %lld", (long long)counted, (long long)wanted);
+}
+
+/* A record that was given up for one route is still applied by the other repeatable ones. */
+static void check_each(struct sim *s, const struct sim_change *c)
+{
+    static const enum sim_route repeatable[] = {SIM_ARCHIVE, SIM_PROBE};
+    for (size_t i = 0; i < 2; i++)
+        if (takes(s, repeatable[i]) && !(c->poison & 1u << repeatable[i]) && !is_durable(s, c, repeatable[i]))
+            sim_violation(s, "route %u: %s is lost", repeatable[i], c->id);
+    for (unsigned route = 0; route < SIM_ROUTES; route++) {
+        /* A poison image that a later one took the place of is never written, and so never refused. */
+        bool is_lost = s->parks && takes(s, (enum sim_route)route) && (c->poison & 1u << route) &&
+                       route != SIM_TOTALS && route != SIM_REPLICA && !c->parked[route];
+        if (is_lost)
+            sim_violation(s, "route %u: %s is poison, and not parked", route, c->id);
+    }
+    for (enum sim_route route = SIM_NOTIFY; route <= SIM_ECHO; route++)
+        if (takes(s, route) && !has_been_applied(c, route) && !c->is_discarded && !(c->poison & 1u << route))
+            sim_violation(s, "the message of %s was never sent", c->id);
+}
+
+void sim_check_end(struct sim *s)
+{
+    if (s->plan.broken >= 0 || s->plan.refuses_view)
+        return;
+    for (size_t i = 0; i < s->n_changes; i++)
+        check_each(s, &s->changes[i]);
+    if (takes(s, SIM_REPLICA))
+        check_replica(s);
+    if (takes(s, SIM_TOTALS))
+        check_totals(s);
+    if (takes(s, SIM_WINDOW))
+        check_windows(s);
+}

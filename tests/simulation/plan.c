@@ -1,0 +1,131 @@
+#include "tests/simulation/sim.h"
+
+#include "base/span.h"
+
+#include <unistd.h>
+
+static bool has_images(const struct sim *s)
+{
+    return s->view == SL_VIEW_NEW_AND_OLD_IMAGES;
+}
+
+/* Each seed has its own subset: all faults at once would hide one behind another. */
+static void choose_faults(struct sim *s)
+{
+    struct sim_plan *p = &s->plan;
+    p->broken = -1;
+    p->poison_one_in = sim_draw(s, 3) ? (unsigned[]){0, 4, 12, 40}[sim_draw(s, 4)] : 0;
+    p->probe_mode = (int)sim_draw(s, 3);
+    for (unsigned fault = SIM_THROTTLE; fault < SIM_FAULTS; fault++)
+        p->faults |= sim_draw(s, 4) == 0 ? 1u << fault : 0;
+    for (size_t i = 0; i < SIM_PORTS; i++) {
+        p->one_in[i] = p->faults && sim_draw(s, 2) ? 2 + (unsigned)sim_draw(s, 12) : 0;
+        if (sim_draw(s, 6) == 0) {
+            p->outage_from_ms[i] = (int64_t)sim_draw(s, 30000);
+            p->outage_to_ms[i] = p->outage_from_ms[i] + (int64_t)sim_draw(s, 300000);
+        }
+    }
+    p->lost_answer_one_in = sim_draw(s, 6) ? 0 : 3 + (unsigned)sim_draw(s, 10);
+    p->throttle_one_in = sim_draw(s, 6) ? 0 : 2 + (unsigned)sim_draw(s, 10);
+    if (sim_draw(s, 16) == 0)
+        p->broken = (int)sim_draw(s, SIM_PORT_QUEUE);
+    p->refuses_view = p->broken < 0 && sim_draw(s, 40) == 0;
+    unsigned crashes = 1u << SIM_CRASH_BEFORE | 1u << SIM_CRASH_AFTER,
+             blind = 1u << SIM_LOST | 1u << SIM_HANG_DONE;
+    bool queues = p->one_in[SIM_PORT_QUEUE] || p->one_in[SIM_PORT_ECHO] || p->one_in[SIM_PORT_DLQ];
+    bool any = false;
+    for (size_t i = 0; i < SIM_PORTS; i++)
+        any = any || p->one_in[i];
+    p->is_uncertain =
+        p->lost_answer_one_in || (any && (p->faults & crashes)) || (queues && (p->faults & blind));
+}
+
+static void choose_routes(struct sim *s)
+{
+    s->routes = 1u << SIM_PROBE;
+    for (unsigned route = 0; route < SIM_ROUTES; route++)
+        s->routes |= sim_draw(s, 2) ? 1u << route : 0;
+    if (!has_images(s))
+        s->routes &= ~(1u << SIM_TOTALS);
+    if (!has_images(s) && s->view != SL_VIEW_NEW_IMAGE)
+        s->routes &= ~(1u << SIM_REPLICA);
+    if (s->plan.broken >= 0 && s->plan.broken < SIM_PORT_QUEUE) /* what is broken has to be there */
+        s->plan.broken = s->routes & 1u << s->plan.broken ? s->plan.broken : SIM_PORT_PROBE;
+    s->parks = sim_draw(s, 3) > 0;
+    s->reports = sim_draw(s, 4) > 0;
+}
+
+static void choose_mapping(struct sim *s)
+{
+    struct sl_esm_settings *m = &s->settings;
+    bool ends = s->plan.broken >= 0 || s->plan.refuses_view;
+    sl_esm_settings_init(m);
+    m->batch_size = 1 + (int64_t)(sim_draw(s, 3) ? sim_draw(s, 20) : sim_draw(s, 100));
+    m->window_s = sim_draw(s, 3) ? 0 : (int64_t)sim_draw(s, 10);
+    m->report_failures = s->reports;
+    /* Outages are to be waited out, and poison that cannot be parked has to be given up at last. */
+    m->max_retries = s->parks ? -1 : 30;
+    m->bisect = !s->parks || sim_draw(s, 2);
+    m->max_age_s = ends ? 60 + (int64_t)sim_draw(s, 120) : -1;
+    m->invocation_ms = 1 + (int64_t)sim_draw(s, 50);
+    m->seed = s->seed;
+    m->stream_arn = "arn:aws:dynamodb:us-east-1:1:table/orders/stream/2026-01-01T00:00:00.000";
+    m->function_arn = "arn:aws:lambda:us-east-1:1:function:f";
+    m->mapping_id = "00000000-0000-0000-0000-000000000000";
+    if (s->routes & 1u << SIM_WINDOW)
+        m->tumbling_s = 1 + (int64_t)sim_draw(s, 60);
+    else
+        m->parallelization = 1 + (int64_t)sim_draw(s, 3);
+    s->timeout_ms = (int64_t[]){1000, 10000, 60000}[sim_draw(s, 3)];
+}
+
+void sim_choose(struct sim *s)
+{
+    s->view = (enum sl_view)(SL_VIEW_KEYS_ONLY + sim_draw(s, 4));
+    if (sim_draw(s, 2))
+        s->view = SL_VIEW_NEW_AND_OLD_IMAGES;
+    choose_faults(s);
+    choose_routes(s);
+    choose_mapping(s);
+}
+
+void sim_write_config(struct sim *s)
+{
+    static const char *const texts[SIM_ROUTES] = {
+        [SIM_ARCHIVE] =
+            "{\"name\":\"archive\",\"handler\":\"archive\",\"to\":\"sim:archive\",\"compression\":\"none\"",
+        [SIM_REPLICA] = "{\"name\":\"replica\",\"handler\":\"replicate\",\"to\":\"sim:replica\"",
+        [SIM_TOTALS] = "{\"name\":\"totals\",\"handler\":\"aggregate\",\"to\":\"sim:totals\",\"counters\":[{"
+                       "\"key\":{\"PK\":\"G#{group}\"},"
+                       "\"add\":{\"orders\":1,\"revenue\":\"{total}\"}}]",
+        [SIM_PROBE] = "{\"name\":\"probe\",\"handler\":\"probe\"",
+        [SIM_NOTIFY] = "{\"name\":\"notify\",\"handler\":\"notify\",\"to\":\"sim:queue\",\"message\":\"{PK} "
+                       "{sequence}\"",
+        [SIM_ECHO] =
+            "{\"name\":\"echo\",\"handler\":\"notify\",\"to\":\"sim:echo\",\"message\":\"{PK} {sequence}\"",
+        [SIM_WINDOW] = "{\"name\":\"window\",\"handler\":\"window\"",
+    };
+    unsigned order[SIM_ROUTES];
+    for (unsigned i = 0; i < SIM_ROUTES; i++)
+        order[i] = i;
+    for (unsigned i = SIM_ROUTES; i > 1; i--) {
+        unsigned k = (unsigned)sim_draw(s, i), swap = order[k];
+        order[k] = order[i - 1];
+        order[i - 1] = swap;
+    }
+    struct sl_buffer b;
+    sl_buffer_init(&b, 1 << 16);
+    sl_buffer_printf(&b, "{\"on_failure\":\"%s\",\"report_batch_item_failures\":%s,%s\"routes\":[",
+                     s->parks ? "sim:dlq" : "report", s->reports ? "true" : "false",
+                     s->plan.broken >= 0 ? "" : "\"max_parked\":null,");
+    for (unsigned i = 0; i < SIM_ROUTES; i++)
+        if (s->routes & 1u << order[i])
+            sl_buffer_printf(&b, "%s%s}%s", texts[order[i]], sim_draw(s, 4) ? "" : ",\"max_records\":3", ",");
+    b.len -= b.ptr[b.len - 1] == ',';
+    sl_buffer_add_str(&b, "]}");
+    s->config = sl_span(sl_arena_copy(s->arena, sl_buffer_span(&b)), b.len);
+    sl_buffer_clean_up(&b);
+    if (ftruncate(s->config_fd, 0) != 0 ||
+        pwrite(s->config_fd, s->config.ptr, s->config.len, 0) != (ssize_t)s->config.len)
+        sl_die("the configuration cannot be written");
+}

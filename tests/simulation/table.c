@@ -1,0 +1,263 @@
+/* A table in memory, by the port's contract: conditions, updates, transactions. */
+#include "tests/simulation/sim.h"
+
+#include "base/decimal.h"
+#include "base/span.h"
+#include "streams/number.h"
+#include "streams/record.h"
+
+struct sl_value sim_attribute(struct sl_span item, const char *name)
+{
+    struct sl_iter iter = sl_value_iter((struct sl_value){.type = item.ptr ? SL_M : SL_NONE, .raw = item});
+    struct sl_span member;
+    struct sl_value value;
+    while (item.ptr && sl_value_next(&iter, &member, &value))
+        if (sl_span_is(member, name))
+            return value;
+    return (struct sl_value){.type = SL_NONE};
+}
+
+const struct sim_row *sim_find_row(const struct sim_table *table, const char *part_of_key)
+{
+    for (size_t i = 0; i < table->n; i++)
+        if (!table->rows[i].is_gone &&
+            memmem(table->rows[i].key.ptr, table->rows[i].key.len, part_of_key, strlen(part_of_key)))
+            return &table->rows[i];
+    return NULL;
+}
+
+static struct sim_row *row_of(struct sim *s, struct sim_table *table, struct sl_span key)
+{
+    for (size_t i = 0; i < table->n; i++)
+        if (sl_span_eq(table->rows[i].key, key))
+            return &table->rows[i];
+    if (table->n == SIM_ROWS) {
+        sim_violation(s, "more than %d rows", SIM_ROWS);
+        return &table->rows[0];
+    }
+    table->rows[table->n] =
+        (struct sim_row){.key = sl_span(sl_arena_copy(s->arena, key), key.len), .is_gone = true};
+    return &table->rows[table->n++];
+}
+
+/* ---- conditions ---- */
+
+static struct sl_value value_of(struct sl_span json)
+{
+    struct sl_value value = {.type = SL_NONE};
+    char list[4096];
+    if (json.len + 2 > sizeof(list))
+        return value;
+    /* An attribute value is read as a list of one. */
+    list[0] = '[';
+    memcpy(list + 1, json.ptr, json.len);
+    list[json.len + 1] = ']';
+    struct sl_iter iter = sl_value_iter((struct sl_value){.type = SL_L, .raw = sl_span(list, json.len + 2)});
+    sl_value_next(&iter, NULL, &value);
+    value.raw = sl_span(json.ptr + (value.raw.ptr - list - 1), value.raw.len);
+    return value;
+}
+
+static int compare(struct sl_value a, struct sl_value b)
+{
+    if (a.type == SL_N) {
+        struct sl_number x, y;
+        if (sl_number_parse(a.raw, &x) || sl_number_parse(b.raw, &y))
+            return 0;
+        return sl_number_compare(&x, &y);
+    }
+    size_t n = a.raw.len < b.raw.len ? a.raw.len : b.raw.len;
+    int order = memcmp(a.raw.ptr, b.raw.ptr, n);
+    return order ? order : (a.raw.len > b.raw.len) - (a.raw.len < b.raw.len);
+}
+
+static bool test_holds(const struct sl_test *test, struct sl_span item)
+{
+    char name[128];
+    memcpy(name, test->name.ptr, test->name.len);
+    name[test->name.len] = '\0';
+    struct sl_value held = sim_attribute(item, name);
+    if (test->verb == SL_ABSENT || test->verb == SL_PRESENT)
+        return (held.type == SL_NONE) == (test->verb == SL_ABSENT);
+    struct sl_value wanted = value_of(test->value);
+    if (held.type == SL_NONE || held.type != wanted.type)
+        return test->verb == SL_NE && held.type != SL_NONE;
+    int order = compare(held, wanted);
+    switch (test->verb) {
+    case SL_EQ:
+        return order == 0;
+    case SL_NE:
+        return order != 0;
+    case SL_LT:
+        return order < 0;
+    case SL_LE:
+        return order <= 0;
+    default:
+        return order > 0;
+    }
+}
+
+static bool condition_holds(const struct sl_table_op *op, const struct sim_row *row)
+{
+    struct sl_span item = row->is_gone ? (struct sl_span){0} : row->item;
+    bool any = false, all = true;
+    for (size_t i = 0; i < op->n_tests; i++) {
+        bool holds = test_holds(&op->tests[i], item);
+        any = any || holds;
+        all = all && holds;
+    }
+    return op->n_tests == 0 || (op->any_test ? any : all);
+}
+
+/* ---- writing ---- */
+
+static void add_number(struct sim *s, struct sl_value held, struct sl_value more, struct sl_buffer *out)
+{
+    struct sl_decimal *sum = sl_decimal_new(s->arena);
+    struct sl_span text;
+    if (held.type == SL_N)
+        sl_decimal_add(sum, held.raw, false);
+    sl_decimal_add(sum, more.raw, false);
+    if (!sl_decimal_text(sum, s->arena, &text))
+        sim_violation(s, "a sum is out of range");
+    sl_buffer_printf(out, "{\"N\":\"%.*s\"}", SL_ARG(text));
+}
+
+static bool is_set_by(const struct sl_table_op *op, struct sl_span name)
+{
+    for (size_t i = 0; i < op->n_sets; i++)
+        if (sl_span_eq(op->sets[i].name, name))
+            return true;
+    return false;
+}
+
+/* The members that stay, then those that are set. */
+static struct sl_span update(struct sim *s, const struct sl_table_op *op, const struct sim_row *row)
+{
+    struct sl_span item = row->is_gone ? op->key : row->item, name;
+    struct sl_iter iter = sl_value_iter((struct sl_value){.type = SL_M, .raw = item});
+    struct sl_value value;
+    struct sl_buffer out;
+    sl_buffer_init(&out, 1 << 20);
+    sl_buffer_add_char(&out, '{');
+    while (sl_value_next(&iter, &name, &value)) {
+        if (is_set_by(op, name))
+            continue;
+        static const char *const tags[] = {
+            [SL_S] = "S",   [SL_N] = "N",   [SL_B] = "B",   [SL_BOOL] = "BOOL", [SL_NULL] = "NULL",
+            [SL_SS] = "SS", [SL_NS] = "NS", [SL_BS] = "BS", [SL_L] = "L",       [SL_M] = "M"};
+        const char *quote = value.type == SL_S || value.type == SL_N || value.type == SL_B ? "\"" : "";
+        sl_buffer_printf(&out, "%s\"%.*s\":{\"%s\":%s%.*s%s}", out.len > 1 ? "," : "", SL_ARG(name),
+                         tags[value.type], quote, SL_ARG(value.raw), quote);
+    }
+    for (size_t i = 0; i < op->n_sets; i++) {
+        const struct sl_set *set = &op->sets[i];
+        if (set->verb == SL_UNSET)
+            continue;
+        char held[128];
+        memcpy(held, set->name.ptr, set->name.len);
+        held[set->name.len] = '\0';
+        sl_buffer_printf(&out, "%s\"%s\":", out.len > 1 ? "," : "", held);
+        if (set->verb == SL_ADD)
+            add_number(s, row->is_gone ? (struct sl_value){0} : sim_attribute(row->item, held),
+                       value_of(set->value), &out);
+        else
+            sl_buffer_add_span(&out, set->value);
+    }
+    sl_buffer_add_char(&out, '}');
+    struct sl_span text = sl_span(sl_arena_copy(s->arena, sl_buffer_span(&out)), out.len);
+    sl_buffer_clean_up(&out);
+    return text;
+}
+
+static void write_row(struct sim *s, const struct sl_table_op *op, struct sim_row *row)
+{
+    switch (op->verb) {
+    case SL_TABLE_PUT:
+        row->item = sl_span(sl_arena_copy(s->arena, op->item), op->item.len);
+        row->is_gone = false;
+        break;
+    case SL_TABLE_UPDATE:
+        row->item = update(s, op, row);
+        row->is_gone = false;
+        break;
+    case SL_TABLE_DELETE:
+        row->is_gone = true;
+        break;
+    default:
+        break;
+    }
+}
+
+/* ---- a call ---- */
+
+static bool is_poison(const struct sl_table_op *op)
+{
+    return op->verb == SL_TABLE_PUT && op->item.ptr && memmem(op->item.ptr, op->item.len, "\"pr\":", 5);
+}
+
+static void refuse(const struct sl_table_op *op, const struct sim_row *row, const struct sl_call *call,
+                   struct sl_result *result)
+{
+    *result = (struct sl_result){
+        .status = SL_REJECT, .condition_failed = true, .code = "ConditionalCheckFailed", .text = "no"};
+    if (op->want_item && !row->is_gone)
+        result->item = sl_span(sl_arena_copy(call->arena, row->item), row->item.len);
+}
+
+/* Operations [from, to) stand together: all or none. */
+static void apply_together(struct sim *s, struct sim_table *table, const struct sl_table_op *ops, size_t from,
+                           size_t to, struct sl_result *results, const struct sl_call *call)
+{
+    bool good = true;
+    for (size_t i = from; i < to; i++) {
+        struct sim_row *row = row_of(s, table, ops[i].key);
+        results[i] = (struct sl_result){.status = SL_OK};
+        if (is_poison(&ops[i]))
+            results[i] = (struct sl_result){
+                .status = SL_REJECT, .code = "ValidationException", .text = "refused for ever"};
+        else if (!condition_holds(&ops[i], row))
+            refuse(&ops[i], row, call, &results[i]);
+        good = good && results[i].status == SL_OK;
+    }
+    for (size_t i = from; i < to; i++) {
+        struct sim_row *row = row_of(s, table, ops[i].key);
+        if (good && ops[i].verb == SL_TABLE_GET && !row->is_gone)
+            results[i].item = sl_span(sl_arena_copy(call->arena, row->item), row->item.len);
+        else if (good)
+            write_row(s, &ops[i], row);
+        else if (results[i].status == SL_OK)
+            results[i] = (struct sl_result){
+                .status = SL_REJECT, .code = "TransactionCanceled", .text = "another one was refused"};
+    }
+}
+
+static void answer_all(struct sl_result *results, size_t from, size_t to, enum sl_status status,
+                       const char *code)
+{
+    for (size_t i = from; i < to; i++)
+        results[i] = (struct sl_result){.status = status, .code = code, .text = "as planned"};
+}
+
+void sim_table_apply(struct sim *s, enum sim_port port, const struct sl_table_op *ops, size_t n,
+                     struct sl_result *results, const struct sl_call *call)
+{
+    struct sim_table *table = port == SIM_PORT_REPLICA ? &s->replica : &s->totals;
+    enum sim_fault fault = sim_meets(s, port, call->deadline_ms);
+    for (size_t i = 0, end; i < n; i = end) {
+        end = i + 1;
+        while (ops[i].group && end < n && ops[end].group == ops[i].group)
+            end++;
+        enum sim_fault met = fault;
+        if (fault == SIM_PARTIAL)
+            met = sim_draw(s, 2) ? SIM_WELL : SIM_THROTTLE;
+        if (s->plan.broken == (int)port) {
+            answer_all(results, i, end, SL_FATAL, "AccessDenied");
+            continue;
+        }
+        if (sim_fault_is_done(met))
+            apply_together(s, table, ops, i, end, results, call);
+        if (met != SIM_WELL)
+            answer_all(results, i, end, SL_RETRY, "Throttled");
+    }
+}
