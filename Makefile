@@ -193,8 +193,8 @@ simulate: $(BUILD)/tests/simulation/test_simulation ## make simulate SEEDS=10000
 
 bench: $(BENCHES) all ## the figures, one JSON line each
 	@scripts/setup.sh build bench package
+	@bench/support/echo.sh $(abspath $(BUILD))/bench/echo
 	@BUILD=$(BUILD) scripts/bench.sh $(BENCHES)
-	@bench/package.sh
 
 clean: ## remove everything that was built
 	rm -rf $(BUILD)
