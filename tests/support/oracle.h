@@ -14,4 +14,8 @@ json_t *test_value_json(struct sl_value v, bool is_image);
  * images, texts and time. A text for what differs, NULL when nothing does. */
 const char *test_record_differs(const struct sl_record *r, json_t *record);
 
+/* By the rules of docs/RECORDS.md, judged on jansson's tree alone: NULL when the event is a good one, else
+ * what is wrong. Times and sizes are looked at for their JSON type only. */
+const char *test_event_fault(const json_t *event);
+
 #endif

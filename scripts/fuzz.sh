@@ -1,0 +1,30 @@
+#!/bin/bash
+# libFuzzer on every entry of tests/fuzz, TIME seconds each, from the committed corpus. What it finds on the way stays in
+# build/fuzz/corpus; an input that fails is named, and belongs into tests/fuzz/corpus/NAME with the repair.
+# ENTRIES="event value" takes those alone.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+build=${BUILD:-build}/fuzz time=${TIME:-60}
+export LC_ALL=C
+flags=fuzzer-no-link,address,undefined
+entries=${ENTRIES:-$(ls tests/fuzz/fuzz_*.c | sed 's|.*/fuzz_\(.*\)\.c|\1|')}
+objects=()
+for name in $entries; do objects+=("$build/tests/fuzz/fuzz_$name.o"); done
+make -s -j"$(nproc)" CC=clang BUILD="$build" SANITIZE=$flags CFLAGS="-O1 -g" "$build/libsluice.a" "${objects[@]}"
+
+bad=0
+for name in $entries; do
+    mkdir -p "$build/corpus/$name" "tests/fuzz/corpus/$name"
+    # shellcheck disable=SC2046
+    clang -fsanitize=fuzzer,address,undefined -o "$build/fuzz_$name" "$build/tests/fuzz/fuzz_$name.o" "$build/libsluice.a" \
+        $(pkg-config --libs libcurl libcrypto jansson zlib gmp sqlite3) -ldl -lm
+    log=$build/fuzz_$name.log
+    if "$build/fuzz_$name" -max_total_time="$time" -timeout=10 -rss_limit_mb=2048 -max_len=4096 -print_final_stats=1 \
+        -artifact_prefix="$build/crash_${name}_" "$build/corpus/$name" "tests/fuzz/corpus/$name" >"$log" 2>&1; then
+        echo "fuzz $name: $(sed -nE 's/^stat::number_of_executed_units: *//p' "$log") inputs in $time s, nothing found"
+    else
+        echo "fuzz $name: FAILED; see $log and $build/crash_${name}_*"
+        bad=1
+    fi
+done
+exit $bad

@@ -1,0 +1,79 @@
+/* Any text as input of records. What is accepted can be looked into everywhere; a record decodes to the same
+ * alone, when nothing was learned from records before it, as within its batch. */
+#include "base/json.h"
+#include "streams/batch.h"
+#include "streams/record.h"
+#include "tests/fuzz/fuzz.h"
+
+static void look_into(const struct sl_record *r, enum sl_image image, struct sl_arena *arena)
+{
+    struct sl_iter iter = sl_value_iter(sl_record_image(r, image));
+    struct sl_span name;
+    struct sl_value value;
+    while (sl_value_next(&iter, &name, &value)) {
+        struct sl_value found = sl_record_attribute(r, image, sl_json_unescape(name, arena));
+        FUZZ_CHECK(found.type != SL_NONE);
+        FUZZ_CHECK(sl_value_equal(value, value));
+        (void)sl_value_text(value, arena);
+        (void)sl_value_bytes(value, arena);
+        (void)sl_record_changed(r, sl_json_unescape(name, arena));
+    }
+}
+
+static bool same_span(struct sl_span a, struct sl_span b)
+{
+    return (a.ptr != NULL) == (b.ptr != NULL) && sl_span_eq(a, b);
+}
+
+static void must_be_same(const struct sl_record *a, const struct sl_record *b)
+{
+    for (int field = SL_FIELD_RAW; field <= SL_FIELD_TABLE; field++)
+        FUZZ_CHECK(
+            same_span(sl_record_text(a, (enum sl_field)field), sl_record_text(b, (enum sl_field)field)));
+    FUZZ_CHECK(sl_record_event(a) == sl_record_event(b) && sl_record_view(a) == sl_record_view(b));
+    FUZZ_CHECK(sl_record_ttl(a) == sl_record_ttl(b) && sl_record_created_ns(a) == sl_record_created_ns(b));
+    FUZZ_CHECK(sl_record_stated_bytes(a) == sl_record_stated_bytes(b));
+    FUZZ_CHECK(sl_record_computed_bytes(a) == sl_record_computed_bytes(b));
+    for (int i = SL_KEYS; i <= SL_OLD_IMAGE; i++)
+        FUZZ_CHECK(
+            sl_value_equal(sl_record_image(a, (enum sl_image)i), sl_record_image(b, (enum sl_image)i)));
+}
+
+static void check_record(const struct sl_batch *batch, size_t i, const struct sl_decode_options *options)
+{
+    const struct sl_record *r = sl_batch_record(batch, i);
+    struct sl_arena *arena = sl_arena_new(4096);
+    struct sl_batch alone;
+    for (int image = SL_KEYS; image <= SL_OLD_IMAGE; image++)
+        look_into(r, (enum sl_image)image, arena);
+    (void)sl_record_order(r, arena);
+    (void)sl_record_item_key(r, arena);
+    FUZZ_CHECK(sl_json_check(sl_record_text(r, SL_FIELD_RAW), NULL) == SL_OK);
+    if (batch->shape != SL_SHAPE_KINESIS) {
+        FUZZ_CHECK(sl_batch_decode(sl_record_text(r, SL_FIELD_RAW), arena, options, &alone, NULL) == SL_OK);
+        FUZZ_CHECK(alone.n == 1);
+        must_be_same(r, sl_batch_record(&alone, 0));
+    }
+    sl_arena_destroy(arena);
+}
+
+static void check(struct sl_span text, bool any_shape)
+{
+    const struct sl_decode_options options = {.ttl_attribute = SL_LIT("ttl"), .any_shape = any_shape};
+    const struct sl_decode_options lines = {.ttl_attribute = SL_LIT("ttl"), .any_shape = true};
+    struct sl_arena *arena = sl_arena_new(4096);
+    struct sl_error error = {.status = SL_OK};
+    struct sl_batch batch;
+    if (sl_batch_decode(text, arena, &options, &batch, &error) != SL_OK)
+        FUZZ_CHECK(error.offset <= text.len && error.text[0]);
+    for (size_t i = 0; i < batch.n; i++)
+        check_record(&batch, i, &lines);
+    sl_arena_destroy(arena);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    check(sl_span((const char *)data, size), false);
+    check(sl_span((const char *)data, size), true);
+    return 0;
+}
