@@ -134,6 +134,8 @@ bool sl_json_text_is(struct sl_span inner, struct sl_span text)
 
 bool sl_json_same(struct sl_span inner_a, struct sl_span inner_b)
 {
+    if (!inner_a.len || !inner_b.len) /* an empty text may be no pointer at all */
+        return inner_a.len == inner_b.len;
     const char *a = inner_a.ptr, *a_end = a + inner_a.len, *b = inner_b.ptr, *b_end = b + inner_b.len;
     char of_a[4], of_b[4];
     size_t n_a = 0, n_b = 0, i_a = 0, i_b = 0;

@@ -261,7 +261,7 @@ static const char *read_written_number(struct sl_decoder *d, const char *p, void
     struct sl_text text;
     p = sl_decode_text(d, p, &text);
     if (p)
-        ((struct sl_draft *)to)->created = text.inner;
+        ((struct sl_draft *)to)->written = text.inner;
     return p;
 }
 
@@ -280,10 +280,36 @@ static const char *read_metadata(struct sl_decoder *d, const char *p, void *to)
     return sl_decode_object(d, p, metadata_members, COUNT(metadata_members), to);
 }
 
+static const char *read_line_keys(struct sl_decoder *d, const char *p, void *to)
+{
+    return read_image(d, p, SL_FORM_KEYS, &((struct sl_draft *)to)->line[SL_KEYS]);
+}
+
+static const char *read_line_new_image(struct sl_decoder *d, const char *p, void *to)
+{
+    return read_image(d, p, SL_FORM_IMAGE, &((struct sl_draft *)to)->line[SL_NEW_IMAGE]);
+}
+
+static const char *read_line_old_image(struct sl_decoder *d, const char *p, void *to)
+{
+    return read_image(d, p, SL_FORM_IMAGE, &((struct sl_draft *)to)->line[SL_OLD_IMAGE]);
+}
+
 static const char *read_item(struct sl_decoder *d, const char *p, void *to)
 {
     ((struct sl_draft *)to)->has_item = true;
-    return read_new_image(d, p, to);
+    return read_line_new_image(d, p, to);
+}
+
+/* What only an export's line says counts where there is no change. */
+static void settle_line(struct sl_draft *draft)
+{
+    if (draft->has_change) {
+        draft->has_item = draft->has_metadata = false;
+        return;
+    }
+    memcpy(draft->image, draft->line, sizeof(draft->image));
+    draft->created = draft->written;
 }
 
 /* ---- a record ---- */
@@ -303,9 +329,9 @@ static const struct sl_member record_members[] = {
     SL_MEMBER("tableName", read_table_name),
     SL_MEMBER("Item", read_item),
     SL_MEMBER("Metadata", read_metadata),
-    SL_MEMBER("Keys", read_keys),
-    SL_MEMBER("NewImage", read_new_image),
-    SL_MEMBER("OldImage", read_old_image),
+    SL_MEMBER("Keys", read_line_keys),
+    SL_MEMBER("NewImage", read_line_new_image),
+    SL_MEMBER("OldImage", read_line_old_image),
 };
 
 #define CHANGE_MEMBERS 11
@@ -339,6 +365,7 @@ const char *sl_decode_record(struct sl_decoder *d, const char *p)
     draft.raw.len = (size_t)(next - p);
     if (draft.has_kinesis)
         return sl_decode_kinesis(d, &draft, next);
+    settle_line(&draft);
     if ((!draft.has_change && !draft.has_item && !draft.has_metadata) || !is_ours(d, draft.event_source))
         return sl_decode_foreign(d, &draft);
     return sl_decode_add(d, &draft, next);

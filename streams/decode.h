@@ -28,6 +28,7 @@ struct sl_draft {
     struct sl_text event_name;           /* when it is none of ours */
     struct sl_text data, outer_sequence; /* of a Kinesis record */
     struct sl_span created;              /* a number, or the inside of a string */
+    struct sl_span written, line[3];     /* of an export's line: its time, Keys and images (or Item) */
     const char *event_id, *sequence;     /* behind the quote */
     const char *identifier;              /* a Kinesis record's, beside its decoded data */
     uint32_t stated;
@@ -35,7 +36,8 @@ struct sl_draft {
     enum sl_time_unit precision;
     bool has_precision, is_plain_seconds; /* of `created` */
     bool has_identity, is_service, is_dynamodb;
-    bool has_change, has_kinesis, has_record_format, has_metadata, has_item;
+    bool has_change, has_kinesis, has_record_format;
+    bool has_metadata, has_item; /* an export's line, and no change */
 };
 
 /* Texts that are the same in most records of a batch: where they stood last. */
