@@ -7,7 +7,8 @@
 
 static const char *const kinds[] = {
     [SL_FAULT_THROTTLE] = "throttle", [SL_FAULT_CRASH] = "crash",     [SL_FAULT_DIE] = "die",
-    [SL_FAULT_LOST] = "lost",         [SL_FAULT_TIMEOUT] = "timeout",
+    [SL_FAULT_LOST] = "lost",         [SL_FAULT_TIMEOUT] = "timeout", [SL_FAULT_SINK] = "sink",
+    [SL_FAULT_CONNECT] = "connect",
 };
 
 static bool read_kind(struct sl_span name, struct sl_fault_rule *rule)
@@ -90,11 +91,32 @@ static bool applies(struct sl_faults *f, const struct sl_fault_rule *rule, uint6
     return sl_random_step(&f->random) % 100 < rule->percent;
 }
 
+static bool counts_calls(const struct sl_fault_rule *rule)
+{
+    return rule->fault == SL_FAULT_SINK || rule->fault == SL_FAULT_CONNECT;
+}
+
 enum sl_env_fault sl_faults_of(struct sl_faults *f, uint64_t invocation)
 {
     enum sl_env_fault found = SL_FAULT_NONE;
     for (size_t i = 0; i < f->n; i++)
-        if (applies(f, &f->rules[i], invocation) && found == SL_FAULT_NONE)
+        if (!counts_calls(&f->rules[i]) && applies(f, &f->rules[i], invocation) && found == SL_FAULT_NONE)
             found = f->rules[i].fault;
     return found;
+}
+
+bool sl_faults_call(struct sl_faults *f, enum sl_env_fault kind, uint64_t call)
+{
+    bool found = false;
+    for (size_t i = 0; i < f->n; i++)
+        found |= f->rules[i].fault == kind && applies(f, &f->rules[i], call);
+    return found;
+}
+
+bool sl_faults_watch(const struct sl_faults *f)
+{
+    for (size_t i = 0; i < f->n; i++)
+        if (counts_calls(&f->rules[i]))
+            return true;
+    return false;
 }

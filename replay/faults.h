@@ -8,6 +8,11 @@
  *   die        the process does its work, and dies before its answer arrives
  *   lost       the work is done and answered, but the answer gets lost on its way to the event source
  *   timeout    the work is done, and then the time is up
+ *
+ * Two kinds count calls, not invocations:
+ *
+ *   sink       the function's Nth wish to make something durable (fsync, fdatasync) fails: an I/O error
+ *   connect    its Nth connection to anything but the Runtime API is refused
  */
 #ifndef SL_REPLAY_FAULTS_H
 #define SL_REPLAY_FAULTS_H
@@ -20,7 +25,9 @@ enum sl_env_fault {
     SL_FAULT_CRASH,
     SL_FAULT_DIE,
     SL_FAULT_LOST,
-    SL_FAULT_TIMEOUT
+    SL_FAULT_TIMEOUT,
+    SL_FAULT_SINK,
+    SL_FAULT_CONNECT
 };
 
 #define SL_FAULT_RULES 32
@@ -40,5 +47,11 @@ enum sl_status sl_faults_add(struct sl_faults *faults, const char *spec, struct 
 
 /* What befalls this invocation: the first rule that applies. To be asked once for each, in order. */
 enum sl_env_fault sl_faults_of(struct sl_faults *faults, uint64_t invocation);
+
+/* Whether this call fails, SL_FAULT_SINK or SL_FAULT_CONNECT; `call` counts from 1. */
+bool sl_faults_call(struct sl_faults *faults, enum sl_env_fault kind, uint64_t call);
+
+/* Whether there are rules that count calls. */
+bool sl_faults_watch(const struct sl_faults *faults);
 
 #endif

@@ -285,7 +285,8 @@ static const struct sl_flag flags[] = {
     {"trace", SL_FLAG_TEXT, &the.trace, "FILE", "one JSON line per invocation"},
     {"trace-records", SL_FLAG_BOOL, &the.with_ids, NULL, "with the sequence numbers"},
     {"fault", SL_FLAG_LIST, &the.faults, "SPEC",
-     "throttle, crash, die, lost or timeout, @ an invocation (3), a range (3-5), a share (10%) or *"},
+     "throttle, crash, die, lost, timeout @ an invocation (3), a range (3-5), a share (10%) or *; sink, "
+     "connect @ such a call of the function's"},
     {"seed", SL_FLAG_INTEGER, &the.seed, "N", "of request ids and of faults by share (0)"},
     {"bootstrap", SL_FLAG_TEXT, &the.command, "COMMAND", "another Lambda runtime in place of ours"},
     {"handler-path", SL_FLAG_TEXT, &the.handler_path, "FOLDERS",

@@ -1,6 +1,7 @@
 #include "replay/runner.h"
 
 #include "base/json_write.h"
+#include "replay/watch.h"
 
 #include <jansson.h>
 #include <poll.h>
@@ -32,7 +33,7 @@ struct sl_runner {
     struct sl_clock *clock;
     struct slot *slots;
     size_t n;
-    uint64_t invocations;
+    uint64_t invocations, calls[2]; /* by enum sl_watch_call */
     struct sl_runner_stats stats;
     struct sl_runner_route *routes;
     size_t n_routes;
@@ -203,36 +204,48 @@ static void judge(struct sl_runner *r, struct slot *slot)
     }
 }
 
+static bool call_fails(void *arg, enum sl_watch_call call)
+{
+    struct sl_runner *r = arg;
+    enum sl_env_fault kind = call == SL_WATCH_SYNC ? SL_FAULT_SINK : SL_FAULT_CONNECT;
+    return sl_faults_call(&r->options.faults, kind, ++r->calls[call]);
+}
+
+enum { SERVER, PROCESS, WATCH, FDS_EACH };
+
+static void react(struct sl_runner *r, struct slot *slot, const struct pollfd fds[FDS_EACH])
+{
+    struct sl_sandbox *sb = &slot->sandbox;
+    if (fds[WATCH].revents & POLLIN)
+        sl_watch_answer(sb->watch_fd, sl_server_port(sb->server), call_fails, r);
+    if (fds[SERVER].revents)
+        sl_server_run(sb->server);
+    if (fds[PROCESS].revents)
+        sl_sandbox_bury(sb);
+    if (slot->is_taken && !slot->is_over)
+        judge(r, slot);
+}
+
 /* Lets all sandboxes run until something happens, at most until `until_ms`. */
 static void pump(struct sl_runner *r, int64_t until_ms)
 {
-    struct pollfd fds[2 * MAX_SANDBOXES];
-    struct slot *owners[2 * MAX_SANDBOXES];
-    nfds_t n = 0;
+    struct pollfd fds[MAX_SANDBOXES * FDS_EACH];
     for (size_t i = 0; i < r->n; i++) {
-        struct slot *slot = &r->slots[i];
-        if (!sl_sandbox_is_alive(&slot->sandbox))
-            continue;
-        if (slot->is_taken && !slot->is_over && deadline_of(r, slot) < until_ms)
+        const struct slot *slot = &r->slots[i];
+        bool alive = sl_sandbox_is_alive(&slot->sandbox);
+        struct pollfd *own = fds + i * FDS_EACH;
+        own[SERVER] =
+            (struct pollfd){.fd = alive ? sl_server_fd(slot->sandbox.server) : -1, .events = POLLIN};
+        own[PROCESS] = (struct pollfd){.fd = alive ? slot->sandbox.pid_fd : -1, .events = POLLIN};
+        own[WATCH] = (struct pollfd){.fd = alive ? slot->sandbox.watch_fd : -1, .events = POLLIN};
+        if (alive && slot->is_taken && !slot->is_over && deadline_of(r, slot) < until_ms)
             until_ms = deadline_of(r, slot);
-        owners[n] = slot;
-        fds[n++] = (struct pollfd){.fd = sl_server_fd(slot->sandbox.server), .events = POLLIN};
-        owners[n] = slot;
-        fds[n++] = (struct pollfd){.fd = slot->sandbox.pid_fd, .events = POLLIN};
     }
     int64_t left = until_ms - r->clock->now_ms(r->clock);
-    poll(fds, n, left < 0 ? 0 : left > 60000 ? 60000 : (int)left);
-    for (nfds_t i = 0; i < n; i++) {
-        if (!fds[i].revents)
-            continue;
-        if (i % 2 == 0)
-            sl_server_run(owners[i]->sandbox.server);
-        else
-            sl_sandbox_bury(&owners[i]->sandbox);
-    }
+    poll(fds, r->n * FDS_EACH, left < 0 ? 0 : left > 60000 ? 60000 : (int)left);
     for (size_t i = 0; i < r->n; i++)
-        if (r->slots[i].is_taken && !r->slots[i].is_over)
-            judge(r, &r->slots[i]);
+        if (r->slots[i].sandbox.server)
+            react(r, &r->slots[i], fds + i * FDS_EACH);
 }
 
 /* ---- the driver ---- */
@@ -361,7 +374,8 @@ struct sl_runner *sl_runner_new(const struct sl_runner_options *options)
         sl_die("out of memory: the sandboxes");
     *r = (struct sl_runner){.options = *options, .clock = sl_clock_system(), .slots = slots};
     for (size_t i = 0; i < MAX_SANDBOXES; i++)
-        slots[i].sandbox.pid_fd = -1;
+        slots[i].sandbox.pid_fd = slots[i].sandbox.watch_fd = -1;
+    r->options.sandbox.is_watched = sl_faults_watch(&options->faults);
     r->options.sandbox.report_fd = memfd_create("sluice-report", MFD_CLOEXEC);
     sl_buffer_init(&r->report, REPORT_BYTES);
     return r;

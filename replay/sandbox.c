@@ -3,6 +3,7 @@
 #include "base/arena.h"
 #include "base/span.h"
 #include "base/vars.h"
+#include "replay/watch.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,6 +14,7 @@
 #include <string.h>
 #include <sys/pidfd.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -103,7 +105,7 @@ static char **environment(const struct sl_sandbox_spec *spec, unsigned port, str
 /* ---- process ---- */
 
 /* In the child; does not return. */
-static void become(const struct sl_sandbox_spec *spec, char **env, pid_t parent)
+static void become(const struct sl_sandbox_spec *spec, char **env, pid_t parent, int watch)
 {
     setpgid(0, 0);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -114,6 +116,10 @@ static void become(const struct sl_sandbox_spec *spec, char **env, pid_t parent)
     sigprocmask(SIG_SETMASK, &none, NULL);
     if (spec->report_fd >= 0)
         fcntl(spec->report_fd, F_SETFD, 0);
+    if (watch >= 0 && !sl_watch_install(watch)) {
+        fprintf(stderr, "sluice: the kernel does not let system calls be watched: no faults by call here\n");
+        _exit(127);
+    }
     if (spec->command)
         execle("/bin/sh", "sh", "-c", spec->command, (char *)NULL, env);
     else
@@ -123,23 +129,36 @@ static void become(const struct sl_sandbox_spec *spec, char **env, pid_t parent)
     _exit(127);
 }
 
+static void start_process(struct sl_sandbox *sb, char **env)
+{
+    pid_t parent = getpid();
+    int ends[2] = {-1, -1};
+    if (sb->spec->is_watched && socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
+        return;
+    sb->pid = fork();
+    if (sb->pid == 0) {
+        close(ends[0]);
+        become(sb->spec, env, parent, ends[1]);
+    }
+    close(ends[1]);
+    if (sb->pid > 0) {
+        setpgid(sb->pid, sb->pid);
+        sb->pid_fd = pidfd_open(sb->pid, 0);
+        sb->watch_fd = sb->spec->is_watched ? sl_watch_take(ends[0], sb->pid_fd) : -1;
+    }
+    close(ends[0]);
+}
+
 enum sl_status sl_sandbox_start(struct sl_sandbox *sb, const struct sl_sandbox_spec *spec,
                                 struct sl_error *error)
 {
-    *sb = (struct sl_sandbox){.spec = spec, .pid_fd = -1};
+    *sb = (struct sl_sandbox){.spec = spec, .pid_fd = -1, .watch_fd = -1};
     enum sl_status status = sl_server_start(&sb->server, error);
     if (status != SL_OK)
         return status;
     struct sl_arena *arena = sl_arena_new(16 * 1024);
     char **env = environment(spec, sl_server_port(sb->server), arena);
-    pid_t parent = getpid();
-    sb->pid = fork();
-    if (sb->pid == 0)
-        become(spec, env, parent);
-    if (sb->pid > 0) {
-        setpgid(sb->pid, sb->pid);
-        sb->pid_fd = pidfd_open(sb->pid, 0);
-    }
+    start_process(sb, env);
     sl_arena_destroy(arena);
     if (sb->pid < 0 || sb->pid_fd < 0) {
         sl_sandbox_kill(sb);
@@ -154,8 +173,10 @@ static void reap(struct sl_sandbox *sb)
     }
     if (sb->pid_fd >= 0)
         close(sb->pid_fd);
+    if (sb->watch_fd >= 0)
+        close(sb->watch_fd);
     sb->pid = 0;
-    sb->pid_fd = -1;
+    sb->pid_fd = sb->watch_fd = -1;
 }
 
 void sl_sandbox_kill_process(struct sl_sandbox *sb)

@@ -15,7 +15,8 @@ struct sl_sandbox_spec {
     const char *handler_path; /* SLUICE_HANDLER_PATH; NULL: as it is */
     const char *region;       /* unless AWS_REGION is set */
     bool report_failures;
-    int report_fd; /* SLUICE_REPORT_FD: stays open in the process; -1: none */
+    int report_fd;   /* SLUICE_REPORT_FD: stays open in the process; -1: none */
+    bool is_watched; /* see replay/watch.h */
     char *const *environment;
 };
 
@@ -23,6 +24,7 @@ struct sl_sandbox {
     const struct sl_sandbox_spec *spec;
     struct sl_server *server;
     int pid, pid_fd; /* 0, -1: no process */
+    int watch_fd;    /* -1: none */
     int exit_status; /* as waitpid gives it, when the process is gone */
 };
 

@@ -4,6 +4,8 @@ import gzip
 import json
 import os
 import pathlib
+import shutil
+import socket
 import tempfile
 
 from harness import Run, check, finish, record, write_event
@@ -18,6 +20,17 @@ def said(run, what):
         if line.startswith(what):
             return int(line[len(what):].split()[0])
     return 0
+
+
+# ---- our own bootstrap ----
+
+def configured(text, *flags, env=None):
+    (folder / "sluice.json").write_text(text if isinstance(text, str) else json.dumps(text))
+    return Run(folder, *flags, "in.json", env=env)
+
+
+def route(**members):
+    return {"routes": [{"name": "r", "handler": "archive", "to": "file:archived", "on_failure": "report", **members}]}
 
 
 # ---- functions that fail ----
@@ -63,12 +76,28 @@ def bad_functions():
 
 # ---- faults by plan ----
 
+def calls_of(run):
+    """Calls of the one route's handler."""
+    return int(run.out.splitlines()[-1].split()[6])
+
+
 def faults():
     run = Run(folder, "--batch-size", "5", "--fault", "throttle@1,crash@2,lost@3,die@4,timeout@5", function="answer null", records=ten)
     kinds = [t["answer"]["errorType"] if t["answer"] else "ok" for t in run.trace]
     check("each fault once", kinds == ["TooManyRequestsException", "Runtime.ExitError", "ServiceException", "Runtime.ExitError",
                                        "Sandbox.Timedout", "ok", "ok"], kinds)
     check("a throttle costs no attempt", [t["attempt"] for t in run.trace] == [1, 1, 2, 3, 4, 5, 1], run.trace)
+    run = configured(route(), "--batch-size", "5", "--fault", "sink@1-9")
+    check("a sink's call that fails is tried again", run.status == 0 and run.sizes() == [5, 5] and calls_of(run) > 2, run.out)
+    shutil.rmtree(folder / "archived", ignore_errors=True)
+    run = configured(route(), "--fault", "sink@*", "--timeout", "1", "--max-retries", "1")
+    check("a sink that always fails leaves nothing behind", run.status == 1 and run.sizes() == [10, 10] and
+          not list((folder / "archived").rglob("*.gz")) and error_type(run) != "Sandbox.Timedout", run.trace)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        run = Run(folder, "--fault", "connect@1", function=f"connect {port}", records=ten)
+    check("a connection that is refused", "refused" in run.trace[0]["answer"]["errorMessage"] and run.status == 0 and
+          run.trace[1]["decision"] == "advance", run.trace)
     run = Run(folder, "--fault", "earthquake@3", function="answer null", records=ten)
     check("an unknown fault is refused", run.status == 2 and "earthquake" in run.err, run.err)
 
@@ -189,16 +218,7 @@ def bad_usage():
     check("--help: exit 0, on standard output", run.status == 0 and "--batch-size" in run.out and not run.err)
 
 
-# ---- our own bootstrap ----
-
-def configured(text, *flags, env=None):
-    (folder / "sluice.json").write_text(text if isinstance(text, str) else json.dumps(text))
-    return Run(folder, *flags, "in.json", env=env)
-
-
-def route(**members):
-    return {"routes": [{"name": "r", "handler": "archive", "to": "file:archived", "on_failure": "report", **members}]}
-
+# ---- configurations ----
 
 def bad_configuration():
     write_event(folder / "in.json", ten)

@@ -5,6 +5,7 @@ import http.client
 import json
 import os
 import signal
+import socket
 import sys
 import time
 
@@ -83,6 +84,12 @@ def handle(request_id, headers, event):
         respond(request_id, "null")
     elif mode == "too-large":
         assert respond(request_id, "x" * (6 * 1024 * 1024 + 101)) == 413
+    elif mode == "connect":             # to this port of the loopback
+        try:
+            socket.create_connection(("127.0.0.1", int(parameter))).close()
+            respond(request_id, "null")
+        except OSError as error:
+            fail(request_id, str(error))
     elif mode == "then-exit":           # answers, and is gone
         respond(request_id, "null")
         sys.exit(0)
