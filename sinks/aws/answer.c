@@ -163,15 +163,15 @@ struct sl_answer_walk sl_answer_walk(struct sl_span json)
     const char *end = json.ptr + json.len;
     const char *p = json.ptr ? sl_json_space(json.ptr, end) : end;
     if (p < end && (*p == '{' || *p == '['))
-        return (struct sl_answer_walk){sl_json_space(p + 1, end), end};
-    return (struct sl_answer_walk){end, end};
+        return (struct sl_answer_walk){sl_json_space(p + 1, end), end, *p == '{'};
+    return (struct sl_answer_walk){end, end, false};
 }
 
 bool sl_answer_step(struct sl_answer_walk *walk, struct sl_span *name, struct sl_span *value)
 {
     const char *p = walk->p, *end = walk->end;
     bool escaped;
-    if (p == end || *p == '}' || *p == ']')
+    if (p == end || *p == '}' || *p == ']' || walk->is_object != (name != NULL))
         return false;
     if (name) {
         const char *close = sl_json_string_end(p + 1, end, &escaped);

@@ -31,9 +31,11 @@ void sl_answer_add_text(struct sl_buffer *out, struct sl_span text);
  * they are written. Nothing to walk over when the text is neither. */
 struct sl_answer_walk {
     const char *p, *end;
+    bool is_object;
 };
 struct sl_answer_walk sl_answer_walk(struct sl_span json);
-/* False at the end. `name` (NULL for arrays) is without its quotes, as written. */
+/* False at the end, and at once when `name` is NULL for an object or not NULL for an array. `name` is without
+ * its quotes, as written. */
 bool sl_answer_step(struct sl_answer_walk *walk, struct sl_span *name, struct sl_span *value);
 
 /* The object's member of this name, absent when there is none. */

@@ -358,6 +358,7 @@ static void members_are_walked_over(void **state)
     assert_span_is(sl_answer_member(json, SL_LIT("bc")), "{}");
     assert_null(sl_answer_member(json, SL_LIT("c")).ptr);
     assert_null(sl_answer_member(SL_LIT("[]"), SL_LIT("c")).ptr);
+    assert_null(sl_answer_member(SL_LIT("[666666666666 , {} ]"), SL_LIT("c")).ptr);
     assert_null(sl_answer_member(sl_span(NULL, 0), SL_LIT("c")).ptr);
 }
 
