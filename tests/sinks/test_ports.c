@@ -3,6 +3,8 @@
 #include "tests/support/aws_call.h"
 #include "tests/support/port_suite.h"
 
+#include "base/base64.h"
+#include "base/json_write.h"
 #include "sinks/target.h"
 #include "sinks/aws/uri.h"
 
@@ -20,8 +22,11 @@ static struct sl_sinks sinks;
 static struct sl_vars vars;
 static struct sl_log log_;
 static char *folder;
-static struct port_suite sqlite, files, lines, dynamodb, s3, sqs, fifo;
-static const char *sqs_url, *fifo_url;
+static struct port_suite sqlite, files, lines, dynamodb, s3, sqs, fifo, sns, events, kinesis, firehose;
+static struct port_suite *const sides[] = {&sqlite, &files, &lines,  &dynamodb, &s3,      &sqs,
+                                           &fifo,   &sns,   &events, &kinesis,  &firehose};
+static const char *sqs_url, *fifo_url, *sns_url, *events_url;
+static char iterator[2000];
 static long lines_read;
 
 static void open_side(struct port_suite *suite, const char *name, const char *url)
@@ -133,6 +138,75 @@ static size_t receive_fifo(struct port_suite *suite, struct sl_span *out, size_t
     return receive(suite, fifo_url, out, room);
 }
 
+static size_t receive_published(struct port_suite *suite, struct sl_span *out, size_t room)
+{
+    return receive(suite, sns_url, out, room);
+}
+
+/* What EventBridge delivers is an envelope around the detail. */
+static size_t receive_events(struct port_suite *suite, struct sl_span *out, size_t room)
+{
+    size_t n = receive(suite, events_url, out, room);
+    for (size_t i = 0; i < n; i++) {
+        json_t *envelope = json_loadb(out[i].ptr, out[i].len, 0, NULL);
+        char *detail = json_dumps(json_object_get(envelope, "detail"), JSON_COMPACT);
+        assert_non_null(detail);
+        out[i] = sl_span_str(sl_arena_copy(suite->call.arena, sl_span_str(detail)));
+        free(detail);
+        json_decref(envelope);
+    }
+    return n;
+}
+
+static struct sl_span decoded(struct port_suite *suite, const char *base64)
+{
+    struct sl_span text = sl_span_str(base64);
+    unsigned char *bytes = sl_arena_alloc(suite->call.arena, text.len + 1);
+    assert_true(sl_base64_decode(text, bytes));
+    return sl_span((const char *)bytes, sl_base64_decoded_bytes(text));
+}
+
+static size_t get_records(struct port_suite *suite, struct sl_span *out, size_t room)
+{
+    struct sl_buffer ask;
+    sl_buffer_init(&ask, 8192);
+    sl_buffer_add_char(&ask, '{');
+    sl_json_add_member(&ask, "ShardIterator", sl_span_str(iterator)); /* moto's holds line feeds */
+    sl_buffer_add(&ask, "}", 2);
+    struct sl_span answer = aws_call(&sinks, suite->call.arena, &sl_service_kinesis, "GetRecords", ask.ptr);
+    sl_buffer_clean_up(&ask);
+    json_t *root = json_loadb(answer.ptr, answer.len, 0, NULL), *record;
+    size_t i, n = 0;
+    json_array_foreach(json_object_get(root, "Records"), i, record) if (n < room) out[n++] =
+        decoded(suite, json_string_value(json_object_get(record, "Data")));
+    snprintf(iterator, sizeof(iterator), "%s", json_string_value(json_object_get(root, "NextShardIterator")));
+    json_decref(root);
+    return n;
+}
+
+/* Firehose leaves objects behind, of lines here; what was read is removed. */
+static size_t read_delivered(struct port_suite *suite, struct sl_span *out, size_t room)
+{
+    struct sl_arena *arena = suite->call.arena;
+    const char *list = aws_s3(&sinks, arena, "GET", "/" BUCKET "-firehose?list-type=2", NULL);
+    struct sl_span rest = sl_span_str(list), key;
+    size_t n = 0;
+    while ((key = sl_answer_next_tag(&rest, "Key")).ptr) {
+        size_t len = 0;
+        const char *path = sl_arena_printf(arena, "/" BUCKET "-firehose/%.*s", SL_ARG(key));
+        const char *bytes = aws_s3(&sinks, arena, "GET", path, &len);
+        struct sl_span lines_left = sl_span(bytes, len);
+        while (lines_left.len && n < room) {
+            const char *end = memchr(lines_left.ptr, '\n', lines_left.len);
+            assert_non_null(end);
+            out[n++] = sl_span(lines_left.ptr, (size_t)(end - lines_left.ptr));
+            lines_left = sl_span_from(lines_left, out[n - 1].len + 1);
+        }
+        aws_s3(&sinks, arena, "DELETE", path, NULL);
+    }
+    return n;
+}
+
 /* ---- sides ---- */
 
 static void open_embedded(void)
@@ -196,6 +270,74 @@ static void open_moto(void)
     fifo.read_bodies = receive_fifo;
 }
 
+static const char *text_of(const char *answer, const char *name)
+{
+    json_t *root = json_loads(answer, 0, NULL);
+    char *text = strdup(json_string_value(json_object_get(root, name)));
+    json_decref(root);
+    return text;
+}
+
+static void open_sns(void)
+{
+    const char *arn = "arn:aws:sns:us-east-1:123456789012:sluice-ports";
+    char url[200];
+    snprintf(url, sizeof(url), "sns:%s", arn);
+    open_side(&sns, "sns", url);
+    sns.read_bodies = receive_published;
+    sns_url = make_queue("{\"QueueName\":\"sluice-sns\"}");
+    aws_call(&sinks, sns.call.arena, &sl_service_sns, "CreateTopic",
+             "Action=CreateTopic&Version=2010-03-31&Name=sluice-ports");
+    aws_call(&sinks, sns.call.arena, &sl_service_sns, "Subscribe",
+             sl_arena_printf(
+                 sns.call.arena,
+                 "Action=Subscribe&Version=2010-03-31&TopicArn=%s&Protocol=sqs&Endpoint="
+                 "arn:aws:sqs:us-east-1:123456789012:sluice-sns&Attributes.entry.1.key=RawMessageDelivery&"
+                 "Attributes.entry.1.value=true",
+                 arn));
+}
+
+static void open_events(void)
+{
+    open_side(&events, "events", "events://sluice-bus?source=sluice.tests");
+    events.read_bodies = receive_events;
+    struct sl_arena *arena = events.call.arena;
+    events_url = make_queue("{\"QueueName\":\"sluice-events\"}");
+    aws_call(&sinks, arena, &sl_service_events, "CreateEventBus", "{\"Name\":\"sluice-bus\"}");
+    aws_call(&sinks, arena, &sl_service_events, "PutRule",
+             "{\"Name\":\"all\",\"EventBusName\":\"sluice-bus\",\"EventPattern\":\"{\\\"source\\\":["
+             "\\\"sluice.tests\\\"]}\"}");
+    aws_call(&sinks, arena, &sl_service_events, "PutTargets",
+             "{\"Rule\":\"all\",\"EventBusName\":\"sluice-bus\",\"Targets\":[{\"Id\":\"1\",\"Arn\":"
+             "\"arn:aws:sqs:us-east-1:123456789012:sluice-events\"}]}");
+}
+
+static void open_kinesis(void)
+{
+    open_side(&kinesis, "kinesis", "kinesis://sluice-stream");
+    kinesis.read_bodies = get_records;
+    struct sl_arena *arena = kinesis.call.arena;
+    aws_call(&sinks, arena, &sl_service_kinesis, "CreateStream",
+             "{\"StreamName\":\"sluice-stream\",\"ShardCount\":1}");
+    struct sl_span answer = aws_call(
+        &sinks, arena, &sl_service_kinesis, "GetShardIterator",
+        "{\"StreamName\":\"sluice-stream\",\"ShardId\":\"shardId-000000000000\",\"ShardIteratorType\":"
+        "\"TRIM_HORIZON\"}");
+    const char *first = text_of(answer.ptr, "ShardIterator");
+    snprintf(iterator, sizeof(iterator), "%s", first);
+    free((char *)(uintptr_t)first);
+}
+
+static void open_firehose(void)
+{
+    open_side(&firehose, "firehose", "firehose://sluice-delivery");
+    firehose.read_bodies = read_delivered;
+    aws_s3(&sinks, firehose.call.arena, "PUT", "/" BUCKET "-firehose", NULL);
+    aws_call(&sinks, firehose.call.arena, &sl_service_firehose, "CreateDeliveryStream",
+             "{\"DeliveryStreamName\":\"sluice-delivery\",\"S3DestinationConfiguration\":{\"BucketARN\":"
+             "\"arn:aws:s3:::" BUCKET "-firehose\",\"RoleARN\":\"arn:aws:iam::123456789012:role/r\"}}");
+}
+
 static size_t add_cases(struct CMUnitTest *tests, size_t n, struct port_suite *suite,
                         const struct port_case *cases)
 {
@@ -225,13 +367,19 @@ int main(void)
         n = add_cases(tests, n, &s3, port_object_cases);
         n = add_cases(tests, n, &sqs, port_queue_cases);
         n = add_cases(tests, n, &fifo, port_queue_cases);
+        open_sns();
+        open_events();
+        open_kinesis();
+        open_firehose();
+        for (size_t i = 7; i < sizeof(sides) / sizeof(sides[0]); i++)
+            n = add_cases(tests, n, sides[i], port_queue_cases);
     }
     int failed = _cmocka_run_group_tests("ports", tests, n, NULL, NULL);
-    struct port_suite *const sides[] = {&sqlite, &files, &lines, &dynamodb, &s3, &sqs, &fifo};
     for (size_t i = 0; i < sizeof(sides) / sizeof(sides[0]); i++)
         close_side(sides[i]);
-    free((char *)(uintptr_t)sqs_url);
-    free((char *)(uintptr_t)fifo_url);
+    const char *const urls[] = {sqs_url, fifo_url, sns_url, events_url};
+    for (size_t i = 0; i < 4; i++)
+        free((char *)(uintptr_t)urls[i]);
     sl_sinks_clean_up(&sinks);
     sl_log_clean_up(&log_);
     test_folder_remove(folder);
