@@ -4,6 +4,7 @@
 #include "replay/failures.h"
 #include "replay/flags.h"
 #include "replay/paths.h"
+#include "replay/report.h"
 #include "replay/runner.h"
 #include "replay/stream.h"
 #include "replay/summary.h"
@@ -36,7 +37,8 @@ struct replay {
     FILE *trace_file;
     struct sl_buffer line;
     struct sl_failures failures;
-    int64_t progress_ms; /* when the progress line was last drawn */
+    struct sl_report *picture; /* of `report` */
+    int64_t progress_ms;       /* when the progress line was last drawn */
 };
 
 /* ---- while it runs ---- */
@@ -65,6 +67,8 @@ static void on_decided(void *self, const struct sl_esm_invocation *inv, const st
         sl_trace_line(inv, result, decision, r->with_ids, &r->line);
         fwrite(r->line.ptr, 1, r->line.len, r->trace_file);
     }
+    if (r->picture)
+        sl_report_add(r->picture, inv, result, decision);
     show_progress(r, false);
 }
 
@@ -151,6 +155,8 @@ static enum sl_status open_outputs(struct replay *r, struct sl_error *error)
         if (!r->trace_file)
             return sl_fail(error, SL_REJECT, "CannotWrite", "--trace %s: %s", r->trace, strerror(errno));
     }
+    if (r->report)
+        r->picture = sl_report_new();
     return sl_failures_open(&r->failures, r->on_failure, &r->settings, error);
 }
 
@@ -204,6 +210,9 @@ static int run(struct replay *r)
     struct sl_summary summary = {.stream = &r->stream, .mapping = sl_esm_stats(r->esm), .runner = r->runner};
     summary.processes = sl_runner_stats(r->runner);
     sl_summary_print(&summary, stdout);
+    struct sl_error error = {.offset = SL_NO_OFFSET};
+    if (r->picture && sl_report_write(r->picture, r->report, &summary, &error) != SL_OK)
+        return complain(&error);
     bool has_lost = summary.mapping.discarded || summary.mapping.trimmed;
     return has_lost ? SL_EXIT_FAILED : SL_EXIT_OK;
 }
@@ -232,6 +241,7 @@ static void clean_up(struct replay *r)
     sl_esm_destroy(r->esm);
     sl_runner_destroy(r->runner);
     sl_failures_close(&r->failures);
+    sl_report_destroy(r->picture);
     if (r->trace_file && fclose(r->trace_file) != 0)
         fprintf(stderr, "sluice replay: --trace %s: %s\n", r->trace, strerror(errno));
     sl_buffer_clean_up(&r->line);
@@ -283,6 +293,8 @@ static const struct sl_flag flags[] = {
     {"keys", SL_FLAG_TEXT, &the.stream_options.keys, "PK,SK",
      "key attributes, for lines that hold an item alone"},
     {"trace", SL_FLAG_TEXT, &the.trace, "FILE", "one JSON line per invocation"},
+    {"report", SL_FLAG_TEXT, &the.report, "FILE",
+     "a picture of batches, splits, retries and discards, as HTML"},
     {"trace-records", SL_FLAG_BOOL, &the.with_ids, NULL, "with the sequence numbers"},
     {"fault", SL_FLAG_LIST, &the.faults, "SPEC",
      "throttle, crash, die, lost, timeout @ an invocation (3), a range (3-5), a share (10%) or *; sink, "

@@ -121,6 +121,18 @@ def determinism():
                 last[i % 17] = i
 
 
+def picture():
+    run = Run(folder, "--bisect", "--max-retries", "1", "--report", "out.html", "--shards", "2", function="error-on 3,9",
+              records=ten + [record(11, key="<b>&\"")])
+    html = (folder / "out.html").read_text()
+    check("a line for each invocation", html.count("<title>") - 1 == len(run.trace), html)
+    for verb in ("advance", "bisect", "retry", "discard"):
+        check(f"{verb}, as often as it was", html.count(f"<rect class={verb} x=") == sum(t["decision"] == verb for t in run.trace), html)
+    check("the table is in it", "records in" in html and not list(folder.glob("*.part")))
+    run = Run(folder, "--report", "/nonexistent/out.html", function="answer null", records=ten)
+    check("a report that cannot be written: said", run.status == 2 and "--report" in run.err, run.err)
+
+
 # ---- what the function is given ----
 
 def environment():
@@ -249,6 +261,6 @@ def own_bootstrap():
     check("as another's command, too", run.status == 0, run.err)
 
 
-for test in (bad_functions, faults, determinism, environment, windows, shapes, bad_input, bad_usage, bad_configuration, own_bootstrap):
+for test in (bad_functions, faults, determinism, picture, environment, windows, shapes, bad_input, bad_usage, bad_configuration, own_bootstrap):
     test()
 finish()
