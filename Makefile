@@ -196,13 +196,16 @@ bench: $(BENCHES) all ## the figures, one JSON line each
 	@bench/support/echo.sh $(abspath $(BUILD))/bench/echo
 	@BUILD=$(BUILD) scripts/bench.sh $(BENCHES)
 
+bless: $(BUILD)/tests/handlers/test_config_docs ## write anew what is generated: the option tables in docs/CONFIG.md, the JSON Schema
+	@BLESS=1 $< >/dev/null 2>&1 && git diff --stat docs
+
 clean: ## remove everything that was built
 	rm -rf $(BUILD)
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
-.PHONY: all install uninstall unit quick lint check conformance setup run package build-SluiceFunction fuzz simulate bench clean help
+.PHONY: all install uninstall unit quick lint check conformance setup run package build-SluiceFunction fuzz simulate bench bless clean help
 .SECONDARY:
 
 -include $(OBJECTS:.o=.d) $(TOOL_OBJ:.o=.d) $(SUPPORT:.o=.d) $(SIMULATION:.o=.d) $(BUILD)/runtime/bootstrap.d $(BUILD)/replay/sluice.d $(TESTS:=.d) $(CORPORA:=.d) $(FUZZERS:=.d) $(BENCHES:=.d)
