@@ -1,17 +1,10 @@
-/* What one addition to a counter costs. One JSON line a figure. */
+/* What one addition to a counter costs, from the number's text. */
 #include "base/decimal.h"
+#include "bench/support/events.h"
 
 #include <stdio.h>
-#include <time.h>
 
 #define ROUNDS 4000000
-
-static double seconds(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
 
 static void measure(const char *name, const char *first, const char *const numbers[4])
 {
@@ -21,13 +14,15 @@ static void measure(const char *name, const char *first, const char *const numbe
     bool ok = sl_decimal_add(d, sl_span_str(first), false) && sl_decimal_text(d, arena, &before);
     for (size_t i = 0; i < 4; i++)
         spans[i] = sl_span_str(numbers[i]);
-    double began = seconds();
+    double began = bench_seconds();
     for (int i = 0; i < ROUNDS; i++)
         ok &= sl_decimal_add(d, spans[i & 3], i & 4);
-    double took = seconds() - began;
+    double took = bench_seconds() - began;
     if (!ok || !sl_decimal_text(d, arena, &text) || !sl_span_eq(text, before))
         sl_die("bench_decimal: a wrong sum");
-    printf("{\"figure\":\"decimal add, %s\",\"value\":%.1f,\"unit\":\"ns\"}\n", name, took / ROUNDS * 1e9);
+    char figure[64];
+    snprintf(figure, sizeof(figure), "decimal add, %s", name);
+    bench_figure(figure, took / ROUNDS * 1e9, "ns");
     sl_arena_destroy(arena);
 }
 

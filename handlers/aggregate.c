@@ -31,6 +31,7 @@ struct run {
     struct change *changes; /* one per record */
     bool *is_blocked;       /* unit: a record of it was rejected, those behind it wait */
     size_t n_units;
+    struct sl_span source; /* the table that the records come from */
 };
 
 /* ---- taking records ---- */
@@ -61,6 +62,8 @@ static enum sl_status change_make(struct run *run, size_t i, struct change *chan
     bool is_removal = a->host->record_event(r) == SL_REMOVE;
     *change = (struct change){.next = NONE};
     enum sl_status status = SL_OK;
+    if (!a->per_event && a->host->record_image(r, SL_KEYS).type == SL_NONE)
+        return a->host->fail(error, SL_REJECT, "NoKeys", "the record does not say what its item's key is");
     if (a->has_ledger && !a->per_event)
         status = aggregate_order(a, r, run->slice->arena, &change->order, error);
     if (status != SL_OK)
@@ -115,6 +118,23 @@ static uint32_t unit_of(struct run *run, size_t i)
     return u;
 }
 
+/* The ledger tells items apart by their keys, so that a backfill finds the rows that the stream made: the
+ * items of two tables would be taken for one another. */
+static enum sl_status check_table(struct run *run, const struct sl_record *r, struct sl_error *error)
+{
+    struct sl_span table = run->a->host->record_text(r, SL_FIELD_TABLE);
+    if (table.len == 0 || sl_text_eq(table, run->source))
+        return SL_OK;
+    if (run->source.len > 0)
+        return run->a->host->fail(
+            error, SL_FATAL, "TwoTables",
+            "records come from %.*s and from %.*s: a route counts one table's items; make two, "
+            "each with its \"when\" and its ledger's name",
+            SL_TEXT_ARG(run->source), SL_TEXT_ARG(table));
+    run->source = table;
+    return SL_OK;
+}
+
 /* Rows of ours in the source table: neither counted nor looked at again. */
 static bool is_own(const struct aggregate *a, const struct sl_record *r)
 {
@@ -128,13 +148,16 @@ static enum sl_status record_take(struct run *run, size_t i, struct sl_error *er
 {
     if (is_own(run->a, run->slice->records[i]))
         return SL_OK;
+    enum sl_status status = run->a->per_event ? SL_OK : check_table(run, run->slice->records[i], error);
+    if (status != SL_OK)
+        return status;
     uint32_t u = unit_of(run, i);
     if (run->is_blocked[u]) {
         (void)run->a->host->fail(error, SL_REJECT, "Behind", "an earlier change of the item was rejected");
         sl_outcome_unknown(&run->outcome, i, error);
         return SL_OK;
     }
-    enum sl_status status = change_make(run, i, &run->changes[i], error);
+    status = change_make(run, i, &run->changes[i], error);
     if (status == SL_OK) {
         change_link(run, &run->units[u], (uint32_t)i);
     } else if (status == SL_REJECT) {

@@ -29,13 +29,9 @@ struct sl_span aggregate_ledger_key(const struct aggregate *a, const struct sl_r
         sl_text_digest(a->host, unit, digest);
         unit = (struct sl_span){digest, SL_TEXT_DIGEST_BYTES};
     }
-    struct sl_span text[] = {a->per_event ? SL_TEXT("sluice:event:") : SL_TEXT("sluice:ledger:"),
-                             a->name,
-                             SL_TEXT(":"),
-                             a->host->record_text(r, SL_FIELD_TABLE),
-                             SL_TEXT(":"),
-                             unit};
-    struct sl_span value = sl_text_string_value(a->host, a->host->join(arena, text, 6), arena);
+    struct sl_span text[] = {a->per_event ? SL_TEXT("sluice:event:") : SL_TEXT("sluice:ledger:"), a->name,
+                             SL_TEXT(":"), unit};
+    struct sl_span value = sl_text_string_value(a->host, a->host->join(arena, text, 4), arena);
     struct sl_span key[9];
     size_t n = 0;
     for (size_t i = 0; i < a->n_ledger_keys; i++) {

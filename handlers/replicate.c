@@ -69,6 +69,8 @@ static enum sl_status record_take(struct fold *f, size_t i, struct sl_error *err
     const struct replicate *p = f->p;
     const struct sl_record *r = f->slice->records[i];
     bool is_echo;
+    if (p->host->record_image(r, SL_KEYS).type == SL_NONE)
+        return p->host->fail(error, SL_REJECT, "NoKeys", "the record does not say what its item's key is");
     enum sl_status status = replicate_is_echo(p, r, &is_echo, error);
     if (status != SL_OK || is_echo || is_kept(p, r))
         return status;

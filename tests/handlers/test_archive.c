@@ -82,6 +82,23 @@ static void redelivery_writes_the_same_objects(void **state)
     stage_destroy(s);
 }
 
+/* Slices can have holes: the first record and the count do not tell what is between. */
+static void objects_of_other_records_have_other_names(void **state)
+{
+    (void)state;
+    struct stage *s = stage_new(ROUTE(""), NULL);
+    char *names;
+    deliver(s, EVENT(INSERT("1", BEFORE, "a", "1") "," INSERT("2", BEFORE, "b", "1")));
+    deliver(s, EVENT(INSERT("1", BEFORE, "a", "1") "," INSERT("3", BEFORE, "c", "1")));
+    free(stage_objects(s, "out", &names));
+    char *second = strchr(names, '\n') + 1;
+    assert_int_equal(strncmp(names, second, strlen("orders/dt=2026-01-01/hour=10/") + 43), 0);
+    assert_int_equal(strchr(second, '\n') - second, second - names - 1);
+    assert_string_equal(strchr(second, '\n'), "\n");
+    free(names);
+    stage_destroy(s);
+}
+
 static void the_other_formats(void **state)
 {
     (void)state;
@@ -285,6 +302,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(records_are_kept_byte_for_byte),
         cmocka_unit_test(redelivery_writes_the_same_objects),
+        cmocka_unit_test(objects_of_other_records_have_other_names),
         cmocka_unit_test(the_other_formats),
         cmocka_unit_test(text_over_several_lines_becomes_one),
         cmocka_unit_test(a_key_groups_by_what_it_names),

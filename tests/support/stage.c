@@ -203,7 +203,7 @@ static char *path_of(const struct stage *s, const char *name)
 static struct stage *set_up(const char *config, const char *const *variables)
 {
     struct stage *s = calloc(1, sizeof(*s));
-    s->folder = test_folder();
+    s->folder = test_folder_in_memory();
     s->config_path = path_of(s, "sluice.json");
     s->log_path = path_of(s, "log");
     test_write(s->config_path, config);

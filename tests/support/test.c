@@ -11,12 +11,23 @@ void assert_span_is(struct sl_span span, const char *text)
         fail_msg("got \"%.*s\", wanted \"%s\"", SL_ARG(span), text);
 }
 
-char *test_folder(void)
+static char *folder_in(const char *pattern)
 {
-    char *path = strdup("/tmp/sluice-test-XXXXXX");
+    char *path = strdup(pattern);
     assert_non_null(path);
     assert_non_null(mkdtemp(path));
     return path;
+}
+
+char *test_folder(void)
+{
+    return folder_in("/tmp/sluice-test-XXXXXX");
+}
+
+char *test_folder_in_memory(void)
+{
+    return folder_in(access("/dev/shm", W_OK) == 0 ? "/dev/shm/sluice-test-XXXXXX"
+                                                   : "/tmp/sluice-test-XXXXXX");
 }
 
 static int remove_one(const char *path, const struct stat *stat, int type, struct FTW *ftw)

@@ -16,6 +16,8 @@ void assert_span_is(struct sl_span span, const char *text);
 
 /* A fresh empty folder, removed by test_folder_remove. The path is the caller's to free. */
 char *test_folder(void);
+/* The same where syncing costs nothing, for tests that do it thousands of times. */
+char *test_folder_in_memory(void);
 void test_folder_remove(char *path);
 
 /* The file's bytes with a NUL behind them, NULL when it cannot be read; the caller frees them. */

@@ -1,0 +1,178 @@
+#include "tests/support/history.h"
+
+#include "base/clock.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define TIME_S 1767265000
+
+size_t history_draw(uint64_t *state, size_t n)
+{
+    return (size_t)(sl_random_step(state) % n);
+}
+
+/* ---- items ---- */
+
+static json_t *scalar(const char *tag, const char *text)
+{
+    return json_pack("{s:s}", tag, text);
+}
+
+static json_t *key_of(size_t item)
+{
+    char name[32], number[32];
+    snprintf(name, sizeof(name), "order#%zu", item / 3);
+    snprintf(number, sizeof(number), "%zu", item % 3);
+    return json_pack("{s:o,s:o}", "PK", scalar("S", name), "SK", scalar("N", number));
+}
+
+static json_t *draw_total(uint64_t *state)
+{
+    char text[64];
+    switch (history_draw(state, 5)) {
+    case 0:
+        return NULL;
+    case 1:
+        snprintf(text, sizeof(text), "%zu", history_draw(state, 1000));
+        break;
+    case 2:
+        snprintf(text, sizeof(text), "-%zu.%02zu", history_draw(state, 1000), history_draw(state, 89) + 11);
+        break;
+    case 3:
+        snprintf(text, sizeof(text), "%zu.%09zu1", history_draw(state, 1000000),
+                 history_draw(state, 1000000000));
+        break;
+    default:
+        snprintf(text, sizeof(text), "0.%020zu7", history_draw(state, 1000000));
+    }
+    return scalar("N", text);
+}
+
+static json_t *draw_note(uint64_t *state)
+{
+    static const char *const notes[] = {
+        "", "plain", "\"quoted\" \\ and {braces}", "line\nbreak\ttab", "\xC3\xA9\xE2\x82\xAC", "}},\"x\":{"};
+    json_t *list = json_pack("{s:[o,o]}", "L", scalar("S", notes[history_draw(state, 6)]),
+                             json_pack("{s:{s:{s:b},s:{s:b}}}", "M", "deep", "NULL", 1, "flag", "BOOL",
+                                       (int)history_draw(state, 2)));
+    return list;
+}
+
+static json_t *draw_item(uint64_t *state, size_t item, const json_t *before)
+{
+    static const char *const names[] = {"OPEN", "PAID", "SHIPPED", "CANCELED"};
+    json_t *image = before ? json_deep_copy(before) : key_of(item);
+    size_t what = before ? history_draw(state, 4) : 3;
+    if (what == 1 || what == 3)
+        json_object_set_new(image, "status", scalar("S", names[history_draw(state, 4)]));
+    if (what >= 2) {
+        json_t *total = draw_total(state);
+        if (total)
+            json_object_set_new(image, "total", total);
+        else
+            json_object_del(image, "total");
+    }
+    if (what == 0 || what == 3)
+        json_object_set_new(image, "note", draw_note(state));
+    char text[32];
+    snprintf(text, sizeof(text), "%zu", history_draw(state, 1000000000));
+    json_object_set_new(image, "version", scalar("N", text));
+    return image;
+}
+
+/* ---- records ---- */
+
+static void add_images(json_t *change, const char *view, json_t *after, json_t *before)
+{
+    if (after && strstr(view, "NEW"))
+        json_object_set(change, "NewImage", after);
+    if (before && strstr(view, "OLD"))
+        json_object_set(change, "OldImage", before);
+}
+
+static json_t *make_record(const struct history *h, size_t item, json_t *after, json_t *before, size_t i,
+                           uint64_t *state, uint64_t *sequence)
+{
+    char id[64], number[64], arn[256];
+    const char *name = !before ? "INSERT" : after ? "MODIFY" : "REMOVE";
+    *sequence += 1 + history_draw(state, 1000);
+    snprintf(id, sizeof(id), "%016llx%016zx", (unsigned long long)h->options.seed, i);
+    snprintf(number, sizeof(number), "%llu", (unsigned long long)*sequence);
+    snprintf(arn, sizeof(arn),
+             "arn:aws:dynamodb:eu-west-1:123456789012:table/%s/stream/2026-01-01T00:00:00.000",
+             h->options.table ? h->options.table : "orders");
+    json_t *change = json_pack("{s:I,s:o,s:s,s:i,s:s}", "ApproximateCreationDateTime",
+                               (json_int_t)(TIME_S + i / 7), "Keys", key_of(item), "SequenceNumber", number,
+                               "SizeBytes", 1, "StreamViewType", h->options.view);
+    add_images(change, h->options.view, after, before);
+    json_t *record = json_pack("{s:s,s:s,s:s,s:s,s:s,s:o,s:s}", "eventID", id, "eventName", name,
+                               "eventVersion", "1.1", "eventSource", "aws:dynamodb", "awsRegion", "eu-west-1",
+                               "dynamodb", change, "eventSourceARN", arn);
+    if (!after && history_draw(state, 3) == 0)
+        json_object_set_new(
+            record, "userIdentity",
+            json_pack("{s:s,s:s}", "type", "Service", "principalId", "dynamodb.amazonaws.com"));
+    return record;
+}
+
+void history_make(struct history *h, const struct history_options *options)
+{
+    *h = (struct history){.options = *options, .table = json_object(), .records = json_array()};
+    uint64_t state = options->seed, sequence = 99999999999999999u;
+    for (size_t i = 0; i < options->changes; i++) {
+        if (i == options->changes / 2)
+            h->snapshot = json_copy(h->table);
+        size_t item = history_draw(&state, options->items);
+        char key[32];
+        snprintf(key, sizeof(key), "%zu", item);
+        json_t *before = json_incref(json_object_get(h->table, key));
+        bool removes = before && history_draw(&state, 4) == 0;
+        json_t *after = removes ? NULL : draw_item(&state, item, before);
+        json_array_append_new(h->records, make_record(h, item, after, before, i, &state, &sequence));
+        if (after)
+            json_object_set_new(h->table, key, after);
+        else
+            json_object_del(h->table, key);
+        json_decref(before);
+    }
+}
+
+void history_clean_up(struct history *h)
+{
+    json_decref(h->table);
+    json_decref(h->snapshot);
+    json_decref(h->records);
+}
+
+char *history_export(const struct history *h)
+{
+    json_t *list = json_array(), *item;
+    const char *key;
+    json_object_foreach(h->snapshot, key, item)
+    {
+        char number[32];
+        snprintf(number, sizeof(number), "%021zu", json_array_size(list) + 1);
+        json_t *change = json_pack("{s:{s:O,s:O},s:O,s:s,s:s}", "Keys", "PK", json_object_get(item, "PK"),
+                                   "SK", json_object_get(item, "SK"), "NewImage", item, "SequenceNumber",
+                                   number, "StreamViewType", h->options.view);
+        json_array_append_new(
+            list, json_pack("{s:s,s:s,s:o}", "eventID", number, "eventName", "INSERT", "dynamodb", change));
+    }
+    json_t *event = json_pack("{s:o}", "Records", list);
+    char *text = json_dumps(event, JSON_COMPACT);
+    json_decref(event);
+    return text;
+}
+
+char *history_event(const struct history *h, size_t first, size_t n)
+{
+    json_t *list = json_array();
+    for (size_t i = first; i < first + n && i < json_array_size(h->records); i++)
+        json_array_append(list, json_array_get(h->records, i));
+    json_t *event = json_pack("{s:o}", "Records", list);
+    char *text = json_dumps(event, JSON_COMPACT);
+    json_decref(event);
+    return text;
+}
