@@ -53,6 +53,8 @@ int main(void)
             PATTERN("{\"dynamodb\":{" IMAGE("NewImage", "status", "\"SHIPPED\"") "}}"));
     measure(text, "one attribute, rare value",
             PATTERN("{\"dynamodb\":{" IMAGE("NewImage", "status", "\"LOST\"") "}}"));
+    measure(text, "one attribute, two values",
+            PATTERN("{\"dynamodb\":{" IMAGE("NewImage", "status", "\"SHIPPED\",\"PAID\"") "}}"));
     measure(text, "one attribute by prefix",
             PATTERN("{\"dynamodb\":{" IMAGE("NewImage", "customer", "{\"prefix\":\"J\"}") "}}"));
     measure(text, "both images",

@@ -13,17 +13,20 @@ static bool is_any(const char *p, uint64_t mask, struct sl_span needle)
     return false;
 }
 
-/* Compares the needle's first and last byte at sixteen places at a time. */
+/* Compares two of the needle's bytes at sixteen places at a time: its first and its last, but for quotes,
+ * which are everywhere. */
 bool sl_text_may_hold(struct sl_span text, struct sl_span needle)
 {
     if (text.len < needle.len)
         return text.len && memchr(text.ptr, '\\', text.len);
     const char *p = text.ptr, *end = text.ptr + text.len;
-    size_t last = needle.len - 1;
-    for (; (size_t)(end - p) >= last + SL_BLOCK; p += SL_BLOCK) {
-        uint64_t first = sl_block_eq((const unsigned char *)p, (unsigned char)needle.ptr[0]);
-        uint64_t both = first & sl_block_eq((const unsigned char *)p + last, (unsigned char)needle.ptr[last]);
-        if (sl_block_eq((const unsigned char *)p, '\\') || (both && is_any(p, both, needle)))
+    size_t low = needle.len > 2 && needle.ptr[0] == '"';
+    size_t high = needle.len - 1 - (needle.len > 2 && needle.ptr[needle.len - 1] == '"');
+    for (; (size_t)(end - p) >= needle.len - 1 + SL_BLOCK; p += SL_BLOCK) {
+        const unsigned char *at = (const unsigned char *)p;
+        uint64_t both = sl_block_eq(at + low, (unsigned char)needle.ptr[low]) &
+                        sl_block_eq(at + high, (unsigned char)needle.ptr[high]);
+        if (sl_block_eq(at, '\\') || (both && is_any(p, both, needle)))
             return true;
     }
     for (; p < end; p++)

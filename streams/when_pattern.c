@@ -286,14 +286,24 @@ static bool split_image(struct sl_span path, enum sl_image *image, struct sl_spa
     return false;
 }
 
-/* One string, which the image's text has to hold. */
-static struct sl_span find_needle(const struct sl_when_leaf *leaf)
+/* For a single test: the bytes that a string which passes is written with, unless it is escaped, and with the
+ * quotes that are known. Looking for several costs more than reading the image up to the attribute. */
+static struct sl_span find_needle(struct sl_arena *arena, const struct sl_when_leaf *leaf)
 {
     const struct sl_when_test *test = leaf->tests;
-    if (leaf->absent_ok || leaf->n != 1 || test->op != SL_WHEN_EQUALS || test->kind != SL_WHEN_STRING ||
-        test->text.len == 0)
+    bool is_equal = test->op == SL_WHEN_EQUALS && test->kind == SL_WHEN_STRING;
+    if (leaf->absent_ok || leaf->n != 1 ||
+        (!is_equal && test->op != SL_WHEN_PREFIX && test->op != SL_WHEN_SUFFIX))
         return sl_span(NULL, 0);
-    return test->text;
+    char *needle = sl_arena_alloc(arena, test->text.len + 2), *end = needle;
+    if (test->op != SL_WHEN_SUFFIX)
+        *end++ = '"';
+    if (test->text.len)
+        memcpy(end, test->text.ptr, test->text.len);
+    end += test->text.len;
+    if (test->op != SL_WHEN_PREFIX)
+        *end++ = '"';
+    return sl_span(needle, (size_t)(end - needle));
 }
 
 static void place_leaf(struct sl_arena *arena, const struct sl_when_leaf *leaf, uint64_t bit,
@@ -318,7 +328,7 @@ static void place_leaf(struct sl_arena *arena, const struct sl_when_leaf *leaf, 
         add_to_tree(arena, &set->images[image], rest, leaf, bit);
     else
         attributes[set->n_attributes++] =
-            (struct sl_when_attribute){image, type, name, find_needle(leaf), leaf};
+            (struct sl_when_attribute){image, type, name, find_needle(arena, leaf), leaf};
 }
 
 static struct sl_when_set finish_set(struct sl_arena *arena, const struct draft *draft, unsigned *images)

@@ -115,6 +115,12 @@ static void test_may_hold(void **state)
             assert_true(sl_text_may_hold(sl_span(copy, n), SL_LIT("a-b")));
             assert_true(sl_text_may_hold(sl_span(copy, n), SL_LIT("-")));
             assert_false(sl_text_may_hold(sl_span(copy, n), SL_LIT("a.b")));
+            memcpy(copy + at, "\"-\"", 3);
+            assert_true(sl_text_may_hold(sl_span(copy, n), SL_LIT("\"-\"")));
+            assert_true(sl_text_may_hold(sl_span(copy, n), SL_LIT("\"-")));
+            assert_true(sl_text_may_hold(sl_span(copy, n), SL_LIT("-\"")));
+            assert_false(sl_text_may_hold(sl_span(copy, n), SL_LIT("\"\"")));
+            memcpy(copy + at, "a-b", 3);
             assert_false(sl_text_may_hold(sl_span(copy, at + 2), SL_LIT("a-b")));
             copy[at] = '\\';
             assert_true(sl_text_may_hold(sl_span(copy, n), SL_LIT("nothing")));
