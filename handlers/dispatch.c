@@ -3,6 +3,7 @@
 #include "base/json.h"
 #include "base/span.h"
 #include "handlers/dispatch_run.h"
+#include "handlers/watch.h"
 #include "streams/record.h"
 
 #include <stdlib.h>
@@ -416,6 +417,9 @@ void sl_dispatch(struct sl_pipeline *p, const struct sl_batch *batch, const stru
     d.slice = sl_arena_alloc(d.arena, d.n * sizeof(struct sl_record *));
     d.places = sl_arena_alloc(d.arena, d.n * sizeof(*d.places));
     d.marks = sl_arena_alloc(d.arena, d.n * sizeof(*d.marks));
+    struct sl_watch *watch = p->options.watch;
+    if (watch && watch->has_suspects)
+        watch->begin(watch, batch, invocation->request_id);
     if (d.n || batch->is_window)
         run_phases(&d);
     sl_answer_write(&d, out);

@@ -1,6 +1,8 @@
 #include "handlers/dispatch_run.h"
 
 #include "base/span.h"
+#include "handlers/call.h"
+#include "handlers/watch.h"
 #include "streams/record.h"
 #include "streams/when.h"
 
@@ -163,18 +165,7 @@ static enum sl_status call(struct sl_run *run, size_t n, unsigned attempt, const
         .marks = d->marks,
     };
     struct sl_error error = {0};
-    memset(d->marks, 0, n * sizeof(*d->marks));
-    sl_route_enter(run->route);
-    enum sl_status status = run->route->loaded.handler.handle(run->route->self, &call.slice, &error);
-    sl_route_leave(run->route);
-    run->route->stats.calls++;
-    if (call.is_misused || (unsigned)status > SL_FATAL) {
-        *why = sl_why_new(
-            d, SL_FATAL, "HandlerMisuse",
-            "the handler marked a record that is not in its slice, or gave an outcome that is none");
-        memset(d->marks, 0, n * sizeof(*d->marks));
-        return SL_FATAL;
-    }
+    enum sl_status status = sl_route_call(run->route, &call, &error);
     *why = status == SL_OK ? NULL : why_of(d, status, &error);
     return status;
 }
@@ -298,6 +289,43 @@ static void run_slice(struct sl_run *run, size_t from, size_t to, unsigned attem
     }
 }
 
+/* ---- records to be called alone ---- */
+
+/* Settles entry i by what came of it in a process of its own; false: it has to be tried again. */
+static bool settle_trial(struct sl_run *run, size_t i, const struct sl_trial *trial)
+{
+    struct sl_entry *entry = &run->entries[i];
+    const struct sl_why *why = sl_trial_why(run->d, trial);
+    struct rest rest = {0};
+    struct sl_mark mark = {true, why ? why->status : trial->status, NULL};
+    if (!why && mark.status != SL_OK)
+        why = why_of(run->d, mark.status, &trial->error);
+    settle_one(run, entry, &mark, why, &rest);
+    if (trial->end == SL_TRIAL_TIMED_OUT)
+        stop_for_time(run);
+    return !rest.retry;
+}
+
+/* False: it is a record like any other. */
+static bool run_alone(struct sl_run *run, size_t i)
+{
+    for (unsigned tries = 0; !run->is_stopped; tries++) {
+        struct sl_trial trial;
+        if (!gather(run, i, i + 1))
+            return true;
+        if (sl_dispatch_now(run->d) >= run->deadline_ms) {
+            stop_for_time(run);
+        } else if (!sl_run_alone(run, i, tries, &trial)) {
+            return false;
+        } else if (settle_trial(run, i, &trial)) {
+            return true;
+        } else if (!run->is_stopped && !sl_dispatch_back_off(run->d, tries, run->deadline_ms)) {
+            stop_for_time(run);
+        }
+    }
+    return true;
+}
+
 /* ---- slices ---- */
 
 static size_t slice_end(const struct sl_run *run, size_t from, size_t to)
@@ -308,7 +336,7 @@ static size_t slice_end(const struct sl_run *run, size_t from, size_t to)
         if (route->max_bytes)
             bytes += sl_record_text(sl_batch_record(run->d->batch, run->entries[i].index), SL_FIELD_RAW).len;
         if (n && ((route->max_records && n >= route->max_records) ||
-                  (route->max_bytes && bytes > route->max_bytes)))
+                  (route->max_bytes && bytes > route->max_bytes) || sl_run_is_suspect(run, i)))
             break;
         n++;
     }
@@ -327,8 +355,11 @@ static const struct sl_why *why_of_pending(struct sl_run *run)
 void sl_run_entries(struct sl_run *run, size_t from, size_t to)
 {
     while (from < to && !run->is_stopped) {
-        size_t end = slice_end(run, from, to);
-        run_slice(run, from, end, 0);
+        size_t end = from + 1;
+        if (!sl_run_is_suspect(run, from) || !run_alone(run, from)) {
+            end = slice_end(run, from, to);
+            run_slice(run, from, end, 0);
+        }
         if (run->is_stopped)
             break;
         from = end;

@@ -125,6 +125,18 @@ void sl_run_init(struct sl_run *run, struct sl_dispatch *d, struct sl_route *rou
 /* Calls the handler until every entry in [from, to) is applied, parked, failed or held, and k says so. */
 void sl_run_entries(struct sl_run *run, size_t from, size_t to);
 
+/* ---- records that an earlier process died of (dispatch_trial.c) ---- */
+
+struct sl_trial;
+
+bool sl_run_is_suspect(const struct sl_run *run, size_t i);
+
+/* Entry i, by the watch, in a process of its own. False: that cannot be done. */
+bool sl_run_alone(struct sl_run *run, size_t i, unsigned attempt, struct sl_trial *out);
+
+/* Why a record did not get an outcome of its handler's own; NULL when it got one. */
+const struct sl_why *sl_trial_why(struct sl_dispatch *d, const struct sl_trial *trial);
+
 /* ---- parking (park.c) ---- */
 
 /* Parks the list in its order, in growing steps, and ends behind the step in which one failed: k is then that

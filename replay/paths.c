@@ -2,6 +2,9 @@
 
 #include "base/span.h"
 
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -42,4 +45,24 @@ const char *sl_handler_path(struct sl_arena *arena, const char *given, const cha
         rest = sl_span_from(rest, one.len + (colon ? 1 : 0));
     }
     return all;
+}
+
+char *sl_temp_folder_make(const char *folder)
+{
+    char path[PATH_BYTES];
+    snprintf(path, sizeof(path), "%s/sluice-replay-XXXXXX", folder && folder[0] ? folder : "/tmp");
+    return mkdtemp(path) ? strdup(path) : NULL;
+}
+
+static int remove_one(const char *path, const struct stat *facts, int type, struct FTW *at)
+{
+    (void)facts;
+    (void)type;
+    (void)at;
+    return remove(path);
+}
+
+void sl_temp_folder_remove(const char *path)
+{
+    nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
 }

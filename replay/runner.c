@@ -1,6 +1,8 @@
 #include "replay/runner.h"
 
 #include "base/json_write.h"
+#include "base/vars.h"
+#include "replay/paths.h"
 #include "replay/watch.h"
 
 #include <jansson.h>
@@ -39,6 +41,7 @@ struct sl_runner {
     size_t n_routes;
     off_t report_at;
     struct sl_buffer report;
+    char *temp_folder; /* the sandboxes', for this run alone */
 };
 
 /* ---- reports of the real bootstrap ---- */
@@ -376,6 +379,9 @@ struct sl_runner *sl_runner_new(const struct sl_runner_options *options)
     for (size_t i = 0; i < MAX_SANDBOXES; i++)
         slots[i].sandbox.pid_fd = slots[i].sandbox.watch_fd = -1;
     r->options.sandbox.is_watched = sl_faults_watch(&options->faults);
+    struct sl_vars vars = {(const char *const *)options->sandbox.environment};
+    r->temp_folder = sl_temp_folder_make(sl_vars_get(&vars, "TMPDIR"));
+    r->options.sandbox.temp_folder = r->temp_folder;
     r->options.sandbox.report_fd = memfd_create("sluice-report", MFD_CLOEXEC);
     sl_buffer_init(&r->report, REPORT_BYTES);
     return r;
@@ -408,6 +414,9 @@ void sl_runner_destroy(struct sl_runner *r)
     }
     if (r->options.sandbox.report_fd >= 0)
         close(r->options.sandbox.report_fd);
+    if (r->temp_folder)
+        sl_temp_folder_remove(r->temp_folder);
+    free(r->temp_folder);
     sl_buffer_clean_up(&r->report);
     free(r->routes);
     free(r->slots);

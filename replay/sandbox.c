@@ -92,6 +92,7 @@ static char **environment(const struct sl_sandbox_spec *spec, unsigned port, str
     set_unless(&e, "AWS_LAMBDA_FUNCTION_MEMORY_SIZE", "128");
     set(&e, "AWS_LAMBDA_INITIALIZATION_TYPE", "on-demand");
     set_unless(&e, "AWS_LAMBDA_LOG_LEVEL", "WARN");
+    set(&e, "TMPDIR", spec->temp_folder);
     set(&e, "TZ", ":UTC");
     set_unless(&e, "LANG", "en_US.UTF-8");
     set(&e, "SLUICE_CONFIG", spec->config_path);

@@ -13,7 +13,9 @@ struct sl_sandbox_spec {
     const char *task_root;    /* LAMBDA_TASK_ROOT */
     const char *config_path;  /* SLUICE_CONFIG; NULL: not set */
     const char *handler_path; /* SLUICE_HANDLER_PATH; NULL: as it is */
-    const char *region;       /* unless AWS_REGION is set */
+    const char
+        *temp_folder;   /* TMPDIR: as a sandbox's /tmp, it outlives a process that dies. NULL: as it is */
+    const char *region; /* unless AWS_REGION is set */
     bool report_failures;
     int report_fd;   /* SLUICE_REPORT_FD: stays open in the process; -1: none */
     bool is_watched; /* see replay/watch.h */

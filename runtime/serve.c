@@ -2,7 +2,9 @@
 
 #include "handlers/dispatch.h"
 #include "runtime/client.h"
+#include "runtime/contain.h"
 #include "runtime/crash.h"
+#include "runtime/owned.h"
 #include "runtime/report.h"
 
 #include <signal.h>
@@ -30,12 +32,14 @@ struct server {
     struct sl_clock *clock;
     struct sl_log log;
     struct sl_sinks sinks;
+    struct sl_contain *contain;
     struct sl_pipeline *pipeline;
     struct sl_runtime *rt;
     struct sl_arena *arena;
     struct sl_answer answer;
     int stop_fd;
-    int failures; /* of the Runtime API, in a row */
+    struct sl_owned owned[2]; /* the log, `stop_fd` */
+    int failures;             /* of the Runtime API, in a row */
     bool is_warm;
 };
 
@@ -99,6 +103,17 @@ static void account(struct server *s, const struct sl_batch *batch)
     sl_pipeline_stats_reset(s->pipeline);
 }
 
+/* Nothing this process did since its last answer can be trusted. */
+static enum sl_status give_up(struct server *s, const struct sl_runtime_event *event, struct sl_error *error)
+{
+    struct sl_error why = {.offset = SL_NO_OFFSET};
+    enum sl_status status = sl_fail(&why, SL_FATAL, SL_OWNED_CODE, SL_OWNED_TEXT);
+    s->log.fd = -1; /* whatever it is now, it is not the log */
+    (void)post_failure(s, event, &why, error);
+    sl_error_clear(error);
+    return sl_fail(error, status, why.code, "%s", why.text);
+}
+
 static enum sl_status answer_batch(struct server *s, const struct sl_runtime_event *event,
                                    const struct sl_batch *batch, struct sl_error *error)
 {
@@ -114,6 +129,8 @@ static enum sl_status answer_batch(struct server *s, const struct sl_runtime_eve
     a->checkpoint = a->parked = 0;
     sl_error_clear(&a->error);
     sl_dispatch(s->pipeline, batch, &invocation, a);
+    if (!sl_owned_is_whole(&s->owned[0]) || !sl_owned_is_whole(&s->owned[1]))
+        return give_up(s, event, error);
     account(s, batch);
     if (a->is_error)
         return post_failure(s, event, &a->error, error);
@@ -219,6 +236,7 @@ static enum sl_status open_pipeline(struct server *s, struct sl_error *error)
         .sinks = &s->sinks,
         .handler_path = s->settings->handler_path,
         .function_name = s->settings->function_name,
+        .watch = sl_contain_watch(s->contain),
     };
     return sl_pipeline_open(&options, &s->pipeline, error);
 }
@@ -253,6 +271,7 @@ static enum sl_status init(struct server *s, struct sl_error *error)
 static void clean_up(struct server *s)
 {
     sl_pipeline_close(s->pipeline);
+    sl_contain_close(s->contain);
     sl_sinks_clean_up(&s->sinks);
     sl_runtime_close(s->rt);
     sl_buffer_clean_up(&s->answer.body);
@@ -269,7 +288,10 @@ int sl_serve(const struct sl_settings *settings, bool posts_init_error, int read
     sl_log_init(&s.log, STDERR_FILENO, settings->log_level, settings->log_format, s.clock);
     s.log.no_metrics =
         !sl_vars_get(&settings->vars, "AWS_LAMBDA_LOG_GROUP_NAME"); /* no CloudWatch behind it */
+    s.owned[0] = sl_owned_note(s.log.fd);
+    s.owned[1] = sl_owned_note(s.stop_fd);
     sl_crash_report(&s.log);
+    s.contain = sl_contain_open(settings, &s.log);
     sl_sinks_init(&s.sinks, s.clock, &s.log, &settings->vars);
     sl_buffer_init(&s.answer.body, SL_ANSWER_BYTES);
     s.arena = sl_arena_new(ARENA_BYTES);

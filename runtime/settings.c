@@ -71,6 +71,7 @@ void sl_settings_init(struct sl_settings *s, char *const *environment, const cha
     find_handlers(s, folder);
     s->endpoint = sl_vars_or(&s->vars, "AWS_LAMBDA_RUNTIME_API", NULL);
     s->function_name = sl_vars_or(&s->vars, "AWS_LAMBDA_FUNCTION_NAME", "");
+    s->temp_folder = sl_vars_or(&s->vars, "TMPDIR", "/tmp");
     bool json = strcasecmp(sl_vars_or(&s->vars, "AWS_LAMBDA_LOG_FORMAT", "Text"), "JSON") == 0;
     s->log_format = json ? SL_LOG_JSON : SL_LOG_TEXT;
     s->log_level = sl_log_level(sl_vars_get(&s->vars, "AWS_LAMBDA_LOG_LEVEL"), SL_INFO);

@@ -17,6 +17,7 @@ struct sl_settings {
     struct sl_vars vars;  /* the whole environment as it was */
     const char *endpoint; /* of the Runtime API; NULL outside Lambda */
     const char *function_name;
+    const char *temp_folder; /* TMPDIR, else /tmp */
     char config_path[SL_PATH_BYTES];
     const char *handler_path[32]; /* NULL-terminated */
     enum sl_log_format log_format;

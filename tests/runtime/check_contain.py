@@ -1,0 +1,129 @@
+#!/usr/bin/env python3
+"""Crash containment: one record of 1,000 that a plugin dies of is parked and 999 are handled; what is no crash parks nothing."""
+import collections
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, "tests/replay")
+from harness import BUILD, Run, check, finish, record  # noqa: E402
+
+N, AT = 1000, 1555
+RECORDS = [record(1000 + i, key=f"k{i % 97}") for i in range(N)]
+
+
+def build(handlers):
+    for name, flags in (("dies", []), ("dies_once", ["-DFLAGS=SL_ONCE_ONLY"])):
+        subprocess.run(["cc", "-std=c11", "-D_GNU_SOURCE", "-O1", "-fPIC", "-shared", "-fvisibility=hidden", f"-I{BUILD}/include",
+                        *flags, "-o", handlers / f"{name}.so", "tests/runtime/plugins/dies.c"], check=True)
+
+
+class Case:
+    """One replay of the thousand through a plugin that dies in that way."""
+
+    def __init__(self, handlers, how, *args, handler="dies", records=RECORDS, on_failure="jsonl:parked.jsonl", **options):
+        with tempfile.TemporaryDirectory() as folder:
+            folder = pathlib.Path(folder)
+            temp = folder / "tmp"
+            temp.mkdir()
+            route = {"name": "r", "handler": handler, "how": how, "told": str(folder / "told"), "on_failure": on_failure, **options}
+            (folder / "sluice.json").write_text(json.dumps({"report_batch_item_failures": True, "routes": [route]}))
+            self.run = Run(folder, "--quiet", "--handler-path", str(handlers), *args, records=records, env={"TMPDIR": str(temp)})
+            self.parked = [json.loads(line) for line in Run.text(folder / "parked.jsonl").splitlines()]
+            self.told = collections.Counter(int(line) for line in Run.text(folder / "told").splitlines())
+            self.left = os.listdir(temp)
+        self.summary = {words: int(n) for words, n in re.findall(r"^([a-z ]+?) +(\d+)(?: |$)", self.run.out, re.M)}
+        self.numbers = [int(m["record"]["dynamodb"]["SequenceNumber"]) for m in self.parked]
+        self.codes = {m["code"] for m in self.parked}
+        self.died = self.summary.get("processes died", 0)
+
+    def detail(self):
+        return f"{self.run.out}\n{self.run.err[-3000:]}\nparked {self.numbers} {self.codes}"
+
+
+def exactly_that_record_is_parked(handlers):
+    for how, name in (("segv", "SIGSEGV"), ("abort", "SIGABRT"), ("overflow", "SIGSEGV"), ("own handlers", "SIGSEGV")):
+        for batch in (100, 1000):
+            case = Case(handlers, how, "--batch-size", str(batch))
+            ok = case.numbers == [AT] and case.codes == {"HandlerCrashed"} and case.run.status == 0 and case.died == 1
+            check(f"{how} in batches of {batch}", ok, case.detail())
+            check(f"{how}: the message", case.parked[0]["message"] == f"the handler died of {name} on this record alone, twice", case.detail())
+            check(f"{how}: the others are handled", set(case.told) == {1000 + i for i in range(N)} - {AT}, case.detail())
+            check(f"{how}: the summary", re.search(rf"^r +dies +{N} +{N - 1} +1 +0 ", case.run.out, re.M), case.detail())
+            check(f"{how}: nothing is left behind", case.left == [], case.left)
+
+
+def at_every_place(handlers):
+    for at in (1000, 1099, 1100, 1999):
+        case = Case(handlers, "segv", at=str(at))
+        check(f"the record {at}", case.numbers == [at] and case.run.status == 0 and len(case.told) == N - 1, case.detail())
+
+
+def once_only_effects_are_not_had_twice(handlers):
+    case = Case(handlers, "segv", handler="dies_once")
+    check("once-only: parked", case.numbers == [AT] and len(case.told) == N - 1, case.detail())
+    again = {n for n, times in case.told.items() if times > 1}
+    check("once-only: twice is only what the process that died had done of its batch", again <= set(range(1500, AT)) and max(case.told.values()) <= 2, again)
+
+
+def two_that_are_harmless_alone_are_not_to_blame(handlers):
+    case = Case(handlers, "spoilt")
+    check("spoilt memory", case.parked == [] and len(case.told) == N and case.run.status == 0 and case.died == 1, case.detail())
+
+
+def bisecting_mapping(handlers):
+    case = Case(handlers, "segv", "--bisect", "--max-retries", "2")
+    check("with bisection", case.numbers == [AT] and case.run.status == 0 and len(case.told) == N - 1, case.detail())
+
+
+def what_is_no_crash_parks_nothing(handlers):
+    """The batch is never reported as done, whatever the process did; the records before it are."""
+    few = RECORDS[500:600]
+    for how, codes in (("exit", "HandlerExited"), ("kill", "HandlerKilled"), ("segv from outside", "HandlerKilled"),
+                       ("loop", "HandlerTimedOut"), ("close", "Function.HandlerClosedDescriptors")):
+        case = Case(handlers, how, "--max-retries", "1", "--timeout", "2", records=few)
+        check(f"{how}: nothing is parked", case.parked == [], case.detail())
+        check(f"{how}: the record is not reported as done", case.run.status == 1 and case.summary["discarded"] > 0, case.detail())
+        check(f"{how}: it says why", codes in case.run.err or codes in json.dumps(case.run.trace), case.detail())
+        if how != "close":  # what that one did is not believed
+            check(f"{how}: those before it are", case.summary["handled"] == AT - 1500, case.detail())
+            check(f"{how}: the process does not go on dying", case.died + case.summary.get("timed out", 0) == 1, case.detail())
+    case = Case(handlers, "close", "--bisect", "--max-retries", "1", records=few)
+    check("close: bisection finds the one", case.summary["discarded"] == 1 and case.summary["handled"] == 99, case.detail())
+
+
+def faults_of_the_sandbox_park_nothing(handlers):
+    for fault in ("die@3", "crash@2-4", "die@20%", "lost@3", "timeout@2"):
+        case = Case(handlers, "no", "--fault", fault, "--timeout", "2")
+        check(f"fault {fault}", case.parked == [] and set(case.told) == {1000 + i for i in range(N)} and case.run.status == 0, case.detail())
+
+
+def not_parked_is_not_tried_here(handlers):
+    """Where it cannot be parked it comes again, and is known: no process dies of it a second time."""
+    few = RECORDS[500:600]
+    case = Case(handlers, "segv", "--max-retries", "3", records=few, on_failure="report")
+    check("not parked", case.died == 1 and case.parked == [] and case.run.status == 1, case.detail())
+    check("not parked: those before it are done", case.summary["handled"] == AT - 1500, case.detail())
+
+
+def crash_without_a_record_is_an_init_error(handlers):
+    case = Case(handlers, "in open", "--max-retries", "1", records=RECORDS[:10])
+    check("crash in open", case.run.status != 0 and case.parked == [] and not case.told, case.detail())
+
+
+def main():
+    with tempfile.TemporaryDirectory() as handlers:
+        handlers = pathlib.Path(handlers)
+        build(handlers)
+        for test in (exactly_that_record_is_parked, at_every_place, once_only_effects_are_not_had_twice,
+                     two_that_are_harmless_alone_are_not_to_blame, bisecting_mapping, what_is_no_crash_parks_nothing,
+                     faults_of_the_sandbox_park_nothing, not_parked_is_not_tried_here, crash_without_a_record_is_an_init_error):
+            test(handlers)
+    finish()
+
+
+main()
