@@ -25,15 +25,34 @@ LAMBDA = {
 CONFIG = {"routes": [
     {"name": "all", "handler": "archive", "to": "file:/tmp/archive", "format": "record", "on_failure": "report"},
     {"name": "paid", "handler": "status_change", "to": "jsonl:/tmp/paid.jsonl", "into": "PAID", "text": "order {SK} of {PK}",
-     "on_failure": "report"}]}
+     "on_failure": "report"},
+    {"name": "cubes", "handler": "cubes", "on_failure": "report"}]}
 CONFIG_S3 = {"routes": [{"name": "all", "handler": "archive", "to": "s3://archive/all", "format": "record", "on_failure": "report"}]}
 
 
+# It needs libm, which lies in the zip too: the image's own would not go with our libc.
+CUBES = """
+#include <math.h>
+#include <sluice/handler.h>
+
+static enum sl_status handle(void *self, struct sl_slice *slice, struct sl_error *error)
+{
+    volatile double n = (double)slice->n;
+    (void)self;
+    (void)error;
+    return fabs(cbrt(n * n * n) - n) < 1e-6 ? SL_OK : SL_FATAL;
+}
+
+SL_EXPORT const struct sl_handler SL_HANDLER = {SL_HANDLER_ABI, .name = "cubes", .summary = "roots", .handle = handle};
+"""
+
+
 def make_zip(architecture):
-    """Of what a user would deploy: a configuration and a plugin's source."""
+    """Of what a user would deploy: a configuration and plugins' sources."""
     folder = TOP / "build/package/tests"
     (folder / "handlers").mkdir(parents=True, exist_ok=True)
     shutil.copy(TOP / "examples/status_change.c", folder / "handlers")
+    (folder / "handlers/cubes.c").write_text(CUBES)
     (folder / "sluice.json").write_text(json.dumps(CONFIG))
     (folder / "s3.json").write_text(json.dumps(CONFIG_S3))
     zip_path = folder / f"{architecture}.zip"
