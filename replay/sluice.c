@@ -11,6 +11,7 @@ static const struct verb {
 } verbs[] = {
     {"replay", "run recorded records through bootstrap under a simulated event source mapping",
      sl_verb_replay},
+    {"check", "say what each route of a configuration does, and what would lose data", sl_verb_check},
     {"decode", "print the records of any input, one JSON line each", sl_verb_decode},
     {"new-handler", "write a folder with a handler of your own to start from", sl_verb_new_handler},
 };

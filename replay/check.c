@@ -1,0 +1,370 @@
+/* `sluice check`: is the configuration right, what does each route do, and what would lose data? */
+#include "base/json.h"
+#include "base/json_write.h"
+#include "handlers/route.h"
+#include "replay/flags.h"
+#include "replay/input.h"
+#include "replay/mapping.h"
+#include "replay/paths.h"
+#include "replay/verbs.h"
+#include "streams/when.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <unistd.h>
+
+extern char **environ;
+
+struct check {
+    const char *config_path, *mapping_path, *handler_path;
+    struct sl_flag_list set;
+    struct sl_arena *arena;
+    struct sl_vars vars;
+    struct sl_log log;
+    struct sl_sinks sinks;
+    struct sl_pipeline *pipeline;
+    unsigned losses, notes;
+};
+
+/* ---- variables ---- */
+
+static bool has_var(const char **list, size_t n, struct sl_span name)
+{
+    for (size_t i = 0; i < n; i++)
+        if (strncmp(list[i], name.ptr, name.len) == 0 && list[i][name.len] == '=')
+            return true;
+    return false;
+}
+
+/* The next ${NAME} at or behind `from`; "$${" is none. */
+static struct sl_span next_name(struct sl_span text, size_t *from)
+{
+    for (size_t i = *from; i + 2 < text.len; i++) {
+        if (text.ptr[i] != '$')
+            continue;
+        if (text.ptr[i + 1] == '$') {
+            i++;
+            continue;
+        }
+        const char *end = text.ptr[i + 1] == '{' ? memchr(text.ptr + i, '}', text.len - i) : NULL;
+        if (end) {
+            *from = (size_t)(end - text.ptr) + 1;
+            return sl_span(text.ptr + i + 2, (size_t)(end - text.ptr) - i - 2);
+        }
+    }
+    *from = text.len;
+    return sl_span(NULL, 0);
+}
+
+/* A name that every service takes: ARCHIVE_BUCKET becomes archive-bucket. */
+static const char *stand_in(struct sl_arena *arena, struct sl_span name)
+{
+    char *text = sl_arena_copy(arena, name);
+    for (char *c = text; *c; c++)
+        *c = *c == '_' ? '-' : *c >= 'A' && *c <= 'Z' ? (char)(*c - 'A' + 'a') : *c;
+    return text;
+}
+
+/* The environment, what --set says, and for every other ${NAME} its own name as a stand-in: the configuration
+ * of a function that is deployed elsewhere is checked here. */
+static void gather_vars(struct check *c, struct sl_span text)
+{
+    size_t n = 0, room = c->set.n + 3, from = 0;
+    for (size_t i = 0; environ[i]; i++)
+        room++;
+    for (size_t i = 0; i < text.len; i++)
+        room += text.ptr[i] == '$';
+    const char **list = sl_arena_alloc(c->arena, room * sizeof(*list));
+    for (size_t i = 0; i < c->set.n; i++)
+        list[n++] = c->set.values[i];
+    for (size_t i = 0; environ[i]; i++)
+        if (!has_var(list, n, sl_span(environ[i], strcspn(environ[i], "="))))
+            list[n++] = environ[i];
+    if (!has_var(list, n, SL_LIT("AWS_REGION")))
+        list[n++] = "AWS_REGION=us-east-1";
+    for (struct sl_span name = next_name(text, &from); name.ptr; name = next_name(text, &from)) {
+        if (has_var(list, n, name))
+            continue;
+        list[n++] = sl_arena_printf(c->arena, "%.*s=%s", SL_ARG(name), stand_in(c->arena, name));
+        printf("note: %.*s is not set here; its own name stands in for it (--set %.*s=VALUE)\n", SL_ARG(name),
+               SL_ARG(name));
+        c->notes++;
+    }
+    list[n] = NULL;
+    c->vars.list = list;
+}
+
+/* ---- targets: looked at, never made ---- */
+
+static void nothing_objects(struct sl_object_port *port)
+{
+    (void)port;
+}
+static void nothing_table(struct sl_table_port *port)
+{
+    (void)port;
+}
+static void nothing_queue(struct sl_queue_port *port)
+{
+    (void)port;
+}
+
+static struct sl_object_port dry_objects = {
+    .size = sizeof(dry_objects), .max_body_bytes = SIZE_MAX, .close = nothing_objects};
+static struct sl_table_port dry_table = {
+    .size = sizeof(dry_table), .max_item_bytes = 400 * 1024, .close = nothing_table};
+static struct sl_queue_port dry_queue = {
+    .size = sizeof(dry_queue), .max_message_bytes = 256 * 1024, .close = nothing_queue};
+
+static bool is_local(struct sl_span url)
+{
+    static const char *const schemes[] = {"file:", "sqlite:", "jsonl:", "stdout:"};
+    for (size_t i = 0; i < sizeof(schemes) / sizeof(schemes[0]); i++)
+        if (sl_span_starts(url, sl_span_str(schemes[i])))
+            return true;
+    return false;
+}
+
+/* Opening a target of AWS sends nothing, so its own checks are made; a local one would make files. */
+static enum sl_status look_objects(struct sl_sinks *sinks, struct sl_span url, struct sl_object_port **out,
+                                   struct sl_error *error)
+{
+    struct sl_object_port *port = NULL;
+    enum sl_status status = is_local(url) ? SL_OK : sl_target_objects(sinks, url, &port, error);
+    if (port)
+        port->close(port);
+    *out = &dry_objects;
+    return status;
+}
+
+static enum sl_status look_table(struct sl_sinks *sinks, struct sl_span url, struct sl_table_port **out,
+                                 struct sl_error *error)
+{
+    struct sl_table_port *port = NULL;
+    enum sl_status status = is_local(url) ? SL_OK : sl_target_table(sinks, url, &port, error);
+    if (port)
+        port->close(port);
+    *out = &dry_table;
+    return status;
+}
+
+static enum sl_status look_queue(struct sl_sinks *sinks, struct sl_span url, struct sl_queue_port **out,
+                                 struct sl_error *error)
+{
+    struct sl_queue_port *port = NULL;
+    enum sl_status status = is_local(url) ? SL_OK : sl_target_queue(sinks, url, &port, error);
+    if (port)
+        port->close(port);
+    *out = &dry_queue;
+    return status;
+}
+
+/* ---- what the routes do ---- */
+
+static void print_events(const struct sl_route *route)
+{
+    static const char *const names[] = {NULL, "INSERT", "MODIFY", "REMOVE"};
+    printf("    takes    ");
+    if ((route->events & 0xE) == 0xE)
+        printf(" every event");
+    for (int i = SL_INSERT; i <= SL_REMOVE && (route->events & 0xE) != 0xE; i++)
+        if (route->events & (1u << i))
+            printf(" %s", names[i]);
+    if (!route->config->when.ptr) {
+        putchar('\n');
+        return;
+    }
+    struct sl_buffer text;
+    sl_buffer_init(&text, SL_CONFIG_BYTES);
+    sl_json_add_compact(&text, route->config->when);
+    printf(", when %.*s\n", SL_ARG(sl_buffer_span(&text)));
+    sl_buffer_clean_up(&text);
+}
+
+static void print_views(struct sl_route *route)
+{
+    static const char *const names[] = {NULL, "KEYS_ONLY", "NEW_IMAGE", "OLD_IMAGE", "NEW_AND_OLD_IMAGES"};
+    printf("    works with");
+    unsigned images = sl_when_images(route->when), n = 0;
+    for (int view = SL_VIEW_KEYS_ONLY; view <= SL_VIEW_NEW_AND_OLD_IMAGES; view++) {
+        bool has_new = view == SL_VIEW_NEW_IMAGE || view == SL_VIEW_NEW_AND_OLD_IMAGES;
+        bool has_old = view == SL_VIEW_OLD_IMAGE || view == SL_VIEW_NEW_AND_OLD_IMAGES;
+        bool is_seen =
+            (has_new || !(images & (1u << SL_NEW_IMAGE))) && (has_old || !(images & (1u << SL_OLD_IMAGE)));
+        if (is_seen && sl_route_accepts(route, (enum sl_view)view, NULL) == SL_OK) {
+            printf("%s %s", n ? "," : "", names[view]);
+            n++;
+        }
+    }
+    puts(n ? "" : " no view type at all");
+}
+
+static void print_failure(const struct sl_route *route)
+{
+    printf("    rejected  ");
+    if (route->n_targets == 0)
+        printf("reported to the event source mapping");
+    for (size_t i = 0; i < route->n_targets; i++)
+        printf("%s%.*s", i ? ", or when it cannot take them " : "parked in ", SL_ARG(route->targets[i]->url));
+    putchar('\n');
+}
+
+static void print_route(struct sl_route *route)
+{
+    const struct sl_handler *h = &route->loaded.handler;
+    printf("\n  %s: %s%s%s\n", route->config->name, route->config->handler, h->summary ? ": " : "",
+           h->summary ? h->summary : "");
+    print_events(route);
+    if (route->stats.target && route->stats.target[0])
+        printf("    to        %s\n", route->stats.target);
+    print_views(route);
+    print_failure(route);
+    if (sl_route_is_once_only(route))
+        printf("    once only: after all other routes, and only what the answer will not ask for again\n");
+}
+
+/* ---- what would lose data ---- */
+
+static void find(void *arg, bool loses, const char *text)
+{
+    struct check *c = arg;
+    printf("%s: %s\n", loses ? "warning" : "note", text);
+    c->losses += loses;
+    c->notes += !loses;
+}
+
+static void lint_when(struct check *c, const struct sl_route *route)
+{
+    if (!route->config->when.ptr)
+        return;
+    json_t *root = json_loadb(route->config->when.ptr, route->config->when.len, 0, NULL);
+    size_t i;
+    json_t *pattern;
+    json_array_foreach(json_object_get(root, "pattern"), i, pattern)
+    {
+        char *text = json_dumps(pattern, JSON_COMPACT);
+        sl_pattern_lint(sl_span_str(text),
+                        sl_arena_printf(c->arena, "%s.pattern[%zu]", route->config->when_path, i), find, c);
+        free(text);
+    }
+    json_decref(root);
+}
+
+static void check_targets(struct check *c, const struct sl_route *route)
+{
+    const char *target = route->stats.target;
+    if (target && target[0] && is_local(sl_span_str(target)))
+        find(c, false,
+             sl_arena_printf(c->arena, "%s.to: %s is local: for a laptop; in Lambda it goes with the sandbox",
+                             route->config->path, target));
+}
+
+static enum sl_status check_mapping(struct check *c, struct sl_error *error)
+{
+    struct sl_mapping_facts facts = {.config_reports_failures = sl_pipeline_reports_failures(c->pipeline),
+                                     .all_routes_park = true};
+    for (size_t i = 0; i < c->pipeline->n; i++)
+        facts.all_routes_park &= c->pipeline->routes[i].n_targets > 0;
+    if (!c->mapping_path) {
+        if (!facts.config_reports_failures)
+            find(c, false,
+                 "report_batch_item_failures is not true: any failure fails the whole batch; with "
+                 "ReportBatchItemFailures in the mapping, set it (template.yaml does)");
+        return SL_OK;
+    }
+    struct sl_span text;
+    struct sl_mapping mapping;
+    enum sl_status status = sl_input_load(c->mapping_path, c->arena, &text, error);
+    if (status == SL_OK) {
+        status = sl_mapping_read(text, c->arena, &mapping, error);
+        sl_error_context(error, "%s", c->mapping_path);
+    }
+    if (status == SL_OK)
+        sl_mapping_check(&mapping, &facts, find, c);
+    return status;
+}
+
+/* ---- the verb ---- */
+
+static enum sl_status open_pipeline(struct check *c, struct sl_error *error)
+{
+    static const struct sl_openers openers = {sl_target_kind, look_objects, look_table, look_queue};
+    const char *folder = sl_own_folder(c->arena);
+    const char *config = sl_absolute_path(c->arena, c->config_path);
+    const char *slash = strrchr(config, '/');
+    const char *beside = sl_arena_printf(c->arena, "%.*s/handlers", (int)(slash - config), config);
+    const char *own = sl_arena_printf(c->arena, "%s/handlers", folder);
+    const char *path[] = {c->handler_path ? c->handler_path : beside, beside, own, NULL};
+    const struct sl_pipeline_options options = {
+        .config_path = c->config_path,
+        .vars = &c->vars,
+        .clock = sl_clock_system(),
+        .log = &c->log,
+        .sinks = &c->sinks,
+        .handler_path = path,
+        .function_name = "",
+        .openers = &openers,
+    };
+    return sl_pipeline_open(&options, &c->pipeline, error);
+}
+
+static enum sl_status run(struct check *c, struct sl_error *error)
+{
+    struct sl_span text;
+    enum sl_status status = sl_input_load(c->config_path, c->arena, &text, error);
+    if (status != SL_OK)
+        return status;
+    gather_vars(c, text);
+    sl_log_init(&c->log, STDERR_FILENO, SL_WARN, SL_LOG_TEXT, sl_clock_system());
+    sl_sinks_init(&c->sinks, sl_clock_system(), &c->log, &c->vars);
+    status = open_pipeline(c, error);
+    if (status != SL_OK)
+        return status;
+    printf("%s: %zu route%s\n", c->config_path, c->pipeline->n, c->pipeline->n == 1 ? "" : "s");
+    for (size_t i = 0; i < c->pipeline->n; i++)
+        print_route(&c->pipeline->routes[i]);
+    putchar('\n');
+    for (size_t i = 0; i < c->pipeline->n; i++) {
+        lint_when(c, &c->pipeline->routes[i]);
+        check_targets(c, &c->pipeline->routes[i]);
+    }
+    return check_mapping(c, error);
+}
+
+int sl_verb_check(int argc, char **argv)
+{
+    struct check c = {0};
+    const struct sl_flag flags[] = {
+        {"mapping", SL_FLAG_TEXT, &c.mapping_path, "FILE",
+         "what `aws lambda get-event-source-mapping` printed: would it lose data?"},
+        {"set", SL_FLAG_LIST, &c.set, "NAME=VALUE", "a variable for ${NAME}; may be given again"},
+        {"handler-path", SL_FLAG_TEXT, &c.handler_path, "FOLDER", "where plugins are"},
+        {0},
+    };
+    const struct sl_usage usage = {
+        "check [flags] [CONFIG]",
+        "Reads CONFIG (./sluice.json) as bootstrap would, without touching any target, and says what each "
+        "route\n"
+        "does and what would lose data. Exit status: 0 all right, 1 something would lose data, 2 a mistake.",
+        flags};
+    int n = 0, result = SL_EXIT_BAD;
+    if (sl_flags_read(&usage, argc, argv, &n, &result) != SL_OK)
+        return result;
+    struct sl_error error = {.offset = SL_NO_OFFSET};
+    c.config_path = n ? argv[1] : "sluice.json";
+    c.arena = sl_arena_new(64 * 1024);
+    if (n > 1)
+        sl_fail(&error, SL_REJECT, "Usage", "one CONFIG at a time");
+    if (error.status == SL_OK && run(&c, &error) == SL_OK)
+        result = c.losses ? SL_EXIT_FAILED : SL_EXIT_OK;
+    else
+        fprintf(stderr, "sluice check: %s\n", error.text);
+    if (result != SL_EXIT_BAD)
+        printf("%s: %u warning%s, %u note%s\n", c.config_path, c.losses, c.losses == 1 ? "" : "s", c.notes,
+               c.notes == 1 ? "" : "s");
+    sl_pipeline_close(c.pipeline);
+    sl_sinks_clean_up(&c.sinks);
+    sl_log_clean_up(&c.log);
+    sl_arena_destroy(c.arena);
+    return result;
+}
