@@ -191,6 +191,10 @@ FIRST ?= 1
 simulate: $(BUILD)/tests/simulation/test_simulation ## make simulate SEEDS=100000 FIRST=1: histories, faults and an oracle, one seed each
 	@$< $(SEEDS) $(FIRST)
 
+cover: ## branch coverage of the decoder's files; names each branch that no test takes
+	@scripts/setup.sh build check
+	@BUILD=$(BUILD) scripts/cover.sh
+
 bench: $(BENCHES) all ## the figures, one JSON line each
 	@scripts/setup.sh build bench package
 	@bench/support/echo.sh $(abspath $(BUILD))/bench/echo
@@ -205,7 +209,7 @@ clean: ## remove everything that was built
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
-.PHONY: all install uninstall unit quick lint check conformance setup run package build-SluiceFunction fuzz simulate bench bless clean help
+.PHONY: all install uninstall unit quick lint check conformance setup run package build-SluiceFunction fuzz simulate cover bench bless clean help
 .SECONDARY:
 
 -include $(OBJECTS:.o=.d) $(TOOL_OBJ:.o=.d) $(SUPPORT:.o=.d) $(SIMULATION:.o=.d) $(BUILD)/runtime/bootstrap.d $(BUILD)/replay/sluice.d $(TESTS:=.d) $(CORPORA:=.d) $(FUZZERS:=.d) $(BENCHES:=.d)

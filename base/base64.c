@@ -21,15 +21,6 @@ static size_t padding(struct sl_span text)
     return text.ptr[text.len - 2] == '=' ? 2 : 1;
 }
 
-/* Letters without the padding; false when the length alone says no. */
-static bool letters(struct sl_span text, size_t *n)
-{
-    if (text.len % 4)
-        return false;
-    *n = text.len - padding(text);
-    return true;
-}
-
 /* The bits of the last letter that no byte gets: of two letters four, of three two. */
 static bool ends_clean(const unsigned char *p, size_t n)
 {
@@ -41,10 +32,10 @@ static bool ends_clean(const unsigned char *p, size_t n)
 bool sl_base64_is_valid(struct sl_span text)
 {
     const unsigned char *p = (const unsigned char *)text.ptr;
-    size_t n;
-    unsigned seen = 0;
-    if (!letters(text, &n))
+    if (text.len % 4)
         return false;
+    size_t n = text.len - padding(text);
+    unsigned seen = 0;
     for (size_t i = 0; i < n; i++)
         seen |= values[p[i]];
     return !(seen & NO) && ends_clean(p, n);
@@ -55,12 +46,10 @@ size_t sl_base64_decoded_bytes(struct sl_span text)
     return text.len / 4 * 3 - padding(text);
 }
 
-bool sl_base64_decode(struct sl_span text, unsigned char *out)
+void sl_base64_decode_valid(struct sl_span text, unsigned char *out)
 {
     const unsigned char *p = (const unsigned char *)text.ptr;
-    size_t n;
-    if (!sl_base64_is_valid(text) || !letters(text, &n))
-        return false;
+    size_t n = text.len - padding(text);
     for (; n >= 4; n -= 4, p += 4) {
         unsigned bits = (unsigned)values[p[0]] << 18 | (unsigned)values[p[1]] << 12 |
                         (unsigned)values[p[2]] << 6 | values[p[3]];
@@ -72,6 +61,13 @@ bool sl_base64_decode(struct sl_span text, unsigned char *out)
         *out++ = (unsigned char)(values[p[0]] << 2 | values[p[1]] >> 4);
     if (n == 3)
         *out++ = (unsigned char)(values[p[1]] << 4 | values[p[2]] >> 2);
+}
+
+bool sl_base64_decode(struct sl_span text, unsigned char *out)
+{
+    if (!sl_base64_is_valid(text))
+        return false;
+    sl_base64_decode_valid(text, out);
     return true;
 }
 

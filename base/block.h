@@ -140,12 +140,10 @@ static inline uint64_t sl_block_same(const char *p, const char *q)
 
 #endif
 
-/* Whether the first `n` bytes (at most a block) are all in the mask. */
+/* Whether the first `n` bytes (one to a block) are all in the mask. */
 static inline bool sl_mask_covers(uint64_t mask, unsigned n)
 {
-    unsigned bits = n * SL_MASK_BITS;
-    uint64_t wanted = bits < 64 ? (1ull << bits) - 1 : UINT64_MAX;
-    return (~mask & wanted) == 0;
+    return (~mask & UINT64_MAX >> (64 - n * SL_MASK_BITS)) == 0;
 }
 
 /* The mask without byte `n`. */

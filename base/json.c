@@ -73,7 +73,7 @@ static const char *character(struct sl_json_scan *s, const char *p)
                              : (unsigned char)*p == 0xF0 && n == 1 ? 0x90
                                                                    : 0x80);
         next = utf8_character(rest, rest + 4);
-        if (next && next > rest + left)
+        if (next)
             return sl_json_unexpected(s, s->end, "");
     }
     return sl_json_fault(s, p, "not UTF-8");
@@ -385,20 +385,17 @@ enum sl_status sl_json_check(struct sl_span text, struct sl_error *error)
 const char *sl_json_string_end(const char *p, const char *end, bool *escaped)
 {
     *escaped = false;
-    for (;;) {
-        for (; end - p >= SL_BLOCK; p += SL_BLOCK) {
-            uint64_t mask = sl_block_bytes(p, '"', '\\');
-            if (mask) {
-                p += sl_mask_first(mask);
-                break;
-            }
-        }
-        while (p < end && *p != '"' && *p != '\\')
+    for (;; p += 2) {
+        uint64_t mask = 0;
+        for (; end - p >= SL_BLOCK && !(mask = sl_block_bytes(p, '"', '\\')); p += SL_BLOCK)
+            ;
+        if (mask)
+            p += sl_mask_first(mask);
+        while (*p != '"' && *p != '\\')
             p++;
-        if (p >= end || *p == '"')
+        if (*p == '"')
             return p;
         *escaped = true;
-        p += 2;
     }
 }
 

@@ -9,6 +9,7 @@
 #define SL_BASE_JSON_H
 
 #include "base/arena.h"
+#include "base/buffer.h"
 
 /* Deeper text is refused. jansson, which reads the configuration, stops at 2048. */
 #define SL_JSON_DEPTH 1024
@@ -33,6 +34,9 @@ struct sl_span sl_json_unescape(struct sl_span inner, struct sl_arena *arena);
 
 /* The same into `out`, which has room for inner.len bytes; gives the bytes written. */
 size_t sl_json_unescape_to(struct sl_span inner, char *out);
+
+/* The same in a buffer, which is emptied first. */
+struct sl_span sl_json_unescape_in(struct sl_span inner, struct sl_buffer *buffer);
 
 /* Whether `inner`, unescaped, is `text`. */
 bool sl_json_text_is(struct sl_span inner, struct sl_span text);

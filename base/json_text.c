@@ -100,6 +100,13 @@ struct sl_span sl_json_unescape(struct sl_span inner, struct sl_arena *arena)
     return sl_span(out, sl_json_unescape_to(inner, out));
 }
 
+struct sl_span sl_json_unescape_in(struct sl_span inner, struct sl_buffer *buffer)
+{
+    sl_buffer_reset(buffer);
+    char *out = sl_buffer_reserve(buffer, inner.len);
+    return sl_span(out, sl_json_unescape_to(inner, out));
+}
+
 /* One character's bytes of a string, or one byte of it where nothing is escaped; `*p` steps on. */
 static size_t next_piece(const char **p, char out[4])
 {
@@ -159,13 +166,13 @@ static const char *find_member(const char *p, const char *end, struct sl_span na
     const char *found = NULL;
     bool escaped;
     p = sl_json_space(p + 1, end);
-    while (p < end && *p == '"') {
+    while (*p == '"') {
         const char *close = sl_json_string_end(p + 1, end, &escaped);
         const char *value = sl_json_space(sl_json_space(close + 1, end) + 1, end);
         if (sl_json_text_is(sl_span(p + 1, (size_t)(close - p - 1)), name))
             found = value;
         p = sl_json_space(sl_json_value_end(value, end), end);
-        if (p < end && *p == ',')
+        if (*p == ',')
             p = sl_json_space(p + 1, end);
     }
     return found;
@@ -174,11 +181,11 @@ static const char *find_member(const char *p, const char *end, struct sl_span na
 static const char *find_element(const char *p, const char *end, size_t i)
 {
     p = sl_json_space(p + 1, end);
-    while (p < end && *p != ']') {
+    while (*p != ']') {
         if (i-- == 0)
             return p;
         p = sl_json_space(sl_json_value_end(p, end), end);
-        if (p < end && *p == ',')
+        if (*p == ',')
             p = sl_json_space(p + 1, end);
     }
     return NULL;
@@ -233,7 +240,7 @@ static void path_add(struct path *path, const char *format, ...)
     size_t left = path->room - path->len;
     int n = vsnprintf(path->out + path->len, left, format, args);
     va_end(args);
-    path->len += n < 0 ? 0 : (size_t)n < left ? (size_t)n : left - 1;
+    path->len += (size_t)n < left ? (size_t)n : left - 1;
 }
 
 /* The value in the container at `p` that `at` is in, or in whose name; NULL when it is in none. */
@@ -241,7 +248,7 @@ static const char *part_with(const char *p, const char *end, const char *at, str
 {
     bool is_object = *p == '{', escaped;
     p = sl_json_space(p + 1, end);
-    for (size_t i = 0; p < end && *p != '}' && *p != ']'; i++) {
+    for (size_t i = 0; *p != '}' && *p != ']'; i++) {
         const char *name = p, *close = p;
         if (is_object) {
             close = sl_json_string_end(p + 1, end, &escaped);
@@ -256,7 +263,7 @@ static const char *part_with(const char *p, const char *end, const char *at, str
             return at < p ? NULL : p;
         }
         p = sl_json_space(next, end);
-        if (p < end && *p == ',')
+        if (*p == ',')
             p = sl_json_space(p + 1, end);
     }
     return NULL;
@@ -267,6 +274,6 @@ void sl_json_path_of(struct sl_span text, const char *at, char *out, size_t room
     struct path path = {out, 0, room};
     const char *end = text.ptr + text.len, *p = sl_json_space(text.ptr, end);
     out[0] = '\0';
-    while (p && p < end && p != at && (*p == '{' || *p == '['))
+    while (p && p != at && (*p == '{' || *p == '['))
         p = part_with(p, end, at, &path);
 }

@@ -225,7 +225,7 @@ enum sl_status sl_batch_decode(struct sl_span text, struct sl_arena *arena,
                                struct sl_error *error)
 {
     *out = (struct sl_batch){.payload = text, .arena = arena};
-    if (text.len > UINT32_MAX - 1)
+    if (text.len > UINT32_MAX)
         return sl_fail(error, SL_REJECT, "TooLarge", "a payload of 4 GiB or more");
     struct sl_decoder d = {
         .scan = {.end = text.ptr + text.len},

@@ -75,8 +75,8 @@ const char *sl_number_parse(struct sl_span text, struct sl_number *out)
     const char *p = text.ptr, *end = text.ptr + text.len;
     out->n = 0;
     out->exponent = 0;
-    out->is_negative = p < end && *p == '-';
-    if (p < end && (*p == '-' || *p == '+'))
+    out->is_negative = *p == '-';
+    if (*p == '-' || *p == '+')
         p++;
     p = read_digits(&r, p, end);
     if (!r.any)
@@ -151,13 +151,10 @@ bool sl_number_int64(const struct sl_number *number, int shift, int64_t *out, bo
     *exact = number->n == 0 || point >= number->n;
     if (number->n == 0)
         point = 0;
-    if (point > 19)
+    if (point > 19) /* nineteen digits are less than 2^64 */
         return false;
     for (int i = 0; i < point; i++) {
-        uint64_t digit = i < number->n ? number->digits[i] : 0;
-        if (magnitude > (UINT64_MAX - digit) / 10)
-            return false;
-        magnitude = magnitude * 10 + digit;
+        magnitude = magnitude * 10 + (i < number->n ? number->digits[i] : 0);
     }
     if (!number->is_negative) {
         *out = (int64_t)magnitude;

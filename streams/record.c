@@ -51,7 +51,7 @@ struct sl_span sl_record_text(const struct sl_record *r, enum sl_field field)
     case SL_FIELD_SOURCE_ARN:
         return o->arn;
     case SL_FIELD_TABLE:
-        return o->table_name.ptr ? o->table_name : table_of_arn(o->arn);
+        return o->table_name.len ? o->table_name : table_of_arn(o->arn);
     }
     return absent;
 }
@@ -97,13 +97,17 @@ static struct sl_span created_text(const struct sl_record *r)
 
 static bool created(const struct sl_record *r, int64_t *ns, int64_t *step_ns)
 {
-    return r->created && sl_time_read(created_text(r), (enum sl_time_unit)r->unit, ns, step_ns);
+    *ns = 0;
+    if (r->created)
+        (void)sl_time_read(created_text(r), (enum sl_time_unit)r->unit, ns, step_ns);
+    return r->created;
 }
 
 int64_t sl_record_created_ns(const struct sl_record *r)
 {
     int64_t ns, step_ns;
-    return created(r, &ns, &step_ns) ? ns : 0;
+    (void)created(r, &ns, &step_ns);
+    return ns;
 }
 
 static struct sl_span without_zeros(struct sl_span digits)

@@ -4,8 +4,6 @@
 #include "base/json.h"
 #include "streams/record_layout.h"
 
-#include <stdlib.h>
-
 static const struct sl_value none = {.type = SL_NONE};
 
 /* An image shorter than this holds three or four attributes. */
@@ -23,11 +21,10 @@ static uint8_t hash_of(struct sl_span name)
 
 static uint8_t hash_of_escaped(struct sl_span inner)
 {
-    char *text = malloc(inner.len);
-    if (!text)
-        sl_die("out of memory: %zu bytes for a name", inner.len);
-    uint8_t hash = hash_of(sl_span(text, sl_json_unescape_to(inner, text)));
-    free(text);
+    struct sl_buffer text;
+    sl_buffer_init(&text, SIZE_MAX / 2);
+    uint8_t hash = hash_of(sl_json_unescape_in(inner, &text));
+    sl_buffer_clean_up(&text);
     return hash;
 }
 

@@ -62,13 +62,13 @@ struct sl_shared {
 struct sl_image_entry {
     uint32_t name;     /* first byte, behind the quote */
     uint32_t value;    /* first byte of the value's text, see struct sl_value */
-    unsigned len : 26; /* of the value's text; SL_ENTRY_LONG: to be measured again */
+    unsigned len : 20; /* of the value's text; SL_ENTRY_LONG: to be measured again */
     unsigned type : 4;
     bool is_escaped : 1;
     bool is_name_escaped : 1;
 };
 
-#define SL_ENTRY_LONG ((1u << 26) - 1)
+#define SL_ENTRY_LONG ((1u << 20) - 1)
 
 struct sl_image_index {
     uint32_t n;

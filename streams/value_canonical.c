@@ -9,32 +9,24 @@
 
 /* ---- canonical text ---- */
 
-/* Memory for the text without its escapes; the caller frees it. */
-static char *unescaped(struct sl_span inner)
-{
-    char *text = malloc(inner.len);
-    if (!text)
-        sl_die("out of memory: %zu bytes for a string", inner.len);
-    return text;
-}
-
 static void add_string(struct sl_value v, struct sl_buffer *out)
 {
+    struct sl_buffer text;
     if (!v.escaped) {
         sl_json_add_string(out, v.raw);
         return;
     }
-    char *text = unescaped(v.raw);
-    sl_json_add_string(out, sl_span(text, sl_json_unescape_to(v.raw, text)));
-    free(text);
+    sl_buffer_init(&text, SIZE_MAX / 2);
+    sl_json_add_string(out, sl_json_unescape_in(v.raw, &text));
+    sl_buffer_clean_up(&text);
 }
 
 static void add_number(struct sl_value v, struct sl_buffer *out)
 {
     struct sl_number number;
     char text[SL_NUMBER_TEXT];
-    if (sl_value_number(v, &number))
-        sl_json_add_string(out, sl_span(text, sl_number_text(&number, text)));
+    (void)sl_value_number(v, &number);
+    sl_json_add_string(out, sl_span(text, sl_number_text(&number, text)));
 }
 
 /* What a set or a map is made of: the canonical text of each part, and its place, for the last member of
@@ -46,20 +38,14 @@ struct part {
 
 struct parts {
     struct sl_buffer texts;
-    struct part *list;
-    size_t n, room;
+    struct sl_buffer list; /* of struct part */
+    size_t n;
 };
 
 static void add_part(struct parts *parts, struct part part)
 {
-    if (parts->n == parts->room) {
-        parts->room = parts->room ? 2 * parts->room : 16;
-        parts->list = realloc(parts->list, parts->room * sizeof(*parts->list));
-        if (!parts->list)
-            sl_die("out of memory: %zu members to sort", parts->room);
-    }
-    part.place = parts->n;
-    parts->list[parts->n++] = part;
+    part.place = parts->n++;
+    sl_buffer_add(&parts->list, &part, sizeof(part));
 }
 
 static struct sl_span sort_key(const struct parts *parts, const struct part *part)
@@ -67,15 +53,13 @@ static struct sl_span sort_key(const struct parts *parts, const struct part *par
     return sl_span(parts->texts.ptr + part->at, part->name_len ? part->name_len : part->len);
 }
 
+/* No key is the beginning of another: all end with a quote or a brace that is the first of its level. */
 static int compare_parts(const void *a, const void *b, void *context)
 {
     const struct part *x = a, *y = b;
     struct sl_span of_x = sort_key(context, x), of_y = sort_key(context, y);
-    size_t n = of_x.len < of_y.len ? of_x.len : of_y.len;
-    int order = memcmp(of_x.ptr, of_y.ptr, n);
-    if (order == 0 && of_x.len != of_y.len)
-        order = of_x.len < of_y.len ? -1 : 1;
-    return order ? order : x->place < y->place ? -1 : 1;
+    int order = memcmp(of_x.ptr, of_y.ptr, of_x.len < of_y.len ? of_x.len : of_y.len);
+    return order ? order : (x->place > y->place) - (x->place < y->place);
 }
 
 static void collect(struct sl_value v, struct parts *parts)
@@ -97,26 +81,26 @@ static void collect(struct sl_value v, struct parts *parts)
     }
 }
 
-/* An element of a set, by its text alone: its type is the set's. */
 static void add_sorted(struct sl_value v, struct sl_buffer *out)
 {
     struct parts parts = {.n = 0};
     sl_buffer_init(&parts.texts, SL_CANONICAL_BYTES);
+    sl_buffer_init(&parts.list, SIZE_MAX / 2);
     collect(v, &parts);
+    struct part *list = (struct part *)(void *)parts.list.ptr;
     if (parts.n)
-        qsort_r(parts.list, parts.n, sizeof(*parts.list), compare_parts, &parts);
+        qsort_r(list, parts.n, sizeof(*list), compare_parts, &parts);
     bool is_first = true;
     for (size_t i = 0; i < parts.n; i++) {
-        const struct part *part = &parts.list[i];
-        if (i + 1 < parts.n && sl_span_eq(sort_key(&parts, part), sort_key(&parts, part + 1)))
+        if (i + 1 < parts.n && sl_span_eq(sort_key(&parts, &list[i]), sort_key(&parts, &list[i + 1])))
             continue;
         if (!is_first)
             sl_buffer_add_char(out, ',');
         is_first = false;
-        sl_buffer_add(out, parts.texts.ptr + part->at, part->len);
+        sl_buffer_add(out, parts.texts.ptr + list[i].at, list[i].len);
     }
     sl_buffer_clean_up(&parts.texts);
-    free(parts.list);
+    sl_buffer_clean_up(&parts.list);
 }
 
 static void add_list(struct sl_value v, struct sl_buffer *out)
@@ -179,12 +163,20 @@ static uint64_t text_bytes(struct sl_span inner, bool escaped)
 
 static uint64_t binary_bytes(struct sl_value v)
 {
+    struct sl_buffer text;
     if (!v.escaped)
         return sl_base64_decoded_bytes(v.raw);
-    char *text = unescaped(v.raw);
-    uint64_t bytes = sl_base64_decoded_bytes(sl_span(text, sl_json_unescape_to(v.raw, text)));
-    free(text);
+    sl_buffer_init(&text, SIZE_MAX / 2);
+    uint64_t bytes = sl_base64_decoded_bytes(sl_json_unescape_in(v.raw, &text));
+    sl_buffer_clean_up(&text);
     return bytes;
+}
+
+static uint64_t number_bytes(struct sl_value v)
+{
+    struct sl_number number;
+    (void)sl_value_number(v, &number);
+    return sl_number_bytes(&number);
 }
 
 /* Of a container or set: the parts, what each costs beside itself, and an M's names. */
@@ -204,14 +196,11 @@ static uint64_t parts_bytes(struct sl_value v, uint64_t each)
 
 uint64_t sl_value_counted_bytes(struct sl_value v)
 {
-    struct sl_number number;
     switch (v.type) {
-    case SL_NONE:
-        return 0;
     case SL_S:
         return text_bytes(v.raw, v.escaped);
     case SL_N:
-        return sl_value_number(v, &number) ? sl_number_bytes(&number) : 0;
+        return number_bytes(v);
     case SL_B:
         return binary_bytes(v);
     case SL_BOOL:

@@ -25,39 +25,28 @@ enum sl_type sl_value_tag(const char *name, size_t n)
 
 /* ---- strings of numbers and bytes ---- */
 
-/* Text that was written with escapes (some writers escape '+' and '/'), resolved; in `buffer` when it fits,
- * else in memory that the caller frees. */
-static char *resolve(struct sl_span inner, char *buffer, size_t room, struct sl_span *out)
+static const char *number_why(struct sl_span text)
 {
-    char *memory = inner.len > room ? malloc(inner.len) : NULL;
-    if (inner.len > room && !memory)
-        sl_die("out of memory: %zu bytes for a value", inner.len);
-    char *to = memory ? memory : buffer;
-    *out = sl_span(to, sl_json_unescape_to(inner, to));
-    return memory;
-}
-
-static const char *number_why(struct sl_span text, bool escaped)
-{
-    char buffer[256];
-    char *memory = NULL;
     struct sl_number number;
-    if (escaped)
-        memory = resolve(text, buffer, sizeof(buffer), &text);
-    const char *why = sl_number_parse(text, &number);
-    free(memory);
-    return why;
+    return sl_number_parse(text, &number);
 }
 
-static const char *base64_why(struct sl_span text, bool escaped)
+static const char *base64_why(struct sl_span text)
 {
-    char buffer[256];
-    char *memory = NULL;
-    if (escaped)
-        memory = resolve(text, buffer, sizeof(buffer), &text);
-    bool is_valid = sl_base64_is_valid(text);
-    free(memory);
-    return is_valid ? NULL : "not base64";
+    return sl_base64_is_valid(text) ? NULL : "not base64";
+}
+
+/* What is wrong with the inside of an N or a B. Some writers escape '+' and '/'. */
+static const char *inner_why(struct sl_span inner, bool escaped, enum sl_type type)
+{
+    const char *(*why_not)(struct sl_span) = type == SL_N ? number_why : base64_why;
+    struct sl_buffer text;
+    if (!escaped)
+        return why_not(inner);
+    sl_buffer_init(&text, SIZE_MAX / 2);
+    const char *why = why_not(sl_json_unescape_in(inner, &text));
+    sl_buffer_clean_up(&text);
+    return why;
 }
 
 /* A string of type S, N or B. */
@@ -71,7 +60,7 @@ static const char *text(struct sl_json_scan *s, const char *p, enum sl_type type
     if (!next || type == SL_S)
         return next;
     struct sl_span inner = sl_span(p + 1, (size_t)(next - p - 2));
-    const char *why = type == SL_N ? number_why(inner, escaped) : base64_why(inner, escaped);
+    const char *why = inner_why(inner, escaped, type);
     return why ? sl_decode_fault(s, p + 1, SL_FAULT_RECORD, why) : next;
 }
 
@@ -127,21 +116,14 @@ static const char *set(struct sl_json_scan *s, const char *p, enum sl_type eleme
 
 /* ---- number sets: no number twice ---- */
 
-/* Set elements are found again by their place in the text, so that a large set costs four bytes an element.
- */
-static struct sl_number element_number(const char *set_text, uint32_t at, const char *end)
+/* The elements by their place in the text, so that a large set costs four bytes an element. */
+static struct sl_number element_number(const char *text, uint32_t at, const char *end)
 {
-    char buffer[256];
-    char *memory = NULL;
-    bool escaped;
-    struct sl_number number = {.n = 0};
-    const char *close = sl_json_string_end(set_text + at, end, &escaped);
-    struct sl_span inner = sl_span(set_text + at, (size_t)(close - set_text) - at);
-    if (escaped)
-        memory = resolve(inner, buffer, sizeof(buffer), &inner);
-    if (sl_number_parse(inner, &number))
-        number.n = 0;
-    free(memory);
+    struct sl_value v = {.type = SL_N};
+    struct sl_number number;
+    const char *close = sl_json_string_end(text + at, end, &v.escaped);
+    v.raw = sl_span(text + at, (size_t)(close - text) - at);
+    (void)sl_value_number(v, &number);
     return number;
 }
 
@@ -157,37 +139,32 @@ static int compare_elements(const void *a, const void *b, void *context)
     return sl_number_compare(&x, &y);
 }
 
-/* Fills `at` (may be NULL) with the places of the elements, gives their count. */
-static size_t set_elements(const char *set_text, const char *end, uint32_t *at)
+static void add_elements(const char *text, const char *end, struct sl_buffer *places)
 {
-    size_t n = 0;
     bool escaped;
-    for (const char *p = set_text; p < end; p++) {
+    for (const char *p = text; p < end; p++) {
         if (*p != '"')
             continue;
-        if (at)
-            at[n] = (uint32_t)(p + 1 - set_text);
-        n++;
+        uint32_t at = (uint32_t)(p + 1 - text);
+        sl_buffer_add(places, &at, sizeof(at));
         p = sl_json_string_end(p + 1, end, &escaped);
     }
-    return n;
 }
 
-static bool has_twice(const char *set_text, const char *end)
+static bool has_twice(const char *text, const char *end)
 {
-    uint32_t few[64];
-    struct set_text context = {set_text, end};
-    size_t n = set_elements(set_text, end, NULL);
-    uint32_t *at = n <= 64 ? few : malloc(n * sizeof(*at));
-    if (!at)
-        sl_die("out of memory: %zu bytes for a number set", n * sizeof(*at));
-    set_elements(set_text, end, at);
-    qsort_r(at, n, sizeof(*at), compare_elements, &context);
+    struct set_text context = {text, end};
+    struct sl_buffer places;
+    sl_buffer_init(&places, SIZE_MAX / 2);
+    add_elements(text, end, &places);
+    uint32_t *at = (uint32_t *)(void *)places.ptr;
+    size_t n = places.len / sizeof(*at);
+    if (n > 1)
+        qsort_r(at, n, sizeof(*at), compare_elements, &context);
     bool twice = false;
     for (size_t i = 1; i < n && !twice; i++)
         twice = compare_elements(&at[i - 1], &at[i], &context) == 0;
-    if (at != few)
-        free(at);
+    sl_buffer_clean_up(&places);
     return twice;
 }
 

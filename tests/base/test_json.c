@@ -157,6 +157,9 @@ static void test_find(void **state)
     assert_null(sl_json_find(text, "a[3]").ptr);
     assert_null(sl_json_find(text, "a[1].x").ptr);
     assert_null(sl_json_find(text, "a[x]").ptr);
+    assert_null(sl_json_find(text, "a[]").ptr);
+    assert_null(sl_json_find(text, "a[").ptr);
+    assert_null(sl_json_find(text, "a[12345678901]").ptr);
     assert_null(sl_json_find(text, "a.b").ptr);
     assert_null(sl_json_find(text, "a[0][0]").ptr);
     assert_span_is(sl_json_find(SL_LIT("\xEF\xBB\xBF 5 "), ""), "5");
@@ -180,6 +183,9 @@ static void test_unescape(void **state)
     assert_true(sl_json_same(SL_LIT("\\u00e9x\\/"), SL_LIT("\xC3\xA9\\u0078/")));
     assert_false(sl_json_same(SL_LIT("\\u00e9"), SL_LIT("\xC3\xA8")));
     assert_false(sl_json_same(SL_LIT("ab"), SL_LIT("abc")));
+    assert_false(sl_json_same(SL_LIT("abc"), SL_LIT("ab")));
+    assert_false(sl_json_same(SL_LIT(""), SL_LIT("a")));
+    assert_false(sl_json_same(SL_LIT("a"), SL_LIT("")));
     assert_true(sl_json_same(SL_LIT(""), SL_LIT("")));
     sl_arena_destroy(arena);
 }
@@ -213,6 +219,18 @@ static void test_path_of(void **state)
     assert_string_equal(out, "long na");
 }
 
+static void test_members(void **state)
+{
+    (void)state;
+    struct sl_buffer b;
+    sl_buffer_init(&b, 1024);
+    sl_json_add_member(&b, "a", SL_LIT("x\ty\r\n\x01\xFF"));
+    sl_json_add_integer(&b, "b", -5);
+    sl_json_add_raw(&b, "c", SL_LIT("{}"));
+    assert_span_is(sl_buffer_span(&b), "\"a\":\"x\\ty\\r\\n\\u0001\xEF\xBF\xBD\",\"b\":-5,\"c\":{}");
+    sl_buffer_clean_up(&b);
+}
+
 static void test_compact(void **state)
 {
     (void)state;
@@ -228,7 +246,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_good_texts), cmocka_unit_test(test_every_cut), cmocka_unit_test(test_bad_texts),
         cmocka_unit_test(test_depth),      cmocka_unit_test(test_find),      cmocka_unit_test(test_unescape),
-        cmocka_unit_test(test_path_of),    cmocka_unit_test(test_compact),
+        cmocka_unit_test(test_path_of),    cmocka_unit_test(test_compact),   cmocka_unit_test(test_members),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -243,6 +243,51 @@ static void test_incremental_export(void **state)
     }
 }
 
+/* Regions, ARNs and table names that differ, and those with escapes, each found again. */
+static void test_origins(void **state)
+{
+    (void)state;
+    static const char *const origins[][3] = {
+        {"r1", "a:table/t1", ""}, {"r2", "a:table/t1", ""},      {"r2", "a:table/t1", "t2"},
+        {"r1", "a:table/t1", ""}, {"r\\u0031", "b:table/t", ""}, {"r1", "a:table\\/t1", ""},
+        {"r1", "b", "\\u0074"},   {"r1", "b", "\\u0074"},
+    };
+    struct sl_buffer text;
+    struct test_batch t;
+    sl_buffer_init(&text, 1 << 16);
+    for (size_t i = 0; i < sizeof(origins) / sizeof(origins[0]); i++)
+        sl_buffer_printf(
+            &text,
+            "{\"eventName\":\"INSERT\",\"awsRegion\":\"%s\",\"eventSourceARN\":\"%s\",\"tableName\":\"%s\","
+            "\"dynamodb\":{" KEYS "}}\n",
+            origins[i][0], origins[i][1], origins[i][2]);
+    test_decode(&t, sl_buffer_span(&text), NULL);
+    assert_int_equal(t.batch.n, sizeof(origins) / sizeof(origins[0]));
+    for (size_t i = 0; i < t.batch.n; i++) {
+        const struct sl_record *r = sl_batch_record(&t.batch, i);
+        assert_span_is(sl_record_text(r, SL_FIELD_REGION), origins[i][0][1] == '\\' ? "r1" : origins[i][0]);
+        assert_span_is(sl_record_text(r, SL_FIELD_SOURCE_ARN), i == 5 ? "a:table/t1" : origins[i][1]);
+        static const char *const tables[] = {"t1", "t1", "t2", "t1", "t", "t1", "t", "t"};
+        assert_span_is(sl_record_text(r, SL_FIELD_TABLE), tables[i]);
+    }
+    test_batch_clean_up(&t);
+    sl_buffer_clean_up(&text);
+}
+
+static void test_too_large(void **state)
+{
+    (void)state;
+    struct sl_arena *arena = sl_arena_new(64);
+    struct sl_batch batch;
+    struct sl_error error = {.status = SL_OK};
+    /* Nothing of it is read. */
+    assert_int_equal(sl_batch_decode(sl_span("", (size_t)UINT32_MAX + 1), arena,
+                                     &(struct sl_decode_options){.any_shape = true}, &batch, &error),
+                     SL_REJECT);
+    assert_string_equal(error.code, "TooLarge");
+    sl_arena_destroy(arena);
+}
+
 /* ---- Kinesis ---- */
 
 #define CHANGE                                                                                               \
@@ -471,6 +516,7 @@ int main(void)
         cmocka_unit_test(test_bad_kinesis),    cmocka_unit_test(test_not_an_event),
         cmocka_unit_test(test_bad_json),       cmocka_unit_test(test_broken_records),
         cmocka_unit_test(test_malformed_wins), cmocka_unit_test(test_many),
+        cmocka_unit_test(test_origins),        cmocka_unit_test(test_too_large),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

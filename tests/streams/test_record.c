@@ -29,6 +29,7 @@ static void test_times(void **state)
     assert_int_equal(created("1.635734407123456789E9", ""), 1635734407123456789);
     assert_int_equal(created("1.6357344071234567899E+9", ""), 1635734407123456789);
     assert_int_equal(created("\"1678831218.0\"", ""), 1678831218000000000);
+    assert_int_equal(created("15949358E2", ""), 1594935800000000000);
     assert_int_equal(created("0", ""), 0);
     assert_int_equal(created("null", ""), 0);
     /* Kinesis' milliseconds and microseconds. */
@@ -47,6 +48,7 @@ static void test_times(void **state)
     assert_int_equal(created("\"2020-07-16T17:14:42.0123456789-04:30\"", ""), 1594935882012345678);
     assert_int_equal(created("\"1970-01-01T00:00:00Z\"", ""), 0);
     assert_int_equal(created("\"2000-02-29T00:00:00\"", ""), 951782400000000000);
+    assert_int_equal(created("\"2000-02-29T00:00:00.5\"", ""), 951782400500000000);
 }
 
 static void test_bad_times(void **state)
@@ -233,6 +235,8 @@ static void test_many_attributes(void **state)
     assert_int_equal(sl_record_attribute(r, SL_NEW_IMAGE, SL_LIT("n200")).type, SL_NONE);
     assert_int_equal(sl_record_attribute(r, SL_NEW_IMAGE, SL_LIT("")).type, SL_NONE);
     assert_int_equal(sl_record_attribute(r, SL_OLD_IMAGE, SL_LIT("n1")).type, SL_NONE);
+    assert_int_equal(sl_record_attribute(r, SL_ANY_IMAGE, SL_LIT("n1")).type, SL_NONE);
+    assert_int_equal(sl_record_image(r, SL_ANY_IMAGE).type, SL_NONE);
     test_batch_clean_up(&t);
     sl_buffer_clean_up(&members);
 }
@@ -261,6 +265,44 @@ static void test_names(void **state)
     }
 }
 
+/* A name whose hash is that of the last attribute's, but which is longer than the rest of the text. */
+static void test_long_name(void **state)
+{
+    (void)state;
+    char name[257];
+    struct test_batch t;
+    const struct sl_record *r =
+        test_record(&t, "INSERT", KEYS ",\"NewImage\":{" LONG ",\"x\":{\"N\":\"1\"}}", "");
+    memset(name, 'x', sizeof(name));
+    assert_span_is(sl_record_attribute(r, SL_NEW_IMAGE, sl_span(name, 1)).raw, "1");
+    assert_int_equal(sl_record_attribute(r, SL_NEW_IMAGE, sl_span(name, 257)).type, SL_NONE);
+    test_batch_clean_up(&t);
+}
+
+/* Values too long for the length that an index notes. */
+static void test_long_values(void **state)
+{
+    (void)state;
+    enum { LEN = 1200000 };
+    struct sl_buffer members;
+    struct test_batch t;
+    sl_buffer_init(&members, 1 << 24);
+    sl_buffer_add_str(&members, KEYS ",\"NewImage\":{\"s\":{\"S\":\"");
+    memset(sl_buffer_reserve(&members, LEN), 's', LEN);
+    members.len += LEN;
+    sl_buffer_add_str(&members, "\"},\"l\":{\"L\":[{\"S\":\"");
+    memset(sl_buffer_reserve(&members, LEN), 'l', LEN);
+    members.len += LEN;
+    sl_buffer_add(&members, "\"}]}}", sizeof("\"}]}}"));
+    const struct sl_record *r = test_record(&t, "INSERT", members.ptr, "");
+    assert_int_equal(sl_record_attribute(r, SL_NEW_IMAGE, SL_LIT("s")).raw.len, LEN);
+    struct sl_value list = sl_record_attribute(r, SL_NEW_IMAGE, SL_LIT("l"));
+    assert_int_equal(list.type, SL_L);
+    assert_int_equal(list.raw.len, LEN + 10);
+    test_batch_clean_up(&t);
+    sl_buffer_clean_up(&members);
+}
+
 static struct sl_span path(const struct sl_record *r, const char *text)
 {
     struct sl_value v = sl_record_path(r, SL_NEW_IMAGE, sl_span_str(text));
@@ -281,24 +323,11 @@ static void test_paths(void **state)
     assert_span_is(path(r, "`a`.b[0]"), "1");
     assert_span_is(path(r, "`x.y`"), "true");
     assert_span_is(path(r, "a.``"), "nameless");
-    static const char *const nowhere[] = {"",
-                                          "b",
-                                          "a.x",
-                                          "a.b[2]",
-                                          "a[0]",
-                                          "a.b.c",
-                                          "s[0]",
-                                          "a.",
-                                          "a.b[",
-                                          "a.b[]",
-                                          "a.b[x]",
-                                          "`a",
-                                          "a`b`",
-                                          ".a",
-                                          "a.b[0",
-                                          "a.b[0]x",
-                                          "a.b[99999999999999999999]",
-                                          "a.b[0].c"};
+    static const char *const nowhere[] = {
+        "",        "b",    "a.x",  "a.b[2]", "a[0]",    "a.b.c",
+        "s[0]",    "a.",   "a.b[", "a.b[]",  "a.b[x]",  "a.b[-1]",
+        "`a",      "a`b`", ".a",   "a.b[0",  "a.b[0]x", "a.b[99999999999999999999]",
+        "a.b[0].c"};
     for (size_t i = 0; i < sizeof(nowhere) / sizeof(nowhere[0]); i++)
         assert_null(path(r, nowhere[i]).ptr);
     test_batch_clean_up(&t);
@@ -360,7 +389,8 @@ int main(void)
         cmocka_unit_test(test_order),           cmocka_unit_test(test_escaped_texts),
         cmocka_unit_test(test_verdicts),        cmocka_unit_test(test_no_ttl_attribute),
         cmocka_unit_test(test_many_attributes), cmocka_unit_test(test_names),
-        cmocka_unit_test(test_paths),           cmocka_unit_test(test_changed),
+        cmocka_unit_test(test_paths),           cmocka_unit_test(test_long_name),
+        cmocka_unit_test(test_long_values),     cmocka_unit_test(test_changed),
         cmocka_unit_test(test_item_keys),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
