@@ -1,5 +1,7 @@
 #include "base/buffer.h"
 
+#include "base/arena.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,11 +11,17 @@ void sl_buffer_init(struct sl_buffer *b, size_t max)
     *b = (struct sl_buffer){.max = max};
 }
 
+void sl_buffer_init_in(struct sl_buffer *b, struct sl_arena *arena, size_t max)
+{
+    *b = (struct sl_buffer){.max = max, .arena = arena};
+}
+
 void sl_buffer_clean_up(struct sl_buffer *b)
 {
     if (!b)
         return;
-    free(b->ptr);
+    if (!b->arena)
+        free(b->ptr);
     *b = (struct sl_buffer){.max = b->max};
 }
 
@@ -23,6 +31,21 @@ void sl_buffer_reset(struct sl_buffer *b)
     b->failed = false;
 }
 
+static void grow(struct sl_buffer *b, size_t room)
+{
+    if (b->arena) {
+        char *longer = sl_arena_alloc(b->arena, room);
+        if (b->len > 0)
+            memcpy(longer, b->ptr, b->len);
+        b->ptr = longer;
+    } else {
+        b->ptr = realloc(b->ptr, room);
+        if (!b->ptr)
+            sl_die("out of memory: %zu bytes for a buffer", room);
+    }
+    b->room = room;
+}
+
 char *sl_buffer_reserve(struct sl_buffer *b, size_t n)
 {
     if (b->failed || n > b->max - b->len) {
@@ -30,13 +53,10 @@ char *sl_buffer_reserve(struct sl_buffer *b, size_t n)
         return NULL;
     }
     if (n > b->room - b->len || !b->ptr) {
-        size_t room = b->room ? b->room : 256;
+        size_t room = b->room ? b->room : b->arena ? 64 : 256;
         while (room - b->len < n)
             room = room > b->max / 2 ? b->max : room * 2;
-        b->ptr = realloc(b->ptr, room);
-        if (!b->ptr)
-            sl_die("out of memory: %zu bytes for a buffer", room);
-        b->room = room;
+        grow(b, room);
     }
     return b->ptr + b->len;
 }

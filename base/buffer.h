@@ -9,13 +9,16 @@
 struct sl_buffer {
     char *ptr;
     size_t len;
-    size_t room; /* bytes allocated */
-    size_t max;  /* bytes that `len` may reach */
-    bool failed; /* an append would have passed `max`; nothing was appended since */
+    size_t room;            /* bytes allocated */
+    size_t max;             /* bytes that `len` may reach */
+    bool failed;            /* an append would have passed `max`; nothing was appended since */
+    struct sl_arena *arena; /* where its memory comes from; NULL: malloc */
 };
 
 /* `max` is a named constant of the caller's, with a comment that tells where the limit comes from. */
 void sl_buffer_init(struct sl_buffer *b, size_t max);
+/* The same with its memory in an arena: the text lives as long as that, and nothing needs cleaning up. */
+void sl_buffer_init_in(struct sl_buffer *b, struct sl_arena *arena, size_t max);
 void sl_buffer_clean_up(struct sl_buffer *b); /* NULL and zeroed memory are fine */
 
 /* Empties it and clears `failed`; the memory stays for the next use. */

@@ -28,6 +28,7 @@ struct aggregate_amount {
     struct sl_span name;
     struct sl_span constant; /* absent: the template's */
     struct sl_text_template value;
+    uint32_t attribute; /* its number in every tally */
 };
 
 struct aggregate_counter {
@@ -105,7 +106,9 @@ struct aggregate_tally {
     const struct aggregate *a;
     struct sl_arena *arena;
     struct sl_decimal *scratch;
-    struct sl_keymap counters;   /* counter rows by their key's JSON */
+    struct sl_keymap counters; /* counter rows by their key's JSON */
+    struct sl_keymap sources;  /* what keys were made of, and the rows they led to */
+    uint32_t *counter_of;
     struct sl_keymap attributes; /* of counter rows, by name */
     struct aggregate_terms terms;
     struct sl_keymap extreme_of; /* row, verb and attribute -> extreme */

@@ -1,6 +1,9 @@
 /* What an item contributes: terms, from the counters' templates. */
 #include "handlers/aggregate.h"
 
+/* More groups than that in one slice are found by their keys. */
+#define KNOWN_SOURCES 4096
+
 void aggregate_term_add(struct aggregate_terms *terms, const struct aggregate_term *term)
 {
     if (terms->n == terms->room) {
@@ -21,6 +24,12 @@ void aggregate_tally_init(struct aggregate_tally *t, const struct aggregate *a, 
     t->scratch = a->host->decimal_new(arena);
     sl_keymap_init(&t->counters, a->host, arena, records / 8);
     sl_keymap_init(&t->attributes, a->host, arena, 8);
+    sl_keymap_init(&t->sources, a->host, arena, 64);
+    t->counter_of = a->host->alloc(arena, KNOWN_SOURCES * sizeof(*t->counter_of));
+    for (size_t i = 0; i < a->n_counters; i++)
+        for (size_t k = 0; k < a->counters[i].n_amounts; k++)
+            a->counters[i].amounts[k].attribute =
+                sl_keymap_index(&t->attributes, a->counters[i].amounts[k].name);
     sl_keymap_init(&t->extreme_of, a->host, arena, 8);
     t->terms.room = (uint32_t)(records * 4);
     t->terms.list = a->host->alloc(arena, t->terms.room * sizeof(*t->terms.list));
@@ -29,9 +38,9 @@ void aggregate_tally_init(struct aggregate_tally *t, const struct aggregate *a, 
 /* ---- one counter ---- */
 
 /* The row's key as JSON; the names stand in their order, so that equal keys are equal texts. */
-static enum sl_status counter_key(struct aggregate_tally *t, const struct aggregate_counter *c,
-                                  const struct sl_record *r, enum sl_image image, struct sl_span *out,
-                                  struct sl_error *error)
+static enum sl_status key_json(struct aggregate_tally *t, const struct aggregate_counter *c,
+                               const struct sl_record *r, enum sl_image image, struct sl_span *out,
+                               struct sl_error *error)
 {
     const struct aggregate *a = t->a;
     struct sl_span parts[9];
@@ -50,6 +59,56 @@ static enum sl_status counter_key(struct aggregate_tally *t, const struct aggreg
     return SL_OK;
 }
 
+/* What a key is made of, as it stands in the record: with it a row that was met before is found without
+ * writing its key. False when that does not fit. */
+static bool key_source(struct aggregate_tally *t, const struct aggregate_counter *c,
+                       const struct sl_record *r, enum sl_image image, char *out, size_t room, size_t *len,
+                       enum sl_status *status, struct sl_error *error)
+{
+    const struct aggregate *a = t->a;
+    char *at = out, *end = out + room;
+    for (size_t i = 0; i < a->n_key_names; i++) {
+        struct sl_value value = sl_text_place_value(a->host, &c->keys[i], r, image);
+        bool is_typed = value.type == SL_S || value.type == SL_N || value.type == SL_B;
+        if (!is_typed) {
+            *status = sl_text_render(a->host, &c->keys[i], r, image, a->missing, t->arena, &value.raw, error);
+            if (*status != SL_OK)
+                return false;
+        }
+        if (value.raw.len + 2 > (size_t)(end - at))
+            return false;
+        *at++ = (char)('0' + (is_typed ? (int)value.type : 0));
+        at = sl_text_put(at, value.raw);
+        *at++ = '\n';
+    }
+    *len = (size_t)(at - out);
+    return true;
+}
+
+static enum sl_status counter_find(struct aggregate_tally *t, const struct aggregate_counter *c,
+                                   const struct sl_record *r, enum sl_image image, uint32_t *out,
+                                   struct sl_error *error)
+{
+    char source[256];
+    struct sl_span text = {source, 0}, key;
+    enum sl_status status = SL_OK;
+    bool fits = key_source(t, c, r, image, source, sizeof(source), &text.len, &status, error);
+    if (status != SL_OK)
+        return status;
+    uint32_t known = fits ? sl_keymap_find(&t->sources, text) : SL_KEYMAP_NONE;
+    if (known != SL_KEYMAP_NONE) {
+        *out = t->counter_of[known];
+        return SL_OK;
+    }
+    status = key_json(t, c, r, image, &key, error);
+    if (status != SL_OK)
+        return status;
+    *out = sl_keymap_index(&t->counters, key);
+    if (fits && t->sources.n < KNOWN_SOURCES)
+        t->counter_of[sl_keymap_index(&t->sources, t->a->host->join(t->arena, &text, 1))] = *out;
+    return SL_OK;
+}
+
 static enum sl_status not_a_number(const struct aggregate *a, const struct aggregate_amount *amount,
                                    struct sl_error *error)
 {
@@ -57,9 +116,20 @@ static enum sl_status not_a_number(const struct aggregate *a, const struct aggre
                          SL_TEXT_ARG(amount->name));
 }
 
+/* Digits with at most one point among them, and no more than any number has. */
+static bool is_plain_number(struct sl_span text)
+{
+    size_t sign = text.len > 0 && text.ptr[0] == '-', digits = 0, points = 0;
+    for (size_t i = sign; i < text.len && points < 2; i++) {
+        digits += text.ptr[i] >= '0' && text.ptr[i] <= '9';
+        points += text.ptr[i] == '.';
+    }
+    return digits > 0 && digits <= 30 && points < 2 && sign + digits + points == text.len;
+}
+
 static bool is_number(struct aggregate_tally *t, struct sl_span text)
 {
-    return t->a->host->decimal_add(t->scratch, text, false);
+    return is_plain_number(text) || t->a->host->decimal_add(t->scratch, text, false);
 }
 
 static enum sl_status amount_number(struct aggregate_tally *t, const struct aggregate_amount *amount,
@@ -99,16 +169,15 @@ static bool matches(struct aggregate_tally *t, const struct aggregate_counter *c
 static enum sl_status counter_terms(struct aggregate_tally *t, const struct aggregate_counter *c,
                                     const struct sl_record *r, enum sl_image image, struct sl_error *error)
 {
-    struct sl_span key;
-    enum sl_status status = counter_key(t, c, r, image, &key, error);
-    uint32_t counter = status == SL_OK ? sl_keymap_index(&t->counters, key) : 0;
+    uint32_t counter = 0;
+    enum sl_status status = counter_find(t, c, r, image, &counter, error);
     bool begins = true;
     for (size_t i = 0; i < c->n_amounts && status == SL_OK; i++) {
         struct aggregate_term term = {.counter = counter, .begins = begins};
         bool is_sum = c->amounts[i].verb == SL_ADD;
         if (!is_sum && image == SL_OLD_IMAGE)
             continue;
-        term.attribute = sl_keymap_index(&t->attributes, c->amounts[i].name);
+        term.attribute = c->amounts[i].attribute;
         status = amount_number(t, &c->amounts[i], r, image, &term.number, error);
         if (status != SL_OK || !is_sum)
             continue;
@@ -196,16 +265,17 @@ static enum sl_status counter_extremes(struct aggregate_tally *t, const struct a
                                        const struct sl_record *r, size_t record, enum sl_image image,
                                        struct sl_error *error)
 {
-    struct sl_span key, number;
+    struct sl_span number;
+    uint32_t counter;
     enum sl_status status = SL_OK;
     for (size_t i = 0; i < c->n_amounts && status == SL_OK; i++) {
         if (c->amounts[i].verb == SL_ADD)
             continue;
-        status = counter_key(t, c, r, image, &key, error);
+        status = counter_find(t, c, r, image, &counter, error);
         if (status == SL_OK)
             status = amount_number(t, &c->amounts[i], r, image, &number, error);
         if (status == SL_OK)
-            extreme_take(t, record, sl_keymap_index(&t->counters, key), &c->amounts[i], number);
+            extreme_take(t, record, counter, &c->amounts[i], number);
     }
     return status;
 }

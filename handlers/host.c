@@ -177,12 +177,11 @@ static enum sl_status host_template_compile(struct sl_arena *arena, struct sl_sp
 /* A rendered text: what an item and its table can hold, many times over. */
 #define RENDERED_BYTES (8 * 1024 * 1024)
 
-static struct sl_span take_text(struct sl_buffer *buffer, struct sl_arena *arena)
+/* A text that never was is empty, not absent. */
+static struct sl_span take_text(struct sl_buffer *buffer)
 {
-    struct sl_span text = sl_buffer_span(buffer);
-    text.ptr = sl_arena_copy(arena, text);
-    sl_buffer_clean_up(buffer);
-    return text;
+    sl_buffer_reserve(buffer, 1);
+    return sl_buffer_span(buffer);
 }
 
 static enum sl_status host_template_render_image(const struct sl_template *t, const struct sl_record *r,
@@ -191,14 +190,14 @@ static enum sl_status host_template_render_image(const struct sl_template *t, co
                                                  struct sl_error *error)
 {
     struct sl_buffer buffer;
-    sl_buffer_init(&buffer, RENDERED_BYTES);
+    sl_buffer_init_in(&buffer, arena, RENDERED_BYTES);
     enum sl_status status = image == SL_ANY_IMAGE
                                 ? sl_template_render(t, r, escape, arena, &buffer, error)
                                 : sl_template_render_image(t, r, image, escape, arena, &buffer, error);
     if (status == SL_OK && buffer.failed)
         status =
             sl_fail(error, SL_REJECT, "TooLarge", "the text of a template passes %d bytes", RENDERED_BYTES);
-    *out = take_text(&buffer, arena);
+    *out = take_text(&buffer);
     return status;
 }
 
@@ -214,9 +213,9 @@ static struct sl_span host_template_render_or(const struct sl_template *t, const
                                               struct sl_arena *arena, struct sl_span otherwise)
 {
     struct sl_buffer buffer;
-    sl_buffer_init(&buffer, RENDERED_BYTES);
+    sl_buffer_init_in(&buffer, arena, RENDERED_BYTES);
     sl_template_render_or(t, r, image, escape, otherwise, arena, &buffer);
-    return take_text(&buffer, arena);
+    return take_text(&buffer);
 }
 
 static enum sl_status host_pattern_compile(struct sl_arena *arena, struct sl_span json, struct sl_when **out,
@@ -251,25 +250,25 @@ static struct sl_span host_join(struct sl_arena *arena, const struct sl_span *pa
 static struct sl_span host_json_quote(struct sl_arena *arena, struct sl_span text)
 {
     struct sl_buffer buffer;
-    sl_buffer_init(&buffer, SIZE_MAX / 4);
+    sl_buffer_init_in(&buffer, arena, SIZE_MAX / 4);
     sl_json_add_string(&buffer, text);
-    return take_text(&buffer, arena);
+    return take_text(&buffer);
 }
 
 static struct sl_span host_escape(struct sl_arena *arena, struct sl_span text, enum sl_escape escape)
 {
     struct sl_buffer buffer;
-    sl_buffer_init(&buffer, SIZE_MAX / 4);
+    sl_buffer_init_in(&buffer, arena, SIZE_MAX / 4);
     sl_escape_text(text, escape, &buffer);
-    return take_text(&buffer, arena);
+    return take_text(&buffer);
 }
 
 static struct sl_span host_gzip(struct sl_arena *arena, const struct sl_span *parts, size_t n, int level)
 {
     struct sl_buffer buffer;
-    sl_buffer_init(&buffer, SIZE_MAX / 4);
+    sl_buffer_init_in(&buffer, arena, SIZE_MAX / 4);
     sl_gzip_add(&buffer, parts, n, level);
-    return take_text(&buffer, arena);
+    return take_text(&buffer);
 }
 
 static void host_sha256(struct sl_span bytes, unsigned char out[32])

@@ -53,18 +53,33 @@ static void grow(struct sl_keymap *map)
     slots_make(map, 2 * map->room);
 }
 
+/* The slot that holds the text, or the one it would go into. */
+static uint32_t slot_of(const struct sl_keymap *map, struct sl_span text, uint64_t hash)
+{
+    uint32_t at = (uint32_t)hash & (map->n_slots - 1);
+    for (; map->slots[at]; at = (at + 1) & (map->n_slots - 1)) {
+        const struct sl_keymap_entry *e = &map->entries[map->slots[at] - 1];
+        if (e->hash == hash && e->text.len == text.len && memcmp(e->text.ptr, text.ptr, text.len) == 0)
+            break;
+    }
+    return at;
+}
+
+uint32_t sl_keymap_find(const struct sl_keymap *map, struct sl_span text)
+{
+    uint32_t slot = map->slots[slot_of(map, text, hash_of(text))];
+    return slot ? slot - 1 : SL_KEYMAP_NONE;
+}
+
 uint32_t sl_keymap_index(struct sl_keymap *map, struct sl_span text)
 {
     if (map->n == map->room)
         grow(map);
     uint64_t hash = hash_of(text);
-    uint32_t at = (uint32_t)hash & (map->n_slots - 1);
-    for (; map->slots[at]; at = (at + 1) & (map->n_slots - 1)) {
-        const struct sl_keymap_entry *e = &map->entries[map->slots[at] - 1];
-        if (e->hash == hash && e->text.len == text.len && memcmp(e->text.ptr, text.ptr, text.len) == 0)
-            return map->slots[at] - 1;
+    uint32_t at = slot_of(map, text, hash);
+    if (!map->slots[at]) {
+        map->entries[map->n] = (struct sl_keymap_entry){text, hash};
+        map->slots[at] = ++map->n;
     }
-    map->entries[map->n] = (struct sl_keymap_entry){text, hash};
-    map->slots[at] = ++map->n;
-    return map->n - 1;
+    return map->slots[at] - 1;
 }

@@ -23,6 +23,11 @@ struct sl_keymap {
 void sl_keymap_init(struct sl_keymap *map, const struct sl_host *host, struct sl_arena *arena,
                     size_t expected);
 
+#define SL_KEYMAP_NONE UINT32_MAX
+
+/* The text's number, SL_KEYMAP_NONE when it is not there. */
+uint32_t sl_keymap_find(const struct sl_keymap *map, struct sl_span text);
+
 /* The text's number. It was new when that is the count before. */
 uint32_t sl_keymap_index(struct sl_keymap *map, struct sl_span text);
 

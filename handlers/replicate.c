@@ -197,11 +197,10 @@ static void read_back(struct fold *f)
 
 static void guard_tests(struct fold *f, uint32_t c, struct sl_span name, struct sl_table_op *op)
 {
-    struct sl_value guard = {.type = SL_S, .raw = f->changes[c].guard};
     struct sl_test *tests = f->tests[c];
     tests[0] = (struct sl_test){.verb = SL_ABSENT, .name = name};
-    tests[1] = (struct sl_test){
-        .verb = SL_LT, .name = name, .value = sl_text_value(f->p->host, guard, f->slice->arena)};
+    tests[1] =
+        (struct sl_test){.verb = SL_LT, .name = name, .value = replicate_guard_value(f->changes[c].guard)};
     op->tests = tests;
     op->n_tests = 2;
     op->any_test = true;

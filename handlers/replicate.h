@@ -67,12 +67,18 @@ enum sl_status replicate_open(const struct sl_host *host, struct sl_route *route
 enum sl_status replicate_order(const struct replicate *p, const struct sl_record *r, struct sl_span order,
                                struct sl_arena *arena, struct sl_span *guard, struct sl_error *error);
 
+/* The guard as an attribute value, {"S":"..."}. */
+struct sl_span replicate_guard_value(struct sl_span guard);
+
 /* By length, then bytes: orders are decimal digits without leading zeros. */
 int replicate_order_compare(struct sl_span a, struct sl_span b);
 
 /* Is the change newer by time than the guard which refused it? `item` is what the sink returned: the item or
  * the side table's row. */
 bool replicate_is_refused_newer(const struct replicate *p, struct sl_span guard, struct sl_span item);
+
+/* False when the record's image carries no guard for sure. */
+bool replicate_may_carry(const struct replicate *p, const struct sl_record *r, enum sl_image image);
 
 /* Was the change made by a replicate itself? SL_FATAL when the stream's view type cannot tell. */
 enum sl_status replicate_is_echo(const struct replicate *p, const struct sl_record *r, bool *is_echo,

@@ -139,7 +139,8 @@ static char *put_attributes(const struct replicate *p, const struct sl_record *r
 static bool has_guard(const struct replicate *p, const struct sl_record *r, struct sl_value image)
 {
     if (image.raw.ptr == p->host->record_image(r, SL_NEW_IMAGE).raw.ptr)
-        return p->host->record_attribute(r, SL_NEW_IMAGE, p->guard_attribute).type != SL_NONE;
+        return replicate_may_carry(p, r, SL_NEW_IMAGE) &&
+               p->host->record_attribute(r, SL_NEW_IMAGE, p->guard_attribute).type != SL_NONE;
     return replicate_find(p, image, p->guard_attribute).type != SL_NONE;
 }
 

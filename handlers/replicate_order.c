@@ -1,10 +1,13 @@
 /* The order of changes, and what it tells: which of two is newer, and who made one. */
 #include "handlers/replicate.h"
 
-#include <inttypes.h>
-#include <stdio.h>
-
 #define TIME_DIGITS 16
+
+static void put_digits(char *at, int n, int64_t number)
+{
+    for (; n > 0; number /= 10)
+        at[--n] = (char)('0' + number % 10);
+}
 
 enum sl_status replicate_order(const struct replicate *p, const struct sl_record *r, struct sl_span order,
                                struct sl_arena *arena, struct sl_span *guard, struct sl_error *error)
@@ -15,13 +18,22 @@ enum sl_status replicate_order(const struct replicate *p, const struct sl_record
                              "the record's sequence number has %zu digits, not %d at most", order.len,
                              REPLICATE_ORDER_DIGITS);
     int64_t ms = p->host->record_created_ns(r) / 1000000;
-    char *text = p->host->alloc(arena, REPLICATE_GUARD_BYTES + 1);
-    /* printf's "%0*d" of no width still writes a digit. */
-    static const char zeros[] = "0000000000000000000000000000000000000000";
-    snprintf(text, REPLICATE_GUARD_BYTES + 1, "%06" PRId64 ":%.*s%.*s:%016" PRId64, p->epoch,
-             REPLICATE_ORDER_DIGITS - (int)order.len, zeros, SL_TEXT_ARG(order), ms > 0 ? ms : 0);
+    char *value = p->host->alloc(arena, REPLICATE_GUARD_BYTES + 8),
+         *text = sl_text_put(value, SL_TEXT("{\"S\":\""));
+    put_digits(text, 6, p->epoch);
+    text[6] = ':';
+    memset(text + 7, '0', REPLICATE_ORDER_DIGITS - order.len);
+    sl_text_put(text + 7 + REPLICATE_ORDER_DIGITS - order.len, order);
+    text[7 + REPLICATE_ORDER_DIGITS] = ':';
+    put_digits(text + 8 + REPLICATE_ORDER_DIGITS, TIME_DIGITS, ms > 0 ? ms : 0);
+    sl_text_put(text + REPLICATE_GUARD_BYTES, SL_TEXT("\"}"));
     *guard = (struct sl_span){text, REPLICATE_GUARD_BYTES};
     return SL_OK;
+}
+
+struct sl_span replicate_guard_value(struct sl_span guard)
+{
+    return (struct sl_span){guard.ptr - 6, REPLICATE_GUARD_BYTES + 8};
 }
 
 int replicate_order_compare(struct sl_span a, struct sl_span b)
@@ -43,6 +55,14 @@ bool replicate_is_refused_newer(const struct replicate *p, struct sl_span guard,
     return is_older && memcmp(guard.ptr + time_at, held.ptr + time_at, TIME_DIGITS) > 0;
 }
 
+/* Spares most items a look at their attributes. */
+bool replicate_may_carry(const struct replicate *p, const struct sl_record *r, enum sl_image image)
+{
+    struct sl_span raw = p->host->record_image(r, image).raw;
+    return raw.len > 0 && (memmem(raw.ptr, raw.len, p->guard_attribute.ptr, p->guard_attribute.len) ||
+                           memmem(raw.ptr, raw.len, "\\u", 2));
+}
+
 /* A replicate's write changes the guard; whoever else updates the item leaves it as it is, and whoever puts
  * the item anew leaves it out. */
 enum sl_status replicate_is_echo(const struct replicate *p, const struct sl_record *r, bool *is_echo,
@@ -51,6 +71,8 @@ enum sl_status replicate_is_echo(const struct replicate *p, const struct sl_reco
     const struct sl_host *host = p->host;
     *is_echo = false;
     if (p->guard != REPLICATE_INLINE || p->copies_replicated)
+        return SL_OK;
+    if (!replicate_may_carry(p, r, host->record_event(r) == SL_REMOVE ? SL_OLD_IMAGE : SL_NEW_IMAGE))
         return SL_OK;
     if (host->record_event(r) == SL_REMOVE) {
         /* A tombstone whose time is over; the change that made it was an echo already. */

@@ -1,0 +1,245 @@
+/* What a handler costs a record above decoding it: the whole of dispatch and handler, over ports in memory
+ * that take everything, so that the handler's own work is left. The memory it allocates is counted in calls
+ * of malloc, those of the decoder's left out. */
+#include "bench/support/events.h"
+#include "handlers/dispatch.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define RECORDS 5000
+#define ROUNDS  25
+
+/* ---- counting ---- */
+
+extern void *__libc_malloc(size_t n);
+extern void *__libc_realloc(void *p, size_t n);
+static size_t mallocs;
+
+void *malloc(size_t n)
+{
+    mallocs++;
+    return __libc_malloc(n);
+}
+
+void *realloc(void *p, size_t n)
+{
+    mallocs++;
+    return __libc_realloc(p, n);
+}
+
+/* ---- ports ---- */
+
+static void take_objects(struct sl_object_port *port, const struct sl_object *objects, size_t n,
+                         struct sl_result *results, const struct sl_call *call)
+{
+    (void)port;
+    (void)objects;
+    (void)call;
+    memset(results, 0, n * sizeof(*results));
+}
+
+static void take_rows(struct sl_table_port *port, const struct sl_table_op *ops, size_t n,
+                      struct sl_result *results, const struct sl_call *call)
+{
+    (void)port;
+    (void)ops;
+    (void)call;
+    memset(results, 0, n * sizeof(*results));
+}
+
+static void take_messages(struct sl_queue_port *port, const struct sl_message *messages, size_t n,
+                          struct sl_result *results, const struct sl_call *call)
+{
+    (void)port;
+    (void)messages;
+    (void)call;
+    memset(results, 0, n * sizeof(*results));
+}
+
+static void close_objects(struct sl_object_port *port)
+{
+    (void)port;
+}
+
+static void close_rows(struct sl_table_port *port)
+{
+    (void)port;
+}
+
+static void close_messages(struct sl_queue_port *port)
+{
+    (void)port;
+}
+
+static struct sl_object_port objects = {sizeof(objects), SIZE_MAX, take_objects, close_objects};
+static struct sl_table_port rows = {sizeof(rows), 400 * 1024, take_rows, close_rows};
+static struct sl_queue_port messages = {sizeof(messages), 1 << 20, take_messages, close_messages};
+
+static enum sl_status open_objects(struct sl_sinks *sinks, struct sl_span url, struct sl_object_port **out,
+                                   struct sl_error *error)
+{
+    (void)sinks;
+    (void)url;
+    (void)error;
+    *out = &objects;
+    return SL_OK;
+}
+
+static enum sl_status open_rows(struct sl_sinks *sinks, struct sl_span url, struct sl_table_port **out,
+                                struct sl_error *error)
+{
+    (void)sinks;
+    (void)url;
+    (void)error;
+    *out = &rows;
+    return SL_OK;
+}
+
+static enum sl_status open_messages(struct sl_sinks *sinks, struct sl_span url, struct sl_queue_port **out,
+                                    struct sl_error *error)
+{
+    (void)sinks;
+    (void)url;
+    (void)error;
+    *out = &messages;
+    return SL_OK;
+}
+
+/* ---- one route ---- */
+
+struct bench {
+    struct sl_log log;
+    struct sl_sinks sinks;
+    struct sl_pipeline *p;
+    struct sl_arena *arena;
+    struct sl_answer answer;
+    struct sl_span event;
+};
+
+static void open_pipeline(struct bench *b, const char *route)
+{
+    static const struct sl_openers openers = {sl_target_kind, open_objects, open_rows, open_messages};
+    static const char *const nowhere[] = {NULL};
+    static const struct sl_vars vars = {NULL};
+    char path[] = "/tmp/sluice-bench-XXXXXX";
+    struct sl_error error = {0};
+    int fd = mkstemp(path);
+    FILE *file = fdopen(fd, "w");
+    fprintf(file, "{\"on_failure\":\"report\",\"routes\":[{\"name\":\"r\",%s}]}", route);
+    fclose(file);
+    struct sl_pipeline_options options = {.config_path = path,
+                                          .vars = &vars,
+                                          .clock = sl_clock_system(),
+                                          .log = &b->log,
+                                          .sinks = &b->sinks,
+                                          .handler_path = nowhere,
+                                          .function_name = "bench",
+                                          .openers = &openers};
+    enum sl_status status = sl_pipeline_open(&options, &b->p, &error);
+    unlink(path);
+    if (status != SL_OK)
+        sl_die("bench_handlers: %s", error.text);
+}
+
+static void decode(struct bench *b, struct sl_batch *batch)
+{
+    struct sl_decode_options options = {.any_shape = false};
+    if (sl_batch_decode(b->event, b->arena, &options, batch, NULL) != SL_OK)
+        sl_die("bench_handlers: the event is refused");
+}
+
+static void dispatch(struct bench *b, const struct sl_batch *batch)
+{
+    struct sl_clock *clock = sl_clock_system();
+    struct sl_invocation invocation = {
+        .request_id = "", .function_arn = "", .deadline_ms = clock->now_ms(clock) + 60000, .arena = b->arena};
+    sl_buffer_reset(&b->answer.body);
+    b->answer.is_error = false;
+    sl_error_clear(&b->answer.error);
+    sl_dispatch(b->p, batch, &invocation, &b->answer);
+    if (b->answer.is_error || b->answer.checkpoint != batch->n)
+        sl_die("bench_handlers: %s", b->answer.error.text);
+}
+
+static const char *only; /* the figures that begin so; NULL: all */
+
+static void measure(struct sl_span event, const char *name, const char *route, bool shows_bytes)
+{
+    if (only && strncmp(name, only, strlen(only)) != 0)
+        return;
+    struct bench b = {.event = event, .arena = sl_arena_new(1 << 20)};
+    struct sl_batch batch;
+    double best = 1e9, best_decoding = 1e9;
+    size_t calls = 0;
+    char figure[128];
+    sl_log_init(&b.log, -1, SL_OFF, SL_LOG_TEXT, sl_clock_system());
+    sl_buffer_init(&b.answer.body, SL_ANSWER_BYTES);
+    open_pipeline(&b, route);
+    for (int i = 0; i < ROUNDS; i++) {
+        double began = bench_seconds();
+        decode(&b, &batch);
+        double decoded = bench_seconds();
+        size_t before = mallocs;
+        dispatch(&b, &batch);
+        double done = bench_seconds();
+        calls = mallocs - before;
+        best = done - decoded < best ? done - decoded : best;
+        best_decoding = decoded - began < best_decoding ? decoded - began : best_decoding;
+        sl_arena_reset(b.arena);
+    }
+    snprintf(figure, sizeof(figure), "%s, above decoding", name);
+    bench_figure(figure, best / RECORDS * 1e6, "us/record");
+    if (shows_bytes) {
+        snprintf(figure, sizeof(figure), "%s, decoding included", name);
+        bench_figure(figure, RECORDS / (best + best_decoding) / 1e6, "million records/s");
+        bench_figure(figure, (double)event.len / (best + best_decoding) / 1e6, "MB/s");
+        snprintf(figure, sizeof(figure), "%s, a slice of %d records", name, RECORDS);
+        bench_figure(figure, (double)calls, "mallocs");
+    }
+    sl_pipeline_close(b.p);
+    sl_buffer_clean_up(&b.answer.body);
+    sl_log_clean_up(&b.log);
+    sl_arena_destroy(b.arena);
+}
+
+int main(int argc, char **argv)
+{
+    only = argc > 1 ? argv[1] : NULL;
+    struct sl_buffer event;
+    sl_buffer_init(&event, SIZE_MAX / 2);
+    bench_event(&event, RECORDS, 1);
+    struct sl_span text = sl_buffer_span(&event);
+    measure(text, "dispatch alone",
+            "\"handler\":\"archive\",\"to\":\"file:x\",\"when\":{\"pattern\":[{\"eventName\":[\"NONE\"]}]}",
+            false);
+    measure(text, "archive, records, no compression",
+            "\"handler\":\"archive\",\"to\":\"file:x\",\"compression\":\"none\"", true);
+    measure(text, "archive, items, no compression",
+            "\"handler\":\"archive\",\"to\":\"file:x\",\"compression\":\"none\",\"format\":\"item\"", false);
+    measure(text, "archive, records, gzip level 6", "\"handler\":\"archive\",\"to\":\"file:x\"", true);
+    measure(text, "archive, records, gzip level 1", "\"handler\":\"archive\",\"to\":\"file:x\",\"level\":1",
+            false);
+    measure(text, "replicate", "\"handler\":\"replicate\",\"to\":\"sqlite:x?table=t\"", true);
+    measure(text, "replicate, side table",
+            "\"handler\":\"replicate\",\"to\":\"sqlite:x?table=t\",\"guard\":{\"table\":\"guards\"}", false);
+    measure(text, "replicate, no guard",
+            "\"handler\":\"replicate\",\"to\":\"sqlite:x?table=t\",\"guard\":\"none\"", false);
+    measure(text, "aggregate, two counters on 100 groups",
+            "\"handler\":\"aggregate\",\"to\":\"sqlite:x?table=t\",\"counters\":[{\"key\":{\"PK\":\"{status}#"
+            "{pieces}\"},"
+            "\"add\":{\"orders\":1,\"revenue\":\"{total}\"}}]",
+            true);
+    measure(text, "aggregate, the same at least once",
+            "\"handler\":\"aggregate\",\"to\":\"sqlite:x?table=t\",\"mode\":\"at-least-once\",\"counters\":[{"
+            "\"key\":{\"PK\":"
+            "\"{status}#{pieces}\"},\"add\":{\"orders\":1,\"revenue\":\"{total}\"}}]",
+            false);
+    measure(text, "notify, a message of three places",
+            "\"handler\":\"notify\",\"to\":\"jsonl:x\",\"message\":\"order {SK} of {PK} is "
+            "{status}\",\"max_records\":5000",
+            false);
+    sl_buffer_clean_up(&event);
+    return 0;
+}
