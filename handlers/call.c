@@ -20,6 +20,12 @@ enum sl_status sl_route_call(struct sl_route *route, struct sl_slice_call *call,
         return status;
     memset(call->marks, 0, slice->n * sizeof(*call->marks));
     sl_error_clear(error);
-    return sl_fail(error, SL_FATAL, "HandlerMisuse",
-                   "the handler marked a record that is not in its slice, or gave an outcome that is none");
+    return call->is_misused && call->misused_at >= slice->n
+               ? sl_fail(error, SL_FATAL, "HandlerMisuse",
+                         "the handler marked record %zu of a slice of %zu: an index is below slice->n",
+                         call->misused_at, slice->n)
+               : sl_fail(
+                     error, SL_FATAL, "HandlerMisuse",
+                     "the handler gave the outcome %d, which is none: SL_OK, SL_RETRY, SL_REJECT or SL_FATAL",
+                     (int)(call->is_misused ? call->misused_status : status));
 }

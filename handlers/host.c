@@ -20,6 +20,10 @@ static void host_mark(struct sl_slice *slice, size_t i, enum sl_status status, c
 {
     struct sl_slice_call *call = (struct sl_slice_call *)slice;
     if (i >= slice->n || (unsigned)status > SL_FATAL) {
+        if (!call->is_misused) {
+            call->misused_at = i;
+            call->misused_status = status;
+        }
         call->is_misused = true;
         return;
     }

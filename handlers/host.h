@@ -18,7 +18,9 @@ struct sl_mark {
 struct sl_slice_call {
     struct sl_slice slice; /* first: the handler's pointer is this one's */
     struct sl_mark *marks;
-    bool is_misused; /* a mark was out of the slice or no status: nothing this call said can be trusted */
+    bool is_misused;   /* a mark was out of the slice or no status: nothing this call said can be trusted */
+    size_t misused_at; /* the first such mark */
+    enum sl_status misused_status;
 };
 
 /* host_value.c */

@@ -140,13 +140,25 @@ static enum sl_status answer_batch(struct server *s, const struct sl_runtime_eve
     return sl_runtime_respond(s->rt, event->request_id, sl_buffer_span(&a->body), "application/json", error);
 }
 
+/* The buffer is kept from event to event: in a debug build each has its own, so that a handler that keeps
+ * text of a record beyond its life is seen. */
+static struct sl_span payload_of(struct server *s, const struct sl_runtime_event *event)
+{
+#ifdef SL_ARENA_DEBUG
+    return sl_span(sl_arena_copy(s->arena, event->payload), event->payload.len);
+#else
+    (void)s;
+    return event->payload;
+#endif
+}
+
 static enum sl_status take_event(struct server *s, const struct sl_runtime_event *event,
                                  struct sl_error *error)
 {
     const struct sl_decode_options options = {.ttl_attribute = sl_pipeline_ttl_attribute(s->pipeline)};
     struct sl_batch batch;
     struct sl_error why = {.offset = SL_NO_OFFSET};
-    if (sl_batch_decode(event->payload, s->arena, &options, &batch, &why) != SL_OK) {
+    if (sl_batch_decode(payload_of(s, event), s->arena, &options, &batch, &why) != SL_OK) {
         if (why.offset != SL_NO_OFFSET)
             sl_error_context(&why, "byte %zu of the event", why.offset);
         return post_failure(s, event, &why, error);

@@ -1,0 +1,58 @@
+#!/usr/bin/env python3
+"""What a debug build (make SANITIZE=address,undefined) tells the writer of a plugin that breaks a rule of handler.h."""
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, "tests/replay")
+from harness import BUILD, check, finish, record  # noqa: E402
+
+DEBUG = f"{BUILD}/asan"
+SANITIZE = "address,undefined"
+
+
+def build(folder):
+    """As scripts/check.sh builds it for the unit tests."""
+    build_folder = os.path.join(os.environ.get("BUILD", "build"), "asan")  # by the same name: dependencies are told by it
+    subprocess.run(["make", "--no-print-directory", "-s", "-j2", f"SANITIZE={SANITIZE}", f"BUILD={build_folder}", "CFLAGS=-O1 -g", "all"],
+                   check=True, stdout=subprocess.DEVNULL)
+    (folder / "handlers").mkdir()
+    subprocess.run(["cc", "-std=c11", "-g", "-O1", f"-fsanitize={SANITIZE}", "-fPIC", "-shared", "-fvisibility=hidden",
+                    f"-I{DEBUG}/include", "-o", folder / "handlers/keeps.so", "tests/runtime/plugins/keeps.c"], check=True)
+
+
+def replay(folder, build_folder, how):
+    (folder / "sluice.json").write_text(json.dumps({"report_batch_item_failures": True, "routes": [
+        {"name": "r", "handler": "keeps", "how": how, "on_failure": "jsonl:parked.jsonl"}]}))
+    (folder / "in.json").write_text(json.dumps({"Records": [record(n) for n in range(100, 104)]}))
+    return subprocess.run([f"{build_folder}/sluice", "replay", "--quiet", "--batch-size", "1", "--max-retries", "1", "in.json"],
+                          cwd=folder, capture_output=True, text=True, timeout=120, env={**os.environ, "TMPDIR": str(folder)})
+
+
+def main():
+    with tempfile.TemporaryDirectory() as folder:
+        folder = pathlib.Path(folder)
+        build(folder)
+        done = replay(folder, DEBUG, "nothing")
+        check("a good one", done.returncode == 0 and "Sanitizer" not in done.stderr, done.stderr[-3000:])
+        for how in ("a record", "a text", "memory"):
+            done = replay(folder, DEBUG, how)
+            check(f"keeps {how}", "AddressSanitizer: heap-use-after-free" in done.stderr and "keeps.c" in done.stderr, done.stderr[-3000:])
+        for how, text in (("a mark", "the handler marked record 1 of a slice of 1: an index is below slice->n"),
+                          ("a mark of its own", "the handler gave the outcome 9, which is none"),
+                          ("an outcome", "the handler gave the outcome 7, which is none")):
+            for build_folder in (DEBUG, BUILD):
+                if build_folder == BUILD:  # a plugin without sanitizers
+                    subprocess.run(["cc", "-std=c11", "-fPIC", "-shared", "-fvisibility=hidden", f"-I{BUILD}/include",
+                                    "-o", folder / "handlers/keeps.so", "tests/runtime/plugins/keeps.c"], check=True)
+                done = replay(folder, build_folder, how)
+                check(f"{how}: said", f"HandlerMisuse: {text}" in done.stderr, done.stderr[-3000:])
+                check(f"{how}: nothing of it is believed", done.returncode == 1 and "discarded" in done.stdout, done.stdout)
+                check(f"{how}: nothing is parked", not (folder / "parked.jsonl").exists() or not (folder / "parked.jsonl").read_text())
+    finish()
+
+
+main()
