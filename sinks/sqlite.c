@@ -392,6 +392,19 @@ static void sqlite_close(struct sl_table_port *port)
     free(p);
 }
 
+/* Changing to the write-ahead log is the one thing for which SQLite's own waiting does not work: several
+ * processes that open a new file at once would refuse each other. */
+static bool use_wal(struct sqlite_port *p)
+{
+    int64_t end = p->clock->now_ms(p->clock) + BUSY_MS;
+    while (!run(p, "PRAGMA journal_mode=WAL")) {
+        if ((sqlite3_errcode(p->db) & 0xFF) != SQLITE_BUSY || p->clock->now_ms(p->clock) >= end)
+            return false;
+        p->clock->sleep_ms(p->clock, 5);
+    }
+    return true;
+}
+
 static enum sl_status open_db(struct sqlite_port *p, struct sl_span table, struct sl_error *error)
 {
     char *slash = strrchr(p->path, '/');
@@ -406,8 +419,7 @@ static enum sl_status open_db(struct sqlite_port *p, struct sl_span table, struc
     if (code == SQLITE_OK)
         sqlite3_busy_timeout(p->db, BUSY_MS);
     /* A commit is on disk before it counts: FULL syncs the log at every one. */
-    if (code != SQLITE_OK || !run(p, "PRAGMA journal_mode=WAL") || !run(p, "PRAGMA synchronous=FULL") ||
-        !table_open(p, table))
+    if (code != SQLITE_OK || !use_wal(p) || !run(p, "PRAGMA synchronous=FULL") || !table_open(p, table))
         return sl_fail(error, SL_FATAL, "DatabaseError", "cannot open %s: %s", p->path,
                        p->db ? sqlite3_errmsg(p->db) : "out of memory");
     return SL_OK;
