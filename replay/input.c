@@ -84,15 +84,20 @@ static enum sl_status explain(const char *name, const struct sl_error *why, stru
     return sl_fail_at(error, SL_REJECT, why->code, why->offset, "%s: %s", name, why->text);
 }
 
+enum sl_status sl_input_decode(const char *name, struct sl_span text, const struct sl_decode_options *options,
+                               struct sl_arena *arena, struct sl_input *out, struct sl_error *error)
+{
+    *out = (struct sl_input){.name = name, .text = text};
+    struct sl_error why = {.offset = SL_NO_OFFSET};
+    if (sl_batch_decode(text, arena, options, &out->batch, &why) != SL_OK)
+        return explain(name, &why, error);
+    return SL_OK;
+}
+
 enum sl_status sl_input_read(const char *name, const struct sl_decode_options *options,
                              struct sl_arena *arena, struct sl_input *out, struct sl_error *error)
 {
-    *out = (struct sl_input){.name = name};
-    enum sl_status status = sl_input_load(name, arena, &out->text, error);
-    if (status != SL_OK)
-        return status;
-    struct sl_error why = {.offset = SL_NO_OFFSET};
-    if (sl_batch_decode(out->text, arena, options, &out->batch, &why) != SL_OK)
-        return explain(name, &why, error);
-    return SL_OK;
+    struct sl_span text;
+    enum sl_status status = sl_input_load(name, arena, &text, error);
+    return status == SL_OK ? sl_input_decode(name, text, options, arena, out, error) : status;
 }

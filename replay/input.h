@@ -22,6 +22,11 @@ enum sl_status sl_input_read(const char *name, const struct sl_decode_options *o
                              struct sl_arena *arena, struct sl_input *out, struct sl_error *error)
     __attribute__((warn_unused_result));
 
+/* The same of a text that is there already. */
+enum sl_status sl_input_decode(const char *name, struct sl_span text, const struct sl_decode_options *options,
+                               struct sl_arena *arena, struct sl_input *out, struct sl_error *error)
+    __attribute__((warn_unused_result));
+
 /* The bytes alone. */
 enum sl_status sl_input_load(const char *name, struct sl_arena *arena, struct sl_span *out,
                              struct sl_error *error) __attribute__((warn_unused_result));

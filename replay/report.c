@@ -10,7 +10,8 @@
 #define MAX_ROWS    20000
 #define ANSWER_TEXT 200
 #define PICTURE     900 /* units of width for a shard's records */
-#define ROW         8   /* and of height for an invocation */
+#define PATH_BYTES  4096
+#define ROW         8 /* and of height for an invocation */
 
 struct row {
     const struct sl_esm_shard *shard;
@@ -174,6 +175,21 @@ static void add_table(struct sl_buffer *b, const struct sl_summary *summary)
     free(text);
 }
 
+static void aside_name(const char *path, char out[PATH_BYTES])
+{
+    snprintf(out, PATH_BYTES, "%s.part", path);
+}
+
+bool sl_report_can_write(const char *path)
+{
+    char aside[PATH_BYTES];
+    aside_name(path, aside);
+    FILE *file = fopen(aside, "we");
+    if (file)
+        fclose(file);
+    return file != NULL;
+}
+
 static bool write_file(const char *path, struct sl_span text)
 {
     FILE *file = fopen(path, "we");
@@ -187,7 +203,7 @@ enum sl_status sl_report_write(const struct sl_report *r, const char *path, cons
                                struct sl_error *error)
 {
     struct sl_buffer b;
-    char aside[4096];
+    char aside[PATH_BYTES];
     sl_buffer_init(&b, 256u * 1024 * 1024);
     sl_buffer_add_str(&b, head);
     add_key(&b);
@@ -196,7 +212,7 @@ enum sl_status sl_report_write(const struct sl_report *r, const char *path, cons
         add_shard(&b, r, &summary->stream->shards[i]);
     if (r->left_out)
         sl_buffer_printf(&b, "<p>%zu later invocations are not shown.</p>\n", r->left_out);
-    snprintf(aside, sizeof(aside), "%s.part", path);
+    aside_name(path, aside);
     bool ok = write_file(aside, sl_buffer_span(&b)) && rename(aside, path) == 0;
     if (!ok)
         sl_fail(error, SL_REJECT, "CannotWrite", "--report %s: %s", path, strerror(errno));

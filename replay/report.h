@@ -17,6 +17,9 @@ void sl_report_destroy(struct sl_report *report); /* NULL is fine */
 void sl_report_add(struct sl_report *report, const struct sl_esm_invocation *inv,
                    const struct sl_esm_result *result, const struct sl_esm_decision *decision);
 
+/* Whether the file can be written, asked before the work; else errno says why not. */
+bool sl_report_can_write(const char *path);
+
 /* Writes the file aside and renames it. */
 enum sl_status sl_report_write(const struct sl_report *report, const char *path,
                                const struct sl_summary *summary, struct sl_error *error) SL_MUST_USE;
