@@ -5,10 +5,10 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 build=${BUILD:-build}/cover
 files=(base/json.c base/json_text.c base/json_write.c base/base64.c streams/batch.c streams/batch_object.c streams/batch_record.c
-    streams/batch_add.c streams/batch_kinesis.c streams/number.c streams/record.c streams/record_index.c streams/record_time.c
+    streams/batch_add.c streams/batch_kinesis.c streams/number.c streams/record.c streams/record_scan.c streams/record_index.c streams/record_time.c
     streams/value.c streams/value_canonical.c streams/value_check.c)
 headers=(base/json.h base/json_scan.h streams/value_form.h)
-programs=(tests/base/test_{base,json,base64} tests/streams/test_{number,batch,record,value,oracle} tests/fuzz/fuzz_{json,event,value,number})
+programs=(tests/base/test_{base,json,base64} tests/streams/test_{number,batch,record,record_scan,value,oracle} tests/fuzz/fuzz_{json,event,value,number})
 
 find "$build" -name '*.gcda' -delete 2>/dev/null || true
 make -s -j"$(nproc)" BUILD="$build" WARN=-w CFLAGS="-O0 -g --coverage" LDFLAGS=--coverage "${programs[@]/#/$build/}" >/dev/null

@@ -35,7 +35,6 @@ struct sl_record {
     unsigned view : 3;
     unsigned identity : 2;
     unsigned unit : 2;   /* of `created` */
-    unsigned ttl : 3;    /* the verdict and one, 0: not made yet */
     bool is_wrapped : 1; /* from Kinesis: `sequence` is the outer record's */
     bool is_timed : 1;   /* Kinesis' form or an export line: ordered by its time */
 };

@@ -48,11 +48,11 @@ static inline const char *string_end(const char *p, const char *end, bool *escap
     return sl_json_string_end(p, end, escaped);
 }
 
-/* Behind an attribute value: nearly always {"T":"..."}. */
+/* Behind an attribute value: nearly always {"T":"..."}. The shortest one has eight bytes. */
 static const char *skip_value(const char *p, const char *end)
 {
     bool escaped;
-    if (end - p > 8 && p[1] == '"' && p[2] != '\\' && p[3] == '"' && p[4] == ':' && p[5] == '"') {
+    if (p[1] == '"' && p[2] != '\\' && p[3] == '"' && p[4] == ':' && p[5] == '"') {
         const char *close = string_end(p + 6, end, &escaped);
         if (close[1] == '}')
             return close + 2;
