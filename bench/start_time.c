@@ -136,7 +136,7 @@ int main(int argc, char **argv)
                            "ARCHIVE_BUCKET=archive",
                            "REPLICA_TABLE=replica",
                            "REPLICA_REGION=eu-central-1",
-                           "REPLICA_GUARD=inline",
+
                            "TOTALS_TABLE=totals",
                            NULL};
     double *empty = calloc((size_t)rounds * 2, sizeof(*empty)), *next = empty + rounds;

@@ -158,7 +158,7 @@ def compare(calls, policy):
     assert not idle, f"the template allows what no route calls: {sorted(idle)}"
 
 
-def check(overrides):
+def check(overrides, change_config=lambda text: text):
     resources, _ = template.resolve(overrides)
     variables = resources["SluiceFunction"]["Properties"]["Environment"]["Variables"]
     with tempfile.TemporaryDirectory() as folder:
@@ -170,7 +170,9 @@ def check(overrides):
             make_targets(dynamodb, others)
             recorder = Recorder(dynamodb, others)
             environment = {name: plain(value) for name, value in variables.items()}
-            environment |= {"SLUICE_CONFIG": str(TOP / "deploy" / pathlib.Path(variables["SLUICE_CONFIG"]).name), "AWS_REGION": template.REGION,
+            shipped = (TOP / "deploy" / pathlib.Path(variables["SLUICE_CONFIG"]).name).read_text()
+            (work / "sluice.json").write_text(change_config(shipped))
+            environment |= {"SLUICE_CONFIG": str(work / "sluice.json"), "AWS_REGION": template.REGION,
                             "AWS_ENDPOINT_URL": recorder.url, "AWS_ACCESS_KEY_ID": services["AWS_ACCESS_KEY_ID"],
                             "AWS_SECRET_ACCESS_KEY": services["AWS_SECRET_ACCESS_KEY"], "AWS_LAMBDA_LOG_FORMAT": "JSON"}
             batches = [json.dumps({"Records": batch}).encode() for batch in events()]
@@ -187,7 +189,7 @@ def demonstration():
 
 
 def demonstration_unguarded():
-    check({"ReplicaGuard": "none"})
+    check({"ReplicaGuard": "none"}, lambda text: text.replace('"inline"', '"none"'))
 
 
 def targets_that_exist():

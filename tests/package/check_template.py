@@ -4,6 +4,7 @@ it says and no more."""
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -96,6 +97,32 @@ def mapping_failures_to_bucket():
     assert ("s3:PutObject", "<FailureBucket.Arn>/*") in template.allowed(resources, "routes")
 
 
+def sluice_check(overrides, config, change=None):
+    """The shipped configuration with the function's variables and the mapping's properties: what `sluice check` says."""
+    resources, _ = template.resolve(overrides)
+    function = resources["SluiceFunction"]["Properties"]
+    mapping = {**function["Events"]["Stream"]["Properties"], **(change or {})}
+    variables = {name: re.sub(r"<([A-Za-z]+).*>", lambda m: m.group(1).lower(), value)
+                 for name, value in function["Environment"]["Variables"].items()}
+    assert variables.pop("SLUICE_CONFIG") == f"/var/task/{config}"
+    with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+        json.dump(mapping, file)
+        file.flush()
+        return subprocess.run([template.TOP / os.environ.get("BUILD", "build") / "sluice", "check", "--mapping", file.name, f"deploy/{config}"],
+                              cwd=template.TOP, env={**os.environ, **variables}, text=True, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, check=False)
+
+
+def configurations_pass_sluice_check():
+    existing = {"SourceStreamArn": STREAM, "ConfigFile": "archive.json", "ArchiveBucketName": "cold"}
+    for overrides, config in (({}, "sluice.json"), (existing, "archive.json"), ({"MappingFailuresTo": "bucket"}, "sluice.json")):
+        done = sluice_check(overrides, config)
+        assert done.returncode == 0 and "0 warnings, 0 notes" in done.stdout, done.stdout
+    for change in ({"FunctionResponseTypes": []}, {"MaximumRetryAttempts": 3}):
+        done = sluice_check({}, "sluice.json", change)
+        assert done.returncode == 1, done.stdout
+
+
 def stars_are_few():
     """Only what AWS grants on "*" alone."""
     for overrides in ({}, {"SourceStreamArn": STREAM}):
@@ -121,7 +148,8 @@ def dashboard_is_json():
 
 
 CASES = [lint, lint_is_awake, demonstration, existing_table_alone, existing_table_with_targets, mapping_loses_nothing,
-         mapping_failures_to_bucket, stars_are_few, wrong_parameters_are_refused, dashboard_is_json]
+         mapping_failures_to_bucket, configurations_pass_sluice_check, stars_are_few, wrong_parameters_are_refused, dashboard_is_json]
+subprocess.run(["make", "-s", "all"], cwd=template.TOP, check=True, stdout=subprocess.DEVNULL)
 for case in CASES:
     try:
         case()
