@@ -133,6 +133,11 @@ $(BUILD)/bench/%.o: bench/%.cc
 $(BUILD)/bench/bench_decode: $(BUILD)/bench/simdjson.o
 $(BUILD)/bench/bench_decode: LIBS += -lsimdjson -lstdc++
 
+$(BUILD)/bench/bench_plugin: | $(BUILD)/bench/empty.so
+$(BUILD)/bench/empty.so: bench/support/empty_handler.c $(HEADER)
+	@mkdir -p $(@D)
+	@$(CC) -std=c11 $(PLUGIN) $(CFLAGS) -DBENCH_PLUGIN -o $@ $<
+
 $(BUILD)/bench/%: $(BUILD)/bench/%.o $(BENCH_OBJ) $(LIBRARY)
 	@echo "  LINK  $@"
 	@$(CC) $(LDFLAGS) -o $@ $^ $(LIBS)
