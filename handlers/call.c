@@ -16,6 +16,7 @@ enum sl_status sl_route_call(struct sl_route *route, struct sl_slice_call *call,
         watch->leave(watch);
     sl_route_leave(route);
     route->stats.calls++;
+    sl_error_seal(error);
     if (!call->is_misused && (unsigned)status <= SL_FATAL)
         return status;
     memset(call->marks, 0, slice->n * sizeof(*call->marks));

@@ -196,6 +196,7 @@ static enum sl_status call_window(struct sl_route *route, struct sl_window *wind
 {
     sl_route_enter(route);
     enum sl_status status = route->loaded.handler.window(route->self, window, error);
+    sl_error_seal(error);
     sl_route_leave(route);
     route->stats.calls++;
     if (status == SL_OK && window->new_state.ptr)

@@ -31,6 +31,7 @@ static void host_mark(struct sl_slice *slice, size_t i, enum sl_status status, c
     if (error && error->status != SL_OK && status != SL_OK) {
         why = sl_arena_alloc(slice->arena, sizeof(*why));
         *why = *error;
+        sl_error_seal(why);
     }
     call->marks[i] = (struct sl_mark){true, status, why};
 }

@@ -166,6 +166,8 @@ enum sl_status sl_route_accepts(struct sl_route *route, enum sl_view view, struc
         return SL_OK;
     sl_route_enter(route);
     enum sl_status status = handler->accepts(route->self, view, error);
+    if (error)
+        sl_error_seal(error);
     sl_route_leave(route);
     if (status == SL_OK)
         route->views_accepted |= bit;
@@ -182,6 +184,8 @@ static enum sl_status open_handler(struct sl_pipeline *p, struct sl_route *route
     sl_route_enter(route);
     if (handler->open)
         status = handler->open(&sl_host_table, route, &route->self, error);
+    if (error)
+        sl_error_seal(error);
     sl_route_leave(route);
     if (status != SL_OK)
         sl_fail(error, SL_FATAL, "HandlerNotOpened", "the handler %s did not open and gave no reason",

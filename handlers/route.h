@@ -64,6 +64,13 @@ static inline bool sl_route_is_once_only(const struct sl_route *route)
 enum sl_status sl_route_accepts(struct sl_route *route, enum sl_view view,
                                 struct sl_error *error) SL_MUST_USE;
 
+/* A handler may have filled its error by itself, to the last byte. */
+static inline void sl_error_seal(struct sl_error *error)
+{
+    error->code[SL_ERROR_CODE_BYTES - 1] = '\0';
+    error->text[SL_ERROR_TEXT_BYTES - 1] = '\0';
+}
+
 /* The handler's lines carry its route. */
 static inline void sl_route_enter(struct sl_route *route)
 {

@@ -2,6 +2,8 @@
 #include "tests/support/rig.h"
 #include "tests/support/test.h"
 
+#include <jansson.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -475,6 +477,48 @@ static void view_type_is_refused_by_name(void **state)
     rig_destroy(rig);
 }
 
+/* ---- handlers that do not keep to the rules ---- */
+
+static void error_without_an_end_is_cut(void **state)
+{
+    (void)state;
+    for (int marks = 0; marks < 2; marks++) {
+        struct rig *rig = rig_new("{" PARKING R1);
+        rig->handlers[RIG_ONE].marks = marks;
+        rig->handlers[RIG_ONE].filler = 0xE4;
+        rig->handlers[RIG_ONE].plan[3] = RIG_POISON;
+        rig_event(rig, 5, NULL);
+        rig_run(rig, 1000);
+        json_t *message = json_loads(rig_port(rig, "dlq")->bodies[0], 0, NULL); /* valid UTF-8 */
+        assert_non_null(message);
+        json_decref(message);
+        rig_destroy(rig);
+    }
+}
+
+/* Whatever came before: nothing is left behind. */
+static void many_batches_leave_nothing_behind(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_new("{" PARKING R2);
+    struct rig_handler *s = &rig->handlers[RIG_ONE];
+    uint64_t seed = 5;
+    size_t before = 0;
+    s->marks = true;
+    for (size_t i = 0; i < 4000; i++) {
+        if (i == 1000) /* buffers have grown by now */
+            before = mallinfo2().uordblks;
+        memset(s->plan, RIG_GOOD, 40);
+        s->plan[sl_random_step(&seed) % 40] = (unsigned char)(sl_random_step(&seed) % 4);
+        rig_event(rig, i < 1000 ? 40 : 1 + sl_random_step(&seed) % 40, of_three);
+        rig_run(rig, 1000);
+        rig_forget(rig);
+    }
+    sl_arena_reset(rig->arena);
+    assert_true(mallinfo2().uordblks <= before + 64 * 1024);
+    rig_destroy(rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -501,6 +545,8 @@ int main(void)
         cmocka_unit_test(no_time_at_all_calls_nobody),
         cmocka_unit_test(pauses_are_in_the_jitter_band),
         cmocka_unit_test(view_type_is_refused_by_name),
+        cmocka_unit_test(error_without_an_end_is_cut),
+        cmocka_unit_test(many_batches_leave_nothing_behind),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -56,6 +56,12 @@ static void apply_one(struct rig_handler *s, size_t index)
 static enum sl_status fail(const struct rig_handler *s, struct sl_error *error, enum sl_status status,
                            size_t index)
 {
+    if (s->filler) {
+        memset(error->code, s->filler, sizeof(error->code));
+        memset(error->text, s->filler, sizeof(error->text));
+        error->status = status;
+        return status;
+    }
     return host->fail(error, status, s->code ? s->code : "Planned", "record %zu is planned to fail", index);
 }
 

@@ -20,6 +20,7 @@ struct rig_handler {
     bool marks;       /* marks each record, and returns OK; else the worst of the slice is what it returns */
     unsigned outages; /* so many calls fail with RETRY first */
     int64_t takes_ms; /* of each call; it stops at the slice's deadline and says RETRY */
+    int filler;       /* a byte: its errors are filled with it, without an end; 0: they are not */
     const char *code; /* of its errors; NULL: "Planned" */
     unsigned refused_views; /* bits 1 << enum sl_view */
 
