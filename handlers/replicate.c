@@ -17,8 +17,7 @@
 struct change {
     uint32_t newest; /* its record that is written */
     struct sl_span order, guard, key;
-    struct sl_value image; /* what the item is afterwards; SL_NONE: deleted */
-    bool reads_back;
+    struct replicate_image image;
     bool is_out;   /* nothing is written for it: failed before, or nothing to do */
     uint32_t op;   /* its first operation */
     uint32_t last; /* its last record in the slice; `before` leads to the others */
@@ -48,16 +47,18 @@ static bool is_kept(const struct replicate *p, const struct sl_record *r)
     return ttl == SL_TTL_EXPIRED || (ttl == SL_TTL_INFERRED && p->expired == REPLICATE_KEEP_ANY);
 }
 
-static void record_fold(struct fold *f, size_t i, struct sl_span order, struct sl_span item_key)
+static void record_fold(struct fold *f, size_t i, struct sl_span order, struct sl_span item_key,
+                        bool may_carry)
 {
     uint32_t known = f->items.n;
     uint32_t c = sl_keymap_index(&f->items, item_key);
     struct change *change = &f->changes[c];
     if (c == known)
-        *change = (struct change){.newest = (uint32_t)i, .order = order, .last = NONE};
-    else if (replicate_order_compare(order, change->order) >= 0) {
+        *change = (struct change){.order = order, .last = NONE};
+    if (replicate_order_compare(order, change->order) >= 0) {
         change->newest = (uint32_t)i;
         change->order = order;
+        change->image.may_carry = may_carry;
     }
     f->before[i] = change->last;
     change->last = (uint32_t)i;
@@ -68,10 +69,10 @@ static enum sl_status record_take(struct fold *f, size_t i, struct sl_error *err
 {
     const struct replicate *p = f->p;
     const struct sl_record *r = f->slice->records[i];
-    bool is_echo;
+    bool is_echo, may_carry;
     if (p->host->record_image(r, SL_KEYS).type == SL_NONE)
         return p->host->fail(error, SL_REJECT, "NoKeys", "the record does not say what its item's key is");
-    enum sl_status status = replicate_is_echo(p, r, &is_echo, error);
+    enum sl_status status = replicate_is_echo(p, r, &is_echo, &may_carry, error);
     if (status != SL_OK || is_echo || is_kept(p, r))
         return status;
     struct sl_span key;
@@ -80,7 +81,7 @@ static enum sl_status record_take(struct fold *f, size_t i, struct sl_error *err
     else
         status = replicate_key(p, r, f->slice->arena, &key, error);
     if (status == SL_OK)
-        record_fold(f, i, p->host->record_order(r, f->slice->arena), key);
+        record_fold(f, i, p->host->record_order(r, f->slice->arena), key, may_carry);
     return status;
 }
 
@@ -130,15 +131,15 @@ static enum sl_status image_find(struct fold *f, struct change *change, struct s
     const struct sl_record *r = f->slice->records[change->newest];
     if (p->host->record_event(r) == SL_REMOVE)
         return SL_OK;
-    change->image = p->host->record_image(r, SL_NEW_IMAGE);
-    if (change->image.type != SL_NONE)
+    change->image.value = p->host->record_image(r, SL_NEW_IMAGE);
+    if (change->image.value.type != SL_NONE)
         return SL_OK;
     if (!p->source)
         return p->host->fail(
             error, p->host->record_view(r) == SL_VIEW_UNKNOWN ? SL_REJECT : SL_FATAL, "ViewType",
             "the record has no NewImage: name the source table in \"source\" so that items are "
             "read back, or enable the stream with NEW_IMAGE or NEW_AND_OLD_IMAGES");
-    change->reads_back = true;
+    change->image.is_read_back = true;
     f->n_read_back++;
     return SL_OK;
 }
@@ -156,9 +157,9 @@ static enum sl_status read_back_take(struct fold *f, struct change *change, cons
         change->is_out = p->expired != REPLICATE_DELETE;
         return SL_OK;
     }
-    change->image = (struct sl_value){.type = SL_M, .raw = result->item};
+    change->image.value = (struct sl_value){.type = SL_M, .raw = result->item};
     if (p->guard == REPLICATE_INLINE && !p->copies_replicated &&
-        replicate_find(p, change->image, p->guard_attribute).type != SL_NONE)
+        replicate_find(p, change->image.value, p->guard_attribute).type != SL_NONE)
         return p->host->fail(
             error, SL_FATAL, "ViewType",
             "the source's item carries %.*s, and a stream without both images cannot tell whether "
@@ -177,7 +178,7 @@ static void read_back(struct fold *f)
     uint32_t *change_of = p->host->alloc(arena, f->n_read_back * sizeof(*change_of));
     size_t n = 0;
     for (uint32_t c = 0; c < f->items.n; c++) {
-        if (!f->changes[c].reads_back)
+        if (!f->changes[c].image.is_read_back)
             continue;
         const struct sl_record *r = f->slice->records[f->changes[c].newest];
         ops[n] = (struct sl_table_op){.verb = SL_TABLE_GET, .key = p->host->record_image(r, SL_KEYS).raw};
@@ -216,7 +217,7 @@ static enum sl_status item_op(struct fold *f, uint32_t c, struct sl_table_op *op
     *op = (struct sl_table_op){.verb = SL_TABLE_PUT, .key = change->key};
     if (p->guard == REPLICATE_INLINE)
         guard_tests(f, c, p->guard_attribute, op);
-    if (change->image.type != SL_NONE)
+    if (change->image.value.type != SL_NONE)
         return replicate_item(p, r, change->image, change->key, change->guard, f->slice->arena, &op->item,
                               error);
     if (p->guard == REPLICATE_INLINE)
@@ -243,7 +244,7 @@ static void guard_op(struct fold *f, uint32_t c, struct sl_table_op *op)
     struct sl_span key[] = {SL_TEXT("{\""), p->guard_key, SL_TEXT("\":"), value, SL_TEXT("}")};
     *op = (struct sl_table_op){
         .verb = SL_TABLE_PUT, .table = p->guard_table, .key = p->host->join(arena, key, 5)};
-    if (change->image.type == SL_NONE)
+    if (change->image.value.type == SL_NONE)
         snprintf(expires, sizeof(expires), "\":{\"N\":\"%" PRId64 "\"}",
                  p->host->wall_ns(p->route) / 1000000000 + p->tombstone_s);
     struct sl_span row[] = {key[0],

@@ -77,12 +77,10 @@ int replicate_order_compare(struct sl_span a, struct sl_span b);
  * the side table's row. */
 bool replicate_is_refused_newer(const struct replicate *p, struct sl_span guard, struct sl_span item);
 
-/* False when the record's image carries no guard for sure. */
-bool replicate_may_carry(const struct replicate *p, const struct sl_record *r, enum sl_image image);
-
-/* Was the change made by a replicate itself? SL_FATAL when the stream's view type cannot tell. */
+/* Was the change made by a replicate itself? SL_FATAL when the stream's view type cannot tell. `may_carry` is
+ * false when the record's image carries no guard for sure. */
 enum sl_status replicate_is_echo(const struct replicate *p, const struct sl_record *r, bool *is_echo,
-                                 struct sl_error *error);
+                                 bool *may_carry, struct sl_error *error);
 
 /* ---- replicate_item.c: the replica's items ---- */
 
@@ -90,11 +88,18 @@ enum sl_status replicate_is_echo(const struct replicate *p, const struct sl_reco
 enum sl_status replicate_key(const struct replicate *p, const struct sl_record *r, struct sl_arena *arena,
                              struct sl_span *key, struct sl_error *error);
 
+/* What the item is afterwards. */
+struct replicate_image {
+    struct sl_value value; /* SL_NONE: nothing, it is deleted */
+    bool may_carry;        /* a guard of the source's own */
+    bool is_read_back;
+};
+
 /* The replica's item: the image, reshaped as configured, with its inline guard. SL_REJECT, code
  * "ItemTooLargeForGuard", when only the guard makes it too large. */
-enum sl_status replicate_item(const struct replicate *p, const struct sl_record *r, struct sl_value image,
-                              struct sl_span key, struct sl_span guard, struct sl_arena *arena,
-                              struct sl_span *item, struct sl_error *error);
+enum sl_status replicate_item(const struct replicate *p, const struct sl_record *r,
+                              struct replicate_image image, struct sl_span key, struct sl_span guard,
+                              struct sl_arena *arena, struct sl_span *item, struct sl_error *error);
 
 /* What stands in place of a deleted item: its key, guard, a mark, and when it may go. */
 struct sl_span replicate_tombstone(const struct replicate *p, struct sl_span key, struct sl_span guard,

@@ -133,18 +133,17 @@ static char *put_attributes(const struct replicate *p, const struct sl_record *r
         at = sl_text_put_value(at, value);
     }
     return at;
-}
-
-/* A replica's own item comes with a guard, which is not to be copied. An item read back has no index. */
-static bool has_guard(const struct replicate *p, const struct sl_record *r, struct sl_value image)
+} /* A replicate's own item comes with a guard, which is not to be copied. An item read back has no index. */
+static bool has_guard(const struct replicate *p, const struct sl_record *r,
+                      const struct replicate_image *image)
 {
-    if (image.raw.ptr == p->host->record_image(r, SL_NEW_IMAGE).raw.ptr)
-        return replicate_may_carry(p, r, SL_NEW_IMAGE) &&
-               p->host->record_attribute(r, SL_NEW_IMAGE, p->guard_attribute).type != SL_NONE;
-    return replicate_find(p, image, p->guard_attribute).type != SL_NONE;
+    if (image->is_read_back)
+        return replicate_find(p, image->value, p->guard_attribute).type != SL_NONE;
+    return image->may_carry && p->host->record_attribute(r, SL_NEW_IMAGE, p->guard_attribute).type != SL_NONE;
 }
 
-static bool is_reshaped(const struct replicate *p, const struct sl_record *r, struct sl_value image)
+static bool is_reshaped(const struct replicate *p, const struct sl_record *r,
+                        const struct replicate_image *image)
 {
     return p->n_rules > 0 || p->n_keys > 0 || p->is_projected ||
            (p->guard == REPLICATE_INLINE && has_guard(p, r, image));
@@ -184,11 +183,12 @@ static enum sl_status check_size(const struct replicate *p, struct sl_span item,
         bytes - guard_bytes, guard_bytes);
 }
 
-enum sl_status replicate_item(const struct replicate *p, const struct sl_record *r, struct sl_value image,
-                              struct sl_span key, struct sl_span guard, struct sl_arena *arena,
-                              struct sl_span *item, struct sl_error *error)
+enum sl_status replicate_item(const struct replicate *p, const struct sl_record *r,
+                              struct replicate_image from, struct sl_span key, struct sl_span guard,
+                              struct sl_arena *arena, struct sl_span *item, struct sl_error *error)
 {
-    bool reshaped = is_reshaped(p, r, image);
+    struct sl_value image = from.value;
+    bool reshaped = is_reshaped(p, r, &from);
     if (p->guard != REPLICATE_INLINE && !reshaped) {
         *item = image.raw;
         return SL_OK;

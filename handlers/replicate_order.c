@@ -56,23 +56,24 @@ bool replicate_is_refused_newer(const struct replicate *p, struct sl_span guard,
 }
 
 /* Spares most items a look at their attributes. */
-bool replicate_may_carry(const struct replicate *p, const struct sl_record *r, enum sl_image image)
+static bool find_guard(const struct replicate *p, const struct sl_record *r, enum sl_image image)
 {
     struct sl_span raw = p->host->record_image(r, image).raw;
     return raw.len > 0 && (memmem(raw.ptr, raw.len, p->guard_attribute.ptr, p->guard_attribute.len) ||
-                           memmem(raw.ptr, raw.len, "\\u", 2));
+                           (memchr(raw.ptr, '\\', raw.len) && memmem(raw.ptr, raw.len, "\\u", 2)));
 }
 
 /* A replicate's write changes the guard; whoever else updates the item leaves it as it is, and whoever puts
  * the item anew leaves it out. */
 enum sl_status replicate_is_echo(const struct replicate *p, const struct sl_record *r, bool *is_echo,
-                                 struct sl_error *error)
+                                 bool *may_carry, struct sl_error *error)
 {
     const struct sl_host *host = p->host;
-    *is_echo = false;
-    if (p->guard != REPLICATE_INLINE || p->copies_replicated)
+    *is_echo = *may_carry = false;
+    if (p->guard != REPLICATE_INLINE)
         return SL_OK;
-    if (!replicate_may_carry(p, r, host->record_event(r) == SL_REMOVE ? SL_OLD_IMAGE : SL_NEW_IMAGE))
+    *may_carry = find_guard(p, r, host->record_event(r) == SL_REMOVE ? SL_OLD_IMAGE : SL_NEW_IMAGE);
+    if (!*may_carry || p->copies_replicated)
         return SL_OK;
     if (host->record_event(r) == SL_REMOVE) {
         /* A tombstone whose time is over; the change that made it was an echo already. */

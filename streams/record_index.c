@@ -30,16 +30,6 @@ static uint8_t hash_of_escaped(struct sl_span inner)
 
 /* ---- building ---- */
 
-static size_t count_attributes(struct sl_value image)
-{
-    struct sl_iter iter = sl_value_iter(image);
-    struct sl_value value;
-    size_t n = 0;
-    while (sl_value_next(&iter, NULL, &value))
-        n++;
-    return n;
-}
-
 static size_t blocks(size_t n)
 {
     return (n + SL_BLOCK - 1) / SL_BLOCK * SL_BLOCK;
@@ -50,29 +40,54 @@ static uint8_t *hashes(const struct sl_image_index *index)
     return (uint8_t *)(uintptr_t)(index->entries + index->n);
 }
 
-static const struct sl_image_index *build(const struct sl_record *r, struct sl_value image)
+/* Attributes found in the first pass; an image with more is counted to its end, and gone through again. */
+#define FIRST_PASS 64
+
+struct finding {
+    const char *base;
+    struct sl_image_entry *entries;
+    uint8_t *hash;
+    size_t room, n;
+};
+
+static void find_attributes(struct finding *f, struct sl_value image)
 {
-    const char *base = sl_record_origin(r)->base;
-    size_t n = count_attributes(image), i = 0;
-    struct sl_image_index *index = sl_arena_alloc(
-        sl_record_chunk(r)->shared->arena, sizeof(*index) + n * sizeof(struct sl_image_entry) + blocks(n));
-    index->n = (uint32_t)n;
-    uint8_t *hash = hashes(index);
-    memset(hash, 0, blocks(n));
     struct sl_iter iter = sl_value_iter(image);
     struct sl_span name = {NULL, 0};
     struct sl_value value;
-    while (sl_value_next(&iter, &name, &value)) {
+    for (f->n = 0; sl_value_next(&iter, &name, &value); f->n++) {
+        if (f->n >= f->room)
+            continue;
         bool is_escaped = name.len && memchr(name.ptr, '\\', name.len);
-        index->entries[i] = (struct sl_image_entry){
-            .name = (uint32_t)(name.ptr - base),
-            .value = (uint32_t)(value.raw.ptr - base),
+        f->entries[f->n] = (struct sl_image_entry){
+            .name = (uint32_t)(name.ptr - f->base),
+            .value = (uint32_t)(value.raw.ptr - f->base),
             .len = value.raw.len < SL_ENTRY_LONG ? (unsigned)value.raw.len & SL_ENTRY_LONG : SL_ENTRY_LONG,
             .type = (unsigned)value.type & 15,
             .is_escaped = value.escaped,
             .is_name_escaped = is_escaped,
         };
-        hash[i++] = is_escaped ? hash_of_escaped(name) : hash_of(name);
+        f->hash[f->n] = is_escaped ? hash_of_escaped(name) : hash_of(name);
+    }
+}
+
+static const struct sl_image_index *build(const struct sl_record *r, struct sl_value image)
+{
+    struct sl_image_entry entries[FIRST_PASS];
+    uint8_t hash[FIRST_PASS];
+    struct finding f = {sl_record_origin(r)->base, entries, hash, FIRST_PASS, 0};
+    find_attributes(&f, image);
+    size_t n = f.n;
+    struct sl_image_index *index = sl_arena_alloc(
+        sl_record_chunk(r)->shared->arena, sizeof(*index) + n * sizeof(struct sl_image_entry) + blocks(n));
+    index->n = (uint32_t)n;
+    memset(hashes(index), 0, blocks(n));
+    if (n <= FIRST_PASS) {
+        memcpy(index->entries, entries, n * sizeof(*entries));
+        memcpy(hashes(index), hash, n);
+    } else {
+        f = (struct finding){f.base, index->entries, hashes(index), n, 0};
+        find_attributes(&f, image);
     }
     return index;
 }
