@@ -216,8 +216,8 @@ static void unit_guess(struct run *run, struct aggregate_unit *unit, struct aggr
 {
     struct sl_span none = {NULL, 0};
     const struct change *first = &run->changes[unit->first];
-    unit->tests[0] =
-        (struct sl_test){.verb = SL_LT, .name = SL_TEXT("order"), .value = text_value(run, first->order)};
+    struct sl_span order = {first->order.ptr - 6, AGGREGATE_ORDER_DIGITS + 8};
+    unit->tests[0] = (struct sl_test){.verb = SL_LT, .name = SL_TEXT("order"), .value = order};
     unit->tests[1] = (struct sl_test){
         .verb = SL_EQ, .name = SL_TEXT("sums"), .value = aggregate_ledger_text(&run->tally, before)};
     unit->n_tests = 2;

@@ -147,7 +147,8 @@ struct aggregate_row {
 struct sl_span aggregate_ledger_key(const struct aggregate *a, const struct sl_record *r,
                                     struct sl_arena *arena);
 
-/* "0000000000000000000000000000000000000111": the record's order in 40 digits. SL_REJECT when it has more. */
+/* "0000000000000000000000000000000000000111": the record's order in 40 digits, which stand in an attribute
+ * value, {"S":"..."}. SL_REJECT when it has more. */
 #define AGGREGATE_ORDER_DIGITS 40
 enum sl_status aggregate_order(const struct aggregate *a, const struct sl_record *r, struct sl_arena *arena,
                                struct sl_span *out, struct sl_error *error);

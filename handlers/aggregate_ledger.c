@@ -13,11 +13,33 @@ static struct sl_span event_identity(const struct aggregate *a, const struct sl_
                                      struct sl_arena *arena)
 {
     struct sl_span id = a->host->record_text(r, SL_FIELD_EVENT_ID);
+    for (size_t i = 0; i < id.len; i++)
+        if ((unsigned char)id.ptr[i] < 0x20)
+            return a->host->escape(arena, id, SL_ESCAPE_PATH);
     if (id.len > 0)
         return id;
     struct sl_span parts[] = {a->host->record_text(r, SL_FIELD_SOURCE_ARN), SL_TEXT(" "),
                               a->host->record_text(r, SL_FIELD_IDENTIFIER)};
     return a->host->join(arena, parts, 3);
+}
+
+/* {"S":"sluice:ledger:NAME:UNIT"}. A key's text is JSON, and an event's id has no control bytes: nothing but
+ * quotes and backslashes is to be escaped. */
+static struct sl_span unit_value(const struct aggregate *a, struct sl_span unit, struct sl_arena *arena)
+{
+    struct sl_span kind = a->per_event ? SL_TEXT("event:") : SL_TEXT("ledger:");
+    char *text = a->host->alloc(arena, a->name.len + 2 * unit.len + 40);
+    char *at = sl_text_put(text, SL_TEXT("{\"S\":\"sluice:"));
+    at = sl_text_put(at, kind);
+    at = sl_text_put(at, a->name);
+    *at++ = ':';
+    for (size_t i = 0; i < unit.len; i++) {
+        if (unit.ptr[i] == '"' || unit.ptr[i] == '\\')
+            *at++ = '\\';
+        *at++ = unit.ptr[i];
+    }
+    at = sl_text_put(at, SL_TEXT("\"}"));
+    return (struct sl_span){text, (size_t)(at - text)};
 }
 
 struct sl_span aggregate_ledger_key(const struct aggregate *a, const struct sl_record *r,
@@ -29,9 +51,7 @@ struct sl_span aggregate_ledger_key(const struct aggregate *a, const struct sl_r
         sl_text_digest(a->host, unit, digest);
         unit = (struct sl_span){digest, SL_TEXT_DIGEST_BYTES};
     }
-    struct sl_span text[] = {a->per_event ? SL_TEXT("sluice:event:") : SL_TEXT("sluice:ledger:"), a->name,
-                             SL_TEXT(":"), unit};
-    struct sl_span value = sl_text_string_value(a->host, a->host->join(arena, text, 4), arena);
+    struct sl_span value = unit_value(a, unit, arena);
     struct sl_span key[9];
     size_t n = 0;
     for (size_t i = 0; i < a->n_ledger_keys; i++) {
@@ -53,9 +73,11 @@ enum sl_status aggregate_order(const struct aggregate *a, const struct sl_record
         return a->host->fail(error, SL_REJECT, "BadOrder",
                              "the record's sequence number has %zu digits, not %d at most", order.len,
                              AGGREGATE_ORDER_DIGITS);
-    char *text = a->host->alloc(arena, AGGREGATE_ORDER_DIGITS);
+    char *value = a->host->alloc(arena, AGGREGATE_ORDER_DIGITS + 8),
+         *text = sl_text_put(value, SL_TEXT("{\"S\":\""));
     memset(text, '0', AGGREGATE_ORDER_DIGITS - order.len);
     sl_text_put(text + AGGREGATE_ORDER_DIGITS - order.len, order);
+    sl_text_put(text + AGGREGATE_ORDER_DIGITS, SL_TEXT("\"}"));
     *out = (struct sl_span){text, AGGREGATE_ORDER_DIGITS};
     return SL_OK;
 }

@@ -238,11 +238,13 @@ static struct sl_value look(const struct sl_record *r, enum sl_image image, cons
 
 static struct sl_value bare_value(const struct render *x, const struct part *part)
 {
-    struct sl_value v = look(x->r, SL_KEYS, part);
+    /* An image holds its key attributes too: where one is named, Keys serve only when it is not there. */
+    enum sl_image first = x->image == SL_ANY_IMAGE ? SL_KEYS : x->image;
+    struct sl_value v = look(x->r, first, part);
     if (v.type != SL_NONE || x->image == SL_KEYS)
         return v;
     if (x->image != SL_ANY_IMAGE)
-        return look(x->r, x->image, part);
+        return look(x->r, SL_KEYS, part);
     v = look(x->r, SL_NEW_IMAGE, part);
     return v.type == SL_NONE ? look(x->r, SL_OLD_IMAGE, part) : v;
 }

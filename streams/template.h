@@ -21,7 +21,7 @@ enum sl_status sl_template_render(const struct sl_template *t, const struct sl_r
                                   enum sl_escape escape, struct sl_arena *scratch, struct sl_buffer *out,
                                   struct sl_error *error) __attribute__((warn_unused_result));
 
-/* The same, where `image` is the only one that a bare {name} looks into, Keys first: what the item was before
+/* The same, where `image` is the only one that a bare {name} looks into, and Keys: what the item was before
  * or after a change; SL_KEYS: nothing but its key. SL_ANY_IMAGE is sl_template_render. */
 enum sl_status sl_template_render_image(const struct sl_template *t, const struct sl_record *r,
                                         enum sl_image image, enum sl_escape escape, struct sl_arena *scratch,

@@ -385,6 +385,34 @@ static void test_item_keys(void **state)
     test_batch_clean_up(&b);
 }
 
+/* Nearly all keys are written without sorting; what is written must not tell. */
+static void test_item_keys_of_all_kinds(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *keys, *text;
+    } cases[] = {
+        {"{\"a\":{\"S\":\"x\"}}", "{\"M\":{\"a\":{\"S\":\"x\"}}}"},
+        {"{\"b\":{\"B\":\"AA==\"},\"a\":{\"N\":\"-7\"}}",
+         "{\"M\":{\"a\":{\"N\":\"-7\"},\"b\":{\"B\":\"AA==\"}}}"},
+        {"{\"a\":{\"N\":\"0\"},\"b\":{\"N\":\"-0\"}}", "{\"M\":{\"a\":{\"N\":\"0\"},\"b\":{\"N\":\"0\"}}}"},
+        {"{\"a\":{\"N\":\"007\"}}", "{\"M\":{\"a\":{\"N\":\"7\"}}}"},
+        {"{\"a\":{\"N\":\"1.50\"}}", "{\"M\":{\"a\":{\"N\":\"1.5\"}}}"},
+        {"{\"ab\":{\"S\":\"\"},\"a\":{\"S\":\"\"}}", "{\"M\":{\"a\":{\"S\":\"\"},\"ab\":{\"S\":\"\"}}}"},
+        {"{\"\\u0062\":{\"S\":\"x\"},\"a\":{\"S\":\"y\"}}",
+         "{\"M\":{\"a\":{\"S\":\"y\"},\"b\":{\"S\":\"x\"}}}"},
+        {"{\"c\":{\"S\":\"x\"},\"b\":{\"S\":\"y\"},\"a\":{\"S\":\"z\"}}",
+         "{\"M\":{\"a\":{\"S\":\"z\"},\"b\":{\"S\":\"y\"},\"c\":{\"S\":\"x\"}}}"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct test_batch t;
+        char members[256];
+        snprintf(members, sizeof(members), "\"Keys\":%s", cases[i].keys);
+        assert_span_is(sl_record_item_key(test_record(&t, "INSERT", members, ""), t.arena), cases[i].text);
+        test_batch_clean_up(&t);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -394,7 +422,7 @@ int main(void)
         cmocka_unit_test(test_many_attributes), cmocka_unit_test(test_names),
         cmocka_unit_test(test_paths),           cmocka_unit_test(test_long_name),
         cmocka_unit_test(test_long_values),     cmocka_unit_test(test_changed),
-        cmocka_unit_test(test_item_keys),
+        cmocka_unit_test(test_item_keys),       cmocka_unit_test(test_item_keys_of_all_kinds),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
