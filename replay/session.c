@@ -182,7 +182,8 @@ static int run(struct sl_session *r)
     show_progress(r, true);
     struct sl_summary summary = {.stream = &r->stream, .mapping = sl_esm_stats(r->esm), .runner = r->runner};
     summary.processes = sl_runner_stats(r->runner);
-    sl_summary_print(&summary, stdout);
+    if (!r->has_no_summary)
+        sl_summary_print(&summary, stdout);
     struct sl_error error = {.offset = SL_NO_OFFSET};
     if (r->picture && sl_report_write(r->picture, r->report, &summary, &error) != SL_OK)
         return complain(r, &error);

@@ -11,6 +11,7 @@ enum { SL_EXIT_OK = 0, SL_EXIT_FAILED = 1, SL_EXIT_BAD = 2 };
 int sl_verb_replay(int argc, char **argv);
 int sl_verb_check(int argc, char **argv);
 int sl_verb_decode(int argc, char **argv);
+int sl_verb_redrive(int argc, char **argv);
 int sl_verb_new_handler(int argc, char **argv);
 
 #endif

@@ -1,0 +1,101 @@
+#!/usr/bin/env python3
+"""`sluice redrive`: what was parked or discarded, mended and run again."""
+import json
+import os
+import pathlib
+import subprocess
+import tempfile
+
+from harness import BUILD, FUNCTION, Run, check, finish, record, write_event
+
+folder = pathlib.Path(tempfile.mkdtemp())
+CONFIG = {"on_failure": "jsonl:parked.jsonl", "report_batch_item_failures": True, "routes": [
+    {"name": "say", "handler": "notify", "to": "jsonl:said.jsonl", "message": "{word}"},
+    {"name": "all", "handler": "notify", "to": "jsonl:all.jsonl", "message": "{PK}"}]}
+MENDED = {**CONFIG, "routes": [{**CONFIG["routes"][0], "message": "mended {PK}"}, CONFIG["routes"][1]]}
+
+
+def configure(config):
+    (folder / "sluice.json").write_text(json.dumps(config))
+
+
+def redrive(*args, stdin=None):
+    done = subprocess.run([f"{BUILD}/sluice", "redrive", *args], cwd=folder, input=stdin, capture_output=True, timeout=60)
+    done.out, done.err = done.stdout.decode(), done.stderr.decode()
+    return done
+
+
+def lines(name):
+    path = folder / name
+    found = path.read_text().splitlines() if path.exists() else []
+    return found if name == "parked.jsonl" else [json.loads(l) for l in found]
+
+
+def parked_records():
+    configure(CONFIG)
+    run = Run(folder, records=[record(n) for n in range(1, 4)])
+    parked = lines("parked.jsonl")
+    check("three are parked by one route", run.status == 0 and len(parked) == 3 and len(lines("all.jsonl")) == 3 and not lines("said.jsonl"), run.err)
+    done = redrive("--dry-run", "parked.jsonl")
+    check("--dry-run says it, and does nothing", done.returncode == 0 and done.out.count("through the route say") == 3 and not lines("said.jsonl"), done.out)
+    done = redrive("parked.jsonl")
+    check("not mended: fails again, exit 1, and is not parked again", done.returncode == 1 and done.out.count("failed again") == 3 and
+          lines("parked.jsonl") == parked, done.out + done.err)
+    configure(MENDED)
+    (folder / "one.json").write_text(parked[0])
+    done = redrive("one.json")
+    check("mended: done", done.returncode == 0 and (lines("said.jsonl") == ["mended k1"]) and "can be deleted" in done.out, done.out + done.err + str(lines("said.jsonl")))
+    check("only the route that parked it ran", len(lines("all.jsonl")) == 3)
+    forms = {
+        "an SQS message": {"Body": parked[1], "ReceiptHandle": "x"},
+        "what receive-message printed": {"Messages": [{"Body": parked[1]}]},
+        "an SQS event": {"Records": [{"body": parked[1], "eventSource": "aws:sqs"}]},
+        "a notification": {"Type": "Notification", "Message": parked[1]},
+        "a notification in a message": {"Messages": [{"Body": json.dumps({"Type": "Notification", "Message": parked[1]})}]},
+        "an array": [json.loads(parked[1])],
+    }
+    for name, form in forms.items():
+        before = len(lines("said.jsonl"))
+        done = redrive("-", stdin=json.dumps(form, indent=1).encode())
+        check(f"{name}: done", done.returncode == 0 and lines("said.jsonl")[before:] == ["mended k2"], done.out + done.err)
+    configure({**MENDED, "routes": MENDED["routes"][1:]})
+    done = redrive("one.json")
+    check("a route that is no more: said, exit 2", done.returncode == 2 and '"say"' in done.err, done.err)
+
+
+def discarded_batches():
+    configure(MENDED)
+    write_event(folder / "in.json", [record(n) for n in range(11, 15)])
+    run = subprocess.run([f"{BUILD}/sluice", "replay", "--bootstrap", f"exec python3 {FUNCTION} error-on 12", "--bisect", "--max-retries", "0",
+                          "--on-failure", "bucket/", "in.json"], cwd=folder, capture_output=True, timeout=60)
+    objects = [p for p in (folder / "bucket").rglob("*") if p.is_file()]
+    check("the mapping's bucket has one object", run.returncode == 1 and len(objects) == 1, run.stderr)
+    path = objects[0].relative_to(folder / "bucket")
+    check("under AWS's key", path.parts[:2] == ("aws", "lambda") and len(path.parts) == 8 and path.parts[3].startswith("shardId-"), path)
+    check("with the event as a string", json.loads(json.loads(objects[0].read_text())["payload"])["Records"][0]["dynamodb"]["SequenceNumber"] == "12")
+    before = len(lines("all.jsonl"))
+    done = redrive(str(objects[0]))
+    check("its event goes through every route", done.returncode == 0 and lines("all.jsonl")[before:] == ["k12"] and lines("said.jsonl")[-1] == "mended k12", done.out + done.err)
+    before = len(lines("all.jsonl"))
+    done = redrive("in.json")
+    check("an event itself, too", done.returncode == 0 and len(lines("all.jsonl")) == before + 4, done.err)
+
+
+def bad_messages():
+    for text, what in ((b"", "is empty"), (b"{}", "no failure message"), (b'{"Body":"hello"}', "no JSON"), (b'{"sluiceParked":1}', "without its record"),
+                       (b'{"sluiceParked":2,"record":{},"route":"say"}', "newer"), (b'{"DDBStreamBatchInfo":{}}', "points nowhere"), (b'{"a"', "byte 4")):
+        done = redrive("-", stdin=text)
+        check(f"{text}: exit 2, one line", done.returncode == 2 and what in done.err and done.err.count("\n") == 1, done.err)
+    deep = b'{"x":1}'
+    for _ in range(12):
+        deep = json.dumps({"Message": deep.decode()}).encode()
+    check("endless wrappings", redrive("-", stdin=deep).returncode == 2)
+    done = redrive("nowhere.json")
+    check("no such file", done.returncode == 2 and "nowhere.json" in done.err)
+    check("no message", redrive().returncode == 2)
+
+
+parked_records()
+discarded_batches()
+bad_messages()
+finish()
