@@ -230,7 +230,10 @@ static const char *content(struct sl_decoder *d, const char *p, enum sl_type typ
 /* A string and the colon behind it, up to the value: the inside goes into `name`. */
 static const char *name_and_colon(struct sl_json_scan *s, const char *p, struct sl_text *name)
 {
-    const char *next = sl_json_string(s, p, &name->escaped);
+    const char *next = sl_scan_string(p, s->end);
+    name->escaped = false;
+    if (!next)
+        next = sl_json_string(s, p, &name->escaped);
     if (!next)
         return NULL;
     name->inner = sl_span(p + 1, (size_t)(next - p - 2));
@@ -248,10 +251,22 @@ static enum sl_type tag_of(struct sl_text tag)
     return sl_value_tag(name, sl_json_unescape_to(tag.inner, name));
 }
 
+/* {"S": and its like without whitespace, NULL for others. */
+static inline const char *letter_head(const char *p, const char *end, enum sl_type *type)
+{
+    if (end - p < 5 || p[0] != '{' || p[1] != '"' || p[3] != '"' || p[4] != ':')
+        return NULL;
+    *type = p[2] == 'S' ? SL_S : p[2] == 'N' ? SL_N : sl_value_tag(p + 2, 1);
+    return *type == SL_NONE ? NULL : p + 5;
+}
+
 /* From a value's brace to its content: {"S": */
 static const char *value_head(struct sl_json_scan *s, const char *p, enum sl_type *type)
 {
     struct sl_text tag;
+    const char *short_head = letter_head(p, s->end, type);
+    if (short_head)
+        return sl_json_space(short_head, s->end);
     if (p < s->end && *p != '{')
         return sl_decode_fault(s, p, SL_FAULT_RECORD, "an attribute value ({\"S\": ...}) is expected");
     const char *tag_at = sl_json_byte(s, p, '{', "");
