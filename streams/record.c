@@ -180,13 +180,19 @@ enum sl_ttl sl_record_ttl(const struct sl_record *r)
 
 static bool is_plain_integer(struct sl_span n)
 {
-    size_t sign = n.len > 0 && n.ptr[0] == '-';
-    if (n.len - sign > SL_NUMBER_DIGITS || n.len == sign || (n.ptr[sign] == '0' && n.len > 1))
+    size_t sign = n.ptr[0] == '-';
+    if (n.len - sign > SL_NUMBER_DIGITS || (n.ptr[sign] == '0' && n.len > 1))
         return false;
     for (size_t i = sign; i < n.len; i++)
         if (n.ptr[i] < '0' || n.ptr[i] > '9')
             return false;
     return true;
+}
+
+/* Text that the canonical form has as it is: DEL alone is written otherwise. */
+static bool is_plain_text(struct sl_span text)
+{
+    return !memchr(text.ptr, '\\', text.len) && !memchr(text.ptr, 0x7F, text.len);
 }
 
 /* What sl_value_canonical writes of a key, for nearly all there are: one or two attributes without escapes,
@@ -198,9 +204,8 @@ static bool add_plain_key(struct sl_value key, struct sl_buffer *out)
     struct sl_value values[2], value;
     size_t n = 0;
     for (struct sl_iter iter = sl_value_iter(key); sl_value_next(&iter, &name, &value); n++) {
-        bool is_plain = n < 2 && value.type >= SL_S && value.type <= SL_B && !value.escaped &&
-                        (value.type != SL_N || is_plain_integer(value.raw)) &&
-                        !memchr(name.ptr, '\\', name.len);
+        bool is_plain = n < 2 && value.type <= SL_B && is_plain_text(value.raw) && is_plain_text(name) &&
+                        (value.type != SL_N || is_plain_integer(value.raw));
         if (!is_plain)
             return false;
         names[n] = name;
