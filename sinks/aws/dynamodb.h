@@ -82,9 +82,6 @@ void sl_dynamodb_batch_reads(struct sl_dynamodb_apply *apply, struct sl_dynamodb
 
 /* ---- answers ---- */
 
-/* A member of an answer that is JSON, copied into the call's arena; absent when it is not there. */
-struct sl_span sl_dynamodb_copy(struct sl_dynamodb_apply *apply, struct sl_span json, const char *path);
-
 void sl_dynamodb_condition_failed(struct sl_dynamodb_apply *apply, struct sl_dynamodb_op *op,
                                   struct sl_span old);
 

@@ -63,9 +63,11 @@ static void write_body(struct batch *b, bool reads)
 static struct sl_dynamodb_op *find(struct batch *b, struct sl_span table, struct sl_span item)
 {
     struct sl_span key = {NULL, 0};
+    /* A table that was named by its ARN may be named otherwise in the answer; alone, it is the one. */
+    bool is_alone = b->n && sl_span_eq(b->ops[0]->table, b->ops[b->n - 1]->table);
     for (size_t i = 0; i < b->n; i++) {
         struct sl_dynamodb_op *op = b->ops[i];
-        if (!sl_json_text_is(table, op->table))
+        if (!is_alone && !sl_json_text_is(table, op->table))
             continue;
         if (!key.ptr)
             key = sl_dynamodb_key_of(b->work.apply, op->table, item, op->op->key);

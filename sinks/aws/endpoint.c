@@ -25,16 +25,16 @@ const struct sl_service sl_service_sts = {"STS", "sts", "sts", FORM, NULL, 3, 50
 
 /* AWS's partitions, told apart by how their regions begin; the last row is all others. */
 static const struct partition {
-    const char *begins, *name, *suffix, *dual_stack_suffix;
+    const char *begins, *suffix, *dual_stack_suffix;
 } partitions[] = {
-    {"cn-", "aws-cn", "amazonaws.com.cn", "api.amazonwebservices.com.cn"},
-    {"us-gov-", "aws-us-gov", "amazonaws.com", "api.aws"},
-    {"us-iso-", "aws-iso", "c2s.ic.gov", "api.aws.ic.gov"},
-    {"us-isob-", "aws-iso-b", "sc2s.sgov.gov", "api.aws.scloud"},
-    {"eu-isoe-", "aws-iso-e", "cloud.adc-e.uk", "api.cloud-aws.adc-e.uk"},
-    {"us-isof-", "aws-iso-f", "csp.hci.ic.gov", "api.aws.hci.ic.gov"},
-    {"eusc-", "aws-eusc", "amazonaws.eu", "api.amazonwebservices.eu"},
-    {"", "aws", "amazonaws.com", "api.aws"},
+    {"cn-", "amazonaws.com.cn", "api.amazonwebservices.com.cn"},
+    {"us-gov-", "amazonaws.com", "api.aws"},
+    {"us-iso-", "c2s.ic.gov", "api.aws.ic.gov"},
+    {"us-isob-", "sc2s.sgov.gov", "api.aws.scloud"},
+    {"eu-isoe-", "cloud.adc-e.uk", "api.cloud-aws.adc-e.uk"},
+    {"us-isof-", "csp.hci.ic.gov", "api.aws.hci.ic.gov"},
+    {"eusc-", "amazonaws.eu", "api.amazonwebservices.eu"},
+    {"", "amazonaws.com", "api.aws"},
 };
 
 static const struct partition *partition_of(const char *region)
@@ -43,16 +43,6 @@ static const struct partition *partition_of(const char *region)
     while (strncmp(region, p->begins, strlen(p->begins)) != 0)
         p++;
     return p;
-}
-
-const char *sl_endpoint_suffix(const char *region)
-{
-    return partition_of(region)->suffix;
-}
-
-const char *sl_endpoint_partition(const char *region)
-{
-    return partition_of(region)->name;
 }
 
 bool sl_endpoint_is_region(struct sl_span text)

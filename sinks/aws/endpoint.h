@@ -49,11 +49,6 @@ bool sl_endpoint_is_region(struct sl_span text);
 /* The region of a target that names none: AWS_REGION, AWS_DEFAULT_REGION, the profile's. Absent: none. */
 struct sl_span sl_endpoint_region(const struct sl_vars *vars, const struct sl_profile *profile);
 
-/* "amazonaws.com" and its like in the other partitions. */
-const char *sl_endpoint_suffix(const char *region);
-/* "aws", "aws-cn", ...: for ARNs. */
-const char *sl_endpoint_partition(const char *region);
-
 /* `configured` is the target's own endpoint, absent mostly; `label` goes in front of AWS's own host name (""
  * or a bucket). SL_FATAL when a configured URL is none. */
 enum sl_status sl_endpoint_resolve(const struct sl_service *service, const char *region,

@@ -373,17 +373,6 @@ static void finish(struct sl_http_transfer *t, CURLcode code)
     release(t);
 }
 
-void sl_http_stop(struct sl_http *http, struct sl_http_exchange *exchange)
-{
-    (void)http;
-    if (!exchange->transfer)
-        return;
-    exchange->outcome = SL_HTTP_BROKEN;
-    exchange->timed_out = true;
-    snprintf(exchange->problem, sizeof(exchange->problem), "given up: no time left");
-    release(exchange->transfer);
-}
-
 static size_t collect(struct sl_http *http)
 {
     size_t done = 0;

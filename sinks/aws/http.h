@@ -57,16 +57,13 @@ struct sl_http_options {
 };
 
 struct sl_http *sl_http_new(const struct sl_http_options *options);
-void sl_http_destroy(struct sl_http *http); /* NULL is fine; what runs is stopped */
+void sl_http_destroy(struct sl_http *http); /* NULL is fine; nothing may be running */
 
 void sl_http_exchange_init(struct sl_http_exchange *exchange);
 void sl_http_exchange_clean_up(struct sl_http_exchange *exchange);
 
 /* The earlier answer is forgotten. Not over yet, even when it can be seen to fail. */
 void sl_http_start(struct sl_http *http, struct sl_http_exchange *exchange);
-
-/* Gives it up: BROKEN. Fine when it is over already. */
-void sl_http_stop(struct sl_http *http, struct sl_http_exchange *exchange);
 
 /* Drives everything that runs until something is over, at most `timeout_ms`. Returns how many still run. */
 size_t sl_http_wait(struct sl_http *http, int64_t timeout_ms);

@@ -224,6 +224,9 @@ static void again_or_end(struct run *run, struct sl_job *job, enum sl_code_kind 
         end(run, job, true);
         return;
     }
+    if (client->aws->sinks->log)
+        sl_log(client->aws->sinks->log, SL_DEBUG, "%s; again in %lld ms", job->text,
+               (long long)(job->due_ms - clock->now_ms(clock)));
     job->state = SL_JOB_WAITING;
     run->waiting++;
 }

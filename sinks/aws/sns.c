@@ -35,15 +35,20 @@ static void add_subject(struct sl_buffer *out, size_t entry, struct sl_span subj
         add(out, entry, "Subject", sl_span(text, n));
 }
 
+/* The service refuses an attribute without a value. */
 static void add_attributes(struct sl_buffer *out, size_t entry, const struct sl_message *message)
 {
+    size_t number = 0;
     for (size_t i = 0; i < message->n_attributes; i++) {
         const char *const parts[] = {"Name", "Value.DataType", "Value.StringValue"};
         const struct sl_span values[] = {message->attributes[i].name, SL_LIT("String"),
                                          message->attributes[i].value};
+        if (!message->attributes[i].value.len)
+            continue;
+        number++;
         for (size_t k = 0; k < 3; k++) {
             sl_buffer_printf(out, "&PublishBatchRequestEntries.member.%zu.MessageAttributes.entry.%zu.%s=",
-                             entry + 1, i + 1, parts[k]);
+                             entry + 1, number, parts[k]);
             sl_uri_encode(out, values[k], '\0');
         }
     }

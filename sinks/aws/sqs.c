@@ -19,20 +19,22 @@ static size_t message_bytes(const struct sl_queue *queue, const struct sl_messag
     return message->body.len + sl_queue_attribute_bytes(message);
 }
 
+/* The service refuses an attribute without a value. */
 static void write_attributes(struct sl_buffer *out, const struct sl_message *message)
 {
-    if (!message->n_attributes)
-        return;
-    sl_buffer_add_str(out, ",\"MessageAttributes\":{");
+    bool any = false;
     for (size_t i = 0; i < message->n_attributes; i++) {
-        if (i)
-            sl_buffer_add_char(out, ',');
+        if (!message->attributes[i].value.len)
+            continue;
+        sl_buffer_add_str(out, any ? "," : ",\"MessageAttributes\":{");
         sl_json_add_string(out, message->attributes[i].name);
         sl_buffer_add_str(out, ":{\"DataType\":\"String\",\"StringValue\":");
         sl_json_add_string(out, message->attributes[i].value);
         sl_buffer_add_char(out, '}');
+        any = true;
     }
-    sl_buffer_add_char(out, '}');
+    if (any)
+        sl_buffer_add_char(out, '}');
 }
 
 /* A FIFO queue wants a group and an id for each; one without an order of its own shares the group "-". */
@@ -95,13 +97,9 @@ static bool read_entries(struct sl_queue_batch *batch, struct sl_span answer)
 
 /* ---- the queue's URL ---- */
 
-struct lookup {
-    struct sl_queue *queue;
-};
-
 static enum sl_job_next read_url(struct sl_job *job)
 {
-    struct sl_queue *queue = ((struct lookup *)job->context)->queue;
+    struct sl_queue *queue = job->context;
     struct sl_span body = sl_buffer_span(&job->answer->body);
     json_t *root = json_loadb(body.ptr ? body.ptr : "", body.len, 0, NULL);
     struct sl_span url = member(root, "QueueUrl");
@@ -114,7 +112,6 @@ static enum sl_job_next read_url(struct sl_job *job)
 static enum sl_status ask_url(struct sl_queue *queue, const struct sl_call *call, struct sl_error *error)
 {
     static const struct sl_job_kind kind = {read_url, NULL};
-    struct lookup lookup = {queue};
     struct sl_buffer body;
     sl_buffer_init(&body, 1024);
     sl_buffer_add_char(&body, '{');
@@ -124,7 +121,7 @@ static enum sl_status ask_url(struct sl_queue *queue, const struct sl_call *call
     sl_buffer_add_char(&body, '}');
     struct sl_span part = sl_buffer_span(&body);
     struct sl_job job = {
-        .kind = &kind, .context = &lookup, .operation = "GetQueueUrl", .parts = &part, .n_parts = 1};
+        .kind = &kind, .context = queue, .operation = "GetQueueUrl", .parts = &part, .n_parts = 1};
     sl_job_run(&queue->client, &job, 1, call);
     sl_buffer_clean_up(&body);
     return job.status == SL_OK ? SL_OK : sl_fail(error, job.status, job.code, "%s", job.text);

@@ -178,7 +178,6 @@ static void services_have_hosts_in_every_partition(void **state)
     assert_endpoint(&sl_service_sqs, "us-east-1", "", dual, "https://sqs.us-east-1.api.aws");
     assert_endpoint(&sl_service_dynamodb, "us-west-2", "", fips,
                     "https://dynamodb-fips.us-west-2.amazonaws.com");
-    assert_string_equal(sl_endpoint_partition("cn-northwest-1"), "aws-cn");
 }
 
 static void the_environment_may_say_otherwise(void **state)

@@ -189,11 +189,11 @@ static void every_message_arrives_once(struct port_suite *suite)
 
 static void bodies_are_kept_byte_for_byte(struct port_suite *suite)
 {
-    const struct sl_message_attribute attributes[] = {{SL_LIT("code"), SL_LIT("a\"b")},
-                                                      {SL_LIT("x"), SL_LIT("1")}};
+    const struct sl_message_attribute attributes[] = {
+        {SL_LIT("code"), SL_LIT("a\"b")}, {SL_LIT("x"), SL_LIT("1")}, {SL_LIT("empty"), SL_LIT("")}};
     const struct sl_message messages[] = {
         {.body = SL_LIT("{\"text\":\"\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80 & <b> \\\\ \\\"q\\\" %20 +\"}")},
-        {.body = SL_LIT("{\"with\":\"attributes\"}"), .attributes = attributes, .n_attributes = 2},
+        {.body = SL_LIT("{\"with\":\"attributes\"}"), .attributes = attributes, .n_attributes = 3},
         {.body = SL_LIT("{\"with\":\"order\"}"), .order = SL_LIT("some key"), .dedupe = SL_LIT("1 2 3")},
     };
     send_and_expect(suite, messages, sizeof(messages) / sizeof(messages[0]));
