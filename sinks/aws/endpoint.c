@@ -95,9 +95,11 @@ static enum sl_status use_url(struct sl_span url, struct sl_endpoint *out, struc
     bool is_http = sl_span_starts(url, SL_LIT("http://")) || sl_span_starts(url, SL_LIT("https://"));
     while (url.len && url.ptr[url.len - 1] == '/')
         url.len--;
+    size_t scheme = sl_span_starts(url, SL_LIT("https")) ? 8 : 7;
+    is_http = is_http && url.len > scheme && url.ptr[scheme] != '/' && url.ptr[scheme] != ':';
     for (size_t i = 0; i < url.len; i++)
         is_http = is_http && (unsigned char)url.ptr[i] > ' ' && !strchr("?#@\"<>\\", url.ptr[i]);
-    if (!is_http || url.len < 9 || url.len >= sizeof(out->base))
+    if (!is_http || url.len >= sizeof(out->base))
         return sl_fail(error, SL_FATAL, "InvalidEndpoint",
                        "endpoint \"%.*s\" is no URL of the form http://host:port or https://host; look at "
                        "the target's endpoint= and at AWS_ENDPOINT_URL*",

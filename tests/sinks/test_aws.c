@@ -225,8 +225,8 @@ static void profiles_may_say_otherwise(void **state)
 static void bad_endpoints_are_refused(void **state)
 {
     (void)state;
-    static const char *const urls[] = {"localhost",  "http://",    "ftp://x",   "http://a b",
-                                       "http://u@h", "http://h?q", "http://h#f"};
+    static const char *const urls[] = {"localhost",  "http://",    "http:///x",  "https://:1", "ftp://x",
+                                       "http://a b", "http://u@h", "http://h?q", "http://h#f"};
     for (size_t i = 0; i < sizeof(urls) / sizeof(urls[0]); i++) {
         struct sl_endpoint endpoint;
         const struct sl_vars vars = {NULL};
