@@ -205,8 +205,9 @@ bench: $(BENCHES) all ## the figures, one JSON line each
 	@bench/support/echo.sh $(abspath $(BUILD))/bench/echo
 	@BUILD=$(BUILD) scripts/bench.sh $(BENCHES)
 
-bless: $(BUILD)/tests/handlers/test_config_docs ## write anew what is generated: the option tables in docs/CONFIG.md, the JSON Schema
-	@BLESS=1 $< >/dev/null 2>&1 && git diff --stat docs
+bless: $(BUILD)/tests/handlers/test_config_docs $(BUILD)/tests/handlers/test_golden ## write anew what is generated: the option tables in docs/CONFIG.md, the JSON Schema, the golden table
+	@python3 tests/handlers/golden/make.py
+	@for test in $^; do BLESS=1 $$test >/dev/null 2>&1 || exit 1; done; git diff --stat docs tests/handlers/golden
 
 clean: ## remove everything that was built
 	rm -rf $(BUILD)
