@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -18,6 +19,32 @@ struct sl_span {
     const char *ptr;
     size_t len;
 };
+
+/* Of a text in the source. */
+#ifdef __cplusplus
+#define SL_LIT(s) sl_span_str(s)
+#else
+#define SL_LIT(s) ((struct sl_span){(s), sizeof(s) - 1})
+#endif
+/* For printf's "%.*s". */
+#define SL_ARG(s) (int)(s).len, (s).ptr ? (s).ptr : ""
+
+/* Of a NUL-terminated string; NULL gives the absent span. */
+static inline struct sl_span sl_span_str(const char *text)
+{
+    struct sl_span span = {text, text ? strlen(text) : 0};
+    return span;
+}
+
+static inline bool sl_span_eq(struct sl_span a, struct sl_span b)
+{
+    return a.len == b.len && (a.len == 0 || memcmp(a.ptr, b.ptr, a.len) == 0);
+}
+
+static inline bool sl_span_is(struct sl_span a, const char *text)
+{
+    return sl_span_eq(a, sl_span_str(text));
+}
 
 /* What became of something that can fail. Zero is success everywhere, and the other three say the one thing
  * a caller has to know: what to do next. The detail is in a struct sl_error. */
@@ -40,6 +67,12 @@ struct sl_error {
     char code[SL_ERROR_CODE_BYTES]; /* short and stable: "AccessDenied", "InvalidJson" */
     char text[SL_ERROR_TEXT_BYTES]; /* one plain line: what failed, on what, what to do */
 };
+
+/* `struct sl_error why = SL_NO_ERROR;` */
+#define SL_NO_ERROR                                                                                          \
+    {                                                                                                        \
+        SL_OK, SL_NO_OFFSET, "", ""                                                                          \
+    }
 
 enum sl_level { SL_TRACE, SL_DEBUG, SL_INFO, SL_WARN, SL_ERROR, SL_OFF };
 

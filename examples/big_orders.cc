@@ -5,7 +5,7 @@
 // No exception may leave a callback: the host is C.
 #include <sluice/handler.h>
 
-#include <cstring>
+#include <cstdio>
 #include <new>
 
 namespace {
@@ -13,21 +13,17 @@ namespace {
 struct BigOrders {
     const sl_host *host;
     sl_route *route;
-    int64_t limit;
+    char limit[24];
 
     sl_status look_at(const sl_record *record, sl_arena *arena, sl_error *error) const
     {
-        static const sl_span total = {"total", 5};
-        sl_value value = host->record_attribute(record, SL_NEW_IMAGE, total);
+        sl_value value = host->record_attribute(record, SL_NEW_IMAGE, SL_LIT("total"));
         if (value.type == SL_NONE)
             return SL_OK;
         if (value.type != SL_N)
             return host->fail(error, SL_REJECT, "WrongType", "total is not a number");
-        char text[24];
-        int n = 0;
-        for (int64_t rest = limit; rest || !n; rest /= 10)
-            text[23 - ++n] = static_cast<char>('0' + rest % 10);
-        if (host->number_compare(host->value_text(value, arena), sl_span{text + 23 - n, size_t(n)}) > 0)
+        // Numbers have 38 digits: they are compared as text, by value.
+        if (host->number_compare(host->value_text(value, arena), sl_span_str(limit)) > 0)
             host->metric(route, "BigOrders", 1, "Count");
         return SL_OK;
     }
@@ -41,7 +37,9 @@ const sl_option options[] = {
 sl_status open(const sl_host *host, sl_route *route, void **self, sl_error *)
 {
     void *memory = host->alloc(host->route_arena(route), sizeof(BigOrders));
-    *self = new (memory) BigOrders{host, route, host->option_integer(route, "limit")};
+    BigOrders *orders = new (memory) BigOrders{host, route, {}};
+    std::snprintf(orders->limit, sizeof(orders->limit), "%lld", (long long)host->option_integer(route, "limit"));
+    *self = orders;
     return SL_OK;
 }
 
@@ -49,7 +47,7 @@ sl_status handle(void *self, sl_slice *slice, sl_error *)
 {
     const BigOrders *orders = static_cast<BigOrders *>(self);
     for (size_t i = 0; i < slice->n; i++) {
-        sl_error why = {SL_OK, SL_NO_OFFSET, "", ""};
+        sl_error why = SL_NO_ERROR;
         sl_status status = orders->look_at(slice->records[i], slice->arena, &why);
         if (status != SL_OK)
             orders->host->mark(slice, i, status, &why);

@@ -55,8 +55,7 @@ static enum sl_status look_at(struct mine *mine, const struct sl_record *record,
     const struct sl_host *host = mine->host;
     struct sl_value value = host->record_attribute(record, SL_NEW_IMAGE, mine->attribute);
     if (value.type == SL_BOOL)
-        return host->fail(error, SL_REJECT, "WrongType", "%.*s is a BOOL", (int)mine->attribute.len,
-                          mine->attribute.ptr);
+        return host->fail(error, SL_REJECT, "WrongType", "%.*s is a BOOL", SL_ARG(mine->attribute));
     if (host->record_changed(record, mine->attribute))
         ++*changes;
     return SL_OK;
@@ -70,7 +69,7 @@ static enum sl_status mine_handle(void *self, struct sl_slice *slice, struct sl_
     int64_t changes = 0;
     (void)error;
     for (size_t i = 0; i < slice->n; i++) {
-        struct sl_error why = {SL_OK, SL_NO_OFFSET, "", ""};
+        struct sl_error why = SL_NO_ERROR;
         enum sl_status status = look_at(mine, slice->records[i], &changes, &why);
         if (status != SL_OK)
             host->mark(slice, i, status, &why);
@@ -78,7 +77,7 @@ static enum sl_status mine_handle(void *self, struct sl_slice *slice, struct sl_
     mine->seen += slice->n;
     if (changes >= mine->threshold)
         host->log(mine->route, SL_INFO, "%lld changes of %.*s in one batch", (long long)changes,
-                  (int)mine->attribute.len, mine->attribute.ptr);
+                  SL_ARG(mine->attribute));
     host->metric(mine->route, "Changes", (double)changes, "Count");
     return SL_OK;
 }

@@ -46,10 +46,7 @@ static enum sl_status change_open(const struct sl_host *host, struct sl_route *r
 
 static bool is_text(struct change *c, struct sl_value value, struct sl_span wanted, struct sl_arena *arena)
 {
-    if (!wanted.ptr)
-        return true;
-    struct sl_span text = c->host->value_text(value, arena);
-    return text.ptr && text.len == wanted.len && memcmp(text.ptr, wanted.ptr, text.len) == 0;
+    return !wanted.ptr || sl_span_eq(c->host->value_text(value, arena), wanted);
 }
 
 static bool is_wanted(struct change *c, const struct sl_record *r, struct sl_arena *arena)
@@ -67,7 +64,7 @@ static void send(struct change *c, struct sl_slice *slice, const struct sl_messa
     struct sl_call call = {slice->arena, slice->deadline_ms};
     c->queue->apply(c->queue, messages, n, results, &call);
     for (size_t k = 0; k < n; k++) {
-        struct sl_error why = {SL_OK, SL_NO_OFFSET, "", ""};
+        struct sl_error why = SL_NO_ERROR;
         if (results[k].status != SL_OK)
             c->host->fail(&why, results[k].status, results[k].code, "%s", results[k].text);
         c->host->mark(slice, index[k], results[k].status, &why);
@@ -85,7 +82,7 @@ static enum sl_status change_handle(void *self, struct sl_slice *slice, struct s
     memset(messages, 0, slice->n * sizeof(*messages));
     for (size_t i = 0; i < slice->n; i++) {
         const struct sl_record *r = slice->records[i];
-        struct sl_error why = {SL_OK, SL_NO_OFFSET, "", ""};
+        struct sl_error why = SL_NO_ERROR;
         if (!is_wanted(c, r, slice->arena)) {
             host->mark(slice, i, SL_OK, NULL);
             continue;

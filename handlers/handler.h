@@ -1,15 +1,22 @@
 /* Writing a handler for Sluice: this header is the manual.
  *
- * A handler is one C file that exports one symbol, SL_HANDLER. It links nothing of ours: everything it needs
- * comes through struct sl_host. The built-in handlers see nothing more than this. `sluice new-handler NAME`
- * writes a first one.
+ * A handler is one file that exports one symbol, SL_HANDLER, and links nothing of ours: everything it needs
+ * comes through struct sl_host, the table that open() gets. The built-in handlers see nothing more than this.
+ * `sluice new-handler NAME` writes a first one, with numbered places to change.
  *
- * Configuration. A route of sluice.json names the handler:
- *     {"name": "mine", "handler": "my_handler", "options": {"threshold": 10}, "on_failure": "report"}
- * "my_handler" is the file my_handler.so on the handler path.
+ * Configuration. A route of sluice.json names the handler by its file, my_handler.so on the handler path:
+ *     {"name": "mine", "handler": "my_handler", "threshold": 10, "on_failure": "sqs://failed"}
+ * Its options are the rows of its own table (struct sl_option); what is misspelt, missing or out of bounds is
+ * refused before the first event. A handler may write to any sink that its options name.
  *
  * Slices. handle() gets an array of records of one batch, in stream order: those that match the route's
- * `when`. It is called again with parts of the slice when it says SL_REJECT, to find the record to blame.
+ * `when`. Slices may be cut, by max_records, max_bytes and when a rejection has to be found.
+ *
+ * Records. A record is one change of one item: an event (SL_INSERT, SL_MODIFY, SL_REMOVE), Keys, and, as the
+ * stream's view type has them, the item before (SL_OLD_IMAGE) and after (SL_NEW_IMAGE). host->record_... look
+ * into it, host->value_... into an attribute's value, host->record_diff walks over what changed. Names are
+ * spans: struct sl_value total = host->record_attribute(record, SL_NEW_IMAGE, SL_LIT("total")); if
+ * (total.type == SL_N && host->value_int64(total, &cents)) ...
  *
  * Outcomes, of the call and of single records:
  *   - SL_OK      durable: every record that is not marked otherwise.
@@ -27,25 +34,25 @@
  * such a handler is called only for records that the answer will not ask for again, after all other routes,
  * and should mark what it has done, since whatever is not marked comes again.
  *
- * Memory. Records, and all views of them, live until handle() returns; what host->alloc puts on slice->arena,
- * until the batch is answered; on the route's arena (route_arena), as long as the handler. Nothing needs
- * freeing.
+ * Memory. Records, and all views of them, live until handle() returns; what host->alloc puts on
+ * slice->arena, until the batch is answered; on the route's arena (route_arena), as long as the handler.
+ * Nothing needs freeing. What has to outlive its arena is copied: host->join(arena, &span, 1).
  *
- * Threads and time. One thread. slice->deadline_ms (on host->now_ms) already leaves time to report: stop
- * before it.
+ * Threads and time. One thread, of which none may be left running when handle() returns. slice->deadline_ms
+ * (on host->now_ms) already leaves time to report: stop before it, and return SL_RETRY for what is left.
  *
- * Crashes. A handler that dies of a signal takes the process with it; docs/PLUGINS.md says what happens then.
+ * Processes. A handler does not end the process, nor close descriptors or change signals that it did not open
+ * or set. One that dies of a signal takes the process with it: docs/PLUGINS.md says how the record is found.
  *
  * ABI. Fields of the structs that begin with struct sl_abi are only appended, and `size` tells which are
  * there. The structs that stand in arrays (sl_option, sl_result, sl_object, sl_table_op, sl_message and what
- * they point to) keep their layout as long as the major number. Changelog: 1.0 is the first.
+ * they point to) keep their layout as long as the major number. Changelog:
+ *   1.0  the first.
  */
 #ifndef SL_HANDLERS_HANDLER_H
 #define SL_HANDLERS_HANDLER_H
 
-#include "base/types.h"
-#include "sinks/port.h"
-#include "streams/types.h"
+#include "handlers/host_table.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -53,17 +60,6 @@ extern "C" {
 
 #define SL_ABI_MAJOR 1u
 #define SL_ABI_MINOR 0u
-
-/* First in every struct that crosses the boundary. It loads when `major` is equal and `minor` is not above
- * the host's; min(size) bytes are taken, the rest is zero. Fields are only appended. */
-struct sl_abi {
-    uint16_t major, minor;
-    uint32_t size;
-};
-
-struct sl_host;
-struct sl_route; /* one route of sluice.json, while its handler lives */
-struct json_t;   /* jansson's, for those who want it */
 
 /* ---- options ---- */
 
@@ -170,122 +166,6 @@ struct sl_handler {
 /* The one symbol: `SL_EXPORT const struct sl_handler SL_HANDLER = {SL_HANDLER_ABI, "mine", ...};` */
 #define SL_HANDLER        sluice_handler
 #define SL_HANDLER_SYMBOL "sluice_handler"
-
-/* ---- the host ---- */
-
-/* What the host does for a handler. Functions that take an arena put there what they have to make. */
-struct sl_host {
-    struct sl_abi abi;
-
-    /* Marks record i of the slice. `error` (may be NULL) says why; it is copied. */
-    void (*mark)(struct sl_slice *slice, size_t i, enum sl_status status, const struct sl_error *error);
-
-    /* Sets `error` if it is not set, returns `status`: `return host->fail(error, SL_REJECT, "NoTotal", "%s
-     * has no total", ...)`. */
-    enum sl_status (*fail)(struct sl_error *error, enum sl_status status, const char *code,
-                           const char *format, ...) __attribute__((format(printf, 4, 5)));
-
-    /* -- memory, time, log -- */
-    void *(*alloc)(struct sl_arena *arena, size_t n); /* aligned for any type, not zeroed; never NULL */
-    struct sl_arena *(*route_arena)(struct sl_route *route); /* lives as long as the handler */
-    int64_t (*now_ms)(struct sl_route *route);               /* steady */
-    int64_t (*wall_ns)(struct sl_route *route);              /* since 1970 */
-    uint64_t (*random)(struct sl_route *route);              /* not for secrets */
-    bool (*sleep)(struct sl_route *route, const struct sl_slice *slice,
-                  int64_t ms); /* false, at once: that would pass the deadline */
-    bool (*log_enabled)(struct sl_route *route, enum sl_level level);
-    void (*log)(struct sl_route *route, enum sl_level level, const char *format, ...)
-        __attribute__((format(printf, 3, 4)));
-    void (*metric)(struct sl_route *route, const char *name, double value,
-                   const char *unit); /* "Count", "Milliseconds", "Bytes" */
-
-    /* -- the route's options (by the names of the handler's own table; others give nothing) -- */
-    const char *(*route_name)(struct sl_route *route);
-    unsigned (*route_events)(
-        struct sl_route *route); /* bits 1 << SL_INSERT...: what its `when` lets through */
-    struct sl_span (*option_text)(
-        struct sl_route *route,
-        const char *name); /* TEXT, ENUM, JSON (its text), targets (the URL); NUL behind it */
-    int64_t (*option_integer)(struct sl_route *route, const char *name);
-    bool (*option_bool)(struct sl_route *route, const char *name);
-    const struct sl_template *(*option_template)(struct sl_route *route, const char *name);
-    const struct sl_when *(*option_when)(struct sl_route *route, const char *name);
-    struct sl_object_port *(*option_objects)(struct sl_route *route, const char *name);
-    struct sl_table_port *(*option_table)(struct sl_route *route, const char *name);
-    struct sl_queue_port *(*option_queue)(struct sl_route *route, const char *name);
-
-    /* -- records (streams/record.h says more of each) -- */
-    enum sl_event (*record_event)(const struct sl_record *r);
-    enum sl_view (*record_view)(const struct sl_record *r);
-    enum sl_ttl (*record_ttl)(const struct sl_record *r);
-    int64_t (*record_created_ns)(const struct sl_record *r);
-    uint64_t (*record_computed_bytes)(const struct sl_record *r);
-    struct sl_span (*record_text)(const struct sl_record *r, enum sl_field field);
-    struct sl_span (*record_order)(const struct sl_record *r, struct sl_arena *arena);
-    struct sl_span (*record_item_key)(const struct sl_record *r, struct sl_arena *arena);
-    struct sl_value (*record_image)(const struct sl_record *r, enum sl_image image);
-    struct sl_value (*record_attribute)(const struct sl_record *r, enum sl_image image, struct sl_span name);
-    struct sl_value (*record_path)(const struct sl_record *r, enum sl_image image, struct sl_span path);
-    bool (*record_changed)(const struct sl_record *r, struct sl_span name);
-    struct json_t *(*record_to_json)(
-        const struct sl_record *r); /* a new reference: json_decref it. NULL: the host has no jansson */
-
-    /* -- values -- */
-    struct sl_span (*value_text)(struct sl_value v, struct sl_arena *arena);
-    struct sl_span (*value_bytes)(struct sl_value v, struct sl_arena *arena);
-    bool (*value_int64)(struct sl_value v, int64_t *out);
-    bool (*value_is_true)(struct sl_value v);
-    struct sl_iter (*value_iter)(struct sl_value v);
-    bool (*value_next)(struct sl_iter *iter, struct sl_span *name, struct sl_value *value);
-    bool (*value_equal)(struct sl_value a, struct sl_value b);
-    struct sl_span (*value_plain)(struct sl_value v,
-                                  struct sl_arena *arena); /* plain JSON: {"a":1,"b":["x"]} */
-    uint64_t (*item_bytes)(struct sl_value image);         /* the item's size by DynamoDB's formula */
-
-    /* -- templates, conditions -- */
-    enum sl_status (*template_compile)(struct sl_arena *arena, struct sl_span text, struct sl_template **out,
-                                       struct sl_error *error);
-    /* The text, in `arena`. SL_REJECT, code "MissingAttribute", when a place has no value. */
-    enum sl_status (*template_render)(const struct sl_template *t, const struct sl_record *r,
-                                      enum sl_escape escape, struct sl_arena *arena, struct sl_span *out,
-                                      struct sl_error *error);
-    enum sl_status (*template_render_image)(const struct sl_template *t, const struct sl_record *r,
-                                            enum sl_image image, enum sl_escape escape,
-                                            struct sl_arena *arena, struct sl_span *out,
-                                            struct sl_error *error);
-    /* The same, but a place without a value is `otherwise`, escaped likewise. */
-    struct sl_span (*template_render_or)(const struct sl_template *t, const struct sl_record *r,
-                                         enum sl_image image, enum sl_escape escape, struct sl_arena *arena,
-                                         struct sl_span otherwise);
-    struct sl_value (*template_value)(const struct sl_template *t, const struct sl_record *r,
-                                      enum sl_image image);
-    enum sl_status (*when_compile)(struct sl_arena *arena, struct sl_span json, struct sl_when **out,
-                                   struct sl_error *error);
-    bool (*when_match)(const struct sl_when *when, const struct sl_record *r, struct sl_arena *scratch);
-    /* A pattern of the same language on any JSON object: on an item, {"status": {"S": ["OPEN"]}}. */
-    enum sl_status (*pattern_compile)(struct sl_arena *arena, struct sl_span json, struct sl_when **out,
-                                      struct sl_error *error);
-    bool (*pattern_match)(const struct sl_when *pattern, struct sl_span json, struct sl_arena *scratch);
-
-    /* -- exact decimals: DynamoDB's 38 digits -- */
-    struct sl_decimal *(*decimal_new)(struct sl_arena *arena); /* zero */
-    bool (*decimal_add)(struct sl_decimal *sum, struct sl_span number,
-                        bool subtract); /* false: no number; nothing changed */
-    bool (*decimal_text)(const struct sl_decimal *d, struct sl_arena *arena,
-                         struct sl_span *out); /* false: beyond DynamoDB's range */
-    bool (*decimal_is_zero)(const struct sl_decimal *d);
-    int (*number_compare)(struct sl_span a, struct sl_span b); /* by value: less than, equal to, above 0 */
-
-    /* -- text, bytes -- */
-    struct sl_span (*join)(struct sl_arena *arena, const struct sl_span *parts, size_t n);
-    struct sl_span (*json_quote)(struct sl_arena *arena, struct sl_span text); /* with its quotes */
-    struct sl_span (*json_unquote)(struct sl_arena *arena,
-                                   struct sl_span inner); /* of a name from value_next */
-    struct sl_span (*escape)(struct sl_arena *arena, struct sl_span text, enum sl_escape escape);
-    struct sl_span (*gzip)(struct sl_arena *arena, const struct sl_span *parts, size_t n,
-                           int level); /* one member, the same for the same parts */
-    void (*sha256)(struct sl_span bytes, unsigned char out[32]);
-};
 
 #ifdef __cplusplus
 }

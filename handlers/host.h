@@ -23,7 +23,13 @@ struct sl_slice_call {
     enum sl_status misused_status;
 };
 
+/* host_diff.c */
+struct sl_diff sl_host_record_diff(const struct sl_record *r, struct sl_arena *arena);
+bool sl_host_diff_next(struct sl_diff *diff, struct sl_span *name, struct sl_value *before,
+                       struct sl_value *after);
+
 /* host_value.c */
+struct sl_span sl_host_value_json(struct sl_value v, struct sl_arena *arena);
 struct sl_span sl_host_value_plain(struct sl_value v, struct sl_arena *arena);
 struct sl_span sl_host_json_unquote(struct sl_arena *arena, struct sl_span inner);
 int sl_host_number_compare(struct sl_span a, struct sl_span b);

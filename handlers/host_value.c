@@ -3,6 +3,7 @@
 #include "base/buffer.h"
 #include "base/json.h"
 #include "base/span.h"
+#include "handlers/text.h"
 #include "streams/number.h"
 #include "streams/record.h"
 
@@ -75,6 +76,11 @@ struct sl_span sl_host_value_plain(struct sl_value v, struct sl_arena *arena)
     struct sl_span text = sl_span(sl_arena_copy(arena, sl_buffer_span(&buffer)), buffer.len);
     sl_buffer_clean_up(&buffer);
     return text;
+}
+
+struct sl_span sl_host_value_json(struct sl_value v, struct sl_arena *arena)
+{
+    return v.type == SL_NONE ? sl_span(NULL, 0) : sl_text_value(&sl_host_table, v, arena);
 }
 
 struct sl_span sl_host_json_unquote(struct sl_arena *arena, struct sl_span inner)

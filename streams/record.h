@@ -66,6 +66,9 @@ struct sl_iter sl_value_iter(struct sl_value v);
  * escaped as in the text; `value` the element (set elements are S, N or B). */
 bool sl_value_next(struct sl_iter *iter, struct sl_span *name, struct sl_value *value);
 
+/* The member of an M by its (unescaped) name, SL_NONE when it has none. Reads the whole map. */
+struct sl_value sl_value_member(struct sl_value map, struct sl_span name);
+
 /* The size of an item by DynamoDB's formula, of its image; 0 for what is not an M. */
 uint64_t sl_value_item_bytes(struct sl_value image);
 

@@ -112,9 +112,6 @@ void sl_value_canonical(struct sl_value v, struct sl_buffer *out);
 /* No image's canonical text is longer: an escape of six bytes stands for each byte of a payload at most. */
 #define SL_CANONICAL_BYTES ((size_t)6 * UINT32_MAX)
 
-/* The member of an M by its (unescaped) name, SL_NONE when it has none. Reads the whole map. */
-struct sl_value sl_value_member(struct sl_value map, struct sl_span name);
-
 /* As sl_record_attribute, but makes no index: it reads the image's text up to the attribute. */
 struct sl_value sl_record_scan(const struct sl_record *r, enum sl_image image, struct sl_span name);
 
