@@ -13,7 +13,7 @@
 #define FIRST_STEP 10
 #define LAST_STEP  160
 
-/* An event's record, and its envelope. */
+/* An event's record, and its envelope. What does not fit is no message: a cut one would be worse. */
 #define MESSAGE_BYTES (8 * 1024 * 1024)
 
 struct parcel {
@@ -73,7 +73,9 @@ static struct sl_span message_of(struct sl_dispatch *d, const struct sl_parked *
     struct sl_buffer buffer;
     sl_buffer_init(&buffer, MESSAGE_BYTES);
     sl_park_message(d, parked, &buffer);
-    struct sl_span body = sl_span(sl_arena_copy(d->arena, sl_buffer_span(&buffer)), buffer.len);
+    struct sl_span body = {0};
+    if (!buffer.failed)
+        body = sl_span(sl_arena_copy(d->arena, sl_buffer_span(&buffer)), buffer.len);
     sl_buffer_clean_up(&buffer);
     return body;
 }
@@ -123,7 +125,7 @@ static void choose_target(struct sl_dispatch *d, struct parcel *parcel, const ch
     const struct sl_route *route = parcel->parked->route;
     for (; parcel->target < route->n_targets; parcel->target++) {
         size_t most = most_bytes(target_of(parcel));
-        if (!most || parcel->body.len <= most)
+        if (parcel->body.ptr && (!most || parcel->body.len <= most))
             return;
         code = "TooLarge";
         text = sl_arena_printf(d->arena, "the message of %zu bytes is larger than %.*s takes (%zu)",

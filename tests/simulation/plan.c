@@ -32,7 +32,8 @@ static void choose_faults(struct sim *s)
     p->refuses_view = p->broken < 0 && sim_draw(s, 40) == 0;
     unsigned crashes = 1u << SIM_CRASH_BEFORE | 1u << SIM_CRASH_AFTER,
              blind = 1u << SIM_LOST | 1u << SIM_HANG_DONE;
-    bool queues = p->one_in[SIM_PORT_QUEUE] || p->one_in[SIM_PORT_ECHO] || p->one_in[SIM_PORT_DLQ];
+    bool queues = p->one_in[SIM_PORT_QUEUE] || p->one_in[SIM_PORT_ECHO] || p->one_in[SIM_PORT_DLQ] ||
+                  p->one_in[SIM_PORT_BOX];
     bool any = false;
     for (size_t i = 0; i < SIM_PORTS; i++)
         any = any || p->one_in[i];
@@ -52,6 +53,7 @@ static void choose_routes(struct sim *s)
     if (s->plan.broken >= 0 && s->plan.broken < SIM_PORT_QUEUE) /* what is broken has to be there */
         s->plan.broken = s->routes & 1u << s->plan.broken ? s->plan.broken : SIM_PORT_PROBE;
     s->parks = sim_draw(s, 3) > 0;
+    s->dlq_bytes = sim_draw(s, 3) ? 0 : 700 + sim_draw(s, 600);
     s->reports = sim_draw(s, 4) > 0;
 }
 
@@ -115,9 +117,11 @@ void sim_write_config(struct sim *s)
     }
     struct sl_buffer b;
     sl_buffer_init(&b, 1 << 16);
-    sl_buffer_printf(&b, "{\"on_failure\":\"%s\",\"report_batch_item_failures\":%s,%s\"routes\":[",
-                     s->parks ? "sim:dlq" : "report", s->reports ? "true" : "false",
-                     s->plan.broken >= 0 ? "" : "\"max_parked\":null,");
+    sl_buffer_printf(&b, "{\"on_failure\":%s,\"report_batch_item_failures\":%s,%s\"routes\":[",
+                     !s->parks      ? "\"report\""
+                     : s->dlq_bytes ? "[\"sim:dlq\",\"sim:box\"]"
+                                    : "\"sim:dlq\"",
+                     s->reports ? "true" : "false", s->plan.broken >= 0 ? "" : "\"max_parked\":null,");
     for (unsigned i = 0; i < SIM_ROUTES; i++)
         if (s->routes & 1u << order[i])
             sl_buffer_printf(&b, "%s%s}%s", texts[order[i]], sim_draw(s, 4) ? "" : ",\"max_records\":3", ",");

@@ -58,7 +58,9 @@ static void invoke(void *self, struct sl_esm_invocation *inv, struct sl_esm_resu
 {
     struct sim *s = self;
     *out = (struct sl_esm_result){.duration_ms = 1};
-    if (s->violation[0] || (s->plan.throttle_one_in && sim_draw(s, s->plan.throttle_one_in) == 0)) {
+    bool is_faulty = s->clock.ms <= SIM_FAULTY_MS;
+    if (s->violation[0] ||
+        (is_faulty && s->plan.throttle_one_in && sim_draw(s, s->plan.throttle_one_in) == 0)) {
         out->outcome = SL_ESM_THROTTLED;
         return;
     }
@@ -68,7 +70,7 @@ static void invoke(void *self, struct sl_esm_invocation *inv, struct sl_esm_resu
         s->p = NULL;
         open_pipeline(s);
     }
-    bool is_lost = s->plan.lost_answer_one_in && sim_draw(s, s->plan.lost_answer_one_in) == 0;
+    bool is_lost = is_faulty && s->plan.lost_answer_one_in && sim_draw(s, s->plan.lost_answer_one_in) == 0;
     out->outcome = s->has_crashed || is_lost || s->answer.is_error ? SL_ESM_FAILED : SL_ESM_ANSWERED;
     out->body = out->outcome == SL_ESM_FAILED ? SL_LIT("{\"errorMessage\":\"x\",\"errorType\":\"X\"}")
                                               : sl_buffer_span(&s->answer.body);

@@ -65,6 +65,7 @@ enum sim_port {
     SIM_PORT_QUEUE,
     SIM_PORT_ECHO,
     SIM_PORT_DLQ,
+    SIM_PORT_BOX, /* takes what is too large for the queue */
     SIM_PORTS
 };
 
@@ -80,6 +81,10 @@ enum sim_fault {
     SIM_CRASH_AFTER,  /* the process dies, done */
     SIM_FAULTS
 };
+
+/* Faults by chance end after this: a batch that needs ten calls to go well in one invocation is to get there
+ * before the stream forgets it. */
+#define SIM_FAULTY_MS (2 * 3600 * 1000)
 
 struct sim_plan {
     unsigned faults;                                            /* bits 1 << enum sim_fault of this seed */
@@ -140,6 +145,7 @@ struct sim {
 
     struct sim_plan plan;
     unsigned routes;     /* bits 1 << enum sim_route */
+    size_t dlq_bytes;    /* of a parked message; 0: no box behind the queue is needed */
     bool parks, reports; /* on_failure names a queue; ReportBatchItemFailures on both sides */
     struct sl_esm_settings settings;
     int64_t timeout_ms;

@@ -8,7 +8,7 @@
 
 static enum sim_fault draw_fault(struct sim *s, enum sim_port port)
 {
-    if (!s->plan.one_in[port] || sim_draw(s, s->plan.one_in[port]))
+    if (!s->plan.one_in[port] || s->clock.ms > SIM_FAULTY_MS || sim_draw(s, s->plan.one_in[port]))
         return SIM_WELL;
     enum sim_fault fault = (enum sim_fault)(1 + sim_draw(s, SIM_FAULTS - 1));
     return s->plan.faults & 1u << fault ? fault : SIM_WELL;
@@ -70,6 +70,7 @@ static bool has_part(struct sl_span text, const char *part)
 struct store {
     struct sl_object_port port;
     struct sim *s;
+    enum sim_port which;
 };
 
 static void note_lines(struct sim *s, struct sl_span body)
@@ -104,21 +105,6 @@ static void keep_object(struct sim *s, const struct sl_object *object)
     kept->key = sl_span(sl_arena_copy(s->arena, object->key), object->key.len);
     kept->body = sl_span(sl_arena_copy(s->arena, object->body), object->body.len);
     note_lines(s, kept->body);
-}
-
-static void store_apply(struct sl_object_port *port, const struct sl_object *objects, size_t n,
-                        struct sl_result *results, const struct sl_call *call)
-{
-    struct sim *s = ((struct store *)port)->s;
-    enum sim_fault fault = sim_meets(s, SIM_PORT_ARCHIVE, call->deadline_ms);
-    for (size_t i = 0; i < n; i++) {
-        bool done = meet(s, SIM_PORT_ARCHIVE, fault, &results[i]);
-        if (done && has_part(objects[i].body, "\"pa\":"))
-            results[i] =
-                (struct sl_result){.status = SL_REJECT, .code = "InvalidObject", .text = "refused for ever"};
-        else if (done)
-            keep_object(s, &objects[i]);
-    }
 }
 
 static void store_close(struct sl_object_port *port)
@@ -176,6 +162,26 @@ static void note_parked(struct sim *s, struct sl_span body)
         sim_violation(s, "%s was parked by a route whose environment is broken", change ? change->id : "");
 }
 
+static void store_apply(struct sl_object_port *port, const struct sl_object *objects, size_t n,
+                        struct sl_result *results, const struct sl_call *call)
+{
+    struct store *store = (struct store *)port;
+    struct sim *s = store->s;
+    enum sim_fault fault = sim_meets(s, store->which, call->deadline_ms);
+    for (size_t i = 0; i < n; i++) {
+        bool done = meet(s, store->which, fault, &results[i]);
+        if (!done)
+            continue;
+        if (store->which == SIM_PORT_BOX)
+            note_parked(s, objects[i].body);
+        else if (has_part(objects[i].body, "\"pa\":"))
+            results[i] =
+                (struct sl_result){.status = SL_REJECT, .code = "InvalidObject", .text = "refused for ever"};
+        else
+            keep_object(s, &objects[i]);
+    }
+}
+
 /* Messages of one order: none overtakes one that was refused. */
 static bool is_behind_a_failure(const struct sl_message *messages, struct sl_result *results, size_t i)
 {
@@ -199,7 +205,9 @@ static void queue_apply(struct sl_queue_port *port, const struct sl_message *mes
         bool done = !is_behind_a_failure(messages, results, i) && meet(s, queue->which, fault, &results[i]);
         if (!done)
             continue;
-        if (queue->which == SIM_PORT_DLQ)
+        if (messages[i].body.len > queue->port.max_message_bytes)
+            sim_violation(s, "a message of %zu bytes is larger than its queue takes", messages[i].body.len);
+        else if (queue->which == SIM_PORT_DLQ)
             note_parked(s, messages[i].body);
         else if (messages[i].body.ptr[0] == 'P')
             results[i] =
@@ -238,7 +246,7 @@ static void table_close(struct sl_table_port *port)
 
 static enum sl_port_kind kind_of(struct sl_span url)
 {
-    if (sl_span_is(url, "sim:archive"))
+    if (sl_span_is(url, "sim:archive") || sl_span_is(url, "sim:box"))
         return SL_PORT_OBJECTS;
     return sl_span_is(url, "sim:queue") || sl_span_is(url, "sim:echo") || sl_span_is(url, "sim:dlq")
                ? SL_PORT_QUEUE
@@ -256,8 +264,10 @@ static enum sl_status open_objects(struct sl_sinks *sinks, struct sl_span url, s
                                    struct sl_error *error)
 {
     struct store *store = must(calloc(1, sizeof(*store)));
-    (void)sinks, (void)url, (void)error;
-    *store = (struct store){{sizeof(store->port), 1 << 20, store_apply, store_close}, sim_now};
+    (void)sinks, (void)error;
+    *store = (struct store){{sizeof(store->port), 1 << 20, store_apply, store_close},
+                            sim_now,
+                            sl_span_is(url, "sim:box") ? SIM_PORT_BOX : SIM_PORT_ARCHIVE};
     *out = &store->port;
     return SL_OK;
 }
@@ -267,7 +277,8 @@ static enum sl_status open_queue(struct sl_sinks *sinks, struct sl_span url, str
 {
     struct queue *queue = must(calloc(1, sizeof(*queue)));
     (void)sinks, (void)error;
-    *queue = (struct queue){{sizeof(queue->port), 1 << 18, queue_apply, queue_close},
+    size_t most = sl_span_is(url, "sim:dlq") && sim_now->dlq_bytes ? sim_now->dlq_bytes : 1 << 18;
+    *queue = (struct queue){{sizeof(queue->port), most, queue_apply, queue_close},
                             sim_now,
                             sl_span_is(url, "sim:dlq")    ? SIM_PORT_DLQ
                             : sl_span_is(url, "sim:echo") ? SIM_PORT_ECHO
