@@ -262,6 +262,7 @@ static enum sl_status ask_sts(struct search *s, const char *operation, struct sl
         return status;
     if (keys)
         fixed.keys = *keys;
+    client.name = "STS";
     client.credentials = keys ? &fixed : NULL;
     struct sl_span body = sl_buffer_span(form);
     struct sl_job job = {.kind = &kind, .context = s, .operation = operation, .parts = &body, .n_parts = 1};

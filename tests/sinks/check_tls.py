@@ -41,11 +41,12 @@ class Server(http.server.ThreadingHTTPServer):
 
 
 def run(port, host, bundle):
-    env = dict(os.environ, TLS_ENDPOINT=f"https://{host}:{port}")
+    env = dict(os.environ, AWS_ENDPOINT_URL=f"https://{host}:{port}", AWS_REGION="us-east-1", AWS_ACCESS_KEY_ID="AKIDEXAMPLE",
+               AWS_SECRET_ACCESS_KEY="secret")
     env.pop("AWS_CA_BUNDLE", None)
     if bundle:
         env["AWS_CA_BUNDLE"] = os.path.join(HERE, "tls", bundle)
-    done = subprocess.run([os.environ["BUILD"] + "/tests/sinks/test_tls", "request"], env=env, capture_output=True, text=True, timeout=60)
+    done = subprocess.run([os.environ["BUILD"] + "/tests/sinks/test_tls", "write", "dynamodb://tbl", "-", "20"], env=env, capture_output=True, text=True, timeout=60)
     return done.stdout.strip()
 
 
@@ -56,9 +57,9 @@ def main():
     server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     port = server.server_address[1]
-    cases = [("localhost", "ca.pem", "20 OK"), ("localhost", "other.pem", "FATAL UntrustedCertificate"),
-             ("localhost", None, "FATAL UntrustedCertificate"), ("127.0.0.1", "ca.pem", "FATAL UntrustedCertificate"),
-             ("localhost", "absent.pem", "FATAL UntrustedCertificate")]
+    cases = [("localhost", "ca.pem", "20 OK"), ("localhost", "other.pem", "0 FATAL UntrustedCertificate"),
+             ("localhost", None, "0 FATAL UntrustedCertificate"), ("127.0.0.1", "ca.pem", "0 FATAL UntrustedCertificate"),
+             ("localhost", "absent.pem", "0 FATAL UntrustedCertificate")]
     bad = 0
     for host, bundle, wanted in cases:
         before = handshakes

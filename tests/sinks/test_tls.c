@@ -1,5 +1,5 @@
-/* TLS as far as it can be tried without a TLS server; with the argument "request", the client that
- * check_tls.py runs against one. */
+/* TLS as far as it can be tried without a TLS server; with the argument "write", the client that check_tls.py
+ * and check_signatures.sh run against servers of theirs. */
 #include "tests/support/fault.h"
 
 #include "sinks/aws/aws.h"
@@ -53,35 +53,52 @@ static void roots_that_cannot_be_read_are_fatal(void **state)
     fault_close(&f);
 }
 
-/* Twenty writes to TLS_ENDPOINT; says what became of the first that failed, or how many did not. */
-static int request(void)
+/* One write to the target: a table's item, an object named after the target, or a message. */
+static struct sl_result write_to(struct sl_sinks *sinks, const char *url, const char *name,
+                                 const struct sl_call *call)
+{
+    struct sl_result result = {.status = SL_FATAL, .code = "NoPort"};
+    struct sl_error error = {.status = SL_OK};
+    struct sl_span target = sl_span_str(url);
+    const struct sl_table_op op = {.verb = SL_TABLE_PUT,
+                                   .key = SL_LIT("{\"PK\":{\"S\":\"a\"}}"),
+                                   .item = SL_LIT("{\"PK\":{\"S\":\"a\"}}")};
+    const struct sl_object object = {.key = sl_span_str(name), .body = SL_LIT("body"), .content_named = true};
+    const struct sl_message message = {
+        .body = SL_LIT("{\"a\":1}"), .order = SL_LIT("o"), .dedupe = SL_LIT("d")};
+    struct sl_table_port *table = NULL;
+    struct sl_object_port *objects = NULL;
+    struct sl_queue_port *queue = NULL;
+    if (sl_target_kind(target) == SL_PORT_TABLE && sl_target_table(sinks, target, &table, &error) == SL_OK) {
+        table->apply(table, &op, 1, &result, call);
+        table->close(table);
+    } else if (sl_target_kind(target) == SL_PORT_OBJECTS &&
+               sl_target_objects(sinks, target, &objects, &error) == SL_OK) {
+        objects->apply(objects, &object, 1, &result, call);
+        objects->close(objects);
+    } else if (sl_target_queue(sinks, target, &queue, &error) == SL_OK) {
+        queue->apply(queue, &message, 1, &result, call);
+        queue->close(queue);
+    }
+    return result;
+}
+
+/* As a client for check_tls.py and check_signatures.sh: "write TARGET NAME TIMES" says how many writes
+ * succeeded before one failed, and how that one did. */
+static int write_many(char **argv)
 {
     struct sl_vars vars = {(const char *const *)environ};
-    char url[300];
     struct sl_sinks sinks;
-    struct sl_table_port *table = NULL;
-    struct sl_error error = {.status = SL_OK};
     struct sl_call call = {sl_arena_new(4096), INT64_MAX};
-    struct sl_table_op op = {.verb = SL_TABLE_PUT,
-                             .key = SL_LIT("{\"PK\":{\"S\":\"a\"}}"),
-                             .item = SL_LIT("{\"PK\":{\"S\":\"a\"}}")};
     struct sl_result result = {.status = SL_OK};
+    long good = 0, times = strtol(argv[2], NULL, 10);
     sl_sinks_init(&sinks, sl_clock_system(), NULL, &vars);
-    snprintf(url, sizeof(url), "dynamodb://tbl?region=us-east-1&endpoint=%s",
-             sl_vars_or(&vars, "TLS_ENDPOINT", ""));
-    if (sl_target_table(&sinks, sl_span_str(url), &table, &error) != SL_OK)
-        sl_die("%s", error.text);
-    sl_credentials_for(sl_aws_of(&sinks), SL_LIT(""))->is_fixed = true;
-    int good = 0;
-    while (good < 20 && result.status == SL_OK) {
-        table->apply(table, &op, 1, &result, &call);
+    while (good < times && result.status == SL_OK) {
+        result = write_to(&sinks, argv[0], argv[1], &call);
         good += result.status == SL_OK;
     }
-    if (good == 20)
-        printf("20 OK\n");
-    else
-        printf("%s %s\n", sl_status_name(result.status), result.code);
-    table->close(table);
+    printf("%ld %s%s%s\n", good, sl_status_name(result.status), result.code ? " " : "",
+           result.code ? result.code : "");
     sl_sinks_clean_up(&sinks);
     sl_arena_destroy(call.arena);
     return 0;
@@ -93,7 +110,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(plain_text_is_not_taken_for_tls),
         cmocka_unit_test(roots_that_cannot_be_read_are_fatal),
     };
-    if (argc > 1 && strcmp(argv[1], "request") == 0)
-        return request();
+    if (argc == 5 && strcmp(argv[1], "write") == 0)
+        return write_many(argv + 2);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
