@@ -409,7 +409,7 @@ static bool is_earlier(const struct sl_esm_lane *a, const struct sl_esm_lane *b)
     return !b || a->when < b->when || (a->when == b->when && a->state < b->state);
 }
 
-static struct sl_esm_lane *next_lane(struct sl_esm *esm)
+static struct sl_esm_lane *next_lane(const struct sl_esm *esm)
 {
     struct sl_esm_lane *best = NULL;
     for (size_t i = 0; i < esm->n_lanes; i++) {
@@ -444,6 +444,12 @@ bool sl_esm_step(struct sl_esm *esm)
     if (lane->state == SL_ESM_ENDED && --lane->shard->lanes_left == 0)
         release_children(esm, lane->shard);
     return true;
+}
+
+int64_t sl_esm_next_ms(const struct sl_esm *esm)
+{
+    const struct sl_esm_lane *lane = next_lane(esm);
+    return lane ? lane->when : -1;
 }
 
 size_t sl_esm_checkpoint(const struct sl_esm *esm, size_t shard)

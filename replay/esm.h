@@ -155,6 +155,10 @@ void sl_esm_destroy(struct sl_esm *esm); /* NULL is fine */
  * records expire. */
 bool sl_esm_step(struct sl_esm *esm);
 
+/* When, in ms since the beginning, the next step will be; -1: there is none. For who lets time really pass.
+ */
+int64_t sl_esm_next_ms(const struct sl_esm *esm);
+
 /* What a shard is done up to: the number of its records below the checkpoint. */
 size_t sl_esm_checkpoint(const struct sl_esm *esm, size_t shard);
 

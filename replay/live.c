@@ -69,7 +69,7 @@ static enum sl_status open_client(struct sl_live *live, struct sl_client *client
     struct sl_url url;
     struct sl_arena *arena = sl_aws_of(live->sinks)->lasting;
     const char *text =
-        sl_arena_printf(arena, "%s:?%s%s%s%s", name, region ? "region=" : "", region ? region : "",
+        sl_arena_printf(arena, "dynamodb:%s?%s%s%s%s", name, region ? "region=" : "", region ? region : "",
                         endpoint ? "&endpoint=" : "", endpoint ? endpoint : "");
     enum sl_status status = sl_url_parse(sl_span_str(text), arena, &url, error);
     return status == SL_OK ? sl_client_init(client, live->sinks, service, &url, sl_span(NULL, 0), error)
@@ -87,7 +87,7 @@ enum sl_status sl_live_open(struct sl_sinks *sinks, const char *region, const ch
     enum sl_status status =
         open_client(live, &live->streams, &sl_service_streams, "streams", region, endpoint, error);
     if (status == SL_OK)
-        status = open_client(live, &live->tables, &sl_service_dynamodb, "dynamodb", region, endpoint, error);
+        status = open_client(live, &live->tables, &sl_service_dynamodb, "tables", region, endpoint, error);
     return status;
 }
 
@@ -114,6 +114,8 @@ enum sl_status sl_live_stream_of(struct sl_live *live, const char *table, struct
     if (root && !*arn)
         sl_fail(error, SL_REJECT, "NoStream", "the table %s has no stream: enable one (StreamSpecification)",
                 table);
+    else if (!root)
+        sl_error_context(error, "the table %s", table);
     json_decref(root);
     sl_buffer_clean_up(&body);
     sl_buffer_clean_up(&answer);

@@ -31,8 +31,8 @@ static void show_progress(struct sl_session *r, bool is_last)
             is_last ? "\n" : "");
 }
 
-static void on_decided(void *self, const struct sl_esm_invocation *inv, const struct sl_esm_result *result,
-                       const struct sl_esm_decision *decision)
+void sl_session_decided(void *self, const struct sl_esm_invocation *inv, const struct sl_esm_result *result,
+                        const struct sl_esm_decision *decision)
 {
     struct sl_session *r = self;
     if (r->trace_file) {
@@ -45,17 +45,17 @@ static void on_decided(void *self, const struct sl_esm_invocation *inv, const st
     show_progress(r, false);
 }
 
-static void on_discarded(void *self, const struct sl_esm_discard *discard)
+void sl_session_discarded(void *self, const struct sl_esm_discard *discard)
 {
     sl_failures_add(&((struct sl_session *)self)->failures, discard);
 }
 
-static void driver_begin(void *self, struct sl_esm_invocation *inv)
+void sl_session_begin(void *self, struct sl_esm_invocation *inv)
 {
     sl_runner_begin(((struct sl_session *)self)->runner, inv);
 }
 
-static void driver_invoke(void *self, struct sl_esm_invocation *inv, struct sl_esm_result *out)
+void sl_session_invoke(void *self, struct sl_esm_invocation *inv, struct sl_esm_result *out)
 {
     sl_runner_collect(((struct sl_session *)self)->runner, inv, out);
 }
@@ -102,7 +102,7 @@ static enum sl_status read_inputs(struct sl_session *r, const struct sl_text_inp
 
 /* What bootstrap would refuse is refused here, before anything runs; and the mapping is as the configuration
  * says that it is. */
-static enum sl_status read_config(struct sl_session *r, struct sl_error *error)
+enum sl_status sl_session_read_config(struct sl_session *r, struct sl_error *error)
 {
     struct sl_vars vars = {(const char *const *)environ};
     struct sl_config config;
@@ -170,10 +170,10 @@ static enum sl_status start_runner(struct sl_session *r, struct sl_error *error)
 static int run(struct sl_session *r)
 {
     const struct sl_esm_driver driver = {.self = r,
-                                         .begin = driver_begin,
-                                         .invoke = driver_invoke,
-                                         .decided = on_decided,
-                                         .discarded = on_discarded};
+                                         .begin = sl_session_begin,
+                                         .invoke = sl_session_invoke,
+                                         .decided = sl_session_decided,
+                                         .discarded = sl_session_discarded};
     sl_clock_virtual_init(&r->clock, r->stream.start_ms * 1000000, (uint64_t)r->seed);
     r->settings.seed = (uint64_t)r->seed;
     r->esm = sl_esm_new(&r->settings, r->stream.shards, r->stream.n_shards, &r->clock, &driver);
@@ -191,21 +191,31 @@ static int run(struct sl_session *r)
     return has_lost ? SL_EXIT_FAILED : SL_EXIT_OK;
 }
 
+enum sl_status sl_session_prepare(struct sl_session *r, struct sl_error *error)
+{
+    if (r->timeout_s < 1 || r->timeout_s > 900)
+        return sl_fail(error, SL_REJECT, "ValidationException", "--timeout: Lambda takes 1 to 900 seconds");
+    if (compile_filters(r, error) != SL_OK || sl_esm_settings_check(&r->settings, error) != SL_OK)
+        return SL_REJECT;
+    return SL_OK;
+}
+
+enum sl_status sl_session_open(struct sl_session *r, struct sl_error *error)
+{
+    enum sl_status status = open_outputs(r, error);
+    return status == SL_OK ? start_runner(r, error) : status;
+}
+
 int sl_session_run(struct sl_session *r, const struct sl_text_input *inputs, size_t n)
 {
     struct sl_error error = {.offset = SL_NO_OFFSET}, config_error = error;
-    if (r->timeout_s < 1 || r->timeout_s > 900) {
-        sl_fail(&error, SL_REJECT, "ValidationException", "--timeout: Lambda takes 1 to 900 seconds");
-        return complain(r, &error);
-    }
     /* Read before the inputs, which it helps to understand; what is wrong with them is said first. */
-    enum sl_status config_status = read_config(r, &config_error);
-    if (compile_filters(r, &error) != SL_OK || sl_esm_settings_check(&r->settings, &error) != SL_OK ||
-        read_inputs(r, inputs, n, &error) != SL_OK)
+    enum sl_status config_status = sl_session_read_config(r, &config_error);
+    if (sl_session_prepare(r, &error) != SL_OK || read_inputs(r, inputs, n, &error) != SL_OK)
         return complain(r, &error);
     if (config_status != SL_OK)
         return complain(r, &config_error);
-    if (open_outputs(r, &error) != SL_OK || start_runner(r, &error) != SL_OK)
+    if (sl_session_open(r, &error) != SL_OK)
         return complain(r, &error);
     return run(r);
 }

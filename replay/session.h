@@ -47,6 +47,18 @@ struct sl_text_input {
 
 /* Checks everything, runs, prints the summary. The exit status. */
 int sl_session_run(struct sl_session *session, const struct sl_text_input *inputs, size_t n) SL_MUST_USE;
+/* The steps of it, for who feeds the mapping by other means: the configuration; the checks of filters and
+ * settings; outputs and the first process. The driver's four are for the simulator, with the session as
+ * `self`. */
+enum sl_status sl_session_read_config(struct sl_session *session, struct sl_error *error) SL_MUST_USE;
+enum sl_status sl_session_prepare(struct sl_session *session, struct sl_error *error) SL_MUST_USE;
+enum sl_status sl_session_open(struct sl_session *session, struct sl_error *error) SL_MUST_USE;
+void sl_session_begin(void *session, struct sl_esm_invocation *inv);
+void sl_session_invoke(void *session, struct sl_esm_invocation *inv, struct sl_esm_result *out);
+void sl_session_decided(void *session, const struct sl_esm_invocation *inv,
+                        const struct sl_esm_result *result, const struct sl_esm_decision *decision);
+void sl_session_discarded(void *session, const struct sl_esm_discard *discard);
+
 void sl_session_clean_up(struct sl_session *session);
 
 #endif

@@ -13,6 +13,7 @@ static const struct verb {
      sl_verb_replay},
     {"check", "say what each route of a configuration does, and what would lose data", sl_verb_check},
     {"decode", "print the records of any input, one JSON line each", sl_verb_decode},
+    {"tail", "run the handlers on a live stream, with a checkpoint file", sl_verb_tail},
     {"redrive", "run again what ended in a failure queue or bucket", sl_verb_redrive},
     {"new-handler", "write a folder with a handler of your own to start from", sl_verb_new_handler},
 };

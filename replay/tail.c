@@ -1,0 +1,454 @@
+/* `sluice tail`: a live stream through the same handlers, shard by shard, with a checkpoint file. */
+#include "replay/live.h"
+#include "replay/places.h"
+#include "replay/session.h"
+#include "replay/verbs.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define POLL_MS    250   /* four times a second, as Lambda's pollers do */
+#define REFRESH_MS 60000 /* how often the stream is asked for new shards when no shard has ended */
+#define IDLE_POLLS 4     /* with --once: so many empty reads of all shards in a row are the end */
+#define RETRY_MS   1000
+
+extern char **environ;
+
+struct tail {
+    const char *table, *stream, *region, *endpoint, *checkpoint, *from;
+    bool is_once;
+    struct sl_session session;
+    struct sl_vars vars;
+    struct sl_log log;
+    struct sl_sinks sinks;
+    struct sl_live *live;
+    struct sl_places places;
+    struct sl_esm_stats total;
+    unsigned gaps;
+    uint64_t cycles;
+    int64_t refreshed_ms;
+
+    /* Of one cycle: what was read, and of which place each shard of the simulation is. */
+    struct sl_arena *arena;
+    struct sl_input *inputs;
+    size_t *place_of;
+    size_t n_read;
+    const char **next_iterators; /* by input; NULL: the shard ended */
+    struct sl_stream page;
+};
+
+static volatile sig_atomic_t stop_asked;
+
+static void on_stop(int number)
+{
+    (void)number;
+    stop_asked = 1;
+}
+
+static void wait_ms(int64_t ms)
+{
+    if (ms > 0 && !stop_asked)
+        (void)poll(NULL, 0, ms > 600000 ? 600000 : (int)ms);
+}
+
+static int64_t now_ms(void)
+{
+    struct sl_clock *clock = sl_clock_system();
+    return clock->now_ms(clock);
+}
+
+/* ---- reading ---- */
+
+/* What was written after the last handled record is no longer there: said once, with the place. */
+static void note_gap(struct tail *t, struct sl_place *place)
+{
+    fprintf(stderr,
+            "sluice tail: %s: the records behind %s are gone from the stream, which keeps them 24 hours; "
+            "going on with "
+            "its oldest. What is missing has to come from the table\n",
+            place->id, place->after ? place->after : "its beginning");
+    t->gaps++;
+    sl_place_set(&place->after, NULL);
+    sl_place_set(&place->iterator, NULL);
+    place->is_skipped_to_latest = false;
+}
+
+/* True: the error was one of the stream's own ways, and the place is set right. */
+static bool mend(struct tail *t, struct sl_place *place, const struct sl_error *error)
+{
+    if (strcmp(error->code, "ExpiredIteratorException") == 0) {
+        sl_place_set(&place->iterator, NULL);
+        return true;
+    }
+    if (strcmp(error->code, "TrimmedDataAccessException") == 0) {
+        note_gap(t, place);
+        return true;
+    }
+    if (strcmp(error->code, "ResourceNotFoundException") == 0 && place->is_closed) {
+        note_gap(t, place);
+        place->is_done = true;
+        return true;
+    }
+    return false;
+}
+
+static enum sl_status find_iterator(struct tail *t, struct sl_place *place, struct sl_error *error)
+{
+    const char *iterator;
+    const char *type = place->after                  ? "AFTER_SEQUENCE_NUMBER"
+                       : place->is_skipped_to_latest ? "LATEST"
+                                                     : "TRIM_HORIZON";
+    if (place->iterator)
+        return SL_OK;
+    enum sl_status status = sl_live_iterator(t->live, t->places.stream_arn, place->id, type, place->after,
+                                             t->arena, &iterator, error);
+    if (status == SL_OK)
+        sl_place_set(&place->iterator, iterator);
+    return status;
+}
+
+/* One read of one shard into the cycle. */
+static enum sl_status read_shard(struct tail *t, size_t i, struct sl_error *error)
+{
+    struct sl_place *place = &t->places.list[i];
+    struct sl_span answer;
+    const char *next = NULL;
+    struct sl_error why = {.offset = SL_NO_OFFSET};
+    enum sl_status status = find_iterator(t, place, &why);
+    if (status == SL_OK)
+        status = sl_live_records(t->live, place->iterator, t->arena, &answer, &next, &why);
+    if (status != SL_OK)
+        return mend(t, place, &why) ? SL_OK : sl_fail(error, status, why.code, "%s", why.text);
+    const struct sl_decode_options options = {.any_shape = true, .ttl_attribute = t->session.ttl_attribute};
+    struct sl_input *input = &t->inputs[t->n_read];
+    status = sl_input_decode(place->id, answer, &options, t->arena, input, error);
+    if (status != SL_OK)
+        return status;
+    t->place_of[t->n_read] = i;
+    t->next_iterators[t->n_read++] = next;
+    return SL_OK;
+}
+
+static enum sl_status refresh(struct tail *t, struct sl_error *error)
+{
+    struct sl_live_shard *shards;
+    size_t n;
+    bool from_latest = strcmp(t->from, "latest") == 0 && t->refreshed_ms == 0;
+    enum sl_status status = sl_live_shards(t->live, t->places.stream_arn, t->arena, &shards, &n, error);
+    if (status != SL_OK)
+        return status;
+    size_t lost = sl_places_update(&t->places, shards, n, from_latest);
+    if (lost)
+        fprintf(stderr,
+                "sluice tail: %zu shard(s) of the checkpoint are gone from the stream, and were not read to "
+                "their "
+                "end. What is missing has to come from the table\n",
+                lost);
+    t->gaps += (unsigned)lost;
+    t->refreshed_ms = now_ms();
+    return SL_OK;
+}
+
+static enum sl_status read_all(struct tail *t, struct sl_error *error)
+{
+    size_t room = t->places.n + 1;
+    t->inputs = sl_arena_alloc(t->arena, room * sizeof(*t->inputs));
+    t->place_of = sl_arena_alloc(t->arena, room * sizeof(*t->place_of));
+    t->next_iterators = sl_arena_alloc(t->arena, room * sizeof(*t->next_iterators));
+    t->n_read = 0;
+    enum sl_status status = SL_OK;
+    for (size_t i = 0; i < t->places.n && status == SL_OK && !stop_asked; i++)
+        if (sl_places_is_ready(&t->places, &t->places.list[i]))
+            status = read_shard(t, i, error);
+    return status;
+}
+
+/* ---- handling ---- */
+
+static void save(struct tail *t)
+{
+    struct sl_error error = {.offset = SL_NO_OFFSET};
+    if (sl_places_save(&t->places, &error) != SL_OK) {
+        fprintf(stderr, "sluice tail: %s\n", error.text);
+        stop_asked = 1;
+    }
+}
+
+/* The checkpoint moves as the mapping's does, so that a kill in the middle costs repeats, never records. */
+static void on_decided(void *self, const struct sl_esm_invocation *inv, const struct sl_esm_result *result,
+                       const struct sl_esm_decision *decision)
+{
+    struct tail *t = self;
+    struct sl_place *place = &t->places.list[t->place_of[inv->shard - t->page.shards]];
+    sl_session_decided(&t->session, inv, result, decision);
+    if (decision->checkpoint.ptr) {
+        sl_place_set(&place->after, sl_arena_copy(t->arena, decision->checkpoint));
+        save(t);
+    }
+}
+
+static void on_discarded(void *self, const struct sl_esm_discard *discard)
+{
+    sl_session_discarded(&((struct tail *)self)->session, discard);
+}
+
+static void on_begin(void *self, struct sl_esm_invocation *inv)
+{
+    sl_session_begin(&((struct tail *)self)->session, inv);
+}
+
+static void on_invoke(void *self, struct sl_esm_invocation *inv, struct sl_esm_result *out)
+{
+    sl_session_invoke(&((struct tail *)self)->session, inv, out);
+}
+
+static void add_stats(struct sl_esm_stats *sum, const struct sl_esm_stats *s)
+{
+    sum->invocations += s->invocations;
+    sum->function_errors += s->function_errors;
+    sum->throttles += s->throttles;
+    sum->partial_answers += s->partial_answers;
+    sum->malformed_answers += s->malformed_answers;
+    sum->retries += s->retries;
+    sum->splits += s->splits;
+    sum->filtered += s->filtered;
+    sum->done += s->done;
+    sum->discarded += s->discarded;
+    sum->trimmed += s->trimmed;
+    sum->elapsed_ms += s->elapsed_ms;
+}
+
+static void add_counts(struct sl_stream *sum, const struct sl_stream *s)
+{
+    sum->n += s->n;
+    for (int i = 0; i < 4; i++) {
+        sum->by_event[i] += s->by_event[i];
+        sum->removed_by[i] += s->removed_by[i];
+    }
+}
+
+/* The mapping over one page of each shard, in real time. True: all of it is through. */
+static bool run_mapping(struct tail *t)
+{
+    const struct sl_esm_driver driver = {
+        .self = t, .begin = on_begin, .invoke = on_invoke, .decided = on_decided, .discarded = on_discarded};
+    struct sl_clock_virtual *clock = &t->session.clock;
+    struct sl_clock *real = sl_clock_system();
+    t->session.settings.seed = real->random(real) + t->cycles;
+    sl_clock_virtual_init(clock, real->wall_ns(real), 0);
+    struct sl_esm *esm = sl_esm_new(&t->session.settings, t->page.shards, t->page.n_shards, clock, &driver);
+    int64_t at = 0, next;
+    while ((next = sl_esm_next_ms(esm)) >= 0 && !stop_asked) {
+        wait_ms(next - at);
+        at = next;
+        if (!stop_asked)
+            (void)sl_esm_step(esm);
+    }
+    struct sl_esm_stats stats = sl_esm_stats(esm);
+    add_stats(&t->total, &stats);
+    sl_esm_destroy(esm);
+    return next < 0;
+}
+
+static enum sl_status build_page(struct tail *t, struct sl_error *error)
+{
+    struct sl_clock *real = sl_clock_system();
+    const struct sl_stream_options options = {.is_shard_per_file = true,
+                                              .needs_item_keys = t->session.settings.parallelization > 1,
+                                              .start_epoch_s = real->wall_ns(real) / 1000000000};
+    enum sl_status status =
+        sl_stream_build(t->inputs, t->n_read, &options, t->places.stream_arn, t->arena, &t->page, error);
+    for (size_t i = 0; i < t->n_read && status == SL_OK; i++)
+        t->page.shards[i].id = t->places.list[t->place_of[i]].id;
+    return status;
+}
+
+/* What was read is through: every shard stands behind its page. */
+static void move_on(struct tail *t)
+{
+    for (size_t i = 0; i < t->n_read; i++) {
+        struct sl_place *place = &t->places.list[t->place_of[i]];
+        const struct sl_esm_shard *shard = &t->page.shards[i];
+        if (shard->n)
+            sl_place_set(&place->after, sl_arena_copy(t->arena, shard->records[shard->n - 1].id));
+        sl_place_set(&place->iterator, t->next_iterators[i]);
+        if (!t->next_iterators[i]) {
+            place->is_done = true;
+            t->refreshed_ms = now_ms() - REFRESH_MS; /* its children may be there */
+        }
+    }
+}
+
+/* One read of all shards, and its handling. `*is_idle`: there was nothing. */
+static enum sl_status cycle(struct tail *t, bool *is_idle, struct sl_error *error)
+{
+    enum sl_status status = SL_OK;
+    *is_idle = false;
+    if (t->refreshed_ms == 0 || now_ms() - t->refreshed_ms >= REFRESH_MS)
+        status = refresh(t, error);
+    if (status == SL_OK)
+        status = read_all(t, error);
+    if (status == SL_OK)
+        status = build_page(t, error);
+    if (status != SL_OK)
+        return status;
+    t->cycles++;
+    add_counts(&t->session.stream, &t->page);
+    bool is_through = t->page.n == 0 || run_mapping(t);
+    if (!is_through)
+        return SL_OK;
+    bool has_ended = false;
+    for (size_t i = 0; i < t->n_read; i++)
+        has_ended |= !t->next_iterators[i];
+    move_on(t);
+    if (t->page.n || has_ended)
+        save(t);
+    *is_idle = t->page.n == 0 && !has_ended;
+    return SL_OK;
+}
+
+static int loop(struct tail *t)
+{
+    unsigned idle = 0;
+    while (!stop_asked && !(t->is_once && idle >= IDLE_POLLS)) {
+        struct sl_error error = {.offset = SL_NO_OFFSET};
+        bool is_idle;
+        t->arena = sl_arena_new(1024 * 1024);
+        enum sl_status status = cycle(t, &is_idle, &error);
+        sl_arena_destroy(t->arena);
+        if (status != SL_OK)
+            fprintf(stderr, "sluice tail: %s\n", error.text);
+        if (status != SL_OK && status != SL_RETRY)
+            return t->cycles ? SL_EXIT_FAILED : SL_EXIT_BAD;
+        idle = status == SL_OK && is_idle ? idle + 1 : 0;
+        if (status == SL_RETRY)
+            wait_ms(RETRY_MS);
+        else if (is_idle)
+            wait_ms(POLL_MS);
+    }
+    return SL_EXIT_OK;
+}
+
+/* ---- the verb ---- */
+
+static enum sl_status find_stream(struct tail *t, struct sl_error *error)
+{
+    const char *arn = t->stream;
+    enum sl_status status = SL_OK;
+    if (!arn)
+        status = sl_live_stream_of(t->live, t->table, t->session.arena, &arn, error);
+    if (status == SL_OK)
+        status = sl_places_open(&t->places, t->checkpoint, arn, error);
+    t->session.settings.stream_arn = t->places.stream_arn;
+    return status;
+}
+
+static enum sl_status check_usage(const struct tail *t, struct sl_error *error)
+{
+    if (!t->table && !t->stream)
+        return sl_fail(error, SL_REJECT, "Usage",
+                       "wants --table NAME or --stream ARN (see sluice tail --help)");
+    if (strcmp(t->from, "oldest") != 0 && strcmp(t->from, "latest") != 0)
+        return sl_fail(error, SL_REJECT, "Usage", "--from: oldest or latest, not \"%s\"", t->from);
+    return SL_OK;
+}
+
+static enum sl_status start(struct tail *t, struct sl_error *error)
+{
+    const struct sigaction action = {.sa_handler = on_stop};
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+    sl_log_init(&t->log, STDERR_FILENO, SL_WARN, SL_LOG_TEXT, sl_clock_system());
+    sl_sinks_init(&t->sinks, sl_clock_system(), &t->log, &t->vars);
+    if (check_usage(t, error) != SL_OK || sl_session_read_config(&t->session, error) != SL_OK ||
+        sl_session_prepare(&t->session, error) != SL_OK ||
+        sl_live_open(&t->sinks, t->region, t->endpoint, &t->live, error) != SL_OK ||
+        find_stream(t, error) != SL_OK)
+        return SL_REJECT;
+    return sl_session_open(&t->session, error);
+}
+
+static int finish(struct tail *t, int result)
+{
+    struct sl_summary summary = {
+        .stream = &t->session.stream, .mapping = t->total, .runner = t->session.runner};
+    summary.processes = sl_runner_stats(t->session.runner);
+    sl_summary_print(&summary, stdout);
+    if (t->gaps)
+        printf("gaps            %8u   records were gone before they could be read\n", t->gaps);
+    bool has_lost = t->total.discarded || t->total.trimmed || t->gaps;
+    return result == SL_EXIT_OK && has_lost ? SL_EXIT_FAILED : result;
+}
+
+static void clean_up(struct tail *t)
+{
+    sl_session_clean_up(&t->session);
+    sl_live_close(t->live);
+    sl_places_clean_up(&t->places);
+    sl_sinks_clean_up(&t->sinks);
+    sl_log_clean_up(&t->log);
+}
+
+static struct tail the = {
+    .from = "oldest",
+    .session = {.verb = "tail", .config = "sluice.json", .timeout_s = 60, .is_quiet = true}};
+
+static const struct sl_flag flags[] = {
+    {"table", SL_FLAG_TEXT, &the.table, "NAME", "the table whose stream is read"},
+    {"stream", SL_FLAG_TEXT, &the.stream, "ARN", "the stream itself"},
+    {"config", SL_FLAG_TEXT, &the.session.config, "FILE", "the configuration (./sluice.json)"},
+    {"checkpoint", SL_FLAG_TEXT, &the.checkpoint, "FILE", "where to go on, and where it is remembered"},
+    {"from", SL_FLAG_TEXT, &the.from, "WHERE", "oldest or latest, without a checkpoint (oldest)"},
+    {"once", SL_FLAG_BOOL, &the.is_once, NULL, "end when all that is there is handled"},
+    {"region", SL_FLAG_TEXT, &the.region, "REGION", "of the table (AWS_REGION)"},
+    {"endpoint-url", SL_FLAG_TEXT, &the.endpoint, "URL", "of DynamoDB Local, say (AWS's)"},
+    {"batch-size", SL_FLAG_INTEGER, &the.session.settings.batch_size, "N", "BatchSize, 1 to 10000 (100)"},
+    {"parallelization", SL_FLAG_INTEGER, &the.session.settings.parallelization, "N",
+     "ParallelizationFactor, 1 to 10 (1)"},
+    {"max-retries", SL_FLAG_INTEGER, &the.session.settings.max_retries, "N",
+     "MaximumRetryAttempts (-1: no limit)"},
+    {"max-age", SL_FLAG_INTEGER, &the.session.settings.max_age_s, "S",
+     "MaximumRecordAgeInSeconds (-1: no limit)"},
+    {"bisect", SL_FLAG_BOOL, &the.session.settings.bisect, NULL, "BisectBatchOnFunctionError"},
+    {"report-failures", SL_FLAG_BOOL, &the.session.settings.report_failures, NULL,
+     "ReportBatchItemFailures (on)"},
+    {"filter", SL_FLAG_LIST, &the.session.filters, "PATTERN", "FilterCriteria: one pattern, as JSON"},
+    {"on-failure", SL_FLAG_TEXT, &the.session.on_failure, "FILE",
+     "OnFailure destination, as in sluice replay"},
+    {"trace", SL_FLAG_TEXT, &the.session.trace, "FILE", "one JSON line per invocation"},
+    {"timeout", SL_FLAG_INTEGER, &the.session.timeout_s, "S", "of an invocation (60)"},
+    {"handler-path", SL_FLAG_TEXT, &the.session.handler_path, "FOLDERS",
+     "where plugins are, separated by ':'"},
+    {0},
+};
+
+static const struct sl_usage usage = {
+    "tail [flags] --table NAME",
+    "Reads a table's stream, in AWS or in DynamoDB Local, and runs the same handlers on it as Lambda would:\n"
+    "shard by shard, parents before children. Ends with Ctrl-C, and then with a summary.\n"
+    "Exit status: 0 all handled, 1 something was discarded or was gone before it could be read, 2 bad usage.",
+    flags};
+
+int sl_verb_tail(int argc, char **argv)
+{
+    int n = 0, result = SL_EXIT_BAD;
+    struct sl_error error = {.offset = SL_NO_OFFSET};
+    the.vars.list = (const char *const *)environ;
+    sl_esm_settings_init(&the.session.settings);
+    the.session.settings.invocation_ms = 0;
+    the.session.settings.report_failures = the.session.is_mapping_said = true;
+    if (sl_flags_read(&usage, argc, argv, &n, &result) != SL_OK)
+        return result;
+    the.session.arena = sl_arena_new(256 * 1024);
+    if (n)
+        sl_fail(&error, SL_REJECT, "Usage", "takes no INPUT: it reads a live stream");
+    if (error.status == SL_OK && start(&the, &error) == SL_OK)
+        result = finish(&the, loop(&the));
+    else
+        fprintf(stderr, "sluice tail: %s\n", error.text);
+    clean_up(&the);
+    return result;
+}
