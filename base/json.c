@@ -391,12 +391,22 @@ const char *sl_json_string_end(const char *p, const char *end, bool *escaped)
             ;
         if (mask)
             p += sl_mask_first(mask);
-        while (*p != '"' && *p != '\\')
+        while (p < end && *p != '"' && *p != '\\')
             p++;
+        if (p >= end)
+            return end;
         if (*p == '"')
             return p;
         *escaped = true;
     }
+}
+
+/* The same with the quote. */
+static const char *string_behind(const char *p, const char *end)
+{
+    bool escaped;
+    p = sl_json_string_end(p, end, &escaped);
+    return p < end ? p + 1 : end;
 }
 
 /* Of the brackets: `p` behind the one that closes the outermost, where `depth` is 0. Both kinds are counted
@@ -409,11 +419,10 @@ struct brackets {
 /* A step at a time, to `to` or a little behind it, outside strings. */
 static bool step_brackets(struct brackets *b, const char *to, const char *end)
 {
-    bool escaped;
     while (b->p < to) {
         char c = *b->p++;
         if (c == '"')
-            b->p = sl_json_string_end(b->p, end, &escaped) + 1;
+            b->p = string_behind(b->p, end);
         else if (c == '{' || c == '[')
             b->depth++;
         else if ((c == '}' || c == ']') && --b->depth == 0)
@@ -452,9 +461,8 @@ static const char *container_end(const char *p, const char *end)
         }
         b.depth = b.depth + count_bytes(opens) - n;
         b.p += SL_BLOCK;
-        bool escaped;
         if (strings >> (SL_BLOCK - 1) * SL_MASK_BITS & 1)
-            b.p = sl_json_string_end(b.p, end, &escaped) + 1;
+            b.p = string_behind(b.p, end);
     }
     step_brackets(&b, end, end);
     return b.p;
@@ -462,9 +470,10 @@ static const char *container_end(const char *p, const char *end)
 
 const char *sl_json_value_end(const char *p, const char *end)
 {
-    bool escaped;
+    if (p >= end)
+        return end;
     if (*p == '"')
-        return sl_json_string_end(p + 1, end, &escaped) + 1;
+        return string_behind(p + 1, end);
     if (*p == '{' || *p == '[')
         return container_end(p, end);
     while (p < end && *p != ',' && *p != '}' && *p != ']' && (unsigned char)*p > ' ')

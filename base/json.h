@@ -90,6 +90,9 @@ static inline const char *sl_json_byte(struct sl_json_scan *s, const char *p, ch
 
 /* ---- text that was checked ---- */
 
+/* These take the grammar for granted. In text that is no JSON they find nothing useful, but neither do they read
+ * beyond `end`. */
+
 /* The first byte at or behind `p` that ends a run of plain text in a string: a quote, a backslash, a control
  * byte, a byte of a longer character; else `end`. */
 const char *sl_json_plain_end(const char *p, const char *end);

@@ -40,20 +40,21 @@ static size_t utf8_write(unsigned code, char *out)
     return 4;
 }
 
-/* One escape at `*p`, which steps behind it; never longer than the escape itself. */
-static size_t unescape_one(const char **p, char *out)
+/* One escape at `*p`, which steps behind it; never longer than the escape itself. What is cut off by `end`
+ * stands for itself. */
+static size_t unescape_one(const char **p, const char *end, char *out)
 {
-    char c = (*p)[1];
-    if (c == 'u') {
+    char c = end - *p > 1 ? (*p)[1] : '\\';
+    if (c == 'u' && end - *p >= 6) {
         unsigned code = hex(*p + 2);
         *p += 6;
-        if (code >= 0xD800 && code <= 0xDBFF) {
+        if (code >= 0xD800 && code <= 0xDBFF && end - *p >= 6) {
             code = 0x10000 + ((code - 0xD800) << 10) + (hex(*p + 2) - 0xDC00);
             *p += 6;
         }
         return utf8_write(code, out);
     }
-    *p += 2;
+    *p += end - *p > 1 ? 2 : 1;
     switch (c) {
     case 'b':
         *out = '\b';
@@ -87,7 +88,7 @@ size_t sl_json_unescape_to(struct sl_span inner, char *out)
         to += n;
         p += n;
         if (next)
-            to += unescape_one(&p, to);
+            to += unescape_one(&p, end, to);
     }
     return (size_t)(to - out);
 }
@@ -108,10 +109,10 @@ struct sl_span sl_json_unescape_in(struct sl_span inner, struct sl_buffer *buffe
 }
 
 /* One character's bytes of a string, or one byte of it where nothing is escaped; `*p` steps on. */
-static size_t next_piece(const char **p, char out[4])
+static size_t next_piece(const char **p, const char *end, char out[4])
 {
     if (**p == '\\')
-        return unescape_one(p, out);
+        return unescape_one(p, end, out);
     out[0] = *(*p)++;
     return 1;
 }
@@ -121,7 +122,7 @@ size_t sl_json_unescaped_bytes(struct sl_span inner)
     char piece[4];
     size_t n = 0;
     for (const char *p = inner.ptr, *end = p + inner.len; p < end;)
-        n += next_piece(&p, piece);
+        n += next_piece(&p, end, piece);
     return n;
 }
 
@@ -131,7 +132,7 @@ bool sl_json_text_is(struct sl_span inner, struct sl_span text)
     const char *t = text.ptr, *t_end = text.ptr + text.len;
     while (p < end && t < t_end) {
         char piece[4];
-        size_t n = next_piece(&p, piece);
+        size_t n = next_piece(&p, end, piece);
         if ((size_t)(t_end - t) < n || memcmp(t, piece, n) != 0)
             return false;
         t += n;
@@ -148,9 +149,9 @@ bool sl_json_same(struct sl_span inner_a, struct sl_span inner_b)
     size_t n_a = 0, n_b = 0, i_a = 0, i_b = 0;
     for (;;) {
         if (i_a == n_a && a < a_end)
-            n_a = next_piece(&a, of_a), i_a = 0;
+            n_a = next_piece(&a, a_end, of_a), i_a = 0;
         if (i_b == n_b && b < b_end)
-            n_b = next_piece(&b, of_b), i_b = 0;
+            n_b = next_piece(&b, b_end, of_b), i_b = 0;
         if (i_a == n_a || i_b == n_b)
             return i_a == n_a && i_b == n_b;
         if (of_a[i_a++] != of_b[i_b++])
@@ -166,13 +167,13 @@ static const char *find_member(const char *p, const char *end, struct sl_span na
     const char *found = NULL;
     bool escaped;
     p = sl_json_space(p + 1, end);
-    while (*p == '"') {
+    while (p < end && *p == '"') {
         const char *close = sl_json_string_end(p + 1, end, &escaped);
         const char *value = sl_json_space(sl_json_space(close + 1, end) + 1, end);
         if (sl_json_text_is(sl_span(p + 1, (size_t)(close - p - 1)), name))
             found = value;
         p = sl_json_space(sl_json_value_end(value, end), end);
-        if (*p == ',')
+        if (p < end && *p == ',')
             p = sl_json_space(p + 1, end);
     }
     return found;
@@ -181,11 +182,12 @@ static const char *find_member(const char *p, const char *end, struct sl_span na
 static const char *find_element(const char *p, const char *end, size_t i)
 {
     p = sl_json_space(p + 1, end);
-    while (*p != ']') {
-        if (i-- == 0)
-            return p;
-        p = sl_json_space(sl_json_value_end(p, end), end);
-        if (*p == ',')
+    while (p < end && *p != ']') {
+        const char *behind = sl_json_value_end(p, end);
+        if (i-- == 0 || behind == p)
+            return behind > p ? p : NULL;
+        p = sl_json_space(behind, end);
+        if (p < end && *p == ',')
             p = sl_json_space(p + 1, end);
     }
     return NULL;
@@ -220,7 +222,7 @@ struct sl_span sl_json_find(struct sl_span text, const char *path)
         if (*path == '.')
             path++;
     }
-    if (!value || value == end)
+    if (!value || value >= end)
         return sl_span(NULL, 0);
     return sl_span(value, (size_t)(sl_json_value_end(value, end) - value));
 }

@@ -167,6 +167,37 @@ static void test_find(void **state)
     assert_null(sl_json_find(SL_LIT(" "), "").ptr);
 }
 
+/* Text that is no JSON is not to be given to these, but it does no harm: nothing is read beyond it. */
+static void test_find_in_broken_text(void **state)
+{
+    (void)state;
+    static const char text[] = "{\"a\\\"b\" : [ 1 , { \"c\" : \"0123456789 0123456789\\\\\" } , [ 5 ] ] , "
+                               "\"d\" : { \"e\" : [ \"]\" ] } }";
+    static const char *const broken[] = {"[}]",  "[,]", "{\"a\":}", "{\"a\"", "{\"a\":,\"b\":5}",
+                                         "[5 5", "[\"", "\"",       "\"\\"};
+    for (size_t n = 0; n < sizeof(text); n++) {
+        char *memory = malloc(n + 1);
+        assert_non_null(memory);
+        memcpy(memory + 1, text, n);
+        struct sl_span cut = sl_span(memory + 1, n);
+        (void)sl_json_find(cut, "a\"b[1].c");
+        (void)sl_json_find(cut, "d.e[0]");
+        (void)sl_json_find(cut, "x");
+        free(memory);
+    }
+    for (size_t i = 0; i < sizeof(broken) / sizeof(broken[0]); i++) {
+        (void)sl_json_find(sl_span_str(broken[i]), "[1]");
+        (void)sl_json_find(sl_span_str(broken[i]), "[5]");
+        (void)sl_json_find(sl_span_str(broken[i]), "a");
+        (void)sl_json_find(sl_span_str(broken[i]), "");
+    }
+    assert_null(sl_json_find(SL_LIT("[}]"), "[1]").ptr);
+    assert_null(sl_json_find(SL_LIT("{\"a\":"), "a").ptr);
+    assert_true(sl_json_text_is(SL_LIT("a\\"), SL_LIT("a\\")));
+    assert_true(sl_json_text_is(SL_LIT("a\\u12"), SL_LIT("au12")));
+    assert_int_equal(sl_json_unescaped_bytes(SL_LIT("\\ud83e\\u12")), 6);
+}
+
 static void test_unescape(void **state)
 {
     (void)state;
@@ -244,9 +275,11 @@ static void test_compact(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_good_texts), cmocka_unit_test(test_every_cut), cmocka_unit_test(test_bad_texts),
-        cmocka_unit_test(test_depth),      cmocka_unit_test(test_find),      cmocka_unit_test(test_unescape),
-        cmocka_unit_test(test_path_of),    cmocka_unit_test(test_compact),   cmocka_unit_test(test_members),
+        cmocka_unit_test(test_good_texts), cmocka_unit_test(test_every_cut),
+        cmocka_unit_test(test_bad_texts),  cmocka_unit_test(test_depth),
+        cmocka_unit_test(test_find),       cmocka_unit_test(test_find_in_broken_text),
+        cmocka_unit_test(test_unescape),   cmocka_unit_test(test_path_of),
+        cmocka_unit_test(test_compact),    cmocka_unit_test(test_members),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
