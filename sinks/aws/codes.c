@@ -58,12 +58,6 @@ static const struct row rows[] = {
      NULL,
      {"InvalidStorageClass", SL_CODE_FINAL, SL_FATAL, false, "look at the target's storage_class="}},
     {"S3", NULL, {"InvalidTag", SL_CODE_FINAL, SL_FATAL, false, "look at the target's tags="}},
-    {"S3", NULL, {"KMS.ThrottlingException", SL_CODE_THROTTLE, SL_RETRY, false, NULL}},
-    {"S3", NULL, {"KMS.DisabledException", SL_CODE_FINAL, SL_FATAL, false, "enable the KMS key"}},
-    {"S3", NULL, {"KMS.NotFoundException", SL_CODE_FINAL, SL_FATAL, false, "look at the target's kms_key="}},
-    {"S3",
-     NULL,
-     {"KMS.KMSInvalidStateException", SL_CODE_FINAL, SL_FATAL, false, "look at the KMS key's state"}},
     /* Clock skew (the SDKs' lists, reference of Java v2 and JS v3). */
     {NULL, NULL, {"RequestTimeTooSkewed", SL_CODE_SKEW, SL_FATAL, false, "set this machine's clock"}},
     {NULL, NULL, {"RequestExpired", SL_CODE_SKEW, SL_FATAL, false, "set this machine's clock"}},
@@ -84,6 +78,12 @@ static const struct row rows[] = {
     {NULL, NULL, {"IncompleteSignature", SL_CODE_FINAL, SL_FATAL, true, KEYS_HINT}},
     {NULL, NULL, {"IncompleteSignatureException", SL_CODE_FINAL, SL_FATAL, true, KEYS_HINT}},
     {NULL, NULL, {"AuthorizationHeaderMalformed", SL_CODE_FINAL, SL_FATAL, true, "set the target's region="}},
+    {NULL, NULL, {"NotAuthorizedForSourceException", SL_CODE_FINAL, SL_FATAL, false, POLICY_HINT}},
+    {NULL, NULL, {"NotAuthorizedForDetailTypeException", SL_CODE_FINAL, SL_FATAL, false, POLICY_HINT}},
+    {NULL,
+     NULL,
+     {"NotImplemented", SL_CODE_FINAL, SL_FATAL, false, "this server does not know an option of the target"}},
+    {NULL, NULL, {"MethodNotAllowed", SL_CODE_FINAL, SL_FATAL, false, NAME_HINT}},
     {NULL, NULL, {"OptInRequired", SL_CODE_FINAL, SL_FATAL, false, NULL}},
     {NULL, NULL, {"AccessDenied", SL_CODE_FINAL, SL_FATAL, false, POLICY_HINT}},
     {NULL, NULL, {"AccessDeniedException", SL_CODE_FINAL, SL_FATAL, false, POLICY_HINT}},
@@ -91,11 +91,6 @@ static const struct row rows[] = {
     {NULL, NULL, {"NotAuthorizedException", SL_CODE_FINAL, SL_FATAL, false, POLICY_HINT}},
     {NULL, NULL, {"AuthorizationError", SL_CODE_FINAL, SL_FATAL, false, POLICY_HINT}},
     {NULL, NULL, {"AuthorizationErrorException", SL_CODE_FINAL, SL_FATAL, false, POLICY_HINT}},
-    {NULL, NULL, {"KMSAccessDenied", SL_CODE_FINAL, SL_FATAL, false, POLICY_HINT}},
-    {NULL, NULL, {"KMSAccessDeniedException", SL_CODE_FINAL, SL_FATAL, false, POLICY_HINT}},
-    {NULL, NULL, {"KmsAccessDenied", SL_CODE_FINAL, SL_FATAL, false, POLICY_HINT}},
-    {NULL, NULL, {"KmsThrottled", SL_CODE_THROTTLE, SL_RETRY, false, NULL}},
-    {NULL, NULL, {"KMSThrottlingException", SL_CODE_THROTTLE, SL_RETRY, false, NULL}},
     /* What is not there (each service's API reference). */
     {NULL, NULL, {"ResourceNotFoundException", SL_CODE_FINAL, SL_FATAL, false, NAME_HINT}},
     {NULL, NULL, {"TableNotFoundException", SL_CODE_FINAL, SL_FATAL, false, NAME_HINT}},
@@ -131,6 +126,34 @@ static const struct row rows[] = {
     {NULL, NULL, {"SerializationException", SL_CODE_FINAL, SL_REJECT, false, NULL}},
 };
 
+/* The KMS errors that each service passes on, spelt KMS..., Kms... or KMS....: all but throttling are about
+ * the key. */
+static bool is_of_kms(struct sl_span code, struct sl_code *out)
+{
+    if (!sl_span_starts(code, SL_LIT("KMS")) && !sl_span_starts(code, SL_LIT("Kms")))
+        return false;
+    bool throttled = memmem(code.ptr, code.len, "Throttl", 7) != NULL;
+    *out = (struct sl_code){"", throttled ? SL_CODE_THROTTLE : SL_CODE_FINAL, throttled ? SL_RETRY : SL_FATAL,
+                            false, throttled ? NULL : "look at the KMS key, its state and its policy"};
+    return true;
+}
+
+static struct sl_code judge_by_status(int http_status)
+{
+    struct sl_code judged = {"", SL_CODE_FINAL, SL_REJECT, false, NULL};
+    if (http_status == 429) {
+        judged.kind = SL_CODE_THROTTLE;
+        judged.status = SL_RETRY;
+    } else if (http_status < 400 || http_status == 401 || http_status == 403 || http_status == 404 ||
+               http_status == 405 || http_status == 501 || http_status == 505) {
+        judged.status = SL_FATAL;
+    } else if (http_status >= 500 || http_status == 408) {
+        judged.kind = SL_CODE_TRANSIENT;
+        judged.status = SL_RETRY;
+    }
+    return judged;
+}
+
 struct sl_code sl_codes_find(const char *service, struct sl_span code, struct sl_span message,
                              int http_status)
 {
@@ -141,15 +164,6 @@ struct sl_code sl_codes_find(const char *service, struct sl_span code, struct sl
         if (!row->says || memmem(message.ptr, message.len, row->says, strlen(row->says)))
             return row->is;
     }
-    struct sl_code judged = {"", SL_CODE_FINAL, SL_REJECT, false, NULL};
-    if (http_status == 429) {
-        judged.kind = SL_CODE_THROTTLE;
-        judged.status = SL_RETRY;
-    } else if (http_status >= 500 || http_status == 408) {
-        judged.kind = SL_CODE_TRANSIENT;
-        judged.status = SL_RETRY;
-    } else if (http_status < 400 || http_status == 401 || http_status == 403 || http_status == 404) {
-        judged.status = SL_FATAL;
-    }
-    return judged;
+    struct sl_code kms;
+    return is_of_kms(code, &kms) ? kms : judge_by_status(http_status);
 }

@@ -21,7 +21,7 @@ struct sl_code {
 };
 
 /* `service` is the service's id ("S3"). A code of no row is judged by the HTTP status: 5xx, 429 and 408 are
- * RETRY, 401, 403, 404 and 3xx are FATAL, else REJECT. */
+ * RETRY; 401, 403, 404, 405, 501, 505 and 3xx are FATAL; else REJECT. */
 struct sl_code sl_codes_find(const char *service, struct sl_span code, struct sl_span message,
                              int http_status);
 

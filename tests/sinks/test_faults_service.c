@@ -436,7 +436,9 @@ static void refusals_are_told_apart(void **state)
         {302, "", SL_FATAL, "Http302"},
         {418, "{}", SL_REJECT, "Http418"},
         {500, "{\"__type\":\"InternalServerError\"}", SL_RETRY, "InternalServerError"},
-        {501, "", SL_RETRY, "Http501"},
+        {501, "", SL_FATAL, "Http501"},
+        {502, "", SL_RETRY, "Http502"},
+        {405, "", SL_FATAL, "Http405"},
         {400, "{\"__type\":\"UnrecognizedClientException\",\"message\":\"" FAULT_TOKEN "\"}", SL_FATAL,
          "UnrecognizedClientException"},
     };
