@@ -139,7 +139,8 @@ static const char *handler_path(struct sl_session *r)
 {
     struct sl_vars vars = {(const char *const *)environ};
     const char *outer = sl_vars_get(&vars, "SLUICE_HANDLER_PATH");
-    return r->command ? r->handler_path : sl_handler_path(r->arena, r->handler_path, r->config, outer);
+    return r->command && !r->handler_path ? NULL
+                                          : sl_handler_path(r->arena, r->handler_path, r->config, outer);
 }
 
 static enum sl_status start_runner(struct sl_session *r, struct sl_error *error)
