@@ -112,13 +112,25 @@ static enum sl_status read_integer(const struct sl_option *row, const json_t *va
     return SL_OK;
 }
 
-static enum sl_status refuse_choice(const struct sl_option *row, const struct sl_option_value *out,
-                                    struct sl_error *error)
+/* The choice nearest to what was written; NULL when none is near. */
+static const char *near_choice(const struct sl_option *row, struct sl_arena *arena, const char *text)
+{
+    const char *names[32];
+    size_t n = 0;
+    for (const char *at = row->values; at && n < 31; at = strchr(at, '|') ? strchr(at, '|') + 1 : NULL)
+        names[n++] = sl_arena_copy(arena, sl_span(at, strcspn(at, "|")));
+    names[n] = NULL;
+    return sl_closest_name(text, NULL, names);
+}
+
+static enum sl_status refuse_choice(const struct sl_option *row, struct sl_arena *arena,
+                                    const struct sl_option_value *out, struct sl_error *error)
 {
     if (row->flags & SL_OPTION_SECRET)
         return sl_fail(error, SL_FATAL, INVALID, "%s: is none of %s", out->path, row->values);
-    return sl_fail(error, SL_FATAL, INVALID, "%s: \"%.*s\" is none of %s", out->path, SL_ARG(out->text),
-                   row->values);
+    const char *near = near_choice(row, arena, out->text.ptr);
+    return sl_fail(error, SL_FATAL, INVALID, "%s: \"%.*s\" is none of %s%s%s%s", out->path, SL_ARG(out->text),
+                   row->values, near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "");
 }
 
 static enum sl_status read_text(const struct sl_option *row, struct sl_arena *arena, const json_t *value,
@@ -128,7 +140,7 @@ static enum sl_status read_text(const struct sl_option *row, struct sl_arena *ar
         return wrong_type(out->path, "a string", value, error);
     out->text = keep(arena, sl_span(json_string_value(value), json_string_length(value)));
     if (row->type == SL_OPTION_ENUM && !has_choice(row->values, out->text))
-        return refuse_choice(row, out, error);
+        return refuse_choice(row, arena, out, error);
     if (out->text.len == 0 && row->type != SL_OPTION_TEXT && row->type != SL_OPTION_TEMPLATE)
         return sl_fail(error, SL_FATAL, INVALID, "%s: is empty (%s)", out->path,
                        sl_option_type_name(row->type));

@@ -61,23 +61,31 @@ static enum sl_status open_target(struct sl_pipeline *p, const struct sl_option 
     return status;
 }
 
-static enum sl_status prepare_option(struct sl_pipeline *p, const struct sl_option *row,
+static enum sl_status compile_option(struct sl_pipeline *p, const struct sl_option *row,
                                      struct sl_option_value *value, struct sl_error *error)
 {
     if (!value->path)
         value->path = row->name; /* a fallback: the table's own */
-    switch (row->type) {
-    case SL_OPTION_TEMPLATE:
+    if (row->type == SL_OPTION_TEMPLATE)
         return compile_template(p, value, error);
-    case SL_OPTION_WHEN:
+    if (row->type == SL_OPTION_WHEN)
         return compile_when(p, value->text, value->path, &value->when, error);
-    case SL_OPTION_OBJECTS:
-    case SL_OPTION_TABLE:
-    case SL_OPTION_QUEUE:
-        return open_target(p, row, value, error);
-    default:
-        return SL_OK;
-    }
+    return SL_OK;
+}
+
+static bool is_target(const struct sl_option *row)
+{
+    return row->type == SL_OPTION_OBJECTS || row->type == SL_OPTION_TABLE || row->type == SL_OPTION_QUEUE;
+}
+
+static enum sl_status open_targets(struct sl_pipeline *p, struct sl_route *route, struct sl_error *error)
+{
+    struct sl_option_set *set = &route->options;
+    enum sl_status status = SL_OK;
+    for (size_t i = 0; i < set->n && status == SL_OK; i++)
+        if (set->values[i].is_set && is_target(&set->rows[i]))
+            status = open_target(p, &set->rows[i], &set->values[i], error);
+    return status;
 }
 
 static enum sl_status read_options(struct sl_pipeline *p, struct sl_route *route, struct sl_error *error)
@@ -92,7 +100,7 @@ static enum sl_status read_options(struct sl_pipeline *p, struct sl_route *route
         status = sl_options_end(set, config->path, error);
     for (size_t i = 0; i < set->n && status == SL_OK; i++)
         if (set->values[i].is_set)
-            status = prepare_option(p, &set->rows[i], &set->values[i], error);
+            status = compile_option(p, &set->rows[i], &set->values[i], error);
     return status;
 }
 
@@ -149,9 +157,7 @@ static struct sl_route_stats no_stats(const struct sl_route *route)
 {
     const char *target = "";
     for (size_t i = 0; i < route->options.n && !target[0]; i++) {
-        enum sl_option_type type = route->options.rows[i].type;
-        bool is_target = type == SL_OPTION_OBJECTS || type == SL_OPTION_TABLE || type == SL_OPTION_QUEUE;
-        if (is_target && route->options.values[i].is_set)
+        if (is_target(&route->options.rows[i]) && route->options.values[i].is_set)
             target = route->options.values[i].text.ptr;
     }
     return (struct sl_route_stats){
@@ -197,7 +203,8 @@ static enum sl_status open_handler(struct sl_pipeline *p, struct sl_route *route
     return status == SL_OK ? SL_OK : SL_FATAL;
 }
 
-static enum sl_status open_route(struct sl_pipeline *p, struct sl_route *route, struct sl_error *error)
+/* All that can be checked without touching anything outside. */
+static enum sl_status prepare_route(struct sl_pipeline *p, struct sl_route *route, struct sl_error *error)
 {
     const struct sl_config_route *config = route->config;
     struct sl_loader loader = {p->options.builtins, p->options.handler_path};
@@ -212,10 +219,16 @@ static enum sl_status open_route(struct sl_pipeline *p, struct sl_route *route, 
         status = compile_when(p, config->when, config->when_path, &route->when, error);
     if (status == SL_OK)
         status = read_options(p, route, error);
-    if (status == SL_OK)
-        status = open_failure_targets(p, route, error);
     route->events = sl_when_events(route->when);
     route->stats = no_stats(route);
+    return status;
+}
+
+static enum sl_status open_route(struct sl_pipeline *p, struct sl_route *route, struct sl_error *error)
+{
+    enum sl_status status = open_targets(p, route, error);
+    if (status == SL_OK)
+        status = open_failure_targets(p, route, error);
     return status == SL_OK ? open_handler(p, route, error) : status;
 }
 
@@ -252,11 +265,15 @@ static enum sl_status open_routes(struct sl_pipeline *p, struct sl_error *error)
     for (size_t i = 0; i < config->n_routes; i++) {
         p->routes[i] = (struct sl_route){.pipeline = p, .config = &config->routes[i]};
         p->n++;
-        enum sl_status status = open_route(p, &p->routes[i], error);
+        enum sl_status status = prepare_route(p, &p->routes[i], error);
         if (status != SL_OK)
             return status;
     }
-    return check_windows(p, error);
+    /* A mistake in the last route leaves no folder made by the first. */
+    enum sl_status status = check_windows(p, error);
+    for (size_t i = 0; i < p->n && status == SL_OK; i++)
+        status = open_route(p, &p->routes[i], error);
+    return status;
 }
 
 enum sl_status sl_pipeline_open(const struct sl_pipeline_options *options, struct sl_pipeline **out,

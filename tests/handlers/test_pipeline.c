@@ -2,7 +2,7 @@
 #include "tests/support/rig.h"
 #include "tests/support/test.h"
 
-#include <stdlib.h>
+#include <stdio.h>
 
 #define ROUTE(members) "{\"on_failure\":\"report\",\"routes\":[{\"name\":\"a\"," members "}]}"
 
@@ -62,6 +62,25 @@ static void faults_inside_a_value_have_their_path(void **state)
     }
 }
 
+/* A mistake in a later route: no target of an earlier one was opened. */
+static void nothing_is_opened_before_all_is_checked(void **state)
+{
+    (void)state;
+    static const char *const later[] = {"\"handler\":\"nothing\"", "\"handler\":\"two\",\"text\":\"{\"",
+                                        "\"handler\":\"two\",\"when\":{\"x\":1}",
+                                        "\"handler\":\"two\",\"x\":1"};
+    for (size_t i = 0; i < sizeof(later) / sizeof(later[0]); i++) {
+        char config[400];
+        struct sl_error error = {0};
+        snprintf(config, sizeof(config),
+                 "{\"on_failure\":\"mem:dlq\",\"routes\":[{\"name\":\"a\",\"handler\":\"one\","
+                 "\"to\":\"mem:x\"},{\"name\":\"b\",%s}]}",
+                 later[i]);
+        assert_int_equal(rig_refused(config, &error), 0);
+        assert_non_null(strstr(error.text, "$.routes[1]"));
+    }
+}
+
 static void routes_say_what_they_are(void **state)
 {
     (void)state;
@@ -104,6 +123,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(mistakes_are_named),
         cmocka_unit_test(faults_inside_a_value_have_their_path),
+        cmocka_unit_test(nothing_is_opened_before_all_is_checked),
         cmocka_unit_test(routes_say_what_they_are),
         cmocka_unit_test(condition_chooses_the_records),
     };

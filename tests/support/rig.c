@@ -341,12 +341,14 @@ struct rig *rig_new(const char *config)
     return rig;
 }
 
-void rig_refused(const char *config, struct sl_error *error)
+size_t rig_refused(const char *config, struct sl_error *error)
 {
     struct rig *rig = make();
     assert_int_equal(open_pipeline(rig, config, error), SL_FATAL);
     assert_null(rig->p);
+    size_t n = rig->n_ports;
     rig_destroy(rig);
+    return n;
 }
 
 void rig_forget(struct rig *rig)

@@ -73,8 +73,8 @@ struct rig {
 
 /* One at a time. `config` is sluice.json's text; the opening must succeed. */
 struct rig *rig_new(const char *config);
-/* Its error instead: the opening must fail. */
-void rig_refused(const char *config, struct sl_error *error);
+/* Its error instead: the opening must fail. Gives the number of ports that were opened before that. */
+size_t rig_refused(const char *config, struct sl_error *error);
 void rig_destroy(struct rig *rig);
 
 /* An event of n records; record i is of item `key(i)` (NULL: each its own). */
