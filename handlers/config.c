@@ -3,6 +3,7 @@
 #include "base/json.h"
 #include "base/json_write.h"
 #include "base/span.h"
+#include "streams/names.h"
 
 #include <errno.h>
 #include <jansson.h>
@@ -384,12 +385,8 @@ static enum sl_status read_reports(struct sl_config *config, const struct sl_var
 
 static enum sl_view view_of(struct sl_span text)
 {
-    static const char *const names[] = {[SL_VIEW_KEYS_ONLY] = "KEYS_ONLY",
-                                        [SL_VIEW_NEW_IMAGE] = "NEW_IMAGE",
-                                        [SL_VIEW_OLD_IMAGE] = "OLD_IMAGE",
-                                        [SL_VIEW_NEW_AND_OLD_IMAGES] = "NEW_AND_OLD_IMAGES"};
     for (size_t i = SL_VIEW_KEYS_ONLY; i <= SL_VIEW_NEW_AND_OLD_IMAGES; i++)
-        if (sl_span_is(text, names[i]))
+        if (sl_span_is(text, sl_view_name((enum sl_view)i)))
             return (enum sl_view)i;
     return SL_VIEW_UNKNOWN;
 }

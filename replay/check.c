@@ -7,6 +7,7 @@
 #include "replay/mapping.h"
 #include "replay/paths.h"
 #include "replay/verbs.h"
+#include "streams/names.h"
 #include "streams/when.h"
 
 #include <jansson.h>
@@ -163,13 +164,12 @@ static enum sl_status look_queue(struct sl_sinks *sinks, struct sl_span url, str
 
 static void print_events(const struct sl_route *route)
 {
-    static const char *const names[] = {NULL, "INSERT", "MODIFY", "REMOVE"};
     printf("    takes    ");
     if ((route->events & 0xE) == 0xE)
         printf(" every event");
     for (int i = SL_INSERT; i <= SL_REMOVE && (route->events & 0xE) != 0xE; i++)
         if (route->events & (1u << i))
-            printf(" %s", names[i]);
+            printf(" %s", sl_event_name((enum sl_event)i));
     if (!route->config->when.ptr) {
         putchar('\n');
         return;
@@ -183,7 +183,6 @@ static void print_events(const struct sl_route *route)
 
 static void print_views(struct sl_route *route)
 {
-    static const char *const names[] = {NULL, "KEYS_ONLY", "NEW_IMAGE", "OLD_IMAGE", "NEW_AND_OLD_IMAGES"};
     printf("    works with");
     unsigned images = sl_when_images(route->when), n = 0;
     for (int view = SL_VIEW_KEYS_ONLY; view <= SL_VIEW_NEW_AND_OLD_IMAGES; view++) {
@@ -192,7 +191,7 @@ static void print_views(struct sl_route *route)
         bool is_seen =
             (has_new || !(images & (1u << SL_NEW_IMAGE))) && (has_old || !(images & (1u << SL_OLD_IMAGE)));
         if (is_seen && sl_route_accepts(route, (enum sl_view)view, NULL) == SL_OK) {
-            printf("%s %s", n ? "," : "", names[view]);
+            printf("%s %s", n ? "," : "", sl_view_name((enum sl_view)view));
             n++;
         }
     }

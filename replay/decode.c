@@ -4,6 +4,7 @@
 #include "replay/flags.h"
 #include "replay/input.h"
 #include "replay/verbs.h"
+#include "streams/names.h"
 #include "streams/record.h"
 
 #include <errno.h>
@@ -38,11 +39,10 @@ static const char *add_member(struct sl_buffer *line, const char *p, const char 
 
 static void add_verdict(struct sl_buffer *line, const char *file, size_t index, const struct sl_record *r)
 {
-    static const char *const verdicts[] = {"unknown", "user", "inferred", "expired"};
     sl_buffer_add_str(line, "\"sluice\":{");
     sl_json_add_member(line, "file", sl_span_str(file));
     sl_json_add_integer(line, "index", (int64_t)index);
-    sl_json_add_member(line, "ttl", sl_span_str(verdicts[sl_record_ttl(r)]));
+    sl_json_add_member(line, "ttl", sl_span_str(sl_ttl_name(sl_record_ttl(r))));
     sl_json_add_integer(line, "bytes", (int64_t)sl_record_computed_bytes(r));
     sl_buffer_add_str(line, "}}\n");
 }

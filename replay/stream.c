@@ -1,6 +1,7 @@
 #include "replay/stream.h"
 
 #include "base/json_write.h"
+#include "streams/names.h"
 #include "streams/record.h"
 
 #include <stdio.h>
@@ -72,7 +73,6 @@ static void add_image(struct build *b, const struct sl_record *r, enum sl_image 
 /* The stream record that would have carried the line of an export, or an item. */
 static bool synthesize(struct build *b, const struct sl_record *r, size_t index, struct sl_esm_record *out)
 {
-    static const char *const names[] = {"?", "INSERT", "MODIFY", "REMOVE"};
     struct sl_span order = sl_record_order(r, b->arena);
     const char *id = order.ptr ? sl_arena_printf(b->arena, "%.*s%06zu", SL_ARG(order), index)
                                : sl_arena_printf(b->arena, "%021zu", index + 1);
@@ -81,7 +81,7 @@ static bool synthesize(struct build *b, const struct sl_record *r, size_t index,
         &b->text,
         "{\"eventID\":\"%s\",\"eventName\":\"%s\",\"eventVersion\":\"1.1\",\"eventSource\":\"aws:"
         "dynamodb\",\"awsRegion\":\"us-east-1\",\"dynamodb\":{",
-        id, names[sl_record_event(r)]);
+        id, sl_event_name(sl_record_event(r)));
     if (sl_record_created_ns(r))
         sl_buffer_printf(&b->text, "\"ApproximateCreationDateTime\":%lld,",
                          (long long)(sl_record_created_ns(r) / 1000000000));

@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/json_write.h"
+#include "streams/names.h"
 
 enum place {
     LITERAL,
@@ -272,32 +273,6 @@ static struct sl_span time_text(struct render *x, const struct part *part)
     return sl_span(x->time + part->at, part->n);
 }
 
-static struct sl_span event_text(const struct sl_record *r)
-{
-    switch (sl_record_event(r)) {
-    case SL_INSERT:
-        return SL_LIT("INSERT");
-    case SL_MODIFY:
-        return SL_LIT("MODIFY");
-    default:
-        return SL_LIT("REMOVE");
-    }
-}
-
-static struct sl_span ttl_text(const struct sl_record *r)
-{
-    switch (sl_record_ttl(r)) {
-    case SL_TTL_EXPIRED:
-        return SL_LIT("expired");
-    case SL_TTL_INFERRED:
-        return SL_LIT("inferred");
-    case SL_TTL_USER:
-        return SL_LIT("user");
-    default:
-        return SL_LIT("unknown");
-    }
-}
-
 /* The place's text; absent when it has no value. */
 static struct sl_span place_text(struct render *x, const struct part *part)
 {
@@ -307,13 +282,13 @@ static struct sl_span place_text(struct render *x, const struct part *part)
     case REGION:
         return sl_record_text(x->r, SL_FIELD_REGION);
     case EVENT:
-        return event_text(x->r);
+        return sl_span_str(sl_event_name(sl_record_event(x->r)));
     case EVENT_ID:
         return sl_record_text(x->r, SL_FIELD_EVENT_ID);
     case SEQUENCE:
         return sl_record_text(x->r, SL_FIELD_SEQUENCE_NUMBER);
     case TTL:
-        return ttl_text(x->r);
+        return sl_span_str(sl_ttl_name(sl_record_ttl(x->r)));
     case TIME:
         return time_text(x, part);
     default:

@@ -6,6 +6,7 @@
 #include "streams/when_private.h"
 
 #include "base/json.h"
+#include "streams/names.h"
 #include "streams/record_layout.h"
 
 struct walk {
@@ -156,34 +157,6 @@ static bool attribute_passes(const struct sl_when_attribute *a, const struct sl_
     }
 }
 
-static struct sl_span event_name(const struct sl_record *r)
-{
-    switch (sl_record_event(r)) {
-    case SL_INSERT:
-        return SL_LIT("INSERT");
-    case SL_MODIFY:
-        return SL_LIT("MODIFY");
-    default:
-        return SL_LIT("REMOVE");
-    }
-}
-
-static struct sl_span view_name(const struct sl_record *r)
-{
-    switch (sl_record_view(r)) {
-    case SL_VIEW_KEYS_ONLY:
-        return SL_LIT("KEYS_ONLY");
-    case SL_VIEW_NEW_IMAGE:
-        return SL_LIT("NEW_IMAGE");
-    case SL_VIEW_OLD_IMAGE:
-        return SL_LIT("OLD_IMAGE");
-    case SL_VIEW_NEW_AND_OLD_IMAGES:
-        return SL_LIT("NEW_AND_OLD_IMAGES");
-    default:
-        return sl_span(NULL, 0);
-    }
-}
-
 /* The TTL's mark is known from decoding; anybody else's name has to be looked up. Dumps of GetRecords spell
  * it `upper`. */
 static struct sl_span identity_text(const struct sl_record *r, const char *lower, const char *upper,
@@ -206,7 +179,7 @@ static struct sl_span known_text(const struct sl_record *r, enum sl_when_known k
 {
     switch (known) {
     case SL_WHEN_EVENT_NAME:
-        return event_name(r);
+        return sl_span_str(sl_event_name(sl_record_event(r)));
     case SL_WHEN_EVENT_ID:
         return sl_record_text(r, SL_FIELD_EVENT_ID);
     case SL_WHEN_REGION:
@@ -216,7 +189,7 @@ static struct sl_span known_text(const struct sl_record *r, enum sl_when_known k
     case SL_WHEN_SEQUENCE_NUMBER:
         return sl_record_text(r, SL_FIELD_SEQUENCE_NUMBER);
     case SL_WHEN_VIEW:
-        return view_name(r);
+        return sl_record_view(r) ? sl_span_str(sl_view_name(sl_record_view(r))) : sl_span(NULL, 0);
     case SL_WHEN_IDENTITY_TYPE:
         return identity_text(r, "userIdentity.type", "userIdentity.Type", SL_LIT("Service"), scratch);
     default:
@@ -250,16 +223,15 @@ bool sl_when_match_set(const struct sl_when_set *set, const struct sl_record *r,
 
 unsigned sl_when_set_events(const struct sl_when_set *set, struct sl_arena *scratch)
 {
-    static const char *const names[] = {
-        [SL_INSERT] = "INSERT", [SL_MODIFY] = "MODIFY", [SL_REMOVE] = "REMOVE"};
     unsigned events = 0;
     for (unsigned event = SL_INSERT; event <= SL_REMOVE; event++) {
         bool may = true;
         for (size_t i = 0; i < set->n_texts; i++)
-            may = may &&
-                  (set->texts[i].known != SL_WHEN_EVENT_NAME ||
-                   passes(set->texts[i].leaf,
-                          (struct sl_when_value){SL_WHEN_STRING, false, sl_span_str(names[event])}, scratch));
+            may = may && (set->texts[i].known != SL_WHEN_EVENT_NAME ||
+                          passes(set->texts[i].leaf,
+                                 (struct sl_when_value){SL_WHEN_STRING, false,
+                                                        sl_span_str(sl_event_name((enum sl_event)event))},
+                                 scratch));
         events |= may ? 1u << event : 0;
     }
     return events;

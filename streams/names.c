@@ -1,0 +1,19 @@
+#include "streams/names.h"
+
+const char *sl_event_name(enum sl_event event)
+{
+    static const char *const names[] = {"?", "INSERT", "MODIFY", "REMOVE"};
+    return names[(unsigned)event <= SL_REMOVE ? event : 0];
+}
+
+const char *sl_view_name(enum sl_view view)
+{
+    static const char *const names[] = {"", "KEYS_ONLY", "NEW_IMAGE", "OLD_IMAGE", "NEW_AND_OLD_IMAGES"};
+    return names[(unsigned)view <= SL_VIEW_NEW_AND_OLD_IMAGES ? view : SL_VIEW_UNKNOWN];
+}
+
+const char *sl_ttl_name(enum sl_ttl ttl)
+{
+    static const char *const names[] = {"unknown", "user", "inferred", "expired"};
+    return names[(unsigned)ttl <= SL_TTL_EXPIRED ? ttl : SL_TTL_UNKNOWN];
+}
