@@ -63,12 +63,8 @@ static void send(struct change *c, struct sl_slice *slice, const struct sl_messa
     struct sl_result *results = c->host->alloc(slice->arena, n * sizeof(*results));
     struct sl_call call = {slice->arena, slice->deadline_ms};
     c->queue->apply(c->queue, messages, n, results, &call);
-    for (size_t k = 0; k < n; k++) {
-        struct sl_error why = SL_NO_ERROR;
-        if (results[k].status != SL_OK)
-            c->host->fail(&why, results[k].status, results[k].code, "%s", results[k].text);
-        c->host->mark(slice, index[k], results[k].status, &why);
-    }
+    for (size_t k = 0; k < n; k++)
+        c->host->mark_result(slice, index[k], &results[k]);
 }
 
 static enum sl_status change_handle(void *self, struct sl_slice *slice, struct sl_error *error)

@@ -47,6 +47,15 @@ static SL_PRINTF(4, 5) enum sl_status
     return sl_fail(error, status, code, "%s", text);
 }
 
+static void host_mark_result(struct sl_slice *slice, size_t i, const struct sl_result *result)
+{
+    struct sl_error why = SL_NO_ERROR;
+    if (result->status != SL_OK)
+        sl_fail(&why, result->status, result->code ? result->code : "Unspecified", "%s",
+                result->text ? result->text : "the sink gave no reason");
+    host_mark(slice, i, result->status, &why);
+}
+
 /* ---- memory, time, log ---- */
 
 static struct sl_arena *host_route_arena(struct sl_route *route)
@@ -284,6 +293,7 @@ static void host_sha256(struct sl_span bytes, unsigned char out[32])
 const struct sl_host sl_host_table = {
     .abi = {SL_ABI_MAJOR, SL_ABI_MINOR, sizeof(struct sl_host)},
     .mark = host_mark,
+    .mark_result = host_mark_result,
     .fail = host_fail,
     .alloc = sl_arena_alloc,
     .route_arena = host_route_arena,

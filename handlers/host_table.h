@@ -45,6 +45,9 @@ struct sl_host {
      * the call: it counts as SL_FATAL. */
     void (*mark)(struct sl_slice *slice, size_t i, enum sl_status status, const struct sl_error *error);
 
+    /* The same, with what a port said of the operation that the record needed. */
+    void (*mark_result)(struct sl_slice *slice, size_t i, const struct sl_result *result);
+
     /* Fills `error`, if it is there and empty, and returns `status`:
      *     return host->fail(error, SL_REJECT, "NoTotal", "%.*s has no total", SL_ARG(key));
      * `code` is short and stable (it is what max_parked counts), the text one plain line. */

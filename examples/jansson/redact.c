@@ -73,12 +73,8 @@ static enum sl_status redact_handle(void *self, struct sl_slice *slice, struct s
         };
     r->queue->apply(r->queue, messages, slice->n, results,
                     &(struct sl_call){slice->arena, slice->deadline_ms});
-    for (size_t i = 0; i < slice->n; i++) {
-        struct sl_error why = SL_NO_ERROR;
-        if (results[i].status != SL_OK)
-            r->host->fail(&why, results[i].status, results[i].code, "%s", results[i].text);
-        r->host->mark(slice, i, results[i].status, &why);
-    }
+    for (size_t i = 0; i < slice->n; i++)
+        r->host->mark_result(slice, i, &results[i]);
     return SL_OK;
 }
 

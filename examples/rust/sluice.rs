@@ -142,6 +142,7 @@ type Slot = *const c_void; // a function that nobody here calls
 pub struct Host {
     pub abi: Abi,
     pub mark: unsafe extern "C" fn(*mut Slice, usize, Status, *const Error),
+    _mark_result: Slot,
     pub fail: unsafe extern "C" fn(*mut Error, Status, *const c_char, *const c_char, ...) -> Status,
     pub alloc: unsafe extern "C" fn(*mut Arena, usize) -> *mut c_void,
     pub route_arena: unsafe extern "C" fn(*mut Route) -> *mut Arena,

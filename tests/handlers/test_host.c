@@ -283,6 +283,29 @@ static void failing_fills_an_error_once(void **state)
     assert_int_equal((host->fail)(NULL, SL_RETRY, "x", "y"), SL_RETRY);
 }
 
+static void sinks_result_becomes_a_mark(void **state)
+{
+    (void)state;
+    struct sl_mark marks[3] = {{0}};
+    struct sl_arena *arena = sl_arena_new(4096);
+    struct sl_slice_call call = {.slice = {.n = 3, .arena = arena}, .marks = marks};
+    const struct sl_result good = {.status = SL_OK}, silent = {.status = SL_RETRY},
+                           bad = {.status = SL_REJECT, .code = "TooLarge", .text = "a%s is too large"};
+    host->mark_result(&call.slice, 0, &good);
+    host->mark_result(&call.slice, 1, &silent);
+    host->mark_result(&call.slice, 2, &bad);
+    assert_true(marks[0].is_set && marks[0].status == SL_OK && !marks[0].why);
+    assert_int_equal(marks[1].status, SL_RETRY);
+    assert_string_equal(marks[1].why->text, "the sink gave no reason");
+    assert_string_equal(marks[2].why->code, "TooLarge");
+    assert_string_equal(marks[2].why->text, "a%s is too large");
+    assert_false(call.is_misused);
+    host->mark_result(&call.slice, 3, &good);
+    assert_true(call.is_misused);
+    assert_int_equal(call.misused_at, 3);
+    sl_arena_destroy(arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -294,6 +317,7 @@ int main(void)
         cmocka_unit_test(json_is_the_records_own),
         cmocka_unit_test(every_slot_is_filled),
         cmocka_unit_test(failing_fills_an_error_once),
+        cmocka_unit_test(sinks_result_becomes_a_mark),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
