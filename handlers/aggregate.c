@@ -224,7 +224,8 @@ static void unit_guess(struct run *run, struct aggregate_unit *unit, struct aggr
     unit_walk(run, unit, none, before);
 }
 
-/* A row read from the ledger: the unit is done when it already holds the last of its changes. */
+/* A row read from the ledger: the unit is done when it already holds the last of its changes. A change that
+ * adds nothing is written all the same, so that an older one that was parked finds it. */
 static enum sl_status unit_take_row(struct run *run, struct aggregate_unit *unit, struct sl_span item,
                                     struct sl_error *error)
 {

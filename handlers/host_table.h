@@ -151,9 +151,9 @@ struct sl_host {
     bool (*value_equal)(struct sl_value a, struct sl_value b); /* as DynamoDB compares */
 
     struct sl_span (*value_json)(struct sl_value v, struct sl_arena *arena); /* {"N":"1"}: what ports take */
-    struct sl_span (*value_plain)(struct sl_value v,
-                                  struct sl_arena *arena); /* plain JSON: {"a":1,"b":["x"]} */
-    uint64_t (*item_bytes)(struct sl_value image);         /* an item's size by DynamoDB's formula */
+    struct sl_span (*value_plain)(
+        struct sl_value v, struct sl_arena *arena); /* plain JSON: {"a":1,"b":["x"]}; a B: {"base64":"..."} */
+    uint64_t (*item_bytes)(struct sl_value image);  /* an item's size by DynamoDB's formula */
 
     /* ---- templates and conditions: those of options are compiled already ---- */
 

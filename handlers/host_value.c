@@ -49,8 +49,12 @@ static void add_plain(struct sl_buffer *out, struct sl_value v)
 {
     switch (v.type) {
     case SL_S:
-    case SL_B:
         add_quoted(out, v.raw);
+        break;
+    case SL_B: /* told from a string that looks so */
+        sl_buffer_add_str(out, "{\"base64\":");
+        add_quoted(out, v.raw);
+        sl_buffer_add_char(out, '}');
         break;
     case SL_N:
         add_number(out, v.raw);
@@ -71,11 +75,9 @@ struct sl_span sl_host_value_plain(struct sl_value v, struct sl_arena *arena)
 {
     struct sl_buffer buffer;
     /* A number grows most, from "1e-130" to 132 bytes. */
-    sl_buffer_init(&buffer, 32 * v.raw.len + SL_NUMBER_TEXT);
+    sl_buffer_init_in(&buffer, arena, 32 * v.raw.len + SL_NUMBER_TEXT);
     add_plain(&buffer, v);
-    struct sl_span text = sl_span(sl_arena_copy(arena, sl_buffer_span(&buffer)), buffer.len);
-    sl_buffer_clean_up(&buffer);
-    return text;
+    return sl_buffer_span(&buffer);
 }
 
 struct sl_span sl_host_value_json(struct sl_value v, struct sl_arena *arena)

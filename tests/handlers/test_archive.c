@@ -130,6 +130,22 @@ static void the_other_formats(void **state)
     }
 }
 
+static void plain_json_keeps_digits_and_marks_binary(void **state)
+{
+    (void)state;
+    struct stage *s = stage_new(ROUTE(",\"format\":\"json\""), NULL);
+    deliver(s,
+            EVENT(RECORD("INSERT", "1", BEFORE,
+                         KEYS("a") ",\"NewImage\":{\"n\":{\"N\":\"12345678901234567890123456789012345678\"},"
+                                   "\"b\":{\"B\":\"AAE=\"},\"s\":{\"BS\":[\"AA==\"]},"
+                                   "\"l\":{\"L\":[{\"NULL\":true},{\"BOOL\":false},{\"M\":{\"\\u00e9\":{"
+                                   "\"S\":\"\\n\"}}}]},\"z\":{\"NS\":[\"1\",\"2.5\"]}}")));
+    expect_objects(s, "{\"n\":12345678901234567890123456789012345678,\"b\":{\"base64\":\"AAE=\"},\"s\":[{"
+                      "\"base64\":\"AA==\"}],"
+                      "\"l\":[null,false,{\"\\u00e9\":\"\\n\"}],\"z\":[1,2.5]}\n");
+    stage_destroy(s);
+}
+
 static void text_over_several_lines_becomes_one(void **state)
 {
     (void)state;
@@ -304,6 +320,7 @@ int main(void)
         cmocka_unit_test(redelivery_writes_the_same_objects),
         cmocka_unit_test(objects_of_other_records_have_other_names),
         cmocka_unit_test(the_other_formats),
+        cmocka_unit_test(plain_json_keeps_digits_and_marks_binary),
         cmocka_unit_test(text_over_several_lines_becomes_one),
         cmocka_unit_test(a_key_groups_by_what_it_names),
         cmocka_unit_test(hostile_values_stay_inside_the_prefix),
