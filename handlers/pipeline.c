@@ -157,7 +157,7 @@ static struct sl_route_stats no_stats(const struct sl_route *route)
 {
     const char *target = "";
     for (size_t i = 0; i < route->options.n && !target[0]; i++) {
-        if (is_target(&route->options.rows[i]) && route->options.values[i].is_set)
+        if (is_target(&route->options.rows[i]) && route->options.values[i].text.ptr)
             target = route->options.values[i].text.ptr;
     }
     return (struct sl_route_stats){

@@ -75,8 +75,8 @@ void sl_failures_add(struct sl_failures *f, const struct sl_esm_discard *discard
 
 void sl_failures_close(struct sl_failures *f)
 {
-    if (f->file && fclose(f->file) != 0)
-        f->failed++;
+    if (f->file && (fclose(f->file) != 0 || f->failed))
+        fprintf(stderr, "sluice replay: --on-failure: the file is incomplete: %s\n", strerror(errno));
     f->file = NULL;
     sl_buffer_clean_up(&f->line);
     sl_buffer_clean_up(&f->payload);

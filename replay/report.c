@@ -5,6 +5,9 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 /* More lines than a browser scrolls through with ease are left out, and said. */
 #define MAX_ROWS    20000
@@ -175,14 +178,33 @@ static void add_table(struct sl_buffer *b, const struct sl_summary *summary)
     free(text);
 }
 
+/* A device, a pipe or a link is written into: a rename would put a file in its place. */
+static bool is_file(const char *path)
+{
+    struct stat facts;
+    return lstat(path, &facts) != 0 || S_ISREG(facts.st_mode);
+}
+
+static bool is_folder(const char *path)
+{
+    struct stat facts;
+    return stat(path, &facts) == 0 && S_ISDIR(facts.st_mode);
+}
+
 static void aside_name(const char *path, char out[PATH_BYTES])
 {
-    snprintf(out, PATH_BYTES, "%s.part", path);
+    snprintf(out, PATH_BYTES, "%s%s", path, is_file(path) ? ".part" : "");
 }
 
 bool sl_report_can_write(const char *path)
 {
     char aside[PATH_BYTES];
+    if (is_folder(path)) {
+        errno = EISDIR;
+        return false;
+    }
+    if (!is_file(path))
+        return access(path, W_OK) == 0;
     aside_name(path, aside);
     FILE *file = fopen(aside, "we");
     if (file)
@@ -213,7 +235,8 @@ enum sl_status sl_report_write(const struct sl_report *r, const char *path, cons
     if (r->left_out)
         sl_buffer_printf(&b, "<p>%zu later invocations are not shown.</p>\n", r->left_out);
     aside_name(path, aside);
-    bool ok = write_file(aside, sl_buffer_span(&b)) && rename(aside, path) == 0;
+    bool ok = write_file(aside, sl_buffer_span(&b));
+    ok = ok && (strcmp(aside, path) == 0 || rename(aside, path) == 0);
     if (!ok)
         sl_fail(error, SL_REJECT, "CannotWrite", "--report %s: %s", path, strerror(errno));
     sl_buffer_clean_up(&b);

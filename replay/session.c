@@ -168,6 +168,29 @@ static enum sl_status start_runner(struct sl_session *r, struct sl_error *error)
 
 /* ---- the verb ---- */
 
+static bool close_trace(struct sl_session *r)
+{
+    if (!r->trace_file)
+        return true;
+    bool ok = !ferror(r->trace_file);
+    ok = fclose(r->trace_file) == 0 && ok;
+    r->trace_file = NULL;
+    if (!ok)
+        fprintf(stderr, "sluice %s: --trace %s: is incomplete: %s\n", r->verb, r->trace, strerror(errno));
+    return ok;
+}
+
+static bool print_summary(const struct sl_session *r, const struct sl_summary *summary)
+{
+    if (r->has_no_summary)
+        return true;
+    sl_summary_print(summary, stdout);
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return true;
+    fprintf(stderr, "sluice %s: standard output cannot be written: %s\n", r->verb, strerror(errno));
+    return false;
+}
+
 static int run(struct sl_session *r)
 {
     const struct sl_esm_driver driver = {.self = r,
@@ -183,13 +206,15 @@ static int run(struct sl_session *r)
     show_progress(r, true);
     struct sl_summary summary = {.stream = &r->stream, .mapping = sl_esm_stats(r->esm), .runner = r->runner};
     summary.processes = sl_runner_stats(r->runner);
-    if (!r->has_no_summary)
-        sl_summary_print(&summary, stdout);
+    bool is_written = print_summary(r, &summary);
+    is_written = close_trace(r) && is_written;
     struct sl_error error = {.offset = SL_NO_OFFSET};
-    if (r->picture && sl_report_write(r->picture, r->report, &summary, &error) != SL_OK)
-        return complain(r, &error);
+    if (r->picture && sl_report_write(r->picture, r->report, &summary, &error) != SL_OK) {
+        (void)complain(r, &error);
+        is_written = false;
+    }
     bool has_lost = summary.mapping.discarded || summary.mapping.trimmed;
-    return has_lost ? SL_EXIT_FAILED : SL_EXIT_OK;
+    return has_lost || !is_written ? SL_EXIT_FAILED : SL_EXIT_OK;
 }
 
 enum sl_status sl_session_prepare(struct sl_session *r, struct sl_error *error)
@@ -227,8 +252,7 @@ void sl_session_clean_up(struct sl_session *r)
     sl_runner_destroy(r->runner);
     sl_failures_close(&r->failures);
     sl_report_destroy(r->picture);
-    if (r->trace_file && fclose(r->trace_file) != 0)
-        fprintf(stderr, "sluice %s: --trace %s: %s\n", r->verb, r->trace, strerror(errno));
+    (void)close_trace(r);
     sl_buffer_clean_up(&r->line);
     sl_arena_destroy(r->arena);
 }

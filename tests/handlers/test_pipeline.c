@@ -20,6 +20,7 @@ static const struct {
     {"{\"on_failure\":\"what:x\",\"routes\":[{\"name\":\"a\",\"handler\":\"one\"}]}",
      "$.on_failure: \"what:x\" is no target"},
     {ROUTE("\"handler\":\"one\",\"tow\":1"), "$.routes[0].tow: is not known here; did you mean \"to\"?"},
+    {ROUTE("\"handler\":\"one\",\"to\":5"), "$.routes[0].to: is a number; write a string"},
     {"{\"on_failure\":\"report\",\"routes\":[{\"name\":\"a\",\"handler\":\"window\"},{\"name\":\"b\","
      "\"handler\":\"window\"}]}",
      "$.routes[1]: keeps a window's state, as $.routes[0] does; only one route can"},

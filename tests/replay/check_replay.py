@@ -6,9 +6,10 @@ import os
 import pathlib
 import shutil
 import socket
+import subprocess
 import tempfile
 
-from harness import Run, check, finish, record, write_event
+from harness import BUILD, FUNCTION, Run, check, finish, record, write_event
 
 folder = pathlib.Path(tempfile.mkdtemp())
 ten = [record(n) for n in range(1, 11)]
@@ -131,6 +132,28 @@ def picture():
     check("the table is in it", "records in" in html and not list(folder.glob("*.part")))
     run = Run(folder, "--report", "/nonexistent/out.html", function="answer null", records=ten)
     check("a report that cannot be written: said", run.status == 2 and "--report" in run.err, run.err)
+    run = Run(folder, "--report", ".", function="answer null", records=ten)
+    check("a report that is a folder: said before anything runs", run.status == 2 and not run.trace, run.err)
+    os.mkfifo(folder / "pipe")
+    reader = os.open(folder / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    run = Run(folder, "--report", "pipe", function="answer null", records=ten)
+    check("a report into a pipe goes into it", run.status == 0 and os.read(reader, 9) == b"<!doctype", run.err)
+    check("and leaves it a pipe", (folder / "pipe").is_fifo())
+    os.close(reader)
+
+
+def full():
+    """A device without room: what was asked for and is not there is a failure."""
+    run = Run(folder, "--trace", "/dev/full", function="answer null", records=ten)
+    check("a trace without room", run.status == 1 and "--trace /dev/full: is incomplete: No space left" in run.err, run.err)
+    run = Run(folder, "--report", "/dev/full", function="answer null", records=ten)
+    check("a report without room", run.status == 1 and "--report /dev/full: No space left" in run.err, run.err)
+    check("the device is still one", pathlib.Path("/dev/full").is_char_device())
+    run = Run(folder, "--on-failure", "/dev/full", "--max-retries", "0", function="error-on 3", records=ten)
+    check("failure records without room", run.status == 1 and "--on-failure: the file is incomplete: No space" in run.err, run.err)
+    run = subprocess.run(f"{BUILD}/sluice replay --bootstrap 'exec python3 {FUNCTION} answer null' in.json >/dev/full",
+                         shell=True, cwd=folder, capture_output=True, timeout=60)
+    check("a summary without room", run.returncode == 1 and b"standard output cannot be written" in run.stderr, run.stderr)
 
 
 # ---- what the function is given ----
@@ -261,6 +284,6 @@ def own_bootstrap():
     check("as another's command, too", run.status == 0, run.err)
 
 
-for test in (bad_functions, faults, determinism, picture, environment, windows, shapes, bad_input, bad_usage, bad_configuration, own_bootstrap):
+for test in (bad_functions, faults, determinism, picture, full, environment, windows, shapes, bad_input, bad_usage, bad_configuration, own_bootstrap):
     test()
 finish()
