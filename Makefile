@@ -1,8 +1,9 @@
 # Sluice. `make help` lists the targets; the file reads from top to bottom: settings, objects, programs, tests, checks.
 
-BUILD    ?= build
-CORPUS   ?= ../shared/conformance
 SANITIZE ?=
+# Objects made with and without sanitizers never meet.
+BUILD    ?= build$(if $(SANITIZE),/asan)
+CORPUS   ?= ../shared/conformance
 CFLAGS   ?= -O2 -g
 PKGS     := libcurl libcrypto jansson zlib gmp sqlite3
 WARN     := -Wall -Wextra -Wshadow -Wpointer-arith -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wformat=2 -Wundef -Werror
