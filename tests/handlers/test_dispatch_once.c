@@ -1,5 +1,6 @@
 /* Phase 2: parking and once-only effects below the checkpoint; windows; the answer. */
 #include "tests/support/rig.h"
+#include "base/base64.h"
 #include "tests/support/test.h"
 
 #include <jansson.h>
@@ -422,6 +423,46 @@ static void first_record_that_cannot_be_parked(void **state)
     }
 }
 
+/* Changes through Kinesis: what the answer names is the outer sequence number. */
+static void kinesis_answers_name_the_outer_number(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_new("{" REPORT ONCE);
+    struct sl_buffer text;
+    sl_buffer_init(&text, 1 << 16);
+    sl_buffer_add_str(&text, "{\"Records\":[");
+    for (size_t i = 0; i < 3; i++) {
+        char change[400];
+        snprintf(change, sizeof(change),
+                 "{\"eventID\":\"e%zu\",\"eventName\":\"INSERT\",\"tableName\":\"t\",\"awsRegion\":\"us-east-"
+                 "1\",\"recordFormat\":"
+                 "\"application/json\",\"userIdentity\":null,\"eventSource\":\"aws:dynamodb\",\"dynamodb\":{"
+                 "\"ApproximateCreationDateTime\":1790000000000,\"Keys\":{\"PK\":{\"S\":\"k%zu\"}},"
+                 "\"NewImage\":{\"PK\":{\"S\":\"k%zu\"}},"
+                 "\"SizeBytes\":10}}",
+                 i, i, i);
+        struct sl_span data = sl_base64_encode(sl_span_str(change), rig->arena);
+        sl_buffer_printf(
+            &text,
+            "%s{\"kinesis\":{\"kinesisSchemaVersion\":\"1.0\",\"partitionKey\":\"p\",\"sequenceNumber\":"
+            "\"4964026646225%zu\",\"data\":\"%.*s\",\"approximateArrivalTimestamp\":1790000000.5},"
+            "\"eventSource\":\"aws:kinesis\",\"eventID\":\"shardId-0:%zu\",\"eventName\":\"aws:kinesis:"
+            "record\","
+            "\"eventSourceARN\":\"arn:aws:kinesis:us-east-1:1:stream/s\"}",
+            i ? "," : "", i, SL_ARG(data), i);
+    }
+    sl_buffer_add(&text, "]}", 3);
+    rig_event_text(rig, text.ptr, 3);
+    rig->handlers[RIG_ONE].always = SL_RETRY;
+    rig_run(rig, 1000);
+    assert_string_equal(rig_body(rig), "{\"batchItemFailures\":[{\"itemIdentifier\":\"49640266462250\"}]}");
+    rig->handlers[RIG_ONE].always = SL_OK;
+    rig_run(rig, 1000);
+    assert_string_equal(rig_body(rig), "{\"batchItemFailures\":[]}");
+    sl_buffer_clean_up(&text);
+    rig_destroy(rig);
+}
+
 /* ---- windows ---- */
 
 #define WINDOW                                                                                               \
@@ -564,6 +605,7 @@ int main(void)
         cmocka_unit_test(answers_follow_the_rules),
         cmocka_unit_test(without_partial_answers_poison_is_parked_all_the_same),
         cmocka_unit_test(first_record_that_cannot_be_parked),
+        cmocka_unit_test(kinesis_answers_name_the_outer_number),
         cmocka_unit_test(window_state_comes_back),
         cmocka_unit_test(window_without_a_keeper_is_echoed),
         cmocka_unit_test(window_counts_what_is_below_the_checkpoint),

@@ -59,18 +59,21 @@ static bool is_order_reached(struct sl_span order, size_t at, size_t n, const ch
     return held.len != wanted ? held.len > wanted : memcmp(held.ptr, id, wanted) >= 0;
 }
 
-/* The item's row, or the ledger's of it, is as new as the change: then it holds it, or what came after it. */
+/* The item's row, its guard's, or the ledger's of it, is as new as the change: then it holds it, or what came
+ * after it. */
 static bool is_in_table(const struct sim *s, const struct sim_change *c, enum sim_route route)
 {
     char part[64];
-    snprintf(part, sizeof(part), route == SIM_REPLICA ? "\"%s\"" : "%s", s->items[c->item].key);
-    const struct sim_row *row = sim_find_row(route == SIM_REPLICA ? &s->replica : &s->totals, part);
+    bool is_inline = route == SIM_REPLICA && !s->guards_aside;
+    snprintf(part, sizeof(part), is_inline ? "\"%s\"" : "%s", s->items[c->item].key);
+    const struct sim_row *row = route == SIM_REPLICA
+                                    ? sim_find_row(&s->replica, s->guards_aside ? "guards" : "", part, NULL)
+                                    : sim_find_row(&s->totals, "", part, NULL);
     if (!row)
         return false;
-    if (route == SIM_REPLICA) /* epoch, order, time */
-        return is_order_reached(sim_attribute(row->item, "sluice_order").raw, 7, 40, c->id);
-    struct sl_span order = sim_attribute(row->item, "order").raw;
-    return is_order_reached(order, 0, order.len, c->id);
+    struct sl_span order = sim_attribute(row->item, is_inline ? "sluice_order" : "order").raw;
+    return route == SIM_REPLICA ? is_order_reached(order, 7, 40, c->id) /* epoch, order, time */
+                                : is_order_reached(order, 0, order.len, c->id);
 }
 
 static bool is_durable(const struct sim *s, const struct sim_change *c, enum sim_route route)
@@ -143,7 +146,7 @@ static void check_replica(struct sim *s)
         const struct sim_change *last = last_of(s, i);
         char key[64];
         snprintf(key, sizeof(key), "\"%s\"", s->items[i].key);
-        const struct sim_row *row = sim_find_row(&s->replica, key);
+        const struct sim_row *row = sim_find_row(&s->replica, "", key, NULL);
         struct sl_span item = row ? row->item : (struct sl_span){0};
         bool is_there = item.ptr && sim_attribute(item, "version").type != SL_NONE;
         if (!last || last->is_discarded || last->poison & 1u << SIM_REPLICA)
@@ -158,20 +161,22 @@ static void check_replica(struct sim *s)
     }
 }
 
-static void expect_number(struct sim *s, struct sl_span item, const char *name, int64_t hundredths,
-                          unsigned group)
+/* The counter's rows, its sub-counters taken together. */
+static void expect_number(struct sim *s, const char *key, const char *name, int64_t hundredths)
 {
     char text[48];
     struct sl_decimal *d = sl_decimal_new(s->arena);
-    struct sl_value value = sim_attribute(item, name);
     int64_t whole = hundredths < 0 ? -hundredths : hundredths;
     snprintf(text, sizeof(text), "%s%lld.%02lld", hundredths < 0 ? "-" : "", (long long)whole / 100,
              (long long)whole % 100);
     sl_decimal_add(d, sl_span_str(text), true);
-    if (value.type == SL_N)
-        sl_decimal_add(d, value.raw, false);
+    for (const struct sim_row *row = NULL; (row = sim_find_row(&s->totals, "", key, row));) {
+        struct sl_value value = sim_attribute(row->item, name);
+        if (value.type == SL_N)
+            sl_decimal_add(d, value.raw, false);
+    }
     if (!sl_decimal_is_zero(d))
-        sim_violation(s, "totals: %s of group %u is %.*s, not %s", name, group, SL_ARG(value.raw), text);
+        sim_violation(s, "totals: %s of %s is not %s", name, key, text);
 }
 
 static void check_totals(struct sim *s)
@@ -188,10 +193,9 @@ static void check_totals(struct sim *s)
             cents += counts ? item->cents : 0;
         }
         char key[32];
-        snprintf(key, sizeof(key), "\"G#g%u\"", group);
-        const struct sim_row *row = sim_find_row(&s->totals, key);
-        expect_number(s, row ? row->item : (struct sl_span){0}, "orders", 100 * orders, group);
-        expect_number(s, row ? row->item : (struct sl_span){0}, "revenue", cents, group);
+        snprintf(key, sizeof(key), "\"G#g%u%s", group, s->sub_counters ? "#" : "\"");
+        expect_number(s, key, "orders", 100 * orders);
+        expect_number(s, key, "revenue", cents);
     }
 }
 

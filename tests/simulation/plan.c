@@ -52,6 +52,8 @@ static void choose_routes(struct sim *s)
         s->routes &= ~(1u << SIM_REPLICA);
     if (s->plan.broken >= 0 && s->plan.broken < SIM_PORT_QUEUE) /* what is broken has to be there */
         s->plan.broken = s->routes & 1u << s->plan.broken ? s->plan.broken : SIM_PORT_PROBE;
+    s->guards_aside = sim_draw(s, 3) == 0;
+    s->sub_counters = sim_draw(s, 3) ? 0 : 1 + (unsigned)sim_draw(s, 3);
     s->parks = sim_draw(s, 3) > 0;
     s->dlq_bytes = sim_draw(s, 3) ? 0 : 700 + sim_draw(s, 600);
     s->reports = sim_draw(s, 4) > 0;
@@ -122,9 +124,16 @@ void sim_write_config(struct sim *s)
                      : s->dlq_bytes ? "[\"sim:dlq\",\"sim:box\"]"
                                     : "\"sim:dlq\"",
                      s->reports ? "true" : "false", s->plan.broken >= 0 ? "" : "\"max_parked\":null,");
-    for (unsigned i = 0; i < SIM_ROUTES; i++)
-        if (s->routes & 1u << order[i])
-            sl_buffer_printf(&b, "%s%s}%s", texts[order[i]], sim_draw(s, 4) ? "" : ",\"max_records\":3", ",");
+    for (unsigned i = 0; i < SIM_ROUTES; i++) {
+        if (!(s->routes & 1u << order[i]))
+            continue;
+        sl_buffer_add_str(&b, texts[order[i]]);
+        if (order[i] == SIM_REPLICA && s->guards_aside)
+            sl_buffer_add_str(&b, ",\"guard\":{\"table\":\"guards\",\"key\":\"PK\"}");
+        if (order[i] == SIM_TOTALS && s->sub_counters)
+            sl_buffer_printf(&b, ",\"shards\":%u", s->sub_counters);
+        sl_buffer_add_str(&b, sim_draw(s, 4) ? "}," : ",\"max_records\":3},");
+    }
     b.len -= b.ptr[b.len - 1] == ',';
     sl_buffer_add_str(&b, "]}");
     s->config = sl_span(sl_arena_copy(s->arena, sl_buffer_span(&b)), b.len);

@@ -102,11 +102,11 @@ struct sim_plan {
 /* ---- sinks ---- */
 
 struct sim_row {
-    struct sl_span key, item;
+    struct sl_span table, key, item; /* table: absent is the target's own */
     bool is_gone;
 };
 
-#define SIM_ROWS 64
+#define SIM_ROWS 96
 
 struct sim_table {
     struct sim_row rows[SIM_ROWS];
@@ -144,8 +144,10 @@ struct sim {
     struct sl_esm_record *records[SIM_SHARDS];
 
     struct sim_plan plan;
-    unsigned routes;     /* bits 1 << enum sim_route */
-    size_t dlq_bytes;    /* of a parked message; 0: no box behind the queue is needed */
+    unsigned routes;   /* bits 1 << enum sim_route */
+    size_t dlq_bytes;  /* of a parked message; 0: no box behind the queue is needed */
+    bool guards_aside; /* the replica's guards stand in a table of their own */
+    unsigned sub_counters;
     bool parks, reports; /* on_failure names a queue; ReportBatchItemFailures on both sides */
     struct sl_esm_settings settings;
     int64_t timeout_ms;
@@ -187,7 +189,9 @@ bool sim_fault_is_done(enum sim_fault fault);
 void sim_table_apply(struct sim *s, enum sim_port port, const struct sl_table_op *ops, size_t n,
                      struct sl_result *results, const struct sl_call *call);
 struct sl_value sim_attribute(struct sl_span item, const char *name);
-const struct sim_row *sim_find_row(const struct sim_table *table, const char *part_of_key);
+/* The next row of that table behind `after` (NULL: from the first) whose key holds the text. */
+const struct sim_row *sim_find_row(const struct sim_table *table, const char *name, const char *part_of_key,
+                                   const struct sim_row *after);
 
 /* probe.c: the test's own handlers. */
 extern const struct sl_handler *const sim_handlers[];

@@ -17,26 +17,31 @@ struct sl_value sim_attribute(struct sl_span item, const char *name)
     return (struct sl_value){.type = SL_NONE};
 }
 
-const struct sim_row *sim_find_row(const struct sim_table *table, const char *part_of_key)
+const struct sim_row *sim_find_row(const struct sim_table *table, const char *name, const char *part_of_key,
+                                   const struct sim_row *after)
 {
-    for (size_t i = 0; i < table->n; i++)
-        if (!table->rows[i].is_gone &&
-            memmem(table->rows[i].key.ptr, table->rows[i].key.len, part_of_key, strlen(part_of_key)))
-            return &table->rows[i];
+    for (size_t i = after ? (size_t)(after - table->rows) + 1 : 0; i < table->n; i++) {
+        const struct sim_row *row = &table->rows[i];
+        if (!row->is_gone && sl_span_is(row->table, name) &&
+            memmem(row->key.ptr, row->key.len, part_of_key, strlen(part_of_key)))
+            return row;
+    }
     return NULL;
 }
 
-static struct sim_row *row_of(struct sim *s, struct sim_table *table, struct sl_span key)
+static struct sim_row *row_of(struct sim *s, struct sim_table *table, const struct sl_table_op *op)
 {
     for (size_t i = 0; i < table->n; i++)
-        if (sl_span_eq(table->rows[i].key, key))
+        if (sl_span_eq(table->rows[i].table, op->table) && sl_span_eq(table->rows[i].key, op->key))
             return &table->rows[i];
     if (table->n == SIM_ROWS) {
         sim_violation(s, "more than %d rows", SIM_ROWS);
         return &table->rows[0];
     }
     table->rows[table->n] =
-        (struct sim_row){.key = sl_span(sl_arena_copy(s->arena, key), key.len), .is_gone = true};
+        (struct sim_row){.table = sl_span(sl_arena_copy(s->arena, op->table), op->table.len),
+                         .key = sl_span(sl_arena_copy(s->arena, op->key), op->key.len),
+                         .is_gone = true};
     return &table->rows[table->n++];
 }
 
@@ -211,7 +216,7 @@ static void apply_together(struct sim *s, struct sim_table *table, const struct 
 {
     bool good = true;
     for (size_t i = from; i < to; i++) {
-        struct sim_row *row = row_of(s, table, ops[i].key);
+        struct sim_row *row = row_of(s, table, &ops[i]);
         results[i] = (struct sl_result){.status = SL_OK};
         if (is_poison(&ops[i]))
             results[i] = (struct sl_result){
@@ -221,7 +226,7 @@ static void apply_together(struct sim *s, struct sim_table *table, const struct 
         good = good && results[i].status == SL_OK;
     }
     for (size_t i = from; i < to; i++) {
-        struct sim_row *row = row_of(s, table, ops[i].key);
+        struct sim_row *row = row_of(s, table, &ops[i]);
         if (good && ops[i].verb == SL_TABLE_GET && !row->is_gone)
             results[i].item = sl_span(sl_arena_copy(call->arena, row->item), row->item.len);
         else if (good)

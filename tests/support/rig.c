@@ -29,7 +29,7 @@ static size_t index_of(const struct sl_record *r)
     size_t number = 0;
     for (size_t i = 0; i < text.len; i++)
         number = number * 10 + (size_t)(text.ptr[i] - '0');
-    return number - 1000;
+    return number < 1000 ? 0 : number - 1000; /* of Kinesis: none */
 }
 
 static void note_call(struct self *self, struct sl_slice *slice)
@@ -107,6 +107,8 @@ static enum sl_status rig_handle(void *arg, struct sl_slice *slice, struct sl_er
         s->outages--;
         return host->fail(error, SL_RETRY, "Throttled", "slow down");
     }
+    if (s->always != SL_OK)
+        return host->fail(error, s->always, "Always", "as planned");
     return s->marks ? handle_marked(s, slice) : handle_whole(s, slice, error);
 }
 
@@ -402,14 +404,19 @@ void rig_event_with(struct rig *rig, size_t n, size_t (*key)(size_t), const char
             "\"eventSourceARN\":\"arn:aws:dynamodb:us-east-1:1:table/t/stream/2026-01-01T00:00:00.000\"}",
             i ? "," : "", i, key ? key(i) : i, key ? key(i) : i, i, 1000 + i);
     sl_buffer_add_str(&text, "]}");
+    sl_buffer_add_char(&text, '\0');
+    rig_event_text(rig, text.ptr, n);
+    sl_buffer_clean_up(&text);
+}
+
+void rig_event_text(struct rig *rig, const char *text, size_t n)
+{
     sl_arena_reset(rig->arena);
     free(rig->event);
-    rig->event = strndup(text.ptr, text.len);
-    struct sl_span payload = sl_span(rig->event, text.len);
-    sl_buffer_clean_up(&text);
+    rig->event = strdup(text);
     struct sl_error error = {0};
     const struct sl_decode_options options = {.any_shape = false};
-    if (sl_batch_decode(payload, rig->arena, &options, &rig->batch, &error) != SL_OK)
+    if (sl_batch_decode(sl_span_str(rig->event), rig->arena, &options, &rig->batch, &error) != SL_OK)
         refuse(error.text);
     assert_int_equal(rig->batch.n, n);
 }

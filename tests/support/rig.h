@@ -21,7 +21,8 @@ struct rig_handler {
     unsigned outages; /* so many calls fail with RETRY first */
     int64_t takes_ms; /* of each call; it stops at the slice's deadline and says RETRY */
     int filler;       /* a byte: its errors are filled with it, without an end; 0: they are not */
-    const char *code; /* of its errors; NULL: "Planned" */
+    enum sl_status always;  /* not OK: what every call returns, whatever its records are */
+    const char *code;       /* of its errors; NULL: "Planned" */
     unsigned refused_views; /* bits 1 << enum sl_view */
 
     /* What happened. */
@@ -81,6 +82,9 @@ void rig_destroy(struct rig *rig);
 void rig_event(struct rig *rig, size_t n, size_t (*key)(size_t));
 /* The same with other members of the event: "\"window\":{...},\"state\":{...}". */
 void rig_event_with(struct rig *rig, size_t n, size_t (*key)(size_t), const char *members);
+
+/* Any event that has n records. */
+void rig_event_text(struct rig *rig, const char *text, size_t n);
 
 /* Dispatches the event, with so much time; what handlers and ports saw is kept and added to. */
 void rig_run(struct rig *rig, int64_t time_ms);
