@@ -36,6 +36,7 @@ struct sl_esm_settings {
     int64_t payload_bytes; /* of an event: Lambda's 6 MB; another for tests */
     int64_t invocation_ms; /* what each invocation is charged on the virtual clock, see the driver */
     int64_t retention_s;   /* how long the stream keeps a record after it was put there: 86400 */
+    bool is_kinesis;       /* records of a Kinesis stream: failure records say KinesisBatchInfo */
     uint64_t seed;         /* of request ids, and the ids in failure records */
     const char *stream_arn, *function_arn, *mapping_id; /* as they stand in events and failure records */
 };

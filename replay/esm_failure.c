@@ -19,12 +19,13 @@ void sl_esm_event_json(const struct sl_esm_record *const *records, size_t n, str
     sl_buffer_add_str(out, "]}");
 }
 
-/* DynamoDB states a change's time in whole seconds. */
-static void add_arrival(struct sl_buffer *out, const char *name, const struct sl_esm_record *record)
+/* DynamoDB states a change's time in whole seconds, Kinesis in milliseconds. */
+static void add_arrival(struct sl_buffer *out, const char *name, const struct sl_esm_record *record,
+                        bool has_ms)
 {
     char time[SL_TIME_BYTES];
     sl_time_text(record->created_ms * 1000000, time);
-    sl_json_add_member(out, name, sl_span(time, 19));
+    sl_json_add_member(out, name, sl_span(time, has_ms ? 23 : 19));
     out->len--;
     sl_buffer_add_str(out, "Z\"");
 }
@@ -49,12 +50,13 @@ static void add_batch(const struct sl_esm_settings *settings, const struct sl_es
                       struct sl_buffer *out)
 {
     const struct sl_esm_record *first = d->records[0], *last = d->records[d->n - 1];
-    sl_buffer_add_str(out, ",\"DDBStreamBatchInfo\":{");
+    bool is_kinesis = settings->is_kinesis;
+    sl_buffer_add_str(out, is_kinesis ? ",\"KinesisBatchInfo\":{" : ",\"DDBStreamBatchInfo\":{");
     sl_json_add_member(out, "shardId", sl_span_str(d->shard->id));
     sl_json_add_member(out, "startSequenceNumber", first->id);
     sl_json_add_member(out, "endSequenceNumber", last->id);
-    add_arrival(out, "approximateArrivalOfFirstRecord", first);
-    add_arrival(out, "approximateArrivalOfLastRecord", last);
+    add_arrival(out, "approximateArrivalOfFirstRecord", first, is_kinesis);
+    add_arrival(out, "approximateArrivalOfLastRecord", last, is_kinesis);
     sl_json_add_integer(out, "batchSize", (int64_t)d->n);
     sl_json_add_member(out, "streamArn", sl_span_str(settings->stream_arn));
     sl_buffer_add_char(out, '}');

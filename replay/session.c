@@ -95,6 +95,7 @@ static enum sl_status read_inputs(struct sl_session *r, const struct sl_text_inp
     r->stream_options.needs_item_keys = r->settings.parallelization > 1;
     enum sl_status status =
         sl_stream_build(inputs, n, &r->stream_options, r->settings.stream_arn, r->arena, &r->stream, error);
+    r->settings.is_kinesis = r->stream.is_kinesis;
     if (status == SL_OK && r->stream.stream_arn)
         r->settings.stream_arn = r->stream.stream_arn;
     return status;

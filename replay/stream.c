@@ -1,5 +1,6 @@
 #include "replay/stream.h"
 
+#include "base/json.h"
 #include "base/json_write.h"
 #include "streams/names.h"
 #include "streams/record.h"
@@ -22,11 +23,29 @@ struct build {
 
 /* ---- one record's text ---- */
 
-/* {"a":1} becomes {"a":1,"eventSourceARN":"..."}. */
-static struct sl_span with_arn(struct build *b, struct sl_span raw)
+/* The Streams API writes {"PrincipalId":..., "Type":...} where Lambda has the names in lower case. */
+static void add_identity_as_lambda(struct sl_buffer *out, struct sl_span identity)
 {
+    struct sl_span principal = sl_json_find(identity, "PrincipalId"), type = sl_json_find(identity, "Type");
+    if (!principal.ptr || !type.ptr) {
+        sl_buffer_add_span(out, identity);
+        return;
+    }
+    sl_buffer_printf(out, "{\"principalId\":%.*s,\"type\":%.*s}", SL_ARG(principal), SL_ARG(type));
+}
+
+/* A record as GetRecords gives it, as Lambda gives it: {"a":1} becomes {"a":1,"eventSourceARN":"..."}. */
+static struct sl_span as_lambda(struct build *b, struct sl_span raw)
+{
+    struct sl_span identity = sl_json_find(raw, "userIdentity");
+    const char *from = raw.ptr, *end = raw.ptr + raw.len - 1;
     sl_buffer_reset(&b->text);
-    sl_buffer_add(&b->text, raw.ptr, raw.len - 1);
+    if (identity.ptr) {
+        sl_buffer_add(&b->text, from, (size_t)(identity.ptr - from));
+        add_identity_as_lambda(&b->text, identity);
+        from = identity.ptr + identity.len;
+    }
+    sl_buffer_add(&b->text, from, (size_t)(end - from));
     sl_json_add_member(&b->text, "eventSourceARN", sl_span_str(b->default_arn));
     sl_buffer_add_char(&b->text, '}');
     return sl_span(sl_arena_copy(b->arena, sl_buffer_span(&b->text)), b->text.len);
@@ -110,7 +129,7 @@ static bool take_text(struct build *b, const struct sl_input *input, const struc
         return synthesize(b, r, index, out);
     struct sl_span arn = sl_record_text(r, SL_FIELD_SOURCE_ARN);
     if (!arn.ptr && input->batch.shape != SL_SHAPE_KINESIS)
-        out->text = with_arn(b, out->text);
+        out->text = as_lambda(b, out->text);
     else if (arn.ptr && !b->out->stream_arn)
         b->out->stream_arn = sl_arena_copy(b->arena, arn);
     return true;
@@ -194,6 +213,26 @@ static void cut_shards(struct build *b)
     }
 }
 
+/* A mapping has one source. */
+static enum sl_status check_shapes(const struct sl_input *inputs, size_t n, struct sl_stream *out,
+                                   struct sl_error *error)
+{
+    const struct sl_input *first = NULL;
+    for (size_t i = 0; i < n; i++) {
+        if (inputs[i].batch.n == 0)
+            continue;
+        bool is_kinesis = inputs[i].batch.shape == SL_SHAPE_KINESIS;
+        if (first && is_kinesis != out->is_kinesis)
+            return sl_fail(
+                error, SL_REJECT, "TwoSources",
+                "%s and %s: records of DynamoDB Streams and of Kinesis cannot come from one stream",
+                first->name, inputs[i].name);
+        first = &inputs[i];
+        out->is_kinesis = is_kinesis;
+    }
+    return SL_OK;
+}
+
 enum sl_status sl_stream_build(const struct sl_input *inputs, size_t n,
                                const struct sl_stream_options *options, const char *default_arn,
                                struct sl_arena *arena, struct sl_stream *out, struct sl_error *error)
@@ -209,7 +248,7 @@ enum sl_status sl_stream_build(const struct sl_input *inputs, size_t n,
     b.records = sl_arena_alloc(arena, (total + 1) * sizeof(*b.records));
     b.shard_of = sl_arena_alloc(arena, (total + 1) * sizeof(*b.shard_of));
     sl_buffer_init(&b.text, RECORD_BYTES);
-    enum sl_status status = SL_OK;
+    enum sl_status status = check_shapes(inputs, n, out, error);
     for (size_t i = 0; i < n && status == SL_OK; i++)
         for (size_t k = 0; k < inputs[i].batch.n && status == SL_OK; k++)
             status = add_record(&b, &inputs[i], i, k, error);

@@ -17,10 +17,11 @@ struct sl_stream_options {
 struct sl_stream {
     struct sl_esm_shard *shards;
     size_t n_shards;
-    size_t n;               /* records */
-    size_t by_event[4];     /* by enum sl_event */
-    size_t removed_by[4];   /* REMOVEs by enum sl_ttl */
-    int64_t start_ms;       /* since 1970 */
+    size_t n;             /* records */
+    size_t by_event[4];   /* by enum sl_event */
+    size_t removed_by[4]; /* REMOVEs by enum sl_ttl */
+    int64_t start_ms;     /* since 1970 */
+    bool is_kinesis;
     const char *stream_arn; /* of the first record that has one; NULL: none has */
 };
 

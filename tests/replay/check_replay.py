@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """`sluice replay` with functions that fail in their own ways, with inputs of every shape, and with bad ones."""
+import base64
 import gzip
 import json
 import os
@@ -182,6 +183,26 @@ def ids(run):
     return [int(i) for t in run.trace for i in t["ids"]]
 
 
+def kinesis():
+    def wrapped(n):
+        change = {k: v for k, v in record(n).items() if k not in ("eventSourceARN", "eventVersion")}
+        change["dynamodb"] = {k: v for k, v in change["dynamodb"].items() if k not in ("SequenceNumber", "StreamViewType")}
+        change["dynamodb"]["ApproximateCreationDateTime"] = 1573689197123
+        change.update(recordFormat="application/json", tableName="t", userIdentity=None)
+        data = base64.b64encode(json.dumps(change).encode()).decode()
+        return {"kinesis": {"kinesisSchemaVersion": "1.0", "partitionKey": "A", "sequenceNumber": f"{n:056d}", "data": data, "approximateArrivalTimestamp": 1573689197.9},
+                "eventSource": "aws:kinesis", "eventVersion": "1.0", "eventID": f"shardId-000000000000:{n:056d}", "eventName": "aws:kinesis:record",
+                "awsRegion": "us-east-1", "eventSourceARN": "arn:aws:kinesis:us-east-1:123456789012:stream/s"}
+    write_event(folder / "kinesis.json", [wrapped(n) for n in range(1, 4)])
+    run = Run(folder, "--max-retries", "0", "kinesis.json", function="error")
+    info = run.failures[0]["KinesisBatchInfo"]
+    check("Kinesis: its own numbers, and milliseconds", info["startSequenceNumber"] == f"{1:056d}" and info["batchSize"] == 3 and
+          info["approximateArrivalOfFirstRecord"] == "2019-11-13T23:53:17.123Z" and info["streamArn"].startswith("arn:aws:kinesis"), info)
+    write_event(folder / "a.json", ten[:5])
+    run = Run(folder, "a.json", "kinesis.json", function="error")
+    check("two sources are refused", run.status == 2 and "kinesis.json" in run.err, run.err)
+
+
 def shapes():
     def seen(text, *flags):
         run = Run(folder, *flags, "-", function="answer null", stdin=text)
@@ -196,6 +217,13 @@ def shapes():
     write_event(folder / "dump.json", dump)
     run = Run(folder, "--max-retries", "0", "dump.json", function="error")
     check("a GetRecords dump gets an ARN", run.status == 1 and run.failures[0]["DDBStreamBatchInfo"]["streamArn"].startswith("arn:"), run.err)
+    dump[0]["userIdentity"] = {"PrincipalId": "dynamodb.amazonaws.com", "Type": "Service"}
+    write_event(folder / "dump.json", dump)
+    run = Run(folder, "--max-retries", "0", "dump.json", function="show")
+    shown = json.loads(run.trace[0]["answer"]["errorMessage"])["Records"]
+    check("and Lambda's names", shown[0]["userIdentity"] == {"principalId": "dynamodb.amazonaws.com", "type": "Service"} and
+          shown[0]["eventSourceARN"] and shown[1:] == [{**d, "eventSourceARN": shown[0]["eventSourceARN"]} for d in dump[1:]], shown[0])
+    kinesis()
     items = "\n".join(json.dumps({"Item": {"PK": {"S": f"a{n}"}, "x": {"N": str(n)}}}) for n in range(3)).encode()
     check("items, with --keys", seen(items, "--keys", "PK") == [1, 2, 3])
     run = Run(folder, "-", function="answer null", stdin=items)

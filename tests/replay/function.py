@@ -60,6 +60,8 @@ def handle(request_id, headers, event):
         given["deadline_in_s"] = round(int(headers["Lambda-Runtime-Deadline-Ms"]) / 1000 - time.time())
         given["arn"] = headers["Lambda-Runtime-Invoked-Function-Arn"]
         fail(request_id, json.dumps(given))
+    elif mode == "show":                # the event itself
+        fail(request_id, json.dumps(event))
     elif mode == "exit":                # dies with the event in its hands
         sys.exit(3)
     elif mode == "crash":
