@@ -75,7 +75,8 @@ class Bootstrap:
         base = {k: v for k, v in os.environ.items() if not k.startswith(("AWS_", "SLUICE_", "LAMBDA_"))}
         self.process = subprocess.Popen(
             [f"{BUILD}/bootstrap"], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-            env={**base, "AWS_LAMBDA_RUNTIME_API": f"127.0.0.1:{self.api.server_port}", "SLUICE_CONFIG": str(folder / "sluice.json"), **env})
+            env={**base, "AWS_LAMBDA_RUNTIME_API": f"127.0.0.1:{self.api.server_port}", "SLUICE_CONFIG": str(folder / "sluice.json"), "TMPDIR": str(folder),
+                 **env})
 
     def send(self, payload, *headers):
         self.api.events.put((payload if isinstance(payload, bytes) else json.dumps(payload).encode(), headers))
@@ -252,7 +253,7 @@ def memory():
     b.end()
 
 
-
-for test in (answers_and_lives_on, init_errors, logs, stops_on_sigterm, survives_a_bad_api, several_at_a_time, memory):
-    test()
-print(f"{passed} passed")
+if __name__ == "__main__":
+    for test in (answers_and_lives_on, init_errors, logs, stops_on_sigterm, survives_a_bad_api, several_at_a_time, memory):
+        test()
+    print(f"{passed} passed")

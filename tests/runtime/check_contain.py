@@ -5,11 +5,13 @@ import json
 import os
 import pathlib
 import re
+import signal
 import subprocess
 import sys
 import tempfile
 
-sys.path.insert(0, "tests/replay")
+sys.path[:0] = ["tests/replay", "tests/runtime"]
+from check_bootstrap import Bootstrap, event  # noqa: E402
 from harness import BUILD, Run, check, finish, record  # noqa: E402
 
 N, AT = 1000, 1555
@@ -115,13 +117,32 @@ def crash_without_a_record_is_an_init_error(handlers):
     check("crash in open", case.run.status != 0 and case.parked == [] and not case.told, case.detail())
 
 
+def workers_have_a_file_each(handlers):
+    """Several processes in one sandbox: each that died of the record knows it when it has been replaced."""
+    with tempfile.TemporaryDirectory() as folder:
+        folder = pathlib.Path(folder)
+        route = {"name": "r", "handler": "dies", "how": "segv", "at": "100007", "told": str(folder / "told"), "on_failure": f"jsonl:{folder}/parked.jsonl"}
+        b = Bootstrap({"report_batch_item_failures": True, "routes": [route]}, AWS_LAMBDA_MAX_CONCURRENCY="2", TMPDIR=str(folder),
+                      SLUICE_HANDLER_PATH=str(handlers))
+        for _ in range(3):  # both die of it, the third has been told
+            b.send(event(20))
+        path, body, _ = b.posted()
+        check("workers: answered", path.endswith("/response") and body == {"batchItemFailures": []}, (path, body))
+        b.process.send_signal(signal.SIGTERM)
+        status, _, err = b.wait()
+        parked = [json.loads(line) for line in Run.text(folder / "parked.jsonl").splitlines()]
+        check("workers: parked", [m["record"]["dynamodb"]["SequenceNumber"] for m in parked] == ["100007"], err[-2000:])
+        check("workers: end", status == 0 and err.count("; starting another") == 2, err[-2000:])
+
+
 def main():
     with tempfile.TemporaryDirectory() as handlers:
         handlers = pathlib.Path(handlers)
         build(handlers)
         for test in (exactly_that_record_is_parked, at_every_place, once_only_effects_are_not_had_twice,
                      two_that_are_harmless_alone_are_not_to_blame, bisecting_mapping, what_is_no_crash_parks_nothing,
-                     faults_of_the_sandbox_park_nothing, not_parked_is_not_tried_here, crash_without_a_record_is_an_init_error):
+                     faults_of_the_sandbox_park_nothing, not_parked_is_not_tried_here, crash_without_a_record_is_an_init_error,
+                     workers_have_a_file_each):
             test(handlers)
     finish()
 

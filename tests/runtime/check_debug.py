@@ -52,6 +52,11 @@ def main():
                 check(f"{how}: said", f"HandlerMisuse: {text}" in done.stderr, done.stderr[-3000:])
                 check(f"{how}: nothing of it is believed", done.returncode == 1 and "discarded" in done.stdout, done.stdout)
                 check(f"{how}: nothing is parked", not (folder / "parked.jsonl").exists() or not (folder / "parked.jsonl").read_text())
+        # One that does not open is an init error, with its place and its own reason; no record is given to it.
+        for how, text in (("no open", "the moon is in the wrong house"), ("a mute open", "the handler keeps did not open and gave no reason")):
+            done = replay(folder, BUILD, how)
+            check(f"{how}: said", f"sluice.json: $.routes[0]: {text}" in done.stderr, done.stderr[-3000:])
+            check(f"{how}: refused", done.returncode == 2 and not done.stdout, done.stdout)
     finish()
 
 

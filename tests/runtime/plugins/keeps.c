@@ -21,13 +21,14 @@ static enum sl_status keeps_open(const struct sl_host *host, struct sl_route *ro
                                  struct sl_error *error)
 {
     struct keeps *k = host->alloc(host->route_arena(route), sizeof(*k));
-    (void)error;
     memset(k, 0, sizeof(*k));
     k->host = host;
     k->mine = host->route_arena(route);
     k->how = host->option_text(route, "how").ptr;
     *self = k;
-    return SL_OK;
+    if (strcmp(k->how, "no open") == 0)
+        return host->fail(error, SL_FATAL, "NotToday", "the moon is in the wrong house");
+    return strcmp(k->how, "a mute open") == 0 ? SL_RETRY : SL_OK;
 }
 
 /* What an earlier batch gave. */
