@@ -246,6 +246,11 @@ enum sl_status replicate_open(const struct sl_host *host, struct sl_route *route
     p->copies_replicated = sl_text_eq(host->option_text(route, "replicated"), SL_TEXT("copy"));
     if (!is_name(p->guard_attribute) || !is_name(p->deleted_attribute) || !is_name(p->ttl_attribute))
         return BAD(&o, "guard_attribute, deleted_attribute and expires_attribute are names of attributes");
+    if (sl_text_eq(p->guard_attribute, p->deleted_attribute) ||
+        sl_text_eq(p->guard_attribute, p->ttl_attribute) ||
+        sl_text_eq(p->deleted_attribute, p->ttl_attribute))
+        return BAD(&o,
+                   "guard_attribute, deleted_attribute and expires_attribute: each has a name of its own");
     sl_loop_init(&p->target, host->option_text(route, "to"));
     enum sl_status status = read_guard(&o);
     status = status == SL_OK ? read_names(&o, "project") : status;

@@ -73,6 +73,11 @@ enum sl_status replicate_is_echo(const struct replicate *p, const struct sl_reco
     if (p->guard != REPLICATE_INLINE)
         return SL_OK;
     *may_carry = find_guard(p, r, host->record_event(r) == SL_REMOVE ? SL_OLD_IMAGE : SL_NEW_IMAGE);
+    if (*may_carry && replicate_find(p, host->record_image(r, SL_KEYS), p->guard_attribute).type != SL_NONE)
+        return host->fail(error, SL_FATAL, "GuardInKey",
+                          "guard_attribute: %.*s is of the items' key, where no order can be kept; choose "
+                          "another name",
+                          SL_TEXT_ARG(p->guard_attribute));
     if (!*may_carry || p->copies_replicated)
         return SL_OK;
     if (host->record_event(r) == SL_REMOVE) {

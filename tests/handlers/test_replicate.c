@@ -169,6 +169,23 @@ static void a_replicates_own_change_goes_no_further(void **state)
     stage_destroy(s);
 }
 
+/* The items would all be taken for a replicate's own, and left out. */
+static void a_guard_in_the_key_stops_the_stream(void **state)
+{
+    (void)state;
+    static const char *const more[] = {",\"guard_attribute\":\"PK\"",
+                                       ",\"guard_attribute\":\"PK\",\"replicated\":\"copy\""};
+    for (size_t i = 0; i < 2; i++) {
+        char config[1024];
+        snprintf(config, sizeof(config), ROUTE("%s"), more[i]);
+        struct stage *s = stage_new(config, NULL);
+        stage_deliver(s, sl_span_str(EVENT(INSERT("1", "1"))));
+        assert_int_equal(s->answer.error.status, SL_FATAL);
+        assert_non_null(strstr(s->answer.error.text, "guard_attribute: PK is of the items' key"));
+        stage_destroy(s);
+    }
+}
+
 static void a_view_type_without_both_images_cannot_tell_an_echo(void **state)
 {
     (void)state;
@@ -273,6 +290,8 @@ static void mistakes_are_named(void **state)
         {ROUTE(",\"epoc\":1"), "$.routes[0].epoc: is not known here; did you mean \"epoch\"?"},
         {ROUTE(",\"guard_attribute\":\"a\\\"b\""),
          "guard_attribute, deleted_attribute and expires_attribute"},
+        {ROUTE(",\"guard_attribute\":\"x\",\"deleted_attribute\":\"x\""), "each has a name of its own"},
+        {ROUTE(",\"expires_attribute\":\"sluice_deleted\""), "each has a name of its own"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct sl_error error = {0};
@@ -291,6 +310,7 @@ int main(void)
         cmocka_unit_test(attributes_are_reshaped),
         cmocka_unit_test(expired_items_may_be_kept),
         cmocka_unit_test(a_replicates_own_change_goes_no_further),
+        cmocka_unit_test(a_guard_in_the_key_stops_the_stream),
         cmocka_unit_test(a_view_type_without_both_images_cannot_tell_an_echo),
         cmocka_unit_test(streams_without_images_are_read_back),
         cmocka_unit_test(a_newer_change_that_is_refused_is_warned_of),
