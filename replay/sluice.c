@@ -15,6 +15,7 @@ static const struct verb {
     {"decode", "print the records of any input, one JSON line each", sl_verb_decode},
     {"tail", "run the handlers on a live stream, with a checkpoint file", sl_verb_tail},
     {"redrive", "run again what ended in a failure queue or bucket", sl_verb_redrive},
+    {"manifest", "make DynamoDB's own incremental export of an archive", sl_verb_manifest},
     {"new-handler", "write a folder with a handler of your own to start from", sl_verb_new_handler},
 };
 

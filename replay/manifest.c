@@ -1,0 +1,460 @@
+/* `sluice manifest PREFIX`: an incremental export of DynamoDB's own layout, made of what `archive` wrote in
+ * format export below that folder.
+ *
+ * An export tells of each item once: what it was before the window and what it is after. So the lines of an
+ * item are folded into one (an item that was made and removed within the window leaves none), written to
+ * AWSDynamoDB/data, and told of by the manifests and checksums that readers of exports expect. The same lines
+ * give the same files under the same names. */
+#include "base/arena.h"
+#include "base/base64.h"
+#include "base/clock.h"
+#include "base/gzip.h"
+#include "base/json_write.h"
+#include "replay/flags.h"
+#include "replay/input.h"
+#include "replay/verbs.h"
+#include "sinks/file.h"
+#include "streams/record.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <fts.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <openssl/evp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+/* Items of one data file: AWS's own hold about as many. */
+#define FILE_ITEMS 100000
+#define FOLDER     "AWSDynamoDB"
+#define LINE_BYTES (8 * 1024 * 1024) /* two images of 400 KB, six bytes for each in the worst text */
+
+/* One change of an item: a line of the archive. */
+struct line {
+    struct sl_span metadata, keys, new_image, old_image;
+    struct sl_span order; /* digits without leading zeros */
+    int64_t micros;
+};
+
+struct item {
+    struct item *next; /* of the same slot */
+    struct sl_span key;
+    struct line first, last;
+};
+
+struct manifest {
+    const char *folder, *bucket, *s3_prefix, *table_arn;
+    struct sl_arena *arena;
+    struct sl_error error;
+    char **names; /* of the archive's objects, in order */
+    size_t n_names, room_names;
+    struct item **slots, **items; /* by key; as they were met */
+    size_t n_slots, n_items;
+    int64_t oldest_micros, newest_micros;
+    bool has_old_images;
+    size_t n_lines, n_kept;
+    struct sl_buffer files; /* manifest-files.json */
+    EVP_MD_CTX *digest;     /* of all data */
+};
+
+static enum sl_status fail(struct manifest *m, const char *what, const char *path)
+{
+    return sl_fail(&m->error, SL_FATAL, "File", "%s: cannot be %s: %s", path, what, strerror(errno));
+}
+
+/* ---- the archive's objects ---- */
+
+static bool is_export_name(const char *name)
+{
+    struct sl_span text = sl_span_str(name);
+    return sl_span_ends(text, SL_LIT(".json")) || sl_span_ends(text, SL_LIT(".json.gz"));
+}
+
+static void add_name(struct manifest *m, const char *path)
+{
+    if (m->n_names == m->room_names) {
+        m->room_names = m->room_names ? 2 * m->room_names : 64;
+        m->names = realloc(m->names, m->room_names * sizeof(*m->names));
+    }
+    if (!m->names || !(m->names[m->n_names++] = strdup(path)))
+        sl_die("out of memory");
+}
+
+static int by_name(const FTSENT **a, const FTSENT **b)
+{
+    return strcmp((*a)->fts_name, (*b)->fts_name);
+}
+
+/* What an earlier manifest made is not looked into. */
+static enum sl_status find_objects(struct manifest *m)
+{
+    char *roots[] = {(char *)(uintptr_t)m->folder, NULL};
+    FTS *walk = fts_open(roots, FTS_PHYSICAL | FTS_NOCHDIR, by_name);
+    for (FTSENT *entry; walk && (entry = fts_read(walk));) {
+        bool is_ours =
+            strcmp(entry->fts_name, FOLDER) == 0 || (entry->fts_level > 0 && entry->fts_name[0] == '.');
+        if (entry->fts_info == FTS_D && is_ours)
+            fts_set(walk, entry, FTS_SKIP);
+        else if (entry->fts_info == FTS_F && is_export_name(entry->fts_name))
+            add_name(m, entry->fts_path);
+        else if (entry->fts_info == FTS_DNR || entry->fts_info == FTS_ERR || entry->fts_info == FTS_NS) {
+            errno = entry->fts_errno;
+            return fail(m, "read", entry->fts_path);
+        }
+    }
+    if (walk)
+        fts_close(walk);
+    if (m->n_names == 0)
+        return sl_fail(
+            &m->error, SL_REJECT, "NoExport",
+            "%s: no object of format export (*.json.gz) is below this folder: set \"format\": \"export\" in "
+            "the archive's route, and bring the objects here (aws s3 sync)",
+            m->folder);
+    return SL_OK;
+}
+
+/* ---- lines ---- */
+
+static bool is_newer(const struct line *a, const struct line *b)
+{
+    if (a->order.len != b->order.len)
+        return a->order.len > b->order.len;
+    return memcmp(a->order.ptr, b->order.ptr, a->order.len) > 0;
+}
+
+static struct sl_span without_zeros(struct sl_span digits)
+{
+    while (digits.len > 1 && digits.ptr[0] == '0')
+        digits = sl_span_from(digits, 1);
+    return digits;
+}
+
+/* The sequence number where the archive wrote it; the time of the write in AWS's own exports. */
+static bool read_metadata(struct manifest *m, struct sl_span raw, struct line *line)
+{
+    json_t *root = json_loadb(raw.ptr, raw.len, JSON_ALLOW_NUL, NULL),
+           *metadata = json_object_get(root, "Metadata");
+    const char *micros = NULL, *sequence = NULL;
+    json_unpack(metadata, "{s:{s:s}}", "WriteTimestampMicros", "N", &micros);
+    json_unpack(metadata, "{s:{s:s}}", "SequenceNumber", "S", &sequence);
+    if (micros) {
+        char *text = json_dumps(metadata, JSON_COMPACT);
+        line->micros = strtoll(micros, NULL, 10);
+        line->order = sl_span_str(sl_arena_copy(m->arena, sl_span_str(sequence ? sequence : micros)));
+        line->order = without_zeros(line->order);
+        line->metadata = sl_span_str(sl_arena_copy(m->arena, sl_span_str(text)));
+        free(text);
+    }
+    json_decref(root);
+    return micros != NULL;
+}
+
+static uint64_t hash_of(struct sl_span text)
+{
+    uint64_t h = 14695981039346656037u;
+    for (size_t i = 0; i < text.len; i++)
+        h = (h ^ (unsigned char)text.ptr[i]) * 1099511628211u;
+    return h ^ h >> 32;
+}
+
+static void make_room(struct manifest *m)
+{
+    size_t old = m->n_slots;
+    if (m->n_items < old)
+        return;
+    m->n_slots = old ? 4 * old : 4096;
+    m->items = realloc(m->items, m->n_slots * sizeof(struct item *));
+    free(m->slots);
+    m->slots = calloc(m->n_slots, sizeof(struct item *));
+    if (!m->items || !m->slots)
+        sl_die("out of memory");
+    for (size_t i = 0; i < m->n_items; i++) {
+        struct item **slot = &m->slots[hash_of(m->items[i]->key) & (m->n_slots - 1)];
+        m->items[i]->next = *slot;
+        *slot = m->items[i];
+    }
+}
+
+static void take_line(struct manifest *m, struct sl_span key, const struct line *line)
+{
+    make_room(m);
+    struct item **slot = &m->slots[hash_of(key) & (m->n_slots - 1)], *item = *slot;
+    while (item && !sl_span_eq(item->key, key))
+        item = item->next;
+    if (!item) {
+        item = sl_arena_alloc(m->arena, sizeof(*item));
+        *item = (struct item){.next = *slot, .key = key, .first = *line, .last = *line};
+        *slot = m->items[m->n_items++] = item;
+    }
+    if (is_newer(line, &item->last))
+        item->last = *line;
+    if (is_newer(&item->first, line))
+        item->first = *line;
+    m->oldest_micros = m->n_lines && m->oldest_micros < line->micros ? m->oldest_micros : line->micros;
+    m->newest_micros = line->micros > m->newest_micros ? line->micros : m->newest_micros;
+    m->has_old_images = m->has_old_images || (line->old_image.len && line->new_image.len);
+    m->n_lines++;
+}
+
+static enum sl_status take_object(struct manifest *m, const char *name)
+{
+    const struct sl_decode_options options = {.any_shape = true};
+    struct sl_input input;
+    enum sl_status status = sl_input_read(name, &options, m->arena, &input, &m->error);
+    for (size_t i = 0; i < input.batch.n && status == SL_OK; i++) {
+        const struct sl_record *r = sl_batch_record(&input.batch, i);
+        struct line line = {.keys = sl_record_image(r, SL_KEYS).raw,
+                            .new_image = sl_record_image(r, SL_NEW_IMAGE).raw,
+                            .old_image = sl_record_image(r, SL_OLD_IMAGE).raw};
+        if (!read_metadata(m, sl_record_text(r, SL_FIELD_RAW), &line))
+            return sl_fail(&m->error, SL_REJECT, "NoExport",
+                           "%s: line %zu is no line of an incremental export: its "
+                           "Metadata.WriteTimestampMicros is missing",
+                           name, i + 1);
+        take_line(m, sl_record_item_key(r, m->arena), &line);
+    }
+    return status;
+}
+
+/* ---- writing ---- */
+
+static enum sl_status write_file(struct manifest *m, const char *path, struct sl_span bytes)
+{
+    char *aside = sl_arena_printf(m->arena, "%s.partial", path);
+    int fd = open(aside, O_CREAT | O_WRONLY | O_TRUNC | O_CLOEXEC, 0666);
+    if (fd < 0)
+        return fail(m, "written", aside);
+    errno = sl_write_all(fd, bytes);
+    if (errno == 0 && fsync(fd) == 0 && close(fd) == 0 && rename(aside, path) == 0)
+        return SL_OK;
+    enum sl_status status = fail(m, "written", aside);
+    unlink(aside);
+    return status;
+}
+
+static struct sl_span md5_of(struct sl_span bytes, unsigned char out[16])
+{
+    unsigned n = 16;
+    if (EVP_Digest(bytes.ptr ? bytes.ptr : "", bytes.len, out, &n, EVP_md5(), NULL) != 1)
+        sl_die("OpenSSL has no MD5, which the manifests of an export are made with");
+    return sl_span((const char *)out, n);
+}
+
+static void add_hex(struct sl_buffer *out, const unsigned char *bytes, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        sl_buffer_printf(out, "%02x", bytes[i]);
+}
+
+/* The path in the bucket of what lies in that path below the folder. */
+static void add_s3_key(const struct manifest *m, struct sl_buffer *out, const char *name, const char *path)
+{
+    bool has_prefix = m->s3_prefix[0] != '\0';
+    char *key = sl_arena_printf(m->arena, "%s%s%s", m->s3_prefix, has_prefix ? "/" : "", path);
+    sl_json_add_member(out, name, sl_span_str(key));
+}
+
+static void add_line(struct sl_buffer *out, const struct item *item)
+{
+    sl_buffer_add_char(out, '{');
+    sl_json_add_raw(out, "Metadata", item->last.metadata);
+    sl_json_add_raw(out, "Keys", item->last.keys);
+    if (item->last.new_image.len)
+        sl_json_add_raw(out, "NewImage", item->last.new_image);
+    if (item->first.old_image.len)
+        sl_json_add_raw(out, "OldImage", item->first.old_image);
+    sl_buffer_add_str(out, "}\n");
+}
+
+/* Made and removed within the window. Only a first line with both images' kind of stream can tell. */
+static bool leaves_nothing(const struct item *item)
+{
+    return item->first.new_image.len && !item->first.old_image.len && !item->last.new_image.len &&
+           item->last.old_image.len;
+}
+
+static enum sl_status write_data(struct manifest *m, const struct sl_buffer *lines, size_t n)
+{
+    struct sl_buffer file, name;
+    unsigned char digest[EVP_MAX_MD_SIZE], md5[16];
+    sl_buffer_init(&file, SIZE_MAX / 4);
+    sl_buffer_init_in(&name, m->arena, 4096);
+    struct sl_span text = sl_buffer_span(lines);
+    sl_gzip_add(&file, &text, 1, 6);
+    EVP_Digest(text.ptr, text.len, digest, NULL, EVP_sha256(), NULL);
+    EVP_DigestUpdate(m->digest, digest, 32);
+    sl_buffer_add_str(&name, FOLDER "/data/");
+    add_hex(&name, digest, 13);
+    sl_buffer_add(&name, ".json.gz", sizeof(".json.gz"));
+    struct sl_span sum = md5_of(sl_buffer_span(&file), md5);
+    sl_buffer_add_char(&m->files, '{');
+    sl_json_add_integer(&m->files, "itemCount", (int64_t)n);
+    sl_json_add_member(&m->files, "md5Checksum", sl_base64_encode(sum, m->arena));
+    sl_buffer_add_str(&m->files, ",\"etag\":\"");
+    add_hex(&m->files, md5, 16);
+    sl_buffer_add_str(&m->files, "-1\"");
+    add_s3_key(m, &m->files, "dataFileS3Key", name.ptr);
+    sl_buffer_add_str(&m->files, "}\n");
+    enum sl_status status =
+        write_file(m, sl_arena_printf(m->arena, "%s/%s", m->folder, name.ptr), sl_buffer_span(&file));
+    sl_buffer_clean_up(&file);
+    return status;
+}
+
+static enum sl_status write_all_data(struct manifest *m)
+{
+    struct sl_buffer lines;
+    sl_buffer_init(&lines, SIZE_MAX / 4);
+    enum sl_status status = SL_OK;
+    size_t n = 0;
+    for (size_t i = 0; i < m->n_items && status == SL_OK; i++) {
+        if (leaves_nothing(m->items[i]))
+            continue;
+        add_line(&lines, m->items[i]);
+        m->n_kept++;
+        if (++n < FILE_ITEMS)
+            continue;
+        status = write_data(m, &lines, n);
+        sl_buffer_reset(&lines);
+        n = 0;
+    }
+    if (status == SL_OK && (n > 0 || m->n_kept == 0))
+        status = write_data(m, &lines, n);
+    sl_buffer_clean_up(&lines);
+    return status;
+}
+
+/* A manifest, and its checksum under both names: the documentation's and the readers'. */
+static enum sl_status write_manifest(struct manifest *m, const char *folder, const char *name,
+                                     struct sl_span text)
+{
+    unsigned char md5[16];
+    struct sl_span sum = sl_base64_encode(md5_of(text, md5), m->arena);
+    enum sl_status status = write_file(m, sl_arena_printf(m->arena, "%s/%s.json", folder, name), text);
+    if (status == SL_OK)
+        status = write_file(m, sl_arena_printf(m->arena, "%s/%s.md5", folder, name), sum);
+    if (status == SL_OK)
+        status = write_file(m, sl_arena_printf(m->arena, "%s/%s.checksum", folder, name), sum);
+    return status;
+}
+
+static void add_time(struct sl_buffer *out, const char *name, int64_t micros)
+{
+    char text[SL_TIME_BYTES];
+    sl_time_text(micros * 1000, text);
+    sl_json_add_member(out, name, sl_span_str(text));
+}
+
+/* The window's end is exclusive, and whole seconds are what streams tell. */
+static void make_summary(const struct manifest *m, const char *id, struct sl_buffer *out)
+{
+    int64_t from = m->oldest_micros / 1000000 * 1000000, to = (m->newest_micros / 1000000 + 1) * 1000000;
+    sl_buffer_add_char(out, '{');
+    sl_json_add_member(out, "version", SL_LIT("2023-08-01"));
+    sl_json_add_member(out, "exportArn",
+                       sl_span_str(sl_arena_printf(m->arena, "%s/export/%s", m->table_arn, id)));
+    add_time(out, "startTime", to);
+    add_time(out, "endTime", to);
+    sl_json_add_member(out, "tableArn", sl_span_str(m->table_arn));
+    sl_json_add_raw(out, "tableId", SL_LIT("null"));
+    sl_json_add_raw(out, "exportTime", SL_LIT("null"));
+    add_time(out, "exportFromTime", from);
+    add_time(out, "exportToTime", to);
+    sl_json_add_member(out, "s3Bucket", sl_span_str(m->bucket));
+    sl_json_add_member(out, "s3Prefix", sl_span_str(m->s3_prefix));
+    sl_json_add_member(out, "s3SseAlgorithm", SL_LIT("AES256"));
+    sl_json_add_raw(out, "s3SseKmsKeyId", SL_LIT("null"));
+    add_s3_key(m, out, "manifestFilesS3Key", sl_arena_printf(m->arena, FOLDER "/%s/manifest-files.json", id));
+    sl_json_add_integer(out, "billedSizeBytes", 0);
+    sl_json_add_integer(out, "itemCount", (int64_t)m->n_kept);
+    sl_json_add_member(out, "outputFormat", SL_LIT("DYNAMODB_JSON"));
+    sl_json_add_member(out, "outputView",
+                       m->has_old_images ? SL_LIT("NEW_AND_OLD_IMAGES") : SL_LIT("NEW_IMAGE"));
+    sl_json_add_member(out, "exportType", SL_LIT("INCREMENTAL_EXPORT"));
+    sl_buffer_add_char(out, '}');
+}
+
+static enum sl_status write_manifests(struct manifest *m)
+{
+    struct sl_buffer id, summary;
+    unsigned char digest[EVP_MAX_MD_SIZE];
+    sl_buffer_init_in(&id, m->arena, 128);
+    sl_buffer_init_in(&summary, m->arena, LINE_BYTES);
+    EVP_DigestFinal_ex(m->digest, digest, NULL);
+    sl_buffer_printf(&id, "%014" PRId64 "-", m->newest_micros / 1000);
+    add_hex(&id, digest, 4);
+    sl_buffer_add_char(&id, '\0');
+    char *folder = sl_arena_printf(m->arena, "%s/" FOLDER "/%s", m->folder, id.ptr);
+    enum sl_status status = sl_file_make_folder(folder, &m->error);
+    if (status == SL_OK)
+        status = write_file(m, sl_arena_printf(m->arena, "%s/_started", folder), sl_span("", 0));
+    if (status == SL_OK)
+        status = write_manifest(m, folder, "manifest-files", sl_buffer_span(&m->files));
+    make_summary(m, id.ptr, &summary);
+    if (status == SL_OK)
+        status = write_manifest(m, folder, "manifest-summary", sl_buffer_span(&summary));
+    if (status == SL_OK)
+        printf("%s: %zu items of %zu lines in %zu objects\n", folder, m->n_kept, m->n_lines, m->n_names);
+    return status;
+}
+
+/* ---- the verb ---- */
+
+static enum sl_status run(struct manifest *m)
+{
+    enum sl_status status = find_objects(m);
+    for (size_t i = 0; i < m->n_names && status == SL_OK; i++)
+        status = take_object(m, m->names[i]);
+    if (status == SL_OK)
+        status = sl_file_make_folder(sl_arena_printf(m->arena, "%s/" FOLDER "/data", m->folder), &m->error);
+    if (status == SL_OK)
+        status = write_all_data(m);
+    return status == SL_OK ? write_manifests(m) : status;
+}
+
+int sl_verb_manifest(int argc, char **argv)
+{
+    struct manifest m = {.bucket = "", .s3_prefix = "", .table_arn = ""};
+    const struct sl_flag flags[] = {
+        {"bucket", SL_FLAG_TEXT, &m.bucket, "NAME", "the bucket that the folder goes to"},
+        {"s3-prefix", SL_FLAG_TEXT, &m.s3_prefix, "PATH",
+         "where in the bucket the folder goes: data files are named from there"},
+        {"table-arn", SL_FLAG_TEXT, &m.table_arn, "ARN", "the table, for the summary"},
+        {.type = SL_FLAG_END},
+    };
+    const struct sl_usage usage = {
+        .line = "manifest [flags] PREFIX",
+        .summary = "Makes an incremental export, as DynamoDB writes it, of an archive in format export: one "
+                   "line per\n"
+                   "item, manifests and checksums, in PREFIX/AWSDynamoDB. PREFIX is a folder; bring an "
+                   "archive from S3\n"
+                   "with `aws s3 sync`, and take PREFIX/AWSDynamoDB back the same way.",
+        .flags = flags,
+    };
+    int n, result;
+    if (sl_flags_read(&usage, argc, argv, &n, &result) != SL_OK)
+        return result;
+    if (n != 1) {
+        fputs("sluice manifest: name one folder\n", stderr);
+        return SL_EXIT_BAD;
+    }
+    m.folder = argv[1];
+    m.arena = sl_arena_new(1 << 20);
+    m.digest = EVP_MD_CTX_new();
+    sl_buffer_init(&m.files, SIZE_MAX / 4);
+    EVP_DigestInit_ex(m.digest, EVP_sha256(), NULL);
+    enum sl_status status = run(&m);
+    if (status != SL_OK)
+        fprintf(stderr, "sluice manifest: %s\n", m.error.text);
+    for (size_t i = 0; i < m.n_names; i++)
+        free(m.names[i]);
+    free(m.names);
+    free(m.slots);
+    free(m.items);
+    EVP_MD_CTX_free(m.digest);
+    sl_buffer_clean_up(&m.files);
+    sl_arena_destroy(m.arena);
+    return status == SL_OK ? SL_EXIT_OK : status == SL_REJECT ? SL_EXIT_BAD : SL_EXIT_FAILED;
+}
