@@ -103,6 +103,37 @@ static char **environment(const struct sl_sandbox_spec *spec, unsigned port, str
     return whole(&e);
 }
 
+/* ---- those that live, for the signal handler ---- */
+
+#define MAX_LIVE 256
+
+static volatile pid_t live[MAX_LIVE];
+
+static void note_live(pid_t old, pid_t pid)
+{
+    for (size_t i = 0; i < MAX_LIVE; i++)
+        if (live[i] == old) {
+            live[i] = pid;
+            return;
+        }
+}
+
+static void on_end(int number)
+{
+    for (size_t i = 0; i < MAX_LIVE; i++)
+        if (live[i] > 0)
+            kill(-live[i], SIGKILL);
+    raise(number); /* SA_RESETHAND: the default action follows */
+}
+
+void sl_sandbox_end_with_us(void)
+{
+    const struct sigaction action = {.sa_handler = on_end, .sa_flags = (int)SA_RESETHAND};
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+    sigaction(SIGHUP, &action, NULL);
+}
+
 /* ---- process ---- */
 
 /* In the child; does not return. */
@@ -144,6 +175,7 @@ static void start_process(struct sl_sandbox *sb, char **env)
     close(ends[1]);
     if (sb->pid > 0) {
         setpgid(sb->pid, sb->pid);
+        note_live(0, sb->pid);
         sb->pid_fd = pidfd_open(sb->pid, 0);
         sb->watch_fd = sb->spec->is_watched ? sl_watch_take(ends[0], sb->pid_fd) : -1;
     }
@@ -176,6 +208,7 @@ static void reap(struct sl_sandbox *sb)
         close(sb->pid_fd);
     if (sb->watch_fd >= 0)
         close(sb->watch_fd);
+    note_live(sb->pid, 0);
     sb->pid = 0;
     sb->pid_fd = sb->watch_fd = -1;
 }

@@ -30,6 +30,10 @@ struct sl_sandbox {
     int exit_status; /* as waitpid gives it, when the process is gone */
 };
 
+/* From now on SIGINT, SIGTERM and SIGHUP end the sandboxes' processes, and all those started, before they end
+ * this one. */
+void sl_sandbox_end_with_us(void);
+
 /* Starts server and process. */
 enum sl_status sl_sandbox_start(struct sl_sandbox *sandbox, const struct sl_sandbox_spec *spec,
                                 struct sl_error *error) SL_MUST_USE;

@@ -163,6 +163,8 @@ static enum sl_status start_runner(struct sl_session *r, struct sl_error *error)
     for (size_t i = 0; i < r->faults.n; i++)
         if (sl_faults_add(&options.faults, r->faults.values[i], error) != SL_OK)
             return SL_REJECT;
+    if (!r->handles_signals)
+        sl_sandbox_end_with_us();
     r->runner = sl_runner_new(&options);
     return sl_runner_warm_up(r->runner, error);
 }

@@ -21,6 +21,7 @@ struct sl_session {
     struct sl_flag_list filters, faults;
     bool with_ids, is_quiet;
     bool has_no_summary;
+    bool handles_signals; /* the caller does */
     bool is_mapping_said; /* settings.report_failures stands; else the configuration says it */
     int64_t timeout_s, seed;
     struct sl_esm_settings settings;

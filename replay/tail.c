@@ -358,7 +358,8 @@ static enum sl_status check_usage(const struct tail *t, struct sl_error *error)
 
 static enum sl_status start(struct tail *t, struct sl_error *error)
 {
-    const struct sigaction action = {.sa_handler = on_stop};
+    /* Asked a second time, it ends at once. */
+    const struct sigaction action = {.sa_handler = on_stop, .sa_flags = (int)SA_RESETHAND};
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
     sl_log_init(&t->log, STDERR_FILENO, SL_WARN, SL_LOG_TEXT, sl_clock_system());
@@ -394,7 +395,8 @@ static void clean_up(struct tail *t)
 
 static struct tail the = {
     .from = "oldest",
-    .session = {.verb = "tail", .config = "sluice.json", .timeout_s = 60, .is_quiet = true}};
+    .session = {
+        .verb = "tail", .config = "sluice.json", .timeout_s = 60, .is_quiet = true, .handles_signals = true}};
 
 static const struct sl_flag flags[] = {
     {"table", SL_FLAG_TEXT, &the.table, "NAME", "the table whose stream is read"},

@@ -6,9 +6,12 @@ import json
 import os
 import pathlib
 import shutil
+import signal
 import socket
 import subprocess
+import subprocess
 import tempfile
+import time
 
 from harness import BUILD, FUNCTION, Run, check, finish, record, write_event
 
@@ -74,6 +77,26 @@ def bad_functions():
     check("ends before it asks: said, exit 2", run.status == 2 and "exit status 7" in run.err, run.err)
     run = Run(folder, "--bootstrap", "/nonexistent/function", records=ten)
     check("no such command: said, exit 2", run.status == 2, run.err)
+
+
+def ends_with_us():
+    """A function that a shell started, and that hangs: it goes when the command is ended."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
+        write_event(folder / "in.json", ten)
+        mark = f"{os.getpid()}-{number}"
+        prefix = "exec " if number == signal.SIGKILL else "true; "  # killed outright, only the direct child can be ended
+        process = subprocess.Popen([f"{BUILD}/sluice", "replay", "--bootstrap", f"{prefix}python3 {FUNCTION} hang {mark}", "in.json"], cwd=folder,
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        alive = lambda: subprocess.run(["pgrep", "-f", f"hang {mark}$"], capture_output=True).stdout.split()
+        until = time.time() + 20
+        while len(alive()) < 1 and time.time() < until:
+            time.sleep(0.05)
+        time.sleep(0.3)
+        process.send_signal(number)
+        process.wait(timeout=20)
+        while alive() and time.time() < until:
+            time.sleep(0.05)
+        check(f"signal {number}: nothing stays behind", process.returncode == -number and not alive(), alive())
 
 
 # ---- faults by plan ----
@@ -312,6 +335,6 @@ def own_bootstrap():
     check("as another's command, too", run.status == 0, run.err)
 
 
-for test in (bad_functions, faults, determinism, picture, full, environment, windows, shapes, bad_input, bad_usage, bad_configuration, own_bootstrap):
+for test in (bad_functions, ends_with_us, faults, determinism, picture, full, environment, windows, shapes, bad_input, bad_usage, bad_configuration, own_bootstrap):
     test()
 finish()
