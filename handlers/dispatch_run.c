@@ -81,15 +81,20 @@ static size_t most_parked(const struct sl_dispatch *d)
 /* So many rejections of one kind are no poison: the environment is broken (another table's schema, a wrong
  * target), and parking would carry the whole stream away. What a once-only route rejected before is parked
  * already. */
+static const struct sl_why *broken(struct sl_run *run, const struct sl_why *why, size_t count)
+{
+    const char *text =
+        sl_arena_printf(run->d->arena,
+                        "%zu records rejected with one code, more in a row than max_parked allows: "
+                        "taken for a broken environment, nothing is parked; the last: %s",
+                        count, why->text);
+    run->route->is_distrusted = true;
+    return sl_why_new(run->d, SL_FATAL, why->code, text);
+}
+
 static void give_up(struct sl_run *run, const struct sl_why *why, size_t count)
 {
-    struct sl_dispatch *d = run->d;
-    const char *text =
-        sl_arena_printf(d->arena,
-                        "%zu records rejected with one code, more than max_parked allows: taken "
-                        "for a broken environment, nothing is parked; the last: %s",
-                        count, why->text);
-    const struct sl_why *fatal = sl_why_new(d, SL_FATAL, why->code, text);
+    const struct sl_why *fatal = broken(run, why, count);
     stop(run, fatal);
     for (size_t i = 0; i < run->n; i++) {
         struct sl_entry *entry = &run->entries[i];
@@ -119,6 +124,7 @@ static void reject(struct sl_run *run, struct sl_entry *entry, const struct sl_w
 
 static void apply(struct sl_run *run, struct sl_entry *entry)
 {
+    run->route->is_distrusted = false;
     entry->state = SL_ENTRY_APPLIED;
     run->route->stats.applied++;
 }
@@ -215,11 +221,37 @@ static void settle_one(struct sl_run *run, struct sl_entry *entry, const struct 
     }
 }
 
+/* A once-only route parks as it goes, so that too many rejections have to be seen before the first is parked:
+ * those that one call marks. While the route is distrusted, since the last such call and until something
+ * succeeds, one is too many: else each delivery would park a little more of the stream. */
+static const struct sl_why *foresee(struct sl_run *run, size_t n)
+{
+    struct sl_tally before[SL_TALLIES];
+    const struct sl_why *first = NULL, *worst = NULL;
+    size_t most = most_parked(run->d), count = 0, applied = 0;
+    memcpy(before, run->tallies, sizeof(before));
+    for (size_t i = 0; i < n && !worst; i++) {
+        const struct sl_mark *mark = &run->d->marks[i];
+        applied += mark->is_set && mark->status == SL_OK;
+        if (!mark->is_set || mark->status != SL_REJECT)
+            continue;
+        const struct sl_why *why = why_of_mark(run, mark, NULL);
+        count = tally(run, why->code);
+        first = first ? first : why;
+        worst = count > most ? why : NULL;
+    }
+    memcpy(run->tallies, before, sizeof(before));
+    if (!worst && run->route->is_distrusted && !applied && most < SIZE_MAX)
+        worst = first;
+    return worst ? broken(run, worst, count) : NULL;
+}
+
 static struct rest take_outcome(struct sl_run *run, size_t n, enum sl_status status, const struct sl_why *why)
 {
     struct sl_dispatch *d = run->d;
     struct rest rest = {0};
     struct sl_entry *unknown = NULL;
+    const struct sl_why *broken_why = sl_route_is_once_only(run->route) ? foresee(run, n) : NULL;
     for (size_t i = 0; i < n; i++) {
         struct sl_mark mark = d->marks[i];
         struct sl_entry *entry = &run->entries[d->places[i]];
@@ -227,7 +259,12 @@ static struct rest take_outcome(struct sl_run *run, size_t n, enum sl_status sta
             mark = (struct sl_mark){.status = status};
         if (!mark.is_set && status == SL_REJECT)
             unknown = entry;
-        settle_one(run, entry, &mark, why, &rest);
+        if (!broken_why || mark.status != SL_REJECT)
+            settle_one(run, entry, &mark, why, &rest);
+    }
+    if (broken_why) {
+        stop(run, broken_why);
+        return rest;
     }
     /* The only one that can have been to blame. */
     if (rest.unknown == 1 && rest.rejected == 0 && rest.retry == 0) {

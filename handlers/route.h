@@ -28,7 +28,8 @@ struct sl_route {
     size_t max_bytes;
     struct sl_failure_target **targets; /* in the order in which they are tried */
     size_t n_targets;                   /* 0: "report" */
-    unsigned views_accepted;            /* bits 1 << enum sl_view that accepts() has said yes to */
+    bool is_distrusted;      /* once-only: gave up for too many rejections, and applied nothing since */
+    unsigned views_accepted; /* bits 1 << enum sl_view that accepts() has said yes to */
     struct sl_route_stats stats;
 };
 

@@ -94,6 +94,33 @@ static void once_only_rejection_without_a_place_is_a_failure(void **state)
     rig_destroy(rig);
 }
 
+/* A once-only route that rejects everything parks nothing: not in the first delivery, and not little by
+ * little. */
+static void broken_once_only_route_parks_nothing(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_new("{" PARKING ONCE);
+    struct rig_handler *s = &rig->handlers[RIG_ONCE];
+    s->marks = true;
+    memset(s->plan, RIG_POISON, 30);
+    rig_event(rig, 30, NULL);
+    for (size_t delivery = 0; delivery < 5; delivery++) {
+        rig_run(rig, 5000);
+        assert_string_equal(rig_body(rig), failed_at(0));
+        assert_int_equal(rig->answer.error.status, SL_FATAL);
+        assert_int_equal(rig_port(rig, "dlq")->n, 0);
+    }
+    rig_event(rig, 5, NULL); /* what is left of the stream: few enough to be poison, in a batch of its own */
+    rig_run(rig, 5000);
+    assert_int_equal(rig_port(rig, "dlq")->n, 0);
+    assert_string_equal(rig_body(rig), failed_at(0));
+    s->plan[1] = RIG_GOOD; /* the environment is mended: what is still rejected is poison */
+    rig_run(rig, 5000);
+    assert_string_equal(rig_body(rig), "{\"batchItemFailures\":[]}");
+    assert_int_equal(rig_port(rig, "dlq")->n, 4);
+    rig_destroy(rig);
+}
+
 /* One bulk in which record 0 was throttled and record 2 refused for ever: record 0 is no poison for that, and
  * the batch is not cut up. */
 static void rejection_behind_an_outage_is_not_its_own(void **state)
@@ -591,6 +618,7 @@ int main(void)
         cmocka_unit_test(once_only_failure_lowers_the_checkpoint),
         cmocka_unit_test(once_only_rejection_is_parked_at_once),
         cmocka_unit_test(once_only_rejection_without_a_place_is_a_failure),
+        cmocka_unit_test(broken_once_only_route_parks_nothing),
         cmocka_unit_test(rejection_behind_an_outage_is_not_its_own),
         cmocka_unit_test(two_once_only_routes_keep_step),
         cmocka_unit_test(outage_of_one_effect_does_not_multiply_another),
