@@ -180,6 +180,12 @@ def full():
     check("a summary without room", run.returncode == 1 and b"standard output cannot be written" in run.stderr, run.stderr)
 
 
+def side_by_side():
+    began = time.time()
+    run = Run(folder, "--parallelization", "4", "--batch-size", "100", function="sleep 1", records=[record(n) for n in range(1, 100)])
+    check("lanes really run side by side", len(run.trace) == 4 and run.status == 0 and time.time() - began < 3, time.time() - began)
+
+
 # ---- what the function is given ----
 
 def environment():
@@ -335,6 +341,6 @@ def own_bootstrap():
     check("as another's command, too", run.status == 0, run.err)
 
 
-for test in (bad_functions, ends_with_us, faults, determinism, picture, full, environment, windows, shapes, bad_input, bad_usage, bad_configuration, own_bootstrap):
+for test in (bad_functions, ends_with_us, faults, determinism, side_by_side, picture, full, environment, windows, shapes, bad_input, bad_usage, bad_configuration, own_bootstrap):
     test()
 finish()

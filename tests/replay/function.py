@@ -72,6 +72,9 @@ def handle(request_id, headers, event):
         except FileExistsError:
             return respond(request_id, "null")
         sys.exit(3)
+    elif mode == "sleep":
+        time.sleep(float(parameter))
+        respond(request_id, "null")
     elif mode == "hang":
         time.sleep(1000)
     elif mode == "twice":

@@ -251,6 +251,25 @@ static void sends_an_answer_again_once_when_its_reply_is_lost(void **state)
     part(&m);
 }
 
+/* Wherever the reply breaks off, the answer is sent once more at most, and counts as given when that is
+ * taken, or refused as a second one. */
+static void survives_a_reply_cut_at_every_byte(void **state)
+{
+    (void)state;
+    static const char *const second[] = {ACCEPTED, "HTTP/1.1 403 Forbidden\r\nContent-Length: 2\r\n\r\n{}"};
+    for (size_t cut = 1; cut < sizeof(ACCEPTED) - 1; cut++) {
+        const struct wire_step steps[] = {{.reply = ACCEPTED, .len = cut, .close = true},
+                                          {.reply = second[cut % 2]}};
+        struct meeting m;
+        meet(&m, steps, 2);
+        assert_int_equal(sl_runtime_respond(m.rt, request_id, SL_LIT("{}"), "application/json", &m.error),
+                         SL_OK);
+        assert_int_equal(m.error.status, SL_OK);
+        assert_in_range(wire_requests(m.wire), 1, 2);
+        part(&m);
+    }
+}
+
 static void reports_errors_as_ascii_headers_and_valid_json(void **state)
 {
     (void)state;
@@ -339,6 +358,7 @@ int main(void)
         cmocka_unit_test(takes_the_largest_event_and_refuses_one_byte_more),
         cmocka_unit_test(judges_each_reply_to_an_answer),
         cmocka_unit_test(sends_an_answer_again_once_when_its_reply_is_lost),
+        cmocka_unit_test(survives_a_reply_cut_at_every_byte),
         cmocka_unit_test(reports_errors_as_ascii_headers_and_valid_json),
         cmocka_unit_test(reports_an_answer_that_is_too_large_instead_of_sending_it),
         cmocka_unit_test(stops_waiting_when_told),
