@@ -117,21 +117,13 @@ static struct sl_table_port dry_table = {
 static struct sl_queue_port dry_queue = {
     .size = sizeof(dry_queue), .max_message_bytes = 256 * 1024, .close = nothing_queue};
 
-static bool is_local(struct sl_span url)
-{
-    static const char *const schemes[] = {"file:", "sqlite:", "jsonl:", "stdout:"};
-    for (size_t i = 0; i < sizeof(schemes) / sizeof(schemes[0]); i++)
-        if (sl_span_starts(url, sl_span_str(schemes[i])))
-            return true;
-    return false;
-}
-
 /* Opening a target of AWS sends nothing, so its own checks are made; a local one would make files. */
 static enum sl_status look_objects(struct sl_sinks *sinks, struct sl_span url, struct sl_object_port **out,
                                    struct sl_error *error)
 {
     struct sl_object_port *port = NULL;
-    enum sl_status status = is_local(url) ? SL_OK : sl_target_objects(sinks, url, &port, error);
+    enum sl_status status = sl_target_is_local(url) ? sl_target_check(url, error)
+                                                    : sl_target_objects(sinks, url, &port, error);
     if (port)
         port->close(port);
     *out = &dry_objects;
@@ -142,7 +134,8 @@ static enum sl_status look_table(struct sl_sinks *sinks, struct sl_span url, str
                                  struct sl_error *error)
 {
     struct sl_table_port *port = NULL;
-    enum sl_status status = is_local(url) ? SL_OK : sl_target_table(sinks, url, &port, error);
+    enum sl_status status = sl_target_is_local(url) ? sl_target_check(url, error)
+                                                    : sl_target_table(sinks, url, &port, error);
     if (port)
         port->close(port);
     *out = &dry_table;
@@ -153,7 +146,8 @@ static enum sl_status look_queue(struct sl_sinks *sinks, struct sl_span url, str
                                  struct sl_error *error)
 {
     struct sl_queue_port *port = NULL;
-    enum sl_status status = is_local(url) ? SL_OK : sl_target_queue(sinks, url, &port, error);
+    enum sl_status status = sl_target_is_local(url) ? sl_target_check(url, error)
+                                                    : sl_target_queue(sinks, url, &port, error);
     if (port)
         port->close(port);
     *out = &dry_queue;
@@ -252,7 +246,7 @@ static void lint_when(struct check *c, const struct sl_route *route)
 static void check_targets(struct check *c, const struct sl_route *route)
 {
     const char *target = route->stats.target;
-    if (target && target[0] && is_local(sl_span_str(target)))
+    if (target && target[0] && sl_target_is_local(sl_span_str(target)))
         find(c, false,
              sl_arena_printf(c->arena, "%s.to: %s is local: for a laptop; in Lambda it goes with the sandbox",
                              route->config->path, target));

@@ -205,18 +205,34 @@ static enum sl_status open_root(struct file_port *file, struct sl_error *error)
     return SL_OK;
 }
 
+static enum sl_status parse(struct sl_span text, struct sl_arena *arena, struct sl_url *url,
+                            struct sl_error *error)
+{
+    enum sl_status status = sl_url_parse(text, arena, url, error);
+    if (status == SL_OK)
+        status = sl_url_done(url, "none", error);
+    if (status == SL_OK && (url->rest.len == 0 || url->has_slashes))
+        status =
+            sl_fail(error, SL_FATAL, "InvalidTarget", "target %.*s: write it as file:folder", SL_ARG(text));
+    return status;
+}
+
+enum sl_status sl_file_check(struct sl_span text, struct sl_error *error)
+{
+    struct sl_arena *arena = sl_arena_new(1024);
+    struct sl_url url;
+    enum sl_status status = parse(text, arena, &url, error);
+    sl_arena_destroy(arena);
+    return status;
+}
+
 enum sl_status sl_file_open(struct sl_sinks *sinks, struct sl_span url_text, struct sl_object_port **out,
                             struct sl_error *error)
 {
     (void)sinks;
     struct sl_arena *arena = sl_arena_new(1024);
     struct sl_url url;
-    enum sl_status status = sl_url_parse(url_text, arena, &url, error);
-    if (status == SL_OK)
-        status = sl_url_done(&url, "none", error);
-    if (status == SL_OK && (url.rest.len == 0 || url.has_slashes))
-        status = sl_fail(error, SL_FATAL, "InvalidTarget", "target %.*s: write it as file:folder",
-                         SL_ARG(url_text));
+    enum sl_status status = parse(url_text, arena, &url, error);
     struct file_port *file = calloc(1, sizeof(*file));
     if (!file)
         sl_die("out of memory");

@@ -11,6 +11,9 @@
 enum sl_status sl_file_open(struct sl_sinks *sinks, struct sl_span url, struct sl_object_port **out,
                             struct sl_error *error) SL_MUST_USE;
 
+/* The text of the target alone; nothing is opened or made. */
+enum sl_status sl_file_check(struct sl_span url, struct sl_error *error) SL_MUST_USE;
+
 /* Makes the folder and those above it. SL_FATAL with the reason when it cannot be. */
 enum sl_status sl_file_make_folder(const char *path, struct sl_error *error) SL_MUST_USE;
 

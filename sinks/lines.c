@@ -158,16 +158,51 @@ static enum sl_status parse(struct sl_span text, struct sl_arena *arena, struct 
     return sl_url_done(url, "none", error);
 }
 
+static enum sl_status parse_file(struct sl_span text, struct sl_arena *arena, struct sl_url *url,
+                                 struct sl_error *error)
+{
+    enum sl_status status = parse(text, arena, url, error);
+    if (status == SL_OK && url->rest.len == 0)
+        status = sl_fail(error, SL_FATAL, "InvalidTarget",
+                         "target %.*s: no file named; write it as jsonl:file", SL_ARG(text));
+    return status;
+}
+
+static enum sl_status parse_stdout(struct sl_span text, struct sl_arena *arena, struct sl_url *url,
+                                   struct sl_error *error)
+{
+    enum sl_status status = parse(text, arena, url, error);
+    if (status == SL_OK && url->rest.len)
+        status = sl_fail(error, SL_FATAL, "InvalidTarget",
+                         "target %.*s: nothing comes behind stdout:", SL_ARG(text));
+    return status;
+}
+
+enum sl_status sl_jsonl_check(struct sl_span text, struct sl_error *error)
+{
+    struct sl_arena *arena = sl_arena_new(1024);
+    struct sl_url url;
+    enum sl_status status = parse_file(text, arena, &url, error);
+    sl_arena_destroy(arena);
+    return status;
+}
+
+enum sl_status sl_stdout_check(struct sl_span text, struct sl_error *error)
+{
+    struct sl_arena *arena = sl_arena_new(1024);
+    struct sl_url url;
+    enum sl_status status = parse_stdout(text, arena, &url, error);
+    sl_arena_destroy(arena);
+    return status;
+}
+
 enum sl_status sl_jsonl_open(struct sl_sinks *sinks, struct sl_span text, struct sl_queue_port **out,
                              struct sl_error *error)
 {
     (void)sinks;
     struct sl_arena *arena = sl_arena_new(1024);
     struct sl_url url;
-    enum sl_status status = parse(text, arena, &url, error);
-    if (status == SL_OK && url.rest.len == 0)
-        status = sl_fail(error, SL_FATAL, "InvalidTarget",
-                         "target %.*s: no file named; write it as jsonl:file", SL_ARG(text));
+    enum sl_status status = parse_file(text, arena, &url, error);
     const char *path = sl_arena_copy(arena, url.rest);
     if (status == SL_OK)
         status = make_parent(path, error);
@@ -187,14 +222,8 @@ enum sl_status sl_stdout_open(struct sl_sinks *sinks, struct sl_span text, struc
                               struct sl_error *error)
 {
     (void)sinks;
-    struct sl_arena *arena = sl_arena_new(1024);
-    struct sl_url url;
-    enum sl_status status = parse(text, arena, &url, error);
-    if (status == SL_OK && url.rest.len)
-        status = sl_fail(error, SL_FATAL, "InvalidTarget",
-                         "target %.*s: nothing comes behind stdout:", SL_ARG(text));
+    enum sl_status status = sl_stdout_check(text, error);
     if (status == SL_OK)
         *out = &lines_new(STDOUT_FILENO, false, SL_LIT("standard output"))->port;
-    sl_arena_destroy(arena);
     return status;
 }

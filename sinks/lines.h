@@ -13,5 +13,8 @@ enum sl_status sl_jsonl_open(struct sl_sinks *sinks, struct sl_span url, struct 
                              struct sl_error *error) SL_MUST_USE;
 enum sl_status sl_stdout_open(struct sl_sinks *sinks, struct sl_span url, struct sl_queue_port **out,
                               struct sl_error *error) SL_MUST_USE;
+/* The text of the targets alone; nothing is opened or made. */
+enum sl_status sl_jsonl_check(struct sl_span url, struct sl_error *error) SL_MUST_USE;
+enum sl_status sl_stdout_check(struct sl_span url, struct sl_error *error) SL_MUST_USE;
 
 #endif

@@ -425,21 +425,36 @@ static enum sl_status open_db(struct sqlite_port *p, struct sl_span table, struc
     return SL_OK;
 }
 
+static enum sl_status parse(struct sl_span text, struct sl_arena *arena, struct sl_url *url,
+                            struct sl_error *error)
+{
+    if (sl_url_parse(text, arena, url, error) != SL_OK)
+        return SL_FATAL;
+    struct sl_span table = sl_url_param(url, "table");
+    if (sl_url_done(url, "table", error) != SL_OK)
+        return SL_FATAL;
+    if (url->rest.len == 0 || url->has_slashes || !is_table_name(table))
+        return sl_fail(error, SL_FATAL, "InvalidTarget",
+                       "target %.*s: write it as sqlite:file.db?table=name (A-Z a-z 0-9 _ - . in the name)",
+                       SL_ARG(text));
+    return SL_OK;
+}
+
+enum sl_status sl_sqlite_check(struct sl_span text, struct sl_error *error)
+{
+    struct sl_arena *arena = sl_arena_new(1024);
+    struct sl_url url;
+    enum sl_status status = parse(text, arena, &url, error);
+    sl_arena_destroy(arena);
+    return status;
+}
+
 enum sl_status sl_sqlite_open(struct sl_sinks *sinks, struct sl_span text, struct sl_table_port **out,
                               struct sl_error *error)
 {
     struct sl_arena *arena = sl_arena_new(1024);
     struct sl_url url;
-    struct sl_span table = {0};
-    enum sl_status status = sl_url_parse(text, arena, &url, error);
-    if (status == SL_OK) {
-        table = sl_url_param(&url, "table");
-        status = sl_url_done(&url, "table", error);
-    }
-    if (status == SL_OK && (url.rest.len == 0 || url.has_slashes || !is_table_name(table)))
-        status = sl_fail(error, SL_FATAL, "InvalidTarget",
-                         "target %.*s: write it as sqlite:file.db?table=name (A-Z a-z 0-9 _ - . in the name)",
-                         SL_ARG(text));
+    enum sl_status status = parse(text, arena, &url, error);
     struct sqlite_port *p = calloc(1, sizeof(*p));
     if (!p)
         sl_die("out of memory");
@@ -452,7 +467,7 @@ enum sl_status sl_sqlite_open(struct sl_sinks *sinks, struct sl_span text, struc
     /* Two attributes of name and value, each byte six in JSON at worst. */
     sl_buffer_init(&p->key, 6 * (2 * SL_PARTITION_KEY_BYTES + 2 * 255) + 64);
     if (status == SL_OK)
-        status = open_db(p, table, error);
+        status = open_db(p, sl_url_param(&url, "table"), error);
     sl_arena_destroy(arena);
     if (status != SL_OK) {
         sqlite_close(&p->port);

@@ -10,5 +10,7 @@
 
 enum sl_status sl_sqlite_open(struct sl_sinks *sinks, struct sl_span url, struct sl_table_port **out,
                               struct sl_error *error) SL_MUST_USE;
+/* The text of the target alone; nothing is opened or made. */
+enum sl_status sl_sqlite_check(struct sl_span url, struct sl_error *error) SL_MUST_USE;
 
 #endif

@@ -20,20 +20,21 @@ static const struct scheme {
     open_objects_fn objects;
     open_table_fn table;
     open_queue_fn queue;
+    enum sl_status (*check)(struct sl_span, struct sl_error *); /* of those that are local */
 } schemes[] = {
     {.name = "s3", .objects = sl_s3_open},
-    {.name = "file", .objects = sl_file_open},
+    {.name = "file", .objects = sl_file_open, .check = sl_file_check},
     {.name = "dynamodb", .table = sl_dynamodb_open},
 #ifndef SL_WITHOUT_SQLITE /* the zip for Lambda: its tables are DynamoDB's */
-    {.name = "sqlite", .table = sl_sqlite_open},
+    {.name = "sqlite", .table = sl_sqlite_open, .check = sl_sqlite_check},
 #endif
     {.name = "sqs", .queue = sl_sqs_open},
     {.name = "sns", .queue = sl_sns_open},
     {.name = "events", .queue = sl_events_open},
     {.name = "kinesis", .queue = sl_kinesis_open},
     {.name = "firehose", .queue = sl_firehose_open},
-    {.name = "jsonl", .queue = sl_jsonl_open},
-    {.name = "stdout", .queue = sl_stdout_open},
+    {.name = "jsonl", .queue = sl_jsonl_open, .check = sl_jsonl_check},
+    {.name = "stdout", .queue = sl_stdout_open, .check = sl_stdout_check},
 };
 
 #define N_SCHEMES (sizeof(schemes) / sizeof(schemes[0]))
@@ -70,6 +71,17 @@ static enum sl_port_kind kind_of(const struct scheme *scheme)
 enum sl_port_kind sl_target_kind(struct sl_span url)
 {
     return kind_of(find(url));
+}
+
+bool sl_target_is_local(struct sl_span url)
+{
+    const struct scheme *scheme = find(url);
+    return scheme && scheme->check;
+}
+
+enum sl_status sl_target_check(struct sl_span url, struct sl_error *error)
+{
+    return sl_target_is_local(url) ? find(url)->check(url, error) : SL_OK;
 }
 
 static void list_schemes(enum sl_port_kind kind, struct sl_buffer *out)

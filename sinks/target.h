@@ -38,6 +38,11 @@ enum sl_status sl_target_table(struct sl_sinks *sinks, struct sl_span url, struc
 enum sl_status sl_target_queue(struct sl_sinks *sinks, struct sl_span url, struct sl_queue_port **out,
                                struct sl_error *error) SL_MUST_USE;
 
+/* Is the target one of this machine? Opening it makes files; its text alone is checked without. What is not
+ * local is always right here: opening it sends nothing. */
+bool sl_target_is_local(struct sl_span url);
+enum sl_status sl_target_check(struct sl_span url, struct sl_error *error) SL_MUST_USE;
+
 /* Which port a URL's scheme belongs to. */
 enum sl_port_kind { SL_PORT_NONE, SL_PORT_OBJECTS, SL_PORT_TABLE, SL_PORT_QUEUE };
 enum sl_port_kind sl_target_kind(struct sl_span url);

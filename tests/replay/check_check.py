@@ -50,6 +50,14 @@ def configurations():
                                                               {"name": "s", "handler": "replicate", "to": "sqlite:out/x.db?table=t"}]}
     done = run(local)
     check("a local target is noted, and not made", done.returncode == 0 and "is local" in done.out and os.listdir(folder) == ["sluice.json"], done.out)
+    for members, text in (
+            ({"handler": "archive", "to": "file:"}, "target file:: write it as file:folder"),
+            ({"handler": "archive", "to": "file:x?level=1"}, 'unknown parameter "level"'),
+            ({"handler": "replicate", "to": "sqlite:x.db"}, "write it as sqlite:file.db?table=name"),
+            ({"handler": "notify", "to": "jsonl:"}, "no file named"),
+            ({"handler": "notify", "to": "stdout:x"}, "nothing comes behind stdout:")):
+        done = run({**PLAIN, "routes": [{"name": "r", **members}]})
+        check(f"{text}: a local target is read", done.returncode == 2 and "$.routes[0].to: " in done.err and text in done.err, done.err)
     done = run({**PLAIN, "routes": [{"name": "r", "handler": "archive", "to": "s3://bucket/x", "format": "item", "when": {"expired": True}}]})
     check("the views that serve a route", "works with OLD_IMAGE, NEW_AND_OLD_IMAGES\n" in done.out and "takes     REMOVE" in done.out, done.out)
     done = run(PLAIN, "nowhere.json")
