@@ -93,7 +93,8 @@ static void add_image(struct build *b, const struct sl_record *r, enum sl_image 
 static bool synthesize(struct build *b, const struct sl_record *r, size_t index, struct sl_esm_record *out)
 {
     struct sl_span order = sl_record_order(r, b->arena);
-    const char *id = order.ptr ? sl_arena_printf(b->arena, "%.*s%06zu", SL_ARG(order), index)
+    /* Below any sequence number, which has 21 digits: what a stream tells is newer than an export. */
+    const char *id = order.ptr ? sl_arena_printf(b->arena, "%.*s%04zu", SL_ARG(order), index % 10000)
                                : sl_arena_printf(b->arena, "%021zu", index + 1);
     sl_buffer_reset(&b->text);
     sl_buffer_printf(
