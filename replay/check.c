@@ -122,8 +122,8 @@ static enum sl_status look_objects(struct sl_sinks *sinks, struct sl_span url, s
                                    struct sl_error *error)
 {
     struct sl_object_port *port = NULL;
-    enum sl_status status = sl_target_is_local(url) ? sl_target_check(url, error)
-                                                    : sl_target_objects(sinks, url, &port, error);
+    enum sl_status status =
+        sl_target_is_local(url) ? sl_target_check(url, error) : sl_target_objects(sinks, url, &port, error);
     if (port)
         port->close(port);
     *out = &dry_objects;
@@ -134,8 +134,8 @@ static enum sl_status look_table(struct sl_sinks *sinks, struct sl_span url, str
                                  struct sl_error *error)
 {
     struct sl_table_port *port = NULL;
-    enum sl_status status = sl_target_is_local(url) ? sl_target_check(url, error)
-                                                    : sl_target_table(sinks, url, &port, error);
+    enum sl_status status =
+        sl_target_is_local(url) ? sl_target_check(url, error) : sl_target_table(sinks, url, &port, error);
     if (port)
         port->close(port);
     *out = &dry_table;
@@ -146,8 +146,8 @@ static enum sl_status look_queue(struct sl_sinks *sinks, struct sl_span url, str
                                  struct sl_error *error)
 {
     struct sl_queue_port *port = NULL;
-    enum sl_status status = sl_target_is_local(url) ? sl_target_check(url, error)
-                                                    : sl_target_queue(sinks, url, &port, error);
+    enum sl_status status =
+        sl_target_is_local(url) ? sl_target_check(url, error) : sl_target_queue(sinks, url, &port, error);
     if (port)
         port->close(port);
     *out = &dry_queue;
