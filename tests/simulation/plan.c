@@ -95,19 +95,20 @@ void sim_choose(struct sim *s)
 
 void sim_write_config(struct sim *s)
 {
+    /* Without their last brace: options may follow. */
+#define NAMED(name, handler) "{\"name\":\"" name "\",\"handler\":\"" handler "\""
+#define TO(target)           ",\"to\":\"sim:" target "\""
+#define MESSAGE              ",\"message\":\"{PK} {sequence}\""
+#define COUNTERS                                                                                             \
+    ",\"counters\":[{\"key\":{\"PK\":\"G#{group}\"},\"add\":{\"orders\":1,\"revenue\":\"{total}\"}}]"
     static const char *const texts[SIM_ROUTES] = {
-        [SIM_ARCHIVE] =
-            "{\"name\":\"archive\",\"handler\":\"archive\",\"to\":\"sim:archive\",\"compression\":\"none\"",
-        [SIM_REPLICA] = "{\"name\":\"replica\",\"handler\":\"replicate\",\"to\":\"sim:replica\"",
-        [SIM_TOTALS] = "{\"name\":\"totals\",\"handler\":\"aggregate\",\"to\":\"sim:totals\",\"counters\":[{"
-                       "\"key\":{\"PK\":\"G#{group}\"},"
-                       "\"add\":{\"orders\":1,\"revenue\":\"{total}\"}}]",
-        [SIM_PROBE] = "{\"name\":\"probe\",\"handler\":\"probe\"",
-        [SIM_NOTIFY] = "{\"name\":\"notify\",\"handler\":\"notify\",\"to\":\"sim:queue\",\"message\":\"{PK} "
-                       "{sequence}\"",
-        [SIM_ECHO] =
-            "{\"name\":\"echo\",\"handler\":\"notify\",\"to\":\"sim:echo\",\"message\":\"{PK} {sequence}\"",
-        [SIM_WINDOW] = "{\"name\":\"window\",\"handler\":\"window\"",
+        [SIM_ARCHIVE] = (NAMED("archive", "archive") TO("archive") ",\"compression\":\"none\""),
+        [SIM_REPLICA] = (NAMED("replica", "replicate") TO("replica")),
+        [SIM_TOTALS] = (NAMED("totals", "aggregate") TO("totals") COUNTERS),
+        [SIM_PROBE] = (NAMED("probe", "probe")),
+        [SIM_NOTIFY] = (NAMED("notify", "notify") TO("queue") MESSAGE),
+        [SIM_ECHO] = (NAMED("echo", "notify") TO("echo") MESSAGE),
+        [SIM_WINDOW] = (NAMED("window", "window")),
     };
     unsigned order[SIM_ROUTES];
     for (unsigned i = 0; i < SIM_ROUTES; i++)
