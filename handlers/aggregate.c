@@ -467,6 +467,9 @@ static void run_init(struct run *run, const struct aggregate *a, struct sl_slice
     const struct sl_host *host = a->host;
     size_t n = slice->n;
     *run = (struct run){.a = a, .slice = slice, .deltas = {.host = host, .arena = slice->arena}};
+    /* A changed group takes two terms away and brings two. */
+    run->deltas.room = (uint32_t)(4 * n + 1);
+    run->deltas.list = host->alloc(slice->arena, run->deltas.room * sizeof(*run->deltas.list));
     sl_outcome_init(&run->outcome, host, slice);
     aggregate_tally_init(&run->tally, a, slice->arena, n);
     sl_keymap_init(&run->keys, host, slice->arena, a->has_ledger ? n : 0);
