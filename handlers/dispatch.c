@@ -178,6 +178,10 @@ static void fail_window(struct sl_dispatch *d, struct sl_route *route, enum sl_s
     d->failed_route = route;
     d->failure = sl_why_new(d, status, error->code[0] ? error->code : "WindowFailed",
                             has_text ? error->text : "the handler's window() failed and gave no reason");
+    sl_route_enter(route);
+    sl_log(d->p->options.log, SL_ERROR, "the window's state is not made (%s): %s: %s", sl_status_name(status),
+           d->failure->code, d->failure->text);
+    sl_route_leave(route);
 }
 
 static enum sl_status check_state(struct sl_span state, struct sl_error *error)

@@ -235,6 +235,19 @@ static void send_all(struct sl_dispatch *d, struct parcel *parcels, size_t n)
     }
 }
 
+static void say_failure(struct sl_dispatch *d, const struct parcel *parcels, size_t n)
+{
+    size_t failed = 0;
+    const struct parcel *first = NULL;
+    for (size_t i = 0; i < n; i++)
+        if (!parcels[i].is_durable)
+            first = failed++ ? first : &parcels[i];
+    sl_route_enter(first->parked->route);
+    sl_log(d->p->options.log, SL_ERROR, "%zu of %zu rejected records are not parked; the first: %s: %s",
+           failed, n, first->why->code, first->why->text);
+    sl_route_leave(first->parked->route);
+}
+
 static bool park_step(struct sl_dispatch *d, struct sl_parked *list, size_t n)
 {
     struct parcel *parcels = sl_arena_zalloc(d->arena, n * sizeof(*parcels));
@@ -260,6 +273,8 @@ static bool park_step(struct sl_dispatch *d, struct sl_parked *list, size_t n)
         all = false;
         sl_dispatch_fail(d, list[i].index, list[i].route, parcels[i].why);
     }
+    if (!all)
+        say_failure(d, parcels, n);
     return all;
 }
 

@@ -135,8 +135,7 @@ static enum sl_status answer_batch(struct server *s, const struct sl_runtime_eve
     if (a->is_error)
         return post_failure(s, event, &a->error, error);
     if (a->error.status != SL_OK)
-        sl_log(&s->log, SL_WARN, "records from %zu of %zu on come again: %s: %s", a->checkpoint, batch->n,
-               a->error.code, a->error.text);
+        sl_log(&s->log, SL_WARN, "records from %zu of %zu on come again", a->checkpoint + 1, batch->n);
     return sl_runtime_respond(s->rt, event->request_id, sl_buffer_span(&a->body), "application/json", error);
 }
 
