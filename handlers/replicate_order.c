@@ -89,6 +89,12 @@ enum sl_status replicate_is_echo(const struct replicate *p, const struct sl_reco
     struct sl_value after = host->record_attribute(r, SL_NEW_IMAGE, p->guard_attribute);
     if (after.type == SL_NONE)
         return SL_OK;
+    /* Taken for an echo, such an item would be lost; copied, its attribute would be. */
+    if (after.type != SL_S || after.raw.len != REPLICATE_GUARD_BYTES)
+        return host->fail(
+            error, SL_REJECT, "NoGuard",
+            "the item's %.*s is its own, not a replicate's guard; choose another guard_attribute",
+            SL_TEXT_ARG(p->guard_attribute));
     if (host->record_event(r) == SL_MODIFY && host->record_image(r, SL_OLD_IMAGE).type == SL_NONE)
         return host->fail(
             error, SL_FATAL, "ViewType",

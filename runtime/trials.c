@@ -95,7 +95,6 @@ static void on_death(int number, siginfo_t *info, void *context)
 
 static void watch_signals(struct shared *shared)
 {
-#if !defined(__SANITIZE_ADDRESS__)
     static char stack[16 * 1024];
     const int numbers[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS};
     sigaltstack(&(stack_t){.ss_sp = stack, .ss_size = sizeof(stack)}, NULL);
@@ -104,9 +103,6 @@ static void watch_signals(struct shared *shared)
         action.sa_sigaction = on_death;
         sigaction(numbers[i], &action, NULL);
     }
-#else
-    (void)on_death;
-#endif
     dying = shared;
     sigset_t none;
     sigemptyset(&none);

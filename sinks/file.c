@@ -88,9 +88,10 @@ static int open_folder(struct file_port *file, char *key, char **name)
     char *segment = key;
     for (char *slash; at >= 0 && (slash = strchr(segment, '/')); segment = slash + 1) {
         *slash = '\0';
-        if (mkdirat(at, segment, 0777) == 0)
-            fsync(at);
-        int next = openat(at, segment, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        bool is_new = mkdirat(at, segment, 0777) == 0;
+        int next = is_new && fsync(at) != 0
+                       ? -1
+                       : openat(at, segment, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         int err = errno;
         close(at);
         errno = err;

@@ -151,7 +151,9 @@ static void expired_items_may_be_kept(void **state)
 
 /* ---- loops, sources, epochs ---- */
 
-#define GUARD(n) ",\"sluice_order\":{\"S\":\"" n "\"}"
+/* A guard as replicate writes it; `n` is one character. */
+#define GUARD(n) ",\"sluice_order\":{\"S\":\"000000:" ZEROS39 n ":0000000000000000\"}"
+#define ZEROS39  "000000000000000000000000000000000000000"
 
 static void a_replicates_own_change_goes_no_further(void **state)
 {
@@ -164,9 +166,27 @@ static void a_replicates_own_change_goes_no_further(void **state)
     deliver(s, EVENT(RECORD("MODIFY", "4", KEYS "," NEW(GUARD("y") V("2")) "," OLD(GUARD("y")))));
     char *row = stage_query(s, "db", "SELECT item FROM replica");
     assert_non_null(strstr(row, "\"v\":{\"N\":\"2\"}"));
-    assert_null(strstr(row, "\"y\""));
+    assert_null(strstr(row, "y:0"));
     free(row);
     stage_destroy(s);
+}
+
+/* An attribute of the application's that happens to have the guard's name is no reason to leave the item out.
+ */
+static void an_attribute_with_the_guards_name_is_refused(void **state)
+{
+    (void)state;
+    static const char *const values[] = {"{\"S\":\"x\"}", "{\"N\":\"7\"}"};
+    for (size_t i = 0; i < 2; i++) {
+        char event[1024];
+        struct stage *s = stage_new(ROUTE(",\"guard_attribute\":\"version\""), NULL);
+        snprintf(event, sizeof(event), EVENT(RECORD("INSERT", "1", KEYS "," NEW(",\"version\":%s"))),
+                 values[i]);
+        stage_deliver(s, sl_span_str(event));
+        assert_int_equal(s->answer.parked, 1);
+        expect_rows(s, "replica", "");
+        stage_destroy(s);
+    }
 }
 
 /* The items would all be taken for a replicate's own, and left out. */
@@ -310,6 +330,7 @@ int main(void)
         cmocka_unit_test(attributes_are_reshaped),
         cmocka_unit_test(expired_items_may_be_kept),
         cmocka_unit_test(a_replicates_own_change_goes_no_further),
+        cmocka_unit_test(an_attribute_with_the_guards_name_is_refused),
         cmocka_unit_test(a_guard_in_the_key_stops_the_stream),
         cmocka_unit_test(a_view_type_without_both_images_cannot_tell_an_echo),
         cmocka_unit_test(streams_without_images_are_read_back),

@@ -124,15 +124,15 @@ def workers_have_a_file_each(handlers):
         route = {"name": "r", "handler": "dies", "how": "segv", "at": "100007", "told": str(folder / "told"), "on_failure": f"jsonl:{folder}/parked.jsonl"}
         b = Bootstrap({"report_batch_item_failures": True, "routes": [route]}, AWS_LAMBDA_MAX_CONCURRENCY="2", TMPDIR=str(folder),
                       SLUICE_HANDLER_PATH=str(handlers))
-        for _ in range(3):  # both die of it, the third has been told
+        for _ in range(3):  # one or both die of it, as they happen to ask; who has been told parks it
             b.send(event(20))
         path, body, _ = b.posted()
         check("workers: answered", path.endswith("/response") and body == {"batchItemFailures": []}, (path, body))
         b.process.send_signal(signal.SIGTERM)
         status, _, err = b.wait()
         parked = [json.loads(line) for line in Run.text(folder / "parked.jsonl").splitlines()]
-        check("workers: parked", [m["record"]["dynamodb"]["SequenceNumber"] for m in parked] == ["100007"], err[-2000:])
-        check("workers: end", status == 0 and err.count("; starting another") == 2, err[-2000:])
+        check("workers: parked", {m["record"]["dynamodb"]["SequenceNumber"] for m in parked} == {"100007"}, err[-2000:])
+        check("workers: end", status == 0 and err.count("; starting another") in (1, 2), err[-2000:])
 
 
 def main():
