@@ -125,6 +125,23 @@ static void marked_poison_costs_no_bisection(void **state)
     rig_destroy(rig);
 }
 
+/* Marked as rejected explains the rejection: the others are tried once more, together. */
+static void known_poison_leaves_the_others_whole(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_new("{" PARKING R1);
+    struct rig_handler *s = &rig->handlers[RIG_ONE];
+    s->blames = true;
+    s->plan[3] = s->plan[70] = RIG_POISON;
+    rig_event(rig, 100, NULL);
+    rig_run(rig, FOREVER);
+    assert_int_equal(s->calls, 2);
+    assert_int_equal(s->n_given, 100 + 98);
+    assert_all_but(s, 100);
+    assert_int_equal(rig_port(rig, "dlq")->n, 2);
+    rig_destroy(rig);
+}
+
 /* One invocation is enough for any number of poison records. */
 static void any_poison_is_isolated_at_once(void **state)
 {
@@ -212,6 +229,23 @@ static void fatal_stops_at_once(void **state)
                         "route r1, record 1 of 10, sequence number 1000: record 4 is planned to fail");
     assert_int_equal(rig_port(rig, "dlq")->n, 0);
     assert_int_equal(rig->clock.ms, 0);
+    rig_destroy(rig);
+}
+
+/* One record's word is enough: what is wrong with the place is wrong for the next slice too. */
+static void marked_fatal_stops_the_next_slices(void **state)
+{
+    (void)state;
+    struct rig *rig =
+        rig_new("{" PARKING "\"routes\":[{\"name\":\"r1\",\"handler\":\"one\",\"max_records\":4}]}");
+    struct rig_handler *s = &rig->handlers[RIG_ONE];
+    s->marks = true;
+    s->plan[5] = RIG_BROKEN;
+    rig_event(rig, 30, NULL);
+    rig_run(rig, FOREVER);
+    assert_int_equal(s->calls, 2);
+    assert_int_equal(s->n_applied, 7);
+    assert_string_equal(rig_body(rig), "{\"batchItemFailures\":[{\"itemIdentifier\":\"1005\"}]}");
     rig_destroy(rig);
 }
 
@@ -527,11 +561,13 @@ int main(void)
         cmocka_unit_test(one_poison_is_isolated),
         cmocka_unit_test(one_poison_of_ten_thousand_is_isolated),
         cmocka_unit_test(marked_poison_costs_no_bisection),
+        cmocka_unit_test(known_poison_leaves_the_others_whole),
         cmocka_unit_test(any_poison_is_isolated_at_once),
         cmocka_unit_test(outage_is_tried_again_until_it_ends),
         cmocka_unit_test(outage_for_ever_is_reported_and_parks_nothing),
         cmocka_unit_test(half_a_success_moves_forward),
         cmocka_unit_test(fatal_stops_at_once),
+        cmocka_unit_test(marked_fatal_stops_the_next_slices),
         cmocka_unit_test(items_behind_a_failure_are_held_back),
         cmocka_unit_test(slices_behind_a_failure_hold_back_too),
         cmocka_unit_test(later_routes_stop_at_a_failure),

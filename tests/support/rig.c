@@ -93,6 +93,15 @@ static enum sl_status handle_marked(struct rig_handler *s, struct sl_slice *slic
     return SL_OK;
 }
 
+static enum sl_status handle_blaming(struct rig_handler *s, struct sl_slice *slice, struct sl_error *error)
+{
+    enum sl_status status = handle_whole(s, slice, error);
+    for (size_t i = 0; status != SL_OK && i < slice->n; i++)
+        if (s->plan[index_of(slice->records[i])] == RIG_POISON)
+            host->mark(slice, i, SL_REJECT, error);
+    return status;
+}
+
 static enum sl_status rig_handle(void *arg, struct sl_slice *slice, struct sl_error *error)
 {
     struct self *self = arg;
@@ -109,6 +118,8 @@ static enum sl_status rig_handle(void *arg, struct sl_slice *slice, struct sl_er
     }
     if (s->always != SL_OK)
         return host->fail(error, s->always, "Always", "as planned");
+    if (s->blames)
+        return handle_blaming(s, slice, error);
     return s->marks ? handle_marked(s, slice) : handle_whole(s, slice, error);
 }
 
