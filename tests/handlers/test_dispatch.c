@@ -274,6 +274,22 @@ static void items_behind_a_failure_are_held_back(void **state)
     rig_destroy(rig);
 }
 
+/* What comes before a failed record of its item is not held back by it. */
+static void items_before_a_failure_are_given(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_new("{" REPORT R1);
+    struct rig_handler *s = &rig->handlers[RIG_ONE];
+    s->blames = true;
+    s->plan[20] = RIG_POISON;
+    rig_event(rig, 30, of_three);
+    rig_run(rig, FOREVER);
+    for (size_t i = 0; i < 30; i++)
+        assert_int_equal(s->times[i], i < 20 || i % 3 != 20 % 3);
+    assert_int_equal(rig->answer.checkpoint, 20);
+    rig_destroy(rig);
+}
+
 static void slices_behind_a_failure_hold_back_too(void **state)
 {
     (void)state;
@@ -359,6 +375,26 @@ static void many_rejections_of_one_code_are_fatal(void **state)
             rig_destroy(rig);
         }
     }
+}
+
+/* Different codes are different reasons: each is counted for itself. */
+static void rejections_are_counted_by_code(void **state)
+{
+    (void)state;
+    struct rig *rig =
+        rig_new("{\"max_parked\":8,\"on_failure\":\"mem:dlq\",\"report_batch_item_failures\":true," R1);
+    struct rig_handler *s = &rig->handlers[RIG_ONE];
+    s->marks = s->two_codes = true;
+    memset(s->plan, RIG_POISON, 16);
+    rig_event(rig, 40, NULL);
+    rig_run(rig, FOREVER);
+    assert_int_equal(rig_port(rig, "dlq")->n, 16);
+    s->plan[16] = RIG_POISON;
+    rig_forget(rig);
+    rig_run(rig, FOREVER);
+    assert_int_equal(rig_port(rig, "dlq")->n, 0);
+    assert_string_equal(rig->answer.error.code, "Planned");
+    rig_destroy(rig);
 }
 
 /* The whole stream rejected: never a function error that would cut it up, never a parked copy. */
@@ -569,10 +605,12 @@ int main(void)
         cmocka_unit_test(fatal_stops_at_once),
         cmocka_unit_test(marked_fatal_stops_the_next_slices),
         cmocka_unit_test(items_behind_a_failure_are_held_back),
+        cmocka_unit_test(items_before_a_failure_are_given),
         cmocka_unit_test(slices_behind_a_failure_hold_back_too),
         cmocka_unit_test(later_routes_stop_at_a_failure),
         cmocka_unit_test(rejected_record_still_goes_to_later_routes),
         cmocka_unit_test(many_rejections_of_one_code_are_fatal),
+        cmocka_unit_test(rejections_are_counted_by_code),
         cmocka_unit_test(broken_environment_comes_again_whole),
         cmocka_unit_test(slices_keep_to_their_caps),
         cmocka_unit_test(answer_comes_before_the_deadline),

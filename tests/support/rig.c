@@ -62,7 +62,8 @@ static enum sl_status fail(const struct rig_handler *s, struct sl_error *error, 
         error->status = status;
         return status;
     }
-    return host->fail(error, status, s->code ? s->code : "Planned", "record %zu is planned to fail", index);
+    const char *code = s->two_codes && index % 2 ? "Odd" : s->code ? s->code : "Planned";
+    return host->fail(error, status, code, "record %zu is planned to fail", index);
 }
 
 /* What is below the first record in trouble is not durable either: a handler that does not mark writes all or
