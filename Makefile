@@ -1,7 +1,7 @@
 # Sluice. `make help` lists the targets; the file reads from top to bottom: settings, objects, programs, tests, checks.
 
 SANITIZE ?=
-# Objects made with and without sanitizers never meet.
+# Objects with and without sanitizers have folders of their own.
 BUILD    ?= build$(if $(SANITIZE),/asan)
 CORPUS   ?= ../shared/conformance
 CFLAGS   ?= -O2 -g
@@ -9,15 +9,15 @@ PKGS     := libcurl libcrypto jansson zlib gmp sqlite3
 WARN     := -Wall -Wextra -Wshadow -Wpointer-arith -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wformat=2 -Wundef -Werror
 BASE     := -std=c11 -D_GNU_SOURCE -I. -fvisibility=hidden -ffunction-sections -fdata-sections -fno-plt $(WARN) -MMD -MP
 ifneq ($(SANITIZE),)
-# (Instrumented, gcc no longer sees the ranges that its format-truncation warning needs.)
+# (In instrumented code gcc does not see the ranges that its format-truncation warning needs.)
 BASE     += -fsanitize=$(SANITIZE) -fno-sanitize-recover=all -fno-omit-frame-pointer -DSL_ARENA_DEBUG \
             -Wno-unknown-warning-option -Wno-format-truncation
 LDFLAGS  += -fsanitize=$(SANITIZE)
 endif
 LDFLAGS  += -Wl,--gc-sections -Wl,--as-needed
-# A faster gzip encoder where it is found; `make DEFLATE=` builds without.
+# A faster gzip encoder, if it is installed; `make DEFLATE=` builds without it.
 DEFLATE  := $(shell pkg-config --exists libdeflate 2>/dev/null && echo -DSL_HAVE_LIBDEFLATE)
-# Looked up when used, not when read: on a fresh machine the set-up has to run first.
+# Evaluated when used, not when read: on a fresh machine the set-up runs first.
 LIBS      = $(shell pkg-config --libs $(PKGS)) $(if $(DEFLATE),$(shell pkg-config --libs libdeflate)) -ldl -lm
 TOOL_LIBS = $(shell pkg-config --libs libmicrohttpd)
 
@@ -28,9 +28,11 @@ TOOL_LIBS = $(shell pkg-config --libs libmicrohttpd)
 # ---- objects: one library of all rooms, two mains ----
 
 MAINS    := runtime/bootstrap.c replay/sluice.c
-ROOMS    := base streams sinks sinks/aws handlers runtime
-SOURCES  := $(filter-out $(MAINS),$(wildcard $(ROOMS:%=%/*.c)))
-TOOL     := $(filter-out $(MAINS),$(wildcard replay/*.c))
+# All files of that name below the folders.
+below     = $(sort $(shell find $(1) -name '$(2)'))
+ROOMS    := base net streams aws sinks handlers runtime
+SOURCES  := $(filter-out $(MAINS),$(call below,$(ROOMS),*.c))
+TOOL     := $(filter-out $(MAINS),$(call below,replay,*.c))
 OBJECTS  := $(SOURCES:%.c=$(BUILD)/%.o)
 TOOL_OBJ := $(TOOL:%.c=$(BUILD)/%.o)
 LIBRARY  := $(BUILD)/libsluice.a
@@ -49,7 +51,7 @@ $(BUILD)/%.o: %.c
 	@echo "  CC    $<"
 	@$(CC) $(BASE) $(DEFLATE) $(CFLAGS) -c $< -o $@
 
-# What the assembler takes in, which -MMD does not see.
+# The assembler includes these files; -MMD does not see that.
 $(BUILD)/replay/new_handler.o: examples/handler_template.c $(wildcard examples/skeleton/*)
 
 $(LIBRARY): $(OBJECTS)
@@ -64,7 +66,7 @@ $(BUILD)/sluice: $(BUILD)/replay/sluice.o $(TOOL_OBJ) $(LIBRARY)
 	@echo "  LINK  $@"
 	@$(CC) $(LDFLAGS) -o $@ $^ $(LIBS) $(TOOL_LIBS)
 
-# Plugins see the one public header, as it is installed, and link nothing of ours.
+# Plugins see the one public header, as it is installed, and link none of our code.
 $(HEADER): $(PUBLIC) scripts/amalgamate.awk
 	@mkdir -p $(@D)
 	@awk -f scripts/amalgamate.awk handlers/handler.h >$@
@@ -76,9 +78,9 @@ $(BUILD)/handlers/%.so: examples/%.c $(HEADER)
 	@echo "  LINK  $@"
 	@$(CC) -std=c11 $(PLUGIN) $(CFLAGS) -o $@ $<
 
-# ---- installing: PREFIX, DESTDIR as everywhere ----
+# ---- installing: PREFIX and DESTDIR as usual ----
 
-# The verbs and their flags, as the command itself tells them.
+# The verbs and their flags come from the command's own --help.
 $(MANUAL): $(BUILD)/sluice scripts/man.sh docs/man/sluice.1.in
 	@mkdir -p $(@D)
 	@scripts/man.sh $(BUILD)/sluice docs/man/sluice.1.in >$@
@@ -97,7 +99,7 @@ install: all $(MANUAL) ## make install DESTDIR= PREFIX=/usr/local: sluice, boots
 	install -m 644 $(MANUAL) $(MANDIR)/man1/
 	install -m 644 docs/man/sluice-handler.7 $(MANDIR)/man7/
 
-uninstall: ## the same DESTDIR= and PREFIX=: everything that install put there
+uninstall: ## with the same DESTDIR= and PREFIX=: remove all that install put there
 	rm -f $(DESTDIR)$(PREFIX)/bin/sluice $(LIBDIR)/sluice $(LIBDIR)/bootstrap \
 		$(DESTDIR)$(PREFIX)/include/sluice/handler.h $(DESTDIR)$(PREFIX)/lib/pkgconfig/sluice.pc \
 		$(MANDIR)/man1/sluice.1 $(MANDIR)/man7/sluice-handler.7
@@ -105,9 +107,8 @@ uninstall: ## the same DESTDIR= and PREFIX=: everything that install put there
 
 # ---- tests ----
 
-TESTS    := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/*/test_*.c))
+TESTS    := $(patsubst %.c,$(BUILD)/%,$(call below,tests,test_*.c))
 SUPPORT  := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/support/*.c))
-SCRIPTS  := $(sort $(wildcard tests/*/check_*.sh tests/*/check_*.py))
 FUZZERS  := $(patsubst tests/fuzz/%.c,$(BUILD)/tests/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
 # Each reads the corpus folder named on its command line.
 CORPORA  := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/conformance/*.c))
@@ -146,16 +147,16 @@ $(BUILD)/bench/%: $(BUILD)/bench/%.o $(BENCH_OBJ) $(LIBRARY)
 unit: all $(TESTS) $(FUZZERS) ## the unit tests and the fuzz corpora alone
 	@BUILD=$(BUILD) scripts/run_tests.sh $(TESTS) $(FUZZERS)
 
-quick: lint unit ## what every commit passes: layout rules and unit tests
+quick: lint unit ## what every commit must pass: lint and the unit tests
 
-lint: ## the rooms table, banned functions, headers that compile alone
+lint: ## which room includes which, banned functions, headers that compile alone
 	@scripts/lint.sh
 
-check: setup ## everything: the set-up, every test, the suite under ASan and UBSan, both compilers
+check: setup ## everything: the set-up, every test, the tests again under ASan and UBSan, both compilers
 	@$(MAKE) --no-print-directory lint all
 	@BUILD=$(BUILD) CORPUS=$(CORPUS) scripts/check.sh
 
-conformance: all $(TESTS) $(CORPORA) ## make conformance CORPUS=folder: data written by others
+conformance: all $(TESTS) $(CORPORA) ## make conformance CORPUS=folder: the tests on other people's data
 	@BUILD=$(BUILD) scripts/conformance.sh $(CORPUS)
 
 setup: ## install what is needed (Debian 12), once
@@ -180,7 +181,7 @@ package: ## build/sluice-x86_64.zip and build/sluice-arm64.zip; DEPLOY=folder: i
 package-%:
 	+@$(PACKAGED) ARCH=$* zip
 
-# `sam build` comes here, by way of scripts/package/ARCH/Makefile.
+# `sam build` calls this, through scripts/package/ARCH/Makefile.
 build-SluiceFunction:
 	@scripts/setup.sh package
 	+@$(PACKAGED) -j$$(nproc) ARCH=$(ARCH) DESTDIR=$(ARTIFACTS_DIR) install
@@ -194,21 +195,21 @@ fuzz: ## make fuzz TIME=600: libFuzzer on every entry, TIME seconds each
 
 SEEDS ?= 100000
 FIRST ?= 1
-simulate: $(BUILD)/tests/simulation/test_simulation ## make simulate SEEDS=100000 FIRST=1: histories, faults and an oracle, one seed each
+simulate: $(BUILD)/tests/simulation/test_simulation ## make simulate SEEDS=100000 FIRST=1: for each seed a history with faults, checked by an oracle
 	@$< $(SEEDS) $(FIRST)
 
 cover: ## branch coverage of the decoder's files; names each branch that no test takes
 	@scripts/setup.sh build check
 	@BUILD=$(BUILD) scripts/cover.sh
 
-bench: $(BENCHES) all ## the figures, one JSON line each
+bench: $(BENCHES) all ## the benchmarks, one JSON line for each figure
 	@scripts/setup.sh build bench package
 	@bench/support/echo.sh $(abspath $(BUILD))/bench/echo
 	@BUILD=$(BUILD) scripts/bench.sh $(BENCHES)
 
-bless: $(BUILD)/tests/handlers/test_config_docs $(BUILD)/tests/handlers/test_golden ## write anew what is generated: the option tables in docs/CONFIG.md, the JSON Schema, the golden table
-	@python3 tests/handlers/golden/make.py
-	@for test in $^; do BLESS=1 $$test >/dev/null 2>&1 || exit 1; done; git diff --stat docs tests/handlers/golden
+bless: $(BUILD)/tests/handlers/pipeline/test_config_docs $(BUILD)/tests/handlers/builtin/test_golden ## write the generated files again: the option tables in docs/CONFIG.md, the JSON Schema, the golden table
+	@python3 tests/handlers/builtin/golden/make.py
+	@for test in $^; do BLESS=1 $$test >/dev/null 2>&1 || exit 1; done; git diff --stat docs tests/handlers/builtin/golden
 
 clean: ## remove everything that was built
 	rm -rf $(BUILD)
@@ -219,4 +220,4 @@ help: ## this list
 .PHONY: all install uninstall unit quick lint check conformance setup run package build-SluiceFunction fuzz simulate cover bench bless clean help
 .SECONDARY:
 
--include $(OBJECTS:.o=.d) $(TOOL_OBJ:.o=.d) $(SUPPORT:.o=.d) $(SIMULATION:.o=.d) $(BUILD)/runtime/bootstrap.d $(BUILD)/replay/sluice.d $(TESTS:=.d) $(CORPORA:=.d) $(FUZZERS:=.d) $(BENCHES:=.d)
+-include $(OBJECTS:.o=.d) $(TOOL_OBJ:.o=.d) $(BUILD)/runtime/bootstrap.d $(BUILD)/replay/sluice.d $(patsubst %.c,$(BUILD)/%.d,$(call below,tests,*.c)) $(CORPORA:=.d) $(BENCHES:=.d)

@@ -1,3 +1,4 @@
+/* Memory from malloc in chunks; large allocations get a chunk each. */
 #include "base/arena.h"
 
 #include <stdarg.h>
@@ -21,6 +22,7 @@ struct sl_arena {
     size_t chunk_bytes;
     size_t left; /* bytes free at the end of the first chunk */
     size_t used;
+    bool is_secret;
     struct defer *defers;
 };
 
@@ -29,6 +31,11 @@ struct sl_arena {
 #else
 #define ARENA_DEBUG 0
 #endif
+
+void sl_arena_keep_secret(struct sl_arena *arena)
+{
+    arena->is_secret = true;
+}
 
 static void *must(void *p, size_t n)
 {
@@ -53,7 +60,7 @@ static struct chunk *chunk_add(struct sl_arena *arena, size_t room)
     return chunk;
 }
 
-/* A large allocation goes behind the chunk in use, so that what is left of that one is not given up. */
+/* A large allocation goes after the chunk in use, so that the rest of that chunk stays usable. */
 static void *alloc_alone(struct sl_arena *arena, size_t n)
 {
     struct chunk *current = arena->chunks;
@@ -130,6 +137,18 @@ static void run_defers(struct sl_arena *arena)
     arena->defers = NULL;
 }
 
+/* `used`: the bytes of the chunk that were handed out. */
+static void forget(const struct sl_arena *arena, struct chunk *chunk, size_t used)
+{
+    if (arena->is_secret)
+        explicit_bzero(chunk->data, used);
+}
+
+static size_t used_of(const struct sl_arena *arena, const struct chunk *chunk)
+{
+    return chunk == arena->chunks ? chunk->room - arena->left : chunk->room;
+}
+
 static bool is_kept(const struct sl_arena *arena, const struct chunk *chunk)
 {
     return !ARENA_DEBUG && chunk == arena->chunks && chunk->room >= arena->chunk_bytes / 2;
@@ -141,6 +160,7 @@ void sl_arena_reset(struct sl_arena *arena)
     struct chunk *kept = NULL;
     for (struct chunk *c = arena->chunks, *next; c; c = next) {
         next = c->next;
+        forget(arena, c, used_of(arena, c));
         if (is_kept(arena, c))
             kept = c;
         else
@@ -160,6 +180,7 @@ void sl_arena_destroy(struct sl_arena *arena)
     run_defers(arena);
     for (struct chunk *c = arena->chunks, *next; c; c = next) {
         next = c->next;
+        forget(arena, c, used_of(arena, c));
         free(c);
     }
     free(arena);

@@ -1,6 +1,7 @@
+/* Base64 by table, both ways. */
 #include "base/base64.h"
 
-/* Six bits of each letter; 64 for every byte that is none. */
+/* Six bits of each letter; 64 for every other byte. */
 #define NO 64
 static const uint8_t values[256] = {
     NO, NO, NO, NO, NO, NO, NO, NO, NO, NO, NO, NO, NO, NO, NO, NO, NO, NO, NO, NO, NO, NO, NO, NO, NO, NO,
@@ -21,7 +22,7 @@ static size_t padding(struct sl_span text)
     return text.ptr[text.len - 2] == '=' ? 2 : 1;
 }
 
-/* The bits of the last letter that no byte gets: of two letters four, of three two. */
+/* Whether the last letter's unused bits are zero: four of them after two letters, two after three. */
 static bool ends_clean(const unsigned char *p, size_t n)
 {
     if (n % 4 == 0)
@@ -71,12 +72,11 @@ bool sl_base64_decode(struct sl_span text, unsigned char *out)
     return true;
 }
 
-struct sl_span sl_base64_encode(struct sl_span bytes, struct sl_arena *arena)
+size_t sl_base64_encode_to(struct sl_span bytes, char *out)
 {
     static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     const unsigned char *p = (const unsigned char *)bytes.ptr;
-    size_t len = (bytes.len + 2) / 3 * 4;
-    char *text = sl_arena_alloc(arena, len), *to = text;
+    char *to = out;
     for (size_t i = 0; i < bytes.len; i += 3) {
         size_t left = bytes.len - i;
         unsigned bits = (unsigned)p[i] << 16 | (left > 1 ? (unsigned)p[i + 1] << 8 : 0) |
@@ -86,5 +86,11 @@ struct sl_span sl_base64_encode(struct sl_span bytes, struct sl_arena *arena)
         *to++ = left > 1 ? alphabet[bits >> 6 & 63] : '=';
         *to++ = left > 2 ? alphabet[bits & 63] : '=';
     }
-    return sl_span(text, len);
+    return (size_t)(to - out);
+}
+
+struct sl_span sl_base64_encode(struct sl_span bytes, struct sl_arena *arena)
+{
+    char *text = sl_arena_alloc(arena, (bytes.len + 2) / 3 * 4);
+    return sl_span(text, sl_base64_encode_to(bytes, text));
 }

@@ -1,5 +1,6 @@
 /* Sixteen bytes at a time: which of them are special. SSE2 and NEON, the baseline of their architectures;
- * SL_PORTABLE (or any other machine) gives the same answers a byte at a time. Private to the scanners.
+ * SL_PORTABLE (or any other machine) returns the same answers a byte at a time. For code that scans payloads:
+ * base/json.c, base/scan.h and the index and scan of records in streams/.
  *
  * A mask has SL_MASK_BITS bits per byte, the first byte lowest. */
 #ifndef SL_BASE_BLOCK_H

@@ -1,3 +1,4 @@
+/* A buffer that grows by doubling, up to its maximum. */
 #include "base/buffer.h"
 
 #include "base/arena.h"
@@ -20,15 +21,29 @@ void sl_buffer_clean_up(struct sl_buffer *b)
 {
     if (!b)
         return;
+    sl_buffer_reset(b);
     if (!b->arena)
         free(b->ptr);
-    *b = (struct sl_buffer){.max = b->max};
+    *b = (struct sl_buffer){.max = b->max, .is_secret = b->is_secret};
 }
 
 void sl_buffer_reset(struct sl_buffer *b)
 {
+    if (b->is_secret && b->ptr)
+        explicit_bzero(b->ptr, b->len);
     b->len = 0;
     b->failed = false;
+}
+
+static char *moved(char *old, size_t len, size_t room)
+{
+    char *longer = malloc(room);
+    if (longer && len)
+        memcpy(longer, old, len);
+    if (old)
+        explicit_bzero(old, len);
+    free(old);
+    return longer;
 }
 
 static void grow(struct sl_buffer *b, size_t room)
@@ -39,7 +54,7 @@ static void grow(struct sl_buffer *b, size_t room)
             memcpy(longer, b->ptr, b->len);
         b->ptr = longer;
     } else {
-        b->ptr = realloc(b->ptr, room);
+        b->ptr = b->is_secret ? moved(b->ptr, b->len, room) : realloc(b->ptr, room);
         if (!b->ptr)
             sl_die("out of memory: %zu bytes for a buffer", room);
     }

@@ -12,10 +12,11 @@ struct sl_buffer {
     size_t room;            /* bytes allocated */
     size_t max;             /* bytes that `len` may reach */
     bool failed;            /* an append would have passed `max`; nothing was appended since */
+    bool is_secret;         /* its memory is wiped when it is reset, moved and freed; malloc's only */
     struct sl_arena *arena; /* where its memory comes from; NULL: malloc */
 };
 
-/* `max` is a named constant of the caller's, with a comment that tells where the limit comes from. */
+/* `max` is a named constant of the caller; a comment there says where the limit comes from. */
 void sl_buffer_init(struct sl_buffer *b, size_t max);
 /* The same with its memory in an arena: the text lives as long as that, and nothing needs cleaning up. */
 void sl_buffer_init_in(struct sl_buffer *b, struct sl_arena *arena, size_t max);

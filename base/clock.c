@@ -1,7 +1,7 @@
+/* The machine's clock, and one that a test or a simulation drives. */
 #include "base/clock.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <time.h>
 
 static int64_t read_ns(clockid_t id)
@@ -85,20 +85,4 @@ void sl_clock_virtual_init(struct sl_clock_virtual *v, int64_t epoch_ns, uint64_
         .epoch_ns = epoch_ns,
         .state = seed,
     };
-}
-
-void sl_time_text(int64_t wall_ns, char out[SL_TIME_BYTES])
-{
-    int64_t ms = wall_ns / 1000000 - (wall_ns % 1000000 < 0);
-    int64_t s = ms / 1000 - (ms % 1000 < 0);
-    time_t seconds = (time_t)s;
-    struct tm tm;
-    char text[64];
-    if (!gmtime_r(&seconds, &tm) || tm.tm_year > 9999 - 1900 || tm.tm_year < -1900) {
-        snprintf(out, SL_TIME_BYTES, "0000-00-00T00:00:00.000Z");
-        return;
-    }
-    snprintf(text, sizeof(text), "%04d-%02d-%02dT%02d:%02d:%02d.%03dZ", tm.tm_year + 1900, tm.tm_mon + 1,
-             tm.tm_mday, tm.tm_hour, tm.tm_min, tm.tm_sec, (int)(ms - s * 1000));
-    snprintf(out, SL_TIME_BYTES, "%.24s", text);
 }

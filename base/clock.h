@@ -5,7 +5,7 @@
 #ifndef SL_BASE_CLOCK_H
 #define SL_BASE_CLOCK_H
 
-#include "base/types.h"
+#include "base/time.h"
 
 struct sl_clock {
     int64_t (*now_ms)(struct sl_clock *clock); /* steady; its zero means nothing. Deadlines are on this one */
@@ -17,7 +17,7 @@ struct sl_clock {
 /* The machine's clock; one for the process. Steady time is CLOCK_BOOTTIME, since a sandbox may be frozen. */
 struct sl_clock *sl_clock_system(void);
 
-/* A clock that only moves when somebody sleeps on it or sets it. */
+/* A clock that moves only when somebody sleeps on it or sets it. */
 struct sl_clock_virtual {
     struct sl_clock clock;
     int64_t ms; /* steady time; wall time is `epoch_ns` later */
@@ -27,11 +27,7 @@ struct sl_clock_virtual {
 
 void sl_clock_virtual_init(struct sl_clock_virtual *v, int64_t epoch_ns, uint64_t seed);
 
-/* One step of splitmix64: for whoever needs numbers of its own from a seed. */
+/* One step of splitmix64: for code that draws its own numbers from a seed. */
 uint64_t sl_random_step(uint64_t *state);
-
-/* "2026-11-20T21:04:00.123Z" (24 bytes and a NUL) from wall time. */
-#define SL_TIME_BYTES 25
-void sl_time_text(int64_t wall_ns, char out[SL_TIME_BYTES]);
 
 #endif

@@ -1,12 +1,9 @@
+/* Exact sums: in 127 bits as long as they fit, then in GMP's integers. */
 #include "base/decimal.h"
 
-#include <gmp.h>
+#include "base/number.h"
 
-#define MAX_DIGITS    38
-#define MIN_MAGNITUDE (-130) /* of the first digit, as a power of ten */
-#define MAX_MAGNITUDE 125
-/* An exponent's text beyond this is out of range whatever stands before it; no number has as many digits. */
-#define FAR ((int64_t)1 << 40)
+#include <gmp.h>
 
 /* coefficient * 10^exponent. A coefficient of 38 digits fits 127 bits, so `small` holds any one number, and
  * nearly any sum; what overflows it goes on in `big`. */
@@ -57,82 +54,15 @@ static bool read_short(struct sl_span text, struct number *out)
     return true;
 }
 
-/* What one pass over the digits has found: `digits` ends in no zero; `zeros` wait for a digit behind them. */
-struct reading {
-    unsigned __int128 digits;
-    int64_t exponent;
-    size_t significant, zeros, seen;
-    bool fraction;
-};
-
-static bool read_digit(struct reading *r, unsigned digit)
-{
-    r->seen++;
-    r->exponent -= r->fraction;
-    if (digit == 0) {
-        r->zeros += r->significant > 0;
-        return true;
-    }
-    r->significant += r->zeros + 1;
-    if (r->significant > MAX_DIGITS)
-        return false;
-    for (; r->zeros; r->zeros--)
-        r->digits *= 10;
-    r->digits = r->digits * 10 + digit;
-    return true;
-}
-
-static bool read_exponent(struct sl_span text, int64_t *out)
-{
-    bool negative = text.len && text.ptr[0] == '-';
-    size_t i = negative || (text.len && text.ptr[0] == '+');
-    int64_t n = 0;
-    if (i == text.len)
-        return false;
-    for (; i < text.len; i++) {
-        unsigned digit = (unsigned)(unsigned char)text.ptr[i] - '0';
-        if (digit > 9)
-            return false;
-        n = n < FAR ? n * 10 + digit : n;
-    }
-    *out += negative ? -n : n;
-    return true;
-}
-
-static bool finish(const struct reading *r, struct number *out)
-{
-    int64_t magnitude = r->exponent + (int64_t)(r->zeros + r->significant) - 1;
-    out->digits = r->digits;
-    out->exponent = 0;
-    if (r->digits == 0)
-        return true;
-    if (magnitude < MIN_MAGNITUDE || magnitude > MAX_MAGNITUDE)
-        return false;
-    out->exponent = (int)(r->exponent + (int64_t)r->zeros);
-    return true;
-}
-
 static bool read_long(struct sl_span text, struct number *out)
 {
-    struct reading r = {0};
-    size_t i = text.len && (text.ptr[0] == '-' || text.ptr[0] == '+');
-    out->negative = i && text.ptr[0] == '-';
-    for (; i < text.len; i++) {
-        unsigned digit = (unsigned)(unsigned char)text.ptr[i] - '0';
-        if (digit < 10) {
-            if (!read_digit(&r, digit))
-                return false;
-        } else if (text.ptr[i] == '.' && !r.fraction)
-            r.fraction = true;
-        else
-            break;
-    }
-    if (r.seen == 0)
+    struct sl_number n;
+    if (sl_number_parse(text, &n))
         return false;
-    if (i < text.len &&
-        ((text.ptr[i] | 0x20) != 'e' || !read_exponent(sl_span_from(text, i + 1), &r.exponent)))
-        return false;
-    return finish(&r, out);
+    *out = (struct number){.exponent = n.exponent - n.n, .negative = n.is_negative};
+    for (unsigned i = 0; i < n.n; i++)
+        out->digits = out->digits * 10 + n.digits[i];
+    return true;
 }
 
 static bool read_number(struct sl_span text, struct number *out)
@@ -281,28 +211,6 @@ static char *coefficient(const struct sl_decimal *d, struct sl_arena *arena)
     return digits;
 }
 
-/* `n` digits, the last one's weight 10^exponent, in plain form. Returns the end. */
-static char *place(char *at, const char *digits, size_t n, int exponent)
-{
-    size_t whole = (int)n + exponent > 0 ? (size_t)((int)n + exponent) : 0;
-    if (exponent >= 0) {
-        memcpy(at, digits, n);
-        memset(at + n, '0', (size_t)exponent);
-        return at + whole;
-    }
-    if (whole == 0) {
-        size_t zeros = (size_t)-exponent - n;
-        memcpy(at, "0.", 2);
-        memset(at + 2, '0', zeros);
-        memcpy(at + 2 + zeros, digits, n);
-        return at + 2 + zeros + n;
-    }
-    memcpy(at, digits, whole);
-    at[whole] = '.';
-    memcpy(at + whole + 1, digits + whole, n - whole);
-    return at + n + 1;
-}
-
 bool sl_decimal_text(const struct sl_decimal *d, struct sl_arena *arena, struct sl_span *out)
 {
     *out = SL_LIT("0");
@@ -310,18 +218,17 @@ bool sl_decimal_text(const struct sl_decimal *d, struct sl_arena *arena, struct 
         return true;
     const char *digits = coefficient(d, arena);
     size_t n = strlen(digits);
-    int exponent = d->exponent;
-    for (; digits[n - 1] == '0'; n--)
-        exponent++;
-    int magnitude = exponent + (int)n - 1;
+    int magnitude = d->exponent + (int)n - 1;
+    while (digits[n - 1] == '0')
+        n--;
     *out = sl_span(NULL, 0);
-    if (n > MAX_DIGITS || magnitude < MIN_MAGNITUDE || magnitude > MAX_MAGNITUDE)
+    if (n > SL_NUMBER_DIGITS || magnitude < SL_NUMBER_LEAST || magnitude > SL_NUMBER_MOST)
         return false;
-    /* '-', "0.", and the digits with the zeros on one side of them. */
-    char *text = sl_arena_alloc(arena, 3 + MAX_DIGITS + MAX_MAGNITUDE - MIN_MAGNITUDE), *at = text;
-    if (sign(d) < 0)
-        *at++ = '-';
-    at = place(at, digits, n, exponent);
-    *out = sl_span(text, (size_t)(at - text));
+    struct sl_number number = {
+        .is_negative = sign(d) < 0, .n = (uint8_t)n, .exponent = (int16_t)(magnitude + 1)};
+    for (size_t i = 0; i < n; i++)
+        number.digits[i] = (uint8_t)(digits[i] - '0');
+    char *text = sl_arena_alloc(arena, SL_NUMBER_TEXT);
+    *out = sl_span(text, sl_number_text(&number, text));
     return true;
 }

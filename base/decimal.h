@@ -13,7 +13,8 @@ struct sl_decimal;
 /* Zero. Alive until the arena is reset. */
 struct sl_decimal *sl_decimal_new(struct sl_arena *arena);
 
-/* Adds the number, or subtracts it. False when the text is no DynamoDB number; nothing has changed then. */
+/* Adds the number, or subtracts it. False when the text is not a DynamoDB number; the sum is then
+ * unchanged. */
 bool sl_decimal_add(struct sl_decimal *sum, struct sl_span number, bool subtract);
 
 bool sl_decimal_is_zero(const struct sl_decimal *d);

@@ -1,25 +1,22 @@
+/* Errors as one line of clean text. */
 #include "base/error.h"
+
+#include "base/clean.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Cuts a text that filled its array at a whole character, and keeps a log line one line. */
-static void tidy(char *text, size_t room, size_t wanted)
+/* Keeps it one line, and cuts a text that filled its array at a whole character. */
+static void tidy(char *text, size_t room)
 {
-    if (wanted >= room) {
-        size_t end = room - 1;
-        while (end > 0 && ((unsigned char)text[end - 1] & 0xC0) == 0x80)
-            end--;
-        if (end > 0 && (unsigned char)text[end - 1] >= 0xC0)
-            end--;
-        /* The last character may have been whole, but a cut text need not be exact. */
-        text[end] = '\0';
-    }
-    for (char *p = text; *p; p++)
-        if ((unsigned char)*p < 0x20 || *p == 0x7F)
-            *p = '?';
+    size_t len = strnlen(text, room), last = len;
+    while (len >= room - 1 && last && ((unsigned char)text[last - 1] & 0xC0) == 0x80)
+        last--;
+    if (last < len || (len >= room - 1 && last && (unsigned char)text[last - 1] >= 0xC0))
+        len = last - 1; /* the last character may have been whole, but a cut text need not be exact */
+    sl_clean(sl_span(text, len), text, room);
 }
 
 SL_PRINTF(5, 0)
@@ -31,8 +28,8 @@ static void fill(struct sl_error *error, enum sl_status status, const char *code
     error->status = status;
     error->offset = offset;
     snprintf(error->code, sizeof(error->code), "%s", code);
-    int wanted = vsnprintf(error->text, sizeof(error->text), format, args);
-    tidy(error->text, sizeof(error->text), wanted < 0 ? 0 : (size_t)wanted);
+    vsnprintf(error->text, sizeof(error->text), format, args);
+    tidy(error->text, sizeof(error->text));
 }
 
 enum sl_status sl_fail(struct sl_error *error, enum sl_status status, const char *code, const char *format,
@@ -65,16 +62,22 @@ void sl_error_context(struct sl_error *error, const char *format, ...)
     va_start(args, format);
     vsnprintf(context, sizeof(context), format, args);
     va_end(args);
-    int wanted = snprintf(whole, sizeof(whole), "%s: %s", context, error->text);
-    memcpy(error->text, whole, sizeof(error->text) - 1);
-    error->text[sizeof(error->text) - 1] = '\0';
-    tidy(error->text, sizeof(error->text), wanted < 0 ? 0 : (size_t)wanted);
+    int n = snprintf(whole, sizeof(whole), "%s: %s", context, error->text);
+    sl_clean(sl_span(whole, n < 0 ? 0 : (size_t)n), error->text, sizeof(error->text));
 }
 
 void sl_error_clear(struct sl_error *error)
 {
     if (error)
-        *error = (struct sl_error){.offset = SL_NO_OFFSET};
+        *error = (struct sl_error)SL_NO_ERROR;
+}
+
+void sl_error_seal(struct sl_error *error)
+{
+    if (!error)
+        return;
+    tidy(error->code, sizeof(error->code));
+    tidy(error->text, sizeof(error->text));
 }
 
 const char *sl_status_name(enum sl_status status)

@@ -4,7 +4,6 @@
 
 #include "base/types.h"
 
-#define SL_MUST_USE     __attribute__((warn_unused_result))
 #define SL_PRINTF(f, a) __attribute__((format(printf, f, a)))
 
 /* Sets `error` when it is not NULL and not set yet, and returns `status`, so that a caller can fail in one
@@ -21,11 +20,14 @@ void sl_error_context(struct sl_error *error, const char *format, ...) SL_PRINTF
 
 void sl_error_clear(struct sl_error *error);
 
+/* Ends both texts with a NUL: a plugin may have filled them to the last byte. NULL is fine. */
+void sl_error_seal(struct sl_error *error);
+
 /* "OK", "RETRY", "REJECT", "FATAL". */
 const char *sl_status_name(enum sl_status status);
 
-/* Ends the process with one line: for what cannot be gone on from (out of memory). Lambda delivers the
- * batch again. */
+/* Ends the process with one line: for failures after which nothing can continue (out of memory). Lambda then
+ * delivers the batch again. */
 _Noreturn void sl_die(const char *format, ...) SL_PRINTF(1, 2);
 
 #endif

@@ -1,3 +1,4 @@
+/* Case folding by Unicode's table. */
 #include "base/fold.h"
 
 /* Unicode 14.0.0: from `first` to `last` in steps of `stride`, each folds to itself plus `distance`. */
@@ -92,10 +93,10 @@ uint32_t sl_fold(uint32_t character)
     return (character - r->first) % r->stride ? character : (uint32_t)((int32_t)character + r->distance);
 }
 
-/* Marks a byte that is no UTF-8 apart from the character of the same number. */
+/* Tells a byte that is not UTF-8 from the character of the same number. */
 #define LONE_BYTE 0x80000000u
 
-/* The character at `*p`, which steps behind it. Only what UTF-8 can be is looked for: texts were checked. */
+/* The character at `*p`, which moves past it. The text was checked, so only the lengths are looked at. */
 static uint32_t next_character(const char **p, const char *end)
 {
     const unsigned char *c = (const unsigned char *)*p;
@@ -124,7 +125,7 @@ static size_t write_character(uint32_t character, char *out)
     return n;
 }
 
-/* How many bytes of `text` fold to `folded` from the begin on; SIZE_MAX when it does not begin so. */
+/* How many bytes at the beginning of `text` fold to `folded`; SIZE_MAX when it does not begin so. */
 static size_t folded_begin(struct sl_span text, struct sl_span folded)
 {
     if (folded.len == 0 || text.len == 0)

@@ -1,3 +1,4 @@
+/* gzip: compressed by libdeflate or zlib, expanded by zlib. */
 #include "base/gzip.h"
 
 #include <assert.h>
@@ -138,7 +139,7 @@ bool sl_gzip_is(struct sl_span bytes)
 }
 
 /* One run of the decoder over its own window. zlib is fed all that is left, so needing more means truncated.
- */
+ * */
 struct expander {
     z_stream z;
     struct sl_span bytes;

@@ -2,29 +2,28 @@
  *
  * One call makes one member with nothing of its own in the header (no time, no name, system "unknown"), so
  * the same parts at the same level give the same bytes from the same build. Another build may hold another
- * encoder (libdeflate where it is found, else zlib), so names and digests are made of what goes in, never of
- * what comes out. Out of memory ends the process (see sl_die). */
+ * encoder (libdeflate where it is found, else zlib), so names and digests are made from the input, never from
+ * the output. Out of memory ends the process (see sl_die). */
 #ifndef SL_BASE_GZIP_H
 #define SL_BASE_GZIP_H
 
 #include "base/buffer.h"
 
-/* Appends the parts, one behind the other, as one member. `level` is 1 (fast) to 9 (small). When that would
+/* Appends the parts, one after the other, as one member. `level` is 1 (fast) to 9 (small). When that would
  * pass the buffer's maximum, `out` has failed and its length is as before. */
 void sl_gzip_add(struct sl_buffer *out, const struct sl_span *parts, size_t n, int level);
 
 /* Whether the bytes begin as gzip does. Nothing else that is read here can: JSON text has no byte 0x1F. */
 bool sl_gzip_is(struct sl_span bytes);
 
-/* Appends what the members of `bytes` hold, one behind the other; zero bytes behind the last one are padding.
+/* Appends what the members of `bytes` hold, one after the other; zero bytes after the last one are padding.
  * The buffer's maximum is the cap on what a small input may swell to. On failure: SL_REJECT, the byte in
  * `bytes`, the code "InvalidGzip", "TruncatedGzip" or "TooLarge"; the length of `out` is as before. */
 enum sl_status sl_gzip_expand(struct sl_span bytes, struct sl_buffer *out,
                               struct sl_error *error) SL_MUST_USE;
 
-/* CRC-32 as gzip, zip, DynamoDB's x-amz-crc32 and S3's checksums have it; `crc` is 0, or what the bytes
- * before gave.
- */
+/* CRC-32 as gzip, zip, DynamoDB's x-amz-crc32 and S3's checksums have it; `crc` is 0, or the result
+ * for the bytes before. */
 uint32_t sl_crc32(uint32_t crc, struct sl_span bytes);
 
 #endif

@@ -1,6 +1,9 @@
+/* JSON text, scanned: checked, or skipped when it was checked before. */
 #include "base/json.h"
 
-#include "base/json_scan.h"
+#include "base/hex.h"
+#include "base/scan.h"
+#include "base/utf8.h"
 
 /* ---- faults ---- */
 
@@ -25,7 +28,9 @@ const char *sl_json_space_slow(const char *p, const char *end)
     return p;
 }
 
-const char *sl_json_plain_end(const char *p, const char *end)
+/* The first byte from `p` on that ends a run of plain text in a string: a quote, a backslash, a control
+ * byte, a byte of a longer character; else `end`. */
+static const char *plain_run_end(const char *p, const char *end)
 {
     for (; end - p >= SL_BLOCK; p += SL_BLOCK) {
         uint64_t mask = sl_block_special(p);
@@ -39,31 +44,12 @@ const char *sl_json_plain_end(const char *p, const char *end)
 
 /* ---- strings ---- */
 
-/* Behind the UTF-8 character at `p` (RFC 3629: nothing overlong, no surrogates, nothing above U+10FFFF), NULL
- * when it is none. */
-static const char *utf8_character(const char *p, const char *end)
-{
-    const unsigned char *c = (const unsigned char *)p;
-    ptrdiff_t left = end - p;
-    if (c[0] < 0xE0)
-        return c[0] >= 0xC2 && left >= 2 && (c[1] & 0xC0) == 0x80 ? p + 2 : NULL;
-    if (c[0] < 0xF0) {
-        unsigned char low = c[0] == 0xE0 ? 0xA0 : 0x80, high = c[0] == 0xED ? 0x9F : 0xBF;
-        return left >= 3 && c[1] >= low && c[1] <= high && (c[2] & 0xC0) == 0x80 ? p + 3 : NULL;
-    }
-    unsigned char low = c[0] == 0xF0 ? 0x90 : 0x80, high = c[0] == 0xF4 ? 0x8F : 0xBF;
-    return c[0] <= 0xF4 && left >= 4 && c[1] >= low && c[1] <= high && (c[2] & 0xC0) == 0x80 &&
-                   (c[3] & 0xC0) == 0x80
-               ? p + 4
-               : NULL;
-}
-
 static const char *character(struct sl_json_scan *s, const char *p)
 {
-    const char *next = utf8_character(p, s->end);
+    const char *next = s->is_loose ? p + 1 : sl_utf8_next(p, s->end);
     if (next)
         return next;
-    /* At the end it may only be cut. */
+    /* At the end of the text, the character may only be cut off. */
     char rest[4] = {0};
     size_t left = (size_t)(s->end - p);
     if (left < 4) {
@@ -72,19 +58,11 @@ static const char *character(struct sl_json_scan *s, const char *p)
             rest[n] = (char)((unsigned char)*p == 0xE0 && n == 1   ? 0xA0
                              : (unsigned char)*p == 0xF0 && n == 1 ? 0x90
                                                                    : 0x80);
-        next = utf8_character(rest, rest + 4);
+        next = sl_utf8_next(rest, rest + 4);
         if (next)
             return sl_json_unexpected(s, s->end, "");
     }
     return sl_json_fault(s, p, "not UTF-8");
-}
-
-static int hex_digit(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    c |= 0x20;
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
 /* The four hexadecimal digits at `p`, -1 when they are not there. */
@@ -92,7 +70,7 @@ static long hex_four(const char *p, const char *end)
 {
     long code = 0;
     for (int i = 0; i < 4; i++) {
-        int digit = p + i < end ? hex_digit(p[i]) : -1;
+        int digit = p + i < end ? sl_hex_digit(p[i]) : -1;
         if (digit < 0)
             return -1;
         code = code * 16 + digit;
@@ -116,13 +94,12 @@ static bool is_low_surrogate(long code)
 static const char *hex_end(const char *p, const char *end)
 {
     const char *last = end - p > 4 ? p + 4 : end;
-    while (p < last && hex_digit(*p) >= 0)
+    while (p < last && sl_hex_digit(*p) >= 0)
         p++;
     return p;
 }
 
-/* The second half of a surrogate pair, \u    return (unsigned)__builtin_popcountll(mask) / SL_MASK_BITS;
- * return (unsigned)__builtin_popcountll(mask) / SL_MASK_BITS; at `p`; the first is at `first`. */
+/* The second half of a surrogate pair, an escape like the first, at `p`; the first is at `first`. */
 static const char *second_half(struct sl_json_scan *s, const char *first, const char *p)
 {
     static const char begin[] = "\\u";
@@ -134,15 +111,15 @@ static const char *second_half(struct sl_json_scan *s, const char *first, const 
     return sl_json_unexpected(s, hex_end(p, s->end) == s->end ? s->end : first, lone_high);
 }
 
-/* \u    return (unsigned)__builtin_popcountll(mask) / SL_MASK_BITS;    return
- * (unsigned)__builtin_popcountll(mask) / SL_MASK_BITS; at `p`, with its second half where it is the first of
- * a surrogate pair. */
+/* The escape of a code unit at `p`; when that is the first half of a surrogate pair, with its second half. */
 static const char *escaped_code(struct sl_json_scan *s, const char *p)
 {
     long code = hex_four(p + 2, s->end);
     if (code < 0)
         return sl_json_unexpected(s, hex_end(p + 2, s->end),
-                                  "four hexadecimal digits are expected behind \\u");
+                                  "four hexadecimal digits are expected after \\u");
+    if (s->is_loose)
+        return p + 6;
     if (is_low_surrogate(code))
         return sl_json_fault(s, p, "a lone low surrogate");
     return is_high_surrogate(code) ? second_half(s, p, p + 6) : p + 6;
@@ -165,7 +142,7 @@ static const char *escape_sequence(struct sl_json_scan *s, const char *p)
     case 'u':
         return escaped_code(s, p);
     default:
-        return sl_json_fault(s, p + 1, "no such escape");
+        return sl_json_fault(s, p + 1, "unknown escape");
     }
 }
 
@@ -175,7 +152,7 @@ const char *sl_json_string(struct sl_json_scan *s, const char *p, bool *escaped)
         return sl_json_unexpected(s, p, "a string is expected");
     *escaped = false;
     for (p++;;) {
-        p = sl_json_plain_end(p, s->end);
+        p = plain_run_end(p, s->end);
         if (p == s->end)
             return sl_json_unexpected(s, p, "");
         if (*p == '"')
@@ -220,7 +197,7 @@ const char *sl_json_number(struct sl_json_scan *s, const char *p)
     if (next == p)
         return sl_json_unexpected(s, p, "a digit is expected");
     if (*p == '0' && next > p + 1)
-        return sl_json_fault(s, p + 1, "a number begins with 0");
+        return sl_json_fault(s, p + 1, "a number with a leading zero");
     p = next;
     if (p < s->end && *p == '.') {
         next = digits(p + 1, s->end);
@@ -314,8 +291,8 @@ static bool nest_is_object(const struct nest *n)
     return n->objects[(n->depth - 1) / 64] >> (n->depth - 1) % 64 & 1;
 }
 
-/* At the first byte of the next value, or with every container closed behind the last: what stands between
- * two values. */
+/* Reads what is between two values. Returns the first byte of the next one; after the last one, the byte
+ * after the outermost container. */
 static const char *between_values(struct sl_json_scan *s, struct nest *n, const char *p)
 {
     while (n->depth) {
@@ -334,7 +311,7 @@ static const char *between_values(struct sl_json_scan *s, struct nest *n, const 
     return p;
 }
 
-/* Into the container that opens at `p`; an empty one is closed at once and left through `between_values`. */
+/* Into the container that opens at `p`; an empty one is closed at once, and `between_values` reads on. */
 static const char *container(struct sl_json_scan *s, struct nest *n, const char *p)
 {
     char close = *p == '{' ? '}' : ']';
@@ -364,10 +341,10 @@ const char *sl_json_value(struct sl_json_scan *s, const char *p)
     return p;
 }
 
-enum sl_status sl_json_check(struct sl_span text, struct sl_error *error)
+static enum sl_status check(struct sl_span text, bool is_loose, struct sl_error *error)
 {
     const char *p = text.ptr, *begin = text.ptr;
-    struct sl_json_scan s = {.end = text.ptr + text.len};
+    struct sl_json_scan s = {.end = text.ptr + text.len, .is_loose = is_loose};
     if (text.len >= 3 && memcmp(p, "\xEF\xBB\xBF", 3) == 0)
         p += 3;
     p = sl_json_value(&s, sl_json_space(p, s.end));
@@ -375,9 +352,19 @@ enum sl_status sl_json_check(struct sl_span text, struct sl_error *error)
         p = sl_json_space(p, s.end);
         if (p == s.end)
             return SL_OK;
-        sl_json_fault(&s, p, "something stands behind the value");
+        sl_json_fault(&s, p, "more text after the value");
     }
     return sl_fail_at(error, SL_REJECT, "InvalidJson", (size_t)(s.at - begin), "%s", s.why);
+}
+
+enum sl_status sl_json_check(struct sl_span text, struct sl_error *error)
+{
+    return check(text, false, error);
+}
+
+enum sl_status sl_json_check_loose(struct sl_span text, struct sl_error *error)
+{
+    return check(text, true, error);
 }
 
 /* ---- text that was checked ---- */
@@ -401,28 +388,28 @@ const char *sl_json_string_end(const char *p, const char *end, bool *escaped)
     }
 }
 
-/* The same with the quote. */
-static const char *string_behind(const char *p, const char *end)
+/* The same, and past the closing quote. */
+static const char *after_string(const char *p, const char *end)
 {
     bool escaped;
     p = sl_json_string_end(p, end, &escaped);
     return p < end ? p + 1 : end;
 }
 
-/* Of the brackets: `p` behind the one that closes the outermost, where `depth` is 0. Both kinds are counted
- * together, for they are known to match. */
+/* Brackets that are open. Both kinds are counted together: they are known to match. At depth 0, `p` is
+ * after the one that closes the outermost. */
 struct brackets {
     const char *p;
     size_t depth;
 };
 
-/* A step at a time, to `to` or a little behind it, outside strings. */
+/* A step at a time, outside strings, to `to` or a little further. */
 static bool step_brackets(struct brackets *b, const char *to, const char *end)
 {
     while (b->p < to) {
         char c = *b->p++;
         if (c == '"')
-            b->p = string_behind(b->p, end);
+            b->p = after_string(b->p, end);
         else if (c == '{' || c == '[')
             b->depth++;
         else if ((c == '}' || c == ']') && --b->depth == 0)
@@ -436,7 +423,7 @@ static unsigned count_bytes(uint64_t mask)
     return (unsigned)__builtin_popcountll(mask) / SL_MASK_BITS;
 }
 
-/* The bytes from an opening quote up to the closing one: each quote turns over all behind it. */
+/* The bytes from an opening quote up to the closing one: each quote flips all bits after it. */
 static uint64_t within_strings(uint64_t quotes)
 {
     for (unsigned shift = SL_MASK_BITS; shift < SL_BLOCK * SL_MASK_BITS; shift *= 2)
@@ -444,8 +431,8 @@ static uint64_t within_strings(uint64_t quotes)
     return quotes;
 }
 
-/* Behind the container that opens at `p`. A block in which it may end, or with a backslash, goes step by
- * step. */
+/* The byte after the container that opens at `p`. A block in which it may end, or with a backslash, is
+ * read step by step. */
 static const char *container_end(const char *p, const char *end)
 {
     struct brackets b = {p + 1, 1};
@@ -462,7 +449,7 @@ static const char *container_end(const char *p, const char *end)
         b.depth = b.depth + count_bytes(opens) - n;
         b.p += SL_BLOCK;
         if (strings >> (SL_BLOCK - 1) * SL_MASK_BITS & 1)
-            b.p = string_behind(b.p, end);
+            b.p = after_string(b.p, end);
     }
     step_brackets(&b, end, end);
     return b.p;
@@ -473,7 +460,7 @@ const char *sl_json_value_end(const char *p, const char *end)
     if (p >= end)
         return end;
     if (*p == '"')
-        return string_behind(p + 1, end);
+        return after_string(p + 1, end);
     if (*p == '{' || *p == '[')
         return container_end(p, end);
     while (p < end && *p != ',' && *p != '}' && *p != ']' && (unsigned char)*p > ' ')

@@ -1,8 +1,8 @@
 /* JSON text, scanned in place: RFC 8259, nothing built, nothing copied.
  *
- * Two kinds of functions. The checked ones read text that nobody has looked at: they take every rule of the
+ * Two kinds of functions. The checked ones read text that was not checked yet: they apply every rule of the
  * grammar, UTF-8 and surrogate pairs, never read at or beyond the end, and say at which byte and why a text
- * is refused. The ones named after what they find read text that was checked before.
+ * is refused. The others read text that was checked before.
  * Depth is limited to SL_JSON_DEPTH containers and costs no stack. What RFC 8259 leaves open is decided in
  * docs/RECORDS.md: numbers of any size are accepted, lone surrogates and bytes that are not UTF-8 refused. */
 #ifndef SL_BASE_JSON_H
@@ -20,19 +20,23 @@
  * failure: SL_REJECT, code "InvalidJson", the byte, and why. */
 enum sl_status sl_json_check(struct sl_span text, struct sl_error *error) SL_MUST_USE;
 
+/* The same, but halves of surrogate pairs may stand alone and strings may hold bytes that are not UTF-8:
+ * DynamoDB stores and returns both in names. */
+enum sl_status sl_json_check_loose(struct sl_span text, struct sl_error *error) SL_MUST_USE;
+
 /* The raw text of what `path` names in a checked text: "routes[1].when". Members' names are compared
- * unescaped; the last of equal ones counts. Absent when there is none. "" is the whole value. */
+ * unescaped; the last of equal ones counts. Absent when the path leads nowhere. "" is the whole value. */
 struct sl_span sl_json_find(struct sl_span text, const char *path);
 
-/* The path of what stands at the byte `at` of a checked text, as sl_json_find takes it, with a NUL; cut when
- * it does not fit. Names keep their escapes. "" when it is the whole value. */
+/* The path of the value at the byte `at` of a checked text, as sl_json_find takes it, with a NUL; cut when it
+ * does not fit. Names keep their escapes. "" is the whole value. */
 void sl_json_path_of(struct sl_span text, const char *at, char *out, size_t room);
 
 /* The text of a string without its quotes, escapes resolved: `inner` itself when it has none, else in
  * `arena`. */
 struct sl_span sl_json_unescape(struct sl_span inner, struct sl_arena *arena);
 
-/* The same into `out`, which has room for inner.len bytes; gives the bytes written. */
+/* The same into `out`, which has room for inner.len bytes; returns the bytes written. */
 size_t sl_json_unescape_to(struct sl_span inner, char *out);
 
 /* The same in a buffer, which is emptied first. */
@@ -54,10 +58,11 @@ struct sl_json_scan {
     const char *end;
     const char *at;
     const char *why;
-    int kind; /* 0; a caller may note faults of its own in text that is JSON */
+    int kind;      /* 0; a caller may note its own faults in text that is JSON */
+    bool is_loose; /* strings need not be text: see sl_json_check_loose */
 };
 
-/* Each takes the byte to begin at (p <= end) and gives the byte behind what it read, NULL on failure. */
+/* Each takes the byte to begin at (p <= end) and returns the byte after what it read, NULL on failure. */
 
 /* A string, from its opening quote. `escaped` says whether a backslash is in it. */
 const char *sl_json_string(struct sl_json_scan *s, const char *p, bool *escaped);
@@ -67,16 +72,16 @@ const char *sl_json_word(struct sl_json_scan *s, const char *p, const char *word
 /* Any value. */
 const char *sl_json_value(struct sl_json_scan *s, const char *p);
 
-/* Notes a failure and gives NULL. */
+/* Notes a failure and returns NULL. */
 const char *sl_json_fault(struct sl_json_scan *s, const char *at, const char *why);
 
-/* The failure that something else stands where `expected` ("a value is expected") belongs: at the end of the
- * text that it ends there. */
+/* Notes that the text at `p` is not what was `expected` ("a value is expected"); at the end of the text,
+ * that it ends too early. Returns NULL. */
 const char *sl_json_unexpected(struct sl_json_scan *s, const char *p, const char *expected);
 
 const char *sl_json_space_slow(const char *p, const char *end);
 
-/* Behind the whitespace, which most often is none. */
+/* The byte after the whitespace; mostly there is none. */
 static inline const char *sl_json_space(const char *p, const char *end)
 {
     return p < end && (unsigned char)*p <= ' ' ? sl_json_space_slow(p, end) : p;
@@ -90,17 +95,13 @@ static inline const char *sl_json_byte(struct sl_json_scan *s, const char *p, ch
 
 /* ---- text that was checked ---- */
 
-/* These take the grammar for granted. In text that is no JSON they find nothing useful, but neither do they read
+/* These rely on the grammar. In text that is not JSON they find nothing useful, but they do not read
  * beyond `end`. */
 
-/* The first byte at or behind `p` that ends a run of plain text in a string: a quote, a backslash, a control
- * byte, a byte of a longer character; else `end`. */
-const char *sl_json_plain_end(const char *p, const char *end);
-
-/* From the byte behind an opening quote to the closing one. */
+/* From the byte after an opening quote to the closing one. */
 const char *sl_json_string_end(const char *p, const char *end, bool *escaped);
 
-/* Behind the value that begins at `p`. */
+/* The byte after the value that begins at `p`. */
 const char *sl_json_value_end(const char *p, const char *end);
 
 #endif

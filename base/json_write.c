@@ -1,30 +1,9 @@
+/* JSON text into a buffer: strings escaped, members with their commas, whitespace left out. */
 #include "base/json_write.h"
 
 #include "base/json.h"
-
-/* Bytes of the UTF-8 character at `p`, 0 when it is none (RFC 3629: no surrogates, nothing overlong). */
-static size_t utf8_length(const unsigned char *p, size_t left)
-{
-    static const struct {
-        unsigned char first, last, low, high;
-        size_t length;
-    } forms[] = {
-        {0xC2, 0xDF, 0x80, 0xBF, 2}, {0xE0, 0xE0, 0xA0, 0xBF, 3}, {0xE1, 0xEC, 0x80, 0xBF, 3},
-        {0xED, 0xED, 0x80, 0x9F, 3}, {0xEE, 0xEF, 0x80, 0xBF, 3}, {0xF0, 0xF0, 0x90, 0xBF, 4},
-        {0xF1, 0xF3, 0x80, 0xBF, 4}, {0xF4, 0xF4, 0x80, 0x8F, 4},
-    };
-    for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++) {
-        if (p[0] < forms[i].first || p[0] > forms[i].last)
-            continue;
-        if (left < forms[i].length || p[1] < forms[i].low || p[1] > forms[i].high)
-            return 0;
-        for (size_t k = 2; k < forms[i].length; k++)
-            if ((p[k] & 0xC0) != 0x80)
-                return 0;
-        return forms[i].length;
-    }
-    return 0;
-}
+#include "base/scan.h"
+#include "base/utf8.h"
 
 static void add_control(struct sl_buffer *b, unsigned char c)
 {
@@ -48,28 +27,63 @@ static bool is_plain(unsigned char c)
     return c >= 0x20 && c < 0x7F && c != '"' && c != '\\';
 }
 
+static void add_ascii(struct sl_buffer *b, char c)
+{
+    if (c == '"' || c == '\\')
+        sl_buffer_add(b, (const char[]){'\\', c}, 2);
+    else
+        add_control(b, (unsigned char)c);
+}
+
+/* The text's plain runs are copied; returns where the next one ends. */
+static const char *add_plain(struct sl_buffer *b, const char *p, const char *end)
+{
+    const char *from = p;
+    while (p < end && is_plain((unsigned char)*p))
+        p++;
+    sl_buffer_add(b, from, (size_t)(p - from));
+    return p;
+}
+
 void sl_json_add_escaped(struct sl_buffer *b, struct sl_span text)
 {
-    const unsigned char *p = (const unsigned char *)text.ptr;
-    size_t i = 0;
-    while (i < text.len) {
-        size_t run = i;
-        while (run < text.len && is_plain(p[run]))
-            run++;
-        sl_buffer_add(b, p + i, run - i);
-        i = run;
-        if (i == text.len)
-            break;
-        size_t n = p[i] >= 0x80 ? utf8_length(p + i, text.len - i) : 1;
-        if (n == 0)
-            sl_buffer_add(b, "\xEF\xBF\xBD", 3);
-        else if (p[i] == '"' || p[i] == '\\')
-            sl_buffer_add(b, (const char[]){'\\', (char)p[i]}, 2);
-        else if (n == 1)
-            add_control(b, p[i]);
-        else
-            sl_buffer_add(b, p + i, n);
-        i += n ? n : 1;
+    const char *p = text.ptr, *end = p + text.len;
+    while ((p = add_plain(b, p, end)) < end) {
+        if ((unsigned char)*p < 0x80) {
+            add_ascii(b, *p++);
+            continue;
+        }
+        const char *next = sl_utf8_next(p, end);
+        sl_buffer_add(b, next ? p : "\xEF\xBF\xBD", next ? (size_t)(next - p) : 3);
+        p = next ? next : p + 1;
+    }
+}
+
+/* The half of a surrogate pair at `p`, 0 when there is none. */
+static unsigned half_at(const char *p, const char *end)
+{
+    const unsigned char *c = (const unsigned char *)p;
+    if (end - p < 3 || c[0] != 0xED || c[1] < 0xA0 || (c[2] & 0xC0) != 0x80 || (c[1] & 0xC0) != 0x80)
+        return 0;
+    return 0xD000u | (c[1] & 0x3Fu) << 6 | (c[2] & 0x3Fu);
+}
+
+void sl_json_add_exact(struct sl_buffer *b, struct sl_span text)
+{
+    const char *p = text.ptr, *end = p + text.len;
+    const char *after_first = NULL; /* where a first half ended that was escaped */
+    while ((p = add_plain(b, p, end)) < end) {
+        unsigned half = half_at(p, end);
+        if ((unsigned char)*p < 0x80) {
+            add_ascii(b, *p++);
+        } else if (half && !(half >= 0xDC00 && p == after_first)) {
+            /* (Two escapes in a row would be read as one character.) */
+            sl_buffer_printf(b, "\\u%04x", half);
+            p += 3;
+            after_first = half < 0xDC00 ? p : NULL;
+        } else {
+            sl_buffer_add_char(b, *p++);
+        }
     }
 }
 

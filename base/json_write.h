@@ -11,6 +11,11 @@ void sl_json_add_string(struct sl_buffer *b, struct sl_span text);
 /* The same without the quotes: for a string put together from pieces. */
 void sl_json_add_escaped(struct sl_buffer *b, struct sl_span text);
 
+/* The same, and nothing is replaced: unescaping it makes the same bytes again (sl_json_unescape_to). Halves
+ * of surrogate pairs are escaped; other bytes that are not UTF-8 stay, and only loose readers take them
+ * (sl_json_check_loose). Different texts become different JSON. */
+void sl_json_add_exact(struct sl_buffer *b, struct sl_span text);
+
 /* `"name":"text"`, with a comma before it unless the buffer ends in '{'. */
 void sl_json_add_member(struct sl_buffer *b, const char *name, struct sl_span text);
 

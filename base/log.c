@@ -1,5 +1,7 @@
+/* Log lines and metrics, each in one write. */
 #include "base/log.h"
 
+#include "base/clean.h"
 #include "base/json_write.h"
 
 #include <errno.h>
@@ -16,12 +18,15 @@ void sl_log_init(struct sl_log *log, int fd, enum sl_level level, enum sl_log_fo
 {
     *log = (struct sl_log){.level = level, .format = format, .fd = fd, .clock = clock};
     sl_buffer_init(&log->line, SL_LOG_LINE_BYTES);
+    sl_buffer_init(&log->text, SL_LOG_LINE_BYTES);
 }
 
 void sl_log_clean_up(struct sl_log *log)
 {
-    if (log)
-        sl_buffer_clean_up(&log->line);
+    if (!log)
+        return;
+    sl_buffer_clean_up(&log->line);
+    sl_buffer_clean_up(&log->text);
 }
 
 enum sl_level sl_log_level(const char *name, enum sl_level otherwise)
@@ -48,6 +53,43 @@ static void put_line(struct sl_log *log)
     }
 }
 
+/* What must not be shown becomes an escape: \n, \x1b, \u202e. A value's newline must not begin a line of its
+ * own, and what is not UTF-8 is shown byte by byte. */
+static void add_escape(struct sl_buffer *line, const char *p, const char *next)
+{
+    const unsigned char *c = (const unsigned char *)p;
+    if (next - p == 3)
+        sl_buffer_printf(line, "\\u%04x", (c[0] & 0xFu) << 12 | (c[1] & 0x3Fu) << 6 | (c[2] & 0x3Fu));
+    else if (next - p == 2)
+        sl_buffer_printf(line, "\\u%04x", (c[0] & 0x1Fu) << 6 | (c[1] & 0x3Fu));
+    else if (*p == '\n')
+        sl_buffer_add_str(line, "\\n");
+    else
+        sl_buffer_printf(line, "\\x%02x", *c);
+}
+
+/* `kept`: characters that the line's own form escapes. */
+static void add_text(struct sl_buffer *line, struct sl_span text, const char *kept)
+{
+    for (const char *p = text.ptr, *end = p + text.len; p < end;) {
+        bool shown;
+        const char *next = sl_clean_next(p, end, &shown);
+        if (shown || (*p && strchr(kept, *p)))
+            sl_buffer_add(line, p, (size_t)(next - p));
+        else
+            add_escape(line, p, next);
+        p = next;
+    }
+}
+
+/* JSON has its own escapes for a text's layout (a plugin's stack trace); all else is made clean first. */
+static void add_member(struct sl_log *log, const char *name, struct sl_span text)
+{
+    sl_buffer_reset(&log->text);
+    add_text(&log->text, text, "\n\t");
+    sl_json_add_member(&log->line, name, sl_buffer_span(&log->text));
+}
+
 static void begin_json(struct sl_log *log, enum sl_level level)
 {
     char time[SL_TIME_BYTES];
@@ -56,23 +98,9 @@ static void begin_json(struct sl_log *log, enum sl_level level)
     sl_json_add_member(&log->line, "timestamp", sl_span_str(time));
     sl_json_add_member(&log->line, "level", sl_span_str(level_names[level]));
     if (log->request_id[0])
-        sl_json_add_member(&log->line, "requestId", sl_span_str(log->request_id));
+        add_member(log, "requestId", sl_span_str(log->request_id));
     if (log->route)
-        sl_json_add_member(&log->line, "route", sl_span_str(log->route));
-}
-
-/* Control bytes become \n or \x1b: a value's newline must not begin a line of its own. */
-static void add_text(struct sl_buffer *line, struct sl_span text)
-{
-    for (size_t i = 0; i < text.len; i++) {
-        unsigned char c = (unsigned char)text.ptr[i];
-        if (c == '\n')
-            sl_buffer_add_str(line, "\\n");
-        else if (c < 0x20 || c == 0x7F)
-            sl_buffer_printf(line, "\\x%02x", c);
-        else
-            sl_buffer_add_char(line, (char)c);
-    }
+        add_member(log, "route", sl_span_str(log->route));
 }
 
 static void begin_text(struct sl_log *log, enum sl_level level)
@@ -80,11 +108,11 @@ static void begin_text(struct sl_log *log, enum sl_level level)
     sl_buffer_printf(&log->line, "%s", level_names[level]);
     if (log->request_id[0]) {
         sl_buffer_add_char(&log->line, ' ');
-        add_text(&log->line, sl_span_str(log->request_id));
+        add_text(&log->line, sl_span_str(log->request_id), "");
     }
     if (log->route) {
         sl_buffer_add_str(&log->line, " [");
-        add_text(&log->line, sl_span_str(log->route));
+        add_text(&log->line, sl_span_str(log->route), "");
         sl_buffer_add_char(&log->line, ']');
     }
     sl_buffer_add_char(&log->line, ' ');
@@ -103,11 +131,11 @@ void sl_log_write(struct sl_log *log, enum sl_level level, const char *format, .
     sl_buffer_reset(&log->line);
     if (log->format == SL_LOG_JSON) {
         begin_json(log, level);
-        sl_json_add_member(&log->line, "message", message);
+        add_member(log, "message", message);
         sl_buffer_add_char(&log->line, '}');
     } else {
         begin_text(log, level);
-        add_text(&log->line, message);
+        add_text(&log->line, message, "");
     }
     put_line(log);
 }
@@ -131,7 +159,7 @@ void sl_log_metric(struct sl_log *log, const char *function, const char *name, d
         sl_json_add_member(b, "Route", sl_span_str(log->route));
     sl_buffer_add_char(b, ',');
     sl_json_add_string(b, sl_span_str(name));
-    /* JSON has no infinity and no NaN: a metric that is none counts as nothing. */
+    /* JSON has no infinity and no NaN: such a metric counts as 0. */
     sl_buffer_printf(b, ":%.17g}", isfinite(value) ? value : 0.0);
     put_line(log);
 }

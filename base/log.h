@@ -1,8 +1,9 @@
 /* The log: one line an event, on one descriptor, each line in one write.
  *
  * As JSON (Lambda's structured form: timestamp, level, message, requestId, then what the caller adds) or as
- * text. Payloads, item values and secrets are never given to it. The level is tested before the arguments
- * are evaluated. Metrics are lines in CloudWatch's embedded metric format. */
+ * text. Callers never pass payloads, item values or secrets. The level is tested before the arguments
+ * are evaluated. What must not be shown of a text (base/clean.h) becomes an escape. Metrics are lines in
+ * CloudWatch's embedded metric format. */
 #ifndef SL_BASE_LOG_H
 #define SL_BASE_LOG_H
 
@@ -19,7 +20,9 @@ struct sl_log {
     char request_id[128];   /* of the invocation, empty outside one */
     bool no_metrics;        /* nobody collects them: sl_log_metric writes nothing */
     const char *route;      /* whose handler is running, NULL outside one; borrowed */
+    bool is_in_port;        /* and a port that it called is at work */
     struct sl_buffer line;  /* reused */
+    struct sl_buffer text;  /* likewise: a member's text, made clean */
 };
 
 /* A line longer than this is cut: CloudWatch took 256 KB an event until 2025. */
@@ -30,7 +33,7 @@ void sl_log_init(struct sl_log *log, int fd, enum sl_level level, enum sl_log_fo
 void sl_log_clean_up(struct sl_log *log);
 
 /* TRACE, DEBUG, INFO, WARN, ERROR, FATAL in either case, as AWS_LAMBDA_LOG_LEVEL has them; else `otherwise`.
- */
+ * */
 enum sl_level sl_log_level(const char *name, enum sl_level otherwise);
 
 #define sl_log(log, lvl, ...)                                                                                \

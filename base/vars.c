@@ -1,3 +1,4 @@
+/* Names looked up in a list of "NAME=value". */
 #include "base/vars.h"
 
 #include <string.h>

@@ -1,6 +1,6 @@
 /* The decoder on a full event, beside jansson and simdjson on the same bytes in the same run. */
 #include "bench/support/events.h"
-#include "streams/batch.h"
+#include "streams/decode/batch.h"
 #include "streams/record.h"
 
 #include <jansson.h>
@@ -15,7 +15,7 @@ const char *bench_simdjson_kind(void);
 
 #define RECORDS ((size_t)5000)
 #define ROUNDS  60
-#define PADDING 64 /* what simdjson wants behind the text */
+#define PADDING 64 /* bytes that simdjson needs after the text */
 
 static void decode(struct sl_span text, struct sl_arena *arena, struct sl_batch *batch)
 {

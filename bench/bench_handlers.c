@@ -2,7 +2,7 @@
  * that take everything, so that the handler's own work is left. The memory it allocates is counted in calls
  * of malloc, those of the decoder's left out. */
 #include "bench/support/events.h"
-#include "handlers/dispatch.h"
+#include "handlers/dispatch/dispatch.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
  * fly at once. One JSON line a figure. */
 #include "base/error.h"
 #include "bench/support/keeper.h"
-#include "sinks/aws/aws.h"
+#include "aws/aws.h"
 #include "sinks/target.h"
 
 #include <stdio.h>
@@ -186,7 +186,7 @@ static void apply_many(const char *name, const struct sl_test *test, int rounds,
     struct sl_call call = {sl_arena_new(64 * 1024), INT64_MAX};
     struct sl_arena *arena = sl_arena_new(64 * 1024);
     char text[128];
-    keeper_start(&keeper, "{}", delay_us);
+    keeper_start(&keeper, "{\"UnprocessedItems\":{}}", delay_us);
     open_sinks(&keeper);
     struct sl_table_port *table = open_table();
     fill_ops(ops, arena, test);

@@ -3,9 +3,9 @@
  */
 #include "bench/support/empty_handler.h"
 #include "bench/support/events.h"
-#include "handlers/call.h"
-#include "handlers/watch.h"
-#include "runtime/holds.h"
+#include "handlers/dispatch/dispatch_call.h"
+#include "handlers/dispatch/watch.h"
+#include "runtime/contain/holds.h"
 #include "streams/record.h"
 
 #include <limits.h>
@@ -53,7 +53,7 @@ static void bench_open(struct bench *b, const char *folder, const char *config)
 static void call_once(struct bench *b, size_t route)
 {
     struct sl_error error = {0};
-    if (sl_route_call(&b->p->routes[route], &b->call, &error) != SL_OK)
+    if (sl_dispatch_call(&b->p->routes[route], &b->call, &error) != SL_OK)
         sl_die("bench_plugin: %s", error.text);
 }
 

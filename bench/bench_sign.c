@@ -1,7 +1,7 @@
 /* What a signature costs, with the day's key at hand: a DynamoDB request as it goes out, with a session
  * token. The hash of the body is given apart. One JSON line a figure. */
 #include "base/error.h"
-#include "sinks/aws/sigv4.h"
+#include "aws/sigv4.h"
 
 #include <stdio.h>
 #include <stdlib.h>

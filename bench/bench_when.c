@@ -1,7 +1,7 @@
 /* What matching one pattern costs a record, each record met for the first time, as in an invocation. */
 #include "bench/support/events.h"
-#include "streams/batch.h"
-#include "streams/when.h"
+#include "streams/decode/batch.h"
+#include "streams/when/when.h"
 
 #include <stdio.h>
 

@@ -12,7 +12,7 @@ void *bench_simdjson_new() { return new simdjson::dom::parser; }
 
 void bench_simdjson_destroy(void *parser) { delete static_cast<simdjson::dom::parser *>(parser); }
 
-// `text` has SIMDJSON_PADDING bytes behind it, so that simdjson need not copy it.
+// SIMDJSON_PADDING bytes follow `text`, so that simdjson need not copy it.
 bool bench_simdjson_dom(void *parser, const char *text, size_t n)
 {
     simdjson::dom::element element;

@@ -80,7 +80,7 @@ static double time_first_next(const char *root, int listener, char *const *envir
     double took = now_ms() - began;
     if (strncmp(head, wanted, sizeof(wanted) - 1) != 0) {
         errno = EPROTO;
-        fail(n ? head : "/var/task/bootstrap said nothing");
+        fail(n ? head : "/var/task/bootstrap printed nothing");
     }
     close(connection);
     kill(child, SIGKILL);

@@ -1,4 +1,4 @@
-// The same contract from C++: orders whose total passes a limit are written to the log, and counted.
+// The same interface from C++: counts orders whose total is above a limit.
 //
 // {"name": "big", "handler": "big_orders", "limit": 500, "on_failure": "report"}
 //

@@ -1,5 +1,5 @@
-/* A handler for Sluice, to copy: eight numbered places say what to change. It counts, per item key, how
- * many changes of an attribute it has seen in one batch, and logs what passes a threshold.
+/* A handler for Sluice, to copy: eight numbered places say what to change. It counts the changes of an
+ * attribute in each slice, and logs the count if it reaches a threshold.
  *
  * Build:     make                   (cc -shared -fPIC, nothing to link)
  * Try:       sluice replay events.jsonl
@@ -11,7 +11,7 @@
 
 #include <string.h>
 
-/* 2. What the handler keeps between calls. One of it per route: the same handler may serve several. */
+/* 2. What the handler keeps between calls. Each route has its own: several routes may use one handler. */
 struct mine {
     const struct sl_host *host;
     struct sl_route *route;
@@ -20,7 +20,7 @@ struct mine {
     uint64_t seen; /* since the process began */
 };
 
-/* 3. Its options: a misspelt or missing one is refused before the first event, with its JSON path. */
+/* 3. Its options. An unknown or missing option is refused before the first event, with its JSON path. */
 static const struct sl_option options[] = {
     {.name = "attribute", .type = SL_OPTION_TEXT, .flags = SL_OPTION_REQUIRED, .help = "attribute to watch"},
     {.name = "threshold",
@@ -47,8 +47,8 @@ static enum sl_status mine_open(const struct sl_host *host, struct sl_route *rou
     return SL_OK;
 }
 
-/* 5. One record. What can never succeed is SL_REJECT, and `error` says why: it goes to on_failure with that
- * text. What the outside world failed at is SL_RETRY. */
+/* 5. One record. If it can never succeed, return SL_REJECT: the record goes to on_failure, with the text of
+ * `error`. If the outside world failed, return SL_RETRY. */
 static enum sl_status look_at(struct mine *mine, const struct sl_record *record, int64_t *changes,
                               struct sl_error *error)
 {
@@ -61,7 +61,7 @@ static enum sl_status look_at(struct mine *mine, const struct sl_record *record,
     return SL_OK;
 }
 
-/* 6. A slice. Marking a rejected record saves the host the search for it; the others go on. */
+/* 6. A slice. A rejected record that is marked need not be searched for, and the others go on. */
 static enum sl_status mine_handle(void *self, struct sl_slice *slice, struct sl_error *error)
 {
     struct mine *mine = self;
@@ -82,7 +82,7 @@ static enum sl_status mine_handle(void *self, struct sl_slice *slice, struct sl_
     return SL_OK;
 }
 
-/* 7. A stream whose view type lacks what the handler needs is refused by name, not silently half served. */
+/* 7. A stream whose view type lacks what the handler needs is refused, with an error that says so. */
 static enum sl_status mine_accepts(void *self, enum sl_view view, struct sl_error *error)
 {
     struct mine *mine = self;
@@ -90,10 +90,10 @@ static enum sl_status mine_accepts(void *self, enum sl_view view, struct sl_erro
         return SL_OK;
     return mine->host->fail(
         error, SL_FATAL, "ViewType",
-        "a change shows only in a stream of NEW_AND_OLD_IMAGES; make one, or drop the route");
+        "changes are only visible in a stream of NEW_AND_OLD_IMAGES: enable one, or remove the route");
 }
 
-/* 8. The one symbol. SL_ONCE_ONLY in `flags` for effects that cannot be repeated: mails, messages. */
+/* 8. The one symbol. Set SL_ONCE_ONLY in `flags` if effects cannot be repeated, for example messages. */
 SL_EXPORT const struct sl_handler SL_HANDLER = {
     .abi = SL_HANDLER_ABI,
     .name = "handler_template",

@@ -1,4 +1,4 @@
-/* A whole small handler: says in a queue when an item's status went from one value to another.
+/* A whole small handler: sends a message when an item's status went from one value to another.
  *
  * {"name": "shipped", "handler": "status_change", "to": "sqs://shipments", "from": "PAID", "into": "SHIPPED",
  *  "text": "order {SK} of {PK} is on its way", "on_failure": "jsonl:failed.jsonl"}
@@ -16,8 +16,11 @@ struct change {
 };
 
 static const struct sl_option options[] = {
-    {.name = "to", .type = SL_OPTION_QUEUE, .flags = SL_OPTION_REQUIRED, .help = "queue that is told"},
-    {.name = "attribute", .type = SL_OPTION_TEXT, .fallback = "status", .help = "attribute that is watched"},
+    {.name = "to",
+     .type = SL_OPTION_QUEUE,
+     .flags = SL_OPTION_REQUIRED,
+     .help = "queue that gets the messages"},
+    {.name = "attribute", .type = SL_OPTION_TEXT, .fallback = "status", .help = "attribute to watch"},
     {.name = "from", .type = SL_OPTION_TEXT, .help = "only when it was this"},
     {.name = "into", .type = SL_OPTION_TEXT, .help = "only when it is this now"},
     {.name = "text",
@@ -56,7 +59,7 @@ static bool is_wanted(struct change *c, const struct sl_record *r, struct sl_are
            is_text(c, c->host->record_attribute(r, SL_NEW_IMAGE, c->attribute), c->into, arena);
 }
 
-/* Sends what stands in `messages`, and marks each record with what became of its message. */
+/* Sends the messages, and marks each record with the result of its message. */
 static void send(struct change *c, struct sl_slice *slice, const struct sl_message *messages,
                  const size_t *index, size_t n)
 {

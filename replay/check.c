@@ -1,14 +1,15 @@
-/* `sluice check`: is the configuration right, what does each route do, and what would lose data? */
+/* `sluice check`: prints what each route of a configuration does, and what would lose data. */
 #include "base/json.h"
 #include "base/json_write.h"
-#include "handlers/route.h"
+#include "handlers/pipeline/route.h"
+#include "replay/check_totals.h"
+#include "replay/config/mapping.h"
 #include "replay/flags.h"
-#include "replay/input.h"
-#include "replay/mapping.h"
-#include "replay/paths.h"
+#include "replay/sandbox/paths.h"
+#include "replay/source/input.h"
 #include "replay/verbs.h"
 #include "streams/names.h"
-#include "streams/when.h"
+#include "streams/when/when.h"
 
 #include <jansson.h>
 #include <stdio.h>
@@ -18,6 +19,7 @@ extern char **environ;
 
 struct check {
     const char *config_path, *mapping_path, *handler_path;
+    bool reads_tables;
     struct sl_flag_list set;
     struct sl_arena *arena;
     struct sl_vars vars;
@@ -37,7 +39,7 @@ static bool has_var(const char **list, size_t n, struct sl_span name)
     return false;
 }
 
-/* The next ${NAME} at or behind `from`; "$${" is none. */
+/* The next ${NAME} at or after `from`; "$${" is not one. */
 static struct sl_span next_name(struct sl_span text, size_t *from)
 {
     for (size_t i = *from; i + 2 < text.len; i++) {
@@ -57,7 +59,7 @@ static struct sl_span next_name(struct sl_span text, size_t *from)
     return sl_span(NULL, 0);
 }
 
-/* A name that every service takes: ARCHIVE_BUCKET becomes archive-bucket. */
+/* A value that every service accepts: ARCHIVE_BUCKET becomes archive-bucket. */
 static const char *stand_in(struct sl_arena *arena, struct sl_span name)
 {
     char *text = sl_arena_copy(arena, name);
@@ -66,8 +68,8 @@ static const char *stand_in(struct sl_arena *arena, struct sl_span name)
     return text;
 }
 
-/* The environment, what --set says, and for every other ${NAME} its own name as a stand-in: the configuration
- * of a function that is deployed elsewhere is checked here. */
+/* The values of --set, then the environment; every other ${NAME} gets its own name as its value. The function
+ * may be deployed elsewhere, with variables that are not set here. */
 static void gather_vars(struct check *c, struct sl_span text)
 {
     size_t n = 0, room = c->set.n + 3, from = 0;
@@ -87,15 +89,15 @@ static void gather_vars(struct check *c, struct sl_span text)
         if (has_var(list, n, name))
             continue;
         list[n++] = sl_arena_printf(c->arena, "%.*s=%s", SL_ARG(name), stand_in(c->arena, name));
-        printf("note: %.*s is not set here; its own name stands in for it (--set %.*s=VALUE)\n", SL_ARG(name),
-               SL_ARG(name));
+        printf("note: %.*s is not set here; its own name is used as its value (--set %.*s=VALUE)\n",
+               SL_ARG(name), SL_ARG(name));
         c->notes++;
     }
     list[n] = NULL;
     c->vars.list = list;
 }
 
-/* ---- targets: looked at, never made ---- */
+/* ---- targets: checked, never created ---- */
 
 static void nothing_objects(struct sl_object_port *port)
 {
@@ -117,7 +119,7 @@ static struct sl_table_port dry_table = {
 static struct sl_queue_port dry_queue = {
     .size = sizeof(dry_queue), .max_message_bytes = 256 * 1024, .close = nothing_queue};
 
-/* Opening a target of AWS sends nothing, so its own checks are made; a local one would make files. */
+/* Opening an AWS target sends nothing, and makes its own checks. Opening a local one would create files. */
 static enum sl_status look_objects(struct sl_sinks *sinks, struct sl_span url, struct sl_object_port **out,
                                    struct sl_error *error)
 {
@@ -189,7 +191,7 @@ static void print_views(struct sl_route *route)
             n++;
         }
     }
-    puts(n ? "" : " no view type at all");
+    puts(n ? "" : " no view type");
 }
 
 static void print_failure(const struct sl_route *route)
@@ -198,7 +200,7 @@ static void print_failure(const struct sl_route *route)
     if (route->n_targets == 0)
         printf("reported to the event source mapping");
     for (size_t i = 0; i < route->n_targets; i++)
-        printf("%s%.*s", i ? ", or when it cannot take them " : "parked in ", SL_ARG(route->targets[i]->url));
+        printf("%s%.*s", i ? ", or if that is not possible " : "parked in ", SL_ARG(route->targets[i]->url));
     putchar('\n');
 }
 
@@ -213,7 +215,8 @@ static void print_route(struct sl_route *route)
     print_views(route);
     print_failure(route);
     if (sl_route_is_once_only(route))
-        printf("    once only: after all other routes, and only what the answer will not ask for again\n");
+        printf("    once only: after all other routes, and only records that the answer does not report as "
+               "failed\n");
 }
 
 /* ---- what would lose data ---- */
@@ -236,7 +239,7 @@ static void lint_when(struct check *c, const struct sl_route *route)
     json_array_foreach(json_object_get(root, "pattern"), i, pattern)
     {
         char *text = json_dumps(pattern, JSON_COMPACT);
-        sl_pattern_lint(sl_span_str(text),
+        sl_lint_pattern(sl_span_str(text),
                         sl_arena_printf(c->arena, "%s.pattern[%zu]", route->config->when_path, i), find, c);
         free(text);
     }
@@ -248,7 +251,8 @@ static void check_targets(struct check *c, const struct sl_route *route)
     const char *target = route->stats.target;
     if (target && target[0] && sl_target_is_local(sl_span_str(target)))
         find(c, false,
-             sl_arena_printf(c->arena, "%s.to: %s is local: for a laptop; in Lambda it goes with the sandbox",
+             sl_arena_printf(c->arena,
+                             "%s.to: %s is local: for a laptop; in Lambda it disappears with the sandbox",
                              route->config->path, target));
 }
 
@@ -261,8 +265,9 @@ static enum sl_status check_mapping(struct check *c, struct sl_error *error)
     if (!c->mapping_path) {
         if (!facts.config_reports_failures)
             find(c, false,
-                 "report_batch_item_failures is not true: any failure fails the whole batch; with "
-                 "ReportBatchItemFailures in the mapping, set it (template.yaml does)");
+                 "report_batch_item_failures is not true: any failure fails the whole batch; set it to true "
+                 "if the "
+                 "mapping has ReportBatchItemFailures (as in template.yaml)");
         return SL_OK;
     }
     struct sl_span text;
@@ -282,10 +287,8 @@ static enum sl_status check_mapping(struct check *c, struct sl_error *error)
 static enum sl_status open_pipeline(struct check *c, struct sl_error *error)
 {
     static const struct sl_openers openers = {sl_target_kind, look_objects, look_table, look_queue};
-    const char *folder = sl_own_folder(c->arena);
-    const char *config = sl_absolute_path(c->arena, c->config_path);
-    const char *slash = strrchr(config, '/');
-    const char *beside = sl_arena_printf(c->arena, "%.*s/handlers", (int)(slash - config), config);
+    const char *folder = sl_paths_own_folder(c->arena);
+    const char *beside = sl_paths_handlers(c->arena, NULL, c->config_path, NULL);
     const char *own = sl_arena_printf(c->arena, "%s/handlers", folder);
     const char *path[] = {c->handler_path ? c->handler_path : beside, beside, own, NULL};
     const struct sl_pipeline_options options = {
@@ -321,7 +324,14 @@ static enum sl_status run(struct check *c, struct sl_error *error)
         lint_when(c, &c->pipeline->routes[i]);
         check_targets(c, &c->pipeline->routes[i]);
     }
-    return check_mapping(c, error);
+    const struct sl_check_totals totals = {.pipeline = c->pipeline,
+                                           .sinks = &c->sinks,
+                                           .arena = c->arena,
+                                           .reads_tables = c->reads_tables,
+                                           .find = find,
+                                           .arg = c};
+    status = sl_check_totals(&totals, error);
+    return status == SL_OK ? check_mapping(c, error) : status;
 }
 
 int sl_verb_check(int argc, char **argv)
@@ -329,32 +339,37 @@ int sl_verb_check(int argc, char **argv)
     struct check c = {0};
     const struct sl_flag flags[] = {
         {"mapping", SL_FLAG_TEXT, &c.mapping_path, "FILE",
-         "what `aws lambda get-event-source-mapping` printed: would it lose data?"},
-        {"set", SL_FLAG_LIST, &c.set, "NAME=VALUE", "a variable for ${NAME}; may be given again"},
-        {"handler-path", SL_FLAG_TEXT, &c.handler_path, "FOLDER", "where plugins are"},
+         "check this mapping as well: what `aws lambda get-event-source-mapping` printed"},
+        {"tables", SL_FLAG_BOOL, &c.reads_tables, NULL,
+         "read one row of each ledger of totals, to find what a new configuration changes"},
+        {"set", SL_FLAG_LIST, &c.set, "NAME=VALUE", "the value of ${NAME}; may be repeated"},
+        {"handler-path", SL_FLAG_TEXT, &c.handler_path, "FOLDER",
+         "folder of plugins (handlers/ beside the configuration)"},
         {0},
     };
     const struct sl_usage usage = {
-        "check [flags] [CONFIG]",
-        "Reads CONFIG (./sluice.json) as bootstrap would, without touching any target, and says what each "
-        "route\n"
-        "does and what would lose data. Exit status: 0 all right, 1 something would lose data, 2 a mistake.",
-        flags};
-    int n = 0, result = SL_EXIT_BAD;
+        .line = "check [flags] [CONFIG]",
+        .summary =
+            "Reads CONFIG (./sluice.json) as bootstrap would, without touching any target. Prints what each\n"
+            "route does, and what would lose data. Exit status: 0 all right, 1 something would lose data,\n"
+            "2 a mistake.",
+        .flags = flags,
+        .operand = "CONFIG",
+        .most = 1,
+    };
+    int n, result;
     if (sl_flags_read(&usage, argc, argv, &n, &result) != SL_OK)
         return result;
-    struct sl_error error = {.offset = SL_NO_OFFSET};
+    struct sl_error error = SL_NO_ERROR;
     c.config_path = n ? argv[1] : "sluice.json";
     c.arena = sl_arena_new(64 * 1024);
-    if (n > 1)
-        sl_fail(&error, SL_REJECT, "Usage", "one CONFIG at a time");
-    if (error.status == SL_OK && run(&c, &error) == SL_OK)
+    if (run(&c, &error) == SL_OK) {
         result = c.losses ? SL_EXIT_FAILED : SL_EXIT_OK;
-    else
-        fprintf(stderr, "sluice check: %s\n", error.text);
-    if (result != SL_EXIT_BAD)
         printf("%s: %u warning%s, %u note%s\n", c.config_path, c.losses, c.losses == 1 ? "" : "s", c.notes,
                c.notes == 1 ? "" : "s");
+    } else {
+        result = sl_flags_complain("check", &error);
+    }
     sl_pipeline_close(c.pipeline);
     sl_sinks_clean_up(&c.sinks);
     sl_log_clean_up(&c.log);

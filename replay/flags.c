@@ -1,9 +1,10 @@
+/* Parses the command line of a verb, and prints its help. */
 #include "replay/flags.h"
 
 #include "base/span.h"
-#include "replay/verbs.h"
 
 #include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,9 +31,20 @@ static void print_help(const struct sl_usage *usage)
     }
 }
 
-static enum sl_status complain(const char *verb, const char *what, const char *name)
+int sl_flags_complain(const char *verb, const struct sl_error *error)
 {
-    fprintf(stderr, "sluice %s: %s%s (see sluice %s --help)\n", verb, what, name, verb);
+    fprintf(stderr, "sluice %s: %s\n", verb, error->text);
+    return SL_EXIT_BAD;
+}
+
+static enum sl_status SL_PRINTF(2, 3) refuse(const char *verb, const char *format, ...)
+{
+    va_list args;
+    fprintf(stderr, "sluice %s: ", verb);
+    va_start(args, format);
+    vfprintf(stderr, format, args);
+    va_end(args);
+    fprintf(stderr, " (see sluice %s --help)\n", verb);
     return SL_REJECT;
 }
 
@@ -65,10 +77,10 @@ static enum sl_status set(const char *verb, const struct sl_flag *f, const char 
         *(const char **)f->out = value;
     } else if (f->type == SL_FLAG_INTEGER) {
         if (!read_integer(value, f->out))
-            return complain(verb, "not a whole number: --", f->name);
+            return refuse(verb, "--%s needs a whole number, not \"%s\"", f->name, value);
     } else {
         if (list->n == sizeof(list->values) / sizeof(list->values[0]))
-            return complain(verb, "given too often: --", f->name);
+            return refuse(verb, "--%s is given too often", f->name);
         list->values[list->n++] = value;
     }
     return SL_OK;
@@ -83,16 +95,28 @@ static enum sl_status read_flag(const struct sl_usage *usage, int argc, char **a
     bool is_negated;
     const struct sl_flag *f = find(usage->flags, name, &is_negated);
     if (!f)
-        return complain(argv[0], "unknown flag ", argv[*i]);
+        return refuse(argv[0], "unknown flag %s", argv[*i]);
     if (f->type == SL_FLAG_BOOL) {
         *(bool *)f->out = !is_negated;
-        return equals ? complain(argv[0], "takes no value: --", f->name) : SL_OK;
+        return equals ? refuse(argv[0], "--%s takes no value", f->name) : SL_OK;
     }
     if (equals)
         return set(argv[0], f, equals + 1);
     if (*i + 1 == argc || strncmp(argv[*i + 1], "--", 2) == 0)
-        return complain(argv[0], "wants a value: --", f->name);
+        return refuse(argv[0], "--%s needs a value", f->name);
     return set(argv[0], f, argv[++*i]);
+}
+
+static enum sl_status check_operands(const struct sl_usage *usage, char **argv, int n)
+{
+    if (n < usage->least)
+        return refuse(argv[0], "%s is missing", usage->operand);
+    if (!usage->operand && n)
+        return refuse(argv[0], "takes no operand, but has \"%s\"", argv[1]);
+    if (usage->most && n > usage->most)
+        return refuse(argv[0], "takes only one %s, but also has \"%s\"", usage->operand,
+                      argv[usage->most + 1]);
+    return SL_OK;
 }
 
 enum sl_status sl_flags_read(const struct sl_usage *usage, int argc, char **argv, int *n_operands,
@@ -100,6 +124,7 @@ enum sl_status sl_flags_read(const struct sl_usage *usage, int argc, char **argv
 {
     bool ended = false;
     *n_operands = 0;
+    *exit_status = SL_EXIT_BAD;
     for (int i = 1; i < argc; i++) {
         if (!ended && strcmp(argv[i], "--") == 0) {
             ended = true;
@@ -109,12 +134,11 @@ enum sl_status sl_flags_read(const struct sl_usage *usage, int argc, char **argv
             return SL_REJECT;
         } else if (ended || argv[i][0] != '-' || argv[i][1] == '\0') {
             argv[++*n_operands] = argv[i];
-        } else if (argv[i][1] != '-' || read_flag(usage, argc, argv, &i) != SL_OK) {
-            if (argv[i][1] != '-')
-                complain(argv[0], "unknown flag ", argv[i]);
-            *exit_status = SL_EXIT_BAD;
+        } else if (argv[i][1] != '-') {
+            return refuse(argv[0], "unknown flag %s", argv[i]);
+        } else if (read_flag(usage, argc, argv, &i) != SL_OK) {
             return SL_REJECT;
         }
     }
-    return SL_OK;
+    return check_operands(usage, argv, *n_operands);
 }

@@ -1,35 +1,35 @@
-/* `sluice manifest PREFIX`: an incremental export of DynamoDB's own layout, made of what `archive` wrote in
- * format export below that folder.
+/* `sluice manifest PREFIX`: turns what `archive` wrote below that folder, in format export, into an
+ * incremental export in DynamoDB's own layout.
  *
- * An export tells of each item once: what it was before the window and what it is after. So the lines of an
- * item are folded into one (an item that was made and removed within the window leaves none), written to
- * AWSDynamoDB/data, and told of by the manifests and checksums that readers of exports expect. The same lines
- * give the same files under the same names. */
+ * An export has one line per item: what it was before the window, and what it is after it. So the lines of an
+ * item are folded into one (none for an item that was created and removed within the window) and written to
+ * AWSDynamoDB/data, with the manifests and checksums that readers of exports expect. The same lines always
+ * make the same files with the same names. */
 #include "base/arena.h"
 #include "base/base64.h"
 #include "base/clock.h"
 #include "base/gzip.h"
+#include "base/hash.h"
+#include "base/json.h"
 #include "base/json_write.h"
 #include "replay/flags.h"
-#include "replay/input.h"
+#include "replay/source/input.h"
 #include "replay/verbs.h"
-#include "sinks/file.h"
+#include "base/disk.h"
 #include "streams/record.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <fts.h>
 #include <inttypes.h>
 #include <jansson.h>
 #include <openssl/evp.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
-/* Items of one data file: AWS's own hold about as many. */
+/* Items of one data file: AWS's own files hold about as many. */
 #define FILE_ITEMS 100000
 #define FOLDER     "AWSDynamoDB"
-#define LINE_BYTES (8 * 1024 * 1024) /* two images of 400 KB, six bytes for each in the worst text */
+#define LINE_BYTES (8 * 1024 * 1024) /* two images of 400 KB, each byte escaped to six at worst */
 
 /* One change of an item: a line of the archive. */
 struct line {
@@ -50,7 +50,7 @@ struct manifest {
     struct sl_error error;
     char **names; /* of the archive's objects, in order */
     size_t n_names, room_names;
-    struct item **slots, **items; /* by key; as they were met */
+    struct item **slots, **items; /* by key; in the order in which they were read */
     size_t n_slots, n_items;
     int64_t oldest_micros, newest_micros;
     bool has_old_images;
@@ -87,7 +87,7 @@ static int by_name(const FTSENT **a, const FTSENT **b)
     return strcmp((*a)->fts_name, (*b)->fts_name);
 }
 
-/* What an earlier manifest made is not looked into. */
+/* Skips what an earlier manifest wrote. */
 static enum sl_status find_objects(struct manifest *m)
 {
     char *roots[] = {(char *)(uintptr_t)m->folder, NULL};
@@ -109,8 +109,8 @@ static enum sl_status find_objects(struct manifest *m)
     if (m->n_names == 0)
         return sl_fail(
             &m->error, SL_REJECT, "NoExport",
-            "%s: no object of format export (*.json.gz) is below this folder: set \"format\": \"export\" in "
-            "the archive's route, and bring the objects here (aws s3 sync)",
+            "%s: no object of format export (*.json.gz) is below this folder; set \"format\": \"export\" in "
+            "the archive's route, and copy the objects here (aws s3 sync)",
             m->folder);
     return SL_OK;
 }
@@ -131,15 +131,17 @@ static struct sl_span without_zeros(struct sl_span digits)
     return digits;
 }
 
-/* The sequence number where the archive wrote it; the time of the write in AWS's own exports. */
+/* Lines are ordered by the sequence number that the archive wrote; in AWS's own exports, by the time of the
+ * write. */
 static bool read_metadata(struct manifest *m, struct sl_span raw, struct line *line)
 {
-    json_t *root = json_loadb(raw.ptr, raw.len, JSON_ALLOW_NUL, NULL),
-           *metadata = json_object_get(root, "Metadata");
+    struct sl_span found = sl_json_find(raw, "Metadata");
+    json_t *metadata = json_loadb(found.ptr ? found.ptr : "", found.len, 0, NULL);
     const char *micros = NULL, *sequence = NULL;
     json_unpack(metadata, "{s:{s:s}}", "WriteTimestampMicros", "N", &micros);
     json_unpack(metadata, "{s:{s:s}}", "SequenceNumber", "S", &sequence);
-    if (micros) {
+    bool is_line = micros != NULL;
+    if (is_line) {
         char *text = json_dumps(metadata, JSON_COMPACT);
         line->micros = strtoll(micros, NULL, 10);
         line->order = sl_span_str(sl_arena_copy(m->arena, sl_span_str(sequence ? sequence : micros)));
@@ -147,15 +149,13 @@ static bool read_metadata(struct manifest *m, struct sl_span raw, struct line *l
         line->metadata = sl_span_str(sl_arena_copy(m->arena, sl_span_str(text)));
         free(text);
     }
-    json_decref(root);
-    return micros != NULL;
+    json_decref(metadata);
+    return is_line;
 }
 
 static uint64_t hash_of(struct sl_span text)
 {
-    uint64_t h = 14695981039346656037u;
-    for (size_t i = 0; i < text.len; i++)
-        h = (h ^ (unsigned char)text.ptr[i]) * 1099511628211u;
+    uint64_t h = sl_hash(text);
     return h ^ h >> 32;
 }
 
@@ -210,7 +210,7 @@ static enum sl_status take_object(struct manifest *m, const char *name)
                             .old_image = sl_record_image(r, SL_OLD_IMAGE).raw};
         if (!read_metadata(m, sl_record_text(r, SL_FIELD_RAW), &line))
             return sl_fail(&m->error, SL_REJECT, "NoExport",
-                           "%s: line %zu is no line of an incremental export: its "
+                           "%s: line %zu is not a line of an incremental export: its "
                            "Metadata.WriteTimestampMicros is missing",
                            name, i + 1);
         take_line(m, sl_record_item_key(r, m->arena), &line);
@@ -222,23 +222,15 @@ static enum sl_status take_object(struct manifest *m, const char *name)
 
 static enum sl_status write_file(struct manifest *m, const char *path, struct sl_span bytes)
 {
-    char *aside = sl_arena_printf(m->arena, "%s.partial", path);
-    int fd = open(aside, O_CREAT | O_WRONLY | O_TRUNC | O_CLOEXEC, 0666);
-    if (fd < 0)
-        return fail(m, "written", aside);
-    errno = sl_write_all(fd, bytes);
-    if (errno == 0 && fsync(fd) == 0 && close(fd) == 0 && rename(aside, path) == 0)
-        return SL_OK;
-    enum sl_status status = fail(m, "written", aside);
-    unlink(aside);
-    return status;
+    errno = sl_disk_replace_path(path, bytes);
+    return errno ? fail(m, "written", path) : SL_OK;
 }
 
 static struct sl_span md5_of(struct sl_span bytes, unsigned char out[16])
 {
     unsigned n = 16;
     if (EVP_Digest(bytes.ptr ? bytes.ptr : "", bytes.len, out, &n, EVP_md5(), NULL) != 1)
-        sl_die("OpenSSL has no MD5, which the manifests of an export are made with");
+        sl_die("OpenSSL has no MD5, which the manifests of an export need");
     return sl_span((const char *)out, n);
 }
 
@@ -248,7 +240,7 @@ static void add_hex(struct sl_buffer *out, const unsigned char *bytes, size_t n)
         sl_buffer_printf(out, "%02x", bytes[i]);
 }
 
-/* The path in the bucket of what lies in that path below the folder. */
+/* The key in the bucket of the file at `path` below the folder. */
 static void add_s3_key(const struct manifest *m, struct sl_buffer *out, const char *name, const char *path)
 {
     bool has_prefix = m->s3_prefix[0] != '\0';
@@ -268,7 +260,7 @@ static void add_line(struct sl_buffer *out, const struct item *item)
     sl_buffer_add_str(out, "}\n");
 }
 
-/* Made and removed within the window. Only a first line with both images' kind of stream can tell. */
+/* Created and removed within the window. Only a stream with both images shows it. */
 static bool leaves_nothing(const struct item *item)
 {
     return item->first.new_image.len && !item->first.old_image.len && !item->last.new_image.len &&
@@ -326,7 +318,8 @@ static enum sl_status write_all_data(struct manifest *m)
     return status;
 }
 
-/* A manifest, and its checksum under both names: the documentation's and the readers'. */
+/* A manifest, and its checksum under both names: the one in AWS's documentation, and the one that readers
+ * use. */
 static enum sl_status write_manifest(struct manifest *m, const char *folder, const char *name,
                                      struct sl_span text)
 {
@@ -347,7 +340,7 @@ static void add_time(struct sl_buffer *out, const char *name, int64_t micros)
     sl_json_add_member(out, name, sl_span_str(text));
 }
 
-/* The window's end is exclusive, and whole seconds are what streams tell. */
+/* The end of the window is exclusive; streams have whole seconds. */
 static void make_summary(const struct manifest *m, const char *id, struct sl_buffer *out)
 {
     int64_t from = m->oldest_micros / 1000000 * 1000000, to = (m->newest_micros / 1000000 + 1) * 1000000;
@@ -387,7 +380,7 @@ static enum sl_status write_manifests(struct manifest *m)
     add_hex(&id, digest, 4);
     sl_buffer_add_char(&id, '\0');
     char *folder = sl_arena_printf(m->arena, "%s/" FOLDER "/%s", m->folder, id.ptr);
-    enum sl_status status = sl_file_make_folder(folder, &m->error);
+    enum sl_status status = sl_disk_make_folder(folder, &m->error);
     if (status == SL_OK)
         status = write_file(m, sl_arena_printf(m->arena, "%s/_started", folder), sl_span("", 0));
     if (status == SL_OK)
@@ -408,38 +401,38 @@ static enum sl_status run(struct manifest *m)
     for (size_t i = 0; i < m->n_names && status == SL_OK; i++)
         status = take_object(m, m->names[i]);
     if (status == SL_OK)
-        status = sl_file_make_folder(sl_arena_printf(m->arena, "%s/" FOLDER "/data", m->folder), &m->error);
-    if (status == SL_OK)
+        status = sl_disk_make_folder(sl_arena_printf(m->arena, "%s/" FOLDER "/data", m->folder), &m->error);
+    if (status == SL_OK) {
+        sl_disk_sweep_path(sl_arena_printf(m->arena, "%s/" FOLDER "/data/", m->folder));
         status = write_all_data(m);
+    }
     return status == SL_OK ? write_manifests(m) : status;
 }
 
 int sl_verb_manifest(int argc, char **argv)
 {
-    struct manifest m = {.bucket = "", .s3_prefix = "", .table_arn = ""};
+    struct manifest m = {.bucket = "", .s3_prefix = "", .table_arn = "", .error = SL_NO_ERROR};
     const struct sl_flag flags[] = {
-        {"bucket", SL_FLAG_TEXT, &m.bucket, "NAME", "the bucket that the folder goes to"},
+        {"bucket", SL_FLAG_TEXT, &m.bucket, "NAME", "the bucket to which the folder will be copied"},
         {"s3-prefix", SL_FLAG_TEXT, &m.s3_prefix, "PATH",
-         "where in the bucket the folder goes: data files are named from there"},
-        {"table-arn", SL_FLAG_TEXT, &m.table_arn, "ARN", "the table, for the summary"},
+         "the folder's key prefix in the bucket: the manifests name data files with it"},
+        {"table-arn", SL_FLAG_TEXT, &m.table_arn, "ARN", "the table, for manifest-summary.json"},
         {.type = SL_FLAG_END},
     };
     const struct sl_usage usage = {
         .line = "manifest [flags] PREFIX",
-        .summary = "Makes an incremental export, as DynamoDB writes it, of an archive in format export: one "
-                   "line per\n"
-                   "item, manifests and checksums, in PREFIX/AWSDynamoDB. PREFIX is a folder; bring an "
-                   "archive from S3\n"
-                   "with `aws s3 sync`, and take PREFIX/AWSDynamoDB back the same way.",
+        .summary =
+            "Turns an archive in format export into an incremental export, as DynamoDB writes it: one line\n"
+            "per item, manifests and checksums, in PREFIX/AWSDynamoDB. PREFIX is a folder; copy an archive\n"
+            "from S3 with `aws s3 sync`, and copy PREFIX/AWSDynamoDB back in the same way.",
         .flags = flags,
+        .operand = "PREFIX",
+        .least = 1,
+        .most = 1,
     };
     int n, result;
     if (sl_flags_read(&usage, argc, argv, &n, &result) != SL_OK)
         return result;
-    if (n != 1) {
-        fputs("sluice manifest: name one folder\n", stderr);
-        return SL_EXIT_BAD;
-    }
     m.folder = argv[1];
     m.arena = sl_arena_new(1 << 20);
     m.digest = EVP_MD_CTX_new();
@@ -447,7 +440,7 @@ int sl_verb_manifest(int argc, char **argv)
     EVP_DigestInit_ex(m.digest, EVP_sha256(), NULL);
     enum sl_status status = run(&m);
     if (status != SL_OK)
-        fprintf(stderr, "sluice manifest: %s\n", m.error.text);
+        (void)sl_flags_complain("manifest", &m.error);
     for (size_t i = 0; i < m.n_names; i++)
         free(m.names[i]);
     free(m.names);

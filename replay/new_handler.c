@@ -1,10 +1,10 @@
-/* `sluice new-handler NAME`: a folder with a handler to start from, which builds and replays at once. */
+/* `sluice new-handler NAME`: creates a folder with a handler that builds and replays at once. */
 #include "base/arena.h"
 #include "base/buffer.h"
-#include "base/span.h"
-#include "handlers/builtins.h"
+#include "base/disk.h"
+#include "handlers/pipeline/builtins.h"
 #include "replay/flags.h"
-#include "replay/paths.h"
+#include "replay/sandbox/paths.h"
 #include "replay/verbs.h"
 
 #include <errno.h>
@@ -17,7 +17,7 @@
 #define NAME_BYTES 64
 #define FILE_BYTES (64u * 1024) /* the largest is the handler, some 5 KB */
 
-/* The files themselves, as they stand in examples/, so that the ones that are written are the ones tested. */
+/* The files of examples/ themselves, so that what is written is what the tests build. */
 #define EMBED(name, file)                                                                                    \
     __asm__(".pushsection .rodata\n" #name ":\n.incbin \"" file "\"\n.byte 0\n.popsection\n");               \
     extern const char name[]
@@ -31,20 +31,22 @@ static enum sl_status check_name(const char *name, struct sl_error *error)
     size_t n = strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_");
     bool starts_well = (name[0] >= 'a' && name[0] <= 'z') || (name[0] >= 'A' && name[0] <= 'Z');
     if (!starts_well || name[n] || n > NAME_BYTES)
-        return sl_fail(error, SL_REJECT, "BadName",
-                       "\"%s\" is no name for a handler: a letter, then letters, digits and '_', %d at most",
-                       name, NAME_BYTES);
+        return sl_fail(
+            error, SL_REJECT, "BadName",
+            "\"%s\" cannot be the name of a handler: use a letter, then letters, digits and '_', at most %d",
+            name, NAME_BYTES);
     for (size_t i = 0; sl_builtins[i]; i++)
         if (strcmp(name, sl_builtins[i]->name) == 0)
-            return sl_fail(error, SL_REJECT, "BadName",
-                           "%s is a built-in handler, which goes before every plugin; choose another name",
-                           name);
+            return sl_fail(
+                error, SL_REJECT, "BadName",
+                "%s is a built-in handler, and built-in handlers come before plugins; choose another name",
+                name);
     return SL_OK;
 }
 
 /* ---- one file ---- */
 
-/* A place in a text, and what comes there. */
+/* A mark in a text, and what replaces it. */
 struct place {
     const char *mark, *text;
 };
@@ -68,19 +70,21 @@ static enum sl_status write_file(const char *path, struct sl_span bytes, struct 
 {
     int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
     if (fd < 0)
-        return sl_fail(error, SL_FATAL, "CannotWrite", "%s: %s", path, strerror(errno));
-    ssize_t n = write(fd, bytes.ptr, bytes.len);
-    if (close(fd) != 0 || n != (ssize_t)bytes.len)
-        return sl_fail(error, SL_FATAL, "CannotWrite", "%s: %s", path, strerror(errno));
-    return SL_OK;
+        return sl_fail(error, SL_FATAL, "CannotWrite", "%s cannot be written: %s", path, strerror(errno));
+    int failed = sl_disk_write(fd, bytes);
+    if (close(fd) != 0 && !failed)
+        failed = errno;
+    return failed
+               ? sl_fail(error, SL_FATAL, "CannotWrite", "%s cannot be written: %s", path, strerror(failed))
+               : SL_OK;
 }
 
 /* ---- all of them ---- */
 
-/* Where <sluice/handler.h> is, seen from this executable: built, or installed below PREFIX/lib/sluice. */
+/* The folder of <sluice/handler.h>: beside the built executable, or below PREFIX when it is installed. */
 static const char *include_folder(struct sl_arena *arena)
 {
-    const char *own = sl_own_folder(arena);
+    const char *own = sl_paths_own_folder(arena);
     const char *built = sl_arena_printf(arena, "%s/include", own);
     bool is_built = access(sl_arena_printf(arena, "%s/sluice/handler.h", built), R_OK) == 0;
     return is_built ? built : sl_arena_printf(arena, "%s/../../include", own);
@@ -113,8 +117,8 @@ static enum sl_status make(const char *name, struct sl_arena *arena, struct sl_e
     if (status != SL_OK)
         return status;
     if (mkdir(name, 0755) != 0)
-        return sl_fail(error, SL_FATAL, "CannotWrite", "%s: %s%s", name, strerror(errno),
-                       errno == EEXIST ? "; nothing was written, choose another name" : "");
+        return sl_fail(error, SL_FATAL, "CannotWrite", "%s cannot be created: %s%s", name, strerror(errno),
+                       errno == EEXIST ? "; nothing was written; choose another name" : "");
     return write_all(name, arena, error);
 }
 
@@ -122,18 +126,19 @@ int sl_verb_new_handler(int argc, char **argv)
 {
     const struct sl_flag flags[] = {{0}};
     const struct sl_usage usage = {
-        "new-handler NAME",
-        "Makes the folder NAME with a handler to start from: NAME.c, a Makefile, records to replay and a\n"
-        "sluice.json. It builds and replays at once; <sluice/handler.h> is the manual.",
-        flags};
-    int n = 0, result = SL_EXIT_BAD;
+        .line = "new-handler NAME",
+        .summary = "Creates the folder NAME with a handler to start from: NAME.c, a Makefile, records to "
+                   "replay, and\n"
+                   "sluice.json. It builds and replays at once; <sluice/handler.h> is the manual.",
+        .flags = flags,
+        .operand = "NAME",
+        .least = 1,
+        .most = 1,
+    };
+    int n, result;
     if (sl_flags_read(&usage, argc, argv, &n, &result) != SL_OK)
         return result;
-    if (n != 1) {
-        fprintf(stderr, "sluice new-handler: wants one NAME (see sluice new-handler --help)\n");
-        return SL_EXIT_BAD;
-    }
-    struct sl_error error = {.offset = SL_NO_OFFSET};
+    struct sl_error error = SL_NO_ERROR;
     struct sl_arena *arena = sl_arena_new(4096);
     enum sl_status status = make(argv[1], arena, &error);
     if (status == SL_OK)
@@ -141,7 +146,7 @@ int sl_verb_new_handler(int argc, char **argv)
                "events.jsonl\n",
                argv[1], argv[1], argv[1]);
     else
-        fprintf(stderr, "sluice new-handler: %s\n", error.text);
+        (void)sl_flags_complain("new-handler", &error);
     sl_arena_destroy(arena);
     return status == SL_OK ? SL_EXIT_OK : SL_EXIT_BAD;
 }

@@ -1,14 +1,11 @@
-/* `sluice replay`: recorded records through the real bootstrap, under the rules of an event source mapping.
- */
-#include "replay/flags.h"
+/* `sluice replay`: runs recorded records through the real bootstrap, under a simulated mapping. */
 #include "replay/session.h"
 #include "replay/verbs.h"
 
-#include <stdio.h>
 #include <string.h>
 
-/* `--report-failures` and `--no-report-failures` override the configuration; none of them leaves it. */
-static bool was_asked(int argc, char **argv)
+/* Whether the command line overrides the configuration's ReportBatchItemFailures. */
+static bool has_report_flag(int argc, char **argv)
 {
     for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
         if (strcmp(argv[i], "--report-failures") == 0 || strcmp(argv[i], "--no-report-failures") == 0)
@@ -16,7 +13,7 @@ static bool was_asked(int argc, char **argv)
     return false;
 }
 
-/* The one replay of this process: the flags' rows point into it. */
+/* The one replay of this process: the rows of flags point into it. */
 static struct sl_session the = {.verb = "replay", .config = "sluice.json", .timeout_s = 60};
 
 static const struct sl_flag flags[] = {
@@ -31,76 +28,76 @@ static const struct sl_flag flags[] = {
      "MaximumRecordAgeInSeconds, -1 or 60 to 604800 (-1: no limit)"},
     {"bisect", SL_FLAG_BOOL, &the.settings.bisect, NULL, "BisectBatchOnFunctionError"},
     {"report-failures", SL_FLAG_BOOL, &the.settings.report_failures, NULL,
-     "ReportBatchItemFailures; the function is told so (as the configuration says)"},
+     "ReportBatchItemFailures, for mapping and function (as the configuration says)"},
     {"filter", SL_FLAG_LIST, &the.filters, "PATTERN",
-     "FilterCriteria: one pattern, as JSON; may be given again"},
+     "FilterCriteria: one pattern, as JSON; may be repeated"},
     {"tumbling", SL_FLAG_INTEGER, &the.settings.tumbling_s, "S",
      "TumblingWindowInSeconds, 0 to 900 (0: none)"},
     {"on-failure", SL_FLAG_TEXT, &the.on_failure, "FILE",
-     "OnFailure destination: a file for SQS's records, FOLDER/ for S3's objects"},
+     "OnFailure destination: FILE gets SQS's records, FOLDER/ gets S3's objects"},
     {"concurrency", SL_FLAG_INTEGER, &the.settings.concurrency, "N",
-     "more invocations at a time are throttled (0: no limit)"},
-    {"timeout", SL_FLAG_INTEGER, &the.timeout_s, "S", "of an invocation, in real time (60)"},
+     "ReservedConcurrentExecutions: more invocations at a time are throttled (0: no limit)"},
+    {"timeout", SL_FLAG_INTEGER, &the.timeout_s, "S",
+     "timeout of an invocation, in real time, 1 to 900 (60)"},
     {"invocation-ms", SL_FLAG_INTEGER, &the.settings.invocation_ms, "MS",
-     "what each invocation costs of the virtual time (100)"},
-    {"live", SL_FLAG_BOOL, &the.stream_options.is_live, NULL,
-     "records come at the times they were made; else all are there at the beginning"},
-    {"start", SL_FLAG_INTEGER, &the.stream_options.start_epoch_s, "EPOCH_S",
+     "how long each invocation takes in virtual time (100)"},
+    {"live", SL_FLAG_BOOL, &the.recording_options.is_live, NULL,
+     "each record becomes available at its own time; else all at the beginning"},
+    {"start", SL_FLAG_INTEGER, &the.recording_options.start_epoch_s, "EPOCH_S",
      "when the mapping begins (at the newest record)"},
-    {"shards", SL_FLAG_INTEGER, &the.stream_options.shards, "N", "items are spread over N shards (1)"},
-    {"shard-per-file", SL_FLAG_BOOL, &the.stream_options.is_shard_per_file, NULL, "each input is a shard"},
-    {"keys", SL_FLAG_TEXT, &the.stream_options.keys, "PK,SK",
-     "key attributes, for lines that hold an item alone"},
-    {"trace", SL_FLAG_TEXT, &the.trace, "FILE", "one JSON line per invocation"},
+    {"shards", SL_FLAG_INTEGER, &the.recording_options.shards, "N", "spread the items over N shards (1)"},
+    {"shard-per-file", SL_FLAG_BOOL, &the.recording_options.is_shard_per_file, NULL,
+     "make each input a shard"},
+    {"keys", SL_FLAG_TEXT, &the.recording_options.keys, "PK,SK",
+     "key attributes, for lines that hold only an item"},
+    {"trace", SL_FLAG_TEXT, &the.trace, "FILE", "write one JSON line per invocation"},
     {"report", SL_FLAG_TEXT, &the.report, "FILE",
-     "a picture of batches, splits, retries and discards, as HTML"},
-    {"trace-records", SL_FLAG_BOOL, &the.with_ids, NULL, "with the sequence numbers"},
+     "draw batches, splits, retries and discards as an HTML page"},
+    {"trace-records", SL_FLAG_BOOL, &the.with_ids, NULL, "add the sequence numbers to the trace"},
     {"fault", SL_FLAG_LIST, &the.faults, "SPEC",
-     "throttle, crash, die, lost, timeout @ an invocation (3), a range (3-5), a share (10%) or *; sink, "
-     "connect @ such a call of the function's"},
-    {"seed", SL_FLAG_INTEGER, &the.seed, "N", "of request ids and of faults by share (0)"},
-    {"bootstrap", SL_FLAG_TEXT, &the.command, "COMMAND", "another Lambda runtime in place of ours"},
+     "KIND@WHEN,...: throttle, crash, die, lost or timeout @ an invocation (3), a range (3-5), a share (10%) "
+     "or *; sink or connect @ such a call of the function; may be repeated"},
+    {"seed", SL_FLAG_INTEGER, &the.seed, "N", "seed of request ids and of faults by share (0)"},
+    {"bootstrap", SL_FLAG_TEXT, &the.command, "COMMAND", "another Lambda runtime instead of ours"},
     {"handler-path", SL_FLAG_TEXT, &the.handler_path, "FOLDERS",
-     "where plugins are, separated by ':' (handlers/ beside the configuration)"},
-    {"quiet", SL_FLAG_BOOL, &the.is_quiet, NULL, "no progress line"},
+     "folders of plugins, separated by ':' (handlers/ beside the configuration)"},
+    {"quiet", SL_FLAG_BOOL, &the.is_quiet, NULL, "print no progress line"},
     {0},
 };
 
 static const struct sl_usage usage = {
-    "replay [flags] INPUT...",
-    "Replays recorded stream records through the real bootstrap, under the rules of Lambda's event "
-    "source\n"
-    "mapping, on a virtual clock. INPUT: an event, a GetRecords dump, records one a line, an archive, "
-    "an\n"
-    "export, plain or gzip; - is standard input. Exit status: 0 all handled, 1 something was discarded,\n"
-    "2 bad usage or input.",
-    flags};
+    .line = "replay [flags] INPUT...",
+    .summary =
+        "Replays recorded stream records through the real bootstrap, under the rules of Lambda's event "
+        "source\n"
+        "mapping, on a virtual clock. INPUT is a file, plain or gzip, or - for standard input: an event, a\n"
+        "GetRecords dump, one record a line, an archive, or an export. Exit status: 0 all handled, 1 "
+        "something\n"
+        "was discarded, 2 bad usage or input.",
+    .flags = flags,
+    .operand = "INPUT",
+    .least = 1,
+};
 
 static int load_and_run(char **names, size_t n)
 {
-    struct sl_error error = {.offset = SL_NO_OFFSET};
-    struct sl_text_input *inputs = sl_arena_alloc(the.arena, n * sizeof(*inputs));
+    struct sl_error error = SL_NO_ERROR;
+    struct sl_input *inputs = sl_arena_zalloc(the.arena, n * sizeof(*inputs));
     for (size_t i = 0; i < n; i++) {
         inputs[i].name = names[i];
-        if (sl_input_load(names[i], the.arena, &inputs[i].text, &error) != SL_OK) {
-            fprintf(stderr, "sluice replay: %s\n", error.text);
-            return SL_EXIT_BAD;
-        }
+        if (sl_input_load(names[i], the.arena, &inputs[i].text, &error) != SL_OK)
+            return sl_flags_complain(the.verb, &error);
     }
     return sl_session_run(&the, inputs, n);
 }
 
 int sl_verb_replay(int argc, char **argv)
 {
-    int n = 0, result = SL_EXIT_BAD;
-    the.is_mapping_said = was_asked(argc, argv);
+    int n, result;
+    the.sets_report_failures = has_report_flag(argc, argv);
     sl_esm_settings_init(&the.settings);
     if (sl_flags_read(&usage, argc, argv, &n, &result) != SL_OK)
         return result;
-    if (n == 0) {
-        fprintf(stderr, "sluice replay: wants an INPUT (see sluice replay --help)\n");
-        return SL_EXIT_BAD;
-    }
     the.arena = sl_arena_new(1024 * 1024);
     result = load_and_run(argv + 1, (size_t)n);
     sl_session_clean_up(&the);

@@ -1,4 +1,5 @@
-/* sluice: the command for the laptop and for whoever is on call. */
+/* sluice: the command line tool. It finds the verb and runs it. */
+#include "replay/flags.h"
 #include "replay/verbs.h"
 
 #include <signal.h>
@@ -9,14 +10,14 @@ static const struct verb {
     const char *name, *summary;
     int (*run)(int argc, char **argv);
 } verbs[] = {
-    {"replay", "run recorded records through bootstrap under a simulated event source mapping",
+    {"replay", "run recorded records through bootstrap, under a simulated event source mapping",
      sl_verb_replay},
-    {"check", "say what each route of a configuration does, and what would lose data", sl_verb_check},
+    {"check", "print what each route of a configuration does, and what would lose data", sl_verb_check},
     {"decode", "print the records of any input, one JSON line each", sl_verb_decode},
     {"tail", "run the handlers on a live stream, with a checkpoint file", sl_verb_tail},
-    {"redrive", "run again what ended in a failure queue or bucket", sl_verb_redrive},
-    {"manifest", "make DynamoDB's own incremental export of an archive", sl_verb_manifest},
-    {"new-handler", "write a folder with a handler of your own to start from", sl_verb_new_handler},
+    {"redrive", "run the records in a failure queue, topic or bucket again", sl_verb_redrive},
+    {"manifest", "turn an archive into an incremental export of DynamoDB", sl_verb_manifest},
+    {"new-handler", "create a folder with a handler to start from", sl_verb_new_handler},
 };
 
 #define N_VERBS (sizeof(verbs) / sizeof(verbs[0]))
@@ -26,10 +27,10 @@ static int print_help(FILE *out, int result)
     fputs("usage: sluice VERB [flags] [INPUT...]\n\n", out);
     for (size_t i = 0; i < N_VERBS; i++)
         fprintf(out, "  %-12s %s\n", verbs[i].name, verbs[i].summary);
-    fputs(
-        "\n`sluice VERB --help` tells a verb's flags. Exit status: 0 all handled, 1 something failed or was\n"
-        "discarded, 2 bad usage or input.\n",
-        out);
+    fputs("\n`sluice VERB --help` lists the flags of a verb. Exit status: 0 all handled, 1 something failed "
+          "or was\n"
+          "discarded, 2 bad usage or input.\n",
+          out);
     return result;
 }
 

@@ -1,7 +1,9 @@
-/* `sluice tail`: a live stream through the same handlers, shard by shard, with a checkpoint file. */
-#include "replay/live.h"
-#include "replay/places.h"
+/* `sluice tail`: runs the handlers on a live stream, shard by shard, with a checkpoint file. */
+#include "base/json.h"
+#include "base/json_walk.h"
 #include "replay/session.h"
+#include "replay/source/live.h"
+#include "replay/source/places.h"
 #include "replay/verbs.h"
 
 #include <poll.h>
@@ -10,10 +12,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#define POLL_MS    250   /* four times a second, as Lambda's pollers do */
-#define REFRESH_MS 60000 /* how often the stream is asked for new shards when no shard has ended */
-#define IDLE_POLLS 4     /* with --once: so many empty reads of all shards in a row are the end */
-#define RETRY_MS   1000
+#define POLL_MS           250   /* four times a second, as Lambda's pollers do */
+#define REFRESH_MS        60000 /* how often the shards are listed again when no shard has ended */
+#define IDLE_POLLS        4     /* with --once: so many empty reads of all shards in a row end it */
+#define RETRY_MS          1000
+#define MISUNDERSTOOD_MAX 5 /* cycles in a row whose answers were not understood; then tail ends */
+
+static const char MORE[] = "";
 
 extern char **environ;
 
@@ -21,9 +26,6 @@ struct tail {
     const char *table, *stream, *region, *endpoint, *checkpoint, *from;
     bool is_once;
     struct sl_session session;
-    struct sl_vars vars;
-    struct sl_log log;
-    struct sl_sinks sinks;
     struct sl_live *live;
     struct sl_places places;
     struct sl_esm_stats total;
@@ -31,13 +33,13 @@ struct tail {
     uint64_t cycles;
     int64_t refreshed_ms;
 
-    /* Of one cycle: what was read, and of which place each shard of the simulation is. */
+    /* Of one cycle: what was read, and the place of each shard of the simulation. */
     struct sl_arena *arena;
     struct sl_input *inputs;
     size_t *place_of;
     size_t n_read;
-    const char **next_iterators; /* by input; NULL: the shard ended */
-    struct sl_stream page;
+    const char **next_iterators; /* by input; NULL: the shard has ended; MORE: after the last handled one */
+    struct sl_recording page;
 };
 
 static volatile sig_atomic_t stop_asked;
@@ -62,25 +64,24 @@ static int64_t now_ms(void)
 
 /* ---- reading ---- */
 
-/* What was written after the last handled record is no longer there: said once, with the place. */
+/* The records after the last handled one are gone. Reports that once, with the place. */
 static void note_gap(struct tail *t, struct sl_place *place)
 {
     fprintf(stderr,
-            "sluice tail: %s: the records behind %s are gone from the stream, which keeps them 24 hours; "
-            "going on with "
-            "its oldest. What is missing has to come from the table\n",
+            "sluice tail: %s: the records after %s are gone from the stream, which keeps them 24 hours; tail "
+            "continues with the oldest one. Take what is missing from the table\n",
             place->id, place->after ? place->after : "its beginning");
     t->gaps++;
-    sl_place_set(&place->after, NULL);
-    sl_place_set(&place->iterator, NULL);
+    sl_places_set(&place->after, NULL);
+    sl_places_set(&place->iterator, NULL);
     place->is_skipped_to_latest = false;
 }
 
-/* True: the error was one of the stream's own ways, and the place is set right. */
+/* True: a stream may answer so, and the place has been corrected. */
 static bool mend(struct tail *t, struct sl_place *place, const struct sl_error *error)
 {
     if (strcmp(error->code, "ExpiredIteratorException") == 0) {
-        sl_place_set(&place->iterator, NULL);
+        sl_places_set(&place->iterator, NULL);
         return true;
     }
     if (strcmp(error->code, "TrimmedDataAccessException") == 0) {
@@ -103,50 +104,85 @@ static enum sl_status find_iterator(struct tail *t, struct sl_place *place, stru
                                                      : "TRIM_HORIZON";
     if (place->iterator)
         return SL_OK;
-    enum sl_status status = sl_live_iterator(t->live, t->places.stream_arn, place->id, type, place->after,
-                                             t->arena, &iterator, error);
+    const struct sl_live_position position = {t->places.stream_arn, place->id, type, place->after};
+    enum sl_status status = sl_live_get_iterator(t->live, &position, t->arena, &iterator, error);
     if (status == SL_OK)
-        sl_place_set(&place->iterator, iterator);
+        sl_places_set(&place->iterator, iterator);
     return status;
 }
 
-/* One read of one shard into the cycle. */
+/* A page holds a record that cannot be decoded: keeps the records before it. When it is the first, the run
+ * ends, and says which it is. */
+static enum sl_status keep_decodable(struct tail *t, struct sl_input *input,
+                                     const struct sl_decode_options *options, struct sl_error *error)
+{
+    struct sl_json_walk walk = sl_json_walk(sl_json_find(input->text, "Records"));
+    struct sl_span record, number = {NULL, 0};
+    struct sl_error why = SL_NO_ERROR;
+    struct sl_buffer good;
+    sl_buffer_init(&good, input->text.len + 32);
+    sl_buffer_add_str(&good, "{\"Records\":[");
+    size_t n = 0, len = good.len;
+    for (; sl_json_walk_next(&walk, NULL, &record); n++, len = good.len) {
+        const char *text = sl_arena_printf(t->arena, "{\"Records\":[%.*s]}", SL_ARG(record));
+        struct sl_input one = {.name = input->name, .text = sl_span_str(text)};
+        number = sl_json_find(record, "dynamodb.SequenceNumber");
+        if (sl_input_decode(&one, options, t->arena, &why) != SL_OK)
+            break;
+        sl_buffer_add_str(&good, n ? "," : "");
+        sl_buffer_add_span(&good, record);
+    }
+    good.len = len;
+    sl_buffer_add_str(&good, "]}");
+    input->text = sl_span(sl_arena_copy(t->arena, sl_buffer_span(&good)), good.len);
+    sl_buffer_clean_up(&good);
+    if (n)
+        return sl_input_decode(input, options, t->arena, error);
+    return sl_fail(
+        error, SL_REJECT, why.code,
+        "the record %.*s cannot be read: %s. Tail ends here. To continue after this record, write its "
+        "sequence number as \"after\" of this shard into the checkpoint file",
+        SL_ARG(number), why.text);
+}
+
+/* Reads one page of one shard. */
 static enum sl_status read_shard(struct tail *t, size_t i, struct sl_error *error)
 {
     struct sl_place *place = &t->places.list[i];
-    struct sl_span answer;
-    const char *next = NULL;
-    struct sl_error why = {.offset = SL_NO_OFFSET};
+    struct sl_live_page page;
+    struct sl_error why = SL_NO_ERROR;
     enum sl_status status = find_iterator(t, place, &why);
     if (status == SL_OK)
-        status = sl_live_records(t->live, place->iterator, t->arena, &answer, &next, &why);
+        status = sl_live_get_records(t->live, place->iterator, t->arena, &page, &why);
     if (status != SL_OK)
         return mend(t, place, &why) ? SL_OK : sl_fail(error, status, why.code, "%s", why.text);
     const struct sl_decode_options options = {.any_shape = true, .ttl_attribute = t->session.ttl_attribute};
     struct sl_input *input = &t->inputs[t->n_read];
-    status = sl_input_decode(place->id, answer, &options, t->arena, input, error);
-    if (status != SL_OK)
-        return status;
+    *input = (struct sl_input){.name = place->id, .text = page.text};
     t->place_of[t->n_read] = i;
-    t->next_iterators[t->n_read++] = next;
-    return SL_OK;
+    t->next_iterators[t->n_read] = page.next_iterator;
+    if (sl_input_decode(input, &options, t->arena, &why) != SL_OK) {
+        status = keep_decodable(t, input, &options, error);
+        t->next_iterators[t->n_read] = MORE;
+    }
+    t->n_read += status == SL_OK;
+    return status;
 }
 
 static enum sl_status refresh(struct tail *t, struct sl_error *error)
 {
-    struct sl_live_shard *shards;
-    size_t n;
+    struct sl_live_shards shards;
     bool from_latest = strcmp(t->from, "latest") == 0 && t->refreshed_ms == 0;
-    enum sl_status status = sl_live_shards(t->live, t->places.stream_arn, t->arena, &shards, &n, error);
+    enum sl_status status = sl_live_list_shards(t->live, t->places.stream_arn, t->arena, &shards, error);
     if (status != SL_OK)
         return status;
-    size_t lost = sl_places_update(&t->places, shards, n, from_latest);
+    size_t lost = sl_places_update(&t->places, &shards, from_latest);
     if (lost)
-        fprintf(stderr,
-                "sluice tail: %zu shard(s) of the checkpoint are gone from the stream, and were not read to "
-                "their "
-                "end. What is missing has to come from the table\n",
-                lost);
+        fprintf(
+            stderr,
+            "sluice tail: %zu shard(s) of the checkpoint are gone from the stream before they were read to "
+            "their end. Take what is missing from the table\n",
+            lost);
     t->gaps += (unsigned)lost;
     t->refreshed_ms = now_ms();
     return SL_OK;
@@ -170,14 +206,14 @@ static enum sl_status read_all(struct tail *t, struct sl_error *error)
 
 static void save(struct tail *t)
 {
-    struct sl_error error = {.offset = SL_NO_OFFSET};
+    struct sl_error error = SL_NO_ERROR;
     if (sl_places_save(&t->places, &error) != SL_OK) {
         fprintf(stderr, "sluice tail: %s\n", error.text);
         stop_asked = 1;
     }
 }
 
-/* The checkpoint moves as the mapping's does, so that a kill in the middle costs repeats, never records. */
+/* The checkpoint moves as the mapping's does: a kill in the middle causes repeats, and loses no record. */
 static void on_decided(void *self, const struct sl_esm_invocation *inv, const struct sl_esm_result *result,
                        const struct sl_esm_decision *decision)
 {
@@ -185,7 +221,7 @@ static void on_decided(void *self, const struct sl_esm_invocation *inv, const st
     struct sl_place *place = &t->places.list[t->place_of[inv->shard - t->page.shards]];
     sl_session_decided(&t->session, inv, result, decision);
     if (decision->checkpoint.ptr) {
-        sl_place_set(&place->after, sl_arena_copy(t->arena, decision->checkpoint));
+        sl_places_set(&place->after, sl_arena_copy(t->arena, decision->checkpoint));
         save(t);
     }
 }
@@ -221,7 +257,7 @@ static void add_stats(struct sl_esm_stats *sum, const struct sl_esm_stats *s)
     sum->elapsed_ms += s->elapsed_ms;
 }
 
-static void add_counts(struct sl_stream *sum, const struct sl_stream *s)
+static void add_counts(struct sl_recording *sum, const struct sl_recording *s)
 {
     sum->n += s->n;
     for (int i = 0; i < 4; i++) {
@@ -230,7 +266,7 @@ static void add_counts(struct sl_stream *sum, const struct sl_stream *s)
     }
 }
 
-/* The mapping over one page of each shard, in real time. True: all of it is through. */
+/* Runs the mapping over one page of each shard, in real time. True: all records are handled. */
 static bool run_mapping(struct tail *t)
 {
     const struct sl_esm_driver driver = {
@@ -256,33 +292,35 @@ static bool run_mapping(struct tail *t)
 static enum sl_status build_page(struct tail *t, struct sl_error *error)
 {
     struct sl_clock *real = sl_clock_system();
-    const struct sl_stream_options options = {.is_shard_per_file = true,
-                                              .needs_item_keys = t->session.settings.parallelization > 1,
-                                              .start_epoch_s = real->wall_ns(real) / 1000000000};
-    enum sl_status status =
-        sl_stream_build(t->inputs, t->n_read, &options, t->places.stream_arn, t->arena, &t->page, error);
+    const struct sl_recording_options options = {.inputs = t->inputs,
+                                                 .n_inputs = t->n_read,
+                                                 .default_arn = t->places.stream_arn,
+                                                 .is_shard_per_file = true,
+                                                 .needs_item_keys = t->session.settings.parallelization > 1,
+                                                 .start_epoch_s = real->wall_ns(real) / 1000000000};
+    enum sl_status status = sl_recording_build(&options, t->arena, &t->page, error);
     for (size_t i = 0; i < t->n_read && status == SL_OK; i++)
         t->page.shards[i].id = t->places.list[t->place_of[i]].id;
     return status;
 }
 
-/* What was read is through: every shard stands behind its page. */
+/* All that was read is handled: every shard moves to the end of its page. */
 static void move_on(struct tail *t)
 {
     for (size_t i = 0; i < t->n_read; i++) {
         struct sl_place *place = &t->places.list[t->place_of[i]];
         const struct sl_esm_shard *shard = &t->page.shards[i];
         if (shard->n)
-            sl_place_set(&place->after, sl_arena_copy(t->arena, shard->records[shard->n - 1].id));
-        sl_place_set(&place->iterator, t->next_iterators[i]);
+            sl_places_set(&place->after, sl_arena_copy(t->arena, shard->records[shard->n - 1].id));
+        sl_places_set(&place->iterator, t->next_iterators[i] == MORE ? NULL : t->next_iterators[i]);
         if (!t->next_iterators[i]) {
             place->is_done = true;
-            t->refreshed_ms = now_ms() - REFRESH_MS; /* its children may be there */
+            t->refreshed_ms = now_ms() - REFRESH_MS; /* its children may exist now */
         }
     }
 }
 
-/* One read of all shards, and its handling. `*is_idle`: there was nothing. */
+/* Reads one page of all shards, and handles it. `*is_idle`: there was nothing. */
 static enum sl_status cycle(struct tail *t, bool *is_idle, struct sl_error *error)
 {
     enum sl_status status = SL_OK;
@@ -296,7 +334,7 @@ static enum sl_status cycle(struct tail *t, bool *is_idle, struct sl_error *erro
     if (status != SL_OK)
         return status;
     t->cycles++;
-    add_counts(&t->session.stream, &t->page);
+    add_counts(&t->session.recording, &t->page);
     bool is_through = t->page.n == 0 || run_mapping(t);
     if (!is_through)
         return SL_OK;
@@ -310,18 +348,26 @@ static enum sl_status cycle(struct tail *t, bool *is_idle, struct sl_error *erro
     return SL_OK;
 }
 
+/* An answer that is not understood is asked for again, but not for ever: it may be about what is in the
+ * stream. */
+static bool is_lasting(const struct sl_error *error, unsigned *misunderstood)
+{
+    *misunderstood = strcmp(error->code, "BrokenAnswer") == 0 ? *misunderstood + 1 : 0;
+    return *misunderstood == MISUNDERSTOOD_MAX;
+}
+
 static int loop(struct tail *t)
 {
-    unsigned idle = 0;
+    unsigned idle = 0, misunderstood = 0;
     while (!stop_asked && !(t->is_once && idle >= IDLE_POLLS)) {
-        struct sl_error error = {.offset = SL_NO_OFFSET};
+        struct sl_error error = SL_NO_ERROR;
         bool is_idle;
         t->arena = sl_arena_new(1024 * 1024);
         enum sl_status status = cycle(t, &is_idle, &error);
         sl_arena_destroy(t->arena);
         if (status != SL_OK)
             fprintf(stderr, "sluice tail: %s\n", error.text);
-        if (status != SL_OK && status != SL_RETRY)
+        if ((status != SL_OK && status != SL_RETRY) || is_lasting(&error, &misunderstood))
             return t->cycles ? SL_EXIT_FAILED : SL_EXIT_BAD;
         idle = status == SL_OK && is_idle ? idle + 1 : 0;
         if (status == SL_RETRY)
@@ -339,7 +385,7 @@ static enum sl_status find_stream(struct tail *t, struct sl_error *error)
     const char *arn = t->stream;
     enum sl_status status = SL_OK;
     if (!arn)
-        status = sl_live_stream_of(t->live, t->table, t->session.arena, &arn, error);
+        status = sl_live_find_stream(t->live, t->table, t->session.arena, &arn, error);
     if (status == SL_OK)
         status = sl_places_open(&t->places, t->checkpoint, arn, error);
     t->session.settings.stream_arn = t->places.stream_arn;
@@ -350,23 +396,21 @@ static enum sl_status check_usage(const struct tail *t, struct sl_error *error)
 {
     if (!t->table && !t->stream)
         return sl_fail(error, SL_REJECT, "Usage",
-                       "wants --table NAME or --stream ARN (see sluice tail --help)");
+                       "--table NAME or --stream ARN is missing (see sluice tail --help)");
     if (strcmp(t->from, "oldest") != 0 && strcmp(t->from, "latest") != 0)
-        return sl_fail(error, SL_REJECT, "Usage", "--from: oldest or latest, not \"%s\"", t->from);
+        return sl_fail(error, SL_REJECT, "Usage", "--from must be oldest or latest, not \"%s\"", t->from);
     return SL_OK;
 }
 
 static enum sl_status start(struct tail *t, struct sl_error *error)
 {
-    /* Asked a second time, it ends at once. */
+    /* A second signal ends it at once. */
     const struct sigaction action = {.sa_handler = on_stop, .sa_flags = (int)SA_RESETHAND};
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
-    sl_log_init(&t->log, STDERR_FILENO, SL_WARN, SL_LOG_TEXT, sl_clock_system());
-    sl_sinks_init(&t->sinks, sl_clock_system(), &t->log, &t->vars);
+    const struct sl_live_options live = {environ, t->region, t->endpoint};
     if (check_usage(t, error) != SL_OK || sl_session_read_config(&t->session, error) != SL_OK ||
-        sl_session_prepare(&t->session, error) != SL_OK ||
-        sl_live_open(&t->sinks, t->region, t->endpoint, &t->live, error) != SL_OK ||
+        sl_session_prepare(&t->session, error) != SL_OK || sl_live_open(&live, &t->live, error) != SL_OK ||
         find_stream(t, error) != SL_OK)
         return SL_REJECT;
     return sl_session_open(&t->session, error);
@@ -375,7 +419,7 @@ static enum sl_status start(struct tail *t, struct sl_error *error)
 static int finish(struct tail *t, int result)
 {
     struct sl_summary summary = {
-        .stream = &t->session.stream, .mapping = t->total, .runner = t->session.runner};
+        .recording = &t->session.recording, .mapping = t->total, .runner = t->session.runner};
     summary.processes = sl_runner_stats(t->session.runner);
     sl_summary_print(&summary, stdout);
     if (t->gaps)
@@ -389,8 +433,6 @@ static void clean_up(struct tail *t)
     sl_session_clean_up(&t->session);
     sl_live_close(t->live);
     sl_places_clean_up(&t->places);
-    sl_sinks_clean_up(&t->sinks);
-    sl_log_clean_up(&t->log);
 }
 
 static struct tail the = {
@@ -399,14 +441,16 @@ static struct tail the = {
         .verb = "tail", .config = "sluice.json", .timeout_s = 60, .is_quiet = true, .handles_signals = true}};
 
 static const struct sl_flag flags[] = {
-    {"table", SL_FLAG_TEXT, &the.table, "NAME", "the table whose stream is read"},
-    {"stream", SL_FLAG_TEXT, &the.stream, "ARN", "the stream itself"},
+    {"table", SL_FLAG_TEXT, &the.table, "NAME", "read the stream of this table"},
+    {"stream", SL_FLAG_TEXT, &the.stream, "ARN", "read this stream"},
     {"config", SL_FLAG_TEXT, &the.session.config, "FILE", "the configuration (./sluice.json)"},
-    {"checkpoint", SL_FLAG_TEXT, &the.checkpoint, "FILE", "where to go on, and where it is remembered"},
-    {"from", SL_FLAG_TEXT, &the.from, "WHERE", "oldest or latest, without a checkpoint (oldest)"},
-    {"once", SL_FLAG_BOOL, &the.is_once, NULL, "end when all that is there is handled"},
-    {"region", SL_FLAG_TEXT, &the.region, "REGION", "of the table (AWS_REGION)"},
-    {"endpoint-url", SL_FLAG_TEXT, &the.endpoint, "URL", "of DynamoDB Local, say (AWS's)"},
+    {"checkpoint", SL_FLAG_TEXT, &the.checkpoint, "FILE",
+     "where to continue, and where the progress is saved"},
+    {"from", SL_FLAG_TEXT, &the.from, "WHERE",
+     "oldest or latest: where to begin without a checkpoint (oldest)"},
+    {"once", SL_FLAG_BOOL, &the.is_once, NULL, "end when all records in the stream are handled"},
+    {"region", SL_FLAG_TEXT, &the.region, "REGION", "region of the table (AWS_REGION)"},
+    {"endpoint-url", SL_FLAG_TEXT, &the.endpoint, "URL", "endpoint of DynamoDB Local, for example (AWS's)"},
     {"batch-size", SL_FLAG_INTEGER, &the.session.settings.batch_size, "N", "BatchSize, 1 to 10000 (100)"},
     {"parallelization", SL_FLAG_INTEGER, &the.session.settings.parallelization, "N",
      "ParallelizationFactor, 1 to 10 (1)"},
@@ -417,40 +461,38 @@ static const struct sl_flag flags[] = {
     {"bisect", SL_FLAG_BOOL, &the.session.settings.bisect, NULL, "BisectBatchOnFunctionError"},
     {"report-failures", SL_FLAG_BOOL, &the.session.settings.report_failures, NULL,
      "ReportBatchItemFailures (on)"},
-    {"filter", SL_FLAG_LIST, &the.session.filters, "PATTERN", "FilterCriteria: one pattern, as JSON"},
+    {"filter", SL_FLAG_LIST, &the.session.filters, "PATTERN",
+     "FilterCriteria: one pattern, as JSON; may be repeated"},
     {"on-failure", SL_FLAG_TEXT, &the.session.on_failure, "FILE",
      "OnFailure destination, as in sluice replay"},
-    {"trace", SL_FLAG_TEXT, &the.session.trace, "FILE", "one JSON line per invocation"},
-    {"timeout", SL_FLAG_INTEGER, &the.session.timeout_s, "S", "of an invocation (60)"},
+    {"trace", SL_FLAG_TEXT, &the.session.trace, "FILE", "write one JSON line per invocation"},
+    {"timeout", SL_FLAG_INTEGER, &the.session.timeout_s, "S", "timeout of an invocation, 1 to 900 (60)"},
     {"handler-path", SL_FLAG_TEXT, &the.session.handler_path, "FOLDERS",
-     "where plugins are, separated by ':'"},
+     "folders of plugins, separated by ':'"},
     {0},
 };
 
 static const struct sl_usage usage = {
-    "tail [flags] --table NAME",
-    "Reads a table's stream, in AWS or in DynamoDB Local, and runs the same handlers on it as Lambda would:\n"
-    "shard by shard, parents before children. Ends with Ctrl-C, and then with a summary.\n"
-    "Exit status: 0 all handled, 1 something was discarded or was gone before it could be read, 2 bad usage.",
-    flags};
+    .line = "tail [flags] --table NAME",
+    .summary =
+        "Reads a table's stream, in AWS or in DynamoDB Local, and runs the handlers on it as Lambda would:\n"
+        "shard by shard, parents before children. Ctrl-C ends it; it then prints a summary. Exit status: 0 "
+        "all\n"
+        "handled, 1 something was discarded or was gone before it could be read, 2 bad usage.",
+    .flags = flags,
+};
 
 int sl_verb_tail(int argc, char **argv)
 {
-    int n = 0, result = SL_EXIT_BAD;
-    struct sl_error error = {.offset = SL_NO_OFFSET};
-    the.vars.list = (const char *const *)environ;
+    int n, result;
+    struct sl_error error = SL_NO_ERROR;
     sl_esm_settings_init(&the.session.settings);
     the.session.settings.invocation_ms = 0;
-    the.session.settings.report_failures = the.session.is_mapping_said = true;
+    the.session.settings.report_failures = the.session.sets_report_failures = true;
     if (sl_flags_read(&usage, argc, argv, &n, &result) != SL_OK)
         return result;
     the.session.arena = sl_arena_new(256 * 1024);
-    if (n)
-        sl_fail(&error, SL_REJECT, "Usage", "takes no INPUT: it reads a live stream");
-    if (error.status == SL_OK && start(&the, &error) == SL_OK)
-        result = finish(&the, loop(&the));
-    else
-        fprintf(stderr, "sluice tail: %s\n", error.text);
+    result = start(&the, &error) == SL_OK ? finish(&the, loop(&the)) : sl_flags_complain("tail", &error);
     clean_up(&the);
     return result;
 }

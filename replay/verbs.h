@@ -1,12 +1,10 @@
 /* The verbs of the sluice command, one file each.
  *
- * argv[0] is the verb's name. Each reads its own flags (replay/flags.h), writes results to standard output
- * and everything else to standard error, and returns the exit status: 0 all handled, 1 something failed or
- * was discarded, 2 bad usage or input. */
+ * argv[0] is the verb's name. Each verb reads its own flags (replay/flags.h), writes results to standard
+ * output and everything else to standard error, and returns the exit status: 0 all handled, 1 something
+ * failed or was discarded, 2 bad usage or input. */
 #ifndef SL_REPLAY_VERBS_H
 #define SL_REPLAY_VERBS_H
-
-enum { SL_EXIT_OK = 0, SL_EXIT_FAILED = 1, SL_EXIT_BAD = 2 };
 
 int sl_verb_replay(int argc, char **argv);
 int sl_verb_check(int argc, char **argv);

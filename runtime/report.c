@@ -1,3 +1,4 @@
+/* What a batch did, as one JSON line. */
 #include "runtime/report.h"
 
 #include "base/json_write.h"

@@ -1,9 +1,9 @@
-/* What a batch did, as one JSON line: for `sluice replay`'s summary, or anyone else who gives a descriptor.
- */
+/* What a batch did, as one JSON line: for `sluice replay`'s summary, or for any other reader of
+ * SLUICE_REPORT_FD. */
 #ifndef SL_RUNTIME_REPORT_H
 #define SL_RUNTIME_REPORT_H
 
-#include "handlers/dispatch.h"
+#include "handlers/dispatch/dispatch.h"
 
 /* {"requestId":...,"records":N,"checkpoint":K,"parked":N,"routes":[{"name":...,"handler":...,"to":...,
  * "matched":N,"applied":N,"parked":N,"failed":N,"calls":N}]}, in one write. */

@@ -1,10 +1,10 @@
+/* The loop of one process: an event, its batch, its answer. */
 #include "runtime/serve.h"
 
-#include "handlers/dispatch.h"
-#include "runtime/client.h"
-#include "runtime/contain.h"
-#include "runtime/crash.h"
-#include "runtime/owned.h"
+#include "handlers/dispatch/dispatch.h"
+#include "runtime/api/client.h"
+#include "runtime/contain/contain.h"
+#include "runtime/contain/crash.h"
 #include "runtime/report.h"
 
 #include <signal.h>
@@ -13,15 +13,17 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-/* First chunk of the invocation's arena: a batch of 100 records fits, and it is kept between events. */
+/* First chunk of the invocation's arena. A batch of 100 records fits into it, and it is kept between events.
+ */
 #define ARENA_BYTES (256 * 1024)
 
-/* The longest that an invocation can have: 90 minutes on managed instances. A header that says more, or
- * nothing, must not keep a batch for ever. */
+/* The longest that an invocation can last: 90 minutes on managed instances. A deadline header that says more,
+ * or is absent, must not keep a batch for ever. */
 #define LONGEST_MS (90 * 60 * 1000)
-#define UNSAID_MS  (15 * 60 * 1000)
+#define ABSENT_MS  (15 * 60 * 1000)
 
-/* A Runtime API that answers wrongly is asked at most five times a second, and given up after some 10 s. */
+/* A Runtime API that answers wrongly is asked at most five times a second (two tries a round), and given up
+ * after about 10 s. */
 #define FIRST_PAUSE_MS 400
 #define MAX_FAILURES   5
 
@@ -33,19 +35,19 @@ struct server {
     struct sl_log log;
     struct sl_sinks sinks;
     struct sl_contain *contain;
+    struct sl_pipeline_options options;
     struct sl_pipeline *pipeline;
     struct sl_runtime *rt;
     struct sl_arena *arena;
     struct sl_answer answer;
     int stop_fd;
-    struct sl_owned owned[2]; /* the log, `stop_fd` */
-    int failures;             /* of the Runtime API, in a row */
+    int failures; /* of the Runtime API, in a row */
     bool is_warm;
 };
 
 /* ---- one event ---- */
 
-/* Lambda keeps a type only when it is "Function." and letters, the first of them a capital. */
+/* Lambda keeps a type only if it is "Function." and letters, the first of them a capital. */
 static void error_type(const char *code, char out[TYPE_BYTES])
 {
     size_t n = 0;
@@ -62,7 +64,7 @@ static void error_type(const char *code, char out[TYPE_BYTES])
 static int64_t deadline_of(struct server *s, const struct sl_runtime_event *event)
 {
     int64_t wall_ms = s->clock->wall_ns(s->clock) / 1000000;
-    int64_t left = event->deadline_epoch_ms ? event->deadline_epoch_ms - wall_ms : UNSAID_MS;
+    int64_t left = event->deadline_epoch_ms ? event->deadline_epoch_ms - wall_ms : ABSENT_MS;
     left = left < 0 ? 0 : left > LONGEST_MS ? LONGEST_MS : left;
     return s->clock->now_ms(s->clock) + left;
 }
@@ -103,15 +105,13 @@ static void account(struct server *s, const struct sl_batch *batch)
     sl_pipeline_stats_reset(s->pipeline);
 }
 
-/* Nothing this process did since its last answer can be trusted. */
+/* Nothing that this process did since its last answer can be trusted. */
 static enum sl_status give_up(struct server *s, const struct sl_runtime_event *event, struct sl_error *error)
 {
-    struct sl_error why = {.offset = SL_NO_OFFSET};
-    enum sl_status status = sl_fail(&why, SL_FATAL, SL_OWNED_CODE, SL_OWNED_TEXT);
-    s->log.fd = -1; /* whatever it is now, it is not the log */
-    (void)post_failure(s, event, &why, error);
+    s->log.fd = -1; /* it may be open as something else by now */
+    (void)post_failure(s, event, &s->answer.error, error);
     sl_error_clear(error);
-    return sl_fail(error, status, why.code, "%s", why.text);
+    return sl_fail(error, SL_FATAL, s->answer.error.code, "%s", s->answer.error.text);
 }
 
 static enum sl_status answer_batch(struct server *s, const struct sl_runtime_event *event,
@@ -129,18 +129,19 @@ static enum sl_status answer_batch(struct server *s, const struct sl_runtime_eve
     a->checkpoint = a->parked = 0;
     sl_error_clear(&a->error);
     sl_dispatch(s->pipeline, batch, &invocation, a);
-    if (!sl_owned_is_whole(&s->owned[0]) || !sl_owned_is_whole(&s->owned[1]))
+    if (a->is_ruined)
         return give_up(s, event, error);
     account(s, batch);
     if (a->is_error)
         return post_failure(s, event, &a->error, error);
     if (a->error.status != SL_OK)
-        sl_log(&s->log, SL_WARN, "records from %zu of %zu on come again", a->checkpoint + 1, batch->n);
+        sl_log(&s->log, SL_WARN, "records from %zu of %zu on will be delivered again", a->checkpoint + 1,
+               batch->n);
     return sl_runtime_respond(s->rt, event->request_id, sl_buffer_span(&a->body), "application/json", error);
 }
 
-/* The buffer is kept from event to event: in a debug build each has its own, so that a handler that keeps
- * text of a record beyond its life is seen. */
+/* One buffer is reused for all events. In a debug build each event has its own, so that a handler is caught
+ * that keeps text of a record beyond its life. */
 static struct sl_span payload_of(struct server *s, const struct sl_runtime_event *event)
 {
 #ifdef SL_ARENA_DEBUG
@@ -156,7 +157,7 @@ static enum sl_status take_event(struct server *s, const struct sl_runtime_event
 {
     const struct sl_decode_options options = {.ttl_attribute = sl_pipeline_ttl_attribute(s->pipeline)};
     struct sl_batch batch;
-    struct sl_error why = {.offset = SL_NO_OFFSET};
+    struct sl_error why = SL_NO_ERROR;
     if (sl_batch_decode(payload_of(s, event), s->arena, &options, &batch, &why) != SL_OK) {
         if (why.offset != SL_NO_OFFSET)
             sl_error_context(&why, "byte %zu of the event", why.offset);
@@ -191,7 +192,7 @@ static enum sl_status one_round(struct server *s, struct sl_error *error)
     return status;
 }
 
-/* After a round that was not clean: says so, waits, and tells whether to go on. */
+/* After a round with an error: logs it, waits, and returns whether to go on. */
 static bool recover(struct server *s, enum sl_status status, const struct sl_error *error)
 {
     bool is_idle = strcmp(error->code, "NoEvent") == 0;
@@ -212,7 +213,7 @@ static bool recover(struct server *s, enum sl_status status, const struct sl_err
 static int loop(struct server *s)
 {
     for (;;) {
-        struct sl_error error = {.offset = SL_NO_OFFSET};
+        struct sl_error error = SL_NO_ERROR;
         enum sl_status status = one_round(s, &error);
         if (status == SL_FATAL && strcmp(error.code, "Stopped") == 0)
             return 0;
@@ -226,8 +227,8 @@ static int loop(struct server *s)
 
 /* ---- init ---- */
 
-/* SIGTERM becomes readable on a descriptor: an event under way is finished and answered, then the handlers
- * are closed in order. */
+/* SIGTERM makes a descriptor readable: the current event is finished and answered, then the handlers are
+ * closed in order. */
 static int open_stop_fd(void)
 {
     sigset_t set;
@@ -237,29 +238,14 @@ static int open_stop_fd(void)
     return signalfd(-1, &set, SFD_CLOEXEC);
 }
 
-static enum sl_status open_pipeline(struct server *s, struct sl_error *error)
-{
-    const struct sl_pipeline_options options = {
-        .config_path = s->settings->config_path,
-        .vars = &s->settings->vars,
-        .clock = s->clock,
-        .log = &s->log,
-        .sinks = &s->sinks,
-        .handler_path = s->settings->handler_path,
-        .function_name = s->settings->function_name,
-        .watch = sl_contain_watch(s->contain),
-    };
-    return sl_pipeline_open(&options, &s->pipeline, error);
-}
-
 static int fail_init(struct server *s, bool posts_init_error, const struct sl_error *why)
 {
     char type[TYPE_BYTES];
     error_type(why->code, type);
-    /* Lambda shows an init error's type alone, `sluice replay` its whole text. */
+    /* Lambda shows only an init error's type, so its text is logged; `sluice replay` shows the whole text. */
     if (s->settings->report_fd < 0)
         sl_log(&s->log, SL_ERROR, "cannot start: %s", why->text);
-    struct sl_error error = {.offset = SL_NO_OFFSET};
+    struct sl_error error = SL_NO_ERROR;
     if (posts_init_error && s->rt &&
         sl_runtime_init_error(s->rt, type, sl_span_str(why->text), &error) != SL_OK)
         sl_log(&s->log, SL_ERROR, "%s", error.text);
@@ -271,16 +257,21 @@ static enum sl_status init(struct server *s, struct sl_error *error)
     if (!s->settings->endpoint)
         return sl_fail(
             error, SL_FATAL, "NoRuntimeApi",
-            "AWS_LAMBDA_RUNTIME_API is not set: bootstrap runs inside Lambda; on any other machine "
-            "`sluice replay` runs it");
+            "AWS_LAMBDA_RUNTIME_API is not set: bootstrap runs inside Lambda only; on any other machine use "
+            "`sluice replay`");
     enum sl_status status = sl_runtime_open(s->settings->endpoint, "sluice/1.0", &s->rt, error);
     if (status == SL_OK)
-        status = open_pipeline(s, error);
-    return status;
+        status = sl_pipeline_open(&s->options, &s->pipeline, error);
+    if (sl_contain_is_whole(s->contain))
+        return status;
+    s->log.fd = -1; /* it may be open as something else by now */
+    return sl_fail(error, SL_FATAL, "HandlerClosedDescriptors",
+                   "a handler closed descriptors that are not its own while it was opened");
 }
 
 static void clean_up(struct server *s)
 {
+    s->log.request_id[0] = '\0';
     sl_pipeline_close(s->pipeline);
     sl_contain_close(s->contain);
     sl_sinks_clean_up(&s->sinks);
@@ -297,16 +288,26 @@ int sl_serve(const struct sl_settings *settings, bool posts_init_error, int read
 {
     struct server s = {.settings = settings, .clock = sl_clock_system(), .stop_fd = open_stop_fd()};
     sl_log_init(&s.log, STDERR_FILENO, settings->log_level, settings->log_format, s.clock);
-    s.log.no_metrics =
-        !sl_vars_get(&settings->vars, "AWS_LAMBDA_LOG_GROUP_NAME"); /* no CloudWatch behind it */
-    s.owned[0] = sl_owned_note(s.log.fd);
-    s.owned[1] = sl_owned_note(s.stop_fd);
+    s.log.no_metrics = !sl_vars_get(
+        &settings->vars, "AWS_LAMBDA_LOG_GROUP_NAME"); /* nobody reads metrics outside CloudWatch */
     sl_crash_report(&s.log);
-    s.contain = sl_contain_open(settings, &s.log);
     sl_sinks_init(&s.sinks, s.clock, &s.log, &settings->vars);
+    s.options = (struct sl_pipeline_options){
+        .config_path = settings->config_path,
+        .vars = &settings->vars,
+        .clock = s.clock,
+        .log = &s.log,
+        .sinks = &s.sinks,
+        .handler_path = settings->handler_path,
+        .function_name = settings->function_name,
+    };
+    s.contain = sl_contain_open(settings->temp_folder, &s.options);
+    sl_contain_own(s.contain, s.log.fd);
+    sl_contain_own(s.contain, s.stop_fd);
+    s.options.watch = sl_contain_watch(s.contain);
     sl_buffer_init(&s.answer.body, SL_ANSWER_BYTES);
     s.arena = sl_arena_new(ARENA_BYTES);
-    struct sl_error error = {.offset = SL_NO_OFFSET};
+    struct sl_error error = SL_NO_ERROR;
     int result;
     if (init(&s, &error) != SL_OK) {
         result = fail_init(&s, posts_init_error, &error);

@@ -1,3 +1,4 @@
+/* The environment, read once into settings. */
 #include "runtime/settings.h"
 
 #include "base/arena.h"

@@ -1,9 +1,9 @@
-/* What bootstrap takes from its surroundings, once, at start: Lambda's environment variables and its own.
+/* What bootstrap reads from the environment, once, at start: Lambda's variables and its own.
  *
  *   SLUICE_CONFIG        the configuration; else sluice.json in LAMBDA_TASK_ROOT, else beside bootstrap
- *   SLUICE_HANDLER_PATH  folders with plugins, separated by ':', looked into after handlers/ beside
+ *   SLUICE_HANDLER_PATH  folders with plugins, separated by ':', searched after handlers/ beside
  *                        bootstrap and /opt/sluice/handlers (a layer)
- *   SLUICE_REPORT_FD     an open descriptor that gets one JSON line per batch: what each route did
+ *   SLUICE_REPORT_FD     an open descriptor to which one JSON line per batch is written: what each route did
  */
 #ifndef SL_RUNTIME_SETTINGS_H
 #define SL_RUNTIME_SETTINGS_H
@@ -22,13 +22,13 @@ struct sl_settings {
     const char *handler_path[32]; /* NULL-terminated */
     enum sl_log_format log_format;
     enum sl_level log_level;
-    unsigned workers; /* AWS_LAMBDA_MAX_CONCURRENCY: processes that take events side by side; at least 1 */
+    unsigned workers; /* AWS_LAMBDA_MAX_CONCURRENCY: processes that take events in parallel; at least 1 */
     int report_fd;    /* -1: none */
-    struct sl_arena *arena; /* what the above points to */
+    struct sl_arena *arena; /* holds what the members above point to */
 };
 
-/* `environment` and `program` (the path of this executable) are copied. Never fails: what is missing shows
- * when it is used. */
+/* `environment` and `program` (the path of this executable) are copied. Never fails: what is missing is
+ * reported when it is used. */
 void sl_settings_init(struct sl_settings *s, char *const *environment, const char *program);
 void sl_settings_clean_up(struct sl_settings *s);
 

@@ -1,3 +1,4 @@
+/* Several processes that serve side by side, and a parent that replaces those that die. */
 #include "runtime/workers.h"
 
 #include "base/arena.h"
@@ -11,14 +12,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* A worker that dies is replaced after a second; after so many in a row that never came up, all end. */
+/* A worker that dies is replaced after a second. After so many in a row that never became ready, all stop. */
 #define MAX_DEATHS 5
 
 struct crew {
     const struct sl_settings *settings;
     pid_t *pids;
     unsigned n;
-    int deaths; /* since a worker last came up */
+    int deaths; /* since a worker last became ready */
     bool is_stopping;
     int result;
 };
@@ -39,7 +40,7 @@ static pid_t start_worker(const struct sl_settings *settings, bool is_first, int
     exit(sl_serve(settings, is_first, ready_fd));
 }
 
-/* Forks worker i and waits until it stands or is gone. */
+/* Forks worker i and waits until it is ready or gone. */
 static bool bring_up(struct crew *crew, unsigned i, bool is_first)
 {
     int ends[2];
@@ -71,7 +72,7 @@ static void replace(struct crew *crew, unsigned i, int status)
     sleep(1);
     crew->deaths = bring_up(crew, i, false) ? 0 : crew->deaths + 1;
     if (crew->deaths >= MAX_DEATHS) {
-        fprintf(stderr, "sluice: %d workers in a row did not come up: exiting\n", crew->deaths);
+        fprintf(stderr, "sluice: %d workers in a row did not start: exiting\n", crew->deaths);
         crew->result = 1;
         stop_all(crew);
     }

@@ -1,12 +1,12 @@
-/* Several invocations at a time: one process each. */
+/* Several invocations in parallel: one process for each. */
 #ifndef SL_RUNTIME_WORKERS_H
 #define SL_RUNTIME_WORKERS_H
 
 #include "runtime/settings.h"
 
 /* Runs settings->workers processes of sl_serve, forked before there is any connection, thread or plugin. The
- * first one has to come up before the others begin, so that an init error is posted once. One that dies is
- * replaced; when they keep dying, all end. Returns the exit status. */
+ * others start only once the first one is ready, so that an init error is posted once. A process that dies is
+ * replaced; when they keep dying, all are stopped. Returns the exit status. */
 int sl_workers_run(const struct sl_settings *settings);
 
 #endif

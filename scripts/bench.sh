@@ -1,6 +1,6 @@
 #!/bin/bash
-# Runs every benchmark: the programs named, then bench/*.sh. Each prints one JSON line a figure. The machine may be noisy: what
-# counts is a ratio within one run.
+# Runs every benchmark: the programs named, then bench/*.sh. Each prints one JSON line for each figure. The machine may be noisy:
+# compare figures of one run only.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 bad=0

@@ -13,7 +13,7 @@ count() { # runs the command, shows it, adds up its last line
     total=$((total + $(sed -nE 's/^([0-9]+) passed, 0 failed$/\1/p' "$log" | tail -n 1)))
 }
 
-mapfile -t scripts < <(ls tests/*/check_*.sh tests/*/check_*.py 2>/dev/null | sort)
+mapfile -t scripts < <(find tests -name 'check_*.sh' -o -name 'check_*.py' | sort)
 step "unit tests"
 count make --no-print-directory -j"$jobs" unit
 step "script tests"

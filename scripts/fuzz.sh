@@ -1,6 +1,6 @@
 #!/bin/bash
-# libFuzzer on every entry of tests/fuzz, TIME seconds each, from the committed corpus. What it finds on the way stays in
-# build/fuzz/corpus; an input that fails is named, and belongs into tests/fuzz/corpus/NAME with the repair.
+# libFuzzer on every entry of tests/fuzz, TIME seconds each, from the committed corpus. New inputs stay in
+# build/fuzz/corpus. An input that fails is named; it belongs in tests/fuzz/corpus/NAME, together with the repair.
 # ENTRIES="event value" takes those alone.
 set -euo pipefail
 cd "$(dirname "$0")/.."

@@ -5,55 +5,62 @@ cd "$(dirname "$0")/.."
 bad=0
 say() { echo "lint: $*" >&2; bad=1; }
 
-# Room -> the rooms it may include from (DESIGN's table; includes point only down).
+# Folder -> the folders it may include from, besides its own: DESIGN's table, from the bottom up. A folder that has no row may
+# include nothing of ours.
 declare -A may=(
-    [base]="base"
-    [streams]="base streams"
-    [sinks]="base sinks"
-    [handlers]="base streams sinks handlers"
-    [runtime]="base streams sinks handlers runtime"
-    [replay]="base streams sinks handlers runtime replay"
-    [examples]=""
+    [base]=""
+    [net]="base"
+    [streams]="base"
+    [streams/decode]="base streams"
+    [streams/when]="base streams"
+    [aws]="base net"
+    [sinks]="base net aws"
+    [sinks/dynamodb]="base net aws sinks"
+    [sinks/queues]="base net aws sinks"
+    [handlers]="base/types.h sinks/port.h streams/types.h"
+    [handlers/builtin/toolkit]="handlers"
+    [handlers/builtin/archive]="handlers handlers/builtin/toolkit"
+    [handlers/builtin/replicate]="handlers handlers/builtin/toolkit"
+    [handlers/builtin/aggregate]="handlers handlers/builtin/toolkit"
+    [handlers/builtin/notify]="handlers handlers/builtin/toolkit"
+    [handlers/pipeline]="base streams streams/when sinks/port.h sinks/target.h handlers"
+    [handlers/dispatch]="base streams streams/decode streams/when sinks/port.h handlers handlers/pipeline"
+    [runtime/api]="base"
+    [runtime]="runtime/api base streams streams/decode sinks/target.h handlers handlers/pipeline handlers/dispatch runtime/contain"
+    [runtime/contain]="runtime/api base streams streams/decode sinks/target.h handlers handlers/pipeline handlers/dispatch"
+    [replay/config]="base"
+    [replay/esm]="base streams streams/when"
+    [replay/source]="base net streams streams/decode aws replay/esm"
+    [replay/sandbox]="base replay/esm"
+    [replay/output]="base replay/esm replay/source replay/sandbox"
+    [replay]="base net streams streams/decode streams/when aws sinks handlers handlers/pipeline handlers/dispatch
+              replay/config replay/esm replay/source replay/sandbox replay/output"
 )
-# The built-in handlers, and what they share among themselves.
-builtins="handlers/archive*.[ch] handlers/replicate*.[ch] handlers/aggregate*.[ch] handlers/notify*.[ch]
-          handlers/text.[ch] handlers/keymap.[ch] handlers/outcome.[ch] handlers/loop.[ch]"
 
 mapfile -t sources < <(git ls-files '*.c' '*.h'; git ls-files -o --exclude-standard '*.c' '*.h')
 for file in "${sources[@]}"; do
     [ -f "$file" ] || continue
-    room=${file%%/*}
+    room=$(dirname "$file") top=${file%%/*}
+    allowed=" ${may[$room]-} $room "
     while IFS=: read -r line include; do
-        target=${include%%/*}
-        case " ${may[$room]-$target} " in
-        *" $target "*) ;;
-        *) say "$file:$line: $room/ may not include $include" ;;
+        from=$(dirname "$include")
+        case $top in
+        tests | bench) ;;
+        examples) say "$file:$line: an example includes the installed header, not $include" ;;
+        *) [[ $allowed == *[[:space:]]$from[[:space:]]* || $allowed == *[[:space:]]$include[[:space:]]* ]] ||
+            say "$file:$line: $room/ may not include $include" ;;
         esac
-        [[ $room == handlers && $target == sinks && ! $include =~ ^sinks/(port|target)\.h$ ]] &&
-            say "$file:$line: handlers/ sees the ports only, not $include"
-        [[ $include == */* || $room == tests || $room == bench ]] || say "$file:$line: includes are written from the top: $include"
-        [[ $target == tests && $room != tests && $room != bench ]] && say "$file:$line: nobody includes tests/"
-    done < <(sed -nE 's/^#include "([^"]+)".*/\1/p' "$file" | grep -nE . )
+        [[ $include == */* || $top == tests || $top == bench ]] || say "$file:$line: includes are written from the top: $include"
+        [[ $include == tests/* && $top != tests && $top != bench ]] && say "$file:$line: nobody includes tests/"
+    done < <(grep -nE '^#include "' "$file" | sed -E 's/^([0-9]+):#include "([^"]+)".*/\1:\2/')
     lines=$(wc -l <"$file")
     [[ $file == *.h && $lines -gt 300 ]] && say "$file: $lines lines; a header has 300 at most"
     [[ $file == *.c && $lines -gt 700 ]] && say "$file: $lines lines; a source has 700 at most"
 done
 
-for file in $builtins; do
-    [ -f "$file" ] || continue
-    while read -r include; do
-        case $include in
-        handlers/handler.h | handlers/archive*.h | handlers/replicate*.h | handlers/aggregate*.h | handlers/notify*.h | \
-            handlers/text.h | handlers/keymap.h | handlers/outcome.h | handlers/loop.h) ;;
-        base/types.h | sinks/port.h | streams/types.h) [ "$file" = handlers/handler.h ] || say "$file: handler.h brings $include" ;;
-        *) say "$file: a built-in handler includes handlers/handler.h only, like any plugin, not $include" ;;
-        esac
-    done < <(sed -nE 's/^#include "([^"]+)".*/\1/p' "$file")
-done
-
 banned='sprintf|vsprintf|strcpy|strcat|strtok|atoi|atol|gmtime|localtime|rand|srand|system|gets|alloca'
 grep -nE "(^|[^a-zA-Z0-9_])($banned)\(" "${sources[@]}" | grep -vE '^\S+:[0-9]+: *(\*|/\*|//)' && say "banned functions (see above)"
-grep -nE '(^|[^a-zA-Z0-9_])(getenv|environ)\b' $(printf '%s\n' "${sources[@]}" | grep -E '^(base|streams|sinks|handlers)/') |
+grep -nE '(^|[^a-zA-Z0-9_])(getenv|environ)\b' $(printf '%s\n' "${sources[@]}" | grep -E '^(base|net|streams|aws|sinks|handlers)/') |
     grep -vE ':[0-9]+: *(\*|/\*)' | grep -E 'getenv *\(|extern char \*\*environ' && say "only mains read the environment"
 grep -nE '^static [^(]*[;=]' $(printf '%s\n' "${sources[@]}" | grep -E '^(base|streams)/.*\.c$') |
     grep -vE 'const|\(' && say "no mutable file-scope state in base/ and streams/"

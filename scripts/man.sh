@@ -1,5 +1,5 @@
 #!/bin/bash
-# The man page of the command, from what the command itself says: scripts/man.sh build/sluice docs/man/sluice.1.in >sluice.1
+# The man page of the command, from the help of the command itself: scripts/man.sh build/sluice docs/man/sluice.1.in >sluice.1
 # Each verb's help becomes a section in the place of the line @VERBS@.
 set -euo pipefail
 sluice=$1 frame=$2

@@ -1,5 +1,5 @@
 #!/bin/bash
-# The main job: a recorded stream (examples/capture) through the real bootstrap with the embedded sinks, as
+# The main job: sends a recorded stream (examples/capture) through the real bootstrap with the embedded sinks, as
 # examples/orders/sluice.json says. What it writes is in out/.
 set -euo pipefail
 cd "$(dirname "$0")/.."

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Runs test programs and scripts one after another and counts: a cmocka program its tests, a script the "N passed" of its last
-# line, else one. Prints what failed, and ends with the line "N passed, N failed".
+# Runs test programs and scripts one after another and counts: a cmocka program counts its tests, a script
+# the "N passed" of its last line, anything else counts one. Prints what failed, and ends with the line "N passed, N failed".
 set -uo pipefail
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT

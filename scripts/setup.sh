@@ -1,6 +1,6 @@
 #!/bin/bash
 # Installs what the named sets need: scripts/setup.sh build [run] [check] [fuzz] [bench] [package].
-# On Debian 12 by apt, with sudo when not root; what is there already is not touched, and a second run needs no
+# On Debian 12 by apt, with sudo unless root; what is installed already is not touched, and a second run needs no
 # network. On another system it names what is missing and stops.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -30,7 +30,7 @@ if ((${#missing[@]})); then
     fi
     sudo=()
     if [ "$(id -u)" != 0 ]; then
-        command -v sudo >/dev/null || { echo "setup: not root and no sudo; as root: apt-get install ${missing[*]}" >&2; exit 1; }
+        command -v sudo >/dev/null || { echo "setup: neither root nor sudo; run as root: apt-get install ${missing[*]}" >&2; exit 1; }
         sudo=(sudo)
     fi
     echo "setup: installing ${missing[*]}" >&2

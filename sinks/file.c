@@ -1,83 +1,43 @@
+/* Objects as files: written aside, synced, renamed (sl_disk_replace). */
 #include "sinks/file.h"
 
+#include "aws/sha256.h"
+#include "base/disk.h"
+#include "base/url.h"
+#include "sinks/object.h"
 #include "sinks/result.h"
-#include "sinks/url.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* S3's limit, kept here too so that what works locally works there (S3 User Guide, "Naming objects"). */
-#define KEY_BYTES 1024
-#define PARTIAL   ".partial"
+#define PARTIAL ".partial"
 
 struct file_port {
     struct sl_object_port port;
     int root;    /* the folder */
-    int partial; /* folder/.partial */
-    unsigned serial;
-    char *path; /* for messages */
+    int partial; /* folder/.partial: files that are being written */
+    char *path;  /* for messages */
 };
 
-enum sl_status sl_file_make_folder(const char *path, struct sl_error *error)
+/* Objects do not go into the folder of files that are being written. */
+static bool has_partial(struct sl_span key)
 {
-    char *work = strdup(path);
-    if (!work)
-        sl_die("out of memory");
-    enum sl_status status = SL_OK;
-    for (char *p = work + 1; status == SL_OK; p++) {
-        if (*p != '/' && *p != '\0')
-            continue;
-        char kept = *p;
-        *p = '\0';
-        if (mkdir(work, 0777) != 0 && errno != EEXIST)
-            status = sl_fail(error, SL_FATAL, sl_errno_code(errno), "cannot make the folder %s: %s", work,
-                             strerror(errno));
-        *p = kept;
-        if (kept == '\0')
-            break;
-    }
-    free(work);
-    return status;
+    for (size_t begin = 0, i = 0; i <= key.len; i++)
+        if (i == key.len || key.ptr[i] == '/') {
+            if (sl_span_is(sl_span(key.ptr + begin, i - begin), PARTIAL))
+                return true;
+            begin = i + 1;
+        }
+    return false;
 }
 
-/* A key that could leave the folder, or that a file system cannot hold, is refused before anything is
- * written. */
 static const char *key_problem(struct sl_span key)
 {
-    if (key.len == 0 || key.len > KEY_BYTES)
-        return key.len ? "is longer than 1024 bytes" : "is empty";
-    size_t start = 0;
-    for (size_t i = 0; i <= key.len; i++) {
-        if (i < key.len && ((unsigned char)key.ptr[i] < 0x20 || key.ptr[i] == 0x7F))
-            return "holds a control byte";
-        if (i < key.len && key.ptr[i] != '/')
-            continue;
-        struct sl_span segment = sl_span(key.ptr + start, i - start);
-        if (segment.len == 0 || sl_span_is(segment, ".") || sl_span_is(segment, "..") ||
-            sl_span_is(segment, PARTIAL))
-            return "has a segment that is empty, \".\", \"..\" or \".partial\"";
-        start = i + 1;
-    }
-    return NULL;
-}
-
-int sl_write_all(int fd, struct sl_span bytes)
-{
-    for (size_t done = 0; done < bytes.len;) {
-        ssize_t n = write(fd, bytes.ptr + done, bytes.len - done);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return n < 0 ? errno : EIO;
-        done += (size_t)n;
-    }
-    return 0;
+    const char *problem = sl_object_key_problem(key);
+    return !problem && has_partial(key) ? "has a segment \"" PARTIAL "\"" : problem;
 }
 
 /* The folders of `key` below the root, each synced into the one above it when it is new. Returns the last
@@ -102,22 +62,6 @@ static int open_folder(struct file_port *file, char *key, char **name)
     return at;
 }
 
-static int put_aside(struct file_port *file, struct sl_span body, char *name, size_t room)
-{
-    snprintf(name, room, "%ld-%u", (long)getpid(), file->serial++);
-    int fd = openat(file->partial, name, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0666);
-    if (fd < 0)
-        return errno;
-    /* Held while it is being written: sweep() takes what nobody holds for what a killed writer left. */
-    flock(fd, LOCK_EX);
-    int err = sl_write_all(fd, body);
-    if (!err && fsync(fd) != 0)
-        err = errno;
-    if (close(fd) != 0 && !err)
-        err = errno;
-    return err;
-}
-
 static int put(struct file_port *file, const struct sl_object *object, char *key)
 {
     char *name = NULL;
@@ -125,18 +69,24 @@ static int put(struct file_port *file, const struct sl_object *object, char *key
     if (folder < 0)
         return errno;
     int err = 0;
-    char aside[64];
-    if (!object->content_named || faccessat(folder, name, F_OK, AT_SYMLINK_NOFOLLOW) != 0) {
-        err = put_aside(file, object->body, aside, sizeof(aside));
-        if (!err && renameat(file->partial, aside, folder, name) != 0)
-            err = errno;
-        if (err)
-            unlinkat(file->partial, aside, 0);
-        if (!err && fsync(folder) != 0)
-            err = errno;
-    }
+    if (!object->content_named || faccessat(folder, name, F_OK, AT_SYMLINK_NOFOLLOW) != 0)
+        err = sl_disk_replace(file->partial, folder, name, object->body);
+    else if (fsync(folder) != 0) /* whoever wrote it may not have got as far as this */
+        err = errno;
     close(folder);
     return err;
+}
+
+/* A key holds an item's values: texts name it by its digest. */
+static const char *digest_of(struct sl_span key, char out[SL_SHA256_HEX])
+{
+    struct sl_sha256 sha;
+    unsigned char digest[SL_SHA256_BYTES];
+    sl_sha256_init(&sha);
+    sl_sha256_parts(&sha, &key, 1, digest);
+    sl_sha256_hex(digest, out);
+    sl_sha256_clean_up(&sha);
+    return out;
 }
 
 static void file_apply(struct sl_object_port *port, const struct sl_object *objects, size_t n,
@@ -144,36 +94,20 @@ static void file_apply(struct sl_object_port *port, const struct sl_object *obje
 {
     struct file_port *file = (struct file_port *)port;
     for (size_t i = 0; i < n; i++) {
-        results[i] = (struct sl_result){0};
+        results[i] = (struct sl_result){.status = SL_OK};
+        char digest[SL_SHA256_HEX];
         const char *problem = key_problem(objects[i].key);
         if (problem) {
-            sl_result_fail(&results[i], call->arena, SL_REJECT, "InvalidKey", "object key %.*s %s",
-                           (int)(objects[i].key.len < 200 ? objects[i].key.len : 200), objects[i].key.ptr,
-                           problem);
+            sl_result_fail(&results[i], call->arena, SL_REJECT, "InvalidKey", "%s: the object key %s",
+                           file->path, problem);
             continue;
         }
         int err = put(file, &objects[i], sl_arena_copy(call->arena, objects[i].key));
         if (err)
-            sl_result_fail(&results[i], call->arena, sl_errno_status(err), sl_errno_code(err),
-                           "cannot write %s/%.*s: %s", file->path, SL_ARG(objects[i].key), strerror(err));
+            sl_result_fail(&results[i], call->arena, sl_disk_status(err), sl_disk_code(err),
+                           "%s: cannot write the object whose key has the SHA-256 %.12s...: %s", file->path,
+                           digest_of(objects[i].key, digest), strerror(err));
     }
-}
-
-/* Removes what killed writers left; a live writer holds the lock of its file. */
-static void sweep(struct file_port *file)
-{
-    DIR *dir = fdopendir(dup(file->partial));
-    for (struct dirent *entry; dir && (entry = readdir(dir));) {
-        if (entry->d_name[0] == '.')
-            continue;
-        int fd = openat(file->partial, entry->d_name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-        if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0)
-            unlinkat(file->partial, entry->d_name, 0);
-        if (fd >= 0)
-            close(fd);
-    }
-    if (dir)
-        closedir(dir);
 }
 
 static void file_close(struct sl_object_port *port)
@@ -191,18 +125,18 @@ static void file_close(struct sl_object_port *port)
 
 static enum sl_status open_root(struct file_port *file, struct sl_error *error)
 {
-    if (sl_file_make_folder(file->path, error) != SL_OK)
+    if (sl_disk_make_folder(file->path, error) != SL_OK)
         return SL_FATAL;
     file->root = open(file->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (file->root >= 0 && mkdirat(file->root, PARTIAL, 0777) != 0 && errno != EEXIST)
-        return sl_fail(error, SL_FATAL, sl_errno_code(errno), "cannot write into the folder %s: %s",
-                       file->path, strerror(errno));
+        return sl_fail(error, SL_FATAL, sl_disk_code(errno), "cannot write to the folder %s: %s", file->path,
+                       strerror(errno));
     if (file->root >= 0)
         file->partial = openat(file->root, PARTIAL, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (file->partial < 0 || faccessat(file->partial, ".", W_OK, 0) != 0)
-        return sl_fail(error, SL_FATAL, sl_errno_code(errno), "cannot write into the folder %s: %s",
-                       file->path, strerror(errno));
-    sweep(file);
+        return sl_fail(error, SL_FATAL, sl_disk_code(errno), "cannot write to the folder %s: %s", file->path,
+                       strerror(errno));
+    sl_disk_sweep(file->partial, "");
     return SL_OK;
 }
 

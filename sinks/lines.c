@@ -1,14 +1,15 @@
+/* Queues as lines of JSON: a file, or standard output. */
 #include "sinks/lines.h"
 
 #include "base/buffer.h"
+#include "base/disk.h"
+#include "base/json.h"
 #include "base/json_write.h"
-#include "sinks/file.h"
+#include "base/url.h"
 #include "sinks/result.h"
-#include "sinks/url.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/file.h>
@@ -25,19 +26,12 @@ struct lines_port {
     struct sl_buffer lines;
 };
 
-static bool is_json(struct sl_span body)
-{
-    json_t *value = json_loadb(body.ptr, body.len, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
-    json_decref(value);
-    return value != NULL;
-}
-
 static void add_line(struct sl_buffer *lines, struct sl_span body)
 {
-    if (body.len && (body.ptr[0] == '{' || body.ptr[0] == '[') && is_json(body)) {
+    if (body.len && (body.ptr[0] == '{' || body.ptr[0] == '[') && sl_json_check(body, NULL) == SL_OK) {
         size_t start = lines->len;
         sl_buffer_add_span(lines, body);
-        /* Inside a string a raw line break is not JSON, so these stand between tokens. */
+        /* In JSON a raw line break is never inside a string, so these are between tokens. */
         for (size_t i = start; i < lines->len; i++)
             if (lines->ptr[i] == '\n' || lines->ptr[i] == '\r')
                 lines->ptr[i] = ' ';
@@ -77,11 +71,11 @@ static int append(struct lines_port *lines)
     if (end < 0 || ftruncate(lines->fd, end) != 0)
         err = errno;
     if (!err)
-        err = sl_write_all(lines->fd, sl_buffer_span(&lines->lines));
+        err = sl_disk_write(lines->fd, sl_buffer_span(&lines->lines));
     if (!err && fdatasync(lines->fd) != 0)
         err = errno;
     if (err && end >= 0 && ftruncate(lines->fd, end) != 0)
-        err = errno; /* the torn tail stays, and is cut off by the next append */
+        err = errno; /* the unfinished line stays; the next append cuts it off */
     flock(lines->fd, LOCK_UN);
     return err;
 }
@@ -95,11 +89,11 @@ static void lines_apply(struct sl_queue_port *port, const struct sl_message *mes
         add_line(&lines->lines, messages[i].body);
     int err = lines->lines.failed ? EFBIG : 0;
     if (!err)
-        err = lines->is_file ? append(lines) : sl_write_all(lines->fd, sl_buffer_span(&lines->lines));
+        err = lines->is_file ? append(lines) : sl_disk_write(lines->fd, sl_buffer_span(&lines->lines));
     for (size_t i = 0; i < n; i++) {
-        results[i] = (struct sl_result){0};
+        results[i] = (struct sl_result){.status = SL_OK};
         if (err)
-            sl_result_fail(&results[i], call->arena, sl_errno_status(err), sl_errno_code(err),
+            sl_result_fail(&results[i], call->arena, sl_disk_status(err), sl_disk_code(err),
                            "cannot append to %s: %s", lines->path, strerror(err));
     }
 }
@@ -134,19 +128,6 @@ static struct lines_port *lines_new(int fd, bool is_file, struct sl_span path)
     return lines;
 }
 
-static enum sl_status make_parent(const char *path, struct sl_error *error)
-{
-    char *folder = strdup(path);
-    char *slash = folder ? strrchr(folder, '/') : NULL;
-    enum sl_status status = SL_OK;
-    if (slash && slash != folder) {
-        *slash = '\0';
-        status = sl_file_make_folder(folder, error);
-    }
-    free(folder);
-    return status;
-}
-
 static enum sl_status parse(struct sl_span text, struct sl_arena *arena, struct sl_url *url,
                             struct sl_error *error)
 {
@@ -164,7 +145,7 @@ static enum sl_status parse_file(struct sl_span text, struct sl_arena *arena, st
     enum sl_status status = parse(text, arena, url, error);
     if (status == SL_OK && url->rest.len == 0)
         status = sl_fail(error, SL_FATAL, "InvalidTarget",
-                         "target %.*s: no file named; write it as jsonl:file", SL_ARG(text));
+                         "target %.*s: it names no file; write it as jsonl:file", SL_ARG(text));
     return status;
 }
 
@@ -174,7 +155,7 @@ static enum sl_status parse_stdout(struct sl_span text, struct sl_arena *arena, 
     enum sl_status status = parse(text, arena, url, error);
     if (status == SL_OK && url->rest.len)
         status = sl_fail(error, SL_FATAL, "InvalidTarget",
-                         "target %.*s: nothing comes behind stdout:", SL_ARG(text));
+                         "target %.*s: nothing may follow stdout:", SL_ARG(text));
     return status;
 }
 
@@ -205,12 +186,12 @@ enum sl_status sl_jsonl_open(struct sl_sinks *sinks, struct sl_span text, struct
     enum sl_status status = parse_file(text, arena, &url, error);
     const char *path = sl_arena_copy(arena, url.rest);
     if (status == SL_OK)
-        status = make_parent(path, error);
+        status = sl_disk_make_parent(path, error);
     if (status == SL_OK) {
         int fd = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
         if (fd < 0)
             status =
-                sl_fail(error, SL_FATAL, sl_errno_code(errno), "cannot open %s: %s", path, strerror(errno));
+                sl_fail(error, SL_FATAL, sl_disk_code(errno), "cannot open %s: %s", path, strerror(errno));
         else
             *out = &lines_new(fd, true, sl_span_str(path))->port;
     }

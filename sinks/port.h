@@ -3,12 +3,12 @@
  *
  * Public: installed beside handler.h. C11 and C++11.
  *
- * The contract of all three. `apply` takes operations in bulk and gives each its own result, so that one
- * slice's requests fly together and half a success is told apart. An operation whose result is SL_OK is
- * durable. It returns nothing else: what failed stands in the results. It does not begin what cannot end
- * before `deadline_ms` (the host clock's steady time), and retries inside it only as its service's rules say.
- * Operations, results and all they point to are the caller's and stay unchanged until it returns. A port is
- * used by one thread. */
+ * The contract of all three. `apply` takes operations in bulk and sets a result for each, so that the
+ * requests of one slice are in flight together and a partial success is visible. An operation whose result is
+ * SL_OK is durable. The results are all that `apply` returns. It does not begin what cannot end before
+ * `deadline_ms` (the host clock's steady time), and within that retries as its service's rules say.
+ * Operations, results and all that they point to belong to the caller, who changes nothing of them until it
+ * returns. One thread uses a port. */
 #ifndef SL_SINKS_PORT_H
 #define SL_SINKS_PORT_H
 
@@ -18,21 +18,15 @@
 extern "C" {
 #endif
 
-/* What became of one operation. `code` and `text` are in the call's arena (or static); NULL when SL_OK. */
+/* The outcome of one operation. `code` and `text` are in the call's arena (or static); NULL when SL_OK. */
 struct sl_result {
     enum sl_status status;
     bool condition_failed; /* table: the condition did not hold; status is SL_REJECT, nothing was written */
-    bool not_sent;         /* nothing of it reached the service: known not to be applied */
+    bool not_sent;         /* nothing of it reached the service: it was certainly not applied */
     const char *code;      /* the service's error code: "ProvisionedThroughputExceededException" */
     const char *text;      /* one line: what failed, on what, what to do */
     struct sl_span item; /* table: GET: the item's JSON, absent when there is none. Condition failed: the item
                             as it is, absent when there is none. In the call's arena */
-};
-
-/* What an apply needs of its surroundings. */
-struct sl_call {
-    struct sl_arena *arena; /* the invocation's: results' texts and items live here */
-    int64_t deadline_ms;    /* on the host clock's steady time */
 };
 
 /* ---- object store ---- */
@@ -43,8 +37,8 @@ struct sl_object {
     struct sl_span body;
     const char *content_type;     /* NULL: application/octet-stream */
     const char *content_encoding; /* NULL, or "gzip" */
-    bool content_named; /* the key is made from the body's records: the same key is the same content, so that
-                           one that is already there is success, and need not be written again */
+    bool content_named; /* the key is made from the body's records: the same key means the same content, so
+                           an object that exists is success and need not be written again */
 };
 
 struct sl_object_port {
@@ -61,16 +55,16 @@ enum sl_table_verb {
     SL_TABLE_GET, /* consistent read */
     SL_TABLE_PUT,
     SL_TABLE_DELETE, /* of an absent item: success */
-    SL_TABLE_UPDATE, /* `sets` on the item, made when absent */
-    SL_TABLE_CHECK   /* the condition alone; inside a group */
+    SL_TABLE_UPDATE, /* `sets` on the item, which is created when absent */
+    SL_TABLE_CHECK   /* only the condition; in a group */
 };
 
 enum sl_set_verb {
     SL_SET,     /* the attribute becomes the value */
     SL_ADD,     /* the number is added, exactly, in 38 digits; an absent one counts as 0 */
-    SL_UNSET,   /* the attribute goes away */
-    SL_SET_MAX, /* the number becomes the greater of the two; an absent one becomes the value. Cannot stand in
-                   a group */
+    SL_UNSET,   /* the attribute is removed */
+    SL_SET_MAX, /* the number becomes the greater of the two; an absent one becomes the value. Not in a
+                   group */
     SL_SET_MIN
 };
 
@@ -90,26 +84,28 @@ struct sl_test {
     struct sl_span value; /* attribute value JSON */
 };
 
+#define SL_TABLE_GROUP_MAX 100 /* operations of one group: TransactWriteItems' limit */
+
 struct sl_table_op {
     enum sl_table_verb verb;
-    uint32_t group; /* operations with the same number, not 0, stand together, at most 100: all or none */
+    uint32_t group;       /* operations with the same number, not 0, are carried out all or none */
     struct sl_span table; /* absent: the target's own; else another table of the same place (a side table) */
-    struct sl_span key;   /* {"PK":{"S":"a"},"SK":{"N":"1"}}: the primary key's attributes, no more */
+    struct sl_span key;   /* {"PK":{"S":"a"},"SK":{"N":"1"}}: only the primary key's attributes */
     struct sl_span item;  /* PUT: the whole item's JSON, key attributes included */
     const struct sl_set *sets;
     size_t n_sets;
     const struct sl_test *tests; /* none: unconditional */
     size_t n_tests;
-    bool any_test;  /* one of the tests is enough; else all must hold */
+    bool any_test;  /* one test that holds is enough; else all must hold */
     bool want_item; /* on a failed condition: the item as it is, in the result */
 };
 
 struct sl_table_port {
     uint32_t size;
     size_t max_item_bytes; /* 400 KB in DynamoDB, by its own formula */
-    /* Two unconditional writes of one key in one call happen in their order. Else the order between
-     * operations is open. In a group that was refused, the operations that were not the cause have status
-     * SL_REJECT and code "TransactionCanceled". */
+    /* Two unconditional writes of one key in one call happen in their order. No other order is promised. In a
+     * group that was refused, the operations that were not the cause have status SL_REJECT and code
+     * "TransactionCanceled". */
     void (*apply)(struct sl_table_port *port, const struct sl_table_op *ops, size_t n,
                   struct sl_result *results, const struct sl_call *call);
     void (*close)(struct sl_table_port *port);
@@ -124,7 +120,7 @@ struct sl_message_attribute {
 struct sl_message {
     struct sl_span body;    /* UTF-8 */
     struct sl_span order;   /* messages with the same text keep their order where the destination can; at most
-                               one of them in flight */
+                               one of them is in flight */
     struct sl_span dedupe;  /* the same text is the same message, where the destination knows that */
     struct sl_span subject; /* SNS; EventBridge: detail-type */
     const struct sl_message_attribute *attributes;

@@ -1,6 +1,9 @@
+/* Fills in results. */
 #include "sinks/result.h"
 
-#include <errno.h>
+#include "aws/job.h"
+#include "base/clean.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -12,6 +15,7 @@ void sl_result_fail(struct sl_result *result, struct sl_arena *arena, enum sl_st
     va_start(args, format);
     vsnprintf(text, sizeof(text), format, args);
     va_end(args);
+    sl_clean(sl_span_str(text), text, sizeof(text));
     *result = (struct sl_result){
         .status = status,
         .code = code,
@@ -19,43 +23,19 @@ void sl_result_fail(struct sl_result *result, struct sl_arena *arena, enum sl_st
     };
 }
 
-enum sl_status sl_errno_status(int err)
+void sl_result_refuse(struct sl_result *result, struct sl_arena *arena, const struct sl_error *error)
 {
-    switch (err) {
-    case EACCES:
-    case EPERM:
-    case EROFS:
-    case ENOTDIR:
-    case EISDIR:
-    case ENOENT:
-    case ELOOP:
-        return SL_FATAL;
-    case ENAMETOOLONG:
-    case EFBIG:
-        return SL_REJECT;
-    default:
-        return SL_RETRY;
-    }
+    sl_result_fail(result, arena, error->status, sl_arena_copy(arena, sl_span_str(error->code)), "%s",
+                   error->text);
+    result->not_sent = true;
 }
 
-const char *sl_errno_code(int err)
+void sl_result_job(struct sl_result *result, const struct sl_job *job)
 {
-    switch (err) {
-    case EACCES:
-    case EPERM:
-        return "AccessDenied";
-    case EROFS:
-        return "ReadOnly";
-    case ENOSPC:
-    case EDQUOT:
-        return "NoSpace";
-    case ENAMETOOLONG:
-        return "NameTooLong";
-    case ENOENT:
-    case ENOTDIR:
-    case EISDIR:
-        return "NotFound";
-    default:
-        return "IoError";
-    }
+    *result = (struct sl_result){
+        .status = job->status,
+        .not_sent = job->not_sent && job->status != SL_OK,
+        .code = job->status == SL_OK ? NULL : job->code,
+        .text = job->status == SL_OK ? NULL : job->text,
+    };
 }

@@ -1,8 +1,8 @@
 /* A table in SQLite, with DynamoDB's conditions and transactions: `sqlite:file.db?table=name`.
  *
  * Each table has two columns: `key`, one text per primary key, and `item`, the item's JSON as it was put. One
- * apply is one SQLite transaction, synced before its results are OK; a group that is refused is rolled back
- * alone. Several processes may share the file. */
+ * apply is one SQLite transaction, synced before its results are SL_OK; only a refused group is rolled back.
+ * Several processes may share the file. */
 #ifndef SL_SINKS_SQLITE_H
 #define SL_SINKS_SQLITE_H
 
@@ -10,7 +10,7 @@
 
 enum sl_status sl_sqlite_open(struct sl_sinks *sinks, struct sl_span url, struct sl_table_port **out,
                               struct sl_error *error) SL_MUST_USE;
-/* The text of the target alone; nothing is opened or made. */
+/* The text of the target alone; nothing is opened or created. */
 enum sl_status sl_sqlite_check(struct sl_span url, struct sl_error *error) SL_MUST_USE;
 
 #endif

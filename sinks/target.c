@@ -1,6 +1,8 @@
+/* Schemes, and the sinks that they open. */
 #include "sinks/target.h"
 
-#include "sinks/aws/sinks.h"
+#include "aws/sources.h"
+#include "sinks/services.h"
 #include "sinks/file.h"
 #include "sinks/lines.h"
 #ifndef SL_WITHOUT_SQLITE
@@ -49,6 +51,13 @@ void sl_sinks_clean_up(struct sl_sinks *sinks)
 {
     sl_aws_destroy(sinks->aws);
     *sinks = (struct sl_sinks){0};
+}
+
+struct sl_aws *sl_sinks_aws(struct sl_sinks *sinks)
+{
+    if (!sinks->aws)
+        sinks->aws = sl_aws_new(sinks->clock, sinks->log, sinks->vars, sl_sources_find);
+    return sinks->aws;
 }
 
 static const struct scheme *find(struct sl_span url)

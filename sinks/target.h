@@ -4,8 +4,8 @@
  *   table    dynamodb://table?region=    sqlite:file.db?table=name
  *   queue    sqs://name  sns:arn  events://bus  kinesis://stream  firehose://stream  jsonl:file  stdout:
  *
- * Relative paths start from the working directory. A target is refused, with what is wrong in it, before
- * anything is sent or made. */
+ * Relative paths start at the working directory. A wrong target is refused, with the reason, before anything
+ * is sent or created. */
 #ifndef SL_SINKS_TARGET_H
 #define SL_SINKS_TARGET_H
 
@@ -15,19 +15,22 @@
 #include "base/vars.h"
 #include "sinks/port.h"
 
-struct sl_aws; /* HTTP pool, credentials, endpoints: made on first use; sinks/aws/ */
+struct sl_aws; /* aws/aws.h: connections, credentials, learned regions */
 
 /* What every sink may use; one for the process. */
 struct sl_sinks {
     struct sl_clock *clock;
     struct sl_log *log;
     const struct sl_vars *vars;
-    struct sl_aws *aws;
+    struct sl_aws *aws; /* NULL until the first target of AWS: sl_sinks_aws */
 };
 
 void sl_sinks_init(struct sl_sinks *sinks, struct sl_clock *clock, struct sl_log *log,
                    const struct sl_vars *vars);
 void sl_sinks_clean_up(struct sl_sinks *sinks);
+
+/* sinks->aws, created if needed. */
+struct sl_aws *sl_sinks_aws(struct sl_sinks *sinks);
 
 /* On failure: SL_FATAL, and a line that names the target and what is wrong. The caller closes the port with
  * its `close`. */
@@ -38,9 +41,10 @@ enum sl_status sl_target_table(struct sl_sinks *sinks, struct sl_span url, struc
 enum sl_status sl_target_queue(struct sl_sinks *sinks, struct sl_span url, struct sl_queue_port **out,
                                struct sl_error *error) SL_MUST_USE;
 
-/* Is the target one of this machine? Opening it makes files; its text alone is checked without. What is not
- * local is always right here: opening it sends nothing. */
+/* Whether the target is on this machine: opening it creates files. */
 bool sl_target_is_local(struct sl_span url);
+/* Checks the text of a local target without opening it. Other targets pass: opening them sends nothing, and
+ * checks their text. */
 enum sl_status sl_target_check(struct sl_span url, struct sl_error *error) SL_MUST_USE;
 
 /* Which port a URL's scheme belongs to. */

@@ -1,3 +1,4 @@
+/* The names of events, view types and verdicts. */
 #include "streams/names.h"
 
 const char *sl_event_name(enum sl_event event)

@@ -1,10 +1,10 @@
-/* The words that DynamoDB Streams has for what streams/types.h numbers. Static text; never NULL. */
+/* The names that DynamoDB Streams has for the numbers of streams/types.h. Static text; never NULL. */
 #ifndef SL_STREAMS_NAMES_H
 #define SL_STREAMS_NAMES_H
 
 #include "streams/types.h"
 
-const char *sl_event_name(enum sl_event event); /* "INSERT", "MODIFY", "REMOVE"; "?" for what is none */
+const char *sl_event_name(enum sl_event event); /* "INSERT", "MODIFY", "REMOVE"; "?" for any other */
 const char *sl_view_name(enum sl_view view);    /* "KEYS_ONLY", ...; "" for SL_VIEW_UNKNOWN */
 const char *sl_ttl_name(enum sl_ttl ttl);       /* "unknown", "user", "inferred", "expired" */
 

@@ -4,8 +4,7 @@
 #ifndef SL_STREAMS_RECORD_H
 #define SL_STREAMS_RECORD_H
 
-#include "base/arena.h"
-#include "streams/types.h"
+#include "streams/value.h"
 
 enum sl_event sl_record_event(const struct sl_record *r);
 enum sl_view sl_record_view(const struct sl_record *r);
@@ -46,33 +45,5 @@ struct sl_span sl_record_item_key(const struct sl_record *r, struct sl_arena *ar
  * INSERT or REMOVE with its image: whether it is there at all. False when an image is missing that would be
  * needed. */
 bool sl_record_changed(const struct sl_record *r, struct sl_span name);
-
-/* The string's text (S: unescaped, in `arena` only when it was escaped; N, B: as written). Absent for others.
- */
-struct sl_span sl_value_text(struct sl_value v, struct sl_arena *arena);
-
-/* The bytes of a B, decoded into `arena`. Absent for others. */
-struct sl_span sl_value_bytes(struct sl_value v, struct sl_arena *arena);
-
-/* True, and the number, when an N is an integer that fits. "1.50e1" is 15. */
-bool sl_value_int64(struct sl_value v, int64_t *out);
-
-/* True when a BOOL is true. */
-bool sl_value_is_true(struct sl_value v);
-
-struct sl_iter sl_value_iter(struct sl_value v);
-
-/* The next element of an M, L or set; false at the end. `name` (may be NULL) gets an M's member name, still
- * escaped as in the text; `value` the element (set elements are S, N or B). */
-bool sl_value_next(struct sl_iter *iter, struct sl_span *name, struct sl_value *value);
-
-/* The member of an M by its (unescaped) name, SL_NONE when it has none. Reads the whole map. */
-struct sl_value sl_value_member(struct sl_value map, struct sl_span name);
-
-/* The size of an item by DynamoDB's formula, of its image; 0 for what is not an M. */
-uint64_t sl_value_item_bytes(struct sl_value image);
-
-/* DynamoDB's equality: numbers by value, sets without order, maps without order. */
-bool sl_value_equal(struct sl_value a, struct sl_value b);
 
 #endif

@@ -40,7 +40,7 @@ static uint8_t *hashes(const struct sl_image_index *index)
     return (uint8_t *)(uintptr_t)(index->entries + index->n);
 }
 
-/* Attributes found in the first pass; an image with more is counted to its end, and gone through again. */
+/* Attributes found in the first pass; an image with more is counted to its end and read again. */
 #define FIRST_PASS 64
 
 struct finding {
@@ -154,7 +154,7 @@ struct sl_value sl_record_attribute(const struct sl_record *r, enum sl_image ima
 
 /* ---- paths ---- */
 
-/* A name up to '.' or '[', or what stands in backquotes; false when it is none. */
+/* A name up to '.' or '[', or one in backquotes; false when there is none. */
 static bool path_name(struct sl_span *path, struct sl_span *name)
 {
     const char *p = path->ptr, *end = p + path->len;

@@ -1,15 +1,14 @@
-/* How a record lies in memory. Private to streams/: everybody else goes through streams/record.h.
+/* How a record lies in memory. For streams/ and the rooms in it: everybody else uses streams/record.h.
  *
- * A record is 56 bytes of 32-bit offsets into the text that it is a view of: the payload, or for Kinesis the
- * decoded data. Records come in chunks; a chunk also leads to what its records share and, once somebody has
- * looked into an image, to the indexes of the images. Strings are noted by their first byte alone: their end
- * is the closing quote. */
+ * A record is 56 bytes of 32-bit offsets into the text that it is a view of: the payload, or for Kinesis
+ * the decoded data. Records come in chunks; a chunk also leads to what its records share and, after the
+ * first look into an image, to the indexes of the images. Of a string only the first byte is noted: it
+ * ends at the closing quote. */
 #ifndef SL_STREAMS_RECORD_LAYOUT_H
 #define SL_STREAMS_RECORD_LAYOUT_H
 
 #include "base/buffer.h"
-#include "streams/batch.h"
-#include "streams/number.h"
+#include "base/number.h"
 #include "streams/record.h"
 
 /* In which a record states its time. */
@@ -59,7 +58,7 @@ struct sl_shared {
 /* Of one image: the attributes in their order, and one byte of each name's hash, to be searched sixteen at a
  * time (hence the room up to a full block). */
 struct sl_image_entry {
-    uint32_t name;     /* first byte, behind the quote */
+    uint32_t name;     /* first byte, after the quote */
     uint32_t value;    /* first byte of the value's text, see struct sl_value */
     unsigned len : 20; /* of the value's text; SL_ENTRY_LONG: to be measured again */
     unsigned type : 4;
@@ -77,7 +76,7 @@ struct sl_image_index {
 
 struct sl_record_chunk {
     struct sl_shared *shared;
-    const struct sl_image_index *(*indexes)[3]; /* by slot and image; NULL until somebody looked */
+    const struct sl_image_index *(*indexes)[3]; /* by slot and image; NULL until the first look */
     struct sl_record records[];
 };
 
@@ -94,32 +93,13 @@ static inline const struct sl_origin *sl_record_origin(const struct sl_record *r
 
 /* The time that `text` states, in ns since the epoch, and in `step_ns` the granularity of what is written
  * there: whole seconds, or down to the last digit that is not zero. False: no time, or out of range. */
-bool sl_time_read(struct sl_span text, enum sl_time_unit unit, int64_t *ns, int64_t *step_ns);
-
-/* A value whose text begins at `p` (the brace of {"S":...}), of checked text; `*next` is behind it. */
-struct sl_value sl_value_at(const char *p, const char *end, const char **next);
-
-/* The number of an N; false for others. */
-bool sl_value_number(struct sl_value v, struct sl_number *out);
-
-/* Bytes that the value counts for in SizeBytes. */
-uint64_t sl_value_counted_bytes(struct sl_value v);
-
-/* The value's one canonical text: names and set elements in order and once, strings with the fewest escapes,
- * numbers in normal form. Equal values have equal texts. */
-void sl_value_canonical(struct sl_value v, struct sl_buffer *out);
-
-/* No image's canonical text is longer: an escape of six bytes stands for each byte of a payload at most. */
-#define SL_CANONICAL_BYTES ((size_t)6 * UINT32_MAX)
+bool sl_record_read_time(struct sl_span text, enum sl_time_unit unit, int64_t *ns, int64_t *step_ns);
 
 /* As sl_record_attribute, but makes no index: it reads the image's text up to the attribute. */
 struct sl_value sl_record_scan(const struct sl_record *r, enum sl_image image, struct sl_span name);
 
 /* False: the text holds neither the needle (not empty) nor a backslash, by which it might be spelled
  * otherwise. */
-bool sl_text_may_hold(struct sl_span text, struct sl_span needle);
-
-/* The tag that `name` spells, SL_NONE when it is none. */
-enum sl_type sl_value_tag(const char *name, size_t n);
+bool sl_record_may_hold(struct sl_span text, struct sl_span needle);
 
 #endif

@@ -15,7 +15,7 @@ static bool is_any(const char *p, uint64_t mask, struct sl_span needle)
 
 /* Compares two of the needle's bytes at sixteen places at a time: its first and its last, but for quotes,
  * which are everywhere. */
-bool sl_text_may_hold(struct sl_span text, struct sl_span needle)
+bool sl_record_may_hold(struct sl_span text, struct sl_span needle)
 {
     if (text.len < needle.len)
         return text.len && memchr(text.ptr, '\\', text.len);
@@ -78,10 +78,10 @@ static bool may_come_again(const char *p, const char *end, struct sl_span name)
     if (name.len)
         memcpy(quoted + 1, name.ptr, name.len);
     quoted[0] = quoted[name.len + 1] = '"';
-    return sl_text_may_hold(sl_span(p, (size_t)(end - p)), sl_span(quoted, name.len + 2));
+    return sl_record_may_hold(sl_span(p, (size_t)(end - p)), sl_span(quoted, name.len + 2));
 }
 
-/* The last of equal names counts; mostly there is no second. */
+/* The last of equal names counts; mostly there is only one. */
 static struct sl_value scan(struct sl_span image, struct sl_span wanted)
 {
     struct sl_value found = {.type = SL_NONE};

@@ -1,8 +1,8 @@
+/* Templates: parsed into parts once, rendered for each record; what comes from the record is escaped. */
 #include "streams/template.h"
 
-#include "base/clock.h"
-#include "base/error.h"
 #include "base/json_write.h"
+#include "base/time.h"
 #include "streams/names.h"
 
 enum place {
@@ -40,8 +40,7 @@ static bool is_path_safe(unsigned char c)
            c == '_' || c == '.';
 }
 
-/* One to one: '%' is always followed by two digits, but for the text that is '%' alone, which stands for no
- * byte. */
+/* One to one: '%' is always followed by two digits, except in the text "%", which means an empty text. */
 static void escape_path(struct sl_span text, struct sl_buffer *out)
 {
     static const char hex[] = "0123456789ABCDEF";
@@ -103,7 +102,7 @@ static enum sl_status fail(struct sl_error *error, struct sl_span text, const ch
     return sl_fail_at(error, SL_REJECT, "InvalidTemplate", (size_t)(at - text.ptr), "%s", why);
 }
 
-/* Behind a name: up to a '.' or '[', or in backquotes. NULL: none is there. */
+/* The byte after a name, which ends before '.' or '[', or is in backquotes. NULL: there is no name. */
 static const char *skip_name(const char *p, const char *end)
 {
     const char *begin = p;
@@ -146,7 +145,7 @@ static bool is_plain_name(struct sl_span path)
     return true;
 }
 
-/* What stands between the braces. */
+/* The text between the braces. */
 static enum sl_status read_place(struct sl_span text, struct sl_span inner, struct part *out,
                                  struct sl_error *error)
 {
@@ -184,8 +183,7 @@ static const char *find_close(const char *p, const char *end)
     return p < end ? p : NULL;
 }
 
-/* The next part at `*p`, which steps behind it. A literal ends behind a doubled brace, which it holds once.
- */
+/* The next part at `*p`, which moves past it. A literal ends after a doubled brace, of which it holds one. */
 static enum sl_status read_part(struct sl_span text, const char **p, struct part *out, struct sl_error *error)
 {
     const char *begin = *p, *end = text.ptr + text.len, *at = begin;
@@ -225,10 +223,9 @@ enum sl_status sl_template_compile(struct sl_span text, struct sl_arena *arena, 
 
 /* ---- rendering ---- */
 
-struct render {
-    const struct sl_record *r;
-    enum sl_image image; /* that a bare name looks into behind Keys; SL_ANY_IMAGE: into both */
-    struct sl_arena *scratch;
+/* A rendering that is under way. */
+struct run {
+    const struct sl_rendering *how;
     char time[SL_TIME_BYTES]; /* made when first asked for */
 };
 
@@ -237,35 +234,36 @@ static struct sl_value look(const struct sl_record *r, enum sl_image image, cons
     return part->is_path ? sl_record_path(r, image, part->text) : sl_record_attribute(r, image, part->text);
 }
 
-static struct sl_value bare_value(const struct render *x, const struct part *part)
+static struct sl_value bare_value(const struct sl_record *r, enum sl_image image, const struct part *part)
 {
-    /* An image holds its key attributes too: where one is named, Keys serve only when it is not there. */
-    enum sl_image first = x->image == SL_ANY_IMAGE ? SL_KEYS : x->image;
-    struct sl_value v = look(x->r, first, part);
-    if (v.type != SL_NONE || x->image == SL_KEYS)
+    /* An image holds its key attributes too: where one is named, Keys are used only when the image lacks
+     * the attribute. */
+    struct sl_value v = look(r, image == SL_ANY_IMAGE ? SL_KEYS : image, part);
+    if (v.type != SL_NONE || image == SL_KEYS)
         return v;
-    if (x->image != SL_ANY_IMAGE)
-        return look(x->r, SL_KEYS, part);
-    v = look(x->r, SL_NEW_IMAGE, part);
-    return v.type == SL_NONE ? look(x->r, SL_OLD_IMAGE, part) : v;
+    if (image != SL_ANY_IMAGE)
+        return look(r, SL_KEYS, part);
+    v = look(r, SL_NEW_IMAGE, part);
+    return v.type == SL_NONE ? look(r, SL_OLD_IMAGE, part) : v;
 }
 
-static struct sl_value attribute_value(const struct render *x, const struct part *part)
+static struct sl_value attribute_value(const struct sl_record *r, enum sl_image image,
+                                       const struct part *part)
 {
-    return part->place == BARE ? bare_value(x, part) : look(x->r, part->image, part);
+    return part->place == BARE ? bare_value(r, image, part) : look(r, part->image, part);
 }
 
-static struct sl_span attribute_text(const struct render *x, const struct part *part)
+static struct sl_span attribute_text(const struct sl_rendering *how, const struct part *part)
 {
-    struct sl_value v = attribute_value(x, part);
+    struct sl_value v = attribute_value(how->record, how->image, part);
     if (v.type == SL_BOOL)
         return v.raw;
-    return sl_value_text(v, x->scratch);
+    return sl_value_text(v, how->scratch);
 }
 
-static struct sl_span time_text(struct render *x, const struct part *part)
+static struct sl_span time_text(struct run *x, const struct part *part)
 {
-    int64_t created = sl_record_created_ns(x->r);
+    int64_t created = sl_record_created_ns(x->how->record);
     if (created == 0)
         return sl_span(NULL, 0);
     if (!x->time[0])
@@ -274,32 +272,33 @@ static struct sl_span time_text(struct render *x, const struct part *part)
 }
 
 /* The place's text; absent when it has no value. */
-static struct sl_span place_text(struct render *x, const struct part *part)
+static struct sl_span place_text(struct run *x, const struct part *part)
 {
+    const struct sl_record *r = x->how->record;
     switch (part->place) {
     case TABLE:
-        return sl_record_text(x->r, SL_FIELD_TABLE);
+        return sl_record_text(r, SL_FIELD_TABLE);
     case REGION:
-        return sl_record_text(x->r, SL_FIELD_REGION);
+        return sl_record_text(r, SL_FIELD_REGION);
     case EVENT:
-        return sl_span_str(sl_event_name(sl_record_event(x->r)));
+        return sl_span_str(sl_event_name(sl_record_event(r)));
     case EVENT_ID:
-        return sl_record_text(x->r, SL_FIELD_EVENT_ID);
+        return sl_record_text(r, SL_FIELD_EVENT_ID);
     case SEQUENCE:
-        return sl_record_text(x->r, SL_FIELD_SEQUENCE_NUMBER);
+        return sl_record_text(r, SL_FIELD_SEQUENCE_NUMBER);
     case TTL:
-        return sl_span_str(sl_ttl_name(sl_record_ttl(x->r)));
+        return sl_span_str(sl_ttl_name(sl_record_ttl(r)));
     case TIME:
         return time_text(x, part);
     default:
-        return attribute_text(x, part);
+        return attribute_text(x->how, part);
     }
 }
 
-static enum sl_status missing(const struct render *x, const struct part *part, struct sl_error *error)
+static enum sl_status missing(const struct sl_rendering *how, const struct part *part, struct sl_error *error)
 {
     bool is_attribute = part->place == ATTRIBUTE || part->place == BARE;
-    if (is_attribute && attribute_value(x, part).type != SL_NONE)
+    if (is_attribute && attribute_value(how->record, how->image, part).type != SL_NONE)
         return sl_fail(error, SL_REJECT, "MissingAttribute",
                        "{%.*s} is a map, a list, a set or NULL, which a template cannot write",
                        SL_ARG(part->whole));
@@ -307,61 +306,50 @@ static enum sl_status missing(const struct render *x, const struct part *part, s
                    SL_ARG(part->whole));
 }
 
-/* Appends the parts up to one without a value, which it gives; else NULL. */
-static const struct part *render(const struct sl_template *t, struct render *x, enum sl_escape escape,
+/* Appends the parts up to one without a value, and returns that one; NULL when all have one. */
+static const struct part *render(const struct sl_template *t, const struct sl_rendering *how,
                                  struct sl_span otherwise, struct sl_buffer *out)
 {
+    struct run x = {.how = how};
     for (size_t i = 0; i < t->n; i++) {
         const struct part *part = &t->parts[i];
         if (part->place == LITERAL) {
             sl_buffer_add_span(out, part->text);
             continue;
         }
-        struct sl_span text = place_text(x, part);
+        struct sl_span text = place_text(&x, part);
         if (!text.ptr)
             text = otherwise;
         if (!text.ptr)
             return part;
-        sl_escape_text(text, escape, out);
+        sl_escape_text(text, how->escape, out);
     }
     return NULL;
 }
 
-enum sl_status sl_template_render(const struct sl_template *t, const struct sl_record *r,
-                                  enum sl_escape escape, struct sl_arena *scratch, struct sl_buffer *out,
-                                  struct sl_error *error)
+enum sl_status sl_template_render(const struct sl_template *t, const struct sl_rendering *how,
+                                  struct sl_buffer *out, struct sl_error *error)
 {
-    return sl_template_render_image(t, r, SL_ANY_IMAGE, escape, scratch, out, error);
-}
-
-enum sl_status sl_template_render_image(const struct sl_template *t, const struct sl_record *r,
-                                        enum sl_image image, enum sl_escape escape, struct sl_arena *scratch,
-                                        struct sl_buffer *out, struct sl_error *error)
-{
-    struct render x = {.r = r, .image = image, .scratch = scratch};
     size_t before = out->len;
-    const struct part *without = render(t, &x, escape, sl_span(NULL, 0), out);
+    const struct part *without = render(t, how, sl_span(NULL, 0), out);
     if (!without && !out->failed)
         return SL_OK;
     out->len = before;
     if (without)
-        return missing(&x, without, error);
-    return sl_fail(error, SL_REJECT, "TooLarge", "a template's text is longer than the %zu bytes it may have",
-                   out->max);
+        return missing(how, without, error);
+    return sl_fail(error, SL_REJECT, "TooLarge",
+                   "the text of a template is longer than its limit of %zu bytes", out->max);
 }
 
-void sl_template_render_or(const struct sl_template *t, const struct sl_record *r, enum sl_image image,
-                           enum sl_escape escape, struct sl_span otherwise, struct sl_arena *scratch,
-                           struct sl_buffer *out)
+void sl_template_render_or(const struct sl_template *t, const struct sl_rendering *how,
+                           struct sl_span otherwise, struct sl_buffer *out)
 {
-    struct render x = {.r = r, .image = image, .scratch = scratch};
-    render(t, &x, escape, otherwise.ptr ? otherwise : SL_LIT(""), out);
+    render(t, how, otherwise.ptr ? otherwise : SL_LIT(""), out);
 }
 
 struct sl_value sl_template_value(const struct sl_template *t, const struct sl_record *r, enum sl_image image)
 {
-    struct render x = {.r = r, .image = image};
     if (t->n != 1 || (t->parts[0].place != ATTRIBUTE && t->parts[0].place != BARE))
         return (struct sl_value){.type = SL_NONE};
-    return attribute_value(&x, &t->parts[0]);
+    return attribute_value(r, image, &t->parts[0]);
 }

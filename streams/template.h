@@ -13,25 +13,27 @@
 
 /* `out` lives in `arena` and borrows nothing of `text`. On failure: SL_REJECT and the byte in `text`. */
 enum sl_status sl_template_compile(struct sl_span text, struct sl_arena *arena, struct sl_template **out,
-                                   struct sl_error *error) __attribute__((warn_unused_result));
+                                   struct sl_error *error) SL_MUST_USE;
+
+/* What a template is rendered for. */
+struct sl_rendering {
+    const struct sl_record *record;
+    /* Where a bare {name} is looked for. SL_ANY_IMAGE: in Keys, NewImage, OldImage. SL_KEYS: in Keys
+     * alone. One of the images, which shows the item before or after the change: in that one, then in
+     * Keys. */
+    enum sl_image image;
+    enum sl_escape escape;
+    struct sl_arena *scratch;
+};
 
 /* Appends the text to `out`. SL_REJECT, code "MissingAttribute", when a place has no value; `out` is then cut
  * back. */
-enum sl_status sl_template_render(const struct sl_template *t, const struct sl_record *r,
-                                  enum sl_escape escape, struct sl_arena *scratch, struct sl_buffer *out,
-                                  struct sl_error *error) __attribute__((warn_unused_result));
+enum sl_status sl_template_render(const struct sl_template *t, const struct sl_rendering *how,
+                                  struct sl_buffer *out, struct sl_error *error) SL_MUST_USE;
 
-/* The same, where `image` is the only one that a bare {name} looks into, and Keys: what the item was before
- * or after a change; SL_KEYS: nothing but its key. SL_ANY_IMAGE is sl_template_render. */
-enum sl_status sl_template_render_image(const struct sl_template *t, const struct sl_record *r,
-                                        enum sl_image image, enum sl_escape escape, struct sl_arena *scratch,
-                                        struct sl_buffer *out, struct sl_error *error)
-    __attribute__((warn_unused_result));
-
-/* The same, where a place without a value is `otherwise`, escaped likewise. */
-void sl_template_render_or(const struct sl_template *t, const struct sl_record *r, enum sl_image image,
-                           enum sl_escape escape, struct sl_span otherwise, struct sl_arena *scratch,
-                           struct sl_buffer *out);
+/* The same, where a place without a value becomes `otherwise`, escaped likewise. */
+void sl_template_render_or(const struct sl_template *t, const struct sl_rendering *how,
+                           struct sl_span otherwise, struct sl_buffer *out);
 
 /* When the template is exactly one place that names an attribute ("{total}"), its value; SL_NONE otherwise.
  * `image` as above. */

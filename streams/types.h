@@ -1,7 +1,7 @@
 /* What a stream record is made of, in the terms of DynamoDB Streams.
  *
  * Public: installed beside handler.h. C11 and C++11. Plugins look into records through struct sl_host only;
- * the functions behind it are declared in streams/record.h with the same names and arguments. */
+ * its functions are declared in streams/record.h with the same names and arguments. */
 #ifndef SL_STREAMS_TYPES_H
 #define SL_STREAMS_TYPES_H
 
@@ -28,8 +28,8 @@ enum sl_view {
 /* SL_ANY_IMAGE is for templates alone: a bare {name} is looked for in Keys, then NewImage, then OldImage. */
 enum sl_image { SL_KEYS = 0, SL_NEW_IMAGE = 1, SL_OLD_IMAGE = 2, SL_ANY_IMAGE = 3 };
 
-/* Who removed the item. Only a REMOVE can be expired or inferred; see DESIGN of the verdict in
- * docs/RECORDS.md. */
+/* Who removed the item. Only a REMOVE can be expired or inferred; see "Who removed the item"
+ * in docs/RECORDS.md. */
 enum sl_ttl {
     SL_TTL_UNKNOWN = 0, /* a removal that could be either */
     SL_TTL_USER,        /* INSERT, MODIFY, or a removal of an item that was not due */
@@ -39,16 +39,21 @@ enum sl_ttl {
 
 /* The record's texts. Absent ones are the absent span. */
 enum sl_field {
-    SL_FIELD_RAW,             /* the record's whole JSON, as it came */
-    SL_FIELD_EVENT_ID,        /* eventID */
-    SL_FIELD_IDENTIFIER,      /* what an answer names: SequenceNumber; Kinesis: the outer sequence number */
+    SL_FIELD_RAW,        /* the record's whole JSON, as it came */
+    SL_FIELD_EVENT_ID,   /* eventID */
+    SL_FIELD_IDENTIFIER, /* what a Lambda answer names: SequenceNumber; Kinesis: the outer sequence number */
     SL_FIELD_SEQUENCE_NUMBER, /* dynamodb.SequenceNumber, decimal digits */
     SL_FIELD_REGION,          /* awsRegion */
     SL_FIELD_SOURCE_ARN,      /* eventSourceARN */
     SL_FIELD_TABLE            /* table name: of the ARN, or tableName (Kinesis) */
 };
 
-/* Tag of an attribute value; SL_NONE is no value at all. */
+/* The eventSourceARN that `sluice replay` gives to records that came without one: items of exports and scans,
+ * records as GetRecords returns them. There is no such table. */
+#define SL_REPLAYED_ARN                                                                                      \
+    "arn:aws:dynamodb:us-east-1:123456789012:table/replayed/stream/2026-01-01T00:00:00.000"
+
+/* Tag of an attribute value; SL_NONE: there is no value. */
 enum sl_type { SL_NONE = 0, SL_S, SL_N, SL_B, SL_BOOL, SL_NULL, SL_SS, SL_NS, SL_BS, SL_L, SL_M };
 
 /* A view of one attribute value, passed by value.
@@ -60,6 +65,9 @@ struct sl_value {
     struct sl_span raw;
 };
 
+/* A value's JSON, {"BOOL":true}, is at most so many bytes longer than its `raw`. */
+#define SL_VALUE_JSON_BYTES 11
+
 /* Iterating M (members in the order they came), L and sets; see value_iter and value_next. */
 struct sl_iter {
     const char *at, *end; /* private */
@@ -68,9 +76,9 @@ struct sl_iter {
 
 /* How a template's values are written at their place of use. */
 enum sl_escape {
-    SL_ESCAPE_NONE, /* as they are: messages, subjects */
+    SL_ESCAPE_NONE, /* unchanged: messages, subjects */
     SL_ESCAPE_JSON, /* inside a JSON string: detail, message bodies, key attributes */
-    SL_ESCAPE_PATH  /* one segment of an object key: nothing can leave it, two values never become one */
+    SL_ESCAPE_PATH  /* one segment of an object key: no value can leave it, two values never become one */
 };
 
 /* A compiled template ("{table}/dt={yyyy}-{mm}-{dd}"), a compiled condition on records, an exact decimal. */

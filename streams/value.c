@@ -1,7 +1,7 @@
-/* Attribute values of checked text: taking them apart, comparing them. */
+/* Attribute values of checked text: taking them apart. */
 #include "base/base64.h"
 #include "base/json.h"
-#include "streams/record_layout.h"
+#include "streams/value.h"
 
 static struct sl_span between(const char *from, const char *to)
 {
@@ -14,6 +14,21 @@ static bool is_text(enum sl_type type)
 }
 
 /* ---- reading on ---- */
+
+enum sl_type sl_value_tag(const char *name, size_t n)
+{
+    static const struct {
+        char name[5];
+        uint8_t n;
+        uint8_t type;
+    } tags[] = {{"S", 1, SL_S},       {"N", 1, SL_N},   {"B", 1, SL_B},   {"BOOL", 4, SL_BOOL},
+                {"NULL", 4, SL_NULL}, {"SS", 2, SL_SS}, {"NS", 2, SL_NS}, {"BS", 2, SL_BS},
+                {"L", 1, SL_L},       {"M", 1, SL_M}};
+    for (size_t i = 0; i < sizeof(tags) / sizeof(tags[0]); i++)
+        if (tags[i].n == n && memcmp(tags[i].name, name, n) == 0)
+            return (enum sl_type)tags[i].type;
+    return SL_NONE;
+}
 
 static enum sl_type tag(const char *p, const char *close, bool escaped)
 {
@@ -146,69 +161,40 @@ struct sl_value sl_value_member(struct sl_value map, struct sl_span name)
     return found;
 }
 
-/* ---- equality ---- */
+/* ---- writing ---- */
 
-static bool text_equal(struct sl_value a, struct sl_value b)
+static const struct {
+    struct sl_span before, after;
+} tags[] = {
+    [SL_NONE] = {{"", 0}, {"", 0}},
+    [SL_S] = {{"{\"S\":\"", 6}, {"\"}", 2}},
+    [SL_N] = {{"{\"N\":\"", 6}, {"\"}", 2}},
+    [SL_B] = {{"{\"B\":\"", 6}, {"\"}", 2}},
+    [SL_BOOL] = {{"{\"BOOL\":", 8}, {"}", 1}},
+    [SL_NULL] = {{"{\"NULL\":", 8}, {"}", 1}},
+    [SL_SS] = {{"{\"SS\":", 6}, {"}", 1}},
+    [SL_NS] = {{"{\"NS\":", 6}, {"}", 1}},
+    [SL_BS] = {{"{\"BS\":", 6}, {"}", 1}},
+    [SL_L] = {{"{\"L\":", 5}, {"}", 1}},
+    [SL_M] = {{"{\"M\":", 5}, {"}", 1}},
+};
+
+static char *put(char *at, struct sl_span text)
 {
-    return a.escaped || b.escaped ? sl_json_same(a.raw, b.raw) : sl_span_eq(a.raw, b.raw);
+    if (text.len > 0)
+        memcpy(at, text.ptr, text.len);
+    return at + text.len;
 }
 
-static bool number_equal(struct sl_value a, struct sl_value b)
+char *sl_value_put(char *at, struct sl_value v)
 {
-    struct sl_number x, y;
-    if (text_equal(a, b))
-        return true;
-    (void)sl_value_number(a, &x);
-    (void)sl_value_number(b, &y);
-    return sl_number_compare(&x, &y) == 0;
+    at = put(at, tags[v.type].before);
+    at = put(at, v.raw);
+    return put(at, tags[v.type].after);
 }
 
-/* Element by element, as they stand. Sets and maps may still be equal when this says no. */
-static bool equal_in_order(struct sl_value a, struct sl_value b)
+struct sl_span sl_value_json(struct sl_value v, struct sl_arena *arena)
 {
-    struct sl_iter of_a = sl_value_iter(a), of_b = sl_value_iter(b);
-    struct sl_value x, y;
-    struct sl_span name_x = {NULL, 0}, name_y = {NULL, 0};
-    for (;;) {
-        bool has_x = sl_value_next(&of_a, &name_x, &x), has_y = sl_value_next(&of_b, &name_y, &y);
-        if (!has_x || !has_y)
-            return has_x == has_y;
-        if (a.type == SL_M && !sl_json_same(name_x, name_y))
-            return false;
-        if (!sl_value_equal(x, y))
-            return false;
-    }
-}
-
-static bool equal_in_any_order(struct sl_value a, struct sl_value b)
-{
-    struct sl_buffer x, y;
-    sl_buffer_init(&x, SL_CANONICAL_BYTES);
-    sl_buffer_init(&y, SL_CANONICAL_BYTES);
-    sl_value_canonical(a, &x);
-    sl_value_canonical(b, &y);
-    bool equal = sl_span_eq(sl_buffer_span(&x), sl_buffer_span(&y));
-    sl_buffer_clean_up(&x);
-    sl_buffer_clean_up(&y);
-    return equal;
-}
-
-bool sl_value_equal(struct sl_value a, struct sl_value b)
-{
-    if (a.type != b.type)
-        return false;
-    switch (a.type) {
-    case SL_S:
-    case SL_B:
-        return text_equal(a, b);
-    case SL_N:
-        return number_equal(a, b);
-    case SL_BOOL:
-        return sl_value_is_true(a) == sl_value_is_true(b);
-    case SL_NONE:
-    case SL_NULL:
-        return true;
-    default:
-        return sl_span_eq(a.raw, b.raw) || equal_in_order(a, b) || equal_in_any_order(a, b);
-    }
+    char *text = sl_arena_alloc(arena, v.raw.len + SL_VALUE_JSON_BYTES);
+    return sl_span(text, (size_t)(sl_value_put(text, v) - text));
 }

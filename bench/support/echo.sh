@@ -1,6 +1,6 @@
 #!/bin/bash
 # Builds aws-lambda-cpp's echo into the file named, from the sources that AWS publishes with its Node.js runtime client (npm), against
-# this machine's libcurl. Without npm or network there is nothing to compare with; the benchmark then says so by leaving it out.
+# this machine's libcurl. Without npm or network it builds nothing, and the benchmark leaves the comparison out.
 set -euo pipefail
 out=$1
 version=3.3.0

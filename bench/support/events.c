@@ -1,3 +1,4 @@
+/* Seeded events: orders of a shop, written as DynamoDB Streams delivers them. */
 #include "bench/support/events.h"
 
 #include "base/clock.h"

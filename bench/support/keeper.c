@@ -1,3 +1,4 @@
+/* A keep-alive server in a process of its own: reads requests and answers each after the same delay. */
 #include "bench/support/keeper.h"
 
 #include "base/error.h"
@@ -29,7 +30,7 @@ static size_t body_bytes(const char *head)
     return line ? (size_t)strtoull(line + 17, NULL, 10) : 0;
 }
 
-/* Reads one request; what lies behind it stays in the buffer. False at the end. */
+/* Reads one request; what follows it stays in the buffer. Returns false at the end. */
 static int read_one(int fd, char *buffer, size_t *have)
 {
     char *end;
@@ -103,11 +104,11 @@ void keeper_start(struct keeper *keeper, const char *answer, unsigned delay_us)
     snprintf(keeper->url, sizeof(keeper->url), "http://127.0.0.1:%d", ntohs(at.sin_port));
     keeper->shared = shared =
         mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    reply_bytes =
-        (size_t)snprintf(reply, sizeof(reply),
-                         "HTTP/1.1 200 OK\r\ncontent-type: application/x-amz-json-1.0\r\ncontent-length: "
-                         "%zu\r\n\r\n%s",
-                         strlen(answer), answer);
+    reply_bytes = (size_t)snprintf(
+        reply, sizeof(reply),
+        "HTTP/1.1 200 OK\r\netag: \"x\"\r\ncontent-type: application/x-amz-json-1.0\r\ncontent-length: "
+        "%zu\r\n\r\n%s",
+        strlen(answer), answer);
     pause_us = delay_us;
     fflush(NULL);
     keeper->pid = fork();

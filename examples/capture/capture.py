@@ -25,7 +25,7 @@ AWS's Lambda delivers, these members are mended, and nothing else:
 
 Equal already: eventVersion 1.1, SizeBytes, no record for a write that changes nothing, and numbers without leading or trailing zeros.
 Different and left: one shard that never splits, sequence numbers without gaps, expiry within minutes instead of days,
-and numbers inside lists and maps, or set by an update, come back as they were written, where AWS gives back the plain spelling (and SizeBytes goes
+and numbers inside lists and maps, or set by an update, come back as they were written, where AWS returns the plain spelling (and SizeBytes goes
 by the spelling): so odd spellings are written to top-level numbers of PutItem only.
 """
 import argparse
@@ -102,7 +102,7 @@ class Client:
 # ---- JSON text, cut without parsing its values ----
 
 def end_of_value(text, at):
-    """The index behind the JSON value that begins at `at`."""
+    """The index after the JSON value that begins at `at`."""
     if text[at] == 0x22:
         at += 1
         while text[at] != 0x22:
@@ -435,7 +435,7 @@ class Shop:
 
 
 def plain(number):
-    """The spelling that AWS gives back: no exponent, no zeros at the ends."""
+    """The spelling that AWS returns: no exponent, no zeros at the ends."""
     value = decimal.Decimal(number)
     text = f"{value:f}"
     text = text.rstrip("0").rstrip(".") if "." in text else text

@@ -1,10 +1,10 @@
-/* Records as jansson's trees, for who wants them: forwards every change to a queue, without the attributes
- * that must not leave.
+/* Records as jansson trees: forwards every change to a queue, without the attributes that have to stay
+ * private.
  *
  * {"name": "feed", "handler": "redact", "to": "sqs://feed", "without": "[\"email\", \"address\"]", ...}
  *
- * A tree of every value costs some 20 times what looking into the record costs; where a record is passed on
- * as it is, record_text(r, SL_FIELD_RAW) is its JSON already.
+ * A tree of every value takes about 20 times as long as a look into the record. To pass on a record as it is,
+ * take its JSON from record_text(r, SL_FIELD_RAW).
  */
 #include <sluice/handler.h>
 
@@ -34,7 +34,7 @@ static enum sl_status redact_open(const struct sl_host *host, struct sl_route *r
     r->without = json_loads(host->option_text(route, "without").ptr, 0, NULL);
     *self = r;
     if (!json_is_array(r->without))
-        return host->fail(error, SL_FATAL, "Without", "\"without\" is no list of attribute names");
+        return host->fail(error, SL_FATAL, "Without", "\"without\" is not a list of attribute names");
     return SL_OK;
 }
 

@@ -1,9 +1,9 @@
-//! A handler in Rust, over the same ABI: an order whose total is not the sum of its lines is rejected, and so goes
-//! to `on_failure` with the reason. Amounts are compared exactly.
+//! A handler in Rust, with the same ABI. An order whose total is not the sum of its lines is rejected: it goes to
+//! `on_failure`, with the reason. Amounts are compared exactly.
 //!
 //! {"name": "totals", "handler": "check_totals", "lines": "lines", "on_failure": "jsonl:wrong.jsonl"}
 //!
-//! A panic must not cross into C: it is built with panic=abort, so a panic is a crash, and is contained like one.
+//! A panic must not cross into C. This is built with panic=abort, so that a panic is a crash and is contained like one.
 
 #[macro_use]
 mod sluice;
@@ -67,14 +67,14 @@ impl CheckTotals {
         let lines = (self.host.record_attribute)(record, NEW_IMAGE, self.lines);
         let total = (self.host.record_attribute)(record, NEW_IMAGE, Span::of("total"));
         if lines.kind != L || total.kind == NONE {
-            return OK; // no order, or a removal
+            return OK; // not an order, or a removal
         }
         match (self.sum(lines, arena), self.number(total, arena)) {
             (Some(sum), Some(total)) if sum == total => OK,
             (Some(_), Some(_)) => {
                 (self.host.fail)(error, REJECT, c!("WrongTotal"), c!("the total is not the sum of the lines"))
             }
-            _ => (self.host.fail)(error, REJECT, c!("WrongType"), c!("the total or a line is not what an order has")),
+            _ => (self.host.fail)(error, REJECT, c!("WrongType"), c!("the total or a line has the wrong type")),
         }
     }
 }

@@ -1,5 +1,5 @@
-//! Prints where each field of the mirrored structs lies: "struct.field offset", and "struct size". Compared with the
-//! header's by the tests; run it after a change of sluice.rs.
+//! Prints the offset of each field of the mirrored structs, "struct.field offset", and their sizes, "struct size". The
+//! tests compare them with the header's. Run it after a change of sluice.rs.
 
 mod sluice;
 

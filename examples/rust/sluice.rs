@@ -1,8 +1,8 @@
-//! What of <sluice/handler.h> a handler in Rust needs, by hand: copy it beside your own, and add what you use.
+//! The parts of <sluice/handler.h> that a handler in Rust needs. Copy this file beside your own, and add what you use.
 //!
-//! The header is the manual; here stands only the layout. Slots of the host table that nobody here calls are left
-//! opaque, in their place: the table only grows at its end. `layout.rs` prints where each field lies, and Sluice's
-//! own tests compare that with the C compiler's word.
+//! The header is the manual; this file has the layout only. Functions of the host table that are not used here are
+//! opaque slots in their places; the table only grows at its end. `layout.rs` prints the offset of each field, and
+//! Sluice's tests compare the offsets with the C compiler's.
 #![allow(dead_code)]
 
 use std::os::raw::{c_char, c_void};
@@ -29,7 +29,7 @@ impl Span {
         Span { ptr: text.as_ptr(), len: text.len() }
     }
 
-    /// None when absent. The bytes live as long as what they were got from: a record's, until handle() returns.
+    /// None when absent. The bytes live as long as their owner: a record's, until handle() returns.
     pub unsafe fn bytes<'a>(self) -> Option<&'a [u8]> {
         if self.ptr.is_null() {
             None
@@ -136,7 +136,7 @@ impl OptionRow {
     };
 }
 
-type Slot = *const c_void; // a function that nobody here calls
+type Slot = *const c_void; // a function that is not used here
 
 #[repr(C)]
 pub struct Host {
@@ -161,7 +161,7 @@ pub struct Host {
     _value_is_true_and_member: [Slot; 2],
     pub value_iter: unsafe extern "C" fn(Value) -> Iter,
     pub value_next: unsafe extern "C" fn(*mut Iter, *mut Span, *mut Value) -> bool,
-    // More follow.
+    // More follow, also those that 1.1 appended.
 }
 
 #[repr(C)]
@@ -180,7 +180,7 @@ pub struct Handler {
     pub accepts: Option<unsafe extern "C" fn(*mut c_void, u32, *mut Error) -> Status>,
 }
 
-/// Made with, and no larger than, version 1.0.
+/// It uses nothing newer than version 1.0, so it loads in every host of major 1.
 pub const HANDLER_ABI: Abi = Abi { major: 1, minor: 0, size: std::mem::size_of::<Handler>() as u32 };
 
 // Tables of constants: the host only reads them.

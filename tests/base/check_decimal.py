@@ -14,7 +14,7 @@ D = decimal.Decimal
 
 
 def plain(d):
-    """DynamoDB's normal form, None when there is none."""
+    """DynamoDB's normal form, or None if the sum has no such form."""
     if d == 0:
         return "0"
     sign, digits, exponent = d.normalize().as_tuple()

@@ -14,7 +14,7 @@
 static void first_error_wins(void **state)
 {
     (void)state;
-    struct sl_error error = {0};
+    struct sl_error error = SL_NO_ERROR;
     assert_int_equal(sl_fail_at(&error, SL_REJECT, "InvalidJson", 7, "no %s", "good"), SL_REJECT);
     assert_int_equal(sl_fail(&error, SL_FATAL, "Other", "later"), SL_FATAL);
     assert_string_equal(error.text, "no good");
@@ -40,7 +40,7 @@ static void error_text_is_one_line_of_utf8(void **state)
         }
         text[n] = '\0';
         text[lead ? 0 : 3] = '\n';
-        struct sl_error error = {0};
+        struct sl_error error = SL_NO_ERROR;
         sl_fail(&error, SL_REJECT, "X", "%s", text + (lead ? 0 : 3));
         assert_null(strchr(error.text, '\n'));
         json_t *value = json_stringn(error.text, strlen(error.text));
@@ -154,7 +154,23 @@ static void virtual_time_moves_only_by_sleep(void **state)
     assert_true(real->now_ms(real) >= before + 1);
 }
 
-static void vars_are_found_by_whole_name(void **state)
+static void times_are_read_as_they_are_written(void **state)
+{
+    (void)state;
+    char text[SL_TIME_BYTES];
+    int64_t ns, step_ns;
+    sl_time_text(1763672640123456789, text);
+    assert_string_equal(text, "2025-11-20T21:04:00.123Z");
+    assert_true(sl_time_parse(sl_span_str(text), &ns, &step_ns));
+    assert_int_equal(ns, 1763672640123000000);
+    assert_int_equal(step_ns, 1000000);
+    assert_true(sl_time_parse(SL_LIT("2025-11-20T23:04:00+02:00"), &ns, &step_ns));
+    assert_int_equal(ns, 1763672640000000000);
+    assert_false(sl_time_parse(SL_LIT("2025-11-20"), &ns, &step_ns));
+    assert_false(sl_time_parse(sl_span(NULL, 0), &ns, &step_ns));
+}
+
+static void variables_are_found_by_whole_name(void **state)
 {
     (void)state;
     const char *const list[] = {"AB=1", "A=2", "EMPTY=", NULL};
@@ -165,8 +181,8 @@ static void vars_are_found_by_whole_name(void **state)
     assert_null(sl_vars_get(&(struct sl_vars){NULL}, "A"));
 }
 
-/* Row 27: whatever is logged, each line is one JSON object with no control byte in it. */
-static void row_27_log_lines_cannot_be_injected(void **state)
+/* Whatever is logged, each line is one JSON object with no control byte in it. */
+static void log_lines_cannot_be_injected(void **state)
 {
     (void)state;
     int fds[2];
@@ -199,7 +215,7 @@ static void row_27_log_lines_cannot_be_injected(void **state)
     sl_log_clean_up(&log);
 }
 
-static void row_27_text_lines_stay_one_line(void **state)
+static void text_lines_stay_one_line(void **state)
 {
     (void)state;
     int fds[2];
@@ -226,9 +242,10 @@ int main(void)
         cmocka_unit_test(arena_gives_aligned_memory_and_cleans_up),
         cmocka_unit_test(json_strings_are_valid_whatever_comes_in),
         cmocka_unit_test(virtual_time_moves_only_by_sleep),
-        cmocka_unit_test(vars_are_found_by_whole_name),
-        cmocka_unit_test(row_27_log_lines_cannot_be_injected),
-        cmocka_unit_test(row_27_text_lines_stay_one_line),
+        cmocka_unit_test(times_are_read_as_they_are_written),
+        cmocka_unit_test(variables_are_found_by_whole_name),
+        cmocka_unit_test(log_lines_cannot_be_injected),
+        cmocka_unit_test(text_lines_stay_one_line),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -14,7 +14,7 @@ static const struct {
              {"foobar", "Zm9vYmFy"},
              {"\xFB\xEF\xFF", "++//"}};
 
-static void test_both_ways(void **state)
+static void bytes_become_text_and_come_back(void **state)
 {
     (void)state;
     struct sl_arena *arena = sl_arena_new(1024);
@@ -30,7 +30,7 @@ static void test_both_ways(void **state)
     sl_arena_destroy(arena);
 }
 
-static void test_refused(void **state)
+static void text_that_is_not_base64_is_refused(void **state)
 {
     (void)state;
     static const char *const bad[] = {"Z",        "Zg",     "Zg=",  "Zm8",  "Zh==",    "Zm9=", "====", "Z===",
@@ -44,6 +44,9 @@ static void test_refused(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_both_ways), cmocka_unit_test(test_refused)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(bytes_become_text_and_come_back),
+        cmocka_unit_test(text_that_is_not_base64_is_refused),
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -36,7 +36,7 @@ static void expect(const char *want, const char *const *numbers)
 /* Each number with '+' or '-' before it: added or subtracted. */
 #define EXPECT(want, ...) expect(want, (const char *const[]){__VA_ARGS__, NULL})
 
-static void test_normal_form(void **state)
+static void a_number_has_one_spelling(void **state)
 {
     (void)state;
     EXPECT("0", "+0");
@@ -56,7 +56,7 @@ static void test_normal_form(void **state)
     EXPECT("0.000000000000000001", "+0.000000000000000001");
 }
 
-static void test_sums(void **state)
+static void sums_are_exact(void **state)
 {
     (void)state;
     EXPECT("0.3", "+0.1", "+0.2");
@@ -72,7 +72,7 @@ static void test_sums(void **state)
     EXPECT("-" NINES, "-1e38", "+1");
 }
 
-static void test_beyond_and_back(void **state)
+static void a_sum_may_leave_the_range_and_return(void **state)
 {
     (void)state;
     EXPECT(NULL, "+" NINES, "+0.5");
@@ -87,7 +87,7 @@ static void test_beyond_and_back(void **state)
     EXPECT("-1", "+1e125", "-1", "-1e125");
 }
 
-static void test_no_number(void **state)
+static void text_that_is_not_a_number_changes_nothing(void **state)
 {
     (void)state;
     static const char *const texts[] = {"",
@@ -140,7 +140,7 @@ static void test_no_number(void **state)
     sl_arena_destroy(arena);
 }
 
-static void test_edges_of_the_range(void **state)
+static void the_edges_of_the_range_are_written_in_full(void **state)
 {
     (void)state;
     struct sl_arena *arena = sl_arena_new(4096);
@@ -166,7 +166,7 @@ static void test_edges_of_the_range(void **state)
     sl_arena_destroy(arena);
 }
 
-static void test_compare(void **state)
+static void numbers_compare_by_value(void **state)
 {
     (void)state;
     static const char *const rising[] = {"-1e125", "-100.5", "-100", "-1e-130", "0",     "1e-130", "0.1",
@@ -187,7 +187,7 @@ static void test_compare(void **state)
     sl_arena_destroy(arena);
 }
 
-static void test_alive_until_reset(void **state)
+static void memory_is_freed_when_the_arena_is_reset(void **state)
 {
     (void)state;
     struct sl_arena *arena = sl_arena_new(256);
@@ -200,9 +200,9 @@ static void test_alive_until_reset(void **state)
     sl_arena_destroy(arena);
 }
 
-/* With an argument: what check_decimal.py talks to. A line of numbers with '+' or '-' before each gives their
- * sum, '!' when that has no text, '?' when one is no number; after "c", the order of the first and the sum of
- * the others. */
+/* With an argument: what check_decimal.py talks to. A line of numbers with '+' or '-' before each returns
+ * their sum, '!' when that has no text, '?' when one is not a number; after "c", the order of the first and
+ * the sum of the others. */
 static int answer_lines(void)
 {
     static char line[1 << 16];
@@ -238,10 +238,13 @@ int main(int argc, char **argv)
     if (argc > 1)
         return answer_lines();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_normal_form),       cmocka_unit_test(test_sums),
-        cmocka_unit_test(test_no_number),         cmocka_unit_test(test_beyond_and_back),
-        cmocka_unit_test(test_compare),           cmocka_unit_test(test_edges_of_the_range),
-        cmocka_unit_test(test_alive_until_reset),
+        cmocka_unit_test(a_number_has_one_spelling),
+        cmocka_unit_test(sums_are_exact),
+        cmocka_unit_test(text_that_is_not_a_number_changes_nothing),
+        cmocka_unit_test(a_sum_may_leave_the_range_and_return),
+        cmocka_unit_test(numbers_compare_by_value),
+        cmocka_unit_test(the_edges_of_the_range_are_written_in_full),
+        cmocka_unit_test(memory_is_freed_when_the_arena_is_reset),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-static void test_characters(void **state)
+static void characters_fold_as_unicode_says(void **state)
 {
     (void)state;
     static const uint32_t pairs[][2] = {
@@ -16,7 +16,7 @@ static void test_characters(void **state)
         assert_int_equal(sl_fold(pairs[i][0]), pairs[i][1]);
 }
 
-static void test_folding_twice_changes_nothing(void **state)
+static void folding_twice_changes_nothing(void **state)
 {
     (void)state;
     size_t folded = 0;
@@ -33,7 +33,7 @@ static struct sl_span fold(const char *text, char *room)
     return sl_span(room, sl_fold_text(sl_span_str(text), room));
 }
 
-static void test_texts(void **state)
+static void texts_compare_without_case(void **state)
 {
     (void)state;
     char room[64];
@@ -57,7 +57,7 @@ static void test_texts(void **state)
                 sl_fold_ends(SL_LIT("a"), f));
 }
 
-static void test_bytes_that_are_no_text(void **state)
+static void bytes_that_are_not_utf8_stay_as_they_are(void **state)
 {
     (void)state;
     char room[64];
@@ -70,10 +70,10 @@ static void test_bytes_that_are_no_text(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_characters),
-        cmocka_unit_test(test_folding_twice_changes_nothing),
-        cmocka_unit_test(test_texts),
-        cmocka_unit_test(test_bytes_that_are_no_text),
+        cmocka_unit_test(characters_fold_as_unicode_says),
+        cmocka_unit_test(folding_twice_changes_nothing),
+        cmocka_unit_test(texts_compare_without_case),
+        cmocka_unit_test(bytes_that_are_not_utf8_stay_as_they_are),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

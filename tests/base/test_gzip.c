@@ -65,7 +65,7 @@ static void round_trip(struct sl_span whole, int level)
     sl_buffer_clean_up(&back);
 }
 
-static void test_round_trips(void **state)
+static void compressed_bytes_come_back(void **state)
 {
     (void)state;
     static const size_t sizes[] = {0, 1, 2, 3, 100, 65535, 65536, 65537, 300000};
@@ -79,7 +79,7 @@ static void test_round_trips(void **state)
         }
 }
 
-static void test_no_parts(void **state)
+static void no_parts_make_an_empty_member(void **state)
 {
     (void)state;
     struct sl_buffer packed;
@@ -89,7 +89,7 @@ static void test_no_parts(void **state)
     sl_buffer_clean_up(&packed);
 }
 
-static void test_header_says_nothing(void **state)
+static void the_header_holds_no_time_and_no_name(void **state)
 {
     (void)state;
     static const unsigned char want[] = {0x1F, 0x8B, 8, 0, 0, 0, 0, 0, 0, 255};
@@ -100,7 +100,7 @@ static void test_header_says_nothing(void **state)
     sl_buffer_clean_up(&packed);
 }
 
-static void test_output_maximum(void **state)
+static void output_keeps_to_its_maximum(void **state)
 {
     (void)state;
     struct sl_span bytes = noise(7, 5000, 256);
@@ -123,7 +123,7 @@ static void expect_expand(const void *bytes, size_t n, size_t max, const char *c
                           const char *text)
 {
     struct sl_buffer out;
-    struct sl_error error = {0};
+    struct sl_error error = SL_NO_ERROR;
     sl_buffer_init(&out, max);
     sl_buffer_add_str(&out, "..");
     enum sl_status status = sl_gzip_expand(sl_span(bytes, n), &out, &error);
@@ -150,7 +150,7 @@ static struct sl_span foreign(struct sl_buffer *b)
     return sl_buffer_span(b);
 }
 
-static void test_foreign_members(void **state)
+static void members_of_other_writers_are_read(void **state)
 {
     (void)state;
     struct sl_buffer b;
@@ -163,7 +163,7 @@ static void test_foreign_members(void **state)
     sl_buffer_clean_up(&b);
 }
 
-static void test_cut_at_every_byte(void **state)
+static void a_member_cut_at_any_byte_is_refused(void **state)
 {
     (void)state;
     struct sl_buffer b;
@@ -182,7 +182,7 @@ static void test_cut_at_every_byte(void **state)
     sl_buffer_clean_up(&b);
 }
 
-static void test_every_bit_flipped(void **state)
+static void a_flipped_bit_never_passes_for_data(void **state)
 {
     (void)state;
     struct sl_buffer b, out;
@@ -192,7 +192,7 @@ static void test_every_bit_flipped(void **state)
      * byte; the header's name and time are not. */
     size_t harmless = 0;
     for (size_t bit = 12 * 8; bit < one.len * 8; bit++) {
-        struct sl_error error = {0};
+        struct sl_error error = SL_NO_ERROR;
         b.ptr[bit / 8] ^= (char)(1 << bit % 8);
         if (sl_gzip_expand(one, &out, &error) == SL_OK) {
             assert_span(sl_buffer_span(&out), SL_LIT("sluice\n"));
@@ -209,7 +209,7 @@ static void test_every_bit_flipped(void **state)
     sl_buffer_clean_up(&out);
 }
 
-static void test_bad_input(void **state)
+static void bad_input_is_refused_at_its_byte(void **state)
 {
     (void)state;
     struct sl_buffer b;
@@ -227,12 +227,12 @@ static void test_bad_input(void **state)
     sl_buffer_clean_up(&b);
 }
 
-static void test_bomb(void **state)
+static void a_bomb_stops_at_the_maximum(void **state)
 {
     (void)state;
     struct sl_span zeros = noise(1, 4 << 20, 1);
     struct sl_buffer packed, out;
-    struct sl_error error = {0};
+    struct sl_error error = SL_NO_ERROR;
     sl_buffer_init(&packed, MAX_BYTES);
     sl_gzip_add(&packed, &zeros, 1, 9);
     for (size_t max = zeros.len - 1; max <= zeros.len; max++) {
@@ -248,11 +248,11 @@ static void test_bomb(void **state)
     free((char *)(uintptr_t)zeros.ptr);
 }
 
-static void test_failed_output_stays_failed(void **state)
+static void failed_output_stays_failed(void **state)
 {
     (void)state;
     struct sl_buffer b, out;
-    struct sl_error error = {0};
+    struct sl_error error = SL_NO_ERROR;
     struct sl_span one = foreign(&b);
     sl_buffer_init(&out, MAX_BYTES);
     out.failed = true;
@@ -263,7 +263,7 @@ static void test_failed_output_stays_failed(void **state)
     sl_buffer_clean_up(&b);
 }
 
-static void test_is_gzip(void **state)
+static void two_bytes_tell_gzip(void **state)
 {
     (void)state;
     assert_true(sl_gzip_is(SL_LIT("\x1F\x8B")));
@@ -273,7 +273,7 @@ static void test_is_gzip(void **state)
     assert_false(sl_gzip_is(sl_span(NULL, 0)));
 }
 
-static void test_crc32(void **state)
+static void crc32_has_its_check_value(void **state)
 {
     (void)state;
     assert_int_equal(sl_crc32(0, SL_LIT("")), 0);
@@ -286,18 +286,18 @@ static void test_crc32(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_round_trips),
-        cmocka_unit_test(test_no_parts),
-        cmocka_unit_test(test_output_maximum),
-        cmocka_unit_test(test_header_says_nothing),
-        cmocka_unit_test(test_foreign_members),
-        cmocka_unit_test(test_cut_at_every_byte),
-        cmocka_unit_test(test_bad_input),
-        cmocka_unit_test(test_every_bit_flipped),
-        cmocka_unit_test(test_bomb),
-        cmocka_unit_test(test_failed_output_stays_failed),
-        cmocka_unit_test(test_is_gzip),
-        cmocka_unit_test(test_crc32),
+        cmocka_unit_test(compressed_bytes_come_back),
+        cmocka_unit_test(no_parts_make_an_empty_member),
+        cmocka_unit_test(output_keeps_to_its_maximum),
+        cmocka_unit_test(the_header_holds_no_time_and_no_name),
+        cmocka_unit_test(members_of_other_writers_are_read),
+        cmocka_unit_test(a_member_cut_at_any_byte_is_refused),
+        cmocka_unit_test(bad_input_is_refused_at_its_byte),
+        cmocka_unit_test(a_flipped_bit_never_passes_for_data),
+        cmocka_unit_test(a_bomb_stops_at_the_maximum),
+        cmocka_unit_test(failed_output_stays_failed),
+        cmocka_unit_test(two_bytes_tell_gzip),
+        cmocka_unit_test(crc32_has_its_check_value),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 #include "tests/support/test.h"
 
 #include "base/json.h"
+#include "base/json_walk.h"
 #include "base/json_write.h"
 
 #include <stdlib.h>
@@ -43,7 +44,7 @@ static const char *const good[] = {
     "\t\r\n 1 \t\r\n",
 };
 
-static void test_good_texts(void **state)
+static void good_texts_are_accepted(void **state)
 {
     (void)state;
     struct sl_error error;
@@ -52,7 +53,7 @@ static void test_good_texts(void **state)
 }
 
 /* Every prefix of a good object is refused at its end; nothing is read beyond. */
-static void test_every_cut(void **state)
+static void a_text_cut_at_any_byte_is_refused_at_the_cut(void **state)
 {
     (void)state;
     static const char text[] =
@@ -82,16 +83,16 @@ static const struct {
     {"[1,]", 3, "a value is expected"},
     {"[1}", 2, "',' or ']' is expected"},
     {"{\"a\":1]", 6, "',' or '}' is expected"},
-    {"01", 1, "a number begins with 0"},
+    {"01", 1, "a number with a leading zero"},
     {"1.x", 2, "a digit is expected"},
     {"1e+x", 3, "a digit is expected"},
     {"-x", 1, "a digit is expected"},
     {"+1", 0, "a value is expected"},
     {"trux", 3, "a value is expected"},
-    {"{} {}", 3, "something stands behind the value"},
+    {"{} {}", 3, "more text after the value"},
     {"\"\n\"", 1, "a control character in a string"},
-    {"\"\\x\"", 2, "no such escape"},
-    {"\"\\u00g0\"", 5, "four hexadecimal digits are expected behind \\u"},
+    {"\"\\x\"", 2, "unknown escape"},
+    {"\"\\u00g0\"", 5, "four hexadecimal digits are expected after \\u"},
     {"\"\\uD834\"", 1, "a lone high surrogate"},
     {"\"\\uD834\\n\"", 1, "a lone high surrogate"},
     {"\"\\uD834x\"", 1, "a lone high surrogate"},
@@ -110,7 +111,7 @@ static const struct {
     {"\"\xFF", 1, "not UTF-8"},
 };
 
-static void test_bad_texts(void **state)
+static void bad_texts_are_refused_at_their_byte(void **state)
 {
     (void)state;
     struct sl_error error;
@@ -129,7 +130,7 @@ static void fill_brackets(char *text, size_t n)
     memset(text + n, ']', n);
 }
 
-static void test_depth(void **state)
+static void nesting_ends_at_the_limit(void **state)
 {
     (void)state;
     struct sl_error error;
@@ -145,7 +146,7 @@ static void test_depth(void **state)
     free(text);
 }
 
-static void test_find(void **state)
+static void values_are_found_by_path(void **state)
 {
     (void)state;
     struct sl_span text =
@@ -168,7 +169,7 @@ static void test_find(void **state)
 }
 
 /* Text that is no JSON is not to be given to these, but it does no harm: nothing is read beyond it. */
-static void test_find_in_broken_text(void **state)
+static void a_search_stays_inside_broken_text(void **state)
 {
     (void)state;
     static const char text[] = "{\"a\\\"b\" : [ 1 , { \"c\" : \"0123456789 0123456789\\\\\" } , [ 5 ] ] , "
@@ -198,7 +199,7 @@ static void test_find_in_broken_text(void **state)
     assert_int_equal(sl_json_unescaped_bytes(SL_LIT("\\ud83e\\u12")), 6);
 }
 
-static void test_unescape(void **state)
+static void escapes_become_their_bytes(void **state)
 {
     (void)state;
     struct sl_arena *arena = sl_arena_new(1024);
@@ -228,7 +229,7 @@ static void path_is(struct sl_span text, size_t at, const char *path)
     assert_string_equal(out, path);
 }
 
-static void test_path_of(void **state)
+static void a_byte_has_its_path(void **state)
 {
     (void)state;
     struct sl_span text = SL_LIT(" {\"a\": [1, {\"b\": true}, [] ], \"c\": \"x\"} ");
@@ -250,7 +251,7 @@ static void test_path_of(void **state)
     assert_string_equal(out, "long na");
 }
 
-static void test_members(void **state)
+static void written_members_are_escaped(void **state)
 {
     (void)state;
     struct sl_buffer b;
@@ -262,7 +263,30 @@ static void test_members(void **state)
     sl_buffer_clean_up(&b);
 }
 
-static void test_compact(void **state)
+static void members_and_elements_are_walked(void **state)
+{
+    (void)state;
+    struct sl_span name, value, object = SL_LIT(" { \"a\" : 1 , \"b\":[2, {} ],\"a\":3}");
+    struct sl_json_walk walk = sl_json_walk(object);
+    assert_true(sl_json_walk_next(&walk, &name, &value));
+    assert_span_is(name, "a");
+    assert_span_is(value, "1");
+    assert_false(sl_json_walk_next(&walk, NULL, &value));
+    assert_true(sl_json_walk_next(&walk, &name, &value));
+    struct sl_json_walk inside = sl_json_walk(value);
+    assert_true(sl_json_walk_next(&inside, NULL, &value));
+    assert_span_is(value, "2");
+    assert_true(sl_json_walk_next(&inside, NULL, &value));
+    assert_span_is(value, "{}");
+    assert_false(sl_json_walk_next(&inside, NULL, &value));
+    assert_span_is(sl_json_walk_member(object, SL_LIT("a")), "1");
+    assert_null(sl_json_walk_member(object, SL_LIT("c")).ptr);
+    assert_null(sl_json_walk_member(SL_LIT("\"a\""), SL_LIT("a")).ptr);
+    assert_null(sl_json_walk_member(SL_LIT(" "), SL_LIT("a")).ptr);
+    assert_null(sl_json_walk_member(sl_span(NULL, 0), SL_LIT("a")).ptr);
+}
+
+static void compact_text_has_no_spaces(void **state)
 {
     (void)state;
     struct sl_buffer b;
@@ -275,11 +299,17 @@ static void test_compact(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_good_texts), cmocka_unit_test(test_every_cut),
-        cmocka_unit_test(test_bad_texts),  cmocka_unit_test(test_depth),
-        cmocka_unit_test(test_find),       cmocka_unit_test(test_find_in_broken_text),
-        cmocka_unit_test(test_unescape),   cmocka_unit_test(test_path_of),
-        cmocka_unit_test(test_compact),    cmocka_unit_test(test_members),
+        cmocka_unit_test(good_texts_are_accepted),
+        cmocka_unit_test(a_text_cut_at_any_byte_is_refused_at_the_cut),
+        cmocka_unit_test(bad_texts_are_refused_at_their_byte),
+        cmocka_unit_test(nesting_ends_at_the_limit),
+        cmocka_unit_test(values_are_found_by_path),
+        cmocka_unit_test(a_search_stays_inside_broken_text),
+        cmocka_unit_test(escapes_become_their_bytes),
+        cmocka_unit_test(a_byte_has_its_path),
+        cmocka_unit_test(members_and_elements_are_walked),
+        cmocka_unit_test(compact_text_has_no_spaces),
+        cmocka_unit_test(written_members_are_escaped),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

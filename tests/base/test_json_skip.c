@@ -74,7 +74,7 @@ static const char *plain_end(const char *p)
     }
 }
 
-static void test_ends(void **state)
+static void a_value_ends_where_its_brackets_close(void **state)
 {
     (void)state;
     static struct text t;
@@ -86,7 +86,7 @@ static void test_ends(void **state)
         put(&t, seed % 2 ? "]" : "}");
         size_t n = t.n;
         if (seed % 3)
-            put_string(&t); /* whatever stands behind it */
+            put_string(&t); /* something after it */
         /* On memory of its own size, to show a read beyond the end. */
         char *copy = malloc(t.n);
         memcpy(copy, t.bytes, t.n);
@@ -99,7 +99,7 @@ static void test_ends(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_ends),
+        cmocka_unit_test(a_value_ends_where_its_brackets_close),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,7 +3,7 @@
  *   numbers CORPUS     reads CORPUS/numbers/number_cases.json */
 #include "tests/support/test.h"
 
-#include "streams/number.h"
+#include "base/number.h"
 #include "tests/support/records.h"
 
 #include <jansson.h>

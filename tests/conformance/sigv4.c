@@ -4,7 +4,7 @@
 #include "tests/support/test.h"
 
 #include "base/error.h"
-#include "sinks/aws/sigv4.h"
+#include "aws/sigv4.h"
 
 #include <dirent.h>
 #include <jansson.h>

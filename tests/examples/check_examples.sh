@@ -132,10 +132,10 @@ refused() { # NAME, the refusal
 }
 cd "$work/new"
 before=$(find . | sort)
-refused first 'first: File exists; nothing was written, choose another name'
-refused archive 'archive is a built-in handler, which goes before every plugin; choose another name'
+refused first 'first cannot be created: File exists; nothing was written; choose another name'
+refused archive 'archive is a built-in handler, and built-in handlers come before plugins; choose another name'
 for name in '' ../first first/second .hidden 1st "two words" 'a;b' "$(printf '%065d' 0 | tr 0 a)"; do
-    refused "$name" "\"$name\" is no name for a handler: a letter, then letters, digits and '_', 64 at most"
+    refused "$name" "\"$name\" cannot be the name of a handler: use a letter, then letters, digits and '_', at most 64"
 done
 [ "$(find . | sort)" = "$before" ] || fail "a refusal left something"
 

@@ -1,17 +1,17 @@
 /* Any text as sluice.json: refused with a path, or read; what is read, the built-in handlers' rows take or
  * refuse. */
 #include "base/span.h"
-#include "handlers/builtins.h"
-#include "handlers/config.h"
+#include "handlers/pipeline/builtins.h"
+#include "handlers/pipeline/config.h"
 #include "streams/template.h"
-#include "streams/when.h"
+#include "streams/when/when.h"
 #include "tests/fuzz/fuzz.h"
 
 static void read_options(const struct sl_config_route *route, const struct sl_option *rows,
                          struct sl_arena *arena)
 {
     struct sl_option_set set;
-    struct sl_error error = {.status = SL_OK};
+    struct sl_error error = SL_NO_ERROR;
     sl_options_init(&set, rows, arena);
     enum sl_status status = sl_options_take(&set, &route->members, &error);
     if (status == SL_OK && route->options.object)
@@ -36,7 +36,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     static const char *const list[] = {"NAME=value", "ODD=a\"b\\c\n${NAME}", NULL};
     struct sl_arena *arena = sl_arena_new(4096);
     struct sl_config config;
-    struct sl_error error = {.status = SL_OK};
+    struct sl_error error = SL_NO_ERROR;
     enum sl_status status =
         sl_config_parse(sl_span((const char *)data, size), &(struct sl_vars){list}, arena, &config, &error);
     FUZZ_CHECK(status == SL_OK || (status == SL_FATAL && error.text[0] && error.code[0]));

@@ -2,7 +2,7 @@
  * alone, when nothing was learned from records before it, as within its batch. */
 #include "base/buffer.h"
 #include "base/json.h"
-#include "streams/batch.h"
+#include "streams/decode/batch.h"
 #include "streams/record.h"
 #include "tests/fuzz/fuzz.h"
 
@@ -81,7 +81,7 @@ static void check(struct sl_span text, bool any_shape)
 {
     const struct sl_decode_options options = {.ttl_attribute = SL_LIT("ttl"), .any_shape = any_shape};
     struct sl_arena *arena = sl_arena_new(4096);
-    struct sl_error error = {.status = SL_OK};
+    struct sl_error error = SL_NO_ERROR;
     struct sl_batch batch;
     if (sl_batch_decode(text, arena, &options, &batch, &error) != SL_OK)
         FUZZ_CHECK(error.offset <= text.len && error.text[0]);

@@ -8,7 +8,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct sl_span input = sl_span((const char *)data, size);
     struct sl_buffer plain, packed, again;
-    struct sl_error error = {0};
+    struct sl_error error = SL_NO_ERROR;
     sl_buffer_init(&plain, MAX_BYTES);
     sl_buffer_init(&packed, 2 * MAX_BYTES);
     sl_buffer_init(&again, MAX_BYTES);

@@ -1,7 +1,7 @@
 /* Any text as a DynamoDB number: the normal form is one, is its own normal form and is equal; the exact
- * decimals of base/decimal, written apart, accept the same texts and give the same form. */
+ * decimals of base/decimal, written apart, accept the same texts and return the same form. */
 #include "base/decimal.h"
-#include "streams/number.h"
+#include "base/number.h"
 #include "tests/fuzz/fuzz.h"
 
 static void check_decimal(struct sl_span text, bool is_number, struct sl_span normal)

@@ -1,7 +1,7 @@
 /* A line that is a pattern or a `when`, and below it a record (or none: then one of our own). What compiles
  * matches the same way twice, and what is refused is refused at a byte within it. */
-#include "streams/batch.h"
-#include "streams/when.h"
+#include "streams/decode/batch.h"
+#include "streams/when/when.h"
 #include "tests/fuzz/fuzz.h"
 
 static const char own[] =
@@ -16,7 +16,7 @@ static const char own[] =
 static void match(struct sl_span json, const struct sl_batch *batch, struct sl_arena *arena, bool is_pattern)
 {
     struct sl_when *when;
-    struct sl_error error = {0};
+    struct sl_error error = SL_NO_ERROR;
     enum sl_status status = is_pattern ? sl_pattern_compile(json, arena, &when, &error)
                                        : sl_when_compile(json, arena, &when, &error);
     FUZZ_CHECK(status == SL_OK || (error.offset <= json.len && error.text[0]));

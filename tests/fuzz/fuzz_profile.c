@@ -1,9 +1,9 @@
 /* Any bytes as the AWS tools' shared files, and as the small texts that come with them: settings are found
  * within them or not at all. */
-#include "sinks/aws/answer.h"
-#include "sinks/aws/endpoint.h"
-#include "sinks/aws/profile.h"
-#include "sinks/aws/uri.h"
+#include "aws/endpoint.h"
+#include "aws/profile.h"
+#include "base/url.h"
+#include "net/uri.h"
 #include "tests/fuzz/fuzz.h"
 
 static bool is_within(struct sl_span part, struct sl_span whole)
@@ -25,16 +25,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     const struct sl_vars vars = {NULL};
     struct sl_endpoint endpoint;
-    struct sl_error error = {.status = SL_OK};
-    if (sl_endpoint_resolve(&sl_service_sqs, "us-east-1", text, sl_span(NULL, 0), &vars, NULL, &endpoint,
-                            &error) == SL_OK)
+    struct sl_error error = SL_NO_ERROR;
+    const struct sl_endpoint_request request = {
+        .service = &sl_service_sqs, .region = "us-east-1", .configured = text, .vars = &vars};
+    if (sl_endpoint_resolve(&request, &endpoint, &error) == SL_OK)
         FUZZ_CHECK(sl_endpoint_host(&endpoint).len > 0);
 
     struct sl_buffer encoded, decoded;
     sl_buffer_init(&encoded, 3 * size + 1);
     sl_buffer_init(&decoded, size + 1);
     sl_uri_encode(&encoded, text, '\0');
-    sl_uri_decode(&decoded, sl_buffer_span(&encoded));
+    sl_url_decode(&decoded, sl_buffer_span(&encoded));
     FUZZ_CHECK(sl_span_eq(sl_buffer_span(&decoded), text));
     sl_buffer_clean_up(&encoded);
     sl_buffer_clean_up(&decoded);

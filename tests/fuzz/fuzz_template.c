@@ -1,6 +1,6 @@
 /* A line that is a template, and below it a record (or none: then one of our own). Rendered for paths, what
  * no literal part brought in cannot leave its segment; the escape of any text is one segment. */
-#include "streams/batch.h"
+#include "streams/decode/batch.h"
 #include "streams/template.h"
 #include "tests/fuzz/fuzz.h"
 
@@ -26,12 +26,13 @@ static void render(const struct sl_template *t, const struct sl_record *r, struc
 {
     for (enum sl_escape escape = SL_ESCAPE_NONE; escape <= SL_ESCAPE_PATH; escape++)
         for (enum sl_image image = SL_KEYS; image <= SL_ANY_IMAGE; image++) {
-            struct sl_error error = {0};
+            struct sl_error error = SL_NO_ERROR;
+            const struct sl_rendering how = {r, image, escape, arena};
             sl_buffer_reset(out);
-            if (sl_template_render_image(t, r, image, escape, arena, out, &error) != SL_OK)
+            if (sl_template_render(t, &how, out, &error) != SL_OK)
                 FUZZ_CHECK(out->len == 0 && error.text[0]);
             sl_buffer_reset(out);
-            sl_template_render_or(t, r, image, escape, SL_LIT("-"), arena, out);
+            sl_template_render_or(t, &how, SL_LIT("-"), out);
             (void)sl_template_value(t, r, image);
         }
 }
@@ -46,7 +47,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct sl_batch batch = {.n = 0};
     struct sl_buffer out;
     struct sl_template *t;
-    struct sl_error error = {0};
+    struct sl_error error = SL_NO_ERROR;
     sl_buffer_init(&out, MAX_BYTES);
     check_escape(text, &out);
     if (!line || sl_batch_decode(sl_span_from(input, text.len + 1), arena, &options, &batch, NULL) != SL_OK)

@@ -2,7 +2,7 @@
  * learned from the first. */
 #include "base/buffer.h"
 #include "base/json.h"
-#include "streams/batch.h"
+#include "streams/decode/batch.h"
 #include "streams/record_layout.h"
 #include "tests/fuzz/fuzz.h"
 

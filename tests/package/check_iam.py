@@ -124,7 +124,7 @@ def events():
     poison = [change(60, "INSERT", new=order("NEW", no_number))]
     noise = {"note": {"S": "\u0001" * 200000}}
     large = [change(70, "MODIFY", order("NEW", no_number, **noise), order("PAID", no_number, **noise))]
-    # Removals that came without the image that an archive keeps: the table's view type gives it, so these records are at fault.
+    # Removals that came without the image that an archive keeps: the table's view type includes it, so these records are at fault.
     bare = [change(80, "REMOVE", expired=True)]
     bare_and_large = [change(90, "REMOVE", new=order("PAID", money, **noise), expired=True)]
     return [inserts, modifies, inserts[:1], modifies, removals, removals[:5], poison, large, bare, bare_and_large]

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """The zips for Lambda: what is in them, that they need nothing from the machine they run on, and that building them again, in
-another folder, gives the same bytes."""
+another folder, makes the same bytes."""
 import http.client
 import os
 import pathlib

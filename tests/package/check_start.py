@@ -126,7 +126,7 @@ def in_an_empty_root(work, architecture, zip_path):
     assert sorted(archived) == sorted(lines), f"{len(archived)} of {len(lines)} records are archived"
     told = (root / "tmp/paid.jsonl").read_bytes().count(b"\n")
     wanted = sum(changed_to(json.loads(line), "PAID") for line in lines)
-    assert told == wanted > 0, f"the plugin told of {told} changes, there are {wanted}"
+    assert told == wanted > 0, f"the plugin counted {told} changes, there are {wanted}"
 
 
 def changed_to(record, status):

@@ -59,7 +59,7 @@ class Child:
 
 
 def invoke(work, command, environment, events):
-    """Runs `command` as bootstrap under the emulator and gives it the events one after another: the answers, and what bootstrap
+    """Runs `command` as bootstrap under the emulator and hands it the events one after another: the answers, and what bootstrap
     printed, apart from what the emulator prints."""
     output, enter, log = work / "output", work / "enter", work / "rie.log"
     enter.write_text(f"#!/bin/sh\nexec {' '.join(map(str, command))} >{output} 2>&1\n")

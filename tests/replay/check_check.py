@@ -54,8 +54,8 @@ def configurations():
             ({"handler": "archive", "to": "file:"}, "target file:: write it as file:folder"),
             ({"handler": "archive", "to": "file:x?level=1"}, 'unknown parameter "level"'),
             ({"handler": "replicate", "to": "sqlite:x.db"}, "write it as sqlite:file.db?table=name"),
-            ({"handler": "notify", "to": "jsonl:"}, "no file named"),
-            ({"handler": "notify", "to": "stdout:x"}, "nothing comes behind stdout:")):
+            ({"handler": "notify", "to": "jsonl:"}, "names no file"),
+            ({"handler": "notify", "to": "stdout:x"}, "nothing may follow stdout:")):
         done = run({**PLAIN, "routes": [{"name": "r", **members}]})
         check(f"{text}: a local target is read", done.returncode == 2 and "$.routes[0].to: " in done.err and text in done.err, done.err)
     done = run({**PLAIN, "routes": [{"name": "r", "handler": "archive", "to": "s3://bucket/x", "format": "item", "when": {"expired": True}}]})
@@ -101,7 +101,49 @@ def patterns():
                   (len(found) == 1 and where in found[0] and text in found[0]), done.out + done.err)
 
 
+def totals():
+    def config(*routes):
+        return {**PLAIN, "on_failure": "report", "routes": [
+            {"name": f"t{i}", "handler": "aggregate", "to": "sqlite:db?table=totals",
+             "counters": [{"key": {"PK": "{status}"}, "add": {"n": 1}}], **more} for i, more in enumerate(routes)]}
+
+    own = {"name": "l"}
+    for routes, text in (
+            ([{}, {}], None),
+            ([{"ledger": own}, {"ledger": own}], "the routes t0 and t1 share the ledger l"),
+            ([{"ledger": {**own, "table": "x"}}, {"ledger": {**own, "table": "x"}}], "share the ledger l"),
+            ([{"ledger": {"name": "t1"}}, {}], "the routes t0 and t1 share the ledger t1"),
+            ([{"ledger": {**own, "table": "x"}}, {"ledger": own}], None),
+            ([{"ledger": own}, {"ledger": own, "to": "sqlite:db?table=others"}], None),
+            ([{"ledger": own}, {"ledger": own, "per": "event"}], None)):
+        done = run(config(*routes))
+        found = warnings(done)
+        check(f"{routes}: a ledger of two routes", len(found) == (text is not None) and (text is None or text in found[0]), done.out + done.err)
+    done = run(config({"shards": 3}))
+    check("readers of sub-counters are noted", done.returncode == 0 and "note: $.routes[0].shards: rows that were written with another number" in done.out,
+          done.out)
+    done = run(config({"shards": 3}), "--tables")
+    check("a ledger that is not there: nothing to say, nothing made", done.returncode == 0 and not warnings(done) and not (folder / "db").exists(), done.out)
+    (folder / "sluice.json").write_text(json.dumps(config({"epoch": 2}, {"ledger": {"table": "ledger", "key": "id"}, "shards": 2})))
+    (folder / "event.json").write_text(json.dumps({"Records": [{
+        "eventID": "1", "eventName": "INSERT", "eventSourceARN": "arn:aws:dynamodb:us-east-1:123456789012:table/orders/stream/x",
+        "dynamodb": {"Keys": {"PK": {"S": "a"}}, "NewImage": {"PK": {"S": "a"}, "status": {"S": "OPEN"}}, "SequenceNumber": "100"}}]}))
+    done = subprocess.run([f"{BUILD}/sluice", "replay", "--config", "sluice.json", "event.json"], cwd=folder, capture_output=True, timeout=60)
+    check("the totals are made", done.returncode == 0, done.stderr.decode())
+    for first, second, text in (
+            ({"epoch": 2}, {"shards": 2}, None),
+            ({"epoch": 2, "shards": 3}, {"shards": 2}, "$.routes[0].shards: changes from 0 to 3"),
+            ({"epoch": 2}, {}, "$.routes[1].shards: changes from 2 to 0"),
+            ({"epoch": 1}, {"shards": 2}, "$.routes[0].epoch: the ledger t0 is in epoch 2"),
+            ({"epoch": 3}, {"shards": 2}, None)):
+        done = run(config(first, {"ledger": {"table": "ledger", "key": "id"}, **second}), "--tables")
+        found = warnings(done)
+        check(f"{first}, {second}: what a ledger says", len(found) == (text is not None) and (text is None or text in found[0]), done.out + done.err)
+    check("a new epoch is noted", "note: $.routes[0].epoch: changes from 2 to 3: backfill" in done.out, done.out)
+
+
 configurations()
 mappings()
 patterns()
+totals()
 finish()

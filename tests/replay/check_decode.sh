@@ -52,7 +52,7 @@ why='bad.jsonl: record 1: dynamodb.NewImage.n.N: not a number'
 expect bad 2 "" "$why" "$sluice" decode event.json bad.jsonl
 expect keep-going 2 "$(line_a bad.jsonl 0; line_a pipes.json 0)" "$why" "$sluice" decode --keep-going bad.jsonl pipes.json
 expect missing 2 "" "missing.json: cannot be opened: No such file or directory" "$sluice" decode missing.json
-expect none 2 "" "sluice decode: no input; name a file, or - for standard input" "$sluice" decode
+expect none 2 "" "sluice decode: INPUT is missing (see sluice decode --help)" "$sluice" decode
 expect full 1 "" "sluice decode: standard output cannot be written: No space left on device" \
     sh -c "'$sluice' decode event.json >/dev/full"
 expect full-keep-going 1 "" "sluice decode: standard output cannot be written: No space left on device" \

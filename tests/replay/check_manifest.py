@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """`sluice manifest`: the capture's archive becomes an incremental export that tells exactly what the table holds, with the counts and
-checksums that readers check; the same archive gives the same export; and replaying it fills a replica."""
+checksums that readers check; the same archive makes the same export; and replaying it fills a replica."""
 import base64
 import gzip
 import hashlib
@@ -56,7 +56,7 @@ check(done.returncode == 2 and "no object of format export" in done.stderr, f"an
 (folder / "bad").mkdir()
 (folder / "bad" / "x.json").write_text('{"Item":{"PK":{"S":"a"}}}\n')
 done = sluice("manifest", folder / "bad")
-check(done.returncode == 2 and "line 1 is no line of an incremental export" in done.stderr, f"an item: {done.stderr}")
+check(done.returncode == 2 and "line 1 is not a line of an incremental export" in done.stderr, f"an item: {done.stderr}")
 check(not (folder / "bad" / "AWSDynamoDB").exists(), "a refused archive leaves something")
 check(sluice("manifest").returncode == 2, "no folder")
 

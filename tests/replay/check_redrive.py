@@ -60,7 +60,7 @@ def parked_records():
         check(f"{name}: done", done.returncode == 0 and lines("said.jsonl")[before:] == ["mended k2"], done.out + done.err)
     configure({**MENDED, "routes": MENDED["routes"][1:]})
     done = redrive("one.json")
-    check("a route that is no more: said, exit 2", done.returncode == 2 and '"say"' in done.err, done.err)
+    check("a route that no longer exists: exit 2, the line names it", done.returncode == 2 and '"say"' in done.err, done.err)
 
 
 def discarded_batches():
@@ -82,14 +82,14 @@ def discarded_batches():
 
 
 def bad_messages():
-    for text, what in ((b"", "is empty"), (b"{}", "no failure message"), (b'{"Body":"hello"}', "no JSON"), (b'{"sluiceParked":1}', "without its record"),
-                       (b'{"sluiceParked":2,"record":{},"route":"say"}', "newer"), (b'{"DDBStreamBatchInfo":{}}', "points nowhere"), (b'{"a"', "byte 4")):
+    for text, what in ((b"", "is empty"), (b"{}", "not a failure message"), (b'{"Body":"hello"}', "not JSON"), (b'{"sluiceParked":1}', "without its record"),
+                       (b'{"sluiceParked":2,"record":{},"route":"say"}', "newer"), (b'{"DDBStreamBatchInfo":{}}', "without a stream"), (b'{"a"', "byte 4")):
         done = redrive("-", stdin=text)
         check(f"{text}: exit 2, one line", done.returncode == 2 and what in done.err and done.err.count("\n") == 1, done.err)
     deep = b'{"x":1}'
     for _ in range(12):
         deep = json.dumps({"Message": deep.decode()}).encode()
-    check("endless wrappings", redrive("-", stdin=deep).returncode == 2)
+    check("endless envelopes", redrive("-", stdin=deep).returncode == 2)
     done = redrive("nowhere.json")
     check("no such file", done.returncode == 2 and "nowhere.json" in done.err)
     check("no message", redrive().returncode == 2)

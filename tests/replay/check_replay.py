@@ -96,7 +96,7 @@ def ends_with_us():
         process.wait(timeout=20)
         while alive() and time.time() < until:
             time.sleep(0.05)
-        check(f"signal {number}: nothing stays behind", process.returncode == -number and not alive(), alive())
+        check(f"signal {number}: no process is left", process.returncode == -number and not alive(), alive())
 
 
 # ---- faults by plan ----
@@ -113,7 +113,7 @@ def faults():
                                        "Sandbox.Timedout", "ok", "ok"], kinds)
     check("a throttle costs no attempt", [t["attempt"] for t in run.trace] == [1, 1, 2, 3, 4, 5, 1], run.trace)
     run = configured(route(), "--batch-size", "5", "--fault", "sink@1-9")
-    check("a sink's call that fails is tried again", run.status == 0 and run.sizes() == [5, 5] and calls_of(run) > 2, run.out)
+    check("a sink's call that fails is retried", run.status == 0 and run.sizes() == [5, 5] and calls_of(run) > 2, run.out)
     shutil.rmtree(folder / "archived", ignore_errors=True)
     run = configured(route(), "--fault", "sink@*", "--timeout", "1", "--max-retries", "1")
     check("a sink that always fails leaves nothing behind", run.status == 1 and run.sizes() == [10, 10] and
@@ -132,10 +132,10 @@ def determinism():
              "--fault", "lost@30%,throttle@20%", "--seed", "11")
     many = [record(n, key=f"k{n % 17}") for n in range(1, 200)]
     runs = [Run(folder, *flags, function="error-on 50,77", records=many) for _ in range(3)]
-    check("the same seed gives the same trace, byte for byte", len({r.trace_text for r in runs}) == 1)
+    check("the same seed makes the same trace, byte for byte", len({r.trace_text for r in runs}) == 1)
     check("the same failure records", runs[0].failures == runs[1].failures == runs[2].failures)
     other = Run(folder, *flags[:-1], "12", function="error-on 50,77", records=many)
-    check("another seed gives another", other.trace_text != runs[0].trace_text)
+    check("another seed makes another trace", other.trace_text != runs[0].trace_text)
     check("only poison was given up, or what its retries ran out for",
           {"50", "77"} <= {f["DDBStreamBatchInfo"]["startSequenceNumber"] for f in runs[0].failures})
     last = {}
@@ -169,12 +169,12 @@ def picture():
 def full():
     """A device without room: what was asked for and is not there is a failure."""
     run = Run(folder, "--trace", "/dev/full", function="answer null", records=ten)
-    check("a trace without room", run.status == 1 and "--trace /dev/full: is incomplete: No space left" in run.err, run.err)
+    check("a trace without room", run.status == 1 and "--trace /dev/full is incomplete: No space left" in run.err, run.err)
     run = Run(folder, "--report", "/dev/full", function="answer null", records=ten)
-    check("a report without room", run.status == 1 and "--report /dev/full: No space left" in run.err, run.err)
+    check("a report without room", run.status == 1 and "--report /dev/full: cannot be written: No space left" in run.err, run.err)
     check("the device is still one", pathlib.Path("/dev/full").is_char_device())
     run = Run(folder, "--on-failure", "/dev/full", "--max-retries", "0", function="error-on 3", records=ten)
-    check("failure records without room", run.status == 1 and "--on-failure: the file is incomplete: No space" in run.err, run.err)
+    check("failure records without room", run.status == 1 and "--on-failure /dev/full is incomplete: No space" in run.err, run.err)
     run = subprocess.run(f"{BUILD}/sluice replay --bootstrap 'exec python3 {FUNCTION} answer null' in.json >/dev/full",
                          shell=True, cwd=folder, capture_output=True, timeout=60)
     check("a summary without room", run.returncode == 1 and b"standard output cannot be written" in run.stderr, run.stderr)
@@ -194,7 +194,7 @@ def environment():
     given = json.loads(run.trace[0]["answer"]["errorMessage"])
     check("Lambda's variables", given["AWS_LAMBDA_FUNCTION_VERSION"] == "$LATEST" and given["TZ"] == ":UTC" and
           given["AWS_LAMBDA_INITIALIZATION_TYPE"] == "on-demand" and given["AWS_LAMBDA_RUNTIME_API"].startswith("127.0.0.1:"), given)
-    check("the mapping's setting is told", given["SLUICE_REPORT_BATCH_ITEM_FAILURES"] == "true", given)
+    check("the function gets the mapping's setting", given["SLUICE_REPORT_BATCH_ITEM_FAILURES"] == "true", given)
     check("nothing that is not ours to promise", "AWS_LAMBDA_MAX_CONCURRENCY" not in given and "_X_AMZN_TRACE_ID" not in given, given)
     check("a real deadline", given["deadline_in_s"] in (6, 7), given)
     check("an ARN", given["arn"].startswith("arn:aws:lambda:"), given)
@@ -288,7 +288,7 @@ def bad_input():
         run = Run(folder, name, function="answer null")
         check(f"{name}: exit 2, one line", run.status == 2 and text in run.err and run.err.count("\n") == 1, run.err)
     run = Run(folder, ".", function="answer null")
-    check("a folder: said", run.status == 2 and "folder" in run.err, run.err)
+    check("a folder: exit 2, the line names it", run.status == 2 and "folder" in run.err, run.err)
 
 
 def bad_usage():
@@ -298,7 +298,7 @@ def bad_usage():
         (("--window", "301"), "MaximumBatchingWindowInSeconds"), (("--parallelization", "11"), "ParallelizationFactor"),
         (("--max-retries", "-2"), "MaximumRetryAttempts"), (("--max-age", "59"), "MaximumRecordAgeInSeconds"),
         (("--tumbling", "901"), "TumblingWindowInSeconds"), (("--tumbling", "60", "--parallelization", "2"), "ParallelizationFactor"),
-        (("--timeout", "0"), "--timeout"), (("--frobnicate",), "unknown flag"), (("--trace",), "wants a value"),
+        (("--timeout", "0"), "--timeout"), (("--frobnicate",), "unknown flag"), (("--trace",), "needs a value"),
         (("--trace", "/nonexistent/t"), "--trace"), (("--bisect=yes",), "takes no value"),
     ]
     for flags, text in cases:

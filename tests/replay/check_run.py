@@ -105,7 +105,7 @@ def main():
         check("nothing was parked", (out / "failed.jsonl").read_bytes() == b"")
         check_archives(out, records)
         check_tables(out, scan)
-        # The whole stream comes again, in other batches, with answers lost and processes killed on the way.
+        # The whole stream is delivered again, in other batches, with lost answers and killed processes.
         before = contents(out / "archive/records")
         run = replay(out, "--report-failures", "--fault", "die@20%,lost@20%,crash@10%", "--seed", "7", "--bisect")
         check("again, with faults: exits 0", run.returncode == 0, run.stderr.decode())

@@ -66,7 +66,7 @@ def against_dynamodb_local():
         for n in range(30, 35):
             put(n)
         run = tail("--table", "orders", "--once", *flags)
-        check("goes on behind its checkpoint", run.returncode == 0 and len(archived()) == 35 and "INSERT 5," in run.out, run.out + run.err)
+        check("continues after its checkpoint", run.returncode == 0 and len(archived()) == 35 and "INSERT 5," in run.out, run.out + run.err)
         live = tail("--table", "orders", *flags, wait=False)
         time.sleep(1)
         for n in range(35, 40):
@@ -114,7 +114,9 @@ class Stream(BaseHTTPRequestHandler):
         pass
 
     def reply(self, body, code=200):
-        text = json.dumps(body).encode()
+        self.send(json.dumps(body).encode(), code)
+
+    def send(self, text, code):
         self.send_response(code)
         self.send_header("Content-Length", str(len(text)))
         self.end_headers()
@@ -128,6 +130,8 @@ class Stream(BaseHTTPRequestHandler):
         operation = self.headers["X-Amz-Target"].split(".")[1]
         with self.server.lock:
             self.server.asked.append((operation, body))
+            if operation in self.server.lies:
+                return self.send(self.server.lies[operation].encode(), 200)
             getattr(self, operation)(body)
 
     def DescribeStream(self, body):
@@ -156,6 +160,8 @@ class Stream(BaseHTTPRequestHandler):
         page = numbers[int(at):int(at) + 3]
         ended = closed and int(at) + len(page) == len(numbers)
         records = [{k: v for k, v in record(n).items() if k != "eventSourceARN"} for n in page]
+        for r, n in zip(records, page):
+            r["dynamodb"].setdefault("NewImage", {}).update(self.server.odd.get(n, {}))
         self.server.served += [(name, n) for n in page]
         self.reply({"Records": records, **({} if ended else {"NextShardIterator": f"{name}:{int(at) + len(page)}"})})
 
@@ -168,7 +174,7 @@ class Script:
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), Stream)
         self.server.daemon_threads = True
         self.server.lock, self.server.shards, self.server.trimmed, self.server.expire = threading.Lock(), shards, {}, 0
-        self.server.asked, self.server.served = [], []
+        self.server.asked, self.server.served, self.server.odd, self.server.lies = [], [], {}, {}
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
         self.url = f"http://127.0.0.1:{self.server.server_port}"
 
@@ -197,7 +203,7 @@ def by_script():
     s.server.shards["child"] = ("root", False, [40, 41])
     s.server.trimmed["child"] = 40
     run = s.tail("--checkpoint", "script.json")
-    check("a gap: said once, counted, exit 1", run.returncode == 1 and archived() == ["40", "41"] and run.err.count("are gone from the stream") == 1 and
+    check("a gap: reported once, counted, exit 1", run.returncode == 1 and archived() == ["40", "41"] and run.err.count("are gone from the stream") == 1 and
           "gaps                   1" in run.out, run.out + run.err)
     del s.server.shards["grandchild"]
     run = s.tail("--checkpoint", "script.json")
@@ -210,13 +216,13 @@ def by_script():
 
 
 def failures():
-    """Poison on a live stream: the checkpoint stands before it until it is given up."""
+    """Poison on a live stream: the checkpoint stays before it until it is given up."""
     s = Script({"only": (None, False, [1, 2, 3, 4, 5, 6])})
     config = {**CONFIG, "routes": [{"name": "say", "handler": "notify", "to": "jsonl:said.jsonl", "message": "{word}"}]}
     (folder / "poison.json").write_text(json.dumps(config))
     run = s.tail("--config", "poison.json", "--max-retries", "0", "--bisect", "--on-failure", "failed.jsonl", "--checkpoint", "poison-place.json")
     given_up = [json.loads(l)["DDBStreamBatchInfo"]["startSequenceNumber"] for l in (folder / "failed.jsonl").read_text().splitlines()]
-    check("what cannot succeed is given up, and told", run.returncode == 1 and given_up == list("123456"), run.out + run.err)
+    check("what cannot succeed is given up and reported", run.returncode == 1 and given_up == list("123456"), run.out + run.err)
     live = tail("--stream", ARN, "--endpoint-url", s.url, "--config", "poison.json", "--checkpoint", "never.json", wait=False)
     time.sleep(1.5)
     live.send_signal(signal.SIGTERM)
@@ -224,7 +230,55 @@ def failures():
     check("retried without limit, ended in between: no checkpoint", live.returncode == 0 and not (folder / "never.json").exists())
 
 
+def odd_records():
+    """Names and values that only DynamoDB takes, and a record that cannot be read: named, and not asked for for ever."""
+    s = Script({"only": (None, False, [1, 2, 3, 4, 5, 6])})
+    s.server.odd = {2: {"na\0me": {"S": "a\0b"}, "\0": {"NULL": True}}}
+    run = s.tail("--checkpoint", "odd.json")
+    check("NUL in names and values", run.returncode == 0 and archived() == list("123456"), run.out + run.err)
+    s.server.shards["only"] = (None, False, [7, 8, 9, 10])
+    s.server.odd = {9: {"na\ud800me": {"S": "x"}}}
+    run = s.tail("--checkpoint", "odd.json")
+    after = json.loads((folder / "odd.json").read_text())["shards"]["only"]["after"]
+    check("a record that cannot be read: those before it are handled, it is named, and tail ends",
+          run.returncode == 1 and archived() == ["7", "8"] and after == "8" and '"9" cannot be read' in run.err and "checkpoint" in run.err, run.out + run.err)
+
+
+LIES = {
+    "GetRecords": ['{}', '[]', '5', '""', 'null', '', '<html></html>', '{"Records":5}', '{"Records":{}}', '{"Records":[5]}', '{"Records":[{}]}',
+                   '{"Records":[{"dynamodb":{}}]}', '{"Records":[{"dynamodb":{"SequenceNumber":7}}]}', '{"Records":[{"dynamodb":{"SequenceNumber":""}}]}',
+                   '{"Records":[],"NextShardIterator":5}', '{"Records":[],"NextShardIterator":"\\u0000"}', '{"NextShardIterator":"only:0"}', '{"Records":[',
+                   '{"__type":"InternalServerError"}', '{"Records":[],"message":"x"}'],
+    "GetShardIterator": ['{}', '[]', '{"ShardIterator":5}', '{"ShardIterator":""}', '{"ShardIterator":"\\u0000"}', '<html></html>'],
+    "DescribeStream": ['{}', '[]', '{"StreamDescription":{}}', '{"StreamDescription":{"Shards":5}}', '{"StreamDescription":{"Shards":[5]}}',
+                       '{"StreamDescription":{"Shards":[{}]}}', '{"StreamDescription":{"Shards":[{"ShardId":"a"}]}}',
+                       '{"StreamDescription":{"Shards":[],"LastEvaluatedShardId":5}}', '{"StreamDescription":{"Shards":[],"LastEvaluatedShardId":"a"}}',
+                       json.dumps({"StreamDescription": {"Shards": [{"ShardId": a, "ParentShardId": b, "SequenceNumberRange": {}} for a, b in ("ab", "ba")]}}),
+                       '<html></html>'],
+}
+
+
+def liars():
+    """An answer that proves nothing is neither an empty page nor the end of a shard; and the truth is read afterwards."""
+    for path in (folder / "archived").rglob("*.gz"):
+        path.unlink()
+    told = [(operation, text) for operation, texts in LIES.items() for text in texts]
+    while told:
+        runs, told = [(Script({"only": (None, True, [1, 2, 3])}), lie) for lie in told[:36]], told[36:]
+        for s, (operation, text) in runs:
+            s.server.lies = {operation: text}
+            s.run = tail("--stream", ARN, "--endpoint-url", s.url, "--once", "--checkpoint", f"lie{s.server.server_port}.json", wait=False, AWS_MAX_ATTEMPTS="1")
+        for s, lie in runs:
+            out, err = s.run.communicate(timeout=60)
+            check(f"{lie}", s.run.returncode in (1, 2) and (b"not understood" in err or b"without shards" in err) and not archived(), out + err)
+    s.server.lies = {}
+    run = s.tail("--checkpoint", f"lie{s.server.server_port}.json")
+    check("and then the truth", run.returncode == 0 and archived() == list("123"), run.out + run.err)
+
+
 by_script()
+odd_records()
+liars()
 failures()
 against_dynamodb_local()
 finish()

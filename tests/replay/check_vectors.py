@@ -34,7 +34,7 @@ def bad_answers():
         run = Run(folder, "--max-retries", "3", "--report-failures", function=f"answer '{answer}'", records=[record(1)])
         check(f"2: {answer}: four deliveries", run.sizes() == [1, 1, 1, 1], run.sizes())
         check(f"2: {answer}: functionError null", run.failures[0]["responseContext"]["functionError"] is None)
-        check(f"2: {answer}: stands in the trace", run.trace[0]["answer"] == json.loads(answer), run.trace[0])
+        check(f"2: {answer}: is in the trace", run.trace[0]["answer"] == json.loads(answer), run.trace[0])
 
 
 def good_answers():

@@ -1,24 +1,22 @@
-/* The simulator against what was recorded on AWS, what AWS documents, and its own choices. */
-#include "replay/esm.h"
+/* The simulated mapping against what was recorded on AWS, what AWS documents, and our own choices. */
+#include "replay/esm/esm.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #define MAX_RECORDS 12000
 #define MAX_CALLS   20000
 #define T0          1573689197000 /* 2019-11-13T23:53:17Z, whole seconds as DynamoDB has them */
 
-/* ---- a function to call, and what was seen of it ---- */
+/* ---- the function, and what the test saw of it ---- */
 
 struct call {
     size_t first, n; /* index of its first record */
     int64_t time_ms, attempt;
     enum sl_esm_verb verb;
-    struct sl_esm_discard discard; /* n > 0: the one that this call brought */
+    struct sl_esm_discard discard; /* n > 0: what was given up after this call */
     bool is_final;
 };
 
@@ -30,10 +28,10 @@ struct world {
     struct sl_clock_virtual clock;
     struct sl_esm *esm;
 
-    const char *answer;       /* of every call, when set */
-    bool fails;               /* every call is a function error */
-    bool throttles;           /* every call is refused */
-    bool names_poison;        /* answers with the lowest poison record's id; else fails when one is in it */
+    const char *answer; /* of every call, when set */
+    bool fails;         /* every call is a function error */
+    bool throttles;     /* every call is refused */
+    bool names_poison;  /* answers with the id of the lowest poison record; else a call with one fails */
     bool poison[MAX_RECORDS]; /* records that make a call fail */
     int deliveries[MAX_RECORDS];
     int successes[MAX_RECORDS];
@@ -68,10 +66,11 @@ static void function(void *self, struct sl_esm_invocation *inv, struct sl_esm_re
     out->outcome = w.throttles                                       ? SL_ESM_THROTTLED
                    : w.fails || (poison < inv->n && !w.names_poison) ? SL_ESM_FAILED
                                                                      : SL_ESM_ANSWERED;
-    snprintf(w.body, sizeof(w.body), "{\"batchItemFailures\":[]}");
+    snprintf(w.body, sizeof(w.body), "{'batchItemFailures':[]}");
     if (poison < inv->n && w.names_poison)
-        snprintf(w.body, sizeof(w.body), "{\"batchItemFailures\":[{\"itemIdentifier\":\"%.*s\"}]}",
+        snprintf(w.body, sizeof(w.body), "{'batchItemFailures':[{'itemIdentifier':'%.*s'}]}",
                  SL_ARG(inv->records[poison]->id));
+    json_quote(w.body);
     out->body = sl_span_str(w.answer ? w.answer : w.body);
 }
 
@@ -106,7 +105,8 @@ static void set_up(size_t n)
     w.settings.invocation_ms = 0;
     for (size_t i = 0; i < n; i++) {
         snprintf(w.ids[i], sizeof(w.ids[i]), "%zu", 1000 + i);
-        snprintf(w.texts[i], sizeof(w.texts[i]), "{\"dynamodb\":{\"SequenceNumber\":\"%zu\"}}", 1000 + i);
+        snprintf(w.texts[i], sizeof(w.texts[i]), "{'dynamodb':{'SequenceNumber':'%zu'}}", 1000 + i);
+        json_quote(w.texts[i]);
         w.records[i] = (struct sl_esm_record){.text = sl_span_str(w.texts[i]),
                                               .id = sl_span_str(w.ids[i]),
                                               .item_key = sl_span_str(w.ids[i]),
@@ -133,31 +133,31 @@ static void run(void)
 
 static bool failure_has(const char *text)
 {
-    return strstr(w.failure, text) != NULL;
+    return strstr(w.failure, json(text)) != NULL;
 }
 
 /* ---- recorded on AWS ---- */
 
-/* Vectors 1 and 2: one record, three retries, never a success. */
-static void gives_up_after_the_retries(void **state)
+/* Cases 1 and 2 of check_vectors.py: one record, three retries, never a success. */
+static void a_batch_is_given_up_after_its_retries(void **state)
 {
     (void)state;
     static const char *const bad[] = {
         NULL, /* a function error */
-        "{\"batchItemFailures\":[{\"itemIdentifier\":\"\"}]}",
-        "{\"batchItemFailures\":[{\"itemIdentifier\":null}]}",
-        "{\"batchItemFailures\":[{\"foo\":123}]}",
-        "{\"batchItemFailures\":[{\"foo\":null}]}",
-        "{\"batchItemFailures\":[{\"itemIdentifier\":\"1001\"}]}",
-        "{\"batchItemFailures\":[{\"itemIdentifier\":123}]}",
-        "{\"batchItemFailures\":[{\"itemIdentifier\":\"1000\"}]}",
+        "{'batchItemFailures':[{'itemIdentifier':''}]}",
+        "{'batchItemFailures':[{'itemIdentifier':null}]}",
+        "{'batchItemFailures':[{'foo':123}]}",
+        "{'batchItemFailures':[{'foo':null}]}",
+        "{'batchItemFailures':[{'itemIdentifier':'1001'}]}",
+        "{'batchItemFailures':[{'itemIdentifier':123}]}",
+        "{'batchItemFailures':[{'itemIdentifier':'1000'}]}",
     };
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         set_up(1);
         w.settings.max_retries = 3;
         w.settings.report_failures = true;
         w.fails = !bad[i];
-        w.answer = bad[i];
+        w.answer = bad[i] ? json(bad[i]) : NULL;
         run();
         assert_int_equal(w.n_calls, 4);
         for (int64_t k = 0; k < 4; k++) {
@@ -166,32 +166,32 @@ static void gives_up_after_the_retries(void **state)
             assert_int_equal(w.calls[k].verb, k < 3 ? SL_ESM_RETRY : SL_ESM_DISCARD);
         }
         assert_int_equal(w.n_discards, 1);
-        assert_true(failure_has("\"condition\":\"RetryAttemptsExhausted\",\"approximateInvokeCount\":4}"));
-        assert_true(failure_has("\"startSequenceNumber\":\"1000\",\"endSequenceNumber\":\"1000\""));
-        assert_true(failure_has("\"batchSize\":1,"));
-        assert_true(failure_has(bad[i] ? "\"functionError\":null}" : "\"functionError\":\"Unhandled\"}"));
+        assert_true(failure_has("'condition':'RetryAttemptsExhausted','approximateInvokeCount':4}"));
+        assert_true(failure_has("'startSequenceNumber':'1000','endSequenceNumber':'1000'"));
+        assert_true(failure_has("'batchSize':1,"));
+        assert_true(failure_has(bad[i] ? "'functionError':null}" : "'functionError':'Unhandled'}"));
     }
 }
 
-/* Vector 3. */
-static void takes_each_empty_answer_for_success(void **state)
+/* Case 3 of check_vectors.py. */
+static void each_empty_answer_is_a_success(void **state)
 {
     (void)state;
     static const char *const good[] = {
-        "[]", "{}", "null", "{\"batchItemFailures\":[]}", "{\"batchItemFailures\":null}", "\"\""};
+        "[]", "{}", "null", "{'batchItemFailures':[]}", "{'batchItemFailures':null}", "''"};
     for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
         set_up(1);
         w.settings.max_retries = 3;
         w.settings.report_failures = true;
-        w.answer = good[i];
+        w.answer = json(good[i]);
         run();
         assert_int_equal(w.n_calls, 1);
         assert_int_equal(w.n_discards, 0);
     }
 }
 
-/* Vector 4: the attempts before the checkpoint moved do not count. */
-static void gives_a_fresh_budget_after_progress(void **state)
+/* Case 4 of check_vectors.py: attempts before the checkpoint moved do not count. */
+static void after_progress_the_rest_has_all_its_attempts(void **state)
 {
     (void)state;
     set_up(6);
@@ -204,13 +204,14 @@ static void gives_a_fresh_budget_after_progress(void **state)
     for (size_t i = 0; i < 5; i++)
         assert_int_equal(w.deliveries[i], 1);
     assert_int_equal(w.n_discards, 1);
-    assert_true(failure_has("\"approximateInvokeCount\":4}"));
-    assert_true(failure_has("\"batchSize\":1,"));
-    assert_true(failure_has("\"functionError\":null}"));
+    assert_true(failure_has("'approximateInvokeCount':4}"));
+    assert_true(failure_has("'batchSize':1,"));
+    assert_true(failure_has("'functionError':null}"));
 }
 
-/* Vector 5: the record of an expired batch has no responseContext, and counts 8 calls. */
-static void gives_up_after_the_record_age(void **state)
+/* Case 5 of check_vectors.py: the failure record of an expired batch has no responseContext, and counts 8
+ * calls. */
+static void a_batch_is_given_up_after_the_record_age(void **state)
 {
     (void)state;
     set_up(1);
@@ -219,12 +220,12 @@ static void gives_up_after_the_record_age(void **state)
     run();
     assert_int_equal(w.n_calls, 8);
     assert_int_equal(w.n_discards, 1);
-    assert_true(failure_has("\"condition\":\"RecordAgeExceeded\",\"approximateInvokeCount\":8},\"version\""));
+    assert_true(failure_has("'condition':'RecordAgeExceeded','approximateInvokeCount':8},'version'"));
     assert_false(failure_has("responseContext"));
 }
 
-/* Vector 6: an expired record is given up alone; the others make one batch. */
-static void gives_up_what_is_expired_when_first_read(void **state)
+/* Case 6 of check_vectors.py: the other records make one batch. */
+static void a_record_that_is_expired_when_first_read_is_given_up_alone(void **state)
 {
     (void)state;
     set_up(6);
@@ -235,14 +236,14 @@ static void gives_up_what_is_expired_when_first_read(void **state)
     run();
     assert_int_equal(w.n_discards, 1);
     assert_int_equal(w.deliveries[0], 0);
-    assert_true(failure_has("\"condition\":\"RecordAgeExceeded\",\"approximateInvokeCount\":1}"));
-    assert_true(failure_has("\"batchSize\":1,"));
+    assert_true(failure_has("'condition':'RecordAgeExceeded','approximateInvokeCount':1}"));
+    assert_true(failure_has("'batchSize':1,"));
     assert_int_equal(w.n_calls, 1);
     assert_int_equal(w.calls[0].n, 5);
 }
 
-/* Vector 8. */
-static void cuts_a_failed_batch_in_halves(void **state)
+/* Case 8 of check_vectors.py. */
+static void a_failed_batch_is_cut_in_halves(void **state)
 {
     (void)state;
     set_up(4);
@@ -256,11 +257,11 @@ static void cuts_a_failed_batch_in_halves(void **state)
         assert_int_equal(w.calls[i].n, sizes[i]);
     assert_int_equal(w.n_discards, 1);
     assert_int_equal(w.discard_first[0], 1);
-    assert_true(failure_has("\"functionError\":\"Unhandled\"}"));
+    assert_true(failure_has("'functionError':'Unhandled'}"));
 }
 
 /* The failure record of a recorded one-record batch, byte by byte. */
-static void writes_failure_records_as_aws_does(void **state)
+static void a_failure_record_has_the_bytes_that_aws_writes(void **state)
 {
     (void)state;
     set_up(1);
@@ -270,25 +271,24 @@ static void writes_failure_records_as_aws_does(void **state)
     w.settings.function_arn = "arn:aws:lambda:us-east-2:123456789012:function:myfunction";
     w.fails = true;
     run();
-    char expected[1024];
-    snprintf(expected, sizeof(expected),
-             "{\"requestContext\":{\"requestId\":\"%.36s\",\"functionArn\":\"arn:aws:lambda:us-east-2:"
-             "123456789012:function:myfunction\","
-             "\"condition\":\"RetryAttemptsExhausted\",\"approximateInvokeCount\":2},"
-             "\"responseContext\":{\"statusCode\":200,\"executedVersion\":\"$LATEST\",\"functionError\":"
-             "\"Unhandled\"},"
-             "\"version\":\"1.0\",\"timestamp\":\"2019-11-13T23:53:17.500Z\","
-             "\"DDBStreamBatchInfo\":{\"shardId\":\"shardId-00000001573689197184-864758bb\","
-             "\"startSequenceNumber\":\"1000\",\"endSequenceNumber\":\"1000\","
-             "\"approximateArrivalOfFirstRecord\":\"2019-11-13T23:53:17Z\","
-             "\"approximateArrivalOfLastRecord\":\"2019-11-13T23:53:17Z\",\"batchSize\":1,"
-             "\"streamArn\":\"arn:aws:dynamodb:us-east-2:123456789012:table/mytable/stream/"
-             "2019-11-14T00:04:06.388\"}}",
-             strstr(w.failure, "requestId") + 12);
+    const char *expected =
+        json_printf("{'requestContext':{'requestId':'%.36s','functionArn':'arn:aws:lambda:us-east-2:"
+                    "123456789012:function:myfunction',"
+                    "'condition':'RetryAttemptsExhausted','approximateInvokeCount':2},"
+                    "'responseContext':{'statusCode':200,'executedVersion':'$LATEST','functionError':"
+                    "'Unhandled'},"
+                    "'version':'1.0','timestamp':'2019-11-13T23:53:17.500Z',"
+                    "'DDBStreamBatchInfo':{'shardId':'shardId-00000001573689197184-864758bb',"
+                    "'startSequenceNumber':'1000','endSequenceNumber':'1000',"
+                    "'approximateArrivalOfFirstRecord':'2019-11-13T23:53:17Z',"
+                    "'approximateArrivalOfLastRecord':'2019-11-13T23:53:17Z','batchSize':1,"
+                    "'streamArn':'arn:aws:dynamodb:us-east-2:123456789012:table/mytable/stream/"
+                    "2019-11-14T00:04:06.388'}}",
+                    strstr(w.failure, "requestId") + 12);
     assert_string_equal(w.failure, expected);
 }
 
-static void writes_the_event_as_a_string_for_s3(void **state)
+static void the_failure_record_for_s3_has_the_event_as_a_string(void **state)
 {
     (void)state;
     set_up(2);
@@ -328,7 +328,7 @@ static size_t ceil_log2(size_t n)
     return k;
 }
 
-static void isolates_one_poison_record_at_every_place(void **state)
+static void one_poison_record_is_isolated_at_every_place(void **state)
 {
     (void)state;
     for (size_t n = 1; n <= 64; n++)
@@ -360,7 +360,7 @@ static void splits_cost_no_retries(void **state)
     assert_int_equal(w.discards[0].invoke_count, 3);
 }
 
-/* Both on: the batch is cut at the record that the answer names, and nothing is halved. */
+/* With both settings on, the batch is cut at the record that the answer names, not in halves. */
 static void a_partial_answer_cuts_where_it_says(void **state)
 {
     (void)state;
@@ -372,7 +372,7 @@ static void a_partial_answer_cuts_where_it_says(void **state)
     assert_int_equal(w.n_calls, 2);
     assert_int_equal(w.calls[0].verb, SL_ESM_CHECKPOINT);
     assert_int_equal(w.calls[1].n, 3);
-    assert_int_equal(w.discards[0].n, 3); /* no progress: its whole batch goes */
+    assert_int_equal(w.discards[0].n, 3); /* no progress: the whole batch is given up */
 }
 
 static void an_answer_is_ignored_unless_the_mapping_asks_for_it(void **state)
@@ -392,7 +392,7 @@ static void the_lowest_of_several_failures_counts(void **state)
     set_up(5);
     w.settings.report_failures = true;
     w.settings.max_retries = 0;
-    w.answer = "{\"batchItemFailures\":[{\"itemIdentifier\":\"1004\"},{\"itemIdentifier\":\"1002\"}]}";
+    w.answer = json("{'batchItemFailures':[{'itemIdentifier':'1004'},{'itemIdentifier':'1002'}]}");
     run();
     assert_int_equal(w.calls[0].verb, SL_ESM_CHECKPOINT);
     assert_int_equal(w.calls[1].first, 2);
@@ -437,12 +437,13 @@ static void a_batch_is_full_by_records_or_by_bytes(void **state)
     run();
     assert_int_equal(w.calls[0].n, 7);
     set_up(3);
-    w.settings.payload_bytes = 10; /* one record always goes */
+    w.settings.payload_bytes = 10; /* a single record is always sent */
     run();
     assert_int_equal(w.n_calls, 3);
 }
 
-/* Records come one second apart: without a window each is a batch, with one of 10 s ten are. */
+/* Records arrive one second apart: each is a batch without a window; ten are a batch with a window of 10 s.
+ */
 static void a_batching_window_waits(void **state)
 {
     (void)state;
@@ -571,7 +572,7 @@ static void more_than_the_reserved_concurrency_is_throttled(void **state)
 
 /* ---- settings ---- */
 
-static void refuses_what_aws_refuses(void **state)
+static void what_aws_refuses_is_refused(void **state)
 {
     (void)state;
     static const struct {
@@ -594,7 +595,7 @@ static void refuses_what_aws_refuses(void **state)
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct sl_esm_settings s;
-        struct sl_error error = {0};
+        struct sl_error error = SL_NO_ERROR;
         sl_esm_settings_init(&s);
         assert_int_equal(sl_esm_settings_check(&s, &error), SL_OK);
         memcpy((char *)&s + cases[i].offset, &cases[i].value, sizeof(int64_t));
@@ -611,15 +612,15 @@ static void refuses_what_aws_refuses(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(gives_up_after_the_retries),
-        cmocka_unit_test(takes_each_empty_answer_for_success),
-        cmocka_unit_test(gives_a_fresh_budget_after_progress),
-        cmocka_unit_test(gives_up_after_the_record_age),
-        cmocka_unit_test(gives_up_what_is_expired_when_first_read),
-        cmocka_unit_test(cuts_a_failed_batch_in_halves),
-        cmocka_unit_test(writes_failure_records_as_aws_does),
-        cmocka_unit_test(writes_the_event_as_a_string_for_s3),
-        cmocka_unit_test(isolates_one_poison_record_at_every_place),
+        cmocka_unit_test(a_batch_is_given_up_after_its_retries),
+        cmocka_unit_test(each_empty_answer_is_a_success),
+        cmocka_unit_test(after_progress_the_rest_has_all_its_attempts),
+        cmocka_unit_test(a_batch_is_given_up_after_the_record_age),
+        cmocka_unit_test(a_record_that_is_expired_when_first_read_is_given_up_alone),
+        cmocka_unit_test(a_failed_batch_is_cut_in_halves),
+        cmocka_unit_test(a_failure_record_has_the_bytes_that_aws_writes),
+        cmocka_unit_test(the_failure_record_for_s3_has_the_event_as_a_string),
+        cmocka_unit_test(one_poison_record_is_isolated_at_every_place),
         cmocka_unit_test(splits_cost_no_retries),
         cmocka_unit_test(a_partial_answer_cuts_where_it_says),
         cmocka_unit_test(an_answer_is_ignored_unless_the_mapping_asks_for_it),
@@ -631,7 +632,7 @@ int main(void)
         cmocka_unit_test(one_shard_runs_several_batches_with_order_per_item),
         cmocka_unit_test(a_child_waits_for_its_parent),
         cmocka_unit_test(more_than_the_reserved_concurrency_is_throttled),
-        cmocka_unit_test(refuses_what_aws_refuses),
+        cmocka_unit_test(what_aws_refuses_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,12 +1,10 @@
 /* Tumbling windows of the simulated mapping. */
-#include "replay/esm.h"
+#include "replay/esm/esm.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #define T0 1573689197000 /* 2019-11-13T23:53:17Z */
 
@@ -69,16 +67,17 @@ static void run_windows(void)
     sl_esm_destroy(w.esm);
 }
 
+/* The end of a window's event: `n` records before it. */
 #define EVENT(n, start, end, state, last, early)                                                             \
-#n "],\"window\":{\"start\":\"2019-11-13T" start "Z\",\"end\":\"2019-11-13T" end "Z\"},\"state\":" state \
-       ",\"shardId\":\"shardId-00000001573689197184-864758bb\",\"eventSourceARN\":"                          \
-       "\"arn:aws:dynamodb:us-east-1:123456789012:table/replayed/stream/2026-01-01T00:00:00.000\","          \
-       "\"isFinalInvokeForWindow\":" last ",\"isWindowTerminatedEarly\":" early "}"
+#n "],'window':{'start':'2019-11-13T" start "Z','end':'2019-11-13T" end "Z'},'state':" state             \
+       ",'shardId':'shardId-00000001573689197184-864758bb','eventSourceARN':"                                \
+       "'arn:aws:dynamodb:us-east-1:123456789012:table/replayed/stream/2026-01-01T00:00:00.000',"            \
+       "'isFinalInvokeForWindow':" last ",'isWindowTerminatedEarly':" early "}"
 
 static void windows_carry_state_and_end(void **state)
 {
     (void)state;
-    set_up(5); /* three in the minute from 23:53:00, two in the next but one */
+    set_up(5); /* three in the minute from 23:53:00, two in the minute from 23:55:00 */
     w.settings.tumbling_s = 60;
     w.settings.batch_size = 2;
     for (size_t i = 0; i < 5; i++)
@@ -87,16 +86,16 @@ static void windows_carry_state_and_end(void **state)
     run_windows();
     static const char *const expected[] = {
         EVENT(2, "23:53:00", "23:54:00", "{}", "false", "false"),
-        EVENT(1, "23:53:00", "23:54:00", "{\"sum\":2}", "false", "false"),
-        EVENT(0, "23:53:00", "23:54:00", "{\"sum\":3}", "true", "false"),
-        EVENT(0, "23:53:00", "23:54:00", "{\"sum\":3}", "true", "false"),
-        EVENT(0, "23:53:00", "23:54:00", "{\"sum\":3}", "true", "false"),
+        EVENT(1, "23:53:00", "23:54:00", "{'sum':2}", "false", "false"),
+        EVENT(0, "23:53:00", "23:54:00", "{'sum':3}", "true", "false"),
+        EVENT(0, "23:53:00", "23:54:00", "{'sum':3}", "true", "false"),
+        EVENT(0, "23:53:00", "23:54:00", "{'sum':3}", "true", "false"),
         EVENT(2, "23:55:00", "23:56:00", "{}", "false", "false"),
-        EVENT(0, "23:55:00", "23:56:00", "{\"sum\":2}", "true", "false"),
+        EVENT(0, "23:55:00", "23:56:00", "{'sum':2}", "true", "false"),
     };
     assert_int_equal(windows.n, 7);
     for (size_t i = 0; i < 7; i++)
-        assert_string_equal(windows.events[i], expected[i]);
+        assert_string_equal(windows.events[i], json(expected[i]));
 }
 
 static void a_state_that_is_too_large_ends_its_window_early(void **state)
@@ -112,7 +111,7 @@ static void a_state_that_is_too_large_ends_its_window_early(void **state)
     assert_int_equal(windows.n, 4);
     assert_memory_equal(windows.events[1], "0],\"window\"", 11);
     assert_non_null(strstr(windows.events[1], "{\"sum\":7,\"pad\":\"0000"));
-    assert_string_equal(windows.events[2], EVENT(1, "23:50:00", "23:55:00", "{}", "false", "false"));
+    assert_string_equal(windows.events[2], json(EVENT(1, "23:50:00", "23:55:00", "{}", "false", "false")));
 }
 
 static struct {
@@ -145,7 +144,7 @@ static void an_answer_without_state_is_a_failure(void **state)
     set_up(1);
     w.settings.tumbling_s = 60;
     w.settings.max_retries = 1;
-    w.settings.retention_s = 60; /* the last call is not repeated for ever */
+    w.settings.retention_s = 60; /* limits how long the last call is repeated */
     stateless.n = 0;
     sl_clock_virtual_init(&w.clock, T0 * 1000000, 1);
     w.esm = sl_esm_new(&w.settings, &w.shard, 1, &w.clock, &driver);

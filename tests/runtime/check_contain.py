@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Crash containment: one record of 1,000 that a plugin dies of is parked and 999 are handled; what is no crash parks nothing."""
+"""Crash containment: one record of 1,000 that a plugin dies of is parked and 999 are handled; what is not a crash parks nothing."""
 import collections
 import json
 import os
@@ -82,20 +82,19 @@ def bisecting_mapping(handlers):
     check("with bisection", case.numbers == [AT] and case.run.status == 0 and len(case.told) == N - 1, case.detail())
 
 
-def what_is_no_crash_parks_nothing(handlers):
-    """The batch is never reported as done, whatever the process did; the records before it are."""
+def other_endings_are_found_too(handlers):
+    """tests/runtime/check_misbehave.py has the whole class."""
     few = RECORDS[500:600]
-    for how, codes in (("exit", "HandlerExited"), ("kill", "HandlerKilled"), ("segv from outside", "HandlerKilled"),
-                       ("loop", "HandlerTimedOut"), ("close", "Function.HandlerClosedDescriptors")):
+    for how, code in (("exit", "HandlerExited"), ("kill", "HandlerKilled"), ("segv from outside", "HandlerKilled"), ("loop", "HandlerTimedOut"),
+                      ("close", "HandlerClosedDescriptors")):
         case = Case(handlers, how, "--max-retries", "1", "--timeout", "2", records=few)
-        check(f"{how}: nothing is parked", case.parked == [], case.detail())
-        check(f"{how}: the record is not reported as done", case.run.status == 1 and case.summary["discarded"] > 0, case.detail())
-        check(f"{how}: it says why", codes in case.run.err or codes in json.dumps(case.run.trace), case.detail())
-        if how != "close":  # what that one did is not believed
-            check(f"{how}: those before it are", case.summary["handled"] == AT - 1500, case.detail())
-            check(f"{how}: the process does not go on dying", case.died + case.summary.get("timed out", 0) == 1, case.detail())
-    case = Case(handlers, "close", "--bisect", "--max-retries", "1", records=few)
-    check("close: bisection finds the one", case.summary["discarded"] == 1 and case.summary["handled"] == 99, case.detail())
+        check(f"{how}: it alone is parked", case.numbers == [AT] and case.codes == {code} and case.run.status == 0, case.detail())
+        check(f"{how}: the others are handled", set(case.told) == {1500 + i for i in range(100)} - {AT}, case.detail())
+        check(f"{how}: the process does not go on dying", case.died + case.summary.get("timed out", 0) == (how != "close"), case.detail())
+    case = Case(handlers, "close", "--max-retries", "0", records=few)
+    error = json.dumps(case.run.trace)
+    check("close: route and records are named", "route r: the handler closed descriptors" in error
+          and "it held 100 records, sequence numbers 1500 to 1599" in error, error)
 
 
 def faults_of_the_sandbox_park_nothing(handlers):
@@ -105,7 +104,7 @@ def faults_of_the_sandbox_park_nothing(handlers):
 
 
 def not_parked_is_not_tried_here(handlers):
-    """Where it cannot be parked it comes again, and is known: no process dies of it a second time."""
+    """Where it cannot be parked it is delivered again, and is known: no process dies of it a second time."""
     few = RECORDS[500:600]
     case = Case(handlers, "segv", "--max-retries", "3", records=few, on_failure="report")
     check("not parked", case.died == 1 and case.parked == [] and case.run.status == 1, case.detail())
@@ -115,6 +114,12 @@ def not_parked_is_not_tried_here(handlers):
 def crash_without_a_record_is_an_init_error(handlers):
     case = Case(handlers, "in open", "--max-retries", "1", records=RECORDS[:10])
     check("crash in open", case.run.status != 0 and case.parked == [] and not case.told, case.detail())
+    check("crash in open: no batch is spoken of", "route r" in case.run.err and "batch" not in case.run.err, case.detail())
+    case = Case(handlers, "exit in open", "--max-retries", "1", records=RECORDS[:10])
+    check("exit in open: the route is named", case.run.status != 0 and "the handler of route r called exit(0)" in case.run.err, case.detail())
+    case = Case(handlers, "in close", records=RECORDS[:10])
+    check("crash in close: the route is named", "in the handler of route r" in case.run.err and len(case.told) == 10, case.detail())
+    check("crash in close: no batch is spoken of", "batch" not in case.run.err, case.detail())
 
 
 def workers_have_a_file_each(handlers):
@@ -135,14 +140,35 @@ def workers_have_a_file_each(handlers):
         check("workers: end", status == 0 and err.count("; starting another") in (1, 2), err[-2000:])
 
 
+def broken_pipe_is_an_error_of_the_write(handlers):
+    """As Lambda starts it, SIGPIPE is not ignored; check_misbehave.py has it as `sluice replay` starts it."""
+    with tempfile.TemporaryDirectory() as folder:
+        route = {"name": "r", "handler": "dies", "how": "pipe", "at": "100007", "told": f"{folder}/told", "on_failure": "report"}
+        b = Bootstrap({"report_batch_item_failures": True, "routes": [route]}, TMPDIR=folder, SLUICE_HANDLER_PATH=str(handlers))
+        b.send(event(20))
+        path, body, _ = b.posted()
+        check("broken pipe", path.endswith("/response") and body == {"batchItemFailures": []}, (path, body))
+        b.process.send_signal(signal.SIGTERM)
+        check("broken pipe: end", b.wait()[0] == 0)
+
+
+def what_check_opens_ends_with_a_word(handlers):
+    with tempfile.TemporaryDirectory() as folder:
+        for name, config, words in (("exit in open", {"how": "exit in open"}, "the handler of route r called exit(0)"),):
+            pathlib.Path(folder, "sluice.json").write_text(json.dumps({"report_batch_item_failures": True, "routes": [
+                {"name": "r", "handler": "dies", **config, "told": f"{folder}/told", "on_failure": "report"}]}))
+            done = subprocess.run([f"{BUILD}/sluice", "check", "--handler-path", str(handlers), f"{folder}/sluice.json"], capture_output=True, text=True)
+            check(f"check: {name}", done.returncode != 0 and words in done.stderr, done)
+
+
 def main():
     with tempfile.TemporaryDirectory() as handlers:
         handlers = pathlib.Path(handlers)
         build(handlers)
         for test in (exactly_that_record_is_parked, at_every_place, once_only_effects_are_not_had_twice,
-                     two_that_are_harmless_alone_are_not_to_blame, bisecting_mapping, what_is_no_crash_parks_nothing,
+                     two_that_are_harmless_alone_are_not_to_blame, bisecting_mapping, other_endings_are_found_too,
                      faults_of_the_sandbox_park_nothing, not_parked_is_not_tried_here, crash_without_a_record_is_an_init_error,
-                     workers_have_a_file_each):
+                     workers_have_a_file_each, broken_pipe_is_an_error_of_the_write, what_check_opens_ends_with_a_word):
             test(handlers)
     finish()
 

@@ -41,9 +41,9 @@ def main():
         for how in ("a record", "a text", "memory"):
             done = replay(folder, DEBUG, how)
             check(f"keeps {how}", "AddressSanitizer: heap-use-after-free" in done.stderr and "keeps.c" in done.stderr, done.stderr[-3000:])
-        for how, text in (("a mark", "the handler marked record 1 of a slice of 1: an index is below slice->n"),
-                          ("a mark of its own", "the handler gave the outcome 9, which is none"),
-                          ("an outcome", "the handler gave the outcome 7, which is none")):
+        for how, text in (("a mark", "the handler marked record 1 of a slice of 1; an index must be below slice->n"),
+                          ("a mark of its own", "the handler marked record 0 with 9, which is not a status"),
+                          ("an outcome", "the handler returned 7, which is not a status")):
             for build_folder in (DEBUG, BUILD):
                 if build_folder == BUILD:  # a plugin without sanitizers
                     subprocess.run(["cc", "-std=c11", "-fPIC", "-shared", "-fvisibility=hidden", f"-I{BUILD}/include",
@@ -53,7 +53,7 @@ def main():
                 check(f"{how}: nothing of it is believed", done.returncode == 1 and "discarded" in done.stdout, done.stdout)
                 check(f"{how}: nothing is parked", not (folder / "parked.jsonl").exists() or not (folder / "parked.jsonl").read_text())
         # One that does not open is an init error, with its place and its own reason; no record is given to it.
-        for how, text in (("no open", "the moon is in the wrong house"), ("a mute open", "the handler keeps did not open and gave no reason")):
+        for how, text in (("no open", "the moon is in the wrong house"), ("a mute open", "the handler keeps could not be opened and gave no reason")):
             done = replay(folder, BUILD, how)
             check(f"{how}: said", f"sluice.json: $.routes[0]: {text}" in done.stderr, done.stderr[-3000:])
             check(f"{how}: refused", done.returncode == 2 and not done.stdout, done.stdout)

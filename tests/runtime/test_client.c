@@ -1,4 +1,4 @@
-#include "runtime/client.h"
+#include "runtime/api/client.h"
 
 #include "tests/support/wire.h"
 
@@ -341,7 +341,7 @@ static void takes_an_endpoint_with_scheme_and_path(void **state)
         sl_span_starts(wire_request(wire, 0), SL_LIT("GET /.rt/orders/2018-06-01/runtime/invocation/next ")));
     sl_runtime_close(rt);
     wire_stop(wire);
-    struct sl_error error = {0};
+    struct sl_error error = SL_NO_ERROR;
     assert_int_equal(sl_runtime_open("", "t", &rt, &error), SL_FATAL);
     assert_int_equal(sl_runtime_open(NULL, "t", &rt, NULL), SL_FATAL);
 }

@@ -1,8 +1,9 @@
 /* The file that names what a handler holds: what is said stays when the process ends in whatever way. */
+#include "tests/support/events.h"
 #include "tests/support/records.h"
 #include "tests/support/test.h"
 
-#include "runtime/holds.h"
+#include "runtime/contain/holds.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,8 +13,6 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#define KEYS "\"Keys\":{\"PK\":{\"S\":\"a\"}}"
 
 static char *folder;
 static char first[400], second[400];
@@ -36,7 +35,7 @@ static int tear_down(void **state)
 
 static struct sl_holds *open_it(void)
 {
-    struct sl_error error = {0};
+    struct sl_error error = SL_NO_ERROR;
     struct sl_holds *holds;
     assert_int_equal(sl_holds_open(folder, &holds, &error), SL_OK);
     return holds;
@@ -46,7 +45,7 @@ static const char *refusal(void)
 {
     static struct sl_error error;
     struct sl_holds *holds = (struct sl_holds *)&error;
-    error = (struct sl_error){0};
+    sl_error_clear(&error);
     assert_int_equal(sl_holds_open(folder, &holds, &error), SL_FATAL);
     assert_null(holds);
     assert_string_equal(error.code, "NoHoldsFile");
@@ -65,7 +64,7 @@ static void hold_and_die(const char *route, const struct sl_record *const *recor
 {
     pid_t pid = fork();
     if (pid == 0) {
-        struct sl_error error = {0};
+        struct sl_error error = SL_NO_ERROR;
         struct sl_holds *holds;
         signal(SIGSEGV, SIG_DFL);
         signal(SIGABRT, SIG_DFL);
@@ -89,14 +88,14 @@ static void held_records_are_named_after_any_end(void **state)
     static const int ends[] = {SIGKILL, SIGSEGV, SIGABRT, SIGTERM, 0};
     struct test_batch t;
     const struct sl_record *record =
-        test_record(&t, "MODIFY", KEYS ",\"SequenceNumber\":\"777\"", ",\"eventID\":\"e1\"");
+        test_record(&t, "MODIFY", KEYS(PK("a")) ",'SequenceNumber':'777'", ",'eventID':'e1'");
     for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
         hold_and_die("mine", &record, 1, ends[i]);
         struct sl_holds *holds = open_it();
         const char *route;
         const struct sl_hold_name *names;
         struct sl_hold_name wanted;
-        sl_hold_name(record, &wanted);
+        sl_holds_name(record, &wanted);
         assert_int_equal(sl_holds_left(holds, &route, &names), 1);
         assert_string_equal(route, "mine");
         assert_string_equal(names[0].identifier, "777");
@@ -105,6 +104,35 @@ static void held_records_are_named_after_any_end(void **state)
         sl_holds_close(holds);
         assert_int_equal(access(first, F_OK), -1); /* nothing is held: nothing is left behind */
     }
+    test_batch_clean_up(&t);
+}
+
+/* Bad records outlive the process; the last ones are kept, each once. */
+static void bad_records_are_kept_for_later_processes(void **state)
+{
+    (void)state;
+    struct test_batch t;
+    const struct sl_record *record =
+        test_record(&t, "MODIFY", KEYS(PK("a")) ",'SequenceNumber':'777'", ",'eventID':'e1'");
+    const struct sl_hold_bad *all;
+    struct sl_hold_bad bad;
+    char route[8];
+    struct sl_holds *holds = open_it();
+    for (unsigned i = 0; i < 2 * (SL_HOLDS_BAD + 3); i++) {
+        snprintf(route, sizeof(route), "r%u", i / 2);
+        sl_holds_bad_name(route, record, &bad);
+        sl_holds_add_bad(holds, &bad);
+    }
+    sl_holds_enter(holds, "mine", &record, 1);
+    sl_holds_close(holds); /* held: the file stays, as after a death */
+    holds = open_it();
+    assert_int_equal(sl_holds_all_bad(holds, &all), SL_HOLDS_BAD);
+    assert_string_equal(all[0].route, "r64");
+    assert_string_equal(all[3].route, "r3");
+    assert_string_equal(all[0].name.identifier, "777");
+    sl_holds_leave(holds);
+    sl_holds_close(holds);
+    sl_holds_add_bad(NULL, &bad);
     test_batch_clean_up(&t);
 }
 
@@ -127,7 +155,7 @@ static void what_is_held_outlives_an_orderly_close(void **state)
 {
     (void)state;
     struct test_batch t;
-    const struct sl_record *record = test_record(&t, "MODIFY", KEYS, "");
+    const struct sl_record *record = test_record(&t, "MODIFY", KEYS(PK("a")), "");
     struct sl_holds *holds = open_it();
     sl_holds_enter(holds, "r", &record, 1);
     sl_holds_close(holds);
@@ -143,9 +171,9 @@ static void most_and_longest_fit(void **state)
 {
     (void)state;
     struct test_batch t;
-    const struct sl_record *record =
-        test_record(&t, "MODIFY", KEYS ",\"SequenceNumber\":\"1234567890123456789012345678901234567890\"",
-                    ",\"eventID\":\"0123456789012345678901234567890123456789012345678901234567890123\"");
+    const struct sl_record *record = test_record(
+        &t, "MODIFY", KEYS(PK("a")) ",'SequenceNumber':'1234567890123456789012345678901234567890'",
+        ",'eventID':'0123456789012345678901234567890123456789012345678901234567890123'");
     const struct sl_record **many = malloc((SL_HOLDS_MAX + 5) * sizeof(*many));
     assert_non_null(many);
     for (size_t i = 0; i < SL_HOLDS_MAX + 5; i++)
@@ -188,7 +216,7 @@ static void forked_child_keeps_nothing_locked(void **state)
     assert_int_equal(pipe(ends), 0);
     pid_t pid = fork();
     if (pid == 0) {
-        struct sl_error error = {0};
+        struct sl_error error = SL_NO_ERROR;
         struct sl_holds *holds;
         if (sl_holds_open(folder, &holds, &error) == SL_OK && fork() == 0) {
             close(ends[1]);
@@ -219,7 +247,7 @@ static void foreign_content_is_not_believed(void **state)
     /* Of the right size, with numbers and names that cannot be. */
     struct sl_holds *holds = open_it();
     struct test_batch t;
-    const struct sl_record *record = test_record(&t, "MODIFY", KEYS, "");
+    const struct sl_record *record = test_record(&t, "MODIFY", KEYS(PK("a")), "");
     sl_holds_enter(holds, "r", &record, 1);
     sl_holds_close(holds);
     static const struct {
@@ -266,7 +294,7 @@ static void links_and_strange_files_are_refused(void **state)
 static void missing_folder_is_said(void **state)
 {
     (void)state;
-    struct sl_error error = {0};
+    struct sl_error error = SL_NO_ERROR;
     struct sl_holds *holds;
     assert_int_equal(sl_holds_open("/nowhere/at/all", &holds, &error), SL_FATAL);
     assert_null(holds);
@@ -279,6 +307,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(held_records_are_named_after_any_end),
+        TEST(bad_records_are_kept_for_later_processes),
         TEST(nothing_is_held_between_calls),
         TEST(what_is_held_outlives_an_orderly_close),
         TEST(most_and_longest_fit),

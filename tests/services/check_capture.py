@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The committed capture tells the truth: folding its records, in order, gives exactly what the table held at the end.
+"""The committed capture is right: its records, folded in order, make exactly what the table held at the end.
 
 check_capture.py [FOLDER]: orders.jsonl.gz, orders.scan.jsonl.gz and orders.expired.jsonl.gz of examples/capture, or of a new run.
 """

@@ -1,5 +1,5 @@
 #!/bin/bash
-# start.sh and stop.sh keep what they say: servers answer, are told of in DIR/env, and never outlive stop, owner or supervisor.
+# start.sh and stop.sh do what they promise: servers answer, DIR/env names them, and they never outlive stop, owner or supervisor.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 work=$(mktemp -d)
@@ -40,13 +40,13 @@ ok
 "$here/stop.sh" "$work/s"
 gone_within 2 "${servers[@]}" || fail "servers outlive stop.sh"
 [ ! -e "$work/s/env" ] && [ ! -e "$work/s/moto.pid" ] || fail "files outlive stop.sh"
-"$here/stop.sh" "$work/s" || fail "stopping twice is no error"
+"$here/stop.sh" "$work/s" || fail "stopping twice must not be an error"
 ok
 
-# The owner is whoever called start.sh: here a shell that is killed.
+# The owner is the process that called start.sh: here a shell that is killed.
 bash -c "'$here/start.sh' '$work/s' dynamodb moto; echo started; exec sleep 600" >"$work/out" &
 owner=$!
-disown "$owner"  # bash would tell of its death
+disown "$owner"  # or bash would report its death
 until grep -q started "$work/out"; do sleep 0.05; done
 mapfile -t servers < <(pids)
 sleep 1

@@ -10,7 +10,7 @@ cd "$(dirname "$0")"
 fail() { echo "install: $*" >&2; exit 1; }
 need() { command -v "$1" >/dev/null || fail "$1 is missing; on Debian: apt-get install $2"; }
 
-# Downloads beside the final folder and renames at the end, so that a folder that exists is whole.
+# Downloads into another folder and renames it at the end, so that a folder that exists is whole.
 install_dynamodb() {
     [ -d "$dynamodb_home" ] && return
     need mvn maven && need java openjdk-17-jre-headless
@@ -19,11 +19,11 @@ install_dynamodb() {
     rm -rf "$aside" && mkdir -p "$aside"
     mvn -q -B -f pom.xml dependency:copy-dependencies -DoutputDirectory="$aside" >"$aside/log" 2>&1 ||
         fail "mvn could not fetch DynamoDB Local: $(grep -m 1 ERROR "$aside/log")"
-    (cd "$aside" && sha256sum --quiet -c -) <jars.sha256 >&2 || fail "what Maven Central sent differs from jars.sha256"
+    (cd "$aside" && sha256sum --quiet -c -) <jars.sha256 >&2 || fail "the files from Maven Central differ from jars.sha256"
     mv "$aside" "$dynamodb_home"
 }
 
-# A virtual environment holds its own path, so it is built in place and marked at the end.
+# A virtual environment contains its own path, so it is built in place and marked at the end.
 install_moto() {
     [ -e "$moto_home/installed" ] && return
     need python3 "python3 python3-venv"
@@ -37,11 +37,11 @@ install_moto() {
 
 mkdir -p "$services_cache"
 exec 9>"$services_cache/lock"
-flock -w 900 9 || fail "another install holds $services_cache/lock"
+flock -w 900 9 || fail "another install holds $services_cache/lock; wait for it and try again"
 [ $# -gt 0 ] || set -- dynamodb moto
 for name in "$@"; do
     case $name in
     dynamodb | moto) "install_$name" ;;
-    *) fail "no such service: $name (dynamodb, moto)" ;;
+    *) fail "$name is not a service; use dynamodb or moto" ;;
     esac
 done

@@ -1,13 +1,13 @@
+/* Writes what happened to the items: a list of changes, as stream records in shards. */
 #include "tests/simulation/sim.h"
+
+#include "base/span.h"
+#include "streams/names.h"
+#include "tests/support/test.h"
 
 #include <stdio.h>
 
-#include "base/span.h"
-
 #define EPOCH_MS 1790000000000
-
-static const char *const view_names[] = {"", "KEYS_ONLY", "NEW_IMAGE", "OLD_IMAGE", "NEW_AND_OLD_IMAGES"};
-static const char *const event_names[] = {"", "INSERT", "MODIFY", "REMOVE"};
 
 static bool carries(enum sl_view view, enum sl_image image)
 {
@@ -24,28 +24,51 @@ static void make_items(struct sim *s, size_t roots)
         struct sim_item *item = &s->items[i];
         bool is_poison = s->plan.poison_one_in && sim_draw(s, 10) == 0;
         snprintf(item->key, sizeof(item->key), "%s-%zu", is_poison ? "POISON" : "item", i);
+        item->has_nul = !is_poison && sim_draw(s, 4) == 0;
         item->lacks_total = s->plan.poison_one_in && sim_draw(s, 10) == 0;
         item->root = (unsigned)sim_draw(s, roots);
     }
 }
 
+struct sl_span sim_json(struct sim *s, struct sl_buffer *b)
+{
+    size_t n = b->len;
+    char *text = sl_arena_copy(s->arena, sl_buffer_span(b));
+    json_quote(text);
+    sl_buffer_clean_up(b);
+    return sl_span(text, n);
+}
+
+/* The key's members. The number is spelled in many ways; keys and images of one record need not agree. */
+static void add_key(struct sim *s, const struct sim_item *item, struct sl_buffer *b)
+{
+    static const char *const sevens[] = {"7", "7.0", "70e-1", "0.7E1", "+7"};
+    sl_buffer_printf(b, "'PK':{'S':'%s%s'},'SK':{'N':'%s'}", item->has_nul ? "\\u0000" : "", item->key,
+                     sevens[sim_draw(s, 5)]);
+}
+
 static void change_image(struct sim *s, struct sim_item *item)
 {
     bool odd = s->plan.poison_one_in && sim_draw(s, s->plan.poison_one_in) == 0;
-    char total[64] = "";
+    struct sl_buffer b;
     item->group = (unsigned)sim_draw(s, SIM_GROUPS);
     item->cents = (int64_t)sim_draw(s, 100000) - 20000;
     item->version++;
-    if (!item->lacks_total)
-        snprintf(total, sizeof(total), ",\"total\":{\"N\":\"%s%lld.%02lld\"}", item->cents < 0 ? "-" : "",
-                 (long long)(item->cents < 0 ? -item->cents : item->cents) / 100,
-                 (long long)(item->cents < 0 ? -item->cents : item->cents) % 100);
-    item->image = sl_span_str(
-        sl_arena_printf(s->arena,
-                        "{\"PK\":{\"S\":\"%s\"},\"SK\":{\"N\":\"7\"},\"group\":{\"S\":\"g%u\"},\"version\":{"
-                        "\"N\":\"%u\"}%s%s}",
-                        item->key, item->group, item->version, total,
-                        odd ? (sim_draw(s, 2) ? ",\"pa\":{\"BOOL\":true}" : ",\"pr\":{\"BOOL\":true}") : ""));
+    sl_buffer_init(&b, 1 << 16);
+    sl_buffer_add_char(&b, '{');
+    add_key(s, item, &b);
+    sl_buffer_printf(&b, ",'group':{'S':'%s'},'version':{'N':'%u'}", sim_groups[item->group], item->version);
+    if (item->has_nul)
+        sl_buffer_add_str(&b, ",'n\\u0000':{'M':{'\\u0000n':{'S':'\\u0000'}}}");
+    if (!item->lacks_total) {
+        long long cents = item->cents < 0 ? -item->cents : item->cents;
+        sl_buffer_printf(&b, ",'total':{'N':'%s%lld.%02lld'}", item->cents < 0 ? "-" : "", cents / 100,
+                         cents % 100);
+    }
+    if (odd)
+        sl_buffer_add_str(&b, sim_draw(s, 2) ? ",'pa':{'BOOL':true}" : ",'pr':{'BOOL':true}");
+    sl_buffer_add_char(&b, '}');
+    item->image = sim_json(s, &b);
 }
 
 /* ---- changes ---- */
@@ -55,24 +78,23 @@ static void write_text(struct sim *s, struct sim_change *c, struct sl_span befor
     struct sl_buffer b;
     sl_buffer_init(&b, 1 << 16);
     sl_buffer_printf(&b,
-                     "{\"eventID\":\"e-%s\",\"eventName\":\"%s\",\"eventVersion\":\"1.1\",\"eventSource\":"
-                     "\"aws:dynamodb\","
-                     "\"awsRegion\":\"us-east-1\",\"dynamodb\":{\"ApproximateCreationDateTime\":%lld,"
-                     "\"Keys\":{\"PK\":{\"S\":\"%s\"},\"SK\":{\"N\":\"7\"}}",
-                     c->id, event_names[c->event], (long long)(c->created_ms / 1000), s->items[c->item].key);
+                     "{'eventID':'e-%s','eventName':'%s','eventVersion':'1.1','eventSource':'aws:dynamodb',"
+                     "'awsRegion':'us-east-1','dynamodb':{'ApproximateCreationDateTime':%lld,'Keys':{",
+                     c->id, sl_event_name(c->event), (long long)(c->created_ms / 1000));
+    add_key(s, &s->items[c->item], &b);
+    sl_buffer_add_char(&b, '}');
     if (after.ptr && carries(s->view, SL_NEW_IMAGE))
-        sl_buffer_printf(&b, ",\"NewImage\":%.*s", SL_ARG(after));
+        sl_buffer_printf(&b, ",'NewImage':%.*s", SL_ARG(after));
     if (before.ptr && carries(s->view, SL_OLD_IMAGE))
-        sl_buffer_printf(&b, ",\"OldImage\":%.*s", SL_ARG(before));
+        sl_buffer_printf(&b, ",'OldImage':%.*s", SL_ARG(before));
     sl_buffer_printf(
         &b,
-        ",\"SequenceNumber\":\"%s\",\"SizeBytes\":64,\"StreamViewType\":\"%s\"},%s"
-        "\"eventSourceARN\":\"arn:aws:dynamodb:us-east-1:1:table/orders/stream/2026-01-01T00:00:00.000\"}",
-        c->id, view_names[s->view],
-        c->is_expiry ? "\"userIdentity\":{\"type\":\"Service\",\"principalId\":\"dynamodb.amazonaws.com\"},"
-                     : "");
-    c->text = sl_span(sl_arena_copy(s->arena, sl_buffer_span(&b)), b.len);
-    sl_buffer_clean_up(&b);
+        ",'SequenceNumber':'%s','SizeBytes':64,'StreamViewType':'%s'},%s"
+        "'eventSourceARN':'arn:aws:dynamodb:us-east-1:1:table/orders/stream/%s-01-01T00:00:00.000'}",
+        c->id, sl_view_name(s->view),
+        c->is_expiry ? "'userIdentity':{'type':'Service','principalId':'dynamodb.amazonaws.com'}," : "",
+        s->n_changes > s->enabled_again ? "2027" : "2026");
+    c->text = sim_json(s, &b);
 }
 
 static bool holds(struct sl_span text, const char *part)
@@ -80,7 +102,7 @@ static bool holds(struct sl_span text, const char *part)
     return text.ptr && memmem(text.ptr, text.len, part, strlen(part));
 }
 
-/* What each sink will refuse for ever, known from the history alone. */
+/* The routes whose sink will always refuse the change. */
 static unsigned poison_of(struct sim *s, const struct sim_change *c, struct sl_span after)
 {
     const struct sim_item *item = &s->items[c->item];
@@ -118,14 +140,16 @@ static void make_change(struct sim *s, size_t number, const char *prefix, int64_
         after = item->image;
     }
     c->image = after;
+    c->group = item->group;
+    c->cents = item->cents;
     write_text(s, c, before, after);
     c->poison = poison_of(s, c, after);
 }
 
 /* ---- shards ---- */
 
-/* Each root may be closed at some change; what comes later goes to one of its children, item by item. */
-static void place(struct sim *s, size_t roots, const size_t *closed_at)
+/* A root may be closed at some change. Later changes go to one of its two children, item by item. */
+static void place(struct sim *s, const size_t *closed_at)
 {
     static const char *const names[] = {"shardId-0",  "shardId-1",  "shardId-2",  "shardId-0a", "shardId-0b",
                                         "shardId-1a", "shardId-1b", "shardId-2a", "shardId-2b"};
@@ -134,7 +158,6 @@ static void place(struct sim *s, size_t roots, const size_t *closed_at)
         s->shards[i] = (struct sl_esm_shard){.id = names[i], .parent = is_root ? -1 : (int)(i - 3) / 2};
         s->records[i] = sl_arena_zalloc(s->arena, s->n_changes * sizeof(struct sl_esm_record));
     }
-    (void)roots;
     for (size_t i = 0; i < s->n_changes; i++) {
         struct sim_change *c = &s->changes[i];
         unsigned root = s->items[c->item].root;
@@ -152,13 +175,14 @@ static void place(struct sim *s, size_t roots, const size_t *closed_at)
     s->n_shards = SIM_SHARDS;
 }
 
-void sim_history(struct sim *s)
+void sim_write_history(struct sim *s)
 {
-    /* Sequence numbers have 1 to 40 digits, and not all the same number of them. */
+    /* Sequence numbers have 1 to 40 digits, and not all of them have the same number of digits. */
     static const char *const prefixes[] = {"", "100000000000000", "9999999999999999999999999999999999"};
     const char *prefix = prefixes[sim_draw(s, 3)];
     size_t roots = 1 + sim_draw(s, 3), n = 4 + sim_draw(s, s->plan.broken >= 0 ? 20 : 56), closed_at[3];
     int64_t now_ms = EPOCH_MS;
+    s->enabled_again = sim_draw(s, 60);
     make_items(s, roots);
     for (size_t i = 0; i < n; i++) {
         make_change(s, 90 + i, prefix, now_ms);
@@ -166,7 +190,7 @@ void sim_history(struct sim *s)
     }
     for (size_t i = 0; i < 3; i++)
         closed_at[i] = sim_draw(s, 2) ? n : sim_draw(s, n + 1);
-    place(s, roots, closed_at);
+    place(s, closed_at);
 }
 
 struct sim_change *sim_change_of(struct sim *s, struct sl_span id)

@@ -1,4 +1,4 @@
-/* What must be true, from the list of changes and plain sums. */
+/* What must be true, from the history alone: the list of changes, and plain sums. */
 #include "tests/simulation/sim.h"
 
 #include "base/decimal.h"
@@ -31,8 +31,9 @@ static bool has_been_applied(const struct sim_change *c, enum sim_route route)
     return route == SIM_PROBE ? c->applied : c->sent[route == SIM_ECHO];
 }
 
-/* `change` is being applied for the first time: every earlier one of its item has been, or never can be. One
- * that cannot and has no place to be parked holds the later ones back until it is given up. */
+/* `change` is applied for the first time. Every earlier change of its item has been applied, or can never be.
+ * One that can never be applied, and that cannot be parked, holds the later ones back until it is given up.
+ */
 void sim_check_applied(struct sim *s, const struct sim_change *change, enum sim_route route)
 {
     bool may_pass = s->parks || (route == SIM_PROBE && s->plan.probe_mode == 1);
@@ -44,9 +45,9 @@ void sim_check_applied(struct sim *s, const struct sim_change *change, enum sim_
     }
 }
 
-/* ---- below a checkpoint everything is durable ---- */
+/* ---- below a checkpoint, everything is durable ---- */
 
-/* Digits from `at` on, leading zeros left out, are not below the change's sequence number. */
+/* The digits from `at` on, without leading zeros, are not below the change's sequence number. */
 static bool is_order_reached(struct sl_span order, size_t at, size_t n, const char *id)
 {
     struct sl_span held = sl_span_from(order, at);
@@ -59,13 +60,13 @@ static bool is_order_reached(struct sl_span order, size_t at, size_t n, const ch
     return held.len != wanted ? held.len > wanted : memcmp(held.ptr, id, wanted) >= 0;
 }
 
-/* The item's row, its guard's, or the ledger's of it, is as new as the change: then it holds it, or what came
- * after it. */
+/* The item's row (or its guard's, or its row in the ledger) is as new as the change: then it contains the
+ * change, or a later one. */
 static bool is_in_table(const struct sim *s, const struct sim_change *c, enum sim_route route)
 {
     char part[64];
     bool is_inline = route == SIM_REPLICA && !s->guards_aside;
-    snprintf(part, sizeof(part), is_inline ? "\"%s\"" : "%s", s->items[c->item].key);
+    snprintf(part, sizeof(part), is_inline ? "%s\"" : "%s", s->items[c->item].key);
     const struct sim_row *row = route == SIM_REPLICA
                                     ? sim_find_row(&s->replica, s->guards_aside ? "guards" : "", part, NULL)
                                     : sim_find_row(&s->totals, "", part, NULL);
@@ -86,7 +87,7 @@ static bool is_durable(const struct sim *s, const struct sim_change *c, enum sim
     case SIM_NOTIFY:
     case SIM_ECHO:
         return has_been_applied(c, route);
-    case SIM_WINDOW: /* counted in the end */
+    case SIM_WINDOW: /* counted at the end */
         return true;
     default:
         return is_in_table(s, c, route);
@@ -100,7 +101,7 @@ void sim_check_done(struct sim *s, const struct sl_esm_record *const *records, s
         for (unsigned route = 0; route < SIM_ROUTES; route++)
             if (takes(s, (enum sim_route)route) && !c->parked[route] &&
                 !is_durable(s, c, (enum sim_route)route))
-                sim_violation(s, "route %u: %s is below the checkpoint, and neither durable nor parked",
+                sim_violation(s, "route %u: %s is below the checkpoint, but neither durable nor parked",
                               route, c->id);
     }
 }
@@ -116,13 +117,13 @@ void sim_check_discard(struct sim *s, const struct sl_esm_discard *discard)
         struct sim_change *c = discard->records[i]->tag;
         c->is_discarded = true;
         if (!may_be_discarded(s, c))
-            sim_violation(s, "%s was given up, and is no poison", c->id);
+            sim_violation(s, "%s was given up, but can succeed", c->id);
     }
 }
 
 /* ---- the end ---- */
 
-/* The last change of an item that the route took, by a list that knows nothing of retries. */
+/* The item's last change in the history. */
 static const struct sim_change *last_of(const struct sim *s, size_t item)
 {
     const struct sim_change *last = NULL;
@@ -145,7 +146,7 @@ static void check_replica(struct sim *s)
     for (size_t i = 0; i < s->n_items; i++) {
         const struct sim_change *last = last_of(s, i);
         char key[64];
-        snprintf(key, sizeof(key), "\"%s\"", s->items[i].key);
+        snprintf(key, sizeof(key), "%s\"", s->items[i].key);
         const struct sim_row *row = sim_find_row(&s->replica, "", key, NULL);
         struct sl_span item = row ? row->item : (struct sl_span){0};
         bool is_there = item.ptr && sim_attribute(item, "version").type != SL_NONE;
@@ -161,7 +162,7 @@ static void check_replica(struct sim *s)
     }
 }
 
-/* The counter's rows, its sub-counters taken together. */
+/* The sum over the counter's rows, with its sub-counters. */
 static void expect_number(struct sim *s, const char *key, const char *name, int64_t hundredths)
 {
     char text[48];
@@ -179,21 +180,37 @@ static void expect_number(struct sim *s, const char *key, const char *name, int6
         sim_violation(s, "totals: %s of %s is not %s", name, key, text);
 }
 
+/* The change that made what the expiry removed. */
+static const struct sim_change *image_before(const struct sim *s, const struct sim_change *expiry)
+{
+    const struct sim_change *last = NULL;
+    for (const struct sim_change *c = s->changes; c < expiry; c++)
+        if (c->item == expiry->item)
+            last = c;
+    return last;
+}
+
 static void check_totals(struct sim *s)
 {
     for (size_t i = 0; i < s->n_items; i++)
         if (!s->items[i].lacks_total && is_undecided(s, i, SIM_TOTALS))
-            return; /* what was given up is in no sum, and which sum it would be in is open */
+            return; /* a change that was given up is in no sum, and which sum it would be in is not known */
     for (unsigned group = 0; group < SIM_GROUPS; group++) {
-        int64_t orders = 0, cents = 0;
+        int64_t orders = s->group_items[group], cents = s->group_cents[group];
+        for (const struct sim_change *c = s->changes; c < s->changes + s->n_changes; c++) {
+            const struct sim_change *last = c->is_expiry && s->keeps_expired ? image_before(s, c) : NULL;
+            bool counts = last && last->group == group && !s->items[c->item].lacks_total;
+            orders += counts;
+            cents += counts ? last->cents : 0;
+        }
         for (size_t i = 0; i < s->n_items; i++) {
             const struct sim_item *item = &s->items[i];
             bool counts = last_of(s, i) && item->exists && item->group == group && !item->lacks_total;
             orders += counts;
             cents += counts ? item->cents : 0;
         }
-        char key[32];
-        snprintf(key, sizeof(key), "\"G#g%u%s", group, s->sub_counters ? "#" : "\"");
+        char key[64];
+        snprintf(key, sizeof(key), "\"G#%s", sim_groups[group]);
         expect_number(s, key, "orders", 100 * orders);
         expect_number(s, key, "revenue", cents);
     }
@@ -207,10 +224,10 @@ static void check_windows(struct sim *s)
     for (size_t i = 0; i < s->n_changes; i++)
         wanted += !s->changes[i].is_discarded;
     if (counted != wanted)
-        sim_violation(s, "windows count %lld records of %lld", (long long)counted, (long long)wanted);
+        sim_violation(s, "the windows counted %lld records of %lld", (long long)counted, (long long)wanted);
 }
 
-/* A record that was given up for one route is still applied by the other repeatable ones. */
+/* A record that one route gave up is still applied by the other repeatable routes. */
 static void check_each(struct sim *s, const struct sim_change *c)
 {
     static const enum sim_route repeatable[] = {SIM_ARCHIVE, SIM_PROBE};
@@ -218,11 +235,11 @@ static void check_each(struct sim *s, const struct sim_change *c)
         if (takes(s, repeatable[i]) && !(c->poison & 1u << repeatable[i]) && !is_durable(s, c, repeatable[i]))
             sim_violation(s, "route %u: %s is lost", repeatable[i], c->id);
     for (unsigned route = 0; route < SIM_ROUTES; route++) {
-        /* A poison image that a later one took the place of is never written, and so never refused. */
+        /* A poison image that a later one replaced is never written, and so never refused. */
         bool is_lost = s->parks && takes(s, (enum sim_route)route) && (c->poison & 1u << route) &&
                        route != SIM_TOTALS && route != SIM_REPLICA && !c->parked[route];
         if (is_lost)
-            sim_violation(s, "route %u: %s is poison, and not parked", route, c->id);
+            sim_violation(s, "route %u: %s can never succeed, but was not parked", route, c->id);
     }
     for (enum sim_route route = SIM_NOTIFY; route <= SIM_ECHO; route++)
         if (takes(s, route) && !has_been_applied(c, route) && !c->is_discarded && !(c->poison & 1u << route))
@@ -231,6 +248,7 @@ static void check_each(struct sim *s, const struct sim_change *c)
 
 void sim_check_end(struct sim *s)
 {
+    sim_check_ledger(s);
     if (s->plan.broken >= 0 || s->plan.refuses_view)
         return;
     for (size_t i = 0; i < s->n_changes; i++)

@@ -1,3 +1,4 @@
+/* Chooses what is special in this seed: faults, routes, mapping, and the sluice.json that follows. */
 #include "tests/simulation/sim.h"
 
 #include "base/span.h"
@@ -9,7 +10,7 @@ static bool has_images(const struct sim *s)
     return s->view == SL_VIEW_NEW_AND_OLD_IMAGES;
 }
 
-/* Each seed has its own subset: all faults at once would hide one behind another. */
+/* Each seed has a subset of the faults: all at once would hide each other. */
 static void choose_faults(struct sim *s)
 {
     struct sim_plan *p = &s->plan;
@@ -50,10 +51,15 @@ static void choose_routes(struct sim *s)
         s->routes &= ~(1u << SIM_TOTALS);
     if (!has_images(s) && s->view != SL_VIEW_NEW_IMAGE)
         s->routes &= ~(1u << SIM_REPLICA);
-    if (s->plan.broken >= 0 && s->plan.broken < SIM_PORT_QUEUE) /* what is broken has to be there */
+    if (s->plan.broken >= 0 && s->plan.broken < SIM_PORT_QUEUE) /* the broken port must be in use */
         s->plan.broken = s->routes & 1u << s->plan.broken ? s->plan.broken : SIM_PORT_PROBE;
     s->guards_aside = sim_draw(s, 3) == 0;
     s->sub_counters = sim_draw(s, 3) ? 0 : 1 + (unsigned)sim_draw(s, 3);
+    s->keeps_expired = sim_draw(s, 3) == 0;
+    if (s->routes & 1u << SIM_TOTALS && s->plan.broken < 0 && !s->plan.refuses_view && sim_draw(s, 4) == 0)
+        s->ledger = sim_draw(s, 5) ? SIM_LEDGER_OLDER : SIM_LEDGER_FOREIGN;
+    if (s->ledger == SIM_LEDGER_FOREIGN)
+        s->plan.broken = SIM_PORT_TOTALS;
     s->parks = sim_draw(s, 3) > 0;
     s->dlq_bytes = sim_draw(s, 3) ? 0 : 700 + sim_draw(s, 600);
     s->reports = sim_draw(s, 4) > 0;
@@ -67,7 +73,7 @@ static void choose_mapping(struct sim *s)
     m->batch_size = 1 + (int64_t)(sim_draw(s, 3) ? sim_draw(s, 20) : sim_draw(s, 100));
     m->window_s = sim_draw(s, 3) ? 0 : (int64_t)sim_draw(s, 10);
     m->report_failures = s->reports;
-    /* Outages are to be waited out, and poison that cannot be parked has to be given up at last. */
+    /* The mapping must outlast outages, and must give up poison that cannot be parked. */
     m->max_retries = s->parks ? -1 : 30;
     m->bisect = !s->parks || sim_draw(s, 2);
     m->max_age_s = ends ? 60 + (int64_t)sim_draw(s, 120) : -1;
@@ -83,7 +89,7 @@ static void choose_mapping(struct sim *s)
     s->timeout_ms = (int64_t[]){1000, 10000, 60000}[sim_draw(s, 3)];
 }
 
-void sim_choose(struct sim *s)
+void sim_choose_plan(struct sim *s)
 {
     s->view = (enum sl_view)(SL_VIEW_KEYS_ONLY + sim_draw(s, 4));
     if (sim_draw(s, 2))
@@ -93,24 +99,37 @@ void sim_choose(struct sim *s)
     choose_mapping(s);
 }
 
-void sim_write_config(struct sim *s)
+/* ---- sluice.json ---- */
+
+/* Members of a route: ' stands for ". */
+#define MESSAGE  ",'message':'{PK} {sequence}'"
+#define COUNTERS ",'counters':[{'key':{'PK':'G#{group}'},'add':{'orders':1,'revenue':'{total}'}}]"
+
+static void add_route(struct sim *s, enum sim_route route, struct sl_buffer *b)
 {
-    /* Without their last brace: options may follow. */
-#define NAMED(name, handler) "{\"name\":\"" name "\",\"handler\":\"" handler "\""
-#define TO(target)           ",\"to\":\"sim:" target "\""
-#define MESSAGE              ",\"message\":\"{PK} {sequence}\""
-#define COUNTERS                                                                                             \
-    ",\"counters\":[{\"key\":{\"PK\":\"G#{group}\"},\"add\":{\"orders\":1,\"revenue\":\"{total}\"}}]"
-    static const char *const texts[SIM_ROUTES] = {
-        [SIM_ARCHIVE] = (NAMED("archive", "archive") TO("archive") ",\"compression\":\"none\""),
-        [SIM_REPLICA] = (NAMED("replica", "replicate") TO("replica")),
-        [SIM_TOTALS] = (NAMED("totals", "aggregate") TO("totals") COUNTERS),
-        [SIM_PROBE] = (NAMED("probe", "probe")),
-        [SIM_NOTIFY] = (NAMED("notify", "notify") TO("queue") MESSAGE),
-        [SIM_ECHO] = (NAMED("echo", "notify") TO("echo") MESSAGE),
-        [SIM_WINDOW] = (NAMED("window", "window")),
+    static const char *const routes[SIM_ROUTES] = {
+        [SIM_ARCHIVE] = "'name':'archive','handler':'archive','to':'sim:archive','compression':'none'",
+        [SIM_REPLICA] = "'name':'replica','handler':'replicate','to':'sim:replica'",
+        [SIM_TOTALS] = "'name':'totals','handler':'aggregate','to':'sim:totals'" COUNTERS,
+        [SIM_PROBE] = "'name':'probe','handler':'probe'",
+        [SIM_NOTIFY] = "'name':'notify','handler':'notify','to':'sim:queue'" MESSAGE,
+        [SIM_ECHO] = "'name':'echo','handler':'notify','to':'sim:echo'" MESSAGE,
+        [SIM_WINDOW] = "'name':'window','handler':'window'",
     };
-    unsigned order[SIM_ROUTES];
+    sl_buffer_printf(b, "{%s", routes[route]);
+    if (route == SIM_REPLICA && s->guards_aside)
+        sl_buffer_add_str(b, ",'guard':{'table':'guards','key':'PK'}");
+    if (route == SIM_TOTALS && s->sub_counters)
+        sl_buffer_printf(b, ",'shards':%u", s->sub_counters);
+    if (route == SIM_TOTALS && s->keeps_expired)
+        sl_buffer_add_str(b, ",'expired':'keep'");
+    if (route == SIM_TOTALS && s->ledger == SIM_LEDGER_OLDER)
+        sl_buffer_add_str(b, ",'epoch':1");
+    sl_buffer_add_str(b, sim_draw(s, 4) ? "}," : ",'max_records':3},");
+}
+
+static void shuffle(struct sim *s, unsigned order[SIM_ROUTES])
+{
     for (unsigned i = 0; i < SIM_ROUTES; i++)
         order[i] = i;
     for (unsigned i = SIM_ROUTES; i > 1; i--) {
@@ -118,27 +137,25 @@ void sim_write_config(struct sim *s)
         order[k] = order[i - 1];
         order[i - 1] = swap;
     }
+}
+
+void sim_write_config(struct sim *s)
+{
+    unsigned order[SIM_ROUTES];
     struct sl_buffer b;
+    shuffle(s, order);
     sl_buffer_init(&b, 1 << 16);
-    sl_buffer_printf(&b, "{\"on_failure\":%s,\"report_batch_item_failures\":%s,%s\"routes\":[",
-                     !s->parks      ? "\"report\""
-                     : s->dlq_bytes ? "[\"sim:dlq\",\"sim:box\"]"
-                                    : "\"sim:dlq\"",
-                     s->reports ? "true" : "false", s->plan.broken >= 0 ? "" : "\"max_parked\":null,");
-    for (unsigned i = 0; i < SIM_ROUTES; i++) {
-        if (!(s->routes & 1u << order[i]))
-            continue;
-        sl_buffer_add_str(&b, texts[order[i]]);
-        if (order[i] == SIM_REPLICA && s->guards_aside)
-            sl_buffer_add_str(&b, ",\"guard\":{\"table\":\"guards\",\"key\":\"PK\"}");
-        if (order[i] == SIM_TOTALS && s->sub_counters)
-            sl_buffer_printf(&b, ",\"shards\":%u", s->sub_counters);
-        sl_buffer_add_str(&b, sim_draw(s, 4) ? "}," : ",\"max_records\":3},");
-    }
+    sl_buffer_printf(&b, "{'on_failure':%s,'report_batch_item_failures':%s,%s'routes':[",
+                     !s->parks      ? "'report'"
+                     : s->dlq_bytes ? "['sim:dlq','sim:box']"
+                                    : "'sim:dlq'",
+                     s->reports ? "true" : "false", s->plan.broken >= 0 ? "" : "'max_parked':null,");
+    for (unsigned i = 0; i < SIM_ROUTES; i++)
+        if (s->routes & 1u << order[i])
+            add_route(s, (enum sim_route)order[i], &b);
     b.len -= b.ptr[b.len - 1] == ',';
     sl_buffer_add_str(&b, "]}");
-    s->config = sl_span(sl_arena_copy(s->arena, sl_buffer_span(&b)), b.len);
-    sl_buffer_clean_up(&b);
+    s->config = sim_json(s, &b);
     if (ftruncate(s->config_fd, 0) != 0 ||
         pwrite(s->config_fd, s->config.ptr, s->config.len, 0) != (ssize_t)s->config.len)
         sl_die("the configuration cannot be written");

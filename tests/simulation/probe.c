@@ -1,9 +1,9 @@
-/* The test's own handlers: one that applies records in every manner that the contract allows, one that counts
- * in a window's state. */
+/* The test's own handlers: `probe` applies records in each way that the contract allows, `window` counts in
+ * the state of a tumbling window. */
 #include "tests/simulation/sim.h"
 
 #include "base/span.h"
-#include "handlers/builtins.h"
+#include "handlers/pipeline/builtins.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -45,7 +45,7 @@ static enum sl_status one_by_one(struct sl_slice *slice, struct sl_error *error,
     for (size_t i = 0; i < slice->n; i++) {
         struct sim_change *c = change_at(slice, i);
         if (is_bad(c)) {
-            struct sl_error why = {0};
+            struct sl_error why = SL_NO_ERROR;
             host->fail(&why, SL_REJECT, "Poison", "this one");
             if (!marks)
                 return host->fail(error, SL_REJECT, "Poison", "record %zu of %zu", i, slice->n);
@@ -67,7 +67,7 @@ static enum sl_status probe_handle(void *self, struct sl_slice *slice, struct sl
         return host->fail(error, SL_FATAL, "AccessDenied", "not allowed");
     enum sim_fault fault = sim_meets(s, SIM_PORT_PROBE, slice->deadline_ms);
     if (fault == SIM_PARTIAL) {
-        /* Half of it is done and marked, as by a handler whose sink told it so. */
+        /* Half of the slice is done and marked, as by a handler whose sink answers for each record. */
         for (size_t i = 0; i < slice->n / 2; i++) {
             struct sim_change *c = change_at(slice, i);
             if (is_bad(c))
@@ -108,8 +108,8 @@ static enum sl_status window_handle(void *self, struct sl_slice *slice, struct s
     return SL_OK;
 }
 
-/* A window is known by the first record it counted: its last call may come again, and a record that comes
- * late opens the same stretch of time anew. */
+/* A window is identified by the first record that it counted: its last call may be repeated, and a late
+ * record opens a new window for the same time. */
 static void note_window(struct sim *s, const char *name, int64_t n)
 {
     size_t i = 0;

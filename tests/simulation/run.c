@@ -1,3 +1,4 @@
+/* Runs one seed: the mapping delivers its shards to dispatch, and the oracle looks at what happens. */
 #include "tests/simulation/sim.h"
 
 #include "base/span.h"
@@ -21,9 +22,9 @@ static void open_pipeline(struct sim *s)
                                           .function_name = "f",
                                           .builtins = sim_handlers,
                                           .openers = &sim_openers};
-    struct sl_error error = {0};
+    struct sl_error error = SL_NO_ERROR;
     if (sl_pipeline_open(&options, &s->p, &error) != SL_OK)
-        sim_violation(s, "the pipeline did not open: %s", error.text);
+        sim_violation(s, "the pipeline cannot be opened: %s", error.text);
 }
 
 /* ---- one invocation ---- */
@@ -31,7 +32,7 @@ static void open_pipeline(struct sim *s)
 static void dispatch(struct sim *s, const struct sl_esm_invocation *inv)
 {
     struct sl_batch batch;
-    struct sl_error error = {0};
+    struct sl_error error = SL_NO_ERROR;
     struct sl_invocation invocation = {.request_id = inv->request_id,
                                        .function_arn = s->settings.function_arn,
                                        .deadline_ms = s->clock.ms + s->timeout_ms,
@@ -50,7 +51,7 @@ static void dispatch(struct sim *s, const struct sl_esm_invocation *inv)
     const struct sim_change *first = inv->n ? inv->records[0]->tag : NULL;
     bool is_poison = first && !s->parks && (first->poison & s->routes);
     if (s->reports && s->answer.is_error && first && !is_poison && !s->has_crashed)
-        sim_violation(s, "a function error would cut the batch up for %s: %s", first->id,
+        sim_violation(s, "a function error would split the batch for %s: %s", first->id,
                       s->answer.error.text);
 }
 
@@ -105,10 +106,11 @@ void sim_run(struct sim *s, uint64_t seed, int config_fd)
     sl_clock_virtual_init(&s->clock, EPOCH_NS, seed);
     sl_log_init(&s->log, -1, SL_OFF, SL_LOG_TEXT, &s->clock.clock);
     sl_buffer_init(&s->answer.body, SL_ANSWER_BYTES);
-    sim_choose(s);
-    sim_history(s);
+    sim_choose_plan(s);
+    sim_write_history(s);
+    sim_write_ledger(s);
     sim_write_config(s);
-    struct sl_error error = {0};
+    struct sl_error error = SL_NO_ERROR;
     if (sl_esm_settings_check(&s->settings, &error) != SL_OK)
         sim_violation(s, "the mapping is refused: %s", error.text);
     open_pipeline(s);
@@ -119,7 +121,8 @@ void sim_run(struct sim *s, uint64_t seed, int config_fd)
     struct sl_esm *esm = sl_esm_new(&s->settings, s->shards, s->n_shards, &s->clock, &driver);
     while (!s->violation[0] && sl_esm_step(esm))
         if (s->invocations > 20000)
-            sim_violation(s, "no end after %llu invocations", (unsigned long long)s->invocations);
+            sim_violation(s, "the run has not ended after %llu invocations",
+                          (unsigned long long)s->invocations);
     sl_esm_destroy(esm);
     sim_check_end(s);
 }

@@ -1,16 +1,24 @@
-/* A deterministic simulation: one seed is one history of items, one configuration, one mapping, one plan of
- * faults, and one run of the real dispatch and handlers between the event source mapping's simulator and
- * sinks in memory. What must be true is known from the history alone: the oracle looks at changes, sinks and
- * decisions, and never asks the code under test.
+/* A deterministic simulation: the real dispatch and handlers run between the simulated event source mapping
+ * and sinks in memory. Everything is drawn from one seed, the clock is virtual, and nothing is shared between
+ * seeds. Read the files as a story:
  *
- * Everything is drawn from the seed; the clock is virtual; nothing is shared between seeds. */
+ *   plan.c      chooses the faults, the mapping and the configuration of this seed
+ *   history.c   writes what happened to the items: changes, as stream records in shards
+ *   run.c       runs the mapping over the shards, one invocation after the other
+ *   probe.c     the test's own handlers, which run beside the built-in ones
+ *   sinks.c     where the handlers write: a bucket, queues and tables, with the planned faults
+ *   table.c     a table in memory
+ *   oracle.c    says what must be true: after each checkpoint, for each effect, and at the end
+ *
+ * The oracle knows what must be true from the history alone. It looks at changes, sinks and decisions, and
+ * never asks the code under test. */
 #ifndef SL_TESTS_SIMULATION_SIM_H
 #define SL_TESTS_SIMULATION_SIM_H
 
 #include "base/arena.h"
 #include "base/clock.h"
-#include "handlers/dispatch.h"
-#include "replay/esm.h"
+#include "handlers/dispatch/dispatch.h"
+#include "replay/esm/esm.h"
 
 /* ---- the history ---- */
 
@@ -30,26 +38,37 @@ enum sim_route {
 #define SIM_SHARDS  9
 #define SIM_GROUPS  3
 
-/* One change of one item, and what became of it. */
+/* One change of one item, and what happened to it. */
 struct sim_change {
     unsigned item, shard;
     enum sl_event event;
     bool is_expiry;
     char id[48]; /* its sequence number */
     struct sl_span text;
-    unsigned poison;    /* bits 1 << enum sim_route: never succeeds there */
+    unsigned poison;    /* bits 1 << enum sim_route: the routes in which it can never succeed */
     int64_t created_ms; /* since 1970 */
     int64_t available_ms;
-    struct sl_span image; /* the item's after it; absent when removed */
+    struct sl_span image; /* the item after it; absent when it was removed */
+    unsigned group;       /* of that image */
+    int64_t cents;
 
-    unsigned archived, applied, sent[2], parked[SIM_ROUTES]; /* sent: by NOTIFY, by ECHO */
+    /* How often. `sent`: by NOTIFY, by ECHO. */
+    unsigned archived, applied, sent[2], parked[SIM_ROUTES];
     bool is_discarded;
+};
+
+/* What the ledger of the totals holds before the first change. */
+enum sim_ledger {
+    SIM_LEDGER_EMPTY,
+    SIM_LEDGER_FOREIGN, /* it belongs to another table */
+    SIM_LEDGER_OLDER    /* rows of an earlier epoch: the table was restored */
 };
 
 struct sim_item {
     char key[32];
-    unsigned root; /* shard it began in */
+    unsigned root; /* the shard in which it began */
     bool lacks_total, exists;
+    bool has_nul; /* before its key, and in a name */
     unsigned group, version;
     int64_t cents;
     struct sl_span image;
@@ -65,44 +84,44 @@ enum sim_port {
     SIM_PORT_QUEUE,
     SIM_PORT_ECHO,
     SIM_PORT_DLQ,
-    SIM_PORT_BOX, /* takes what is too large for the queue */
+    SIM_PORT_BOX, /* takes parked messages that are too large for the queue */
     SIM_PORTS
 };
 
 enum sim_fault {
-    SIM_WELL,
+    SIM_WELL,         /* no fault */
     SIM_THROTTLE,     /* refused, not done */
     SIM_PARTIAL,      /* some of it refused */
     SIM_LOST,         /* done, the answer is lost */
-    SIM_SLOW,         /* takes its time */
-    SIM_HANG,         /* till the deadline, not done */
-    SIM_HANG_DONE,    /* till the deadline, done */
+    SIM_SLOW,         /* takes long */
+    SIM_HANG,         /* until the deadline, not done */
+    SIM_HANG_DONE,    /* until the deadline, done */
     SIM_CRASH_BEFORE, /* the process dies, not done */
     SIM_CRASH_AFTER,  /* the process dies, done */
     SIM_FAULTS
 };
 
-/* Faults by chance end after this: a batch that needs ten calls to go well in one invocation is to get there
- * before the stream forgets it. */
+/* Random faults end after this time, so that a batch that needs ten calls without a fault in one invocation
+ * succeeds before the stream drops its records. */
 #define SIM_FAULTY_MS (2 * 3600 * 1000)
 
 struct sim_plan {
     unsigned faults;                                            /* bits 1 << enum sim_fault of this seed */
-    unsigned one_in[SIM_PORTS];                                 /* a call fails; 0: never */
+    unsigned one_in[SIM_PORTS];                                 /* how many calls fail; 0: none */
     int64_t outage_from_ms[SIM_PORTS], outage_to_ms[SIM_PORTS]; /* every call is throttled */
-    int broken;                  /* enum sim_port that denies everything for ever; -1: none */
-    bool refuses_view;           /* a route cannot be served by the stream's view type */
-    unsigned lost_answer_one_in; /* the runtime's answer never arrives */
+    int broken;                  /* the enum sim_port that denies every call; -1: none */
+    bool refuses_view;           /* a route cannot work with the stream's view type */
+    unsigned lost_answer_one_in; /* the runtime's answer is lost */
     unsigned throttle_one_in;    /* the function is throttled */
     unsigned poison_one_in;
-    bool is_uncertain; /* some effect may have been done that nobody knows of */
-    int probe_mode;    /* 0 all or nothing; 1 marks; 2 one after another, unmarked */
+    bool is_uncertain; /* an effect may have happened without its handler knowing */
+    int probe_mode;    /* 0: all or nothing; 1: marks records; 2: one after another, without marks */
 };
 
 /* ---- sinks ---- */
 
 struct sim_row {
-    struct sl_span table, key, item; /* table: absent is the target's own */
+    struct sl_span table, key, item; /* `table` is absent for the target's own table */
     bool is_gone;
 };
 
@@ -120,9 +139,9 @@ struct sim_object {
 #define SIM_OBJECTS 1024
 #define SIM_WINDOWS 256
 
-/* What a window's last call said. */
+/* What a window's last call reported. */
 struct sim_window {
-    char name[64]; /* the first record that it counted */
+    char name[64]; /* of the first record that it counted */
     int64_t n;
 };
 
@@ -145,15 +164,21 @@ struct sim {
 
     struct sim_plan plan;
     unsigned routes;   /* bits 1 << enum sim_route */
-    size_t dlq_bytes;  /* of a parked message; 0: no box behind the queue is needed */
-    bool guards_aside; /* the replica's guards stand in a table of their own */
+    size_t dlq_bytes;  /* the queue's limit for a parked message; 0: larger ones have no box */
+    bool guards_aside; /* the replica's guards are in their own table */
     unsigned sub_counters;
-    bool parks, reports; /* on_failure names a queue; ReportBatchItemFailures on both sides */
+    enum sim_ledger ledger;
+    bool keeps_expired;              /* the totals keep what TTL removes */
+    int64_t group_cents[SIM_GROUPS]; /* what the earlier epoch counted of items that have no change */
+    int64_t group_items[SIM_GROUPS];
+    size_t enabled_again; /* the change from which on the stream has another label */
+    bool parks,
+        reports; /* on_failure names a queue; ReportBatchItemFailures is on, in mapping and function */
     struct sl_esm_settings settings;
     int64_t timeout_ms;
 
     struct sl_pipeline *p;
-    bool has_crashed; /* in this invocation: nothing has an effect any more */
+    bool has_crashed; /* in this invocation: nothing has an effect from then on */
     struct sl_answer answer;
     struct sim_table replica, totals;
     struct sim_object objects[SIM_OBJECTS];
@@ -162,7 +187,7 @@ struct sim {
     size_t n_windows;
     uint64_t invocations;
 
-    char violation[400]; /* the first; empty: none */
+    char violation[400]; /* the first one; empty: none */
 };
 
 /* 0 to below - 1. */
@@ -171,31 +196,47 @@ static inline uint64_t sim_draw(struct sim *s, uint64_t below)
     return sl_random_step(&s->chance) % below;
 }
 
+/* Notes that something is not true that must be true. */
 void sim_violation(struct sim *s, const char *format, ...) SL_PRINTF(2, 3);
 
-/* history.c: items, changes, shards with their records. */
-void sim_history(struct sim *s);
+/* history.c */
+void sim_write_history(struct sim *s);
+/* The text in the buffer with ' turned into ", in the seed's arena. Cleans the buffer up. */
+struct sl_span sim_json(struct sim *s, struct sl_buffer *b);
 struct sim_change *sim_change_of(struct sim *s, struct sl_span id);
 
-/* plan.c: faults, mapping, sluice.json. */
-void sim_choose(struct sim *s);
+/* plan.c */
+void sim_choose_plan(struct sim *s);
 void sim_write_config(struct sim *s);
 
 /* sinks.c, table.c */
 extern const struct sl_openers sim_openers;
-/* What a call of the port meets, and how long it takes. With PARTIAL each part asks sim_part_fails. */
+/* The fault that a call of the port meets; the clock moves by the call's duration. */
 enum sim_fault sim_meets(struct sim *s, enum sim_port port, int64_t deadline_ms);
 bool sim_fault_is_done(enum sim_fault fault);
-void sim_table_apply(struct sim *s, enum sim_port port, const struct sl_table_op *ops, size_t n,
-                     struct sl_result *results, const struct sl_call *call);
+/* A call of a table: `results` has one entry for each operation. */
+struct sim_table_call {
+    enum sim_port port;
+    const struct sl_table_op *ops;
+    size_t n;
+    struct sl_result *results;
+    const struct sl_call *call;
+};
+void sim_table_apply(struct sim *s, const struct sim_table_call *c);
 struct sl_value sim_attribute(struct sl_span item, const char *name);
-/* The next row of that table behind `after` (NULL: from the first) whose key holds the text. */
+/* The next row after `after` (NULL: the first row) in that table whose key contains the text. */
 const struct sim_row *sim_find_row(const struct sim_table *table, const char *name, const char *part_of_key,
                                    const struct sim_row *after);
 
-/* probe.c: the test's own handlers. */
+/* ledger.c: the ledger before the first change. What a group is called: it holds a newline, a NUL, quotes. */
+extern const char *const sim_groups[SIM_GROUPS];
+void sim_write_ledger(struct sim *s);
+/* A ledger of another table is as it was. */
+void sim_check_ledger(struct sim *s);
+
+/* probe.c */
 extern const struct sl_handler *const sim_handlers[];
-extern struct sim *sim_now; /* the seed that runs */
+extern struct sim *sim_now; /* the seed that is running */
 
 /* oracle.c */
 void sim_check_done(struct sim *s, const struct sl_esm_record *const *records, size_t n);
@@ -203,7 +244,7 @@ void sim_check_discard(struct sim *s, const struct sl_esm_discard *discard);
 void sim_check_applied(struct sim *s, const struct sim_change *change, enum sim_route route);
 void sim_check_end(struct sim *s);
 
-/* run.c: the whole of one seed; `violation` says the first of them, or nothing. */
+/* run.c: runs one seed; `violation` is the first one, or empty. */
 void sim_run(struct sim *s, uint64_t seed, int config_fd);
 void sim_clean_up(struct sim *s);
 

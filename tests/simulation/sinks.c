@@ -1,3 +1,4 @@
+/* Where the handlers write: a bucket, queues and tables in memory. Each call may meet a planned fault. */
 #include "tests/simulation/sim.h"
 
 #include "base/span.h"
@@ -14,7 +15,7 @@ static enum sim_fault draw_fault(struct sim *s, enum sim_port port)
     return s->plan.faults & 1u << fault ? fault : SIM_WELL;
 }
 
-/* Till when a call may last: not beyond its deadline. */
+/* Lets time pass, but not beyond the deadline. False: the deadline came first. */
 static bool pass_time(struct sim *s, int64_t ms, int64_t deadline_ms)
 {
     int64_t left = deadline_ms - s->clock.ms;
@@ -45,7 +46,7 @@ bool sim_fault_is_done(enum sim_fault fault)
     return fault == SIM_WELL || fault == SIM_LOST || fault == SIM_HANG_DONE || fault == SIM_CRASH_AFTER;
 }
 
-/* What one operation of a call is answered. True: it is to be done. */
+/* The answer to one operation of a call. True: the operation is done. */
 static bool meet(struct sim *s, enum sim_port port, enum sim_fault fault, struct sl_result *result)
 {
     *result = (struct sl_result){.status = SL_OK};
@@ -84,7 +85,7 @@ static void note_lines(struct sim *s, struct sl_span body)
         if (change)
             change->archived++;
         else
-            sim_violation(s, "the archive holds a record that never was");
+            sim_violation(s, "the archive has a record that is not in the history");
     }
 }
 
@@ -94,7 +95,7 @@ static void keep_object(struct sim *s, const struct sl_object *object)
         if (!sl_span_eq(s->objects[i].key, object->key))
             continue;
         if (!sl_span_eq(s->objects[i].body, object->body))
-            sim_violation(s, "object %.*s came with another content", SL_ARG(object->key));
+            sim_violation(s, "object %.*s was written again with other content", SL_ARG(object->key));
         return;
     }
     if (s->n_objects == SIM_OBJECTS) {
@@ -125,7 +126,7 @@ static void note_message(struct sim *s, enum sim_port port, struct sl_span body)
     const char *space = memchr(body.ptr, ' ', body.len);
     struct sim_change *change = sim_change_of(s, sl_span_from(body, (size_t)(space - body.ptr) + 1));
     if (!change) {
-        sim_violation(s, "a message of no record: %.*s", SL_ARG(body));
+        sim_violation(s, "a message belongs to no record: %.*s", SL_ARG(body));
         return;
     }
     unsigned *sent = &change->sent[port == SIM_PORT_ECHO];
@@ -143,7 +144,7 @@ static void note_parked(struct sim *s, struct sl_span body)
     static const char name[] = "\"SequenceNumber\":\"";
     const char *at = memmem(body.ptr, body.len, name, sizeof(name) - 1);
     if (!at) {
-        sim_violation(s, "a parked message without its record");
+        sim_violation(s, "a parked message has no record");
         return;
     }
     at += sizeof(name) - 1;
@@ -152,12 +153,12 @@ static void note_parked(struct sim *s, struct sl_span body)
     while (route < SIM_ROUTES && !has_part(body, names[route]))
         route++;
     if (!change || route == SIM_ROUTES)
-        sim_violation(s, "a parked message of nothing known");
+        sim_violation(s, "a parked message belongs to no known record and route");
     else if (!(change->poison & 1u << route))
-        sim_violation(s, "%s was parked by route %u, and is no poison", change->id, route);
+        sim_violation(s, "%s was parked by route %u, but can succeed there", change->id, route);
     else if (change->parked[route]++ && !s->plan.is_uncertain)
         sim_violation(s, "%s was parked twice by route %u", change->id, route);
-    /* A total that is missing shows before the table is asked. */
+    /* A missing total is found before the table is called. */
     if (s->plan.broken >= 0 && (int)route == s->plan.broken && route != SIM_TOTALS)
         sim_violation(s, "%s was parked by a route whose environment is broken", change ? change->id : "");
 }
@@ -176,14 +177,14 @@ static void store_apply(struct sl_object_port *port, const struct sl_object *obj
             note_parked(s, objects[i].body);
         else if (has_part(objects[i].body, "\"pa\":"))
             results[i] =
-                (struct sl_result){.status = SL_REJECT, .code = "InvalidObject", .text = "refused for ever"};
+                (struct sl_result){.status = SL_REJECT, .code = "InvalidObject", .text = "refused for good"};
         else
             keep_object(s, &objects[i]);
     }
 }
 
-/* Messages of one order: none overtakes one that was refused. */
-static bool is_behind_a_failure(const struct sl_message *messages, struct sl_result *results, size_t i)
+/* In one order, no message overtakes one that was refused. */
+static bool is_after_a_failure(const struct sl_message *messages, struct sl_result *results, size_t i)
 {
     for (size_t k = 0; k < i; k++) {
         if (results[k].status != SL_RETRY || !messages[i].order.len ||
@@ -202,7 +203,7 @@ static void queue_apply(struct sl_queue_port *port, const struct sl_message *mes
     struct sim *s = queue->s;
     enum sim_fault fault = sim_meets(s, queue->which, call->deadline_ms);
     for (size_t i = 0; i < n; i++) {
-        bool done = !is_behind_a_failure(messages, results, i) && meet(s, queue->which, fault, &results[i]);
+        bool done = !is_after_a_failure(messages, results, i) && meet(s, queue->which, fault, &results[i]);
         if (!done)
             continue;
         if (messages[i].body.len > queue->port.max_message_bytes)
@@ -211,7 +212,7 @@ static void queue_apply(struct sl_queue_port *port, const struct sl_message *mes
             note_parked(s, messages[i].body);
         else if (messages[i].body.ptr[0] == 'P')
             results[i] =
-                (struct sl_result){.status = SL_REJECT, .code = "InvalidMessage", .text = "refused for ever"};
+                (struct sl_result){.status = SL_REJECT, .code = "InvalidMessage", .text = "refused for good"};
         else
             note_message(s, queue->which, messages[i].body);
     }
@@ -234,7 +235,8 @@ static void table_apply(struct sl_table_port *port, const struct sl_table_op *op
                         struct sl_result *results, const struct sl_call *call)
 {
     struct table *table = (struct table *)port;
-    sim_table_apply(table->s, table->which, ops, n, results, call);
+    const struct sim_table_call c = {table->which, ops, n, results, call};
+    sim_table_apply(table->s, &c);
 }
 
 static void table_close(struct sl_table_port *port)

@@ -3,7 +3,7 @@
 
 #include "base/decimal.h"
 #include "base/span.h"
-#include "streams/number.h"
+#include "base/number.h"
 #include "streams/record.h"
 
 struct sl_value sim_attribute(struct sl_span item, const char *name)
@@ -29,10 +29,17 @@ const struct sim_row *sim_find_row(const struct sim_table *table, const char *na
     return NULL;
 }
 
+/* Numbers by value, text without its escapes. */
+static bool is_same_key(struct sl_span a, struct sl_span b)
+{
+    return sl_span_eq(a, b) || sl_value_equal((struct sl_value){.type = SL_M, .raw = a},
+                                              (struct sl_value){.type = SL_M, .raw = b});
+}
+
 static struct sim_row *row_of(struct sim *s, struct sim_table *table, const struct sl_table_op *op)
 {
     for (size_t i = 0; i < table->n; i++)
-        if (sl_span_eq(table->rows[i].table, op->table) && sl_span_eq(table->rows[i].key, op->key))
+        if (sl_span_eq(table->rows[i].table, op->table) && is_same_key(table->rows[i].key, op->key))
             return &table->rows[i];
     if (table->n == SIM_ROWS) {
         sim_violation(s, "more than %d rows", SIM_ROWS);
@@ -43,6 +50,11 @@ static struct sim_row *row_of(struct sim *s, struct sim_table *table, const stru
                          .key = sl_span(sl_arena_copy(s->arena, op->key), op->key.len),
                          .is_gone = true};
     return &table->rows[table->n++];
+}
+
+static struct sim_table *table_of(struct sim *s, enum sim_port port)
+{
+    return port == SIM_PORT_REPLICA ? &s->replica : &s->totals;
 }
 
 /* ---- conditions ---- */
@@ -136,7 +148,7 @@ static bool is_set_by(const struct sl_table_op *op, struct sl_span name)
     return false;
 }
 
-/* The members that stay, then those that are set. */
+/* The members that stay, then the members that are set. */
 static struct sl_span update(struct sim *s, const struct sl_table_op *op, const struct sim_row *row)
 {
     struct sl_span item = row->is_gone ? op->key : row->item, name;
@@ -210,30 +222,30 @@ static void refuse(const struct sl_table_op *op, const struct sim_row *row, cons
         result->item = sl_span(sl_arena_copy(call->arena, row->item), row->item.len);
 }
 
-/* Operations [from, to) stand together: all or none. */
-static void apply_together(struct sim *s, struct sim_table *table, const struct sl_table_op *ops, size_t from,
-                           size_t to, struct sl_result *results, const struct sl_call *call)
+/* Operations [from, to) are a transaction: all or none. */
+static void apply_together(struct sim *s, const struct sim_table_call *c, size_t from, size_t to)
 {
+    struct sim_table *table = table_of(s, c->port);
     bool good = true;
     for (size_t i = from; i < to; i++) {
-        struct sim_row *row = row_of(s, table, &ops[i]);
-        results[i] = (struct sl_result){.status = SL_OK};
-        if (is_poison(&ops[i]))
-            results[i] = (struct sl_result){
-                .status = SL_REJECT, .code = "ValidationException", .text = "refused for ever"};
-        else if (!condition_holds(&ops[i], row))
-            refuse(&ops[i], row, call, &results[i]);
-        good = good && results[i].status == SL_OK;
+        struct sim_row *row = row_of(s, table, &c->ops[i]);
+        c->results[i] = (struct sl_result){.status = SL_OK};
+        if (is_poison(&c->ops[i]))
+            c->results[i] = (struct sl_result){
+                .status = SL_REJECT, .code = "ValidationException", .text = "refused for good"};
+        else if (!condition_holds(&c->ops[i], row))
+            refuse(&c->ops[i], row, c->call, &c->results[i]);
+        good = good && c->results[i].status == SL_OK;
     }
     for (size_t i = from; i < to; i++) {
-        struct sim_row *row = row_of(s, table, &ops[i]);
-        if (good && ops[i].verb == SL_TABLE_GET && !row->is_gone)
-            results[i].item = sl_span(sl_arena_copy(call->arena, row->item), row->item.len);
+        struct sim_row *row = row_of(s, table, &c->ops[i]);
+        if (good && c->ops[i].verb == SL_TABLE_GET && !row->is_gone)
+            c->results[i].item = sl_span(sl_arena_copy(c->call->arena, row->item), row->item.len);
         else if (good)
-            write_row(s, &ops[i], row);
-        else if (results[i].status == SL_OK)
-            results[i] = (struct sl_result){
-                .status = SL_REJECT, .code = "TransactionCanceled", .text = "another one was refused"};
+            write_row(s, &c->ops[i], row);
+        else if (c->results[i].status == SL_OK)
+            c->results[i] = (struct sl_result){
+                .status = SL_REJECT, .code = "TransactionCanceled", .text = "another operation was refused"};
     }
 }
 
@@ -244,25 +256,23 @@ static void answer_all(struct sl_result *results, size_t from, size_t to, enum s
         results[i] = (struct sl_result){.status = status, .code = code, .text = "as planned"};
 }
 
-void sim_table_apply(struct sim *s, enum sim_port port, const struct sl_table_op *ops, size_t n,
-                     struct sl_result *results, const struct sl_call *call)
+void sim_table_apply(struct sim *s, const struct sim_table_call *c)
 {
-    struct sim_table *table = port == SIM_PORT_REPLICA ? &s->replica : &s->totals;
-    enum sim_fault fault = sim_meets(s, port, call->deadline_ms);
-    for (size_t i = 0, end; i < n; i = end) {
+    enum sim_fault fault = sim_meets(s, c->port, c->call->deadline_ms);
+    for (size_t i = 0, end; i < c->n; i = end) {
         end = i + 1;
-        while (ops[i].group && end < n && ops[end].group == ops[i].group)
+        while (c->ops[i].group && end < c->n && c->ops[end].group == c->ops[i].group)
             end++;
         enum sim_fault met = fault;
         if (fault == SIM_PARTIAL)
             met = sim_draw(s, 2) ? SIM_WELL : SIM_THROTTLE;
-        if (s->plan.broken == (int)port) {
-            answer_all(results, i, end, SL_FATAL, "AccessDenied");
+        if (s->plan.broken == (int)c->port && s->ledger != SIM_LEDGER_FOREIGN) {
+            answer_all(c->results, i, end, SL_FATAL, "AccessDenied");
             continue;
         }
         if (sim_fault_is_done(met))
-            apply_together(s, table, ops, i, end, results, call);
+            apply_together(s, c, i, end);
         if (met != SIM_WELL)
-            answer_all(results, i, end, SL_RETRY, "Throttled");
+            answer_all(c->results, i, end, SL_RETRY, "Throttled");
     }
 }

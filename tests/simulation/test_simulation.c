@@ -1,5 +1,5 @@
-/* Runs seeds: test_simulation [SEEDS [FIRST]]. A failing seed prints what was violated and the command that
- * repeats it. Two processes (one per core) take every second seed each. */
+/* Runs seeds: test_simulation [SEEDS [FIRST]]. A failing seed prints what was violated, and the command that
+ * repeats it. There is one process per core; the processes share the seeds. */
 #include "tests/simulation/sim.h"
 
 #include "base/span.h"

@@ -2,6 +2,8 @@
  */
 #include "tests/support/fault.h"
 
+#include "aws/aws.h"
+
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -81,7 +83,7 @@ static json_t *take(struct picky *p, json_t *entry, int n)
         p->last[n % GROUPS] = n;
     }
     return p->is_kinesis ? json_pack("{s:s,s:s}", "SequenceNumber", "1", "ShardId", "s")
-                         : json_pack("{s:O}", "Id", id);
+                         : json_pack("{s:O,s:s}", "Id", id, "MessageId", "m");
 }
 
 static void take_some(void *arg, const struct scripted_request *request, struct scripted_reply *reply)
@@ -106,7 +108,7 @@ static void take_some(void *arg, const struct scripted_request *request, struct 
     json_t *answer = p->is_kinesis ? json_pack("{s:O}", "Records", taken)
                                    : json_pack("{s:O,s:O}", "Successful", taken, "Failed", failed);
     char *text = spoilt
-                     ? strdup("{\"__type\":\"com.amazonaws.sqs#InvalidMessageContents\",\"message\":\"bad\"}")
+                     ? strdup(json("{'__type':'com.amazonaws.sqs#InvalidMessageContents','message':'bad'}"))
                      : json_dumps(answer, JSON_COMPACT);
     sl_buffer_reset(&p->body);
     sl_buffer_add_str(&p->body, text);
@@ -128,7 +130,7 @@ static void send_sixty(struct picky *p, const char *url, const char *attempts, s
     fault_set(&f, "AWS_MAX_ATTEMPTS", attempts);
     for (int i = 0; i < MESSAGES; i++)
         messages[i] = (struct sl_message){
-            .body = sl_span_str(sl_arena_printf(f.call.arena, "{\"n\":%d,\"v\":\"" FAULT_VALUE "\"}", i)),
+            .body = sl_span_str(json_printf("{'n':%d,'v':'" FAULT_VALUE "'}", i)),
             .order = p->unordered ? sl_span(NULL, 0)
                                   : sl_span_str(sl_arena_printf(f.call.arena, "g%d", i % GROUPS)),
             .dedupe = sl_span_str(sl_arena_printf(f.call.arena, "%d", i))};
@@ -207,11 +209,10 @@ static void refuse_batch_with_bad(void *arg, const struct scripted_request *requ
                                   struct scripted_reply *reply)
 {
     size_t *good = arg;
-    *reply = (struct scripted_reply){.status = 200, .body = SL_LIT("{}")};
+    *reply = (struct scripted_reply){.is_honest = true};
     if (memmem(request->body.ptr, request->body.len, "\"poison\"", 8))
         *reply = (struct scripted_reply){
-            .status = 400,
-            .body = SL_LIT("{\"__type\":\"ValidationException\",\"message\":\"One is wrong\"}")};
+            .status = 400, .body = json_span("{'__type':'ValidationException','message':'One is wrong'}")};
     else
         ++*good;
 }
@@ -225,11 +226,11 @@ static void a_refused_batch_is_sent_item_by_item(void **state)
     size_t good = 0;
     fault_open(&f, refuse_batch_with_bad, &good);
     for (int i = 0; i < COUNT; i++) {
-        const char *key = sl_arena_printf(f.call.arena, "{\"PK\":{\"S\":\"%02d\"}}", i);
+        const char *key = json_printf("{'PK':{'S':'%02d'}}", i);
         ops[i] =
             (struct sl_table_op){.verb = SL_TABLE_PUT, .key = sl_span_str(key), .item = sl_span_str(key)};
     }
-    ops[BAD].item = SL_LIT("{\"PK\":{\"S\":\"30\"},\"v\":{\"S\":\"poison\"}}");
+    ops[BAD].item = json_span("{'PK':{'S':'30'},'v':{'S':'poison'}}");
     struct sl_table_port *table = fault_table(&f, "dynamodb://tbl");
     table->apply(table, ops, COUNT, results, &f.call);
     for (int i = 0; i < COUNT; i++)
@@ -253,23 +254,26 @@ static void cancel_first(void *arg, const struct scripted_request *request, stru
     struct cancelling *c = arg;
     const char *token = memmem(request->body.ptr, request->body.len, "ClientRequestToken\":\"", 21);
     c->tokens[request->number] = sl_span(token + 21, 36);
-    *reply = (struct scripted_reply){.status = 200, .body = SL_LIT("{}")};
+    *reply = (struct scripted_reply){.is_honest = true};
     if (request->number >= c->times)
         return;
-    snprintf(
-        c->body, sizeof(c->body),
-        "{\"__type\":\"com.amazonaws.dynamodb.v20120810#TransactionCanceledException\",\"message\":\"x\","
-        "\"CancellationReasons\":[%s]}",
-        c->reasons);
+    snprintf(c->body, sizeof(c->body),
+             "{'__type':'com.amazonaws.dynamodb.v20120810#TransactionCanceledException','message':'x',"
+             "'CancellationReasons':[%s]}",
+             c->reasons);
+    json_quote(c->body);
     *reply = (struct scripted_reply){.status = 400, .body = sl_span_str(c->body)};
 }
 
 static void run_group(struct cancelling *c, struct sl_result results[3])
 {
+    static const struct sl_test absent = {.verb = SL_ABSENT, .name = {"PK", 2}};
     struct sl_table_op ops[3];
     for (int i = 0; i < 3; i++) {
-        const char *key = sl_arena_printf(f.call.arena, "{\"PK\":{\"S\":\"%d\"}}", i);
+        const char *key = json_printf("{'PK':{'S':'%d'}}", i);
         ops[i] = (struct sl_table_op){.verb = SL_TABLE_PUT,
+                                      .tests = &absent,
+                                      .n_tests = 1,
                                       .group = 1,
                                       .key = sl_span_str(key),
                                       .item = sl_span_str(key),
@@ -282,18 +286,18 @@ static void run_group(struct cancelling *c, struct sl_result results[3])
     table->close(table);
 }
 
-#define NONE     "{\"Code\":\"None\"}"
-#define CONFLICT "{\"Code\":\"TransactionConflict\",\"Message\":\"busy\"}"
+#define NONE     "{'Code':'None'}"
+#define CONFLICT "{'Code':'TransactionConflict','Message':'busy'}"
 #define FAILED                                                                                               \
-    "{\"Code\":\"ConditionalCheckFailed\",\"Message\":\"no\",\"Item\":{\"PK\":{\"S\":\"1\"},\"v\":{\"N\":"   \
-    "\"7\"}}}"
+    "{'Code':'ConditionalCheckFailed','Message':'no','Item':{'PK':{'S':'1'},'v':{'N':"                       \
+    "'7'}}}"
 
-static void a_conflict_is_tried_again_with_the_same_token(void **state)
+static void a_conflict_is_retried_with_the_same_token(void **state)
 {
     (void)state;
     static const char *const reasons[] = {NONE "," CONFLICT "," NONE, CONFLICT "," CONFLICT "," CONFLICT,
-                                          NONE "," NONE ",{\"Code\":\"ThrottlingError\"}",
-                                          "{\"Code\":\"ProvisionedThroughputExceeded\"}," NONE "," NONE};
+                                          NONE "," NONE ",{'Code':'ThrottlingError'}",
+                                          "{'Code':'ProvisionedThroughputExceeded'}," NONE "," NONE};
     for (size_t i = 0; i < 4; i++) {
         struct cancelling c = {.times = 2, .reasons = reasons[i]};
         struct sl_result results[3];
@@ -326,26 +330,122 @@ static void reasons_are_read_one_by_one(void **state)
     assert_result(results[1], SL_REJECT, "ConditionalCheckFailed");
     assert_result(results[2], SL_REJECT, "TransactionCanceled");
     assert_true(results[1].condition_failed);
-    assert_span_is(results[1].item, "{\"PK\":{\"S\":\"1\"},\"v\":{\"N\":\"7\"}}");
+    assert_span_is(results[1].item, json("{'PK':{'S':'1'},'v':{'N':'7'}}"));
     assert_int_equal(scripted_server_requests(f.server), 1);
     fault_close(&f);
 }
 
+/* What the service cannot have said is not understood, and a reason that nobody knows is no record's. */
 static void reasons_that_do_not_fit_are_not_trusted(void **state)
 {
     (void)state;
-    static const char *const reasons[] = {NONE "," FAILED, "", NONE "," NONE "," NONE, "3"};
-    for (size_t i = 0; i < 4; i++) {
-        struct cancelling c = {.times = 16, .reasons = reasons[i]};
+    static const char *const reasons[] = {
+        NONE "," FAILED,         "", NONE "," NONE "," NONE, "3", NONE "," FAILED "," NONE "," NONE,
+        FAILED "," NONE "," NONE};
+    for (size_t i = 0; i < 7; i++) {
+        struct cancelling c = {.times = 16,
+                               .reasons = i < 6 ? reasons[i] : NONE "," NONE ",{'Code':'AccessDenied'}"};
         struct sl_result results[3];
         fault_open(&f, cancel_first, &c);
         run_group(&c, results);
         for (int k = 0; k < 3; k++) {
-            assert_result(results[k], SL_REJECT, "TransactionCanceledException");
+            assert_result(results[k], i < 6 ? SL_RETRY : SL_FATAL, i < 6 ? "BrokenAnswer" : NULL);
             assert_false(results[k].condition_failed);
         }
         fault_close(&f);
     }
+}
+
+/* ---- memory ---- */
+
+static int64_t (*wall_ns)(struct sl_clock *clock);
+static size_t most_used;
+
+/* Asked for each request's date. */
+static int64_t note_used(struct sl_clock *clock)
+{
+    size_t used = sl_arena_used(f.sinks.aws->scratch);
+    most_used = used > most_used ? used : most_used;
+    return wall_ns(clock);
+}
+
+static void answer_honestly(void *arg, const struct scripted_request *request, struct scripted_reply *reply)
+{
+    (void)arg;
+    (void)request;
+    *reply = (struct scripted_reply){.is_honest = true};
+}
+
+/* Each message of an order is a request: what it leaves in memory counts thousands of times. */
+static void a_long_order_needs_little_memory(void **state)
+{
+    (void)state;
+    enum { LONG = 300 };
+    static struct sl_message messages[LONG];
+    static struct sl_result results[LONG];
+    for (size_t i = 0; i < LONG; i++)
+        messages[i] = (struct sl_message){.body = SL_LIT("{}"), .order = SL_LIT("hot")};
+    fault_open(&f, answer_honestly, NULL);
+    wall_ns = f.clock.clock.wall_ns;
+    f.clock.clock.wall_ns = note_used;
+    struct sl_queue_port *queue = fault_queue(&f, "kinesis://stream");
+    fault_send(&f, queue, messages, LONG, results);
+    queue->close(queue);
+    for (size_t i = 0; i < LONG; i++)
+        assert_result(results[i], SL_OK, NULL);
+    assert_in_range(most_used, LONG, LONG * 2048);
+    fault_close(&f);
+}
+
+/* ---- items that only DynamoDB takes ---- */
+
+#define ODD                                                                                                  \
+    "{'PK':{'S':'a'},'n':{'N':'5'},'na\\u0000me':{'S':'\\u0000'},'\\u0000':{'NULL':true},"                   \
+    "'x\\ud800':{'S':'1'}}"
+
+static void refuse_with_odd(void *arg, const struct scripted_request *request, struct scripted_reply *reply)
+{
+    static char single[600], group[800];
+    bool is_group = memmem(request->body.ptr, request->body.len, "TransactItems", 13) != NULL;
+    (void)arg;
+    snprintf(single, sizeof(single),
+             "{'__type':'x#ConditionalCheckFailedException','message':'no','Item':%s}", ODD);
+    snprintf(group, sizeof(group),
+             "{'__type':'x#TransactionCanceledException','message':'no','CancellationReasons':[{'Code':"
+             "'ConditionalCheckFailed','Message':'no','Item':%s}]}",
+             ODD);
+    json_quote(single);
+    json_quote(group);
+    *reply = (struct scripted_reply){.status = 400, .body = sl_span_str(is_group ? group : single)};
+}
+
+/* NUL and half a surrogate pair in names and values: the refusal is read, and says what it says. */
+static void a_refusal_with_an_odd_item_is_understood(void **state)
+{
+    (void)state;
+    static const struct sl_test absent = {.verb = SL_ABSENT, .name = {"PK", 2}};
+    static const struct sl_set top = {.verb = SL_SET_MAX, .name = {"n", 1}, .value = {"{\"N\":\"1\"}", 9}};
+    struct sl_table_op op = {.verb = SL_TABLE_PUT,
+                             .key = json_span("{'PK':{'S':'a'}}"),
+                             .item = json_span("{'PK':{'S':'a'}}"),
+                             .tests = &absent,
+                             .n_tests = 1,
+                             .want_item = true};
+    const struct sl_table_op running = {.verb = SL_TABLE_UPDATE, .key = op.key, .sets = &top, .n_sets = 1};
+    struct sl_result result;
+    fault_open(&f, refuse_with_odd, NULL);
+    struct sl_table_port *table = fault_table(&f, "dynamodb://tbl");
+    for (op.group = 0; op.group < 2; op.group++) {
+        table->apply(table, &op, 1, &result, &f.call);
+        assert_result(result, SL_REJECT,
+                      op.group ? "ConditionalCheckFailed" : "ConditionalCheckFailedException");
+        assert_true(result.condition_failed);
+        assert_span_is(result.item, json(ODD));
+    }
+    table->apply(table, &running, 1, &result, &f.call);
+    assert_result(result, SL_OK, NULL); /* 5 is greater */
+    table->close(table);
+    fault_close(&f);
 }
 
 int main(void)
@@ -355,9 +455,11 @@ int main(void)
         cmocka_unit_test(a_stuck_message_holds_its_group_back),
         cmocka_unit_test(a_bad_message_is_alone),
         cmocka_unit_test(a_refused_batch_is_sent_item_by_item),
-        cmocka_unit_test(a_conflict_is_tried_again_with_the_same_token),
+        cmocka_unit_test(a_conflict_is_retried_with_the_same_token),
         cmocka_unit_test(reasons_are_read_one_by_one),
         cmocka_unit_test(reasons_that_do_not_fit_are_not_trusted),
+        cmocka_unit_test(a_long_order_needs_little_memory),
+        cmocka_unit_test(a_refusal_with_an_odd_item_is_understood),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,11 +5,15 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 static struct sl_sinks sinks;
@@ -44,7 +48,7 @@ static const char *in_folder(const char *format, const char *name)
 static struct sl_object_port *open_files(void)
 {
     struct sl_object_port *port = NULL;
-    struct sl_error error = {0};
+    struct sl_error error = SL_NO_ERROR;
     if (sl_target_objects(&sinks, sl_span_str(in_folder("file:", "a/b")), &port, &error) != SL_OK)
         fail_msg("%s", error.text);
     return port;
@@ -80,7 +84,7 @@ static void objects_are_whole_and_replaced(void **state)
     port->close(port);
 }
 
-static void row_26_keys_cannot_leave_the_folder(void **state)
+static void keys_cannot_leave_the_folder(void **state)
 {
     (void)state;
     struct sl_object_port *port = open_files();
@@ -101,9 +105,9 @@ static void row_26_keys_cannot_leave_the_folder(void **state)
     port->close(port);
 }
 
-/* Row 24: a full disk, played by a limit on the file's size: the old object stays whole, nothing is left
+/* A full disk, by a limit on the file's size: the old object stays whole, nothing is left
  * aside. */
-static void row_24_full_disk_leaves_the_old_object(void **state)
+static void a_full_disk_leaves_the_old_object(void **state)
 {
     (void)state;
     struct sl_object_port *port = open_files();
@@ -130,21 +134,115 @@ static void row_24_full_disk_leaves_the_old_object(void **state)
     port->close(port);
 }
 
-static void row_24_what_a_killed_writer_left_is_swept(void **state)
+/* What a writer left in .partial, this many seconds ago. */
+static void leave(const char *name, time_t age)
+{
+    const char *path = in_folder("", name);
+    test_write(path, "torn");
+    struct timespec times[2] = {{.tv_sec = time(NULL) - age}, {.tv_sec = time(NULL) - age}};
+    utimensat(AT_FDCWD, path, times, 0);
+}
+
+static void what_a_killed_writer_left_is_swept(void **state)
 {
     (void)state;
     struct sl_object_port *port = open_files();
-    test_write(in_folder("", "a/b/.partial/77-1"), "torn");
+    leave("a/b/.partial/77-1", 7200); /* as older versions called it */
+    leave("a/b/.partial/.sluice-0123456789abcdef", 7200);
+    leave("a/b/.partial/.sluice-fedcba9876543210", 60); /* its writer may be in another container */
     struct sl_object_port *again = open_files();
-    assert_null(test_read(in_folder("", "a/b/.partial/77-1"), NULL));
+    assert_int_not_equal(access(in_folder("", "a/b/.partial/77-1"), F_OK), 0);
+    assert_int_not_equal(access(in_folder("", "a/b/.partial/.sluice-0123456789abcdef"), F_OK), 0);
+    assert_int_equal(access(in_folder("", "a/b/.partial/.sluice-fedcba9876543210"), F_OK), 0);
     again->close(again);
     port->close(port);
+}
+
+/* ---- containers that share a folder ---- */
+
+#define CONTAINERS 4
+#define OBJECTS    120
+
+static const char *body_of(unsigned container, unsigned i)
+{
+    char *body = sl_arena_zalloc(call.arena, 4001);
+    memset(body, 'a' + (int)(container * 7 + i) % 26, 1000 + i * 20);
+    return body;
+}
+
+/* Writes objects, and says of each that is done so. Opens the folder again now and then: that sweeps. */
+static void write_objects(unsigned container, int done)
+{
+    struct sl_object_port *port = NULL;
+    for (unsigned i = 0; i < OBJECTS; i++) {
+        if (i % 10 == 0) {
+            if (port)
+                port->close(port);
+            port = open_files();
+        }
+        const char *key = sl_arena_printf(call.arena, "p%u/o%u", container, i);
+        if (put(port, key, body_of(container, i), true).status != SL_OK)
+            _exit(1);
+        unsigned pair[2] = {container, i};
+        if (write(done, pair, sizeof(pair)) != (ssize_t)sizeof(pair))
+            _exit(1);
+    }
+    _exit(0);
+}
+
+/* A process with PID 1, as in a container; where that is not allowed, an ordinary one. */
+static pid_t start_container(unsigned container, int done)
+{
+    pid_t outer = fork();
+    if (outer != 0)
+        return outer;
+    if (unshare(CLONE_NEWPID) != 0 && unshare(CLONE_NEWUSER | CLONE_NEWPID) != 0)
+        write_objects(container, done);
+    pid_t inner = fork();
+    if (inner == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        write_objects(container, done);
+    }
+    int status;
+    _exit(waitpid(inner, &status, 0) == inner && status == 0 ? 0 : 1);
+}
+
+/* What was said to be done is there, whole; also when a container is killed in the middle. */
+static void containers_share_a_folder(void **state)
+{
+    (void)state;
+    pid_t containers[CONTAINERS];
+    int done[2];
+    struct sl_object_port *port = open_files();
+    port->close(port);
+    assert_int_equal(pipe(done), 0);
+    for (unsigned c = 0; c < CONTAINERS; c++)
+        containers[c] = start_container(c, done[1]);
+    close(done[1]);
+    unsigned pair[2], n = 0;
+    for (; read(done[0], pair, sizeof(pair)) == (ssize_t)sizeof(pair); n++) {
+        if (n == OBJECTS / 3)
+            kill(containers[0], SIGKILL);
+        const char *name = sl_arena_printf(call.arena, "a/b/p%u/o%u", pair[0], pair[1]);
+        char *bytes = test_read(in_folder("", name), NULL);
+        if (!bytes || strcmp(bytes, body_of(pair[0], pair[1])) != 0)
+            fail_msg("%s is %s", name, bytes ? "another object's content" : "missing");
+        free(bytes);
+    }
+    close(done[0]);
+    assert_true(n >= (CONTAINERS - 1) * OBJECTS);
+    for (unsigned c = 0; c < CONTAINERS; c++) {
+        int status;
+        assert_int_equal(waitpid(containers[c], &status, 0), containers[c]);
+        if (c)
+            assert_int_equal(status, 0);
+    }
 }
 
 static struct sl_queue_port *open_lines(void)
 {
     struct sl_queue_port *port = NULL;
-    struct sl_error error = {0};
+    struct sl_error error = SL_NO_ERROR;
     if (sl_target_queue(&sinks, sl_span_str(in_folder("jsonl:", "q/failed.jsonl")), &port, &error) != SL_OK)
         fail_msg("%s", error.text);
     return port;
@@ -169,7 +267,7 @@ static void messages_become_lines(void **state)
     port->close(port);
 }
 
-static void row_24_a_torn_tail_is_cut_off(void **state)
+static void a_torn_tail_is_cut_off(void **state)
 {
     (void)state;
     struct sl_queue_port *port = open_lines();
@@ -184,7 +282,7 @@ static void row_24_a_torn_tail_is_cut_off(void **state)
     port->close(port);
 }
 
-static void row_24_failed_append_leaves_no_torn_line(void **state)
+static void a_failed_append_leaves_no_torn_line(void **state)
 {
     (void)state;
     struct sl_queue_port *port = open_lines();
@@ -243,18 +341,18 @@ static void bad_targets_are_refused_by_name(void **state)
         {"nothing", "unknown scheme"},
         {"", "unknown scheme"},
         {"jsonl:x", "jsonl: is a queue, but an object store is needed"},
-        {"file:/proc/nowhere/x", "cannot make the folder /proc/nowhere"},
+        {"file:/proc/nowhere/x", "cannot create the folder /proc/nowhere"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct sl_object_port *port = NULL;
-        struct sl_error error = {0};
+        struct sl_error error = SL_NO_ERROR;
         assert_int_equal(sl_target_objects(&sinks, sl_span_str(cases[i].url), &port, &error), SL_FATAL);
         if (!strstr(error.text, cases[i].text))
             fail_msg("%s: got \"%s\", wanted \"%s\"", cases[i].url, error.text, cases[i].text);
         assert_null(port);
     }
     struct sl_queue_port *queue = NULL;
-    struct sl_error error = {0};
+    struct sl_error error = SL_NO_ERROR;
     assert_int_equal(sl_target_queue(&sinks, SL_LIT("stdout:x"), &queue, &error), SL_FATAL);
     assert_int_equal(sl_target_queue(&sinks, SL_LIT("jsonl:"), &queue, NULL), SL_FATAL);
     assert_int_equal(sl_target_queue(&sinks, SL_LIT("jsonl:/proc/nowhere"), &queue, NULL), SL_FATAL);
@@ -268,12 +366,13 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(objects_are_whole_and_replaced),
-        TEST(row_26_keys_cannot_leave_the_folder),
-        TEST(row_24_full_disk_leaves_the_old_object),
-        TEST(row_24_what_a_killed_writer_left_is_swept),
+        TEST(keys_cannot_leave_the_folder),
+        TEST(a_full_disk_leaves_the_old_object),
+        TEST(what_a_killed_writer_left_is_swept),
+        TEST(containers_share_a_folder),
         TEST(messages_become_lines),
-        TEST(row_24_a_torn_tail_is_cut_off),
-        TEST(row_24_failed_append_leaves_no_torn_line),
+        TEST(a_torn_tail_is_cut_off),
+        TEST(a_failed_append_leaves_no_torn_line),
         TEST(writers_share_a_file),
         TEST(bad_targets_are_refused_by_name),
     };

@@ -6,7 +6,8 @@
 #include "base/base64.h"
 #include "base/json_write.h"
 #include "sinks/target.h"
-#include "sinks/aws/uri.h"
+#include "net/uri.h"
+#include "aws/xml.h"
 
 #include <jansson.h>
 #include <stdio.h>
@@ -31,7 +32,7 @@ static long lines_read;
 
 static void open_side(struct port_suite *suite, const char *name, const char *url)
 {
-    struct sl_error error = {.status = SL_OK};
+    struct sl_error error = SL_NO_ERROR;
     suite->name = name;
     suite->call = (struct sl_call){sl_arena_new(64 * 1024), INT64_MAX};
     struct sl_span target = sl_span_str(url);
@@ -104,7 +105,7 @@ static size_t read_lines(struct port_suite *suite, struct sl_span *out, size_t r
 static size_t receive(struct port_suite *suite, const char *url, struct sl_span *out, size_t room)
 {
     struct sl_arena *arena = suite->call.arena;
-    const char *ask = sl_arena_printf(arena, "{\"QueueUrl\":\"%s\",\"MaxNumberOfMessages\":10}", url);
+    const char *ask = sl_arena_printf(arena, "{'QueueUrl':'%s','MaxNumberOfMessages':10}", url);
     size_t n = 0;
     for (;;) {
         struct sl_span answer = aws_call(&sinks, arena, &sl_service_sqs, "ReceiveMessage", ask);
@@ -120,7 +121,7 @@ static size_t receive(struct port_suite *suite, const char *url, struct sl_span 
                     sl_span(sl_arena_copy(arena, sl_span(json_string_value(body), json_string_length(body))),
                             json_string_length(body));
             aws_call(&sinks, arena, &sl_service_sqs, "DeleteMessage",
-                     sl_arena_printf(arena, "{\"QueueUrl\":\"%s\",\"ReceiptHandle\":\"%s\"}", url, handle));
+                     sl_arena_printf(arena, "{'QueueUrl':'%s','ReceiptHandle':'%s'}", url, handle));
         }
         json_decref(root);
         if (!found)
@@ -184,14 +185,14 @@ static size_t get_records(struct port_suite *suite, struct sl_span *out, size_t 
     return n;
 }
 
-/* Firehose leaves objects behind, of lines here; what was read is removed. */
+/* Firehose writes objects, of lines here; what was read is removed. */
 static size_t read_delivered(struct port_suite *suite, struct sl_span *out, size_t room)
 {
     struct sl_arena *arena = suite->call.arena;
     const char *list = aws_s3(&sinks, arena, "GET", "/" BUCKET "-firehose?list-type=2", NULL);
     struct sl_span rest = sl_span_str(list), key;
     size_t n = 0;
-    while ((key = sl_answer_next_tag(&rest, "Key")).ptr) {
+    while ((key = sl_xml_next_tag(&rest, "Key")).ptr) {
         size_t len = 0;
         const char *path = sl_arena_printf(arena, "/" BUCKET "-firehose/%.*s", SL_ARG(key));
         const char *bytes = aws_s3(&sinks, arena, "GET", path, &len);
@@ -228,11 +229,10 @@ static void make_table(const char *name, const char *type, bool sorted)
 {
     const char *body = sl_arena_printf(
         dynamodb.call.arena,
-        "{\"TableName\":\"%s\",\"BillingMode\":\"PAY_PER_REQUEST\",\"AttributeDefinitions\":[{"
-        "\"AttributeName\":\"PK\","
-        "\"AttributeType\":\"%s\"}%s],\"KeySchema\":[{\"AttributeName\":\"PK\",\"KeyType\":\"HASH\"}%s]}",
-        name, type, sorted ? ",{\"AttributeName\":\"SK\",\"AttributeType\":\"S\"}" : "",
-        sorted ? ",{\"AttributeName\":\"SK\",\"KeyType\":\"RANGE\"}" : "");
+        "{'TableName':'%s','BillingMode':'PAY_PER_REQUEST','AttributeDefinitions':[{'AttributeName':'PK',"
+        "'AttributeType':'%s'}%s],'KeySchema':[{'AttributeName':'PK','KeyType':'HASH'}%s]}",
+        name, type, sorted ? ",{'AttributeName':'SK','AttributeType':'S'}" : "",
+        sorted ? ",{'AttributeName':'SK','KeyType':'RANGE'}" : "");
     aws_call(&sinks, dynamodb.call.arena, &sl_service_dynamodb, "CreateTable", body);
 }
 
@@ -263,8 +263,8 @@ static void open_moto(void)
     aws_s3(&sinks, s3.call.arena, "PUT", "/" BUCKET, NULL);
     open_side(&sqs, "sqs", "sqs://sluice-ports"); /* its URL is asked for */
     sqs.read_bodies = receive_plain;
-    sqs_url = make_queue("{\"QueueName\":\"sluice-ports\"}");
-    fifo_url = make_queue("{\"QueueName\":\"sluice-ports.fifo\",\"Attributes\":{\"FifoQueue\":\"true\"}}");
+    sqs_url = make_queue("{'QueueName':'sluice-ports'}");
+    fifo_url = make_queue("{'QueueName':'sluice-ports.fifo','Attributes':{'FifoQueue':'true'}}");
     snprintf(url, sizeof(url), "sqs://%s", fifo_url);
     open_side(&fifo, "sqs fifo", url);
     fifo.read_bodies = receive_fifo;
@@ -285,7 +285,7 @@ static void open_sns(void)
     snprintf(url, sizeof(url), "sns:%s", arn);
     open_side(&sns, "sns", url);
     sns.read_bodies = receive_published;
-    sns_url = make_queue("{\"QueueName\":\"sluice-sns\"}");
+    sns_url = make_queue("{'QueueName':'sluice-sns'}");
     aws_call(&sinks, sns.call.arena, &sl_service_sns, "CreateTopic",
              "Action=CreateTopic&Version=2010-03-31&Name=sluice-ports");
     aws_call(&sinks, sns.call.arena, &sl_service_sns, "Subscribe",
@@ -302,14 +302,14 @@ static void open_events(void)
     open_side(&events, "events", "events://sluice-bus?source=sluice.tests");
     events.read_bodies = receive_events;
     struct sl_arena *arena = events.call.arena;
-    events_url = make_queue("{\"QueueName\":\"sluice-events\"}");
-    aws_call(&sinks, arena, &sl_service_events, "CreateEventBus", "{\"Name\":\"sluice-bus\"}");
+    events_url = make_queue("{'QueueName':'sluice-events'}");
+    aws_call(&sinks, arena, &sl_service_events, "CreateEventBus", "{'Name':'sluice-bus'}");
     aws_call(&sinks, arena, &sl_service_events, "PutRule",
-             "{\"Name\":\"all\",\"EventBusName\":\"sluice-bus\",\"EventPattern\":\"{\\\"source\\\":["
-             "\\\"sluice.tests\\\"]}\"}");
+             "{'Name':'all','EventBusName':'sluice-bus',"
+             "'EventPattern':'{\\\"source\\\":[\\\"sluice.tests\\\"]}'}");
     aws_call(&sinks, arena, &sl_service_events, "PutTargets",
-             "{\"Rule\":\"all\",\"EventBusName\":\"sluice-bus\",\"Targets\":[{\"Id\":\"1\",\"Arn\":"
-             "\"arn:aws:sqs:us-east-1:123456789012:sluice-events\"}]}");
+             "{'Rule':'all','EventBusName':'sluice-bus','Targets':[{'Id':'1',"
+             "'Arn':'arn:aws:sqs:us-east-1:123456789012:sluice-events'}]}");
 }
 
 static void open_kinesis(void)
@@ -318,11 +318,10 @@ static void open_kinesis(void)
     kinesis.read_bodies = get_records;
     struct sl_arena *arena = kinesis.call.arena;
     aws_call(&sinks, arena, &sl_service_kinesis, "CreateStream",
-             "{\"StreamName\":\"sluice-stream\",\"ShardCount\":1}");
+             "{'StreamName':'sluice-stream','ShardCount':1}");
     struct sl_span answer = aws_call(
         &sinks, arena, &sl_service_kinesis, "GetShardIterator",
-        "{\"StreamName\":\"sluice-stream\",\"ShardId\":\"shardId-000000000000\",\"ShardIteratorType\":"
-        "\"TRIM_HORIZON\"}");
+        "{'StreamName':'sluice-stream','ShardId':'shardId-000000000000','ShardIteratorType':'TRIM_HORIZON'}");
     const char *first = text_of(answer.ptr, "ShardIterator");
     snprintf(iterator, sizeof(iterator), "%s", first);
     free((char *)(uintptr_t)first);
@@ -334,8 +333,9 @@ static void open_firehose(void)
     firehose.read_bodies = read_delivered;
     aws_s3(&sinks, firehose.call.arena, "PUT", "/" BUCKET "-firehose", NULL);
     aws_call(&sinks, firehose.call.arena, &sl_service_firehose, "CreateDeliveryStream",
-             "{\"DeliveryStreamName\":\"sluice-delivery\",\"S3DestinationConfiguration\":{\"BucketARN\":"
-             "\"arn:aws:s3:::" BUCKET "-firehose\",\"RoleARN\":\"arn:aws:iam::123456789012:role/r\"}}");
+             "{'DeliveryStreamName':'sluice-delivery',"
+             "'S3DestinationConfiguration':{'BucketARN':'arn:aws:s3:::" BUCKET
+             "-firehose','RoleARN':'arn:aws:iam::123456789012:role/r'}}");
 }
 
 static size_t add_cases(struct CMUnitTest *tests, size_t n, struct port_suite *suite,
@@ -348,7 +348,7 @@ static size_t add_cases(struct CMUnitTest *tests, size_t n, struct port_suite *s
 
 int main(void)
 {
-    struct CMUnitTest tests[128];
+    struct CMUnitTest tests[160];
     size_t n = 0;
     vars.list = (const char *const *)environ;
     folder = test_folder();
@@ -356,11 +356,13 @@ int main(void)
     sl_sinks_init(&sinks, sl_clock_system(), &log_, &vars);
     open_embedded();
     n = add_cases(tests, n, &sqlite, port_table_cases);
+    n = add_cases(tests, n, &sqlite, port_value_cases);
     n = add_cases(tests, n, &files, port_object_cases);
     n = add_cases(tests, n, &lines, port_queue_cases);
     if (sl_vars_get(&vars, "DYNAMODB_ENDPOINT")) {
         open_dynamodb();
         n = add_cases(tests, n, &dynamodb, port_table_cases);
+        n = add_cases(tests, n, &dynamodb, port_value_cases);
     }
     if (sl_vars_get(&vars, "MOTO_ENDPOINT")) {
         open_moto();

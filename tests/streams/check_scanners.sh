@@ -4,8 +4,8 @@
 set -euo pipefail
 build=${BUILD:-build}/scanners
 flags="-std=c11 -D_GNU_SOURCE -I. -O1 -g -Wall -Wextra -Werror"
-decoder="base/arena.c base/buffer.c base/error.c base/json.c base/json_text.c base/json_write.c base/base64.c
-    $(ls streams/batch*.c streams/number*.c streams/record*.c streams/value*.c)"
+decoder="base/arena.c base/buffer.c base/clean.c base/error.c base/json.c base/json_text.c base/json_path.c base/json_walk.c base/json_write.c base/base64.c base/number.c base/time.c
+    $(ls streams/decode/batch*.c streams/record*.c streams/value*.c)"
 mkdir -p "$build"
 passed=0
 

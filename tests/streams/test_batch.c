@@ -40,7 +40,7 @@ static void refused(const char *text, const char *code, size_t offset, const cha
     test_batch_clean_up(&t);
 }
 
-static void test_event(void **state)
+static void an_event_becomes_records(void **state)
 {
     (void)state;
     struct test_batch t;
@@ -67,7 +67,7 @@ static void test_event(void **state)
 }
 
 /* The event is refused at every cut, at the cut, with no byte read beyond it. */
-static void test_every_cut(void **state)
+static void an_event_cut_at_any_byte_is_refused_at_the_cut(void **state)
 {
     (void)state;
     for (size_t n = 0; n < sizeof(event) - 1; n++) {
@@ -86,7 +86,7 @@ static void test_every_cut(void **state)
 
 /* The spelling of GetRecords, no ARN, and what other writers do to the text: whitespace, escapes, a byte
  * order mark, members in another order, nulls, members nobody knows. */
-static void test_get_records(void **state)
+static void other_spellings_mean_the_same(void **state)
 {
     (void)state;
     struct test_batch t;
@@ -115,7 +115,7 @@ static void test_get_records(void **state)
     test_batch_clean_up(&t);
 }
 
-static void test_empty(void **state)
+static void an_empty_batch_has_no_records(void **state)
 {
     (void)state;
     struct test_batch t;
@@ -127,7 +127,7 @@ static void test_empty(void **state)
     test_batch_clean_up(&t);
 }
 
-static void test_pipes(void **state)
+static void a_pipe_delivers_an_array(void **state)
 {
     (void)state;
     struct test_batch t;
@@ -138,7 +138,7 @@ static void test_pipes(void **state)
     test_batch_clean_up(&t);
 }
 
-static void test_window(void **state)
+static void a_window_has_bounds_and_state(void **state)
 {
     (void)state;
     struct test_batch t;
@@ -167,7 +167,7 @@ static void test_window(void **state)
     test_batch_clean_up(&t);
 }
 
-static void test_lines(void **state)
+static void a_file_may_hold_a_record_a_line(void **state)
 {
     (void)state;
     struct test_batch t;
@@ -184,7 +184,7 @@ static void test_lines(void **state)
     test_batch_clean_up(&t);
 }
 
-static void test_lines_go_on_until_the_bad_one(void **state)
+static void lines_go_on_until_the_bad_one(void **state)
 {
     (void)state;
     struct test_batch t;
@@ -203,7 +203,7 @@ static void test_lines_go_on_until_the_bad_one(void **state)
     test_batch_clean_up(&t);
 }
 
-static void test_full_export(void **state)
+static void a_full_export_is_read_as_inserts(void **state)
 {
     (void)state;
     struct test_batch t;
@@ -219,7 +219,7 @@ static void test_full_export(void **state)
     refused("{\"Item\":null}", "NotAStreamEvent", 0, "it has no member \"dynamodb\"");
 }
 
-static void test_incremental_export(void **state)
+static void an_incremental_export_tells_its_events_by_their_images(void **state)
 {
     (void)state;
     static const char meta[] = "\"Metadata\":{\"WriteTimestampMicros\":{\"N\":\"1680109764000123\"}}";
@@ -244,7 +244,7 @@ static void test_incremental_export(void **state)
 }
 
 /* Regions, ARNs and table names that differ, and those with escapes, each found again. */
-static void test_origins(void **state)
+static void each_record_keeps_its_own_origin(void **state)
 {
     (void)state;
     static const char *const origins[][3] = {
@@ -274,12 +274,12 @@ static void test_origins(void **state)
     sl_buffer_clean_up(&text);
 }
 
-static void test_too_large(void **state)
+static void an_event_over_4_gib_is_refused_unread(void **state)
 {
     (void)state;
     struct sl_arena *arena = sl_arena_new(64);
     struct sl_batch batch;
-    struct sl_error error = {.status = SL_OK};
+    struct sl_error error = SL_NO_ERROR;
     /* Nothing of it is read. */
     assert_int_equal(sl_batch_decode(sl_span("", (size_t)UINT32_MAX + 1), arena,
                                      &(struct sl_decode_options){.any_shape = true}, &batch, &error),
@@ -324,7 +324,7 @@ static char *kinesis_event(const char *change_a, const char *change_b)
     return text;
 }
 
-static void test_kinesis(void **state)
+static void kinesis_records_are_unwrapped(void **state)
 {
     (void)state;
     struct test_batch t;
@@ -350,7 +350,7 @@ static void test_kinesis(void **state)
 }
 
 /* The inner record is an input by itself too, as it is in an archive. */
-static void test_unwrapped_change(void **state)
+static void an_unwrapped_change_is_read_alone(void **state)
 {
     (void)state;
     struct test_batch t;
@@ -372,21 +372,20 @@ static void kinesis_refused(const char *a, const char *b, const char *code, cons
     free(text);
 }
 
-static void test_bad_kinesis(void **state)
+static void bad_data_in_kinesis_is_refused(void **state)
 {
     (void)state;
-    kinesis_refused("hello", CHANGE, "NotAStreamEvent", "its data is no JSON at byte 0: a value is expected");
+    kinesis_refused("hello", CHANGE, "NotAStreamEvent", "its data is not JSON: byte 0: a value is expected");
     kinesis_refused("{\"a\":1}", CHANGE, "NotAStreamEvent",
-                    "its data, byte 0: it has no member \"dynamodb\"");
+                    "in its data, byte 0: it has no member \"dynamodb\"");
     kinesis_refused(CHANGE, "{\"a\":1}", "InvalidRecord",
-                    "record 1: kinesis.data: its data, byte 0: it has no member \"dynamodb\"");
+                    "record 1: kinesis.data: in its data, byte 0: it has no member \"dynamodb\"");
     kinesis_refused(CHANGE, "{\"a\":}", "InvalidRecord",
-                    "record 1: kinesis.data: its data is no JSON at byte 5: a value is expected");
-    kinesis_refused(
-        CHANGE, CHANGE "{}", "InvalidRecord",
-        "record 1: kinesis.data: its data is no JSON at byte 343: something stands behind the value");
+                    "record 1: kinesis.data: its data is not JSON: byte 5: a value is expected");
+    kinesis_refused(CHANGE, CHANGE "{}", "InvalidRecord",
+                    "record 1: kinesis.data: its data is not JSON: byte 343: more text after the value");
     kinesis_refused("{\"eventName\":\"INSERT\",\"dynamodb\":{}}", CHANGE, "InvalidRecord",
-                    "record 0: kinesis.data: its data, byte 0: it has no Keys");
+                    "record 0: kinesis.data: in its data, byte 0: it has no Keys");
     refused("{\"Records\":[{\"kinesis\":{\"sequenceNumber\":\"1\",\"data\":\"Zg=\"}}]}", "InvalidRecord", 12,
             "record 0: kinesis.data is not base64");
     refused("{\"Records\":[{\"kinesis\":{\"sequenceNumber\":\"1\"}}]}", "InvalidRecord", 12,
@@ -397,34 +396,34 @@ static void test_bad_kinesis(void **state)
 
 /* ---- what is refused ---- */
 
-static void test_not_an_event(void **state)
+static void other_services_events_are_refused(void **state)
 {
     (void)state;
     static const char none[] = "NotAStreamEvent";
-    refused("5", none, 0, "it is no object with \"Records\"");
-    refused(" \"x\" ", none, 1, "it is no object with \"Records\"");
+    refused("5", none, 0, "it is not an object with \"Records\"");
+    refused(" \"x\" ", none, 1, "it is not an object with \"Records\"");
     refused("{}", none, 0, "it has no member \"dynamodb\"");
-    refused("[1]", none, 1, "its first record is no object");
+    refused("[1]", none, 1, "its first record is not an object");
     refused("{\"Records\":null}", none, 0, "it has no member \"dynamodb\"");
-    refused("{\"Records\":{}}", none, 11, "\"Records\" is no single array");
-    refused("{\"Records\":[],\"Records\":[]}", none, 24, "\"Records\" is no single array");
-    refused("{\"Records\":[5]}", none, 12, "its first record is no object");
+    refused("{\"Records\":{}}", none, 11, "\"Records\" is not an array, or is there twice");
+    refused("{\"Records\":[],\"Records\":[]}", none, 24, "\"Records\" is not an array, or is there twice");
+    refused("{\"Records\":[5]}", none, 12, "its first record is not an object");
     refused("{\"Records\":[{\"eventSource\":\"aws:s3\",\"eventName\":\"ObjectCreated:Put\"}]}", none, 12,
-            "its eventSource is aws:s3");
+            "its eventSource is aws:s3, not aws:dynamodb");
     refused("{\"Records\":[{\"eventSource\":\"aws:s3\",\"eventName\":\"INSERT\",\"dynamodb\":{" KEYS "}}]}",
-            none, 12, "its eventSource is aws:s3");
+            none, 12, "its eventSource is aws:s3, not aws:dynamodb");
     refused("{\"Records\":[{\"messageId\":\"1\",\"body\":\"{}\"}]}", none, 12,
             "it has no member \"dynamodb\"");
 }
 
-static void test_bad_json(void **state)
+static void broken_json_is_refused_at_its_byte(void **state)
 {
     (void)state;
     static const char json[] = "InvalidJson";
     refused("", json, 0, "the text ends too early");
     refused("  ", json, 2, "the text ends too early");
     refused("hello", json, 0, "a value is expected");
-    refused("{\"Records\":[]} x", json, 15, "something stands behind the event");
+    refused("{\"Records\":[]} x", json, 15, "more text after the event");
     refused("{\"Records\":[" RECORD ",]}", json, 12 + sizeof(RECORD), "a value is expected");
     refused("{\"Records\" []}", json, 11, "':' is expected");
     refused("{\"Records\":[} ", json, 12, "a value is expected");
@@ -434,7 +433,7 @@ static void test_bad_json(void **state)
 #define BROKEN(members, others)                                                                              \
     "{\"Records\":[{\"eventName\":\"INSERT\",\"dynamodb\":{" members "}" others "}]}"
 
-static void test_broken_records(void **state)
+static void a_broken_record_is_named_with_its_member(void **state)
 {
     (void)state;
     static const char bad[] = "InvalidRecord";
@@ -444,7 +443,7 @@ static void test_broken_records(void **state)
             "record 0: it has no member \"dynamodb\"");
     refused("{\"Records\":[{\"dynamodb\":{" KEYS "}}]}", bad, 12, "record 0: it has no eventName");
     refused("{\"Records\":[{\"eventName\":\"UPDATE\",\"dynamodb\":{" KEYS "}}]}", bad, 12,
-            "record 0: eventName is none of INSERT, MODIFY, REMOVE");
+            "record 0: eventName is not INSERT, MODIFY or REMOVE");
     refused("{\"Records\":[{\"eventName\":5,\"dynamodb\":{" KEYS "}}]}", bad, 25,
             "record 0: eventName: a string is expected");
     refused("{\"Records\":[" RECORD ",5]}", bad, 12 + sizeof(RECORD), "record 1: an object is expected");
@@ -453,24 +452,26 @@ static void test_broken_records(void **state)
     refused(BROKEN(KEYS ",\"SequenceNumber\":\"\"", ""), bad, 87,
             "record 0: dynamodb.SequenceNumber: SequenceNumber is not a decimal number");
     refused(BROKEN(KEYS ",\"StreamViewType\":\"ALL\"", ""), bad, 87,
-            "record 0: dynamodb.StreamViewType: no such StreamViewType");
+            "record 0: dynamodb.StreamViewType: not a StreamViewType (KEYS_ONLY, NEW_IMAGE, OLD_IMAGE, "
+            "NEW_AND_OLD_IMAGES)");
     refused(BROKEN(KEYS ",\"SizeBytes\":1.5", ""), bad, 82,
-            "record 0: dynamodb.SizeBytes: SizeBytes is no whole number");
+            "record 0: dynamodb.SizeBytes: SizeBytes is not a whole number");
     refused(BROKEN(KEYS ",\"SizeBytes\":-1", ""), bad, 82,
-            "record 0: dynamodb.SizeBytes: SizeBytes is no whole number");
+            "record 0: dynamodb.SizeBytes: SizeBytes is not a whole number");
     refused(BROKEN(KEYS ",\"ApproximateCreationDateTimePrecision\":\"DAY\"", ""), bad, 109,
-            "record 0: dynamodb.ApproximateCreationDateTimePrecision: no such precision of time");
+            "record 0: dynamodb.ApproximateCreationDateTimePrecision: not a precision (MILLISECOND, "
+            "MICROSECOND)");
     refused(BROKEN(KEYS ",\"ApproximateCreationDateTime\":-5", ""), bad, 12,
-            "record 0: ApproximateCreationDateTime is no time");
+            "record 0: ApproximateCreationDateTime is not a time");
     refused(BROKEN(KEYS ",\"ApproximateCreationDateTime\":\"soon\"", ""), bad, 12,
-            "record 0: ApproximateCreationDateTime is no time");
+            "record 0: ApproximateCreationDateTime is not a time");
     refused(BROKEN(KEYS, ",\"userIdentity\":5"), bad, 86, "record 0: userIdentity: an object is expected");
     refused("{\"Metadata\":{\"WriteTimestampMicros\":{\"N\":\"x\"}}," KEYS "}", bad, 0,
-            "record 0: WriteTimestampMicros is no time");
+            "record 0: WriteTimestampMicros is not a time");
 }
 
 /* A rule is broken, and further on the record is no JSON: that comes first. */
-static void test_malformed_wins(void **state)
+static void broken_json_is_reported_before_broken_rules(void **state)
 {
     (void)state;
     refused("{\"Records\":[{\"eventName\":5,\"dynamodb\":{x}]}", "InvalidJson", 39, "a string is expected");
@@ -478,7 +479,7 @@ static void test_malformed_wins(void **state)
 }
 
 /* More than one chunk of records, and tables that alternate. */
-static void test_many(void **state)
+static void many_records_keep_their_order_and_tables(void **state)
 {
     (void)state;
     struct sl_buffer text;
@@ -507,16 +508,26 @@ static void test_many(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_event),          cmocka_unit_test(test_every_cut),
-        cmocka_unit_test(test_get_records),    cmocka_unit_test(test_empty),
-        cmocka_unit_test(test_pipes),          cmocka_unit_test(test_window),
-        cmocka_unit_test(test_lines),          cmocka_unit_test(test_lines_go_on_until_the_bad_one),
-        cmocka_unit_test(test_full_export),    cmocka_unit_test(test_incremental_export),
-        cmocka_unit_test(test_kinesis),        cmocka_unit_test(test_unwrapped_change),
-        cmocka_unit_test(test_bad_kinesis),    cmocka_unit_test(test_not_an_event),
-        cmocka_unit_test(test_bad_json),       cmocka_unit_test(test_broken_records),
-        cmocka_unit_test(test_malformed_wins), cmocka_unit_test(test_many),
-        cmocka_unit_test(test_origins),        cmocka_unit_test(test_too_large),
+        cmocka_unit_test(an_event_becomes_records),
+        cmocka_unit_test(an_event_cut_at_any_byte_is_refused_at_the_cut),
+        cmocka_unit_test(other_spellings_mean_the_same),
+        cmocka_unit_test(an_empty_batch_has_no_records),
+        cmocka_unit_test(a_pipe_delivers_an_array),
+        cmocka_unit_test(a_window_has_bounds_and_state),
+        cmocka_unit_test(a_file_may_hold_a_record_a_line),
+        cmocka_unit_test(lines_go_on_until_the_bad_one),
+        cmocka_unit_test(a_full_export_is_read_as_inserts),
+        cmocka_unit_test(an_incremental_export_tells_its_events_by_their_images),
+        cmocka_unit_test(kinesis_records_are_unwrapped),
+        cmocka_unit_test(an_unwrapped_change_is_read_alone),
+        cmocka_unit_test(bad_data_in_kinesis_is_refused),
+        cmocka_unit_test(other_services_events_are_refused),
+        cmocka_unit_test(broken_json_is_refused_at_its_byte),
+        cmocka_unit_test(a_broken_record_is_named_with_its_member),
+        cmocka_unit_test(broken_json_is_reported_before_broken_rules),
+        cmocka_unit_test(many_records_keep_their_order_and_tables),
+        cmocka_unit_test(each_record_keeps_its_own_origin),
+        cmocka_unit_test(an_event_over_4_gib_is_refused_unread),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

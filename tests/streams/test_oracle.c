@@ -338,13 +338,13 @@ static void run(unsigned rounds, unsigned damages)
         assert_int_equal(accepted, rounds);
 }
 
-static void test_random_events(void **state)
+static void random_events_are_read_as_jansson_reads_them(void **state)
 {
     (void)state;
     run(500, 0);
 }
 
-static void test_damaged_events(void **state)
+static void damaged_events_are_judged_as_jansson_judges_them(void **state)
 {
     (void)state;
     run(4000, 1);
@@ -352,7 +352,9 @@ static void test_damaged_events(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_random_events),
-                                       cmocka_unit_test(test_damaged_events)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(random_events_are_read_as_jansson_reads_them),
+        cmocka_unit_test(damaged_events_are_judged_as_jansson_judges_them),
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

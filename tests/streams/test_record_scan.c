@@ -1,7 +1,7 @@
-/* An attribute read without an index is the one that the index gives. */
+/* An attribute read without an index is the one that the index returns. */
 #include "base/clock.h"
 #include "base/json_write.h"
-#include "streams/batch.h"
+#include "streams/decode/batch.h"
 #include "streams/record_layout.h"
 #include "tests/support/test.h"
 
@@ -73,7 +73,7 @@ static void same(struct sl_value a, struct sl_value b)
     assert_int_equal(a.escaped, b.escaped);
 }
 
-static void test_as_the_index(void **state)
+static void a_scan_finds_what_the_index_finds(void **state)
 {
     (void)state;
     struct sl_buffer text;
@@ -102,7 +102,7 @@ static void test_as_the_index(void **state)
     sl_buffer_clean_up(&text);
 }
 
-static void test_may_hold(void **state)
+static void text_that_holds_a_name_is_never_passed_over(void **state)
 {
     (void)state;
     char text[80];
@@ -112,28 +112,28 @@ static void test_may_hold(void **state)
             memcpy(text + at, "a-b", 3);
             char *copy = malloc(n);
             memcpy(copy, text, n);
-            assert_true(sl_text_may_hold(sl_span(copy, n), SL_LIT("a-b")));
-            assert_true(sl_text_may_hold(sl_span(copy, n), SL_LIT("-")));
-            assert_false(sl_text_may_hold(sl_span(copy, n), SL_LIT("a.b")));
+            assert_true(sl_record_may_hold(sl_span(copy, n), SL_LIT("a-b")));
+            assert_true(sl_record_may_hold(sl_span(copy, n), SL_LIT("-")));
+            assert_false(sl_record_may_hold(sl_span(copy, n), SL_LIT("a.b")));
             memcpy(copy + at, "\"-\"", 3);
-            assert_true(sl_text_may_hold(sl_span(copy, n), SL_LIT("\"-\"")));
-            assert_true(sl_text_may_hold(sl_span(copy, n), SL_LIT("\"-")));
-            assert_true(sl_text_may_hold(sl_span(copy, n), SL_LIT("-\"")));
-            assert_false(sl_text_may_hold(sl_span(copy, n), SL_LIT("\"\"")));
+            assert_true(sl_record_may_hold(sl_span(copy, n), SL_LIT("\"-\"")));
+            assert_true(sl_record_may_hold(sl_span(copy, n), SL_LIT("\"-")));
+            assert_true(sl_record_may_hold(sl_span(copy, n), SL_LIT("-\"")));
+            assert_false(sl_record_may_hold(sl_span(copy, n), SL_LIT("\"\"")));
             memcpy(copy + at, "a-b", 3);
-            assert_false(sl_text_may_hold(sl_span(copy, at + 2), SL_LIT("a-b")));
+            assert_false(sl_record_may_hold(sl_span(copy, at + 2), SL_LIT("a-b")));
             copy[at] = '\\';
-            assert_true(sl_text_may_hold(sl_span(copy, n), SL_LIT("nothing")));
+            assert_true(sl_record_may_hold(sl_span(copy, n), SL_LIT("nothing")));
             free(copy);
         }
-    assert_false(sl_text_may_hold(sl_span(NULL, 0), SL_LIT("a")));
+    assert_false(sl_record_may_hold(sl_span(NULL, 0), SL_LIT("a")));
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_as_the_index),
-        cmocka_unit_test(test_may_hold),
+        cmocka_unit_test(a_scan_finds_what_the_index_finds),
+        cmocka_unit_test(text_that_holds_a_name_is_never_passed_over),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

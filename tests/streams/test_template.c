@@ -1,5 +1,5 @@
 #include "base/clock.h"
-#include "streams/batch.h"
+#include "streams/decode/batch.h"
 #include "streams/template.h"
 #include "tests/support/test.h"
 
@@ -8,23 +8,19 @@
 #include <stdlib.h>
 
 static const char modify[] =
-    "{\"eventID\":\"e\\u002D1\",\"eventName\":\"MODIFY\",\"awsRegion\":\"eu-central-1\",\"dynamodb\":{"
-    "\"ApproximateCreationDateTime\":1700003045,\"Keys\":{\"PK\":{\"S\":\"C/"
-    "1\"},\"SK\":{\"N\":\"7.50\"}},\"NewImage\":{"
-    "\"PK\":{\"S\":\"C/"
-    "1\"},\"SK\":{\"N\":\"7.50\"},\"status\":{\"S\":\"SHIPPED\"},\"say\":{\"S\":\"\\\"a\\\"\\n\\u00e9\"},"
-    "\"empty\":{\"S\":\"\"},\"paid\":{\"BOOL\":true},\"blob\":{\"B\":\"+/8=\"},\"none\":{\"NULL\":true},"
-    "\"tags\":{\"SS\":[\"a\"]},\"a.b\":{\"S\":\"dotted\"},\"}\":{\"S\":\"brace\"},"
-    "\"address\":{\"M\":{\"city\":{\"S\":\"K\xC3\xB6ln\"},\"at\":{\"L\":[{\"N\":\"50.9\"},{\"N\":\"6.9\"}]}}}"
-    "},"
-    "\"OldImage\":{\"PK\":{\"S\":\"C/"
-    "1\"},\"SK\":{\"N\":\"7.50\"},\"status\":{\"S\":\"PLACED\"},\"gone\":{\"S\":\"was\"}},"
-    "\"SequenceNumber\":\"42\",\"SizeBytes\":1},"
-    "\"eventSourceARN\":\"arn:aws:dynamodb:eu-central-1:111122223333:table/orders/stream/"
-    "2026-11-20T00:00:00.000\"}";
-static const char expired[] =
-    "{\"eventID\":\"e2\",\"eventName\":\"REMOVE\",\"userIdentity\":{\"type\":\"Service\",\"principalId\":"
-    "\"dynamodb.amazonaws.com\"},\"dynamodb\":{\"Keys\":{\"PK\":{\"S\":\"x\"}}}}";
+    "{'eventID':'e\\u002D1','eventName':'MODIFY','awsRegion':'eu-central-1','dynamodb':{"
+    "'ApproximateCreationDateTime':1700003045,'Keys':{'PK':{'S':'C/1'},'SK':{'N':'7.50'}},"
+    "'NewImage':{'PK':{'S':'C/1'},'SK':{'N':'7.50'},'status':{'S':'SHIPPED'},"
+    "'say':{'S':'\\\"a\\\"\\n\\u00e9'},'empty':{'S':''},'paid':{'BOOL':true},'blob':{'B':'+/8='},"
+    "'none':{'NULL':true},'tags':{'SS':['a']},'a.b':{'S':'dotted'},'}':{'S':'brace'},"
+    "'address':{'M':{'city':{'S':'K\xC3\xB6ln'},'at':{'L':[{'N':'50.9'},{'N':'6.9'}]}}}},"
+    "'OldImage':{'PK':{'S':'C/1'},'SK':{'N':'7.50'},'status':{'S':'PLACED'},'gone':{'S':'was'}},"
+    "'SequenceNumber':'42','SizeBytes':1},"
+    "'eventSourceARN':'arn:aws:dynamodb:eu-central-1:111122223333:table/orders/stream/"
+    "2026-11-20T00:00:00.000'}";
+static const char expired[] = "{'eventID':'e2','eventName':'REMOVE',"
+                              "'userIdentity':{'type':'Service','principalId':'dynamodb.amazonaws.com'},"
+                              "'dynamodb':{'Keys':{'PK':{'S':'x'}}}}";
 
 static struct sl_arena *arena;
 
@@ -42,7 +38,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-static const struct sl_record *decode(const char *record)
+static const struct sl_record *decode_raw(const char *record)
 {
     struct sl_decode_options options = {.any_shape = true, .ttl_attribute = SL_LIT("due")};
     struct sl_batch batch;
@@ -51,10 +47,16 @@ static const struct sl_record *decode(const char *record)
     return sl_batch_record(&batch, 0);
 }
 
+/* `record` has ' for ". */
+static const struct sl_record *decode(const char *record)
+{
+    return decode_raw(json(record));
+}
+
 static struct sl_template *compile(const char *text)
 {
     struct sl_template *t;
-    struct sl_error error = {0};
+    struct sl_error error = SL_NO_ERROR;
     char *copy = strdup(text); /* nothing of it may be borrowed */
     if (sl_template_compile(sl_span_str(copy), arena, &t, &error) != SL_OK)
         fail_msg("%s: %s", text, error.text);
@@ -66,11 +68,11 @@ static void renders_as(const char *record, enum sl_image image, enum sl_escape e
                        const char *want)
 {
     struct sl_buffer out;
-    struct sl_error error = {0};
+    struct sl_error error = SL_NO_ERROR;
     sl_buffer_init(&out, 4096);
     sl_buffer_add_str(&out, ">");
-    if (sl_template_render_image(compile(template), decode(record), image, escape, arena, &out, &error) !=
-        SL_OK)
+    const struct sl_rendering how = {decode(record), image, escape, arena};
+    if (sl_template_render(compile(template), &how, &out, &error) != SL_OK)
         fail_msg("%s: %s", template, error.text);
     assert_span_is(sl_span_from(sl_buffer_span(&out), 1), want);
     sl_buffer_clean_up(&out);
@@ -84,19 +86,18 @@ static void renders(const char *record, const char *template, const char *want)
 static void misses(const char *record, enum sl_image image, const char *template, const char *text)
 {
     struct sl_buffer out;
-    struct sl_error error = {0};
+    struct sl_error error = SL_NO_ERROR;
     sl_buffer_init(&out, 4096);
     sl_buffer_add_str(&out, "kept");
-    assert_int_equal(sl_template_render_image(compile(template), decode(record), image, SL_ESCAPE_NONE, arena,
-                                              &out, &error),
-                     SL_REJECT);
+    const struct sl_rendering how = {decode(record), image, SL_ESCAPE_NONE, arena};
+    assert_int_equal(sl_template_render(compile(template), &how, &out, &error), SL_REJECT);
     assert_string_equal(error.code, "MissingAttribute");
     assert_string_equal(error.text, text);
     assert_span_is(sl_buffer_span(&out), "kept");
     sl_buffer_clean_up(&out);
 }
 
-static void test_places(void **state)
+static void places_are_filled_from_the_record(void **state)
 {
     (void)state;
     renders(modify, "", "");
@@ -113,15 +114,14 @@ static void test_places(void **state)
     renders(modify, "{`a.b`}{NewImage.`a.b`}{`}`}", "dotteddottedbrace");
     renders(modify, "{{{PK}}}{{}}}}{{", "{C/1}{}}{");
 #define REMOVED(rest)                                                                                        \
-    "{\"eventName\":\"REMOVE\",\"dynamodb\":{\"ApproximateCreationDateTime\":1700003045,\"Keys\":{\"PK\":{"  \
-    "\"S\":\"x\"}}" rest "}}"
+    "{'eventName':'REMOVE','dynamodb':{'ApproximateCreationDateTime':1700003045,"                            \
+    "'Keys':{'PK':{'S':'x'}}" rest "}}"
     renders(REMOVED(""), "{ttl}", "unknown");
-    renders(REMOVED(",\"OldImage\":{\"PK\":{\"S\":\"x\"},\"due\":{\"N\":\"1700003000\"}}"), "{ttl}",
-            "inferred");
-    renders("{\"Item\":{\"PK\":{\"S\":\"x\"}}}", "{event}:{PK}", "INSERT:x");
+    renders(REMOVED(",'OldImage':{'PK':{'S':'x'},'due':{'N':'1700003000'}}"), "{ttl}", "inferred");
+    renders("{'Item':{'PK':{'S':'x'}}}", "{event}:{PK}", "INSERT:x");
 }
 
-static void test_images(void **state)
+static void a_place_reads_the_image_it_is_given(void **state)
 {
     (void)state;
     renders_as(modify, SL_NEW_IMAGE, SL_ESCAPE_NONE, "{PK} {status}", "C/1 SHIPPED");
@@ -131,7 +131,7 @@ static void test_images(void **state)
     misses(modify, SL_NEW_IMAGE, "{gone}", "the record has no value for {gone}");
 }
 
-static void test_missing(void **state)
+static void a_missing_value_is_named(void **state)
 {
     (void)state;
     misses(modify, SL_ANY_IMAGE, "a {nothing} b", "the record has no value for {nothing}");
@@ -149,37 +149,37 @@ static void test_missing(void **state)
     misses(expired, SL_ANY_IMAGE, "{region}", "the record has no value for {region}");
 }
 
-static void test_otherwise(void **state)
+static void a_default_stands_in_for_a_missing_value(void **state)
 {
     (void)state;
     struct sl_buffer out;
     sl_buffer_init(&out, 4096);
-    sl_template_render_or(compile("{PK}/{nothing}"), decode(modify), SL_ANY_IMAGE, SL_ESCAPE_PATH,
-                          SL_LIT("-/-"), arena, &out);
+    struct sl_rendering how = {decode(modify), SL_ANY_IMAGE, SL_ESCAPE_PATH, arena};
+    sl_template_render_or(compile("{PK}/{nothing}"), &how, SL_LIT("-/-"), &out);
     assert_span_is(sl_buffer_span(&out), "C%2F1/-%2F-");
     sl_buffer_reset(&out);
-    sl_template_render_or(compile("{nothing}."), decode(modify), SL_ANY_IMAGE, SL_ESCAPE_NONE,
-                          sl_span(NULL, 0), arena, &out);
+    how.escape = SL_ESCAPE_NONE;
+    sl_template_render_or(compile("{nothing}."), &how, sl_span(NULL, 0), &out);
     assert_span_is(sl_buffer_span(&out), ".");
     sl_buffer_clean_up(&out);
 }
 
-static void test_too_large(void **state)
+static void output_over_the_maximum_is_rejected(void **state)
 {
     (void)state;
     struct sl_buffer out;
-    struct sl_error error = {0};
+    struct sl_error error = SL_NO_ERROR;
     sl_buffer_init(&out, 5);
     sl_buffer_add_str(&out, "ab");
-    assert_int_equal(
-        sl_template_render(compile("{PK}."), decode(modify), SL_ESCAPE_NONE, arena, &out, &error), SL_REJECT);
+    const struct sl_rendering how = {decode(modify), SL_ANY_IMAGE, SL_ESCAPE_NONE, arena};
+    assert_int_equal(sl_template_render(compile("{PK}."), &how, &out, &error), SL_REJECT);
     assert_string_equal(error.code, "TooLarge");
     assert_true(out.failed);
     assert_span_is(sl_buffer_span(&out), "ab");
     sl_buffer_clean_up(&out);
 }
 
-static void test_value(void **state)
+static void a_template_of_one_place_returns_its_value(void **state)
 {
     (void)state;
     const struct sl_record *r = decode(modify);
@@ -195,7 +195,7 @@ static void test_value(void **state)
     assert_int_equal(sl_template_value(compile(""), r, SL_NEW_IMAGE).type, SL_NONE);
 }
 
-static void test_refused(void **state)
+static void bad_templates_are_refused_at_their_byte(void **state)
 {
     (void)state;
     static const struct {
@@ -225,7 +225,7 @@ static void test_refused(void **state)
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct sl_template *t;
-        struct sl_error error = {0};
+        struct sl_error error = SL_NO_ERROR;
         enum sl_status status = sl_template_compile(sl_span_str(cases[i].text), arena, &t, &error);
         assert_int_equal(status, cases[i].why ? SL_REJECT : SL_OK);
         if (!cases[i].why)
@@ -247,7 +247,7 @@ static void escapes(enum sl_escape escape, struct sl_span text, const char *want
     sl_buffer_clean_up(&out);
 }
 
-static void test_escapes(void **state)
+static void values_are_escaped_for_their_use(void **state)
 {
     (void)state;
     escapes(SL_ESCAPE_NONE, SL_LIT("a\"/\n"), "a\"/\n");
@@ -295,7 +295,7 @@ static void assert_safe(struct sl_span text, struct sl_buffer *out, char *room)
         fail_msg("does not come back: %s", out->ptr);
 }
 
-static void test_path_escape_is_one_to_one(void **state)
+static void escaping_a_path_is_one_to_one(void **state)
 {
     (void)state;
     static const char crafted[] =
@@ -317,7 +317,7 @@ static void test_path_escape_is_one_to_one(void **state)
 }
 
 /* Two places with '/' between them: the key tells both texts. */
-static void test_two_items_never_share_a_key(void **state)
+static void two_items_never_share_a_key(void **state)
 {
     (void)state;
     static const char *const texts[] = {"",  "/",  "a",  "a/b", "b",  "%", "%2F", "a%2Fb",
@@ -328,13 +328,12 @@ static void test_two_items_never_share_a_key(void **state)
     for (size_t i = 0; i < 15; i++)
         for (size_t k = 0; k < 15; k++, n++) {
             struct sl_buffer out;
-            char *record =
-                sl_arena_printf(arena,
-                                "{\"eventName\":\"INSERT\",\"dynamodb\":{\"Keys\":{\"PK\":{\"S\":\"%s\"},"
-                                "\"SK\":{\"S\":\"%s\"}}}}",
-                                texts[i], texts[k]);
+            char *record = sl_arena_printf(
+                arena, "{'eventName':'INSERT','dynamodb':{'Keys':{'PK':{'S':'%s'},'SK':{'S':'%s'}}}}",
+                texts[i], texts[k]);
             sl_buffer_init(&out, sizeof(keys[0]) - 1);
-            assert_int_equal(sl_template_render(t, decode(record), SL_ESCAPE_PATH, arena, &out, NULL), SL_OK);
+            const struct sl_rendering how = {decode(record), SL_ANY_IMAGE, SL_ESCAPE_PATH, arena};
+            assert_int_equal(sl_template_render(t, &how, &out, NULL), SL_OK);
             memcpy(keys[n], out.ptr, out.len);
             keys[n][out.len] = '\0';
             for (size_t other = 0; other < n; other++)
@@ -344,7 +343,7 @@ static void test_two_items_never_share_a_key(void **state)
 }
 
 /* Strings that break naive software, where the folder of data by others is there. */
-static void test_hostile_strings(void **state)
+static void hostile_strings_come_back_whole(void **state)
 {
     (void)state;
     const char *corpus = getenv("CORPUS");
@@ -386,11 +385,12 @@ static int answer_lines(void)
         arena = sl_arena_new(4096);
         sl_buffer_init(&out, 4096);
         enum sl_escape escape = *use == 't' ? SL_ESCAPE_NONE : *use == 'j' ? SL_ESCAPE_JSON : SL_ESCAPE_PATH;
-        const struct sl_record *r = decode(strtok_r(NULL, "\n", &save));
+        const struct sl_rendering how = {decode_raw(strtok_r(NULL, "\n", &save)), SL_ANY_IMAGE, escape,
+                                         arena};
         struct sl_template *t;
         if (sl_template_compile(sl_span_str(text), arena, &t, NULL) != SL_OK)
             puts("refused");
-        else if (sl_template_render(t, r, escape, arena, &out, NULL) != SL_OK)
+        else if (sl_template_render(t, &how, &out, NULL) != SL_OK)
             puts("rejected");
         else
             printf("%.*s\n", SL_ARG(sl_buffer_span(&out)));
@@ -406,17 +406,17 @@ int main(int argc, char **argv)
     if (argc > 1)
         return answer_lines();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_places),
-        cmocka_unit_test(test_images),
-        cmocka_unit_test(test_missing),
-        cmocka_unit_test(test_otherwise),
-        cmocka_unit_test(test_too_large),
-        cmocka_unit_test(test_value),
-        cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_escapes),
-        cmocka_unit_test(test_path_escape_is_one_to_one),
-        cmocka_unit_test(test_two_items_never_share_a_key),
-        cmocka_unit_test(test_hostile_strings),
+        cmocka_unit_test(places_are_filled_from_the_record),
+        cmocka_unit_test(a_place_reads_the_image_it_is_given),
+        cmocka_unit_test(a_missing_value_is_named),
+        cmocka_unit_test(a_default_stands_in_for_a_missing_value),
+        cmocka_unit_test(output_over_the_maximum_is_rejected),
+        cmocka_unit_test(a_template_of_one_place_returns_its_value),
+        cmocka_unit_test(bad_templates_are_refused_at_their_byte),
+        cmocka_unit_test(values_are_escaped_for_their_use),
+        cmocka_unit_test(escaping_a_path_is_one_to_one),
+        cmocka_unit_test(two_items_never_share_a_key),
+        cmocka_unit_test(hostile_strings_come_back_whole),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -16,7 +16,7 @@ static enum sl_job_next take(struct sl_job *job)
     return SL_JOB_DONE;
 }
 
-static enum sl_job_next refuse(struct sl_job *job, const struct sl_answer_error *error)
+static enum sl_job_next refuse(struct sl_job *job, const struct sl_refusal *error)
 {
     struct taken *taken = job->context;
     (void)error;
@@ -34,10 +34,12 @@ static struct taken run(struct sl_sinks *sinks, struct sl_arena *arena, const st
     struct sl_url url;
     struct sl_error error = {.status = SL_OK};
     struct sl_call call = {arena, INT64_MAX};
+    job->answer_bytes = 64 * 1024 * 1024;
     job->kind = &kind;
     job->context = &taken;
     if (sl_url_parse(SL_LIT("test:"), arena, &url, &error) != SL_OK ||
-        sl_client_init(&client, sinks, service, &url, sl_span(NULL, 0), &error) != SL_OK)
+        sl_client_init(&client, sl_sinks_aws(sinks),
+                       &(struct sl_client_options){.service = service, .url = &url}, &error) != SL_OK)
         fail_msg("%s", error.text);
     sl_job_run(&client, job, 1, &call);
     sl_client_clean_up(&client);
@@ -49,7 +51,7 @@ static struct taken run(struct sl_sinks *sinks, struct sl_arena *arena, const st
 struct sl_span aws_call(struct sl_sinks *sinks, struct sl_arena *arena, const struct sl_service *service,
                         const char *operation, const char *body)
 {
-    struct sl_span part = sl_span_str(body);
+    struct sl_span part = json_span(body);
     struct sl_job job = {.operation = operation, .parts = &part, .n_parts = 1};
     return run(sinks, arena, service, &job).body;
 }
@@ -57,7 +59,10 @@ struct sl_span aws_call(struct sl_sinks *sinks, struct sl_arena *arena, const st
 const char *aws_s3(struct sl_sinks *sinks, struct sl_arena *arena, const char *method, const char *path,
                    size_t *len)
 {
-    struct sl_job job = {.operation = method, .method = method, .path = path};
+    struct sl_job job = {.operation = method,
+                         .method = method,
+                         .path = path,
+                         .success = strcmp(method, "DELETE") == 0 ? 204 : 200};
     struct taken taken = run(sinks, arena, &sl_service_s3, &job);
     if (len)
         *len = taken.body.len;

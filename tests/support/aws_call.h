@@ -2,10 +2,11 @@
 #ifndef SL_TESTS_SUPPORT_AWS_CALL_H
 #define SL_TESTS_SUPPORT_AWS_CALL_H
 
-#include "sinks/aws/job.h"
+#include "aws/job.h"
+#include "sinks/target.h"
 
-/* The answer's body, NUL behind it, in `arena`; fails the test when the service refuses. `body` is JSON, or a
- * form for SNS. */
+/* Returns the answer's body, followed by a NUL, in `arena`; the test fails if the service refuses. `body` is
+ * JSON with ' for ", or a form for SNS. */
 struct sl_span aws_call(struct sl_sinks *sinks, struct sl_arena *arena, const struct sl_service *service,
                         const char *operation, const char *body);
 

@@ -42,7 +42,7 @@ void fault_open(struct fault *fault, scripted_fn answer, void *arg)
     fault->call = (struct sl_call){sl_arena_new(16 * 1024), fault->clock.ms + 3600 * 1000};
 }
 
-static void look_for_canaries(int fd)
+static void look_for_secrets(int fd)
 {
     static const char *const canaries[] = {FAULT_KEY, FAULT_SECRET, FAULT_TOKEN, FAULT_VALUE, "AWS4-HMAC"};
     off_t len = lseek(fd, 0, SEEK_END);
@@ -50,7 +50,7 @@ static void look_for_canaries(int fd)
     assert_int_equal(pread(fd, text, (size_t)len, 0), len);
     for (size_t i = 0; i < sizeof(canaries) / sizeof(canaries[0]); i++)
         if (strstr(text, canaries[i]))
-            fail_msg("row 28: %s was said:\n%s", canaries[i], text);
+            fail_msg("%s is in a log line or a result:\n%s", canaries[i], text);
     free(text);
 }
 
@@ -59,7 +59,7 @@ void fault_close(struct fault *fault)
     sl_sinks_clean_up(&fault->sinks);
     sl_log_clean_up(&fault->log);
     scripted_server_stop(fault->server);
-    look_for_canaries(fault->fd);
+    look_for_secrets(fault->fd);
     close(fault->fd);
     sl_arena_destroy(fault->call.arena);
     for (size_t i = 0; i < fault->n_vars; i++)
@@ -74,7 +74,7 @@ static struct sl_span target(struct fault *fault, const char *url)
 
 struct sl_table_port *fault_table(struct fault *fault, const char *url)
 {
-    struct sl_error error = {.status = SL_OK};
+    struct sl_error error = SL_NO_ERROR;
     struct sl_table_port *port = NULL;
     if (sl_target_table(&fault->sinks, target(fault, url), &port, &error) != SL_OK)
         fail_msg("%s", error.text);
@@ -83,7 +83,7 @@ struct sl_table_port *fault_table(struct fault *fault, const char *url)
 
 struct sl_object_port *fault_objects(struct fault *fault, const char *url)
 {
-    struct sl_error error = {.status = SL_OK};
+    struct sl_error error = SL_NO_ERROR;
     struct sl_object_port *port = NULL;
     if (sl_target_objects(&fault->sinks, target(fault, url), &port, &error) != SL_OK)
         fail_msg("%s", error.text);
@@ -92,7 +92,7 @@ struct sl_object_port *fault_objects(struct fault *fault, const char *url)
 
 struct sl_queue_port *fault_queue(struct fault *fault, const char *url)
 {
-    struct sl_error error = {.status = SL_OK};
+    struct sl_error error = SL_NO_ERROR;
     struct sl_queue_port *port = NULL;
     if (sl_target_queue(&fault->sinks, target(fault, url), &port, &error) != SL_OK)
         fail_msg("%s", error.text);

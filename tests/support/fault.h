@@ -1,7 +1,7 @@
-/* Sinks in front of a scripted server, on a virtual clock, with canary secrets in their environment.
+/* Sinks in front of a scripted server, on a virtual clock, with recognizable secrets in their environment.
  *
- * Whatever the sinks say (log lines, codes and texts of results) is written to one file, and fault_close
- * looks for the canaries in it: row 28 is a part of every test that uses this. */
+ * Log lines and the codes and texts of results are written to one file, and fault_close looks for the secrets
+ * in it: every test that uses this also shows that no secret is logged. */
 #ifndef SL_TESTS_SUPPORT_FAULT_H
 #define SL_TESTS_SUPPORT_FAULT_H
 
@@ -28,14 +28,14 @@ struct fault {
     struct sl_log log;
     struct sl_sinks sinks;
     struct sl_call call;
-    int fd; /* of the file with all that was said */
+    int fd; /* of that file */
 };
 
-/* Credentials, region and AWS_ENDPOINT_URL are set. `answer` is asked for each request. */
+/* Credentials, region and AWS_ENDPOINT_URL are set. `answer` is called for each request. */
 void fault_open(struct fault *fault, scripted_fn answer, void *arg);
 void fault_close(struct fault *fault);
 
-/* "NAME=value"; an empty value takes the variable away. The text is copied. */
+/* "NAME=value"; an empty value removes the variable. The text is copied. */
 void fault_set(struct fault *fault, const char *name, const char *value);
 
 struct sl_table_port *fault_table(struct fault *fault, const char *url);
@@ -49,7 +49,7 @@ struct sl_result fault_put_object(struct fault *fault, struct sl_object_port *ob
 void fault_send(struct fault *fault, struct sl_queue_port *queue, const struct sl_message *messages, size_t n,
                 struct sl_result *results);
 
-/* Writes what a result says to the file. */
+/* Writes the results' codes and texts to the file. */
 void fault_note(struct fault *fault, const struct sl_result *results, size_t n);
 
 void assert_result(struct sl_result result, enum sl_status status, const char *code);

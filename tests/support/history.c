@@ -13,6 +13,30 @@ size_t history_draw(uint64_t *state, size_t n)
     return (size_t)(sl_random_step(state) % n);
 }
 
+/* ---- NUL, which jansson does not hold ---- */
+
+void history_put_nul(char *json)
+{
+    while ((json = strstr(json, HISTORY_NUL)))
+        memcpy(json, "\\u0000", strlen(HISTORY_NUL));
+}
+
+void history_take_nul(char *json)
+{
+    for (; *json; json++)
+        if (*json == '\\' && strncmp(json, "\\u0000", strlen(HISTORY_NUL)) == 0)
+            memcpy(json, HISTORY_NUL, strlen(HISTORY_NUL));
+        else if (*json == '\\')
+            json++;
+}
+
+size_t history_item(const json_t *item)
+{
+    const char *pk = json_string_value(json_object_get(json_object_get(item, "PK"), "S"));
+    const char *sk = json_string_value(json_object_get(json_object_get(item, "SK"), "N"));
+    return (size_t)strtol(pk + strlen("order#"), NULL, 10) * 3 + (size_t)strtod(sk, NULL);
+}
+
 /* ---- items ---- */
 
 static json_t *scalar(const char *tag, const char *text)
@@ -20,11 +44,14 @@ static json_t *scalar(const char *tag, const char *text)
     return json_pack("{s:s}", tag, text);
 }
 
-static json_t *key_of(size_t item)
+/* Some names have a NUL. One number is spelled in many ways: records and images need not agree. */
+static json_t *key_of(size_t item, size_t spelling)
 {
-    char name[32], number[32];
-    snprintf(name, sizeof(name), "order#%zu", item / 3);
-    snprintf(number, sizeof(number), "%zu", item % 3);
+    static const char *const numbers[3][4] = {
+        {"0", "-0", "0.0", "0E3"}, {"1", "1.0", "10e-1", "+1"}, {"2", "2.00", "0.2E1", "02"}};
+    char name[64];
+    snprintf(name, sizeof(name), "order#%zu%s", item / 3, item / 3 % 4 == 1 ? HISTORY_NUL "x" : "");
+    const char *number = numbers[item % 3][spelling % 4];
     return json_pack("{s:o,s:o}", "PK", scalar("S", name), "SK", scalar("N", number));
 }
 
@@ -53,17 +80,20 @@ static json_t *draw_total(uint64_t *state)
 static json_t *draw_note(uint64_t *state)
 {
     static const char *const notes[] = {
-        "", "plain", "\"quoted\" \\ and {braces}", "line\nbreak\ttab", "\xC3\xA9\xE2\x82\xAC", "}},\"x\":{"};
-    json_t *list = json_pack("{s:[o,o]}", "L", scalar("S", notes[history_draw(state, 6)]),
-                             json_pack("{s:{s:{s:b},s:{s:b}}}", "M", "deep", "NULL", 1, "flag", "BOOL",
-                                       (int)history_draw(state, 2)));
+        "",           "plain",     "\"quoted\" \\ and {braces}", "line\nbreak\ttab", "\xC3\xA9\xE2\x82\xAC",
+        "}},\"x\":{", HISTORY_NUL, "a" HISTORY_NUL "b"};
+    json_t *list = json_pack("{s:[o,o]}", "L", scalar("S", notes[history_draw(state, 8)]),
+                             json_pack("{s:{s:{s:b},s:{s:b}}}", "M", "deep" HISTORY_NUL, "NULL", 1, "flag",
+                                       "BOOL", (int)history_draw(state, 2)));
     return list;
 }
 
-static json_t *draw_item(uint64_t *state, size_t item, const json_t *before)
+static json_t *draw_item(uint64_t *state, size_t item, const json_t *before, size_t spelling)
 {
     static const char *const names[] = {"OPEN", "PAID", "SHIPPED", "CANCELED"};
-    json_t *image = before ? json_deep_copy(before) : key_of(item);
+    json_t *image = before ? json_deep_copy(before) : json_object(), *key = key_of(item, spelling);
+    json_object_update(image, key);
+    json_decref(key);
     size_t what = before ? history_draw(state, 4) : 3;
     if (what == 1 || what == 3)
         json_object_set_new(image, "status", scalar("S", names[history_draw(state, 4)]));
@@ -79,6 +109,7 @@ static json_t *draw_item(uint64_t *state, size_t item, const json_t *before)
     char text[32];
     snprintf(text, sizeof(text), "%zu", history_draw(state, 1000000000));
     json_object_set_new(image, "version", scalar("N", text));
+    json_object_set_new(image, HISTORY_NUL "name", scalar("S", HISTORY_NUL));
     return image;
 }
 
@@ -104,8 +135,8 @@ static json_t *make_record(const struct history *h, size_t item, json_t *after, 
              "arn:aws:dynamodb:eu-west-1:123456789012:table/%s/stream/2026-01-01T00:00:00.000",
              h->options.table ? h->options.table : "orders");
     json_t *change = json_pack("{s:I,s:o,s:s,s:i,s:s}", "ApproximateCreationDateTime",
-                               (json_int_t)(TIME_S + i / 7), "Keys", key_of(item), "SequenceNumber", number,
-                               "SizeBytes", 1, "StreamViewType", h->options.view);
+                               (json_int_t)(TIME_S + i / 7), "Keys", key_of(item, i), "SequenceNumber",
+                               number, "SizeBytes", 1, "StreamViewType", h->options.view);
     add_images(change, h->options.view, after, before);
     json_t *record = json_pack("{s:s,s:s,s:s,s:s,s:s,s:o,s:s}", "eventID", id, "eventName", name,
                                "eventVersion", "1.1", "eventSource", "aws:dynamodb", "awsRegion", "eu-west-1",
@@ -129,7 +160,7 @@ void history_make(struct history *h, const struct history_options *options)
         snprintf(key, sizeof(key), "%zu", item);
         json_t *before = json_incref(json_object_get(h->table, key));
         bool removes = before && history_draw(&state, 4) == 0;
-        json_t *after = removes ? NULL : draw_item(&state, item, before);
+        json_t *after = removes ? NULL : draw_item(&state, item, before, i + i / 3);
         json_array_append_new(h->records, make_record(h, item, after, before, i, &state, &sequence));
         if (after)
             json_object_set_new(h->table, key, after);
@@ -146,12 +177,16 @@ void history_clean_up(struct history *h)
     json_decref(h->records);
 }
 
-char *history_export(const struct history *h)
+/* The items of a map, as an event. */
+static char *export_of(const struct history *h, const json_t *items, size_t first, size_t most)
 {
     json_t *list = json_array(), *item;
     const char *key;
-    json_object_foreach(h->snapshot, key, item)
+    size_t i = 0;
+    json_object_foreach((json_t *)items, key, item)
     {
+        if (i++ < first || json_array_size(list) == most)
+            continue;
         char number[32];
         snprintf(number, sizeof(number), "%021zu", json_array_size(list) + 1);
         json_t *change = json_pack("{s:{s:O,s:O},s:O,s:s,s:s}", "Keys", "PK", json_object_get(item, "PK"),
@@ -161,8 +196,33 @@ char *history_export(const struct history *h)
             list, json_pack("{s:s,s:s,s:o}", "eventID", number, "eventName", "INSERT", "dynamodb", change));
     }
     json_t *event = json_pack("{s:o}", "Records", list);
-    char *text = json_dumps(event, JSON_COMPACT);
+    char *text = json_array_size(list) ? json_dumps(event, JSON_COMPACT) : NULL;
     json_decref(event);
+    if (text)
+        history_put_nul(text);
+    return text;
+}
+
+char *history_export(const struct history *h)
+{
+    return export_of(h, h->snapshot, 0, SIZE_MAX);
+}
+
+char *history_export_at(const struct history *h, size_t n, size_t first, size_t most)
+{
+    json_t *items = json_object();
+    for (size_t i = 0; i < n; i++) {
+        const json_t *change = json_object_get(json_array_get(h->records, i), "dynamodb");
+        char key[32];
+        snprintf(key, sizeof(key), "%zu", history_item(json_object_get(change, "Keys")));
+        json_t *image = json_object_get(change, "NewImage");
+        if (image)
+            json_object_set(items, key, image);
+        else
+            json_object_del(items, key);
+    }
+    char *text = export_of(h, items, first, most);
+    json_decref(items);
     return text;
 }
 
@@ -174,5 +234,6 @@ char *history_event(const struct history *h, size_t first, size_t n)
     json_t *event = json_pack("{s:o}", "Records", list);
     char *text = json_dumps(event, JSON_COMPACT);
     json_decref(event);
+    history_put_nul(text);
     return text;
 }

@@ -16,7 +16,7 @@ struct history_options {
 
 /* Items are orders: {"PK":{"S":"order#N"},"SK":{"N":"M"},"status":{"S":...},"total":{"N":...}, ...}; some
  * changes touch neither status nor total, some items lack a total, about a third of the removals are TTL's.
- */
+ * Keys, values and names have NULs in them, and SK is spelled in many ways. */
 struct history {
     struct history_options options;
     json_t *table;    /* key text -> item as it is at the end */
@@ -33,6 +33,20 @@ char *history_event(const struct history *h, size_t first, size_t n);
 /* The snapshot as `sluice replay` hands an export to a handler: an INSERT each, older than any change; the
  * caller frees it. */
 char *history_export(const struct history *h);
+
+/* The same of what the table held after the first `n` changes: the items from `first` on, at most `most` of
+ * them. The view must have new images. NULL: there are none. */
+char *history_export_at(const struct history *h, size_t n, size_t first, size_t most);
+
+/* The number of the item with this key, or of this item: its key text in `table`. */
+size_t history_item(const json_t *item);
+
+/* What stands for NUL in the maps above: jansson does not hold names with NUL in them. Events have the escape
+ * in its place. */
+#define HISTORY_NUL "@NUL0@"
+/* Puts the escape in its place, in JSON text; and the other way round, before jansson reads the text. */
+void history_put_nul(char *json);
+void history_take_nul(char *json);
 
 /* Draws below `n`. */
 size_t history_draw(uint64_t *state, size_t n);

@@ -2,7 +2,7 @@
 
 #include "base/base64.h"
 #include "base/json.h"
-#include "streams/number.h"
+#include "base/number.h"
 
 #include <stdlib.h>
 

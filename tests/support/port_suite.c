@@ -67,8 +67,8 @@ static void objects_are_read_back(struct port_suite *suite)
     assert_object(suite, "top", SL_LIT("\0\xff\n\r\0x"));
 }
 
-/* Row 34: a name made from the content that is there already is success, and is not written again. */
-static void row_34_same_name_is_same_content(struct port_suite *suite)
+/* An object whose name is made from its content and that exists is success, and is not written again. */
+static void a_name_made_from_content_is_written_once(struct port_suite *suite)
 {
     assert_put(suite, "named/a", SL_LIT("first"), true);
     assert_put(suite, "named/a", SL_LIT("other"), true);
@@ -93,8 +93,7 @@ static void names_of_every_kind(struct port_suite *suite)
         assert_object(suite, keys[i], sl_span_str(keys[i]));
 }
 
-/* Row 26: nothing escapes the prefix, whatever a key was made of. */
-static void row_26_keys_that_escape_are_refused(struct port_suite *suite)
+static void keys_that_leave_the_prefix_are_refused(struct port_suite *suite)
 {
     const struct sl_span keys[] = {
         SL_LIT(""),     SL_LIT("/"),    SL_LIT("/a"),    SL_LIT("a/"),     SL_LIT("a//b"),  SL_LIT("."),
@@ -138,9 +137,9 @@ static void large_objects_arrive_whole(struct port_suite *suite)
 
 const struct port_case port_object_cases[] = {
     {"objects_are_read_back", objects_are_read_back},
-    {"row_34_same_name_is_same_content", row_34_same_name_is_same_content},
+    {"a_name_made_from_content_is_written_once", a_name_made_from_content_is_written_once},
     {"names_of_every_kind", names_of_every_kind},
-    {"row_26_keys_that_escape_are_refused", row_26_keys_that_escape_are_refused},
+    {"keys_that_leave_the_prefix_are_refused", keys_that_leave_the_prefix_are_refused},
     {"several_at_once_each_with_its_own_result", several_at_once_each_with_its_own_result},
     {"large_objects_arrive_whole", large_objects_arrive_whole},
     {NULL, NULL},

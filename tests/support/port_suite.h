@@ -1,4 +1,4 @@
-/* What every object store, every table and every queue must do, whichever service or file is behind it: the
+/* What every object store, every table and every queue must do, whichever service or file implements it: the
  * same cases run against the embedded sinks and against real services.
  *
  * A test program makes a struct port_suite per side and runs the cases with it as the state. Every case uses
@@ -16,8 +16,8 @@ struct port_suite {
     struct sl_call call;
 
     struct sl_object_port *objects;
-    /* The object's bytes as the store has them, NUL behind them, the caller frees them; NULL when there is
-     * none. */
+    /* The object's bytes as the store has them, followed by a NUL; the caller frees them. NULL when there
+     * is none. */
     char *(*read_object)(struct port_suite *suite, const char *key, size_t *len);
 
     /* Key: PK (S), SK (S). */
@@ -37,7 +37,7 @@ struct port_case {
 };
 
 /* Each ends with a NULL name. */
-extern const struct port_case port_object_cases[], port_table_cases[], port_queue_cases[];
+extern const struct port_case port_object_cases[], port_table_cases[], port_value_cases[], port_queue_cases[];
 
 /* The case as a cmocka test called "side: name"; `suite` lives as long as the run. */
 struct CMUnitTest port_suite_test(struct port_suite *suite, const struct port_case *which);

@@ -55,7 +55,7 @@ static struct sl_span get(struct port_suite *suite, const char *pk, const char *
     return result.item;
 }
 
-/* Compares as JSON: services give members in any order. */
+/* Compares as JSON: services return members in any order. */
 static void assert_item(struct sl_span have, struct sl_span wanted)
 {
     json_t *a = json_loadb(have.ptr ? have.ptr : "null", have.ptr ? have.len : 4, JSON_DECODE_ANY, NULL);
@@ -128,7 +128,7 @@ static struct sl_result tested_put(struct port_suite *suite, const struct sl_tes
                                     .want_item = true});
 }
 
-static void each_test_says_what_it_should(struct port_suite *suite)
+static void each_test_holds_when_it_should(struct port_suite *suite)
 {
     const struct {
         struct sl_test test;
@@ -167,7 +167,7 @@ static void tests_are_joined(struct port_suite *suite)
     assert_refused(tested_put(suite, tests + 1, 1, true), "ConditionalCheckFailedException");
 }
 
-static void a_failed_condition_gives_the_item_or_none(struct port_suite *suite)
+static void a_failed_condition_returns_the_item_or_none(struct port_suite *suite)
 {
     const struct sl_test present = {SL_PRESENT, SL_LIT("PK"), {NULL, 0}};
     struct sl_table_op op = {.verb = SL_TABLE_DELETE,
@@ -275,8 +275,8 @@ static void apply_all(struct port_suite *suite, const struct sl_table_op *ops, s
         assert_ok(results[i]);
 }
 
-/* Row 9: two writes of one key in one call; the last wins, and no service is asked for both at once. */
-static void row_09_writes_of_one_key_keep_their_order(struct port_suite *suite)
+/* The last of two writes of one key in one call wins, and no request holds both. */
+static void writes_of_one_key_keep_their_order(struct port_suite *suite)
 {
     const struct sl_set one = {SL_ADD, SL_LIT("n"), SL_LIT(N("1"))};
     struct sl_table_op remove = {.verb = SL_TABLE_DELETE, .key = key_of(suite, "order", "b")};
@@ -300,7 +300,7 @@ static void row_09_writes_of_one_key_keep_their_order(struct port_suite *suite)
 }
 
 /* More than any batch holds, half of them taken away again; then read in one call, each key twice. */
-static void row_09_batches_of_any_size(struct port_suite *suite)
+static void batches_of_any_size_are_written_and_read(struct port_suite *suite)
 {
     enum { COUNT = 130 };
     struct sl_table_op ops[2 * COUNT];
@@ -371,7 +371,7 @@ static void numbers_are_keys_by_value(struct port_suite *suite)
 
 /* ---- groups ---- */
 
-static void a_group_is_all(struct port_suite *suite)
+static void a_group_writes_all(struct port_suite *suite)
 {
     const struct sl_set one = {SL_ADD, SL_LIT("n"), SL_LIT(N("1"))};
     const struct sl_test absent = {SL_ABSENT, SL_LIT("PK"), {NULL, 0}};
@@ -398,7 +398,7 @@ static void a_group_is_all(struct port_suite *suite)
     assert_item(side.item, ops[4].item);
 }
 
-static void or_none(struct port_suite *suite)
+static void a_refused_group_writes_nothing(struct port_suite *suite)
 {
     const struct sl_test absent = {SL_ABSENT, SL_LIT("PK"), {NULL, 0}};
     put(suite, "none", "there", "\"v\":" N("9"));
@@ -476,7 +476,7 @@ static struct sl_table_op item_of_size(struct port_suite *suite, size_t bytes)
     return put_op(suite, "large", "1", sl_arena_printf(suite->call.arena, "\"v\":{\"S\":\"%s\"}", text));
 }
 
-static void row_10_items_have_400_KB_at_most(struct port_suite *suite)
+static void items_have_400_KB_at_most(struct port_suite *suite)
 {
     const size_t limit = suite->table->max_item_bytes;
     assert_int_equal(limit, 400 * 1024);
@@ -487,7 +487,7 @@ static void row_10_items_have_400_KB_at_most(struct port_suite *suite)
 }
 
 /* Control characters are one byte of the item and six of its JSON. */
-static void row_10_what_counts_is_the_item_not_its_text(struct port_suite *suite)
+static void an_item_is_measured_not_its_text(struct port_suite *suite)
 {
     enum { COUNT = 380 * 1024 };
     struct sl_buffer text;
@@ -502,7 +502,7 @@ static void row_10_what_counts_is_the_item_not_its_text(struct port_suite *suite
     sl_buffer_clean_up(&text);
 }
 
-static void row_10_keys_have_their_limits(struct port_suite *suite)
+static void keys_have_limits_of_their_own(struct port_suite *suite)
 {
     char pk[2050], sk[1026];
     memset(pk, 'p', sizeof(pk));
@@ -522,7 +522,7 @@ static void nothing_is_begun_without_time(struct port_suite *suite)
     struct sl_table_op op = put_op(suite, "late", "1", "");
     struct sl_result result;
     if (strcmp(suite->name, "sqlite") == 0)
-        skip(); /* a file has no round trip that could be late */
+        skip(); /* a file has no request that could be late */
     suite->table->apply(suite->table, &op, 1, &result, &late);
     assert_int_equal(result.status, SL_RETRY);
     assert_true(result.not_sent);
@@ -537,25 +537,25 @@ static void no_operation_is_fine(struct port_suite *suite)
 const struct port_case port_table_cases[] = {
     {"writes_are_read_back", writes_are_read_back},
     {"every_type_survives", every_type_survives},
-    {"each_test_says_what_it_should", each_test_says_what_it_should},
+    {"each_test_holds_when_it_should", each_test_holds_when_it_should},
     {"tests_are_joined", tests_are_joined},
-    {"a_failed_condition_gives_the_item_or_none", a_failed_condition_gives_the_item_or_none},
+    {"a_failed_condition_returns_the_item_or_none", a_failed_condition_returns_the_item_or_none},
     {"updates_set_add_and_unset", updates_set_add_and_unset},
     {"sums_are_exact", sums_are_exact},
     {"adding_to_text_is_rejected", adding_to_text_is_rejected},
     {"running_values_only_move_one_way", running_values_only_move_one_way},
     {"running_values_heed_tests", running_values_heed_tests},
-    {"row_09_writes_of_one_key_keep_their_order", row_09_writes_of_one_key_keep_their_order},
-    {"row_09_batches_of_any_size", row_09_batches_of_any_size},
+    {"writes_of_one_key_keep_their_order", writes_of_one_key_keep_their_order},
+    {"batches_of_any_size_are_written_and_read", batches_of_any_size_are_written_and_read},
     {"one_bad_item_spoils_no_other", one_bad_item_spoils_no_other},
     {"numbers_are_keys_by_value", numbers_are_keys_by_value},
-    {"a_group_is_all", a_group_is_all},
-    {"or_none", or_none},
+    {"a_group_writes_all", a_group_writes_all},
+    {"a_refused_group_writes_nothing", a_refused_group_writes_nothing},
     {"a_group_has_a_hundred_at_most", a_group_has_a_hundred_at_most},
     {"a_group_takes_no_key_twice_and_no_running_value", a_group_takes_no_key_twice_and_no_running_value},
-    {"row_10_items_have_400_KB_at_most", row_10_items_have_400_KB_at_most},
-    {"row_10_what_counts_is_the_item_not_its_text", row_10_what_counts_is_the_item_not_its_text},
-    {"row_10_keys_have_their_limits", row_10_keys_have_their_limits},
+    {"items_have_400_KB_at_most", items_have_400_KB_at_most},
+    {"an_item_is_measured_not_its_text", an_item_is_measured_not_its_text},
+    {"keys_have_limits_of_their_own", keys_have_limits_of_their_own},
     {"nothing_is_begun_without_time", nothing_is_begun_without_time},
     {"no_operation_is_fine", no_operation_is_fine},
     {NULL, NULL},

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "base/span.h"
+#include "tests/support/test.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,11 +36,10 @@ const struct sl_record *test_record(struct test_batch *t, const char *event, con
                                     const char *others)
 {
     char *text = NULL;
-    int n =
-        asprintf(&text, "{\"Records\":[{\"eventName\":\"%s\",\"dynamodb\":{%s}%s}]}", event, members, others);
-    if (n < 0)
+    if (asprintf(&text, "{'Records':[{'eventName':'%s','dynamodb':{%s}%s}]}", event, members, others) < 0)
         sl_die("out of memory");
-    test_decode(t, sl_span(text, (size_t)n), "ttl");
+    json_quote(text);
+    test_decode(t, sl_span_str(text), "ttl");
     free(text);
     if (t->status != SL_OK)
         sl_die("test record: %s", t->error.text);

@@ -2,7 +2,7 @@
 #ifndef SL_TESTS_SUPPORT_RECORDS_H
 #define SL_TESTS_SUPPORT_RECORDS_H
 
-#include "streams/batch.h"
+#include "streams/decode/batch.h"
 #include "streams/record.h"
 
 struct test_batch {
@@ -13,13 +13,14 @@ struct test_batch {
     struct sl_error error;
 };
 
-/* Any shape; `ttl` names the TTL attribute, NULL: none. */
+/* Any shape; `ttl` names the TTL attribute, or is NULL. */
 void test_decode(struct test_batch *t, struct sl_span text, const char *ttl);
 /* What a Lambda function takes. */
 void test_decode_event(struct test_batch *t, struct sl_span text);
 void test_batch_clean_up(struct test_batch *t);
 
-/* A record of a Lambda event: `members` go into "dynamodb", `others` into the record, both may be "". */
+/* A record of a Lambda event, with ' for ". `members` go into "dynamodb", `others` into the record; both may
+ * be "". */
 const struct sl_record *test_record(struct test_batch *t, const char *event, const char *members,
                                     const char *others);
 

@@ -207,8 +207,9 @@ static struct sl_result take(struct rig_port *kept, struct sl_span body, struct 
 {
     if (kept->failures) {
         kept->failures--;
-        return (struct sl_result){
-            .status = kept->status, .code = "PortPlanned", .text = "the port is planned to fail"};
+        return (struct sl_result){.status = kept->status,
+                                  .code = kept->code ? kept->code : "PortPlanned",
+                                  .text = "the port is planned to fail"};
     }
     kept->bodies[kept->n] = strndup(body.ptr, body.len);
     kept->keys[kept->n++] = strndup(key.ptr ? key.ptr : "", key.len);
@@ -278,7 +279,7 @@ static enum sl_status open_queue(struct sl_sinks *sinks, struct sl_span url, str
 {
     (void)sinks;
     if (rig_kind(url) != SL_PORT_QUEUE)
-        return sl_fail(error, SL_FATAL, "UnknownTarget", "\"%.*s\" is no target", SL_ARG(url));
+        return sl_fail(error, SL_FATAL, "UnknownTarget", "\"%.*s\" is not a target", SL_ARG(url));
     struct queue *queue = calloc(1, sizeof(*queue));
     queue->kept = port_of(url);
     queue->port = (struct sl_queue_port){sizeof(queue->port), 0, queue_apply, queue_close};
@@ -305,7 +306,7 @@ static enum sl_status open_table(struct sl_sinks *sinks, struct sl_span url, str
 {
     (void)sinks;
     (void)out;
-    return sl_fail(error, SL_FATAL, "UnknownTarget", "\"%.*s\" is no table", SL_ARG(url));
+    return sl_fail(error, SL_FATAL, "UnknownTarget", "\"%.*s\" is not a table", SL_ARG(url));
 }
 
 static const struct sl_openers openers = {rig_kind, open_store, open_table, open_queue};
@@ -318,7 +319,7 @@ static enum sl_status open_pipeline(struct rig *rig, const char *config, struct 
     static const struct sl_vars vars = {NULL};
     static const char *const nowhere[] = {NULL};
     snprintf(path, sizeof(path), "%s/sluice.json", rig->folder);
-    test_write(path, config);
+    test_write(path, json(config));
     struct sl_pipeline_options options = {.config_path = path,
                                           .vars = &vars,
                                           .clock = &rig->clock.clock,
@@ -404,16 +405,15 @@ void rig_event_with(struct rig *rig, size_t n, size_t (*key)(size_t), const char
 {
     struct sl_buffer text;
     sl_buffer_init(&text, 16 << 20);
-    sl_buffer_printf(&text, "{%s%s\"Records\":[", members, members[0] ? "," : "");
+    sl_buffer_printf(&text, "{%s%s'Records':[", members, members[0] ? "," : "");
     for (size_t i = 0; i < n; i++)
         sl_buffer_printf(
             &text,
-            "%s{\"eventID\":\"e%zu\",\"eventName\":\"MODIFY\",\"eventSource\":\"aws:dynamodb\",\n"
-            "\"dynamodb\":{\"ApproximateCreationDateTime\":1790000000,\"Keys\":{\"PK\":{\"S\":\"k%zu\"}},"
-            "\"NewImage\":{\"PK\":{\"S\":\"k%zu\"},\"v\":{\"N\":\"%zu\"}},\"SequenceNumber\":\"%zu\","
-            "\"SizeBytes\":20,"
-            "\"StreamViewType\":\"NEW_IMAGE\"},"
-            "\"eventSourceARN\":\"arn:aws:dynamodb:us-east-1:1:table/t/stream/2026-01-01T00:00:00.000\"}",
+            "%s{'eventID':'e%zu','eventName':'MODIFY','eventSource':'aws:dynamodb',\n"
+            "'dynamodb':{'ApproximateCreationDateTime':1790000000,'Keys':{'PK':{'S':'k%zu'}},"
+            "'NewImage':{'PK':{'S':'k%zu'},'v':{'N':'%zu'}},'SequenceNumber':'%zu','SizeBytes':20,"
+            "'StreamViewType':'NEW_IMAGE'},"
+            "'eventSourceARN':'arn:aws:dynamodb:us-east-1:1:table/t/stream/2026-01-01T00:00:00.000'}",
             i ? "," : "", i, key ? key(i) : i, key ? key(i) : i, i, 1000 + i);
     sl_buffer_add_str(&text, "]}");
     sl_buffer_add_char(&text, '\0');
@@ -426,6 +426,7 @@ void rig_event_text(struct rig *rig, const char *text, size_t n)
     sl_arena_reset(rig->arena);
     free(rig->event);
     rig->event = strdup(text);
+    json_quote(rig->event);
     struct sl_error error = {0};
     const struct sl_decode_options options = {.any_shape = false};
     if (sl_batch_decode(sl_span_str(rig->event), rig->arena, &options, &rig->batch, &error) != SL_OK)
@@ -445,4 +446,9 @@ const char *rig_body(struct rig *rig)
     sl_buffer_add_char(body, '\0');
     body->len--;
     return body->ptr;
+}
+
+void rig_answers(struct rig *rig, const char *body)
+{
+    assert_string_equal(rig_body(rig), json(body));
 }

@@ -8,7 +8,7 @@
 
 #include "base/arena.h"
 #include "base/clock.h"
-#include "handlers/dispatch.h"
+#include "handlers/dispatch/dispatch.h"
 
 #define RIG_RECORDS 10000
 
@@ -19,7 +19,7 @@ struct rig_handler {
     unsigned char plan[RIG_RECORDS];
     bool marks;       /* marks each record, and returns OK; else the worst of the slice is what it returns */
     unsigned outages; /* so many calls fail with RETRY first */
-    int64_t takes_ms; /* of each call; it stops at the slice's deadline and says RETRY */
+    int64_t takes_ms; /* of each call; it stops at the slice's deadline and returns RETRY */
     int filler;       /* a byte: its errors are filled with it, without an end; 0: they are not */
     bool two_codes;   /* errors of odd records have the code "Odd" */
     bool blames;      /* marks the poison alone, applies nothing beside it, and returns REJECT */
@@ -49,6 +49,7 @@ struct rig_port {
     char name[32];
     enum sl_status status; /* of every operation while `failures` is above 0 */
     size_t failures;
+    const char *code;  /* of these; NULL: "PortPlanned" */
     size_t *max_bytes; /* the open port's limit; 0: none */
     size_t calls, n;
     char *bodies[RIG_RECORDS + 1];
@@ -74,18 +75,18 @@ struct rig {
     char *folder;
 };
 
-/* One at a time. `config` is sluice.json's text; the opening must succeed. */
+/* One at a time. `config` is sluice.json, with ' for " as json() takes it; the opening must succeed. */
 struct rig *rig_new(const char *config);
-/* Its error instead: the opening must fail. Gives the number of ports that were opened before that. */
+/* The opening must fail, with `error`. Returns the number of ports that were opened before that. */
 size_t rig_refused(const char *config, struct sl_error *error);
 void rig_destroy(struct rig *rig);
 
 /* An event of n records; record i is of item `key(i)` (NULL: each its own). */
 void rig_event(struct rig *rig, size_t n, size_t (*key)(size_t));
-/* The same with other members of the event: "\"window\":{...},\"state\":{...}". */
+/* The same with other members of the event: "'window':{...},'state':{...}". */
 void rig_event_with(struct rig *rig, size_t n, size_t (*key)(size_t), const char *members);
 
-/* Any event that has n records. */
+/* Any event that has n records, with ' for ". */
 void rig_event_text(struct rig *rig, const char *text, size_t n);
 
 /* Dispatches the event, with so much time; what handlers and ports saw is kept and added to. */
@@ -94,7 +95,9 @@ void rig_run(struct rig *rig, int64_t time_ms);
 void rig_forget(struct rig *rig);
 
 struct rig_port *rig_port(struct rig *rig, const char *name);
-/* Of the answer, with a NUL behind it. */
+/* The answer's body, followed by a NUL. */
 const char *rig_body(struct rig *rig);
+/* The answer's body must be this one, with ' for ". */
+void rig_answers(struct rig *rig, const char *body);
 
 #endif

@@ -2,6 +2,7 @@
 
 #include "base/buffer.h"
 #include "base/gzip.h"
+#include "tests/support/honest.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -39,6 +40,7 @@ struct scripted_server {
     size_t n_connections;
     size_t reset_bytes;
     unsigned reset_times;
+    struct sl_buffer honest;
 };
 
 /* ---- one connection ---- */
@@ -185,6 +187,8 @@ static bool answer_one(struct connection *c, const struct sl_buffer *in, size_t 
     }
     const struct scripted_request *request = keep_request(server, in, body);
     server->answer(server->arg, request, &reply);
+    if (reply.is_honest)
+        honest_answer(request, &reply, &server->honest);
     write_answer(&reply, out);
     pthread_mutex_unlock(&server->mutex);
     size_t len = reply.cut && reply.cut < out->len ? reply.cut : out->len;
@@ -248,6 +252,7 @@ struct scripted_server *scripted_server_start(scripted_fn answer, void *arg)
     struct scripted_server *server = calloc(1, sizeof(*server));
     struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
     socklen_t len = sizeof(at);
+    sl_buffer_init(&server->honest, REQUEST_BYTES);
     server->answer = answer;
     server->arg = arg;
     server->requests = calloc(REQUESTS, sizeof(*server->requests));
@@ -284,6 +289,7 @@ void scripted_server_stop(struct scripted_server *server)
     pthread_cond_destroy(&server->changed);
     free(server->requests);
     free(server->connections);
+    sl_buffer_clean_up(&server->honest);
     free(server);
 }
 

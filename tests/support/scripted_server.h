@@ -1,8 +1,8 @@
-/* An HTTP server that misbehaves as told: what no real service does on demand.
+/* An HTTP server that misbehaves on demand, as no real service does.
  *
- * It listens on a free loopback port, keeps connections alive, and asks a function of the test's what to
- * answer to each request. Every request is kept for the test to look at. The function is called by one thread
- * at a time. */
+ * It listens on a free loopback port, keeps connections alive, and calls a function of the test for the
+ * answer to each request. It keeps every request for the test. The function is called by one thread at a
+ * time. */
 #ifndef SL_TESTS_SUPPORT_SCRIPTED_SERVER_H
 #define SL_TESTS_SUPPORT_SCRIPTED_SERVER_H
 
@@ -18,15 +18,16 @@ struct scripted_reply {
     int status;
     const char *headers; /* more lines, each with its "\r\n"; NULL: none */
     struct sl_span body;
+    bool is_honest;   /* status, headers and body are what an honest service answers (honest.h) */
     bool with_crc;    /* adds x-amz-crc32 of the body */
-    bool flip;        /* one bit of the body is turned on the way */
+    bool flip;        /* one bit of the body is wrong */
     bool chunked;     /* sent in chunks of 7 bytes */
     bool is_bare;     /* neither length nor chunks: the end of the connection is the end of the body */
-    int64_t more;     /* added to the content-length that is said */
+    int64_t more;     /* added to the content-length */
     size_t cut;       /* after so many bytes of the answer the connection ends; 0: never */
     bool resets;      /* it ends with a reset, not with an orderly close */
-    bool closes;      /* the connection ends behind the answer, without a word in the headers */
-    unsigned byte_ms; /* so long between any two bytes */
+    bool closes;      /* the connection ends after the answer, and no header announces it */
+    unsigned byte_ms; /* the wait between any two bytes */
 };
 
 typedef void (*scripted_fn)(void *arg, const struct scripted_request *request, struct scripted_reply *reply);

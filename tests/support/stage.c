@@ -1,7 +1,7 @@
 #include "tests/support/stage.h"
 
 #include "base/gzip.h"
-#include "streams/batch.h"
+#include "streams/decode/batch.h"
 #include "tests/support/test.h"
 
 #include <dirent.h>
@@ -29,14 +29,12 @@ struct faulty {
     struct stage *stage;
 };
 
-enum fate { WELL, FAILS_BEFORE, FAILS_AFTER };
-
-static enum fate fate_of(struct stage *s)
+static enum stage_fate fate_of(struct stage *s)
 {
     if (s->one_in == 0 || sl_random_step(&s->chance) % s->one_in != 0)
-        return WELL;
+        return STAGE_WELL;
     s->failures++;
-    return sl_random_step(&s->chance) % 2 ? FAILS_BEFORE : FAILS_AFTER;
+    return sl_random_step(&s->chance) % 2 ? STAGE_FAILS_BEFORE : STAGE_FAILS_AFTER;
 }
 
 static struct sl_result failed(bool not_sent)
@@ -52,30 +50,30 @@ struct passing {
     size_t n;
 };
 
-static struct passing pass(const enum fate *fates, const void *ops, size_t size, size_t n,
+static struct passing pass(const enum stage_fate *fates, const void *ops, size_t size, size_t n,
                            struct sl_arena *arena)
 {
     struct passing p = {.ops = sl_arena_alloc(arena, n * size),
                         .results = sl_arena_zalloc(arena, n * sizeof(*p.results))};
     for (size_t i = 0; i < n; i++)
-        if (fates[i] != FAILS_BEFORE)
+        if (fates[i] != STAGE_FAILS_BEFORE)
             memcpy(p.ops + size * p.n++, (const char *)ops + size * i, size);
     return p;
 }
 
-static void merge(const struct passing *p, const enum fate *fates, size_t n, struct sl_result *results)
+static void merge(const struct passing *p, const enum stage_fate *fates, size_t n, struct sl_result *results)
 {
     size_t at = 0;
     for (size_t i = 0; i < n; i++) {
-        results[i] = fates[i] == FAILS_BEFORE ? failed(true) : p->results[at++];
-        if (fates[i] == FAILS_AFTER && results[i].status == SL_OK)
+        results[i] = fates[i] == STAGE_FAILS_BEFORE ? failed(true) : p->results[at++];
+        if (fates[i] == STAGE_FAILS_AFTER && results[i].status == SL_OK)
             results[i] = failed(false);
     }
 }
 
-static enum fate *draw(struct stage *s, size_t n, struct sl_arena *arena)
+static enum stage_fate *draw(struct stage *s, size_t n, struct sl_arena *arena)
 {
-    enum fate *fates = sl_arena_alloc(arena, n * sizeof(*fates));
+    enum stage_fate *fates = sl_arena_alloc(arena, n * sizeof(*fates));
     for (size_t i = 0; i < n; i++)
         fates[i] = fate_of(s);
     return fates;
@@ -85,7 +83,7 @@ static void apply_objects(struct sl_object_port *port, const struct sl_object *o
                           struct sl_result *results, const struct sl_call *call)
 {
     struct faulty *f = (struct faulty *)port;
-    enum fate *fates = draw(f->stage, n, call->arena);
+    enum stage_fate *fates = draw(f->stage, n, call->arena);
     struct passing p = pass(fates, objects, sizeof(*objects), n, call->arena);
     f->real.objects->apply(f->real.objects, (struct sl_object *)p.ops, p.n, p.results, call);
     merge(&p, fates, n, results);
@@ -96,7 +94,10 @@ static void apply_table(struct sl_table_port *port, const struct sl_table_op *op
                         struct sl_result *results, const struct sl_call *call)
 {
     struct faulty *f = (struct faulty *)port;
-    enum fate *fates = draw(f->stage, n, call->arena);
+    enum stage_fate *fates = draw(f->stage, n, call->arena);
+    enum stage_fate asked = f->stage->at_table ? f->stage->at_table(f->stage) : STAGE_WELL;
+    for (size_t i = 0; i < n && f->stage->at_table; i++)
+        fates[i] = asked;
     for (size_t i = 1; i < n; i++)
         if (ops[i].group && ops[i].group == ops[i - 1].group)
             fates[i] = fates[i - 1];
@@ -105,11 +106,22 @@ static void apply_table(struct sl_table_port *port, const struct sl_table_op *op
     merge(&p, fates, n, results);
 }
 
+static void apply_or_refuse(struct sl_table_port *port, const struct sl_table_op *ops, size_t n,
+                            struct sl_result *results, const struct sl_call *call)
+{
+    bool is_refused = ((struct faulty *)port)->stage->refuses_groups && n > 0 && ops[0].group;
+    for (size_t i = 0; i < n && is_refused; i++)
+        results[i] = (struct sl_result){
+            .status = SL_REJECT, .code = "ValidationException", .text = "the test lets it be refused"};
+    if (!is_refused)
+        apply_table(port, ops, n, results, call);
+}
+
 static void apply_queue(struct sl_queue_port *port, const struct sl_message *messages, size_t n,
                         struct sl_result *results, const struct sl_call *call)
 {
     struct faulty *f = (struct faulty *)port;
-    enum fate *fates = draw(f->stage, n, call->arena);
+    enum stage_fate *fates = draw(f->stage, n, call->arena);
     struct passing p = pass(fates, messages, sizeof(*messages), n, call->arena);
     f->real.queue->apply(f->real.queue, (struct sl_message *)p.ops, p.n, p.results, call);
     merge(&p, fates, n, results);
@@ -164,7 +176,7 @@ static enum sl_status open_table(struct sl_sinks *sinks, struct sl_span url, str
         return status;
     }
     f->port.table = *f->real.table;
-    f->port.table.apply = apply_table;
+    f->port.table.apply = apply_or_refuse;
     f->port.table.close = close_table;
     *out = &f->port.table;
     return SL_OK;
@@ -206,7 +218,7 @@ static struct stage *set_up(const char *config, const char *const *variables)
     s->folder = test_folder_in_memory();
     s->config_path = path_of(s, "sluice.json");
     s->log_path = path_of(s, "log");
-    test_write(s->config_path, config);
+    test_write(s->config_path, json(config));
     char *dir = NULL;
     if (asprintf(&dir, "DIR=%s", s->folder) < 0)
         abort();
@@ -247,11 +259,25 @@ struct stage *stage_new(const char *config, const char *const *variables)
     return s;
 }
 
-void stage_refused(const char *config, struct sl_error *error)
+void stage_reopen(struct stage *s, const char *config)
+{
+    struct sl_error error = SL_NO_ERROR;
+    sl_pipeline_close(s->p);
+    s->p = NULL;
+    if (config)
+        test_write(s->config_path, json(config));
+    if (open_pipeline(s, &error) != SL_OK)
+        fail_msg("%s", error.text);
+}
+
+void stage_refused(const char *config, const char *text)
 {
     struct stage *s = set_up(config, NULL);
-    if (open_pipeline(s, error) == SL_OK)
+    struct sl_error error = SL_NO_ERROR;
+    if (open_pipeline(s, &error) == SL_OK)
         fail_msg("opened: %s", config);
+    if (!strstr(error.text, text))
+        fail_msg("%s\nsays \"%s\",\nwithout \"%s\"", config, error.text, text);
     stage_destroy(s);
 }
 
@@ -289,6 +315,13 @@ void stage_deliver(struct stage *s, struct sl_span payload)
     sl_error_clear(&s->answer.error);
     s->n = batch.n;
     sl_dispatch(s->p, &batch, &invocation, &s->answer);
+}
+
+void stage_deliver_all(struct stage *s, const char *event)
+{
+    stage_deliver(s, json_span(event));
+    if (s->answer.is_error || s->answer.checkpoint != s->n)
+        fail_msg("checkpoint %zu of %zu: %s", s->answer.checkpoint, s->n, s->answer.error.text);
 }
 
 size_t stage_checkpoint(const struct stage *s)
@@ -348,6 +381,16 @@ char *stage_query(const struct stage *s, const char *file, const char *sql)
     free(path);
     sl_buffer_add_char(&out, '\0');
     return out.ptr;
+}
+
+void stage_change(const struct stage *s, const char *file, const char *sql)
+{
+    char *path = path_of(s, file);
+    sqlite3 *db = NULL;
+    if (sqlite3_open(path, &db) != SQLITE_OK || sqlite3_exec(db, sql, NULL, NULL, NULL) != SQLITE_OK)
+        fail_msg("%s: %s", sql, sqlite3_errmsg(db));
+    sqlite3_close(db);
+    free(path);
 }
 
 static void read_object(const char *path, struct sl_buffer *out)

@@ -7,9 +7,12 @@
 
 #include "base/arena.h"
 #include "base/clock.h"
-#include "handlers/dispatch.h"
+#include "handlers/dispatch/dispatch.h"
 
 #define STAGE_TIME_S 1700000000
+
+/* What becomes of a call of a sink. */
+enum stage_fate { STAGE_WELL, STAGE_FAILS_BEFORE, STAGE_FAILS_AFTER };
 
 struct stage {
     struct sl_sinks sinks; /* first: openers find the stage by it */
@@ -23,35 +26,47 @@ struct stage {
     struct sl_answer answer; /* of the last delivery */
     size_t n;                /* records of it */
     uint64_t chance;         /* the seed of what fails */
-    unsigned one_in;         /* operations fail, half of them after they were carried out; 0: none does */
+    unsigned one_in;         /* operations fails, half of them after they took effect; 0: none does */
     size_t failures;         /* so far */
-    int64_t time_ms;         /* of an invocation */
+    bool refuses_groups; /* tables refuse every transaction as a whole, and do not say which test failed */
+    int64_t time_ms;     /* of an invocation */
+    enum stage_fate (*at_table)(
+        struct stage *s); /* asked before each call of a table; NULL: goes by chance */
+    void *context;        /* of at_table */
 };
 
-/* `variables`: "NAME=value" strings for targets and configuration, NULL-terminated; NULL: none. */
+/* `config` is sluice.json, with ' for " as json() takes it. `variables`: "NAME=value" strings for targets and
+ * configuration, NULL-terminated; NULL: none. */
 struct stage *stage_new(const char *config, const char *const *variables);
-/* The opening must fail; its error. */
-void stage_refused(const char *config, struct sl_error *error);
+/* Another process: everything that the handlers hold in memory is new. NULL: with the same configuration. */
+void stage_reopen(struct stage *s, const char *config);
+/* The opening must fail, with an error that contains `text`. */
+void stage_refused(const char *config, const char *text);
 void stage_destroy(struct stage *s);
 
 /* Delivers the payload, which stays alive until the next delivery: the answer is in `answer`. */
 void stage_deliver(struct stage *s, struct sl_span payload);
+/* Delivers an event, with ' for "; every record must be done with after it. */
+void stage_deliver_all(struct stage *s, const char *event);
 
-/* The lowest record that comes again, `n` when all are done; 0 after a function error. */
+/* The lowest record that is delivered again, `n` when all are done; 0 after a function error. */
 size_t stage_checkpoint(const struct stage *s);
 
-/* Delivers as an event source mapping would, until all is done: at most `times` times. False when it is not.
+/* Delivers as an event source mapping would, until all is done, at most `times` times; returns whether it is.
  */
 bool stage_drive(struct stage *s, const char *event, unsigned times);
 
 /* What `sql` selects from ${DIR}/`file`, one line a row, columns with '|' between; the caller frees it. */
 char *stage_query(const struct stage *s, const char *file, const char *sql);
 
-/* All objects below ${DIR}/`folder`, expanded when gzip, in the order of their names, one behind the other;
- * `names` (may be NULL) gets their names, one a line. The caller frees both. */
+/* Runs `sql` on the same, as another program would. */
+void stage_change(const struct stage *s, const char *file, const char *sql);
+
+/* All objects below ${DIR}/`folder`, expanded when gzip, in the order of their names, one after the other;
+ * `names` (may be NULL) receives their names, one a line. The caller frees both. */
 char *stage_objects(const struct stage *s, const char *folder, char **names);
 
-/* A file's text, NULL when there is none; and the log's. The caller frees them. */
+/* The text of a file (NULL if it does not exist), and of the log. The caller frees them. */
 char *stage_file(const struct stage *s, const char *name);
 char *stage_log(struct stage *s);
 

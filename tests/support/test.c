@@ -11,6 +11,55 @@ void assert_span_is(struct sl_span span, const char *text)
         fail_msg("got \"%.*s\", wanted \"%s\"", SL_ARG(span), text);
 }
 
+/* What json() returned, so that a leak checker finds it. */
+struct text {
+    struct text *next;
+    char bytes[];
+};
+static struct text *texts;
+
+void json_quote(char *text)
+{
+    char *out = text;
+    for (; *text; text++) {
+        if (*text == '\\' && text[1] == '\'')
+            *out++ = *++text;
+        else if (*text == '\\' && text[1])
+            *out++ = *text, *out++ = *++text;
+        else
+            *out++ = *text == '\'' ? '"' : *text;
+    }
+    *out = '\0';
+}
+
+const char *json(const char *text)
+{
+    struct text *copy = malloc(sizeof(*copy) + strlen(text) + 1);
+    assert_non_null(copy);
+    copy->next = texts;
+    texts = copy;
+    memcpy(copy->bytes, text, strlen(text) + 1);
+    json_quote(copy->bytes);
+    return copy->bytes;
+}
+
+struct sl_span json_span(const char *text)
+{
+    return sl_span_str(json(text));
+}
+
+const char *json_printf(const char *format, ...)
+{
+    char *printed = NULL;
+    va_list list;
+    va_start(list, format);
+    assert_true(vasprintf(&printed, format, list) >= 0);
+    va_end(list);
+    const char *text = json(printed);
+    free(printed);
+    return text;
+}
+
 static char *folder_in(const char *pattern)
 {
     char *path = strdup(pattern);

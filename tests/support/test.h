@@ -14,13 +14,22 @@
 /* Compares with text, and shows both when they differ. */
 void assert_span_is(struct sl_span span, const char *text);
 
+/* JSON as tests write it: ' stands for ", and \' (in a C string: \\') for an apostrophe. The text lives until
+ * the process ends. */
+const char *json(const char *text);
+struct sl_span json_span(const char *text);
+/* The same of a printed text. */
+const char *json_printf(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* The same in place. */
+void json_quote(char *text);
+
 /* A fresh empty folder, removed by test_folder_remove. The path is the caller's to free. */
 char *test_folder(void);
 /* The same where syncing costs nothing, for tests that do it thousands of times. */
 char *test_folder_in_memory(void);
 void test_folder_remove(char *path);
 
-/* The file's bytes with a NUL behind them, NULL when it cannot be read; the caller frees them. */
+/* The file's bytes, followed by a NUL; NULL when it cannot be read. The caller frees them. */
 char *test_read(const char *path, size_t *len);
 void test_write(const char *path, const char *text);
 

@@ -1,9 +1,9 @@
-/* A server that plays a script: request after request gets the next step's bytes, whatever it asked.
+/* A server that plays a script: each request is answered with the next step's bytes, whatever it asks.
  *
- * For what a real server never does on demand: broken transfers, wrong codes, missing headers. Runs in a
+ * For what no real server does on demand: broken transfers, wrong codes, missing headers. Runs in a
  * thread of its own on a free loopback port. */
-#ifndef SL_TESTS_WIRE_H
-#define SL_TESTS_WIRE_H
+#ifndef SL_TESTS_SUPPORT_WIRE_H
+#define SL_TESTS_SUPPORT_WIRE_H
 
 #include "base/span.h"
 

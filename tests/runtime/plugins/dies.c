@@ -1,5 +1,5 @@
-/* A handler that dies, in every way there is, on the record whose sequence number "at" names. Writes the
- * others' numbers into the file "told", one by one. */
+/* A handler that dies or misbehaves, in every way there is, on the records whose sequence numbers "at" names
+ * ("1555", "1520,1521", "all"). Writes the others' numbers into the file "told", one by one. */
 #include <sluice/handler.h>
 
 #include <fcntl.h>
@@ -13,6 +13,7 @@ struct dies {
     struct sl_route *route;
     int told;
     struct sl_span at, after;
+    struct sl_queue_port *port;
     const char *how;
     bool is_spoilt;
 };
@@ -21,6 +22,7 @@ static const struct sl_option options[] = {
     {.name = "how", .type = SL_OPTION_TEXT, .flags = SL_OPTION_REQUIRED, .help = "the way"},
     {.name = "at", .type = SL_OPTION_TEXT, .fallback = "1555", .help = "a sequence number"},
     {.name = "after", .type = SL_OPTION_TEXT, .fallback = "1540", .help = "one before it"},
+    {.name = "port", .type = SL_OPTION_QUEUE, .help = "what a bad pointer is given to"},
     {.name = "told", .type = SL_OPTION_TEXT, .flags = SL_OPTION_REQUIRED, .help = "a file"},
     {.type = SL_OPTION_END},
 };
@@ -34,9 +36,12 @@ static enum sl_status dies_open(const struct sl_host *host, struct sl_route *rou
     d->how = host->option_text(route, "how").ptr;
     d->at = host->option_text(route, "at");
     d->after = host->option_text(route, "after");
+    d->port = host->option_queue(route, "port");
     d->told = open(host->option_text(route, "told").ptr, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     if (strcmp(d->how, "in open") == 0)
         abort();
+    if (strcmp(d->how, "exit in open") == 0)
+        exit(0);
     *self = d;
     return SL_OK;
 }
@@ -59,7 +64,26 @@ static void signal_from_outside(int number)
         pause();
 }
 
-static void die(struct dies *d)
+/* Its peer is gone: SIGPIPE, or an error where it is ignored. */
+static void write_to_nobody(void)
+{
+    int ends[2];
+    if (pipe(ends) == 0) {
+        close(ends[0]);
+        (void)!write(ends[1], "x", 1);
+        close(ends[1]);
+    }
+}
+
+static void crash_a_port(const struct dies *d, const struct sl_slice *slice)
+{
+    struct sl_message message = {.body = {(const char *)8, 1000}};
+    struct sl_result result = {SL_OK};
+    struct sl_call call = {slice->arena, slice->deadline_ms};
+    d->port->apply(d->port, &message, 1, &result, &call);
+}
+
+static void die(struct dies *d, struct sl_slice *slice)
 {
     const char *how = d->how;
     if (strcmp(how, "segv") == 0)
@@ -76,6 +100,19 @@ static void die(struct dies *d)
             d->is_spoilt = !d->is_spoilt;
     else if (strcmp(how, "exit") == 0)
         exit(0);
+    else if (strcmp(how, "exit 1") == 0)
+        exit(1);
+    else if (strcmp(how, "mark") == 0)
+        d->host->mark(slice, slice->n, SL_OK, NULL);
+    else if (strcmp(how, "status") == 0)
+        d->host->mark(slice, 0, (enum sl_status)77, NULL);
+    else if (strcmp(how, "pipe") == 0)
+        write_to_nobody();
+    else if (strcmp(how, "deadly pipe") == 0) {
+        signal(SIGPIPE, SIG_DFL);
+        write_to_nobody();
+    } else if (strcmp(how, "in a port") == 0)
+        crash_a_port(d, slice);
     else if (strcmp(how, "close") == 0)
         for (int fd = 0; fd < 256; fd++)
             close(fd);
@@ -90,11 +127,16 @@ static bool is(struct sl_span a, struct sl_span b)
     return a.len == b.len && memcmp(a.ptr, b.ptr, a.len) == 0;
 }
 
-static void look_at(struct dies *d, struct sl_span number)
+static bool is_listed(const struct dies *d, struct sl_span number)
 {
-    bool is_at = is(number, d->at);
+    return strcmp(d->at.ptr, "all") == 0 || memmem(d->at.ptr, d->at.len, number.ptr, number.len);
+}
+
+static void look_at(struct dies *d, struct sl_slice *slice, struct sl_span number)
+{
+    bool is_at = is_listed(d, number);
     if (is_at)
-        die(d);
+        die(d, slice);
     /* Two that are harmless each, and not together. */
     if (is(number, d->after))
         d->is_spoilt = true;
@@ -116,11 +158,18 @@ static enum sl_status dies_handle(void *self, struct sl_slice *slice, struct sl_
     (void)error;
     for (size_t i = 0; i < slice->n; i++) {
         struct sl_span number = d->host->record_text(slice->records[i], SL_FIELD_SEQUENCE_NUMBER);
-        look_at(d, number);
+        look_at(d, slice, number);
         tell(d, number);
         d->host->mark(slice, i, SL_OK, NULL);
     }
     return SL_OK;
+}
+
+static void dies_close(void *self)
+{
+    const struct dies *d = self;
+    if (strcmp(d->how, "in close") == 0)
+        abort();
 }
 
 #ifndef FLAGS
@@ -134,4 +183,5 @@ SL_EXPORT const struct sl_handler SL_HANDLER = {
     .options = options,
     .open = dies_open,
     .handle = dies_handle,
+    .close = dies_close,
 };

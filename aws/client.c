@@ -1,0 +1,207 @@
+/* One service as a target sees it: its parameters, region, endpoint, signer and judgement. */
+#include "aws/client.h"
+
+#include <stdio.h>
+
+static enum sl_status bad_param(const struct sl_url *url, const char *name, struct sl_span value,
+                                const char *wanted, struct sl_error *error)
+{
+    return sl_fail(error, SL_FATAL, "InvalidTarget", "target %.*s: %s=%.*s is not %s", SL_ARG(url->whole),
+                   name, SL_ARG(value), wanted);
+}
+
+static enum sl_status read_in_flight(struct sl_client *client, struct sl_url *url, struct sl_error *error)
+{
+    struct sl_span text = sl_url_param(url, "in_flight");
+    size_t n = 0;
+    for (size_t i = 0; i < text.len && n <= SL_CLIENT_IN_FLIGHT_MAX; i++)
+        n = text.ptr[i] >= '0' && text.ptr[i] <= '9' ? n * 10 + (size_t)(text.ptr[i] - '0') : SIZE_MAX / 2;
+    client->in_flight = text.ptr ? n : SL_CLIENT_IN_FLIGHT;
+    if (client->in_flight < 1 || client->in_flight > SL_CLIENT_IN_FLIGHT_MAX)
+        return bad_param(url, "in_flight", text, "a number from 1 to 64", error);
+    return SL_OK;
+}
+
+static enum sl_status read_region(struct sl_client *client, struct sl_url *url, struct sl_span region,
+                                  struct sl_error *error)
+{
+    struct sl_span param = sl_url_param(url, "region");
+    if (region.len && param.len && !sl_span_eq(region, param))
+        return bad_param(url, "region", param, "the region of its ARN", error);
+    if (param.ptr)
+        region = param;
+    if (region.ptr && !sl_endpoint_is_region(region))
+        return bad_param(url, "region", region, "an AWS region such as us-west-2", error);
+    snprintf(client->region, sizeof(client->region), "%.*s", SL_ARG(region));
+    return SL_OK;
+}
+
+/* As services write them: "ValidationException", "KMS.DisabledException". */
+static bool is_code(struct sl_span text)
+{
+    for (size_t i = 0; i < text.len; i++) {
+        char c = text.ptr[i];
+        if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
+              c == '_' || c == '-'))
+            return false;
+    }
+    return text.len > 0 && text.len < SL_ERROR_CODE_BYTES;
+}
+
+/* reject=CODE,CODE */
+static enum sl_status read_rejects(struct sl_client *client, struct sl_url *url, struct sl_error *error)
+{
+    struct sl_span text = sl_url_param(url, "reject"), rest = text;
+    bool ends = !text.ptr;
+    while (!ends) {
+        const char *comma = rest.len ? memchr(rest.ptr, ',', rest.len) : NULL;
+        struct sl_span code = sl_span(rest.ptr, comma ? (size_t)(comma - rest.ptr) : rest.len);
+        if (!is_code(code) || client->n_rejects == SL_CLIENT_REJECTS)
+            return bad_param(url, "reject", text, "a list CODE,CODE of at most 8 error codes", error);
+        if (sl_codes_passes(sl_codes_name(code)))
+            return bad_param(url, "reject", code,
+                             "a code that blocks: such a refusal is retried until it passes", error);
+        code = sl_codes_name(code);
+        client->rejects[client->n_rejects++] = sl_span(sl_arena_copy(client->aws->lasting, code), code.len);
+        ends = !comma;
+        rest = sl_span_from(rest, (size_t)(comma ? comma - rest.ptr + 1 : 0));
+    }
+    return SL_OK;
+}
+
+/* arn:aws:iam::123456789012:role/path/name */
+static bool is_role(struct sl_span arn)
+{
+    return sl_span_starts(arn, SL_LIT("arn:")) && arn.len < 240 && memmem(arn.ptr, arn.len, ":role/", 6);
+}
+
+static enum sl_status read_endpoint(struct sl_client *client, struct sl_url *url, struct sl_error *error)
+{
+    struct sl_aws *aws = client->aws;
+    struct sl_span endpoint = sl_url_param(url, "endpoint");
+    if (!endpoint.ptr)
+        return SL_OK;
+    client->endpoint_url = sl_span(sl_arena_copy(aws->lasting, endpoint), endpoint.len);
+    const struct sl_endpoint_request request = {
+        .service = client->service, .region = "", .configured = endpoint, .vars = aws->vars};
+    return sl_endpoint_resolve(&request, &client->endpoint, error);
+}
+
+enum sl_status sl_client_init(struct sl_client *client, struct sl_aws *aws,
+                              const struct sl_client_options *options, struct sl_error *error)
+{
+    struct sl_url *url = options->url;
+    *client = (struct sl_client){.aws = aws, .service = options->service};
+    sl_retry_bucket_init(&client->bucket);
+    client->name = sl_arena_printf(aws->lasting, "%.*s:%s%.*s", SL_ARG(url->scheme),
+                                   url->has_slashes ? "//" : "", SL_ARG(url->rest));
+    struct sl_span role = sl_url_param(url, "role");
+    if (read_in_flight(client, url, error) != SL_OK ||
+        read_region(client, url, options->region, error) != SL_OK ||
+        read_endpoint(client, url, error) != SL_OK || read_rejects(client, url, error) != SL_OK)
+        return SL_FATAL;
+    if (role.ptr && !is_role(role))
+        return bad_param(url, "role", role, "a role's ARN (arn:aws:iam::123456789012:role/name)", error);
+    client->credentials = sl_credentials_for(aws, role);
+    return SL_OK;
+}
+
+void sl_client_clean_up(struct sl_client *client)
+{
+    sl_sigv4_clean_up(&client->signer);
+}
+
+static enum sl_status find_region(struct sl_client *client, struct sl_error *error)
+{
+    const struct sl_vars *vars = client->aws->vars;
+    struct sl_span region = sl_endpoint_region(vars, NULL);
+    if (!region.len)
+        region = sl_endpoint_region(vars, sl_aws_profile(client->aws));
+    if (!sl_endpoint_is_region(region))
+        return sl_fail(error, SL_FATAL, "NoRegion",
+                       region.len ? "%s: \"%.*s\" is not a region; set AWS_REGION or the target's region="
+                                  : "%s: no region is set%.*s; set AWS_REGION or the target's region=",
+                       client->name, SL_ARG(region));
+    snprintf(client->region, sizeof(client->region), "%.*s", SL_ARG(region));
+    return SL_OK;
+}
+
+enum sl_status sl_client_ready(struct sl_client *client, struct sl_error *error)
+{
+    if (client->is_ready)
+        return SL_OK;
+    struct sl_aws *aws = client->aws;
+    if (!client->region[0] && find_region(client, error) != SL_OK)
+        return SL_FATAL;
+    const struct sl_endpoint_request request = {
+        .service = client->service,
+        .region = client->region,
+        .configured = client->endpoint_url,
+        .label = client->label,
+        .vars = aws->vars,
+        .profile = sl_aws_profile(aws),
+    };
+    if (sl_endpoint_resolve(&request, &client->endpoint, error) != SL_OK) {
+        sl_error_context(error, "%s", client->name);
+        return SL_FATAL;
+    }
+    if (!client->signer.sha)
+        sl_sigv4_init(&client->signer, sl_aws_sha(aws));
+    client->host = sl_aws_host(aws, sl_endpoint_host(&client->endpoint));
+    client->is_ready = true;
+    return SL_OK;
+}
+
+void sl_client_move(struct sl_client *client, struct sl_span region)
+{
+    snprintf(client->region, sizeof(client->region), "%.*s", SL_ARG(region));
+    client->signer.day[0] = '\0'; /* the day's key is the region's */
+    client->is_ready = false;
+}
+
+struct sl_code sl_client_judge(const struct sl_client *client, struct sl_span code, struct sl_span message,
+                               int http_status)
+{
+    struct sl_code judged = sl_codes_find(client->service->id, code, message, http_status);
+    char shown[16] =
+        ""; /* an unknown code that may not be shown is logged as this, and named so by reject= */
+    if (judged.kind == SL_CODE_UNKNOWN)
+        snprintf(shown, sizeof(shown), "Http%d", http_status);
+    for (size_t i = 0; i < client->n_rejects; i++)
+        if (sl_span_eq(sl_codes_name(code), client->rejects[i]) || sl_span_is(client->rejects[i], shown))
+            return (struct sl_code){"", SL_CODE_FINAL, SL_REJECT, judged.is_secret,
+                                    "the target's reject= names this code"};
+    return judged;
+}
+
+const char *sl_client_unknown_text(struct sl_arena *arena, const char *text, const char *code)
+{
+    return sl_arena_printf(
+        arena,
+        "%s; this code is unknown and nothing else succeeded here: repair the target, or if "
+        "the record is to blame, add reject=%s to the target",
+        text, code);
+}
+
+int64_t sl_client_now_s(const struct sl_client *client)
+{
+    return sl_aws_now_s(client->aws) + client->host->skew_s;
+}
+
+unsigned sl_client_attempts(const struct sl_client *client)
+{
+    const char *text = sl_vars_or(client->aws->vars, "AWS_MAX_ATTEMPTS", "");
+    unsigned n = 0;
+    for (; *text >= '0' && *text <= '9' && n < 100; text++)
+        n = n * 10 + (unsigned)(*text - '0');
+    return n && !*text ? n : client->service->attempts;
+}
+
+void sl_client_uuid(const struct sl_client *client, char out[37])
+{
+    struct sl_clock *clock = client->aws->clock;
+    uint64_t a = clock->random(clock), b = clock->random(clock);
+    snprintf(out, 37, "%08x-%04x-4%03x-%04x-%012llx", (unsigned)(a >> 32), (unsigned)(a >> 16) & 0xFFFFu,
+             (unsigned)a & 0xFFFu, 0x8000u | ((unsigned)(b >> 48) & 0x3FFFu),
+             (unsigned long long)b & 0xFFFFFFFFFFFFull);
+}

@@ -1,0 +1,110 @@
+/* The aggregate handler: a materialized GROUP BY.
+ *
+ * What is added is what an item contributes now, less what the ledger says was counted for it, in one
+ * transaction with the ledger's row. So a record that is delivered again finds its order in the ledger and
+ * changes nothing, and totals never hold what was not counted. */
+#include "handlers/builtin/aggregate/aggregate_private.h"
+
+static void run_init(struct aggregate_run *run, const struct aggregate *a, struct sl_slice *slice)
+{
+    const struct sl_host *host = a->host;
+    size_t n = slice->n;
+    *run = (struct aggregate_run){.a = a, .slice = slice, .deltas = {.host = host, .arena = slice->arena}};
+    /* A changed group takes two terms away and brings two. */
+    run->deltas.room = (uint32_t)(4 * n + 1);
+    run->deltas.list = host->alloc(slice->arena, run->deltas.room * sizeof(*run->deltas.list));
+    sl_outcome_init(&run->outcome, host, slice);
+    aggregate_tally_init(&run->tally, a, slice->arena, n);
+    sl_keymap_init(&run->keys, host, slice->arena, a->has_ledger ? n : 0);
+    run->units = host->alloc(slice->arena, n * sizeof(*run->units));
+    run->changes = host->alloc(slice->arena, n * sizeof(*run->changes));
+}
+
+static enum sl_status check_target(const struct aggregate *a, const struct sl_slice *slice,
+                                   struct sl_error *error)
+{
+    if (!sl_loop_closes(&a->loop, a->host, slice))
+        return SL_OK;
+    if (!a->marks_own)
+        return sl_loop_refuse(&a->loop, a->host,
+                              ", or set \"own_rows\": \"mark\" so that the route leaves out its own rows",
+                              error);
+    if (a->host->record_view(slice->records[0]) != SL_VIEW_NEW_AND_OLD_IMAGES)
+        return a->host->fail(
+            error, SL_FATAL, "ViewType",
+            "own_rows: only a stream with NEW_AND_OLD_IMAGES shows which rows are the route's "
+            "own; enable it");
+    return SL_OK;
+}
+
+static enum sl_status take_records(struct aggregate_run *run, struct sl_error *error)
+{
+    for (size_t i = 0; i < run->slice->n; i++) {
+        struct sl_error why = SL_NO_ERROR;
+        enum sl_status status = aggregate_take(run, i, &why);
+        if (status != SL_OK)
+            return run->a->host->fail(error, status, why.code, "%s", why.text);
+    }
+    return SL_OK;
+}
+
+static enum sl_status handle(void *self, struct sl_slice *slice, struct sl_error *error)
+{
+    const struct aggregate *a = self;
+    struct aggregate_run run;
+    enum sl_status status = check_target(a, slice, error);
+    if (status != SL_OK)
+        return status;
+    run_init(&run, a, slice);
+    status = take_records(&run, error);
+    if (status == SL_OK)
+        status = aggregate_source_check(&run, error);
+    if (status != SL_OK)
+        return status;
+    aggregate_prepare(&run);
+    aggregate_write_units(&run);
+    aggregate_units_warn(&run);
+    aggregate_extremes_write(&run);
+    return sl_outcome_end(&run.outcome, error);
+}
+
+/* ---- view types ---- */
+
+static bool needs(const struct aggregate *a, enum sl_event event, enum sl_image image)
+{
+    if (!(a->events & 1u << event))
+        return false;
+    if (image == SL_NEW_IMAGE)
+        return event != SL_REMOVE;
+    return (event == SL_REMOVE && a->expired != SL_EXPIRED_APPLY) || (!a->has_ledger && event != SL_INSERT);
+}
+
+static enum sl_status accepts(void *self, enum sl_view view, struct sl_error *error)
+{
+    const struct aggregate *a = self;
+    bool has_new = view == SL_VIEW_NEW_IMAGE || view == SL_VIEW_NEW_AND_OLD_IMAGES;
+    bool has_old = view == SL_VIEW_OLD_IMAGE || view == SL_VIEW_NEW_AND_OLD_IMAGES;
+    bool lacks = false;
+    for (int event = SL_INSERT; event <= SL_REMOVE; event++)
+        lacks = lacks || (!has_new && needs(a, (enum sl_event)event, SL_NEW_IMAGE)) ||
+                (!has_old && needs(a, (enum sl_event)event, SL_OLD_IMAGE));
+    if (a->per_event || view == SL_VIEW_UNKNOWN || !lacks)
+        return SL_OK;
+    return a->host->fail(error, SL_FATAL, "ViewType",
+                         "totals over items cannot be kept from a stream of view type %s: enable it with "
+                         "NEW_AND_OLD_IMAGES%s",
+                         a->host->view_name(view),
+                         a->has_ledger && a->expired == SL_EXPIRED_APPLY
+                             ? " (or NEW_IMAGE, which costs a read per change)"
+                             : "");
+}
+
+const struct sl_handler sl_aggregate_handler = {
+    .abi = SL_HANDLER_ABI,
+    .name = "aggregate",
+    .summary = "totals by group, exact however often records come",
+    .options = aggregate_options,
+    .open = aggregate_open,
+    .handle = handle,
+    .accepts = accepts,
+};

@@ -1,0 +1,125 @@
+/* The notify handler: a message per record. It is once-only: it is called only for records that the answer
+ * will not ask for again. */
+#include "handlers/builtin/notify/notify_private.h"
+
+#include "handlers/builtin/toolkit/apply.h"
+#include "handlers/builtin/toolkit/opening.h"
+#include "handlers/builtin/toolkit/outcome.h"
+
+#include <stdio.h>
+
+/* When a message fails, the rest of its slice is delivered again. So slices are small: ten requests of ten.
+ */
+#define SLICE_RECORDS 100
+
+static const struct sl_option options[] = {
+    {"to", SL_OPTION_QUEUE, SL_OPTION_REQUIRED, 0, 0, NULL, NULL,
+     "sqs://name, sns:arn, events://bus, kinesis://stream, firehose://stream, jsonl:file, stdout:"},
+    {"message", SL_OPTION_TEMPLATE, 0, 0, 0, NULL, NULL, "the message; without it the record itself is sent"},
+    {"escape", SL_OPTION_ENUM, 0, 0, 0, "none|json", "none",
+     "values in the message: as they are, or escaped for a JSON string, for a message that is JSON"},
+    {"body", SL_OPTION_ENUM, 0, 0, 0, "record|json", "record",
+     "without a message: the record as it came, or as plain JSON"},
+    {"subject", SL_OPTION_TEMPLATE, 0, 0, 0, NULL, NULL, "SNS: the subject; EventBridge: the detail-type"},
+    {"attributes", SL_OPTION_JSON, 0, 0, 0, NULL, NULL,
+     "{\"name\": template}: message attributes of SQS and SNS"},
+    {"group", SL_OPTION_TEMPLATE, 0, 0, 0, NULL, NULL,
+     "a FIFO destination's message group; messages of one group keep their order (default: the item's key)"},
+    {"dedupe", SL_OPTION_TEMPLATE, 0, 0, 0, NULL, NULL,
+     "a FIFO destination's deduplication id (default: the eventID)"},
+    {"missing", SL_OPTION_ENUM, 0, 0, 0, SL_MISSING_VALUES, "reject",
+     "a record that lacks what a template names: reject it, leave it out (skip), or put nothing in the place "
+     "(empty)"},
+    {.type = SL_OPTION_END},
+};
+
+/* ---- the slice ---- */
+
+static enum sl_status handle(void *self, struct sl_slice *slice, struct sl_error *error)
+{
+    const struct notify *p = self;
+    const struct sl_host *host = p->host;
+    struct sl_message *messages = host->alloc(slice->arena, slice->n * sizeof(*messages));
+    uint32_t *record_of = host->alloc(slice->arena, slice->n * sizeof(*record_of));
+    struct sl_outcome outcome;
+    size_t n = 0;
+    sl_outcome_init(&outcome, host, slice);
+    for (size_t i = 0; i < slice->n; i++) {
+        struct sl_error why = SL_NO_ERROR;
+        record_of[n] = (uint32_t)i;
+        if (notify_message(p, slice->records[i], slice->arena, &messages[n], &why) == SL_OK)
+            n++;
+        else if (!sl_render_is_skipped(p->missing, &why))
+            sl_outcome_fail(&outcome, i, &why);
+    }
+    const struct sl_result *results = sl_apply_messages(host, slice, p->queue, messages, n);
+    for (size_t k = 0; k < n; k++) {
+        struct sl_error why;
+        if (results[k].status == SL_OK)
+            continue;
+        sl_outcome_error(host, &results[k], &why);
+        sl_outcome_fail(&outcome, record_of[k], &why);
+    }
+    return sl_outcome_end(&outcome, error);
+}
+
+/* ---- opening ---- */
+
+static enum sl_status read_attribute(const struct sl_opening *o, struct notify *p, const char *name,
+                                     const json_t *value)
+{
+    struct notify_attribute *attribute = &p->attributes[p->n_attributes++];
+    char where[300];
+    attribute->name = sl_opening_keep(o, sl_span_str(name));
+    if (!json_is_string(value))
+        return SL_OPENING_BAD(o, "attributes.%s: expected a template", name);
+    snprintf(where, sizeof(where), "attributes.%s", name);
+    return sl_opening_template(o, where, sl_opening_text(value), &attribute->value);
+}
+
+static enum sl_status read_attributes(const struct sl_opening *o, struct notify *p)
+{
+    json_t *object = sl_opening_json(o, "attributes"), *value;
+    const char *name;
+    enum sl_status status = SL_OK;
+    p->attributes = o->host->alloc(o->arena, (json_object_size(object) + 1) * sizeof(*p->attributes));
+    if (object && !json_is_object(object))
+        status = SL_OPENING_BAD(o, "attributes: expected an object of names and templates");
+    json_object_foreach(object, name, value)
+    {
+        if (status == SL_OK)
+            status = read_attribute(o, p, name, value);
+    }
+    json_decref(object);
+    return status;
+}
+
+static enum sl_status open_notify(const struct sl_host *host, struct sl_route *route, void **self,
+                                  struct sl_error *error)
+{
+    struct sl_opening o = {host, route, host->route_arena(route), error};
+    struct notify *p = host->alloc(o.arena, sizeof(*p));
+    *p = (struct notify){.host = host,
+                         .route = route,
+                         .queue = host->option_queue(route, "to"),
+                         .message = host->option_template(route, "message"),
+                         .subject = host->option_template(route, "subject"),
+                         .group = host->option_template(route, "group"),
+                         .dedupe = host->option_template(route, "dedupe"),
+                         .body = sl_opening_is(&o, "body", "json") ? NOTIFY_JSON : NOTIFY_RECORD,
+                         .escape = sl_opening_is(&o, "escape", "json") ? SL_ESCAPE_JSON : SL_ESCAPE_NONE,
+                         .missing = sl_render_missing(host, route)};
+    *self = p;
+    return read_attributes(&o, p);
+}
+
+const struct sl_handler sl_notify_handler = {
+    .abi = SL_HANDLER_ABI,
+    .name = "notify",
+    .summary = "a message per record, once",
+    .flags = SL_ONCE_ONLY,
+    .max_records = SLICE_RECORDS,
+    .options = options,
+    .open = open_notify,
+    .handle = handle,
+};

@@ -1,0 +1,44 @@
+/* The replicate handler: the table ends up equal to the source.
+ *
+ * A slice is folded: of each item only its newest change is written, with a guard, so that it takes effect
+ * only if it is newer than what is there. A write that the guard refuses has been overtaken, which is
+ * success. So a slice may be delivered again, in part, late and in any order. */
+#include "handlers/builtin/replicate/replicate_private.h"
+
+static enum sl_status handle(void *self, struct sl_slice *slice, struct sl_error *error)
+{
+    struct replicate_fold f = {.p = self, .slice = slice};
+    if (sl_loop_closes(&f.p->loop, f.p->host, slice))
+        return sl_loop_refuse(&f.p->loop, f.p->host, "", error);
+    enum sl_status status = replicate_fold_slice(&f, error);
+    if (status == SL_OK)
+        status = replicate_read_images(&f, error);
+    if (status != SL_OK)
+        return status;
+    replicate_write_changes(&f);
+    return sl_outcome_end(&f.outcome, error);
+}
+
+/* Removals need no image, and with a source to read from nothing does. */
+static enum sl_status accepts(void *self, enum sl_view view, struct sl_error *error)
+{
+    const struct replicate *p = self;
+    bool only_removals = (p->events & ~(1u << SL_REMOVE)) == 0;
+    if (p->source || only_removals || (view != SL_VIEW_KEYS_ONLY && view != SL_VIEW_OLD_IMAGE))
+        return SL_OK;
+    return p->host->fail(
+        error, SL_FATAL, "ViewType",
+        "a stream of view type %s does not carry the items: name the source table in \"source\" so "
+        "that they are read back, or enable the stream with NEW_IMAGE or NEW_AND_OLD_IMAGES",
+        p->host->view_name(view));
+}
+
+const struct sl_handler sl_replicate_handler = {
+    .abi = SL_HANDLER_ABI,
+    .name = "replicate",
+    .summary = "a table that ends up equal to the source",
+    .options = replicate_options,
+    .open = replicate_open,
+    .handle = handle,
+    .accepts = accepts,
+};

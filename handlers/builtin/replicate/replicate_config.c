@@ -1,0 +1,304 @@
+/* The replicate handler's options: read and checked. */
+#include "handlers/builtin/replicate/replicate_private.h"
+
+#include "handlers/builtin/toolkit/array.h"
+#include "handlers/builtin/toolkit/opening.h"
+
+#include <stdio.h>
+
+const struct sl_option replicate_options[] = {
+    {"to", SL_OPTION_TABLE, SL_OPTION_REQUIRED, 0, 0, NULL, NULL,
+     "the replica: dynamodb://table?region=, sqlite:file.db?table=name"},
+    {"guard", SL_OPTION_JSON, 0, 0, 0, NULL, "\"inline\"",
+     "where the order of an item's last change is kept: \"inline\", {\"table\": \"guards\", "
+     "\"key\": \"PK\"}, or \"none\""},
+    {"guard_attribute", SL_OPTION_TEXT, 0, 0, 0, NULL, "sluice_order",
+     "inline: the attribute that holds the order"},
+    {"write_attribute", SL_OPTION_TEXT, 0, 0, 0, NULL, "sluice_write",
+     "inline: the attribute that holds the signature of the write"},
+    {"tombstones", SL_OPTION_JSON, 0, 0, 0, NULL, "\"inline\"",
+     "inline guards: where deleted items are remembered: \"inline\" (on the replica), or "
+     "{\"table\": \"tombstones\", \"key\": \"PK\"}"},
+    {"deleted_attribute", SL_OPTION_TEXT, 0, 0, 0, NULL, "sluice_deleted",
+     "inline: the attribute that marks a tombstone"},
+    {"expires_attribute", SL_OPTION_TEXT, 0, 0, 0, NULL, "sluice_expires",
+     "attribute with the time, in epoch seconds, from which a tombstone may be deleted: make it the TTL "
+     "attribute of the table that holds the guards"},
+    {"tombstone_days", SL_OPTION_INTEGER, 0, 1, 3650, NULL, "15",
+     "how many days a deleted item is remembered: more than a queue keeps a parked record"},
+    {"epoch", SL_OPTION_INTEGER, 0, 0, 999999, NULL, "0",
+     "compared before the order: raise it by one when another table or Region becomes the source"},
+    {"source", SL_OPTION_TABLE, 0, 0, 0, NULL, NULL,
+     "the source table: items are read back from it if the stream does not carry them"},
+    {"project", SL_OPTION_JSON, 0, 0, 0, NULL, NULL,
+     "list of the attributes to copy; the key is always copied"},
+    {"drop", SL_OPTION_JSON, 0, 0, 0, NULL, NULL, "list of attributes not to copy"},
+    {"rename", SL_OPTION_JSON, 0, 0, 0, NULL, NULL, "{\"old\": \"new\"}: attributes under another name"},
+    {"key", SL_OPTION_JSON, 0, 0, 0, NULL, NULL,
+     "{\"PK\": \"{tenant}#{id}\"}: templates that make the replica's key from the source's key attributes"},
+    {"expired", SL_OPTION_ENUM, 0, 0, 0, "delete|keep|keep-any", "delete",
+     "removals by TTL: delete, keep the replica's item, keep it also where the verdict is inferred"},
+    {"replicated", SL_OPTION_ENUM, 0, 0, 0, "skip|copy", "skip",
+     "changes that a replicate route made: skip (two tables follow each other), copy (a chain of tables)"},
+    {"unsigned", SL_OPTION_ENUM, 0, 0, 0, "skip|copy", "skip",
+     "changes with a guard and without a signature, as an earlier release wrote them: skip them, or copy "
+     "them as a user's"},
+    {.type = SL_OPTION_END},
+};
+
+struct opening {
+    struct sl_opening base;
+    struct replicate *p;
+};
+
+#define BAD(o, ...) SL_OPENING_BAD(&(o)->base, __VA_ARGS__)
+
+static struct sl_span keep(const struct opening *o, struct sl_span text)
+{
+    return sl_opening_keep(&o->base, text);
+}
+
+/* ---- rules ---- */
+
+static struct replicate_rule *rule_for(struct opening *o, struct sl_span name)
+{
+    struct replicate *p = o->p;
+    for (size_t i = 0; i < p->n_rules; i++)
+        if (sl_span_eq(p->rules[i].name, name))
+            return &p->rules[i];
+    if (p->n_rules == p->room_rules)
+        p->rules = sl_array_double(o->base.host, o->base.arena, p->rules, &p->room_rules, sizeof(*p->rules));
+    p->rules[p->n_rules] = (struct replicate_rule){.name = keep(o, name)};
+    return &p->rules[p->n_rules++];
+}
+
+static enum sl_status read_names(struct opening *o, const char *option)
+{
+    json_t *list = sl_opening_json(&o->base, option), *name;
+    enum sl_status status = SL_OK;
+    size_t i;
+    if (list && !json_is_array(list))
+        status = BAD(o, "%s: expected a list of attribute names", option);
+    json_array_foreach(list, i, name)
+    {
+        if (!json_is_string(name)) {
+            status = BAD(o, "%s[%zu]: expected an attribute name", option, i);
+            break;
+        }
+        struct replicate_rule *rule = rule_for(o, sl_opening_text(name));
+        if (strcmp(option, "drop") == 0)
+            rule->is_dropped = true;
+        else
+            rule->is_kept = true;
+    }
+    json_decref(list);
+    return status;
+}
+
+static enum sl_status read_renames(struct opening *o)
+{
+    json_t *object = sl_opening_json(&o->base, "rename"), *value;
+    enum sl_status status = SL_OK;
+    const char *name;
+    if (object && !json_is_object(object))
+        status = BAD(o, "rename: expected an object of old and new attribute names");
+    json_object_foreach(object, name, value)
+    {
+        if (!sl_opening_is_name(sl_opening_text(value))) {
+            status = BAD(o, "rename.%s: expected an attribute name", name);
+            break;
+        }
+        rule_for(o, sl_span_str(name))->renamed = keep(o, sl_opening_text(value));
+    }
+    json_decref(object);
+    return status;
+}
+
+/* An attribute goes if a renamed one, or a key attribute, takes its name. */
+static enum sl_status take_places(struct opening *o)
+{
+    struct replicate *p = o->p;
+    uint32_t n = p->n_rules;
+    for (uint32_t i = 0; i < n; i++) {
+        struct sl_span renamed = p->rules[i].renamed;
+        if (!renamed.ptr)
+            continue;
+        if (p->rules[i].is_dropped)
+            return BAD(o, "rename.%.*s: the attribute is in drop, too", SL_ARG(p->rules[i].name));
+        for (uint32_t k = 0; k < i; k++)
+            if (sl_span_eq(p->rules[k].renamed, renamed))
+                return BAD(o, "rename: two attributes become %.*s", SL_ARG(renamed));
+        struct replicate_rule *taken = rule_for(o, renamed);
+        taken->is_dropped = taken->is_dropped || !taken->renamed.ptr;
+    }
+    for (size_t i = 0; i < p->n_keys; i++)
+        rule_for(o, p->keys[i].name)->is_dropped = true;
+    return SL_OK;
+}
+
+/* ---- the key ---- */
+
+static enum sl_status read_key_attribute(struct opening *o, const char *name, const json_t *value)
+{
+    struct replicate_key *key = &o->p->keys[o->p->n_keys++];
+    struct sl_span text = sl_opening_text(value);
+    key->name = keep(o, sl_span_str(name));
+    if (!sl_opening_is_name(key->name) || !json_is_string(value))
+        return BAD(o, "key.%s: expected a template", name);
+    if (sl_render_names_image(text))
+        return BAD(o,
+                   "key.%s: use attributes of the source's key only; others change, and would move the item",
+                   name);
+    char where[300];
+    snprintf(where, sizeof(where), "key.%s", name);
+    return sl_opening_template(&o->base, where, text, &key->value);
+}
+
+static enum sl_status read_key(struct opening *o)
+{
+    json_t *object = sl_opening_json(&o->base, "key"), *value;
+    const char *name;
+    enum sl_status status = SL_OK;
+    if (object && (!json_is_object(object) || json_object_size(object) < 1 || json_object_size(object) > 2))
+        status = BAD(o, "key: expected an object of one or two attributes and their templates");
+    if (status == SL_OK && object)
+        o->p->keys = o->base.host->alloc(o->base.arena, 2 * sizeof(*o->p->keys));
+    json_object_foreach(object, name, value)
+    {
+        if (status == SL_OK)
+            status = read_key_attribute(o, name, value);
+    }
+    json_decref(object);
+    return status;
+}
+
+/* ---- the guard ---- */
+
+static enum sl_status read_side_table(struct opening *o, const char *option, const json_t *json,
+                                      struct replicate_side *side)
+{
+    const json_t *table = json_object_get(json, "table"), *key = json_object_get(json, "key");
+    const char *name;
+    json_t *value;
+    json_object_foreach((json_t *)json, name, value)
+    {
+        if (strcmp(name, "table") != 0 && strcmp(name, "key") != 0)
+            return BAD(o, "%s.%s: unknown member; known are table and key", option, name);
+        if (!sl_opening_is_name(sl_opening_text(value)))
+            return BAD(o, "%s.%s: expected a name", option, name);
+    }
+    if (!table)
+        return BAD(o, "%s.table: missing; it names the table that keeps the %s", option,
+                   strcmp(option, "guard") == 0 ? "guards" : "tombstones");
+    side->table = keep(o, sl_opening_text(table));
+    side->key = key ? keep(o, sl_opening_text(key)) : SL_LIT("PK");
+    if (sl_span_eq(side->table, o->p->loop.target.table))
+        return BAD(o, "%s.table: the replica cannot keep these rows itself; name another table", option);
+    return SL_OK;
+}
+
+static enum sl_status read_guard(struct opening *o)
+{
+    json_t *guard = sl_opening_json(&o->base, "guard");
+    enum sl_status status = SL_OK;
+    if (json_is_object(guard)) {
+        o->p->guard = REPLICATE_SIDE;
+        status = read_side_table(o, "guard", guard, &o->p->guards);
+    } else if (sl_span_is(sl_opening_text(guard), "none")) {
+        o->p->guard = REPLICATE_NONE;
+    } else if (!sl_span_is(sl_opening_text(guard), "inline")) {
+        status = BAD(o, "guard: expected \"inline\", \"none\" or {\"table\": name}");
+    }
+    json_decref(guard);
+    return status;
+}
+
+static enum sl_status read_tombstones(struct opening *o)
+{
+    json_t *tombstones = sl_opening_json(&o->base, "tombstones");
+    enum sl_status status = SL_OK;
+    if (json_is_object(tombstones) && o->p->guard != REPLICATE_INLINE)
+        status = BAD(o, "tombstones: only a replica with inline guards keeps tombstones; remove the option");
+    else if (json_is_object(tombstones))
+        status = read_side_table(o, "tombstones", tombstones, &o->p->tombstones);
+    else if (!sl_span_is(sl_opening_text(tombstones), "inline"))
+        status = BAD(o, "tombstones: expected \"inline\" or {\"table\": name}");
+    json_decref(tombstones);
+    return status;
+}
+
+/* ---- our attributes ---- */
+
+static const char *const ours[] = {"guard_attribute", "write_attribute", "deleted_attribute",
+                                   "expires_attribute"};
+#define N_OURS (sizeof(ours) / sizeof(ours[0]))
+
+static enum sl_status check_attributes(struct opening *o)
+{
+    for (size_t i = 0; i < N_OURS; i++) {
+        struct sl_span name = o->base.host->option_text(o->base.route, ours[i]);
+        if (!sl_opening_is_name(name))
+            return BAD(o, "%s: expected the name of an attribute", ours[i]);
+        for (size_t k = 0; k < i; k++)
+            if (sl_span_eq(name, o->base.host->option_text(o->base.route, ours[k])))
+                return BAD(o, "%s and %s: expected different names", ours[k], ours[i]);
+    }
+    return SL_OK;
+}
+
+static enum sl_status check_place(struct opening *o, const char *option, struct sl_span from,
+                                  struct sl_span to)
+{
+    for (size_t i = 0; i < N_OURS && o->p->guard == REPLICATE_INLINE; i++)
+        if (sl_span_eq(to, o->base.host->option_text(o->base.route, ours[i])))
+            return BAD(o, "%s.%.*s: %.*s is the %s, which replicate itself writes; choose another name",
+                       option, SL_ARG(from), SL_ARG(to), ours[i]);
+    return SL_OK;
+}
+
+/* Nothing of the source's may take the place of an attribute of ours. */
+static enum sl_status check_places(struct opening *o)
+{
+    const struct replicate *p = o->p;
+    enum sl_status status = SL_OK;
+    for (size_t i = 0; i < p->n_rules && status == SL_OK; i++)
+        if (p->rules[i].renamed.ptr)
+            status = check_place(o, "rename", p->rules[i].name, p->rules[i].renamed);
+    for (size_t i = 0; i < p->n_keys && status == SL_OK; i++)
+        status = check_place(o, "key", p->keys[i].name, p->keys[i].name);
+    return status;
+}
+
+enum sl_status replicate_open(const struct sl_host *host, struct sl_route *route, void **self,
+                              struct sl_error *error)
+{
+    struct sl_arena *arena = host->route_arena(route);
+    struct replicate *p = host->alloc(arena, sizeof(*p));
+    struct opening o = {{host, route, arena, error}, p};
+    *p = (struct replicate){.host = host,
+                            .route = route,
+                            .table = host->option_table(route, "to"),
+                            .source = host->option_table(route, "source"),
+                            .guard_attribute = host->option_text(route, "guard_attribute"),
+                            .write_attribute = host->option_text(route, "write_attribute"),
+                            .deleted_attribute = host->option_text(route, "deleted_attribute"),
+                            .ttl_attribute = host->option_text(route, "expires_attribute"),
+                            .epoch = host->option_integer(route, "epoch"),
+                            .tombstone_s = host->option_integer(route, "tombstone_days") * 86400,
+                            .expired = sl_expired_option(host, route),
+                            .copies_replicated = sl_opening_is(&o.base, "replicated", "copy"),
+                            .copies_unsigned = sl_opening_is(&o.base, "unsigned", "copy"),
+                            .is_projected = host->option_text(route, "project").len > 0,
+                            .events = host->route_events(route)};
+    *self = p;
+    sl_loop_init(&p->loop, host->option_text(route, "to"));
+    enum sl_status status = check_attributes(&o);
+    status = status == SL_OK ? read_guard(&o) : status;
+    status = status == SL_OK ? read_tombstones(&o) : status;
+    status = status == SL_OK ? read_names(&o, "project") : status;
+    status = status == SL_OK ? read_names(&o, "drop") : status;
+    status = status == SL_OK ? read_renames(&o) : status;
+    status = status == SL_OK ? read_key(&o) : status;
+    status = status == SL_OK ? check_places(&o) : status;
+    return status == SL_OK ? take_places(&o) : status;
+}

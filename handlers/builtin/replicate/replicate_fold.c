@@ -1,0 +1,103 @@
+/* Folding a slice: of each item only its newest change is written. */
+#include "handlers/builtin/replicate/replicate_private.h"
+
+/* By length, then bytes: orders are decimal digits without leading zeros. */
+static int compare_orders(struct sl_span a, struct sl_span b)
+{
+    if (a.len != b.len)
+        return a.len < b.len ? -1 : 1;
+    return a.len ? memcmp(a.ptr, b.ptr, a.len) : 0;
+}
+
+static void record_fold(struct replicate_fold *f, size_t i, struct sl_span item_key, bool may_carry)
+{
+    const struct sl_record *r = f->slice->records[i];
+    struct sl_span order = f->p->host->record_order(r, f->slice->arena);
+    uint32_t known = f->items.n;
+    uint32_t c = sl_keymap_index(&f->items, item_key);
+    struct replicate_change *change = &f->changes[c];
+    if (c == known)
+        *change =
+            (struct replicate_change){.item_key = item_key, .order = order, .last = REPLICATE_NO_RECORD};
+    if (compare_orders(order, change->order) >= 0) {
+        change->newest = (uint32_t)i;
+        change->record = r;
+        change->order = order;
+        change->image.may_carry = may_carry;
+    }
+    f->before[i] = change->last;
+    change->last = (uint32_t)i;
+}
+
+/* An echo that asks for a repair. */
+static void repair_add(struct replicate_fold *f, size_t i)
+{
+    const struct replicate *p = f->p;
+    struct sl_value image = p->host->record_image(f->slice->records[i], SL_NEW_IMAGE);
+    struct replicate_stamp stamp = replicate_stamp_of(p, image, f->slice->arena);
+    struct replicate_revival revival = replicate_sign_revival(&stamp);
+    if (!revival.guard.ptr)
+        return;
+    if (!f->repairs)
+        f->repairs = p->host->alloc(f->slice->arena, f->slice->n * sizeof(*f->repairs));
+    f->repairs[f->n_repairs++] = (struct replicate_repair){.record = (uint32_t)i, .revival = revival};
+}
+
+/* Items are distinguished by the replica's key if templates make it, otherwise by their own. */
+static enum sl_status record_take(struct replicate_fold *f, size_t i, struct sl_error *error)
+{
+    const struct replicate *p = f->p;
+    const struct sl_record *r = f->slice->records[i];
+    enum replicate_origin origin;
+    bool may_carry;
+    if (p->host->record_image(r, SL_KEYS).type == SL_NONE)
+        return p->host->fail(error, SL_REJECT, "NoKeys", "the record has no Keys");
+    enum sl_status status = replicate_origin(p, r, f->slice->arena, &origin, &may_carry, error);
+    if (status == SL_OK && origin == REPLICATE_ECHO)
+        repair_add(f, i);
+    f->n_unsigned += origin == REPLICATE_ECHO_UNSIGNED;
+    if (status != SL_OK || origin != REPLICATE_USER || sl_expired_is_kept(p->expired, p->host, r))
+        return status;
+    struct sl_span key;
+    if (p->n_keys == 0)
+        key = p->host->record_item_key(r, f->slice->arena);
+    else
+        status = replicate_key(p, r, f->slice->arena, &key, error);
+    if (status == SL_OK)
+        record_fold(f, i, key, may_carry);
+    return status;
+}
+
+enum sl_status replicate_fold_slice(struct replicate_fold *f, struct sl_error *error)
+{
+    const struct sl_host *host = f->p->host;
+    struct sl_arena *arena = f->slice->arena;
+    size_t n = f->slice->n;
+    sl_outcome_init(&f->outcome, host, f->slice);
+    sl_keymap_init(&f->items, host, arena, n);
+    f->changes = host->alloc(arena, n * sizeof(*f->changes));
+    f->before = host->alloc(arena, n * sizeof(*f->before));
+    for (size_t i = 0; i < n; i++) {
+        struct sl_error why = SL_NO_ERROR;
+        enum sl_status status = record_take(f, i, &why);
+        if (status == SL_FATAL)
+            return host->fail(error, status, why.code, "%s", why.text);
+        if (status != SL_OK)
+            sl_outcome_fail(&f->outcome, i, &why);
+    }
+    return SL_OK;
+}
+
+/* A refusal is the newest record's. Nobody knows whether the older records, which were folded into it, could
+ * be written. Every other failure is true of all of them. */
+void replicate_fold_fail(struct replicate_fold *f, struct replicate_change *change,
+                         const struct sl_error *error)
+{
+    change->is_out = true;
+    for (uint32_t i = change->last; i != REPLICATE_NO_RECORD; i = f->before[i]) {
+        if (i == change->newest)
+            sl_outcome_fail(&f->outcome, i, error);
+        else
+            sl_outcome_shared(&f->outcome, i, error);
+    }
+}

@@ -1,0 +1,300 @@
+/* Inside the replicate handler: what its files share. docs/HANDLERS.md says what it promises. */
+#ifndef SL_HANDLERS_BUILTIN_REPLICATE_REPLICATE_PRIVATE_H
+#define SL_HANDLERS_BUILTIN_REPLICATE_REPLICATE_PRIVATE_H
+
+#include "handlers/builtin/toolkit/expired.h"
+#include "handlers/builtin/toolkit/keymap.h"
+#include "handlers/builtin/toolkit/loop.h"
+#include "handlers/builtin/toolkit/order.h"
+#include "handlers/builtin/toolkit/outcome.h"
+#include "handlers/builtin/toolkit/render.h"
+#include "handlers/builtin/toolkit/text.h"
+
+/* Where the order of an item's last change is kept. */
+enum replicate_guard {
+    REPLICATE_INLINE, /* on the replica's item */
+    REPLICATE_SIDE,   /* in a row of a side table, in the same transaction */
+    REPLICATE_NONE
+};
+
+/* A table beside the replica. It has a row per item: the order of a change, and when the row may go. */
+struct replicate_side {
+    struct sl_span table, key; /* its name, and the name of its partition key; absent: there is none */
+};
+
+/* What becomes of an attribute. */
+struct replicate_rule {
+    struct sl_span name;
+    bool is_kept;           /* named in `project` */
+    bool is_dropped;        /* named in `drop`, or its place is taken by another attribute's new name */
+    struct sl_span renamed; /* its new name; absent: none */
+};
+
+/* An attribute of the replica's key that a template makes. */
+struct replicate_key {
+    struct sl_span name;
+    struct sl_render_template value;
+};
+
+struct replicate {
+    const struct sl_host *host;
+    struct sl_route *route;
+    struct sl_table_port *table;
+    struct sl_table_port *source; /* read back from; NULL: never */
+    enum replicate_guard guard;
+    struct sl_span guard_attribute, write_attribute, deleted_attribute, ttl_attribute; /* their names */
+    struct replicate_side guards;                                                      /* REPLICATE_SIDE */
+    struct replicate_side tombstones; /* inline guards: where deleted items are remembered, see steps */
+    struct sl_loop loop;
+    int64_t epoch, tombstone_s;
+    enum sl_expired expired;
+    bool copies_replicated; /* changes that a replicate made are written too */
+    bool copies_unsigned;   /* so are those that carry a guard without a signature */
+    bool has_warned;        /* of unsigned changes */
+    bool is_projected;      /* only what `project` names, and the key */
+    unsigned events;        /* that the route lets through, as bits 1 << SL_INSERT, ... */
+    struct replicate_rule *rules;
+    uint32_t n_rules, room_rules;
+    struct replicate_key *keys;
+    size_t n_keys; /* 0: the source's key */
+};
+
+/* ---- replicate_config.c ---- */
+
+extern const struct sl_option replicate_options[];
+enum sl_status replicate_open(const struct sl_host *host, struct sl_route *route, void **self,
+                              struct sl_error *error) SL_MUST_USE;
+
+/* ---- a slice ---- */
+
+/* A tombstone on which somebody has written since: for them the item is there again. The other table writes
+ * it without our attributes, and asks back that they are taken from this item too. */
+struct replicate_revival {
+    struct sl_span guard;   /* the tombstone's; absent: there is no revival */
+    struct sl_span expires; /* the tombstone's number; absent: the attribute holds another value now */
+};
+
+/* What the item is after its change. */
+struct replicate_image {
+    struct sl_value value; /* SL_NONE: it is deleted */
+    bool may_carry;        /* attributes of ours */
+    bool is_read_back;
+    struct replicate_revival revival;
+};
+
+/* What is sent next for a change. With tombstones in a side table ("marks") it takes more than one:
+ *
+ *   PUT o      OVER: put, if guard < o. Where the item has no guard (it is absent, or the application has put
+ *              it anew), MAKE: put if that is still so, and check the mark: absent or < o. Begins with OVER,
+ *              an INSERT with MAKE.
+ *   DELETE t   BURY: put the inline tombstone, if guard < t, and the mark t, if the mark is absent or < t.
+ * Then CLEAR: delete the item, if it is the tombstone t. Where there is no guard to compare with, BURY_BARE
+ * the item that stands there, or MARK alone. The removal that followers see has a tombstone as its old image.
+ *
+ * A condition that does not hold returns what is there, and that tells the next step, see replicate_step.c.
+ * At all times, of an item with a guard: mark <= guard. So OVER need not look at the mark. A process that is
+ * killed leaves a tombstone with its mark, and the change that is delivered again clears it. */
+enum replicate_step {
+    REPLICATE_ONCE, /* the other modes: one request is all */
+    REPLICATE_OVER,
+    REPLICATE_MAKE,
+    REPLICATE_BURY,
+    REPLICATE_BURY_BARE,
+    REPLICATE_MARK,
+    REPLICATE_CLEAR,
+    REPLICATE_SETTLE, /* CLEAR, of a tombstone whose mark nobody has seen: puts the mark too */
+    REPLICATE_LOOK,   /* read the item: the refusal did not show it */
+    REPLICATE_DONE,
+    REPLICATE_OVERTAKEN /* what is there is newer, which is success */
+};
+
+/* One item of the slice, and the newest of its changes. */
+struct replicate_change {
+    uint32_t newest;                /* the record that is written */
+    uint32_t last;                  /* its last record in the slice; `before` leads to the others */
+    const struct sl_record *record; /* of `newest` */
+    struct sl_span item_key;        /* by which the slice tells items apart */
+    struct sl_span order;           /* of `record`, not padded */
+    struct replicate_image image;
+    struct sl_span key;    /* the replica's */
+    struct sl_order guard; /* what guards compare, see replicate_guard_make */
+    struct sl_span item;   /* what is put: the item, or a tombstone; made once */
+    enum replicate_step step;
+    bool has_looked;
+    uint32_t op, n_ops; /* of the step: the first, and how many */
+    bool is_out;        /* nothing is written for it: it failed, or there is nothing to do */
+};
+
+/* An echo that asks to take our attributes from an item that was a tombstone. */
+struct replicate_repair {
+    uint32_t record;
+    struct replicate_revival revival;
+    uint32_t op;
+    bool is_out;
+};
+
+#define REPLICATE_NO_RECORD UINT32_MAX
+
+struct replicate_fold {
+    struct replicate *p;
+    struct sl_slice *slice;
+    struct sl_outcome outcome;
+    struct sl_keymap items; /* item -> its change */
+    struct replicate_change *changes;
+    uint32_t *before; /* record -> the record before it of the same item, REPLICATE_NO_RECORD */
+    size_t n_read_back;
+    struct replicate_repair *repairs; /* made for the first */
+    size_t n_repairs, n_unsigned;
+};
+
+/* ---- replicate_item.c: the replica's keys and items ---- */
+
+/* The replica's key, as JSON. */
+enum sl_status replicate_key(const struct replicate *p, const struct sl_record *r, struct sl_arena *arena,
+                             struct sl_span *key, struct sl_error *error) SL_MUST_USE;
+
+/* The replica's item: the image, reshaped as configured, with its inline guard and signature. SL_REJECT, code
+ * "ItemTooLargeForGuard", when only these make it too large. */
+enum sl_status replicate_item(const struct replicate *p, const struct replicate_change *change,
+                              struct sl_arena *arena, struct sl_span *item,
+                              struct sl_error *error) SL_MUST_USE;
+
+/* What takes the place of a deleted item: its key, guard and signature, a mark, and when it may go. */
+struct sl_span replicate_tombstone(const struct replicate *p, const struct replicate_change *change,
+                                   struct sl_arena *arena);
+
+/* {"key":...,"guard":...,"deleted":true,"expires":n}: a tombstone without its signature. */
+struct sl_span replicate_tombstone_bare(const struct replicate *p, struct sl_span key,
+                                        const struct sl_order *guard, struct sl_span expires,
+                                        struct sl_arena *arena);
+
+/* The item without one of its attributes. */
+struct sl_span replicate_without(const struct replicate *p, struct sl_value item, struct sl_span name,
+                                 struct sl_arena *arena);
+
+/* The name of an attribute, as an iterator returned it, without escapes. */
+struct sl_span replicate_plain_name(const struct replicate *p, struct sl_span name, struct sl_arena *arena);
+
+/* ---- replicate_guard.c: the order of changes as guards keep it ---- */
+
+/* "000000:0000000000000000000000000000000000000111:0001480642020000": the epoch, the order, and the time of
+ * the change in ms, which shows a write that was refused although it is newer. */
+#define REPLICATE_GUARD_BYTES (6 + 1 + SL_ORDER_DIGITS + 1 + 16)
+
+/* Makes the change's guard of its order. SL_REJECT when the order has more digits than any sequence number.
+ */
+enum sl_status replicate_guard_make(const struct replicate *p, struct replicate_change *change,
+                                    struct sl_arena *arena, struct sl_error *error) SL_MUST_USE;
+
+/* Adds the tests that let the operation pass only if the change is newer than the guard in attribute `name`.
+ */
+void replicate_guard_test(const struct replicate *p, const struct replicate_change *change,
+                          struct sl_span name, struct sl_arena *arena, struct sl_table_op *op);
+
+/* The operation on the side table's row that puts the change's order, with its tests. */
+struct sl_table_op replicate_guard_row(const struct replicate *p, const struct replicate_side *side,
+                                       const struct replicate_change *change, struct sl_arena *arena);
+
+/* The order that a row of a side table holds; absent when there is none. */
+struct sl_span replicate_guard_of_row(const struct replicate *p, struct sl_span row);
+
+/* Is the change newer by time than the guard that refused it? */
+bool replicate_guard_is_older(const struct replicate_change *change, struct sl_span held);
+
+/* ---- replicate_sign.c: our attributes on items ---- */
+
+/* Our attributes as an image carries them, SL_NONE where it does not. */
+struct replicate_stamp {
+    struct sl_value guard, write, deleted, expires;
+    size_t n_members; /* of the image */
+};
+
+struct replicate_stamp replicate_stamp_of(const struct replicate *p, struct sl_value image,
+                                          struct sl_arena *arena);
+
+/* Is it a guard as a replicate writes it? */
+bool replicate_stamp_has_guard(const struct replicate_stamp *stamp);
+
+enum replicate_signature {
+    REPLICATE_UNSIGNED, /* none that belongs to this guard: an earlier release wrote the item */
+    REPLICATE_EDITED,   /* the guard's, but of another item: a copy, or changed since */
+    REPLICATE_SIGNED    /* the item is as a replicate wrote it */
+};
+
+/* "1:", 16 digits of the guard's digest, ":", 32 digits of the item's; then, for a revived item, ":", the
+ * tombstone's guard, ":", and when the tombstone would have expired.
+ *
+ * The item's digest is SHA-256 over the whole item but for the signature, so over key and order too, by
+ * value: the service may write it in another way. The guard's tells a signature that belongs to this guard
+ * from one that the last release copied from another item with the application's attributes. */
+#define REPLICATE_SIGNATURE_BYTES (2 + 16 + 1 + 32)
+#define REPLICATE_REVIVED_BYTES   (1 + REPLICATE_GUARD_BYTES + 1 + 20)
+
+/* Writes the signature of the item, which has its guard, at `at`, and returns where it ends. */
+char *replicate_sign(const struct replicate *p, const struct replicate_change *change, struct sl_span item,
+                     char *at);
+
+enum replicate_signature replicate_sign_check(const struct replicate *p, struct sl_value image,
+                                              const struct replicate_stamp *stamp, struct sl_arena *arena);
+
+/* What the signature asks back for; nothing unless it has REPLICATE_SIGNED. */
+struct replicate_revival replicate_sign_revival(const struct replicate_stamp *stamp);
+
+/* Is the image, of a record of this key, a tombstone as a replicate wrote it? */
+bool replicate_is_tombstone(const struct replicate *p, struct sl_value image, struct sl_value keys,
+                            struct sl_arena *arena);
+
+/* Is it a tombstone on which somebody wrote? */
+struct replicate_revival replicate_revival_of(const struct replicate *p,
+                                              const struct replicate_change *change, struct sl_arena *arena);
+
+/* ---- replicate_echo.c ---- */
+
+enum replicate_origin {
+    REPLICATE_USER,
+    REPLICATE_ECHO,         /* a replicate made the change */
+    REPLICATE_ECHO_UNSIGNED /* so it seems: it has a new guard, and no signature */
+};
+
+/* Who made the change? SL_FATAL when the stream's view type cannot tell. `may_carry` is false when the
+ * record's image certainly carries no attributes of ours. */
+enum sl_status replicate_origin(const struct replicate *p, const struct sl_record *r, struct sl_arena *arena,
+                                enum replicate_origin *origin, bool *may_carry,
+                                struct sl_error *error) SL_MUST_USE;
+
+/* ---- replicate_fold.c: the newest change of each item ---- */
+
+enum sl_status replicate_fold_slice(struct replicate_fold *f, struct sl_error *error) SL_MUST_USE;
+
+/* The change failed, and with it all records that were folded into it. */
+void replicate_fold_fail(struct replicate_fold *f, struct replicate_change *change,
+                         const struct sl_error *error);
+
+/* ---- replicate_read.c: items that the stream does not carry ---- */
+
+/* Finds every change's image, in its record or in the source table. */
+enum sl_status replicate_read_images(struct replicate_fold *f, struct sl_error *error) SL_MUST_USE;
+
+/* ---- replicate_step.c: tombstones in a side table ---- */
+
+/* The operations of a change's step, two at most. */
+#define REPLICATE_STEP_OPS 2
+
+enum replicate_step replicate_step_first(const struct replicate *p, const struct replicate_change *change);
+
+/* Returns how many operations the step has. */
+size_t replicate_step_ops(const struct replicate *p, struct replicate_change *change, struct sl_arena *arena,
+                          struct sl_table_op *ops);
+
+/* The step after this one. `held` becomes the order that has overtaken the change. None of the results has
+ * failed for another reason than its condition. */
+enum replicate_step replicate_step_next(const struct replicate *p, struct replicate_change *change,
+                                        const struct sl_result *results, struct sl_arena *arena,
+                                        struct sl_span *held);
+
+/* ---- replicate_write.c ---- */
+
+/* Writes the changes and the repairs, and tells the outcome of each. */
+void replicate_write_changes(struct replicate_fold *f);
+
+#endif

@@ -1,0 +1,268 @@
+/* Writing: a guarded operation for each change, and what became of it. */
+#include "handlers/builtin/replicate/replicate_private.h"
+
+#include "handlers/builtin/toolkit/apply.h"
+
+#include <inttypes.h>
+
+/* Changes that a guard refused although they are newer by time. */
+struct refusals {
+    size_t n;
+    struct sl_span example; /* the sequence number of one of them */
+};
+
+/* A change's conditions may move again and again; it is delivered again after so many requests. */
+#define WAVES 12
+
+/* ---- operations ---- */
+
+/* What is put. It is made once. */
+static enum sl_status item_make(const struct replicate *p, struct replicate_change *change,
+                                struct sl_arena *arena, struct sl_error *error)
+{
+    if (change->image.value.type != SL_NONE)
+        return replicate_item(p, change, arena, &change->item, error);
+    if (p->guard == REPLICATE_INLINE)
+        change->item = replicate_tombstone(p, change, arena);
+    return SL_OK;
+}
+
+static enum sl_status change_begin(const struct replicate *p, struct replicate_change *change,
+                                   struct sl_arena *arena, struct sl_error *error)
+{
+    enum sl_status status = replicate_key(p, change->record, arena, &change->key, error);
+    if (status == SL_OK)
+        status = replicate_guard_make(p, change, arena, error);
+    if (status == SL_OK)
+        status = item_make(p, change, arena, error);
+    change->step = replicate_step_first(p, change);
+    return status;
+}
+
+static void begin_all(struct replicate_fold *f)
+{
+    for (uint32_t c = 0; c < f->items.n; c++) {
+        struct replicate_change *change = &f->changes[c];
+        struct sl_error error = SL_NO_ERROR;
+        if (!change->is_out && change_begin(f->p, change, f->slice->arena, &error) != SL_OK)
+            replicate_fold_fail(f, change, &error);
+    }
+}
+
+/* One request is all: the item or its removal, and with a side table the guard's row. */
+static size_t once_ops(const struct replicate *p, const struct replicate_change *change,
+                       struct sl_arena *arena, struct sl_table_op *ops)
+{
+    ops[0] = (struct sl_table_op){.verb = SL_TABLE_PUT, .key = change->key, .item = change->item};
+    if (!change->item.ptr)
+        ops[0].verb = SL_TABLE_DELETE;
+    if (p->guard == REPLICATE_INLINE)
+        replicate_guard_test(p, change, p->guard_attribute, arena, &ops[0]);
+    if (p->guard != REPLICATE_SIDE)
+        return 1;
+    ops[1] = replicate_guard_row(p, &p->guards, change, arena);
+    return 2;
+}
+
+/* The operations of all changes that are not over; returns how many there are. */
+static size_t make_ops(struct replicate_fold *f, struct sl_table_op *ops)
+{
+    size_t n = 0;
+    for (uint32_t c = 0; c < f->items.n; c++) {
+        struct replicate_change *change = &f->changes[c];
+        if (change->is_out || change->step >= REPLICATE_DONE)
+            continue;
+        change->op = (uint32_t)n;
+        change->n_ops = (uint32_t)(change->step == REPLICATE_ONCE
+                                       ? once_ops(f->p, change, f->slice->arena, &ops[n])
+                                       : replicate_step_ops(f->p, change, f->slice->arena, &ops[n]));
+        for (size_t k = 0; k < change->n_ops; k++)
+            ops[n + k].group = change->n_ops > 1 ? c + 1 : 0;
+        n += change->n_ops;
+    }
+    return n;
+}
+
+/* ---- repairs ---- */
+
+/* {"S":"text"} or {"N":"digits"}, of text that needs no escapes. */
+static struct sl_span value_of(const struct replicate *p, enum sl_type type, struct sl_span text,
+                               struct sl_arena *arena)
+{
+    struct sl_value value = {.type = type, .raw = text};
+    return p->host->value_json(value, arena);
+}
+
+/* Takes the tombstone's attributes from the item, if it still has them. */
+static struct sl_table_op repair_op(const struct replicate *p, const struct replicate_repair *repair,
+                                    struct sl_span key, struct sl_arena *arena)
+{
+    const struct replicate_revival *revival = &repair->revival;
+    size_t n = revival->expires.ptr ? 2 : 1;
+    struct sl_set *sets = p->host->alloc(arena, 2 * sizeof(*sets));
+    struct sl_test *tests = p->host->alloc(arena, 3 * sizeof(*tests));
+    sets[0] = (struct sl_set){.verb = SL_UNSET, .name = p->deleted_attribute};
+    sets[1] = (struct sl_set){.verb = SL_UNSET, .name = p->ttl_attribute};
+    tests[0] = (struct sl_test){.verb = SL_PRESENT, .name = p->deleted_attribute};
+    tests[1] = (struct sl_test){
+        .verb = SL_EQ, .name = p->guard_attribute, .value = value_of(p, SL_S, revival->guard, arena)};
+    if (revival->expires.ptr)
+        tests[2] = (struct sl_test){
+            .verb = SL_EQ, .name = p->ttl_attribute, .value = value_of(p, SL_N, revival->expires, arena)};
+    return (struct sl_table_op){
+        .verb = SL_TABLE_UPDATE, .key = key, .sets = sets, .n_sets = n, .tests = tests, .n_tests = 1 + n};
+}
+
+static size_t make_repairs(struct replicate_fold *f, struct sl_table_op *ops)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < f->n_repairs; i++) {
+        struct replicate_repair *repair = &f->repairs[i];
+        struct sl_error error = SL_NO_ERROR;
+        struct sl_span key;
+        repair->is_out =
+            replicate_key(f->p, f->slice->records[repair->record], f->slice->arena, &key, &error) != SL_OK;
+        if (repair->is_out) {
+            sl_outcome_fail(&f->outcome, repair->record, &error);
+            continue;
+        }
+        repair->op = (uint32_t)n;
+        ops[n++] = repair_op(f->p, repair, key, f->slice->arena);
+    }
+    return n;
+}
+
+/* A condition that does not hold: there is nothing left to repair. */
+static void repair_results(struct replicate_fold *f, const struct sl_result *results)
+{
+    for (size_t i = 0; i < f->n_repairs; i++) {
+        const struct sl_result *result = &results[f->repairs[i].op];
+        struct sl_error error = SL_NO_ERROR;
+        if (f->repairs[i].is_out || result->status == SL_OK || result->condition_failed)
+            continue;
+        sl_outcome_error(f->p->host, result, &error);
+        sl_outcome_fail(&f->outcome, f->repairs[i].record, &error);
+    }
+}
+
+/* ---- results ---- */
+
+/* A guard that refuses holds a later change: this one has been overtaken, which is success. */
+static void change_overtaken(const struct replicate_fold *f, struct replicate_change *change,
+                             struct sl_span held, struct refusals *refusals)
+{
+    change->step = REPLICATE_OVERTAKEN;
+    if (!replicate_guard_is_older(change, held))
+        return;
+    refusals->n++;
+    refusals->example = f->p->host->record_text(change->record, SL_FIELD_IDENTIFIER);
+}
+
+/* The order that stands where the one request was refused. */
+static struct sl_span once_held(const struct replicate *p, struct sl_span item)
+{
+    struct sl_value image = {.type = item.len ? SL_M : SL_NONE, .raw = item};
+    return p->guard == REPLICATE_SIDE ? replicate_guard_of_row(p, item)
+                                      : p->host->value_member(image, p->guard_attribute).raw;
+}
+
+static void once_next(struct replicate_fold *f, struct replicate_change *change,
+                      const struct sl_result *results, struct refusals *refusals)
+{
+    const struct sl_result *of_guard = &results[change->n_ops - 1];
+    if (of_guard->condition_failed)
+        change_overtaken(f, change, once_held(f->p, of_guard->item), refusals);
+    else
+        change->step = REPLICATE_DONE;
+}
+
+static void step_next(struct replicate_fold *f, struct replicate_change *change,
+                      const struct sl_result *results, struct refusals *refusals)
+{
+    struct sl_span held = {NULL, 0};
+    change->step = replicate_step_next(f->p, change, results, f->slice->arena, &held);
+    if (change->step == REPLICATE_OVERTAKEN)
+        change_overtaken(f, change, held, refusals);
+}
+
+static void change_result(struct replicate_fold *f, struct replicate_change *change,
+                          const struct sl_result *results, struct refusals *refusals)
+{
+    const struct sl_result *cause = sl_outcome_cause(results, change->n_ops);
+    struct sl_error error = SL_NO_ERROR;
+    if (cause) {
+        sl_outcome_error(f->p->host, cause, &error);
+        replicate_fold_fail(f, change, &error);
+    } else if (change->step == REPLICATE_ONCE) {
+        once_next(f, change, results, refusals);
+    } else {
+        step_next(f, change, results, refusals);
+    }
+}
+
+static void fail_restless(struct replicate_fold *f)
+{
+    for (uint32_t c = 0; c < f->items.n; c++) {
+        struct sl_error error = SL_NO_ERROR;
+        if (f->changes[c].is_out || f->changes[c].step >= REPLICATE_DONE)
+            continue;
+        (void)f->p->host->fail(&error, SL_RETRY, "ItemKeepsChanging",
+                               "%.*s: the item changed between %d requests; the change is retried",
+                               SL_ARG(f->p->loop.target.table), WAVES);
+        replicate_fold_fail(f, &f->changes[c], &error);
+    }
+}
+
+static void warn_refused(const struct replicate *p, const struct refusals *refusals)
+{
+    p->host->metric(p->route, "RefusedNewer", (double)refusals->n, "Count");
+    p->host->log(
+        p->route, SL_WARN,
+        "%zu changes were refused by their guards although they are newer by time (one is %.*s): the "
+        "source was restored, or is another table or another Region's; if it is the right one to "
+        "follow, raise \"epoch\" above %" PRId64,
+        refusals->n, SL_ARG(refusals->example), p->epoch);
+}
+
+static void warn_unsigned(struct replicate *p, size_t n)
+{
+    p->host->metric(p->route, "UnsignedEchoes", (double)n, "Count");
+    if (p->has_warned)
+        return;
+    p->has_warned = true;
+    p->host->log(
+        p->route, SL_WARN,
+        "%zu changes have a new %.*s and no %.*s for it: they are taken for those of an earlier "
+        "release and are not replicated; if no such release writes to the source any more, set "
+        "\"unsigned\": \"copy\", so that copies that users make of such items are replicated (this is "
+        "said once; the metric UnsignedEchoes counts all)",
+        n, SL_ARG(p->guard_attribute), SL_ARG(p->write_attribute));
+}
+
+/* In waves: what a condition refused goes on together, with what is there now. */
+void replicate_write_changes(struct replicate_fold *f)
+{
+    const struct replicate *p = f->p;
+    struct refusals refusals = {0};
+    size_t room = REPLICATE_STEP_OPS * (size_t)f->items.n + f->n_repairs;
+    struct sl_table_op *ops = p->host->alloc(f->slice->arena, room * sizeof(*ops));
+    begin_all(f);
+    for (int wave = 0; wave < WAVES; wave++) {
+        size_t n_repairs = wave ? 0 : make_repairs(f, ops), n = n_repairs + make_ops(f, ops + n_repairs);
+        if (n == 0)
+            break;
+        const struct sl_result *results = sl_apply_table(p->host, f->slice, p->table, ops, n);
+        if (n_repairs)
+            repair_results(f, results);
+        for (uint32_t c = 0; c < f->items.n; c++) {
+            struct replicate_change *change = &f->changes[c];
+            if (!change->is_out && change->step < REPLICATE_DONE)
+                change_result(f, change, results + n_repairs + change->op, &refusals);
+        }
+    }
+    fail_restless(f);
+    if (refusals.n > 0)
+        warn_refused(p, &refusals);
+    if (f->n_unsigned > 0)
+        warn_unsigned(f->p, f->n_unsigned);
+}

@@ -1,0 +1,42 @@
+/* Opening a built-in handler: reading the options that are JSON. */
+#include "handlers/builtin/toolkit/opening.h"
+
+#define NAME_BYTES 255
+
+bool sl_opening_is(const struct sl_opening *o, const char *option, const char *text)
+{
+    return sl_span_is(o->host->option_text(o->route, option), text);
+}
+
+json_t *sl_opening_json(const struct sl_opening *o, const char *option)
+{
+    struct sl_span text = o->host->option_text(o->route, option);
+    return text.len ? json_loadb(text.ptr, text.len, JSON_DECODE_ANY, NULL) : NULL;
+}
+
+struct sl_span sl_opening_keep(const struct sl_opening *o, struct sl_span text)
+{
+    return o->host->join(o->arena, &text, 1);
+}
+
+struct sl_span sl_opening_text(const json_t *string)
+{
+    return (struct sl_span){json_string_value(string), json_string_length(string)};
+}
+
+bool sl_opening_is_name(struct sl_span name)
+{
+    for (size_t i = 0; i < name.len; i++)
+        if ((unsigned char)name.ptr[i] < 0x20 || name.ptr[i] == '"' || name.ptr[i] == '\\')
+            return false;
+    return name.len > 0 && name.len <= NAME_BYTES;
+}
+
+enum sl_status sl_opening_template(const struct sl_opening *o, const char *where, struct sl_span text,
+                                   struct sl_render_template *out)
+{
+    struct sl_error why = SL_NO_ERROR;
+    if (sl_render_compile(o->host, o->arena, text, out, &why) == SL_OK)
+        return SL_OK;
+    return SL_OPENING_BAD(o, "%s: byte %zu: %s", where, why.offset, why.text);
+}

@@ -1,0 +1,60 @@
+/* The order of an item's changes: padded, compared, and as an attribute value. */
+#include "handlers/builtin/toolkit/order.h"
+
+#include "handlers/builtin/toolkit/text.h"
+
+char *sl_order_put(char *at, struct sl_span digits)
+{
+    size_t zeros = digits.len < SL_ORDER_DIGITS ? SL_ORDER_DIGITS - digits.len : 0;
+    memset(at, '0', zeros);
+    return sl_text_put(at + zeros, digits);
+}
+
+#define EPOCH_DIGITS 6
+
+char *sl_order_put_epoch(char *at, int64_t epoch, struct sl_span digits)
+{
+    if (epoch == 0)
+        return sl_order_put(at, digits);
+    *at++ = ':';
+    for (int i = EPOCH_DIGITS; i > 0; epoch /= 10)
+        at[--i] = (char)('0' + epoch % 10);
+    at[EPOCH_DIGITS] = ':';
+    return sl_order_put(at + EPOCH_DIGITS + 1, digits);
+}
+
+bool sl_order_is_known(struct sl_span text)
+{
+    if (text.len == SL_ORDER_BYTES && text.ptr[0] == ':' && text.ptr[EPOCH_DIGITS + 1] == ':') {
+        struct sl_span epoch = {text.ptr + 1, EPOCH_DIGITS};
+        text = (struct sl_span){text.ptr + EPOCH_DIGITS + 2, SL_ORDER_DIGITS};
+        return sl_text_is_digits(epoch) && sl_text_is_digits(text);
+    }
+    return text.len == SL_ORDER_DIGITS && sl_text_is_digits(text);
+}
+
+bool sl_order_is_same_epoch(struct sl_span a, struct sl_span b)
+{
+    size_t before = a.len - SL_ORDER_DIGITS;
+    return a.len == b.len && memcmp(a.ptr, b.ptr, before) == 0;
+}
+
+enum sl_status sl_order_check(const struct sl_host *host, struct sl_span digits, struct sl_error *error)
+{
+    if (digits.len <= SL_ORDER_DIGITS)
+        return SL_OK;
+    return host->fail(error, SL_REJECT, "BadOrder", "the record's sequence number has %zu digits, %d at most",
+                      digits.len, SL_ORDER_DIGITS);
+}
+
+struct sl_order sl_order_of(const struct sl_host *host, struct sl_arena *arena, struct sl_span text)
+{
+    struct sl_value value = {.type = SL_S, .raw = text};
+    return (struct sl_order){text, host->value_json(value, arena)};
+}
+
+int sl_order_compare(struct sl_span a, struct sl_span b)
+{
+    int order = memcmp(a.ptr, b.ptr, a.len < b.len ? a.len : b.len);
+    return order || a.len == b.len ? order : a.len < b.len ? -1 : 1;
+}

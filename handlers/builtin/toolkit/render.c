@@ -1,0 +1,69 @@
+/* Templates of the built-in handlers, rendered as text, as an attribute value or as a key. */
+#include "handlers/builtin/toolkit/render.h"
+
+#include "handlers/builtin/toolkit/text.h"
+
+enum sl_missing sl_render_missing(const struct sl_host *host, struct sl_route *route)
+{
+    static const char *const names[] = {"reject", "skip", "empty", NULL};
+    return (enum sl_missing)sl_text_index(host->option_text(route, "missing"), names);
+}
+
+bool sl_render_is_skipped(enum sl_missing missing, const struct sl_error *error)
+{
+    return missing == SL_MISSING_SKIP && error->status == SL_REJECT &&
+           strcmp(error->code, "MissingAttribute") == 0;
+}
+
+bool sl_render_names_image(struct sl_span t)
+{
+    return memmem(t.ptr, t.len, "{NewImage.", 10) || memmem(t.ptr, t.len, "{OldImage.", 10);
+}
+
+static bool is_place(struct sl_span t)
+{
+    if (t.len < 3 || t.ptr[0] != '{' || t.ptr[1] == '{' || t.ptr[t.len - 1] != '}')
+        return false;
+    return !memchr(t.ptr + 1, '{', t.len - 1) && !memchr(t.ptr, '}', t.len - 1);
+}
+
+enum sl_status sl_render_compile(const struct sl_host *host, struct sl_arena *arena, struct sl_span text,
+                                 struct sl_render_template *out, struct sl_error *error)
+{
+    out->is_place = is_place(text);
+    return host->template_compile(arena, text, &out->compiled, error);
+}
+
+enum sl_status sl_render_text(const struct sl_render *in, const struct sl_template *t, struct sl_span *out,
+                              struct sl_error *error)
+{
+    if (in->missing != SL_MISSING_EMPTY)
+        return in->host->template_render_image(t, in->record, in->image, in->escape, in->arena, out, error);
+    *out = in->host->template_render_or(t, in->record, in->image, in->escape, in->arena, SL_LIT(""));
+    return SL_OK;
+}
+
+struct sl_value sl_render_value(const struct sl_render *in, const struct sl_render_template *t)
+{
+    return t->is_place ? in->host->template_value(t->compiled, in->record, in->image) : (struct sl_value){0};
+}
+
+bool sl_render_is_key(struct sl_value value)
+{
+    return value.type == SL_S || value.type == SL_N || value.type == SL_B;
+}
+
+enum sl_status sl_render_key(const struct sl_render *in, const struct sl_render_template *t,
+                             struct sl_span *out, struct sl_error *error)
+{
+    struct sl_value value = sl_render_value(in, t);
+    if (sl_render_is_key(value)) {
+        *out = sl_text_canonical(in->host, value, in->arena);
+        return SL_OK;
+    }
+    struct sl_span text;
+    enum sl_status status = sl_render_text(in, t->compiled, &text, error);
+    if (status == SL_OK)
+        *out = sl_text_string_value(in->host, text, in->arena);
+    return status;
+}

@@ -1,0 +1,31 @@
+/* The table that a record comes from, as far as the record says: account, Region and name. The label of its
+ * stream is no part of it: a stream that is enabled again has another label, and is of the same table. */
+#ifndef SL_HANDLERS_BUILTIN_TOOLKIT_SOURCE_H
+#define SL_HANDLERS_BUILTIN_TOOLKIT_SOURCE_H
+
+#include "handlers/handler.h"
+
+/* An absent part is not said. Records of Kinesis say no account, items of a table export say nothing. */
+struct sl_source {
+    struct sl_span account, region, table;
+};
+
+/* The part of an ARN of this number, from 0 ("arn"), before its last one; absent when `arn` is not an ARN. */
+struct sl_span sl_source_arn_part(struct sl_span arn, unsigned number);
+
+/* The texts are borrowed from the record. */
+struct sl_source sl_source_of(const struct sl_host *host, const struct sl_record *r);
+
+/* Can both be the same table? Parts that one of them does not say match. */
+bool sl_source_fits(const struct sl_source *x, const struct sl_source *y);
+
+/* Does `known` have every part that `other` has, with the same text? */
+bool sl_source_covers(const struct sl_source *known, const struct sl_source *other);
+
+/* The parts of `x`, and those of `y` where `x` has none. */
+struct sl_source sl_source_join(const struct sl_source *x, const struct sl_source *y);
+
+/* For people, in `arena`: "orders (eu-west-1, account 123456789012)". */
+struct sl_span sl_source_text(const struct sl_host *host, struct sl_arena *arena, const struct sl_source *s);
+
+#endif

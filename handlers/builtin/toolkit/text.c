@@ -1,0 +1,88 @@
+/* Text of the built-in handlers: pieces put together, and JSON of attribute values and keys. */
+#include "handlers/builtin/toolkit/text.h"
+
+size_t sl_text_index(struct sl_span text, const char *const *list)
+{
+    size_t i = 0;
+    while (list[i] && !sl_span_is(text, list[i]))
+        i++;
+    return i;
+}
+
+bool sl_text_is_digits(struct sl_span text)
+{
+    for (size_t i = 0; i < text.len; i++)
+        if (text.ptr[i] < '0' || text.ptr[i] > '9')
+            return false;
+    return text.len > 0;
+}
+
+/* ---- attribute values ---- */
+
+struct sl_span sl_text_string_value(const struct sl_host *host, struct sl_span text, struct sl_arena *arena)
+{
+    struct sl_span parts[] = {SL_LIT("{\"S\":"), host->json_quote(arena, text), SL_LIT("}")};
+    return host->join(arena, parts, 3);
+}
+
+/* DynamoDB keeps numbers in normal form, and streams show no other; files may. */
+static bool is_normal_integer(struct sl_span n)
+{
+    size_t sign = n.len && n.ptr[0] == '-';
+    struct sl_span digits = {n.ptr + sign, n.len - sign};
+    return sl_text_is_digits(digits) && digits.len <= 38 && (digits.ptr[0] != '0' || n.len == 1);
+}
+
+static struct sl_span normal_number(const struct sl_host *host, struct sl_span n, struct sl_arena *arena)
+{
+    struct sl_decimal *d = is_normal_integer(n) ? NULL : host->decimal_new(arena);
+    struct sl_span text;
+    return d && host->decimal_add(d, n, false) && host->decimal_text(d, arena, &text) ? text : n;
+}
+
+struct sl_span sl_text_canonical(const struct sl_host *host, struct sl_value value, struct sl_arena *arena)
+{
+    if (value.type == SL_N)
+        value.raw = normal_number(host, value.raw, arena);
+    else if (value.type == SL_S && memchr(value.raw.ptr, '\\', value.raw.len))
+        return sl_text_string_value(host, host->json_unquote(arena, value.raw), arena);
+    else if (value.type == SL_B && memchr(value.raw.ptr, '\\', value.raw.len))
+        value.raw = host->json_unquote(arena, value.raw);
+    return host->value_json(value, arena);
+}
+
+/* ---- keys ---- */
+
+struct sl_span sl_text_key(const struct sl_host *host, struct sl_arena *arena, const struct sl_span *names,
+                           const struct sl_span *values, size_t n)
+{
+    struct sl_span parts[4 * SL_TEXT_KEY_ATTRIBUTES + 1];
+    size_t k = 0;
+    for (size_t i = 0; i < n; i++) {
+        parts[k++] = i ? SL_LIT(",\"") : SL_LIT("{\"");
+        parts[k++] = names[i];
+        parts[k++] = SL_LIT("\":");
+        parts[k++] = values[i];
+    }
+    parts[k++] = SL_LIT("}");
+    return host->join(arena, parts, k);
+}
+
+struct sl_span sl_text_open_object(struct sl_span json)
+{
+    return (struct sl_span){json.ptr, json.len - 1};
+}
+
+/* ---- digests ---- */
+
+void sl_text_digest(const struct sl_host *host, struct sl_span text, char out[SL_TEXT_DIGEST_BYTES + 1])
+{
+    static const char digits[] = "0123456789abcdef";
+    unsigned char digest[32];
+    host->sha256(text, digest);
+    for (size_t i = 0; i < SL_TEXT_DIGEST_BYTES / 2; i++) {
+        out[2 * i] = digits[digest[i] >> 4];
+        out[2 * i + 1] = digits[digest[i] & 15];
+    }
+    out[SL_TEXT_DIGEST_BYTES] = '\0';
+}

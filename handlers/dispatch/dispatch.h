@@ -1,0 +1,23 @@
+/* Dispatch: one batch through all routes, to one answer. The rules are in docs/DISPATCH.md: two phases
+ * (repeatable routes in order with bisection and hold-back; then parking and once-only effects below the
+ * checkpoint), then the answer by k. */
+#ifndef SL_HANDLERS_DISPATCH_DISPATCH_H
+#define SL_HANDLERS_DISPATCH_DISPATCH_H
+
+#include "handlers/dispatch/dispatch_answer.h"
+#include "handlers/pipeline/pipeline.h"
+#include "streams/decode/batch.h"
+
+struct sl_invocation {
+    const char *request_id;   /* "" outside Lambda */
+    const char *function_arn; /* "" outside Lambda */
+    int64_t deadline_ms;      /* on the clock's steady time: when the invocation is killed. Dispatch keeps a
+                                 reserve before it */
+    struct sl_arena *arena;   /* the invocation's; the batch's too */
+};
+
+/* Always makes an answer: what failed is in it. */
+void sl_dispatch(struct sl_pipeline *p, const struct sl_batch *batch, const struct sl_invocation *invocation,
+                 struct sl_answer *out);
+
+#endif

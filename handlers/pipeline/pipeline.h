@@ -1,0 +1,57 @@
+/* The pipeline: sluice.json is read and checked, its handlers loaded, its targets opened.
+ *
+ * Opening is all or nothing. Every mistake is refused with its JSON path ("$.routes[1].when.pattern[0]:
+ * ..."). */
+#ifndef SL_HANDLERS_PIPELINE_PIPELINE_H
+#define SL_HANDLERS_PIPELINE_PIPELINE_H
+
+#include "base/log.h"
+#include "base/vars.h"
+#include "handlers/handler.h"
+#include "sinks/target.h"
+
+struct sl_pipeline;
+struct sl_watch;
+
+/* How targets are opened. Each function is called with the options' `sinks`. */
+struct sl_openers {
+    enum sl_port_kind (*kind)(struct sl_span url);
+    enum sl_status (*objects)(struct sl_sinks *sinks, struct sl_span url, struct sl_object_port **out,
+                              struct sl_error *error);
+    enum sl_status (*table)(struct sl_sinks *sinks, struct sl_span url, struct sl_table_port **out,
+                            struct sl_error *error);
+    enum sl_status (*queue)(struct sl_sinks *sinks, struct sl_span url, struct sl_queue_port **out,
+                            struct sl_error *error);
+};
+
+struct sl_pipeline_options {
+    const char *config_path;
+    const struct sl_vars *vars; /* for ${NAME} in the configuration */
+    struct sl_clock *clock;
+    struct sl_log *log;
+    struct sl_sinks *sinks;                   /* outlives the pipeline */
+    const char *const *handler_path;          /* folders where plugins are looked for, NULL-terminated */
+    const char *function_name;                /* for metrics and parked records; "" outside Lambda */
+    const struct sl_handler *const *builtins; /* NULL-terminated; NULL: those of builtins.h */
+    const struct sl_openers *openers;         /* NULL: those of sinks/target.h */
+    struct sl_watch *watch; /* handlers/dispatch/watch.h; NULL: none. Outlives the pipeline */
+};
+
+enum sl_status sl_pipeline_open(const struct sl_pipeline_options *options, struct sl_pipeline **out,
+                                struct sl_error *error) SL_MUST_USE;
+void sl_pipeline_close(struct sl_pipeline *p); /* NULL is fine */
+
+/* What the configuration says. The TTL attribute is for the decoder, absent when not set. */
+struct sl_span sl_pipeline_ttl_attribute(const struct sl_pipeline *p);
+bool sl_pipeline_reports_failures(const struct sl_pipeline *p);
+
+/* For reports: what a route did since the last reset. */
+struct sl_route_stats {
+    const char *name, *handler, *target; /* target: the URL as configured, "" when none */
+    uint64_t matched, applied, parked, failed, calls;
+};
+size_t sl_pipeline_routes(const struct sl_pipeline *p);
+struct sl_route_stats sl_pipeline_stats(const struct sl_pipeline *p, size_t route);
+void sl_pipeline_stats_reset(struct sl_pipeline *p);
+
+#endif

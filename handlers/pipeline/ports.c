@@ -1,0 +1,107 @@
+/* Ports that say when they are at work. */
+#include "handlers/pipeline/ports.h"
+
+/* ---- objects ---- */
+
+struct marked_objects {
+    struct sl_object_port port; /* first: the handler's pointer is this one's */
+    struct sl_object_port *inner;
+    struct sl_log *log;
+};
+
+static void apply_objects(struct sl_object_port *port, const struct sl_object *objects, size_t n,
+                          struct sl_result *results, const struct sl_call *call)
+{
+    const struct marked_objects *marked = (const struct marked_objects *)port;
+    marked->log->is_in_port = true;
+    marked->inner->apply(marked->inner, objects, n, results, call);
+    marked->log->is_in_port = false;
+}
+
+static void close_objects(struct sl_object_port *port)
+{
+    const struct marked_objects *marked = (const struct marked_objects *)port;
+    marked->inner->close(marked->inner);
+}
+
+_Static_assert(sizeof(struct sl_object_port) == 4 * sizeof(void *),
+               "a new function of the port is to be marked here");
+
+struct sl_object_port *sl_ports_mark_objects(struct sl_object_port *port, struct sl_log *log,
+                                             struct sl_arena *arena)
+{
+    struct marked_objects *marked = sl_arena_alloc(arena, sizeof(*marked));
+    *marked = (struct marked_objects){
+        {sizeof(*port), port->max_body_bytes, apply_objects, close_objects}, port, log};
+    return &marked->port;
+}
+
+/* ---- table ---- */
+
+struct marked_table {
+    struct sl_table_port port; /* first: the handler's pointer is this one's */
+    struct sl_table_port *inner;
+    struct sl_log *log;
+};
+
+static void apply_table(struct sl_table_port *port, const struct sl_table_op *ops, size_t n,
+                        struct sl_result *results, const struct sl_call *call)
+{
+    const struct marked_table *marked = (const struct marked_table *)port;
+    marked->log->is_in_port = true;
+    marked->inner->apply(marked->inner, ops, n, results, call);
+    marked->log->is_in_port = false;
+}
+
+static void close_table(struct sl_table_port *port)
+{
+    const struct marked_table *marked = (const struct marked_table *)port;
+    marked->inner->close(marked->inner);
+}
+
+_Static_assert(sizeof(struct sl_table_port) == 4 * sizeof(void *),
+               "a new function of the port is to be marked here");
+
+struct sl_table_port *sl_ports_mark_table(struct sl_table_port *port, struct sl_log *log,
+                                          struct sl_arena *arena)
+{
+    struct marked_table *marked = sl_arena_alloc(arena, sizeof(*marked));
+    *marked =
+        (struct marked_table){{sizeof(*port), port->max_item_bytes, apply_table, close_table}, port, log};
+    return &marked->port;
+}
+
+/* ---- queue ---- */
+
+struct marked_queue {
+    struct sl_queue_port port; /* first: the handler's pointer is this one's */
+    struct sl_queue_port *inner;
+    struct sl_log *log;
+};
+
+static void apply_queue(struct sl_queue_port *port, const struct sl_message *messages, size_t n,
+                        struct sl_result *results, const struct sl_call *call)
+{
+    const struct marked_queue *marked = (const struct marked_queue *)port;
+    marked->log->is_in_port = true;
+    marked->inner->apply(marked->inner, messages, n, results, call);
+    marked->log->is_in_port = false;
+}
+
+static void close_queue(struct sl_queue_port *port)
+{
+    const struct marked_queue *marked = (const struct marked_queue *)port;
+    marked->inner->close(marked->inner);
+}
+
+_Static_assert(sizeof(struct sl_queue_port) == 4 * sizeof(void *),
+               "a new function of the port is to be marked here");
+
+struct sl_queue_port *sl_ports_mark_queue(struct sl_queue_port *port, struct sl_log *log,
+                                          struct sl_arena *arena)
+{
+    struct marked_queue *marked = sl_arena_alloc(arena, sizeof(*marked));
+    *marked =
+        (struct marked_queue){{sizeof(*port), port->max_message_bytes, apply_queue, close_queue}, port, log};
+    return &marked->port;
+}

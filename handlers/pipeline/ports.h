@@ -1,0 +1,18 @@
+/* Ports that say when they are at work: `log->is_in_port` is true while `apply` runs. So the process that
+ * dies there, and the one that asks why, know that the handler was not running. */
+#ifndef SL_HANDLERS_PIPELINE_PORTS_H
+#define SL_HANDLERS_PIPELINE_PORTS_H
+
+#include "base/arena.h"
+#include "base/log.h"
+#include "sinks/port.h"
+
+/* Takes ownership of `port`; the result is in `arena`, and is closed with its `close`. Borrows `log`. */
+struct sl_object_port *sl_ports_mark_objects(struct sl_object_port *port, struct sl_log *log,
+                                             struct sl_arena *arena);
+struct sl_table_port *sl_ports_mark_table(struct sl_table_port *port, struct sl_log *log,
+                                          struct sl_arena *arena);
+struct sl_queue_port *sl_ports_mark_queue(struct sl_queue_port *port, struct sl_log *log,
+                                          struct sl_arena *arena);
+
+#endif

@@ -1,0 +1,78 @@
+/* A pipeline's routes from the inside, for the rooms that run records through them (dispatch) or describe
+ * them
+ * (`sluice check`). pipeline.h is for all others. */
+#ifndef SL_HANDLERS_PIPELINE_ROUTE_H
+#define SL_HANDLERS_PIPELINE_ROUTE_H
+
+#include "base/arena.h"
+#include "handlers/pipeline/config.h"
+#include "handlers/pipeline/loader.h"
+#include "handlers/pipeline/pipeline.h"
+
+/* Where rejected records are parked. Routes that name the same URL share one. */
+struct sl_failure_target {
+    struct sl_span url;
+    enum sl_port_kind kind; /* SL_PORT_QUEUE or SL_PORT_OBJECTS */
+    struct sl_queue_port *queue;
+    struct sl_object_port *objects;
+};
+
+struct sl_route {
+    struct sl_pipeline *pipeline;
+    const struct sl_config_route *config;
+    struct sl_loaded loaded;
+    void *self;
+    bool is_open; /* its handler's open() succeeded, so close() must be called */
+    struct sl_option_set options;
+    struct sl_when *when; /* NULL: every record */
+    unsigned events;      /* bits 1 << SL_INSERT...: what `when` may let through */
+    size_t max_records;   /* of a slice; 0: no limit */
+    size_t max_bytes;
+    struct sl_failure_target **targets; /* in the order in which they are tried */
+    size_t n_targets;                   /* 0: "report" */
+    bool is_distrusted; /* once-only: it stopped after too many rejections, and has applied nothing since */
+    unsigned views_accepted; /* bits 1 << enum sl_view that accepts() has accepted */
+    struct sl_route_stats stats;
+};
+
+/* Once-only effects that were done although their records will be delivered again: a record had two of them
+ * and the second failed, or a request half succeeded. What is remembered is not done again. It lasts as long
+ * as the sandbox: a new one remembers nothing. */
+#define SL_MEMORY_EFFECTS 512
+#define SL_MEMORY_BYTES   16
+
+struct sl_memory {
+    unsigned char effects[SL_MEMORY_EFFECTS][SL_MEMORY_BYTES]; /* a ring */
+    size_t n;                                                  /* ever added */
+};
+
+struct sl_pipeline {
+    struct sl_pipeline_options options;
+    struct sl_openers openers;
+    struct sl_arena *arena; /* the process's */
+    struct sl_config config;
+    struct sl_route *routes;
+    size_t n;
+    struct sl_failure_target *targets;
+    size_t n_targets;
+    struct sl_memory memory;
+};
+
+static inline bool sl_route_is_once_only(const struct sl_route *route)
+{
+    return route->loaded.handler.flags & SL_ONCE_ONLY;
+}
+
+/* Asks the handler once for each view type; `error` says why not. */
+enum sl_status sl_route_accepts(struct sl_route *route, enum sl_view view,
+                                struct sl_error *error) SL_MUST_USE;
+
+/* A handler that calls exit() says so in the log, and the exit status is not 0. For one pipeline of a
+ * process; NULL: not from now on. */
+void sl_route_watch_exit(struct sl_log *log);
+
+/* Around a call of the handler: its lines in the log carry its route. */
+void sl_route_enter(struct sl_route *route);
+void sl_route_leave(struct sl_route *route);
+
+#endif

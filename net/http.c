@@ -1,0 +1,540 @@
+/* HTTP exchanges on one libcurl multi handle. */
+#include "net/http.h"
+
+#include "net/idle.h"
+#include "net/uri.h"
+
+#include <assert.h>
+#include <curl/curl.h>
+#include <malloc.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <strings.h>
+#include <unistd.h>
+
+/* The SDKs' standard mode connects within 3.1 s. */
+#define CONNECT_TIMEOUT_MS 3100
+/* Without a byte in either direction for so long, an exchange is given up. */
+#define NO_PROGRESS_S 15
+/* AWS closes idle connections after 20 to 60 s, and a thawed sandbox may not know. */
+#define IDLE_MS 50000
+/* One read takes an answer of 1 MB in 2 system calls; it is allocated per connection, when it reads. */
+#define RECEIVE_BYTES    (512L * 1024)
+#define KEPT_CONNECTIONS 64L
+/* The memory of a larger answer is freed before the next exchange. */
+#define KEPT_BUFFER_BYTES (256u * 1024)
+
+/* A libcurl easy handle and what its callbacks need; reused from one exchange to the next. */
+struct sl_http_transfer {
+    struct sl_http *http;
+    struct sl_http_transfer *next; /* in the list of free ones */
+    struct sl_http_exchange *exchange;
+    CURL *easy;
+    /* libcurl reads the list, and neither changes nor frees it: nothing is copied into nodes of its own. */
+    struct curl_slist lines[SL_HTTP_HEADERS + 2];
+    size_t part, offset; /* what of the body was read */
+    bool head_complete;
+    bool is_begun; /* a connection stood, tunnel and TLS included, and the request was to go out on it */
+    char problem[CURL_ERROR_SIZE];
+};
+
+struct sl_http {
+    struct sl_http_options options;
+    CURLM *multi;
+    struct sl_http_transfer *spare;
+    const char *ca_bundle;
+    int64_t last_used_ms;
+    struct sl_idle idle;
+    size_t running;
+    uint64_t connections;
+};
+
+struct sl_http *sl_http_new(const struct sl_http_options *options)
+{
+    struct sl_http *http = calloc(1, sizeof(*http));
+    if (!http)
+        sl_die("out of memory: an HTTP pool");
+    http->options = *options;
+    return http;
+}
+
+static void drop_spares(struct sl_http *http)
+{
+    for (struct sl_http_transfer *t = http->spare, *next; t; t = next) {
+        next = t->next;
+        curl_easy_cleanup(t->easy);
+        free(t);
+    }
+    http->spare = NULL;
+}
+
+void sl_http_destroy(struct sl_http *http)
+{
+    if (!http)
+        return;
+    assert(http->running == 0);
+    drop_spares(http);
+    if (http->multi) {
+        curl_multi_cleanup(http->multi);
+        curl_global_cleanup();
+    }
+    sl_idle_clean_up(&http->idle);
+    free(http);
+}
+
+void sl_http_exchange_init(struct sl_http_exchange *exchange)
+{
+    *exchange = (struct sl_http_exchange){.outcome = SL_HTTP_IDLE};
+    sl_buffer_init(&exchange->head, SL_HTTP_HEAD_BYTES);
+    sl_buffer_init(&exchange->body, SL_HTTP_ANSWER_BYTES);
+}
+
+void sl_http_exchange_clean_up(struct sl_http_exchange *exchange)
+{
+    assert(!exchange->transfer);
+    sl_buffer_clean_up(&exchange->head);
+    sl_buffer_clean_up(&exchange->body);
+}
+
+void sl_http_exchange_forget(struct sl_http_exchange *exchange)
+{
+    if (!exchange->body.is_secret)
+        return;
+    sl_buffer_reset(&exchange->head);
+    sl_buffer_reset(&exchange->body);
+    exchange->head.is_secret = exchange->body.is_secret = false;
+}
+
+/* ---- libcurl's memory ---- */
+
+/* libcurl's own buffers hold header lines and answers, and it frees them as they are. Here they are wiped
+ * first: as much of each as a header or an answer with credentials can fill. */
+
+#define WIPED_BYTES (32u * 1024)
+
+static void wipe_and_free(void *p)
+{
+    size_t n = p ? malloc_usable_size(p) : 0;
+    if (n)
+        explicit_bzero(p, n < WIPED_BYTES ? n : WIPED_BYTES);
+    free(p);
+}
+
+static void *move(void *p, size_t n)
+{
+    size_t had = p ? malloc_usable_size(p) : 0;
+    void *moved = malloc(n);
+    if (!moved)
+        return NULL;
+    memcpy(moved, p ? p : "", had < n ? had : n);
+    wipe_and_free(p);
+    return moved;
+}
+
+/* ---- set-up ---- */
+
+/* Of Debian, of Amazon Linux, and of Alpine. */
+static const char *find_roots(void)
+{
+    static const char *const places[] = {
+        "/etc/ssl/certs/ca-certificates.crt",
+        "/etc/pki/tls/certs/ca-bundle.crt",
+        "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem",
+        "/etc/ssl/cert.pem",
+    };
+    for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++)
+        if (access(places[i], R_OK) == 0)
+            return places[i];
+    return NULL;
+}
+
+static void open_multi(struct sl_http *http)
+{
+    http->multi = curl_multi_init();
+    if (!http->multi)
+        sl_die("libcurl cannot make a multi handle; check the installed libcurl");
+    curl_multi_setopt(http->multi, CURLMOPT_MAXCONNECTS, KEPT_CONNECTIONS);
+    curl_multi_setopt(http->multi, CURLMOPT_PIPELINING, CURLPIPE_NOTHING);
+}
+
+static void make_ready(struct sl_http *http)
+{
+    int64_t now = http->options.clock->now_ms(http->options.clock);
+    if (!http->multi) {
+        if (curl_global_init_mem(CURL_GLOBAL_DEFAULT, malloc, wipe_and_free, move, strdup, calloc) !=
+            CURLE_OK)
+            sl_die("libcurl cannot be initialized; check the installed libcurl");
+        http->ca_bundle = http->options.ca_bundle ? http->options.ca_bundle
+                                                  : sl_vars_or(http->options.vars, "AWS_CA_BUNDLE", NULL);
+        if (!http->ca_bundle)
+            http->ca_bundle = find_roots();
+        open_multi(http);
+    } else if (http->running == 0 && now - http->last_used_ms > IDLE_MS) {
+        curl_multi_cleanup(http->multi); /* the only way to close its idle connections */
+        open_multi(http);
+    }
+    http->last_used_ms = now;
+}
+
+/* ---- callbacks ---- */
+
+static size_t on_body(char *bytes, size_t size, size_t n, void *arg)
+{
+    struct sl_http_transfer *t = arg;
+    sl_buffer_add(&t->exchange->body, bytes, size * n);
+    return t->exchange->body.failed ? 0 : size * n;
+}
+
+static size_t on_head(char *bytes, size_t size, size_t n, void *arg)
+{
+    struct sl_http_transfer *t = arg;
+    struct sl_span line = sl_span(bytes, size * n);
+    if (sl_span_starts(line, SL_LIT("HTTP/"))) { /* the final answer, after a 100 */
+        sl_buffer_reset(&t->exchange->head);
+        t->head_complete = false;
+    }
+    if (line.len <= 2 && (line.ptr[0] == '\r' || line.ptr[0] == '\n'))
+        t->head_complete = true;
+    sl_buffer_add_span(&t->exchange->head, line);
+    return t->exchange->head.failed ? 0 : line.len;
+}
+
+static size_t on_read(char *out, size_t size, size_t n, void *arg)
+{
+    struct sl_http_transfer *t = arg;
+    size_t room = size * n, done = 0;
+    while (done < room && t->part < t->exchange->n_parts) {
+        struct sl_span left = sl_span_from(t->exchange->parts[t->part], t->offset);
+        size_t take = left.len < room - done ? left.len : room - done;
+        if (take)
+            memcpy(out + done, left.ptr, take);
+        done += take;
+        t->offset += take;
+        if (take == left.len) {
+            t->part++;
+            t->offset = 0;
+        }
+    }
+    return done;
+}
+
+/* libcurl sends again from the start when a kept connection turns out to be closed. */
+static int on_seek(void *arg, curl_off_t offset, int origin)
+{
+    struct sl_http_transfer *t = arg;
+    if (origin != SEEK_SET || offset != 0)
+        return CURL_SEEKFUNC_CANTSEEK;
+    t->part = 0;
+    t->offset = 0;
+    return CURL_SEEKFUNC_OK;
+}
+
+/* libcurl calls it when a connection stands, before a byte of the request is sent. */
+static int on_begun(void *arg, char *remote_ip, char *local_ip, int remote_port, int local_port)
+{
+    struct sl_http_transfer *t = arg;
+    (void)remote_ip;
+    (void)local_ip;
+    (void)remote_port;
+    (void)local_port;
+    t->is_begun = true;
+    return CURL_PREREQFUNC_OK;
+}
+
+static int on_socket(void *arg, curl_socket_t fd, curlsocktype purpose)
+{
+    struct sl_http *http = arg;
+    (void)fd;
+    if (purpose == CURLSOCKTYPE_IPCXN)
+        http->connections++;
+    return CURL_SOCKOPT_OK;
+}
+
+static int on_close(void *arg, curl_socket_t fd)
+{
+    struct sl_http *http = arg;
+    sl_idle_forget(&http->idle, fd);
+    return close(fd);
+}
+
+/* ---- one exchange ---- */
+
+static void set_fixed_options(struct sl_http_transfer *t)
+{
+    struct sl_http *http = t->http;
+    CURL *easy = t->easy;
+    curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+    curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
+    curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
+    curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, RECEIVE_BYTES);
+    curl_easy_setopt(easy, CURLOPT_LOW_SPEED_LIMIT, 1L);
+    curl_easy_setopt(easy, CURLOPT_LOW_SPEED_TIME, (long)NO_PROGRESS_S);
+    curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_body);
+    curl_easy_setopt(easy, CURLOPT_WRITEDATA, t);
+    curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, on_head);
+    curl_easy_setopt(easy, CURLOPT_HEADERDATA, t);
+    curl_easy_setopt(easy, CURLOPT_READFUNCTION, on_read);
+    curl_easy_setopt(easy, CURLOPT_READDATA, t);
+    curl_easy_setopt(easy, CURLOPT_SEEKFUNCTION, on_seek);
+    curl_easy_setopt(easy, CURLOPT_SEEKDATA, t);
+    curl_easy_setopt(easy, CURLOPT_PREREQFUNCTION, on_begun);
+    curl_easy_setopt(easy, CURLOPT_PREREQDATA, t);
+    curl_easy_setopt(easy, CURLOPT_SOCKOPTFUNCTION, on_socket);
+    curl_easy_setopt(easy, CURLOPT_SOCKOPTDATA, http);
+    curl_easy_setopt(easy, CURLOPT_CLOSESOCKETFUNCTION, on_close);
+    curl_easy_setopt(easy, CURLOPT_CLOSESOCKETDATA, http);
+    curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, t->problem);
+    curl_easy_setopt(easy, CURLOPT_PRIVATE, t);
+    curl_easy_setopt(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
+    curl_easy_setopt(
+        easy, CURLOPT_NOPROXY,
+        sl_vars_or(http->options.vars, "NO_PROXY", sl_vars_or(http->options.vars, "no_proxy", "")));
+    if (http->ca_bundle)
+        curl_easy_setopt(easy, CURLOPT_CAINFO, http->ca_bundle);
+}
+
+static struct sl_http_transfer *take_transfer(struct sl_http *http)
+{
+    struct sl_http_transfer *t = http->spare;
+    if (t) {
+        http->spare = t->next;
+        return t;
+    }
+    t = calloc(1, sizeof(*t));
+    if (!t || !(t->easy = curl_easy_init()))
+        sl_die("out of memory: an HTTP transfer");
+    t->http = http;
+    set_fixed_options(t);
+    return t;
+}
+
+/* libcurl would read the environment by itself; here the snapshot is the only source. */
+static const char *proxy_for(const struct sl_http *http, const struct sl_http_exchange *exchange)
+{
+    const struct sl_vars *vars = http->options.vars;
+    bool is_https = strncmp(exchange->url, "https:", 6) == 0;
+    const char *proxy = is_https ? sl_vars_or(vars, "HTTPS_PROXY", sl_vars_or(vars, "https_proxy", ""))
+                                 : sl_vars_or(vars, "http_proxy", "");
+    struct sl_uri uri;
+    if (!*proxy || exchange->is_private || !sl_uri_parse(exchange->url, &uri) || sl_uri_is_local(&uri))
+        return "";
+    return proxy;
+}
+
+/* The number of the header that cannot be written: a control byte in it would begin another. */
+static size_t find_broken_header(const struct sl_http_exchange *exchange)
+{
+    for (size_t i = 0; i < exchange->n_headers; i++)
+        for (const char *p = exchange->headers[i]; *p; p++)
+            if ((unsigned char)*p < ' ' || *p == 0x7F)
+                return i;
+    return SIZE_MAX;
+}
+
+static void set_lines(struct sl_http_transfer *t)
+{
+    const struct sl_http_exchange *exchange = t->exchange;
+    size_t n = exchange->n_headers;
+    for (size_t i = 0; i < n; i++)
+        t->lines[i].data = (char *)(uintptr_t)exchange->headers[i];
+    static char no_expect[] = "Expect:", no_accept[] = "Accept:"; /* an Expect may cost a second */
+    t->lines[n++].data = no_expect;
+    t->lines[n++].data = no_accept;
+    for (size_t i = 0; i < n; i++)
+        t->lines[i].next = i + 1 < n ? &t->lines[i + 1] : NULL;
+    curl_easy_setopt(t->easy, CURLOPT_HTTPHEADER, t->lines);
+}
+
+static void set_body(struct sl_http_transfer *t)
+{
+    const struct sl_http_exchange *exchange = t->exchange;
+    bool is_get = strcmp(exchange->method, "GET") == 0;
+    curl_easy_setopt(t->easy, CURLOPT_POSTFIELDS, NULL);
+    if (is_get) {
+        curl_easy_setopt(t->easy, CURLOPT_HTTPGET, 1L);
+        curl_easy_setopt(t->easy, CURLOPT_CUSTOMREQUEST, NULL);
+        return;
+    }
+    curl_easy_setopt(t->easy, CURLOPT_POST, 1L);
+    curl_easy_setopt(t->easy, CURLOPT_CUSTOMREQUEST, exchange->method);
+    curl_easy_setopt(t->easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)exchange->body_bytes);
+    if (exchange->n_parts <= 1) /* libcurl sends from there, and for small ones in one packet with the head */
+        curl_easy_setopt(t->easy, CURLOPT_POSTFIELDS, exchange->body_bytes ? exchange->parts[0].ptr : "");
+}
+
+static void drop_answer(struct sl_http_exchange *exchange)
+{
+    exchange->timed_out = false;
+    exchange->status = 0;
+    exchange->problem[0] = '\0';
+    sl_buffer_reset(&exchange->head);
+    sl_buffer_reset(&exchange->body);
+    if (exchange->body.room > KEPT_BUFFER_BYTES)
+        sl_buffer_clean_up(&exchange->body);
+    exchange->head.is_secret = exchange->body.is_secret = exchange->is_secret;
+    exchange->body.max = exchange->answer_bytes ? exchange->answer_bytes : SL_HTTP_ANSWER_BYTES;
+}
+
+static bool is_sendable(struct sl_http_exchange *exchange)
+{
+    size_t i = find_broken_header(exchange);
+    if (i == SIZE_MAX)
+        return true;
+    const char *line = exchange->headers[i];
+    exchange->outcome = SL_HTTP_UNSENDABLE;
+    snprintf(exchange->problem, sizeof(exchange->problem), "the header %.*s holds a control character",
+             (int)strcspn(line, ":;"), line);
+    return false;
+}
+
+void sl_http_start(struct sl_http *http, struct sl_http_exchange *exchange)
+{
+    assert(!exchange->transfer && exchange->timeout_ms > 0);
+    assert(exchange->n_headers <= SL_HTTP_HEADERS);
+    drop_answer(exchange);
+    if (!is_sendable(exchange))
+        return;
+    make_ready(http);
+    struct sl_http_transfer *t = take_transfer(http);
+    t->exchange = exchange;
+    t->part = t->offset = 0;
+    t->head_complete = t->is_begun = false;
+    t->problem[0] = '\0';
+    exchange->transfer = t;
+    exchange->outcome = SL_HTTP_RUNNING;
+    long connect_ms = exchange->connect_timeout_ms ? (long)exchange->connect_timeout_ms : CONNECT_TIMEOUT_MS;
+    curl_easy_setopt(t->easy, CURLOPT_URL, exchange->url);
+    curl_easy_setopt(t->easy, CURLOPT_PROXY, proxy_for(http, exchange));
+    curl_easy_setopt(t->easy, CURLOPT_CONNECTTIMEOUT_MS, connect_ms);
+    curl_easy_setopt(t->easy, CURLOPT_TIMEOUT_MS,
+                     (long)(exchange->timeout_ms < INT32_MAX ? exchange->timeout_ms : INT32_MAX));
+    set_lines(t);
+    set_body(t);
+    if (curl_multi_add_handle(http->multi, t->easy) != CURLM_OK)
+        sl_die("libcurl cannot start a transfer");
+    http->running++;
+}
+
+static void release(struct sl_http_transfer *t)
+{
+    struct sl_http *http = t->http;
+    curl_socket_t fd = CURL_SOCKET_BAD; /* of the connection, when it is kept */
+    curl_easy_getinfo(t->easy, CURLINFO_ACTIVESOCKET, &fd);
+    if (fd != CURL_SOCKET_BAD)
+        sl_idle_arm(&http->idle, fd);
+    curl_multi_remove_handle(http->multi, t->easy);
+    bool is_secret = t->exchange->is_secret;
+    t->exchange->transfer = NULL;
+    t->exchange = NULL;
+    if (is_secret) { /* the handle's buffers hold the answer */
+        curl_easy_cleanup(t->easy);
+        free(t);
+    } else {
+        t->next = http->spare;
+        http->spare = t;
+    }
+    http->running--;
+    http->last_used_ms = http->options.clock->now_ms(http->options.clock);
+}
+
+static enum sl_http_outcome outcome_of(struct sl_http_transfer *t, CURLcode code)
+{
+    long sent = 0;
+    switch (code) {
+    case CURLE_OK:
+        return t->head_complete ? SL_HTTP_ANSWERED : SL_HTTP_BROKEN;
+    case CURLE_PEER_FAILED_VERIFICATION:
+    case CURLE_SSL_CACERT_BADFILE:
+    case CURLE_SSL_ISSUER_ERROR:
+        return SL_HTTP_UNTRUSTED;
+    default: /* what a proxy was sent for a tunnel is counted too, but is no part of the request */
+        curl_easy_getinfo(t->easy, CURLINFO_REQUEST_SIZE, &sent);
+        return sent && t->is_begun ? SL_HTTP_BROKEN : SL_HTTP_NOT_SENT;
+    }
+}
+
+static void finish(struct sl_http_transfer *t, CURLcode code)
+{
+    struct sl_http_exchange *exchange = t->exchange;
+    long status = 0;
+    curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &status);
+    exchange->outcome = outcome_of(t, code);
+    exchange->status = exchange->outcome == SL_HTTP_ANSWERED ? (int)status : 0;
+    exchange->timed_out = code == CURLE_OPERATION_TIMEDOUT;
+    exchange->problem[0] = '\0';
+    if (exchange->outcome != SL_HTTP_ANSWERED)
+        snprintf(exchange->problem, sizeof(exchange->problem), "%.150s",
+                 exchange->body.failed ? "the answer is longer than this operation's answers are"
+                 : code == CURLE_OK    ? "the answer ended inside its headers"
+                 : t->problem[0]       ? t->problem
+                                       : curl_easy_strerror(code));
+    release(t);
+}
+
+static size_t collect(struct sl_http *http)
+{
+    size_t done = 0;
+    int left;
+    for (CURLMsg *message; (message = curl_multi_info_read(http->multi, &left)) != NULL;) {
+        struct sl_http_transfer *t = NULL;
+        if (message->msg != CURLMSG_DONE)
+            continue;
+        CURLcode code = message->data.result;
+        curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &t);
+        finish(t, code);
+        done++;
+    }
+    return done;
+}
+
+size_t sl_http_wait(struct sl_http *http, int64_t timeout_ms)
+{
+    struct sl_clock *real = sl_clock_system();
+    int64_t until = real->now_ms(real) + timeout_ms;
+    while (http->running) {
+        int running = 0;
+        curl_multi_perform(http->multi, &running);
+        if (collect(http))
+            break;
+        int64_t now = real->now_ms(real), left = until - now;
+        sl_idle_check(&http->idle, now);
+        if (left <= 0)
+            break;
+        curl_multi_poll(http->multi, NULL, 0, left < 1000 ? (int)left : 1000, NULL);
+    }
+    return http->running;
+}
+
+struct sl_span sl_http_header(const struct sl_http_exchange *exchange, const char *name)
+{
+    size_t n = strlen(name);
+    struct sl_span rest = sl_buffer_span(&exchange->head);
+    while (rest.len) {
+        const char *end = memchr(rest.ptr, '\n', rest.len);
+        size_t len = end ? (size_t)(end - rest.ptr) : rest.len;
+        if (len > n && rest.ptr[n] == ':' && strncasecmp(rest.ptr, name, n) == 0) {
+            struct sl_span value = sl_span(rest.ptr + n + 1, len - n - 1);
+            while (value.len && (*value.ptr == ' ' || *value.ptr == '\t'))
+                value = sl_span_from(value, 1);
+            while (value.len && (unsigned char)value.ptr[value.len - 1] <= ' ')
+                value.len--;
+            return value;
+        }
+        rest = sl_span_from(rest, len + 1);
+    }
+    return sl_span(NULL, 0);
+}
+
+int64_t sl_http_date(struct sl_span text)
+{
+    char copy[40];
+    if (text.len >= sizeof(copy))
+        return -1;
+    snprintf(copy, sizeof(copy), "%.*s", SL_ARG(text));
+    return (int64_t)curl_getdate(copy, NULL);
+}
+
+uint64_t sl_http_connections(const struct sl_http *http)
+{
+    return http->connections;
+}

@@ -1,0 +1,89 @@
+/* HTTP exchanges, many at once, on one libcurl multi handle with kept-alive connections.
+ *
+ * An exchange is started, and its `outcome` says when it is over; sl_http_wait drives all that run. Bodies
+ * are sent from the pieces that they consist of: nothing is copied or joined here. The first exchange
+ * initializes libcurl. HTTP/1.1, without redirects, decompression or cookies. When the peer has closed an
+ * idle connection, libcurl opens another without an error. One thread. */
+#ifndef SL_NET_HTTP_H
+#define SL_NET_HTTP_H
+
+#include "base/buffer.h"
+#include "base/clock.h"
+#include "base/vars.h"
+
+#define SL_HTTP_HEADERS 32 /* header lines of one request */
+
+/* An answer that has no items in it: a longer one is not the service's. */
+#define SL_HTTP_ANSWER_BYTES (1024u * 1024)
+#define SL_HTTP_HEAD_BYTES   (64u * 1024)
+
+enum sl_http_outcome {
+    SL_HTTP_IDLE,
+    SL_HTTP_RUNNING,
+    SL_HTTP_ANSWERED,   /* a whole answer with its status */
+    SL_HTTP_NOT_SENT,   /* no byte of the request left this process */
+    SL_HTTP_BROKEN,     /* it may have arrived, or not */
+    SL_HTTP_UNSENDABLE, /* a header holds a control byte, so nothing was sent, and never will be */
+    SL_HTTP_UNTRUSTED,  /* TLS: the peer's certificate is not trusted, or the roots cannot be read */
+};
+
+struct sl_http_exchange {
+    /* The request. The caller changes nothing of it until the exchange is over. */
+    const char *method;
+    const char *url;
+    const char *headers[SL_HTTP_HEADERS]; /* "name: value" */
+    size_t n_headers;
+    const struct sl_span *parts; /* the body, one piece after another */
+    size_t n_parts;
+    size_t body_bytes;          /* of all pieces */
+    int64_t timeout_ms;         /* for all of it; at least 1 */
+    int64_t connect_timeout_ms; /* 0: the default */
+    bool is_private;            /* it asks this machine or its host for credentials: never through a proxy */
+    bool is_secret;             /* its answer holds secrets: all memory of it is wiped */
+    size_t answer_bytes;        /* a longer answer is SL_HTTP_BROKEN; 0: SL_HTTP_ANSWER_BYTES */
+
+    /* The answer. */
+    enum sl_http_outcome outcome;
+    bool timed_out;
+    int status;
+    struct sl_buffer head; /* the answer's header lines */
+    struct sl_buffer body;
+    char problem[160]; /* when it is not ANSWERED, why: one clause, no secrets */
+
+    struct sl_http_transfer *transfer; /* private; NULL unless running */
+};
+
+struct sl_http_options {
+    struct sl_clock *clock;
+    const struct sl_vars *vars; /* AWS_CA_BUNDLE, HTTPS_PROXY, http_proxy, NO_PROXY */
+    const char *ca_bundle;      /* NULL: AWS_CA_BUNDLE, then the known places */
+};
+
+struct sl_http *sl_http_new(const struct sl_http_options *options);
+void sl_http_destroy(struct sl_http *http); /* NULL is fine; nothing may be running */
+
+void sl_http_exchange_init(struct sl_http_exchange *exchange);
+void sl_http_exchange_clean_up(struct sl_http_exchange *exchange);
+
+/* Wipes an answer that holds secrets, and keeps any other. */
+void sl_http_exchange_forget(struct sl_http_exchange *exchange);
+
+/* Drops the earlier answer. The exchange runs afterwards, even when it is certain to fail; but one that is
+ * SL_HTTP_UNSENDABLE is over at once. */
+void sl_http_start(struct sl_http *http, struct sl_http_exchange *exchange);
+
+/* Drives everything that runs until an exchange is over, for `timeout_ms` at most. Returns how many still
+ * run. */
+size_t sl_http_wait(struct sl_http *http, int64_t timeout_ms);
+
+/* The answer's header, absent when the answer has none of this name; borrowed from `head`. */
+struct sl_span sl_http_header(const struct sl_http_exchange *exchange, const char *name);
+
+/* Seconds since 1970 of a date as headers have it ("Fri, 20 Nov 2026 21:04:00 GMT"); -1 when it is not one.
+ */
+int64_t sl_http_date(struct sl_span text);
+
+/* Connections opened so far: for the tests and the bench. */
+uint64_t sl_http_connections(const struct sl_http *http);
+
+#endif

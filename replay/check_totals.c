@@ -1,0 +1,204 @@
+/* `sluice check`, the part about totals. What it knows of a ledger's row is what docs/HANDLERS.md promises:
+ * its key "sluice:source:NAME", and the members of its attribute sluice_source. */
+#include "replay/check_totals.h"
+
+#include "base/error.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define READ_MS 10000
+
+/* A route's ledger, as its options say. */
+struct ledger {
+    const struct sl_route *route;
+    const char *name;
+    struct sl_span to, table;
+    const char *keys[2]; /* of its rows */
+    size_t n_keys;
+    int64_t shards, epoch;
+};
+
+static struct sl_span text_option(const struct sl_route *route, const char *name)
+{
+    const struct sl_option_value *value = sl_options_get(&route->options, name);
+    return value && value->is_set ? value->text : sl_span(NULL, 0);
+}
+
+static int64_t integer_option(const struct sl_route *route, const char *name)
+{
+    const struct sl_option_value *value = sl_options_get(&route->options, name);
+    return value && value->is_set ? value->integer : 0;
+}
+
+static json_t *json_option(const struct sl_route *route, const char *name)
+{
+    struct sl_span text = text_option(route, name);
+    return text.ptr ? json_loadb(text.ptr, text.len, 0, NULL) : NULL;
+}
+
+/* A copy of the member's text, absent when there is none. */
+static struct sl_span member(const struct sl_check_totals *c, const json_t *object, const char *name)
+{
+    const char *text = json_string_value(json_object_get(object, name));
+    return text ? sl_span_str(sl_arena_copy(c->arena, sl_span_str(text))) : sl_span(NULL, 0);
+}
+
+static void read_keys(const struct sl_check_totals *c, const json_t *ledger, struct ledger *out)
+{
+    json_t *counters = json_option(out->route, "counters"), *value;
+    const char *name;
+    struct sl_span own = member(c, ledger, "key");
+    if (out->table.ptr)
+        out->keys[out->n_keys++] = own.ptr ? own.ptr : "PK";
+    else
+        json_object_foreach(json_object_get(json_array_get(counters, 0), "key"), name,
+                            value) if (out->n_keys < 2) out->keys[out->n_keys++] =
+            sl_arena_copy(c->arena, sl_span_str(name));
+    json_decref(counters);
+}
+
+/* False: the route keeps no ledger of items. */
+static bool ledger_of(const struct sl_check_totals *c, const struct sl_route *route, struct ledger *out)
+{
+    if (strcmp(route->config->handler, "aggregate") != 0 ||
+        sl_span_is(text_option(route, "mode"), "at-least-once") ||
+        sl_span_is(text_option(route, "per"), "event"))
+        return false;
+    json_t *ledger = json_option(route, "ledger");
+    struct sl_span name = member(c, ledger, "name");
+    *out = (struct ledger){.route = route,
+                           .name = name.ptr ? name.ptr : route->config->name,
+                           .to = text_option(route, "to"),
+                           .table = member(c, ledger, "table"),
+                           .shards = integer_option(route, "shards"),
+                           .epoch = integer_option(route, "epoch")};
+    read_keys(c, ledger, out);
+    json_decref(ledger);
+    return true;
+}
+
+/* ---- what the configuration says ---- */
+
+static void check_shared(const struct sl_check_totals *c, const struct ledger *l, size_t i)
+{
+    for (size_t k = 0; k < i; k++) {
+        struct ledger other;
+        if (ledger_of(c, &c->pipeline->routes[k], &other) && strcmp(other.name, l->name) == 0 &&
+            sl_span_eq(other.to, l->to) && sl_span_eq(other.table, l->table))
+            c->find(c->arg, true,
+                    sl_arena_printf(
+                        c->arena,
+                        "%s.ledger: the routes %s and %s share the ledger %s: what one of them has "
+                        "counted, the other does not count; give each its own ledger name",
+                        l->route->config->path, other.route->config->name, l->route->config->name, l->name));
+    }
+}
+
+#define READERS                                                                                              \
+    "rows that were written with another number of shards still count: readers add up the row without a "    \
+    "number and all rows with one"
+
+static void check_shards(const struct sl_check_totals *c, const struct ledger *l)
+{
+    if (l->shards > 0 && !c->reads_tables)
+        c->find(c->arg, false,
+                sl_arena_printf(c->arena,
+                                "%s.shards: " READERS " (--tables tells whether the number changes)",
+                                l->route->config->path));
+}
+
+/* ---- what the ledger says ---- */
+
+/* {"PK":{"S":"sluice:source:NAME"}} */
+static struct sl_span row_key(const struct sl_check_totals *c, const struct ledger *l)
+{
+    json_t *key = json_object();
+    for (size_t i = 0; i < l->n_keys; i++)
+        json_object_set_new(key, l->keys[i],
+                            json_pack("{s:o}", "S", json_sprintf("sluice:source:%s", l->name)));
+    char *text = json_dumps(key, JSON_COMPACT);
+    const char *copy = sl_arena_copy(c->arena, sl_span_str(text));
+    free(text);
+    json_decref(key);
+    return sl_span_str(copy);
+}
+
+static int64_t number_of(const json_t *map, const char *name)
+{
+    const char *text = json_string_value(json_object_get(json_object_get(map, name), "N"));
+    return text ? strtoll(text, NULL, 10) : 0;
+}
+
+static void check_row(const struct sl_check_totals *c, const struct ledger *l, const json_t *map)
+{
+    int64_t shards = number_of(map, "shards"), epoch = number_of(map, "epoch");
+    if (shards != l->shards)
+        c->find(c->arg, true,
+                sl_arena_printf(c->arena, "%s.shards: changes from %lld to %lld: " READERS,
+                                l->route->config->path, (long long)shards, (long long)l->shards));
+    if (epoch > l->epoch)
+        c->find(
+            c->arg, true,
+            sl_arena_printf(c->arena,
+                            "%s.epoch: the ledger %s is in epoch %lld, and a route with epoch %lld stops at "
+                            "its first record: set it to %lld",
+                            l->route->config->path, l->name, (long long)epoch, (long long)l->epoch,
+                            (long long)epoch));
+    if (epoch < l->epoch)
+        c->find(c->arg, false,
+                sl_arena_printf(c->arena,
+                                "%s.epoch: changes from %lld to %lld: backfill the table that takes over",
+                                l->route->config->path, (long long)epoch, (long long)l->epoch));
+}
+
+/* sqlite:FILE?table=NAME: opening a file that is not there would make it. */
+static bool is_there(const struct sl_check_totals *c, struct sl_span url)
+{
+    const char *colon = memchr(url.ptr, ':', url.len), *end = memchr(url.ptr, '?', url.len);
+    if (!sl_target_is_local(url))
+        return true;
+    return colon && end && colon < end &&
+           access(sl_arena_copy(c->arena, sl_span(colon + 1, (size_t)(end - colon - 1))), F_OK) == 0;
+}
+
+static enum sl_status check_ledger(const struct sl_check_totals *c, const struct ledger *l,
+                                   struct sl_error *error)
+{
+    struct sl_table_port *port = NULL;
+    if (!is_there(c, l->to))
+        return SL_OK;
+    enum sl_status status = sl_target_table(c->sinks, l->to, &port, error);
+    if (status != SL_OK)
+        return status;
+    struct sl_table_op op = {.verb = SL_TABLE_GET, .table = l->table, .key = row_key(c, l)};
+    struct sl_result result = {.status = SL_OK};
+    const struct sl_call call = {.arena = c->arena,
+                                 .deadline_ms = c->sinks->clock->now_ms(c->sinks->clock) + READ_MS};
+    port->apply(port, &op, 1, &result, &call);
+    port->close(port);
+    if (result.status != SL_OK)
+        return sl_fail(error, SL_FATAL, "Unreadable", "%s.to: the ledger %s cannot be read: %s",
+                       l->route->config->path, l->name, result.text ? result.text : "");
+    json_t *row = result.item.ptr ? json_loadb(result.item.ptr, result.item.len, JSON_ALLOW_NUL, NULL) : NULL;
+    if (row)
+        check_row(c, l, json_object_get(json_object_get(row, "sluice_source"), "M"));
+    json_decref(row);
+    return SL_OK;
+}
+
+enum sl_status sl_check_totals(const struct sl_check_totals *c, struct sl_error *error)
+{
+    enum sl_status status = SL_OK;
+    for (size_t i = 0; i < c->pipeline->n && status == SL_OK; i++) {
+        struct ledger l;
+        if (!ledger_of(c, &c->pipeline->routes[i], &l))
+            continue;
+        check_shared(c, &l, i);
+        check_shards(c, &l);
+        if (c->reads_tables)
+            status = check_ledger(c, &l, error);
+    }
+    return status;
+}

@@ -1,0 +1,14 @@
+/* What is wrong in a filter pattern although AWS accepts it. */
+#ifndef SL_REPLAY_CONFIG_LINT_H
+#define SL_REPLAY_CONFIG_LINT_H
+
+#include "base/types.h"
+
+/* Called once for each finding. `loses`: records can get lost because of it. */
+typedef void (*sl_lint_fn)(void *arg, bool loses, const char *text);
+
+/* Finds what can never match and what matches everything: `numeric` on an N, `exists` beside a type.
+ * Each finding begins with `where`. */
+void sl_lint_pattern(struct sl_span json, const char *where, sl_lint_fn found, void *arg);
+
+#endif

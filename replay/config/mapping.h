@@ -1,0 +1,32 @@
+/* An event source mapping as AWS describes it, and what in it would lose data. */
+#ifndef SL_REPLAY_CONFIG_MAPPING_H
+#define SL_REPLAY_CONFIG_MAPPING_H
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "replay/config/lint.h"
+
+/* Read from what `aws lambda get-event-source-mapping` prints, or from the properties of an
+ * AWS::Lambda::EventSourceMapping. */
+struct sl_mapping {
+    int64_t max_retries, max_age_s, parallelization, tumbling_s;
+    bool bisect, reports_failures, has_destination;
+    const char *starting_position; /* "" when it is missing */
+    const char **filters;          /* patterns, as text */
+    size_t n_filters;
+};
+
+enum sl_status sl_mapping_read(struct sl_span json, struct sl_arena *arena, struct sl_mapping *out,
+                               struct sl_error *error) SL_MUST_USE;
+
+/* What the configuration says. */
+struct sl_mapping_facts {
+    bool config_reports_failures;
+    bool all_routes_park; /* no route has on_failure "report" */
+};
+
+/* Finds what in the mapping would lose data, given the configuration. */
+void sl_mapping_check(const struct sl_mapping *mapping, const struct sl_mapping_facts *facts,
+                      sl_lint_fn found, void *arg);
+
+#endif

@@ -1,0 +1,147 @@
+/* What the files of the simulator share. esm_run.c drives esm_batch.c and esm_judge.c; both stand on
+ * esm_discard.c, esm_event.c and esm_answer.c; all stand on esm_state.c. */
+#ifndef SL_REPLAY_ESM_ESM_PRIVATE_H
+#define SL_REPLAY_ESM_ESM_PRIVATE_H
+
+#include "replay/esm/esm.h"
+
+/* A part of the batch: positions in the lane's `batch`. The last one on the stack is invoked next. */
+struct sl_esm_part {
+    size_t from, to;
+    int64_t attempts; /* that failed */
+};
+
+enum sl_esm_state {
+    SL_ESM_RUNNING, /* an invocation ends at `when`; the first state: what ends makes room for what begins */
+    SL_ESM_READING, /* looks for records at `when` */
+    SL_ESM_READY,   /* the next part begins at `when` */
+    SL_ESM_BLOCKED, /* waits for the parent shard */
+    SL_ESM_ENDED
+};
+
+struct sl_esm_lane {
+    struct sl_esm_track *shard;
+    unsigned number;
+    enum sl_esm_state state;
+    int64_t when;    /* ms since the beginning */
+    int64_t free_at; /* when the previous batch was done: batching windows begin here */
+    int64_t send_at; /* when the batch that is being gathered is invoked, full or not */
+
+    uint32_t *mine; /* indices, in the shard, of this lane's records */
+    size_t n_mine, next;
+
+    const struct sl_esm_record **batch; /* the batch under way */
+    uint32_t *index;                    /* of these records, in the shard */
+    size_t n, room, bytes;
+    struct sl_esm_part *parts;
+    size_t n_parts, parts_room;
+
+    bool is_final, is_terminated_early; /* the batch is a window's last call */
+    int64_t throttles;                  /* in a row */
+    bool is_refused;                    /* by the concurrency limit: the driver was not asked */
+    struct sl_esm_invocation inv;
+    char request_id[37];
+    struct sl_buffer payload;
+    bool has_payload; /* `payload` is that of the next part: kept between attempts */
+    struct sl_buffer body;
+    enum sl_esm_outcome outcome;
+};
+
+/* A shard and how far it is. */
+struct sl_esm_track {
+    struct sl_esm *esm;
+    const struct sl_esm_shard *shard;
+    struct sl_esm_lane *lanes;
+    unsigned lanes_left;
+    bool *is_done; /* per record */
+    size_t checkpoint;
+
+    bool has_window;
+    int64_t window; /* its number: it begins at this times its length */
+    struct sl_buffer state, new_state;
+};
+
+struct sl_esm {
+    struct sl_esm_settings settings;
+    struct sl_esm_driver driver;
+    struct sl_clock_virtual *clock;
+    int64_t base_ms; /* the clock's steady time at the beginning */
+    int64_t wall_ms; /* its wall time at the beginning, since 1970 */
+    int64_t now_ms;  /* since the beginning */
+    struct sl_esm_track *shards;
+    size_t n;
+    struct sl_esm_lane *lanes; /* all of them */
+    size_t n_lanes;
+    int64_t running;
+    uint64_t random;
+    struct sl_arena *scratch; /* for filters */
+    struct sl_esm_stats stats;
+};
+
+static inline int64_t sl_esm_wall_ms(const struct sl_esm *esm)
+{
+    return esm->wall_ms + esm->now_ms;
+}
+
+/* When the open window ends, in ms since 1970. */
+static inline int64_t sl_esm_window_end_ms(const struct sl_esm_track *shard)
+{
+    return (shard->window + 1) * shard->esm->settings.tumbling_s * 1000;
+}
+
+/* The part that is in an invocation, or goes into the next one. */
+static inline struct sl_esm_part *sl_esm_top(struct sl_esm_lane *lane)
+{
+    return &lane->parts[lane->n_parts - 1];
+}
+
+/* ---- esm_state.c ---- */
+
+void sl_esm_new_uuid(uint64_t *random, char out[37]);
+
+/* The record is done, given up or filtered out. Moves the shard's checkpoint. */
+void sl_esm_mark_done(struct sl_esm_track *shard, uint32_t index);
+
+/* The id of the last record below the checkpoint; absent when there is none. */
+struct sl_span sl_esm_checkpoint_id(const struct sl_esm_track *shard);
+
+/* ---- esm_discard.c ---- */
+
+/* Whether the record is older than the mapping allows, or gone from the stream: `*condition` says which. */
+bool sl_esm_is_expired(const struct sl_esm *esm, const struct sl_esm_record *record,
+                       enum sl_esm_condition *condition);
+
+/* Gives up the first `n` records of a part. */
+void sl_esm_give_up(struct sl_esm_lane *lane, struct sl_esm_part *part, size_t n,
+                    enum sl_esm_condition condition, bool was_function_error);
+
+/* Gives up the records at the beginning of the part that are too old. True: none is left in it. */
+bool sl_esm_drop_expired(struct sl_esm_lane *lane, struct sl_esm_part *part, bool was_function_error);
+
+/* ---- esm_event.c ---- */
+
+/* Writes the event of the part into lane->payload. */
+void sl_esm_write_event(struct sl_esm_lane *lane, const struct sl_esm_part *part);
+
+/* ---- esm_answer.c ---- */
+
+/* Reads a partial answer. True: `*failed` is the index of the lowest failed record, or `n` when none failed.
+ * False: the answer is malformed, so the whole batch failed. */
+bool sl_esm_read_failures(struct sl_span answer, const struct sl_esm_record *const *records, size_t n,
+                          size_t *failed);
+
+/* Reads the state in a window's answer, as JSON text, into `out`. False: there is none. */
+bool sl_esm_read_state(struct sl_span answer, struct sl_buffer *out);
+
+/* ---- esm_batch.c ---- */
+
+/* Gathers a batch at this moment. The lane is then ready, or reads again later, or has ended. */
+void sl_esm_read(struct sl_esm_lane *lane);
+
+/* ---- esm_judge.c ---- */
+
+/* Judges the result in the lane (`outcome`, `body`): counts it, moves the checkpoint, retries, splits or
+ * gives up. `decision` receives all but the checkpoint; `*pause_ms` how long the lane then waits. */
+void sl_esm_judge(struct sl_esm_lane *lane, struct sl_esm_decision *decision, int64_t *pause_ms);
+
+#endif

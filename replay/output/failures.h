@@ -1,0 +1,24 @@
+/* The OnFailure destination of a simulated mapping. A file gets the failure records that AWS sends to SQS and
+ * SNS, one a line. A folder (its name ends in '/') gets S3's objects, each with the whole event. */
+#ifndef SL_REPLAY_OUTPUT_FAILURES_H
+#define SL_REPLAY_OUTPUT_FAILURES_H
+
+#include "replay/esm/esm.h"
+
+#include <stdio.h>
+
+struct sl_failures {
+    const struct sl_esm_settings *settings;
+    const char *target; /* a folder when `file` is NULL; NULL: nothing is written */
+    FILE *file;
+    struct sl_buffer line, payload;
+    bool has_failed; /* to write */
+};
+
+/* Overwrites the file. `target` NULL: nothing will be written. */
+enum sl_status sl_failures_open(struct sl_failures *f, const char *target,
+                                const struct sl_esm_settings *settings, struct sl_error *error) SL_MUST_USE;
+void sl_failures_add(struct sl_failures *f, const struct sl_esm_discard *discard);
+void sl_failures_close(struct sl_failures *f);
+
+#endif

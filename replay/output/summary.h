@@ -1,0 +1,19 @@
+/* The table at the end of a replay. */
+#ifndef SL_REPLAY_OUTPUT_SUMMARY_H
+#define SL_REPLAY_OUTPUT_SUMMARY_H
+
+#include "replay/sandbox/runner.h"
+#include "replay/source/recording.h"
+
+#include <stdio.h>
+
+struct sl_summary {
+    const struct sl_recording *recording;
+    struct sl_esm_stats mapping;
+    struct sl_runner_stats processes;
+    struct sl_runner *runner; /* has the routes */
+};
+
+void sl_summary_print(const struct sl_summary *summary, FILE *out);
+
+#endif

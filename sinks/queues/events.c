@@ -1,0 +1,142 @@
+/* events://bus, events:arn:aws:events:us-east-1:123456789012:event-bus/bus */
+#include "base/json.h"
+#include "base/json_write.h"
+#include "sinks/name.h"
+#include "sinks/queues/entries.h"
+#include "sinks/services.h"
+
+/* PutEvents: 10 entries, less than 256 KiB of them together (EventBridge user guide, "PutEvents entry size").
+ */
+#define EVENTS_ENTRIES 10
+#define EVENTS_BYTES   (256 * 1024 - 1)
+
+#define SOURCE      "sluice"
+#define DETAIL_TYPE SL_LIT("DynamoDB Stream Record")
+#define TIME_BYTES  14
+
+static struct sl_span detail_type(const struct sl_message *message)
+{
+    return message->subject.len ? message->subject : DETAIL_TYPE;
+}
+
+/* A detail must be a JSON object; any other text is wrapped in one. */
+static bool is_object(struct sl_span body)
+{
+    const char *end = body.ptr + body.len, *p = body.len ? sl_json_space(body.ptr, end) : end;
+    return p < end && *p == '{' && sl_json_check(body, NULL) == SL_OK;
+}
+
+static void wrap(struct sl_buffer *out, struct sl_span body)
+{
+    sl_buffer_add_char(out, '{');
+    sl_json_add_member(out, "message", body);
+    sl_buffer_add_char(out, '}');
+}
+
+/* The detail's bytes as the service counts them: with the escapes of the object around it, without those of
+ * the request. */
+static size_t detail_bytes(struct sl_span body)
+{
+    if (is_object(body))
+        return body.len;
+    struct sl_buffer text;
+    sl_buffer_init(&text, body.len * 6 + 32);
+    wrap(&text, body);
+    size_t bytes = text.len;
+    sl_buffer_clean_up(&text);
+    return bytes;
+}
+
+static size_t message_bytes(const struct sl_queue *queue, const struct sl_message *message)
+{
+    return TIME_BYTES + strlen(queue->source) + detail_type(message).len + detail_bytes(message->body);
+}
+
+static void write_detail(struct sl_buffer *out, struct sl_span body)
+{
+    sl_buffer_add_str(out, ",\"Detail\":");
+    if (is_object(body)) {
+        sl_json_add_string(out, body);
+        return;
+    }
+    struct sl_buffer inner;
+    sl_buffer_init(&inner, body.len * 6 + 32);
+    wrap(&inner, body);
+    sl_json_add_string(out, sl_buffer_span(&inner));
+    sl_buffer_clean_up(&inner);
+}
+
+static void write_entries(const struct sl_queue *queue, const struct sl_message *const *messages, size_t n,
+                          struct sl_buffer *out)
+{
+    sl_buffer_add_str(out, "{\"Entries\":[");
+    for (size_t i = 0; i < n; i++) {
+        sl_buffer_add_str(out, i ? ",{" : "{");
+        sl_json_add_member(out, "EventBusName", sl_span_str(queue->name));
+        sl_json_add_member(out, "Source", sl_span_str(queue->source));
+        sl_json_add_member(out, "DetailType", detail_type(messages[i]));
+        write_detail(out, messages[i]->body);
+        sl_buffer_add_char(out, '}');
+    }
+    sl_buffer_add_str(out, "]}");
+}
+
+static bool read_entries(struct sl_queue_batch *batch, const struct sl_job *job)
+{
+    static const struct sl_entries_answer is = {"Entries", "EventId", "FailedEntryCount"};
+    return sl_entries_read(batch, job, &is);
+}
+
+static enum sl_status fill(struct sl_queue *queue, struct sl_url *url, struct sl_error *error)
+{
+    struct sl_span name = url->rest, source = sl_url_param(url, "source");
+    bool is_arn = sl_span_starts(name, SL_LIT("arn:"));
+    if (is_arn) {
+        name = sl_arn_part(name, 5);
+        name = sl_span_starts(name, SL_LIT("event-bus/")) ? sl_span_from(name, strlen("event-bus/"))
+                                                          : sl_span(NULL, 0);
+    }
+    if (!sl_name_is_valid(name, ".-_/", 256))
+        return sl_fail(
+            error, SL_FATAL, "InvalidTarget",
+            "target %.*s: write it as events://BUS or events:arn:aws:events:REGION:ACCOUNT:event-bus/BUS",
+            SL_ARG(url->whole));
+    if (source.ptr && (!source.len || source.len > 256 || sl_span_starts(source, SL_LIT("aws."))))
+        return sl_fail(error, SL_FATAL, "InvalidTarget",
+                       "target %.*s: source= has 1 to 256 bytes and does not begin with \"aws.\"",
+                       SL_ARG(url->whole));
+    queue->name = sl_arena_copy(queue->arena, is_arn ? url->rest : name);
+    queue->source = source.ptr ? sl_arena_copy(queue->arena, source) : SOURCE;
+    return SL_OK;
+}
+
+/* API reference, PutEventsResultEntry; what is not here and not in aws/codes.h is about the bus: FATAL. */
+static const struct sl_queue_code codes[] = {
+    {"MalformedDetail", false, SL_CODE_FINAL, SL_REJECT},
+    {"InvalidArgument", false, SL_CODE_FINAL, SL_REJECT},
+    {"InternalFailure", false, SL_CODE_TRANSIENT, SL_RETRY},
+    {"Throttling", true, SL_CODE_THROTTLE, SL_RETRY},
+    {.code = NULL},
+};
+
+static const struct sl_queue_kind events = {
+    .service = &sl_service_events,
+    .operation = "PutEvents",
+    .params = SL_CLIENT_PARAMS ", source",
+    .max_entries = EVENTS_ENTRIES,
+    .max_bytes = EVENTS_BYTES,
+    .max_entry_bytes = EVENTS_BYTES,
+    .fill = fill,
+    .bytes = message_bytes,
+    .write = write_entries,
+    .read = read_entries,
+    .codes = codes,
+    .body = SL_CONTENT_JSON,
+    .subject = SL_CONTENT_UTF8,
+};
+
+enum sl_status sl_events_open(struct sl_sinks *sinks, struct sl_span url, struct sl_queue_port **out,
+                              struct sl_error *error)
+{
+    return sl_queue_open(&events, sinks, url, out, error);
+}

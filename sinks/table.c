@@ -1,0 +1,108 @@
+/* The table port's rules, and its answers to a refusal. */
+#include "sinks/table.h"
+
+#include "sinks/name.h"
+#include "sinks/result.h"
+
+bool sl_table_is_name(struct sl_span name, size_t least)
+{
+    return name.len >= least && sl_name_is_valid(name, "_-.", 255);
+}
+
+bool sl_table_has_running(const struct sl_table_op *op)
+{
+    for (size_t i = 0; i < op->n_sets; i++)
+        if (sl_table_is_running(&op->sets[i]))
+            return true;
+    return false;
+}
+
+enum sl_status sl_table_key_text(struct sl_span key, struct sl_buffer *out, struct sl_error *error)
+{
+    return sl_item_read(key, error) == SL_OK ? sl_item_key_text(key, out, error) : SL_REJECT;
+}
+
+enum sl_status sl_table_check_bytes(struct sl_span item, struct sl_error *error)
+{
+    size_t bytes = sl_item_bytes(item);
+    if (bytes <= SL_ITEM_BYTES)
+        return SL_OK;
+    return sl_fail(error, SL_REJECT, "ValidationException", "the item has %zu bytes; an item may have %d",
+                   bytes, SL_ITEM_BYTES);
+}
+
+enum sl_status sl_table_check_verb(const struct sl_table_op *op, struct sl_error *error)
+{
+    if (op->group && op->verb == SL_TABLE_GET)
+        return sl_fail(error, SL_REJECT, "ValidationException", "a read cannot be part of a transaction");
+    if (op->group && sl_table_has_running(op))
+        return sl_fail(error, SL_REJECT, "ValidationException",
+                       "a running value (the greater or the lesser) cannot be part of a transaction");
+    return SL_OK;
+}
+
+static bool has_key_twice(const struct sl_table_group *group)
+{
+    for (size_t i = 0; i < group->n; i++)
+        for (size_t k = 0; k < i; k++)
+            if (sl_span_eq(group->keys[i], group->keys[k]))
+                return true;
+    return false;
+}
+
+static bool is_any_refused(const struct sl_table_group *group)
+{
+    for (size_t i = 0; i < group->n; i++)
+        if (group->results[i].status != SL_OK)
+            return true;
+    return false;
+}
+
+static enum sl_status check_whole(const struct sl_table_group *group, struct sl_error *error)
+{
+    if (group->n > SL_TABLE_GROUP_MAX)
+        return sl_fail(error, SL_REJECT, "ValidationException",
+                       "%s: the transaction has %zu operations; a transaction may have %d", group->target,
+                       group->n, SL_TABLE_GROUP_MAX);
+    if (has_key_twice(group))
+        return sl_fail(error, SL_REJECT, "ValidationException",
+                       "%s: the transaction has two operations on one item", group->target);
+    return SL_OK;
+}
+
+bool sl_table_group_check(const struct sl_table_group *group)
+{
+    struct sl_error error = SL_NO_ERROR;
+    bool is_refused = is_any_refused(group);
+    if (!is_refused && check_whole(group, &error) == SL_OK)
+        return true;
+    for (size_t i = 0; i < group->n; i++) {
+        struct sl_result *result = &group->results[i];
+        if (!is_refused)
+            sl_result_refuse(result, group->arena, &error);
+        else if (result->status == SL_OK)
+            sl_table_cancel(result, group->arena, group->target, SL_REJECT);
+        result->not_sent = true;
+    }
+    return false;
+}
+
+void sl_table_cancel(struct sl_result *result, struct sl_arena *arena, const char *target,
+                     enum sl_status status)
+{
+    sl_result_fail(result, arena, status, "TransactionCanceled",
+                   "%s: another operation of the transaction was refused", target);
+}
+
+void sl_table_condition_failed(struct sl_result *result, struct sl_arena *arena, const struct sl_table_op *op,
+                               struct sl_span item)
+{
+    *result = (struct sl_result){
+        .status = SL_REJECT,
+        .condition_failed = true,
+        .code = op->group ? "ConditionalCheckFailed" : "ConditionalCheckFailedException",
+        .text = "the condition does not hold",
+    };
+    if (op->want_item && item.ptr)
+        result->item = sl_span(sl_arena_copy(arena, item), item.len);
+}

@@ -1,0 +1,227 @@
+/* The members of `when`: read and matched. Patterns, tests of values and walks are in the files below. */
+#include "streams/when/when.h"
+
+#include "base/json.h"
+#include "streams/when/when_private.h"
+
+/* ---- the members of `when` ---- */
+
+struct draft {
+    struct sl_when *when;
+    struct sl_span *changed;
+    struct sl_when_sets sets;
+};
+
+typedef enum sl_status (*read_fn)(struct sl_when_parse *parse, struct sl_span value, struct draft *draft);
+
+static enum sl_status read_list(struct sl_when_parse *parse, struct sl_span list, read_fn read,
+                                struct draft *draft)
+{
+    if (list.ptr[0] != '[')
+        return sl_when_fail(parse, list, "a list is expected");
+    struct sl_json_walk c = sl_json_walk(list);
+    struct sl_span element;
+    size_t i = 0;
+    for (; sl_json_walk_next(&c, NULL, &element); i++) {
+        struct sl_when_place place = {parse->place, {0}, i};
+        parse->place = &place;
+        enum sl_status status = read(parse, element, draft);
+        parse->place = place.parent;
+        if (status != SL_OK)
+            return status;
+    }
+    return i ? SL_OK : sl_when_fail(parse, list, "the list is empty and would match nothing");
+}
+
+static enum sl_status read_expired(struct sl_when_parse *parse, struct sl_span value, struct draft *draft)
+{
+    draft->when->expired = true;
+    draft->when->or_inferred = sl_span_is(value, "\"any\"");
+    if (draft->when->or_inferred || sl_span_is(value, "true"))
+        return SL_OK;
+    return sl_when_fail(parse, value, "true or \"any\" is expected");
+}
+
+static enum sl_status read_event(struct sl_when_parse *parse, struct sl_span value, struct draft *draft)
+{
+    static const char *const names[] = {
+        [SL_INSERT] = "\"INSERT\"", [SL_MODIFY] = "\"MODIFY\"", [SL_REMOVE] = "\"REMOVE\""};
+    for (unsigned i = SL_INSERT; i <= SL_REMOVE; i++)
+        if (sl_span_is(value, names[i])) {
+            draft->when->events |= 1u << i;
+            return SL_OK;
+        }
+    return sl_when_fail(parse, value, "\"INSERT\", \"MODIFY\" or \"REMOVE\" is expected");
+}
+
+static enum sl_status read_events(struct sl_when_parse *parse, struct sl_span value, struct draft *draft)
+{
+    return read_list(parse, value, read_event, draft);
+}
+
+static enum sl_status read_name(struct sl_when_parse *parse, struct sl_span value, struct draft *draft)
+{
+    if (value.ptr[0] != '"')
+        return sl_when_fail(parse, value, "the name of an attribute is expected");
+    draft->changed[draft->when->n_changed++] = sl_when_string(parse, value);
+    return SL_OK;
+}
+
+static enum sl_status read_changed(struct sl_when_parse *parse, struct sl_span value, struct draft *draft)
+{
+    /* A name and its comma are three bytes at least. */
+    draft->changed = sl_arena_alloc(parse->arena, (value.len / 3 + 1) * sizeof(draft->changed[0]));
+    draft->when->changed = draft->changed;
+    draft->when->images |= 1u << SL_NEW_IMAGE | 1u << SL_OLD_IMAGE;
+    return read_list(parse, value, read_name, draft);
+}
+
+static enum sl_status read_pattern(struct sl_when_parse *parse, struct sl_span value, struct draft *draft)
+{
+    return sl_when_compile_pattern(parse, value, &draft->sets);
+}
+
+static enum sl_status read_patterns(struct sl_when_parse *parse, struct sl_span value, struct draft *draft)
+{
+    return read_list(parse, value, read_pattern, draft);
+}
+
+static enum sl_status read_member(struct sl_when_parse *parse, struct sl_span name, struct sl_span value,
+                                  unsigned *seen, struct draft *draft)
+{
+    static const struct {
+        const char *name;
+        read_fn read;
+    } members[] = {{"expired", read_expired},
+                   {"events", read_events},
+                   {"changed", read_changed},
+                   {"pattern", read_patterns}};
+    for (unsigned i = 0; i < sizeof(members) / sizeof(members[0]); i++) {
+        if (!sl_json_text_is(name, sl_span_str(members[i].name)))
+            continue;
+        if (*seen & 1u << i)
+            return sl_when_fail(parse, name, "given twice");
+        *seen |= 1u << i;
+        return members[i].read(parse, value, draft);
+    }
+    return sl_when_fail(parse, name, "not a condition; use expired, events, changed or pattern");
+}
+
+static enum sl_status read_when(struct sl_when_parse *parse, struct sl_span json, struct draft *draft)
+{
+    if (json.ptr[0] != '{')
+        return sl_when_fail(parse, json, "an object is expected, as in {\"events\": [\"INSERT\"]}");
+    struct sl_json_walk c = sl_json_walk(json);
+    struct sl_span name, value;
+    unsigned seen = 0;
+    while (sl_json_walk_next(&c, &name, &value)) {
+        struct sl_when_place place = {parse->place, name, 0};
+        parse->place = &place;
+        enum sl_status status = read_member(parse, name, value, &seen, draft);
+        parse->place = place.parent;
+        if (status != SL_OK)
+            return status;
+    }
+    return SL_OK;
+}
+
+#define ALL_EVENTS (1u << SL_INSERT | 1u << SL_MODIFY | 1u << SL_REMOVE)
+
+static unsigned possible_events(const struct sl_when *when, struct sl_arena *scratch)
+{
+    unsigned events = when->events ? when->events : ALL_EVENTS, of_sets = 0;
+    for (size_t i = 0; i < when->n_sets; i++)
+        of_sets |= sl_when_set_events(&when->sets[i], scratch);
+    if (when->sets)
+        events &= of_sets;
+    return when->expired ? events & 1u << SL_REMOVE : events;
+}
+
+static enum sl_status compile(struct sl_span json, read_fn read, struct sl_arena *arena, struct sl_when **out,
+                              struct sl_error *error)
+{
+    enum sl_status status = sl_json_check(json, error);
+    if (status != SL_OK)
+        return status;
+    struct sl_when_parse parse = {.json = json, .arena = arena, .error = error};
+    struct draft draft = {.when = sl_arena_zalloc(arena, sizeof(struct sl_when))};
+    struct sl_span value = sl_json_find(json, "");
+    parse.scratch = sl_arena_new(4096);
+    status = read(&parse, value, &draft);
+    if (status == SL_OK) {
+        draft.when->sets = draft.sets.sets;
+        draft.when->n_sets = draft.sets.n;
+        draft.when->images |= draft.sets.images;
+        draft.when->possible = possible_events(draft.when, parse.scratch);
+        *out = draft.when;
+    }
+    sl_arena_destroy(parse.scratch);
+    return status;
+}
+
+enum sl_status sl_when_compile(struct sl_span json, struct sl_arena *arena, struct sl_when **out,
+                               struct sl_error *error)
+{
+    return compile(json, read_when, arena, out, error);
+}
+
+enum sl_status sl_pattern_compile(struct sl_span json, struct sl_arena *arena, struct sl_when **out,
+                                  struct sl_error *error)
+{
+    return compile(json, read_pattern, arena, out, error);
+}
+
+/* ---- matching ---- */
+
+static bool is_expired(const struct sl_when *when, const struct sl_record *record)
+{
+    enum sl_ttl ttl = sl_record_ttl(record);
+    return ttl == SL_TTL_EXPIRED || (when->or_inferred && ttl == SL_TTL_INFERRED);
+}
+
+static bool is_any_changed(const struct sl_when *when, const struct sl_record *record)
+{
+    for (size_t i = 0; i < when->n_changed; i++)
+        if (sl_record_changed(record, when->changed[i]))
+            return true;
+    return false;
+}
+
+static bool is_any_set(const struct sl_when *when, const struct sl_record *record, struct sl_arena *scratch)
+{
+    for (size_t i = 0; i < when->n_sets; i++)
+        if (sl_when_match_set(&when->sets[i], record, scratch))
+            return true;
+    return false;
+}
+
+bool sl_when_match(const struct sl_when *when, const struct sl_record *record, struct sl_arena *scratch)
+{
+    if (!when)
+        return true;
+    if (when->events && !(when->events & 1u << sl_record_event(record)))
+        return false;
+    if (when->expired && !is_expired(when, record))
+        return false;
+    if (when->changed && !is_any_changed(when, record))
+        return false;
+    return !when->sets || is_any_set(when, record, scratch);
+}
+
+bool sl_pattern_match(const struct sl_when *pattern, struct sl_span json, struct sl_arena *scratch)
+{
+    for (size_t i = 0; i < pattern->n_sets; i++)
+        if (sl_when_match_json(&pattern->sets[i], json, scratch))
+            return true;
+    return !pattern->sets;
+}
+
+unsigned sl_when_events(const struct sl_when *when)
+{
+    return when ? when->possible : ALL_EVENTS;
+}
+
+unsigned sl_when_images(const struct sl_when *when)
+{
+    return when ? when->images & (1u << SL_NEW_IMAGE | 1u << SL_OLD_IMAGE) : 0;
+}

@@ -1,0 +1,34 @@
+/* Conditions on records: a route's `when`, and the filters of an event source mapping.
+ *
+ * {"expired": true|"any", "events": ["INSERT",...], "changed": ["attr",...], "pattern": [{...}, ...]};
+ * members are ANDed, patterns ORed. Patterns are FilterCriteria's (EventBridge's language, with the facts
+ * recorded on AWS). Compiled once. */
+#ifndef SL_STREAMS_WHEN_WHEN_H
+#define SL_STREAMS_WHEN_WHEN_H
+
+#include "streams/record.h"
+
+/* Compiles the JSON text of a `when` object. `out` lives in `arena` and borrows nothing of `json`. On
+ * failure: SL_REJECT, the byte in `json`, and a text that begins with the JSON path inside it
+ * ("pattern[0].dynamodb"). */
+enum sl_status sl_when_compile(struct sl_span json, struct sl_arena *arena, struct sl_when **out,
+                               struct sl_error *error) SL_MUST_USE;
+
+/* The same for one bare FilterCriteria pattern: {"eventName":["INSERT"]}. */
+enum sl_status sl_pattern_compile(struct sl_span json, struct sl_arena *arena, struct sl_when **out,
+                                  struct sl_error *error) SL_MUST_USE;
+
+/* NULL matches everything. `scratch` is for what must be unescaped. */
+bool sl_when_match(const struct sl_when *when, const struct sl_record *record, struct sl_arena *scratch);
+
+/* Does the JSON object's text match the pattern? For patterns on something else than a record: an item. */
+bool sl_pattern_match(const struct sl_when *pattern, struct sl_span json, struct sl_arena *scratch);
+
+/* Events that the condition can let through, as bits 1 << SL_INSERT, ...; all of them for NULL. `expired`
+ * leaves SL_REMOVE alone. */
+unsigned sl_when_events(const struct sl_when *when);
+
+/* Images that the condition looks into, as bits 1 << SL_NEW_IMAGE, 1 << SL_OLD_IMAGE: for `sluice check`. */
+unsigned sl_when_images(const struct sl_when *when);
+
+#endif

@@ -1,0 +1,356 @@
+/* From a leaf's list, ["SHIPPED", {"prefix": "RE"}], to its tests. */
+#include "streams/when/when_private.h"
+
+#include "base/fold.h"
+#include "base/json.h"
+
+#include <arpa/inet.h>
+
+typedef enum sl_status (*operand_fn)(struct sl_when_parse *parse, struct sl_span operand,
+                                     struct sl_when_test *out);
+
+static enum sl_status anything_but(struct sl_when_parse *parse, struct sl_span operand,
+                                   struct sl_when_test *out);
+static enum sl_status cidr(struct sl_when_parse *parse, struct sl_span operand, struct sl_when_test *out);
+static enum sl_status equals_ignore_case(struct sl_when_parse *parse, struct sl_span operand,
+                                         struct sl_when_test *out);
+static enum sl_status exactly(struct sl_when_parse *parse, struct sl_span operand, struct sl_when_test *out);
+static enum sl_status exists(struct sl_when_parse *parse, struct sl_span operand, struct sl_when_test *out);
+static enum sl_status numeric(struct sl_when_parse *parse, struct sl_span operand, struct sl_when_test *out);
+static enum sl_status prefix(struct sl_when_parse *parse, struct sl_span operand, struct sl_when_test *out);
+static enum sl_status suffix(struct sl_when_parse *parse, struct sl_span operand, struct sl_when_test *out);
+static enum sl_status wildcard(struct sl_when_parse *parse, struct sl_span operand, struct sl_when_test *out);
+
+static const struct {
+    const char *name;
+    operand_fn compile;
+    bool in_anything_but; /* {"anything-but": {"prefix": ...}} */
+} operators[] = {
+    {"anything-but", anything_but, false},
+    {"cidr", cidr, false},
+    {"equals-ignore-case", equals_ignore_case, true},
+    {"exactly", exactly, false},
+    {"exists", exists, false},
+    {"numeric", numeric, false},
+    {"prefix", prefix, true},
+    {"suffix", suffix, true},
+    {"wildcard", wildcard, true},
+};
+
+#define N_OPERATORS (sizeof(operators) / sizeof(operators[0]))
+
+/* Its place in the table; N_OPERATORS: it is not an operator. */
+static size_t find_operator(struct sl_span name)
+{
+    size_t i = 0;
+    while (i < N_OPERATORS && !sl_json_text_is(name, sl_span_str(operators[i].name)))
+        i++;
+    return i;
+}
+
+bool sl_when_is_operator(struct sl_span name)
+{
+    return find_operator(name) < N_OPERATORS;
+}
+
+/* ---- literals ---- */
+
+static enum sl_when_kind kind_of(struct sl_span json)
+{
+    if (json.ptr[0] == '"')
+        return SL_WHEN_STRING;
+    return json.ptr[0] == '-' || (json.ptr[0] >= '0' && json.ptr[0] <= '9') ? SL_WHEN_NUMBER : SL_WHEN_WORD;
+}
+
+static bool is_container(struct sl_span json)
+{
+    return json.ptr[0] == '{' || json.ptr[0] == '[';
+}
+
+static struct sl_when_test literal(const struct sl_when_parse *parse, struct sl_span json)
+{
+    struct sl_when_test test = {.op = SL_WHEN_EQUALS, .kind = kind_of(json)};
+    if (test.kind == SL_WHEN_STRING)
+        test.text = sl_when_string(parse, json);
+    else
+        test.text = sl_span(sl_arena_copy(parse->arena, json), json.len);
+    return test;
+}
+
+static enum sl_status text_operand(struct sl_when_parse *parse, struct sl_span operand, enum sl_when_op op,
+                                   struct sl_when_test *out)
+{
+    if (operand.ptr[0] != '"')
+        return sl_when_fail(parse, operand, "a string is expected");
+    *out = (struct sl_when_test){.op = op, .text = sl_when_string(parse, operand)};
+    return SL_OK;
+}
+
+static enum sl_status fold_operand(struct sl_when_parse *parse, struct sl_span operand, enum sl_when_op op,
+                                   struct sl_when_test *out)
+{
+    enum sl_status status = text_operand(parse, operand, op, out);
+    if (status != SL_OK)
+        return status;
+    char *folded = sl_arena_alloc(parse->arena, SL_FOLD_ROOM(out->text.len));
+    out->text = sl_span(folded, sl_fold_text(out->text, folded));
+    return SL_OK;
+}
+
+static enum sl_status exactly(struct sl_when_parse *parse, struct sl_span operand, struct sl_when_test *out)
+{
+    enum sl_status status = text_operand(parse, operand, SL_WHEN_EQUALS, out);
+    out->kind = SL_WHEN_STRING;
+    return status;
+}
+
+static enum sl_status equals_ignore_case(struct sl_when_parse *parse, struct sl_span operand,
+                                         struct sl_when_test *out)
+{
+    return fold_operand(parse, operand, SL_WHEN_EQUALS_FOLD, out);
+}
+
+/* {"prefix": "a"} or {"prefix": {"equals-ignore-case": "a"}}. */
+static enum sl_status affix(struct sl_when_parse *parse, struct sl_span operand, enum sl_when_op op,
+                            enum sl_when_op folded, struct sl_when_test *out)
+{
+    if (operand.ptr[0] != '{')
+        return text_operand(parse, operand, op, out);
+    struct sl_json_walk c = sl_json_walk(operand);
+    struct sl_span name, value, more;
+    if (!sl_json_walk_next(&c, &name, &value) || !sl_json_text_is(name, SL_LIT("equals-ignore-case")) ||
+        sl_json_walk_next(&c, &name, &more))
+        return sl_when_fail(parse, operand, "a string or {\"equals-ignore-case\": string} is expected");
+    return fold_operand(parse, value, folded, out);
+}
+
+static enum sl_status prefix(struct sl_when_parse *parse, struct sl_span operand, struct sl_when_test *out)
+{
+    return affix(parse, operand, SL_WHEN_PREFIX, SL_WHEN_PREFIX_FOLD, out);
+}
+
+static enum sl_status suffix(struct sl_when_parse *parse, struct sl_span operand, struct sl_when_test *out)
+{
+    return affix(parse, operand, SL_WHEN_SUFFIX, SL_WHEN_SUFFIX_FOLD, out);
+}
+
+static enum sl_status wildcard(struct sl_when_parse *parse, struct sl_span operand, struct sl_when_test *out)
+{
+    enum sl_status status = text_operand(parse, operand, SL_WHEN_WILDCARD, out);
+    for (size_t i = 0; status == SL_OK && i < out->text.len; i++) {
+        char c = out->text.ptr[i], next = i + 1 < out->text.len ? out->text.ptr[i + 1] : '\0';
+        if (c == '*' && next == '*')
+            return sl_when_fail(parse, operand, "two '*' in a row; one is enough");
+        if (c == '\\' && next != '*' && next != '\\')
+            return sl_when_fail(parse, operand, "only '*' or a backslash may follow a backslash");
+        i += c == '\\';
+    }
+    return status;
+}
+
+static enum sl_status exists(struct sl_when_parse *parse, struct sl_span operand, struct sl_when_test *out)
+{
+    if (!sl_span_is(operand, "true") && !sl_span_is(operand, "false"))
+        return sl_when_fail(parse, operand, "true or false is expected");
+    *out = (struct sl_when_test){.op = SL_WHEN_EXISTS};
+    return SL_OK;
+}
+
+/* ---- networks ---- */
+
+static bool read_bits(const char *text, unsigned most, unsigned *bits)
+{
+    size_t n = strspn(text, "0123456789");
+    if (n == 0 || n > 3 || text[n])
+        return false;
+    for (*bits = 0; *text; text++)
+        *bits = *bits * 10 + (unsigned)(*text - '0');
+    return *bits <= most;
+}
+
+static enum sl_status cidr(struct sl_when_parse *parse, struct sl_span operand, struct sl_when_test *out)
+{
+    enum sl_status status = text_operand(parse, operand, SL_WHEN_CIDR, out);
+    if (status != SL_OK)
+        return status;
+    struct sl_when_network *network = sl_arena_zalloc(parse->arena, sizeof(*network));
+    char *text = sl_arena_copy(parse->arena, out->text), *slash = strchr(text, '/');
+    network->family = strchr(text, ':') ? AF_INET6 : AF_INET;
+    unsigned most = network->family == AF_INET6 ? 128 : 32;
+    network->bits = most;
+    if (slash)
+        *slash = '\0';
+    if (strlen(text) + (slash ? strlen(slash + 1) + 1 : 0) != out->text.len ||
+        (slash && !read_bits(slash + 1, most, &network->bits)) ||
+        inet_pton(network->family, text, network->address) != 1)
+        return sl_when_fail(parse, operand, "an address such as 10.0.0.0/24 or 2001:db8::/32 is expected");
+    out->network = network;
+    return SL_OK;
+}
+
+/* ---- numeric ---- */
+
+static enum sl_status numeric_shape(const struct sl_when_parse *parse, struct sl_span at)
+{
+    return sl_when_fail(parse, at,
+                        "comparisons such as [\"=\", 5], [\">\", 0] or [\">=\", 0, \"<\", 100] are expected");
+}
+
+/* One comparison, `["<", 5` of the list. */
+static enum sl_status comparison(struct sl_when_parse *parse, struct sl_json_walk *c, struct sl_span list,
+                                 struct sl_when_bounds *bounds)
+{
+    struct sl_span op, number;
+    if (!sl_json_walk_next(c, NULL, &op) || !sl_json_walk_next(c, NULL, &number) || op.ptr[0] != '"')
+        return numeric_shape(parse, list);
+    struct sl_decimal *d = sl_decimal_new(parse->arena);
+    if (kind_of(number) != SL_WHEN_NUMBER || !sl_decimal_add(d, number, false))
+        return sl_when_fail(parse, number, "a number of at most 38 digits is expected");
+    op = sl_when_string(parse, op);
+    bool is_equal = sl_span_is(op, "="), is_open = op.len == 1 && !is_equal;
+    bool is_low = op.len && op.ptr[0] == '>', is_high = op.len && op.ptr[0] == '<';
+    if (!is_equal && !is_low && !is_high)
+        return numeric_shape(parse, list);
+    if (op.len > 2 || (op.len == 2 && (is_equal || op.ptr[1] != '=')))
+        return numeric_shape(parse, list);
+    /* A lower bound comes first, an upper one last, as EventBridge wants it. */
+    if (bounds->high || (bounds->low && !is_high))
+        return numeric_shape(parse, list);
+    if (!is_high) {
+        bounds->low = d;
+        bounds->low_open = is_open;
+    }
+    if (!is_low) {
+        bounds->high = d;
+        bounds->high_open = is_open;
+    }
+    return SL_OK;
+}
+
+static enum sl_status numeric(struct sl_when_parse *parse, struct sl_span operand, struct sl_when_test *out)
+{
+    if (operand.ptr[0] != '[')
+        return numeric_shape(parse, operand);
+    struct sl_when_bounds *bounds = sl_arena_zalloc(parse->arena, sizeof(*bounds));
+    struct sl_json_walk c = sl_json_walk(operand), rest;
+    struct sl_span more;
+    do {
+        enum sl_status status = comparison(parse, &c, operand, bounds);
+        if (status != SL_OK)
+            return status;
+        rest = c;
+    } while (sl_json_walk_next(&rest, NULL, &more));
+    if (bounds->low && bounds->high && bounds->low != bounds->high &&
+        sl_decimal_compare(bounds->low, bounds->high) >= 0)
+        return sl_when_fail(parse, operand, "the lower bound is not below the upper one");
+    *out = (struct sl_when_test){.op = SL_WHEN_NUMERIC, .bounds = bounds};
+    return SL_OK;
+}
+
+/* ---- anything-but ---- */
+
+/* The operand as tests, none of which may pass: one value or a list of them, each through `compile`. */
+static enum sl_status none_of(struct sl_when_parse *parse, struct sl_span operand, operand_fn compile,
+                              struct sl_when_test *out)
+{
+    struct sl_json_walk c = sl_json_walk(operand), counted = c;
+    struct sl_span element = operand;
+    size_t n = operand.ptr[0] != '[';
+    while (operand.ptr[0] == '[' && sl_json_walk_next(&counted, NULL, &element))
+        n++;
+    if (n == 0)
+        return sl_when_fail(parse, operand, "the list is empty");
+    struct sl_when_test *inner = sl_arena_zalloc(parse->arena, n * sizeof(*inner));
+    element = operand;
+    for (size_t i = 0; i < n; i++) {
+        if (operand.ptr[0] == '[')
+            sl_json_walk_next(&c, NULL, &element);
+        enum sl_status status = compile(parse, element, &inner[i]);
+        if (status != SL_OK)
+            return status;
+        if (inner[i].kind != inner[0].kind)
+            return sl_when_fail(parse, element, "a list holds strings or numbers, not both");
+    }
+    *out = (struct sl_when_test){.op = SL_WHEN_ANYTHING_BUT, .inner = inner, .n_inner = n};
+    return SL_OK;
+}
+
+static enum sl_status plain_value(struct sl_when_parse *parse, struct sl_span operand,
+                                  struct sl_when_test *out)
+{
+    if (is_container(operand) || kind_of(operand) == SL_WHEN_WORD)
+        return sl_when_fail(parse, operand, "strings or numbers are expected");
+    *out = literal(parse, operand);
+    return SL_OK;
+}
+
+static enum sl_status anything_but(struct sl_when_parse *parse, struct sl_span operand,
+                                   struct sl_when_test *out)
+{
+    if (operand.ptr[0] != '{')
+        return none_of(parse, operand, plain_value, out);
+    struct sl_json_walk c = sl_json_walk(operand);
+    struct sl_span name, value, more;
+    size_t i = sl_json_walk_next(&c, &name, &value) ? find_operator(name) : N_OPERATORS;
+    if (i == N_OPERATORS || !operators[i].in_anything_but || sl_json_walk_next(&c, &name, &more))
+        return sl_when_fail(parse, operand,
+                            "one of prefix, suffix, equals-ignore-case, wildcard is expected");
+    return none_of(parse, value, operators[i].compile, out);
+}
+
+/* ---- the list ---- */
+
+static enum sl_status operator_test(struct sl_when_parse *parse, struct sl_span object,
+                                    struct sl_when_test *out, bool *absent_ok)
+{
+    struct sl_json_walk c = sl_json_walk(object);
+    struct sl_span name, value, more;
+    if (!sl_json_walk_next(&c, &name, &value) || sl_json_walk_next(&c, &more, &more))
+        return sl_when_fail(parse, object,
+                            "an operator must be alone in its braces, as in {\"prefix\": \"a\"}");
+    size_t i = find_operator(name);
+    if (i == N_OPERATORS)
+        return sl_when_fail(parse, object,
+                            "not an operator; use anything-but, cidr, equals-ignore-case, exactly, exists, "
+                            "numeric, prefix, suffix or wildcard");
+    struct sl_when_place place = {parse->place, name, 0};
+    parse->place = &place;
+    enum sl_status status = operators[i].compile(parse, value, out);
+    parse->place = place.parent;
+    *absent_ok = out->op == SL_WHEN_EXISTS && sl_span_is(value, "false");
+    return status;
+}
+
+enum sl_status sl_when_compile_tests(struct sl_when_parse *parse, struct sl_span list,
+                                     const struct sl_when_test **tests, size_t *n, bool *absent_ok)
+{
+    struct sl_json_walk c = sl_json_walk(list), counted = c;
+    struct sl_span element;
+    size_t most = 0, made = 0;
+    while (sl_json_walk_next(&counted, NULL, &element))
+        most++;
+    if (most == 0)
+        return sl_when_fail(parse, list, "the list is empty and would match nothing");
+    struct sl_when_test *out = sl_arena_zalloc(parse->arena, most * sizeof(*out));
+    *absent_ok = false;
+    for (size_t i = 0; sl_json_walk_next(&c, NULL, &element); i++) {
+        struct sl_when_place place = {parse->place, {0}, i};
+        enum sl_status status = SL_OK;
+        bool is_absent = false;
+        parse->place = &place;
+        if (element.ptr[0] == '[')
+            status = sl_when_fail(parse, element, "a list inside a list");
+        else if (element.ptr[0] == '{')
+            status = operator_test(parse, element, &out[made], &is_absent);
+        else
+            out[made] = literal(parse, element);
+        parse->place = place.parent;
+        if (status != SL_OK)
+            return status;
+        made += !is_absent;
+        *absent_ok |= is_absent;
+    }
+    *tests = out;
+    *n = made;
+    return SL_OK;
+}

@@ -1,0 +1,65 @@
+#!/usr/bin/env python3
+"""Two tables that follow each other, in random worlds on DynamoDB Local: see two_way.py.
+
+check_two_way.py [SEED | FIRST-LAST]: those worlds; without, a minute of them, the first of which are always the same.
+"""
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+SECONDS = 35
+AT_ONCE = 4
+
+
+def serve():
+    """Starts DynamoDB Local; it ends with this process."""
+    folder = tempfile.TemporaryDirectory()
+    subprocess.run(["tests/services/start.sh", "--owner", str(os.getpid()), folder.name, "dynamodb"], check=True)
+    for line in pathlib.Path(folder.name, "env").read_text().splitlines():
+        name, _, value = line.partition("=")
+        os.environ[name] = value
+    return folder
+
+
+def worlds(seeds, programs, seconds=10**9, **how):
+    """Runs some at once, as they mostly wait; returns how many there were."""
+    import two_way
+    end, lock, left, failures = time.monotonic() + seconds, threading.Lock(), iter(seeds), []
+    done = []
+
+    def work():
+        while not failures and time.monotonic() < end:
+            with lock:
+                seed = next(left, None)
+            if seed is None:
+                return
+            try:
+                two_way.World(seed, programs, **how).run()
+                done.append(seed)
+            except BaseException as error:  # of a thread: told by the first
+                failures.append(error)
+
+    threads = [threading.Thread(target=work) for _ in range(AT_ONCE)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if failures:
+        raise failures[0]
+    return len(done)
+
+
+def main():
+    programs = [pathlib.Path(os.environ.get("BUILD", "build"), "sluice").resolve()]
+    first, _, last = (sys.argv[1] if len(sys.argv) > 1 else "1-100000").partition("-")
+    with serve():
+        done = worlds(range(int(first), int(last or first) + 1), programs, **({} if sys.argv[1:] else {"seconds": SECONDS}))
+    print(f"{done} passed, 0 failed")
+
+
+if __name__ == "__main__":
+    main()

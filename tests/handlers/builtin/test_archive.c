@@ -1,0 +1,308 @@
+/* The archive handler over real dispatch and the real file sink. */
+#include "tests/support/events.h"
+#include "tests/support/stage.h"
+#include "tests/support/test.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#define ROUTE(members)                                                                                       \
+    "{'on_failure':'jsonl:${DIR}/failed.jsonl','report_batch_item_failures':true,'routes':["                 \
+    "{'name':'a','handler':'archive','to':'file:${DIR}/out'" members "}]}"
+
+#define RECORD_AT(time, event, seq, images) RECORD_WITH("NEW_AND_OLD_IMAGES", time, event, seq, images, "")
+#define ITEM(id, v)                         PK(id) ",'v':" N(v)
+#define INSERT(seq, time, id, v)            RECORD_AT(time, "INSERT", seq, KEYS(PK(id)) NEW(ITEM(id, v)))
+#define MODIFY(seq, time, id, v, old)                                                                        \
+    RECORD_AT(time, "MODIFY", seq, KEYS(PK(id)) NEW(ITEM(id, v)) OLD(ITEM(id, old)))
+#define REMOVE(seq, time, id, old) RECORD_AT(time, "REMOVE", seq, KEYS(PK(id)) OLD(ITEM(id, old)))
+
+/* 2026-01-01T10:59:59Z and one second later. */
+#define BEFORE "1767265199"
+#define AFTER  "1767265200"
+
+#define THREE                                                                                                \
+    EVENT(INSERT("101", BEFORE, "a", "1"), MODIFY("102", AFTER, "a", "2", "1"),                              \
+          REMOVE("103", AFTER, "a", "2"))
+
+/* The text of all objects, with ' for ". */
+static void expect_objects(struct stage *s, const char *wanted)
+{
+    char *got = stage_objects(s, "out", NULL);
+    assert_string_equal(got, json(wanted));
+    free(got);
+}
+
+static void records_are_kept_byte_for_byte(void **state)
+{
+    (void)state;
+    struct stage *s = stage_new(ROUTE(""), NULL);
+    char *names, *got;
+    stage_deliver_all(s, THREE);
+    got = stage_objects(s, "out", &names);
+    assert_string_equal(got, json(INSERT("101", BEFORE, "a", "1") "\n" MODIFY(
+                                 "102", AFTER, "a", "2", "1") "\n" REMOVE("103", AFTER, "a", "2") "\n"));
+    assert_string_equal(
+        names, "orders/dt=2026-01-01/hour=10/"
+               "0000000000000000000000000000000000000101-1-30695f3aec6189ac32b324c2e7f25a47.jsonl.gz\n"
+               "orders/dt=2026-01-01/hour=11/"
+               "0000000000000000000000000000000000000102-2-9be7b4c657bf1d18a319aebfebf343e9.jsonl.gz\n");
+    free(got);
+    free(names);
+    stage_destroy(s);
+}
+
+static void redelivery_writes_the_same_objects(void **state)
+{
+    (void)state;
+    struct stage *s = stage_new(ROUTE(""), NULL);
+    char *once, *again, *first, *second;
+    stage_deliver_all(s, THREE);
+    once = stage_objects(s, "out", &first);
+    stage_deliver_all(s, THREE);
+    again = stage_objects(s, "out", &second);
+    assert_string_equal(once, again);
+    assert_string_equal(first, second);
+    free(once);
+    free(again);
+    free(first);
+    free(second);
+    stage_destroy(s);
+}
+
+/* Slices can have holes: the first record and the count do not tell what is between. */
+static void objects_of_other_records_have_other_names(void **state)
+{
+    (void)state;
+    struct stage *s = stage_new(ROUTE(""), NULL);
+    char *names;
+    stage_deliver_all(s, EVENT(INSERT("1", BEFORE, "a", "1"), INSERT("2", BEFORE, "b", "1")));
+    stage_deliver_all(s, EVENT(INSERT("1", BEFORE, "a", "1"), INSERT("3", BEFORE, "c", "1")));
+    free(stage_objects(s, "out", &names));
+    char *second = strchr(names, '\n') + 1;
+    assert_int_equal(strncmp(names, second, strlen("orders/dt=2026-01-01/hour=10/") + 43), 0);
+    assert_int_equal(strchr(second, '\n') - second, second - names - 1);
+    assert_string_equal(strchr(second, '\n'), "\n");
+    free(names);
+    stage_destroy(s);
+}
+
+#define EXPORTED(micros, seq, images)                                                                        \
+    "{'Metadata':{'WriteTimestampMicros':" N(micros) ",'SequenceNumber':" S(seq) "}," KEYS(PK("a")) images   \
+        "}\n"
+
+static void the_other_formats_keep_what_they_promise(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *config, *lines;
+    } cases[] = {
+        {ROUTE(",'format':'item'"), "{'Item':{'PK':{'S':'a'},'v':{'N':'1'}}}\n"
+                                    "{'Item':{'PK':{'S':'a'},'v':{'N':'2'}}}\n"
+                                    "{'Item':{'PK':{'S':'a'},'v':{'N':'2'}}}\n"},
+        {ROUTE(",'format':'json'"), "{'PK':'a','v':1}\n{'PK':'a','v':2}\n{'PK':'a','v':2}\n"},
+        {ROUTE(",'format':'export','compression':'none'"),
+         EXPORTED(BEFORE "000101", "101", NEW(ITEM("a", "1")))
+             EXPORTED(AFTER "000102", "102", NEW(ITEM("a", "2")) OLD(ITEM("a", "1")))
+                 EXPORTED(AFTER "000103", "103", OLD(ITEM("a", "2")))},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct stage *s = stage_new(cases[i].config, NULL);
+        stage_deliver_all(s, THREE);
+        expect_objects(s, cases[i].lines);
+        stage_destroy(s);
+    }
+}
+
+static void plain_json_keeps_digits_and_marks_binary(void **state)
+{
+    (void)state;
+    struct stage *s = stage_new(ROUTE(",'format':'json'"), NULL);
+    stage_deliver_all(
+        s, EVENT(RECORD("INSERT", "1",
+                        KEYS(PK("a"))
+                            NEW("'n':{'N':'12345678901234567890123456789012345678'},"
+                                "'b':{'B':'AAE='},'s':{'BS':['AA==']},"
+                                "'l':{'L':[{'NULL':true},{'BOOL':false},{'M':{'\\u00e9':{'S':'\\n'}}}]},"
+                                "'z':{'NS':['1','2.5']}"))));
+    expect_objects(s, "{'n':12345678901234567890123456789012345678,'b':{'base64':'AAE='},"
+                      "'s':[{'base64':'AA=='}],'l':[null,false,{'\\u00e9':'\\n'}],'z':[1,2.5]}\n");
+    stage_destroy(s);
+}
+
+static void text_over_several_lines_becomes_one(void **state)
+{
+    (void)state;
+    struct stage *s = stage_new(ROUTE(",'format':'item'"), NULL);
+    stage_deliver_all(
+        s, EVENT(RECORD("INSERT", "1",
+                        KEYS(PK("a")) NEW("\n  'PK': { 'S' : 'a' },\r\n 't': {'S': 'x \\\\\\\" \\n y'}\n"))));
+    expect_objects(s, "{'Item':{'PK':{'S':'a'},'t':{'S':'x \\\\\\\" \\n y'}}}\n");
+    stage_destroy(s);
+}
+
+/* ---- keys ---- */
+
+static void names_of(const char *config, const char *event, char **names)
+{
+    struct stage *s = stage_new(config, NULL);
+    stage_deliver_all(s, event);
+    free(stage_objects(s, "out", names));
+    stage_destroy(s);
+}
+
+static void a_key_groups_by_what_it_names(void **state)
+{
+    (void)state;
+    char *names;
+    names_of(
+        ROUTE(",'key':'v={v}/{event}'"),
+        EVENT(INSERT("1", BEFORE, "a", "1"), INSERT("2", BEFORE, "b", "2"), INSERT("3", BEFORE, "c", "1")),
+        &names);
+    assert_non_null(strstr(names, "v=1/INSERT/0000000000000000000000000000000000000001-2-"));
+    assert_non_null(strstr(names, "v=2/INSERT/0000000000000000000000000000000000000002-1-"));
+    free(names);
+}
+
+static void hostile_values_stay_inside_the_prefix(void **state)
+{
+    (void)state;
+    char *names;
+    names_of(ROUTE(",'key':'{PK}/x'"),
+             EVENT(INSERT("1", BEFORE, "../../etc/passwd", "1"), INSERT("2", BEFORE, "..", "1"),
+                   INSERT("3", BEFORE, "/", "1"), INSERT("4", BEFORE, "a\\u0000\\n%2E", "1")),
+             &names);
+    assert_non_null(strstr(names, "%2E.%2F..%2Fetc%2Fpasswd/x/"));
+    assert_non_null(strstr(names, "%2E./x/"));
+    assert_non_null(strstr(names, "%2F/x/"));
+    assert_non_null(strstr(names, "a%00%0A%252E/x/"));
+    free(names);
+}
+
+/* A segment may have 255 bytes in a file system, a key 1,024 in S3. */
+static void long_values_are_cut_and_stay_apart(void **state)
+{
+    (void)state;
+    char a[2048], b[2048], event[16384], *names;
+    memset(a, '#', sizeof(a));
+    a[sizeof(a) - 1] = '\0';
+    memcpy(b, a, sizeof(b));
+    b[sizeof(b) - 2] = 'b';
+    snprintf(
+        event, sizeof(event),
+        EVENT(RECORD("INSERT", "1", KEYS(PK("%s")) NEW("")), RECORD("INSERT", "2", KEYS(PK("%s")) NEW(""))),
+        a, b);
+    names_of(ROUTE(",'key':'{PK}/{PK}/{PK}/{PK}/{PK}/{PK}/'"), event, &names);
+    char *second = strchr(names, '\n');
+    *second++ = '\0';
+    *strchr(second, '\n') = '\0';
+    assert_true(strlen(names) < 740 && strlen(second) < 740);
+    char *x = strrchr(names, '/'), *y = strrchr(second, '/');
+    *x = *y = '\0';
+    assert_string_not_equal(names, second);
+    free(names);
+}
+
+static void bad_templates_are_refused(void **state)
+{
+    (void)state;
+    static const char *const keys[] = {"/x",  "a//b",      "a/../b",     "..",
+                                       "./a", "a\\u0007b", "{table}//x", "{table}/.."};
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+        char config[512];
+        snprintf(config, sizeof(config), ROUTE(",'key':'%s'"), keys[i]);
+        stage_refused(config, "key: ");
+    }
+}
+
+/* ---- what is missing ---- */
+
+#define LACKS EVENT(INSERT("1", BEFORE, "a", "1"), RECORD("INSERT", "2", KEYS(PK("b")) NEW(PK("b"))))
+
+static void what_a_key_lacks_has_a_stated_result(void **state)
+{
+    (void)state;
+    char *names, *failed, *got;
+    struct stage *s = stage_new(ROUTE(",'key':'v={v}'"), NULL);
+    stage_deliver_all(s, LACKS);
+    assert_int_equal(s->answer.parked, 1);
+    failed = stage_file(s, "failed.jsonl");
+    assert_non_null(strstr(failed, "MissingAttribute"));
+    free(failed);
+    stage_destroy(s);
+
+    s = stage_new(ROUTE(",'key':'v={v}','missing':'skip'"), NULL);
+    stage_deliver_all(s, LACKS);
+    got = stage_objects(s, "out", NULL);
+    assert_null(strstr(got, "\"b\""));
+    assert_int_equal(s->answer.parked, 0);
+    free(got);
+    stage_destroy(s);
+
+    names_of(ROUTE(",'key':'v={v}','missing':'empty'"), LACKS, &names);
+    assert_non_null(strstr(names, "v=%/"));
+    free(names);
+}
+
+static void a_view_type_that_cannot_serve_is_refused_by_name(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *config, *event, *view;
+    } cases[] = {
+        {ROUTE(",'format':'item','when':{'events':['REMOVE']}"),
+         EVENT(RECORD_OF("NEW_IMAGE", "REMOVE", "1", KEYS(PK("a")))), "NEW_IMAGE"},
+        {ROUTE(",'format':'item'"), EVENT(RECORD_OF("KEYS_ONLY", "INSERT", "1", KEYS(PK("a")))), "KEYS_ONLY"},
+        {ROUTE(",'format':'json'"),
+         EVENT(RECORD_OF("OLD_IMAGE", "MODIFY", "1", KEYS(PK("a")) OLD(ITEM("a", "1")))), "OLD_IMAGE"},
+        {ROUTE(",'format':'export'"), EVENT(RECORD_OF("KEYS_ONLY", "INSERT", "1", KEYS(PK("a")))),
+         "KEYS_ONLY"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct stage *s = stage_new(cases[i].config, NULL);
+        stage_deliver(s, json_span(cases[i].event));
+        assert_int_equal(s->answer.error.status, SL_FATAL);
+        if (!strstr(s->answer.error.text, cases[i].view) || !strstr(s->answer.error.text, "does not carry"))
+            fail_msg("%s", s->answer.error.text);
+        expect_objects(s, "");
+        stage_destroy(s);
+    }
+}
+
+static void a_refused_key_leaves_nothing(void **state)
+{
+    (void)state;
+    struct stage *s = stage_new(ROUTE(""), NULL);
+    s->chance = 7;
+    s->one_in = 2;
+    for (int i = 0; i < 20; i++)
+        assert_true(stage_drive(s, json(THREE), 100));
+    char *got = stage_objects(s, "out", NULL);
+    size_t lines = 0;
+    for (const char *at = got; *at; at++)
+        lines += *at == '\n';
+    assert_true(s->failures > 0 && lines >= 3);
+    assert_non_null(strstr(got, "e103"));
+    free(got);
+    stage_destroy(s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(records_are_kept_byte_for_byte),
+        cmocka_unit_test(redelivery_writes_the_same_objects),
+        cmocka_unit_test(objects_of_other_records_have_other_names),
+        cmocka_unit_test(the_other_formats_keep_what_they_promise),
+        cmocka_unit_test(plain_json_keeps_digits_and_marks_binary),
+        cmocka_unit_test(text_over_several_lines_becomes_one),
+        cmocka_unit_test(a_key_groups_by_what_it_names),
+        cmocka_unit_test(hostile_values_stay_inside_the_prefix),
+        cmocka_unit_test(long_values_are_cut_and_stay_apart),
+        cmocka_unit_test(bad_templates_are_refused),
+        cmocka_unit_test(what_a_key_lacks_has_a_stated_result),
+        cmocka_unit_test(a_view_type_that_cannot_serve_is_refused_by_name),
+        cmocka_unit_test(a_refused_key_leaves_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,115 @@
+/* The notify handler over real dispatch and the real lines sink. */
+#include "tests/support/events.h"
+#include "tests/support/stage.h"
+#include "tests/support/test.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#define ROUTE(members)                                                                                       \
+    "{'on_failure':'jsonl:${DIR}/failed.jsonl','report_batch_item_failures':true,'routes':["                 \
+    "{'name':'n','handler':'notify','to':'jsonl:${DIR}/out.jsonl'" members "}]}"
+#define ITEM(status)          PK("a\\n") ",'status':" S(status) ",'n':" N("1.50")
+#define CHANGE(seq, now, was) RECORD("MODIFY", seq, KEYS(PK("a\\n")) NEW(ITEM(now)) OLD(ITEM(was)))
+
+static void expect_lines(const char *config, const char *event, const char *wanted)
+{
+    struct stage *s = stage_new(config, NULL);
+    stage_deliver_all(s, event);
+    char *got = stage_file(s, "out.jsonl");
+    assert_string_equal(got ? got : "", json(wanted));
+    free(got);
+    stage_destroy(s);
+}
+
+static void the_record_or_a_message_is_sent(void **state)
+{
+    (void)state;
+    expect_lines(ROUTE(""), EVENT(CHANGE("1", "B", "A")), CHANGE("1", "B", "A") "\n");
+    expect_lines(ROUTE(",'body':'json'"), EVENT(CHANGE("1", "B", "A")),
+                 "{'eventName':'MODIFY','ttl':'user','createdMs':1767265199000,'eventID':'e1',"
+                 "'table':'orders','region':'eu-west-1','sequenceNumber':'1','Keys':{'PK':'a\\n'},"
+                 "'NewImage':{'PK':'a\\n','status':'B','n':1.5},'OldImage':{'PK':'a\\n','status':'A',"
+                 "'n':1.5}}\n");
+    expect_lines(
+        ROUTE(
+            ",'message':'{{\\\"id\\\":\\\"{PK}\\\",\\\"was\\\":\\\"{OldImage.status}\\\"}}','escape':'json'"),
+        EVENT(CHANGE("1", "B", "A")), "{'id':'a\\n','was':'A'}\n");
+}
+
+static void a_change_from_a_to_b_is_one_line_of_configuration(void **state)
+{
+    (void)state;
+    expect_lines(ROUTE(",'message':'{sequence}','when':{'changed':['status'],"
+                       "'pattern':[{'dynamodb':{'NewImage':{'status':{'S':['SENT']}},"
+                       "'OldImage':{'status':{'S':['PAID']}}}}]}"),
+                 EVENT(CHANGE("1", "PAID", "OPEN"), CHANGE("2", "SENT", "PAID"), CHANGE("3", "SENT", "SENT")),
+                 "'2'\n");
+}
+
+#define LACKS EVENT(CHANGE("1", "B", "A"), RECORD("REMOVE", "2", KEYS(PK("a\\n"))))
+
+static void what_a_template_lacks_has_a_stated_result(void **state)
+{
+    (void)state;
+    expect_lines(ROUTE(",'message':'{status}'"), LACKS, "'B'\n");
+    expect_lines(ROUTE(",'message':'{status}','missing':'skip'"), LACKS, "'B'\n");
+    expect_lines(ROUTE(",'message':'{status}','missing':'empty'"), LACKS, "'B'\n''\n");
+    struct stage *s = stage_new(ROUTE(",'message':'{status}'"), NULL);
+    stage_deliver_all(s, LACKS);
+    assert_int_equal(s->answer.parked, 1);
+    stage_destroy(s);
+    s = stage_new(ROUTE(",'message':'{status}','missing':'skip'"), NULL);
+    stage_deliver_all(s, LACKS);
+    assert_int_equal(s->answer.parked, 0);
+    stage_destroy(s);
+}
+
+/* The first record that fails is delivered again; what was sent before it is not sent again. */
+static void nothing_is_sent_above_the_checkpoint(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        struct stage *s = stage_new(ROUTE(",'message':'{sequence}','max_records':1"), NULL);
+        s->chance = seed;
+        s->one_in = 3;
+        assert_true(stage_drive(
+            s, json(EVENT(CHANGE("1", "B", "A"), CHANGE("2", "C", "B"), CHANGE("3", "D", "C"))), 100));
+        char *got = stage_file(s, "out.jsonl"), last = '0';
+        for (char *at = got; *at; at++) {
+            assert_true(*at < '1' || *at > '3' || *at == last || *at == last + 1);
+            last = *at >= '1' && *at <= '3' ? *at : last;
+        }
+        assert_int_equal(last, '3');
+        free(got);
+        stage_destroy(s);
+    }
+}
+
+static void mistakes_are_named(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *config, *message;
+    } cases[] = {
+        {ROUTE(",'attributes':[]"), "attributes: expected an object"},
+        {ROUTE(",'attributes':{'a':1}"), "attributes.a: expected a template"},
+        {ROUTE(",'attributes':{'a':'{'}"), "attributes.a: byte 0"},
+        {ROUTE(",'mesage':'x'"), "did you mean \"message\"?"},
+        {ROUTE(",'body':'xml'"), "$.routes[0].body"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        stage_refused(cases[i].config, cases[i].message);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_record_or_a_message_is_sent),
+        cmocka_unit_test(a_change_from_a_to_b_is_one_line_of_configuration),
+        cmocka_unit_test(what_a_template_lacks_has_a_stated_result),
+        cmocka_unit_test(nothing_is_sent_above_the_checkpoint),
+        cmocka_unit_test(mistakes_are_named),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,565 @@
+/* The replicate handler over real dispatch and the real SQLite sink. */
+#include "tests/support/events.h"
+#include "tests/support/stage.h"
+#include "tests/support/test.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#define ROUTE(members)                                                                                       \
+    "{'on_failure':'jsonl:${DIR}/failed.jsonl','report_batch_item_failures':true,'routes':["                 \
+    "{'name':'r','handler':'replicate','to':'sqlite:${DIR}/db?table=replica'" members "}]}"
+
+#define A                   PK("a")
+#define ITEM(v)             A ",'v':" N(v)
+#define INSERT(seq, v)      RECORD("INSERT", seq, KEYS(A) NEW(ITEM(v)))
+#define MODIFY(seq, v, old) RECORD("MODIFY", seq, KEYS(A) NEW(ITEM(v)) OLD(ITEM(old)))
+#define REMOVE(seq, old)    RECORD("REMOVE", seq, KEYS(A) OLD(ITEM(old)))
+
+static void expect_rows(struct stage *s, const char *table, const char *wanted)
+{
+    char sql[128], *got;
+    snprintf(sql, sizeof(sql), "SELECT item FROM '%s' ORDER BY key", table);
+    got = stage_query(s, "db", sql);
+    assert_string_equal(got, json(wanted));
+    free(got);
+}
+
+/* All orders of five changes of an item, with one of them delivered twice. */
+static void every_order_of_five_changes_ends_the_same(void **state)
+{
+    (void)state;
+    static const char *const changes[] = {INSERT("99", "1"), MODIFY("1009", "2", "1"), REMOVE("1010", "2"),
+                                          INSERT("999999999999999999999999999999999999999", "3"),
+                                          MODIFY("1000000000000000000000000000000000000000", "4", "3")};
+    for (int order = 0; order < 240; order++) {
+        struct stage *s = stage_new(order % 2 ? ROUTE(",'guard':{'table':'guards'}") : ROUTE(""), NULL);
+        int left[5] = {0, 1, 2, 3, 4}, rest = order / 2;
+        for (int i = 0; i < 5; i++) {
+            char event[2048];
+            int pick = rest % (5 - i), change = left[pick];
+            rest /= 5 - i;
+            memmove(left + pick, left + pick + 1, (size_t)(4 - i - pick) * sizeof(*left));
+            snprintf(event, sizeof(event), EVENT("%s,%s"), changes[change], changes[order % 5]);
+            stage_deliver_all(s, event);
+            stage_deliver_all(s, event);
+            assert_int_equal(s->answer.parked, 0);
+        }
+        char *got = stage_query(s, "db", "SELECT item FROM replica");
+        if (!strstr(got, json("'v':" N("4"))))
+            fail_msg("order %d: %s", order, got);
+        free(got);
+        stage_destroy(s);
+    }
+}
+
+static void a_deleted_item_stays_away(void **state)
+{
+    (void)state;
+    struct stage *s = stage_new(ROUTE(""), NULL);
+    stage_deliver_all(s, EVENT(INSERT("1", "1"), REMOVE("2", "1")));
+    stage_deliver_all(s, EVENT(INSERT("1", "1")));
+    expect_rows(s, "replica",
+                "{'sluice_write':{'S':'1:3ae9ba1ff02fda62:3bc3cfa1f5325f4c9087b30207441482'},'PK':{'S':'a'},"
+                "'sluice_order':{'S':'000000:0000000000000000000000000000000000000002:"
+                "0001767265199000'},'sluice_deleted':{'BOOL':true},'sluice_expires':{'N':'1701296000'}}\n");
+    stage_destroy(s);
+    s = stage_new(ROUTE(",'guard':{'table':'guards','key':'id'}"), NULL);
+    stage_deliver_all(s, EVENT(INSERT("1", "1"), REMOVE("2", "1")));
+    stage_deliver_all(s, EVENT(INSERT("1", "1")));
+    expect_rows(s, "replica", "");
+    char *row = stage_query(s, "db", "SELECT item FROM guards");
+    assert_non_null(strstr(row, json("'sluice_expires':" N("1701296000"))));
+    assert_non_null(strstr(row, json("'id':{'S':'replica ")));
+    free(row);
+    stage_destroy(s);
+}
+
+static void a_replica_in_a_side_tables_guard_is_the_image_byte_for_byte(void **state)
+{
+    (void)state;
+    struct stage *s = stage_new(ROUTE(",'guard':{'table':'guards'}"), NULL);
+    stage_deliver_all(
+        s,
+        EVENT(RECORD("INSERT", "1", KEYS(A) NEW(A ",'t':{'S':'\\u00e9\\n'},'n':{'N':'1.50'},'e':{'M':{}}"))));
+    expect_rows(s, "replica", "{'PK':{'S':'a'},'t':{'S':'\\u00e9\\n'},'n':{'N':'1.50'},'e':{'M':{}}}\n");
+    stage_destroy(s);
+}
+
+static void attributes_are_reshaped(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *config, *row;
+    } cases[] = {
+        {ROUTE(",'guard':'none','project':['b','c']"), "{'PK':{'S':'a'},'b':{'N':'2'},'c':{'L':[]}}\n"},
+        {ROUTE(",'guard':'none','drop':['b','PK']"), "{'PK':{'S':'a'},'c':{'L':[]},'d':{'S':'x'}}\n"},
+        {ROUTE(",'guard':'none','rename':{'b':'d','PK':'id'}"),
+         "{'id':{'S':'a'},'d':{'N':'2'},'c':{'L':[]}}\n"},
+        {ROUTE(",'guard':'none','key':{'id':'{table}#{PK}','sort':'{PK}'}"),
+         "{'id':{'S':'orders#a'},'sort':{'S':'a'},'PK':{'S':'a'},'b':{'N':'2'},'c':{'L':[]},"
+         "'d':{'S':'x'}}\n"},
+        {ROUTE(",'guard':'none','key':{'PK':'x{PK}'},'project':['d']"), "{'PK':{'S':'xa'},'d':{'S':'x'}}\n"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct stage *s = stage_new(cases[i].config, NULL);
+        stage_deliver_all(
+            s, EVENT(RECORD("INSERT", "1", KEYS(A) NEW(A ",'b':{'N':'2'},'c':{'L':[]},'d':{'S':'x'}"))));
+        expect_rows(s, "replica", cases[i].row);
+        stage_deliver_all(s, EVENT(REMOVE("2", "1")));
+        expect_rows(s, "replica", "");
+        stage_destroy(s);
+    }
+}
+
+static void expired_items_may_be_kept(void **state)
+{
+    (void)state;
+    struct stage *s = stage_new(ROUTE(",'guard':'none','expired':'keep'"), NULL);
+    stage_deliver_all(s, EVENT(INSERT("1", "1"), EXPIRED("2", KEYS(A) OLD(ITEM("1")))));
+    expect_rows(s, "replica", "{'PK':{'S':'a'},'v':{'N':'1'}}\n");
+    stage_deliver_all(s, EVENT(REMOVE("3", "1")));
+    expect_rows(s, "replica", "");
+    stage_destroy(s);
+}
+
+/* ---- loops, sources, epochs ---- */
+
+/* A guard as replicate writes it; `n` is one character. */
+#define GUARD(n)  ",'sluice_order':{'S':'000000:" ZEROS39 n ":0000000000000000'}"
+#define TOMBSTONE ",'sluice_deleted':{'BOOL':true},'sluice_expires':" N("1701296000")
+#define ZEROS39   "000000000000000000000000000000000000000"
+
+static void a_replicates_own_change_goes_no_further(void **state)
+{
+    (void)state;
+    struct stage *s = stage_new(ROUTE(""), NULL);
+    stage_deliver_all(s, EVENT(RECORD("INSERT", "1", KEYS(A) NEW(A GUARD("x")))));
+    stage_deliver_all(s, EVENT(RECORD("MODIFY", "2", KEYS(A) NEW(A GUARD("y")) OLD(A GUARD("x")))));
+    stage_deliver_all(s, EVENT(RECORD("REMOVE", "3", KEYS(A) OLD(A GUARD("y") TOMBSTONE))));
+    expect_rows(s, "replica", "");
+    stage_deliver_all(
+        s, EVENT(RECORD("MODIFY", "4", KEYS(A) NEW(A GUARD("y") ",'v':" N("2")) OLD(A GUARD("y")))));
+    char *row = stage_query(s, "db", "SELECT item FROM replica");
+    assert_non_null(strstr(row, json("'v':" N("2"))));
+    assert_null(strstr(row, "y:0"));
+    free(row);
+    stage_destroy(s);
+}
+
+/* An attribute of the application that happens to have the guard's name does not make the item an echo. */
+static void an_attribute_with_the_guards_name_is_refused(void **state)
+{
+    (void)state;
+    static const char *const values[] = {"{'S':'x'}", "{'N':'7'}"};
+    for (size_t i = 0; i < 2; i++) {
+        char event[1024];
+        struct stage *s = stage_new(ROUTE(",'guard_attribute':'version'"), NULL);
+        snprintf(event, sizeof(event), EVENT(RECORD("INSERT", "1", KEYS(A) NEW(A ",'version':%s"))),
+                 values[i]);
+        stage_deliver(s, json_span(event));
+        assert_int_equal(s->answer.parked, 1);
+        expect_rows(s, "replica", "");
+        stage_destroy(s);
+    }
+}
+
+/* The items would all be taken for a replicate's own, and left out. */
+static void a_guard_in_the_key_stops_the_stream(void **state)
+{
+    (void)state;
+    static const char *const more[] = {",'guard_attribute':'PK'",
+                                       ",'guard_attribute':'PK','replicated':'copy'"};
+    for (size_t i = 0; i < 2; i++) {
+        char config[1024];
+        snprintf(config, sizeof(config), ROUTE("%s"), more[i]);
+        struct stage *s = stage_new(config, NULL);
+        stage_deliver(s, json_span(EVENT(INSERT("1", "1"))));
+        assert_int_equal(s->answer.error.status, SL_FATAL);
+        assert_non_null(
+            strstr(s->answer.error.text, "guard_attribute: PK is an attribute of the items' key"));
+        stage_destroy(s);
+    }
+}
+
+static void a_view_type_without_both_images_cannot_tell_an_echo(void **state)
+{
+    (void)state;
+    struct stage *s = stage_new(ROUTE(""), NULL);
+    stage_deliver(s, json_span(EVENT(RECORD_OF("NEW_IMAGE", "MODIFY", "1", KEYS(A) NEW(A GUARD("x"))))));
+    assert_int_equal(s->answer.error.status, SL_FATAL);
+    assert_non_null(strstr(s->answer.error.text, "\"replicated\": \"copy\""));
+    stage_destroy(s);
+    s = stage_new(ROUTE(",'replicated':'copy'"), NULL);
+    stage_deliver_all(s, EVENT(RECORD_OF("NEW_IMAGE", "MODIFY", "1", KEYS(A) NEW(A GUARD("x")))));
+    stage_destroy(s);
+}
+
+static void streams_without_images_are_read_back(void **state)
+{
+    (void)state;
+    struct stage *s = stage_new(ROUTE(""), NULL);
+    stage_deliver(s, json_span(EVENT(RECORD_OF("KEYS_ONLY", "MODIFY", "1", KEYS(A)))));
+    assert_int_equal(s->answer.error.status, SL_FATAL);
+    assert_non_null(strstr(s->answer.error.text, "KEYS_ONLY"));
+    stage_destroy(s);
+    /* The source is filled by another route. */
+    s = stage_new("{'on_failure':'report','report_batch_item_failures':true,'routes':[{'name':'s',"
+                  "'handler':'replicate','to':'sqlite:${DIR}/db?table=source','guard':'none',"
+                  "'when':{'pattern':[{'dynamodb':{'StreamViewType':['NEW_AND_OLD_IMAGES']}}]}},"
+                  "{'name':'r','handler':'replicate','to':'sqlite:${DIR}/db?table=replica','guard':'none',"
+                  "'source':'sqlite:${DIR}/db?table=source',"
+                  "'when':{'pattern':[{'dynamodb':{'StreamViewType':['KEYS_ONLY']}}]}}]}",
+                  NULL);
+    stage_deliver_all(s, EVENT(INSERT("1", "7")));
+    stage_deliver_all(s, EVENT(RECORD_OF("KEYS_ONLY", "INSERT", "1", KEYS(A))));
+    expect_rows(s, "replica", "{'PK':{'S':'a'},'v':{'N':'7'}}\n");
+    stage_deliver_all(s, EVENT(REMOVE("2", "7")));
+    stage_deliver_all(s, EVENT(RECORD_OF("KEYS_ONLY", "MODIFY", "2", KEYS(A))));
+    expect_rows(s, "replica", "");
+    stage_destroy(s);
+}
+
+static void a_newer_change_that_is_refused_is_warned_of(void **state)
+{
+    (void)state;
+    struct stage *s = stage_new(ROUTE(""), NULL);
+    stage_deliver_all(s, EVENT(INSERT("900", "1")));
+    stage_deliver_all(s, EVENT(RECORD_WITH("NEW_AND_OLD_IMAGES", "1767265300", "MODIFY", "100",
+                                           KEYS(A) NEW(ITEM("2")), "")));
+    char *log = stage_log(s);
+    assert_non_null(strstr(log, "raise \"epoch\" above 0"));
+    assert_non_null(strstr(log, "RefusedNewer"));
+    free(log);
+    stage_destroy(s);
+    s = stage_new(ROUTE(""), NULL);
+    stage_deliver_all(s, EVENT(INSERT("900", "1")));
+    stage_deliver_all(s, EVENT(INSERT("100", "1")));
+    log = stage_log(s);
+    assert_null(strstr(log, "epoch"));
+    free(log);
+    stage_destroy(s);
+}
+
+/* ---- signatures ---- */
+
+/* The row that a replicate makes of the changes; the caller frees it. */
+static char *replicated(const char *config, const char *event)
+{
+    struct stage *s = stage_new(config, NULL);
+    stage_deliver_all(s, event);
+    char *row = stage_query(s, "db", "SELECT item FROM replica");
+    row[strcspn(row, "\n")] = '\0';
+    stage_destroy(s);
+    return row;
+}
+
+/* The item with `from` in its text replaced. */
+static const char *edited(const char *item, const char *from, const char *to)
+{
+    static char texts[16][1024];
+    static int n;
+    char *text = texts[n++ % 16];
+    const char *at = strstr(item, json(from));
+    assert_non_null(at);
+    snprintf(text, sizeof(texts[0]), "%.*s%s%s", (int)(at - item), item, json(to), at + strlen(json(from)));
+    return text;
+}
+
+/* What the replica holds after the change of an item, "" when it was taken for an echo; the caller frees it.
+ */
+static char *copied(const char *config, const char *event, const char *old, const char *new)
+{
+    const char *keys = new ? new : old;
+    const char *key = strstr(keys, "\"PK\":");
+    char images[4096], text[5000];
+    snprintf(images, sizeof(images), "\"Keys\":{%.*s}%s%s%s%s", (int)(strchr(key, '}') + 1 - key), key,
+             new ? ",\"NewImage\":" : "", new ? new : "", old ? ",\"OldImage\":" : "", old ? old : "");
+    snprintf(
+        text, sizeof(text),
+        "{\"Records\":[{\"eventID\":\"e\",\"eventName\":\"%s\",\"awsRegion\":\"eu-west-1\",\"eventSource\":"
+        "\"aws:dynamodb\",\"dynamodb\":{%s,\"SequenceNumber\":\"900\",\"StreamViewType\":"
+        "\"NEW_AND_OLD_IMAGES\"},\"eventSourceARN\":\"arn:aws:dynamodb:eu-west-1:123456789012:table/other/"
+        "stream/2026-01-01T00:00:00.000\"}]}",
+        event, images);
+    struct stage *s = stage_new(config, NULL);
+    stage_deliver(s, sl_span_str(text));
+    assert_int_equal(s->answer.checkpoint, 1);
+    assert_int_equal(s->answer.parked, 0);
+    char *row = stage_query(s, "db", "SELECT item FROM replica");
+    stage_destroy(s);
+    return row;
+}
+
+static void expect_echo(const char *config, const char *event, const char *old, const char *new, bool is_echo)
+{
+    char *row = copied(config, event, old, new);
+    if ((row[0] == '\0') != is_echo)
+        fail_msg("%s: %s\nafter %s\nis %s echo: %s", event, new ? new : "-", old ? old : "-",
+                 is_echo ? "an" : "no", row);
+    free(row);
+}
+
+#define WRITTEN ",'n':{'N':'1.50'},'s':{'NS':['2','1E1']},'m':{'M':{'a':{'S':'\\u00e9'},'b':{'L':[]}}}"
+
+static void an_echo_is_a_write_as_a_replicate_left_it(void **state)
+{
+    (void)state;
+    char *item = replicated(ROUTE(""), EVENT(RECORD("INSERT", "5", KEYS(A) NEW(A WRITTEN))));
+    char *older = replicated(ROUTE(""), EVENT(RECORD("INSERT", "4", KEYS(A) NEW(A WRITTEN))));
+    expect_echo(ROUTE(""), "INSERT", NULL, item, true);
+    expect_echo(ROUTE(""), "MODIFY", older, item, true);
+    expect_echo(ROUTE(""), "MODIFY", json("{'PK':{'S':'a'},'v':{'N':'1'}}"), item, true);
+    /* As the service gives it back: numbers in normal form, sets and maps in another order. */
+    const char *served = edited(edited(item, "'1.50'", "'1.5'"), "['2','1E1']", "['10','2']");
+    expect_echo(ROUTE(""), "INSERT", NULL, edited(served, "'S':'\\u00e9'", "'S':'\xC3\xA9'"), true);
+    /* A user put back what was there before, once more, or edited; a clone; another value. */
+    expect_echo(ROUTE(""), "MODIFY", item, older, false);
+    expect_echo(ROUTE(""), "MODIFY", edited(item, "'1.50'", "'2'"), item, false);
+    expect_echo(ROUTE(""), "INSERT", NULL, edited(item, "'PK':{'S':'a'}", "'PK':{'S':'b'}"), false);
+    expect_echo(ROUTE(""), "INSERT", NULL, edited(item, "'1.50'", "'1.51'"), false);
+    expect_echo(ROUTE(""), "INSERT", NULL, edited(item, ",'s':{'NS':['2','1E1']}", ""), false);
+    expect_echo(ROUTE(""), "MODIFY", older, edited(item, "'a':{'S'", "'c':{'S'"), false);
+    free(item);
+    free(older);
+}
+
+/* A release without signatures: the guard alone tells, until the configuration says otherwise. One that
+ * copied a signature with the application's attributes is such a release too. */
+static void a_guard_without_its_signature_is_an_earlier_releases(void **state)
+{
+    (void)state;
+    const char *unsigned_item = json("{" A GUARD("5") ",'v':{'N':'1'}}"), *older = json("{" A GUARD("4") "}");
+    char *item = replicated(ROUTE(""), EVENT(INSERT("5", "1")));
+    const char *stale = edited(item, "0005:", "0006:");
+    const char *const copies[] = {unsigned_item, stale};
+    for (size_t i = 0; i < 2; i++) {
+        expect_echo(ROUTE(""), "INSERT", NULL, copies[i], true);
+        expect_echo(ROUTE(""), "MODIFY", older, copies[i], true);
+        expect_echo(ROUTE(""), "MODIFY", edited(copies[i], "'N':'1'", "'N':'2'"), copies[i], false);
+        expect_echo(ROUTE(",'unsigned':'copy'"), "INSERT", NULL, copies[i], false);
+        expect_echo(ROUTE(",'unsigned':'copy'"), "MODIFY", older, copies[i], false);
+    }
+    expect_echo(ROUTE(""), "MODIFY", unsigned_item, older, false); /* a put of an old copy */
+    char *row = copied(ROUTE(",'unsigned':'copy'"), "INSERT", NULL, stale);
+    assert_null(strstr(strstr(row, "sluice_write") + 1, "sluice_write")); /* ours does not stand twice */
+    free(row);
+    free(item);
+}
+
+/* A tombstone is removed by its time or by a replicate. Somebody who wrote on it has made an item of it. */
+static void a_tombstone_that_was_written_on_is_an_item(void **state)
+{
+    (void)state;
+    char *tombstone = replicated(ROUTE(""), EVENT(REMOVE("5", "1")));
+    const char *earlier = json("{" A GUARD("5") TOMBSTONE "}"), *live = json("{" A ",'v':{'N':'1'}}");
+    const char *const tombstones[] = {tombstone, earlier};
+    for (size_t i = 0; i < 2; i++) {
+        const char *written = edited(tombstones[i], "'PK'", "'v':{'N':'2'},'PK'");
+        expect_echo(ROUTE(""), "MODIFY", live, tombstones[i], true);
+        expect_echo(ROUTE(""), "REMOVE", tombstones[i], NULL, true);
+        expect_echo(ROUTE(""), "REMOVE", written, NULL, false);
+        char *row = copied(ROUTE(""), "MODIFY", tombstones[i], written);
+        assert_non_null(strstr(row, json("'v':{'N':'2'}")));
+        assert_null(strstr(row, "sluice_deleted"));
+        assert_null(strstr(row, json("'sluice_expires'")));
+        free(row);
+        /* A time that the user set stays. */
+        row = copied(ROUTE(""), "MODIFY", tombstones[i], edited(written, "'1701296000'", "'1800000000'"));
+        assert_non_null(strstr(row, json("'sluice_expires':{'N':'1800000000'}")));
+        assert_null(strstr(row, "sluice_deleted"));
+        free(row);
+        /* What is left when our attributes are gone was written before. */
+        expect_echo(ROUTE(""), "MODIFY", written, edited(written, TOMBSTONE, ""), true);
+        /* In a chain a tombstone is a deletion. */
+        row = copied(ROUTE(",'replicated':'copy'"), "MODIFY", live, tombstones[i]);
+        assert_non_null(strstr(row, "sluice_deleted"));
+        assert_non_null(strstr(row, "0900:"));
+        free(row);
+        row = copied(ROUTE(",'replicated':'copy'"), "MODIFY", live, written);
+        assert_null(strstr(row, "sluice_deleted"));
+        free(row);
+    }
+    free(tombstone);
+}
+
+/* The item that was a tombstone loses our attributes too: its new copy asks for it. */
+static void a_revived_item_is_repaired(void **state)
+{
+    (void)state;
+    char *tombstone = replicated(ROUTE(""), EVENT(REMOVE("5", "1")));
+    const char *written = edited(tombstone, "'PK'", "'v':{'N':'2'},'PK'");
+    char *copy = copied(ROUTE(""), "MODIFY", tombstone, written);
+    copy[strcspn(copy, "\n")] = '\0';
+    const struct {
+        const char *there, *left;
+    } cases[] = {
+        {written, edited(written, TOMBSTONE, "")},
+        {tombstone, edited(tombstone, TOMBSTONE, "")},
+        {edited(written, "'1701296000'", "'1800000000'"), edited(written, "'1701296000'", "'1800000000'")},
+        {edited(written, "0005:", "0006:"), edited(written, "0005:", "0006:")},
+        {"{\"PK\":{\"S\":\"a\"}}", "{\"PK\":{\"S\":\"a\"}}"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char text[4096], sql[2048];
+        struct stage *s = stage_new(ROUTE(""), NULL);
+        snprintf(sql, sizeof(sql), "INSERT INTO replica VALUES('{\"PK\":{\"S\":\"a\"}}','%s')",
+                 cases[i].there);
+        stage_change(s, "db", sql);
+        snprintf(text, sizeof(text), EVENT(RECORD("INSERT", "9", KEYS(A) ",'NewImage':%s")), "@");
+        char *at = strchr(text, '@'), event[8192];
+        snprintf(event, sizeof(event), "%.*s%s%s", (int)(at - text), json(text), copy, json(at + 1));
+        stage_deliver(s, sl_span_str(event));
+        assert_int_equal(s->answer.checkpoint, 1);
+        char *row = stage_query(s, "db", "SELECT item FROM replica");
+        row[strcspn(row, "\n")] = '\0';
+        assert_string_equal(row, cases[i].left);
+        free(row);
+        stage_destroy(s);
+    }
+    free(copy);
+    free(tombstone);
+}
+
+/* ---- the target is the source ---- */
+
+/* Delivers a change of the table "orders" in eu-west-1, account 123456789012, or of DynamoDB Local's; true
+ * when the target is refused as its source. Otherwise the target is asked, and nobody answers. */
+static bool is_refused_as_source(const char *target, const char *handler, bool is_local)
+{
+    static const char *const keys[] = {"AWS_ACCESS_KEY_ID=a", "AWS_SECRET_ACCESS_KEY=b",
+                                       "AWS_REGION=eu-west-1", NULL};
+    char config[1024];
+    snprintf(config, sizeof(config),
+             "{'on_failure':'report','routes':[{'name':'r',%s,'to':'dynamodb://%s'}]}", handler, target);
+    struct stage *s = stage_new(config, keys);
+    s->time_ms = 1500;
+    stage_deliver(
+        s, is_local ? json_span("{'Records':[{'eventID':'1','eventName':'INSERT','awsRegion':'ddblocal',"
+                                "'eventSource':'aws:dynamodb','dynamodb':{" KEYS(A) NEW(ITEM(
+                                    "1")) ",'SequenceNumber':'1','StreamViewType':'NEW_AND_OLD_IMAGES'},"
+                                          "'eventSourceARN':'arn:aws:dynamodb:ddblocal:000000000000:table/"
+                                          "orders/stream/2026-01-01T00:00:00.000'}]}")
+                    : json_span(EVENT(INSERT("1", "1"))));
+    bool is_refused = s->answer.error.code[0] && strcmp(s->answer.error.code, "TargetIsSource") == 0;
+    stage_destroy(s);
+    return is_refused;
+}
+
+#define NOWHERE "endpoint=http://127.0.0.1:1"
+
+static void a_target_that_is_the_source_is_refused_however_it_is_named(void **state)
+{
+    (void)state;
+    static const char *const handlers[] = {
+        "'handler':'replicate'", "'handler':'aggregate','counters':[{'key':{'PK':'{PK}'},'add':{'n':1}}]"};
+    static const struct {
+        const char *target;
+        bool is_source, is_local_source;
+    } cases[] = {
+        {"orders", true, true},
+        {"orders?region=eu-west-1", true, true},
+        {"orders?" NOWHERE, true, true},
+        {"orders?region=eu-west-1&" NOWHERE, true, true},
+        {"orders?region=us-east-1&" NOWHERE, false, true},
+        {"orders2?" NOWHERE, false, false},
+        {"orders?role=arn:aws:iam::123456789012:role/r&" NOWHERE, true, true},
+        {"orders?role=arn:aws:iam::999999999999:role/r&" NOWHERE, false, true},
+        {"arn:aws:dynamodb:eu-west-1:123456789012:table/orders", true, true},
+        {"arn:aws:dynamodb:eu-west-1:123456789012:table/orders?" NOWHERE, true, true},
+        {"arn:aws:dynamodb:us-east-1:123456789012:table/orders?" NOWHERE, false, true},
+        {"arn:aws:dynamodb:eu-west-1:999999999999:table/orders?" NOWHERE, false, true},
+        {"arn:aws:dynamodb:eu-west-1:123456789012:table/orders2?" NOWHERE, false, false},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        for (size_t k = 0; k < 2; k++) {
+            if (is_refused_as_source(cases[i].target, handlers[k], false) != cases[i].is_source)
+                fail_msg("%s: of the service, %s", cases[i].target, handlers[k]);
+            if (is_refused_as_source(cases[i].target, handlers[k], true) != cases[i].is_local_source)
+                fail_msg("%s: of DynamoDB Local, %s", cases[i].target, handlers[k]);
+        }
+}
+
+/* ---- what can never succeed ---- */
+
+static void an_item_without_room_for_its_guard_is_rejected_by_name(void **state)
+{
+    (void)state;
+    char *event = malloc(1 << 20), *text = malloc(1 << 19);
+    memset(text, 'x', 400 * 1024 - 60);
+    text[400 * 1024 - 60] = '\0';
+    snprintf(event, 1 << 20, EVENT(INSERT("1", "1"), RECORD("MODIFY", "2", KEYS(A) NEW(A ",'t':{'S':'%s'}"))),
+             text);
+    struct stage *s = stage_new(ROUTE(""), NULL);
+    stage_deliver_all(s, event);
+    assert_int_equal(s->answer.parked, 1);
+    char *failed = stage_file(s, "failed.jsonl"), *row = stage_query(s, "db", "SELECT item FROM replica");
+    assert_non_null(strstr(failed, "ItemTooLargeForGuard"));
+    assert_non_null(strstr(row, json("'v':" N("1"))));
+    free(failed);
+    free(row);
+    free(event);
+    free(text);
+    stage_destroy(s);
+}
+
+static void mistakes_are_named(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *config, *message;
+    } cases[] = {
+        {ROUTE(",'guard':'inlin'"), "guard: expected \"inline\", \"none\" or {\"table\": name}"},
+        {ROUTE(",'guard':{'tabel':'x'}"), "guard.tabel: unknown member"},
+        {ROUTE(",'guard':{'table':'replica'}"), "guard.table: the replica cannot keep these rows itself"},
+        {ROUTE(",'project':{}"), "project: expected a list"},
+        {ROUTE(",'drop':[1]"), "drop[0]: expected an attribute name"},
+        {ROUTE(",'rename':{'a':1}"), "rename.a: expected an attribute name"},
+        {ROUTE(",'rename':{'a':'c','b':'c'}"), "rename: two attributes become c"},
+        {ROUTE(",'drop':['a'],'rename':{'a':'c'}"), "rename.a: the attribute is in drop"},
+        {ROUTE(",'key':{'a':'{NewImage.b}'}"), "key.a: use attributes of the source's key only"},
+        {ROUTE(",'key':{'a':'{b'}"), "key.a: byte 0: '{' is not closed"},
+        {ROUTE(",'key':{}"), "key: expected an object of one or two"},
+        {ROUTE(",'epoc':1"), "$.routes[0].epoc: is not known here; did you mean \"epoch\"?"},
+        {ROUTE(",'guard_attribute':'a\\\"b'"), "guard_attribute: expected the name of an attribute"},
+        {ROUTE(",'tombstones':{'table':'replica'}"), "tombstones.table: the replica cannot keep these rows"},
+        {ROUTE(",'tombstones':{'tabel':'x'}"), "tombstones.tabel: unknown member"},
+        {ROUTE(",'tombstones':'aside'"), "tombstones: expected \"inline\" or {\"table\": name}"},
+        {ROUTE(",'guard':'none','tombstones':{'table':'x'}"), "only a replica with inline guards"},
+        {ROUTE(",'rename':{'a':'sluice_order'}"), "rename.a: sluice_order is the guard_attribute"},
+        {ROUTE(",'rename':{'a':'sluice_write'}"), "rename.a: sluice_write is the write_attribute"},
+        {ROUTE(",'rename':{'a':'gone'},'deleted_attribute':'gone'"),
+         "rename.a: gone is the deleted_attribute"},
+        {ROUTE(",'rename':{'a':'sluice_expires'}"), "rename.a: sluice_expires is the expires_attribute"},
+        {ROUTE(",'key':{'sluice_order':'{a}'}"), "key.sluice_order: sluice_order is the guard_attribute"},
+        {ROUTE(",'guard_attribute':'x','deleted_attribute':'x'"), "expected different names"},
+        {ROUTE(",'expires_attribute':'sluice_deleted'"), "expected different names"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        stage_refused(cases[i].config, cases[i].message);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_order_of_five_changes_ends_the_same),
+        cmocka_unit_test(a_deleted_item_stays_away),
+        cmocka_unit_test(a_replica_in_a_side_tables_guard_is_the_image_byte_for_byte),
+        cmocka_unit_test(attributes_are_reshaped),
+        cmocka_unit_test(expired_items_may_be_kept),
+        cmocka_unit_test(a_replicates_own_change_goes_no_further),
+        cmocka_unit_test(an_attribute_with_the_guards_name_is_refused),
+        cmocka_unit_test(a_guard_in_the_key_stops_the_stream),
+        cmocka_unit_test(a_view_type_without_both_images_cannot_tell_an_echo),
+        cmocka_unit_test(streams_without_images_are_read_back),
+        cmocka_unit_test(a_newer_change_that_is_refused_is_warned_of),
+        cmocka_unit_test(an_item_without_room_for_its_guard_is_rejected_by_name),
+        cmocka_unit_test(an_echo_is_a_write_as_a_replicate_left_it),
+        cmocka_unit_test(a_guard_without_its_signature_is_an_earlier_releases),
+        cmocka_unit_test(a_tombstone_that_was_written_on_is_an_item),
+        cmocka_unit_test(a_revived_item_is_repaired),
+        cmocka_unit_test(a_target_that_is_the_source_is_refused_however_it_is_named),
+        cmocka_unit_test(mistakes_are_named),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,366 @@
+/* sluice.json: each mistake with its exact message, and what a right file becomes. */
+#include "tests/support/test.h"
+
+#include "base/error.h"
+#include "handlers/pipeline/config.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+
+static const char *const variables[] = {"BUCKET=logs", "EMPTY=", "QUOTE=a\"b\\c", NULL};
+static const struct sl_vars vars = {variables};
+
+struct parsed {
+    struct sl_arena *arena;
+    struct sl_config config;
+    struct sl_error error;
+};
+
+/* `text` has ' for ". */
+static enum sl_status parse_with(struct parsed *p, const char *text, const struct sl_vars *with)
+{
+    *p = (struct parsed){.arena = sl_arena_new(4096)};
+    return sl_config_parse(json_span(text), with, p->arena, &p->config, &p->error);
+}
+
+static enum sl_status parse(struct parsed *p, const char *text)
+{
+    return parse_with(p, text, &vars);
+}
+
+#define ROUTE(members)  "{'routes':[{'name':'a','handler':'h'" members "}]}"
+#define TOP(members)    "{" members "'routes':[{'name':'a','handler':'h','on_failure':'report'}]}"
+#define SECOND(members) "{'on_failure':'report','routes':[{'name':'a','handler':'h'}," members "]}"
+
+static const struct mistake {
+    const char *text, *message;
+} mistakes[] = {
+    {"", "line 1, column 0 (byte 0): '[' or '{' expected near end of file"},
+    {"{'routes':", "line 1, column 10 (byte 10): unexpected token near end of file"},
+    {"{\n'routes': x}", "line 2, column 11 (byte 13): invalid token near 'x'"},
+    {"[]", "$: is not an object; write {\"routes\": [...]}"},
+    {"{}", "$.routes: is missing: the routes, in the order in which they get each record"},
+    {"{'routs':[]}", "$.routs: is not known here; did you mean \"routes\"?"},
+    {"{'qwertyuiop':[]}", "$.qwertyuiop: is not known here"},
+    {"{'routes':{}}", "$.routes: write an array of 1 to 100 routes"},
+    {"{'routes':[]}", "$.routes: write an array of 1 to 100 routes"},
+    {"{'routes':[3]}", "$.routes[0]: is not an object; write {\"name\": ..., \"handler\": ...}"},
+    {"{'routes':[{}]}",
+     "$.routes[0].name: is missing: the route's own name, shown in logs, metrics and parked records"},
+    {"{'routes':[{'name':'a'}]}",
+     "$.routes[0].handler: is missing: a built-in handler, or a plugin's file name without .so"},
+    {"{'routes':[{'name':'a b','handler':'h'}]}",
+     "$.routes[0].name: \"a b\" is not a name; use 1 to 64 of A-Z a-z 0-9 _ -"},
+    {"{'routes':[{'name':'a','handler':'../h'}]}",
+     "$.routes[0].handler: \"../h\" is not a name; use 1 to 64 of A-Z a-z 0-9 _ -"},
+    {"{'routes':[{'name':7,'handler':'h'}]}", "$.routes[0].name: is a number; write a string"},
+    {ROUTE(""), "$.routes[0].on_failure: is missing: write a target for rejected records, such as "
+                "\"sqs://queue\", or \"report\" if you want none"},
+    {ROUTE(",'on_failure':7"), "$.routes[0].on_failure: write a target, a list of targets, or \"report\""},
+    {ROUTE(",'on_failure':''"), "$.routes[0].on_failure: write a target, a list of targets, or \"report\""},
+    {ROUTE(",'on_failure':[]"),
+     "$.routes[0].on_failure: the list is empty; name a target, or write \"report\""},
+    {ROUTE(",'on_failure':['sqs://q','report']"),
+     "$.routes[0].on_failure[1]: is not a target; write a URL such as \"sqs://queue\""},
+    {ROUTE(",'on_failure':'report','when':[]"), "$.routes[0].when: is an array; write an object"},
+    {ROUTE(",'on_failure':'report','max_records':0"),
+     "$.routes[0].max_records: 0 is out of range; write a number from 1 to 10000"},
+    {ROUTE(",'on_failure':'report','max_records':1.5"),
+     "$.routes[0].max_records: is a number; write a whole number"},
+    {ROUTE(",'on_failure':'report','options':[]"),
+     "$.routes[0].options: is not an object; write {\"name\": value, ...}"},
+    {ROUTE(",'on_failure':'sqs://${QUEUE}'"),
+     "$.routes[0].on_failure: ${QUEUE} is not set in the environment"},
+    {ROUTE(",'on_failure':'report','to':[{'x':'${1}'}]"),
+     "$.routes[0].to[0].x: \"${\" does not begin a ${NAME}; for the two characters write \"$${\""},
+    {ROUTE(",'on_failure':'report','${NO}':1"), "$.routes[0].${NO}: ${NO} is not set in the environment"},
+    {SECOND("{'name':'a','handler':'h'}"),
+     "$.routes[1].name: \"a\" is also the name of $.routes[0]; each route needs its own"},
+    {TOP("'max_parked':3,'max_parked':4,"), "$.max_parked: is there twice; keep one"},
+    {ROUTE(",'on_failure':'report','to': {'a':'}'} , 'to':1"), "$.routes[0].to: is there twice; keep one"},
+    {ROUTE(",'on_failure':'report','options':{'x':1,'y':[{}],'x':2}"),
+     "$.routes[0].options.x: is there twice; keep one"},
+    {TOP("'on_failure':[7],"), "$.on_failure[0]: is not a target; write a URL such as \"sqs://queue\""},
+    {TOP("'max_parked':0,"), "$.max_parked: 0 is out of range; write a number from 1 to 1000000"},
+    {TOP("'ttl_attribute':'',"), "$.ttl_attribute: is empty; write the attribute's name"},
+    {TOP("'ttl_attribute':null,"), "$.ttl_attribute: is null; write a string"},
+    {TOP("'view_type':'NEW',"),
+     "$.view_type: \"NEW\" is not one of KEYS_ONLY|NEW_IMAGE|OLD_IMAGE|NEW_AND_OLD_IMAGES"},
+    {TOP("'report_batch_item_failures':'yes',"),
+     "$.report_batch_item_failures: is a string; write true or false"},
+    {TOP("'report_batch_item_failure':true,"),
+     "$.report_batch_item_failure: is not known here; did you mean \"report_batch_item_failures\"?"},
+};
+
+static void mistakes_are_named(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof(mistakes) / sizeof(mistakes[0]); i++) {
+        struct parsed p;
+        assert_int_equal(parse(&p, mistakes[i].text), SL_FATAL);
+        assert_string_equal(p.error.text, mistakes[i].message);
+        sl_arena_destroy(p.arena);
+    }
+}
+
+static void right_file_is_read(void **state)
+{
+    (void)state;
+    struct parsed p;
+    assert_int_equal(parse(&p,
+                           "{'max_parked':null,'view_type':'OLD_IMAGE','ttl_attribute':'expires',"
+                           "'report_batch_item_failures':true,'on_failure':['sqs://q','s3://${BUCKET}/x'],"
+                           "'routes':[{'name':'one','handler':'h','when':{'expired': true},'max_records':7},"
+                           "{'name':'two','handler':'h2','on_failure':'report','options':{'x':1}}]}"),
+                     SL_OK);
+    const struct sl_config *c = &p.config;
+    assert_int_equal(c->max_parked, -1);
+    assert_true(c->max_parked_is_set && c->reports_failures);
+    assert_int_equal(c->view, SL_VIEW_OLD_IMAGE);
+    assert_span_is(c->ttl_attribute, "expires");
+    assert_int_equal(c->reserve_ms, -1);
+    assert_int_equal(c->n_routes, 2);
+    assert_string_equal(c->routes[0].name, "one");
+    assert_int_equal(c->routes[0].max_records, 7);
+    assert_int_equal(c->routes[0].on_failure.n, 2);
+    assert_span_is(c->routes[0].on_failure.urls[1], "s3://logs/x");
+    assert_true(c->routes[1].on_failure.is_report);
+    assert_null(c->routes[0].options.object);
+    assert_non_null(c->routes[1].options.object);
+    sl_arena_destroy(p.arena);
+}
+
+static void variable_stays_inside_its_string(void **state)
+{
+    (void)state;
+    struct parsed p;
+    assert_int_equal(parse(&p, ROUTE(",'on_failure':'sqs://${QUOTE}-$${BUCKET}-${BUCKET}${EMPTY}'")), SL_OK);
+    assert_span_is(p.config.routes[0].on_failure.urls[0], "sqs://a\"b\\c-${BUCKET}-logs");
+    sl_arena_destroy(p.arena);
+}
+
+static void variable_says_that_failures_are_reported(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *variable, *member;
+        enum sl_status status;
+        bool reports;
+    } cases[] = {
+        {NULL, "", SL_OK, false},
+        {NULL, "'report_batch_item_failures':true,", SL_OK, true},
+        {"SLUICE_REPORT_BATCH_ITEM_FAILURES=true", "", SL_OK, true},
+        {"SLUICE_REPORT_BATCH_ITEM_FAILURES=1", "", SL_OK, true},
+        {"SLUICE_REPORT_BATCH_ITEM_FAILURES=", "'report_batch_item_failures':true,", SL_OK, true},
+        {"SLUICE_REPORT_BATCH_ITEM_FAILURES=false", "'report_batch_item_failures':true,", SL_OK, false},
+        {"SLUICE_REPORT_BATCH_ITEM_FAILURES=0", "'report_batch_item_failures':true,", SL_OK, false},
+        {"SLUICE_REPORT_BATCH_ITEM_FAILURES=yes", "", SL_FATAL, false},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const char *list[] = {cases[i].variable, NULL};
+        char text[300];
+        struct parsed p;
+        snprintf(text, sizeof(text), "{%s'on_failure':'report','routes':[{'name':'a','handler':'h'}]}",
+                 cases[i].member);
+        assert_int_equal(parse_with(&p, text, &(struct sl_vars){list}), cases[i].status);
+        assert_int_equal(p.config.reports_failures, cases[i].reports);
+        sl_arena_destroy(p.arena);
+    }
+}
+
+static void file_mistakes_are_named(void **state)
+{
+    (void)state;
+    char *folder = test_folder(), path[200], wanted[400];
+    snprintf(path, sizeof(path), "%s/sluice.json", folder);
+    struct sl_arena *arena = sl_arena_new(4096);
+    struct sl_config config;
+    struct sl_error error = SL_NO_ERROR;
+    assert_int_equal(sl_config_read(path, &vars, arena, &config, &error), SL_FATAL);
+    snprintf(wanted, sizeof(wanted),
+             "%s: cannot be read: No such file or directory; set SLUICE_CONFIG to name another file", path);
+    assert_string_equal(error.text, wanted);
+    test_write(path, json("{'routes':1}"));
+    sl_error_clear(&error);
+    assert_int_equal(sl_config_read(path, &vars, arena, &config, &error), SL_FATAL);
+    snprintf(wanted, sizeof(wanted), "%s: $.routes: write an array of 1 to 100 routes", path);
+    assert_string_equal(error.text, wanted);
+    sl_arena_destroy(arena);
+    test_folder_remove(folder);
+}
+
+/* ---- a handler's rows ---- */
+
+static const struct sl_option rows[] = {
+    {.name = "to", .type = SL_OPTION_OBJECTS, .flags = SL_OPTION_REQUIRED, .help = "where"},
+    {.name = "format",
+     .type = SL_OPTION_ENUM,
+     .values = "record|item",
+     .fallback = "record",
+     .help = "lines"},
+    {.name = "level", .type = SL_OPTION_INTEGER, .min = -1, .max = 9, .fallback = "6"},
+    {.name = "any", .type = SL_OPTION_INTEGER},
+    {.name = "strict", .type = SL_OPTION_BOOL, .fallback = "true"},
+    {.name = "secret", .type = SL_OPTION_ENUM, .values = "x|y", .flags = SL_OPTION_SECRET},
+    {.name = "key", .type = SL_OPTION_TEMPLATE},
+    {.name = "extra", .type = SL_OPTION_JSON},
+    {.type = SL_OPTION_END},
+};
+
+static enum sl_status take(struct parsed *p, struct sl_option_set *set, const char *members)
+{
+    char text[1000];
+    snprintf(text, sizeof(text), "{'routes':[{'name':'a','handler':'h','on_failure':'report'%s}]}", members);
+    if (parse(p, text) != SL_OK)
+        return p->error.status;
+    const struct sl_config_route *route = &p->config.routes[0];
+    sl_options_init(set, rows, p->arena);
+    enum sl_status status = sl_options_take(set, &route->members, &p->error);
+    if (status == SL_OK && route->options.object)
+        status = sl_options_take(set, &route->options, &p->error);
+    return status == SL_OK ? sl_options_end(set, route->path, &p->error) : status;
+}
+
+static const struct mistake option_mistakes[] = {
+    {"", "$.routes[0].to: is missing: where"},
+    {",'to':''", "$.routes[0].to: is empty (object store target)"},
+    {",'to':[]", "$.routes[0].to: is an array; write a string"},
+    {",'to':'a','options':{'to':'b'}", "$.routes[0].options.to: is also given at $.routes[0].to; keep one"},
+    {",'to':'a','format':'recrod'",
+     "$.routes[0].format: \"recrod\" is not one of record|item; did you mean \"record\"?"},
+    {",'to':'a','format':'rec'", "$.routes[0].format: \"rec\" is not one of record|item"},
+    {",'to':'a','secret':'hush'", "$.routes[0].secret: is not one of x|y"},
+    {",'to':'a','options':{'level':10}",
+     "$.routes[0].options.level: 10 is out of range; write a number from -1 to 9"},
+    {",'to':'a','level':true", "$.routes[0].level: is true or false; write a whole number"},
+    {",'to':'a','level':null", "$.routes[0].level: is null; write a whole number"},
+    {",'to':'a','strict':1", "$.routes[0].strict: is a number; write true or false"},
+    {",'to':'a','fromat':'item'", "$.routes[0].fromat: is not known here; did you mean \"format\"?"},
+    {",'to':'a','options':{'stirct':1}",
+     "$.routes[0].options.stirct: is not known here; did you mean \"strict\"?"},
+    {",'to':'a','on_failures':1", "$.routes[0].on_failures: is not known here; did you mean \"on_failure\"?"},
+    {",'to':'a','options':{'when':{}}", "$.routes[0].options.when: is not known here"},
+};
+
+static void option_mistakes_are_named(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof(option_mistakes) / sizeof(option_mistakes[0]); i++) {
+        struct parsed p;
+        struct sl_option_set set;
+        assert_int_equal(take(&p, &set, option_mistakes[i].text), SL_FATAL);
+        assert_string_equal(p.error.text, option_mistakes[i].message);
+        sl_arena_destroy(p.arena);
+    }
+}
+
+static void options_are_read(void **state)
+{
+    (void)state;
+    struct parsed p;
+    struct sl_option_set set;
+    assert_int_equal(
+        take(&p, &set, ",'to':'file:out','any':-5,'options':{'strict':false,'extra':{'a':[1, 2],'a':3}}"),
+        SL_OK);
+    assert_span_is(sl_options_get(&set, "to")->text, "file:out");
+    assert_span_is(sl_options_get(&set, "format")->text, "record");
+    assert_int_equal(sl_options_get(&set, "level")->integer, 6);
+    assert_int_equal(sl_options_get(&set, "any")->integer, -5);
+    assert_false(sl_options_get(&set, "strict")->boolean);
+    assert_span_is(sl_options_get(&set, "extra")->text, json("{'a':[1, 2],'a':3}"));
+    assert_false(sl_options_get(&set, "key")->is_set);
+    assert_null(sl_options_get(&set, "nothing"));
+    sl_arena_destroy(p.arena);
+}
+
+static void bad_tables_are_named(void **state)
+{
+    (void)state;
+    static const struct {
+        struct sl_option rows[3];
+        const char *message;
+    } cases[] = {
+        {{{.name = NULL, .type = SL_OPTION_TEXT}}, "row 0 (\"\") of its option table: it has no name"},
+        {{{.name = "A", .type = SL_OPTION_TEXT}},
+         "row 0 (\"A\") of its option table: its name is not made of a-z, 0-9 and _"},
+        {{{.name = "a", .type = 99}}, "row 0 (\"a\") of its option table: its type is not known"},
+        {{{.name = "a", .type = SL_OPTION_ENUM}}, "row 0 (\"a\") of its option table: it has no values"},
+        {{{.name = "a", .type = SL_OPTION_TEXT}, {.name = "a", .type = SL_OPTION_BOOL}},
+         "row 1 (\"a\") of its option table: its name is there twice"},
+        {{{.name = "a", .type = SL_OPTION_INTEGER, .min = 2, .max = 1}},
+         "row 0 (\"a\") of its option table: its min is above its max"},
+        {{{.name = "a", .type = SL_OPTION_INTEGER, .min = 1, .max = 2, .fallback = "3"}},
+         "row 0 (\"a\") of its option table: its fallback is not a number in range"},
+        {{{.name = "a", .type = SL_OPTION_BOOL, .fallback = "yes"}},
+         "row 0 (\"a\") of its option table: its fallback is neither true nor false"},
+        {{{.name = "a", .type = SL_OPTION_ENUM, .values = "x|y", .fallback = "z"}},
+         "row 0 (\"a\") of its option table: its fallback is not one of its values"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct sl_error error = SL_NO_ERROR;
+        assert_int_equal(sl_options_check_rows(cases[i].rows, &error), SL_FATAL);
+        assert_string_equal(error.text, cases[i].message);
+    }
+    assert_int_equal(sl_options_check_rows(rows, NULL), SL_OK);
+    assert_int_equal(sl_options_check_rows(NULL, NULL), SL_OK);
+}
+
+static void near_names_are_found(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"archive", "replicate", "aggregate", "notify", NULL};
+    assert_string_equal(sl_options_closest_name("archvie", NULL, names), "archive");
+    assert_string_equal(sl_options_closest_name("notfy", NULL, names), "notify");
+    assert_string_equal(sl_options_closest_name("replica", NULL, names), "replicate");
+    assert_null(sl_options_closest_name("sqlite", NULL, names));
+    assert_null(sl_options_closest_name("x", NULL, (const char *const[]){"abcd", NULL}));
+}
+
+static void schema_and_help_come_from_the_rows(void **state)
+{
+    (void)state;
+    struct sl_buffer text;
+    sl_buffer_init(&text, 1 << 20);
+    static const struct sl_handler handler = {.abi = SL_HANDLER_ABI, .name = "h", .options = rows};
+    sl_config_schema((const struct sl_handler *const[]){&handler, NULL}, &text);
+    json_t *schema = json_loadb(text.ptr, text.len, 0, NULL);
+    assert_non_null(schema);
+    const char *kind, *minimum;
+    json_t *then = json_object_get(
+        json_array_get(
+            json_object_get(
+                json_object_get(json_object_get(json_object_get(schema, "properties"), "routes"), "items"),
+                "allOf"),
+            0),
+        "then");
+    int max;
+    assert_int_equal(json_unpack(then, "{s:{s:{s:s},s:{s:i},s:{s:[s]}}}", "properties", "to", "type", &kind,
+                                 "level", "maximum", &max, "format", "enum", &minimum),
+                     0);
+    assert_string_equal(kind, "string");
+    assert_int_equal(max, 9);
+    json_decref(schema);
+    sl_buffer_reset(&text);
+    sl_options_help(rows + 1, &text);
+    sl_buffer_add_char(&text, '\0');
+    assert_non_null(strstr(text.ptr, "| `format` | record\\|item | `record` | lines |\n"));
+    assert_non_null(strstr(text.ptr, "| `level` | integer, -1 to 9 | `6` |  |\n"));
+    sl_buffer_clean_up(&text);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(mistakes_are_named),
+        cmocka_unit_test(right_file_is_read),
+        cmocka_unit_test(variable_stays_inside_its_string),
+        cmocka_unit_test(variable_says_that_failures_are_reported),
+        cmocka_unit_test(file_mistakes_are_named),
+        cmocka_unit_test(option_mistakes_are_named),
+        cmocka_unit_test(options_are_read),
+        cmocka_unit_test(bad_tables_are_named),
+        cmocka_unit_test(near_names_are_found),
+        cmocka_unit_test(schema_and_help_come_from_the_rows),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

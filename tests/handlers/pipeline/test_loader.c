@@ -1,0 +1,410 @@
+/* The loader: every kind of refusal, on shared objects made here by the compiler, and none of them has run.
+ */
+#include "tests/support/test.h"
+
+#include "base/error.h"
+#include "handlers/pipeline/loader.h"
+#include "handlers/pipeline/loader_private.h"
+
+#include <elf.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static const struct sl_handler builtin = {.abi = SL_HANDLER_ABI, .name = "archive"};
+
+struct folder {
+    char *path;
+    struct sl_arena *arena;
+    struct sl_error error;
+    struct sl_loaded loaded;
+};
+
+static void name_file(const struct folder *f, const char *name, char out[300])
+{
+    snprintf(out, 300, "%s/%s", f->path, name);
+}
+
+static int set_up(void **state)
+{
+    struct folder *f = calloc(1, sizeof(*f));
+    f->path = test_folder();
+    f->arena = sl_arena_new(4096);
+    *state = f;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct folder *f = *state;
+    sl_loader_unload(&f->loaded);
+    sl_arena_destroy(f->arena);
+    test_folder_remove(f->path);
+    free(f);
+    return 0;
+}
+
+/* Compiles NAME.so from the source; a constructor in it leaves the file "ran". */
+static void compile(const struct folder *f, const char *name, const char *source)
+{
+    static const char constructor[] =
+        "#include \"handlers/handler.h\"\n#include <fcntl.h>\n"
+        "__attribute__((constructor)) static void start(void) { open(MARK, O_CREAT | O_WRONLY, 0600); }\n";
+    char from[300], to[300], mark[400], text[4000];
+    name_file(f, "source.c", from);
+    name_file(f, name, to);
+    snprintf(mark, sizeof(mark), "-DMARK=\"%s/ran\"", f->path);
+    snprintf(text, sizeof(text), "%s%s\n", constructor, source);
+    test_write(from, text);
+    pid_t pid = fork();
+    if (pid == 0) {
+        execlp("cc", "cc", "-std=c11", "-D_GNU_SOURCE", "-I.", mark, "-fvisibility=hidden", "-fPIC",
+               "-shared", "-o", to, from, (char *)NULL);
+        _exit(127);
+    }
+    int status;
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+}
+
+static bool has_run(const struct folder *f)
+{
+    char mark[300];
+    name_file(f, "ran", mark);
+    return access(mark, F_OK) == 0;
+}
+
+static enum sl_status load(struct folder *f, const char *name)
+{
+    const char *const path[] = {f->path, NULL};
+    struct sl_loader loader = {(const struct sl_handler *const[]){&builtin, NULL}, path};
+    sl_error_clear(&f->error);
+    return sl_loader_load(&loader, name, f->arena, &f->loaded, &f->error);
+}
+
+#define HANDLE                                                                                               \
+    "static enum sl_status handle(void *s, struct sl_slice *c, struct sl_error *e) { (void)s; (void)c; "     \
+    "(void)e; return SL_OK; }\n"
+#define HANDLER "SL_EXPORT const struct sl_handler SL_HANDLER = "
+
+static const struct refusal {
+    const char *source, *code, *text; /* text: a part of it that names what is wrong */
+    bool runs;                        /* what can only be seen once the linker has it */
+} refusals[] = {
+    {"int nothing;", "HandlerNoSymbol", "does not export the symbol sluice_handler", false},
+    {HANDLE "const struct sl_handler SL_HANDLER = {SL_HANDLER_ABI, \"x\", .handle = handle};",
+     "HandlerNoSymbol", "define `SL_EXPORT", false},
+    {HANDLE HANDLER "{{2, 0, sizeof(struct sl_handler)}, \"x\", .handle = handle};", "HandlerMajor",
+     "built for ABI 2.0, but this host has 1.2", false},
+    {HANDLE HANDLER "{{0, 9, sizeof(struct sl_handler)}, \"x\", .handle = handle};", "HandlerMajor",
+     "built for ABI 0.9, but this host has 1.2", false},
+    {HANDLE HANDLER "{{1, 3, sizeof(struct sl_handler)}, \"x\", .handle = handle};", "HandlerMinor",
+     "built for ABI 1.3, newer than this host's 1.2", false},
+    {HANDLE HANDLER "{{1, 0, 40}, \"x\", .handle = handle};", "HandlerSize", "has 40 bytes", false},
+    {HANDLE HANDLER "{{1, 0, 1u << 20}, \"x\", .handle = handle};", "HandlerSize", "has 1048576 bytes",
+     false},
+    {HANDLER "{SL_HANDLER_ABI, \"x\"};", "HandlerIncomplete", "has no `handle`", true},
+    {HANDLE HANDLER "{SL_HANDLER_ABI, .handle = handle};", "HandlerIncomplete", "has no `name`", true},
+    {HANDLE "static const struct sl_option rows[] = {{.name = \"a\", .type = 77}, {.type = "
+            "SL_OPTION_END}};\n" HANDLER "{SL_HANDLER_ABI, \"x\", .handle = handle, .options = rows};",
+     "HandlerOptions", "row 0 (\"a\") of its option table: its type is not known", true},
+    {"extern void nowhere(void);\nvoid (*call)(void) = nowhere;\n" HANDLE HANDLER
+     "{SL_HANDLER_ABI, \"x\", .handle = handle};",
+     "HandlerNotLoadable", "nowhere", false},
+};
+
+static void every_wrong_kind_has_its_refusal(void **state)
+{
+    struct folder *f = *state;
+    for (size_t i = 0; i < sizeof(refusals) / sizeof(refusals[0]); i++) {
+        char name[32], mark[300];
+        snprintf(name, sizeof(name), "wrong_%zu.so", i);
+        compile(f, name, refusals[i].source);
+        name[strlen(name) - 3] = '\0';
+        assert_int_equal(load(f, name), SL_FATAL);
+        assert_string_equal(f->error.code, refusals[i].code);
+        assert_non_null(strstr(f->error.text, refusals[i].text));
+        assert_non_null(strstr(f->error.text, name)); /* on what */
+        assert_null(f->loaded.library);
+        assert_int_equal(has_run(f), refusals[i].runs);
+        name_file(f, "ran", mark);
+        unlink(mark);
+    }
+}
+
+#define GOOD HANDLE HANDLER "{SL_HANDLER_ABI, \"good\", .handle = handle, .max_records = 7};"
+
+static void good_one_is_loaded(void **state)
+{
+    struct folder *f = *state;
+    compile(f, "good.so", GOOD);
+    assert_int_equal(load(f, "good"), SL_OK);
+    assert_string_equal(f->loaded.handler.name, "good");
+    assert_int_equal(f->loaded.handler.max_records, 7);
+    assert_true(has_run(f));
+}
+
+/* SL_HANDLER_ABI says 1.2; a plugin that was built before says less, and its struct is the same. */
+static void plugins_of_every_older_minor_are_loaded(void **state)
+{
+    struct folder *f = *state;
+    for (unsigned minor = 0; minor <= SL_ABI_MINOR; minor++) {
+        char source[600], name[32];
+        snprintf(source, sizeof(source),
+                 HANDLE HANDLER "{{1, %u, sizeof(struct sl_handler)}, \"old\", .handle = handle};", minor);
+        snprintf(name, sizeof(name), "old_%u.so", minor);
+        compile(f, name, source);
+        name[strlen(name) - 3] = '\0';
+        assert_int_equal(load(f, name), SL_OK);
+        assert_string_equal(f->loaded.handler.name, "old");
+        sl_loader_unload(&f->loaded);
+    }
+}
+
+/* A host that knows more fields than the plugin had sees zero in them, one that knows fewer takes no more. */
+static void larger_struct_of_a_known_minor_is_cut(void **state)
+{
+    struct folder *f = *state;
+    compile(
+        f, "large.so",
+        HANDLE
+        "SL_EXPORT const struct { struct sl_handler handler; void *more; } SL_HANDLER = "
+        "{{{1, 0, sizeof(struct sl_handler) + sizeof(void *)}, \"large\", .handle = handle}, (void *)1};");
+    assert_int_equal(load(f, "large"), SL_OK);
+    assert_string_equal(f->loaded.handler.name, "large");
+}
+
+static void builtin_goes_first_and_near_names_are_offered(void **state)
+{
+    struct folder *f = *state;
+    assert_int_equal(load(f, "archive"), SL_FATAL); /* this one has no handle */
+    assert_string_equal(f->error.code, "HandlerIncomplete");
+    assert_int_equal(load(f, "archvie"), SL_FATAL);
+    assert_string_equal(f->error.code, "UnknownHandler");
+    char wanted[500];
+    snprintf(wanted, sizeof(wanted),
+             "\"archvie\" is not a built-in handler, and archvie.so is not on the handler path (%s); did you "
+             "mean \"archive\"?",
+             f->path);
+    assert_string_equal(f->error.text, wanted);
+    const struct sl_loader nowhere = {(const struct sl_handler *const[]){NULL}, NULL};
+    sl_error_clear(&f->error);
+    assert_int_equal(sl_loader_load(&nowhere, "x", f->arena, &f->loaded, &f->error), SL_FATAL);
+    assert_string_equal(f->error.text,
+                        "\"x\" is not a built-in handler, and x.so is not on the handler path (empty)");
+}
+
+static void files_that_are_no_plugins_are_refused(void **state)
+{
+    struct folder *f = *state;
+    static const struct {
+        const char *bytes;
+        size_t n;
+        const char *code;
+    } files[] = {
+        {"", 0, "HandlerNotElf"},
+        {"#!/bin/sh\necho\n", 15, "HandlerNotElf"},
+        {"\x7f"
+         "ELF",
+         4, "HandlerNotElf"},
+        {"\x7f"
+         "ELF\x01\x01\x01\0\0\0\0\0\0\0\0\0\x03\0\x28\0",
+         20, "HandlerWrongMachine"},
+        {"\x7f"
+         "ELF\x02\x02\x01\0\0\0\0\0\0\0\0\0\x03\0\x28\0",
+         20, "HandlerWrongMachine"},
+        {"\x7f"
+         "ELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x03\0\x3e\0",
+         20, "HandlerNotElf"},
+    };
+    for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+        char path[300];
+        name_file(f, "file.so", path);
+        FILE *file = fopen(path, "wb");
+        assert_int_equal(fwrite(files[i].bytes, 1, files[i].n, file), files[i].n);
+        fclose(file);
+        assert_int_equal(load(f, "file"), SL_FATAL);
+        assert_string_equal(f->error.code, files[i].code);
+    }
+    char path[300];
+    name_file(f, "dir.so", path);
+    mkdir(path, 0755);
+    assert_int_equal(load(f, "dir"), SL_FATAL);
+    assert_string_equal(f->error.code, "HandlerNotElf");
+    rmdir(path);
+}
+
+static char *good_bytes(struct folder *f, size_t *n)
+{
+    char path[300];
+    compile(f, "good.so", GOOD);
+    name_file(f, "good.so", path);
+    return test_read(path, n);
+}
+
+static void another_machine_is_named(void **state)
+{
+    struct folder *f = *state;
+    size_t n;
+    char *bytes = good_bytes(f, &n);
+    struct sl_loader_facts facts;
+    Elf64_Ehdr head;
+    memcpy(&head, bytes, sizeof(head));
+    head.e_machine = head.e_machine == EM_X86_64 ? EM_AARCH64 : EM_X86_64;
+    memcpy(bytes, &head, sizeof(head));
+    assert_int_equal(sl_loader_inspect("p.so", sl_span(bytes, n), &facts, &f->error), SL_FATAL);
+    assert_string_equal(f->error.code, "HandlerWrongMachine");
+    assert_non_null(strstr(f->error.text, head.e_machine == EM_AARCH64
+                                              ? "p.so: is for arm64; build it for x86-64"
+                                              : "p.so: is for x86-64; build it for arm64"));
+    head.e_machine = head.e_machine == EM_X86_64 ? EM_AARCH64 : EM_X86_64;
+    head.e_type = ET_EXEC;
+    memcpy(bytes, &head, sizeof(head));
+    sl_error_clear(&f->error);
+    assert_int_equal(sl_loader_inspect("p.so", sl_span(bytes, n), &facts, &f->error), SL_FATAL);
+    assert_string_equal(f->error.text, "p.so: is not a shared object; link it with -shared");
+    free(bytes);
+}
+
+/* A file that lies about itself is refused or has nothing to say; it is never read beyond its end. */
+static void cut_and_damaged_files_are_survived(void **state)
+{
+    struct folder *f = *state;
+    size_t n;
+    char *bytes = good_bytes(f, &n);
+    struct sl_loader_facts facts;
+    uint64_t seed = 1;
+    for (size_t cut = 0; cut < n; cut += cut < 2048 ? 1 : 97) {
+        char *part = malloc(cut ? cut : 1); /* so that a sanitizer sees a read beyond it */
+        memcpy(part, bytes, cut);
+        sl_error_clear(&f->error);
+        enum sl_status status = sl_loader_inspect("p.so", sl_span(part, cut), &facts, &f->error);
+        assert_true(status == SL_FATAL || !facts.has_abi || facts.abi.major == SL_ABI_MAJOR);
+        free(part);
+    }
+    for (int i = 0; i < 3000; i++) {
+        char *part = malloc(n);
+        memcpy(part, bytes, n);
+        for (int k = 0; k < 8; k++) {
+            seed = seed * 6364136223846793005u + 1442695040888963407u;
+            size_t tables = n - 4096 < n ? n - 4096 : 0;
+            size_t at = k % 2 ? (seed >> 33) % 1024 : tables + (seed >> 33) % (n - tables);
+            part[at] = (char)(seed >> 20);
+        }
+        sl_error_clear(&f->error);
+        enum sl_status status = sl_loader_inspect("p.so", sl_span(part, n), &facts, &f->error);
+        assert_true(status == SL_OK || f->error.code[0]);
+        free(part);
+    }
+    free(bytes);
+}
+
+/* What is loaded is loaded from the file: a part that is missing would be a SIGBUS, here or in the handler.
+ */
+static void every_length_of_a_plugin_is_refused_or_loads(void **state)
+{
+    struct folder *f = *state;
+    size_t n, loaded = 0;
+    char path[300];
+    free(good_bytes(f, &n));
+    name_file(f, "good.so", path);
+    for (size_t length = n; length-- > 0;) {
+        assert_int_equal(truncate(path, (off_t)length), 0);
+        if (load(f, "good") == SL_OK) {
+            assert_string_equal(f->loaded.handler.name, "good");
+            assert_int_equal(f->loaded.handler.handle(NULL, NULL, NULL), SL_OK);
+            sl_loader_unload(&f->loaded);
+            loaded++;
+        } else {
+            assert_non_null(strstr(f->error.text, path));
+            assert_true(strstr(f->error.text, "is cut off") || length < sizeof(Elf64_Ehdr));
+        }
+        sl_arena_reset(f->arena);
+    }
+    assert_true(loaded > 0 && loaded < n / 2); /* without the tables after the last segment */
+}
+
+static void files_that_others_may_write_are_refused(void **state)
+{
+    struct folder *f = *state;
+    char path[300];
+    compile(f, "good.so", GOOD);
+    name_file(f, "good.so", path);
+    chmod(path, 0757);
+    assert_int_equal(load(f, "good"), SL_FATAL);
+    assert_string_equal(f->error.code, "HandlerWritable");
+    chmod(path, 0755);
+    chmod(f->path, 01777);
+    assert_int_equal(load(f, "good"), SL_FATAL);
+    assert_string_equal(f->error.code, "HandlerWritable");
+    chmod(f->path, 0700);
+    assert_false(has_run(f));
+    assert_int_equal(load(f, "good"), SL_OK);
+}
+
+static void links_stay_inside_the_folder(void **state)
+{
+    struct folder *f = *state;
+    char target[300], link[300], *elsewhere = test_folder();
+    compile(f, "good.so", GOOD);
+    name_file(f, "good.so", target);
+    name_file(f, "inside.so", link);
+    assert_int_equal(symlink("good.so", link), 0);
+    assert_int_equal(load(f, "inside"), SL_OK);
+    sl_loader_unload(&f->loaded);
+
+    char outside[300];
+    snprintf(outside, sizeof(outside), "%s/good.so", elsewhere);
+    assert_int_equal(rename(target, outside), 0);
+    name_file(f, "outside.so", link);
+    assert_int_equal(symlink(outside, link), 0);
+    assert_int_equal(load(f, "outside"), SL_FATAL);
+    assert_string_equal(f->error.code, "HandlerOutsidePath");
+    assert_non_null(strstr(f->error.text, outside));
+    assert_int_equal(load(f, "inside"), SL_FATAL); /* dangling now */
+    assert_string_equal(f->error.code, "HandlerNotLoadable");
+    test_folder_remove(elsewhere);
+}
+
+static void handler_path_is_absolute(void **state)
+{
+    struct folder *f = *state;
+    compile(f, "good.so", GOOD);
+    char climbing[300];
+    snprintf(climbing, sizeof(climbing), "%s/../%s", f->path, strrchr(f->path, '/') + 1);
+    const char *const folders[] = {climbing, "handlers", "."};
+    char old[4096];
+    assert_non_null(getcwd(old, sizeof(old)));
+    assert_int_equal(chdir(f->path), 0);
+    assert_int_equal(mkdir("handlers", 0700), 0);
+    assert_int_equal(link("good.so", "handlers/good.so"), 0);
+    for (size_t i = 0; i < 3; i++) {
+        const struct sl_loader loader = {(const struct sl_handler *const[]){NULL},
+                                         (const char *const[]){folders[i], NULL}};
+        sl_error_clear(&f->error);
+        assert_int_equal(sl_loader_load(&loader, "good", f->arena, &f->loaded, &f->error), SL_FATAL);
+        assert_string_equal(f->error.code, "HandlerPath");
+    }
+    assert_int_equal(chdir(old), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(every_wrong_kind_has_its_refusal, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(good_one_is_loaded, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(plugins_of_every_older_minor_are_loaded, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(larger_struct_of_a_known_minor_is_cut, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(builtin_goes_first_and_near_names_are_offered, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(files_that_are_no_plugins_are_refused, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(another_machine_is_named, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(cut_and_damaged_files_are_survived, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(every_length_of_a_plugin_is_refused_or_loads, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(files_that_others_may_write_are_refused, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(links_stay_inside_the_folder, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(handler_path_is_absolute, set_up, tear_down),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

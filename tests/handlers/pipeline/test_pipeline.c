@@ -1,0 +1,126 @@
+/* Opening a pipeline: what is refused, with its path, and what a route is then. */
+#include "tests/support/rig.h"
+#include "tests/support/test.h"
+
+#include <stdio.h>
+
+#define ROUTE(members) "{'on_failure':'report','routes':[{'name':'a'," members "}]}"
+
+static const struct {
+    const char *config, *message; /* after the file's name */
+} mistakes[] = {
+    {ROUTE("'handler':'won'"), "$.routes[0].handler: \"won\" is not a built-in handler, and won.so is not on "
+                               "the handler path (empty); did you mean \"one\"?"},
+    {ROUTE("'handler':'one','to':'memo:x'"), "$.routes[0].to: \"memo:x\" is not a queue target"},
+    {ROUTE("'handler':'one','to':'nothing:x'"), "$.routes[0].to: \"nothing:x\" is not a target"},
+    {ROUTE("'handler':'one','on_failure':'memt:x'"),
+     "$.routes[0].on_failure: \"memt:x\" is a table; records are parked in a queue or an object store"},
+    {ROUTE("'handler':'one','on_failure':['mem:x','what:x']"),
+     "$.routes[0].on_failure: \"what:x\" is not a target"},
+    {"{'on_failure':'what:x','routes':[{'name':'a','handler':'one'}]}",
+     "$.on_failure: \"what:x\" is not a target"},
+    {ROUTE("'handler':'one','tow':1"), "$.routes[0].tow: is not known here; did you mean \"to\"?"},
+    {ROUTE("'handler':'one','to':5"), "$.routes[0].to: is a number; write a string"},
+    {"{'on_failure':'report','routes':[{'name':'a','handler':'window'},{'name':'b','handler':'window'}]}",
+     "$.routes[1]: keeps a window's state, and so does $.routes[0]; only one route can"},
+};
+
+static void mistakes_are_named(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof(mistakes) / sizeof(mistakes[0]); i++) {
+        struct sl_error error = SL_NO_ERROR;
+        rig_refused(mistakes[i].config, &error);
+        const char *text = strstr(error.text, "sluice.json: ");
+        assert_non_null(text);
+        assert_string_equal(text + strlen("sluice.json: "), mistakes[i].message);
+    }
+}
+
+/* What others' compilers say is theirs; that it has its path is ours. */
+static void faults_inside_a_value_have_their_path(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *config, *path;
+    } faults[] = {
+        {ROUTE("'handler':'one','text':'{a'"), "sluice.json: $.routes[0].text: "},
+        {ROUTE("'handler':'one','options':{'text':'}'}"), "sluice.json: $.routes[0].options.text: "},
+        {ROUTE("'handler':'one','when':{'evens':[]}"), "sluice.json: $.routes[0].when"},
+        {ROUTE("'handler':'one','when':{'pattern':[{'a':1}]}"), "sluice.json: $.routes[0].when.pattern[0]"},
+        {ROUTE("'handler':'one','options':{'only':{'changed':3}}"),
+         "sluice.json: $.routes[0].options.only.changed"},
+    };
+    for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++) {
+        struct sl_error error = SL_NO_ERROR;
+        rig_refused(faults[i].config, &error);
+        if (!strstr(error.text, faults[i].path))
+            fail_msg("%s: no %s", error.text, faults[i].path);
+        assert_int_equal(error.status, SL_FATAL);
+    }
+}
+
+/* A mistake in a later route: no target of an earlier one was opened. */
+static void nothing_is_opened_before_all_is_checked(void **state)
+{
+    (void)state;
+    static const char *const later[] = {"'handler':'nothing'", "'handler':'two','text':'{'",
+                                        "'handler':'two','when':{'x':1}", "'handler':'two','x':1"};
+    for (size_t i = 0; i < sizeof(later) / sizeof(later[0]); i++) {
+        char config[400];
+        struct sl_error error = SL_NO_ERROR;
+        snprintf(
+            config, sizeof(config),
+            "{'on_failure':'mem:dlq','routes':[{'name':'a','handler':'one','to':'mem:x'},{'name':'b',%s}]}",
+            later[i]);
+        assert_int_equal(rig_refused(config, &error), 0);
+        assert_non_null(strstr(error.text, "$.routes[1]"));
+    }
+}
+
+static void routes_say_what_they_are(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_new("{'on_failure':'report','ttl_attribute':'expires','routes':[{'name':'a',"
+                              "'handler':'one','to':'mem:x'},{'name':'b','handler':'two'}]}");
+    assert_int_equal(sl_pipeline_routes(rig->p), 2);
+    assert_string_equal(sl_pipeline_stats(rig->p, 0).target, "mem:x");
+    assert_string_equal(sl_pipeline_stats(rig->p, 1).target, "");
+    assert_string_equal(sl_pipeline_stats(rig->p, 1).handler, "two");
+    assert_span_is(sl_pipeline_ttl_attribute(rig->p), "expires");
+    assert_false(sl_pipeline_reports_failures(rig->p));
+    rig_event(rig, 7, NULL);
+    rig_run(rig, 1000);
+    struct sl_route_stats stats = sl_pipeline_stats(rig->p, 1);
+    assert_true(stats.matched == 7 && stats.applied == 7 && stats.calls == 1 && !stats.parked &&
+                !stats.failed);
+    sl_pipeline_stats_reset(rig->p);
+    assert_int_equal(sl_pipeline_stats(rig->p, 1).applied, 0);
+    assert_string_equal(sl_pipeline_stats(rig->p, 0).target, "mem:x");
+    rig_destroy(rig);
+}
+
+static void condition_chooses_the_records(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_new("{'on_failure':'report','routes':[{'name':'a','handler':'one',"
+                              "'when':{'pattern':[{'dynamodb':{'NewImage':{'v':{'N':['3','5']}}}}]}}]}");
+    rig_event(rig, 10, NULL);
+    rig_run(rig, 1000);
+    assert_int_equal(rig->handlers[RIG_ONE].n_applied, 2);
+    assert_int_equal(rig->handlers[RIG_ONE].applied[0], 3);
+    assert_int_equal(rig->handlers[RIG_ONE].applied[1], 5);
+    rig_destroy(rig);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(mistakes_are_named),
+        cmocka_unit_test(faults_inside_a_value_have_their_path),
+        cmocka_unit_test(nothing_is_opened_before_all_is_checked),
+        cmocka_unit_test(routes_say_what_they_are),
+        cmocka_unit_test(condition_chooses_the_records),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,316 @@
+#!/usr/bin/env python3
+"""Parses the requests of test_hostile.c back, with Python's own parsers, and compares them with what was meant."""
+import base64
+import hashlib
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import urllib.parse
+
+BUILD = os.path.abspath(os.environ.get("BUILD", "build"))
+passed = 0
+
+
+def check(case, ok, detail=""):
+    global passed
+    if not ok:
+        text = base64.b64decode(case["text"])
+        sys.exit(f"FAIL {case['sink']}, {case['field']}, {text[:60]!r} ({len(text)} bytes): {str(detail)[:600]}")
+    passed += 1
+
+
+def utf8(text):
+    try:
+        return text.decode()
+    except UnicodeDecodeError:
+        return None
+
+
+def is_xml(text):
+    """The characters of XML 1.0."""
+    return not re.search("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", text)
+
+
+def strict(text):
+    """JSON in which no name is twice."""
+    def members(pairs):
+        assert len({k for k, _ in pairs}) == len(pairs), pairs
+        return dict(pairs)
+    return json.loads(text, object_pairs_hook=members)
+
+
+def short(text, most=128):
+    """A group, a deduplication id or a partition key: the text, or its digest."""
+    return text.decode() if len(text) <= most and re.fullmatch(rb"[!-~]+", text) else hashlib.sha256(text).hexdigest()
+
+
+# ---- headers: the fields of a request, as an HTTP parser sees them ----
+
+NAMES = {"host", "content-type", "content-encoding", "content-length", "x-amz-target", "x-amzn-query-mode", "x-amz-date", "x-amz-security-token",
+         "x-amz-content-sha256", "authorization", "amz-sdk-invocation-id", "amz-sdk-request", "user-agent", "x-amz-checksum-crc32", "x-amz-tagging",
+         "if-none-match", "x-amz-storage-class"}
+
+
+def headers(case, request):
+    fields = {}
+    for line in request["head"].decode("latin-1").rstrip("\r\n").split("\r\n"):
+        name, colon, value = line.partition(":")
+        check(case, colon and name.lower() in NAMES and name.lower() not in fields and not re.search("[^ -~]", value), line)
+        fields[name.lower()] = value.strip()
+    check(case, request["method"] in ("POST", "PUT") and not re.search(rb"[^!-~]", request["path"]), request["path"])
+    return fields
+
+
+# ---- queues ----
+
+CONTROL = {"body": b'{"n":1}', "order": b"o1", "dedupe": b"d1", "subject": b"", "attributes": []}
+
+
+def meant(case, text):
+    message = {"body": b'{"n":0}', "order": b"o0", "dedupe": b"d0", "subject": b"", "attributes": []}
+    if case["field"] == "attribute name":
+        message["attributes"] = [(text, b"value")]
+    elif case["field"] == "attribute value":
+        message["attributes"] = [(b"name", text)] if text else []
+    else:
+        message[case["field"]] = text
+    return message
+
+
+def fifo(case, m):
+    if "fifo" not in case["sink"]:
+        return {}
+    return {"MessageGroupId": short(m["order"] or b"-"),
+            "MessageDeduplicationId": short(m["dedupe"]) if m["dedupe"] else hashlib.sha256(m["body"]).hexdigest()}
+
+
+def of_sqs(case, m):
+    entry = {"MessageBody": m["body"].decode(), **fifo(case, m)}
+    if m["attributes"]:
+        entry["MessageAttributes"] = {n.decode(): {"DataType": "String", "StringValue": v.decode()} for n, v in m["attributes"]}
+    return entry
+
+
+def of_sns(case, m):
+    entry = {"Message": m["body"].decode(), **fifo(case, m)}
+    if m["subject"]:
+        entry["Subject"] = re.sub(rb"[^ -~]", b"?", m["subject"])[:99].decode()
+    for i, (n, v) in enumerate(m["attributes"], 1):
+        entry |= {f"MessageAttributes.entry.{i}.Name": n.decode(), f"MessageAttributes.entry.{i}.Value.DataType": "String",
+                  f"MessageAttributes.entry.{i}.Value.StringValue": v.decode()}
+    return entry
+
+
+def is_object(text):
+    try:
+        return isinstance(json.loads(text), dict)
+    except ValueError:
+        return False
+
+
+def of_events(case, m):
+    return {"EventBusName": "default", "Source": "sluice", "DetailType": m["subject"].decode() or "DynamoDB Stream Record",
+            "Detail": json.loads(m["body"]) if is_object(m["body"]) else {"message": m["body"].decode()}}
+
+
+def of_kinesis(case, m):
+    key = m["order"] or m["dedupe"] or m["body"]
+    return {"Data": m["body"], "PartitionKey": short(key, 256)}
+
+
+def of_firehose(case, m):
+    return {"Data": m["body"]}
+
+
+def entries(case, request):
+    """What the request holds, in the form of the functions above."""
+    sink, body = case["sink"].split()[0], request["body"]
+    if sink == "sns":
+        form = urllib.parse.parse_qsl(body.decode("ascii"), keep_blank_values=True, strict_parsing=True, errors="strict")
+        check(case, len(dict(form)) == len(form), "a field twice")
+        form = dict(form)
+        check(case, form.pop("Action") == "PublishBatch" and form.pop("Version") == "2010-03-31" and form.pop("TopicArn").startswith("arn:aws:sns:"))
+        out = {}
+        for name, value in form.items():
+            prefix, number, rest = name.split(".", 3)[0], name.split(".", 3)[2], name.split(".", 3)[3]
+            check(case, prefix == "PublishBatchRequestEntries", name)
+            out.setdefault(int(number), {})[rest] = value
+        return [{k: v for k, v in out[i].items() if k != "Id"} for i in sorted(out)]
+    root = strict(body)
+    top = {"sqs": {"QueueUrl", "Entries"}, "events": {"Entries"}, "kinesis": {"StreamName", "Records"}, "firehose": {"DeliveryStreamName", "Records"}}[sink]
+    check(case, set(root) == top, set(root))
+    found = root.get("Entries", root.get("Records"))
+    for i, entry in enumerate(found):
+        if sink == "sqs":
+            check(case, entry.pop("Id") == str(i))
+        if "Data" in entry:
+            entry["Data"] = base64.b64decode(entry["Data"], validate=True)
+        if "Detail" in entry:
+            entry["Detail"] = json.loads(entry["Detail"])
+    return found
+
+
+OF = {"sqs": of_sqs, "sns": of_sns, "events": of_events, "kinesis": of_kinesis, "firehose": of_firehose}
+LIMITS = {"sqs": 1 << 20, "sns": 1 << 18, "events": (1 << 18) - 1, "firehose": 1000 << 10, "kinesis": 10 << 20}
+
+
+def takes(case, text):
+    """Whether the service can take the text in this field."""
+    sink, field = case["sink"].split()[0], case["field"]
+    if sink in ("kinesis", "firehose") or field in ("order", "dedupe") or (sink != "events" and field == "subject"):
+        return True
+    if sink == "events" and field.startswith("attribute"):
+        return True
+    if field == "attribute name":
+        return bool(re.fullmatch(rb"(?!\.)(?!.*\.\.)[A-Za-z0-9_.-]{1,256}(?<!\.)", text))
+    decoded = utf8(text)
+    if decoded is None:
+        return False
+    if sink == "sqs":
+        return is_xml(decoded)
+    return "\0" not in decoded or (sink == "events" and field == "body")
+
+
+def queue(case, text, requests):
+    sink = case["sink"].split()[0]
+    of = OF[sink]
+    wanted = [of(case, CONTROL)]
+    if case["status"] == 0:
+        check(case, takes(case, text), "was sent")
+        wanted.append(of(case, meant(case, text)))
+    elif case["code"] == "MessageTooLong":
+        check(case, len(text) * 2 > LIMITS[sink], "is not too long")
+    else:
+        check(case, not takes(case, text) and case["field"].split()[0] in case["why"].decode(), case["why"])
+    for request in requests:
+        headers(case, request)
+    found = [e for request in requests for e in entries(case, request)]
+    same = lambda entry: json.dumps(entry, sort_keys=True, default=repr)
+    check(case, sorted(map(same, found)) == sorted(map(same, wanted)), f"{found}\nand not\n{wanted}")
+    if sink == "events":
+        for request in requests:
+            size = sum(14 + len(e["Source"].encode()) + len(e["DetailType"].encode()) + len(e["Detail"].encode()) for e in json.loads(request["body"])["Entries"])
+            check(case, size <= LIMITS[sink], f"{size} bytes")
+
+
+# ---- objects ----
+
+def s3(case, text, requests):
+    field = case["field"]
+    decoded = utf8(text)
+    if field == "key":
+        parts = text.split(b"/")
+        fine = decoded is not None and not re.search(rb"[\0-\x1f\x7f]", text) and all(p not in (b"", b".", b"..") for p in parts) and len(text) <= 1020
+    elif field == "body":
+        fine = True
+    else:
+        fine = not text or bool(re.fullmatch(rb"[!-~]([ -~]*[!-~])?", text))
+        if not text:
+            fine = False  # an empty header says nothing
+    check(case, (case["status"] == 0) == fine, case["why"])
+    check(case, len(requests) == (2 if fine else 1))
+    seen = {}
+    for request in requests:
+        fields = headers(case, request)
+        check(case, request["path"].startswith(b"/bucket/pre/") and dict(urllib.parse.parse_qsl(fields["x-amz-tagging"], strict_parsing=True)) == {"a": "b&c\r\n", "d": '"'}, fields)
+        seen[urllib.parse.unquote_to_bytes(request["path"][len(b"/bucket/pre/"):])] = (request["body"], fields)
+    check(case, seen[b"b"][0] == b"y")
+    if fine:
+        body, fields = seen[text if field == "key" else b"a"]
+        check(case, body == (text if field == "body" else b"x"), body)
+        for name, header, usual in (("content_type", "content-type", "application/octet-stream"), ("content_encoding", "content-encoding", None)):
+            check(case, fields.get(header) == (text.decode() if field == name else usual), fields)
+
+
+# ---- tables ----
+
+def pieces(body):
+    """The writes of a request: (verb, members)."""
+    root = strict(body)
+    if "RequestItems" in root:
+        assert set(root) == {"RequestItems"} and set(root["RequestItems"]) == {"tbl"}, root
+        for r in root["RequestItems"]["tbl"]:
+            (kind, inner), = r.items()
+            yield kind, inner
+    elif "TransactItems" in root:
+        assert set(root) == {"ClientRequestToken", "TransactItems"}, root
+        for r in root["TransactItems"]:
+            (kind, inner), = r.items()
+            yield kind, inner
+    else:
+        yield "single", root
+
+
+def table(case, text, requests):
+    decoded, field = utf8(text), case["field"]
+    if field in ("item", "key json", "set value", "test value"):
+        fine = is_object(text) if field in ("set value", "test value", "item") else False
+        if case["sink"] == "batch" and field == "test value":
+            fine = True
+    elif field in ("set name", "test name"):
+        fine = decoded is not None
+    elif field == "key":
+        raw = (decoded if decoded is not None else text.decode(errors="replace")).encode()
+        fine = 0 < len(raw) <= 2048
+    else:
+        fine = len(text) < 400 * 1024
+    check(case, (case["status"] == 0) == fine, f"status {case['status']}, {case['why']}")
+    found = []
+    for request in requests:
+        headers(case, request)
+        found += list(pieces(request["body"]))
+    check(case, len(found) == 1 + fine, found)
+    plain = [f for f in found if f[1].get("Item") == {"PK": {"S": "z"}} or f[1].get("Key") == {"PK": {"S": "z"}}]
+    check(case, len(plain) == 1 and set(plain[0][1]) <= {"Item", "TableName"}, plain)
+    if not fine:
+        return
+    kind, inner = [f for f in found if f is not plain[0]][0]
+    known = {"TableName", "Item", "Key", "UpdateExpression", "ConditionExpression", "ExpressionAttributeNames", "ExpressionAttributeValues"}
+    check(case, set(inner) <= known, set(inner))
+    names, values = inner.get("ExpressionAttributeNames", {}), inner.get("ExpressionAttributeValues", {})
+    check(case, set(names) <= {"#s0", "#t0"} and set(values) <= {":s0", ":t0"}, inner)
+    if decoded is None:
+        return
+    if field == "set name":
+        check(case, names["#s0"] == decoded, names)
+    elif field == "test name":
+        check(case, names["#t0"] == decoded, names)
+    elif field == "set value":
+        check(case, values[":s0"] == json.loads(text), values)
+    elif field == "test value" and case["sink"] != "batch":
+        check(case, values[":t0"] == json.loads(text), values)
+    elif field == "value" and "Item" in inner:
+        check(case, inner["Item"] == {"PK": {"S": "a"}, "v": {"S": decoded}}, inner["Item"])
+    elif field == "name" and "Item" in inner:
+        check(case, inner["Item"] == {"PK": {"S": "a"}, decoded: {"S": "v"}}, inner["Item"])
+    elif field == "key":
+        check(case, inner.get("Item", inner.get("Key")) == {"PK": {"S": decoded}}, inner)
+
+
+def main():
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder, "dump.jsonl")
+        done = subprocess.run([f"{BUILD}/tests/sinks/test_hostile"], env={**os.environ, "HOSTILE_DUMP": str(path)}, capture_output=True)
+        if done.returncode:
+            sys.exit(f"FAIL {done.stdout.decode()}{done.stderr.decode()}")
+        requests, cases = [], 0
+        for line in path.open():
+            one = json.loads(line)
+            if "method" in one:
+                requests.append({k: v if k == "method" else base64.b64decode(v) for k, v in one.items()})
+                continue
+            cases += 1
+            one["why"] = base64.b64decode(one["why"])
+            judge = s3 if one["sink"] == "s3" else queue if one["sink"].split()[0] in OF else table
+            judge(one, base64.b64decode(one["text"]), requests)
+            requests = []
+    if cases < 1000:
+        sys.exit(f"FAIL only {cases} cases")
+    print(f"{passed} passed, 0 failed")
+
+
+main()

@@ -1,0 +1,693 @@
+/* Every operation of every sink in AWS in front of a server that lies: none of its answers is taken for a
+ * success that it does not prove, none crashes, none is a record's fault, and when the server turns honest
+ * the same operations succeed.
+ *
+ * The lies are made from the honest answers (tests/support/honest.c): every value replaced by every other
+ * type, every member and entry left out or doubled, the text cut, other statuses, other services' answers. */
+#include "tests/support/fault.h"
+#include "tests/support/honest.h"
+#include "tests/support/mutate.h"
+#include "tests/support/operations.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define N 3
+
+struct liar {
+    bool is_honest;
+    const char *operation; /* lies about this one alone */
+    struct scripted_reply lie;
+    struct sl_buffer truth; /* the honest answer to the last request of that operation */
+};
+
+static struct fault f;
+
+static void lie_or_not(void *arg, const struct scripted_request *request, struct scripted_reply *reply)
+{
+    struct liar *liar = arg;
+    char operation[64];
+    honest_operation(request, operation, sizeof(operation));
+    if (strcmp(operation, liar->operation) != 0) {
+        reply->is_honest = true;
+        return;
+    }
+    honest_answer(request, reply, &liar->truth);
+    if (!liar->is_honest)
+        *reply = liar->lie;
+}
+
+/* ---- the operations ---- */
+
+struct port {
+    struct sl_object_port *objects;
+    struct sl_table_port *table;
+    struct sl_queue_port *queue;
+};
+
+typedef void (*run_fn)(struct port *port, struct sl_result *results);
+
+static void put_objects(struct port *port, struct sl_result *results)
+{
+    static const struct sl_object objects[N] = {{.key = {"a", 1}, .body = {"1", 1}},
+                                                {.key = {"b", 1}, .body = {"2", 1}},
+                                                {.key = {"c", 1}, .body = {"3", 1}}};
+    port->objects->apply(port->objects, objects, N, results, &f.call);
+}
+
+static void send_messages(struct port *port, struct sl_result *results)
+{
+    static const struct sl_message messages[N] = {
+        {.body = {"{\"n\":1}", 7}}, {.body = {"{\"n\":2}", 7}}, {.body = {"{\"n\":3}", 7}}};
+    port->queue->apply(port->queue, messages, N, results, &f.call);
+}
+
+static const struct sl_test no_pk = {.verb = SL_ABSENT, .name = {"PK", 2}};
+
+static void run_ops(struct port *port, struct sl_table_op op, bool is_group, struct sl_result *results)
+{
+    static const char *const keys[N] = {"{'PK':{'S':'0'}}", "{'PK':{'S':'1'}}", "{'PK':{'S':'2'}}"};
+    struct sl_table_op ops[N];
+    for (int i = 0; i < N; i++) {
+        ops[i] = op;
+        ops[i].key = ops[i].item = json_span(keys[i]);
+        ops[i].group = is_group;
+    }
+    port->table->apply(port->table, ops, N, results, &f.call);
+}
+
+static void put_items(struct port *port, struct sl_result *results)
+{
+    const struct sl_table_op op = {.verb = SL_TABLE_PUT, .tests = &no_pk, .n_tests = 1, .want_item = true};
+    run_ops(port, op, false, results);
+}
+
+static void delete_items(struct port *port, struct sl_result *results)
+{
+    const struct sl_table_op op = {.verb = SL_TABLE_DELETE, .tests = &no_pk, .n_tests = 1};
+    run_ops(port, op, false, results);
+}
+
+static const struct sl_set add = {.verb = SL_ADD, .name = {"n", 1}, .value = {"{\"N\":\"1\"}", 9}};
+static const struct sl_set top = {.verb = SL_SET_MAX, .name = {"n", 1}, .value = {"{\"N\":\"1\"}", 9}};
+
+static void update_items(struct port *port, struct sl_result *results)
+{
+    run_ops(port, (struct sl_table_op){.verb = SL_TABLE_UPDATE, .sets = &add, .n_sets = 1}, false, results);
+}
+
+static void update_running(struct port *port, struct sl_result *results)
+{
+    run_ops(port, (struct sl_table_op){.verb = SL_TABLE_UPDATE, .sets = &top, .n_sets = 1}, false, results);
+}
+
+static void write_group(struct port *port, struct sl_result *results)
+{
+    const struct sl_table_op op = {.verb = SL_TABLE_UPDATE,
+                                   .sets = &add,
+                                   .n_sets = 1,
+                                   .tests = &no_pk,
+                                   .n_tests = 1,
+                                   .want_item = true};
+    run_ops(port, op, true, results);
+}
+
+static void write_batch(struct port *port, struct sl_result *results)
+{
+    run_ops(port, (struct sl_table_op){.verb = SL_TABLE_PUT}, false, results);
+}
+
+static void read_batch(struct port *port, struct sl_result *results)
+{
+    run_ops(port, (struct sl_table_op){.verb = SL_TABLE_GET}, false, results);
+}
+
+/* How an honest answer proves what was done. */
+enum proof {
+    BY_OBJECT, /* any object that is not in the shape of an error */
+    BY_SHAPE,  /* every value counts */
+    BY_PLACE,  /* a list with an entry for each, in order */
+    BY_ID,     /* lists whose entries name what was sent */
+    BY_XML,    /* the same in XML */
+    BY_HEAD,   /* headers alone */
+};
+
+static const struct operation {
+    const char *name, *url;
+    run_fn run;
+    enum proof proof;
+} operations[] = {
+    {"PutObject", "s3://bucket", put_objects, BY_HEAD},
+    {"PutItem", "dynamodb://tbl", put_items, BY_OBJECT},
+    {"DeleteItem", "dynamodb://tbl", delete_items, BY_OBJECT},
+    {"UpdateItem", "dynamodb://tbl", update_items, BY_OBJECT},
+    {"UpdateItem", "dynamodb://tbl", update_running, BY_OBJECT},
+    {"TransactWriteItems", "dynamodb://tbl", write_group, BY_OBJECT},
+    {"BatchWriteItem", "dynamodb://tbl", write_batch, BY_SHAPE},
+    {"BatchGetItem", "dynamodb://tbl", read_batch, BY_SHAPE},
+    {"SendMessageBatch", "sqs://123456789012/queue", send_messages, BY_ID},
+    {"SendMessageBatch", "sqs://123456789012/queue.fifo", send_messages, BY_ID},
+    {"GetQueueUrl", "sqs://queue", send_messages, BY_SHAPE},
+    {"PublishBatch", "sns:arn:aws:sns:us-east-1:123456789012:topic", send_messages, BY_XML},
+    {"PublishBatch", "sns:arn:aws:sns:us-east-1:123456789012:topic.fifo", send_messages, BY_XML},
+    {"PutEvents", "events://default", send_messages, BY_PLACE},
+    {"PutRecords", "kinesis://stream", send_messages, BY_PLACE},
+    {"PutRecordBatch", "firehose://stream", send_messages, BY_PLACE},
+};
+#define N_OPERATIONS (sizeof(operations) / sizeof(operations[0]))
+
+/* ---- one lie ---- */
+
+struct stage {
+    const struct operation *operation;
+    struct liar liar;
+    struct port port;
+    struct sl_buffer truth; /* its honest answer */
+    size_t lies;
+};
+
+static void open_stage(struct stage *stage, const struct operation *operation)
+{
+    *stage = (struct stage){.operation = operation,
+                            .liar = {.is_honest = true, .operation = operation->name}};
+    sl_buffer_init(&stage->liar.truth, 1024 * 1024);
+    sl_buffer_init(&stage->truth, 1024 * 1024);
+    fault_open(&f, lie_or_not, &stage->liar);
+    fault_set(&f, "AWS_MAX_ATTEMPTS", "1");
+}
+
+static void open_port(struct stage *stage)
+{
+    struct port *port = &stage->port;
+    const char *url = stage->operation->url;
+    switch (sl_target_kind(sl_span_str(url))) {
+    case SL_PORT_OBJECTS:
+        port->objects = fault_objects(&f, url);
+        break;
+    case SL_PORT_TABLE:
+        port->table = fault_table(&f, url);
+        break;
+    default:
+        port->queue = fault_queue(&f, url);
+    }
+}
+
+static void close_port(struct stage *stage)
+{
+    if (stage->port.objects)
+        stage->port.objects->close(stage->port.objects);
+    if (stage->port.table)
+        stage->port.table->close(stage->port.table);
+    if (stage->port.queue)
+        stage->port.queue->close(stage->port.queue);
+    stage->port = (struct port){0};
+}
+
+static void close_stage(struct stage *stage)
+{
+    fault_close(&f);
+    sl_buffer_clean_up(&stage->liar.truth);
+    sl_buffer_clean_up(&stage->truth);
+}
+
+static void must_all_succeed(struct stage *stage, const char *when)
+{
+    struct sl_result results[N];
+    stage->liar.is_honest = true;
+    stage->operation->run(&stage->port, results);
+    for (int i = 0; i < N; i++)
+        if (results[i].status != SL_OK)
+            fail_msg("%s, %s: entry %d: status %d, %s: %s", stage->operation->name, when, i,
+                     (int)results[i].status, results[i].code, results[i].text);
+}
+
+/* `proven[i]`: the answer does prove entry i. NULL: it proves nothing. */
+static void try_lie(struct stage *stage, struct scripted_reply lie, const bool *proven)
+{
+    struct sl_result results[N];
+    open_port(stage);
+    stage->liar.is_honest = false;
+    stage->liar.lie = lie;
+    stage->lies++;
+    stage->operation->run(&stage->port, results);
+    fault_note(&f, results, N);
+    for (int i = 0; i < N; i++) {
+        bool good = proven && proven[i] ? results[i].status == SL_OK
+                                        : (results[i].status == SL_RETRY || results[i].status == SL_FATAL) &&
+                                              results[i].code && results[i].text;
+        if (!good)
+            fail_msg("%s (%s): entry %d has status %d, %s (%s) after HTTP %d %.300s", stage->operation->name,
+                     stage->operation->url, i, (int)results[i].status,
+                     results[i].code ? results[i].code : "-", results[i].text ? results[i].text : "-",
+                     lie.status,
+                     lie.body.len ? lie.body.ptr : "with an empty body");
+        if (lie.status < 400 && results[i].status == SL_FATAL)
+            fail_msg("%s: entry %d is FATAL after HTTP %d", stage->operation->name, i, lie.status);
+    }
+    must_all_succeed(stage, "after the server turned honest");
+    close_port(stage);
+    sl_arena_reset(f.call.arena);
+}
+
+static void try_body(struct stage *stage, int status, const char *body)
+{
+    /* An ETag, so that of S3's answers the body alone is wrong. */
+    try_lie(stage,
+            (struct scripted_reply){
+                .status = status, .headers = "etag: \"1\"\r\n", .body = sl_span_str(body)},
+            NULL);
+}
+
+/* ---- lies in the text ---- */
+
+static const char *const texts[] = {
+    " ", "OK", "[]", "[{}]", "5", "null", "true", "\"x\"", "{", "{}{}", "{}x", "{\"a\":1,}", "\xff\xfe{}",
+    "<html><body>Sign in to the guest network</body></html>",
+    "<!DOCTYPE html><title>502</title>",
+    "<Error><Code>InternalError</Code><Message>We encountered an internal error.</Message></Error>",
+    "<ErrorResponse><Error><Type>Sender</Type><Code>InvalidParameter</Code></Error></ErrorResponse>",
+    "{\"__type\":\"com.amazon.coral.service#InternalFailure\"}",
+    "{\"__type\":\"ThrottlingException\",\"message\":\"Rate exceeded\"}",
+    "{\"message\":\"Internal server error\"}",
+    "{\"Message\":\"User is not authorized\"}",
+    "{\"code\":\"AccessDenied\"}",
+    "{\"Code\":\"AccessDenied\",\"Message\":\"no\"}",
+    "<PublishBatchResponse/>",
+    "<PublishBatchResponse><PublishBatchResult/></PublishBatchResponse>",
+    ("<PublishBatchResponse><PublishBatchResult><Successful/><Failed/></PublishBatchResult>"
+     "</PublishBatchResponse>"),
+};
+
+static bool is_true(const struct stage *stage, const char *text)
+{
+    return sl_span_is(sl_buffer_span(&stage->truth), text);
+}
+
+static void tell_wrong_texts(struct stage *stage)
+{
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+        try_body(stage, 200, texts[i]);
+    try_lie(stage, (struct scripted_reply){.status = 200}, NULL);
+    if (stage->operation->proof != BY_OBJECT)
+        try_body(stage, 200, "{}");
+}
+
+/* Another 2xx, with all that the honest answer has. */
+static void tell_wrong_statuses(struct stage *stage)
+{
+    static const int statuses[] = {201, 202, 203, 204, 206, 207, 226};
+    for (size_t i = 0; i < sizeof(statuses) / sizeof(statuses[0]); i++)
+        try_lie(stage,
+                (struct scripted_reply){.status = statuses[i],
+                                        .headers = "etag: \"1\"\r\n",
+                                        .body = statuses[i] == 204 ? sl_span(NULL, 0)
+                                                                   : sl_buffer_span(&stage->truth)},
+                NULL);
+}
+
+/* The text ends early, and the length says that it is whole. */
+static void tell_cut_texts(struct stage *stage)
+{
+    size_t len = stage->truth.len, step = len < 64 ? 1 : 7;
+    for (size_t n = 1; n < len; n += step)
+        try_body(stage, 200, sl_arena_copy(f.call.arena, sl_span(stage->truth.ptr, n)));
+}
+
+static void tell_too_much(struct stage *stage)
+{
+    size_t len = 2 * 1024 * 1024;
+    char *text = malloc(len + 1);
+    for (int kind = 0; kind < 3; kind++) {
+        memset(text, kind == 0 ? '[' : kind == 1 ? 'x' : ' ', len);
+        text[len] = '\0';
+        memcpy(text, kind == 0 ? "[" : kind == 1 ? "\"" : "<", 1);
+        try_lie(stage, (struct scripted_reply){.status = 200, .body = sl_span(text, len)}, NULL);
+    }
+    free(text);
+}
+
+/* What the others answer. */
+static void tell_others_answers(struct stage *stage, const char *const *truths)
+{
+    for (size_t i = 0; i < N_OPERATIONS; i++) {
+        bool is_ours = is_true(stage, truths[i]);
+        if (!is_ours && *truths[i] && (stage->operation->proof != BY_OBJECT || *truths[i] != '{'))
+            try_body(stage, 200, truths[i]);
+    }
+}
+
+/* ---- lies in the structure ---- */
+
+/* Members that prove nothing, and may be anything or missing. */
+static bool is_idle(const struct json_mutation *m, enum proof proof)
+{
+    static const char *const idle[] = {"/MD5OfMessageBody", "/ShardId", "/SequenceNumberX"};
+    for (size_t i = 0; i < 3; i++)
+        if (strstr(m->path, idle[i]))
+            return true;
+    if (proof != BY_PLACE)
+        return false;
+    /* An id is any text; a count that is missing contradicts nothing. */
+    return (m->change == JSON_REPLACED && json_is_string(m->was) && json_is_string(m->with)) ||
+           (m->change == JSON_LEFT_OUT && json_is_integer(m->was));
+}
+
+static size_t count_id(const json_t *list, int id, bool with_proof)
+{
+    char text[8];
+    size_t n = 0, i;
+    json_t *entry;
+    snprintf(text, sizeof(text), "%d", id);
+    json_array_foreach(list, i, entry)
+    {
+        const char *have = json_string_value(json_object_get(entry, "Id"));
+        n += have && strcmp(have, text) == 0 &&
+             (!with_proof || json_string_length(json_object_get(entry, "MessageId")) > 0);
+    }
+    return n;
+}
+
+/* By its own reading of SQS's answer. */
+static void find_proven(const json_t *answer, bool *proven)
+{
+    const json_t *taken = json_object_get(answer, "Successful"), *failed = json_object_get(answer, "Failed");
+    bool is_answer = json_is_object(answer) && (!taken || json_is_array(taken) || json_is_null(taken)) &&
+                     (!failed || json_is_array(failed) || json_is_null(failed));
+    for (int i = 0; i < N; i++)
+        proven[i] = is_answer && count_id(taken, i, true) == 1 && count_id(failed, i, false) == 0;
+}
+
+static void try_mutation(struct stage *stage, const json_t *truth, int node, struct json_mutation m)
+{
+    bool proven[N] = {false};
+    m.node = node;
+    json_t *told = json_mutate(truth, &m);
+    char *text = told ? json_dumps(told, JSON_COMPACT | JSON_ENCODE_ANY) : strdup("");
+    json_t *same = json_equal(told, truth) ? told : NULL;
+    if (stage->operation->proof == BY_ID)
+        find_proven(told, proven);
+    if (m.path[0] == '\0' && m.node >= 0)
+        fail_msg("there is no node %d", node);
+    if (!same && !is_idle(&m, stage->operation->proof))
+        try_lie(stage, (struct scripted_reply){.status = 200, .body = sl_span_str(text)}, proven);
+    free(text);
+    json_decref(told);
+}
+
+static void tell_wrong_structures(struct stage *stage)
+{
+    json_t *truth = json_loadb(stage->truth.ptr, stage->truth.len, 0, NULL);
+    if (!truth)
+        return;
+    json_t *const with[] = {json_integer(5),      json_string("x"), json_array(),   json_object(),
+                            json_null(),          json_true(),      json_string(""), json_pack("[i]", 0),
+                            json_pack("[[]]"),    json_pack("{s:{}}", "tbl"),
+                            json_pack("{s:[{}]}", "tbl")};
+    int nodes = json_count(truth);
+    for (int node = 0; node < nodes; node++) {
+        try_mutation(stage, truth, node, (struct json_mutation){.change = JSON_LEFT_OUT});
+        try_mutation(stage, truth, node, (struct json_mutation){.change = JSON_DOUBLED});
+        for (size_t i = 0; i < sizeof(with) / sizeof(with[0]); i++)
+            if (stage->operation->proof != BY_OBJECT || !json_is_object(with[i]))
+                try_mutation(stage, truth, node,
+                             (struct json_mutation){.change = JSON_REPLACED, .with = with[i]});
+    }
+    for (size_t i = 0; i < sizeof(with) / sizeof(with[0]); i++)
+        json_decref(with[i]);
+    json_decref(truth);
+}
+
+/* ---- lies of one operation ---- */
+
+#define TAKEN(id)  "{'Id':'" id "','MessageId':'m'}"
+#define FAILED(id) "{'Id':'" id "','Code':'InternalError','Message':'x','SenderFault':false}"
+#define MEMBER(id) "<member><Id>" id "</Id><MessageId>m</MessageId></member>"
+#define XML(taken, failed)                                                                                   \
+    "<PublishBatchResponse><PublishBatchResult><Successful>" taken "</Successful><Failed>" failed            \
+    "</Failed></PublishBatchResult></PublishBatchResponse>"
+#define XML_FAILED(id)                                                                                       \
+    "<member><Id>" id "</Id><Code>InternalError</Code><SenderFault>false</SenderFault></member>"
+#define WRITE(key)     "{'PutRequest':{'Item':{'PK':{'S':'" key "'}}}}"
+#define ITEM(key)      "{'PK':{'S':'" key "'}}"
+#define CANCELLED(reasons)                                                                                   \
+    "{'__type':'com.amazonaws.dynamodb.v20120810#TransactionCanceledException','message':'x',"               \
+    "'CancellationReasons':" reasons "}"
+#define REFUSED(rest)                                                                                        \
+    "{'__type':'com.amazonaws.dynamodb.v20120810#ConditionalCheckFailedException','message':'x'" rest "}"
+#define FAILED_ITEM(item) "{'Code':'ConditionalCheckFailed','Message':'x','Item':" item "}"
+#define NONE              "{'Code':'None'}"
+
+static const struct special {
+    const char *operation;
+    int status;
+    const char *body; /* with ' for ", unless it is XML */
+    bool proven[N];
+    run_fn only; /* NULL: every row of the operation */
+} specials[] = {
+    {"SendMessageBatch", 200, "{'Successful':[" TAKEN("0") "],'Failed':[]}", {true}, NULL},
+    {"SendMessageBatch",
+     200,
+     "{'Successful':[" TAKEN("0") "," TAKEN("1") "," TAKEN("7") "]}",
+     {true, true},
+     NULL},
+    {"SendMessageBatch", 200, "{'Successful':[" TAKEN("2") "," TAKEN("2") "," TAKEN("0") "]}", {true}, NULL},
+    {"SendMessageBatch",
+     200,
+     "{'Successful':[" TAKEN("a") "," TAKEN("00") "," TAKEN("-1") "]}",
+     {false},
+     NULL},
+    {"SendMessageBatch", 200, "{'Successful':[" TAKEN("18446744073709551616") "]}", {false}, NULL},
+    {"SendMessageBatch",
+     200,
+     "{'Successful':[" TAKEN("0") "," TAKEN("1") "," TAKEN("2") "],'Failed':[" FAILED("1") "]}",
+     {true, false, true},
+     NULL},
+    {"SendMessageBatch", 200, "{'Successful':[],'Failed':[" FAILED("0") "," FAILED("0") "]}", {false}, NULL},
+    {"SendMessageBatch", 200, "{'Failed':[{'Id':'0','SenderFault':true}]}", {false}, NULL},
+    {"SendMessageBatch", 200, "{'Failed':[{'Id':'9','Code':'x','SenderFault':true}]}", {false}, NULL},
+    {"PublishBatch", 200, XML(MEMBER("0"), ""), {true}, NULL},
+    {"PublishBatch", 200, XML(MEMBER("0") MEMBER("1") MEMBER("7"), ""), {true, true}, NULL},
+    {"PublishBatch", 200, XML(MEMBER("1") MEMBER("1") MEMBER("2"), ""), {false, false, true}, NULL},
+    {"PublishBatch",
+     200,
+     XML(MEMBER("0") MEMBER("1") MEMBER("2"), XML_FAILED("1")),
+     {true, false, true},
+     NULL},
+    {"PublishBatch", 200, XML("<member><Id>0</Id></member>", ""), {false}, NULL},
+    {"PublishBatch",
+     200,
+     "<PublishBatchResponse>" XML(MEMBER("0") MEMBER("1") MEMBER("2"), ""),
+     {false},
+     NULL},
+    {"PublishBatch", 200, "<html>" XML(MEMBER("0") MEMBER("1") MEMBER("2"), "") "</html>", {false}, NULL},
+    {"PublishBatch", 200, XML(MEMBER("0") MEMBER("1") MEMBER("2"), "") "<x>", {false}, NULL},
+    {"PublishBatch",
+     200,
+     "<PublishBatchResponse><![CDATA[" XML(MEMBER("0"), "") "]]></PublishBatchResponse>",
+     {false},
+     NULL},
+    {"PutEvents",
+     200,
+     "{'FailedEntryCount':1,'Entries':[{'EventId':'e'},{'EventId':'e'},{'EventId':'e'}]}",
+     {false},
+     NULL},
+    {"PutEvents",
+     200,
+     "{'FailedEntryCount':0,'Entries':[{'EventId':'e','ErrorCode':'MalformedDetail'},{'EventId':'e'},"
+     "{'EventId':'e'}]}",
+     {false},
+     NULL},
+    {"PutEvents",
+     200,
+     "{'FailedEntryCount':0,'Entries':[{'ErrorCode':'MalformedDetail'},{'EventId':'e'},{'EventId':'e'}]}",
+     {false},
+     NULL},
+    {"PutRecords",
+     200,
+     "{'FailedRecordCount':3,'Records':[{'SequenceNumber':'1'},{'SequenceNumber':'1'},"
+     "{'SequenceNumber':'1'}]}",
+     {false},
+     NULL},
+    {"PutRecords",
+     200,
+     "{'FailedRecordCount':0,'Records':[{'SequenceNumber':'1'},{'SequenceNumber':'1'}]}",
+     {false},
+     NULL},
+    {"PutRecordBatch",
+     200,
+     "{'FailedPutCount':2,'RequestResponses':[{'RecordId':'1'},{'RecordId':'1'},{'RecordId':'1'}]}",
+     {false},
+     NULL},
+    {"GetQueueUrl", 200, "{'QueueUrl':'ftp://x/queue'}", {false}, NULL},
+    {"GetQueueUrl", 200, "{'QueueUrl':'https://sqs/a b'}", {false}, NULL},
+    {"GetQueueUrl", 200, "{'QueueUrl':'https://sqs/\\u0000'}", {false}, NULL},
+    {"GetQueueUrl", 200, "{'QueueUrl':'https://sqs/\\r\\nx: y'}", {false}, NULL},
+    {"BatchWriteItem", 200, "{'UnprocessedItems':{'foreign':[" WRITE("0") "]}}", {false}, NULL},
+    {"BatchWriteItem", 200, "{'UnprocessedItems':{'tbl':[" WRITE("9") "]}}", {false}, NULL},
+    {"BatchWriteItem", 200, "{'UnprocessedItems':{'tbl':[" WRITE("0") "," WRITE("0") "]}}", {false}, NULL},
+    {"BatchWriteItem",
+     200,
+     "{'UnprocessedItems':{'tbl':[{'DeleteRequest':{'Key':" ITEM("0") "}}]}}",
+     {false},
+     NULL},
+    {"BatchWriteItem", 200, "{'UnprocessedItems':{'tbl':[5]}}", {false}, NULL},
+    {"BatchWriteItem", 200, "{'UnprocessedItems':{'tbl':{}}}", {false}, NULL},
+    {"BatchGetItem", 200, "{'Responses':{'tbl':[" ITEM("9") "]},'UnprocessedKeys':{}}", {false}, NULL},
+    {"BatchGetItem", 200, "{'Responses':{'other':[" ITEM("0") "]},'UnprocessedKeys':{}}", {false}, NULL},
+    {"BatchGetItem",
+     200,
+     "{'Responses':{'tbl':[" ITEM("0") "," ITEM("0") "]},'UnprocessedKeys':{}}",
+     {false},
+     NULL},
+    {"BatchGetItem",
+     200,
+     "{'Responses':{'tbl':[" ITEM("0") "]},'UnprocessedKeys':{'tbl':{'Keys':[" ITEM("0") "]}}}",
+     {false},
+     NULL},
+    {"BatchGetItem",
+     200,
+     "{'Responses':{'tbl':[]},'UnprocessedKeys':{'tbl':{'Keys':[" ITEM("9") "]}}}",
+     {false},
+     NULL},
+    {"BatchGetItem",
+     200,
+     "{'Responses':{'tbl':[]},'UnprocessedKeys':{'tbl':[" ITEM("0") "]}}",
+     {false},
+     NULL},
+    {"TransactWriteItems", 400, CANCELLED("[]"), {false}, NULL},
+    {"TransactWriteItems", 400, CANCELLED("5"), {false}, NULL},
+    {"TransactWriteItems", 400, CANCELLED("[5,5,5]"), {false}, NULL},
+    {"TransactWriteItems", 400, CANCELLED("[{},{},{}]"), {false}, NULL},
+    {"TransactWriteItems", 400, CANCELLED("[" NONE "," NONE "," NONE "]"), {false}, NULL},
+    {"TransactWriteItems", 400, CANCELLED("[" NONE "," FAILED_ITEM(ITEM("1")) "]"), {false}, NULL},
+    {"TransactWriteItems",
+     400,
+     CANCELLED("[" FAILED_ITEM(ITEM("0")) "," NONE "," NONE "," NONE "]"),
+     {false},
+     NULL},
+    {"TransactWriteItems", 400, CANCELLED("[" NONE "," FAILED_ITEM(ITEM("9")) "," NONE "]"), {false}, NULL},
+    {"TransactWriteItems", 400, CANCELLED("[" NONE "," FAILED_ITEM("5") "," NONE "]"), {false}, NULL},
+    {"TransactWriteItems", 400, CANCELLED("[" NONE "," NONE ",{'Code':'Novel'}]"), {false}, NULL},
+    {"PutItem", 400, REFUSED(",'Item':" ITEM("9")), {false}, NULL},
+    {"PutItem", 400, REFUSED(",'Item':5"), {false}, NULL},
+    {"PutItem", 400, REFUSED(",'Item':{}"), {false}, NULL},
+    {"UpdateItem", 400, REFUSED(""), {false}, NULL},
+    {"UpdateItem", 400, REFUSED(",'Item':" ITEM("0")), {false}, update_items},
+};
+
+static void tell_specials(struct stage *stage)
+{
+    for (size_t i = 0; i < sizeof(specials) / sizeof(specials[0]); i++) {
+        const struct special *special = &specials[i];
+        if (strcmp(special->operation, stage->operation->name) != 0 ||
+            (special->only && special->only != stage->operation->run))
+            continue;
+        const char *body = *special->body == '<' ? special->body : json(special->body);
+        try_lie(stage, (struct scripted_reply){.status = special->status, .body = sl_span_str(body)},
+                special->proven);
+    }
+}
+
+static void tell_wrong_heads(struct stage *stage)
+{
+    static const char *const heads[] = {NULL, "etag: \r\n", "x-etag: \"1\"\r\n",
+                                        "etag: \"1\"\r\nx-amz-checksum-crc32: AAAAAA==\r\n"};
+    if (stage->operation->proof != BY_HEAD)
+        return;
+    for (size_t i = 0; i < sizeof(heads) / sizeof(heads[0]); i++)
+        try_lie(stage, (struct scripted_reply){.status = 200, .headers = heads[i]}, NULL);
+}
+
+/* ---- the tests ---- */
+
+static const char *truths[N_OPERATIONS];
+
+static void find_truth(struct stage *stage)
+{
+    open_port(stage);
+    must_all_succeed(stage, "of an honest server");
+    sl_buffer_add_span(&stage->truth, sl_buffer_span(&stage->liar.truth));
+    close_port(stage);
+}
+
+static void no_lie_is_taken_for_a_success(void **state)
+{
+    (void)state;
+    struct stage stage;
+    size_t lies = 0;
+    for (size_t i = 0; i < N_OPERATIONS; i++) {
+        open_stage(&stage, &operations[i]);
+        find_truth(&stage);
+        truths[i] = strndup(stage.truth.ptr ? stage.truth.ptr : "", stage.truth.len);
+        close_stage(&stage);
+    }
+    for (size_t i = 0; i < N_OPERATIONS; i++) {
+        open_stage(&stage, &operations[i]);
+        find_truth(&stage);
+        tell_wrong_texts(&stage);
+        tell_wrong_statuses(&stage);
+        tell_cut_texts(&stage);
+        tell_too_much(&stage);
+        tell_others_answers(&stage, truths);
+        tell_wrong_structures(&stage);
+        tell_wrong_heads(&stage);
+        tell_specials(&stage);
+        lies += stage.lies;
+        print_message("%s %s: %zu lies\n", operations[i].name, operations[i].url, stage.lies);
+        close_stage(&stage);
+    }
+    print_message("%zu lies\n", lies);
+    for (size_t i = 0; i < N_OPERATIONS; i++)
+        free((char *)(uintptr_t)truths[i]);
+}
+
+/* The schemes are in the refusal of an unknown one: "(s3:, file:)". */
+static void every_scheme_is_in_the_table(void **state)
+{
+    (void)state;
+    static const char *const local[] = {"file", "sqlite", "jsonl", "stdout"};
+    struct sl_object_port *objects;
+    struct sl_table_port *table;
+    struct sl_queue_port *queue;
+    struct sl_error errors[3] = {SL_NO_ERROR, SL_NO_ERROR, SL_NO_ERROR};
+    struct stage stage;
+    open_stage(&stage, &operations[0]);
+    assert_int_equal(sl_target_objects(&f.sinks, SL_LIT("none:x"), &objects, &errors[0]), SL_FATAL);
+    assert_int_equal(sl_target_table(&f.sinks, SL_LIT("none:x"), &table, &errors[1]), SL_FATAL);
+    assert_int_equal(sl_target_queue(&f.sinks, SL_LIT("none:x"), &queue, &errors[2]), SL_FATAL);
+    for (int i = 0; i < 3; i++) {
+        char *at = strrchr(errors[i].text, '('), *rest = NULL;
+        assert_non_null(at);
+        for (char *name = strtok_r(at, "(), ", &rest); name; name = strtok_r(NULL, "(), ", &rest)) {
+            size_t n = strcspn(name, ":");
+            bool found = false;
+            for (size_t k = 0; k < 4; k++)
+                found = found || (strlen(local[k]) == n && strncmp(local[k], name, n) == 0);
+            for (size_t k = 0; k < N_OPERATIONS; k++)
+                found = found || (strncmp(operations[k].url, name, n) == 0 && operations[k].url[n] == ':');
+            if (!found)
+                fail_msg("the scheme %s is not in this test's table: add its operations", name);
+        }
+    }
+    close_stage(&stage);
+}
+
+static void every_operation_is_in_the_table(void **state)
+{
+    (void)state;
+    static const char *names[N_OPERATIONS + 1];
+    for (size_t i = 0; i < N_OPERATIONS; i++)
+        names[i] = operations[i].name;
+    operations_are_known("sinks", names);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(no_lie_is_taken_for_a_success),
+        cmocka_unit_test(every_scheme_is_in_the_table),
+        cmocka_unit_test(every_operation_is_in_the_table),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,140 @@
+#include "tests/support/honest.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+void honest_operation(const struct scripted_request *request, char *out, size_t room)
+{
+    struct sl_span target = scripted_header(request, "x-amz-target");
+    const char *dot = target.len ? memrchr(target.ptr, '.', target.len) : NULL;
+    bool is_form = sl_span_starts(request->body, SL_LIT("Action=")) && strcmp(request->method, "POST") == 0;
+    const char *action = request->body.ptr;
+    if (dot)
+        snprintf(out, room, "%.*s", (int)(target.ptr + target.len - dot - 1), dot + 1);
+    else if (is_form)
+        snprintf(out, room, "%.*s", (int)strcspn(action + 7, "&"), action + 7);
+    else
+        snprintf(out, room, "%s", strcmp(request->method, "PUT") == 0 ? "PutObject" : request->method);
+}
+
+/* ---- what each operation answers ---- */
+
+static void nothing(const json_t *asked, struct sl_buffer *out)
+{
+    (void)asked;
+    sl_buffer_add_str(out, "{}");
+}
+
+static void batch_write(const json_t *asked, struct sl_buffer *out)
+{
+    (void)asked;
+    sl_buffer_add_str(out, "{\"UnprocessedItems\":{}}");
+}
+
+/* No item is there. */
+static void batch_get(const json_t *asked, struct sl_buffer *out)
+{
+    const char *table;
+    json_t *ignored, *tables = json_object_get(asked, "RequestItems");
+    size_t n = 0;
+    sl_buffer_add_str(out, "{\"Responses\":{");
+    json_object_foreach(tables, table, ignored) sl_buffer_printf(out, "%s\"%s\":[]", n++ ? "," : "", table);
+    sl_buffer_add_str(out, "},\"UnprocessedKeys\":{}}");
+}
+
+static void send_batch(const json_t *asked, struct sl_buffer *out)
+{
+    size_t i;
+    json_t *entry;
+    sl_buffer_add_str(out, "{\"Successful\":[");
+    json_array_foreach(json_object_get(asked, "Entries"), i, entry)
+        sl_buffer_printf(out, "%s{\"Id\":\"%s\",\"MessageId\":\"m-%zu\",\"MD5OfMessageBody\":\"x\"}",
+                         i ? "," : "", json_string_value(json_object_get(entry, "Id")), i);
+    sl_buffer_add_str(out, "],\"Failed\":[]}");
+}
+
+static void queue_url(const json_t *asked, struct sl_buffer *out)
+{
+    sl_buffer_printf(out, "{\"QueueUrl\":\"https://sqs.us-east-1.amazonaws.com/123456789012/%s\"}",
+                     json_string_value(json_object_get(asked, "QueueName")));
+}
+
+static void entries(size_t n, const char *count, const char *list, const char *entry, struct sl_buffer *out)
+{
+    sl_buffer_printf(out, "{\"%s\":0,\"%s\":[", count, list);
+    for (size_t i = 0; i < n; i++)
+        sl_buffer_printf(out, "%s{%s}", i ? "," : "", entry);
+    sl_buffer_add_str(out, "]}");
+}
+
+static void put_events(const json_t *asked, struct sl_buffer *out)
+{
+    entries(json_array_size(json_object_get(asked, "Entries")), "FailedEntryCount", "Entries",
+            "\"EventId\":\"e\"", out);
+}
+
+static void put_records(const json_t *asked, struct sl_buffer *out)
+{
+    entries(json_array_size(json_object_get(asked, "Records")), "FailedRecordCount", "Records",
+            "\"SequenceNumber\":\"1\",\"ShardId\":\"s\"", out);
+}
+
+static void put_record_batch(const json_t *asked, struct sl_buffer *out)
+{
+    entries(json_array_size(json_object_get(asked, "Records")), "FailedPutCount", "RequestResponses",
+            "\"RecordId\":\"r\"", out);
+}
+
+static const struct {
+    const char *operation;
+    void (*write)(const json_t *asked, struct sl_buffer *out);
+} operations[] = {
+    {"PutItem", nothing},
+    {"UpdateItem", nothing},
+    {"DeleteItem", nothing},
+    {"TransactWriteItems", nothing},
+    {"BatchWriteItem", batch_write},
+    {"BatchGetItem", batch_get},
+    {"SendMessageBatch", send_batch},
+    {"GetQueueUrl", queue_url},
+    {"PutEvents", put_events},
+    {"PutRecords", put_records},
+    {"PutRecordBatch", put_record_batch},
+};
+
+static void publish_batch(struct sl_span form, struct sl_buffer *out)
+{
+    size_t n = 0;
+    sl_buffer_add_str(out, "<PublishBatchResponse xmlns=\"http://sns.amazonaws.com/doc/2010-03-31/\">"
+                           "<PublishBatchResult><Failed/><Successful>");
+    for (const char *p = form.ptr, *end = p + form.len; (p = memmem(p, (size_t)(end - p), ".Id=", 4)) != NULL;
+         p += 4)
+        sl_buffer_printf(out, "<member><MessageId>m-%zu</MessageId><Id>%zu</Id></member>", n, n), n++;
+    sl_buffer_add_str(out, "</Successful></PublishBatchResult><ResponseMetadata><RequestId>r</RequestId>"
+                           "</ResponseMetadata></PublishBatchResponse>");
+}
+
+void honest_answer(const struct scripted_request *request, struct scripted_reply *reply,
+                   struct sl_buffer *body)
+{
+    char operation[64];
+    honest_operation(request, operation, sizeof(operation));
+    sl_buffer_reset(body);
+    reply->status = 200;
+    if (strcmp(operation, "PutObject") == 0)
+        reply->headers = "etag: \"9b2cf535f27731c974343645a3985328\"\r\n";
+    else if (strcmp(operation, "PublishBatch") == 0)
+        publish_batch(request->body, body);
+    else {
+        size_t i = 0, n = sizeof(operations) / sizeof(operations[0]);
+        while (i < n && strcmp(operation, operations[i].operation) != 0)
+            i++;
+        if (i == n)
+            sl_die("tests/support/honest.c does not know the operation %s", operation);
+        json_t *asked = json_loadb(request->body.ptr, request->body.len, JSON_ALLOW_NUL, NULL);
+        operations[i].write(asked, body);
+        json_decref(asked);
+    }
+    reply->body = sl_buffer_span(body);
+}
