@@ -16,6 +16,10 @@ count() { # runs the command, shows it, adds up its last line
 mapfile -t scripts < <(find tests -name 'check_*.sh' -o -name 'check_*.py' | sort)
 step "unit tests"
 count make --no-print-directory -j"$jobs" unit
+if [ -d "$CORPUS" ] && [ -x scripts/conformance.sh ]; then
+    step "conformance"
+    make --no-print-directory conformance CORPUS="$CORPUS"
+fi
 step "script tests"
 # (With SANITIZE= a handler that crashes on purpose must still die of its signal.)
 crash=handle_segv=0:handle_sigbus=0:handle_sigfpe=0:handle_sigill=0:handle_abort=0
@@ -24,9 +28,5 @@ step "unit tests under ASan and UBSan"
 count make --no-print-directory -j"$jobs" unit SANITIZE=address,undefined BUILD="$BUILD/asan" CFLAGS="-O1 -g"
 step "clang"
 make --no-print-directory -j"$jobs" all CC=clang BUILD="$BUILD/clang"
-if [ -d "$CORPUS" ] && [ -x scripts/conformance.sh ]; then
-    step "conformance"
-    make --no-print-directory conformance CORPUS="$CORPUS"
-fi
 echo "check: $((SECONDS - began)) s"
 echo "$total passed, 0 failed"
