@@ -30,7 +30,7 @@ TOOL_LIBS = $(shell pkg-config --libs libmicrohttpd)
 MAINS    := runtime/bootstrap.c replay/sluice.c
 # All files of that name below the folders.
 below     = $(sort $(shell find $(1) -name '$(2)'))
-ROOMS    := base net streams aws sinks handlers runtime
+ROOMS    := base net streams aws sinks handlers work runtime
 SOURCES  := $(filter-out $(MAINS),$(call below,$(ROOMS),*.c))
 TOOL     := $(filter-out $(MAINS),$(call below,replay,*.c))
 OBJECTS  := $(SOURCES:%.c=$(BUILD)/%.o)

@@ -25,15 +25,16 @@ declare -A may=(
     [handlers/builtin/notify]="handlers handlers/builtin/toolkit"
     [handlers/pipeline]="base streams streams/when sinks/port.h sinks/target.h handlers"
     [handlers/dispatch]="base streams streams/decode streams/when sinks/port.h handlers handlers/pipeline"
+    [work/source]="base streams streams/decode sinks/port.h sinks/target.h"
     [runtime/api]="base"
     [runtime]="runtime/api base streams streams/decode sinks/target.h handlers handlers/pipeline handlers/dispatch runtime/contain"
     [runtime/contain]="runtime/api base streams streams/decode sinks/target.h handlers handlers/pipeline handlers/dispatch"
     [replay/config]="base"
     [replay/esm]="base streams streams/when"
-    [replay/source]="base net streams streams/decode aws replay/esm"
+    [replay/source]="base net streams streams/decode aws sinks/target.h work/source replay/esm"
     [replay/sandbox]="base replay/esm"
     [replay/output]="base replay/esm replay/source replay/sandbox"
-    [replay]="base net streams streams/decode streams/when aws sinks handlers handlers/pipeline handlers/dispatch
+    [replay]="base net streams streams/decode streams/when aws sinks handlers handlers/pipeline handlers/dispatch work/source
               replay/config replay/esm replay/source replay/sandbox replay/output"
 )
 
