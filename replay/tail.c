@@ -241,22 +241,6 @@ static void on_invoke(void *self, struct sl_esm_invocation *inv, struct sl_esm_r
     sl_session_invoke(&((struct tail *)self)->session, inv, out);
 }
 
-static void add_stats(struct sl_esm_stats *sum, const struct sl_esm_stats *s)
-{
-    sum->invocations += s->invocations;
-    sum->function_errors += s->function_errors;
-    sum->throttles += s->throttles;
-    sum->partial_answers += s->partial_answers;
-    sum->malformed_answers += s->malformed_answers;
-    sum->retries += s->retries;
-    sum->splits += s->splits;
-    sum->filtered += s->filtered;
-    sum->done += s->done;
-    sum->discarded += s->discarded;
-    sum->trimmed += s->trimmed;
-    sum->elapsed_ms += s->elapsed_ms;
-}
-
 static void add_counts(struct sl_recording *sum, const struct sl_recording *s)
 {
     sum->n += s->n;
@@ -284,7 +268,7 @@ static bool run_mapping(struct tail *t)
             (void)sl_esm_step(esm);
     }
     struct sl_esm_stats stats = sl_esm_stats(esm);
-    add_stats(&t->total, &stats);
+    sl_esm_stats_add(&t->total, &stats);
     sl_esm_destroy(esm);
     return next < 0;
 }

@@ -168,9 +168,13 @@ struct sl_esm_stats {
     uint64_t filtered;           /* records that no filter matched */
     uint64_t done;               /* records below a checkpoint that an answer set */
     uint64_t discarded, trimmed; /* records */
-    int64_t elapsed_ms;          /* virtual */
+    uint64_t beside;          /* of these: delivered, but never named by an answer and never failed alone */
+    uint64_t ignored_answers; /* they named failures, and the settings have no report_failures */
+    int64_t elapsed_ms;       /* virtual */
 };
 struct sl_esm_stats sl_esm_stats(const struct sl_esm *esm);
+/* For a stream that is run page by page. */
+void sl_esm_stats_add(struct sl_esm_stats *sum, const struct sl_esm_stats *more);
 
 /* ---- events and failure records (esm_event.c, esm_failure.c) ---- */
 

@@ -3,28 +3,30 @@
 
 #include <jansson.h>
 
-/* The position of the record with this id; `n` when it is not in the batch. */
-static size_t position(struct sl_span id, const struct sl_esm_record *const *records, size_t n)
+/* The position of the record with this id; the number of records when it is not in the batch. The search
+ * begins at `from`: most answers name records in their order. */
+static size_t position(const struct sl_esm_invocation *inv, struct sl_span id, size_t from)
 {
-    for (size_t i = 0; i < n; i++)
-        if (sl_span_eq(records[i]->id, id))
-            return i;
-    return n;
+    for (size_t i = 0; i < inv->n; i++)
+        if (sl_span_eq(inv->records[(from + i) % inv->n]->id, id))
+            return (from + i) % inv->n;
+    return inv->n;
 }
 
-static bool lowest(const json_t *failures, const struct sl_esm_record *const *records, size_t n,
-                   size_t *failed)
+static bool read_list(struct sl_esm_lane *lane, const json_t *failures, size_t *failed)
 {
-    size_t i;
+    const uint32_t *index = lane->index + sl_esm_top(lane)->from;
+    size_t i, at = 0;
     const json_t *failure;
     json_array_foreach(failures, i, failure)
     {
         const json_t *id = json_object_get(failure, "itemIdentifier");
         if (!json_is_string(id))
             return false;
-        size_t at = position(sl_span(json_string_value(id), json_string_length(id)), records, n);
-        if (at == n)
+        at = position(&lane->inv, sl_span(json_string_value(id), json_string_length(id)), at);
+        if (at == lane->inv.n)
             return false;
+        lane->shard->marks[index[at]] |= SL_ESM_BLAMED;
         *failed = at < *failed ? at : *failed;
     }
     return true;
@@ -36,10 +38,10 @@ static bool is_plain_success(struct sl_span answer)
     return answer.len == 0 || sl_span_is(answer, "{\"batchItemFailures\":[]}");
 }
 
-bool sl_esm_read_failures(struct sl_span answer, const struct sl_esm_record *const *records, size_t n,
-                          size_t *failed)
+bool sl_esm_read_failures(struct sl_esm_lane *lane, size_t *failed)
 {
-    *failed = n;
+    struct sl_span answer = sl_buffer_span(&lane->body);
+    *failed = lane->inv.n;
     if (is_plain_success(answer))
         return true;
     json_t *root = json_loadb(answer.ptr, answer.len, JSON_DECODE_ANY, NULL);
@@ -47,12 +49,22 @@ bool sl_esm_read_failures(struct sl_span answer, const struct sl_esm_record *con
     bool is_valid;
     if (json_is_object(root))
         is_valid = !failures || json_is_null(failures) ||
-                   (json_is_array(failures) && lowest(failures, records, n, failed));
+                   (json_is_array(failures) && read_list(lane, failures, failed));
     else
         is_valid = json_is_null(root) || (json_is_array(root) && json_array_size(root) == 0) ||
                    (json_is_string(root) && json_string_length(root) == 0);
     json_decref(root);
     return is_valid;
+}
+
+bool sl_esm_names_failures(struct sl_span answer)
+{
+    if (is_plain_success(answer) || !memmem(answer.ptr, answer.len, "batchItemFailures", 17))
+        return false;
+    json_t *root = json_loadb(answer.ptr, answer.len, 0, NULL);
+    bool does = json_array_size(json_object_get(root, "batchItemFailures")) > 0;
+    json_decref(root);
+    return does;
 }
 
 bool sl_esm_read_state(struct sl_span answer, struct sl_buffer *out)

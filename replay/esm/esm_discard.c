@@ -43,8 +43,12 @@ void sl_esm_give_up(struct sl_esm_lane *lane, struct sl_esm_part *part, size_t n
         esm->stats.trimmed += n;
     else
         esm->stats.discarded += n;
-    for (size_t i = 0; i < n; i++)
-        sl_esm_mark_done(lane->shard, lane->index[part->from + i]);
+    for (size_t i = 0; i < n; i++) {
+        uint32_t index = lane->index[part->from + i];
+        unsigned known = lane->shard->marks[index];
+        esm->stats.beside += (known & SL_ESM_DELIVERED) && !(known & SL_ESM_BLAMED);
+        sl_esm_mark_done(lane->shard, index);
+    }
     part->from += n;
     lane->has_payload = false;
 }

@@ -37,17 +37,33 @@ static void split(struct sl_esm_lane *lane)
     lane->shard->esm->stats.splits++;
 }
 
-/* All of the part failed: decides what becomes of it, and how long it waits. */
-static enum sl_esm_verb judge_failure(struct sl_esm_lane *lane, bool is_function_error, int64_t *pause_ms)
+/* How all of a part failed. */
+enum failure {
+    FUNCTION_ERROR,
+    MALFORMED_ANSWER,
+    NO_PROGRESS /* the answer names the first record */
+};
+
+static void mark_failed(const struct sl_esm_lane *lane, const struct sl_esm_part *part)
+{
+    unsigned known = SL_ESM_DELIVERED | (part->to - part->from == 1 ? SL_ESM_BLAMED : 0u);
+    for (size_t i = part->from; i < part->to; i++)
+        lane->shard->marks[lane->index[i]] |= known;
+}
+
+/* Decides what becomes of a part of which no record is done, and how long it waits. */
+static enum sl_esm_verb judge_failure(struct sl_esm_lane *lane, enum failure how, int64_t *pause_ms)
 {
     struct sl_esm *esm = lane->shard->esm;
     const struct sl_esm_settings *s = &esm->settings;
     struct sl_esm_part *part = sl_esm_top(lane);
     size_t n = part->to - part->from;
+    bool is_function_error = how == FUNCTION_ERROR;
     part->attempts++;
+    mark_failed(lane, part);
     if (sl_esm_drop_expired(lane, part, is_function_error))
         return SL_ESM_DISCARD;
-    if (is_function_error && s->bisect && part->to - part->from > 1) {
+    if (s->bisect && how != MALFORMED_ANSWER && part->to - part->from > 1) {
         split(lane);
         *pause_ms = SL_ESM_NEW_BATCH_PAUSE_MS;
         return SL_ESM_BISECT;
@@ -107,19 +123,18 @@ static enum sl_esm_verb judge_answer(struct sl_esm_lane *lane, struct sl_esm_dec
     struct sl_esm_part *part = sl_esm_top(lane);
     struct sl_span answer = sl_buffer_span(&lane->body);
     size_t n = part->to - part->from, failed = n;
-    if (esm->settings.tumbling_s && !sl_esm_read_state(answer, &lane->shard->new_state)) {
+    if (esm->settings.tumbling_s && !sl_esm_read_state(answer, &lane->shard->new_state))
         d->is_malformed = true;
-    } else if (esm->settings.report_failures) {
-        d->is_malformed = !sl_esm_read_failures(answer, lane->inv.records, n, &failed);
-        if (d->is_malformed)
-            failed = 0;
-    }
+    else if (esm->settings.report_failures)
+        d->is_malformed = !sl_esm_read_failures(lane, &failed);
+    else
+        esm->stats.ignored_answers += sl_esm_names_failures(answer);
     if (lane->is_final)
         return judge_final(lane, !d->is_malformed, pause_ms);
     if (d->is_malformed || (failed == 0 && n > 0)) {
         esm->stats.partial_answers += !d->is_malformed;
         esm->stats.malformed_answers += d->is_malformed;
-        return judge_failure(lane, false, pause_ms);
+        return judge_failure(lane, d->is_malformed ? MALFORMED_ANSWER : NO_PROGRESS, pause_ms);
     }
     d->failed = failed;
     finish_records(lane, part, failed);
@@ -157,6 +172,7 @@ void sl_esm_judge(struct sl_esm_lane *lane, struct sl_esm_decision *d, int64_t *
         d->verb = judge_answer(lane, d, pause_ms);
     } else {
         esm->stats.function_errors++;
-        d->verb = lane->is_final ? judge_final(lane, false, pause_ms) : judge_failure(lane, true, pause_ms);
+        d->verb = lane->is_final ? judge_final(lane, false, pause_ms)
+                                 : judge_failure(lane, FUNCTION_ERROR, pause_ms);
     }
 }

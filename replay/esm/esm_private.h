@@ -47,13 +47,20 @@ struct sl_esm_lane {
     enum sl_esm_outcome outcome;
 };
 
+/* What became known about a record. */
+enum sl_esm_mark {
+    SL_ESM_DONE = 1,      /* also: given up, or filtered out */
+    SL_ESM_DELIVERED = 2, /* it was in an invocation that failed, or that made no progress */
+    SL_ESM_BLAMED = 4     /* an answer named it, or an invocation failed with it alone */
+};
+
 /* A shard and how far it is. */
 struct sl_esm_track {
     struct sl_esm *esm;
     const struct sl_esm_shard *shard;
     struct sl_esm_lane *lanes;
     unsigned lanes_left;
-    bool *is_done; /* per record */
+    unsigned char *marks; /* per record: enum sl_esm_mark */
     size_t checkpoint;
 
     bool has_window;
@@ -125,10 +132,13 @@ void sl_esm_write_event(struct sl_esm_lane *lane, const struct sl_esm_part *part
 
 /* ---- esm_answer.c ---- */
 
-/* Reads a partial answer. True: `*failed` is the index of the lowest failed record, or `n` when none failed.
- * False: the answer is malformed, so the whole batch failed. */
-bool sl_esm_read_failures(struct sl_span answer, const struct sl_esm_record *const *records, size_t n,
-                          size_t *failed);
+/* Reads the answer in the lane as a partial answer, and blames the records that it names. True: `*failed` is
+ * the index of the lowest failed record, or their number when none failed. False: the answer is malformed, so
+ * the whole batch failed. */
+bool sl_esm_read_failures(struct sl_esm_lane *lane, size_t *failed);
+
+/* Whether the answer names failures, right or wrong ones: for answers that are ignored. */
+bool sl_esm_names_failures(struct sl_span answer);
 
 /* Reads the state in a window's answer, as JSON text, into `out`. False: there is none. */
 bool sl_esm_read_state(struct sl_span answer, struct sl_buffer *out);

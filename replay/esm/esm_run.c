@@ -72,7 +72,7 @@ struct sl_esm *sl_esm_new(const struct sl_esm_settings *settings, const struct s
         struct sl_esm_track *shard = &esm->shards[i];
         *shard = (struct sl_esm_track){
             .esm = esm, .shard = &shards[i], .lanes = esm->lanes + i * lanes, .lanes_left = lanes};
-        shard->is_done = zalloc(shards[i].n, sizeof(*shard->is_done));
+        shard->marks = zalloc(shards[i].n, sizeof(*shard->marks));
         sl_buffer_init(&shard->state, EVENT_BYTES);
         sl_buffer_init(&shard->new_state, EVENT_BYTES);
         open_lanes(shard, lanes);
@@ -96,7 +96,7 @@ void sl_esm_destroy(struct sl_esm *esm)
         sl_buffer_clean_up(&lane->body);
     }
     for (size_t i = 0; i < esm->n; i++) {
-        free(esm->shards[i].is_done);
+        free(esm->shards[i].marks);
         sl_buffer_clean_up(&esm->shards[i].state);
         sl_buffer_clean_up(&esm->shards[i].new_state);
     }

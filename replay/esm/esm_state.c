@@ -15,9 +15,27 @@ void sl_esm_new_uuid(uint64_t *random, char out[37])
 
 void sl_esm_mark_done(struct sl_esm_track *shard, uint32_t index)
 {
-    shard->is_done[index] = true;
-    while (shard->checkpoint < shard->shard->n && shard->is_done[shard->checkpoint])
+    shard->marks[index] |= SL_ESM_DONE;
+    while (shard->checkpoint < shard->shard->n && shard->marks[shard->checkpoint] & SL_ESM_DONE)
         shard->checkpoint++;
+}
+
+void sl_esm_stats_add(struct sl_esm_stats *sum, const struct sl_esm_stats *more)
+{
+    sum->invocations += more->invocations;
+    sum->function_errors += more->function_errors;
+    sum->throttles += more->throttles;
+    sum->partial_answers += more->partial_answers;
+    sum->malformed_answers += more->malformed_answers;
+    sum->retries += more->retries;
+    sum->splits += more->splits;
+    sum->filtered += more->filtered;
+    sum->done += more->done;
+    sum->discarded += more->discarded;
+    sum->trimmed += more->trimmed;
+    sum->beside += more->beside;
+    sum->ignored_answers += more->ignored_answers;
+    sum->elapsed_ms += more->elapsed_ms;
 }
 
 struct sl_span sl_esm_checkpoint_id(const struct sl_esm_track *shard)

@@ -26,6 +26,18 @@ static void print_time(int64_t ms, FILE *out)
         fprintf(out, "%.1f h", (double)ms / 3600000);
 }
 
+/* What a user wants to know about records that were given up: whether they were the failed ones. */
+static void print_discarded(const struct sl_esm_stats *m, FILE *out)
+{
+    fprintf(out, "discarded       %8llu", (ull)(m->discarded + m->trimmed));
+    if (m->trimmed)
+        fprintf(out, "   %llu of them gone from the stream, without a failure record", (ull)m->trimmed);
+    fputc('\n', out);
+    if (m->beside)
+        fprintf(out, "  beside others %8llu   no answer named them, and none of them failed alone\n",
+                (ull)m->beside);
+}
+
 static void print_mapping(const struct sl_esm_stats *m, FILE *out)
 {
     fprintf(out, "invocations     %8llu   retries %llu, splits %llu, throttled %llu, in ",
@@ -33,10 +45,10 @@ static void print_mapping(const struct sl_esm_stats *m, FILE *out)
     print_time(m->elapsed_ms, out);
     fputs(" of virtual time\n", out);
     fprintf(out, "handled         %8llu   filtered out %llu\n", (ull)m->done, (ull)m->filtered);
-    fprintf(out, "discarded       %8llu", (ull)(m->discarded + m->trimmed));
-    if (m->trimmed)
-        fprintf(out, "   %llu of them gone from the stream, without a failure record", (ull)m->trimmed);
-    fputc('\n', out);
+    if (m->ignored_answers)
+        fprintf(out, "answers ignored %8llu   they named failures, but ReportBatchItemFailures is off\n",
+                (ull)m->ignored_answers);
+    print_discarded(m, out);
 }
 
 static void note(const char *what, ull n, FILE *out)

@@ -79,6 +79,23 @@ def bad_functions():
     check("no such command: said, exit 2", run.status == 2, run.err)
 
 
+def what_was_given_up():
+    """The summary tells good records that were given up with bad ones, and answers that nobody heard."""
+    poison = "4,8"
+    run = Run(folder, "--max-retries", "1", "--report-failures", function=f"name {poison}", records=ten)
+    check("beside the poison: counted", run.status == 1 and said(run, "discarded") == 7 and said(run, "  beside others") == 6, run.out)
+    run = Run(folder, "--max-retries", "1", "--report-failures", "--bisect", function=f"name {poison}", records=ten)
+    check("both settings: the poison alone", said(run, "discarded") == 2 and not said(run, "  beside others") and
+          [f["DDBStreamBatchInfo"]["startSequenceNumber"] for f in run.failures] == ["4", "8"], run.out)
+    run = Run(folder, "--max-retries", "1", "--bisect", function=f"error-on {poison}", records=ten)
+    check("bisect: the poison alone", said(run, "discarded") == 2 and not said(run, "  beside others"), run.out)
+    run = Run(folder, "--batch-size", "2", function=f"name {poison}", records=ten)
+    check("ignored answers: said", run.status == 0 and said(run, "handled") == 10 and said(run, "answers ignored") == 2 and
+          "ReportBatchItemFailures is off" in run.out, run.out)
+    run = Run(folder, function="answer null", records=ten)
+    check("nothing went wrong: nothing is said", not said(run, "answers ignored") and not said(run, "  beside others"), run.out)
+
+
 def ends_with_us():
     """A function that a shell started, and that hangs: it goes when the command is ended."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
@@ -341,6 +358,6 @@ def own_bootstrap():
     check("as another's command, too", run.status == 0, run.err)
 
 
-for test in (bad_functions, ends_with_us, faults, determinism, side_by_side, picture, full, environment, windows, shapes, bad_input, bad_usage, bad_configuration, own_bootstrap):
+for test in (bad_functions, what_was_given_up, ends_with_us, faults, determinism, side_by_side, picture, full, environment, windows, shapes, bad_input, bad_usage, bad_configuration, own_bootstrap):
     test()
 finish()
