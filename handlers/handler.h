@@ -58,6 +58,8 @@
  *   1.0  the first.
  *   1.1  struct sl_host: event_name, view_name, ttl_name, value_put, json_compact.
  *   1.2  struct sl_host: value_sha256.
+ *   1.3  struct sl_object_port: read, list. struct sl_table_port: scan, describe, units; the verb
+ *        SL_TABLE_PEEK.
  */
 #ifndef SL_HANDLERS_HANDLER_H
 #define SL_HANDLERS_HANDLER_H
@@ -69,7 +71,7 @@ extern "C" {
 #endif
 
 #define SL_ABI_MAJOR 1u
-#define SL_ABI_MINOR 2u
+#define SL_ABI_MINOR 3u
 
 /* ---- options ---- */
 

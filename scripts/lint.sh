@@ -16,6 +16,9 @@ declare -A may=(
     [aws]="base net"
     [sinks]="base net aws"
     [sinks/dynamodb]="base net aws sinks"
+    [sinks/file]="base net aws sinks"
+    [sinks/s3]="base net aws sinks"
+    [sinks/sqlite]="base net aws sinks"
     [sinks/queues]="base net aws sinks"
     [handlers]="base/types.h sinks/port.h streams/types.h"
     [handlers/builtin/toolkit]="handlers"
@@ -26,16 +29,22 @@ declare -A may=(
     [handlers/pipeline]="base streams streams/when sinks/port.h sinks/target.h handlers"
     [handlers/dispatch]="base streams streams/decode streams/when sinks/port.h handlers handlers/pipeline"
     [work/source]="base streams streams/decode sinks/port.h sinks/target.h"
+    [work/backfill]="base streams streams/decode streams/when sinks/port.h sinks/target.h handlers handlers/pipeline handlers/dispatch work/source"
+    [work/restore]="base streams streams/decode streams/when sinks/port.h sinks/target.h handlers handlers/pipeline handlers/dispatch work/source"
+    [work/verify]="base streams streams/decode streams/when sinks/port.h sinks/target.h handlers handlers/pipeline handlers/dispatch work/source"
+    [work/repair]="base streams streams/decode streams/when sinks/port.h sinks/target.h handlers handlers/pipeline handlers/dispatch work/source work/verify"
     [runtime/api]="base"
-    [runtime]="runtime/api base streams streams/decode sinks/target.h handlers handlers/pipeline handlers/dispatch runtime/contain"
+    [runtime]="runtime/api base streams streams/decode sinks/target.h handlers handlers/pipeline handlers/dispatch runtime/contain
+               work/source work/backfill work/verify"
     [runtime/contain]="runtime/api base streams streams/decode sinks/target.h handlers handlers/pipeline handlers/dispatch"
     [replay/config]="base"
     [replay/esm]="base streams streams/when"
     [replay/source]="base net streams streams/decode aws sinks/target.h work/source replay/esm"
     [replay/sandbox]="base replay/esm"
     [replay/output]="base replay/esm replay/source replay/sandbox"
-    [replay]="base net streams streams/decode streams/when aws sinks handlers handlers/pipeline handlers/dispatch work/source
-              replay/config replay/esm replay/source replay/sandbox replay/output"
+    [replay]="base net streams streams/decode streams/when aws sinks handlers handlers/pipeline handlers/dispatch
+              replay/config replay/esm replay/source replay/sandbox replay/output
+              work/source work/backfill work/restore work/verify work/repair"
 )
 
 mapfile -t sources < <(git ls-files '*.c' '*.h'; git ls-files -o --exclude-standard '*.c' '*.h')

@@ -1,5 +1,5 @@
-/* The three ports through which everything leaves: object store, table, queue. One vtable each, one file per
- * sink.
+/* The three ports to the outside world: object store, table, queue. One vtable each, one folder or file per
+ * sink. Everything leaves through them; objects and tables can be read through them too.
  *
  * Public: installed beside handler.h. C11 and C++11.
  *
@@ -8,7 +8,11 @@
  * SL_OK is durable. The results are all that `apply` returns. It does not begin what cannot end before
  * `deadline_ms` (the host clock's steady time), and within that retries as its service's rules say.
  * Operations, results and all that they point to belong to the caller, who changes nothing of them until it
- * returns. One thread uses a port. */
+ * returns. One thread uses a port.
+ *
+ * The functions that read (`read`, `list`, `scan`, `describe`) keep the same contract. What they find is in
+ * the call's arena. A port that cannot do one of them has NULL there. A result of SL_OK means that the answer
+ * was whole, well formed and about what was asked. */
 #ifndef SL_SINKS_PORT_H
 #define SL_SINKS_PORT_H
 
@@ -41,12 +45,57 @@ struct sl_object {
                            an object that exists is success and need not be written again */
 };
 
+/* One ranged read. */
+struct sl_object_read {
+    struct sl_span key; /* below the target's prefix, as in struct sl_object */
+    uint64_t from;
+    size_t max_bytes;    /* at least 1 */
+    struct sl_span etag; /* absent: any object; else the object must still be the one that was begun: another
+                            is SL_REJECT, code "PreconditionFailed" */
+};
+
+struct sl_object_piece {
+    struct sl_result result; /* an absent object: SL_REJECT, code "NoSuchKey" */
+    struct sl_span bytes;  /* shorter than max_bytes only at the object's end; empty when `from` is at or past
+                              the end */
+    uint64_t object_bytes; /* of the whole object */
+    struct sl_span etag;   /* without quotes; "" where it is not known (S3: a read at or past the end) */
+};
+
+/* The objects whose keys begin with `prefix`, in the bytewise order of their keys. */
+struct sl_object_list {
+    struct sl_span prefix; /* below the target's own prefix; plain text, so it may end within a name */
+    struct sl_span after;  /* absent: from the first; else only keys that are greater */
+    size_t limit;          /* entries wanted; 0, and more than a page holds (1,000): what a page holds */
+};
+
+struct sl_object_entry {
+    struct sl_span key; /* below the target's prefix, as `read` takes it */
+    uint64_t bytes;
+    struct sl_span etag; /* without quotes */
+};
+
+struct sl_object_page {
+    struct sl_result result;
+    struct sl_object_entry *entries; /* may be none although the page is not the last */
+    size_t n;
+    struct sl_span next; /* `after` of the next page; absent: this is the last one */
+};
+
 struct sl_object_port {
     uint32_t size; /* of this struct: fields are only appended */
     size_t max_body_bytes;
     void (*apply)(struct sl_object_port *port, const struct sl_object *objects, size_t n,
                   struct sl_result *results, const struct sl_call *call);
     void (*close)(struct sl_object_port *port);
+
+    /* ---- since 1.3 ---- */
+
+    /* The `n` reads are in flight together. */
+    void (*read)(struct sl_object_port *port, const struct sl_object_read *reads, size_t n,
+                 struct sl_object_piece *pieces, const struct sl_call *call);
+    void (*list)(struct sl_object_port *port, const struct sl_object_list *list, struct sl_object_page *page,
+                 const struct sl_call *call);
 };
 
 /* ---- table ---- */
@@ -56,7 +105,8 @@ enum sl_table_verb {
     SL_TABLE_PUT,
     SL_TABLE_DELETE, /* of an absent item: success */
     SL_TABLE_UPDATE, /* `sets` on the item, which is created when absent */
-    SL_TABLE_CHECK   /* only the condition; in a group */
+    SL_TABLE_CHECK,  /* only the condition; in a group */
+    SL_TABLE_PEEK    /* since 1.3: a GET that may miss the last second's writes, for half the price */
 };
 
 enum sl_set_verb {
@@ -100,6 +150,49 @@ struct sl_table_op {
     bool want_item; /* on a failed condition: the item as it is, in the result */
 };
 
+#define SL_TABLE_SEGMENTS_MAX 1000000 /* Scan's TotalSegments */
+
+/* One page of a segment of a table. A table in `of` segments has each of its items in exactly one of them;
+ * which one depends on the item's key alone. */
+struct sl_table_scan {
+    struct sl_span table;        /* absent: the target's own */
+    uint32_t segment, of;        /* `of` 0 or 1: the whole table */
+    struct sl_span after;        /* a key's JSON, as `next` was; absent: the beginning */
+    bool is_consistent;          /* sees every write that succeeded before it; twice the price */
+    size_t limit;                /* items of the page at most; 0: what 1 MB holds */
+    const struct sl_span *names; /* top-level attributes wanted; an item without any of them is {} */
+    size_t n_names;              /* none: all attributes */
+};
+
+struct sl_table_page {
+    struct sl_result result;
+    struct sl_span *items; /* each an item's JSON; may be none although the segment goes on */
+    size_t n;
+    struct sl_span next; /* a key's JSON to go on after; absent: the segment is at its end */
+    double units;        /* read capacity that it consumed; 0: not said */
+};
+
+struct sl_table_key {
+    struct sl_span name;
+    char type; /* 'S', 'N' or 'B' */
+};
+
+/* What is known of a table. */
+struct sl_table_facts {
+    struct sl_result result;
+    struct sl_span arn;             /* absent: it has none */
+    struct sl_table_key keys[2];    /* partition key, sort key. SQLite: in the order of their names */
+    size_t n_keys;                  /* 0: not known (SQLite: no item was ever there) */
+    uint64_t items, bytes;          /* DynamoDB: counted about every six hours. SQLite: now */
+    bool is_on_demand;              /* billing */
+    double read_units, write_units; /* provisioned, each second; 0 on demand */
+    struct sl_span stream_arn;      /* the latest stream's; absent: it has none */
+};
+
+struct sl_table_units {
+    double read, write; /* capacity units as the service bills them */
+};
+
 struct sl_table_port {
     uint32_t size;
     size_t max_item_bytes; /* 400 KB in DynamoDB, by its own formula */
@@ -109,6 +202,18 @@ struct sl_table_port {
     void (*apply)(struct sl_table_port *port, const struct sl_table_op *ops, size_t n,
                   struct sl_result *results, const struct sl_call *call);
     void (*close)(struct sl_table_port *port);
+
+    /* ---- since 1.3 ---- */
+
+    /* The `n` pages are in flight together. */
+    void (*scan)(struct sl_table_port *port, const struct sl_table_scan *scans, size_t n,
+                 struct sl_table_page *pages, const struct sl_call *call);
+    /* `table` absent: the target's own. */
+    void (*describe)(struct sl_table_port *port, struct sl_span table, struct sl_table_facts *facts,
+                     const struct sl_call *call);
+    /* Borrowed, mostly NULL. Whoever holds to a budget sets it: `apply` then asks the service what it
+     * consumed, and all functions add it here. */
+    struct sl_table_units *units;
 };
 
 /* ---- queue ---- */

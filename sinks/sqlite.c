@@ -266,6 +266,7 @@ static bool carry_out(struct sqlite_port *p, struct step *step, struct sl_arena 
     }
     switch (op->verb) {
     case SL_TABLE_GET:
+    case SL_TABLE_PEEK:
         if (step->item.ptr)
             step->result->item = sl_span(sl_arena_copy(arena, step->item), step->item.len);
         return true;

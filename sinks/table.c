@@ -33,7 +33,7 @@ enum sl_status sl_table_check_bytes(struct sl_span item, struct sl_error *error)
 
 enum sl_status sl_table_check_verb(const struct sl_table_op *op, struct sl_error *error)
 {
-    if (op->group && op->verb == SL_TABLE_GET)
+    if (op->group && sl_table_is_read(op))
         return sl_fail(error, SL_REJECT, "ValidationException", "a read cannot be part of a transaction");
     if (op->group && sl_table_has_running(op))
         return sl_fail(error, SL_REJECT, "ValidationException",

@@ -15,6 +15,11 @@ static inline bool sl_table_is_running(const struct sl_set *set)
     return set->verb == SL_SET_MAX || set->verb == SL_SET_MIN;
 }
 
+static inline bool sl_table_is_read(const struct sl_table_op *op)
+{
+    return op->verb == SL_TABLE_GET || op->verb == SL_TABLE_PEEK;
+}
+
 /* Whether the test compares with a value. */
 static inline bool sl_table_test_has_value(const struct sl_test *test)
 {

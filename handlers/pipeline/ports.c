@@ -24,15 +24,39 @@ static void close_objects(struct sl_object_port *port)
     marked->inner->close(marked->inner);
 }
 
-_Static_assert(sizeof(struct sl_object_port) == 4 * sizeof(void *),
+static void read_objects(struct sl_object_port *port, const struct sl_object_read *reads, size_t n,
+                         struct sl_object_piece *pieces, const struct sl_call *call)
+{
+    const struct marked_objects *marked = (const struct marked_objects *)port;
+    marked->log->is_in_port = true;
+    marked->inner->read(marked->inner, reads, n, pieces, call);
+    marked->log->is_in_port = false;
+}
+
+static void list_objects(struct sl_object_port *port, const struct sl_object_list *list,
+                         struct sl_object_page *page, const struct sl_call *call)
+{
+    const struct marked_objects *marked = (const struct marked_objects *)port;
+    marked->log->is_in_port = true;
+    marked->inner->list(marked->inner, list, page, call);
+    marked->log->is_in_port = false;
+}
+
+_Static_assert(sizeof(struct sl_object_port) == 6 * sizeof(void *),
                "a new function of the port is to be marked here");
 
 struct sl_object_port *sl_ports_mark_objects(struct sl_object_port *port, struct sl_log *log,
                                              struct sl_arena *arena)
 {
     struct marked_objects *marked = sl_arena_alloc(arena, sizeof(*marked));
-    *marked = (struct marked_objects){
-        {sizeof(*port), port->max_body_bytes, apply_objects, close_objects}, port, log};
+    *marked = (struct marked_objects){{.size = sizeof(*port),
+                                       .max_body_bytes = port->max_body_bytes,
+                                       .apply = apply_objects,
+                                       .close = close_objects,
+                                       .read = port->read ? read_objects : NULL,
+                                       .list = port->list ? list_objects : NULL},
+                                      port,
+                                      log};
     return &marked->port;
 }
 
@@ -49,6 +73,7 @@ static void apply_table(struct sl_table_port *port, const struct sl_table_op *op
 {
     const struct marked_table *marked = (const struct marked_table *)port;
     marked->log->is_in_port = true;
+    marked->inner->units = port->units;
     marked->inner->apply(marked->inner, ops, n, results, call);
     marked->log->is_in_port = false;
 }
@@ -59,15 +84,40 @@ static void close_table(struct sl_table_port *port)
     marked->inner->close(marked->inner);
 }
 
-_Static_assert(sizeof(struct sl_table_port) == 4 * sizeof(void *),
+static void scan_table(struct sl_table_port *port, const struct sl_table_scan *scans, size_t n,
+                       struct sl_table_page *pages, const struct sl_call *call)
+{
+    const struct marked_table *marked = (const struct marked_table *)port;
+    marked->log->is_in_port = true;
+    marked->inner->units = port->units;
+    marked->inner->scan(marked->inner, scans, n, pages, call);
+    marked->log->is_in_port = false;
+}
+
+static void describe_table(struct sl_table_port *port, struct sl_span table, struct sl_table_facts *facts,
+                           const struct sl_call *call)
+{
+    const struct marked_table *marked = (const struct marked_table *)port;
+    marked->log->is_in_port = true;
+    marked->inner->describe(marked->inner, table, facts, call);
+    marked->log->is_in_port = false;
+}
+
+_Static_assert(sizeof(struct sl_table_port) == 7 * sizeof(void *),
                "a new function of the port is to be marked here");
 
 struct sl_table_port *sl_ports_mark_table(struct sl_table_port *port, struct sl_log *log,
                                           struct sl_arena *arena)
 {
     struct marked_table *marked = sl_arena_alloc(arena, sizeof(*marked));
-    *marked =
-        (struct marked_table){{sizeof(*port), port->max_item_bytes, apply_table, close_table}, port, log};
+    *marked = (struct marked_table){{.size = sizeof(*port),
+                                     .max_item_bytes = port->max_item_bytes,
+                                     .apply = apply_table,
+                                     .close = close_table,
+                                     .scan = port->scan ? scan_table : NULL,
+                                     .describe = port->describe ? describe_table : NULL},
+                                    port,
+                                    log};
     return &marked->port;
 }
 

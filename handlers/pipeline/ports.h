@@ -1,4 +1,5 @@
-/* Ports that say when they are at work: `log->is_in_port` is true while `apply` runs. So the process that
+/* Ports that say when they are at work: `log->is_in_port` is true while one of their
+ * functions runs. So the process that
  * dies there, and the one that asks why, know that the handler was not running. */
 #ifndef SL_HANDLERS_PIPELINE_PORTS_H
 #define SL_HANDLERS_PIPELINE_PORTS_H

@@ -35,6 +35,12 @@ static bool is_new_table(const struct batch *b, size_t i)
     return i == 0 || !sl_span_eq(b->ops[i - 1]->table, b->ops[i]->table);
 }
 
+static const char *after_table(const struct sl_dynamodb_op *op)
+{
+    return op->op->verb == SL_TABLE_GET ? ":{\"ConsistentRead\":true,\"Keys\":["
+                                        : ":{\"ConsistentRead\":false,\"Keys\":[";
+}
+
 static void write_body(struct batch *b, bool reads)
 {
     struct sl_dynamodb_body *body = &b->work.body;
@@ -45,7 +51,7 @@ static void write_body(struct batch *b, bool reads)
         if (is_new && i)
             add_literal(body, reads ? "]}," : "],");
         if (is_new)
-            add_table(body, b->ops[i]->table, reads ? ":{\"ConsistentRead\":true,\"Keys\":[" : ":[");
+            add_table(body, b->ops[i]->table, !reads ? ":[" : after_table(b->ops[i]));
         else
             add_literal(body, ",");
         bool is_put = b->ops[i]->op->verb == SL_TABLE_PUT;

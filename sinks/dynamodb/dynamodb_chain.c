@@ -11,6 +11,7 @@ struct pass {
     size_t n;
     struct sl_dynamodb_op **writes, **reads;
     size_t n_writes, n_reads;
+    size_t n_peeks;  /* the last ones of `reads` */
     bool one_by_one; /* batches were refused: from now on each operation is sent alone */
 };
 
@@ -55,23 +56,41 @@ static struct sl_dynamodb_op *head_of(struct sl_dynamodb_op **chain, size_t n)
     return head;
 }
 
+/* The read of a chain that is sent: a consistent one answers for the others too. NULL when it has none. */
+static struct sl_dynamodb_op *read_of(struct sl_dynamodb_op **chain, size_t n)
+{
+    struct sl_dynamodb_op *read = NULL;
+    for (size_t i = 0; i < n; i++)
+        if (sl_table_is_read(chain[i]->op) &&
+            (!read || (read->op->verb == SL_TABLE_PEEK && chain[i]->op->verb == SL_TABLE_GET)))
+            read = chain[i];
+    return read;
+}
+
+/* The reads grow from the front, the peeks from the back: they go out in requests of their own. */
+static void begin_read(struct pass *pass, struct sl_dynamodb_op *op)
+{
+    if (op->op->verb == SL_TABLE_PEEK)
+        pass->reads[pass->n - ++pass->n_peeks] = op;
+    else
+        pass->reads[pass->n_reads++] = op;
+}
+
 static void begin_chain(struct pass *pass, struct sl_dynamodb_op **chain, size_t n)
 {
-    struct sl_dynamodb_op *head = head_of(chain, n);
-    bool is_read = false;
+    struct sl_dynamodb_op *head = head_of(chain, n), *read = read_of(chain, n);
     if (head)
         begin_write(pass, head);
+    if (read && !read->is_over)
+        begin_read(pass, read);
     for (size_t i = 0; i < n; i++) {
         struct sl_dynamodb_op *op = chain[i];
-        if (op->is_over || is_plain_write(op))
+        if (op->is_over || is_plain_write(op) || sl_table_is_read(op->op))
             continue;
         if (op->op->verb == SL_TABLE_CHECK)
             sl_dynamodb_group(pass->apply, op, 1);
-        else if (op->op->verb != SL_TABLE_GET)
+        else
             sl_dynamodb_single(pass->apply, op);
-        else if (!is_read)
-            pass->reads[pass->n_reads++] = op;
-        is_read = is_read || op->op->verb == SL_TABLE_GET;
     }
 }
 
@@ -94,14 +113,10 @@ static void follow_head(struct sl_dynamodb_op **chain, size_t n, const struct sl
 /* All reads of a key get the answer of the one that was sent. */
 static void share_read(struct sl_dynamodb_op **chain, size_t n)
 {
-    const struct sl_dynamodb_op *sent = NULL;
-    for (size_t i = 0; i < n; i++) {
-        if (chain[i]->op->verb != SL_TABLE_GET)
+    const struct sl_dynamodb_op *sent = read_of(chain, n);
+    for (size_t i = 0; sent && sent->is_over && i < n; i++) {
+        if (!sl_table_is_read(chain[i]->op))
             continue;
-        if (!sent)
-            sent = chain[i];
-        if (!sent->is_over)
-            return;
         *chain[i]->result = *sent->result;
         chain[i]->is_over = true;
     }
@@ -142,7 +157,7 @@ static void run_jobs(struct sl_dynamodb_apply *apply)
 
 static void begin_pass(struct pass *pass, struct sl_dynamodb_op **heads)
 {
-    pass->n_writes = pass->n_reads = 0;
+    pass->n_writes = pass->n_reads = pass->n_peeks = 0;
     for (size_t i = 0, n, chain = 0; i < pass->n; i += n, chain++) {
         n = chain_length(pass, i);
         heads[chain] = head_of(&pass->sorted[i], n);
@@ -152,21 +167,25 @@ static void begin_pass(struct pass *pass, struct sl_dynamodb_op **heads)
         sl_dynamodb_single(pass->apply, pass->writes[0]);
     else
         sl_dynamodb_batch_writes(pass->apply, pass->writes, pass->n_writes);
-    sl_dynamodb_batch_reads(pass->apply, pass->reads, pass->n_reads,
-                            pass->one_by_one ? 1 : SL_DYNAMODB_READS);
+    size_t per_request = pass->one_by_one ? 1 : SL_DYNAMODB_READS;
+    sl_dynamodb_batch_reads(pass->apply, pass->reads, pass->n_reads, per_request);
+    sl_dynamodb_batch_reads(pass->apply, pass->reads + pass->n - pass->n_peeks, pass->n_peeks, per_request);
+}
+
+static bool is_any_open(struct sl_dynamodb_op *const *ops, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!ops[i]->is_over && !ops[i]->is_doubted)
+            return true;
+    return false;
 }
 
 /* A batch that was refused as a whole leaves its operations open. Each is then sent alone, so that the bad
  * one is found and the good ones are applied. */
 static bool any_refused(const struct pass *pass)
 {
-    for (size_t i = 0; i < pass->n_writes; i++)
-        if (!pass->writes[i]->is_over && !pass->writes[i]->is_doubted)
-            return true;
-    for (size_t i = 0; i < pass->n_reads; i++)
-        if (!pass->reads[i]->is_over && !pass->reads[i]->is_doubted)
-            return true;
-    return false;
+    return is_any_open(pass->writes, pass->n_writes) || is_any_open(pass->reads, pass->n_reads) ||
+           is_any_open(pass->reads + pass->n - pass->n_peeks, pass->n_peeks);
 }
 
 static size_t count_open(const struct pass *pass)

@@ -92,7 +92,7 @@ void sl_dynamodb_group(struct sl_dynamodb_apply *apply, struct sl_dynamodb_op *o
  * open (not is_over), with the refusal as their results: send each alone. */
 void sl_dynamodb_batch_writes(struct sl_dynamodb_apply *apply, struct sl_dynamodb_op **ops, size_t n);
 
-/* GETs of distinct keys, likewise. */
+/* GETs of distinct keys, likewise; or PEEKs, but not both. */
 void sl_dynamodb_batch_reads(struct sl_dynamodb_apply *apply, struct sl_dynamodb_op **ops, size_t n,
                              size_t per_request);
 
