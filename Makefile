@@ -39,7 +39,7 @@ LIBRARY  := $(BUILD)/libsluice.a
 PROGRAMS := $(patsubst runtime/%.c,$(BUILD)/%,$(wildcard runtime/bootstrap.c)) $(patsubst replay/%.c,$(BUILD)/%,$(wildcard replay/sluice.c))
 PLUGINS  := $(patsubst examples/%.c,$(BUILD)/handlers/%.so,$(wildcard examples/*.c))
 # What a plugin includes: handler.h with the headers it includes, as one file.
-PUBLIC   := handlers/handler.h handlers/host_table.h base/types.h sinks/port.h streams/types.h
+PUBLIC   := handlers/handler.h handlers/expect.h handlers/host_table.h base/types.h sinks/port.h streams/types.h
 HEADER   := $(BUILD)/include/sluice/handler.h
 
 MANUAL   := $(BUILD)/man/sluice.1

@@ -60,10 +60,12 @@
  *   1.2  struct sl_host: value_sha256.
  *   1.3  struct sl_object_port: read, list. struct sl_table_port: scan, describe, units; the verb
  *        SL_TABLE_PEEK.
+ *        struct sl_handler: expect, judge, trace.
  */
 #ifndef SL_HANDLERS_HANDLER_H
 #define SL_HANDLERS_HANDLER_H
 
+#include "handlers/expect.h"
 #include "handlers/host_table.h"
 
 #ifdef __cplusplus
@@ -164,6 +166,20 @@ struct sl_handler {
      * if the configuration has the view type, otherwise at the first record. NULL: every view type will do.
      */
     enum sl_status (*accepts)(void *self, enum sl_view view, struct sl_error *error);
+
+    /* ---- since 1.3 ---- */
+
+    /* Tells what the rows of these items should be, see handlers/expect.h. SL_REJECT: they cannot be compared
+     * with anything, as the route is configured; `error` says why. NULL: the handler cannot tell. */
+    enum sl_status (*expect)(void *self, struct sl_expect *expect, struct sl_error *error);
+
+    /* Says what is the matter with a row that is not, or may not be, what was expected. NULL: a row that is
+     * absent is missing, one that should be absent is left over, any other one is different. */
+    enum sl_status (*judge)(void *self, struct sl_judge *judge, struct sl_error *error);
+
+    /* Finds the item that a row was made of. SL_REJECT: the row does not say. NULL: no row does, so that rows
+     * which should not be there are not looked for. */
+    enum sl_status (*trace)(void *self, struct sl_trace *trace, struct sl_error *error);
 };
 
 #define SL_HANDLER_ABI                                                                                       \

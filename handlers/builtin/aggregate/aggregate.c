@@ -3,7 +3,7 @@
  * What is added is what an item contributes now, less what the ledger says was counted for it, in one
  * transaction with the ledger's row. So a record that is delivered again finds its order in the ledger and
  * changes nothing, and totals never hold what was not counted. */
-#include "handlers/builtin/aggregate/aggregate_private.h"
+#include "handlers/builtin/aggregate/aggregate_expect.h"
 
 static void run_init(struct aggregate_run *run, const struct aggregate *a, struct sl_slice *slice)
 {
@@ -107,4 +107,7 @@ const struct sl_handler sl_aggregate_handler = {
     .open = aggregate_open,
     .handle = handle,
     .accepts = accepts,
+    .expect = aggregate_expect,
+    .judge = aggregate_judge,
+    .trace = aggregate_trace,
 };

@@ -3,7 +3,7 @@
  * A slice is folded: of each item only its newest change is written, with a guard, so that it takes effect
  * only if it is newer than what is there. A write that the guard refuses has been overtaken, which is
  * success. So a slice may be delivered again, in part, late and in any order. */
-#include "handlers/builtin/replicate/replicate_private.h"
+#include "handlers/builtin/replicate/replicate_expect.h"
 
 static enum sl_status handle(void *self, struct sl_slice *slice, struct sl_error *error)
 {
@@ -41,4 +41,7 @@ const struct sl_handler sl_replicate_handler = {
     .open = replicate_open,
     .handle = handle,
     .accepts = accepts,
+    .expect = replicate_expect,
+    .judge = replicate_judge,
+    .trace = replicate_trace,
 };

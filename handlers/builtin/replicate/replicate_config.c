@@ -142,6 +142,7 @@ static enum sl_status read_key_attribute(struct opening *o, const char *name, co
 {
     struct replicate_key *key = &o->p->keys[o->p->n_keys++];
     struct sl_span text = sl_opening_text(value);
+    *key = (struct replicate_key){.name = {NULL, 0}};
     key->name = keep(o, sl_span_str(name));
     if (!sl_opening_is_name(key->name) || !json_is_string(value))
         return BAD(o, "key.%s: expected a template", name);
@@ -149,6 +150,9 @@ static enum sl_status read_key_attribute(struct opening *o, const char *name, co
         return BAD(o,
                    "key.%s: use attributes of the source's key only; others change, and would move the item",
                    name);
+    if (text.len > 2 && text.ptr[0] == '{' && !memchr(text.ptr + 1, '{', text.len - 1) &&
+        memchr(text.ptr, '}', text.len) == text.ptr + text.len - 1)
+        key->place = keep(o, (struct sl_span){text.ptr + 1, text.len - 2});
     char where[300];
     snprintf(where, sizeof(where), "key.%s", name);
     return sl_opening_template(&o->base, where, text, &key->value);

@@ -1,5 +1,5 @@
 /* The guards: the order of an item's last change, where it is kept, and the tests against it. */
-#include "handlers/builtin/replicate/replicate_private.h"
+#include "handlers/builtin/replicate/replicate_expect.h"
 
 #include "handlers/builtin/toolkit/array.h"
 
@@ -56,11 +56,10 @@ void replicate_guard_test(const struct replicate *p, const struct replicate_chan
 }
 
 /* {"PK":{"S":"replica item"}}: one side table serves several replicas. */
-static struct sl_span row_key(const struct replicate *p, const struct replicate_side *side,
-                              const struct replicate_change *change, struct sl_arena *arena)
+struct sl_span replicate_guard_row_key(const struct replicate *p, const struct replicate_side *side,
+                                       struct sl_span item, struct sl_arena *arena)
 {
     char digest[SL_TEXT_DIGEST_BYTES + 1];
-    struct sl_span item = change->item_key;
     if (item.len > ROW_ITEM_BYTES) {
         sl_text_digest(p->host, item, digest);
         item = sl_span_str(digest);
@@ -74,7 +73,7 @@ struct sl_table_op replicate_guard_row(const struct replicate *p, const struct r
                                        const struct replicate_change *change, struct sl_arena *arena)
 {
     struct sl_table_op op = {
-        .verb = SL_TABLE_PUT, .table = side->table, .key = row_key(p, side, change, arena)};
+        .verb = SL_TABLE_PUT, .table = side->table, .key = replicate_guard_row_key(p, side, change->item_key, arena)};
     struct sl_span row[8];
     char expires[64];
     size_t n = 0;

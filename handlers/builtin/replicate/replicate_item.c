@@ -1,6 +1,6 @@
 /* The replica's keys and items. An image that is not reshaped is copied as it came, with the guard put in
  * front. Otherwise its top-level attributes are written one after the other, each value as it came. */
-#include "handlers/builtin/replicate/replicate_private.h"
+#include "handlers/builtin/replicate/replicate_expect.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -173,6 +173,14 @@ static bool is_reshaped(const struct replicate *p, const struct replicate_change
             (carries(p, change, p->guard_attribute) || carries(p, change, p->write_attribute)));
 }
 
+struct sl_span replicate_held_name(const struct replicate *p, struct sl_span name)
+{
+    const struct replicate_rule *rule = rule_of(p, name);
+    bool is_copied =
+        p->n_keys == 0 || (!(rule && rule->is_dropped) && (!p->is_projected || (rule && rule->is_kept)));
+    return is_copied ? new_name(rule, name) : (struct sl_span){NULL, 0};
+}
+
 static struct sl_span without_braces(struct sl_span json)
 {
     size_t from = 0, to = json.len;
@@ -281,6 +289,20 @@ enum sl_status replicate_item(const struct replicate *p, const struct replicate_
         add_members(&o, image);
     *item = is_inline ? signed_end(p, change, &o) : object_end(&o);
     return check_size(p, *item, error);
+}
+
+struct sl_span replicate_shape(const struct replicate *p, const struct replicate_change *change,
+                               struct sl_arena *arena)
+{
+    struct sl_span image = change->image.value.raw;
+    if (p->n_rules == 0 && p->n_keys == 0 && !p->is_projected)
+        return image;
+    struct object o =
+        object_begin(p, arena, image.len + renames_bytes(p) + change->key.len + 2 * MEMBER_BYTES);
+    if (p->n_keys > 0)
+        add_members(&o, change->key);
+    add_attributes(p, change, arena, &o);
+    return object_end(&o);
 }
 
 /* ---- tombstones ---- */

@@ -32,7 +32,7 @@ struct replicate_rule {
 
 /* An attribute of the replica's key that a template makes. */
 struct replicate_key {
-    struct sl_span name;
+    struct sl_span name, place; /* `place`: the one attribute of the source's key that it is; absent: more */
     struct sl_render_template value;
 };
 

@@ -146,7 +146,7 @@ static void good_one_is_loaded(void **state)
     assert_true(has_run(f));
 }
 
-/* SL_HANDLER_ABI says 1.3; a plugin that was built before says less, and its struct is the same. */
+/* SL_HANDLER_ABI says 1.3; a plugin that was built before says less. */
 static void plugins_of_every_older_minor_are_loaded(void **state)
 {
     struct folder *f = *state;

@@ -1,0 +1,25 @@
+/* Inside the replicate handler: what `sluice verify` asks for, see handlers/expect.h. */
+#ifndef SL_HANDLERS_BUILTIN_REPLICATE_REPLICATE_EXPECT_H
+#define SL_HANDLERS_BUILTIN_REPLICATE_REPLICATE_EXPECT_H
+
+#include "handlers/builtin/replicate/replicate_private.h"
+
+/* struct sl_handler's. */
+enum sl_status replicate_expect(void *self, struct sl_expect *e, struct sl_error *error) SL_MUST_USE;
+enum sl_status replicate_judge(void *self, struct sl_judge *j, struct sl_error *error) SL_MUST_USE;
+enum sl_status replicate_trace(void *self, struct sl_trace *t, struct sl_error *error) SL_MUST_USE;
+
+/* The replica's item without what is ours; the image itself where nothing is reshaped. `image.value`,
+ * `record` and `key` of the change are set. (replicate_item.c) */
+struct sl_span replicate_shape(const struct replicate *p, const struct replicate_change *change,
+                               struct sl_arena *arena);
+
+/* The name that an attribute of the source's key has on the replica; absent: it is not copied.
+ * (replicate_item.c) */
+struct sl_span replicate_held_name(const struct replicate *p, struct sl_span name);
+
+/* The key of the side table's row for an item. (replicate_guard.c) */
+struct sl_span replicate_guard_row_key(const struct replicate *p, const struct replicate_side *side,
+                                       struct sl_span item_key, struct sl_arena *arena);
+
+#endif
