@@ -99,6 +99,19 @@ struct sl_trace {
     struct sl_span key; /* of the item that the row was made of, JSON; absent: the row stands for no item */
 };
 
+/* What `sluice repair` asks for. Each record of the slice is an item as the source has it now, an INSERT
+ * without a sequence number; or, if the source does not have the item, a REMOVE with Keys alone. No item is
+ * in a slice twice. */
+struct sl_repair {
+    struct sl_abi abi;
+    const struct sl_span *seen; /* per record: the row as it was just read, an item's JSON; absent: there was
+                                   none */
+    struct sl_span *written; /* per record, set by the handler: the row as it has written it; absent: it has
+                                removed it, or there is nothing to write */
+    bool may_remove;         /* else a record whose row would have to go is SL_REJECT, code "WouldRemove" */
+    bool is_plan;            /* nothing is written, only `written` is set */
+};
+
 #ifdef __cplusplus
 }
 #endif

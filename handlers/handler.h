@@ -60,7 +60,7 @@
  *   1.2  struct sl_host: value_sha256.
  *   1.3  struct sl_object_port: read, list. struct sl_table_port: scan, describe, units; the verb
  *        SL_TABLE_PEEK.
- *        struct sl_handler: expect, judge, trace.
+ *        struct sl_handler: expect, judge, trace, repair.
  */
 #ifndef SL_HANDLERS_HANDLER_H
 #define SL_HANDLERS_HANDLER_H
@@ -180,6 +180,12 @@ struct sl_handler {
     /* Finds the item that a row was made of. SL_REJECT: the row does not say. NULL: no row does, so that rows
      * which should not be there are not looked for. */
     enum sl_status (*trace)(void *self, struct sl_trace *trace, struct sl_error *error);
+
+    /* Sets rows right that are not as the items say. Writes only where the row still is as it was seen; else
+     * the record is SL_REJECT, code "Moved". Loses to every later change, and can be repeated. NULL: the
+     * handler's rows cannot be repaired. */
+    enum sl_status (*repair)(void *self, struct sl_slice *slice, struct sl_repair *repair,
+                             struct sl_error *error);
 };
 
 #define SL_HANDLER_ABI                                                                                       \

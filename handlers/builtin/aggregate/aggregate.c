@@ -4,8 +4,9 @@
  * transaction with the ledger's row. So a record that is delivered again finds its order in the ledger and
  * changes nothing, and totals never hold what was not counted. */
 #include "handlers/builtin/aggregate/aggregate_expect.h"
+#include "handlers/builtin/aggregate/aggregate_repair.h"
 
-static void run_init(struct aggregate_run *run, const struct aggregate *a, struct sl_slice *slice)
+void aggregate_run_init(struct aggregate_run *run, const struct aggregate *a, struct sl_slice *slice)
 {
     const struct sl_host *host = a->host;
     size_t n = slice->n;
@@ -55,7 +56,7 @@ static enum sl_status handle(void *self, struct sl_slice *slice, struct sl_error
     enum sl_status status = check_target(a, slice, error);
     if (status != SL_OK)
         return status;
-    run_init(&run, a, slice);
+    aggregate_run_init(&run, a, slice);
     status = take_records(&run, error);
     if (status == SL_OK)
         status = aggregate_source_check(&run, error);
@@ -110,4 +111,5 @@ const struct sl_handler sl_aggregate_handler = {
     .expect = aggregate_expect,
     .judge = aggregate_judge,
     .trace = aggregate_trace,
+    .repair = aggregate_repair,
 };

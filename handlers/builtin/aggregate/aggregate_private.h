@@ -244,6 +244,7 @@ struct aggregate_run {
     struct sl_span last[3];           /* where the last record came from: ARN, Region, table */
     size_t n_older;                   /* changes that are `is_older` */
     struct sl_span older;             /* the sequence number of one of them */
+    bool is_repair;                   /* a row that is not the expected one is left alone */
 };
 
 /* ---- aggregate_take.c: records into units ---- */

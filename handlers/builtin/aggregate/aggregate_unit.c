@@ -3,7 +3,7 @@
  * The row that is expected (none before an INSERT, the old image's contribution before a MODIFY or REMOVE)
  * needs no read. A transaction that was refused returns the rows as they are, and the units are computed
  * again from them. */
-#include "handlers/builtin/aggregate/aggregate_private.h"
+#include "handlers/builtin/aggregate/aggregate_repair.h"
 
 #include "handlers/builtin/toolkit/apply.h"
 
@@ -53,9 +53,8 @@ static void unit_walk(struct aggregate_run *run, struct aggregate_unit *unit, st
     unit->item = aggregate_ledger_row(&run->tally, &entry);
 }
 
-/* The row is known: only this very row passes. */
-static void unit_expect(struct aggregate_run *run, struct aggregate_unit *unit,
-                        const struct aggregate_row *row)
+/* Only this very row passes. */
+static void unit_pin(struct aggregate_run *run, struct aggregate_unit *unit, const struct aggregate_row *row)
 {
     unit->n_tests = 1;
     unit->tests[0] = (struct sl_test){.verb = SL_ABSENT, .name = SL_LIT(AGGREGATE_ROW_ORDER)};
@@ -63,7 +62,26 @@ static void unit_expect(struct aggregate_run *run, struct aggregate_unit *unit,
         unit->tests[0].verb = SL_EQ;
         unit->tests[0].value = sl_order_of(run->a->host, run->slice->arena, row->order).value;
     }
+}
+
+/* The row is known. */
+static void unit_expect(struct aggregate_run *run, struct aggregate_unit *unit,
+                        const struct aggregate_row *row)
+{
+    unit_pin(run, unit, row);
     unit_walk(run, unit, row->order, row->terms);
+}
+
+void aggregate_unit_replace(struct aggregate_run *run, struct aggregate_unit *unit,
+                            const struct aggregate_row *row, struct sl_span sums)
+{
+    struct sl_span none = {NULL, 0};
+    unit->is_known = true;
+    unit_pin(run, unit, row);
+    if (row->exists)
+        unit->tests[unit->n_tests++] =
+            (struct sl_test){.verb = SL_EQ, .name = SL_LIT(AGGREGATE_ROW_SUMS), .value = sums};
+    unit_walk(run, unit, none, row->terms);
 }
 
 /* The row is guessed: older than the first change, and with the contribution that the old image shows. */
@@ -139,11 +157,22 @@ void aggregate_unit_failed(struct aggregate_run *run, struct aggregate_unit *uni
         sl_outcome_shared(&run->outcome, i, error);
 }
 
+static void unit_moved(struct aggregate_run *run, struct aggregate_unit *unit)
+{
+    struct sl_error error = SL_NO_ERROR;
+    (void)run->a->host->fail(&error, SL_REJECT, "Moved",
+                             "the ledger's row changed while it was repaired; verify it again");
+    unit->state = AGGREGATE_FAILED;
+    sl_outcome_fail(&run->outcome, unit->first, &error);
+}
+
 void aggregate_unit_refused(struct aggregate_run *run, struct aggregate_unit *unit, struct sl_span item)
 {
     struct sl_error error = SL_NO_ERROR;
     unit->is_known = true;
-    if (run->a->per_event)
+    if (run->is_repair)
+        unit_moved(run, unit);
+    else if (run->a->per_event)
         unit->state = AGGREGATE_DONE; /* counted before */
     else if (unit_take_row(run, unit, item, &error) != SL_OK)
         aggregate_unit_failed(run, unit, &error);

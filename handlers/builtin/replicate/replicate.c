@@ -4,6 +4,7 @@
  * only if it is newer than what is there. A write that the guard refuses has been overtaken, which is
  * success. So a slice may be delivered again, in part, late and in any order. */
 #include "handlers/builtin/replicate/replicate_expect.h"
+#include "handlers/builtin/replicate/replicate_repair.h"
 
 static enum sl_status handle(void *self, struct sl_slice *slice, struct sl_error *error)
 {
@@ -44,4 +45,5 @@ const struct sl_handler sl_replicate_handler = {
     .expect = replicate_expect,
     .judge = replicate_judge,
     .trace = replicate_trace,
+    .repair = replicate_repair,
 };

@@ -7,7 +7,7 @@
  * Items of a release without signatures are told by the guard alone. Taken for a user's, an echo would go
  * back, and could undo there what was written since; so they are echoes unless the configuration says that no
  * such release runs any more ("unsigned": "copy"). */
-#include "handlers/builtin/replicate/replicate_private.h"
+#include "handlers/builtin/replicate/replicate_sign.h"
 
 /* May the image carry the name? A look at its bytes: most items need no look at their attributes. */
 static bool may_carry(struct sl_span raw, struct sl_span name)

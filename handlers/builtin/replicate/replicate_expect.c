@@ -1,6 +1,8 @@
 /* What the replica should hold, and what is the matter with a row that it holds. */
 #include "handlers/builtin/replicate/replicate_expect.h"
 
+#include "handlers/builtin/replicate/replicate_sign.h"
+
 /* ---- what should be there ---- */
 
 /* The names that are ours on every row: they do not count. */

@@ -18,8 +18,4 @@ struct sl_span replicate_shape(const struct replicate *p, const struct replicate
  * (replicate_item.c) */
 struct sl_span replicate_held_name(const struct replicate *p, struct sl_span name);
 
-/* The key of the side table's row for an item. (replicate_guard.c) */
-struct sl_span replicate_guard_row_key(const struct replicate *p, const struct replicate_side *side,
-                                       struct sl_span item_key, struct sl_arena *arena);
-
 #endif

@@ -1,5 +1,5 @@
 /* Folding a slice: of each item only its newest change is written. */
-#include "handlers/builtin/replicate/replicate_private.h"
+#include "handlers/builtin/replicate/replicate_sign.h"
 
 /* By length, then bytes: orders are decimal digits without leading zeros. */
 static int compare_orders(struct sl_span a, struct sl_span b)
@@ -30,7 +30,7 @@ static void record_fold(struct replicate_fold *f, size_t i, struct sl_span item_
 }
 
 /* An echo that asks for a repair. */
-static void repair_add(struct replicate_fold *f, size_t i)
+static void return_add(struct replicate_fold *f, size_t i)
 {
     const struct replicate *p = f->p;
     struct sl_value image = p->host->record_image(f->slice->records[i], SL_NEW_IMAGE);
@@ -38,9 +38,9 @@ static void repair_add(struct replicate_fold *f, size_t i)
     struct replicate_revival revival = replicate_sign_revival(&stamp);
     if (!revival.guard.ptr)
         return;
-    if (!f->repairs)
-        f->repairs = p->host->alloc(f->slice->arena, f->slice->n * sizeof(*f->repairs));
-    f->repairs[f->n_repairs++] = (struct replicate_repair){.record = (uint32_t)i, .revival = revival};
+    if (!f->returns)
+        f->returns = p->host->alloc(f->slice->arena, f->slice->n * sizeof(*f->returns));
+    f->returns[f->n_returns++] = (struct replicate_return){.record = (uint32_t)i, .revival = revival};
 }
 
 /* Items are distinguished by the replica's key if templates make it, otherwise by their own. */
@@ -54,7 +54,7 @@ static enum sl_status record_take(struct replicate_fold *f, size_t i, struct sl_
         return p->host->fail(error, SL_REJECT, "NoKeys", "the record has no Keys");
     enum sl_status status = replicate_origin(p, r, f->slice->arena, &origin, &may_carry, error);
     if (status == SL_OK && origin == REPLICATE_ECHO)
-        repair_add(f, i);
+        return_add(f, i);
     f->n_unsigned += origin == REPLICATE_ECHO_UNSIGNED;
     if (status != SL_OK || origin != REPLICATE_USER || sl_expired_is_kept(p->expired, p->host, r))
         return status;

@@ -24,9 +24,42 @@ static char *put_digits(char *at, int n, int64_t number)
     return at + n;
 }
 
+static bool is_guard_text(struct sl_span text)
+{
+    size_t order_at = EPOCH_DIGITS + 1, time_at = REPLICATE_GUARD_BYTES - TIME_DIGITS;
+    bool good = text.len == REPLICATE_GUARD_BYTES;
+    for (size_t i = 0; good && i < text.len; i++)
+        good = i + 1 == order_at || i + 1 == time_at ? text.ptr[i] == ':'
+                                                     : text.ptr[i] >= '0' && text.ptr[i] <= '9';
+    return good;
+}
+
+/* The same change, written once more: only the last part is greater. So it is newer than the guard that is
+ * kept, older than every later change, and a follower of this table sees that a replicate wrote it. */
+static enum sl_status guard_after(const struct replicate *p, struct replicate_change *change,
+                                  struct sl_arena *arena, struct sl_error *error)
+{
+    struct sl_span kept = change->kept_guard;
+    size_t i = REPLICATE_GUARD_BYTES, time_at = REPLICATE_GUARD_BYTES - TIME_DIGITS;
+    if (!is_guard_text(kept))
+        return p->host->fail(error, SL_REJECT, "NoGuard", "\"%.*s\" is not a replicate's guard",
+                             SL_ARG(kept));
+    char *text = p->host->alloc(arena, REPLICATE_GUARD_BYTES);
+    memcpy(text, kept.ptr, REPLICATE_GUARD_BYTES);
+    while (i > time_at && text[i - 1] == '9')
+        text[--i] = '0';
+    if (i == time_at)
+        return p->host->fail(error, SL_REJECT, "NoGuard", "no guard comes after %.*s", SL_ARG(kept));
+    text[i - 1]++;
+    change->guard = sl_order_of(p->host, arena, (struct sl_span){text, REPLICATE_GUARD_BYTES});
+    return SL_OK;
+}
+
 enum sl_status replicate_guard_make(const struct replicate *p, struct replicate_change *change,
                                     struct sl_arena *arena, struct sl_error *error)
 {
+    if (change->kept_guard.ptr)
+        return guard_after(p, change, arena, error);
     enum sl_status status = sl_order_check(p->host, change->order, error);
     if (status != SL_OK)
         return status;
@@ -72,8 +105,9 @@ struct sl_span replicate_guard_row_key(const struct replicate *p, const struct r
 struct sl_table_op replicate_guard_row(const struct replicate *p, const struct replicate_side *side,
                                        const struct replicate_change *change, struct sl_arena *arena)
 {
-    struct sl_table_op op = {
-        .verb = SL_TABLE_PUT, .table = side->table, .key = replicate_guard_row_key(p, side, change->item_key, arena)};
+    struct sl_table_op op = {.verb = SL_TABLE_PUT,
+                             .table = side->table,
+                             .key = replicate_guard_row_key(p, side, change->item_key, arena)};
     struct sl_span row[8];
     char expires[64];
     size_t n = 0;

@@ -1,6 +1,7 @@
 /* The replica's keys and items. An image that is not reshaped is copied as it came, with the guard put in
  * front. Otherwise its top-level attributes are written one after the other, each value as it came. */
 #include "handlers/builtin/replicate/replicate_expect.h"
+#include "handlers/builtin/replicate/replicate_sign.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -123,10 +123,14 @@ struct replicate_change {
     bool has_looked;
     uint32_t op, n_ops; /* of the step: the first, and how many */
     bool is_out;        /* nothing is written for it: it failed, or there is nothing to do */
+    struct sl_span
+        kept_guard; /* of a repair: the guard becomes the next after this one; absent: the order's */
+    const struct sl_test *held; /* of a repair: the row as it was seen; the condition of the first step */
+    size_t n_held;
 };
 
 /* An echo that asks to take our attributes from an item that was a tombstone. */
-struct replicate_repair {
+struct replicate_return {
     uint32_t record;
     struct replicate_revival revival;
     uint32_t op;
@@ -143,8 +147,9 @@ struct replicate_fold {
     struct replicate_change *changes;
     uint32_t *before; /* record -> the record before it of the same item, REPLICATE_NO_RECORD */
     size_t n_read_back;
-    struct replicate_repair *repairs; /* made for the first */
-    size_t n_repairs, n_unsigned;
+    struct replicate_return *returns; /* made for the first */
+    size_t n_returns, n_unsigned;
+    bool is_plan; /* changes are made, and not written */
 };
 
 /* ---- replicate_item.c: the replica's keys and items ---- */
@@ -181,8 +186,8 @@ struct sl_span replicate_plain_name(const struct replicate *p, struct sl_span na
  * the change in ms, which shows a write that was refused although it is newer. */
 #define REPLICATE_GUARD_BYTES (6 + 1 + SL_ORDER_DIGITS + 1 + 16)
 
-/* Makes the change's guard of its order. SL_REJECT when the order has more digits than any sequence number.
- */
+/* Makes the change's guard: of its order, or the next after `kept_guard`, which has the same epoch and order.
+ * SL_REJECT when the order has more digits than any sequence number, or no guard comes after that one. */
 enum sl_status replicate_guard_make(const struct replicate *p, struct replicate_change *change,
                                     struct sl_arena *arena, struct sl_error *error) SL_MUST_USE;
 
@@ -190,6 +195,10 @@ enum sl_status replicate_guard_make(const struct replicate *p, struct replicate_
  */
 void replicate_guard_test(const struct replicate *p, const struct replicate_change *change,
                           struct sl_span name, struct sl_arena *arena, struct sl_table_op *op);
+
+/* The key of the side table's row for an item. */
+struct sl_span replicate_guard_row_key(const struct replicate *p, const struct replicate_side *side,
+                                       struct sl_span item_key, struct sl_arena *arena);
 
 /* The operation on the side table's row that puts the change's order, with its tests. */
 struct sl_table_op replicate_guard_row(const struct replicate *p, const struct replicate_side *side,
@@ -200,53 +209,6 @@ struct sl_span replicate_guard_of_row(const struct replicate *p, struct sl_span 
 
 /* Is the change newer by time than the guard that refused it? */
 bool replicate_guard_is_older(const struct replicate_change *change, struct sl_span held);
-
-/* ---- replicate_sign.c: our attributes on items ---- */
-
-/* Our attributes as an image carries them, SL_NONE where it does not. */
-struct replicate_stamp {
-    struct sl_value guard, write, deleted, expires;
-    size_t n_members; /* of the image */
-};
-
-struct replicate_stamp replicate_stamp_of(const struct replicate *p, struct sl_value image,
-                                          struct sl_arena *arena);
-
-/* Is it a guard as a replicate writes it? */
-bool replicate_stamp_has_guard(const struct replicate_stamp *stamp);
-
-enum replicate_signature {
-    REPLICATE_UNSIGNED, /* none that belongs to this guard: an earlier release wrote the item */
-    REPLICATE_EDITED,   /* the guard's, but of another item: a copy, or changed since */
-    REPLICATE_SIGNED    /* the item is as a replicate wrote it */
-};
-
-/* "1:", 16 digits of the guard's digest, ":", 32 digits of the item's; then, for a revived item, ":", the
- * tombstone's guard, ":", and when the tombstone would have expired.
- *
- * The item's digest is SHA-256 over the whole item but for the signature, so over key and order too, by
- * value: the service may write it in another way. The guard's tells a signature that belongs to this guard
- * from one that the last release copied from another item with the application's attributes. */
-#define REPLICATE_SIGNATURE_BYTES (2 + 16 + 1 + 32)
-#define REPLICATE_REVIVED_BYTES   (1 + REPLICATE_GUARD_BYTES + 1 + 20)
-
-/* Writes the signature of the item, which has its guard, at `at`, and returns where it ends. */
-char *replicate_sign(const struct replicate *p, const struct replicate_change *change, struct sl_span item,
-                     char *at);
-
-enum replicate_signature replicate_sign_check(const struct replicate *p, struct sl_value image,
-                                              const struct replicate_stamp *stamp, struct sl_arena *arena);
-
-/* What the signature asks back for; nothing unless it has REPLICATE_SIGNED. */
-struct replicate_revival replicate_sign_revival(const struct replicate_stamp *stamp);
-
-/* Is the image, of a record of this key, a tombstone as a replicate wrote it? */
-bool replicate_is_tombstone(const struct replicate *p, struct sl_value image, struct sl_value keys,
-                            struct sl_arena *arena);
-
-/* Is it a tombstone on which somebody wrote? */
-struct replicate_revival replicate_revival_of(const struct replicate *p,
-                                              const struct replicate_change *change, struct sl_arena *arena);
 
 /* ---- replicate_echo.c ---- */
 
@@ -294,7 +256,7 @@ enum replicate_step replicate_step_next(const struct replicate *p, struct replic
 
 /* ---- replicate_write.c ---- */
 
-/* Writes the changes and the repairs, and tells the outcome of each. */
+/* Writes the changes and the returns, and tells the outcome of each. */
 void replicate_write_changes(struct replicate_fold *f);
 
 #endif

@@ -1,5 +1,5 @@
 /* Images: a change that came without its image gets the item from the source table, as it is now. */
-#include "handlers/builtin/replicate/replicate_private.h"
+#include "handlers/builtin/replicate/replicate_sign.h"
 
 #include "handlers/builtin/toolkit/apply.h"
 

@@ -1,5 +1,5 @@
 /* Our attributes on items, and the signature that tells a replicate's write from a copy of it. */
-#include "handlers/builtin/replicate/replicate_private.h"
+#include "handlers/builtin/replicate/replicate_sign.h"
 
 #define VERSION      "1:"
 #define GUARD_DIGITS 16

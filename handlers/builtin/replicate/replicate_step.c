@@ -7,7 +7,8 @@
  * CLEAR removes the tombstone t alone, whose mark is there already; where nobody has seen that mark, SETTLE
  * puts it. Where the application has put the item anew over a tombstone, without a guard, the mark stands for
  * what was deleted before. */
-#include "handlers/builtin/replicate/replicate_private.h"
+#include "handlers/builtin/replicate/replicate_repair.h"
+#include "handlers/builtin/replicate/replicate_sign.h"
 
 enum replicate_step replicate_step_first(const struct replicate *p, const struct replicate_change *change)
 {
@@ -78,6 +79,8 @@ static struct sl_table_op item_op(const struct replicate *p, const struct replic
         guard.verb = SL_LT;
         set_tests(p, arena, &op, guard, NULL);
     }
+    if (change->held && change->step != REPLICATE_CLEAR)
+        replicate_hold(change, &op);
     return op;
 }
 

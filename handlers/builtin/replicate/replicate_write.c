@@ -1,5 +1,5 @@
 /* Writing: a guarded operation for each change, and what became of it. */
-#include "handlers/builtin/replicate/replicate_private.h"
+#include "handlers/builtin/replicate/replicate_repair.h"
 
 #include "handlers/builtin/toolkit/apply.h"
 
@@ -56,7 +56,9 @@ static size_t once_ops(const struct replicate *p, const struct replicate_change 
     ops[0] = (struct sl_table_op){.verb = SL_TABLE_PUT, .key = change->key, .item = change->item};
     if (!change->item.ptr)
         ops[0].verb = SL_TABLE_DELETE;
-    if (p->guard == REPLICATE_INLINE)
+    if (change->held)
+        replicate_hold(change, &ops[0]);
+    else if (p->guard == REPLICATE_INLINE)
         replicate_guard_test(p, change, p->guard_attribute, arena, &ops[0]);
     if (p->guard != REPLICATE_SIDE)
         return 1;
@@ -83,7 +85,7 @@ static size_t make_ops(struct replicate_fold *f, struct sl_table_op *ops)
     return n;
 }
 
-/* ---- repairs ---- */
+/* ---- revived items: what an echo asks back ---- */
 
 /* {"S":"text"} or {"N":"digits"}, of text that needs no escapes. */
 static struct sl_span value_of(const struct replicate *p, enum sl_type type, struct sl_span text,
@@ -94,10 +96,10 @@ static struct sl_span value_of(const struct replicate *p, enum sl_type type, str
 }
 
 /* Takes the tombstone's attributes from the item, if it still has them. */
-static struct sl_table_op repair_op(const struct replicate *p, const struct replicate_repair *repair,
+static struct sl_table_op return_op(const struct replicate *p, const struct replicate_return *back,
                                     struct sl_span key, struct sl_arena *arena)
 {
-    const struct replicate_revival *revival = &repair->revival;
+    const struct replicate_revival *revival = &back->revival;
     size_t n = revival->expires.ptr ? 2 : 1;
     struct sl_set *sets = p->host->alloc(arena, 2 * sizeof(*sets));
     struct sl_test *tests = p->host->alloc(arena, 3 * sizeof(*tests));
@@ -113,35 +115,35 @@ static struct sl_table_op repair_op(const struct replicate *p, const struct repl
         .verb = SL_TABLE_UPDATE, .key = key, .sets = sets, .n_sets = n, .tests = tests, .n_tests = 1 + n};
 }
 
-static size_t make_repairs(struct replicate_fold *f, struct sl_table_op *ops)
+static size_t make_returns(struct replicate_fold *f, struct sl_table_op *ops)
 {
     size_t n = 0;
-    for (size_t i = 0; i < f->n_repairs; i++) {
-        struct replicate_repair *repair = &f->repairs[i];
+    for (size_t i = 0; i < f->n_returns; i++) {
+        struct replicate_return *back = &f->returns[i];
         struct sl_error error = SL_NO_ERROR;
         struct sl_span key;
-        repair->is_out =
-            replicate_key(f->p, f->slice->records[repair->record], f->slice->arena, &key, &error) != SL_OK;
-        if (repair->is_out) {
-            sl_outcome_fail(&f->outcome, repair->record, &error);
+        back->is_out =
+            replicate_key(f->p, f->slice->records[back->record], f->slice->arena, &key, &error) != SL_OK;
+        if (back->is_out) {
+            sl_outcome_fail(&f->outcome, back->record, &error);
             continue;
         }
-        repair->op = (uint32_t)n;
-        ops[n++] = repair_op(f->p, repair, key, f->slice->arena);
+        back->op = (uint32_t)n;
+        ops[n++] = return_op(f->p, back, key, f->slice->arena);
     }
     return n;
 }
 
 /* A condition that does not hold: there is nothing left to repair. */
-static void repair_results(struct replicate_fold *f, const struct sl_result *results)
+static void return_results(struct replicate_fold *f, const struct sl_result *results)
 {
-    for (size_t i = 0; i < f->n_repairs; i++) {
-        const struct sl_result *result = &results[f->repairs[i].op];
+    for (size_t i = 0; i < f->n_returns; i++) {
+        const struct sl_result *result = &results[f->returns[i].op];
         struct sl_error error = SL_NO_ERROR;
-        if (f->repairs[i].is_out || result->status == SL_OK || result->condition_failed)
+        if (f->returns[i].is_out || result->status == SL_OK || result->condition_failed)
             continue;
         sl_outcome_error(f->p->host, result, &error);
-        sl_outcome_fail(&f->outcome, f->repairs[i].record, &error);
+        sl_outcome_fail(&f->outcome, f->returns[i].record, &error);
     }
 }
 
@@ -185,6 +187,14 @@ static void step_next(struct replicate_fold *f, struct replicate_change *change,
         change_overtaken(f, change, held, refusals);
 }
 
+static bool any_refused(const struct sl_result *results, size_t n)
+{
+    bool any = false;
+    for (size_t i = 0; i < n; i++)
+        any = any || results[i].condition_failed;
+    return any;
+}
+
 static void change_result(struct replicate_fold *f, struct replicate_change *change,
                           const struct sl_result *results, struct refusals *refusals)
 {
@@ -193,6 +203,8 @@ static void change_result(struct replicate_fold *f, struct replicate_change *cha
     if (cause) {
         sl_outcome_error(f->p->host, cause, &error);
         replicate_fold_fail(f, change, &error);
+    } else if (change->held && change->step != REPLICATE_CLEAR && any_refused(results, change->n_ops)) {
+        change->step = REPLICATE_OVERTAKEN;
     } else if (change->step == REPLICATE_ONCE) {
         once_next(f, change, results, refusals);
     } else {
@@ -244,23 +256,24 @@ void replicate_write_changes(struct replicate_fold *f)
 {
     const struct replicate *p = f->p;
     struct refusals refusals = {0};
-    size_t room = REPLICATE_STEP_OPS * (size_t)f->items.n + f->n_repairs;
+    size_t room = REPLICATE_STEP_OPS * (size_t)f->items.n + f->n_returns;
     struct sl_table_op *ops = p->host->alloc(f->slice->arena, room * sizeof(*ops));
     begin_all(f);
-    for (int wave = 0; wave < WAVES; wave++) {
-        size_t n_repairs = wave ? 0 : make_repairs(f, ops), n = n_repairs + make_ops(f, ops + n_repairs);
+    for (int wave = 0; wave < WAVES && !f->is_plan; wave++) {
+        size_t n_returns = wave ? 0 : make_returns(f, ops), n = n_returns + make_ops(f, ops + n_returns);
         if (n == 0)
             break;
         const struct sl_result *results = sl_apply_table(p->host, f->slice, p->table, ops, n);
-        if (n_repairs)
-            repair_results(f, results);
+        if (n_returns)
+            return_results(f, results);
         for (uint32_t c = 0; c < f->items.n; c++) {
             struct replicate_change *change = &f->changes[c];
             if (!change->is_out && change->step < REPLICATE_DONE)
-                change_result(f, change, results + n_repairs + change->op, &refusals);
+                change_result(f, change, results + n_returns + change->op, &refusals);
         }
     }
-    fail_restless(f);
+    if (!f->is_plan)
+        fail_restless(f);
     if (refusals.n > 0)
         warn_refused(p, &refusals);
     if (f->n_unsigned > 0)

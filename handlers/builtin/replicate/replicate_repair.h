@@ -1,0 +1,17 @@
+/* Inside the replicate handler: `sluice repair`. */
+#ifndef SL_HANDLERS_BUILTIN_REPLICATE_REPLICATE_REPAIR_H
+#define SL_HANDLERS_BUILTIN_REPLICATE_REPLICATE_REPAIR_H
+
+#include "handlers/builtin/replicate/replicate_private.h"
+
+/* struct sl_handler's. The item as the source has it now takes the place of the row that was seen. The guard
+ * keeps its epoch and order, and only its last part becomes greater: the write loses to the next change,
+ * refuses the change that it stands for, and is an echo to a table that follows this one. A row without a
+ * guard is written with the order of an export, below every change. */
+enum sl_status replicate_repair(void *self, struct sl_slice *slice, struct sl_repair *repair,
+                                struct sl_error *error) SL_MUST_USE;
+
+/* The operation's condition: the row is as it was seen. */
+void replicate_hold(const struct replicate_change *change, struct sl_table_op *op);
+
+#endif
