@@ -51,8 +51,10 @@ $(BUILD)/%.o: %.c
 	@echo "  CC    $<"
 	@$(CC) $(BASE) $(DEFLATE) $(CFLAGS) -c $< -o $@
 
-# The assembler includes these files; -MMD does not see that.
+# The assembler includes these files (base/embed.h); -MMD does not see that.
 $(BUILD)/replay/new_handler.o: examples/handler_template.c $(wildcard examples/skeleton/*)
+
+$(BUILD)/replay/output/report/page.o: $(addprefix replay/output/report/page.,css js svg)
 
 $(LIBRARY): $(OBJECTS)
 	@rm -f $@

@@ -2,6 +2,7 @@
 #include "base/arena.h"
 #include "base/buffer.h"
 #include "base/disk.h"
+#include "base/embed.h"
 #include "handlers/pipeline/builtins.h"
 #include "replay/flags.h"
 #include "replay/sandbox/paths.h"
@@ -18,13 +19,10 @@
 #define FILE_BYTES (64u * 1024) /* the largest is the handler, some 5 KB */
 
 /* The files of examples/ themselves, so that what is written is what the tests build. */
-#define EMBED(name, file)                                                                                    \
-    __asm__(".pushsection .rodata\n" #name ":\n.incbin \"" file "\"\n.byte 0\n.popsection\n");               \
-    extern const char name[]
-EMBED(sl_text_handler, "examples/handler_template.c");
-EMBED(sl_text_makefile, "examples/skeleton/Makefile");
-EMBED(sl_text_config, "examples/skeleton/sluice.json");
-EMBED(sl_text_events, "examples/skeleton/events.jsonl");
+SL_EMBED(sl_text_handler, "examples/handler_template.c");
+SL_EMBED(sl_text_makefile, "examples/skeleton/Makefile");
+SL_EMBED(sl_text_config, "examples/skeleton/sluice.json");
+SL_EMBED(sl_text_events, "examples/skeleton/events.jsonl");
 
 static enum sl_status check_name(const char *name, struct sl_error *error)
 {

@@ -52,7 +52,7 @@ static const struct sl_flag flags[] = {
      "key attributes, for lines that hold only an item"},
     {"trace", SL_FLAG_TEXT, &the.trace, "FILE", "write one JSON line per invocation"},
     {"report", SL_FLAG_TEXT, &the.report, "FILE",
-     "draw batches, splits, retries and discards as an HTML page"},
+     "write an HTML page: what was given up or parked, and a picture of every invocation"},
     {"trace-records", SL_FLAG_BOOL, &the.with_ids, NULL, "add the sequence numbers to the trace"},
     {"fault", SL_FLAG_LIST, &the.faults, "SPEC",
      "KIND@WHEN,...: throttle, crash, die, lost or timeout @ an invocation (3), a range (3-5), a share (10%) "

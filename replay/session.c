@@ -41,13 +41,17 @@ void sl_session_decided(void *self, const struct sl_esm_invocation *inv, const s
         fwrite(r->line.ptr, 1, r->line.len, r->trace_file);
     }
     if (r->picture)
-        sl_picture_add(r->picture, inv, result, decision);
+        sl_picture_add(r->picture, inv, result, decision, sl_runner_notes(r->runner));
+    sl_notes_forget(sl_runner_notes(r->runner), inv->request_id);
     show_progress(r, false);
 }
 
 void sl_session_discarded(void *self, const struct sl_esm_discard *discard)
 {
-    sl_failures_add(&((struct sl_session *)self)->failures, discard);
+    struct sl_session *r = self;
+    sl_failures_add(&r->failures, discard);
+    if (r->picture)
+        sl_picture_add_discard(r->picture, discard);
 }
 
 void sl_session_begin(void *self, struct sl_esm_invocation *inv)
@@ -127,7 +131,7 @@ static enum sl_status open_outputs(struct sl_session *r, struct sl_error *error)
                            strerror(errno));
     }
     if (r->report)
-        r->picture = sl_picture_new();
+        r->picture = sl_picture_new(&r->settings);
     if (r->report && !sl_picture_can_write(r->report))
         return sl_fail(error, SL_REJECT, "CannotWrite", "--report %s: cannot be written: %s", r->report,
                        strerror(errno));
@@ -192,6 +196,30 @@ static bool print_summary(const struct sl_session *r, const struct sl_summary *s
     return false;
 }
 
+static enum sl_status write_picture(struct sl_session *r, const struct sl_summary *summary,
+                                    struct sl_error *error)
+{
+    const struct sl_recording_options *options = &r->recording_options;
+    struct sl_clock *clock = sl_clock_system();
+    const char **names = sl_arena_zalloc(r->arena, options->n_inputs * sizeof(*names));
+    for (size_t i = 0; i < options->n_inputs; i++)
+        names[i] = options->inputs[i].name;
+    const struct sl_picture_run run = {.verb = r->verb,
+                                       .config = r->config,
+                                       .command = r->command,
+                                       .inputs = names,
+                                       .n_inputs = options->n_inputs,
+                                       .filters = r->filters.values,
+                                       .n_filters = r->filters.n,
+                                       .faults = r->faults.values,
+                                       .n_faults = r->faults.n,
+                                       .timeout_s = r->timeout_s,
+                                       .seed = r->seed,
+                                       .is_live = options->is_live,
+                                       .wall_ms = clock->wall_ns(clock) / 1000000};
+    return sl_picture_write(r->picture, r->report, &run, summary, error);
+}
+
 static int run(struct sl_session *r)
 {
     const struct sl_esm_driver driver = {.self = r,
@@ -211,7 +239,7 @@ static int run(struct sl_session *r)
     bool is_written = print_summary(r, &summary);
     is_written = close_trace(r) && is_written;
     struct sl_error error = SL_NO_ERROR;
-    if (r->picture && sl_picture_write(r->picture, r->report, &summary, &error) != SL_OK) {
+    if (r->picture && write_picture(r, &summary, &error) != SL_OK) {
         (void)sl_flags_complain(r->verb, &error);
         is_written = false;
     }

@@ -4,7 +4,7 @@
 
 #include "replay/flags.h"
 #include "replay/output/failures.h"
-#include "replay/output/picture.h"
+#include "replay/output/report/picture.h"
 #include "replay/output/summary.h"
 #include "replay/sandbox/runner.h"
 #include "replay/source/recording.h"

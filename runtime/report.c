@@ -5,7 +5,8 @@
 
 #include <unistd.h>
 
-#define REPORT_BYTES (1024 * 1024) /* thousands of routes */
+#define REPORT_BYTES (8 * 1024 * 1024) /* thousands of routes, and all notes at their longest */
+#define REASON_BYTES 500               /* of a note: the rest is in the log */
 
 static void add_route(struct sl_buffer *b, const struct sl_route_stats *r)
 {
@@ -18,6 +19,19 @@ static void add_route(struct sl_buffer *b, const struct sl_route_stats *r)
     sl_json_add_integer(b, "parked", (int64_t)r->parked);
     sl_json_add_integer(b, "failed", (int64_t)r->failed);
     sl_json_add_integer(b, "calls", (int64_t)r->calls);
+    sl_buffer_add_char(b, '}');
+}
+
+static void add_note(struct sl_buffer *b, const struct sl_answer_note *note)
+{
+    struct sl_span text = sl_span_str(note->text);
+    text.len = text.len < REASON_BYTES ? text.len : REASON_BYTES;
+    sl_buffer_add_char(b, '{');
+    sl_json_add_raw(b, "parked", note->is_parked ? SL_LIT("true") : SL_LIT("false"));
+    sl_json_add_member(b, "route", sl_span_str(note->route));
+    sl_json_add_member(b, "id", note->id);
+    sl_json_add_member(b, "code", sl_span_str(note->code));
+    sl_json_add_member(b, "message", text);
     sl_buffer_add_char(b, '}');
 }
 
@@ -37,6 +51,12 @@ void sl_report_batch(int fd, const struct sl_pipeline *p, const char *request_id
         if (i)
             sl_buffer_add_char(&b, ',');
         add_route(&b, &stats);
+    }
+    sl_buffer_add_str(&b, "],\"notes\":[");
+    for (size_t i = 0; i < answer->n_notes; i++) {
+        if (i)
+            sl_buffer_add_char(&b, ',');
+        add_note(&b, &answer->notes[i]);
     }
     sl_buffer_add_str(&b, "]}\n");
     if (!b.failed)

@@ -42,8 +42,9 @@ declare -A may=(
     [replay/source]="base net streams streams/decode aws sinks/target.h work/source replay/esm"
     [replay/sandbox]="base replay/esm"
     [replay/output]="base replay/esm replay/source replay/sandbox"
+    [replay/output/report]="base streams replay/esm replay/source replay/sandbox replay/output"
     [replay]="base net streams streams/decode streams/when aws sinks handlers handlers/pipeline handlers/dispatch
-              replay/config replay/esm replay/source replay/sandbox replay/output
+              replay/config replay/esm replay/source replay/sandbox replay/output replay/output/report
               work/source work/backfill work/restore work/verify work/repair"
 )
 

@@ -57,8 +57,12 @@ static void write_body(const struct sl_dispatch *d, struct sl_buffer *out)
     sl_buffer_add_str(out, "]}");
 }
 
-void sl_answer_write(const struct sl_dispatch *d, struct sl_answer *out)
+void sl_answer_write(struct sl_dispatch *d, struct sl_answer *out)
 {
+    if (d->failure && d->k < d->n)
+        sl_dispatch_note(d, false, d->k, d->failed_route, d->failure);
+    out->notes = d->notes;
+    out->n_notes = d->n_notes;
     out->checkpoint = d->k;
     out->parked = d->n_durable;
     out->is_ruined = d->is_ruined;

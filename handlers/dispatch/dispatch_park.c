@@ -310,6 +310,7 @@ static bool park_step(struct sl_dispatch *d, struct sl_parked *list, size_t n)
         if (list[i].is_durable) {
             stats->parked++;
             d->n_durable++;
+            sl_dispatch_note(d, true, list[i].index, list[i].route, list[i].why);
             continue;
         }
         stats->failed++;

@@ -3,6 +3,7 @@
 #ifndef SL_HANDLERS_DISPATCH_DISPATCH_PRIVATE_H
 #define SL_HANDLERS_DISPATCH_DISPATCH_PRIVATE_H
 
+#include "handlers/dispatch/dispatch_answer.h"
 #include "handlers/dispatch/trial.h"
 #include "handlers/pipeline/host.h"
 #include "handlers/pipeline/route.h"
@@ -42,7 +43,9 @@ struct sl_dispatch {
 
     struct sl_parked *parked; /* in no order until phase 2 */
     size_t n_parked, room_parked;
-    size_t n_durable;                /* durably parked: of these, or by once-only routes */
+    size_t n_durable;             /* durably parked: of these, or by once-only routes */
+    struct sl_answer_note *notes; /* of them; NULL before the first */
+    size_t n_notes;
     const struct sl_why *park_retry; /* the last time that a failure destination returned SL_RETRY */
     const struct sl_why **broken; /* of each of the pipeline's failure targets, why it returned SL_FATAL; NULL
                                      before the first */
@@ -75,6 +78,10 @@ void sl_dispatch_look(struct sl_dispatch *d, struct sl_route *route, const char 
 /* Record `index` is neither applied nor to be parked. If it is the lowest such record, k becomes its index.
  */
 void sl_dispatch_fail(struct sl_dispatch *d, size_t index, struct sl_route *route, const struct sl_why *why);
+
+/* Keeps for the report why the route parked or failed record `index`. */
+void sl_dispatch_note(struct sl_dispatch *d, bool is_parked, size_t index, const struct sl_route *route,
+                      const struct sl_why *why);
 
 /* Item key of a record: the same text for the same item. */
 struct sl_span sl_dispatch_key(struct sl_dispatch *d, size_t index);
@@ -222,6 +229,6 @@ struct sl_answer;
 /* Records from this index on are delivered again. */
 size_t sl_answer_floor(const struct sl_dispatch *d);
 
-void sl_answer_write(const struct sl_dispatch *d, struct sl_answer *out);
+void sl_answer_write(struct sl_dispatch *d, struct sl_answer *out);
 
 #endif

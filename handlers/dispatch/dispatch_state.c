@@ -59,6 +59,28 @@ void sl_dispatch_look(struct sl_dispatch *d, struct sl_route *route, const char 
     sl_dispatch_ruin(d, route, sl_dispatch_why(d, SL_FATAL, "HandlerClosedDescriptors", text));
 }
 
+void sl_dispatch_note(struct sl_dispatch *d, bool is_parked, size_t index, const struct sl_route *route,
+                      const struct sl_why *why)
+{
+    if (is_parked && d->n_notes == SL_ANSWER_NOTES)
+        return;
+    bool is_full = d->n_notes == 0 || (d->n_notes >= 16 && (d->n_notes & (d->n_notes - 1)) == 0);
+    if (is_full) {
+        struct sl_answer_note *notes =
+            sl_arena_alloc(d->arena, (d->n_notes ? 2 * d->n_notes : 16) * sizeof(*notes));
+        if (d->n_notes)
+            memcpy(notes, d->notes, d->n_notes * sizeof(*notes));
+        d->notes = notes;
+    }
+    d->notes[d->n_notes++] = (struct sl_answer_note){
+        .is_parked = is_parked,
+        .route = route->config->name,
+        .code = why->code,
+        .text = why->text,
+        .id = sl_record_text(sl_batch_record(d->batch, index), SL_FIELD_IDENTIFIER),
+    };
+}
+
 struct sl_span sl_dispatch_key(struct sl_dispatch *d, size_t index)
 {
     if (!d->keys)

@@ -17,7 +17,7 @@
 #define STOP_MS       2000  /* Lambda's limit for the shutdown phase */
 #define MAX_SANDBOXES 256
 #define ERROR_BYTES   1024
-#define REPORT_BYTES  (2 * 1024 * 1024) /* one line of the bootstrap's report */
+#define REPORT_BYTES  (16 * 1024 * 1024) /* one line of the bootstrap's report */
 
 /* A sandbox and the invocation in it. */
 struct slot {
@@ -40,6 +40,7 @@ struct sl_runner {
     struct sl_runner_stats stats;
     struct sl_runner_route *routes;
     size_t n_routes;
+    struct sl_notes notes;
     off_t report_at;
     struct sl_buffer report;
     char *temp_folder; /* of the sandboxes in this run */
@@ -78,7 +79,7 @@ static struct sl_runner_route *route_named(struct sl_runner *r, const json_t *re
 
 static void add_report(struct sl_runner *r, struct sl_span line)
 {
-    json_t *root = json_loadb(line.ptr, line.len, 0, NULL);
+    json_t *root = json_loadb(line.ptr, line.len, JSON_ALLOW_NUL, NULL);
     size_t i;
     const json_t *one;
     json_array_foreach(json_object_get(root, "routes"), i, one)
@@ -90,6 +91,7 @@ static void add_report(struct sl_runner *r, struct sl_span line)
         route->failed += number(one, "failed");
         route->calls += number(one, "calls");
     }
+    sl_notes_add(&r->notes, root);
     json_decref(root);
 }
 
@@ -419,6 +421,7 @@ void sl_runner_destroy(struct sl_runner *r)
         sl_paths_remove_temp(r->temp_folder);
     free(r->temp_folder);
     sl_buffer_clean_up(&r->report);
+    sl_notes_clean_up(&r->notes);
     free(r->routes);
     free(r->slots);
     free(r);
@@ -457,6 +460,11 @@ enum sl_status sl_runner_warm_up(struct sl_runner *r, struct sl_error *error)
     if (sl_server_state(slot->sandbox.server) == SL_SERVER_INIT_FAILED)
         return init_failed(slot, error);
     return SL_OK;
+}
+
+struct sl_notes *sl_runner_notes(struct sl_runner *r)
+{
+    return &r->notes;
 }
 
 struct sl_runner_stats sl_runner_stats(struct sl_runner *r)

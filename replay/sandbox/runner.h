@@ -8,6 +8,7 @@
 
 #include "replay/esm/esm.h"
 #include "replay/sandbox/faults.h"
+#include "replay/sandbox/notes.h"
 #include "replay/sandbox/sandbox.h"
 
 /* The totals of one route, from the reports of our bootstrap. */
@@ -41,6 +42,9 @@ enum sl_status sl_runner_warm_up(struct sl_runner *runner, struct sl_error *erro
 /* `begin` and `invoke` of the simulator's driver. */
 void sl_runner_begin(void *runner, struct sl_esm_invocation *inv);
 void sl_runner_collect(void *runner, struct sl_esm_invocation *inv, struct sl_esm_result *out);
+
+/* What our bootstrap noted of the invocations that are over: forget each when it was read. Borrowed. */
+struct sl_notes *sl_runner_notes(struct sl_runner *runner);
 
 struct sl_runner_stats sl_runner_stats(struct sl_runner *runner);
 size_t sl_runner_routes(const struct sl_runner *runner);

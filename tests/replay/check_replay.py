@@ -167,9 +167,10 @@ def picture():
     run = Run(folder, "--bisect", "--max-retries", "1", "--report", "out.html", "--shards", "2", function="error-on 3,9",
               records=ten + [record(11, key="<b>&\"")])
     html = (folder / "out.html").read_text()
-    check("a line for each invocation", html.count("<title>") - 1 == len(run.trace), html)
-    for verb in ("advance", "bisect", "retry", "discard"):
-        check(f"{verb}, as often as it was", html.count(f"<rect class={verb} x=") == sum(t["decision"] == verb for t in run.trace), html)
+    rows = [row for shard in json.loads(html.split("id=data>")[1].split("</script>")[0])["shards"] for row in shard["rows"]]
+    check("a line for each invocation", len(rows) == len(run.trace), html)
+    for kind, verb in enumerate(("advance", "checkpoint", "retry", "bisect", "discard")):
+        check(f"{verb}, as often as it was", sum(row[7] == kind for row in rows) == sum(t["decision"] == verb for t in run.trace), html)
     check("the table is in it", "records in" in html and not list(folder.glob("*.part")))
     run = Run(folder, "--report", "/nonexistent/out.html", function="answer null", records=ten)
     check("a report that cannot be written: said", run.status == 2 and "--report" in run.err, run.err)

@@ -1,0 +1,13 @@
+/* An answer in words: "Error: poison", "names 2 records: 17, 21". */
+#ifndef SL_REPLAY_OUTPUT_REPORT_ANSWER_H
+#define SL_REPLAY_OUTPUT_REPORT_ANSWER_H
+
+#include "replay/esm/esm.h"
+
+/* At most so many bytes of it are said. */
+#define SL_ANSWER_TEXT_BYTES 500
+
+/* `counts`: whether the mapping heeds batchItemFailures. */
+void sl_answer_say(const struct sl_esm_result *result, bool counts, struct sl_buffer *out);
+
+#endif
