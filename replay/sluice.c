@@ -36,7 +36,9 @@ static int print_help(FILE *out, int result)
 
 int main(int argc, char **argv)
 {
+    /* A reader that went away, or a file at the process's limit, is an error of that write. */
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN);
     if (argc < 2)
         return print_help(stderr, SL_EXIT_BAD);
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0)

@@ -21,8 +21,10 @@ int main(int argc, char **argv)
 {
     char path[SL_PATH_BYTES];
     struct sl_settings settings;
-    /* A peer that closes a connection is an error of that write, here and in the trials' processes. */
+    /* A peer that closes a connection, and a file that reaches the process's limit, are errors of that write,
+     * here and in the trials' processes. */
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN);
     sl_settings_init(&settings, environ, program_path(argc ? argv[0] : "bootstrap", path));
     int result = settings.workers > 1 ? sl_workers_run(&settings) : sl_serve(&settings, true, -1);
     sl_settings_clean_up(&settings);

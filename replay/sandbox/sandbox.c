@@ -147,7 +147,8 @@ static void become(const struct sl_sandbox_spec *spec, char **env, pid_t parent,
     sigset_t none;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
-    signal(SIGPIPE, SIG_DFL); /* as in Lambda: this process ignores it, and a process inherits that */
+    signal(SIGPIPE, SIG_DFL); /* as in Lambda: this process ignores them, and a process inherits that */
+    signal(SIGXFSZ, SIG_DFL);
     if (spec->report_fd >= 0)
         fcntl(spec->report_fd, F_SETFD, 0);
     if (watch >= 0 && !sl_syscalls_install(watch)) {

@@ -107,6 +107,7 @@ static void watch_signals(struct shared *shared)
         sigaction(numbers[i], &action, NULL);
     }
     signal(SIGPIPE, SIG_IGN); /* as in the process that serves */
+    signal(SIGXFSZ, SIG_IGN);
     dying = shared;
     sigset_t none;
     sigemptyset(&none);

@@ -57,6 +57,8 @@ expect full 1 "" "sluice decode: standard output cannot be written: No space lef
     sh -c "'$sluice' decode event.json >/dev/full"
 expect full-keep-going 1 "" "sluice decode: standard output cannot be written: No space left on device" \
     sh -c "'$sluice' decode --keep-going event.json >/dev/full"
+expect limit 1 "" "sluice decode: standard output cannot be written: File too large" \
+    bash -c "(ulimit -f 0; '$sluice' decode event.json 2>&1 >limited) | cat >&2; exit \${PIPESTATUS[0]}"
 
 echo "$passed passed, $failed failed"
 [ $failed = 0 ]

@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import re
 import queue
 import signal
 import subprocess
@@ -168,6 +169,9 @@ def stops_on_sigterm():
     b = Bootstrap(notify())
     b.send(event(1))
     b.posted()
+    ignored = int(re.search(r"SigIgn:\s*(\w+)", open(f"/proc/{b.process.pid}/status").read())[1], 16)
+    check("a closed connection and a full file are errors, not signals",
+          all(ignored >> (number - 1) & 1 for number in (signal.SIGPIPE, signal.SIGXFSZ)), hex(ignored))
     b.process.send_signal(signal.SIGTERM)
     began = time.time()
     status, _, err = b.wait()
