@@ -93,7 +93,7 @@ bool sl_time_parse(struct sl_span text, int64_t *ns, int64_t *step_ns)
     static const uint8_t least[] = {0, 1, 1, 0, 0, 0}, most[] = {99, 12, 31, 23, 59, 60};
     int parts[6];
     for (int i = 0; i < 6; i++) {
-        if (i > 0 && !read_byte(&p, end, separators[i - 1]))
+        if (i > 0 && !read_byte(&p, end, separators[i - 1]) && (i != 3 || !read_byte(&p, end, ' ')))
             return false;
         parts[i] = read_digits(&p, end, lengths[i]);
         if (parts[i] < least[i] || (i > 0 && parts[i] > most[i]))

@@ -1,6 +1,7 @@
 /* Runs one replay: inputs, mapping, sandboxes, outputs. */
 #include "replay/session.h"
 
+#include "base/json_walk.h"
 #include "handlers/pipeline/config.h"
 #include "replay/output/trace.h"
 #include "replay/sandbox/paths.h"
@@ -66,13 +67,33 @@ void sl_session_invoke(void *self, struct sl_esm_invocation *inv, struct sl_esm_
 
 /* ---- before it runs ---- */
 
+/* A mapping of a Kinesis stream filters on the decoded `data` alone (AWS's documentation). What stands below
+ * it in the pattern is the pattern for the change, which is what the recording has as the record. */
+static enum sl_status take_data(struct sl_span *pattern, struct sl_error *error)
+{
+    struct sl_span data = sl_json_walk_member(*pattern, SL_LIT("data")), name, value;
+    struct sl_json_walk walk = sl_json_walk(*pattern);
+    size_t n = 0;
+    while (sl_json_walk_next(&walk, &name, &value))
+        n++;
+    if (n != 1 || !data.len || *data.ptr != '{')
+        return sl_fail(error, SL_REJECT, "InvalidParameterValueException",
+                       "--filter: a mapping of a Kinesis stream filters on \"data\" alone, as in "
+                       "{\"data\": {\"eventName\": [\"INSERT\"]}}");
+    *pattern = data;
+    return SL_OK;
+}
+
 static enum sl_status compile_filters(struct sl_session *r, struct sl_error *error)
 {
     const struct sl_when **all = sl_arena_alloc(r->arena, sizeof(struct sl_when *) * (r->filters.n + 1));
     for (size_t i = 0; i < r->filters.n; i++) {
         struct sl_when *one;
         struct sl_error why = SL_NO_ERROR;
-        if (sl_pattern_compile(sl_span_str(r->filters.values[i]), r->arena, &one, &why) != SL_OK)
+        struct sl_span pattern = sl_span_str(r->filters.values[i]);
+        if (r->settings.is_kinesis && take_data(&pattern, error) != SL_OK)
+            return SL_REJECT;
+        if (sl_pattern_compile(pattern, r->arena, &one, &why) != SL_OK)
             return sl_fail(error, SL_REJECT, "InvalidParameterValueException",
                            "--filter: Invalid filter pattern definition: %s", why.text);
         all[i] = one;
@@ -95,10 +116,12 @@ static enum sl_status read_inputs(struct sl_session *r, struct sl_input *inputs,
     options->default_arn = r->settings.stream_arn;
     options->needs_item_keys = r->settings.parallelization > 1;
     enum sl_status status = sl_recording_build(options, r->arena, &r->recording, error);
-    r->settings.is_kinesis = r->recording.is_kinesis;
-    if (status == SL_OK && r->recording.stream_arn)
+    if (status != SL_OK)
+        return status;
+    if (r->recording.stream_arn)
         r->settings.stream_arn = r->recording.stream_arn;
-    return status;
+    r->settings.is_kinesis = r->recording.is_kinesis;
+    return r->settings.is_kinesis ? compile_filters(r, error) : SL_OK;
 }
 
 /* Refuses what bootstrap would refuse, before anything runs. The mapping has ReportBatchItemFailures when the

@@ -87,11 +87,11 @@ struct sl_value sl_record_image(const struct sl_record *r, enum sl_image image)
 
 /* ---- time ---- */
 
-/* Up to the quote, comma, brace or whitespace that ends it. */
+/* A number ends at a comma, brace or whitespace; a date, which may hold a space, at its quote. */
 static struct sl_span created_text(const struct sl_record *r)
 {
     const char *p = sl_record_origin(r)->base + r->created;
-    return sl_span(p, strcspn(p, "\",} \t\r\n"));
+    return sl_span(p, strcspn(p, p[-1] == '"' ? "\"" : ",} \t\r\n"));
 }
 
 static bool created(const struct sl_record *r, int64_t *ns, int64_t *step_ns)

@@ -8,7 +8,7 @@
 struct sl_recording_options {
     const struct sl_input *inputs; /* decoded; borrowed by the recording */
     size_t n_inputs;
-    const char *default_arn; /* eventSourceARN of records that have none, as Lambda would add it */
+    const char *default_arn; /* eventSourceARN of records when none has one */
     bool is_live;            /* records become available at their own times; else all at the beginning */
     bool is_shard_per_file;  /* else all inputs are one shard, or `shards` */
     int64_t shards;          /* items are spread over so many; 0 or 1: one */
@@ -25,10 +25,10 @@ struct sl_recording {
     size_t removed_by[4]; /* REMOVEs by enum sl_ttl */
     int64_t start_ms;     /* since 1970 */
     bool is_kinesis;
-    const char *stream_arn; /* of the first record that has one; NULL: none has */
+    const char *stream_arn; /* of the first record that has one, else the one they got; NULL: no records */
 };
 
-/* Everything lives in `arena`. Lines of an export become the stream records that would have carried them. */
+/* Everything lives in `arena`. Every record is as Lambda would deliver it (see lambda_form.h). */
 enum sl_status sl_recording_build(const struct sl_recording_options *options, struct sl_arena *arena,
                                   struct sl_recording *out, struct sl_error *error) SL_MUST_USE;
 

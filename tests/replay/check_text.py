@@ -32,7 +32,8 @@ CASES = [(f"{t}, in {p}", text, PLACES[p], p == "key", good) for t, (text, good)
 def raw_record(n, text, place, is_key):
     pk = f'{{"S":"{text}"}}' if is_key else f'{{"S":"k{n}"}}'
     image = "{" + f'"PK":{pk}' + ("," + place.replace("%s", text) if place else "") + "}"
-    frame = json.dumps({**record(n), "dynamodb": {**record(n)["dynamodb"], "Keys": "KEYS", "NewImage": "IMAGE", "StreamViewType": "NEW_AND_OLD_IMAGES"}})
+    frame = json.dumps({**record(n), "dynamodb": {**record(n)["dynamodb"], "Keys": "KEYS", "NewImage": "IMAGE", "StreamViewType": "NEW_AND_OLD_IMAGES"}},
+                       separators=(",", ":"))  # as Lambda writes it: it is delivered as it stands
     return frame.replace('"KEYS"', f'{{"PK":{pk}}}').replace('"IMAGE"', image), image
 
 

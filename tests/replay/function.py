@@ -38,7 +38,7 @@ def is_poison(record):
     return sequence(record) in parameter.split(",")
 
 
-def handle(request_id, headers, event):
+def handle(request_id, headers, event, body):
     records = event["Records"]
     if mode == "answer":                # this text, whatever comes
         respond(request_id, parameter)
@@ -60,6 +60,10 @@ def handle(request_id, headers, event):
         given["deadline_in_s"] = round(int(headers["Lambda-Runtime-Deadline-Ms"]) / 1000 - time.time())
         given["arn"] = headers["Lambda-Runtime-Invoked-Function-Arn"]
         fail(request_id, json.dumps(given))
+    elif mode == "keep":                # every event, byte for byte, a line each
+        with open(parameter, "ab") as kept:
+            kept.write(body + b"\n")
+        respond(request_id, "null")
     elif mode == "show":                # the event itself
         fail(request_id, json.dumps(event))
     elif mode == "exit":                # dies with the event in its hands
@@ -109,4 +113,4 @@ if mode == "stillborn":
     sys.exit(7)
 while True:
     status, headers, body = request("GET", "/invocation/next")
-    handle(headers["Lambda-Runtime-Aws-Request-Id"], headers, json.loads(body))
+    handle(headers["Lambda-Runtime-Aws-Request-Id"], headers, json.loads(body), body)
