@@ -61,6 +61,7 @@
  *   1.3  struct sl_object_port: read, list. struct sl_table_port: scan, describe, units; the verb
  *        SL_TABLE_PEEK.
  *        struct sl_handler: expect, judge, trace, repair.
+ *        struct sl_handler: per_item. struct sl_host: note, template_uses.
  */
 #ifndef SL_HANDLERS_HANDLER_H
 #define SL_HANDLERS_HANDLER_H
@@ -134,6 +135,15 @@ struct sl_window {
     size_t n;
 };
 
+/* What a handler says of the items that it is given without a change: in a backfill. */
+struct sl_per_item {
+    struct sl_abi abi;
+    /* Set by the handler. For how long it knows that an item was deleted, and refuses an older state of it;
+     * 0: for ever. */
+    int64_t remembers_s;
+    bool needs_table; /* what it makes names the items' table or Region */
+};
+
 /* In `flags`: the effects cannot be repeated, so the handler is called only for records below the checkpoint
  * that the answer will set. */
 #define SL_ONCE_ONLY 1u
@@ -186,6 +196,11 @@ struct sl_handler {
      * handler's rows cannot be repaired. */
     enum sl_status (*repair)(void *self, struct sl_slice *slice, struct sl_repair *repair,
                              struct sl_error *error);
+
+    /* Is the end state a function of the items alone? Then `sluice backfill` may give the handler the items
+     * that exist: records of SL_INSERT without an order, which are older than every change. SL_OK: it is, and
+     * `out` is filled in. SL_REJECT: it is not, and `error` says why. NULL: it is not. */
+    enum sl_status (*per_item)(void *self, struct sl_per_item *out, struct sl_error *error);
 };
 
 #define SL_HANDLER_ABI                                                                                       \

@@ -36,6 +36,22 @@ struct sl_diff {
     enum sl_image image;
 };
 
+/* What became of a record that succeeded; see note. */
+enum sl_note {
+    SL_NOTE_APPLIED = 0, /* its effect was made */
+    SL_NOTE_REPEATED,    /* it had been made already */
+    SL_NOTE_OVERTAKEN,   /* a later change of the item is there: this one is not needed */
+    SL_NOTE_LEFT_OUT     /* nothing of it belongs there */
+};
+
+/* What a template looks at; see template_uses. */
+#define SL_USES_KEYS  1u  /* {Keys.a} */
+#define SL_USES_ITEM  2u  /* {a}, {NewImage.a} */
+#define SL_USES_OLD   4u  /* {OldImage.a} */
+#define SL_USES_EVENT 8u  /* {event}, {eventID}, {sequence}, {ttl} */
+#define SL_USES_TIME  16u /* {yyyy}, ..., {ss} */
+#define SL_USES_TABLE 32u /* {table}, {region} */
+
 struct sl_host {
     struct sl_abi abi;
 
@@ -227,6 +243,14 @@ struct sl_host {
     /* SHA-256 of what the value says, not of how it is written: equal values (see value_equal) have equal
      * digests, in this and every later version. */
     void (*value_sha256)(struct sl_value v, unsigned char out[32]);
+
+    /* ---- since 1.3 ---- */
+
+    /* Says what became of record i of the slice, for reports. It counts if the record succeeds. A record
+     * without a note was applied. An index that is not below slice->n is ignored. */
+    void (*note)(struct sl_slice *slice, size_t i, enum sl_note note);
+    /* What the template's places look at, as bits SL_USES_... */
+    unsigned (*template_uses)(const struct sl_template *t);
 };
 
 #ifdef __cplusplus

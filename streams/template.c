@@ -221,6 +221,29 @@ enum sl_status sl_template_compile(struct sl_span text, struct sl_arena *arena, 
     return SL_OK;
 }
 
+unsigned sl_template_uses(const struct sl_template *t)
+{
+    static const unsigned uses[] = {
+        [LITERAL] = 0,
+        [BARE] = SL_TEMPLATE_ITEM,
+        [TABLE] = SL_TEMPLATE_TABLE,
+        [REGION] = SL_TEMPLATE_TABLE,
+        [EVENT] = SL_TEMPLATE_EVENT,
+        [EVENT_ID] = SL_TEMPLATE_EVENT,
+        [SEQUENCE] = SL_TEMPLATE_EVENT,
+        [TTL] = SL_TEMPLATE_EVENT,
+        [TIME] = SL_TEMPLATE_TIME,
+    };
+    static const unsigned images[] = {
+        [SL_KEYS] = SL_TEMPLATE_KEYS, [SL_NEW_IMAGE] = SL_TEMPLATE_ITEM, [SL_OLD_IMAGE] = SL_TEMPLATE_OLD};
+    unsigned all = 0;
+    for (size_t i = 0; i < t->n; i++) {
+        const struct part *part = &t->parts[i];
+        all |= part->place == ATTRIBUTE ? images[part->image] : uses[part->place];
+    }
+    return all;
+}
+
 /* ---- rendering ---- */
 
 /* A rendering that is under way. */

@@ -40,6 +40,17 @@ void sl_template_render_or(const struct sl_template *t, const struct sl_renderin
 struct sl_value sl_template_value(const struct sl_template *t, const struct sl_record *r,
                                   enum sl_image image);
 
+/* What the places look at: bits, by the names that plugins know (SL_USES_..., handlers/host_table.h). */
+enum {
+    SL_TEMPLATE_KEYS = 1,
+    SL_TEMPLATE_ITEM = 2, /* bare names and NewImage */
+    SL_TEMPLATE_OLD = 4,
+    SL_TEMPLATE_EVENT = 8,
+    SL_TEMPLATE_TIME = 16,
+    SL_TEMPLATE_TABLE = 32
+};
+unsigned sl_template_uses(const struct sl_template *t);
+
 /* Appends text so that it is safe at its place of use. PATH: every byte but A-Z a-z 0-9 - _ . is %XX, a
  * leading '.' too, empty text is "%"; so no segment is empty, "." or "..", and two texts never become one. */
 void sl_escape_text(struct sl_span text, enum sl_escape escape, struct sl_buffer *out);

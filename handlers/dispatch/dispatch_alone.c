@@ -52,7 +52,7 @@ static bool has_passed(const struct sl_trial *trial)
 static bool settle(struct sl_run *run, size_t i, const struct sl_trial *trial)
 {
     struct sl_rest rest = {0};
-    struct sl_mark mark = {true, trial->status, NULL};
+    struct sl_mark mark = {.is_set = true, .status = trial->status};
     const struct sl_why *why =
         mark.status == SL_OK ? NULL : sl_dispatch_why_of(run->d, mark.status, &trial->error);
     run->has_passed |= has_passed(trial);

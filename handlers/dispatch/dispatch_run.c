@@ -25,7 +25,7 @@ void sl_run_init(struct sl_run *run, struct sl_dispatch *d, struct sl_route *rou
                  size_t limit)
 {
     *run = (struct sl_run){.d = d, .route = route, .entries = entries};
-    for (size_t i = 0; i < limit && !d->is_ruined; i++) {
+    for (size_t i = 0; i < limit && !d->is_ruined && !route->is_left_out; i++) {
         const struct sl_record *record = sl_batch_record(d->batch, i);
         if (route->when && !sl_when_match(route->when, record, d->arena))
             continue;
@@ -84,7 +84,7 @@ static struct sl_rest take_outcome(struct sl_run *run, size_t n, const struct ou
         struct sl_mark mark = d->marks[i];
         struct sl_entry *entry = &run->entries[d->places[i]];
         if (!mark.is_set)
-            mark = (struct sl_mark){.status = outcome->status};
+            mark = (struct sl_mark){.status = outcome->status, .note = mark.note};
         if (!mark.is_set && mark.status == SL_REJECT)
             unknown = entry;
         if (!broken_why || mark.status != SL_REJECT)

@@ -93,8 +93,9 @@ void sl_run_reject(struct sl_run *run, struct sl_entry *entry, const struct sl_w
     }
 }
 
-static void apply(struct sl_run *run, struct sl_entry *entry)
+static void apply(struct sl_run *run, struct sl_entry *entry, enum sl_note note)
 {
+    run->route->stats.notes[note]++;
     run->route->is_distrusted = false;
     entry->state = SL_ENTRY_APPLIED;
     run->route->stats.applied++;
@@ -133,7 +134,7 @@ void sl_run_settle(struct sl_run *run, struct sl_entry *entry, const struct sl_m
 {
     switch (mark->status) {
     case SL_OK:
-        apply(run, entry);
+        apply(run, entry, mark->note);
         rest->settled++;
         break;
     case SL_RETRY:

@@ -37,7 +37,13 @@ static void host_mark(struct sl_slice *slice, size_t i, enum sl_status status, c
         *why = *error;
         sl_error_seal(why);
     }
-    call->marks[i] = (struct sl_mark){true, status, why};
+    call->marks[i] = (struct sl_mark){true, status, why, call->marks[i].note};
+}
+
+static void host_note(struct sl_slice *slice, size_t i, enum sl_note note)
+{
+    if (i < slice->n && (unsigned)note <= SL_NOTE_LEFT_OUT)
+        ((struct sl_slice_call *)slice)->marks[i].note = note;
 }
 
 static SL_PRINTF(4, 5) enum sl_status
@@ -417,4 +423,6 @@ const struct sl_host sl_host_table = {
     .value_put = sl_value_put,
     .json_compact = host_json_compact,
     .value_sha256 = host_value_sha256,
+    .note = host_note,
+    .template_uses = sl_template_uses,
 };

@@ -1,6 +1,9 @@
 /* What every room does with an open route. */
 #include "handlers/pipeline/route.h"
 
+#include "handlers/pipeline/host.h"
+#include "streams/when/when.h"
+
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -36,6 +39,28 @@ void sl_route_enter(struct sl_route *route)
 void sl_route_leave(struct sl_route *route)
 {
     route->pipeline->options.log->route = NULL;
+}
+
+enum sl_status sl_route_per_item(struct sl_route *route, struct sl_per_item *out, struct sl_error *error)
+{
+    const struct sl_handler *handler = &route->loaded.handler;
+    *out = (struct sl_per_item){.abi = {SL_ABI_MAJOR, SL_ABI_MINOR, sizeof(*out)}};
+    if (route->when && !sl_when_is_of_keys(route->when))
+        return sl_fail(error, SL_REJECT, "NotPerItem",
+                       "its \"when\" is not about key attributes alone (Keys), so it may let through some "
+                       "changes of an item and not others");
+    if (!handler->per_item)
+        return sl_fail(error, SL_REJECT, "NotPerItem",
+                       "the handler %s does not say that what it makes follows from the items alone",
+                       route->config->handler);
+    sl_route_enter(route);
+    enum sl_status status = handler->per_item(route->self, out, error);
+    sl_error_seal(error);
+    sl_route_leave(route);
+    if (status != SL_OK)
+        sl_fail(error, SL_REJECT, "NotPerItem", "the handler %s cannot take items, and gave no reason",
+                route->config->handler);
+    return status == SL_OK ? SL_OK : SL_REJECT;
 }
 
 enum sl_status sl_route_accepts(struct sl_route *route, enum sl_view view, struct sl_error *error)

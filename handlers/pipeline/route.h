@@ -32,6 +32,7 @@ struct sl_route {
     size_t n_targets;                   /* 0: "report" */
     bool is_distrusted; /* once-only: it stopped after too many rejections, and has applied nothing since */
     unsigned views_accepted; /* bits 1 << enum sl_view that accepts() has accepted */
+    bool is_left_out;        /* no record is given to it: sl_route_leave_out */
     struct sl_route_stats stats;
 };
 
@@ -66,6 +67,11 @@ static inline bool sl_route_is_once_only(const struct sl_route *route)
 /* Asks the handler once for each view type; `error` says why not. */
 enum sl_status sl_route_accepts(struct sl_route *route, enum sl_view view,
                                 struct sl_error *error) SL_MUST_USE;
+
+/* May the route be given items that exist, without their changes? SL_OK: `out` says more of it. SL_REJECT:
+ * its handler's end state, or its `when`, is not a function of the item alone; `error` says why. */
+enum sl_status sl_route_per_item(struct sl_route *route, struct sl_per_item *out,
+                                 struct sl_error *error) SL_MUST_USE;
 
 /* A handler that calls exit() says so in the log, and the exit status is not 0. For one pipeline of a
  * process; NULL: not from now on. */

@@ -221,6 +221,23 @@ unsigned sl_when_events(const struct sl_when *when)
     return when ? when->possible : ALL_EVENTS;
 }
 
+static bool is_set_of_keys(const struct sl_when_set *set)
+{
+    for (size_t i = 0; i < set->n_attributes; i++)
+        if (set->attributes[i].image != SL_KEYS)
+            return false;
+    return !set->n_texts && !set->images[SL_NEW_IMAGE].root && !set->images[SL_OLD_IMAGE].root &&
+           !set->record.root;
+}
+
+bool sl_when_is_of_keys(const struct sl_when *when)
+{
+    bool is_of_keys = !when->events && !when->expired && !when->changed;
+    for (size_t i = 0; i < when->n_sets; i++)
+        is_of_keys = is_of_keys && is_set_of_keys(&when->sets[i]);
+    return is_of_keys;
+}
+
 unsigned sl_when_images(const struct sl_when *when)
 {
     return when ? when->images & (1u << SL_NEW_IMAGE | 1u << SL_OLD_IMAGE) : 0;

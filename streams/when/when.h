@@ -28,6 +28,9 @@ bool sl_pattern_match(const struct sl_when *pattern, struct sl_span json, struct
  * leaves SL_REMOVE alone. */
 unsigned sl_when_events(const struct sl_when *when);
 
+/* Is it true of an item, whatever happens to the item? Only patterns on dynamodb.Keys are. */
+bool sl_when_is_of_keys(const struct sl_when *when);
+
 /* Images that the condition looks into, as bits 1 << SL_NEW_IMAGE, 1 << SL_OLD_IMAGE: for `sluice check`. */
 unsigned sl_when_images(const struct sl_when *when);
 

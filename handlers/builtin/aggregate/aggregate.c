@@ -100,6 +100,36 @@ static enum sl_status accepts(void *self, enum sl_view view, struct sl_error *er
                              : "");
 }
 
+static bool is_of_item(const struct aggregate *a, const struct aggregate_counter *c,
+                       struct sl_per_item *facts)
+{
+    bool is = true;
+    for (size_t i = 0; i < a->n_key_names; i++)
+        is = sl_render_is_of_item(a->host, c->keys[i].compiled, facts) && is;
+    for (size_t i = 0; i < c->n_amounts; i++)
+        is = sl_render_is_of_item(a->host, c->amounts[i].value.compiled, facts) && is;
+    return is;
+}
+
+/* The ledger tells an item that was counted from one that was not. */
+static enum sl_status per_item(void *self, struct sl_per_item *out, struct sl_error *error)
+{
+    const struct aggregate *a = self;
+    const char *why =
+        a->per_event      ? "\"per\": \"event\": it counts changes; an item is not a change"
+        : !a->has_ledger  ? "\"mode\": \"at-least-once\": without a ledger an item that was counted "
+                            "before would be counted again"
+        : a->has_extremes ? "running_max and running_min are of all that the items have ever been"
+        : a->expired != SL_EXPIRED_APPLY
+            ? "\"expired\": \"keep\": the totals hold expired items, which are not in the table"
+            : NULL;
+    for (size_t i = 0; i < a->n_counters && !why; i++)
+        if (!is_of_item(a, &a->counters[i], out))
+            why = "a template of its counters names the time or the event of a change, or the old image";
+    out->remembers_s = a->forget_s;
+    return why ? a->host->fail(error, SL_REJECT, "NotPerItem", "%s", why) : SL_OK;
+}
+
 const struct sl_handler sl_aggregate_handler = {
     .abi = SL_HANDLER_ABI,
     .name = "aggregate",
@@ -112,4 +142,5 @@ const struct sl_handler sl_aggregate_handler = {
     .judge = aggregate_judge,
     .trace = aggregate_trace,
     .repair = aggregate_repair,
+    .per_item = per_item,
 };

@@ -127,6 +127,13 @@ void aggregate_units_warn(const struct aggregate_run *run)
         run->n_older, SL_ARG(run->older), a->epoch);
 }
 
+/* The ledger has the unit's last change, or a later one. */
+static void unit_overtaken(struct aggregate_run *run, struct aggregate_unit *unit, bool is_same)
+{
+    unit->state = AGGREGATE_DONE;
+    run->a->host->note(run->slice, unit->last, is_same ? SL_NOTE_REPEATED : SL_NOTE_OVERTAKEN);
+}
+
 /* A row read from the ledger: the unit is done if the row already holds the last of its changes. A change
  * that adds nothing is written too, so that an older one that was parked finds it. */
 static enum sl_status unit_take_row(struct aggregate_run *run, struct aggregate_unit *unit,
@@ -141,7 +148,7 @@ static enum sl_status unit_take_row(struct aggregate_run *run, struct aggregate_
     if (unit->is_idle && (!row.exists || sl_order_is_same_epoch(row.order, last)))
         unit->state = AGGREGATE_DONE;
     else if (row.exists && sl_order_compare(row.order, last) >= 0)
-        unit->state = AGGREGATE_DONE;
+        unit_overtaken(run, unit, sl_order_compare(row.order, last) == 0);
     else
         unit_expect(run, unit, &row);
     return SL_OK;

@@ -225,6 +225,14 @@ static enum sl_status open_archive(const struct sl_host *host, struct sl_route *
     return archive_key_check(a, host->option_text(route, "key"), error);
 }
 
+static enum sl_status per_item(void *self, struct sl_per_item *out, struct sl_error *error)
+{
+    const struct archive *a = self;
+    (void)out;
+    return a->host->fail(error, SL_REJECT, "NotPerItem",
+                         "an archive holds changes, by the time of each; an item is not a change");
+}
+
 const struct sl_handler sl_archive_handler = {
     .abi = SL_HANDLER_ABI,
     .name = "archive",
@@ -233,4 +241,5 @@ const struct sl_handler sl_archive_handler = {
     .open = open_archive,
     .handle = handle,
     .accepts = accepts,
+    .per_item = per_item,
 };

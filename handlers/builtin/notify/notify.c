@@ -113,6 +113,14 @@ static enum sl_status open_notify(const struct sl_host *host, struct sl_route *r
     return read_attributes(&o, p);
 }
 
+static enum sl_status per_item(void *self, struct sl_per_item *out, struct sl_error *error)
+{
+    const struct notify *n = self;
+    (void)out;
+    return n->host->fail(error, SL_REJECT, "NotPerItem",
+                         "a message tells of a change; an item is not a change");
+}
+
 const struct sl_handler sl_notify_handler = {
     .abi = SL_HANDLER_ABI,
     .name = "notify",
@@ -122,4 +130,5 @@ const struct sl_handler sl_notify_handler = {
     .options = options,
     .open = open_notify,
     .handle = handle,
+    .per_item = per_item,
 };

@@ -34,6 +34,22 @@ static enum sl_status accepts(void *self, enum sl_view view, struct sl_error *er
         p->host->view_name(view));
 }
 
+/* Guards tell an item from the changes that came before it or after it. */
+static enum sl_status per_item(void *self, struct sl_per_item *out, struct sl_error *error)
+{
+    const struct replicate *p = self;
+    const char *why =
+        p->guard == REPLICATE_NONE ? "without guards an item would replace what is newer"
+        : p->expired != SL_EXPIRED_APPLY
+            ? "\"expired\": \"keep\": what the replica holds of expired items is not in the table"
+            : NULL;
+    for (size_t i = 0; i < p->n_keys && !why; i++)
+        if (!sl_render_is_of_item(p->host, p->keys[i].value.compiled, out))
+            why = "a template of its \"key\" names the time or the event of a change";
+    out->remembers_s = p->tombstone_s;
+    return why ? p->host->fail(error, SL_REJECT, "NotPerItem", "%s", why) : SL_OK;
+}
+
 const struct sl_handler sl_replicate_handler = {
     .abi = SL_HANDLER_ABI,
     .name = "replicate",
@@ -46,4 +62,5 @@ const struct sl_handler sl_replicate_handler = {
     .judge = replicate_judge,
     .trace = replicate_trace,
     .repair = replicate_repair,
+    .per_item = per_item,
 };

@@ -34,6 +34,9 @@ const struct sl_option replicate_options[] = {
      "list of the attributes to copy; the key is always copied"},
     {"drop", SL_OPTION_JSON, 0, 0, 0, NULL, NULL, "list of attributes not to copy"},
     {"rename", SL_OPTION_JSON, 0, 0, 0, NULL, NULL, "{\"old\": \"new\"}: attributes under another name"},
+    {"where", SL_OPTION_JSON, 0, 0, 0, NULL, NULL,
+     "a pattern on the item, {\"status\": {\"S\": [\"OPEN\"]}}: the replica holds the items that match; one "
+     "that stops matching is removed"},
     {"key", SL_OPTION_JSON, 0, 0, 0, NULL, NULL,
      "{\"PK\": \"{tenant}#{id}\"}: templates that make the replica's key from the source's key attributes"},
     {"expired", SL_OPTION_ENUM, 0, 0, 0, "delete|keep|keep-any", "delete",
@@ -133,6 +136,18 @@ static enum sl_status take_places(struct opening *o)
     }
     for (size_t i = 0; i < p->n_keys; i++)
         rule_for(o, p->keys[i].name)->is_dropped = true;
+    return SL_OK;
+}
+
+static enum sl_status read_where(struct opening *o)
+{
+    const struct sl_host *host = o->base.host;
+    struct sl_span text = host->option_text(o->base.route, "where");
+    struct sl_when *compiled = NULL;
+    struct sl_error why = SL_NO_ERROR;
+    if (text.len && host->pattern_compile(o->base.arena, text, &compiled, &why) != SL_OK)
+        return BAD(o, "where: %s", why.text);
+    o->p->where = compiled;
     return SL_OK;
 }
 
@@ -302,6 +317,7 @@ enum sl_status replicate_open(const struct sl_host *host, struct sl_route *route
     status = status == SL_OK ? read_names(&o, "project") : status;
     status = status == SL_OK ? read_names(&o, "drop") : status;
     status = status == SL_OK ? read_renames(&o) : status;
+    status = status == SL_OK ? read_where(&o) : status;
     status = status == SL_OK ? read_key(&o) : status;
     status = status == SL_OK ? check_places(&o) : status;
     return status == SL_OK ? take_places(&o) : status;

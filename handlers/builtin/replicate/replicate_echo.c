@@ -113,7 +113,9 @@ enum sl_status replicate_origin(const struct replicate *p, const struct sl_recor
     if (stamp.guard.type == SL_NONE)
         return SL_OK;
     status = check_guard(p, r, &stamp, error);
-    if (status == SL_OK)
-        *origin = origin_of_write(p, r, &stamp, arena);
-    return status;
+    if (status != SL_OK)
+        return status;
+    bool is_item = sl_order_is_of_item(host, r, host->record_order(r, arena));
+    *origin = is_item ? REPLICATE_HELD : origin_of_write(p, r, &stamp, arena);
+    return SL_OK;
 }

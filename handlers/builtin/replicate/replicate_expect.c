@@ -49,7 +49,7 @@ static enum sl_status row_make(const struct replicate *p, const struct sl_record
                                  SL_ARG(p->deleted_attribute));
         image.type = SL_NONE;
     }
-    if (p->host->record_event(r) != SL_REMOVE)
+    if (p->host->record_event(r) != SL_REMOVE && replicate_is_inside(p, image, arena))
         change.image.value = image;
     enum sl_status status = replicate_key(p, r, arena, &change.key, error);
     if (status != SL_OK)

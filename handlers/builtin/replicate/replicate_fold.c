@@ -25,6 +25,7 @@ static void record_fold(struct replicate_fold *f, size_t i, struct sl_span item_
         change->order = order;
         change->image.may_carry = may_carry;
     }
+    change->was_inside = change->was_inside || replicate_was_inside(f->p, r, f->slice->arena);
     f->before[i] = change->last;
     change->last = (uint32_t)i;
 }
@@ -56,6 +57,8 @@ static enum sl_status record_take(struct replicate_fold *f, size_t i, struct sl_
     if (status == SL_OK && origin == REPLICATE_ECHO)
         return_add(f, i);
     f->n_unsigned += origin == REPLICATE_ECHO_UNSIGNED;
+    if (status == SL_OK && origin != REPLICATE_USER)
+        p->host->note(f->slice, i, SL_NOTE_LEFT_OUT);
     if (status != SL_OK || origin != REPLICATE_USER || sl_expired_is_kept(p->expired, p->host, r))
         return status;
     struct sl_span key;

@@ -46,6 +46,7 @@ struct replicate {
     struct replicate_side guards;                                                      /* REPLICATE_SIDE */
     struct replicate_side tombstones; /* inline guards: where deleted items are remembered, see steps */
     struct sl_loop loop;
+    const struct sl_when *where; /* on the item, before it is reshaped; NULL: all items */
     int64_t epoch, tombstone_s;
     enum sl_expired expired;
     bool copies_replicated; /* changes that a replicate made are written too */
@@ -121,6 +122,8 @@ struct replicate_change {
     struct sl_span item;   /* what is put: the item, or a tombstone; made once */
     enum replicate_step step;
     bool has_looked;
+    bool was_inside;    /* the replica may hold the item from before these records */
+    bool is_faint;      /* a removal that is made only where a lower guard stands */
     uint32_t op, n_ops; /* of the step: the first, and how many */
     bool is_out;        /* nothing is written for it: it failed, or there is nothing to do */
     struct sl_span
@@ -214,8 +217,9 @@ bool replicate_guard_is_older(const struct replicate_change *change, struct sl_s
 
 enum replicate_origin {
     REPLICATE_USER,
-    REPLICATE_ECHO,         /* a replicate made the change */
-    REPLICATE_ECHO_UNSIGNED /* so it seems: it has a new guard, and no signature */
+    REPLICATE_ECHO,          /* a replicate made the change */
+    REPLICATE_ECHO_UNSIGNED, /* so it seems: it has a new guard, and no signature */
+    REPLICATE_HELD           /* no change, but an item with a guard: its stream says who made it */
 };
 
 /* Who made the change? SL_FATAL when the stream's view type cannot tell. `may_carry` is false when the
@@ -223,6 +227,17 @@ enum replicate_origin {
 enum sl_status replicate_origin(const struct replicate *p, const struct sl_record *r, struct sl_arena *arena,
                                 enum replicate_origin *origin, bool *may_carry,
                                 struct sl_error *error) SL_MUST_USE;
+
+/* ---- replicate_where.c: which items the replica holds ---- */
+
+/* Does the item match "where"? */
+bool replicate_is_inside(const struct replicate *p, struct sl_value item, struct sl_arena *arena);
+
+/* May the replica hold the record's item as it was before? */
+bool replicate_was_inside(const struct replicate *p, const struct sl_record *r, struct sl_arena *arena);
+
+/* Makes a removal of a change whose item the replica does not hold, or nothing. */
+void replicate_judge_inside(struct replicate_fold *f, struct replicate_change *change);
 
 /* ---- replicate_fold.c: the newest change of each item ---- */
 

@@ -96,7 +96,9 @@ enum sl_status replicate_read_images(struct replicate_fold *f, struct sl_error *
     if (f->n_read_back > 0)
         read_back(f);
     for (uint32_t c = 0; c < f->items.n; c++)
-        if (!f->changes[c].is_out)
+        if (!f->changes[c].is_out) {
             image_judge(f, &f->changes[c]);
+            replicate_judge_inside(f, &f->changes[c]);
+        }
     return SL_OK;
 }

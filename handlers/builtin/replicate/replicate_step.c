@@ -106,10 +106,14 @@ static enum replicate_step step_for(const struct replicate *p, const struct repl
                                     struct sl_span item, struct sl_arena *arena, struct sl_span *held)
 {
     bool is_removal = change->image.value.type == SL_NONE;
+    if (!item.ptr && change->is_faint)
+        return REPLICATE_DONE;
     if (!item.ptr)
         return is_removal ? REPLICATE_MARK : REPLICATE_MAKE;
     struct sl_value image = {.type = SL_M, .raw = item}, key = {.type = SL_M, .raw = change->key};
     struct sl_value guard = p->host->value_member(image, p->guard_attribute);
+    if (guard.type == SL_NONE && change->is_faint)
+        return REPLICATE_DONE;
     if (guard.type == SL_NONE)
         return is_removal ? REPLICATE_BURY_BARE : REPLICATE_MAKE;
     *held = guard.raw;

@@ -60,10 +60,14 @@ static size_t once_ops(const struct replicate *p, const struct replicate_change 
         replicate_hold(change, &ops[0]);
     else if (p->guard == REPLICATE_INLINE)
         replicate_guard_test(p, change, p->guard_attribute, arena, &ops[0]);
-    if (p->guard != REPLICATE_SIDE)
-        return 1;
-    ops[1] = replicate_guard_row(p, &p->guards, change, arena);
-    return 2;
+    size_t n = p->guard == REPLICATE_SIDE ? 2 : 1;
+    if (n == 2)
+        ops[1] = replicate_guard_row(p, &p->guards, change, arena);
+    if (change->is_faint) { /* of the two tests, the guard is absent or lower, the second alone */
+        ops[n - 1].tests++;
+        ops[n - 1].n_tests--;
+    }
+    return n;
 }
 
 /* The operations of all changes that are not over; returns how many there are. */
@@ -153,7 +157,10 @@ static void return_results(struct replicate_fold *f, const struct sl_result *res
 static void change_overtaken(const struct replicate_fold *f, struct replicate_change *change,
                              struct sl_span held, struct refusals *refusals)
 {
+    bool is_same = sl_span_eq(held, change->guard.text);
     change->step = REPLICATE_OVERTAKEN;
+    if (!change->is_faint)
+        f->p->host->note(f->slice, change->newest, is_same ? SL_NOTE_REPEATED : SL_NOTE_OVERTAKEN);
     if (!replicate_guard_is_older(change, held))
         return;
     refusals->n++;

@@ -7,6 +7,10 @@
 /* Sequence numbers have 21 to 40 digits. */
 #define SL_ORDER_DIGITS 40
 
+/* Is the record an item that exists, and no change of it (an export's line, a scan's)? It is an INSERT
+ * without a time, and its order is lower than that of every change. */
+bool sl_order_is_of_item(const struct sl_host *host, const struct sl_record *r, struct sl_span digits);
+
 /* What a table keeps of an order: the text, and the attribute value that holds it, {"S":"text"}. */
 struct sl_order {
     struct sl_span text, value;

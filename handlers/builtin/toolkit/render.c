@@ -20,6 +20,13 @@ bool sl_render_names_image(struct sl_span t)
     return memmem(t.ptr, t.len, "{NewImage.", 10) || memmem(t.ptr, t.len, "{OldImage.", 10);
 }
 
+bool sl_render_is_of_item(const struct sl_host *host, const struct sl_template *t, struct sl_per_item *facts)
+{
+    unsigned uses = t ? host->template_uses(t) : 0;
+    facts->needs_table = facts->needs_table || (uses & SL_USES_TABLE);
+    return !(uses & (SL_USES_OLD | SL_USES_EVENT | SL_USES_TIME));
+}
+
 static bool is_place(struct sl_span t)
 {
     if (t.len < 3 || t.ptr[0] != '{' || t.ptr[1] == '{' || t.ptr[t.len - 1] != '}')

@@ -17,6 +17,11 @@ bool sl_render_is_skipped(enum sl_missing missing, const struct sl_error *error)
 /* Does the template name an image, "{NewImage.a}" or "{OldImage.a}"? */
 bool sl_render_names_image(struct sl_span template_text);
 
+/* Does the template look at the item alone? One that names the change's time, its event or the old image
+ * renders another text for each change of an item. `facts->needs_table` is set when it names the table or
+ * Region. */
+bool sl_render_is_of_item(const struct sl_host *host, const struct sl_template *t, struct sl_per_item *facts);
+
 /* A template; `is_place`: it is one place alone, "{total}", which means the attribute itself.
  */
 struct sl_render_template {

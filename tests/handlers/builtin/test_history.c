@@ -100,13 +100,31 @@ static json_t *replica_of(struct stage *s, const char *name)
     return table;
 }
 
+#define WHERE ",'where':{'status':{'S':['OPEN','PAID']}}"
+
+/* The items that the replica is to hold: all, or those that WHERE names. */
+static json_t *wanted_of(const struct history *h, const char *what)
+{
+    json_t *wanted = json_object(), *item;
+    const char *key;
+    json_object_foreach(h->table, key, item)
+    {
+        const char *status = "";
+        json_unpack(item, "{s:{s:s}}", "status", "S", &status);
+        if (!strstr(what, WHERE) || strcmp(status, "OPEN") == 0 || strcmp(status, "PAID") == 0)
+            json_object_set(wanted, key, item);
+    }
+    return wanted;
+}
+
 static void expect_replica(struct stage *s, const struct history *h, const char *what)
 {
-    json_t *replica = replica_of(s, "replica");
-    if (!json_equal(replica, h->table))
+    json_t *replica = replica_of(s, "replica"), *wanted = wanted_of(h, what);
+    if (!json_equal(replica, wanted))
         fail_msg("seed %llu, %s: the replica is not the table:\n%s", (unsigned long long)h->options.seed,
                  what, json_dumps(replica, JSON_SORT_KEYS | JSON_INDENT(1)));
     json_decref(replica);
+    json_decref(wanted);
 }
 
 static void replicate(uint64_t seed, const char *guard, const char *view, enum late late, unsigned one_in)
@@ -126,7 +144,8 @@ static void replicate(uint64_t seed, const char *guard, const char *view, enum l
     char *before = stage_query(s, "db", "SELECT item FROM replica ORDER BY key");
     deliver(s, &h, seed + 1, IN_ORDER);
     char *after = stage_query(s, "db", "SELECT item FROM replica ORDER BY key");
-    if (late == OLD_BATCHES_TOO)
+    /* (How new a tombstone is depends on which changes were folded, where not all of them are written.) */
+    if (late == OLD_BATCHES_TOO && !strstr(guard, WHERE))
         assert_string_equal(before, after);
     expect_replica(s, &h, guard);
     free(before);
@@ -147,6 +166,21 @@ static void a_guarded_replica_is_the_table(void **state)
     }
 }
 
+/* An item that stops matching goes, one that begins to match comes, however often and late the changes come.
+ */
+static void a_replica_of_some_items_holds_those_that_match(void **state)
+{
+    (void)state;
+    static const char *const modes[] = {"'inline'" WHERE,
+                                        "'inline','tombstones':{'table':'marks'}" WHERE,
+                                        "{'table':'guards'}" WHERE,
+                                        "'inline','epoch':3" WHERE,
+                                        "{'table':'guards'},'epoch':1" WHERE,
+                                        "'inline','epoch':1,'tombstones':{'table':'marks'}" WHERE};
+    for (uint64_t seed = 1; seed <= 18; seed++)
+        replicate(seed, modes[seed % 6], seed % 4 ? "NEW_AND_OLD_IMAGES" : "NEW_IMAGE", OLD_BATCHES_TOO, 6);
+}
+
 static void an_unguarded_replica_is_the_table_when_batches_come_in_order(void **state)
 {
     (void)state;
@@ -157,21 +191,25 @@ static void an_unguarded_replica_is_the_table_when_batches_come_in_order(void **
 static void a_replica_is_seeded_from_an_export(void **state)
 {
     (void)state;
-    static const char *const guards[] = {"'inline'", "{'table':'guards'}",
-                                         "'inline','tombstones':{'table':'marks'}"};
-    for (int i = 0; i < 9; i++) {
+    static const char *const guards[] = {"'inline'",
+                                         "{'table':'guards'}",
+                                         "'inline','tombstones':{'table':'marks'}",
+                                         "'inline'" WHERE,
+                                         "{'table':'guards'},'epoch':2" WHERE,
+                                         "'inline','epoch':1,'tombstones':{'table':'marks'}" WHERE};
+    for (int i = 0; i < 18; i++) {
         char config[512];
         struct history h;
         snprintf(
             config, sizeof(config),
             CONFIG("{'name':'r','handler':'replicate','to':'sqlite:${DIR}/db?table=replica','guard':%s}"),
-            guards[i % 3]);
+            guards[i % 6]);
         history_make(&h,
                      &(struct history_options){.seed = 50, .changes = 400, .items = 40, .view = "NEW_IMAGE"});
         struct stage *s = stage_new(config, NULL);
         fail_sometimes(s, 3, 6);
-        deliver_with_export(s, &h, (enum seed_time)(i / 3));
-        expect_replica(s, &h, guards[i % 3]);
+        deliver_with_export(s, &h, (enum seed_time)(i / 6));
+        expect_replica(s, &h, guards[i % 6]);
         stage_destroy(s);
         history_clean_up(&h);
     }
@@ -601,6 +639,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_guarded_replica_is_the_table),
+        cmocka_unit_test(a_replica_of_some_items_holds_those_that_match),
         cmocka_unit_test(an_unguarded_replica_is_the_table_when_batches_come_in_order),
         cmocka_unit_test(a_replica_is_seeded_from_an_export),
         cmocka_unit_test(a_replica_that_reads_back_is_the_table),

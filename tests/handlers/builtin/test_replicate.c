@@ -278,7 +278,8 @@ static char *copied(const char *config, const char *event, const char *old, cons
     snprintf(
         text, sizeof(text),
         "{\"Records\":[{\"eventID\":\"e\",\"eventName\":\"%s\",\"awsRegion\":\"eu-west-1\",\"eventSource\":"
-        "\"aws:dynamodb\",\"dynamodb\":{%s,\"SequenceNumber\":\"900\",\"StreamViewType\":"
+        "\"aws:dynamodb\",\"dynamodb\":{\"ApproximateCreationDateTime\":1767265199,%s,\"SequenceNumber\":"
+        "\"900\",\"StreamViewType\":"
         "\"NEW_AND_OLD_IMAGES\"},\"eventSourceARN\":\"arn:aws:dynamodb:eu-west-1:123456789012:table/other/"
         "stream/2026-01-01T00:00:00.000\"}]}",
         event, images);

@@ -276,10 +276,11 @@ static void functions_are_only_appended(void **state)
     (void)state;
     const size_t first = sizeof(struct sl_abi), one = sizeof(void (*)(void));
     assert_int_equal(offsetof(struct sl_host, mark), first);
-    assert_int_equal(offsetof(struct sl_host, sha256), first + 67 * one);       /* 1.0 */
-    assert_int_equal(offsetof(struct sl_host, json_compact), first + 72 * one); /* 1.1 */
-    assert_int_equal(offsetof(struct sl_host, value_sha256), first + 73 * one); /* 1.2 */
-    assert_int_equal(sizeof(struct sl_host), first + 74 * one);
+    assert_int_equal(offsetof(struct sl_host, sha256), first + 67 * one);        /* 1.0 */
+    assert_int_equal(offsetof(struct sl_host, json_compact), first + 72 * one);  /* 1.1 */
+    assert_int_equal(offsetof(struct sl_host, value_sha256), first + 73 * one);  /* 1.2 */
+    assert_int_equal(offsetof(struct sl_host, template_uses), first + 75 * one); /* 1.3 */
+    assert_int_equal(sizeof(struct sl_host), first + 76 * one);
 }
 
 static void names_are_those_of_dynamodb(void **state)
