@@ -5,7 +5,7 @@
  * in a later epoch the replica may hold such an item, of the table that was followed before; it is removed
  * where a lower guard stands, and leaves nothing where there is none. So it is with an item of a backfill
  * that does not match or is a tombstone: it is no change, and every change knows better. */
-#include "handlers/builtin/replicate/replicate_private.h"
+#include "handlers/builtin/replicate/replicate_sign.h"
 
 bool replicate_is_inside(const struct replicate *p, struct sl_value item, struct sl_arena *arena)
 {
