@@ -37,11 +37,11 @@ struct sl_diff {
 };
 
 /* What became of a record that succeeded; see note. */
-enum sl_note {
-    SL_NOTE_APPLIED = 0, /* its effect was made */
-    SL_NOTE_REPEATED,    /* it had been made already */
-    SL_NOTE_OVERTAKEN,   /* a later change of the item is there: this one is not needed */
-    SL_NOTE_LEFT_OUT     /* nothing of it belongs there */
+enum sl_effect {
+    SL_EFFECT_APPLIED = 0, /* its effect was made */
+    SL_EFFECT_REPEATED,    /* it had been made already */
+    SL_EFFECT_OVERTAKEN,   /* a later change of the item is there: this one is not needed */
+    SL_EFFECT_LEFT_OUT     /* nothing of it belongs there */
 };
 
 /* What a template looks at; see template_uses. */
@@ -248,7 +248,7 @@ struct sl_host {
 
     /* Says what became of record i of the slice, for reports. It counts if the record succeeds. A record
      * without a note was applied. An index that is not below slice->n is ignored. */
-    void (*note)(struct sl_slice *slice, size_t i, enum sl_note note);
+    void (*note)(struct sl_slice *slice, size_t i, enum sl_effect note);
     /* What the template's places look at, as bits SL_USES_... */
     unsigned (*template_uses)(const struct sl_template *t);
 };

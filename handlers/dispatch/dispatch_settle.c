@@ -93,7 +93,7 @@ void sl_run_reject(struct sl_run *run, struct sl_entry *entry, const struct sl_w
     }
 }
 
-static void apply(struct sl_run *run, struct sl_entry *entry, enum sl_note note)
+static void apply(struct sl_run *run, struct sl_entry *entry, enum sl_effect note)
 {
     run->route->stats.notes[note]++;
     run->route->is_distrusted = false;

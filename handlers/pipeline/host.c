@@ -40,9 +40,9 @@ static void host_mark(struct sl_slice *slice, size_t i, enum sl_status status, c
     call->marks[i] = (struct sl_mark){true, status, why, call->marks[i].note};
 }
 
-static void host_note(struct sl_slice *slice, size_t i, enum sl_note note)
+static void host_note(struct sl_slice *slice, size_t i, enum sl_effect note)
 {
-    if (i < slice->n && (unsigned)note <= SL_NOTE_LEFT_OUT)
+    if (i < slice->n && (unsigned)note <= SL_EFFECT_LEFT_OUT)
         ((struct sl_slice_call *)slice)->marks[i].note = note;
 }
 

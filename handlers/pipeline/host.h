@@ -12,7 +12,7 @@ struct sl_mark {
     bool is_set;
     enum sl_status status;
     const struct sl_error *why; /* in the slice's arena, NULL when the handler gave none */
-    enum sl_note note;          /* set apart from the rest: by host->note */
+    enum sl_effect note;        /* set apart from the rest: by host->note */
 };
 
 /* A slice with what the handler says of it. `marks` has one entry per record, in the same order. */

@@ -167,7 +167,7 @@ static bool is_own(const struct aggregate *a, const struct sl_record *r)
 enum sl_status aggregate_take(struct aggregate_run *run, size_t i, struct sl_error *error)
 {
     if (is_own(run->a, run->slice->records[i])) {
-        run->a->host->note(run->slice, i, SL_NOTE_LEFT_OUT);
+        run->a->host->note(run->slice, i, SL_EFFECT_LEFT_OUT);
         return SL_OK;
     }
     enum sl_status status = run->a->per_event ? SL_OK : check_table(run, run->slice->records[i], error);

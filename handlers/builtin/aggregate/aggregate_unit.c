@@ -131,7 +131,7 @@ void aggregate_units_warn(const struct aggregate_run *run)
 static void unit_overtaken(struct aggregate_run *run, struct aggregate_unit *unit, bool is_same)
 {
     unit->state = AGGREGATE_DONE;
-    run->a->host->note(run->slice, unit->last, is_same ? SL_NOTE_REPEATED : SL_NOTE_OVERTAKEN);
+    run->a->host->note(run->slice, unit->last, is_same ? SL_EFFECT_REPEATED : SL_EFFECT_OVERTAKEN);
 }
 
 /* A row read from the ledger: the unit is done if the row already holds the last of its changes. A change

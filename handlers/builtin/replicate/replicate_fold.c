@@ -58,7 +58,7 @@ static enum sl_status record_take(struct replicate_fold *f, size_t i, struct sl_
         return_add(f, i);
     f->n_unsigned += origin == REPLICATE_ECHO_UNSIGNED;
     if (status == SL_OK && origin != REPLICATE_USER)
-        p->host->note(f->slice, i, SL_NOTE_LEFT_OUT);
+        p->host->note(f->slice, i, SL_EFFECT_LEFT_OUT);
     if (status != SL_OK || origin != REPLICATE_USER || sl_expired_is_kept(p->expired, p->host, r))
         return status;
     struct sl_span key;

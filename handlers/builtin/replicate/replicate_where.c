@@ -38,5 +38,5 @@ void replicate_judge_inside(struct replicate_fold *f, struct replicate_change *c
         return;
     change->is_faint = p->epoch > 0;
     change->is_out = !change->is_faint;
-    p->host->note(f->slice, change->newest, SL_NOTE_LEFT_OUT);
+    p->host->note(f->slice, change->newest, SL_EFFECT_LEFT_OUT);
 }

@@ -160,7 +160,7 @@ static void change_overtaken(const struct replicate_fold *f, struct replicate_ch
     bool is_same = sl_span_eq(held, change->guard.text);
     change->step = REPLICATE_OVERTAKEN;
     if (!change->is_faint)
-        f->p->host->note(f->slice, change->newest, is_same ? SL_NOTE_REPEATED : SL_NOTE_OVERTAKEN);
+        f->p->host->note(f->slice, change->newest, is_same ? SL_EFFECT_REPEATED : SL_EFFECT_OVERTAKEN);
     if (!replicate_guard_is_older(change, held))
         return;
     refusals->n++;

@@ -104,7 +104,7 @@ static void a_route_says_how_long_it_remembers(void **state)
 #define OPEN   ",'where':{'v':{'N':['1']}}"
 #define SEQ(n) "10000000000000000000" n
 
-static uint64_t noted(const struct stage *s, enum sl_note note)
+static uint64_t noted(const struct stage *s, enum sl_effect note)
 {
     return sl_pipeline_stats(s->p, 0).notes[note];
 }
@@ -131,20 +131,20 @@ static void what_became_of_an_item_is_noted(void **state)
     for (size_t i = 0; i < 3; i++) {
         struct stage *s = replica_with(modes[i], "");
         stage_deliver_all(s, ITEM("7", V("1")));
-        assert_int_equal(noted(s, SL_NOTE_APPLIED), 1);
+        assert_int_equal(noted(s, SL_EFFECT_APPLIED), 1);
         stage_deliver_all(s, ITEM("7", V("1")));
-        assert_int_equal(noted(s, SL_NOTE_REPEATED), 1);
+        assert_int_equal(noted(s, SL_EFFECT_REPEATED), 1);
         stage_deliver_all(s,
                           EVENT(RECORD("MODIFY", SEQ("1"), KEYS(PK("a")) NEW(PK("a") V("2")) OLD(PK("a")))));
         stage_deliver_all(s, ITEM("7", V("1")));
-        assert_int_equal(noted(s, SL_NOTE_OVERTAKEN), 1);
+        assert_int_equal(noted(s, SL_EFFECT_OVERTAKEN), 1);
         stage_destroy(s);
     }
     struct stage *s = stage_new(TOTALS("G", ""), NULL);
     stage_deliver_all(s, ITEM("7", V("1")));
     stage_deliver_all(s, ITEM("7", V("1")));
-    assert_int_equal(noted(s, SL_NOTE_APPLIED), 1);
-    assert_int_equal(noted(s, SL_NOTE_REPEATED), 1);
+    assert_int_equal(noted(s, SL_EFFECT_APPLIED), 1);
+    assert_int_equal(noted(s, SL_EFFECT_REPEATED), 1);
     stage_destroy(s);
 }
 
@@ -157,12 +157,12 @@ static void an_item_that_does_not_match_leaves_nothing(void **state)
         struct stage *s = replica_with(modes[i % 3], epochs[i / 3]);
         stage_deliver_all(s, ITEM("7", V("2")));
         stage_deliver_all(s, ITEM("7", ",'sluice_deleted':{'BOOL':true}"));
-        assert_int_equal(noted(s, SL_NOTE_LEFT_OUT), 2);
+        assert_int_equal(noted(s, SL_EFFECT_LEFT_OUT), 2);
         stage_deliver_all(s, EVENT(RECORD("INSERT", SEQ("1"), KEYS(PK("a")) NEW(PK("a") V("2")))));
         stage_deliver_all(
             s, EVENT(RECORD("MODIFY", SEQ("2"), KEYS(PK("a")) NEW(PK("a") V("3")) OLD(PK("a") V("2")))));
         stage_deliver_all(s, EVENT(RECORD("REMOVE", SEQ("3"), KEYS(PK("a")) OLD(PK("a") V("3")))));
-        assert_int_equal(noted(s, SL_NOTE_LEFT_OUT), 5);
+        assert_int_equal(noted(s, SL_EFFECT_LEFT_OUT), 5);
         char *tables = stage_query(s, "db", "SELECT name FROM sqlite_master WHERE type = 'table'");
         if (strstr(tables, "replica"))
             expect(s, "SELECT count(*) FROM replica", "0\n");
@@ -204,8 +204,8 @@ static void an_item_with_a_guard_is_left_out(void **state)
     for (size_t i = 0; i < 3; i++) {
         struct stage *s = replica_with("", members[i]);
         stage_deliver_all(s, item);
-        assert_int_equal(noted(s, SL_NOTE_LEFT_OUT), i < 2);
-        assert_int_equal(noted(s, SL_NOTE_APPLIED), i == 2);
+        assert_int_equal(noted(s, SL_EFFECT_LEFT_OUT), i < 2);
+        assert_int_equal(noted(s, SL_EFFECT_APPLIED), i == 2);
         stage_destroy(s);
     }
 }
