@@ -138,108 +138,162 @@ bool sl_gzip_is(struct sl_span bytes)
     return bytes.len >= 2 && (unsigned char)bytes.ptr[0] == 0x1F && (unsigned char)bytes.ptr[1] == 0x8B;
 }
 
-/* One run of the decoder over its own window. zlib is fed all that is left, so needing more means truncated.
- * */
-struct expander {
+enum place { IN_MEMBER, AFTER_MEMBER, IN_PADDING };
+
+struct sl_inflater {
     z_stream z;
-    struct sl_span bytes;
-    size_t fed; /* bytes handed to zlib so far, taken or not */
-    size_t member;
-    struct sl_buffer *out;
-    struct sl_error *error;
+    enum place place;
+    bool is_half_begun; /* of the member's first two bytes only one has come */
+    uint64_t taken;     /* of all input */
+    uint64_t member;    /* where the member, or the padding, began */
 };
 
-static size_t taken(const struct expander *x)
+struct sl_inflater *sl_inflater_new(void)
 {
-    return x->fed - x->z.avail_in;
+    struct sl_inflater *x = calloc(1, sizeof(*x));
+    if (!x || inflateInit2(&x->z, MAX_WBITS + 16) != Z_OK)
+        sl_die("out of memory: a decompressor");
+    return x;
 }
 
-static void feed(struct expander *x)
+void sl_inflater_destroy(struct sl_inflater *x)
 {
-    size_t left = x->bytes.len - x->fed, n = left < PIECE_BYTES ? left : PIECE_BYTES;
-    if (x->z.avail_in || n == 0)
+    if (!x)
         return;
-    x->z.next_in = (Bytef *)(uintptr_t)(x->bytes.ptr + x->fed);
-    x->z.avail_in = (uInt)n;
-    x->fed += n;
+    inflateEnd(&x->z);
+    free(x);
 }
 
-static enum sl_status fail(const struct expander *x, int rc)
+void sl_inflater_reset(struct sl_inflater *x)
 {
-    const struct sl_buffer *out = x->out;
+    inflateReset(&x->z);
+    x->place = IN_MEMBER;
+    x->is_half_begun = false;
+    x->taken = x->member = 0;
+}
+
+static enum sl_status no_member(const struct sl_inflater *x, struct sl_error *error)
+{
+    return sl_fail_at(error, SL_REJECT, "InvalidGzip", x->member, "gzip: no gzip member begins at byte %llu",
+                      (unsigned long long)x->member);
+}
+
+static enum sl_status damaged(const struct sl_inflater *x, int rc, struct sl_error *error)
+{
     if (rc == Z_MEM_ERROR)
         sl_die("out of memory: a decompressor");
-    if (rc == Z_DATA_ERROR || rc == Z_NEED_DICT)
-        return sl_fail_at(x->error, SL_REJECT, "InvalidGzip", taken(x), "gzip: member at byte %zu: %s",
-                          x->member, x->z.msg ? x->z.msg : "a preset dictionary");
-    if (out->failed)
-        return sl_fail_at(x->error, SL_REJECT, "TooLarge", taken(x),
-                          "gzip: more than %zu bytes when unpacked; split the file or unpack it first",
-                          out->max);
-    return sl_fail_at(x->error, SL_REJECT, "TruncatedGzip", x->bytes.len,
-                      "gzip: ends inside the member that begins at byte %zu; the file is cut off", x->member);
+    return sl_fail_at(error, SL_REJECT, "InvalidGzip", x->taken, "gzip: member at byte %llu: %s",
+                      (unsigned long long)x->member, x->z.msg ? x->z.msg : "a preset dictionary");
 }
 
-/* At the maximum one byte more is asked for into `spill`, to tell "exactly full" from "too large". */
-static int step(struct expander *x)
+static void take(struct sl_inflater *x, struct sl_span *in, size_t n)
 {
-    char spill;
-    size_t left = x->out->max - x->out->len, room = left < WINDOW_BYTES ? left : WINDOW_BYTES;
-    char *end = room ? sl_buffer_reserve(x->out, room) : &spill;
-    if (!end)
-        return Z_BUF_ERROR;
-    feed(x);
+    *in = sl_span_from(*in, n);
+    x->taken += n;
+}
+
+/* Checks the two bytes that every member begins with: zlib says less clearly what is wrong with them. */
+static enum sl_status begin_member(struct sl_inflater *x, struct sl_span in, struct sl_error *error)
+{
+    uint64_t seen = x->taken - x->member;
+    bool is_wrong = (seen == 0 && (unsigned char)in.ptr[0] != 0x1F) ||
+                    (seen == 0 && in.len > 1 && !sl_gzip_is(in)) ||
+                    (x->is_half_begun && (unsigned char)in.ptr[0] != 0x8B);
+    x->is_half_begun = seen == 0 && in.len == 1;
+    return is_wrong ? no_member(x, error) : SL_OK;
+}
+
+/* One call of the decoder: input and output both have room. */
+static enum sl_status inflate_some(struct sl_inflater *x, struct sl_span *in, size_t room,
+                                   struct sl_buffer *out, struct sl_error *error)
+{
+    size_t window = room < WINDOW_BYTES ? room : WINDOW_BYTES;
+    size_t fed = in->len < PIECE_BYTES ? in->len : PIECE_BYTES;
+    char *end = sl_buffer_reserve(out, window);
+    x->z.next_in = (Bytef *)(uintptr_t)in->ptr;
+    x->z.avail_in = (uInt)fed;
     x->z.next_out = (Bytef *)end;
-    x->z.avail_out = room ? (uInt)room : 1;
+    x->z.avail_out = (uInt)window;
     int rc = inflate(&x->z, Z_NO_FLUSH);
-    if (room)
-        x->out->len += room - x->z.avail_out;
-    else if (x->z.avail_out == 0)
-        x->out->failed = true;
-    return x->out->failed ? Z_BUF_ERROR : rc;
-}
-
-static enum sl_status expand_member(struct expander *x)
-{
-    int rc;
-    do
-        rc = step(x);
-    while (rc == Z_OK);
-    return rc == Z_STREAM_END ? SL_OK : fail(x, rc);
-}
-
-static bool is_padding(struct sl_span rest)
-{
-    for (size_t i = 0; i < rest.len; i++)
-        if (rest.ptr[i] != 0)
-            return false;
-    return true;
-}
-
-static enum sl_status expand_members(struct expander *x)
-{
-    do {
-        x->member = taken(x);
-        struct sl_span rest = sl_span_from(x->bytes, x->member);
-        if (rest.len && (rest.ptr[0] != 0x1F || (rest.len > 1 && !sl_gzip_is(rest))))
-            return sl_fail_at(x->error, SL_REJECT, "InvalidGzip", x->member,
-                              "gzip: no gzip member begins at byte %zu", x->member);
-        enum sl_status status = expand_member(x);
-        if (status != SL_OK)
-            return status;
+    out->len += window - x->z.avail_out;
+    take(x, in, fed - x->z.avail_in);
+    if (rc == Z_STREAM_END) {
         inflateReset(&x->z);
-    } while (!is_padding(sl_span_from(x->bytes, taken(x))));
-    return SL_OK;
+        x->place = AFTER_MEMBER;
+        x->member = x->taken;
+    }
+    return rc == Z_OK || rc == Z_STREAM_END || rc == Z_BUF_ERROR ? SL_OK : damaged(x, rc, error);
+}
+
+static enum sl_status skip_padding(struct sl_inflater *x, struct sl_span *in, struct sl_error *error)
+{
+    size_t n = 0;
+    while (n < in->len && in->ptr[n] == 0)
+        n++;
+    take(x, in, n);
+    return in->len ? no_member(x, error) : SL_OK;
+}
+
+enum sl_status sl_inflater_add(struct sl_inflater *x, struct sl_span *in, size_t room, struct sl_buffer *out,
+                               struct sl_error *error)
+{
+    enum sl_status status = SL_OK;
+    size_t most = out->max - out->len < room ? out->max : out->len + room;
+    bool is_waiting = true; /* output may wait in the decoder although all input was taken */
+    while (status == SL_OK && !out->failed && out->len < most && (in->len || is_waiting)) {
+        if (in->len && x->place == AFTER_MEMBER)
+            x->place = in->ptr[0] ? IN_MEMBER : IN_PADDING;
+        if (x->place != IN_MEMBER) {
+            status = in->len ? skip_padding(x, in, error) : SL_OK;
+            break;
+        }
+        if (in->len && x->taken - x->member < 2)
+            status = begin_member(x, *in, error);
+        size_t left = in->len, len = out->len;
+        if (status == SL_OK && (in->len || x->taken > x->member))
+            status = inflate_some(x, in, most - out->len, out, error);
+        is_waiting = in->len < left || out->len > len;
+    }
+    return status;
+}
+
+enum sl_status sl_inflater_end(const struct sl_inflater *x, struct sl_error *error)
+{
+    if (x->place != IN_MEMBER)
+        return SL_OK;
+    return sl_fail_at(error, SL_REJECT, "TruncatedGzip", x->taken,
+                      "gzip: ends inside the member that begins at byte %llu; the file is cut off",
+                      (unsigned long long)x->member);
+}
+
+/* At the maximum one byte more is asked for, to tell "exactly full" from "too large". */
+static enum sl_status check_full(struct sl_inflater *x, struct sl_span *in, struct sl_buffer *out,
+                                 struct sl_error *error)
+{
+    struct sl_buffer spill;
+    sl_buffer_init(&spill, 1);
+    enum sl_status status = SL_OK;
+    if (!out->failed)
+        status = sl_inflater_add(x, in, 1, &spill, error);
+    out->failed |= spill.len > 0;
+    sl_buffer_clean_up(&spill);
+    if (status == SL_OK && out->failed)
+        status = sl_fail_at(error, SL_REJECT, "TooLarge", x->taken,
+                            "gzip: more than %zu bytes when unpacked; split the file or unpack it first",
+                            out->max);
+    return status;
 }
 
 enum sl_status sl_gzip_expand(struct sl_span bytes, struct sl_buffer *out, struct sl_error *error)
 {
-    struct expander x = {.bytes = bytes, .out = out, .error = error};
+    struct sl_inflater *x = sl_inflater_new();
     size_t before = out->len;
-    if (inflateInit2(&x.z, MAX_WBITS + 16) != Z_OK)
-        sl_die("out of memory: a decompressor");
-    enum sl_status status = expand_members(&x);
-    inflateEnd(&x.z);
+    enum sl_status status = sl_inflater_add(x, &bytes, SIZE_MAX - out->len, out, error);
+    if (status == SL_OK && (out->failed || out->len == out->max))
+        status = check_full(x, &bytes, out, error);
+    if (status == SL_OK)
+        status = sl_inflater_end(x, error);
+    sl_inflater_destroy(x);
     if (status != SL_OK)
         out->len = before;
     return status;

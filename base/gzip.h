@@ -1,4 +1,4 @@
-/* gzip of whole buffers, and CRC-32.
+/* gzip of whole buffers and piece by piece, and CRC-32.
  *
  * One call makes one member with nothing of its own in the header (no time, no name, system "unknown"), so
  * the same parts at the same level give the same bytes from the same build. Another build may hold another
@@ -21,6 +21,22 @@ bool sl_gzip_is(struct sl_span bytes);
  * `bytes`, the code "InvalidGzip", "TruncatedGzip" or "TooLarge"; the length of `out` is as before. */
 enum sl_status sl_gzip_expand(struct sl_span bytes, struct sl_buffer *out,
                               struct sl_error *error) SL_MUST_USE;
+
+/* The same piece by piece, in a fixed amount of memory (some 50 KB). */
+struct sl_inflater;
+
+struct sl_inflater *sl_inflater_new(void);
+void sl_inflater_destroy(struct sl_inflater *x); /* NULL is fine */
+void sl_inflater_reset(struct sl_inflater *x);   /* for another text */
+
+/* Takes bytes from the front of `in`, and appends what they hold to `out`, until all of `in` is taken and
+ * nothing waits, or `room` bytes were appended, or `out` is full. On failure: SL_REJECT, the byte among all
+ * that were taken, the code "InvalidGzip"; what was appended before it stays. */
+enum sl_status sl_inflater_add(struct sl_inflater *x, struct sl_span *in, size_t room, struct sl_buffer *out,
+                               struct sl_error *error) SL_MUST_USE;
+
+/* After all input: SL_REJECT, "TruncatedGzip", when it ends inside a member. */
+enum sl_status sl_inflater_end(const struct sl_inflater *x, struct sl_error *error) SL_MUST_USE;
 
 /* CRC-32 as gzip, zip, DynamoDB's x-amz-crc32 and S3's checksums have it; `crc` is 0, or the result
  * for the bytes before. */

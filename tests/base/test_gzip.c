@@ -263,6 +263,127 @@ static void failed_output_stays_failed(void **state)
     sl_buffer_clean_up(&b);
 }
 
+/* ---- piece by piece ---- */
+
+/* What whole and cut input lead to: the same status, code and bytes. */
+struct outcome {
+    enum sl_status status;
+    struct sl_error error;
+    struct sl_buffer out;
+};
+
+static struct outcome expand_whole(struct sl_span bytes)
+{
+    struct outcome o = {.error = SL_NO_ERROR};
+    sl_buffer_init(&o.out, MAX_BYTES);
+    o.status = sl_gzip_expand(bytes, &o.out, &o.error);
+    return o;
+}
+
+/* In pieces of at most `step` bytes after a first one of `first`, `room` bytes of output at a time. */
+static struct outcome expand_cut(struct sl_span bytes, size_t first, size_t step, size_t room)
+{
+    struct outcome o = {.error = SL_NO_ERROR};
+    struct sl_inflater *x = sl_inflater_new();
+    sl_buffer_init(&o.out, MAX_BYTES);
+    for (size_t at = 0, n = first; at < bytes.len && o.status == SL_OK; at += n, n = step) {
+        n = n < bytes.len - at ? n : bytes.len - at;
+        struct sl_span in = sl_span(bytes.ptr + at, n);
+        size_t before;
+        do {
+            before = o.out.len;
+            o.status = sl_inflater_add(x, &in, room, &o.out, &o.error);
+            assert_true(o.out.len - before <= room);
+        } while (o.status == SL_OK && (in.len || o.out.len > before));
+    }
+    if (o.status == SL_OK)
+        o.status = sl_inflater_end(x, &o.error);
+    sl_inflater_destroy(x);
+    return o;
+}
+
+static void assert_same_outcome(struct outcome want, struct outcome got, size_t len)
+{
+    assert_int_equal(got.status, want.status);
+    assert_string_equal(got.error.code, want.error.code);
+    if (want.status == SL_OK)
+        assert_span(sl_buffer_span(&got.out), sl_buffer_span(&want.out));
+    else
+        assert_true(got.error.offset <= len);
+    sl_buffer_clean_up(&got.out);
+}
+
+static void cut_anywhere_it_is_the_same(struct sl_span bytes)
+{
+    struct outcome whole = expand_whole(bytes);
+    for (size_t cut = 0; cut <= bytes.len; cut++)
+        assert_same_outcome(whole, expand_cut(bytes, cut, bytes.len, MAX_BYTES), bytes.len);
+    for (size_t step = 1; step < 9; step++)
+        for (size_t room = 1; room < 70000; room *= 40)
+            assert_same_outcome(whole, expand_cut(bytes, step, step, room), bytes.len);
+    sl_buffer_clean_up(&whole.out);
+}
+
+/* Two members with padding; then the same with each byte changed, and ending at each byte. */
+static void pieces_mean_what_the_whole_means(void **state)
+{
+    (void)state;
+    struct sl_buffer packed;
+    struct sl_span first = SL_LIT("one member, "), second = noise(3, 90, 4);
+    sl_buffer_init(&packed, MAX_BYTES);
+    sl_gzip_add(&packed, &first, 1, 6);
+    sl_gzip_add(&packed, &second, 1, 6);
+    sl_buffer_add(&packed, "\0\0", 2);
+    cut_anywhere_it_is_the_same(sl_buffer_span(&packed));
+    for (size_t i = 0; i < packed.len; i++) {
+        packed.ptr[i] ^= 0x41;
+        cut_anywhere_it_is_the_same(sl_buffer_span(&packed));
+        packed.ptr[i] ^= 0x41;
+        cut_anywhere_it_is_the_same(sl_span(packed.ptr, i));
+    }
+    sl_buffer_add(&packed, "x", 1);
+    cut_anywhere_it_is_the_same(sl_buffer_span(&packed));
+    sl_buffer_clean_up(&packed);
+    free((char *)(uintptr_t)second.ptr);
+}
+
+/* More output than input waits in the decoder, and comes without more input. */
+static void a_bomb_comes_in_rooms(void **state)
+{
+    (void)state;
+    struct sl_span zeros = noise(1, 4 << 20, 1);
+    struct sl_buffer packed;
+    sl_buffer_init(&packed, MAX_BYTES);
+    sl_gzip_add(&packed, &zeros, 1, 9);
+    struct outcome whole = expand_whole(sl_buffer_span(&packed));
+    assert_same_outcome(whole, expand_cut(sl_buffer_span(&packed), 1000, 1000, 5000), packed.len);
+    sl_buffer_clean_up(&whole.out);
+    sl_buffer_clean_up(&packed);
+    free((char *)(uintptr_t)zeros.ptr);
+}
+
+static void a_reset_inflater_is_a_new_one(void **state)
+{
+    (void)state;
+    struct sl_buffer packed, out;
+    struct sl_inflater *x = sl_inflater_new();
+    sl_buffer_init(&packed, MAX_BYTES);
+    sl_buffer_init(&out, MAX_BYTES);
+    sl_gzip_add(&packed, &SL_LIT("x"), 1, 6);
+    struct sl_span in = sl_span(packed.ptr, packed.len / 2);
+    assert_int_equal(sl_inflater_add(x, &in, MAX_BYTES, &out, NULL), SL_OK);
+    assert_int_equal(sl_inflater_end(x, NULL), SL_REJECT);
+    sl_inflater_reset(x);
+    sl_buffer_reset(&out);
+    in = sl_buffer_span(&packed);
+    assert_int_equal(sl_inflater_add(x, &in, MAX_BYTES, &out, NULL), SL_OK);
+    assert_int_equal(sl_inflater_end(x, NULL), SL_OK);
+    assert_span(sl_buffer_span(&out), SL_LIT("x"));
+    sl_inflater_destroy(x);
+    sl_buffer_clean_up(&packed);
+    sl_buffer_clean_up(&out);
+}
+
 static void two_bytes_tell_gzip(void **state)
 {
     (void)state;
@@ -296,6 +417,9 @@ int main(void)
         cmocka_unit_test(a_flipped_bit_never_passes_for_data),
         cmocka_unit_test(a_bomb_stops_at_the_maximum),
         cmocka_unit_test(failed_output_stays_failed),
+        cmocka_unit_test(pieces_mean_what_the_whole_means),
+        cmocka_unit_test(a_bomb_comes_in_rooms),
+        cmocka_unit_test(a_reset_inflater_is_a_new_one),
         cmocka_unit_test(two_bytes_tell_gzip),
         cmocka_unit_test(crc32_has_its_check_value),
     };
