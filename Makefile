@@ -123,6 +123,7 @@ $(BUILD)/tests/%: $(BUILD)/tests/%.o $(SUPPORT) $(TOOL_OBJ) $(LIBRARY)
 	@$(CC) $(LDFLAGS) -o $@ $^ $(LIBS) $(TOOL_LIBS) -lcmocka
 
 $(BUILD)/tests/simulation/test_simulation: $(SIMULATION)
+$(filter $(BUILD)/tests/work/source/%,$(TESTS)): $(BUILD)/tests/work/source/pieces.o
 
 # The plain driver replays a fuzz entry's corpus in the ordinary test run; `make fuzz` links libFuzzer instead.
 $(FUZZERS): $(BUILD)/tests/fuzz/%: $(BUILD)/tests/fuzz/%.o $(BUILD)/tests/fuzz/driver.o $(LIBRARY)

@@ -19,8 +19,8 @@ static enum sl_status fail(struct sl_decoder *d, struct sl_error *error)
     switch (d->scan.kind) {
     case SL_FAULT_RECORD:
         fault_path(d, path, sizeof(path));
-        return sl_fail_at(error, SL_REJECT, "InvalidRecord", at, "record %zu: %s%s%s", d->batch->n, path,
-                          path[0] ? ": " : "", d->scan.why);
+        return sl_fail_at(error, SL_REJECT, "InvalidRecord", at, "record %zu: %s%s%s",
+                          d->lines_before + d->batch->n, path, path[0] ? ": " : "", d->scan.why);
     case SL_FAULT_EVENT:
         return sl_fail_at(error, SL_REJECT, "NotAStreamEvent", at, "%s", d->scan.why);
     default:
@@ -32,7 +32,7 @@ static const char *record(struct sl_decoder *d, const char *p)
 {
     const char *next;
     d->record = p;
-    if (p < d->scan.end && *p != '{' && d->batch->n == 0)
+    if (p < d->scan.end && *p != '{' && sl_decode_is_first(d))
         next = sl_decode_fault(&d->scan, p, SL_FAULT_EVENT, "its first record is not an object");
     else
         next = sl_decode_record(d, p);
@@ -195,6 +195,8 @@ static const char *object(struct sl_decoder *d, const char *p)
 
 static const char *payload(struct sl_decoder *d, const char *p)
 {
+    if (d->lines_before)
+        return lines(d, p);
     if (p == d->scan.end)
         return sl_json_unexpected(&d->scan, p, "");
     if (*p == '{') {
@@ -235,10 +237,11 @@ enum sl_status sl_batch_decode(struct sl_span text, struct sl_arena *arena,
         .batch = out,
         .shared = shared_new(arena, options),
         .any_shape = options->any_shape,
+        .lines_before = options->lines_before,
     };
     sl_forms_init(&d.forms);
     const char *p = text.ptr;
-    if (text.len >= 3 && memcmp(p, "\xEF\xBB\xBF", 3) == 0)
+    if (d.lines_before == 0 && text.len >= 3 && memcmp(p, "\xEF\xBB\xBF", 3) == 0)
         p += 3;
     p = sl_json_space(p, d.scan.end);
     if (!payload(&d, p)) {

@@ -36,6 +36,8 @@ struct sl_batch {
 struct sl_decode_options {
     struct sl_span ttl_attribute; /* absent: no removal is inferred */
     bool any_shape;               /* false: a Lambda function's events only (EVENT, ARRAY, KINESIS) */
+    size_t lines_before; /* LINES that come in pieces: records in the pieces before this one; 0: it is the
+                            first. Errors count records from the beginning, bytes in the piece */
 };
 
 /* Decodes and checks the whole payload. On failure `error` has status SL_REJECT, the byte in the payload,

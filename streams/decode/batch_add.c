@@ -203,5 +203,5 @@ const char *sl_decode_foreign(struct sl_decoder *d, const struct sl_draft *draft
         snprintf(d->why, sizeof(d->why), "it has no member \"dynamodb\"");
     bool is_change = is_ours || (!source.ptr && draft->event);
     return sl_decode_fault(&d->scan, draft->raw.ptr,
-                           d->batch->n == 0 && !is_change ? SL_FAULT_EVENT : SL_FAULT_RECORD, d->why);
+                           sl_decode_is_first(d) && !is_change ? SL_FAULT_EVENT : SL_FAULT_RECORD, d->why);
 }

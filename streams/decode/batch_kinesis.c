@@ -30,9 +30,9 @@ static const char *inner_fault(struct sl_decoder *d, const struct sl_draft *oute
 {
     char why[100];
     bool is_json = inner->kind != SL_FAULT_JSON;
-    enum sl_fault kind = is_json            ? (enum sl_fault)inner->kind
-                         : d->batch->n == 0 ? SL_FAULT_EVENT
-                                            : SL_FAULT_RECORD;
+    enum sl_fault kind = is_json                 ? (enum sl_fault)inner->kind
+                         : sl_decode_is_first(d) ? SL_FAULT_EVENT
+                                                 : SL_FAULT_RECORD;
     snprintf(why, sizeof(why), "%s", inner->why); /* it may be d->why itself */
     snprintf(d->why, sizeof(d->why), "%s byte %zu: %s",
              is_json ? "in its data," : "its data is not JSON:", (size_t)(inner->at - data.ptr), why);

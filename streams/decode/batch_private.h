@@ -57,12 +57,19 @@ struct sl_decoder {
     char *data;         /* decoded Kinesis data, NULL until there is some */
     size_t data_len;    /* used of it */
     bool any_shape;
+    size_t lines_before; /* see struct sl_decode_options */
     struct sl_decode_last last;
     struct sl_origin last_origin; /* its texts as they stand in the payload */
     uint32_t last_origin_at;
     struct sl_forms forms;
     char why[160]; /* when a fault needs more than a constant phrase */
 };
+
+/* Whether nothing was found yet that shows that this is a stream event. */
+static inline bool sl_decode_is_first(const struct sl_decoder *d)
+{
+    return d->batch->n == 0 && d->lines_before == 0;
+}
 
 const char *sl_decode_fault(struct sl_json_scan *s, const char *at, enum sl_fault kind, const char *why);
 

@@ -93,7 +93,8 @@ struct sl_source_archive {
 /* "-" is standard input, once. */
 struct sl_source_files {
     const char *const *names;
-    size_t n;
+    size_t n;              /* 1 or more */
+    size_t document_bytes; /* a text that is one document has so many at most; 0: SL_SOURCE_DOCUMENT_BYTES */
 };
 
 /* Each reads what has to be known before the first record; `call` bounds that in time. On failure nothing is
@@ -141,6 +142,7 @@ struct sl_source_piece {
     struct sl_batch batch;
     struct sl_span place;  /* JSON object: the source goes on exactly after this piece */
     bool is_last;          /* nothing comes after it */
+    size_t file;           /* of an export or of `files`: the number of the file that it is from */
     uint64_t stored_bytes; /* read for it: compressed where the source is */
     double units;          /* read capacity that it consumed; 0: not said */
 };

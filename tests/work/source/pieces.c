@@ -1,0 +1,116 @@
+/* Reads a source in every way there is. */
+#include "tests/work/source/pieces.h"
+
+#include "base/buffer.h"
+#include "base/clock.h"
+#include "streams/record.h"
+
+#include <stdlib.h>
+
+extern char **environ;
+
+struct sl_sinks test_sinks;
+static struct sl_log log_to_nobody;
+static struct sl_vars vars;
+
+int sinks_set_up(void **state)
+{
+    (void)state;
+    vars.list = (const char *const *)environ;
+    sl_log_init(&log_to_nobody, -1, SL_OFF, SL_LOG_TEXT, sl_clock_system());
+    sl_sinks_init(&test_sinks, sl_clock_system(), &log_to_nobody, &vars);
+    return 0;
+}
+
+int sinks_clean_up(void **state)
+{
+    (void)state;
+    sl_sinks_clean_up(&test_sinks);
+    sl_log_clean_up(&log_to_nobody);
+    return 0;
+}
+
+struct sl_call test_call(struct sl_arena *arena)
+{
+    struct sl_clock *clock = sl_clock_system();
+    return (struct sl_call){.arena = arena, .deadline_ms = clock->now_ms(clock) + 60000};
+}
+
+static void add(struct sl_buffer *text, const struct sl_batch *batch)
+{
+    for (size_t i = 0; i < batch->n; i++) {
+        sl_buffer_add_span(text, sl_record_text(sl_batch_record(batch, i), SL_FIELD_RAW));
+        sl_buffer_add_char(text, '\n');
+    }
+}
+
+struct gathered gather(open_fn open, void *self, size_t max_bytes, bool is_resumed)
+{
+    struct gathered g = {.error = SL_NO_ERROR};
+    struct sl_arena *arena = sl_arena_new(4096);
+    struct sl_buffer text, place;
+    struct sl_source *source = NULL;
+    bool is_last = false;
+    sl_buffer_init(&text, SIZE_MAX / 4);
+    sl_buffer_init(&place, SIZE_MAX / 4);
+    for (; !is_last && g.status == SL_OK; g.pieces++) {
+        struct sl_source_piece piece;
+        struct sl_call call = test_call(arena);
+        assert_true(g.pieces < 100000);
+        if (!source)
+            g.status = open(self, place.len ? sl_buffer_span(&place) : sl_span(NULL, 0), &source, &g.error);
+        if (g.status == SL_OK)
+            g.status = sl_source_pull(source, max_bytes, &call, &piece, &g.error);
+        if (g.status == SL_OK) {
+            is_last = piece.is_last;
+            add(&text, &piece.batch);
+            g.n += piece.batch.n;
+            assert_true(piece.place.len > 0 && piece.place.len <= SL_SOURCE_PLACE_BYTES);
+            sl_buffer_reset(&place);
+            sl_buffer_add_span(&place, piece.place);
+        }
+        if (is_resumed || g.status != SL_OK) {
+            sl_source_close(source);
+            source = NULL;
+        }
+        sl_arena_reset(arena);
+    }
+    sl_source_close(source);
+    sl_buffer_add_char(&text, '\0');
+    g.text = strdup(text.ptr);
+    sl_buffer_clean_up(&text);
+    sl_buffer_clean_up(&place);
+    sl_arena_destroy(arena);
+    return g;
+}
+
+void gathered_clean_up(struct gathered *g)
+{
+    free(g->text);
+}
+
+static void assert_same(const struct gathered *want, struct gathered got)
+{
+    assert_int_equal(got.status, want->status);
+    assert_string_equal(got.error.text, want->error.text);
+    assert_string_equal(got.error.code, want->error.code);
+    if (want->status == SL_OK) {
+        assert_string_equal(got.text, want->text);
+        assert_int_equal(got.n, want->n);
+    } else {
+        /* Good records before the bad one may have come: all of them in order. */
+        assert_true(strlen(got.text) >= strlen(want->text));
+        assert_memory_equal(got.text, want->text, strlen(want->text));
+    }
+    gathered_clean_up(&got);
+}
+
+void assert_pieces_agree(open_fn open, void *self, size_t most)
+{
+    struct gathered whole = gather(open, self, SL_SOURCE_PIECE_BYTES, false);
+    for (size_t max_bytes = 1; max_bytes <= most; max_bytes += max_bytes < 40 ? 1 : max_bytes / 3) {
+        assert_same(&whole, gather(open, self, max_bytes, false));
+        assert_same(&whole, gather(open, self, max_bytes, true));
+    }
+    gathered_clean_up(&whole);
+}

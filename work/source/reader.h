@@ -1,0 +1,28 @@
+/* The bytes of one stored text, from the first to the last: a file, standard input, an object of a bucket. */
+#ifndef SL_WORK_SOURCE_READER_H
+#define SL_WORK_SOURCE_READER_H
+
+#include "base/error.h"
+#include "base/span.h"
+
+/* What is read ahead. */
+#define SL_READER_BYTES ((size_t)1024 * 1024)
+
+struct sl_reader {
+    /* The next bytes, borrowed until the next call; none at the end. SL_RETRY: the same call may be tried
+     * again. Errors do not name the text: the caller does. */
+    enum sl_status (*next)(struct sl_reader *r, const struct sl_call *call, struct sl_span *out,
+                           struct sl_error *error);
+    void (*close)(struct sl_reader *r);
+    uint64_t bytes; /* of all of it; 0: not known */
+};
+
+/* Takes ownership of the descriptor, unless it is standard input's. */
+struct sl_reader *sl_reader_of_file(int fd);
+
+/* Opens the file; "-" is standard input. A folder is refused. Errors name it. */
+enum sl_status sl_reader_open(const char *name, struct sl_reader **out, struct sl_error *error) SL_MUST_USE;
+
+void sl_reader_close(struct sl_reader *r); /* NULL is fine */
+
+#endif

@@ -1,0 +1,287 @@
+/* Unpacks a text, cuts it between records, and decodes what was cut off. */
+#include "work/source/text.h"
+
+#include "streams/record.h"
+#include "work/source/source.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+/* Unpacked at a time while a text is only scanned. */
+#define SCAN_BYTES ((size_t)256 * 1024)
+
+void sl_text_open(struct sl_text *t, const struct sl_text_options *options, struct sl_reader *reader)
+{
+    *t = (struct sl_text){.options = *options, .reader = reader, .last = '\n'};
+    sl_buffer_init(&t->window, SIZE_MAX / 4);
+    if (!options->wants_md5)
+        return;
+    t->md5 = EVP_MD_CTX_new();
+    if (!t->md5 || EVP_DigestInit_ex(t->md5, EVP_md5(), NULL) != 1)
+        sl_die("OpenSSL has no MD5 here, which the manifests of exports need");
+}
+
+void sl_text_close(struct sl_text *t)
+{
+    sl_reader_close(t->reader);
+    sl_inflater_destroy(t->inflater);
+    EVP_MD_CTX_free(t->md5);
+    sl_buffer_clean_up(&t->window);
+    *t = (struct sl_text){.is_at_end = true};
+}
+
+void sl_text_md5(struct sl_text *t, unsigned char out[SL_MD5_BYTES])
+{
+    EVP_DigestFinal_ex(t->md5, out, NULL);
+}
+
+/* ---- unpacking ---- */
+
+static enum sl_status read_raw(struct sl_text *t, const struct sl_call *call, struct sl_error *error)
+{
+    struct sl_error why = SL_NO_ERROR;
+    enum sl_status status = t->reader->next(t->reader, call, &t->raw, &why);
+    if (status != SL_OK)
+        return sl_fail(error, status, why.code, "%s: %s", t->options.name, why.text);
+    t->is_read = t->raw.len == 0;
+    t->stored_bytes += t->raw.len;
+    if (t->md5 && t->raw.len)
+        EVP_DigestUpdate(t->md5, t->raw.ptr, t->raw.len);
+    if (!t->is_begun && sl_gzip_is(t->raw))
+        t->inflater = sl_inflater_new();
+    t->is_begun = true;
+    return SL_OK;
+}
+
+static enum sl_status bad_gzip(struct sl_text *t, const struct sl_error *why, struct sl_error *error)
+{
+    return sl_fail_at(error, SL_REJECT, why->code, why->offset, "%s: bad gzip at byte %zu: %s",
+                      t->options.name, why->offset, why->text);
+}
+
+/* Text that was handed out before the text was opened again is dropped. */
+static void skip(struct sl_text *t)
+{
+    if (t->bytes >= t->options.skip_bytes)
+        return;
+    uint64_t left = t->options.skip_bytes - t->bytes;
+    size_t n = left < t->window.len ? (size_t)left : t->window.len;
+    memmove(t->window.ptr, t->window.ptr + n, t->window.len - n);
+    t->window.len -= n;
+    t->bytes += n;
+    if (t->bytes == t->options.skip_bytes)
+        t->records = t->options.skip_records;
+}
+
+/* Moves some of what was read into the window, which then has at most `want` bytes. */
+static enum sl_status unpack(struct sl_text *t, size_t want, struct sl_error *error)
+{
+    struct sl_error why = SL_NO_ERROR;
+    size_t room = want - t->window.len;
+    if (!t->inflater) {
+        size_t n = t->raw.len < room ? t->raw.len : room;
+        sl_buffer_add(&t->window, t->raw.ptr, n);
+        t->raw = sl_span_from(t->raw, n);
+    } else if (sl_inflater_add(t->inflater, &t->raw, room, &t->window, &why) != SL_OK) {
+        return bad_gzip(t, &why, error);
+    }
+    skip(t);
+    return SL_OK;
+}
+
+static bool is_late(const struct sl_text *t, const struct sl_call *call)
+{
+    return t->options.clock->now_ms(t->options.clock) >= call->deadline_ms;
+}
+
+static enum sl_status end_of_text(struct sl_text *t, struct sl_error *error)
+{
+    struct sl_error why = SL_NO_ERROR;
+    t->is_drained = true;
+    if (t->inflater && sl_inflater_end(t->inflater, &why) != SL_OK)
+        return bad_gzip(t, &why, error);
+    if (t->bytes < t->options.skip_bytes)
+        return sl_fail(
+            error, SL_REJECT, "WrongPlace",
+            "%s: ends before the place at which it is to go on; it is another text than the one that "
+            "was begun",
+            t->options.name);
+    return SL_OK;
+}
+
+/* Until the window has `want` bytes, all is in it (is_drained), or the deadline comes. */
+static enum sl_status fill(struct sl_text *t, size_t want, const struct sl_call *call, struct sl_error *error)
+{
+    enum sl_status status = SL_OK;
+    while (status == SL_OK && t->window.len < want && !t->is_drained && !is_late(t, call)) {
+        size_t raw = t->raw.len;
+        uint64_t unpacked = t->bytes + t->window.len;
+        status = unpack(t, want, error);
+        if (status != SL_OK || t->raw.len < raw || t->bytes + t->window.len > unpacked)
+            continue;
+        status = t->is_read ? end_of_text(t, error) : read_raw(t, call, error);
+    }
+    return status;
+}
+
+/* ---- cutting and decoding ---- */
+
+static enum sl_status explain(const struct sl_text *t, const struct sl_error *why, struct sl_error *error)
+{
+    char where[64] = "";
+    uint64_t at = t->bytes + why->offset;
+    if (strcmp(why->code, "InvalidJson") == 0)
+        snprintf(where, sizeof(where), "invalid JSON at byte %llu: ", (unsigned long long)at);
+    else if (strcmp(why->code, "NotAStreamEvent") == 0)
+        snprintf(where, sizeof(where), "not a stream event: ");
+    return sl_fail_at(error, SL_REJECT, why->code, at, "%s: %s%s", t->options.name, where, why->text);
+}
+
+static enum sl_status too_long(const struct sl_text *t, bool is_line, size_t most, struct sl_error *error)
+{
+    if (is_line)
+        return sl_fail_at(
+            error, SL_REJECT, "TooLarge", t->bytes,
+            "%s: record %llu, at byte %llu, has more than %zu MB of text; no record of DynamoDB "
+            "is so long",
+            t->options.name, (unsigned long long)t->records, (unsigned long long)t->bytes, most >> 20);
+    return sl_fail(error, SL_REJECT, "TooLarge",
+                   "%s: is one JSON text of more than %zu MB; write one record a line (jq -c '.Records[]')",
+                   t->options.name, most >> 20);
+}
+
+/* The byte of the payload after record `i`; 0: not known, because it is a view of something else. */
+static size_t end_of(const struct sl_batch *batch, size_t i)
+{
+    struct sl_span raw = sl_record_text(sl_batch_record(batch, i), SL_FIELD_RAW), all = batch->payload;
+    bool is_within = raw.ptr >= all.ptr && raw.ptr < all.ptr + all.len;
+    return is_within ? (size_t)(raw.ptr + raw.len - all.ptr) : 0;
+}
+
+/* A piece of very many small records is cut short, and the next ones are made smaller. */
+static size_t limit_records(struct sl_text *t, struct sl_batch *batch, size_t cut)
+{
+    size_t end = batch->shape == SL_SHAPE_LINES && batch->n > SL_TEXT_PIECE_RECORDS
+                     ? end_of(batch, SL_TEXT_PIECE_RECORDS - 1)
+                     : 0;
+    t->hint = end ? end + end / 8 : t->hint < SIZE_MAX / 4 ? 2 * t->hint : t->hint;
+    if (!end)
+        return cut;
+    batch->n = SL_TEXT_PIECE_RECORDS;
+    return end;
+}
+
+/* The window's first `n` bytes, which a batch is a view of, become the arena's; the rest is copied. */
+static void hand_out(struct sl_text *t, size_t n, const struct sl_batch *batch, struct sl_arena *arena)
+{
+    struct sl_buffer rest;
+    sl_buffer_init(&rest, t->window.max);
+    sl_buffer_add(&rest, t->window.ptr + n, t->window.len - n);
+    sl_arena_defer(arena, free, t->window.ptr);
+    t->window = rest;
+    t->bytes += n;
+    t->records += batch->n;
+    t->is_at_end = t->is_drained && rest.len == 0;
+}
+
+/* What a look at the window's first `cut` bytes led to. */
+enum look { LOOK_DONE, LOOK_FAILED, LOOK_MORE };
+
+static enum look decode(struct sl_text *t, size_t cut, struct sl_arena *arena, struct sl_batch *out,
+                        struct sl_error *error)
+{
+    const struct sl_decode_options options = {
+        .ttl_attribute = t->options.ttl_attribute, .any_shape = true, .lines_before = t->records};
+    struct sl_error why = SL_NO_ERROR;
+    struct sl_span text = sl_span(cut ? t->window.ptr : "", cut);
+    enum sl_status status = sl_batch_decode(text, arena, &options, out, &why);
+    bool is_lines = out->shape == SL_SHAPE_LINES;
+    if (status == SL_OK && (is_lines || t->is_drained)) {
+        hand_out(t, limit_records(t, out, cut), out, arena);
+        return LOOK_DONE;
+    }
+    bool is_short = status == SL_OK || (strcmp(why.code, "InvalidJson") == 0 && why.offset == cut);
+    if (t->is_drained || !is_short) {
+        explain(t, &why, error);
+        return LOOK_FAILED;
+    }
+    size_t end = is_lines && out->n ? end_of(out, out->n - 1) : 0;
+    if (end == 0)
+        return LOOK_MORE;
+    out->source_arn = sl_record_text(sl_batch_record(out, 0), SL_FIELD_SOURCE_ARN);
+    hand_out(t, end, out, arena);
+    return LOOK_DONE;
+}
+
+/* Where the window is cut: after its last line; 0: there is none. */
+static size_t cut_of(const struct sl_text *t)
+{
+    if (t->is_drained)
+        return t->window.len;
+    const char *last = t->window.len ? memrchr(t->window.ptr, '\n', t->window.len) : NULL;
+    return last ? (size_t)(last + 1 - t->window.ptr) : 0;
+}
+
+static size_t first_want(const struct sl_text *t, size_t max_bytes)
+{
+    size_t want = max_bytes ? max_bytes : 1;
+    return t->hint && t->hint < want ? t->hint : want;
+}
+
+enum sl_status sl_text_pull(struct sl_text *t, size_t max_bytes, const struct sl_call *call,
+                            struct sl_batch *out, struct sl_error *error)
+{
+    bool may_be_document = t->records == 0 && t->options.document_bytes;
+    size_t most = may_be_document ? t->options.document_bytes : SL_SOURCE_RECORD_BYTES;
+    *out = (struct sl_batch){.arena = call->arena, .shape = SL_SHAPE_LINES};
+    for (size_t want = first_want(t, max_bytes);; want = want <= most / 2 ? 2 * want : most + 1) {
+        enum sl_status status = fill(t, want, call, error);
+        bool is_late = !t->is_drained && t->window.len < want;
+        if (status != SL_OK || is_late)
+            return status;
+        size_t cut = cut_of(t);
+        bool is_empty = t->is_drained && t->bytes + cut == 0 && may_be_document; /* which is no JSON */
+        enum look look = cut || is_empty ? decode(t, cut, call->arena, out, error) : LOOK_MORE;
+        if (look == LOOK_DONE)
+            return SL_OK;
+        if (look == LOOK_FAILED)
+            return SL_REJECT;
+        if (t->is_drained) {
+            t->is_at_end = true;
+            return SL_OK;
+        }
+        if (want > most)
+            return too_long(t, !may_be_document, most, error);
+    }
+}
+
+/* Lines that are not empty; `last` is the byte before the text. */
+static uint64_t count_lines(struct sl_span text, char last)
+{
+    uint64_t n = 0;
+    const char *p = text.ptr, *end = p + text.len;
+    while (p && (p = memchr(p, '\n', (size_t)(end - p)))) {
+        n += (p > text.ptr ? p[-1] : last) != '\n';
+        p++;
+    }
+    return n;
+}
+
+enum sl_status sl_text_scan(struct sl_text *t, const struct sl_call *call, struct sl_error *error)
+{
+    enum sl_status status = SL_OK;
+    while (status == SL_OK && !t->is_at_end && !is_late(t, call)) {
+        status = fill(t, SCAN_BYTES, call, error);
+        t->records += count_lines(sl_buffer_span(&t->window), t->last);
+        if (t->window.len)
+            t->last = t->window.ptr[t->window.len - 1];
+        t->bytes += t->window.len;
+        t->window.len = 0;
+        t->is_at_end = t->is_drained;
+    }
+    if (status == SL_OK && t->is_at_end && t->last != '\n') {
+        t->records++;
+        t->last = '\n';
+    }
+    return status;
+}

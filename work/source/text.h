@@ -1,0 +1,68 @@
+/* One text of records, gzip or plain, decoded piece by piece.
+ *
+ * Records of lines (any whitespace parts them) come as they are read. A document (an event, a GetRecords
+ * dump, an array) is one piece and is held whole. Pieces mean what the whole text would: the same records,
+ * the same refusals. */
+#ifndef SL_WORK_SOURCE_TEXT_H
+#define SL_WORK_SOURCE_TEXT_H
+
+#include "base/buffer.h"
+#include "base/clock.h"
+#include "base/gzip.h"
+#include "streams/decode/batch.h"
+#include "work/source/reader.h"
+
+#include <openssl/evp.h>
+
+#define SL_MD5_BYTES 16
+
+/* More records than one invocation's batch can have make a piece no faster, and cost memory. */
+#define SL_TEXT_PIECE_RECORDS 10000
+
+struct sl_text_options {
+    const char *name; /* for messages; borrowed */
+    struct sl_clock *clock;
+    struct sl_span ttl_attribute;
+    size_t document_bytes;             /* a document's text at most; 0: documents are refused */
+    bool wants_md5;                    /* of what is stored */
+    uint64_t skip_bytes, skip_records; /* the text goes on there: `bytes` and `records` at the time */
+};
+
+/* Private, except for what is said. */
+struct sl_text {
+    struct sl_text_options options;
+    struct sl_reader *reader;
+    struct sl_inflater *inflater; /* NULL: plain */
+    EVP_MD_CTX *md5;
+    struct sl_span raw;                 /* read, not yet unpacked */
+    bool is_begun, is_read, is_drained; /* all was read; and is in the window */
+    struct sl_buffer window;            /* unpacked, not yet handed out */
+    char last;                          /* byte that was scanned; a newline before the first */
+    size_t hint;                        /* so much text had SL_TEXT_PIECE_RECORDS; 0: no piece had so many */
+
+    /* To be read. */
+    bool is_at_end;          /* everything was handed out */
+    uint64_t bytes, records; /* unpacked and handed out, from the beginning of the text */
+    uint64_t stored_bytes;   /* read */
+};
+
+/* Takes ownership of the reader. */
+void sl_text_open(struct sl_text *t, const struct sl_text_options *options, struct sl_reader *reader);
+void sl_text_close(struct sl_text *t); /* zeroed memory is fine */
+
+/* The next piece: about `max_bytes` of text, one record at least. The batch and its text live in call->arena.
+ * An empty batch: the end, or the deadline came. On failure: a line that begins with the name. After
+ * SL_REJECT, out->n counts the good records before the bad one, which stay usable until the text is
+ * closed. */
+enum sl_status sl_text_pull(struct sl_text *t, size_t max_bytes, const struct sl_call *call,
+                            struct sl_batch *out, struct sl_error *error) SL_MUST_USE;
+
+/* Reads to the end, or to the deadline, without decoding: bytes, gzip and md5 are checked, and lines are
+ * counted as records. */
+enum sl_status sl_text_scan(struct sl_text *t, const struct sl_call *call,
+                            struct sl_error *error) SL_MUST_USE;
+
+/* At the end, with wants_md5: of all that is stored. Once. */
+void sl_text_md5(struct sl_text *t, unsigned char out[SL_MD5_BYTES]);
+
+#endif
