@@ -6,6 +6,7 @@
 #include "runtime/contain/contain.h"
 #include "runtime/contain/crash.h"
 #include "runtime/report.h"
+#include "runtime/work/work.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -37,6 +38,7 @@ struct server {
     struct sl_contain *contain;
     struct sl_pipeline_options options;
     struct sl_pipeline *pipeline;
+    struct sl_work *work; /* NULL: stream events are taken, work items refused; else the other way round */
     struct sl_runtime *rt;
     struct sl_arena *arena;
     struct sl_answer answer;
@@ -114,20 +116,36 @@ static enum sl_status give_up(struct server *s, const struct sl_runtime_event *e
     return sl_fail(error, SL_FATAL, s->answer.error.code, "%s", s->answer.error.text);
 }
 
-static enum sl_status answer_batch(struct server *s, const struct sl_runtime_event *event,
-                                   const struct sl_batch *batch, struct sl_error *error)
+static void begin_answer(struct sl_answer *a)
 {
-    const struct sl_invocation invocation = {
+    sl_buffer_reset(&a->body);
+    a->is_ruined = a->is_error = false;
+    a->checkpoint = a->parked = 0;
+    sl_error_clear(&a->error);
+}
+
+static struct sl_invocation invocation_of(struct server *s, const struct sl_runtime_event *event)
+{
+    return (struct sl_invocation){
         .request_id = event->request_id,
         .function_arn = event->function_arn,
         .deadline_ms = deadline_of(s, event),
         .arena = s->arena,
     };
+}
+
+static enum sl_status respond(struct server *s, const struct sl_runtime_event *event, struct sl_error *error)
+{
+    return sl_runtime_respond(s->rt, event->request_id, sl_buffer_span(&s->answer.body), "application/json",
+                              error);
+}
+
+static enum sl_status answer_batch(struct server *s, const struct sl_runtime_event *event,
+                                   const struct sl_batch *batch, struct sl_error *error)
+{
+    const struct sl_invocation invocation = invocation_of(s, event);
     struct sl_answer *a = &s->answer;
-    sl_buffer_reset(&a->body);
-    a->is_error = false;
-    a->checkpoint = a->parked = 0;
-    sl_error_clear(&a->error);
+    begin_answer(a);
     sl_dispatch(s->pipeline, batch, &invocation, a);
     if (a->is_ruined)
         return give_up(s, event, error);
@@ -137,7 +155,22 @@ static enum sl_status answer_batch(struct server *s, const struct sl_runtime_eve
     if (a->error.status != SL_OK)
         sl_log(&s->log, SL_WARN, "records from %zu of %zu on will be delivered again", a->checkpoint + 1,
                batch->n);
-    return sl_runtime_respond(s->rt, event->request_id, sl_buffer_span(&a->body), "application/json", error);
+    return respond(s, event, error);
+}
+
+static enum sl_status answer_work(struct server *s, const struct sl_runtime_event *event,
+                                  struct sl_span payload, struct sl_error *error)
+{
+    const struct sl_invocation invocation = invocation_of(s, event);
+    struct sl_answer *a = &s->answer;
+    begin_answer(a);
+    enum sl_status status = sl_work_is_item(payload) ? sl_work_do(s->work, payload, &invocation, a, &a->error)
+                                                     : sl_work_refuse_event(&a->error);
+    if (a->is_ruined)
+        return give_up(s, event, error);
+    count(s, "ColdStart", s->is_warm ? 0 : 1);
+    s->is_warm = true;
+    return status == SL_OK ? respond(s, event, error) : post_failure(s, event, &a->error, error);
 }
 
 /* One buffer is reused for all events. In a debug build each event has its own, so that a handler is caught
@@ -158,7 +191,10 @@ static enum sl_status take_event(struct server *s, const struct sl_runtime_event
     const struct sl_decode_options options = {.ttl_attribute = sl_pipeline_ttl_attribute(s->pipeline)};
     struct sl_batch batch;
     struct sl_error why = SL_NO_ERROR;
-    if (sl_batch_decode(payload_of(s, event), s->arena, &options, &batch, &why) != SL_OK) {
+    const struct sl_span payload = payload_of(s, event);
+    if (s->work || sl_work_is_item(payload))
+        return answer_work(s, event, payload, error);
+    if (sl_batch_decode(payload, s->arena, &options, &batch, &why) != SL_OK) {
         if (why.offset != SL_NO_OFFSET)
             sl_error_context(&why, "byte %zu of the event", why.offset);
         return post_failure(s, event, &why, error);
@@ -252,6 +288,18 @@ static int fail_init(struct server *s, bool posts_init_error, const struct sl_er
     return 1;
 }
 
+static enum sl_status open_work(struct server *s, struct sl_error *error)
+{
+    const struct sl_work_options options = {
+        .vars = &s->settings->vars,
+        .clock = s->clock,
+        .log = &s->log,
+        .sinks = &s->sinks,
+        .pipeline = s->pipeline,
+    };
+    return sl_work_open(&options, &s->work, error);
+}
+
 static enum sl_status init(struct server *s, struct sl_error *error)
 {
     if (!s->settings->endpoint)
@@ -262,6 +310,8 @@ static enum sl_status init(struct server *s, struct sl_error *error)
     enum sl_status status = sl_runtime_open(s->settings->endpoint, "sluice/1.0", &s->rt, error);
     if (status == SL_OK)
         status = sl_pipeline_open(&s->options, &s->pipeline, error);
+    if (status == SL_OK)
+        status = open_work(s, error);
     if (sl_contain_is_whole(s->contain))
         return status;
     s->log.fd = -1; /* it may be open as something else by now */
@@ -272,6 +322,7 @@ static enum sl_status init(struct server *s, struct sl_error *error)
 static void clean_up(struct server *s)
 {
     s->log.request_id[0] = '\0';
+    sl_work_close(s->work);
     sl_pipeline_close(s->pipeline);
     sl_contain_close(s->contain);
     sl_sinks_clean_up(&s->sinks);

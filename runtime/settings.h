@@ -4,6 +4,8 @@
  *   SLUICE_HANDLER_PATH  folders with plugins, separated by ':', searched after handlers/ beside
  *                        bootstrap and /opt/sluice/handlers (a layer)
  *   SLUICE_REPORT_FD     an open descriptor to which one JSON line per batch is written: what each route did
+ *   SLUICE_WORK_ITEMS    1: work items are taken instead of stream events; runtime/work/config.h has its
+ *                        other variables, SLUICE_WORK_...
  */
 #ifndef SL_RUNTIME_SETTINGS_H
 #define SL_RUNTIME_SETTINGS_H

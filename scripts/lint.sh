@@ -34,7 +34,9 @@ declare -A may=(
     [work/verify]="base streams streams/decode streams/when sinks/port.h sinks/target.h handlers handlers/pipeline handlers/dispatch work/source"
     [work/repair]="base streams streams/decode streams/when sinks/port.h sinks/target.h handlers handlers/pipeline handlers/dispatch work/source work/verify"
     [runtime/api]="base"
-    [runtime]="runtime/api base streams streams/decode sinks/target.h handlers handlers/pipeline handlers/dispatch runtime/contain
+    [runtime/work]="base streams streams/decode sinks/port.h sinks/target.h handlers handlers/pipeline handlers/dispatch work/source
+                   work/backfill"
+    [runtime]="runtime/api base streams streams/decode sinks/target.h handlers handlers/pipeline handlers/dispatch runtime/contain runtime/work
                work/source work/backfill work/verify"
     [runtime/contain]="runtime/api base streams streams/decode sinks/target.h handlers handlers/pipeline handlers/dispatch"
     [replay/config]="base"

@@ -1,0 +1,35 @@
+/* What the kinds of work items share. */
+#ifndef SL_RUNTIME_WORK_WORK_PRIVATE_H
+#define SL_RUNTIME_WORK_WORK_PRIVATE_H
+
+#include "runtime/work/config.h"
+#include "runtime/work/work.h"
+
+#define SL_WORK_BAD_ITEM "BadWorkItem"
+
+/* What a turn hands to the next one: a state's payload holds 256 KB, a child's history 1,000 of these. */
+#define SL_WORK_NEXT_BYTES ((size_t)8 * 1024)
+
+struct sl_work {
+    struct sl_work_options options;
+    struct sl_work_config config;
+    struct sl_arena *arena;       /* as long as the work */
+    struct sl_object_port *place; /* config.place, opened when it is first used */
+};
+
+/* One item on its way: `what` is the checked JSON of its only member's value. */
+struct sl_work_item {
+    struct sl_work *work;
+    struct sl_span what;
+    const struct sl_invocation *invocation;
+    struct sl_call call; /* the invocation's arena, and a deadline that leaves time to answer */
+    struct sl_answer *answer;
+};
+
+/* Opens the place; SL_FATAL when it is not an object store. */
+enum sl_status sl_work_place(struct sl_work *work, struct sl_object_port **out,
+                             struct sl_error *error) SL_MUST_USE;
+
+enum sl_status sl_work_sum(struct sl_work_item *item, struct sl_error *error) SL_MUST_USE;
+
+#endif
