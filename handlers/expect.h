@@ -106,6 +106,8 @@ struct sl_repair {
     struct sl_abi abi;
     const struct sl_span *seen; /* per record: the row as it was just read, an item's JSON; absent: there was
                                    none */
+    const struct sl_span *wanted; /* NULL: the rows become what the items say. Else, per record, a row that
+                                     was there before a repair and is put back; absent: there was none */
     struct sl_span *written; /* per record, set by the handler: the row as it has written it; absent: it has
                                 removed it, or there is nothing to write */
     bool may_remove;         /* else a record whose row would have to go is SL_REJECT, code "WouldRemove" */

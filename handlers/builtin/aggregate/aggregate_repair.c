@@ -83,6 +83,9 @@ enum sl_status aggregate_repair(void *self, struct sl_slice *slice, struct sl_re
     if (!a->has_ledger || a->per_event)
         return a->host->fail(error, SL_REJECT, "NoLedger",
                              "the route keeps no ledger of items, so nobody knows what was counted for one");
+    if (ask->wanted)
+        return a->host->fail(error, SL_REJECT, "NoUndo",
+                             "a row of the ledger is not put back without its totals: repair it again");
     aggregate_run_init(&r.run, a, slice);
     r.run.is_repair = true;
     for (size_t i = 0; i < slice->n; i++) {

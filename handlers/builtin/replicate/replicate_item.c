@@ -169,6 +169,8 @@ static bool carries(const struct replicate *p, const struct replicate_change *ch
 
 static bool is_reshaped(const struct replicate *p, const struct replicate_change *change)
 {
+    if (change->is_shaped)
+        return false;
     return p->n_rules > 0 || p->n_keys > 0 || p->is_projected ||
            (p->guard == REPLICATE_INLINE &&
             (carries(p, change, p->guard_attribute) || carries(p, change, p->write_attribute)));
@@ -282,7 +284,7 @@ enum sl_status replicate_item(const struct replicate *p, const struct replicate_
     struct object o = is_inline ? signed_begin(p, arena, room) : object_begin(p, arena, room);
     if (is_inline)
         add_guard(p, &change->guard, &o);
-    if (p->n_keys > 0)
+    if (p->n_keys > 0 && !change->is_shaped)
         add_members(&o, change->key);
     if (reshaped)
         add_attributes(p, change, arena, &o);

@@ -130,6 +130,7 @@ struct replicate_change {
         kept_guard; /* of a repair: the guard becomes the next after this one; absent: the order's */
     const struct sl_test *held; /* of a repair: the row as it was seen; the condition of the first step */
     size_t n_held;
+    bool is_shaped; /* the image is the row's, without what is ours */
 };
 
 /* An echo that asks to take our attributes from an item that was a tombstone. */

@@ -108,13 +108,30 @@ static void read_sides(struct repair *r)
 
 /* ---- changes ---- */
 
-/* Is the item gone for the replica? In a pair, what the source has may be a tombstone of ours. */
+/* Is the item gone for the replica? It may not match `where`; in a pair, what the source has may be a
+ * tombstone of ours. */
 static bool is_gone(const struct replicate *p, const struct sl_record *r, struct sl_arena *arena)
 {
     struct sl_value image = p->host->record_image(r, SL_NEW_IMAGE);
-    return image.type == SL_NONE ||
+    return image.type == SL_NONE || !replicate_is_inside(p, image, arena) ||
            (p->guard == REPLICATE_INLINE &&
             replicate_is_tombstone(p, image, p->host->record_image(r, SL_KEYS), arena));
+}
+
+/* A row of before a repair: it gets a guard and a signature of its own. */
+static void take_wanted(const struct repair *r, size_t i, struct replicate_change *change)
+{
+    const struct replicate *p = r->fold.p;
+    struct sl_arena *arena = r->fold.slice->arena;
+    struct sl_value row = row_of(r->ask->wanted[i]);
+    change->is_shaped = true;
+    if (row.type == SL_NONE || replicate_is_tombstone(p, row, row_of(change->key), arena))
+        return;
+    if (p->guard == REPLICATE_INLINE) {
+        row.raw = replicate_without(p, row, p->guard_attribute, arena);
+        row.raw = replicate_without(p, row, p->write_attribute, arena);
+    }
+    change->image = (struct replicate_image){.value = row};
 }
 
 /* Did a replicate make the row? */
@@ -153,7 +170,9 @@ static enum sl_status change_make(struct repair *r, size_t i, struct replicate_c
         return status;
     if (p->n_keys > 0)
         change->item_key = change->key;
-    if (!is_gone(p, change->record, arena))
+    if (r->ask->wanted)
+        take_wanted(r, i, change);
+    else if (!is_gone(p, change->record, arena))
         change->image = (struct replicate_image){.value = p->host->record_image(change->record, SL_NEW_IMAGE),
                                                  .may_carry = true};
     bool is_buried = replicate_is_tombstone(p, row, row_of(change->key), arena);

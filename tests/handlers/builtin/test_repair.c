@@ -47,8 +47,10 @@ struct asked {
 
 #define REMOVES 1u
 #define PLANS   2u
+#define UNDOES  4u /* `back` is the row that is put back */
 
-static struct asked repair(struct stage *s, const char *record, const char *seen, unsigned flags)
+static struct asked repair_to(struct stage *s, const char *record, const char *seen, unsigned flags,
+                              const char *back)
 {
     struct test_batch t;
     test_decode(&t, sl_span_str(json(record)), NULL);
@@ -64,8 +66,12 @@ static struct asked repair(struct stage *s, const char *record, const char *seen
                                            .arena = t.arena,
                                            .deadline_ms = s->sinks.clock->now_ms(s->sinks.clock) + 10000,
                                            .request_id = ""}};
-    struct sl_repair ask = {
-        .seen = &row, .written = &written, .may_remove = flags & REMOVES, .is_plan = flags & PLANS};
+    struct sl_span wanted = back ? sl_span_str(back) : sl_span(NULL, 0);
+    struct sl_repair ask = {.wanted = flags & UNDOES ? &wanted : NULL,
+                            .seen = &row,
+                            .written = &written,
+                            .may_remove = flags & REMOVES,
+                            .is_plan = flags & PLANS};
     struct sl_error error = SL_NO_ERROR;
     struct asked out = {.code = ""};
     out.status = route->loaded.handler.repair(route->self, &call.slice, &ask, &error);
@@ -76,6 +82,11 @@ static struct asked repair(struct stage *s, const char *record, const char *seen
     out.has_written = written.ptr != NULL;
     test_batch_clean_up(&t);
     return out;
+}
+
+static struct asked repair(struct stage *s, const char *record, const char *seen, unsigned flags)
+{
+    return repair_to(s, record, seen, flags, NULL);
 }
 
 /* The rows of a table, one line each; the caller frees. */
@@ -307,6 +318,51 @@ static void a_repair_is_an_echo_to_a_follower(void **state)
     }
 }
 
+/* What a repair wrote, removed or made is as it was, but for the guard, which only grows. */
+static void a_repair_is_undone(void **state)
+{
+    (void)state;
+    static const char *const breaks[] = {
+        "UPDATE rows SET item = replace(item, '\"v\":{\"N\":\"1\"}', '\"v\":{\"N\":\"666\"}')",
+        "DELETE FROM rows", NULL};
+    EACH_MODE(m)
+    for (size_t i = 0; i < sizeof(breaks) / sizeof(breaks[0]); i++) {
+        const char *wanted = i == 0 ? "666" : i == 1 ? NULL : "1";
+        struct stage *s = replica_of_one(m);
+        if (breaks[i])
+            stage_change(s, "db", breaks[i]);
+        char *before = seen_row(s);
+        expect(repair(s, breaks[i] ? HAS("1") : LACKS, before, REMOVES), SL_OK, "");
+        expect_v(s, breaks[i] ? "1" : NULL);
+        char *after = seen_row(s);
+        expect(repair_to(s, LACKS, after, REMOVES | UNDOES, before), SL_OK, "");
+        expect_v(s, wanted);
+        /* What was missing came back below every change, and so it goes again. */
+        stage_deliver_all(s, INSERT("5", "500"));
+        expect_v(s, wanted ? wanted : "500");
+        stage_deliver_all(s, MODIFY("6", "2", "1"));
+        expect_v(s, "2");
+        free(before);
+        free(after);
+        stage_destroy(s);
+    }
+}
+
+/* An item that does not match is no item of the replica's. */
+static void where_decides_what_a_repair_keeps(void **state)
+{
+    (void)state;
+    struct stage *s = stage_new(REPLICA(",'where':{'g':{'S':['x']}}"), NULL);
+    stage_deliver_all(s, INSERT("5", "1"));
+    char *seen = seen_row(s);
+    const char *other = "{'eventName':'INSERT','dynamodb':{'Keys':{" PK("a") "},'NewImage':{" PK("a") "}}}";
+    expect(repair(s, other, seen, 0), SL_REJECT, "WouldRemove");
+    expect(repair(s, other, seen, REMOVES), SL_OK, "");
+    expect_v(s, NULL);
+    free(seen);
+    stage_destroy(s);
+}
+
 /* ---- totals ---- */
 
 static void expect_totals(const struct stage *s, const char *wanted)
@@ -386,6 +442,7 @@ static void what_is_left_over_is_taken_from_the_totals(void **state)
     expect_totals(s, SUM("1", "8"));
     free(seen);
     expect(repair(s, LACKS, NULL, REMOVES), SL_OK, "");
+    expect(repair_to(s, LACKS, NULL, REMOVES | UNDOES, NULL), SL_REJECT, "");
     stage_destroy(s);
 }
 
@@ -414,6 +471,8 @@ int main(void)
         cmocka_unit_test(an_item_that_somebody_else_wrote_stays),
         cmocka_unit_test(a_row_that_moved_is_left_alone),
         cmocka_unit_test(a_repair_is_an_echo_to_a_follower),
+        cmocka_unit_test(a_repair_is_undone),
+        cmocka_unit_test(where_decides_what_a_repair_keeps),
         cmocka_unit_test(what_was_counted_wrongly_is_counted_anew),
         cmocka_unit_test(a_missing_row_of_the_ledger_is_counted_with_its_item),
         cmocka_unit_test(what_is_left_over_is_taken_from_the_totals),
