@@ -337,9 +337,9 @@ static void a_repair_is_undone(void **state)
         char *after = seen_row(s);
         expect(repair_to(s, LACKS, after, REMOVES | UNDOES, before), SL_OK, "");
         expect_v(s, wanted);
-        /* What was missing came back below every change, and so it goes again. */
+        /* Where the guard was gone with the item, both were written below every change. */
         stage_deliver_all(s, INSERT("5", "500"));
-        expect_v(s, wanted ? wanted : "500");
+        expect_v(s, wanted || !m->has_inline ? wanted : "500");
         stage_deliver_all(s, MODIFY("6", "2", "1"));
         expect_v(s, "2");
         free(before);
