@@ -142,6 +142,9 @@ struct sl_per_item {
      * 0: for ever. */
     int64_t remembers_s;
     bool needs_table; /* what it makes names the items' table or Region */
+    /* About what an item costs in write units: the first times the item's own units (its KB), and the second.
+     */
+    uint32_t units_of_item, units_more;
 };
 
 /* In `flags`: the effects cannot be repeated, so the handler is called only for records below the checkpoint

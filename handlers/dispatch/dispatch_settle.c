@@ -95,7 +95,7 @@ void sl_run_reject(struct sl_run *run, struct sl_entry *entry, const struct sl_w
 
 static void apply(struct sl_run *run, struct sl_entry *entry, enum sl_effect note)
 {
-    run->route->stats.notes[note]++;
+    run->route->stats.effects[note]++;
     run->route->is_distrusted = false;
     entry->state = SL_ENTRY_APPLIED;
     run->route->stats.applied++;

@@ -49,7 +49,7 @@ bool sl_pipeline_reports_failures(const struct sl_pipeline *p);
 struct sl_route_stats {
     const char *name, *handler, *target; /* target: the URL as configured, "" when none */
     uint64_t matched, applied, parked, failed, calls;
-    uint64_t notes[SL_EFFECT_LEFT_OUT + 1]; /* of those applied: by enum sl_effect */
+    uint64_t effects[SL_EFFECT_LEFT_OUT + 1]; /* of those applied: by enum sl_effect */
 };
 size_t sl_pipeline_routes(const struct sl_pipeline *p);
 struct sl_route_stats sl_pipeline_stats(const struct sl_pipeline *p, size_t route);

@@ -127,6 +127,7 @@ static enum sl_status per_item(void *self, struct sl_per_item *out, struct sl_er
         if (!is_of_item(a, &a->counters[i], out))
             why = "a template of its counters names the time or the event of a change, or the old image";
     out->remembers_s = a->forget_s;
+    out->units_more = 3; /* in a transaction: the ledger's row, and a share of the total's */
     return why ? a->host->fail(error, SL_REJECT, "NotPerItem", "%s", why) : SL_OK;
 }
 

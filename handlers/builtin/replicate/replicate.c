@@ -46,7 +46,10 @@ static enum sl_status per_item(void *self, struct sl_per_item *out, struct sl_er
     for (size_t i = 0; i < p->n_keys && !why; i++)
         if (!sl_render_is_of_item(p->host, p->keys[i].value.compiled, out))
             why = "a template of its \"key\" names the time or the event of a change";
+    bool is_transaction = p->guard == REPLICATE_SIDE || p->tombstones.table.ptr;
     out->remembers_s = p->tombstone_s;
+    out->units_of_item = is_transaction ? 2 : 1;
+    out->units_more = is_transaction ? 2 : 0; /* the guard's row, or a look at the mark */
     return why ? p->host->fail(error, SL_REJECT, "NotPerItem", "%s", why) : SL_OK;
 }
 

@@ -106,7 +106,7 @@ static void a_route_says_how_long_it_remembers(void **state)
 
 static uint64_t noted(const struct stage *s, enum sl_effect note)
 {
-    return sl_pipeline_stats(s->p, 0).notes[note];
+    return sl_pipeline_stats(s->p, 0).effects[note];
 }
 
 static void expect(struct stage *s, const char *sql, const char *wanted)

@@ -1,0 +1,168 @@
+/* Backfill: a step pulls a piece from the source and dispatches it, as often as it takes. */
+#include "work/backfill/backfill_private.h"
+
+#include "base/error.h"
+#include "base/span.h"
+#include "streams/record.h"
+
+#include <stdlib.h>
+
+#define ARENA_BYTES (256 * 1024)
+
+/* ---- opening ---- */
+
+enum sl_status sl_backfill_open(const struct sl_backfill_options *options, struct sl_backfill **out,
+                                struct sl_error *error)
+{
+    struct sl_backfill *b = calloc(1, sizeof(*b));
+    if (!b)
+        sl_die("out of memory: a backfill");
+    b->options = *options;
+    b->lasting = sl_arena_new(16 * 1024);
+    b->arena = sl_arena_new(ARENA_BYTES);
+    sl_buffer_init(&b->place, SL_SOURCE_PLACE_BYTES + 1);
+    sl_buffer_init(&b->answer.body, SL_ANSWER_BYTES);
+    int64_t own_ms = sl_source_facts(options->source)->time_ms;
+    b->report.as_of_ms = options->as_of_ms ? options->as_of_ms : own_ms;
+    sl_backfill_pace_init(b);
+    *out = NULL;
+    enum sl_status status = sl_backfill_choose(b, error);
+    if (status == SL_OK)
+        status = sl_backfill_check_order(b, error);
+    if (status == SL_OK)
+        status = sl_backfill_check_due(b, error);
+    if (status == SL_OK)
+        *out = b;
+    else
+        sl_backfill_close(b);
+    return status;
+}
+
+void sl_backfill_close(struct sl_backfill *b)
+{
+    if (!b)
+        return;
+    sl_buffer_clean_up(&b->answer.body);
+    sl_buffer_clean_up(&b->place);
+    sl_arena_destroy(b->arena);
+    sl_arena_destroy(b->lasting);
+    free(b);
+}
+
+const struct sl_backfill_report *sl_backfill_report(const struct sl_backfill *b)
+{
+    return &b->report;
+}
+
+/* ---- what became of a piece ---- */
+
+static void count_route(struct sl_backfill_route *out, const struct sl_route_stats *stats, size_t n)
+{
+    out->applied += stats->effects[SL_EFFECT_APPLIED];
+    out->repeated += stats->effects[SL_EFFECT_REPEATED];
+    out->overtaken += stats->effects[SL_EFFECT_OVERTAKEN];
+    out->outside += stats->effects[SL_EFFECT_LEFT_OUT] + (n - stats->matched);
+    out->parked += stats->parked;
+}
+
+/* What the piece took of the budget: as the service says, or about so much. */
+static double units_used(const struct sl_backfill *b, double before)
+{
+    double used = b->units.write - before;
+    if (used > 0 || b->options.write_units <= 0)
+        return used;
+    for (size_t i = 0; i < b->piece.batch.n; i++) {
+        const struct sl_record *r = sl_batch_record(&b->piece.batch, i);
+        used += sl_backfill_item_units(b, sl_record_computed_bytes(r));
+    }
+    return used;
+}
+
+static void take_place(struct sl_backfill *b)
+{
+    sl_buffer_reset(&b->place);
+    sl_buffer_add_span(&b->place, b->piece.place);
+    b->report.place = sl_buffer_span(&b->place);
+}
+
+/* The piece is durable. */
+static void piece_done(struct sl_backfill *b)
+{
+    size_t n = b->piece.batch.n;
+    for (size_t i = 0; i < b->report.n_routes && n; i++) {
+        struct sl_route_stats stats = sl_pipeline_stats(b->options.pipeline, i);
+        if (!b->routes[i].left_out)
+            count_route(&b->routes[i], &stats, n);
+    }
+    b->report.records += n;
+    b->report.stored_bytes += b->piece.stored_bytes;
+    b->report.read_units += b->piece.units;
+    b->report.write_units = b->units.write;
+    b->is_done = b->piece.is_last;
+    b->has_piece = false;
+    take_place(b);
+}
+
+/* ---- a step ---- */
+
+static enum sl_status pull(struct sl_backfill *b, int64_t deadline_ms, struct sl_error *error)
+{
+    sl_arena_reset(b->arena);
+    const struct sl_call call = {.arena = b->arena, .deadline_ms = deadline_ms};
+    enum sl_status status = sl_source_pull(b->options.source, b->piece_bytes, &call, &b->piece, error);
+    b->has_piece = status == SL_OK;
+    return status;
+}
+
+/* Items that an earlier try of the piece has written are found there: each is counted once, in the try that
+ * makes the piece durable. */
+static enum sl_status dispatch(struct sl_backfill *b, int64_t deadline_ms, struct sl_error *error)
+{
+    const struct sl_invocation invocation = {.request_id = b->options.request_id ? b->options.request_id : "",
+                                             .function_arn =
+                                                 b->options.function_arn ? b->options.function_arn : "",
+                                             .deadline_ms = deadline_ms,
+                                             .arena = b->arena};
+    sl_pipeline_stats_reset(b->options.pipeline);
+    sl_error_clear(&b->answer.error);
+    sl_dispatch(b->options.pipeline, &b->piece.batch, &invocation, &b->answer);
+    if (!b->answer.is_error && b->answer.checkpoint == b->piece.batch.n)
+        return SL_OK;
+    enum sl_status status = b->answer.error.status;
+    return sl_fail(error, b->answer.is_ruined || status == SL_OK ? SL_FATAL : status, b->answer.error.code,
+                   "%s", b->answer.error.text);
+}
+
+static enum sl_status run_piece(struct sl_backfill *b, int64_t deadline_ms, struct sl_error *error)
+{
+    enum sl_status status = b->has_piece ? SL_OK : pull(b, deadline_ms, error);
+    double before = b->units.write;
+    if (status == SL_OK && b->piece.batch.n)
+        status = dispatch(b, deadline_ms, error);
+    double used = units_used(b, before);
+    if (status != SL_OK) {
+        b->budget -= used;
+        return status;
+    }
+    piece_done(b);
+    sl_backfill_pace_done(b, used);
+    return SL_OK;
+}
+
+enum sl_status sl_backfill_step(struct sl_backfill *b, int64_t deadline_ms, struct sl_backfill_step *step,
+                                struct sl_error *error)
+{
+    *step = (struct sl_backfill_step){.is_done = b->is_done};
+    if (b->is_done)
+        return SL_OK;
+    step->wait_ms = sl_backfill_pace_wait(b);
+    if (step->wait_ms)
+        return SL_OK;
+    enum sl_status status = sl_backfill_check_due(b, error);
+    if (status == SL_OK)
+        status = run_piece(b, deadline_ms, error);
+    if (status == SL_RETRY)
+        step->wait_ms = sl_backfill_pace_failed(b);
+    step->is_done = b->is_done;
+    return status;
+}

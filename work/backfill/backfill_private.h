@@ -1,0 +1,47 @@
+/* What the files of backfill share. backfill.h says what it promises. */
+#ifndef SL_WORK_BACKFILL_BACKFILL_PRIVATE_H
+#define SL_WORK_BACKFILL_BACKFILL_PRIVATE_H
+
+#include "handlers/dispatch/dispatch.h"
+#include "handlers/pipeline/route.h"
+#include "work/backfill/backfill.h"
+
+struct sl_backfill {
+    struct sl_backfill_options options;
+    struct sl_arena *lasting;
+    struct sl_backfill_report report;
+    struct sl_backfill_route *routes;
+    struct sl_buffer place;
+
+    struct sl_arena *arena; /* the piece's */
+    struct sl_source_piece piece;
+    bool has_piece; /* pulled, and not durable yet */
+    bool is_done;
+    struct sl_answer answer;
+
+    /* What paces it, see backfill_pace.c. */
+    struct sl_table_units units; /* consumed by the routes' tables so far */
+    double budget;               /* write units that may be used now; below 0: a debt */
+    int64_t budget_ms;           /* when it was counted */
+    double units_per_byte;       /* of text, as of late; 0: not known */
+    size_t piece_bytes;
+    unsigned failures; /* in a row */
+};
+
+/* ---- backfill_routes.c: which routes take part, and until when ---- */
+
+enum sl_status sl_backfill_choose(struct sl_backfill *b, struct sl_error *error) SL_MUST_USE;
+enum sl_status sl_backfill_check_order(const struct sl_backfill *b, struct sl_error *error) SL_MUST_USE;
+enum sl_status sl_backfill_check_due(const struct sl_backfill *b, struct sl_error *error) SL_MUST_USE;
+
+/* ---- backfill_pace.c: how large a piece is, and when the next one may begin ---- */
+
+void sl_backfill_pace_init(struct sl_backfill *b);
+/* Before a step: how long to wait, in ms. */
+int64_t sl_backfill_pace_wait(struct sl_backfill *b);
+/* The piece is durable; `used` is what it took of the budget. */
+void sl_backfill_pace_done(struct sl_backfill *b, double used);
+/* The piece failed for now: how long to wait. */
+int64_t sl_backfill_pace_failed(struct sl_backfill *b);
+
+#endif
