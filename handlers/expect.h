@@ -99,6 +99,12 @@ struct sl_trace {
     struct sl_span key; /* of the item that the row was made of, JSON; absent: the row stands for no item */
 };
 
+enum sl_repair_effect {
+    SL_REPAIR_NOTHING = 0, /* the row is right */
+    SL_REPAIR_WRITTEN,
+    SL_REPAIR_REMOVED /* for readers: a tombstone may stay */
+};
+
 /* What `sluice repair` asks for. Each record of the slice is an item as the source has it now, an INSERT
  * without a sequence number; or, if the source does not have the item, a REMOVE with Keys alone. No item is
  * in a slice twice. */
@@ -108,10 +114,13 @@ struct sl_repair {
                                    none */
     const struct sl_span *wanted; /* NULL: the rows become what the items say. Else, per record, a row that
                                      was there before a repair and is put back; absent: there was none */
-    struct sl_span *written; /* per record, set by the handler: the row as it has written it; absent: it has
-                                removed it, or there is nothing to write */
-    bool may_remove;         /* else a record whose row would have to go is SL_REJECT, code "WouldRemove" */
-    bool is_plan;            /* nothing is written, only `written` is set */
+    bool may_remove;              /* else a record whose row would have to go is SL_REJECT, code
+                                     "WouldRemove" */
+    bool is_plan;                 /* nothing is written, and what follows says what would be */
+
+    /* Set by the handler, per record. */
+    enum sl_repair_effect *effects;
+    struct sl_span *written; /* the row as it is afterwards; absent: there is none, or it is as it was */
 };
 
 #ifdef __cplusplus

@@ -34,7 +34,8 @@ static enum sl_status unit_new(struct repair *r, size_t i, struct sl_error *erro
 }
 
 /* A row that says what the item contributes is right. So is none for an item that contributes nothing. */
-static void unit_prepare(struct repair *r, struct aggregate_unit *unit, const struct aggregate_row *row)
+static void unit_prepare(struct repair *r, struct aggregate_unit *unit, const struct aggregate_row *row,
+                         bool is_gone)
 {
     struct aggregate_run *run = &r->run;
     struct sl_value seen = {.type = SL_M, .raw = r->ask->seen[unit->first]};
@@ -47,6 +48,7 @@ static void unit_prepare(struct repair *r, struct aggregate_unit *unit, const st
         return;
     unit->state = AGGREGATE_PENDING;
     r->ask->written[unit->first] = unit->item;
+    r->ask->effects[unit->first] = is_gone ? SL_REPAIR_REMOVED : SL_REPAIR_WRITTEN;
 }
 
 static enum sl_status record_take(struct repair *r, size_t i, struct sl_error *error)
@@ -71,7 +73,7 @@ static enum sl_status record_take(struct repair *r, size_t i, struct sl_error *e
         return status;
     change->order = change_order(run->a, &row, run->slice->arena);
     change->at_ms = row.at_ms;
-    unit_prepare(r, &run->units[run->n_units - 1], &row);
+    unit_prepare(r, &run->units[run->n_units - 1], &row, is_gone);
     return SL_OK;
 }
 
@@ -91,6 +93,7 @@ enum sl_status aggregate_repair(void *self, struct sl_slice *slice, struct sl_re
     for (size_t i = 0; i < slice->n; i++) {
         struct sl_error why = SL_NO_ERROR;
         ask->written[i] = (struct sl_span){NULL, 0};
+        ask->effects[i] = SL_REPAIR_NOTHING;
         if (record_take(&r, i, &why) != SL_OK)
             sl_outcome_fail(&r.run.outcome, i, &why);
     }

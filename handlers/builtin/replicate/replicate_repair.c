@@ -230,9 +230,12 @@ static void tell(struct repair *r)
             (void)f->p->host->fail(&error, SL_REJECT, "Moved",
                                    "the row changed while it was repaired; verify it again");
             replicate_fold_fail(f, change, &error);
-        } else if (change->image.value.type != SL_NONE) {
-            r->ask->written[change->newest] = change->item;
+            continue;
         }
+        bool is_removal = change->image.value.type == SL_NONE, is_cleared = f->p->tombstones.table.ptr;
+        r->ask->effects[change->newest] = is_removal ? SL_REPAIR_REMOVED : SL_REPAIR_WRITTEN;
+        if (!is_removal || !is_cleared)
+            r->ask->written[change->newest] = change->item;
     }
 }
 
@@ -248,6 +251,7 @@ enum sl_status replicate_repair(void *self, struct sl_slice *slice, struct sl_re
     for (size_t i = 0; i < slice->n; i++) {
         struct sl_error why = SL_NO_ERROR;
         ask->written[i] = (struct sl_span){NULL, 0};
+        ask->effects[i] = SL_REPAIR_NOTHING;
         if (record_take(&r, i, &why) != SL_OK)
             sl_outcome_fail(&r.fold.outcome, i, &why);
     }

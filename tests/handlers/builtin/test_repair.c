@@ -66,10 +66,12 @@ static struct asked repair_to(struct stage *s, const char *record, const char *s
                                            .arena = t.arena,
                                            .deadline_ms = s->sinks.clock->now_ms(s->sinks.clock) + 10000,
                                            .request_id = ""}};
+    enum sl_repair_effect effect;
     struct sl_span wanted = back ? sl_span_str(back) : sl_span(NULL, 0);
     struct sl_repair ask = {.wanted = flags & UNDOES ? &wanted : NULL,
                             .seen = &row,
                             .written = &written,
+                            .effects = &effect,
                             .may_remove = flags & REMOVES,
                             .is_plan = flags & PLANS};
     struct sl_error error = SL_NO_ERROR;
