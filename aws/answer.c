@@ -6,7 +6,7 @@
 #include <strings.h>
 
 /* Names are compared as they are written: no service escapes these. */
-static bool is_error_member(struct sl_span name)
+bool sl_answer_is_error_member(struct sl_span name)
 {
     static const char *const names[] = {"__type", "message", "code", "errorcode", "errormessage"};
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
@@ -23,7 +23,7 @@ bool sl_answer_object(const struct sl_job *job, struct sl_span *out)
     struct sl_json_walk walk = sl_json_walk(*out);
     struct sl_span name, value;
     while (walk.is_object && sl_json_walk_next(&walk, &name, &value))
-        if (is_error_member(name))
+        if (sl_answer_is_error_member(name))
             return false;
     return walk.is_object;
 }

@@ -13,6 +13,9 @@
  * in `out`, borrowed like the answer. */
 bool sl_answer_object(const struct sl_job *job, struct sl_span *out) SL_MUST_USE;
 
+/* Whether a member of this name makes an object an error's, as it is written: `__type`, `message`, ... */
+bool sl_answer_is_error_member(struct sl_span name);
+
 /* For a kind whose operation answers with nothing that we need: SL_JOB_DONE for such an object. */
 enum sl_job_next sl_answer_is_object(struct sl_job *job);
 

@@ -57,6 +57,7 @@ struct sl_job {
     const char *method;                  /* NULL: POST */
     int success;                         /* the status of a success; 0: 200 */
     const char *path;                    /* encoded, after the endpoint's own; NULL: "/" */
+    const char *query;                   /* encoded, without the '?'; NULL: none */
     const struct sl_sigv4_field *fields; /* more header fields, names in lower case */
     size_t n_fields;
     uint64_t place; /* what of the target it is about, for contrast (aws/contrast.h): a table; 0: all of it */

@@ -49,7 +49,7 @@ static void sign(struct sl_client *client, struct sl_job *job, struct fields *fi
     struct sl_sigv4_request request = {
         .method = sl_span_str(job->method ? job->method : "POST"),
         .path = sl_span_str(path),
-        .query = SL_LIT(""),
+        .query = sl_span_str(job->query),
         .fields = fields->list,
         .n_fields = fields->n,
         .payload_hash = hash,
@@ -110,6 +110,7 @@ void sl_job_write(struct sl_client *client, struct sl_job_slot *slot)
     exchange->answer_bytes = job->answer_bytes;
     exchange->is_secret = client->service == &sl_service_sts; /* its answers hold keys */
     exchange->method = job->method ? job->method : "POST";
-    exchange->url = sl_arena_printf(slot->arena, "%s%s", client->endpoint.base, job_path);
+    exchange->url = sl_arena_printf(slot->arena, "%s%s%s%s", client->endpoint.base, job_path,
+                                    job->query ? "?" : "", job->query ? job->query : "");
     set_body(exchange, job);
 }

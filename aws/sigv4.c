@@ -12,6 +12,8 @@
 /* Canonical requests hold headers and path, never a body: a session token is 1 to 2 KB, S3 keys up to 1 KB.
  */
 #define CANONICAL_BYTES (256 * 1024)
+/* Of a query's name or value, encoded: S3's longest key with each byte as %XX. */
+#define PARAM_BYTES (3 * 1024)
 
 void sl_sigv4_init(struct sl_sigv4 *signer, struct sl_sha256 *sha)
 {
@@ -98,7 +100,7 @@ struct param {
 
 static void recode(struct sl_buffer *out, struct sl_span text)
 {
-    char raw[1024];
+    char raw[PARAM_BYTES];
     struct sl_buffer decoded = {.ptr = raw, .room = sizeof(raw), .max = sizeof(raw)};
     assert(text.len <= sizeof(raw));
     sl_url_decode(&decoded, text);

@@ -64,7 +64,7 @@ struct sl_object_piece {
 
 /* The objects whose keys begin with `prefix`, in the bytewise order of their keys. */
 struct sl_object_list {
-    struct sl_span prefix; /* below the target's own prefix; plain text, so it may end within a name */
+    struct sl_span prefix; /* below the target's own prefix; UTF-8 text, so it may end within a name */
     struct sl_span after;  /* absent: from the first; else only keys that are greater */
     size_t limit;          /* entries wanted; 0, and more than a page holds (1,000): what a page holds */
 };

@@ -1,6 +1,7 @@
 /* The table port's rules, and its answers to a refusal. */
 #include "sinks/table.h"
 
+#include "base/utf8.h"
 #include "sinks/name.h"
 #include "sinks/result.h"
 
@@ -38,6 +39,19 @@ enum sl_status sl_table_check_verb(const struct sl_table_op *op, struct sl_error
     if (op->group && sl_table_has_running(op))
         return sl_fail(error, SL_REJECT, "ValidationException",
                        "a running value (the greater or the lesser) cannot be part of a transaction");
+    return SL_OK;
+}
+
+enum sl_status sl_table_check_scan(const struct sl_table_scan *scan, struct sl_error *error)
+{
+    if (scan->of > SL_TABLE_SEGMENTS_MAX || (scan->of ? scan->segment >= scan->of : scan->segment > 0))
+        return sl_fail(error, SL_REJECT, "ValidationException",
+                       "there is no segment %u of %u; a table has at most %d segments, from 0", scan->segment,
+                       scan->of, SL_TABLE_SEGMENTS_MAX);
+    for (size_t i = 0; i < scan->n_names; i++)
+        if (!scan->names[i].len || !sl_utf8_is_valid(scan->names[i]))
+            return sl_fail(error, SL_REJECT, "ValidationException",
+                           "the name of an attribute that is wanted is empty, or is not UTF-8");
     return SL_OK;
 }
 

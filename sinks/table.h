@@ -39,6 +39,10 @@ enum sl_status sl_table_check_bytes(struct sl_span item, struct sl_error *error)
 /* SL_REJECT when the operation is in a group that cannot hold it: a read, or a running value. */
 enum sl_status sl_table_check_verb(const struct sl_table_op *op, struct sl_error *error) SL_MUST_USE;
 
+/* SL_REJECT when the scan asks for what no table has: a segment that is not one, a name that is not UTF-8 or
+ * is empty. Whether `after` is a key is the sink's to check. */
+enum sl_status sl_table_check_scan(const struct sl_table_scan *scan, struct sl_error *error) SL_MUST_USE;
+
 /* ---- groups ---- */
 
 /* The operations of one group. A result that is not SL_OK is one that a check refused. */

@@ -54,11 +54,18 @@ static enum sl_status check_expressions(const struct sl_table_op *op, struct sl_
     return SL_OK;
 }
 
+enum sl_status sl_dynamodb_check_table(struct sl_span table, struct sl_error *error)
+{
+    if (sl_table_is_name(table, NAME_LEAST))
+        return SL_OK;
+    return sl_fail(error, SL_FATAL, "InvalidTarget", "\"%.*s\" is not a table name", SL_ARG(table));
+}
+
 static enum sl_status check_op(struct sl_dynamodb_apply *apply, struct sl_dynamodb_op *op,
                                struct sl_error *error)
 {
-    if (op->op->table.ptr && !sl_table_is_name(op->table, NAME_LEAST))
-        return sl_fail(error, SL_FATAL, "InvalidTarget", "\"%.*s\" is not a table name", SL_ARG(op->table));
+    if (op->op->table.ptr && sl_dynamodb_check_table(op->table, error) != SL_OK)
+        return SL_FATAL;
     if (sl_dynamodb_key_text(apply->scratch, op->table, op->op->key, &op->key_text, error) != SL_OK ||
         sl_table_check_verb(op->op, error) != SL_OK || check_expressions(op->op, error) != SL_OK)
         return SL_REJECT;
@@ -177,8 +184,12 @@ enum sl_status sl_dynamodb_open(struct sl_sinks *sinks, struct sl_span url, stru
     if (!table)
         sl_die("out of memory: a table");
     table->arena = sl_arena_new(1024);
-    table->port = (struct sl_table_port){
-        .size = sizeof(table->port), .max_item_bytes = SL_ITEM_BYTES, .apply = apply, .close = close_port};
+    table->port = (struct sl_table_port){.size = sizeof(table->port),
+                                         .max_item_bytes = SL_ITEM_BYTES,
+                                         .apply = apply,
+                                         .close = close_port,
+                                         .scan = sl_dynamodb_scan,
+                                         .describe = sl_dynamodb_describe};
     if (open_table(table, sinks, url, error) != SL_OK) {
         close_port(&table->port);
         return SL_FATAL;

@@ -2,7 +2,6 @@
 #include "sinks/dynamodb/dynamodb_private.h"
 
 #include "aws/answer.h"
-#include "aws/arn.h"
 #include "base/json.h"
 #include "base/json_write.h"
 #include "sinks/result.h"
@@ -61,15 +60,9 @@ static void write_body(struct batch *b, bool reads)
         if (!reads)
             add_literal(body, "}}");
     }
-    add_literal(body, reads ? "]}}}" : "]}}");
-}
-
-/* Whether the answer's name of a table means this one: by ARN, the answer may have its name alone. */
-static bool is_table(struct sl_span said, struct sl_span table)
-{
-    struct sl_span name = sl_arn_part(table, 5);
-    return sl_json_text_is(said, table) || (sl_span_starts(name, SL_LIT("table/")) &&
-                                            sl_json_text_is(said, sl_span_from(name, strlen("table/"))));
+    add_literal(body, reads ? "]}}" : "]}");
+    sl_dynamodb_add(body, sl_dynamodb_asks_units(b->work.apply));
+    add_literal(body, "}");
 }
 
 /* The operation on this table whose key the item has; NULL when the request had none. */
@@ -78,7 +71,7 @@ static struct sl_dynamodb_op *find(struct batch *b, struct sl_span table, struct
     struct sl_span key = {NULL, 0};
     for (size_t i = 0; i < b->n; i++) {
         struct sl_dynamodb_op *op = b->ops[i];
-        if (!is_table(table, op->table))
+        if (!sl_dynamodb_is_table(table, op->table))
             continue;
         if (!key.ptr)
             key = sl_dynamodb_key_of(b->work.apply, op->table, item, op->op->key);
@@ -184,6 +177,7 @@ static enum sl_job_next writes_answered(struct sl_job *job)
         set_all_over(b, false);
         return SL_JOB_BROKEN;
     }
+    sl_dynamodb_count(job, false);
     compact(b);
     return again(job, b, before, "UnprocessedItems", false);
 }
@@ -291,7 +285,7 @@ static bool take_absent(struct batch *b, struct sl_span responses)
         struct sl_span table, ignored;
         bool is_named = op->is_over || op->is_left;
         while (!is_named && sl_json_walk_next(&walk, &table, &ignored))
-            is_named = is_table(table, op->table);
+            is_named = sl_dynamodb_is_table(table, op->table);
         if (!is_named)
             return false;
         op->is_over = !op->is_left;
@@ -322,6 +316,7 @@ static enum sl_job_next reads_answered(struct sl_job *job)
         forget_reads(b);
         return SL_JOB_BROKEN;
     }
+    sl_dynamodb_count(job, true);
     compact(b);
     return again(job, b, before, "UnprocessedKeys", true);
 }

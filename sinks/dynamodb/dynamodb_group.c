@@ -158,7 +158,15 @@ static void finish(struct sl_dynamodb_work *work, struct sl_job *job)
     }
 }
 
-static const struct sl_job_kind group_kind = {sl_answer_is_object, refused};
+static enum sl_job_next answered(struct sl_job *job)
+{
+    enum sl_job_next next = sl_answer_is_object(job);
+    if (next == SL_JOB_DONE)
+        sl_dynamodb_count(job, false);
+    return next;
+}
+
+static const struct sl_job_kind group_kind = {answered, refused};
 
 static const char *action_of(const struct sl_table_op *op)
 {
@@ -203,7 +211,9 @@ void sl_dynamodb_group(struct sl_dynamodb_apply *apply, struct sl_dynamodb_op *o
         sl_dynamodb_add_op(body, &ops[i], NULL, ops[i].op->want_item);
         sl_dynamodb_add(body, SL_LIT("}}"));
     }
-    sl_dynamodb_add(body, SL_LIT("]}"));
+    sl_dynamodb_add(body, SL_LIT("]"));
+    sl_dynamodb_add(body, sl_dynamodb_asks_units(apply));
+    sl_dynamodb_add(body, SL_LIT("}"));
     struct sl_job *job = sl_dynamodb_job(apply, &g->work, &group_kind, "TransactWriteItems");
     for (size_t i = 0; i < n; i++)
         sl_dynamodb_add_place(job, &ops[i]);

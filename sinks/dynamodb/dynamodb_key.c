@@ -1,10 +1,18 @@
-/* The texts of keys: equal for equal keys of one table. */
+/* What is the same table, and the same key: the texts of keys. */
 #include "sinks/dynamodb/dynamodb_private.h"
 
+#include "aws/arn.h"
 #include "base/json.h"
 #include "base/json_walk.h"
 
 #define KEY_TEXT_BYTES (32 * 1024)
+
+bool sl_dynamodb_is_table(struct sl_span said, struct sl_span table)
+{
+    struct sl_span name = sl_arn_part(table, 5);
+    return sl_json_text_is(said, table) || (sl_span_starts(name, SL_LIT("table/")) &&
+                                            sl_json_text_is(said, sl_span_from(name, strlen("table/"))));
+}
 
 enum sl_status sl_dynamodb_key_text(struct sl_arena *arena, struct sl_span table, struct sl_span key,
                                     struct sl_span *out, struct sl_error *error)

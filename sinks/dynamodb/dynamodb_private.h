@@ -11,9 +11,10 @@
 #define SL_DYNAMODB_WRITE_BYTES (16u * 1024 * 1024)
 #define SL_DYNAMODB_READS       100
 
-/* An answer: what is not an item, and an item of 400 KB whose characters are all escaped (\u0001). */
+/* An answer: what is not an item; and how many bytes of JSON one byte of an item may become: an empty string
+ * in a list counts for one and is written {"S":""}, ; a control character is written \u0001. */
 #define SL_DYNAMODB_ANSWER_BYTES ((size_t)1024 * 1024)
-#define SL_DYNAMODB_ESCAPED      6
+#define SL_DYNAMODB_ESCAPED      9
 #define SL_DYNAMODB_ITEM_BYTES   ((size_t)SL_ITEM_BYTES * SL_DYNAMODB_ESCAPED + 64 * 1024)
 
 struct sl_dynamodb {
@@ -79,6 +80,17 @@ void sl_dynamodb_set_body(struct sl_job *job, struct sl_dynamodb_work *work);
  * the same place, in any order and however often. */
 void sl_dynamodb_add_place(struct sl_job *job, const struct sl_dynamodb_op *op);
 
+/* What an answer's member ConsumedCapacity says goes to the port's `units`, if anybody asks. */
+void sl_dynamodb_count(const struct sl_job *job, bool is_read);
+
+/* A condition failed: the service bills the greater of the two items, and does not say so. */
+void sl_dynamodb_count_refused(const struct sl_dynamodb_work *work, const struct sl_table_op *op,
+                               struct sl_span old);
+
+/* The member of a request that makes the service say what it consumed, with a comma before it; "" when nobody
+ * asks. */
+struct sl_span sl_dynamodb_asks_units(const struct sl_dynamodb_apply *apply);
+
 /* The job was the operation's alone: sets its result. It is over, unless contrast may come yet. */
 void sl_dynamodb_finish_op(struct sl_dynamodb_op *op, const struct sl_job *job);
 
@@ -96,7 +108,24 @@ void sl_dynamodb_batch_writes(struct sl_dynamodb_apply *apply, struct sl_dynamod
 void sl_dynamodb_batch_reads(struct sl_dynamodb_apply *apply, struct sl_dynamodb_op **ops, size_t n,
                              size_t per_request);
 
+/* The units that an answer's member ConsumedCapacity names: an object, or a list of them. 0: none, or
+ * something else. */
+double sl_dynamodb_units(struct sl_span consumed);
+
+/* ---- reading: see sinks/port.h ---- */
+
+void sl_dynamodb_scan(struct sl_table_port *port, const struct sl_table_scan *scans, size_t n,
+                      struct sl_table_page *pages, const struct sl_call *call);
+void sl_dynamodb_describe(struct sl_table_port *port, struct sl_span table, struct sl_table_facts *facts,
+                          const struct sl_call *call);
+
+/* SL_FATAL when it is not the name of a table. */
+enum sl_status sl_dynamodb_check_table(struct sl_span table, struct sl_error *error) SL_MUST_USE;
+
 /* ---- keys ---- */
+
+/* Whether the answer's name of a table means this one: by ARN, the answer may have its name alone. */
+bool sl_dynamodb_is_table(struct sl_span said, struct sl_span table);
 
 /* The key's text of an item or key in DynamoDB's JSON, by the attributes that `like` (a key) has. */
 struct sl_span sl_dynamodb_key_of(struct sl_dynamodb_apply *apply, struct sl_span table, struct sl_span item,

@@ -24,6 +24,7 @@ static void write_body(struct single *s)
     body->n = 0;
     sl_dynamodb_add(body, SL_LIT("{"));
     sl_dynamodb_add_op(body, s->op, s->dropped, wants_item(s));
+    sl_dynamodb_add(body, sl_dynamodb_asks_units(s->work.apply));
     sl_dynamodb_add(body, SL_LIT("}"));
 }
 
@@ -100,6 +101,7 @@ static enum sl_job_next condition_failed(struct sl_job *job, struct single *s)
         !sl_dynamodb_is_item_of(s->work.apply, s->op, body))
         return SL_JOB_BROKEN;
     struct sl_span old = sl_answer_container(body, "Item", '{');
+    sl_dynamodb_count_refused(&s->work, op, old);
     if (!op->n_tests && !old.ptr)
         return SL_JOB_BROKEN; /* a running value is refused for what the item has */
     bool tests_hold = false;
@@ -128,7 +130,15 @@ static void finish(struct sl_dynamodb_work *work, struct sl_job *job)
         sl_dynamodb_finish_op(s->op, job);
 }
 
-static const struct sl_job_kind single_kind = {sl_answer_is_object, refused};
+static enum sl_job_next answered(struct sl_job *job)
+{
+    enum sl_job_next next = sl_answer_is_object(job);
+    if (next == SL_JOB_DONE)
+        sl_dynamodb_count(job, false);
+    return next;
+}
+
+static const struct sl_job_kind single_kind = {answered, refused};
 
 void sl_dynamodb_single(struct sl_dynamodb_apply *apply, struct sl_dynamodb_op *op)
 {

@@ -348,7 +348,7 @@ static size_t add_cases(struct CMUnitTest *tests, size_t n, struct port_suite *s
 
 int main(void)
 {
-    struct CMUnitTest tests[160];
+    struct CMUnitTest tests[200];
     size_t n = 0;
     vars.list = (const char *const *)environ;
     folder = test_folder();
@@ -357,16 +357,20 @@ int main(void)
     open_embedded();
     n = add_cases(tests, n, &sqlite, port_table_cases);
     n = add_cases(tests, n, &sqlite, port_value_cases);
+    n = add_cases(tests, n, &sqlite, port_scan_cases);
     n = add_cases(tests, n, &files, port_object_cases);
+    n = add_cases(tests, n, &files, port_read_cases);
     n = add_cases(tests, n, &lines, port_queue_cases);
     if (sl_vars_get(&vars, "DYNAMODB_ENDPOINT")) {
         open_dynamodb();
         n = add_cases(tests, n, &dynamodb, port_table_cases);
         n = add_cases(tests, n, &dynamodb, port_value_cases);
+        n = add_cases(tests, n, &dynamodb, port_scan_cases);
     }
     if (sl_vars_get(&vars, "MOTO_ENDPOINT")) {
         open_moto();
         n = add_cases(tests, n, &s3, port_object_cases);
+        n = add_cases(tests, n, &s3, port_read_cases);
         n = add_cases(tests, n, &sqs, port_queue_cases);
         n = add_cases(tests, n, &fifo, port_queue_cases);
         open_sns();
