@@ -16,6 +16,8 @@ static bool has_report_flag(int argc, char **argv)
 /* The one replay of this process: the rows of flags point into it. */
 static struct sl_session the = {.verb = "replay", .config = "sluice.json", .timeout_s = 60};
 
+static bool overwrite;
+
 static const struct sl_flag flags[] = {
     {"config", SL_FLAG_TEXT, &the.config, "FILE", "the configuration (./sluice.json)"},
     {"batch-size", SL_FLAG_INTEGER, &the.settings.batch_size, "N", "BatchSize, 1 to 10000 (100)"},
@@ -30,11 +32,12 @@ static const struct sl_flag flags[] = {
     {"report-failures", SL_FLAG_BOOL, &the.settings.report_failures, NULL,
      "ReportBatchItemFailures, for mapping and function (as the configuration says)"},
     {"filter", SL_FLAG_LIST, &the.filters, "PATTERN",
-     "FilterCriteria: one pattern, as JSON; may be repeated"},
+     "FilterCriteria: one pattern, as JSON; may be repeated, as often as AWS allows"},
     {"tumbling", SL_FLAG_INTEGER, &the.settings.tumbling_s, "S",
      "TumblingWindowInSeconds, 0 to 900 (0: none)"},
     {"on-failure", SL_FLAG_TEXT, &the.on_failure, "FILE",
      "OnFailure destination: FILE gets SQS's records, FOLDER/ gets S3's objects"},
+    {"overwrite", SL_FLAG_BOOL, &overwrite, NULL, "write over what --on-failure names, if it has records"},
     {"concurrency", SL_FLAG_INTEGER, &the.settings.concurrency, "N",
      "ReservedConcurrentExecutions: more invocations at a time are throttled (0: no limit)"},
     {"timeout", SL_FLAG_INTEGER, &the.timeout_s, "S",
@@ -98,6 +101,7 @@ int sl_verb_replay(int argc, char **argv)
     sl_esm_settings_init(&the.settings);
     if (sl_flags_read(&usage, argc, argv, &n, &result) != SL_OK)
         return result;
+    the.on_failure_mode = overwrite ? SL_FAILURES_OVERWRITE : SL_FAILURES_NEW;
     the.arena = sl_arena_new(1024 * 1024);
     result = load_and_run(argv + 1, (size_t)n);
     sl_session_clean_up(&the);

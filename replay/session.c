@@ -1,8 +1,8 @@
 /* Runs one replay: inputs, mapping, sandboxes, outputs. */
 #include "replay/session.h"
 
-#include "base/json_walk.h"
 #include "handlers/pipeline/config.h"
+#include "replay/config/filters.h"
 #include "replay/output/trace.h"
 #include "replay/sandbox/paths.h"
 
@@ -67,40 +67,17 @@ void sl_session_invoke(void *self, struct sl_esm_invocation *inv, struct sl_esm_
 
 /* ---- before it runs ---- */
 
-/* A mapping of a Kinesis stream filters on the decoded `data` alone (AWS's documentation). What stands below
- * it in the pattern is the pattern for the change, which is what the recording has as the record. */
-static enum sl_status take_data(struct sl_span *pattern, struct sl_error *error)
-{
-    struct sl_span data = sl_json_walk_member(*pattern, SL_LIT("data")), name, value;
-    struct sl_json_walk walk = sl_json_walk(*pattern);
-    size_t n = 0;
-    while (sl_json_walk_next(&walk, &name, &value))
-        n++;
-    if (n != 1 || !data.len || *data.ptr != '{')
-        return sl_fail(error, SL_REJECT, "InvalidParameterValueException",
-                       "--filter: a mapping of a Kinesis stream filters on \"data\" alone, as in "
-                       "{\"data\": {\"eventName\": [\"INSERT\"]}}");
-    *pattern = data;
-    return SL_OK;
-}
-
 static enum sl_status compile_filters(struct sl_session *r, struct sl_error *error)
 {
-    const struct sl_when **all = sl_arena_alloc(r->arena, sizeof(struct sl_when *) * (r->filters.n + 1));
-    for (size_t i = 0; i < r->filters.n; i++) {
-        struct sl_when *one;
-        struct sl_error why = SL_NO_ERROR;
-        struct sl_span pattern = sl_span_str(r->filters.values[i]);
-        if (r->settings.is_kinesis && take_data(&pattern, error) != SL_OK)
-            return SL_REJECT;
-        if (sl_pattern_compile(pattern, r->arena, &one, &why) != SL_OK)
-            return sl_fail(error, SL_REJECT, "InvalidParameterValueException",
-                           "--filter: Invalid filter pattern definition: %s", why.text);
-        all[i] = one;
-    }
-    r->settings.filters = all;
     r->settings.n_filters = r->filters.n;
-    return SL_OK;
+    return sl_filters_compile(r->filters.values, r->filters.n, r->settings.is_kinesis, r->arena,
+                              &r->settings.filters, error);
+}
+
+static void say(const struct sl_session *r, const char *text)
+{
+    if (text)
+        fprintf(stderr, "sluice %s: note: %s\n", r->verb, text);
 }
 
 static enum sl_status read_inputs(struct sl_session *r, struct sl_input *inputs, size_t n,
@@ -147,6 +124,10 @@ enum sl_status sl_session_read_config(struct sl_session *r, struct sl_error *err
 static enum sl_status open_outputs(struct sl_session *r, struct sl_error *error)
 {
     sl_buffer_init(&r->line, TRACE_LINE_BYTES);
+    /* First what may refuse to write over what is there. */
+    const struct sl_failures_target target = {r->on_failure, r->on_failure_mode};
+    if (sl_failures_open(&r->failures, &target, &r->settings, error) != SL_OK)
+        return SL_REJECT;
     if (r->trace) {
         r->trace_file = fopen(r->trace, "we");
         if (!r->trace_file)
@@ -158,7 +139,7 @@ static enum sl_status open_outputs(struct sl_session *r, struct sl_error *error)
     if (r->report && !sl_picture_can_write(r->report))
         return sl_fail(error, SL_REJECT, "CannotWrite", "--report %s: cannot be written: %s", r->report,
                        strerror(errno));
-    return sl_failures_open(&r->failures, r->on_failure, &r->settings, error);
+    return SL_OK;
 }
 
 static const char *handler_path(struct sl_session *r)
@@ -277,6 +258,11 @@ enum sl_status sl_session_prepare(struct sl_session *r, struct sl_error *error)
                        "--timeout: must be 1 to 900 seconds, as in Lambda");
     if (compile_filters(r, error) != SL_OK || sl_esm_settings_check(&r->settings, error) != SL_OK)
         return SL_REJECT;
+    if (r->filters.n > SL_FILTERS_BY_DEFAULT)
+        say(r,
+            sl_arena_printf(r->arena,
+                            "%zu filters: AWS takes %d for a mapping, and up to %d when the quota was raised",
+                            r->filters.n, SL_FILTERS_BY_DEFAULT, SL_FILTERS_AT_MOST));
     return SL_OK;
 }
 
@@ -298,6 +284,8 @@ int sl_session_run(struct sl_session *r, struct sl_input *inputs, size_t n)
         return sl_flags_complain(r->verb, &config_error);
     if (sl_session_open(r, &error) != SL_OK)
         return sl_flags_complain(r->verb, &error);
+    say(r, sl_order_late(&r->recording.order));
+    say(r, sl_order_streams(&r->recording.order));
     return run(r);
 }
 

@@ -18,6 +18,7 @@ struct sl_session {
     const char *command;                     /* another runtime; NULL: ours */
     const char *trace, *on_failure, *report; /* files; NULL: none */
     const char *handler_path;                /* NULL: the usual places */
+    enum sl_failures_mode on_failure_mode;
     struct sl_flag_list filters, faults;
     bool with_ids, is_quiet, has_no_summary;
     bool handles_signals;      /* the caller does, so the session does not */

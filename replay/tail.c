@@ -472,6 +472,7 @@ int sl_verb_tail(int argc, char **argv)
     struct sl_error error = SL_NO_ERROR;
     sl_esm_settings_init(&the.session.settings);
     the.session.settings.invocation_ms = 0;
+    the.session.on_failure_mode = SL_FAILURES_APPEND; /* of the runs before this one */
     the.session.settings.report_failures = the.session.sets_report_failures = true;
     if (sl_flags_read(&usage, argc, argv, &n, &result) != SL_OK)
         return result;

@@ -39,7 +39,7 @@ declare -A may=(
     [runtime]="runtime/api base streams streams/decode sinks/target.h handlers handlers/pipeline handlers/dispatch runtime/contain runtime/work
                work/source work/backfill work/verify"
     [runtime/contain]="runtime/api base streams streams/decode sinks/target.h handlers handlers/pipeline handlers/dispatch"
-    [replay/config]="base"
+    [replay/config]="base streams/when"
     [replay/esm]="base streams streams/when"
     [replay/source]="base net streams streams/decode aws sinks/target.h work/source replay/esm"
     [replay/sandbox]="base replay/esm"

@@ -2,6 +2,7 @@
 #include "replay/config/mapping.h"
 
 #include "base/span.h"
+#include "replay/config/filters.h"
 
 #include <jansson.h>
 #include <stdio.h>
@@ -134,9 +135,21 @@ static void check_limits(const struct judge *j)
 
 static void check_filters(const struct judge *j)
 {
+    char line[160];
+    if (j->mapping->n_filters > SL_FILTERS_BY_DEFAULT) {
+        snprintf(line, sizeof(line),
+                 "FilterCriteria has %zu filters: AWS takes %d, and up to %d when the quota was raised",
+                 j->mapping->n_filters, SL_FILTERS_BY_DEFAULT, SL_FILTERS_AT_MOST);
+        note(j, line);
+    }
     for (size_t i = 0; i < j->mapping->n_filters; i++) {
         char where[64];
         snprintf(where, sizeof(where), "FilterCriteria.Filters[%zu]", i);
+        if (sl_filters_is_too_long(sl_span_str(j->mapping->filters[i]))) {
+            snprintf(line, sizeof(line), "%s: has more than %d characters: AWS refuses it", where,
+                     SL_FILTERS_CHARACTERS);
+            note(j, line);
+        }
         sl_lint_pattern(sl_span_str(j->mapping->filters[i]), where, j->found, j->arg);
     }
 }

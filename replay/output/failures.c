@@ -3,22 +3,52 @@
 
 #include "base/disk.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #define LINE_BYTES                                                                                           \
     (256u * 1024 * 1024) /* an event of 6 MB as a string, each byte escaped to six at worst                  \
                           */
 
-enum sl_status sl_failures_open(struct sl_failures *f, const char *target,
+static bool has_entries(const char *folder)
+{
+    DIR *dir = opendir(folder);
+    const struct dirent *entry = NULL;
+    while (dir && (entry = readdir(dir)) &&
+           (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)) {
+    }
+    if (dir)
+        closedir(dir);
+    return entry != NULL;
+}
+
+/* Whether there is something that a new run would write over. Devices and pipes have nothing to lose. */
+static bool is_used(const char *target, bool is_folder)
+{
+    struct stat st;
+    if (is_folder)
+        return has_entries(target);
+    return stat(target, &st) == 0 && S_ISREG(st.st_mode) && st.st_size > 0;
+}
+
+enum sl_status sl_failures_open(struct sl_failures *f, const struct sl_failures_target *to,
                                 const struct sl_esm_settings *settings, struct sl_error *error)
 {
+    const char *target = to->path;
+    bool is_folder = target && sl_span_ends(sl_span_str(target), SL_LIT("/"));
     *f = (struct sl_failures){.settings = settings, .target = target};
     sl_buffer_init(&f->line, LINE_BYTES);
     sl_buffer_init(&f->payload, LINE_BYTES);
-    if (!target || sl_span_ends(sl_span_str(target), SL_LIT("/")))
+    if (target && to->mode == SL_FAILURES_NEW && is_used(target, is_folder))
+        return sl_fail(error, SL_REJECT, "AlreadyThere",
+                       "--on-failure %s: has failure records already: name another %s, or write over it with "
+                       "--overwrite",
+                       target, is_folder ? "folder" : "file");
+    if (!target || is_folder)
         return SL_OK;
-    f->file = fopen(target, "we");
+    f->file = fopen(target, to->mode == SL_FAILURES_APPEND ? "ae" : "we");
     if (!f->file)
         return sl_fail(error, SL_REJECT, "CannotWrite", "--on-failure %s: cannot be written: %s", target,
                        strerror(errno));

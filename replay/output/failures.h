@@ -15,8 +15,20 @@ struct sl_failures {
     bool has_failed; /* to write */
 };
 
-/* Overwrites the file. `target` NULL: nothing will be written. */
-enum sl_status sl_failures_open(struct sl_failures *f, const char *target,
+/* Records that were given up may be all that is left of a change, so none are written over by mistake. */
+enum sl_failures_mode {
+    SL_FAILURES_NEW,      /* refuses a file that is not empty, and a folder that has something in it */
+    SL_FAILURES_APPEND,   /* adds to what is there */
+    SL_FAILURES_OVERWRITE /* begins the file anew; adds to a folder, over objects of the same key */
+};
+
+struct sl_failures_target {
+    const char *path; /* NULL: nothing will be written */
+    enum sl_failures_mode mode;
+};
+
+/* `settings` are borrowed until the end. SL_REJECT: "AlreadyThere", "CannotWrite". */
+enum sl_status sl_failures_open(struct sl_failures *f, const struct sl_failures_target *target,
                                 const struct sl_esm_settings *settings, struct sl_error *error) SL_MUST_USE;
 void sl_failures_add(struct sl_failures *f, const struct sl_esm_discard *discard);
 void sl_failures_close(struct sl_failures *f);

@@ -68,12 +68,18 @@ static enum sl_status add_input(struct build *b, size_t file, struct sl_error *e
     struct sl_lambda_batch *batch = sl_arena_zalloc(b->arena, sizeof(*batch));
     struct sl_error why = SL_NO_ERROR;
     if (sl_lambda_batch_make(&input->batch, &b->form, b->out->n, b->arena, batch, &why) != SL_OK)
-        return sl_fail(error, SL_REJECT, why.code, "%s: %s", input->name, why.text);
+        return sl_input_explain(input->name, input->text, &why, error);
     if (check_source(b, batch, file, error) != SL_OK)
         return SL_REJECT;
     for (size_t i = 0; i < input->batch.n; i++) {
-        count(b->out, sl_batch_record(&input->batch, i));
+        const struct sl_record *as_it_came = sl_batch_record(&input->batch, i);
+        count(b->out, as_it_came);
         add_record(b, file, batch, i);
+        const struct sl_order_record place = {
+            input->name, i, sl_record_text(as_it_came, SL_FIELD_IDENTIFIER),
+            batch->is_kinesis ? sl_span(NULL, 0)
+                              : sl_record_text(b->records[b->out->n - 1].record, SL_FIELD_SOURCE_ARN)};
+        sl_order_add(&b->out->order, b->shard_of[b->out->n - 1], &place);
     }
     b->out->is_kinesis |= batch->is_kinesis;
     return SL_OK;
@@ -158,6 +164,7 @@ enum sl_status sl_recording_build(const struct sl_recording_options *options, st
                                             : 1;
     b.records = sl_arena_alloc(arena, (total + 1) * sizeof(*b.records));
     b.shard_of = sl_arena_alloc(arena, (total + 1) * sizeof(*b.shard_of));
+    sl_order_init(&out->order, b.n_shards, arena);
     set_form(&b);
     enum sl_status status = SL_OK;
     for (size_t i = 0; i < options->n_inputs && status == SL_OK; i++)

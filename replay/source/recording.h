@@ -4,6 +4,7 @@
 
 #include "replay/esm/esm.h"
 #include "replay/source/input.h"
+#include "replay/source/order.h"
 
 struct sl_recording_options {
     const struct sl_input *inputs; /* decoded; borrowed by the recording */
@@ -25,6 +26,7 @@ struct sl_recording {
     size_t removed_by[4]; /* REMOVEs by enum sl_ttl */
     int64_t start_ms;     /* since 1970 */
     bool is_kinesis;
+    struct sl_order order;  /* what in it no shard of a stream would hold */
     const char *stream_arn; /* of the first record that has one, else the one they got; NULL: no records */
 };
 

@@ -83,6 +83,17 @@ def mappings():
     check("no mapping: exit 2", done.returncode == 2 and "mapping" in done.err, done.err)
 
 
+def filter_limits():
+    """AWS takes five filters, ten on request, of 4,096 characters each."""
+    def of(*patterns):
+        return run(PLAIN, mapping={**SOUND, "FilterCriteria": {"Filters": [{"Pattern": p} for p in patterns]}}).out
+    short, long = '{"eventName":["INSERT"]}', '{"eventName":["INSERT","' + "é" * 4069 + '"]}'
+    check("five filters", "AWS" not in of(*[short] * 5))
+    check("six filters", "FilterCriteria has 6 filters: AWS takes 5, and up to 10" in of(*[short] * 6))
+    check("4,096 characters", len(long) == 4096 and "characters" not in of(short, long))
+    check("4,097 characters", "FilterCriteria.Filters[1]: has more than 4096 characters" in of(short, long + " "))
+
+
 def patterns():
     cases = [
         ({"dynamodb": {"NewImage": {"n": {"N": [{"numeric": [">", 1]}]}}}}, "numeric"),
@@ -144,6 +155,7 @@ def totals():
 
 configurations()
 mappings()
+filter_limits()
 patterns()
 totals()
 finish()

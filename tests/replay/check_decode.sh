@@ -48,7 +48,7 @@ expect stdin 0 "$(line_a - 0; line_b - 1 unknown)" "" "$sluice" decode - <event.
 expect again 0 "$(line_a - 0; line_b - 1 unknown)" "" "$sluice" decode - < <("$sluice" decode event.json)
 expect cut 2 "" "cut.json: invalid JSON at byte 120: the text ends too early" "$sluice" decode cut.json
 expect other 2 "" 'other.json: not a stream event: it has no member "dynamodb"' "$sluice" decode other.json
-why='bad.jsonl: record 1: dynamodb.NewImage.n.N: not a number'
+why='bad.jsonl: line 2: record 1: dynamodb.NewImage.n.N: not a number'
 expect bad 2 "" "$why" "$sluice" decode event.json bad.jsonl
 expect keep-going 2 "$(line_a bad.jsonl 0; line_a pipes.json 0)" "$why" "$sluice" decode --keep-going bad.jsonl pipes.json
 expect missing 2 "" "missing.json: cannot be opened: No such file or directory" "$sluice" decode missing.json

@@ -220,8 +220,11 @@ def failures():
     s = Script({"only": (None, False, [1, 2, 3, 4, 5, 6])})
     config = {**CONFIG, "routes": [{"name": "say", "handler": "notify", "to": "jsonl:said.jsonl", "message": "{word}"}]}
     (folder / "poison.json").write_text(json.dumps(config))
+    (folder / "failed.jsonl").write_text("of the run before\n")
     run = s.tail("--config", "poison.json", "--max-retries", "0", "--bisect", "--on-failure", "failed.jsonl", "--checkpoint", "poison-place.json")
-    given_up = [json.loads(l)["DDBStreamBatchInfo"]["startSequenceNumber"] for l in (folder / "failed.jsonl").read_text().splitlines()]
+    earlier, *written = (folder / "failed.jsonl").read_text().splitlines()
+    given_up = [json.loads(l)["DDBStreamBatchInfo"]["startSequenceNumber"] for l in written]
+    check("the failure records of the run before are kept", earlier == "of the run before", earlier)
     check("what cannot succeed is given up and reported", run.returncode == 1 and given_up == list("123456"), run.out + run.err)
     live = tail("--stream", ARN, "--endpoint-url", s.url, "--config", "poison.json", "--checkpoint", "never.json", wait=False)
     time.sleep(1.5)

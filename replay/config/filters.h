@@ -1,0 +1,24 @@
+/* The FilterCriteria of a mapping: patterns, checked as AWS checks them when a mapping is created. */
+#ifndef SL_REPLAY_CONFIG_FILTERS_H
+#define SL_REPLAY_CONFIG_FILTERS_H
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "streams/when/when.h"
+
+/* AWS's documentation: five filters for a mapping, ten when the quota was raised; the API's Pattern has at
+ * most 4,096 characters. */
+#define SL_FILTERS_BY_DEFAULT 5
+#define SL_FILTERS_AT_MOST    10
+#define SL_FILTERS_CHARACTERS 4096
+
+/* In Unicode characters. */
+bool sl_filters_is_too_long(struct sl_span pattern);
+
+/* Compiles `n` patterns into `arena`. Of a Kinesis stream's mapping, the patterns are those for the decoded
+ * data: AWS filters such records on "data" alone. SL_REJECT with AWS's code and words where it has some. */
+enum sl_status sl_filters_compile(const char *const *patterns, size_t n, bool is_kinesis,
+                                  struct sl_arena *arena, const struct sl_when *const **out,
+                                  struct sl_error *error) SL_MUST_USE;
+
+#endif

@@ -1,0 +1,58 @@
+/* Notices records that no shard would hold in this order. */
+#include "replay/source/order.h"
+
+void sl_order_init(struct sl_order *o, size_t shards, struct sl_arena *arena)
+{
+    *o = (struct sl_order){.arena = arena};
+    o->last = sl_arena_zalloc(arena, (shards + 1) * sizeof(*o->last));
+    o->first = sl_arena_zalloc(arena, (shards + 1) * sizeof(*o->first));
+}
+
+static struct sl_span without_zeros(struct sl_span digits)
+{
+    while (digits.len > 1 && *digits.ptr == '0')
+        digits = sl_span_from(digits, 1);
+    return digits;
+}
+
+static bool is_after(struct sl_span id, struct sl_span other)
+{
+    struct sl_span a = without_zeros(id), b = without_zeros(other);
+    return a.len != b.len ? a.len > b.len : memcmp(a.ptr, b.ptr, a.len) > 0;
+}
+
+void sl_order_add(struct sl_order *o, size_t shard, const struct sl_order_record *r)
+{
+    struct sl_order_record *last = &o->last[shard], *first = &o->first[shard];
+    if (r->id.ptr && last->id.ptr && !is_after(r->id, last->id) && o->n_late++ == 0)
+        o->late = sl_arena_printf(
+            o->arena, "record %zu of %s (SequenceNumber %.*s) does not come after record %zu of %s (%.*s)",
+            r->index, r->input, SL_ARG(r->id), last->index, last->input, SL_ARG(last->id));
+    if (r->id.ptr)
+        *last = *r;
+    if (r->stream_arn.ptr && !first->stream_arn.ptr)
+        *first = *r;
+    if (r->stream_arn.ptr && !o->streams && !sl_span_eq(r->stream_arn, first->stream_arn))
+        o->streams = sl_arena_printf(
+            o->arena,
+            "one shard has records of two streams: %.*s (record %zu of %s) and %.*s (record %zu of %s). A "
+            "mapping "
+            "reads one stream: replay each by itself, or give each a shard with --shard-per-file",
+            SL_ARG(first->stream_arn), first->index, first->input, SL_ARG(r->stream_arn), r->index, r->input);
+}
+
+const char *sl_order_late(const struct sl_order *o)
+{
+    if (!o->n_late)
+        return NULL;
+    return sl_arena_printf(
+        o->arena,
+        "%zu record%s out of order. %s. A stream's shard never has this: give the inputs in "
+        "the stream's order, and each shard's with --shard-per-file",
+        o->n_late, o->n_late == 1 ? " is" : "s are", o->late);
+}
+
+const char *sl_order_streams(const struct sl_order *o)
+{
+    return o->streams;
+}
