@@ -8,7 +8,7 @@ cd "$(dirname "$0")/.."
 declare -A packages=(
     [build]="gcc make pkg-config libc6-dev libcurl4-openssl-dev libssl-dev libjansson-dev zlib1g-dev libgmp-dev libsqlite3-dev libmicrohttpd-dev libdeflate-dev"
     [run]=""
-    [check]="gcc-aarch64-linux-gnu git libc6-dev-arm64-cross libcmocka-dev clang libclang-rt-14-dev g++ python3 python3-venv curl openssl qemu-user-static unzip maven openjdk-17-jre-headless"
+    [check]="gcc-aarch64-linux-gnu git libc6-dev-arm64-cross libcmocka-dev clang libclang-rt-14-dev g++ python3 python3-venv curl openssl qemu-user-static unzip maven openjdk-17-jre-headless chromium-headless-shell"
     [fuzz]="clang libclang-rt-14-dev"
     [package]="gcc gcc-aarch64-linux-gnu make zip patch xz-utils debian-archive-keyring"
     [bench]="g++ libsimdjson-dev"
@@ -16,6 +16,8 @@ declare -A packages=(
 
 # A rustup toolchain serves as well as Debian's.
 command -v rustc >/dev/null || packages[check]+=" rustc"
+# So does any Node with npm: it fetches one file.
+command -v npm >/dev/null || packages[check]+=" npm"
 
 missing=()
 for set in "$@"; do
@@ -38,7 +40,7 @@ if ((${#missing[@]})); then
     "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
 fi
 
-# The servers that the tests talk to, and AWS's SAM: from Maven Central and PyPI, pinned, once.
+# The servers that the tests talk to, AWS's SAM, and axe-core: from Maven Central, PyPI and npm, pinned, once.
 case " $* " in
-*" check "*) tests/services/install.sh && tests/package/install.sh >/dev/null ;;
+*" check "*) tests/services/install.sh && tests/package/install.sh >/dev/null && tests/replay/install.sh >/dev/null ;;
 esac

@@ -151,14 +151,24 @@ class Browser:
         for kind in ("mousePressed", "mouseReleased"):
             self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
 
-    def screenshot(self, path, whole=True):
-        answer = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=whole)
+    def pixels(self, x, y, width, height):
+        """The picture of that part of the page, as PNG: equal pictures are equal texts."""
+        clip = {"x": x, "y": y, "width": width, "height": height, "scale": 1}
+        return self.call("Page.captureScreenshot", format="png", clip=clip)["data"]
+
+    def screenshot(self, path):
+        """The whole page, to look at."""
+        size = self.call("Page.getLayoutMetrics")["cssContentSize"]
+        clip = {"x": 0, "y": 0, "width": size["width"], "height": min(size["height"], 8000), "scale": 1}
+        answer = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=True, clip=clip)
         with open(path, "wb") as file:
             file.write(base64.b64decode(answer["data"]))
 
-    def screenshot_whole(self, path):
-        size = self.call("Page.getLayoutMetrics")["cssContentSize"]
-        answer = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=True,
-                           clip={"x": 0, "y": 0, "width": size["width"], "height": min(size["height"], 8000), "scale": 1})
-        with open(path, "wb") as file:
-            file.write(base64.b64decode(answer["data"]))
+    def open_plain(self, path):
+        """For a page whose scripts are off."""
+        self.events = []
+        self.call("Page.navigate", url=f"file://{path}")
+        self.wait_for("Page.loadEventFired")
+
+    def text(self):
+        return self.evaluate("document.body.innerText")

@@ -64,6 +64,9 @@ def handle(request_id, headers, event, body):
         with open(parameter, "ab") as kept:
             kept.write(body + b"\n")
         respond(request_id, "null")
+    elif mode == "error-key":           # fails with the text of the first record's key
+        key = next(iter(records[0]["dynamodb"]["Keys"].values()))
+        fail(request_id, next(iter(key.values())))
     elif mode == "show":                # the event itself
         fail(request_id, json.dumps(event))
     elif mode == "exit":                # dies with the event in its hands

@@ -218,11 +218,11 @@
 
     function line(row, range, isFirst) {
         const state = stateName(row) + (row.attempt > 1 ? ', attempt ' + row.attempt : '');
-        const label = [duration(row.time), data.lanes > 1 ? 'lane ' + (row.lane + 1) : '', state, recordsText(row)];
-        const button = element('button', { class: 'grid', type: 'button', tabindex: isFirst ? 0 : -1,
-            'aria-label': label.filter(Boolean).join(', ') });
+        const button = element('button', { class: 'grid', type: 'button', tabindex: isFirst ? 0 : -1 });
+        const hidden = text => element('span', { class: 'hidden' }, text);
         button.append(laneColumns(row), element('span', { class: 'time' }, duration(row.time)),
-            element('span', { class: 'state' }, state), bar(row, range));
+            hidden(data.lanes > 1 ? ', lane ' + (row.lane + 1) + ', ' : ', '), element('span', { class: 'state' }, state),
+            hidden(', ' + recordsText(row)), bar(row, range));
         button.row = row;
         return element('li', {}, button);
     }
@@ -522,7 +522,7 @@
     });
     const troubled = shards.filter(shard => shard.rows.some(row => row.isTrouble));
     (shards.length <= OPEN_SHARDS ? shards : troubled.slice(0, OPEN_SHARDS)).forEach(shard => shard.open());
-    document.body.append(tip);
+    document.querySelector('main').append(tip);
 
     function follow() {
         const at = /^#i-(\d+)-(\d+)$/.exec(location.hash);
