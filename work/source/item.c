@@ -21,7 +21,7 @@ struct convert {
     const struct sl_item_options *options;
     struct sl_arena *arena;
     struct sl_buffer text;
-    struct sl_span region;
+    struct sl_span arn, region;
 };
 
 static struct sl_span region_of(struct sl_span arn)
@@ -108,7 +108,7 @@ static bool add_record(struct convert *c, const struct sl_record *r)
     add_image(c, r, SL_OLD_IMAGE, ",\"OldImage\":");
     sl_buffer_printf(text, ",\"SequenceNumber\":\"%s\",\"StreamViewType\":\"NEW_AND_OLD_IMAGES\"}", number);
     sl_buffer_add_str(text, ",\"eventSourceARN\":");
-    sl_json_add_string(text, c->options->arn);
+    sl_json_add_string(text, c->arn);
     sl_buffer_add_str(text, "}\n");
     return true;
 }
@@ -177,9 +177,11 @@ static bool has_only_records(const struct sl_batch *batch)
 enum sl_status sl_item_convert(const struct sl_item_options *options, struct sl_batch *batch,
                                struct sl_error *error)
 {
-    struct convert c = {.options = options, .arena = batch->arena, .region = region_of(options->arn)};
     if (has_only_records(batch))
         return SL_OK;
+    struct convert c = {.options = options, .arena = batch->arena};
+    c.arn = options->arn.ptr ? options->arn : sl_span_str(SL_REPLAYED_ARN);
+    c.region = region_of(c.arn);
     bool *is_ours = sl_arena_zalloc(c.arena, batch->n);
     sl_buffer_init_in(&c.text, c.arena, UINT32_MAX);
     sl_buffer_reserve(&c.text, batch->payload.len + batch->n * 384);

@@ -9,7 +9,8 @@
 struct sl_item_options {
     const char *name; /* of the text, for messages */
     struct sl_source_keys keys;
-    struct sl_span arn, ttl_attribute;
+    struct sl_span arn; /* absent: SL_REPLAYED_ARN */
+    struct sl_span ttl_attribute;
     uint64_t first; /* the number of the batch's first record in its text */
 };
 

@@ -5,8 +5,9 @@
 #include "base/error.h"
 #include "base/span.h"
 
-/* What is read ahead. */
-#define SL_READER_BYTES ((size_t)1024 * 1024)
+/* One block of a file, one range of an object; and what `next` gives at most. */
+#define SL_READER_BYTES      ((size_t)1024 * 1024)
+#define SL_READER_MOST_BYTES (4 * SL_READER_BYTES)
 
 struct sl_reader {
     /* The next bytes, borrowed until the next call; none at the end. SL_RETRY: the same call may be tried

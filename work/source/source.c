@@ -20,8 +20,6 @@ void *sl_source_new(const struct sl_source_options *options, size_t bytes)
     if (!source)
         sl_die("out of memory: a source");
     source->options = *options;
-    if (!source->options.arn.ptr)
-        source->options.arn = sl_span_str(SL_REPLAYED_ARN);
     source->arena = sl_arena_new(ARENA_BYTES);
     return source;
 }
@@ -75,6 +73,17 @@ enum sl_status sl_source_pull(struct sl_source *source, size_t max_bytes, const 
     return source->pull(source, max_bytes, call, out, error);
 }
 
+static bool has_only_items(const struct sl_batch *batch)
+{
+    bool are_items = batch->shape == SL_SHAPE_LINES;
+    for (size_t i = 0; i < batch->n && are_items; i++) {
+        const struct sl_record *r = sl_batch_record(batch, i);
+        are_items = !sl_record_text(r, SL_FIELD_IDENTIFIER).ptr &&
+                    sl_record_image(r, SL_KEYS).type == SL_NONE && sl_record_event(r) == SL_INSERT;
+    }
+    return are_items;
+}
+
 enum sl_status sl_source_pull_text(struct sl_source *source, struct sl_text *text, size_t max_bytes,
                                    const struct sl_call *call, struct sl_source_piece *out,
                                    struct sl_error *error)
@@ -82,12 +91,17 @@ enum sl_status sl_source_pull_text(struct sl_source *source, struct sl_text *tex
     const struct sl_source_options *options = &source->options;
     const struct sl_item_options items = {.name = text->options.name,
                                           .keys = options->keys,
-                                          .arn = options->arn,
+                                          .arn = options->arn.ptr ? options->arn : source->facts.table_arn,
                                           .ttl_attribute = options->ttl_attribute,
                                           .first = text->records};
     uint64_t before = text->stored_bytes;
     enum sl_status status = sl_text_pull(text, max_bytes, call, &out->batch, error);
     out->stored_bytes += text->stored_bytes - before;
+    if (status == SL_OK && source->facts.is_items && !has_only_items(&out->batch))
+        return sl_fail(
+            error, SL_REJECT, "NotItems",
+            "%s: is no file of a full export: it has more than {\"Item\":...} lines after record %llu",
+            text->options.name, (unsigned long long)items.first);
     if (status == SL_OK && !options->as_received && out->batch.n)
         status = sl_item_convert(&items, &out->batch, error);
     return status;

@@ -66,8 +66,9 @@ struct sl_source_options {
 
 /* The summary and the list of files are read and checked against their checksums (files that are missing
  * there are refused); the export has to be full, complete and in DYNAMODB_JSON; every data file has to be
- * there, once, and not empty. Files are found relative to AWSDynamoDB/, so copies work. Each file's md5 is
- * taken while it is read and compared at its end, as is its number of items. */
+ * there, once. Files are found below the export's own folder, whatever the bucket and the prefix were when it
+ * was made, so copies work. Each file's md5 is taken while it is read and compared at its end, as is its
+ * number of items. */
 struct sl_source_export {
     const char *place; /* of the export: the folder that holds manifest-summary.json */
     const char *table; /* name or ARN of the table that it has to be of; NULL: any */
@@ -129,7 +130,7 @@ const struct sl_source_facts *sl_source_facts(const struct sl_source *source);
 
 /* An export's files, i < n_files, in the order in which they are read: for a plan of work items. */
 struct sl_source_file {
-    struct sl_span key; /* below the folder that holds AWSDynamoDB/: "AWSDynamoDB/ID/data/x.json.gz" */
+    struct sl_span key; /* below the export's folder: "data/x.json.gz" */
     struct sl_span md5; /* base64, as the manifest has it */
     uint64_t items, bytes;
 };

@@ -267,10 +267,12 @@ static uint64_t count_lines(struct sl_span text, char last)
     return n;
 }
 
-enum sl_status sl_text_scan(struct sl_text *t, const struct sl_call *call, struct sl_error *error)
+enum sl_status sl_text_scan(struct sl_text *t, size_t max_bytes, const struct sl_call *call,
+                            struct sl_error *error)
 {
     enum sl_status status = SL_OK;
-    while (status == SL_OK && !t->is_at_end && !is_late(t, call)) {
+    uint64_t most = t->bytes + max_bytes;
+    while (status == SL_OK && !t->is_at_end && t->bytes < most && !is_late(t, call)) {
         status = fill(t, SCAN_BYTES, call, error);
         t->records += count_lines(sl_buffer_span(&t->window), t->last);
         if (t->window.len)
@@ -284,4 +286,11 @@ enum sl_status sl_text_scan(struct sl_text *t, const struct sl_call *call, struc
         t->last = '\n';
     }
     return status;
+}
+
+bool sl_text_drain(struct sl_text *t, const struct sl_call *call)
+{
+    while (!t->is_read && !is_late(t, call) && read_raw(t, call, NULL) == SL_OK)
+        ;
+    return t->is_read;
 }

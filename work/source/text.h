@@ -57,10 +57,14 @@ void sl_text_close(struct sl_text *t); /* zeroed memory is fine */
 enum sl_status sl_text_pull(struct sl_text *t, size_t max_bytes, const struct sl_call *call,
                             struct sl_batch *out, struct sl_error *error) SL_MUST_USE;
 
-/* Reads to the end, or to the deadline, without decoding: bytes, gzip and md5 are checked, and lines are
+/* Reads on, some `max_bytes` of text or to the deadline, without decoding: gzip is checked, and lines are
  * counted as records. */
-enum sl_status sl_text_scan(struct sl_text *t, const struct sl_call *call,
+enum sl_status sl_text_scan(struct sl_text *t, size_t max_bytes, const struct sl_call *call,
                             struct sl_error *error) SL_MUST_USE;
+
+/* Reads what is stored to the end, whatever is in it, for the md5 of a text that was refused. False: the
+ * deadline came, or it cannot be read. */
+bool sl_text_drain(struct sl_text *t, const struct sl_call *call);
 
 /* At the end, with wants_md5: of all that is stored. Once. */
 void sl_text_md5(struct sl_text *t, unsigned char out[SL_MD5_BYTES]);

@@ -1,0 +1,256 @@
+/* A full export of a table: its manifests, then its data files in the order of their keys. */
+#include "base/base64.h"
+#include "base/json.h"
+#include "base/json_write.h"
+#include "work/source/export_list.h"
+#include "work/source/source_private.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+/* Text that is checked at a time before the first record. */
+#define VERIFY_BYTES ((size_t)64 * 1024 * 1024)
+
+struct export
+{
+    struct sl_source source;
+    struct sl_source_export what;
+    struct sl_store *store;
+    struct sl_span id;
+    struct sl_export_list list;
+    bool is_verifying;
+    size_t at; /* the file that is being read, or the next one */
+    bool is_open;
+    struct sl_text text;
+    char *name;                        /* of the open file */
+    uint64_t skip_bytes, skip_records; /* of the first file that is opened */
+};
+
+/* ---- reading ---- */
+
+static enum sl_status open_next(struct export *e, const struct sl_call *call, struct sl_error *error)
+{
+    struct sl_reader *reader;
+    enum sl_status status = sl_store_read(e->store, e->list.files[e->at].key, call, &reader, error);
+    if (status != SL_OK)
+        return status;
+    free(e->name);
+    if (asprintf(&e->name, "%s/%.*s", e->source.facts.name, SL_ARG(e->list.files[e->at].key)) < 0)
+        sl_die("out of memory: a file's name");
+    const struct sl_text_options options = {.name = e->name,
+                                            .clock = e->source.options.sinks->clock,
+                                            .ttl_attribute = e->source.options.ttl_attribute,
+                                            .wants_md5 = true,
+                                            .skip_bytes = e->skip_bytes,
+                                            .skip_records = e->skip_records};
+    sl_text_open(&e->text, &options, reader);
+    e->skip_bytes = e->skip_records = 0;
+    e->is_open = true;
+    return SL_OK;
+}
+
+static bool has_its_md5(struct export *e)
+{
+    unsigned char md5[EVP_MAX_MD_SIZE];
+    sl_text_md5(&e->text, md5);
+    return memcmp(md5, e->list.files[e->at].md5, SL_MD5_BYTES) == 0;
+}
+
+static enum sl_status damaged(const struct export *e, uint64_t given, struct sl_error *error)
+{
+    return sl_fail(
+        error, SL_REJECT, "WrongChecksum",
+        "%s: is damaged: its MD5 is not the one in the manifest; %llu of its %llu items were handed "
+        "out; copy it again (aws s3 cp)",
+        e->name, (unsigned long long)given, (unsigned long long)e->list.files[e->at].items);
+}
+
+/* The whole file was read: is it the one that the manifest means? */
+static enum sl_status check_file(struct export *e, uint64_t given, struct sl_error *error)
+{
+    const struct sl_manifest_file *file = &e->list.files[e->at];
+    if (!has_its_md5(e))
+        return damaged(e, given, error);
+    if (e->text.records == file->items)
+        return SL_OK;
+    return sl_fail(error, SL_REJECT, "WrongCount",
+                   "%s: has %llu items, the manifest says %llu; %llu were handed out; export the table again",
+                   e->name, (unsigned long long)e->text.records, (unsigned long long)file->items,
+                   (unsigned long long)given);
+}
+
+/* Of a file that is damaged, that is the reason, whatever was found in it first. */
+static enum sl_status refuse(struct export *e, uint64_t given, const struct sl_call *call,
+                             const struct sl_error *why, struct sl_error *error)
+{
+    if (sl_text_drain(&e->text, call) && !has_its_md5(e))
+        return damaged(e, given, error);
+    return sl_fail_at(error, SL_REJECT, why->code, why->offset,
+                      "%s; %llu of the file's %llu items were handed out", why->text,
+                      (unsigned long long)given, (unsigned long long)e->list.files[e->at].items);
+}
+
+static void close_file(struct export *e)
+{
+    sl_text_close(&e->text);
+    e->is_open = false;
+    e->at++;
+    if (e->is_verifying && e->at == e->list.n) {
+        e->is_verifying = false;
+        e->at = 0;
+    }
+}
+
+static enum sl_status pull_file(struct export *e, size_t max_bytes, const struct sl_call *call,
+                                struct sl_source_piece *out, struct sl_error *error)
+{
+    enum sl_status status = e->is_open ? SL_OK : open_next(e, call, error);
+    if (status != SL_OK)
+        return status;
+    uint64_t stored = e->text.stored_bytes, given = e->is_verifying ? 0 : e->text.records;
+    struct sl_error why = SL_NO_ERROR;
+    if (e->is_verifying)
+        status = sl_text_scan(&e->text, VERIFY_BYTES, call, &why);
+    else
+        status = sl_source_pull_text(&e->source, &e->text, max_bytes, call, out, &why);
+    out->stored_bytes = e->text.stored_bytes - stored;
+    if (status == SL_REJECT)
+        return refuse(e, given, call, &why, error);
+    if (status != SL_OK)
+        return sl_fail(error, status, why.code, "%s", why.text);
+    return e->text.is_at_end ? check_file(e, given, error) : SL_OK;
+}
+
+static void add_place(const struct export *e, const struct sl_call *call, struct sl_source_piece *out)
+{
+    struct sl_buffer place;
+    sl_source_place_begin(&place, call, "export", e->id);
+    sl_json_add_integer(&place, "file", (int64_t)e->at);
+    sl_json_add_integer(&place, "byte",
+                        (int64_t)(e->is_verifying ? 0
+                                  : e->is_open    ? e->text.bytes
+                                                  : e->skip_bytes));
+    sl_json_add_integer(&place, "record",
+                        (int64_t)(e->is_verifying ? 0
+                                  : e->is_open    ? e->text.records
+                                                  : e->skip_records));
+    if (e->is_verifying)
+        sl_json_add_raw(&place, "verifying", SL_LIT("true"));
+    out->place = sl_source_place_end(&place);
+}
+
+static enum sl_status pull(struct sl_source *source, size_t max_bytes, const struct sl_call *call,
+                           struct sl_source_piece *out, struct sl_error *error)
+{
+    struct export *e = (struct export *)source;
+    while (e->at < e->list.n) {
+        out->file = e->at;
+        enum sl_status status = pull_file(e, max_bytes, call, out, error);
+        bool is_end = status == SL_OK && e->text.is_at_end, was_verifying = e->is_verifying;
+        if (status != SL_OK)
+            return status;
+        if (is_end)
+            close_file(e);
+        if (!is_end || out->batch.n || was_verifying)
+            break;
+    }
+    out->is_last = e->at == e->list.n;
+    add_place(e, call, out);
+    return SL_OK;
+}
+
+static struct sl_source_file file_at(const struct sl_source *source, size_t i)
+{
+    const struct export *e = (const struct export *)source;
+    const struct sl_manifest_file *file = &e->list.files[i];
+    return (struct sl_source_file){
+        .key = file->key,
+        .md5 = sl_base64_encode(sl_span((const char *)file->md5, SL_MD5_BYTES), source->arena),
+        .items = file->items,
+        .bytes = e->list.entries ? e->list.entries[i].bytes : 0};
+}
+
+static void close_export(struct sl_source *source)
+{
+    struct export *e = (struct export *)source;
+    sl_text_close(&e->text);
+    sl_store_close(e->store);
+    sl_export_list_clean_up(&e->list);
+    free(e->name);
+}
+
+/* ---- opening ---- */
+
+static enum sl_status open_all(struct export *e, const struct sl_call *call, struct sl_error *error)
+{
+    const struct sl_export_list_options options = {
+        .store = e->store, .arena = e->source.arena, .table = e->what.table, .call = call};
+    enum sl_status status = sl_export_list_read(&options, &e->list, error);
+    if (status != SL_OK)
+        return status;
+    e->id = e->list.summary.id;
+    e->source.facts.table_arn = e->list.summary.table_arn;
+    e->source.facts.time_ms = e->list.summary.time_ms;
+    e->source.facts.items = e->list.summary.items;
+    e->source.facts.bytes = e->list.bytes;
+    return SL_OK;
+}
+
+static enum sl_status open_one(struct export *e, struct sl_error *error)
+{
+    struct sl_manifest_file file = {.key = e->what.file, .items = e->what.items};
+    if (!sl_store_is_key(file.key) || !sl_span_starts(file.key, SL_LIT("data/")))
+        return sl_fail(error, SL_REJECT, "InvalidKey",
+                       "%s: \"%.*s\" is no data file of an export; write data/NAME", e->source.facts.name,
+                       SL_ARG(file.key));
+    if (!sl_manifest_read_md5(e->what.md5, file.md5))
+        return sl_fail(error, SL_REJECT, "NoChecksum", "%s/%.*s: \"%.*s\" is not an MD5 in base64",
+                       e->source.facts.name, SL_ARG(file.key), SL_ARG(e->what.md5));
+    sl_export_list_add(&e->list, &file);
+    e->id = file.key;
+    e->source.facts.items = file.items;
+    return SL_OK;
+}
+
+static enum sl_status go_on(struct export *e, struct sl_error *error)
+{
+    bool is_there;
+    uint64_t at = 0;
+    enum sl_status status = sl_source_place_check(&e->source, "export", e->id, &is_there, error);
+    e->is_verifying = e->what.verify_first && e->list.n;
+    if (status != SL_OK || !is_there)
+        return status;
+    bool is_whole = sl_source_place_number(&e->source, "file", &at) &&
+                    sl_source_place_number(&e->source, "byte", &e->skip_bytes) &&
+                    sl_source_place_number(&e->source, "record", &e->skip_records);
+    e->is_verifying &= sl_json_find(e->source.options.place, "verifying").ptr != NULL;
+    if (!is_whole || at > e->list.n)
+        return sl_source_place_bad(&e->source, error);
+    e->at = (size_t)at;
+    return SL_OK;
+}
+
+enum sl_status sl_source_open_export(const struct sl_source_options *options,
+                                     const struct sl_source_export *what, const struct sl_call *call,
+                                     struct sl_source **out, struct sl_error *error)
+{
+    struct export *e = sl_source_new(options, sizeof(*e));
+    e->source.pull = pull;
+    e->source.file = file_at;
+    e->source.close = close_export;
+    e->source.facts = (struct sl_source_facts){.name = what->place, .is_items = true};
+    e->what = *what;
+    enum sl_status status = sl_store_open(options->sinks, what->place, &e->store, error);
+    if (status == SL_OK)
+        e->source.facts.name = sl_store_name(e->store);
+    if (status == SL_OK)
+        status = what->file.ptr ? open_one(e, error) : open_all(e, call, error);
+    e->source.facts.n_files = e->list.n;
+    if (status == SL_OK)
+        status = go_on(e, error);
+    if (status != SL_OK)
+        sl_source_close(&e->source);
+    else
+        *out = &e->source;
+    return status;
+}
