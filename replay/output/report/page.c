@@ -83,12 +83,19 @@ static void add_tiles(struct sl_buffer *b, const struct sl_summary *summary)
     add_tile(b, "handled", m->done);
     add_tile(b, "filtered out", m->filtered);
     add_tile(b, "given up", (m->discarded + m->trimmed));
+    if (m->beside)
+        add_tile(b, "given up beside others", m->beside);
     add_tile(b, "invocations", m->invocations);
     add_tile(b, "retries", m->retries);
     add_tile(b, "splits", m->splits);
     add_tile(b, "throttled", m->throttles);
     add_duration(b, m->elapsed_ms);
     sl_buffer_add_str(b, "</dl>\n");
+    if (m->ignored_answers)
+        sl_buffer_printf(b,
+                         "<p>Answers that named failures and were ignored, because ReportBatchItemFailures "
+                         "is off: %llu.</p>\n",
+                         (unsigned long long)m->ignored_answers);
 }
 
 static void add_head(struct sl_buffer *b, const struct sl_picture *p, const struct sl_picture_run *run,
