@@ -62,6 +62,8 @@ static const struct sl_flag flags[] = {
      "or *; sink or connect @ such a call of the function; may be repeated"},
     {"seed", SL_FLAG_INTEGER, &the.seed, "N", "seed of request ids and of faults by share (0)"},
     {"bootstrap", SL_FLAG_TEXT, &the.command, "COMMAND", "another Lambda runtime instead of ours"},
+    {"function", SL_FLAG_TEXT, &the.function, "NAME",
+     "the function's name or ARN (AWS_LAMBDA_FUNCTION_NAME, or sluice, where the stream is)"},
     {"handler-path", SL_FLAG_TEXT, &the.handler_path, "FOLDERS",
      "folders of plugins, separated by ':' (handlers/ beside the configuration)"},
     {"quiet", SL_FLAG_BOOL, &the.is_quiet, NULL, "print no progress line"},

@@ -150,6 +150,22 @@ static const char *handler_path(struct sl_session *r)
                                           : sl_paths_handlers(r->arena, r->handler_path, r->config, outer);
 }
 
+/* The function is where its stream is. The Region of the environment, if it names one, is where its AWS
+ * clients go. */
+static enum sl_status find_identity(struct sl_session *r, struct sl_error *error)
+{
+    struct sl_vars vars = {(const char *const *)environ};
+    const char *region = sl_vars_get(&vars, "AWS_REGION");
+    const struct sl_identity_told told = {
+        .function = r->function ? r->function : sl_vars_get(&vars, "AWS_LAMBDA_FUNCTION_NAME"),
+        .region = region ? region : sl_vars_get(&vars, "AWS_DEFAULT_REGION"),
+    };
+    enum sl_status status = sl_identity_make(r->settings.stream_arn, &told, r->arena, &r->identity, error);
+    if (status == SL_OK)
+        r->settings.function_arn = r->identity.arn;
+    return status;
+}
+
 static enum sl_status start_runner(struct sl_session *r, struct sl_error *error)
 {
     const char *folder = sl_paths_own_folder(r->arena);
@@ -159,12 +175,11 @@ static enum sl_status start_runner(struct sl_session *r, struct sl_error *error)
                     .task_root = r->command ? sl_paths_absolute(r->arena, ".") : folder,
                     .config_path = r->command ? NULL : sl_paths_absolute(r->arena, r->config),
                     .handler_path = handler_path(r),
-                    .region = "us-east-1",
+                    .identity = &r->identity,
                     .report_failures = r->settings.report_failures,
                     .environment = environ},
         .timeout_ms = r->timeout_s * 1000,
         .faults = {.random = (uint64_t)r->seed + 1},
-        .function_arn = r->settings.function_arn,
     };
     for (size_t i = 0; i < r->faults.n; i++)
         if (sl_faults_add(&options.faults, r->faults.values[i], error) != SL_OK)
@@ -268,7 +283,9 @@ enum sl_status sl_session_prepare(struct sl_session *r, struct sl_error *error)
 
 enum sl_status sl_session_open(struct sl_session *r, struct sl_error *error)
 {
-    enum sl_status status = open_outputs(r, error);
+    enum sl_status status = find_identity(r, error);
+    if (status == SL_OK)
+        status = open_outputs(r, error);
     return status == SL_OK ? start_runner(r, error) : status;
 }
 

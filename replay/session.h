@@ -18,6 +18,7 @@ struct sl_session {
     const char *command;                     /* another runtime; NULL: ours */
     const char *trace, *on_failure, *report; /* files; NULL: none */
     const char *handler_path;                /* NULL: the usual places */
+    const char *function;                    /* name or ARN; NULL: the environment's, or "sluice" */
     enum sl_failures_mode on_failure_mode;
     struct sl_flag_list filters, faults;
     bool with_ids, is_quiet, has_no_summary;
@@ -31,6 +32,7 @@ struct sl_session {
     /* Its own. */
     struct sl_span ttl_attribute;
     struct sl_recording recording;
+    struct sl_identity identity;
     struct sl_runner *runner;
     struct sl_clock_virtual clock;
     struct sl_esm *esm;

@@ -339,8 +339,8 @@ int sl_serve(const struct sl_settings *settings, bool posts_init_error, int read
 {
     struct server s = {.settings = settings, .clock = sl_clock_system(), .stop_fd = open_stop_fd()};
     sl_log_init(&s.log, STDERR_FILENO, settings->log_level, settings->log_format, s.clock);
-    s.log.no_metrics = !sl_vars_get(
-        &settings->vars, "AWS_LAMBDA_LOG_GROUP_NAME"); /* nobody reads metrics outside CloudWatch */
+    /* Nobody reads metrics outside CloudWatch. A replay reads the report instead. */
+    s.log.no_metrics = !sl_vars_get(&settings->vars, "AWS_LAMBDA_LOG_GROUP_NAME") || settings->report_fd >= 0;
     sl_crash_report(&s.log);
     sl_sinks_init(&s.sinks, s.clock, &s.log, &settings->vars);
     s.options = (struct sl_pipeline_options){

@@ -23,6 +23,7 @@
 struct slot {
     struct sl_sandbox sandbox;
     bool is_taken, was_offered;
+    char trace_id[SL_IDENTITY_TRACE_BYTES];
     enum sl_faults_kind fault;
     int64_t started_ms; /* the process */
     bool is_over;       /* the invocation has its result: */
@@ -273,9 +274,11 @@ static void offer(struct sl_runner *r, struct slot *slot, const struct sl_esm_in
         fail(slot, "Runtime.InvalidEntrypoint", error.text);
         return;
     }
+    sl_identity_trace(inv->request_id, r->clock->wall_ns(r->clock) / 1000000, slot->trace_id);
     const struct sl_server_event event = {
         .request_id = inv->request_id,
-        .function_arn = r->options.function_arn,
+        .function_arn = r->options.sandbox.identity->arn,
+        .trace_id = slot->trace_id,
         .payload = inv->payload,
         .timeout_ms = r->options.timeout_ms,
     };

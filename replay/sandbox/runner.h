@@ -27,7 +27,6 @@ struct sl_runner_options {
     struct sl_sandbox_spec sandbox;
     int64_t timeout_ms; /* of an invocation, in real time */
     struct sl_faults faults;
-    const char *function_arn;
 };
 
 struct sl_runner;

@@ -2,6 +2,7 @@
 #include "replay/sandbox/sandbox.h"
 
 #include "base/arena.h"
+#include "base/clock.h"
 #include "base/span.h"
 #include "base/vars.h"
 #include "replay/sandbox/syscalls.h"
@@ -42,13 +43,12 @@ static void set_unless(struct env *e, const char *name, const char *value)
         set(e, name, value);
 }
 
-/* Not passed on: our server offers one event at a time, nothing here extracts metrics, and the trace and the
- * execution environment of this process are not the function's. */
+/* Not passed on: our server offers one event at a time, and the trace and the execution environment of this
+ * process are not the function's. */
 static bool is_hidden(const char *var)
 {
     static const char *const names[] = {
-        "AWS_LAMBDA_MAX_CONCURRENCY=", "AWS_LAMBDA_LOG_GROUP_NAME=", "AWS_LAMBDA_LOG_STREAM_NAME=",
-        "AWS_EXECUTION_ENV=", "_X_AMZN_TRACE_ID="};
+        "AWS_LAMBDA_MAX_CONCURRENCY=", "AWS_EXECUTION_ENV=", "_X_AMZN_TRACE_ID="};
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
         if (strncmp(var, names[i], strlen(names[i])) == 0)
             return true;
@@ -79,17 +79,26 @@ static char **whole(struct env *e)
     return (char **)all;
 }
 
+static int64_t now_ms(void)
+{
+    struct sl_clock *clock = sl_clock_system();
+    return clock->wall_ns(clock) / 1000000;
+}
+
 static char **environment(const struct sl_sandbox_spec *spec, unsigned port, struct sl_arena *arena)
 {
     struct env e = {.arena = arena, .outer = {(const char *const *)spec->environment}};
+    const struct sl_identity *identity = spec->identity;
     set(&e, "AWS_LAMBDA_RUNTIME_API", sl_arena_printf(arena, "127.0.0.1:%u", port));
     set_unless(&e, "_HANDLER", "sluice");
     set(&e, "LAMBDA_TASK_ROOT", spec->task_root);
     set(&e, "LAMBDA_RUNTIME_DIR", "/var/runtime");
-    set_unless(&e, "AWS_REGION", spec->region);
-    set_unless(&e, "AWS_DEFAULT_REGION", spec->region);
-    set_unless(&e, "AWS_LAMBDA_FUNCTION_NAME", "sluice");
-    set(&e, "AWS_LAMBDA_FUNCTION_VERSION", "$LATEST");
+    set(&e, "AWS_REGION", identity->region);
+    set(&e, "AWS_DEFAULT_REGION", identity->region);
+    set(&e, "AWS_LAMBDA_FUNCTION_NAME", identity->name);
+    set(&e, "AWS_LAMBDA_FUNCTION_VERSION", identity->version);
+    set(&e, "AWS_LAMBDA_LOG_GROUP_NAME", identity->log_group);
+    set(&e, "AWS_LAMBDA_LOG_STREAM_NAME", sl_identity_log_stream(identity, now_ms(), port, arena));
     set_unless(&e, "AWS_LAMBDA_FUNCTION_MEMORY_SIZE", "128");
     set(&e, "AWS_LAMBDA_INITIALIZATION_TYPE", "on-demand");
     set_unless(&e, "AWS_LAMBDA_LOG_LEVEL", "WARN");

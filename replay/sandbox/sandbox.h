@@ -5,6 +5,7 @@
 #ifndef SL_REPLAY_SANDBOX_SANDBOX_H
 #define SL_REPLAY_SANDBOX_SANDBOX_H
 
+#include "replay/sandbox/identity.h"
 #include "replay/sandbox/server.h"
 
 struct sl_sandbox_spec {
@@ -14,7 +15,7 @@ struct sl_sandbox_spec {
     const char *config_path;  /* SLUICE_CONFIG; NULL: not set */
     const char *handler_path; /* SLUICE_HANDLER_PATH; NULL: as it is */
     const char *temp_folder;  /* TMPDIR: like /tmp in Lambda, it outlives a process. NULL: as it is */
-    const char *region;       /* when AWS_REGION is not set */
+    const struct sl_identity *identity;
     bool report_failures;
     int report_fd;   /* SLUICE_REPORT_FD: stays open in the process; -1: none */
     bool is_watched; /* see replay/sandbox/syscalls.h */

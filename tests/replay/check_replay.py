@@ -5,6 +5,7 @@ import gzip
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
 import socket
@@ -215,7 +216,45 @@ def environment():
     check("the function gets the mapping's setting", given["SLUICE_REPORT_BATCH_ITEM_FAILURES"] == "true", given)
     check("nothing that is not ours to promise", "AWS_LAMBDA_MAX_CONCURRENCY" not in given and "_X_AMZN_TRACE_ID" not in given, given)
     check("a real deadline", given["deadline_in_s"] in (6, 7), given)
-    check("an ARN", given["arn"].startswith("arn:aws:lambda:"), given)
+
+
+def identity():
+    """Who the function is comes from the stream's ARN, unless told, and all that names it agrees."""
+    def given(records, *flags, status=1, **env):
+        env = {"AWS_REGION": None, "AWS_DEFAULT_REGION": None, "AWS_LAMBDA_FUNCTION_NAME": None, "AWS_LAMBDA_LOG_GROUP_NAME": "x", "AWS_LAMBDA_LOG_STREAM_NAME": "x", **env}
+        for name in [n for n, v in env.items() if v is None]:
+            os.environ.pop(name, None)
+        run = Run(folder, "--max-retries", "0", *flags, function="environment", records=records, env={k: v for k, v in env.items() if v})
+        check("it ran", run.status == status, run.err)
+        if status == 2:
+            return run.err
+        out = json.loads(run.trace[0]["answer"]["errorMessage"])
+        out["failure"] = run.failures[0]["requestContext"]["functionArn"] if run.failures else out["arn"]
+        name = out["AWS_LAMBDA_FUNCTION_NAME"]
+        check("name, ARN, failure record, log group and trace agree", out["arn"].split(":")[6] == name and out["failure"] == out["arn"] and
+              out["AWS_LAMBDA_LOG_GROUP_NAME"] == f"/aws/lambda/{name}" and out["AWS_REGION"] == out["AWS_DEFAULT_REGION"], out)
+        check("the log stream is in Lambda's form", re.fullmatch(r"20\d\d/[01]\d/[0-3]\d/\[(\$LATEST|\d+)\][0-9a-f]{32}", out["AWS_LAMBDA_LOG_STREAM_NAME"]), out)
+        check("the trace too", re.fullmatch(r"Root=1-[0-9a-f]{8}-[0-9a-f]{24};Parent=[0-9a-f]{16};Sampled=0", out["trace"]) and
+              out["request"].replace("-", "")[:24] in out["trace"] and abs(int(out["trace"][7:15], 16) - time.time()) < 60, out)
+        return out
+    there = lambda arn: [{**record(1), "awsRegion": arn.split(":")[3], "eventSourceARN": arn}]
+    for partition, region in (("aws", "eu-west-1"), ("aws-cn", "cn-north-1"), ("aws-us-gov", "us-gov-west-1")):
+        out = given(there(f"arn:{partition}:dynamodb:{region}:210987654321:table/t/stream/2026-01-01T00:00:00.000"))
+        check(f"{region}: of the stream", out["arn"] == f"arn:{partition}:lambda:{region}:210987654321:function:sluice" and out["AWS_REGION"] == region, out)
+    stream = there("arn:aws:dynamodb:eu-west-1:210987654321:table/t/stream/2026-01-01T00:00:00.000")
+    dump = [{k: v for k, v in stream[0].items() if k != "eventSourceARN"}]
+    check("a dump: of its Region", given(dump)["arn"] == "arn:aws:lambda:eu-west-1:123456789012:function:sluice")
+    check("told: a name", given(stream, "--function", "orders")["arn"] == "arn:aws:lambda:eu-west-1:210987654321:function:orders")
+    check("told: by the environment", given(stream, AWS_LAMBDA_FUNCTION_NAME="bills")["arn"].endswith(":bills"))
+    out = given(stream, "--function", "arn:aws:lambda:us-east-2:111122223333:function:orders:7", AWS_LAMBDA_FUNCTION_NAME="bills")
+    check("told: an ARN with a version", out["arn"] == "arn:aws:lambda:us-east-2:111122223333:function:orders:7" and out["AWS_LAMBDA_FUNCTION_VERSION"] == "7" and
+          "/[7]" in out["AWS_LAMBDA_LOG_STREAM_NAME"] and out["AWS_REGION"] == "us-east-2", out)
+    out = given(stream, AWS_DEFAULT_REGION="us-west-2")
+    check("told: the Region of its clients", out["AWS_REGION"] == "us-west-2" and ":eu-west-1:" in out["arn"], out)
+    odd = given([{**record(1), "eventSourceARN": "x"}])
+    check("an ARN that is none", odd["arn"] == "arn:aws:lambda:us-east-1:123456789012:function:sluice", odd)
+    for bad in ("a b", "x" * 65, "arn:aws:s3:::bucket", "", "orders:7"):
+        check(f"{bad[:9]}: refused", "neither the name of a function" in given(stream, "--function", bad, status=2))
 
 
 def windows():
@@ -359,6 +398,6 @@ def own_bootstrap():
     check("as another's command, too", run.status == 0, run.err)
 
 
-for test in (bad_functions, what_was_given_up, ends_with_us, faults, determinism, side_by_side, picture, full, environment, windows, shapes, bad_input, bad_usage, bad_configuration, own_bootstrap):
+for test in (bad_functions, what_was_given_up, ends_with_us, faults, determinism, side_by_side, picture, full, environment, identity, windows, shapes, bad_input, bad_usage, bad_configuration, own_bootstrap):
     test()
 finish()

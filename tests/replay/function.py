@@ -55,10 +55,12 @@ def handle(request_id, headers, event, body):
         total = event["state"].get("n", 0) + len(records)
         respond(request_id, json.dumps({"state": {"n": total, "final": event["isFinalInvokeForWindow"]}}))
     elif mode == "environment":         # says what it was given
-        names = [n for n in os.environ if n.startswith(("AWS_LAMBDA", "LAMBDA", "_HANDLER", "SLUICE", "TZ", "_X_AMZN"))]
+        names = [n for n in os.environ if n.startswith(("AWS_LAMBDA", "LAMBDA", "_HANDLER", "SLUICE", "TZ", "_X_AMZN", "AWS_REGION", "AWS_DEFAULT_REGION"))]
         given = {n: os.environ[n] for n in names}
         given["deadline_in_s"] = round(int(headers["Lambda-Runtime-Deadline-Ms"]) / 1000 - time.time())
         given["arn"] = headers["Lambda-Runtime-Invoked-Function-Arn"]
+        given["trace"] = headers["Lambda-Runtime-Trace-Id"]
+        given["request"] = request_id
         fail(request_id, json.dumps(given))
     elif mode == "keep":                # every event, byte for byte, a line each
         with open(parameter, "ab") as kept:
