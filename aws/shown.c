@@ -22,13 +22,20 @@ static void add_keys(struct sl_mask *mask, const struct sl_keys *keys)
     sl_mask_secret(mask, sl_span_str(keys->token));
 }
 
+/* A listing's prefix is in the query. */
+static struct sl_span carried_path(const struct sl_job *job)
+{
+    const char *path = job->path ? job->path : "";
+    return sl_span_str(job->query ? sl_arena_printf(job->call->arena, "%s?%s", path, job->query) : path);
+}
+
 static void fill(struct sl_mask *mask, struct sl_job *job)
 {
     const struct sl_client *client = job->client;
     *mask = (struct sl_mask){
         .carried = job->parts,
         .n_carried = job->n_parts,
-        .path = sl_span_str(job->path ? job->path : ""),
+        .path = carried_path(job),
     };
     for (size_t i = 0; i < job->n_parts; i++)
         job->searched += job->parts[i].len;

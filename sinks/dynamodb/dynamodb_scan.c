@@ -173,7 +173,7 @@ static void add_names(struct sl_buffer *out, const struct sl_table_scan *asked)
     sl_buffer_add_str(out, asked->n_names ? "}" : "");
 }
 
-static void write_body(struct scan *scan)
+static enum sl_status write_body(struct scan *scan, struct sl_error *error)
 {
     const struct sl_table_scan *asked = scan->asked;
     struct sl_buffer out;
@@ -193,6 +193,9 @@ static void write_body(struct scan *scan)
     add_names(&out, asked);
     sl_buffer_add_char(&out, '}');
     scan->body = sl_buffer_span(&out);
+    return out.failed ? sl_fail(error, SL_REJECT, "ValidationException",
+                                "the names of the attributes that are wanted are too long")
+                      : SL_OK;
 }
 
 void sl_dynamodb_scan(struct sl_table_port *port, const struct sl_table_scan *scans, size_t n,
@@ -209,12 +212,11 @@ void sl_dynamodb_scan(struct sl_table_port *port, const struct sl_table_scan *sc
         *scan = (struct scan){.table = table, .asked = &scans[i], .page = &pages[i], .arena = scratch};
         scan->name = scans[i].table.ptr ? scans[i].table : table->name;
         pages[i] = (struct sl_table_page){.result = {.status = SL_OK}};
-        if (check(scan, &error) != SL_OK) {
+        if (check(scan, &error) != SL_OK || write_body(scan, &error) != SL_OK) {
             sl_error_context(&error, "%s: Scan", table->client.name);
             sl_result_refuse(&pages[i].result, call->arena, &error);
             continue;
         }
-        write_body(scan);
         jobs[n_jobs++] = (struct sl_job){.kind = &scan_kind,
                                          .context = scan,
                                          .operation = "Scan",

@@ -52,7 +52,7 @@ def short(text, most=128):
 
 NAMES = {"host", "content-type", "content-encoding", "content-length", "x-amz-target", "x-amzn-query-mode", "x-amz-date", "x-amz-security-token",
          "x-amz-content-sha256", "authorization", "amz-sdk-invocation-id", "amz-sdk-request", "user-agent", "x-amz-checksum-crc32", "x-amz-tagging",
-         "if-none-match", "x-amz-storage-class"}
+         "if-none-match", "x-amz-storage-class", "range", "if-match", "x-amz-checksum-mode"}
 
 
 def headers(case, request):
@@ -61,7 +61,7 @@ def headers(case, request):
         name, colon, value = line.partition(":")
         check(case, colon and name.lower() in NAMES and name.lower() not in fields and not re.search("[^ -~]", value), line)
         fields[name.lower()] = value.strip()
-    check(case, request["method"] in ("POST", "PUT") and not re.search(rb"[^!-~]", request["path"]), request["path"])
+    check(case, request["method"] in ("POST", "PUT", "GET") and not re.search(rb"[^!-~]", request["path"]), request["path"])
     return fields
 
 
@@ -291,6 +291,57 @@ def table(case, text, requests):
         check(case, inner.get("Item", inner.get("Key")) == {"PK": {"S": decoded}}, inner)
 
 
+# ---- reading ----
+
+def is_key_name(text):
+    return utf8(text) is not None and not re.search(rb"[\0-\x1f\x7f]", text) and all(p not in (b"", b".", b"..") for p in text.split(b"/")) and len(text) <= 1020
+
+
+def read(case, text, requests):
+    fine = is_key_name(text) if case["field"] == "key" else bool(re.fullmatch(rb"[!-~]([ -~]*[!-~])?", text)) and len(text) < 100000
+    check(case, (case["status"] == 0) == fine, case["why"])
+    asked = {}
+    for request in requests:
+        fields = headers(case, request)
+        check(case, request["method"] == "GET" and b"?" not in request["path"] and not request["body"] and fields["range"] == "bytes=0-99", request)
+        asked[urllib.parse.unquote_to_bytes(request["path"][len(b"/bucket/pre/"):])] = fields
+    check(case, "if-match" not in asked.pop(b"b"))
+    check(case, set(asked) == ({text if case["field"] == "key" else b"a"} if fine else set()), asked)
+    if fine and case["field"] == "etag":
+        check(case, asked[b"a"]["if-match"] == '"%s"' % text.decode(), asked)
+
+
+def listing(case, text, requests):
+    fine = utf8(text) is not None and len(text) <= 1024
+    check(case, (case["status"] == 0) == fine, case["why"])
+    check(case, len(requests) == 1 + fine, len(requests))
+    for request, is_it in zip(reversed(requests), (False, True)):
+        headers(case, request)
+        path, _, query = request["path"].partition(b"?")
+        want = {b"list-type": b"2", b"encoding-type": b"url", b"max-keys": b"1000", b"prefix": b"p" if is_it else b"p/"}
+        if is_it:
+            want[b"prefix" if case["field"] == "prefix" else b"start-after"] = text
+        pairs = [tuple(map(urllib.parse.unquote_to_bytes, pair.split(b"=", 1))) for pair in query.split(b"&")]
+        check(case, path == b"/bucket" and len(dict(pairs)) == len(pairs) and dict(pairs) == want, pairs)
+
+
+def scan(case, text, requests):
+    decoded, field = utf8(text), case["field"]
+    raw = (decoded if decoded is not None else text.decode(errors="replace")).encode()
+    fine = 0 < len(raw) <= 2048 if field == "key" else False if field == "key json" else bool(text) and decoded is not None and len(text) < 100000
+    check(case, (case["status"] == 0) == fine, case["why"])
+    check(case, len(requests) == 1 + fine, len(requests))
+    for request in requests:
+        headers(case, request)
+        body = strict(request["body"])
+        want = {"TableName": "tbl", "ConsistentRead": False, "ReturnConsumedCapacity": "TOTAL", "TotalSegments": 2, "Segment": body["Segment"]}
+        if body["Segment"] == 0 and field == "name":
+            want |= {"ProjectionExpression": "#n0,#n1", "ExpressionAttributeNames": {"#n0": "a", "#n1": decoded}}
+        elif body["Segment"] == 0:
+            want["ExclusiveStartKey"] = {"PK": {"S": decoded}} if decoded is not None else body["ExclusiveStartKey"]
+        check(case, body == want, body)
+
+
 def main():
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder, "dump.jsonl")
@@ -305,7 +356,7 @@ def main():
                 continue
             cases += 1
             one["why"] = base64.b64decode(one["why"])
-            judge = s3 if one["sink"] == "s3" else queue if one["sink"].split()[0] in OF else table
+            judge = JUDGES.get(one["sink"]) or (queue if one["sink"].split()[0] in OF else table)
             judge(one, base64.b64decode(one["text"]), requests)
             requests = []
     if cases < 1000:
@@ -313,4 +364,5 @@ def main():
     print(f"{passed} passed, 0 failed")
 
 
+JUDGES = {"s3": s3, "read": read, "list": listing, "scan": scan}
 main()

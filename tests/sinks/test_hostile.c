@@ -283,6 +283,77 @@ static void hostile_operations(void **state)
     close_all();
 }
 
+/* ---- reading ---- */
+
+static void hostile_reads(void **state)
+{
+    (void)state;
+    static const char *const fields[] = {"key", "etag"};
+    open_all();
+    struct sl_object_port *port = fault_objects(&f, "s3://bucket/pre");
+    for (size_t i = 0; i < 2; i++)
+        for (size_t k = 0; k < N_TEXTS; k++) {
+            struct sl_object_read reads[2] = {{.key = SL_LIT("a"), .max_bytes = 100},
+                                              {.key = SL_LIT("b"), .max_bytes = 100}};
+            struct sl_object_piece pieces[2];
+            *(i == 0 ? &reads[0].key : &reads[0].etag) = texts[k];
+            port->read(port, reads, 2, pieces, &f.call);
+            /* The honest object has another entity tag: its answer to this one is not understood. */
+            if (i == 1 && pieces[0].result.status == SL_RETRY)
+                pieces[0].result = (struct sl_result){.status = SL_OK};
+            write_case("read", fields[i], texts[k], (struct sl_result[]){pieces[0].result, pieces[1].result});
+            sl_arena_reset(f.call.arena);
+        }
+    port->close(port);
+    close_all();
+}
+
+/* The honest list begins with "p/". */
+static void hostile_lists(void **state)
+{
+    (void)state;
+    static const char *const fields[] = {"prefix", "after"};
+    open_all();
+    fault_set(&f, "AWS_MAX_ATTEMPTS", "1");
+    struct sl_object_port *port = fault_objects(&f, "s3://bucket");
+    for (size_t i = 0; i < 2; i++)
+        for (size_t k = 0; k < N_TEXTS; k++) {
+            struct sl_object_list lists[2] = {{.prefix = SL_LIT("p")}, {.prefix = SL_LIT("p/")}};
+            struct sl_object_page pages[2];
+            *(i == 0 ? &lists[0].prefix : &lists[0].after) = texts[k];
+            port->list(port, &lists[0], &pages[0], &f.call);
+            port->list(port, &lists[1], &pages[1], &f.call);
+            if (pages[0].result.status == SL_RETRY) /* what was listed does not fit the prefix */
+                pages[0].result = (struct sl_result){.status = SL_OK};
+            write_case("list", fields[i], texts[k], (struct sl_result[]){pages[0].result, pages[1].result});
+            sl_arena_reset(f.call.arena);
+        }
+    port->close(port);
+    close_all();
+}
+
+static void hostile_scans(void **state)
+{
+    (void)state;
+    static const char *const fields[] = {"key", "key json", "name"};
+    open_all();
+    struct sl_table_port *table = fault_table(&f, "dynamodb://tbl");
+    for (size_t i = 0; i < 3; i++)
+        for (size_t k = 0; k < N_TEXTS; k++) {
+            const struct sl_span names[] = {SL_LIT("a"), texts[k]};
+            struct sl_table_scan scans[2] = {{.of = 2}, {.of = 2, .segment = 1}};
+            struct sl_table_page pages[2];
+            scans[0].names = i == 2 ? names : NULL;
+            scans[0].n_names = i == 2 ? 2 : 0;
+            scans[0].after = i == 0 ? key_with(texts[k]) : i == 1 ? texts[k] : sl_span(NULL, 0);
+            table->scan(table, scans, 2, pages, &f.call);
+            write_case("scan", fields[i], texts[k], (struct sl_result[]){pages[0].result, pages[1].result});
+            sl_arena_reset(f.call.arena);
+        }
+    table->close(table);
+    close_all();
+}
+
 /* ---- targets ---- */
 
 static void hostile_targets_are_refused(void **state)
@@ -327,6 +398,9 @@ int main(void)
         cmocka_unit_test(hostile_messages),
         cmocka_unit_test(hostile_objects),
         cmocka_unit_test(hostile_operations),
+        cmocka_unit_test(hostile_reads),
+        cmocka_unit_test(hostile_lists),
+        cmocka_unit_test(hostile_scans),
         cmocka_unit_test(hostile_targets_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -14,7 +14,20 @@ static struct fault f;
 
 /* ---- operations ---- */
 
-enum table_case { NO_TABLE, PUT_IF, DELETE_IF, UPDATE, PUT, GET, TRANSACTION };
+enum table_case {
+    NO_TABLE,
+    PUT_IF,
+    DELETE_IF,
+    UPDATE,
+    PUT,
+    GET,
+    PEEK,
+    TRANSACTION,
+    READ,
+    LIST,
+    SCAN,
+    DESCRIBE
+};
 
 /* Of a refusal: the last is a reason of a transaction that was cancelled. */
 enum shape { JSON, XML, REASONS };
@@ -35,6 +48,7 @@ static const struct operation {
     {"BatchWriteItem", "dynamodb://tbl", PUT, JSON, "ItemCollectionSizeLimitExceededException",
      "ResourceNotFoundException"},
     {"BatchGetItem", "dynamodb://tbl", GET, JSON, NULL, "ResourceNotFoundException"},
+    {"BatchGetItem", "dynamodb://tbl", PEEK, JSON, NULL, "ResourceNotFoundException"},
     {"TransactWriteItems", "dynamodb://tbl", TRANSACTION, JSON, NULL, "IdempotentParameterMismatchException"},
     {"TransactWriteItems", "dynamodb://tbl", TRANSACTION, REASONS, "ItemCollectionSizeLimitExceeded",
      "AccessDenied"},
@@ -108,15 +122,46 @@ static struct sl_table_op table_op(enum table_case is, struct sl_span text, size
         op.sets = &set;
         op.n_sets = 1;
     }
-    if (is == GET)
-        op.verb = SL_TABLE_GET;
+    if (is == GET || is == PEEK)
+        op.verb = is == GET ? SL_TABLE_GET : SL_TABLE_PEEK;
     if (is == TRANSACTION)
         op.group = (uint32_t)i + 1;
     return op;
 }
 
+/* What no record asks for. */
+static void look(struct target *t, struct sl_result *result)
+{
+    struct sl_object_piece piece;
+    struct sl_object_page objects;
+    struct sl_table_page items;
+    struct sl_table_facts facts;
+    switch (t->operation->table) {
+    case READ:
+        t->objects->read(t->objects, &(struct sl_object_read){.key = SL_LIT("a"), .max_bytes = 100}, 1,
+                         &piece, &f.call);
+        *result = piece.result;
+        return;
+    case LIST:
+        t->objects->list(t->objects, &(struct sl_object_list){.prefix = SL_LIT("p")}, &objects, &f.call);
+        *result = objects.result;
+        return;
+    case SCAN:
+        t->table->scan(t->table, &(struct sl_table_scan){.of = 0}, 1, &items, &f.call);
+        *result = items.result;
+        return;
+    default:
+        t->table->describe(t->table, sl_span(NULL, 0), &facts, &f.call);
+        *result = facts.result;
+    }
+}
+
 static void apply(struct target *t, size_t n, const bool *is_bad, struct sl_result *results)
 {
+    for (size_t i = 0; t->operation->table >= READ && i < n; i++)
+        look(t, &results[i]);
+    if (t->operation->table >= READ)
+        return;
     struct sl_object objects[MOST];
     struct sl_table_op ops[MOST];
     struct sl_message messages[MOST];
@@ -297,11 +342,19 @@ static void each_refusal_is_judged_by_the_rule(void **state)
 static void what_no_record_asked_for_rejects_none(void **state)
 {
     (void)state;
-    static const struct operation queue = {"GetQueueUrl", "sqs://queue",           NO_TABLE,
-                                           false,         "InvalidParameterValue", "QueueDoesNotExist"};
-    for (enum answer a = 0; a < N_ANSWERS; a++)
-        for (enum surrounding w = 0; w < N_SURROUNDINGS; w++)
-            run_case(&(struct script){.operation = &queue, .answer = a, .refuses = "GetQueueUrl"}, w);
+    static const struct operation asked[] = {
+        {"GetQueueUrl", "sqs://queue", NO_TABLE, JSON, "InvalidParameterValue", "QueueDoesNotExist"},
+        {"GetObject", "s3://bucket", READ, XML, "EntityTooLarge", "NoSuchBucket"},
+        {"ListObjectsV2", "s3://bucket", LIST, XML, "KeyTooLongError", "AccessDenied"},
+        {"Scan", "dynamodb://tbl", SCAN, JSON, "ConditionalCheckFailedException",
+         "ResourceNotFoundException"},
+        {"DescribeTable", "dynamodb://tbl", DESCRIBE, JSON, "ItemCollectionSizeLimitExceededException",
+         "AccessDeniedException"},
+    };
+    for (size_t i = 0; i < sizeof(asked) / sizeof(asked[0]); i++)
+        for (enum answer a = 0; a < N_ANSWERS; a++)
+            for (enum surrounding w = 0; w < N_SURROUNDINGS; w++)
+                run_case(&(struct script){.operation = &asked[i], .answer = a, .refuses = asked[i].name}, w);
 }
 
 /* A lone success vouches for a few refusals, each of them in an apply of its own, and for no more. */

@@ -123,6 +123,67 @@ static void read_batch(struct port *port, struct sl_result *results)
     run_ops(port, (struct sl_table_op){.verb = SL_TABLE_GET}, false, results);
 }
 
+static void peek_batch(struct port *port, struct sl_result *results)
+{
+    run_ops(port, (struct sl_table_op){.verb = SL_TABLE_PEEK}, false, results);
+}
+
+/* What the honest server has, and nothing else. */
+static void read_objects(struct port *port, struct sl_result *results)
+{
+    static const struct sl_object_read read = {.key = {"a", 1}, .max_bytes = 100};
+    const struct sl_object_read reads[N] = {read, read, read};
+    struct sl_object_piece pieces[N];
+    port->objects->read(port->objects, reads, N, pieces, &f.call);
+    for (int i = 0; i < N; i++) {
+        results[i] = pieces[i].result;
+        bool is_it = sl_span_is(pieces[i].bytes, "0123456789") && sl_span_is(pieces[i].etag, "e1") &&
+                     pieces[i].object_bytes == 10;
+        assert_true(results[i].status == SL_OK ? is_it : !pieces[i].bytes.ptr);
+    }
+}
+
+static void list_objects(struct port *port, struct sl_result *results)
+{
+    for (int i = 0; i < N; i++) {
+        struct sl_object_page page;
+        port->objects->list(port->objects, &(struct sl_object_list){.prefix = {"p/", 2}, .after = {"p/a", 3}},
+                            &page, &f.call);
+        results[i] = page.result;
+        if (page.result.status != SL_OK) {
+            assert_int_equal(page.n, 0);
+            continue;
+        }
+        assert_int_equal(page.n, 2);
+        assert_true(sl_span_is(page.entries[0].key, "p/a b+c") && sl_span_is(page.entries[1].key, "p/z"));
+        assert_true(sl_span_is(page.entries[0].etag, "e1") && page.entries[1].bytes == 2);
+        assert_true(sl_span_is(page.next, "p/z"));
+    }
+}
+
+static void scan_pages(struct port *port, struct sl_result *results)
+{
+    static const struct sl_table_scan scan = {.of = 4, .segment = 3};
+    const struct sl_table_scan scans[N] = {scan, scan, scan};
+    struct sl_table_page pages[N];
+    port->table->scan(port->table, scans, N, pages, &f.call);
+    for (int i = 0; i < N; i++) {
+        results[i] = pages[i].result;
+        if (results[i].status != SL_OK)
+            assert_true(pages[i].n == 0 && !pages[i].next.ptr);
+    }
+}
+
+static void describe_table(struct port *port, struct sl_result *results)
+{
+    for (int i = 0; i < N; i++) {
+        struct sl_table_facts facts;
+        port->table->describe(port->table, sl_span(NULL, 0), &facts, &f.call);
+        results[i] = facts.result;
+        assert_true(facts.result.status == SL_OK ? facts.n_keys > 0 : facts.n_keys == 0);
+    }
+}
+
 /* How an honest answer proves what was done. */
 enum proof {
     BY_OBJECT, /* any object that is not in the shape of an error */
@@ -131,6 +192,10 @@ enum proof {
     BY_ID,     /* lists whose entries name what was sent */
     BY_XML,    /* the same in XML */
     BY_HEAD,   /* headers alone */
+    BY_RANGE,  /* headers, about the body */
+    BY_LIST,   /* XML that is whole, in order, and says how much it is */
+    BY_PAGE,   /* items that are items, as many as it says, and the key of a next page */
+    BY_FACTS,  /* every value counts, but for numbers */
 };
 
 static const struct operation {
@@ -146,6 +211,11 @@ static const struct operation {
     {"TransactWriteItems", "dynamodb://tbl", write_group, BY_OBJECT},
     {"BatchWriteItem", "dynamodb://tbl", write_batch, BY_SHAPE},
     {"BatchGetItem", "dynamodb://tbl", read_batch, BY_SHAPE},
+    {"BatchGetItem", "dynamodb://tbl", peek_batch, BY_SHAPE},
+    {"GetObject", "s3://bucket", read_objects, BY_RANGE},
+    {"ListObjectsV2", "s3://bucket", list_objects, BY_LIST},
+    {"Scan", "dynamodb://tbl", scan_pages, BY_PAGE},
+    {"DescribeTable", "dynamodb://tbl", describe_table, BY_FACTS},
     {"SendMessageBatch", "sqs://123456789012/queue", send_messages, BY_ID},
     {"SendMessageBatch", "sqs://123456789012/queue.fifo", send_messages, BY_ID},
     {"GetQueueUrl", "sqs://queue", send_messages, BY_SHAPE},
@@ -346,6 +416,11 @@ static bool is_idle(const struct json_mutation *m, enum proof proof)
     for (size_t i = 0; i < 3; i++)
         if (strstr(m->path, idle[i]))
             return true;
+    if (proof == BY_FACTS)
+        return (m->change == JSON_LEFT_OUT &&
+                (strstr(m->path, "/LatestStreamArn") || strcmp(m->path, "/Table/KeySchema/1") == 0)) ||
+               (m->change == JSON_REPLACED && json_is_integer(m->was) && json_is_integer(m->with)) ||
+               (m->change == JSON_DOUBLED && strstr(m->path, "/AttributeDefinitions/"));
     if (proof != BY_PLACE)
         return false;
     /* An id is any text; a count that is missing contradicts nothing. */
@@ -378,6 +453,96 @@ static void find_proven(const json_t *answer, bool *proven)
         proven[i] = is_answer && count_id(taken, i, true) == 1 && count_id(failed, i, false) == 0;
 }
 
+/* ---- a page, by its own reading ---- */
+
+static bool is_value(const json_t *value);
+
+static bool is_number(const json_t *value)
+{
+    const char *text = json_string_value(value);
+    char *end = NULL;
+    return text && *text && strtod(text, &end) == strtod(text, NULL) && !*end;
+}
+
+static bool is_binary(const json_t *value)
+{
+    return json_is_string(value) && json_string_length(value) % 4 == 0;
+}
+
+static bool is_text(const json_t *value)
+{
+    return json_is_string(value);
+}
+
+static bool are_all(const json_t *list, bool (*is_good)(const json_t *), size_t least)
+{
+    size_t i;
+    json_t *element;
+    if (!json_is_array(list) || json_array_size(list) < least)
+        return false;
+    json_array_foreach(list, i, element) if (!is_good(element)) return false;
+    return true;
+}
+
+static bool are_values(const json_t *map)
+{
+    const char *name;
+    json_t *value;
+    if (!json_is_object(map))
+        return false;
+    json_object_foreach((json_t *)map, name, value) if (!is_value(value)) return false;
+    return true;
+}
+
+static bool is_value(const json_t *value)
+{
+    if (json_object_size(value) != 1)
+        return false;
+    const char *tag = json_object_iter_key(json_object_iter((json_t *)value));
+    const json_t *inner = json_object_get(value, tag);
+    return strcmp(tag, "S") == 0      ? is_text(inner)
+           : strcmp(tag, "N") == 0    ? is_number(inner)
+           : strcmp(tag, "B") == 0    ? is_binary(inner)
+           : strcmp(tag, "BOOL") == 0 ? json_is_boolean(inner)
+           : strcmp(tag, "NULL") == 0 ? json_is_true(inner)
+           : strcmp(tag, "SS") == 0   ? are_all(inner, is_text, 1)
+           : strcmp(tag, "NS") == 0   ? are_all(inner, is_number, 1)
+           : strcmp(tag, "BS") == 0   ? are_all(inner, is_binary, 1)
+           : strcmp(tag, "L") == 0    ? are_all(inner, is_value, 0)
+           : strcmp(tag, "M") == 0    ? are_values(inner)
+                                      : false;
+}
+
+static bool is_key_value(const json_t *value)
+{
+    const char *tag = is_value(value) ? json_object_iter_key(json_object_iter((json_t *)value)) : "";
+    return strchr("SNB", *tag) && strlen(tag) == 1 && json_string_length(json_object_get(value, tag)) > 0;
+}
+
+static bool is_item(const json_t *item)
+{
+    return are_values(item) && json_object_size(item) > 0;
+}
+
+static bool is_page(const json_t *answer)
+{
+    const json_t *items = json_object_get(answer, "Items"), *next = json_object_get(answer, "LastEvaluatedKey");
+    const json_t *consumed = json_object_get(answer, "ConsumedCapacity");
+    static const char *const counts[] = {"Count", "ScannedCount"};
+    const char *name;
+    json_t *value;
+    for (int i = 0; i < 2; i++)
+        if (!json_is_integer(json_object_get(answer, counts[i])) ||
+            json_integer_value(json_object_get(answer, counts[i])) != (json_int_t)json_array_size(items))
+            return false;
+    if (next && (!json_is_object(next) || json_object_size(next) < 1 || json_object_size(next) > 2))
+        return false;
+    if (next)
+        json_object_foreach((json_t *)next, name, value) if (!is_key_value(value)) return false;
+    return are_all(items, is_item, 0) &&
+           (!consumed || json_is_number(json_object_get(consumed, "CapacityUnits")));
+}
+
 static void try_mutation(struct stage *stage, const json_t *truth, int node, struct json_mutation m)
 {
     bool proven[N] = {false};
@@ -387,6 +552,8 @@ static void try_mutation(struct stage *stage, const json_t *truth, int node, str
     json_t *same = json_equal(told, truth) ? told : NULL;
     if (stage->operation->proof == BY_ID)
         find_proven(told, proven);
+    if (stage->operation->proof == BY_PAGE)
+        proven[0] = proven[1] = proven[2] = is_page(told);
     if (m.path[0] == '\0' && m.node >= 0)
         fail_msg("there is no node %d", node);
     if (!same && !is_idle(&m, stage->operation->proof))
@@ -437,6 +604,13 @@ static void tell_wrong_structures(struct stage *stage)
     "{'__type':'com.amazonaws.dynamodb.v20120810#ConditionalCheckFailedException','message':'x'" rest "}"
 #define FAILED_ITEM(item) "{'Code':'ConditionalCheckFailed','Message':'x','Item':" item "}"
 #define NONE              "{'Code':'None'}"
+
+#define ENTRY(key, size) "<Contents><Key>" key "</Key><ETag>x</ETag><Size>" size "</Size></Contents>"
+#define LIST(count, more, rest)                                                                              \
+    "<ListBucketResult><KeyCount>" count "</KeyCount><EncodingType>url</EncodingType><IsTruncated>" more     \
+    "</IsTruncated>" rest "</ListBucketResult>"
+#define PAGE(items, rest) "{'Items':[" items "],'Count':1,'ScannedCount':1" rest "}"
+#define SAID(code) "<Error><Code>" code "</Code><Message>x</Message></Error>"
 
 static const struct special {
     const char *operation;
@@ -555,6 +729,48 @@ static const struct special {
      "{'Responses':{'tbl':[]},'UnprocessedKeys':{'tbl':[" ITEM("0") "]}}",
      {false},
      NULL},
+    {"ListObjectsV2", 200, LIST("2", "false", ENTRY("p/b", "1")), {false}, NULL},
+    {"ListObjectsV2", 200, LIST("1", "false", ENTRY("p/b", "1") ENTRY("p/c", "1")), {false}, NULL},
+    {"ListObjectsV2", 200, LIST("0", "true", ""), {false}, NULL},
+    {"ListObjectsV2", 200, LIST("1", "maybe", ENTRY("p/b", "1")), {false}, NULL},
+    {"ListObjectsV2", 200, LIST("1", "", ENTRY("p/b", "1")), {false}, NULL},
+    {"ListObjectsV2", 200, LIST("1", "false", ENTRY("q/b", "1")), {false}, NULL},
+    {"ListObjectsV2", 200, LIST("1", "false", ENTRY("p/a", "1")), {false}, NULL},
+    {"ListObjectsV2", 200, LIST("2", "false", ENTRY("p/c", "1") ENTRY("p/b", "1")), {false}, NULL},
+    {"ListObjectsV2", 200, LIST("2", "false", ENTRY("p/b", "1") ENTRY("p/b", "1")), {false}, NULL},
+    {"ListObjectsV2", 200, LIST("1", "false", ENTRY("p/b", "")), {false}, NULL},
+    {"ListObjectsV2", 200, LIST("1", "false", ENTRY("p/b", "-1")), {false}, NULL},
+    {"ListObjectsV2", 200, LIST("1", "false", ENTRY("", "1")), {false}, NULL},
+    {"ListObjectsV2", 200, LIST("1", "false", ENTRY("p/b", "1")) "x", {false}, NULL},
+    {"ListObjectsV2", 200, "<x>" LIST("1", "false", ENTRY("p/b", "1")) "</x>", {false}, NULL},
+    {"ListObjectsV2", 200, LIST("99999", "false", ENTRY("p/b", "1")), {false}, NULL},
+    {"GetObject", 412, SAID("PreconditionFailed"), {false}, NULL},
+    {"GetObject", 416, SAID("InvalidRange"), {false}, NULL},
+    {"GetObject",
+     416,
+     "<Error><Code>InvalidRange</Code><ActualObjectSize>1</ActualObjectSize></Error>",
+     {false},
+     NULL},
+    {"Scan", 200, PAGE(ITEM("0"), ",'Items':[]"), {false}, NULL},
+    {"Scan", 200, PAGE(ITEM("0"), ",'Count':1"), {false}, NULL},
+    {"Scan", 200, PAGE(ITEM("0"), ",'LastEvaluatedKey':null"), {false}, NULL},
+    {"Scan", 200, PAGE(ITEM("0"), ",'LastEvaluatedKey':{'a':{'S':'1'},'b':{'S':'1'},'c':{'S':'1'}}"), {false}, NULL},
+    {"Scan", 200, PAGE(ITEM("0"), ",'LastEvaluatedKey':{'a':{'BOOL':true}}"), {false}, NULL},
+    {"Scan", 200, PAGE(ITEM("0"), ",'ConsumedCapacity':5"), {false}, NULL},
+    {"Scan", 200, PAGE(ITEM("0"), ",'message':'x'"), {false}, NULL},
+    {"Scan", 200, PAGE(ITEM("0"), ",'X':1}") , {false}, NULL},
+    {"Scan", 200, PAGE("{}", ""), {false}, NULL},
+    {"Scan", 200, PAGE("{'a':{'S':'x','N':'1'}}", ""), {false}, NULL},
+    {"Scan", 200, PAGE("{'a':{'X':'x'}}", ""), {false}, NULL},
+    {"Scan", 200, PAGE("{'a':{}}", ""), {false}, NULL},
+    {"Scan", 200, PAGE("{'a':{'NULL':false}}", ""), {false}, NULL},
+    {"Scan", 200, PAGE("{'a':{'N':'1e999'}}", ""), {false}, NULL},
+    {"Scan", 200, PAGE("{'a':{'SS':[]}}", ""), {false}, NULL},
+    {"Scan", 200, PAGE("{'a':{'SS':[ ]}}", ""), {false}, NULL},
+    {"Scan", 200, PAGE(ITEM("0") ",", ""), {false}, NULL},
+    {"Scan", 200, "{'Items':[" ITEM("0") "],'Count':1.0,'ScannedCount':1}", {false}, NULL},
+    {"Scan", 200, "{'Items':[],'Count':0,'ScannedCount':7}", {false}, NULL},
+    {"DescribeTable", 200, "{'Table':{'TableName':'other'}}", {false}, NULL},
     {"TransactWriteItems", 400, CANCELLED("[]"), {false}, NULL},
     {"TransactWriteItems", 400, CANCELLED("5"), {false}, NULL},
     {"TransactWriteItems", 400, CANCELLED("[5,5,5]"), {false}, NULL},
@@ -587,6 +803,42 @@ static void tell_specials(struct stage *stage)
         try_lie(stage, (struct scripted_reply){.status = special->status, .body = sl_span_str(body)},
                 special->proven);
     }
+}
+
+/* Beside the body 0123456789, of the object from its beginning, at most 100 bytes. */
+static void tell_wrong_ranges(struct stage *stage)
+{
+#define RANGE(text) "etag: \"e1\"\r\ncontent-range: " text "\r\n"
+    static const char *const heads[] = {
+        "content-range: bytes 0-9/10\r\n",
+        "etag: \"\"\r\ncontent-range: bytes 0-9/10\r\n",
+        "etag: \"e1\"\r\n",
+        RANGE("bytes 1-10/11"),
+        RANGE("bytes 0-9/11"),
+        RANGE("bytes 0-9/9"),
+        RANGE("bytes 0-8/9"),
+        RANGE("bytes 0-10/11"),
+        RANGE("bytes 0-9/*"),
+        RANGE("bytes */10"),
+        RANGE("bytes 0-9"),
+        RANGE("bytes 9-0/10"),
+        RANGE("items 0-9/10"),
+        RANGE("bytes 0-9/10x"),
+        RANGE("bytes -9/10"),
+        RANGE("bytes 0-9/99999999999999999999"),
+        RANGE("bytes 0-9/10\r\nx-amz-checksum-crc32: AAAAAA=="),
+    };
+    if (stage->operation->proof != BY_RANGE)
+        return;
+    for (size_t i = 0; i < sizeof(heads) / sizeof(heads[0]); i++)
+        try_lie(stage,
+                (struct scripted_reply){.status = 206, .headers = heads[i], .body = SL_LIT("0123456789")},
+                NULL);
+    const char *right = RANGE("bytes 0-9/10");
+    try_lie(stage, (struct scripted_reply){.status = 206, .headers = right}, NULL);
+    try_lie(stage, (struct scripted_reply){.status = 206, .headers = right, .body = SL_LIT("012345678")}, NULL);
+    try_lie(stage, (struct scripted_reply){.status = 206, .headers = right, .body = SL_LIT("0123456789a")}, NULL);
+    try_lie(stage, (struct scripted_reply){.status = 200, .headers = right, .body = SL_LIT("0123456789")}, NULL);
 }
 
 static void tell_wrong_heads(struct stage *stage)
@@ -632,6 +884,7 @@ static void no_lie_is_taken_for_a_success(void **state)
         tell_others_answers(&stage, truths);
         tell_wrong_structures(&stage);
         tell_wrong_heads(&stage);
+        tell_wrong_ranges(&stage);
         tell_specials(&stage);
         lies += stage.lies;
         print_message("%s %s: %zu lies\n", operations[i].name, operations[i].url, stage.lies);

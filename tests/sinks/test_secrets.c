@@ -276,6 +276,10 @@ static const struct operation {
     {"UpdateItem", "dynamodb://tbl", SL_TABLE_UPDATE, false, false},
     {"BatchWriteItem", "dynamodb://tbl", SL_TABLE_PUT, false, false},
     {"BatchGetItem", "dynamodb://tbl", SL_TABLE_GET, false, false},
+    {"BatchGetItem", "dynamodb://tbl", SL_TABLE_PEEK, false, false},
+    {"Scan", "dynamodb://tbl", 0, false, false},
+    {"GetObject", "s3://bucket/p", 0, false, false},
+    {"ListObjectsV2", "s3://bucket/p", 0, false, false},
     {"TransactWriteItems", "dynamodb://tbl", SL_TABLE_PUT, false, true},
     {"SendMessageBatch", "sqs://123456789012/queue", 0, false, false},
     {"SendMessageBatch, FIFO", "sqs://123456789012/queue.fifo", 0, false, false},
@@ -311,10 +315,42 @@ static struct sl_result apply_table(const struct operation *o)
     return result;
 }
 
+static struct sl_result scan_one(const struct operation *o)
+{
+    const struct sl_span name = SL_LIT(VALUE);
+    const struct sl_table_scan scan = {
+        .after = SL_LIT("{\"PK\":{\"S\":\"" VALUE "\"}}"), .names = &name, .n_names = 1};
+    struct sl_table_page page;
+    struct sl_table_port *table = fault_table(&f, o->url);
+    table->scan(table, &scan, 1, &page, &f.call);
+    table->close(table);
+    return page.result;
+}
+
+static struct sl_result read_one(const struct operation *o)
+{
+    const struct sl_object_read read = {
+        .key = SL_LIT("tenant/" VALUE "/part"), .max_bytes = 100, .etag = SL_LIT("e")};
+    const struct sl_object_list list = {.prefix = SL_LIT("tenant/" VALUE), .after = SL_LIT(VALUE)};
+    struct sl_object_piece piece = {.bytes = {NULL, 0}};
+    struct sl_object_page page = {.n = 0};
+    struct sl_object_port *objects = fault_objects(&f, o->url);
+    if (strcmp(o->name, "GetObject") == 0)
+        objects->read(objects, &read, 1, &piece, &f.call);
+    else
+        objects->list(objects, &list, &page, &f.call);
+    objects->close(objects);
+    return strcmp(o->name, "GetObject") == 0 ? piece.result : page.result;
+}
+
 static struct sl_result apply_one(const struct operation *o)
 {
     struct sl_result result = {.status = SL_OK};
-    if (sl_target_kind(sl_span_str(o->url)) == SL_PORT_TABLE) {
+    if (strcmp(o->name, "Scan") == 0) {
+        result = scan_one(o);
+    } else if (strcmp(o->name, "GetObject") == 0 || strcmp(o->name, "ListObjectsV2") == 0) {
+        result = read_one(o);
+    } else if (sl_target_kind(sl_span_str(o->url)) == SL_PORT_TABLE) {
         result = apply_table(o);
     } else if (sl_target_kind(sl_span_str(o->url)) == SL_PORT_OBJECTS) {
         struct sl_object_port *objects = fault_objects(&f, o->url);

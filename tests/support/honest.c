@@ -10,7 +10,12 @@ void honest_operation(const struct scripted_request *request, char *out, size_t 
     const char *dot = target.len ? memrchr(target.ptr, '.', target.len) : NULL;
     bool is_form = sl_span_starts(request->body, SL_LIT("Action=")) && strcmp(request->method, "POST") == 0;
     const char *action = request->body.ptr;
-    if (dot)
+    bool is_get = strcmp(request->method, "GET") == 0;
+    if (is_get && strstr(request->path, "list-type=2"))
+        snprintf(out, room, "ListObjectsV2");
+    else if (is_get && scripted_header(request, "range").len)
+        snprintf(out, room, "GetObject");
+    else if (dot)
         snprintf(out, room, "%.*s", (int)(target.ptr + target.len - dot - 1), dot + 1);
     else if (is_form)
         snprintf(out, room, "%.*s", (int)strcspn(action + 7, "&"), action + 7);
@@ -41,6 +46,33 @@ static void batch_get(const json_t *asked, struct sl_buffer *out)
     sl_buffer_add_str(out, "{\"Responses\":{");
     json_object_foreach(tables, table, ignored) sl_buffer_printf(out, "%s\"%s\":[]", n++ ? "," : "", table);
     sl_buffer_add_str(out, "},\"UnprocessedKeys\":{}}");
+}
+
+static void scan(const json_t *asked, struct sl_buffer *out)
+{
+    (void)asked;
+    sl_buffer_add_str(
+        out,
+        "{\"Items\":[{\"PK\":{\"S\":\"0\"},\"b\":{\"B\":\"AA==\"},\"m\":{\"M\":{\"l\":{\"L\":[{\"N\":\"-1."
+        "5\"},"
+        "{\"BOOL\":true},{\"NULL\":true}]},\"e\":{\"M\":{}}}}},{\"PK\":{\"S\":\"1\"},\"ss\":{\"SS\":[\"a\"]},"
+        "\"ns\":{\"NS\":[\"1\",\"2\"]},\"bs\":{\"BS\":[\"AA==\"]}}],\"Count\":2,\"ScannedCount\":2,"
+        "\"LastEvaluatedKey\":{\"PK\":{\"S\":\"1\"}},"
+        "\"ConsumedCapacity\":{\"TableName\":\"tbl\",\"CapacityUnits\":0.5}}");
+}
+
+static void describe(const json_t *asked, struct sl_buffer *out)
+{
+    sl_buffer_printf(
+        out,
+        "{\"Table\":{\"TableName\":\"%s\",\"TableArn\":\"arn:aws:dynamodb:us-east-1:123456789012:table/tbl\","
+        "\"KeySchema\":[{\"AttributeName\":\"PK\",\"KeyType\":\"HASH\"},{\"AttributeName\":\"SK\","
+        "\"KeyType\":"
+        "\"RANGE\"}],\"AttributeDefinitions\":[{\"AttributeName\":\"PK\",\"AttributeType\":\"S\"},"
+        "{\"AttributeName\":\"SK\",\"AttributeType\":\"N\"}],\"ItemCount\":7,\"TableSizeBytes\":700,"
+        "\"BillingModeSummary\":{\"BillingMode\":\"PAY_PER_REQUEST\"},"
+        "\"LatestStreamArn\":\"arn:aws:dynamodb:us-east-1:123456789012:table/tbl/stream/1\"}}",
+        json_string_value(json_object_get(asked, "TableName")));
 }
 
 static void send_batch(const json_t *asked, struct sl_buffer *out)
@@ -96,6 +128,8 @@ static const struct {
     {"TransactWriteItems", nothing},
     {"BatchWriteItem", batch_write},
     {"BatchGetItem", batch_get},
+    {"Scan", scan},
+    {"DescribeTable", describe},
     {"SendMessageBatch", send_batch},
     {"GetQueueUrl", queue_url},
     {"PutEvents", put_events},
@@ -115,6 +149,19 @@ static void publish_batch(struct sl_span form, struct sl_buffer *out)
                            "</ResponseMetadata></PublishBatchResponse>");
 }
 
+/* Two keys, of those that may follow. */
+static void list_objects(struct sl_buffer *out)
+{
+    sl_buffer_add_str(
+        out, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
+             "<ListBucketResult xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\"><Name>bucket</Name>"
+             "<KeyCount>2</KeyCount><MaxKeys>1000</MaxKeys><EncodingType>url</EncodingType>"
+             "<IsTruncated>true</IsTruncated>"
+             "<Contents><Key>p/a+b%2Bc</Key><ETag>&quot;e1&quot;</ETag><Size>1</Size></Contents>"
+             "<Contents><Key>p/z</Key><ETag>&quot;e2&quot;</ETag><Size>2</Size></Contents>"
+             "</ListBucketResult>");
+}
+
 void honest_answer(const struct scripted_request *request, struct scripted_reply *reply,
                    struct sl_buffer *body)
 {
@@ -126,7 +173,13 @@ void honest_answer(const struct scripted_request *request, struct scripted_reply
         reply->headers = "etag: \"9b2cf535f27731c974343645a3985328\"\r\n";
     else if (strcmp(operation, "PublishBatch") == 0)
         publish_batch(request->body, body);
-    else {
+    else if (strcmp(operation, "ListObjectsV2") == 0)
+        list_objects(body);
+    else if (strcmp(operation, "GetObject") == 0) {
+        reply->status = 206;
+        reply->headers = "etag: \"e1\"\r\ncontent-range: bytes 0-9/10\r\nx-amz-checksum-crc32: poTHxg==\r\n";
+        sl_buffer_add_str(body, "0123456789");
+    } else {
         size_t i = 0, n = sizeof(operations) / sizeof(operations[0]);
         while (i < n && strcmp(operation, operations[i].operation) != 0)
             i++;

@@ -8,13 +8,13 @@
 #include <string.h>
 
 /* A text of the source that is the name of an operation, where a request is made: `.operation = "X"`, or the
- * last argument of sl_dynamodb_job. */
+ * last argument of sl_dynamodb_job. Scan has no second word: the table of operations has it anyway. */
 static void check_source(const char *path, const char *const *names)
 {
-    static const char *const verbs[] = {"Put",  "Get",   "Update",   "Delete", "Batch",
-                                        "Send", "Query", "Transact", "Publish"};
-    static const char *const members[] = {"PutRequest", "DeleteRequest", "UpdateExpression",
-                                          "BatchRequestTooLong", "PublishBatchRe"};
+    static const char *const verbs[] = {"Put",   "Get",      "Update",  "Delete", "Batch",   "Send",
+                                        "Query", "Transact", "Publish", "List",   "Describe"};
+    static const char *const members[] = {"PutRequest",          "DeleteRequest",  "UpdateExpression",
+                                          "BatchRequestTooLong", "PublishBatchRe", "ListBucketResult"};
     size_t len;
     char *text = test_read(path, &len);
     assert_non_null(text);
