@@ -1,0 +1,323 @@
+#include "tests/support/lies.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define TAKEN(id)  "{'Id':'" id "','MessageId':'m'}"
+#define FAILED(id) "{'Id':'" id "','Code':'InternalError','Message':'x','SenderFault':false}"
+#define MEMBER(id) "<member><Id>" id "</Id><MessageId>m</MessageId></member>"
+#define XML(taken, failed)                                                                                   \
+    "<PublishBatchResponse><PublishBatchResult><Successful>" taken "</Successful><Failed>" failed            \
+    "</Failed></PublishBatchResult></PublishBatchResponse>"
+#define XML_FAILED(id)                                                                                       \
+    "<member><Id>" id "</Id><Code>InternalError</Code><SenderFault>false</SenderFault></member>"
+#define WRITE(key) "{'PutRequest':{'Item':{'PK':{'S':'" key "'}}}}"
+#define ITEM(key)  "{'PK':{'S':'" key "'}}"
+#define CANCELLED(reasons)                                                                                   \
+    "{'__type':'com.amazonaws.dynamodb.v20120810#TransactionCanceledException','message':'x',"               \
+    "'CancellationReasons':" reasons "}"
+#define REFUSED(rest)                                                                                        \
+    "{'__type':'com.amazonaws.dynamodb.v20120810#ConditionalCheckFailedException','message':'x'" rest "}"
+#define FAILED_ITEM(item) "{'Code':'ConditionalCheckFailed','Message':'x','Item':" item "}"
+#define NONE              "{'Code':'None'}"
+
+#define ENTRY(key, size) "<Contents><Key>" key "</Key><ETag>x</ETag><Size>" size "</Size></Contents>"
+#define LIST(count, more, rest)                                                                              \
+    "<ListBucketResult><KeyCount>" count "</KeyCount><EncodingType>url</EncodingType><IsTruncated>" more     \
+    "</IsTruncated>" rest "</ListBucketResult>"
+#define PAGE(items, rest) "{'Items':[" items "],'Count':1,'ScannedCount':1" rest "}"
+#define SAID(code)        "<Error><Code>" code "</Code><Message>x</Message></Error>"
+
+const struct lies_special lies_specials[] = {
+    {"SendMessageBatch", 200, "{'Successful':[" TAKEN("0") "],'Failed':[]}", {true}, false},
+    {"SendMessageBatch",
+     200,
+     "{'Successful':[" TAKEN("0") "," TAKEN("1") "," TAKEN("7") "]}",
+     {true, true},
+     false},
+    {"SendMessageBatch", 200, "{'Successful':[" TAKEN("2") "," TAKEN("2") "," TAKEN("0") "]}", {true}, false},
+    {"SendMessageBatch",
+     200,
+     "{'Successful':[" TAKEN("a") "," TAKEN("00") "," TAKEN("-1") "]}",
+     {false},
+     false},
+    {"SendMessageBatch", 200, "{'Successful':[" TAKEN("18446744073709551616") "]}", {false}, false},
+    {"SendMessageBatch",
+     200,
+     "{'Successful':[" TAKEN("0") "," TAKEN("1") "," TAKEN("2") "],'Failed':[" FAILED("1") "]}",
+     {true, false, true},
+     false},
+    {"SendMessageBatch", 200, "{'Successful':[],'Failed':[" FAILED("0") "," FAILED("0") "]}", {false}, false},
+    {"SendMessageBatch", 200, "{'Failed':[{'Id':'0','SenderFault':true}]}", {false}, false},
+    {"SendMessageBatch", 200, "{'Failed':[{'Id':'9','Code':'x','SenderFault':true}]}", {false}, false},
+    {"PublishBatch", 200, XML(MEMBER("0"), ""), {true}, false},
+    {"PublishBatch", 200, XML(MEMBER("0") MEMBER("1") MEMBER("7"), ""), {true, true}, false},
+    {"PublishBatch", 200, XML(MEMBER("1") MEMBER("1") MEMBER("2"), ""), {false, false, true}, false},
+    {"PublishBatch",
+     200,
+     XML(MEMBER("0") MEMBER("1") MEMBER("2"), XML_FAILED("1")),
+     {true, false, true},
+     false},
+    {"PublishBatch", 200, XML("<member><Id>0</Id></member>", ""), {false}, false},
+    {"PublishBatch",
+     200,
+     "<PublishBatchResponse>" XML(MEMBER("0") MEMBER("1") MEMBER("2"), ""),
+     {false},
+     false},
+    {"PublishBatch", 200, "<html>" XML(MEMBER("0") MEMBER("1") MEMBER("2"), "") "</html>", {false}, false},
+    {"PublishBatch", 200, XML(MEMBER("0") MEMBER("1") MEMBER("2"), "") "<x>", {false}, false},
+    {"PublishBatch",
+     200,
+     "<PublishBatchResponse><![CDATA[" XML(MEMBER("0"), "") "]]></PublishBatchResponse>",
+     {false},
+     false},
+    {"PutEvents",
+     200,
+     "{'FailedEntryCount':1,'Entries':[{'EventId':'e'},{'EventId':'e'},{'EventId':'e'}]}",
+     {false},
+     false},
+    {"PutEvents",
+     200,
+     "{'FailedEntryCount':0,'Entries':[{'EventId':'e','ErrorCode':'MalformedDetail'},{'EventId':'e'},"
+     "{'EventId':'e'}]}",
+     {false},
+     false},
+    {"PutEvents",
+     200,
+     "{'FailedEntryCount':0,'Entries':[{'ErrorCode':'MalformedDetail'},{'EventId':'e'},{'EventId':'e'}]}",
+     {false},
+     false},
+    {"PutRecords",
+     200,
+     "{'FailedRecordCount':3,'Records':[{'SequenceNumber':'1'},{'SequenceNumber':'1'},"
+     "{'SequenceNumber':'1'}]}",
+     {false},
+     false},
+    {"PutRecords",
+     200,
+     "{'FailedRecordCount':0,'Records':[{'SequenceNumber':'1'},{'SequenceNumber':'1'}]}",
+     {false},
+     false},
+    {"PutRecordBatch",
+     200,
+     "{'FailedPutCount':2,'RequestResponses':[{'RecordId':'1'},{'RecordId':'1'},{'RecordId':'1'}]}",
+     {false},
+     false},
+    {"GetQueueUrl", 200, "{'QueueUrl':'ftp://x/queue'}", {false}, false},
+    {"GetQueueUrl", 200, "{'QueueUrl':'https://sqs/a b'}", {false}, false},
+    {"GetQueueUrl", 200, "{'QueueUrl':'https://sqs/\\u0000'}", {false}, false},
+    {"GetQueueUrl", 200, "{'QueueUrl':'https://sqs/\\r\\nx: y'}", {false}, false},
+    {"BatchWriteItem", 200, "{'UnprocessedItems':{'foreign':[" WRITE("0") "]}}", {false}, false},
+    {"BatchWriteItem", 200, "{'UnprocessedItems':{'tbl':[" WRITE("9") "]}}", {false}, false},
+    {"BatchWriteItem", 200, "{'UnprocessedItems':{'tbl':[" WRITE("0") "," WRITE("0") "]}}", {false}, false},
+    {"BatchWriteItem",
+     200,
+     "{'UnprocessedItems':{'tbl':[{'DeleteRequest':{'Key':" ITEM("0") "}}]}}",
+     {false},
+     false},
+    {"BatchWriteItem", 200, "{'UnprocessedItems':{'tbl':[5]}}", {false}, false},
+    {"BatchWriteItem", 200, "{'UnprocessedItems':{'tbl':{}}}", {false}, false},
+    {"BatchGetItem", 200, "{'Responses':{'tbl':[" ITEM("9") "]},'UnprocessedKeys':{}}", {false}, false},
+    {"BatchGetItem", 200, "{'Responses':{'other':[" ITEM("0") "]},'UnprocessedKeys':{}}", {false}, false},
+    {"BatchGetItem",
+     200,
+     "{'Responses':{'tbl':[" ITEM("0") "," ITEM("0") "]},'UnprocessedKeys':{}}",
+     {false},
+     false},
+    {"BatchGetItem",
+     200,
+     "{'Responses':{'tbl':[" ITEM("0") "]},'UnprocessedKeys':{'tbl':{'Keys':[" ITEM("0") "]}}}",
+     {false},
+     false},
+    {"BatchGetItem",
+     200,
+     "{'Responses':{'tbl':[]},'UnprocessedKeys':{'tbl':{'Keys':[" ITEM("9") "]}}}",
+     {false},
+     false},
+    {"BatchGetItem",
+     200,
+     "{'Responses':{'tbl':[]},'UnprocessedKeys':{'tbl':[" ITEM("0") "]}}",
+     {false},
+     false},
+    {"ListObjectsV2", 200, LIST("2", "false", ENTRY("p/b", "1")), {false}, false},
+    {"ListObjectsV2", 200, LIST("1", "false", ENTRY("p/b", "1") ENTRY("p/c", "1")), {false}, false},
+    {"ListObjectsV2", 200, LIST("0", "true", ""), {false}, false},
+    {"ListObjectsV2", 200, LIST("1", "maybe", ENTRY("p/b", "1")), {false}, false},
+    {"ListObjectsV2", 200, LIST("1", "", ENTRY("p/b", "1")), {false}, false},
+    {"ListObjectsV2", 200, LIST("1", "false", ENTRY("q/b", "1")), {false}, false},
+    {"ListObjectsV2", 200, LIST("1", "false", ENTRY("p/a", "1")), {false}, false},
+    {"ListObjectsV2", 200, LIST("2", "false", ENTRY("p/c", "1") ENTRY("p/b", "1")), {false}, false},
+    {"ListObjectsV2", 200, LIST("2", "false", ENTRY("p/b", "1") ENTRY("p/b", "1")), {false}, false},
+    {"ListObjectsV2", 200, LIST("1", "false", ENTRY("p/b", "")), {false}, false},
+    {"ListObjectsV2", 200, LIST("1", "false", ENTRY("p/b", "-1")), {false}, false},
+    {"ListObjectsV2", 200, LIST("1", "false", ENTRY("", "1")), {false}, false},
+    {"ListObjectsV2", 200, LIST("1", "false", ENTRY("p/b", "1")) "x", {false}, false},
+    {"ListObjectsV2", 200, "<x>" LIST("1", "false", ENTRY("p/b", "1")) "</x>", {false}, false},
+    {"ListObjectsV2", 200, LIST("99999", "false", ENTRY("p/b", "1")), {false}, false},
+    {"GetObject", 412, SAID("PreconditionFailed"), {false}, false},
+    {"GetObject", 416, SAID("InvalidRange"), {false}, false},
+    {"GetObject",
+     416,
+     "<Error><Code>InvalidRange</Code><ActualObjectSize>1</ActualObjectSize></Error>",
+     {false},
+     false},
+    {"Scan", 200, PAGE(ITEM("0"), ",'Items':[]"), {false}, false},
+    {"Scan", 200, PAGE(ITEM("0"), ",'Count':1"), {false}, false},
+    {"Scan", 200, PAGE(ITEM("0"), ",'LastEvaluatedKey':null"), {false}, false},
+    {"Scan",
+     200,
+     PAGE(ITEM("0"), ",'LastEvaluatedKey':{'a':{'S':'1'},'b':{'S':'1'},'c':{'S':'1'}}"),
+     {false},
+     false},
+    {"Scan", 200, PAGE(ITEM("0"), ",'LastEvaluatedKey':{'a':{'BOOL':true}}"), {false}, false},
+    {"Scan", 200, PAGE(ITEM("0"), ",'ConsumedCapacity':5"), {false}, false},
+    {"Scan", 200, PAGE(ITEM("0"), ",'message':'x'"), {false}, false},
+    {"Scan", 200, PAGE(ITEM("0"), ",'X':1}"), {false}, false},
+    {"Scan", 200, PAGE("{}", ""), {false}, false},
+    {"Scan", 200, PAGE("{'a':{'S':'x','N':'1'}}", ""), {false}, false},
+    {"Scan", 200, PAGE("{'a':{'X':'x'}}", ""), {false}, false},
+    {"Scan", 200, PAGE("{'a':{}}", ""), {false}, false},
+    {"Scan", 200, PAGE("{'a':{'NULL':false}}", ""), {false}, false},
+    {"Scan", 200, PAGE("{'a':{'N':'1e999'}}", ""), {false}, false},
+    {"Scan", 200, PAGE("{'a':{'SS':[]}}", ""), {false}, false},
+    {"Scan", 200, PAGE("{'a':{'SS':[ ]}}", ""), {false}, false},
+    {"Scan", 200, PAGE(ITEM("0") ",", ""), {false}, false},
+    {"Scan", 200, "{'Items':[" ITEM("0") "],'Count':1.0,'ScannedCount':1}", {false}, false},
+    {"Scan", 200, "{'Items':[],'Count':0,'ScannedCount':7}", {false}, false},
+    {"DescribeTable", 200, "{'Table':{'TableName':'other'}}", {false}, false},
+    {"TransactWriteItems", 400, CANCELLED("[]"), {false}, false},
+    {"TransactWriteItems", 400, CANCELLED("5"), {false}, false},
+    {"TransactWriteItems", 400, CANCELLED("[5,5,5]"), {false}, false},
+    {"TransactWriteItems", 400, CANCELLED("[{},{},{}]"), {false}, false},
+    {"TransactWriteItems", 400, CANCELLED("[" NONE "," NONE "," NONE "]"), {false}, false},
+    {"TransactWriteItems", 400, CANCELLED("[" NONE "," FAILED_ITEM(ITEM("1")) "]"), {false}, false},
+    {"TransactWriteItems",
+     400,
+     CANCELLED("[" FAILED_ITEM(ITEM("0")) "," NONE "," NONE "," NONE "]"),
+     {false},
+     false},
+    {"TransactWriteItems", 400, CANCELLED("[" NONE "," FAILED_ITEM(ITEM("9")) "," NONE "]"), {false}, false},
+    {"TransactWriteItems", 400, CANCELLED("[" NONE "," FAILED_ITEM("5") "," NONE "]"), {false}, false},
+    {"TransactWriteItems", 400, CANCELLED("[" NONE "," NONE ",{'Code':'Novel'}]"), {false}, false},
+    {"PutItem", 400, REFUSED(",'Item':" ITEM("9")), {false}, false},
+    {"PutItem", 400, REFUSED(",'Item':5"), {false}, false},
+    {"PutItem", 400, REFUSED(",'Item':{}"), {false}, false},
+    {"UpdateItem", 400, REFUSED(""), {false}, false},
+    {"UpdateItem", 400, REFUSED(",'Item':" ITEM("0")), {false}, true},
+    {NULL, 0, NULL, {false}, false},
+};
+
+/* ---- ranges ---- */
+
+#define RANGE(text) "etag: \"e1\"\r\ncontent-range: " text "\r\n"
+const char *const lies_ranges[] = {
+    "content-range: bytes 0-9/10\r\n",
+    "etag: \"\"\r\ncontent-range: bytes 0-9/10\r\n",
+    "etag: \"e1\"\r\n",
+    RANGE("bytes 1-10/11"),
+    RANGE("bytes 0-9/11"),
+    RANGE("bytes 0-9/9"),
+    RANGE("bytes 0-8/9"),
+    RANGE("bytes 0-10/11"),
+    RANGE("bytes 0-9/*"),
+    RANGE("bytes */10"),
+    RANGE("bytes 0-9"),
+    RANGE("bytes 9-0/10"),
+    RANGE("items 0-9/10"),
+    RANGE("bytes 0-9/10x"),
+    RANGE("bytes -9/10"),
+    RANGE("bytes 0-9/99999999999999999999"),
+    RANGE("bytes 0-9/10\r\nx-amz-checksum-crc32: AAAAAA=="),
+    NULL,
+};
+
+/* ---- a page ---- */
+
+static bool is_value(const json_t *value);
+
+static bool is_number(const json_t *value)
+{
+    const char *text = json_string_value(value);
+    char *end = NULL;
+    return text && *text && strtod(text, &end) == strtod(text, NULL) && !*end;
+}
+
+static bool is_binary(const json_t *value)
+{
+    return json_is_string(value) && json_string_length(value) % 4 == 0;
+}
+
+static bool is_text(const json_t *value)
+{
+    return json_is_string(value);
+}
+
+static bool are_all(const json_t *list, bool (*is_good)(const json_t *), size_t least)
+{
+    size_t i;
+    json_t *element;
+    if (!json_is_array(list) || json_array_size(list) < least)
+        return false;
+    json_array_foreach(list, i, element) if (!is_good(element)) return false;
+    return true;
+}
+
+static bool are_values(const json_t *map)
+{
+    const char *name;
+    json_t *value;
+    if (!json_is_object(map))
+        return false;
+    json_object_foreach((json_t *)map, name, value) if (!is_value(value)) return false;
+    return true;
+}
+
+static bool is_value(const json_t *value)
+{
+    if (json_object_size(value) != 1)
+        return false;
+    const char *tag = json_object_iter_key(json_object_iter((json_t *)value));
+    const json_t *inner = json_object_get(value, tag);
+    return strcmp(tag, "S") == 0      ? is_text(inner)
+           : strcmp(tag, "N") == 0    ? is_number(inner)
+           : strcmp(tag, "B") == 0    ? is_binary(inner)
+           : strcmp(tag, "BOOL") == 0 ? json_is_boolean(inner)
+           : strcmp(tag, "NULL") == 0 ? json_is_true(inner)
+           : strcmp(tag, "SS") == 0   ? are_all(inner, is_text, 1)
+           : strcmp(tag, "NS") == 0   ? are_all(inner, is_number, 1)
+           : strcmp(tag, "BS") == 0   ? are_all(inner, is_binary, 1)
+           : strcmp(tag, "L") == 0    ? are_all(inner, is_value, 0)
+           : strcmp(tag, "M") == 0    ? are_values(inner)
+                                      : false;
+}
+
+static bool is_key_value(const json_t *value)
+{
+    const char *tag = is_value(value) ? json_object_iter_key(json_object_iter((json_t *)value)) : "";
+    return strchr("SNB", *tag) && strlen(tag) == 1 && json_string_length(json_object_get(value, tag)) > 0;
+}
+
+static bool is_item(const json_t *item)
+{
+    return are_values(item) && json_object_size(item) > 0;
+}
+
+bool lies_is_page(const json_t *answer)
+{
+    const json_t *items = json_object_get(answer, "Items"),
+                 *next = json_object_get(answer, "LastEvaluatedKey");
+    const json_t *consumed = json_object_get(answer, "ConsumedCapacity");
+    static const char *const counts[] = {"Count", "ScannedCount"};
+    const char *name;
+    json_t *value;
+    for (int i = 0; i < 2; i++)
+        if (!json_is_integer(json_object_get(answer, counts[i])) ||
+            json_integer_value(json_object_get(answer, counts[i])) != (json_int_t)json_array_size(items))
+            return false;
+    if (next && (!json_is_object(next) || json_object_size(next) < 1 || json_object_size(next) > 2))
+        return false;
+    if (next)
+        json_object_foreach((json_t *)next, name, value) if (!is_key_value(value)) return false;
+    return are_all(items, is_item, 0) &&
+           (!consumed || json_is_number(json_object_get(consumed, "CapacityUnits")));
+}
