@@ -12,6 +12,11 @@
 enum sl_status sl_file_open(struct sl_sinks *sinks, struct sl_span url, struct sl_object_port **out,
                             struct sl_error *error) SL_MUST_USE;
 
+/* The folder at `path` as it is, for reading alone: nothing is created in it, and whatever is written is
+ * refused. SL_REJECT: it is not there, or it is no folder. */
+enum sl_status sl_file_open_to_read(const char *path, struct sl_object_port **out,
+                                    struct sl_error *error) SL_MUST_USE;
+
 /* The text of the target alone; nothing is opened or created. */
 enum sl_status sl_file_check(struct sl_span url, struct sl_error *error) SL_MUST_USE;
 

@@ -4,6 +4,7 @@
 #include "base/disk.h"
 #include "base/url.h"
 #include "sinks/file/file_private.h"
+#include "sinks/result.h"
 #include "sinks/object.h"
 
 #include <errno.h>
@@ -103,13 +104,8 @@ enum sl_status sl_file_check(struct sl_span text, struct sl_error *error)
     return status;
 }
 
-enum sl_status sl_file_open(struct sl_sinks *sinks, struct sl_span url_text, struct sl_object_port **out,
-                            struct sl_error *error)
+static struct sl_file *file_new(struct sl_span path)
 {
-    (void)sinks;
-    struct sl_arena *arena = sl_arena_new(1024);
-    struct sl_url url;
-    enum sl_status status = parse(url_text, arena, &url, error);
     struct sl_file *file = calloc(1, sizeof(*file));
     if (!file)
         sl_die("out of memory");
@@ -122,14 +118,51 @@ enum sl_status sl_file_open(struct sl_sinks *sinks, struct sl_span url_text, str
                  .list = sl_file_list},
         .root = -1,
         .partial = -1,
-        .path = strndup(url.rest.ptr ? url.rest.ptr : "", url.rest.len),
+        .path = strndup(path.ptr ? path.ptr : "", path.len),
     };
+    return file;
+}
+
+enum sl_status sl_file_open(struct sl_sinks *sinks, struct sl_span url_text, struct sl_object_port **out,
+                            struct sl_error *error)
+{
+    (void)sinks;
+    struct sl_arena *arena = sl_arena_new(1024);
+    struct sl_url url;
+    enum sl_status status = parse(url_text, arena, &url, error);
+    struct sl_file *file = file_new(url.rest);
     if (status == SL_OK)
         status = open_root(file, error);
     sl_arena_destroy(arena);
     if (status != SL_OK) {
         file_close(&file->port);
         return status;
+    }
+    *out = &file->port;
+    return SL_OK;
+}
+
+static void refuse_all(struct sl_object_port *port, const struct sl_object *objects, size_t n,
+                       struct sl_result *results, const struct sl_call *call)
+{
+    (void)objects;
+    for (size_t i = 0; i < n; i++) {
+        results[i] = (struct sl_result){.status = SL_OK};
+        sl_result_fail(&results[i], call->arena, SL_FATAL, "AccessDenied", "%s: was opened for reading alone",
+                       ((struct sl_file *)port)->path);
+    }
+}
+
+enum sl_status sl_file_open_to_read(const char *path, struct sl_object_port **out, struct sl_error *error)
+{
+    struct sl_file *file = file_new(sl_span_str(path));
+    file->port.apply = refuse_all;
+    file->root = open(file->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (file->root < 0) {
+        int err = errno;
+        file_close(&file->port);
+        return sl_fail(error, SL_REJECT, sl_disk_code(err), "%s: cannot be opened as a folder: %s", path,
+                       strerror(err));
     }
     *out = &file->port;
     return SL_OK;

@@ -144,7 +144,7 @@ static enum sl_status read_files(struct listing *e, struct sl_error *error)
 {
     struct sl_reader *reader;
     unsigned char md5[EVP_MAX_MD_SIZE];
-    enum sl_status status = sl_store_read(e->store, SL_LIT(FILES), e->call, &reader, error);
+    enum sl_status status = sl_store_read(e->store, SL_LIT(FILES), &reader, error);
     if (status != SL_OK)
         return status;
     status = read_lines(e, reader, md5, error);

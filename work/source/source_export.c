@@ -28,10 +28,10 @@ struct export
 
 /* ---- reading ---- */
 
-static enum sl_status open_next(struct export *e, const struct sl_call *call, struct sl_error *error)
+static enum sl_status open_next(struct export *e, struct sl_error *error)
 {
     struct sl_reader *reader;
-    enum sl_status status = sl_store_read(e->store, e->list.files[e->at].key, call, &reader, error);
+    enum sl_status status = sl_store_read(e->store, e->list.files[e->at].key, &reader, error);
     if (status != SL_OK)
         return status;
     free(e->name);
@@ -104,7 +104,7 @@ static void close_file(struct export *e)
 static enum sl_status pull_file(struct export *e, size_t max_bytes, const struct sl_call *call,
                                 struct sl_source_piece *out, struct sl_error *error)
 {
-    enum sl_status status = e->is_open ? SL_OK : open_next(e, call, error);
+    enum sl_status status = e->is_open ? SL_OK : open_next(e, error);
     if (status != SL_OK)
         return status;
     uint64_t stored = e->text.stored_bytes, given = e->is_verifying ? 0 : e->text.records;

@@ -1,23 +1,19 @@
-/* Reads folders by their descriptors, and buckets through the object port. */
+/* Reads folders and buckets through the object port. */
 #include "work/source/store.h"
 
 #include "base/arena.h"
 #include "base/buffer.h"
-#include "base/disk.h"
+#include "sinks/file.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-/* Ranges of an object that are read at the same time. One connection of S3 gives some 50 MB a second. */
+/* Ranges of an object that are read at the same time: one connection of S3 is slower than what comes after
+ * it. */
 #define RANGES (SL_READER_MOST_BYTES / SL_READER_BYTES)
 
 struct sl_store {
     char *name;
-    int root;                    /* -1: a bucket */
-    struct sl_object_port *port; /* NULL: a folder */
+    struct sl_object_port *port;
 };
 
 /* ---- objects ---- */
@@ -35,6 +31,8 @@ struct object_reader {
 
 static enum sl_status failed(const struct sl_result *result, struct sl_error *error)
 {
+    if (result->code && strcmp(result->code, "NoSuchKey") == 0)
+        return sl_fail(error, SL_REJECT, result->code, "is not there");
     return sl_fail(error, result->status, result->code ? result->code : "CannotRead", "%s",
                    result->text ? result->text : "cannot be read");
 }
@@ -134,15 +132,6 @@ static char *without_slash(const char *place)
     return name;
 }
 
-static enum sl_status open_folder(struct sl_store *store, const char *path, struct sl_error *error)
-{
-    store->root = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (store->root >= 0)
-        return SL_OK;
-    return sl_fail(error, SL_REJECT, sl_disk_code(errno), "%s: cannot be opened as a folder: %s", store->name,
-                   strerror(errno));
-}
-
 static enum sl_status open_bucket(struct sl_store *store, struct sl_sinks *sinks, struct sl_error *error)
 {
     enum sl_status status = sl_target_objects(sinks, sl_span_str(store->name), &store->port, error);
@@ -160,11 +149,11 @@ enum sl_status sl_store_open(struct sl_sinks *sinks, const char *place, struct s
     if (!store)
         sl_die("out of memory: a place");
     store->name = without_slash(place);
-    store->root = -1;
     bool is_url = strstr(store->name, "://") != NULL;
     bool is_file = strncmp(store->name, "file:", 5) == 0;
-    enum sl_status status = is_url ? open_bucket(store, sinks, error)
-                                   : open_folder(store, store->name + (is_file ? 5 : 0), error);
+    enum sl_status status = is_url
+                                ? open_bucket(store, sinks, error)
+                                : sl_file_open_to_read(store->name + (is_file ? 5 : 0), &store->port, error);
     if (status != SL_OK)
         sl_store_close(store);
     else
@@ -178,10 +167,13 @@ void sl_store_close(struct sl_store *store)
         return;
     if (store->port)
         store->port->close(store->port);
-    if (store->root >= 0)
-        close(store->root);
     free(store->name);
     free(store);
+}
+
+struct sl_object_port *sl_store_port(struct sl_store *store)
+{
+    return store->port;
 }
 
 const char *sl_store_name(const struct sl_store *store)
@@ -207,43 +199,12 @@ bool sl_store_is_key(struct sl_span key)
 
 /* ---- reading ---- */
 
-static enum sl_status no_such_key(const struct sl_store *store, struct sl_span key, struct sl_error *error)
+enum sl_status sl_store_read(struct sl_store *store, struct sl_span key, struct sl_reader **out,
+                             struct sl_error *error)
 {
-    return sl_fail(error, SL_REJECT, "NoSuchKey", "%s/%.*s: is not there", store->name, SL_ARG(key));
-}
-
-static enum sl_status read_file(struct sl_store *store, struct sl_span key, struct sl_reader **out,
-                                struct sl_error *error)
-{
-    char path[4096];
-    struct stat st;
-    if (key.len >= sizeof(path))
-        return no_such_key(store, key, error);
-    memcpy(path, key.ptr, key.len);
-    path[key.len] = '\0';
-    int fd = openat(store->root, path, O_RDONLY | O_CLOEXEC);
-    if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode)) {
-        *out = sl_reader_of_file(fd);
-        return SL_OK;
-    }
-    int err = fd >= 0 ? EISDIR : errno;
-    if (fd >= 0)
-        close(fd);
-    if (err == ENOENT || err == ENOTDIR)
-        return no_such_key(store, key, error);
-    return sl_fail(error, SL_REJECT, sl_disk_code(err), "%s/%s: cannot be opened: %s", store->name, path,
-                   strerror(err));
-}
-
-enum sl_status sl_store_read(struct sl_store *store, struct sl_span key, const struct sl_call *call,
-                             struct sl_reader **out, struct sl_error *error)
-{
-    (void)call;
     if (!sl_store_is_key(key))
         return sl_fail(error, SL_REJECT, "InvalidKey", "%s: \"%.*s\" is no name below it", store->name,
                        SL_ARG(key));
-    if (!store->port)
-        return read_file(store, key, out, error);
     *out = read_object(store->port, key);
     return SL_OK;
 }
@@ -255,7 +216,7 @@ enum sl_status sl_store_read_all(struct sl_store *store, struct sl_span key, siz
     struct sl_buffer text;
     struct sl_span bytes = {0};
     struct sl_error why = SL_NO_ERROR;
-    enum sl_status status = sl_store_read(store, key, call, &reader, error);
+    enum sl_status status = sl_store_read(store, key, &reader, error);
     if (status != SL_OK)
         return status;
     sl_buffer_init_in(&text, call->arena, most);
@@ -265,8 +226,6 @@ enum sl_status sl_store_read_all(struct sl_store *store, struct sl_span key, siz
             sl_buffer_add_span(&text, bytes);
     } while (status == SL_OK && bytes.len && !text.failed);
     sl_reader_close(reader);
-    if (status != SL_OK && strcmp(why.code, "NoSuchKey") == 0)
-        return no_such_key(store, key, error);
     if (status != SL_OK)
         return sl_fail(error, status, why.code, "%s/%.*s: %s", store->name, SL_ARG(key), why.text);
     if (text.failed)
@@ -278,21 +237,6 @@ enum sl_status sl_store_read_all(struct sl_store *store, struct sl_span key, siz
 
 /* ---- measuring ---- */
 
-static void measure_files(struct sl_store *store, struct sl_store_entry *entries, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        char path[4096];
-        struct stat st;
-        entries[i].bytes = SL_STORE_ABSENT;
-        if (entries[i].key.len >= sizeof(path))
-            continue;
-        memcpy(path, entries[i].key.ptr, entries[i].key.len);
-        path[entries[i].key.len] = '\0';
-        if (fstatat(store->root, path, &st, 0) == 0 && S_ISREG(st.st_mode))
-            entries[i].bytes = (uint64_t)st.st_size;
-    }
-}
-
 static int compare(struct sl_span a, struct sl_span b)
 {
     int order = memcmp(a.ptr, b.ptr, a.len < b.len ? a.len : b.len);
@@ -300,9 +244,8 @@ static int compare(struct sl_span a, struct sl_span b)
 }
 
 /* Both are in order, so one walk over the pages finds all. */
-static enum sl_status measure_objects(struct sl_store *store, struct sl_span prefix,
-                                      struct sl_store_entry *entries, size_t n, const struct sl_call *call,
-                                      struct sl_error *error)
+enum sl_status sl_store_measure(struct sl_store *store, struct sl_span prefix, struct sl_store_entry *entries,
+                                size_t n, const struct sl_call *call, struct sl_error *error)
 {
     struct sl_arena *arena = sl_arena_new(64 * 1024);
     const struct sl_call own = {.arena = arena, .deadline_ms = call->deadline_ms};
@@ -332,13 +275,4 @@ static enum sl_status measure_objects(struct sl_store *store, struct sl_span pre
     free(after);
     sl_arena_destroy(arena);
     return status;
-}
-
-enum sl_status sl_store_measure(struct sl_store *store, struct sl_span prefix, struct sl_store_entry *entries,
-                                size_t n, const struct sl_call *call, struct sl_error *error)
-{
-    if (store->port)
-        return measure_objects(store, prefix, entries, n, call, error);
-    measure_files(store, entries, n);
-    return SL_OK;
 }

@@ -20,10 +20,13 @@ const char *sl_store_name(const struct sl_store *store);
 /* Whether the key stays below the place: segments separated by '/', none empty, "." or "..", no NUL. */
 bool sl_store_is_key(struct sl_span key);
 
-/* The text at a key. SL_REJECT, code "NoSuchKey": there is none. Errors name the place and the key. Objects
- * are read in several ranges at a time; one that is replaced meanwhile is refused. */
-enum sl_status sl_store_read(struct sl_store *store, struct sl_span key, const struct sl_call *call,
-                             struct sl_reader **out, struct sl_error *error) SL_MUST_USE;
+/* The text at a key, read in several ranges at a time; one that is replaced meanwhile is refused. That there
+ * is none is found by the reader's first `next`: SL_REJECT, code "NoSuchKey". */
+enum sl_status sl_store_read(struct sl_store *store, struct sl_span key, struct sl_reader **out,
+                             struct sl_error *error) SL_MUST_USE;
+
+/* The port, for listing and for reading many small objects at once; borrowed. */
+struct sl_object_port *sl_store_port(struct sl_store *store);
 
 /* A small text, whole, in call->arena, up to `most` bytes. */
 enum sl_status sl_store_read_all(struct sl_store *store, struct sl_span key, size_t most,

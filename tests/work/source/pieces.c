@@ -5,7 +5,15 @@
 #include "base/clock.h"
 #include "streams/record.h"
 
+#include "tests/support/aws_call.h"
+
+#include <dirent.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define BUCKET "sluice-sources"
 
 extern char **environ;
 
@@ -113,4 +121,58 @@ void assert_pieces_agree(open_fn open, void *self, size_t most)
         assert_same(&whole, gather(open, self, max_bytes, true));
     }
     gathered_clean_up(&whole);
+}
+
+/* ---- S3 ---- */
+
+static void copy_files(struct sl_object_port *port, const char *path, const char *below)
+{
+    char full[1000], key[1000];
+    DIR *dir = opendir(path);
+    assert_non_null(dir);
+    for (struct dirent *entry; (entry = readdir(dir));) {
+        struct stat st;
+        snprintf(full, sizeof(full), "%s/%s", path, entry->d_name);
+        snprintf(key, sizeof(key), "%s%s", below, entry->d_name);
+        if (entry->d_name[0] == '.' || stat(full, &st) != 0)
+            continue;
+        if (S_ISDIR(st.st_mode)) {
+            char deeper[1001];
+            snprintf(deeper, sizeof(deeper), "%s/", key);
+            copy_files(port, full, deeper);
+            continue;
+        }
+        struct sl_arena *arena = sl_arena_new(4096);
+        struct sl_call call = test_call(arena);
+        size_t len;
+        char *bytes = test_read(full, &len);
+        struct sl_object object = {.key = sl_span_str(key), .body = sl_span(bytes, len)};
+        struct sl_result result;
+        port->apply(port, &object, 1, &result, &call);
+        assert_int_equal(result.status, SL_OK);
+        free(bytes);
+        sl_arena_destroy(arena);
+    }
+    closedir(dir);
+}
+
+/* Copies what is at `path` to a prefix of its own in the bucket; returns its URL, NULL when there is no S3.
+ */
+const char *copy_to_s3(const char *path)
+{
+    static int n;
+    static char url[300];
+    struct sl_object_port *port;
+    if (!getenv("MOTO_ENDPOINT"))
+        return NULL;
+    if (n == 0) {
+        struct sl_arena *arena = sl_arena_new(4096);
+        aws_s3(&test_sinks, arena, "PUT", "/" BUCKET, NULL);
+        sl_arena_destroy(arena);
+    }
+    snprintf(url, sizeof(url), "s3://" BUCKET "/copy-%d-%d/", (int)getpid(), n++);
+    assert_int_equal(sl_target_objects(&test_sinks, sl_span(url, strlen(url) - 1), &port, NULL), SL_OK);
+    copy_files(port, path, "");
+    port->close(port);
+    return url;
 }

@@ -31,4 +31,8 @@ void gathered_clean_up(struct gathered *g);
  * of the whole. */
 void assert_pieces_agree(open_fn open, void *self, size_t most);
 
+/* Copies the files below `path` to a prefix of its own in S3, and returns its URL, until the next call. NULL
+ * when there is no S3 here (MOTO_ENDPOINT). */
+const char *copy_to_s3(const char *path);
+
 #endif

@@ -4,10 +4,8 @@
 #include "streams/record.h"
 #include "tests/support/export.h"
 
-#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #define A "{'Item':{'PK':{'S':'a'},'SK':{'N':'1'}}}\n"
@@ -15,7 +13,6 @@
 #define C "{'Item':{'SK':{'N':'3'},'PK':{'S':'c'}}}"
 
 static char *folder;
-static const char *bucket; /* NULL: no S3 here */
 
 struct place {
     const char *place, *table;
@@ -55,54 +52,7 @@ static char *small_export(void)
         &(struct test_export){.files = files, .n = 4, .prefix = "backups/AWSDynamoDB/x/"}, folder);
 }
 
-static void copy_files(struct sl_object_port *port, const char *path, const char *below)
-{
-    char full[1000], key[1000];
-    DIR *dir = opendir(path);
-    assert_non_null(dir);
-    for (struct dirent *entry; (entry = readdir(dir));) {
-        struct stat st;
-        snprintf(full, sizeof(full), "%s/%s", path, entry->d_name);
-        snprintf(key, sizeof(key), "%s%s", below, entry->d_name);
-        if (entry->d_name[0] == '.' || stat(full, &st) != 0)
-            continue;
-        if (S_ISDIR(st.st_mode)) {
-            char deeper[1001];
-            snprintf(deeper, sizeof(deeper), "%s/", key);
-            copy_files(port, full, deeper);
-            continue;
-        }
-        struct sl_arena *arena = sl_arena_new(4096);
-        struct sl_call call = test_call(arena);
-        size_t len;
-        char *bytes = test_read(full, &len);
-        struct sl_object object = {.key = sl_span_str(key), .body = sl_span(bytes, len)};
-        struct sl_result result;
-        port->apply(port, &object, 1, &result, &call);
-        assert_int_equal(result.status, SL_OK);
-        free(bytes);
-        sl_arena_destroy(arena);
-    }
-    closedir(dir);
-}
-
-/* Copies what is at `path` to a prefix of its own in the bucket; returns its URL, NULL when there is no S3.
- */
-static const char *copy_to_s3(const char *path)
-{
-    static int n;
-    static char url[300];
-    struct sl_object_port *port;
-    if (!bucket)
-        return NULL;
-    snprintf(url, sizeof(url), "s3://%s/copy-%d-%d/", bucket, (int)getpid(), n++);
-    assert_int_equal(sl_target_objects(&test_sinks, sl_span(url, strlen(url) - 1), &port, NULL), SL_OK);
-    copy_files(port, path, "");
-    port->close(port);
-    return url;
-}
-
-static void is_read_whole(const char *place)
+static void is_read_whole(const char *place, size_t most)
 {
     struct place p = {.place = place, .table = "orders"};
     struct gathered g = gather(open_place, &p, SL_SOURCE_PIECE_BYTES, false);
@@ -112,24 +62,24 @@ static void is_read_whole(const char *place)
     assert_non_null(
         strstr(g.text, json("'Keys':{'PK':{'S':'c'},'SK':{'N':'3'}},'NewImage':{'SK':{'N':'3'}")));
     gathered_clean_up(&g);
-    assert_pieces_agree(open_place, &p, 200);
+    assert_pieces_agree(open_place, &p, most);
     p.verify_first = true;
     g = gather(open_place, &p, SL_SOURCE_PIECE_BYTES, false);
     assert_int_equal(g.n, 5);
     assert_true(g.pieces >= 7);
     gathered_clean_up(&g);
-    assert_pieces_agree(open_place, &p, 20);
+    assert_pieces_agree(open_place, &p, most / 10 + 1);
 }
 
 static void it_is_read_whole_and_in_pieces(void **state)
 {
     (void)state;
     char *path = small_export();
-    is_read_whole(path);
-    is_read_whole(json_printf("file:%s/", path));
+    is_read_whole(path, 200);
+    is_read_whole(json_printf("file:%s/", path), 200);
     const char *url = copy_to_s3(path);
     if (url)
-        is_read_whole(url);
+        is_read_whole(url, 3); /* each request takes its time */
     free(path);
 }
 
@@ -273,7 +223,9 @@ static void a_manifest_that_is_damaged_or_missing_is_refused(void **state)
         char *path = small_export();
         const char *file = json_printf("%s/%s", path, files[i].file);
         char *text = test_read(file, NULL);
-        test_write(file, replaced(text, i < 2 ? "}" : "=", i < 2 ? " }" : ""));
+        char *other = replaced(text, i < 2 ? "}" : "=", i < 2 ? " }" : "");
+        test_write(file, other);
+        free(other);
         fails(path, i < 2 ? "WrongChecksum" : "NoChecksum", i < 2 ? "is damaged: its MD5" : "is not an MD5");
         unlink(file);
         fails(path, files[i].code, files[i].text);
@@ -429,14 +381,13 @@ static void a_place_of_another_export_is_refused(void **state)
 static void a_place_that_is_not_there_is_refused(void **state)
 {
     (void)state;
-    fails(json_printf("%s/nosuch", folder), "NotFound", "nosuch: cannot be opened as a folder");
-    fails(folder, "NoSummary", "name the folder of one export");
+    fails_at(json_printf("%s/nosuch", folder), "NotFound", "nosuch: cannot be opened as a folder");
+    fails_at(folder, "NoSummary", "name the folder of one export");
 }
 
 static int set_up(void **state)
 {
     folder = test_folder_in_memory();
-    bucket = getenv("TEST_BUCKET");
     return sinks_set_up(state);
 }
 
