@@ -196,6 +196,10 @@ fuzz: ## make fuzz TIME=600: libFuzzer on every entry, TIME seconds each
 	@scripts/setup.sh build check fuzz
 	@BUILD=$(BUILD) TIME=$(TIME) scripts/fuzz.sh
 
+ruler: all $(BUILD)/tests/streams/test_when ## make ruler CASES=20000 SEED=1: patterns against AWS's own engine, event-ruler
+	@scripts/setup.sh ruler
+	@BUILD=$(BUILD) tests/streams/ruler/compare.sh
+
 SEEDS ?= 100000
 FIRST ?= 1
 simulate: $(BUILD)/tests/simulation/test_simulation ## make simulate SEEDS=100000 FIRST=1: for each seed a history with faults, checked by an oracle
@@ -220,7 +224,7 @@ clean: ## remove everything that was built
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
-.PHONY: all install uninstall unit quick lint check conformance setup run package build-SluiceFunction fuzz simulate cover bench bless clean help
+.PHONY: all install uninstall unit quick lint check conformance setup run package build-SluiceFunction fuzz ruler simulate cover bench bless clean help
 .SECONDARY:
 
 -include $(OBJECTS:.o=.d) $(TOOL_OBJ:.o=.d) $(BUILD)/runtime/bootstrap.d $(BUILD)/replay/sluice.d $(patsubst %.c,$(BUILD)/%.d,$(call below,tests,*.c)) $(CORPORA:=.d) $(BENCHES:=.d)

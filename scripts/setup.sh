@@ -1,5 +1,5 @@
 #!/bin/bash
-# Installs what the named sets need: scripts/setup.sh build [run] [check] [fuzz] [bench] [package].
+# Installs what the named sets need: scripts/setup.sh build [run] [check] [fuzz] [ruler] [bench] [package].
 # On Debian 12 by apt, with sudo unless root; what is installed already is not touched, and a second run needs no
 # network. On another system it names what is missing and stops.
 set -euo pipefail
@@ -9,6 +9,7 @@ declare -A packages=(
     [build]="gcc make pkg-config libc6-dev libcurl4-openssl-dev libssl-dev libjansson-dev zlib1g-dev libgmp-dev libsqlite3-dev libmicrohttpd-dev libdeflate-dev"
     [run]=""
     [check]="gcc-aarch64-linux-gnu git libc6-dev-arm64-cross libcmocka-dev clang libclang-rt-14-dev g++ python3 python3-venv curl openssl qemu-user-static unzip maven openjdk-17-jre-headless chromium-headless-shell"
+    [ruler]="maven openjdk-17-jdk-headless"
     [fuzz]="clang libclang-rt-14-dev"
     [package]="gcc gcc-aarch64-linux-gnu make zip patch xz-utils debian-archive-keyring"
     [bench]="g++ libsimdjson-dev"

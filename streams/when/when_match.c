@@ -2,7 +2,10 @@
  *
  * A walk follows text and tree of names together and notes the leaves of which one value passed. Within an
  * array the engine wants one element to satisfy all that lies below it, so each element is tried by itself.
- * Absence ("exists": false) is a fact about the whole record, so a walk of its own finds it out first. */
+ *
+ * Absence ("exists": false) is a fact about the whole text, so a walk of its own finds it out first. Below an
+ * array the engine is more subtle: it goes through the paths in their order, and as soon as one of them has
+ * matched in an element, the paths after it have to be absent in that element only. */
 #include "streams/when/when_private.h"
 
 #include "base/json.h"
@@ -12,8 +15,14 @@
 struct walk {
     const char *end;
     struct sl_arena *scratch;
-    uint64_t given; /* leaves that hold by absence */
-    bool look_only; /* any value passes: to see what is there */
+    uint64_t given;    /* leaves that hold by absence */
+    uint64_t may_lack; /* leaves that may hold by absence in one element, see above; 0: none */
+    bool look_only;    /* any value passes: to see what is there */
+};
+
+/* Leaves that hold, and those of them that hold because of a value. */
+struct hits {
+    uint64_t found, by_value;
 };
 
 static bool passes(const struct sl_when_leaf *leaf, struct sl_when_value value, struct sl_arena *scratch)
@@ -46,10 +55,10 @@ static const struct sl_when_node *find_node(const struct sl_when_node *from, str
 }
 
 static const char *walk_value(const struct walk *w, const struct sl_when_node *node, const char *p,
-                              uint64_t *found);
+                              struct hits *hits);
 
 static const char *walk_member(const struct walk *w, const struct sl_when_node *node, const char *p,
-                               uint64_t *found)
+                               struct hits *hits)
 {
     bool escaped;
     const char *close = sl_json_string_end(p + 1, w->end, &escaped);
@@ -58,69 +67,124 @@ static const char *walk_member(const struct walk *w, const struct sl_when_node *
         name = sl_json_unescape(name, w->scratch);
     p = sl_json_space(sl_json_space(close + 1, w->end) + 1, w->end);
     const struct sl_when_node *child = find_node(node, name);
-    return child ? walk_value(w, child, p, found) : sl_json_value_end(p, w->end);
+    return child ? walk_value(w, child, p, hits) : sl_json_value_end(p, w->end);
 }
 
 static const char *walk_object(const struct walk *w, const struct sl_when_node *node, const char *p,
-                               uint64_t *found)
+                               struct hits *hits)
 {
     p = sl_json_space(p + 1, w->end);
     while (*p != '}') {
-        p = sl_json_space(walk_member(w, node, p, found), w->end);
+        p = sl_json_space(walk_member(w, node, p, hits), w->end);
         if (*p == ',')
             p = sl_json_space(p + 1, w->end);
     }
     return p + 1;
 }
 
-static const char *walk_array(const struct walk *w, const struct sl_when_node *node, const char *p,
-                              uint64_t *found)
+/* The leaves after the first one that matched a value. */
+static uint64_t after_first(uint64_t by_value)
 {
-    p = sl_json_space(p + 1, w->end);
-    while (*p != ']') {
-        uint64_t own = w->given & node->below;
-        p = sl_json_space(walk_value(w, node, p, &own), w->end);
-        if (w->look_only || own == node->below)
-            *found |= own;
-        if (*p == ',')
-            p = sl_json_space(p + 1, w->end);
+    return by_value ? ~(by_value ^ (by_value - 1)) : 0;
+}
+
+static bool is_container(const char *p)
+{
+    return *p == '{' || *p == '[';
+}
+
+/* Walks one element, which has to satisfy all leaves below the node, but for those in `before`. What may be
+ * absent in it depends on what matches in it, so it may be walked again. Returns the byte after it. */
+static const char *walk_element(const struct walk *w, const struct sl_when_node *node, const char *p,
+                                uint64_t before, struct hits *own)
+{
+    struct hits there = {0, 0};
+    struct walk again = *w, look = {w->end, w->scratch, 0, 0, true};
+    *own = (struct hits){(w->given | before) & node->below, 0};
+    const char *end = walk_value(w, node, p, own);
+    if (own->found == node->below || !(w->may_lack & node->below) || !own->by_value)
+        return end;
+    (void)walk_value(&look, node, p, &there);
+    for (;;) {
+        uint64_t more = w->may_lack & node->below & ~there.found & after_first(own->by_value) & ~again.given;
+        if (!more)
+            return end;
+        again.given |= more;
+        *own = (struct hits){(again.given | before) & node->below, 0};
+        (void)walk_value(&again, node, p, own);
+    }
+}
+
+/* Returns the byte after the element. */
+static const char *walk_one(const struct walk *w, const struct sl_when_node *node, const char *p,
+                            struct hits *hits)
+{
+    struct hits own = {0, 0};
+    if (w->look_only || !is_container(p))
+        return walk_value(w, node, p, hits);
+    p = walk_element(w, node, p, hits->found & node->bit, &own);
+    if (own.found == node->below) {
+        hits->found |= own.found;
+        hits->by_value |= own.by_value;
+    }
+    return p;
+}
+
+/* A plain value in an array is in no element of it: it matches for all of them. Where a path ends and also
+ * goes on, the plain values come first. */
+static const char *walk_array(const struct walk *w, const struct sl_when_node *node, const char *p,
+                              struct hits *hits)
+{
+    const char *begin = sl_json_space(p + 1, w->end);
+    unsigned last = node->bit && node->child && !w->look_only ? 1 : 0;
+    for (unsigned pass = 0; pass <= last; pass++) {
+        p = begin;
+        while (*p != ']') {
+            bool is_turn = last == 0 || is_container(p) == (pass == 1);
+            p = is_turn ? walk_one(w, node, p, hits) : sl_json_value_end(p, w->end);
+            p = sl_json_space(p, w->end);
+            if (*p == ',')
+                p = sl_json_space(p + 1, w->end);
+        }
     }
     return p + 1;
 }
 
 /* Returns the byte after the value. */
 static const char *walk_value(const struct walk *w, const struct sl_when_node *node, const char *p,
-                              uint64_t *found)
+                              struct hits *hits)
 {
     bool escaped = false;
     if (*p == '{')
-        return node->child ? walk_object(w, node, p, found) : sl_json_value_end(p, w->end);
+        return node->child ? walk_object(w, node, p, hits) : sl_json_value_end(p, w->end);
     if (*p == '[')
-        return walk_array(w, node, p, found);
+        return walk_array(w, node, p, hits);
     const char *end =
         *p == '"' ? sl_json_string_end(p + 1, w->end, &escaped) + 1 : sl_json_value_end(p, w->end);
-    if (node->bit && (w->look_only || passes(node->leaf, scalar(p, end, escaped), w->scratch)))
-        *found |= node->bit;
+    if (node->bit && (w->look_only || passes(node->leaf, scalar(p, end, escaped), w->scratch))) {
+        hits->found |= node->bit;
+        hits->by_value |= node->bit;
+    }
     return end;
 }
 
-static uint64_t walk_text(const struct sl_when_tree *tree, struct sl_span text, uint64_t given,
-                          bool look_only, struct sl_arena *scratch)
+/* The leaves that hold in the text. */
+static uint64_t walk_text(const struct sl_when_tree *tree, struct sl_span text, struct walk w)
 {
-    uint64_t found = given;
-    if (!text.ptr)
-        return found;
-    struct walk w = {text.ptr + text.len, scratch, given, look_only};
-    walk_value(&w, tree->root, text.ptr, &found);
-    return found;
+    struct hits hits = {w.given, 0};
+    w.end = text.ptr + text.len;
+    if (text.ptr)
+        walk_value(&w, tree->root, text.ptr, &hits);
+    return hits.found;
 }
 
 static bool tree_matches(const struct sl_when_tree *tree, struct sl_span text, struct sl_arena *scratch)
 {
-    uint64_t absent = 0;
+    uint64_t there = 0;
     if (tree->absent_ok)
-        absent = tree->absent_ok & ~walk_text(tree, text, 0, true, scratch);
-    return walk_text(tree, text, absent, false, scratch) == tree->root->below;
+        there = tree->absent_ok & walk_text(tree, text, (struct walk){.scratch = scratch, .look_only = true});
+    const struct walk w = {.scratch = scratch, .given = tree->absent_ok & ~there, .may_lack = there};
+    return walk_text(tree, text, w) == tree->root->below;
 }
 
 /* ---- single looks ---- */

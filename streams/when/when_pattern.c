@@ -5,6 +5,8 @@
 
 #include "base/json.h"
 
+#include <stdlib.h>
+
 /* One set while it is read. */
 struct draft {
     const struct sl_when_leaf **leaves; /* room for SL_WHEN_MAX_LEAVES */
@@ -74,24 +76,43 @@ struct level {
 static enum sl_status read_object(struct sl_when_parse *parse, const struct level *level,
                                   struct sl_span object);
 
-/* EventBridge takes "$or" for an operator only where it cannot be a field of that name. */
-static bool is_or(struct sl_span name, struct sl_span value)
+/* ---- "$or": operator or field ---- */
+
+static bool is_or(struct sl_span name)
 {
-    if (!sl_json_text_is(name, SL_LIT("$or")) || value.ptr[0] != '[')
-        return false;
-    struct sl_json_walk c = sl_json_walk(value);
-    struct sl_span element, member, ignored;
+    return sl_json_text_is(name, SL_LIT("$or"));
+}
+
+static bool are_ors_operators(struct sl_span object, unsigned depth, bool is_inside);
+
+static bool are_alternatives(struct sl_span list, unsigned depth)
+{
+    struct sl_json_walk c = sl_json_walk(list);
+    struct sl_span element;
     size_t n = 0;
-    for (; sl_json_walk_next(&c, NULL, &element); n++) {
-        if (element.ptr[0] != '{')
+    if (list.ptr[0] != '[')
+        return false;
+    for (; sl_json_walk_next(&c, NULL, &element); n++)
+        if (element.ptr[0] != '{' || !are_ors_operators(element, depth + 1, true))
             return false;
-        struct sl_json_walk inside = sl_json_walk(element);
-        while (sl_json_walk_next(&inside, &member, &ignored))
-            if (sl_when_is_operator(member))
-                return false;
-    }
     return n >= 2;
 }
+
+/* EventBridge's engine reads the whole pattern with "$or" as an operator. If that fails at any place, it
+ * reads all of it again with "$or" as the name of a field. */
+static bool are_ors_operators(struct sl_span object, unsigned depth, bool is_inside)
+{
+    struct sl_json_walk c = sl_json_walk(object);
+    struct sl_span name, value;
+    while (depth < SL_WHEN_MAX_DEPTH && sl_json_walk_next(&c, &name, &value))
+        if (is_or(name) ? !are_alternatives(value, depth)
+                        : (is_inside && sl_when_is_reserved(name)) ||
+                              (value.ptr[0] == '{' && !are_ors_operators(value, depth + 1, is_inside)))
+            return false;
+    return true;
+}
+
+/* ---- reading ---- */
 
 static enum sl_status read_alternative(struct sl_when_parse *parse, const struct level *level,
                                        struct sl_span object, struct drafts *all)
@@ -131,7 +152,7 @@ static enum sl_status read_or(struct sl_when_parse *parse, const struct level *l
 static enum sl_status read_member(struct sl_when_parse *parse, const struct level *level, struct sl_span name,
                                   struct sl_span value)
 {
-    if (is_or(name, value))
+    if (is_or(name) && !parse->or_is_field)
         return read_or(parse, level, value);
     if (value.ptr[0] != '[' && value.ptr[0] != '{')
         return sl_when_fail(parse, value, "a list of values is expected, as in [\"INSERT\"]");
@@ -250,7 +271,7 @@ static bool split_image(struct sl_span path, enum sl_image *image, struct sl_spa
 static struct sl_span find_needle(struct sl_arena *arena, const struct sl_when_leaf *leaf)
 {
     const struct sl_when_test *test = leaf->tests;
-    bool is_equal = test->op == SL_WHEN_EQUALS && test->kind == SL_WHEN_STRING;
+    bool is_equal = test->op == SL_WHEN_EQUALS && test->kind == SL_WHEN_STRING && !test->network;
     if (leaf->absent_ok || leaf->n != 1 ||
         (!is_equal && test->op != SL_WHEN_PREFIX && test->op != SL_WHEN_SUFFIX))
         return sl_span(NULL, 0);
@@ -312,6 +333,70 @@ static struct sl_when_set finish_set(struct sl_arena *arena, const struct draft 
     return f.set;
 }
 
+/* ---- the engine's order, and its measure ---- */
+
+static int by_path(const void *a, const void *b)
+{
+    struct sl_span x = (*(const struct sl_when_leaf *const *)a)->path,
+                   y = (*(const struct sl_when_leaf *const *)b)->path;
+    size_t n = x.len < y.len ? x.len : y.len;
+    int order = n ? memcmp(x.ptr, y.ptr, n) : 0;
+    return order ? order : (x.len > y.len) - (x.len < y.len);
+}
+
+static bool is_same_test(const struct sl_when_test *a, const struct sl_when_test *b)
+{
+    return a->op == b->op && a->kind == b->kind && a->text.ptr && sl_span_eq(a->text, b->text);
+}
+
+/* Whether a value could take both leaves to the same state. */
+static bool do_meet(const struct sl_when_leaf *a, const struct sl_when_leaf *b)
+{
+    if (a == b || (a->absent_ok && b->absent_ok))
+        return true;
+    for (size_t i = 0; i < a->n; i++)
+        for (size_t k = 0; k < b->n; k++)
+            if (is_same_test(&a->tests[i], &b->tests[k]))
+                return true;
+    return false;
+}
+
+/* Whether the engine keeps the tests of leaf `k` of both sets in one machine: all before it lead there. */
+static bool share_machine(const struct draft *a, const struct draft *b, size_t k)
+{
+    if (k >= a->n || k >= b->n || !sl_span_eq(a->leaves[k]->path, b->leaves[k]->path))
+        return false;
+    for (size_t i = 0; i < k; i++)
+        if (!sl_span_eq(a->leaves[i]->path, b->leaves[i]->path) || !do_meet(a->leaves[i], b->leaves[i]))
+            return false;
+    return true;
+}
+
+/* `leaves` has room for one of each set. */
+static bool is_machine_too_complex(const struct drafts *drafts, size_t first, size_t k,
+                                   const struct sl_when_leaf **leaves)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < drafts->n; i++)
+        if (share_machine(&drafts->list[first], &drafts->list[i], k)) {
+            if (i < first && sl_when_has_wildcard(drafts->list[i].leaves[k]))
+                return false; /* looked at with that one */
+            leaves[n++] = drafts->list[i].leaves[k];
+        }
+    return sl_when_complexity(leaves, n) > SL_WHEN_MAX_COMPLEXITY;
+}
+
+static bool is_too_complex(struct sl_when_parse *parse, const struct drafts *drafts)
+{
+    const struct sl_when_leaf **leaves = sl_arena_alloc(parse->scratch, drafts->n * sizeof(leaves[0]));
+    for (size_t i = 0; i < drafts->n; i++)
+        for (size_t k = 0; k < drafts->list[i].n; k++)
+            if (sl_when_has_wildcard(drafts->list[i].leaves[k]) &&
+                is_machine_too_complex(drafts, i, k, leaves))
+                return true;
+    return false;
+}
+
 static void make_room(struct sl_arena *arena, struct sl_when_sets *sets, size_t n)
 {
     if (sets->n + n <= sets->room)
@@ -330,9 +415,17 @@ enum sl_status sl_when_compile_pattern(struct sl_when_parse *parse, struct sl_sp
         return sl_when_fail(parse, json, "an object is expected, as in {\"eventName\": [\"INSERT\"]}");
     struct draft first = copy_draft(parse->scratch, NULL);
     struct drafts drafts = {&first, 1};
+    parse->or_is_field = !are_ors_operators(json, 0, false);
     enum sl_status status = read_object(parse, &(struct level){.drafts = &drafts}, json);
     if (status != SL_OK)
         return status;
+    for (size_t i = 0; i < drafts.n; i++)
+        qsort(drafts.list[i].leaves, drafts.list[i].n, sizeof(drafts.list[i].leaves[0]), by_path);
+    if (is_too_complex(parse, &drafts))
+        return sl_when_fail(
+            parse, json,
+            "the wildcards of one field are too complex, as AWS measures it; use fewer stars, "
+            "fewer repetitions after a star, or prefix and suffix");
     if (sets->n + drafts.n > SL_WHEN_MAX_SETS)
         return sl_when_fail(parse, json, "more than %d combinations of patterns and \"$or\"",
                             SL_WHEN_MAX_SETS);

@@ -32,7 +32,7 @@ struct sl_when_value {
 };
 
 enum sl_when_op {
-    SL_WHEN_EQUALS,      /* the same kind and text */
+    SL_WHEN_EQUALS,      /* the same kind, and the same text, number (`bounds`) or address (`network`) */
     SL_WHEN_EQUALS_FOLD, /* "equals-ignore-case"; `text` is folded, as in the next four */
     SL_WHEN_PREFIX,
     SL_WHEN_PREFIX_FOLD,
@@ -76,8 +76,21 @@ enum sl_status sl_when_compile_tests(struct sl_when_parse *parse, struct sl_span
                                      const struct sl_when_test **tests, size_t *n,
                                      bool *absent_ok) SL_MUST_USE;
 
-/* Whether the object's one member is the name of an operator: such objects are not alternatives of "$or". */
-bool sl_when_is_operator(struct sl_span name);
+/* Names that no field may have within "$or": those of operators, and what EventBridge keeps for later. */
+bool sl_when_is_reserved(struct sl_span name);
+
+/* ---- wildcards ---- */
+
+/* EventBridge refuses patterns whose wildcards are too complex. The measure is that of its engine
+ * (event-ruler's MachineComplexityEvaluator): how many beginnings of a field's wildcards one text can match
+ * at a time. The limit is not documented. On AWS, 11 was refused (recorded), 12 and 16 too, and 9 was
+ * accepted (users' rules). */
+#define SL_WHEN_MAX_COMPLEXITY 10
+
+/* The complexity of the wildcards among the tests of one field's leaves; more than the limit stands for all
+ * that is above it. */
+struct sl_when_leaf;
+unsigned sl_when_complexity(const struct sl_when_leaf *const *leaves, size_t n);
 
 /* ---- leaves, sets ---- */
 
@@ -88,12 +101,14 @@ struct sl_when_leaf {
     bool absent_ok; /* the test also passes when no leaf is at this path */
 };
 
+bool sl_when_has_wildcard(const struct sl_when_leaf *leaf);
+
 /* Names of a set's leaves as a tree, for walking text: a path's next name leads to the next node. */
 struct sl_when_node {
     struct sl_span name;
     struct sl_when_node *child, *next;
     const struct sl_when_leaf *leaf; /* NULL: only others are below */
-    uint64_t bit;                    /* of its leaf; 0: none */
+    uint64_t bit;                    /* of its leaf, in the order of their paths; 0: none */
     uint64_t below;                  /* its bit and those of all nodes below */
 };
 
@@ -179,6 +194,7 @@ struct sl_when_parse {
     struct sl_arena *scratch; /* of the compiling */
     struct sl_error *error;
     const struct sl_when_place *place; /* innermost */
+    bool or_is_field;                  /* in this pattern, "$or" is the name of a field */
 };
 
 /* SL_REJECT, code "InvalidPattern", the byte of `at`, "path: why". */

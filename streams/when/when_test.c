@@ -9,6 +9,8 @@
 typedef enum sl_status (*operand_fn)(struct sl_when_parse *parse, struct sl_span operand,
                                      struct sl_when_test *out);
 
+static enum sl_status affix_inside(struct sl_when_parse *parse, struct sl_span operand,
+                                   struct sl_when_test *out);
 static enum sl_status anything_but(struct sl_when_parse *parse, struct sl_span operand,
                                    struct sl_when_test *out);
 static enum sl_status cidr(struct sl_when_parse *parse, struct sl_span operand, struct sl_when_test *out);
@@ -24,17 +26,18 @@ static enum sl_status wildcard(struct sl_when_parse *parse, struct sl_span opera
 static const struct {
     const char *name;
     operand_fn compile;
-    bool in_anything_but; /* {"anything-but": {"prefix": ...}} */
+    operand_fn inside;  /* of {"anything-but": {"prefix": ...}}; NULL: not allowed there */
+    enum sl_when_op op; /* what `inside` makes */
 } operators[] = {
-    {"anything-but", anything_but, false},
-    {"cidr", cidr, false},
-    {"equals-ignore-case", equals_ignore_case, true},
-    {"exactly", exactly, false},
-    {"exists", exists, false},
-    {"numeric", numeric, false},
-    {"prefix", prefix, true},
-    {"suffix", suffix, true},
-    {"wildcard", wildcard, true},
+    {"anything-but", anything_but, NULL, SL_WHEN_ANYTHING_BUT},
+    {"cidr", cidr, NULL, SL_WHEN_CIDR},
+    {"equals-ignore-case", equals_ignore_case, equals_ignore_case, SL_WHEN_EQUALS_FOLD},
+    {"exactly", exactly, NULL, SL_WHEN_EQUALS},
+    {"exists", exists, NULL, SL_WHEN_EXISTS},
+    {"numeric", numeric, NULL, SL_WHEN_NUMERIC},
+    {"prefix", prefix, affix_inside, SL_WHEN_PREFIX},
+    {"suffix", suffix, affix_inside, SL_WHEN_SUFFIX},
+    {"wildcard", wildcard, wildcard, SL_WHEN_WILDCARD},
 };
 
 #define N_OPERATORS (sizeof(operators) / sizeof(operators[0]))
@@ -48,8 +51,27 @@ static size_t find_operator(struct sl_span name)
     return i;
 }
 
-bool sl_when_is_operator(struct sl_span name)
+/* The list of event-ruler 2.1. */
+bool sl_when_is_reserved(struct sl_span name)
 {
+    static const char *const others[] = {"=",
+                                         "<",
+                                         "<=",
+                                         ">",
+                                         ">=",
+                                         "regex",
+                                         "not-wildcard",
+                                         "not-equals-ignore-case",
+                                         "date-after",
+                                         "date-on-or-after",
+                                         "date-before",
+                                         "date-on-or-before",
+                                         "in-date-range",
+                                         "ip-address-in-range",
+                                         "ip-address-not-in-range"};
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+        if (sl_json_text_is(name, sl_span_str(others[i])))
+            return true;
     return find_operator(name) < N_OPERATORS;
 }
 
@@ -67,13 +89,43 @@ static bool is_container(struct sl_span json)
     return json.ptr[0] == '{' || json.ptr[0] == '[';
 }
 
+/* The text of a whole address; NULL: it is something else. */
+static const struct sl_when_network *read_address(struct sl_arena *arena, struct sl_span text)
+{
+    char name[INET6_ADDRSTRLEN + 1];
+    struct sl_when_network network = {.family = AF_INET, .bits = 32};
+    if (text.len == 0 || text.len >= sizeof(name) || memchr(text.ptr, 0, text.len))
+        return NULL;
+    memcpy(name, text.ptr, text.len);
+    name[text.len] = '\0';
+    if (strchr(name, ':'))
+        network = (struct sl_when_network){.family = AF_INET6, .bits = 128};
+    if (inet_pton(network.family, name, network.address) != 1)
+        return NULL;
+    return memcpy(sl_arena_alloc(arena, sizeof(network)), &network, sizeof(network));
+}
+
+/* Both bounds of an interval are this number. NULL: its size is beyond what is compared by value. */
+static const struct sl_when_bounds *read_number(struct sl_arena *arena, struct sl_span number)
+{
+    struct sl_decimal *d = sl_decimal_new(arena);
+    if (!sl_decimal_add(d, number, false))
+        return NULL;
+    struct sl_when_bounds *bounds = sl_arena_zalloc(arena, sizeof(*bounds));
+    bounds->low = bounds->high = d;
+    return bounds;
+}
+
 static struct sl_when_test literal(const struct sl_when_parse *parse, struct sl_span json)
 {
     struct sl_when_test test = {.op = SL_WHEN_EQUALS, .kind = kind_of(json)};
-    if (test.kind == SL_WHEN_STRING)
+    if (test.kind == SL_WHEN_STRING) {
         test.text = sl_when_string(parse, json);
-    else
-        test.text = sl_span(sl_arena_copy(parse->arena, json), json.len);
+        return test;
+    }
+    test.text = sl_span(sl_arena_copy(parse->arena, json), json.len);
+    if (test.kind == SL_WHEN_NUMBER)
+        test.bounds = read_number(parse->arena, test.text);
     return test;
 }
 
@@ -134,6 +186,17 @@ static enum sl_status suffix(struct sl_when_parse *parse, struct sl_span operand
     return affix(parse, operand, SL_WHEN_SUFFIX, SL_WHEN_SUFFIX_FOLD, out);
 }
 
+/* Within anything-but: the operator's table says which of the two it is. */
+static enum sl_status affix_inside(struct sl_when_parse *parse, struct sl_span operand,
+                                   struct sl_when_test *out)
+{
+    enum sl_status status = text_operand(parse, operand, SL_WHEN_PREFIX, out);
+    if (status == SL_OK && out->text.len == 0)
+        return sl_when_fail(parse, operand,
+                            "an empty string is refused here; every text begins and ends with it");
+    return status;
+}
+
 static enum sl_status wildcard(struct sl_when_parse *parse, struct sl_span operand, struct sl_when_test *out)
 {
     enum sl_status status = text_operand(parse, operand, SL_WHEN_WILDCARD, out);
@@ -165,7 +228,7 @@ static bool read_bits(const char *text, unsigned most, unsigned *bits)
         return false;
     for (*bits = 0; *text; text++)
         *bits = *bits * 10 + (unsigned)(*text - '0');
-    return *bits <= most;
+    return *bits < most;
 }
 
 static enum sl_status cidr(struct sl_when_parse *parse, struct sl_span operand, struct sl_when_test *out)
@@ -177,13 +240,15 @@ static enum sl_status cidr(struct sl_when_parse *parse, struct sl_span operand, 
     char *text = sl_arena_copy(parse->arena, out->text), *slash = strchr(text, '/');
     network->family = strchr(text, ':') ? AF_INET6 : AF_INET;
     unsigned most = network->family == AF_INET6 ? 128 : 32;
-    network->bits = most;
     if (slash)
         *slash = '\0';
-    if (strlen(text) + (slash ? strlen(slash + 1) + 1 : 0) != out->text.len ||
-        (slash && !read_bits(slash + 1, most, &network->bits)) ||
+    if (!slash || strlen(text) + strlen(slash + 1) + 1 != out->text.len ||
+        !read_bits(slash + 1, most, &network->bits) ||
         inet_pton(network->family, text, network->address) != 1)
-        return sl_when_fail(parse, operand, "an address such as 10.0.0.0/24 or 2001:db8::/32 is expected");
+        return sl_when_fail(
+            parse, operand,
+            "a network such as 10.0.0.0/24 or 2001:db8::/32 is expected, with less than 32 or "
+            "128 bits; a single address is written as a string, without the operator");
     out->network = network;
     return SL_OK;
 }
@@ -249,8 +314,27 @@ static enum sl_status numeric(struct sl_when_parse *parse, struct sl_span operan
 
 /* ---- anything-but ---- */
 
-/* The operand as tests, none of which may pass: one value or a list of them, each through `compile`. */
-static enum sl_status none_of(struct sl_when_parse *parse, struct sl_span operand, operand_fn compile,
+static enum sl_status plain_value(struct sl_when_parse *parse, struct sl_span operand,
+                                  struct sl_when_test *out)
+{
+    if (is_container(operand) || kind_of(operand) == SL_WHEN_WORD)
+        return sl_when_fail(parse, operand, "strings or numbers are expected");
+    *out = literal(parse, operand);
+    return SL_OK;
+}
+
+static enum sl_status inner_test(struct sl_when_parse *parse, struct sl_span operand, size_t operator_index,
+                                 struct sl_when_test *out)
+{
+    if (operator_index == N_OPERATORS)
+        return plain_value(parse, operand, out);
+    enum sl_status status = operators[operator_index].inside(parse, operand, out);
+    out->op = operators[operator_index].op;
+    return status;
+}
+
+/* The operand as tests, none of which may pass: one or a list, of plain values or for the operator. */
+static enum sl_status none_of(struct sl_when_parse *parse, struct sl_span operand, size_t operator_index,
                               struct sl_when_test *out)
 {
     struct sl_json_walk c = sl_json_walk(operand), counted = c;
@@ -265,7 +349,7 @@ static enum sl_status none_of(struct sl_when_parse *parse, struct sl_span operan
     for (size_t i = 0; i < n; i++) {
         if (operand.ptr[0] == '[')
             sl_json_walk_next(&c, NULL, &element);
-        enum sl_status status = compile(parse, element, &inner[i]);
+        enum sl_status status = inner_test(parse, element, operator_index, &inner[i]);
         if (status != SL_OK)
             return status;
         if (inner[i].kind != inner[0].kind)
@@ -275,27 +359,18 @@ static enum sl_status none_of(struct sl_when_parse *parse, struct sl_span operan
     return SL_OK;
 }
 
-static enum sl_status plain_value(struct sl_when_parse *parse, struct sl_span operand,
-                                  struct sl_when_test *out)
-{
-    if (is_container(operand) || kind_of(operand) == SL_WHEN_WORD)
-        return sl_when_fail(parse, operand, "strings or numbers are expected");
-    *out = literal(parse, operand);
-    return SL_OK;
-}
-
 static enum sl_status anything_but(struct sl_when_parse *parse, struct sl_span operand,
                                    struct sl_when_test *out)
 {
     if (operand.ptr[0] != '{')
-        return none_of(parse, operand, plain_value, out);
+        return none_of(parse, operand, N_OPERATORS, out);
     struct sl_json_walk c = sl_json_walk(operand);
     struct sl_span name, value, more;
     size_t i = sl_json_walk_next(&c, &name, &value) ? find_operator(name) : N_OPERATORS;
-    if (i == N_OPERATORS || !operators[i].in_anything_but || sl_json_walk_next(&c, &name, &more))
+    if (i == N_OPERATORS || !operators[i].inside || sl_json_walk_next(&c, &name, &more))
         return sl_when_fail(parse, operand,
                             "one of prefix, suffix, equals-ignore-case, wildcard is expected");
-    return none_of(parse, value, operators[i].compile, out);
+    return none_of(parse, value, i, out);
 }
 
 /* ---- the list ---- */
@@ -310,15 +385,30 @@ static enum sl_status operator_test(struct sl_when_parse *parse, struct sl_span 
                             "an operator must be alone in its braces, as in {\"prefix\": \"a\"}");
     size_t i = find_operator(name);
     if (i == N_OPERATORS)
-        return sl_when_fail(parse, object,
-                            "not an operator; use anything-but, cidr, equals-ignore-case, exactly, exists, "
-                            "numeric, prefix, suffix or wildcard");
+        return sl_when_fail(
+            parse, object, "%s",
+            parse->or_is_field
+                ? "not an operator. Here, \"$or\" is the name of a field: it is an operator only if "
+                  "each one in the pattern is a list of two or more objects in which no field has "
+                  "the name of an operator"
+                : "not an operator; use anything-but, cidr, equals-ignore-case, exactly, exists, "
+                  "numeric, prefix, suffix or wildcard");
     struct sl_when_place place = {parse->place, name, 0};
     parse->place = &place;
     enum sl_status status = operators[i].compile(parse, value, out);
     parse->place = place.parent;
     *absent_ok = out->op == SL_WHEN_EXISTS && sl_span_is(value, "false");
     return status;
+}
+
+/* In the list itself, a text that is an address stands for it in every spelling. (Within anything-but it does
+ * not: the engine compares texts there.) */
+static struct sl_when_test list_literal(const struct sl_when_parse *parse, struct sl_span json)
+{
+    struct sl_when_test test = literal(parse, json);
+    if (test.kind == SL_WHEN_STRING)
+        test.network = read_address(parse->arena, test.text);
+    return test;
 }
 
 enum sl_status sl_when_compile_tests(struct sl_when_parse *parse, struct sl_span list,
@@ -343,7 +433,7 @@ enum sl_status sl_when_compile_tests(struct sl_when_parse *parse, struct sl_span
         else if (element.ptr[0] == '{')
             status = operator_test(parse, element, &out[made], &is_absent);
         else
-            out[made] = literal(parse, element);
+            out[made] = list_literal(parse, element);
         parse->place = place.parent;
         if (status != SL_OK)
             return status;

@@ -55,6 +55,12 @@ static bool is_in_bounds(struct sl_span number, const struct sl_when_bounds *bou
     return (bounds->low_open ? low > 0 : low >= 0) && (bounds->high_open ? high < 0 : high <= 0);
 }
 
+static bool is_equal(const struct sl_when_test *test, struct sl_span text, struct sl_arena *scratch)
+{
+    return sl_span_eq(text, test->text) || (test->bounds && is_in_bounds(text, test->bounds, scratch)) ||
+           (test->network && is_in_network(text, test->network));
+}
+
 /* The operators for which only strings count. */
 static bool is_text_match(const struct sl_when_test *test, struct sl_span text)
 {
@@ -87,7 +93,7 @@ static bool is_match(const struct sl_when_test *test, struct sl_when_value value
     case SL_WHEN_NUMERIC:
         return value.kind == SL_WHEN_NUMBER && is_in_bounds(value.text, test->bounds, scratch);
     case SL_WHEN_EQUALS:
-        return value.kind == test->kind && sl_span_eq(value.text, test->text);
+        return value.kind == test->kind && is_equal(test, value.text, scratch);
     default:
         return value.kind == SL_WHEN_STRING && is_text_match(test, value.text);
     }

@@ -99,7 +99,7 @@ static void a_string_matches_the_same_text(void **state)
     yes(order, "{'dynamodb.NewImage.status':{'S':['SHIPPED']}}");
 }
 
-static void words_and_numbers_match_by_spelling(void **state)
+static void words_match_by_spelling_and_numbers_by_value(void **state)
 {
     (void)state;
     yes(order, NEW("'paid':{'BOOL':[true]}"));
@@ -110,7 +110,17 @@ static void words_and_numbers_match_by_spelling(void **state)
     yes(order, NEW("'total':{'N':['101']}"));
     no(order, NEW("'total':{'N':[101]}"));
     yes(order, "{'dynamodb':{'SizeBytes':[26]}}");
-    no(order, "{'dynamodb':{'SizeBytes':[26.0]}}");
+    yes(order, "{'dynamodb':{'SizeBytes':[26.0]}}");
+    yes(order, "{'dynamodb':{'SizeBytes':[2.6e1]}}");
+    no(order, "{'dynamodb':{'SizeBytes':['26']}}");
+    no(order, "{'dynamodb':{'SizeBytes':[26.00000000000000000001]}}");
+    yes(order, "{'dynamodb':{'ApproximateCreationDateTime':[1693997155]}}");
+    no(order, "{'dynamodb':{'SizeBytes':[{'anything-but':26.0}]}}");
+    no(order, "{'dynamodb':{'SizeBytes':[{'anything-but':[1,260e-1]}]}}");
+    /* More digits than are compared by value: the text decides. */
+#define LONG "1234567890123456789012345678901234567890"
+    yes("{'eventName':'INSERT','n':" LONG ",'dynamodb':{'Keys':{'PK':{'S':'x'}}}}", "{'n':[" LONG "]}");
+    no("{'eventName':'INSERT','n':" LONG "1,'dynamodb':{'Keys':{'PK':{'S':'x'}}}}", "{'n':[" LONG "]}");
     yes("{'eventName':'INSERT','userIdentity':null,'dynamodb':{'Keys':{'PK':{'S':'x'}}}}",
         "{'userIdentity':[null]}");
 }
@@ -172,12 +182,18 @@ static void an_address_matches_its_network(void **state)
     yes(order, IP("10.0.0.0/8"));
     yes(order, IP("10.1.2.0/30"));
     no(order, IP("10.1.2.4/30"));
-    yes(order, IP("10.1.2.3"));
+    yes(order, NEW("'ip':{'S':['10.1.2.3']}"));
+    no(order, NEW("'ip':{'S':['10.1.2.4']}"));
     yes(order, IP("0.0.0.0/0"));
     no(order, IP("2001:db8::/32"));
     const char *six = RECORD("'ip':{'S':'2001:db8:1::5'}");
     yes(six, IP("2001:db8::/32"));
     no(six, IP("2001:db9::/32"));
+    /* A text that is an address stands for it in every spelling, but not where texts are compared. */
+    yes(six, NEW("'ip':{'S':['2001:0DB8:1:0:0:0:0:5']}"));
+    no(six, NEW("'ip':{'S':['2001:db8:1::6']}"));
+    no(six, NEW("'ip':{'S':[{'exactly':'2001:0DB8:1:0:0:0:0:5'}]}"));
+    yes(six, NEW("'ip':{'S':[{'anything-but':'2001:0DB8:1:0:0:0:0:5'}]}"));
     no(order, STATUS("{'cidr':'0.0.0.0/0'}"));
     no(RECORD("'ip':{'S':'10.1.2.3\\u0000'}"), IP("10.0.0.0/8"));
     no(RECORD("'ip':{'S':''}"), IP("10.0.0.0/8"));
@@ -241,6 +257,31 @@ static void the_tests_of_one_list_meet_in_one_element(void **state)
     no(order, NEW("'none':{'L':{'S':[{'exists':true}]}}"));
 }
 
+/* Within an array, what is absent is asked of one element: of the one in which a path before it matched. */
+static void absence_below_an_array_is_asked_in_the_order_of_paths(void **state)
+{
+    (void)state;
+#define LIST(items) "{'eventName':'INSERT','f':[" items "],'dynamodb':{'Keys':{'PK':{'S':'x'}}}}"
+    const char *list = LIST("{'m':'A','z':1},{'m':'B'},{'b':2,'m':'C'}");
+    yes(list, "{'f':{'m':['B'],'z':[{'exists':false}]}}");
+    no(list, "{'f':{'m':['A'],'z':[{'exists':false}]}}");
+    no(list, "{'f':{'m':['B'],'b':[{'exists':false}]}}"); /* b comes before m: absent in all of them? */
+    yes(list, "{'f':{'m':['B'],'c':[{'exists':false}]}}");
+    no(list, "{'f':{'z':[{'exists':false}]}}");
+    yes(list, "{'f':{'m':['A','B'],'z':[{'exists':false},7]}}");
+    /* Arrays in arrays: a match in the inner one decides for both. */
+    const char *nested = LIST("{'a':1,'g':[{'m':'A','z':1},{'m':'B'}]},{'a':2,'g':[{'m':'B','z':1}],'y':1}");
+    yes(nested, "{'f':{'g':{'m':['B'],'z':[{'exists':false}]}}}");
+    yes(nested, "{'f':{'a':[1],'g':{'m':['B'],'z':[{'exists':false}]},'y':[{'exists':false}]}}");
+    no(nested, "{'f':{'a':[2],'g':{'m':['B'],'z':[{'exists':false}]}}}");
+    no(nested, "{'f':{'a':[2],'g':{'m':['B']},'y':[{'exists':false}]}}");
+    no(nested, "{'f':{'a':[1],'g':{'c':[{'exists':false}],'m':['B'],'n':[1]}}}");
+    /* A plain value in an array is in none of its elements. */
+    yes(LIST("'x',{'g':1},{'h':2}"), "{'f':['x']}");
+    yes(LIST("{'g':1},'x'"), "{'f':['x'],'f.g':[1]}");
+    no(LIST("{'g':1},'y'"), "{'f':['x'],'f.g':[1]}");
+}
+
 static void or_takes_any_and_the_last_repeat_counts(void **state)
 {
     (void)state;
@@ -250,8 +291,10 @@ static void or_takes_any_and_the_last_repeat_counts(void **state)
     yes(order, NEW("'$or':[{'status':{'S':['LOST']}},{'total':{'N':['101']}}]"));
     yes(order,
         "{'$or':[{'$or':[{'eventID':['a']},{'eventID':['e1']}]},{'eventID':['b']}],'eventName':['MODIFY']}");
-    /* A field of that name where it cannot be an operator. */
+    /* A field of that name where it cannot be an operator. If one cannot, none is. */
     no(order, "{'$or':['a','b']}");
+    no(order, "{'eventName':['MODIFY'],'$or':[{'prefix':'a'},{'suffix':'b'}]}");
+    yes(order, "{'eventName':['MODIFY'],'x':{'$or':[{'exists':false}]}}");
     yes(order, "{'$or':[{'exists':false}]}");
     yes(order, "{'$or':[{'exists':false},{'prefix':'a'}]}");
     /* AWS's own example of AND repeats "dynamodb"; of one path given twice the last one counts. */
@@ -497,7 +540,10 @@ static void mistakes_are_refused_at_their_byte(void **state)
     refused("P{'a':[{}]}", "{}]", "a[0]: an operator must be alone");
     refused("P{'a':[{'prefix':'a','suffix':'b'}]}", "{'prefix", "a[0]: an operator must be alone");
     refused("P{'a':[{'like':'a'}]}", "{'like", "a[0]: not an operator; use anything-but");
-    refused("P{'$or':[{'b':[1]}]}", "{'b", "$or[0]: not an operator");
+    refused("P{'$or':[{'b':[1]}]}", "{'b", "$or[0]: not an operator. Here, \"$or\" is the name of a field");
+    refused("P{'x':{'$or':['y']},'$or':[{'a':[1]},{'b':[2]}]}", "{'a'", "$or[0]: not an operator. Here");
+    refused("P{'$or':[{'a':[1]},{'b':{'prefix':['c']}}]}", "{'a'", "$or[0]: not an operator. Here");
+    refused("P{'$or':[{'a':[1]},{'regex':['c']}]}", "{'a'", "$or[0]: not an operator. Here");
     refused("P{'a':[{'prefix':1}]}", "1", "a[0].prefix: a string is expected");
     refused("P{'a':[{'prefix':{'suffix':'a'}}]}", "{'suffix",
             "a[0].prefix: a string or {\"equals-ignore-case\"");
@@ -508,11 +554,12 @@ static void mistakes_are_refused_at_their_byte(void **state)
     refused("P{'a':[{'exists':1}]}", "1", "a[0].exists: true or false");
     refused("P{'a':[{'wildcard':'a**'}]}", "'a**", "a[0].wildcard: two '*' in a row");
     refused("P{'a':[{'wildcard':'a\\\\b'}]}", "'a\\", "may follow a backslash");
-    refused("P{'a':[{'cidr':'10.0.0.0/33'}]}", "'10", "a[0].cidr: an address such as");
-    refused("P{'a':[{'cidr':'10.0.0/8'}]}", "'10", "an address such as");
-    refused("P{'a':[{'cidr':'::/129'}]}", "'::", "an address such as");
-    refused("P{'a':[{'cidr':'10.0.0.0/'}]}", "'10", "an address such as");
-    refused("P{'a':[{'cidr':'10.0.0.0\\u0000/8'}]}", "'10", "an address such as");
+    refused("P{'a':[{'cidr':'10.0.0.0/32'}]}", "'10", "a[0].cidr: a network such as");
+    refused("P{'a':[{'cidr':'10.0.0.0'}]}", "'10", "a single address is written as a string");
+    refused("P{'a':[{'cidr':'10.0.0/8'}]}", "'10", "a network such as");
+    refused("P{'a':[{'cidr':'::/128'}]}", "'::", "a network such as");
+    refused("P{'a':[{'cidr':'10.0.0.0/'}]}", "'10", "a network such as");
+    refused("P{'a':[{'cidr':'10.0.0.0\\u0000/8'}]}", "'10", "a network such as");
     refused("P{'a':[{'numeric':5}]}", "5", "a[0].numeric: comparisons such as");
     refused("P{'a':[{'numeric':[]}]}", "[]", "comparisons such as");
     refused("P{'a':[{'numeric':['=']}]}", "['=", "comparisons such as");
@@ -529,6 +576,12 @@ static void mistakes_are_refused_at_their_byte(void **state)
     refused("P{'a':[{'anything-but':true}]}", "true", "strings or numbers are expected");
     refused("P{'a':[{'anything-but':{'exists':true}}]}", "{'exists", "one of prefix, suffix");
     refused("P{'a':[{'anything-but':{'prefix':['a',1]}}]}", "1", "a string is expected");
+    refused("P{'a':[{'anything-but':{'prefix':''}}]}", "''", "a[0].anything-but: an empty string is refused");
+    refused("P{'a':[{'anything-but':{'suffix':['a','']}}]}", "'']", "an empty string is refused here");
+    refused("P{'a':[{'anything-but':{'prefix':{'equals-ignore-case':'a'}}}]}", "{'equals",
+            "a[0].anything-but: a string is expected");
+    refused("P{'a':[1],'b':[{'wildcard':'*:*:*:*:*:event-bus/*'}]}", "{'a'",
+            "the wildcards of one field are too");
     refused("P{'a':[{'anything-but':{}}]}", "{}", "one of prefix, suffix");
 }
 
@@ -616,7 +669,7 @@ int main(int argc, char **argv)
         return answer_lines();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_string_matches_the_same_text),
-        cmocka_unit_test(words_and_numbers_match_by_spelling),
+        cmocka_unit_test(words_match_by_spelling_and_numbers_by_value),
         cmocka_unit_test(numeric_compares_json_numbers_only),
         cmocka_unit_test(prefix_suffix_and_case_are_compared),
         cmocka_unit_test(a_star_matches_any_text),
@@ -624,6 +677,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(exists_asks_for_leaves_only),
         cmocka_unit_test(anything_but_matches_every_other_value),
         cmocka_unit_test(the_tests_of_one_list_meet_in_one_element),
+        cmocka_unit_test(absence_below_an_array_is_asked_in_the_order_of_paths),
         cmocka_unit_test(or_takes_any_and_the_last_repeat_counts),
         cmocka_unit_test(the_records_own_texts_are_matched),
         cmocka_unit_test(each_view_type_matches_its_own_name),
