@@ -98,6 +98,14 @@ const struct sl_service sl_service_sts = {
     .gov_fips = SL_GOV_FIPS_PLAIN,
 };
 
+const struct sl_service sl_service_lambda = {
+    .id = "LAMBDA",
+    .host = "lambda",
+    .signing = "lambda",
+    .attempts = 3,
+    .base_ms = 50,
+};
+
 /* AWS's partitions by how their regions begin; the last row is for all others. */
 static const struct partition {
     const char *begins, *suffix, *dual_stack_suffix;

@@ -15,6 +15,7 @@ static const struct verb {
     {"check", "print what each route of a configuration does, and what would lose data", sl_verb_check},
     {"decode", "print the records of any input, one JSON line each", sl_verb_decode},
     {"tail", "run the handlers on a live stream, with a checkpoint file", sl_verb_tail},
+    {"backfill", "bring the items that a table already has through the routes", sl_verb_backfill},
     {"redrive", "run the records in a failure queue, topic or bucket again", sl_verb_redrive},
     {"manifest", "turn an archive into an incremental export of DynamoDB", sl_verb_manifest},
     {"new-handler", "create a folder with a handler to start from", sl_verb_new_handler},

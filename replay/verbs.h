@@ -9,6 +9,7 @@
 int sl_verb_replay(int argc, char **argv);
 int sl_verb_check(int argc, char **argv);
 int sl_verb_decode(int argc, char **argv);
+int sl_verb_backfill(int argc, char **argv);
 int sl_verb_redrive(int argc, char **argv);
 int sl_verb_tail(int argc, char **argv);
 int sl_verb_manifest(int argc, char **argv);

@@ -41,12 +41,13 @@ declare -A may=(
     [runtime/contain]="runtime/api base streams streams/decode sinks/target.h handlers handlers/pipeline handlers/dispatch"
     [replay/config]="base streams/when"
     [replay/esm]="base streams streams/when"
+    [replay/backfill]="base streams sinks/target.h handlers handlers/pipeline work/source work/backfill"
     [replay/source]="base net streams streams/decode aws sinks/target.h work/source replay/esm"
     [replay/sandbox]="base replay/esm"
     [replay/output]="base replay/esm replay/source replay/sandbox"
     [replay/output/report]="base streams replay/esm replay/source replay/sandbox replay/output"
     [replay]="base net streams streams/decode streams/when aws sinks handlers handlers/pipeline handlers/dispatch
-              replay/config replay/esm replay/source replay/sandbox replay/output replay/output/report
+              replay/config replay/esm replay/source replay/sandbox replay/output replay/output/report replay/backfill
               work/source work/backfill work/restore work/verify work/repair"
 )
 

@@ -499,7 +499,7 @@ static int say_endpoints(void)
 {
     static const struct sl_service *const services[] = {
         &sl_service_dynamodb, &sl_service_streams, &sl_service_s3,       &sl_service_sqs, &sl_service_sns,
-        &sl_service_events,   &sl_service_kinesis, &sl_service_firehose, &sl_service_sts};
+        &sl_service_events,   &sl_service_kinesis, &sl_service_firehose, &sl_service_sts, &sl_service_lambda};
     char id[64], region[64];
     int fips, dual;
     while (scanf("%63s %63s %d %d", id, region, &fips, &dual) == 4) {

@@ -11,6 +11,12 @@
 
 /* ---- opening ---- */
 
+enum sl_status sl_backfill_check(const struct sl_backfill *b, struct sl_error *error)
+{
+    enum sl_status status = sl_backfill_check_order(b, error);
+    return status == SL_OK ? sl_backfill_check_due(b, error) : status;
+}
+
 enum sl_status sl_backfill_open(const struct sl_backfill_options *options, struct sl_backfill **out,
                                 struct sl_error *error)
 {
@@ -27,10 +33,8 @@ enum sl_status sl_backfill_open(const struct sl_backfill_options *options, struc
     sl_backfill_pace_init(b);
     *out = NULL;
     enum sl_status status = sl_backfill_choose(b, error);
-    if (status == SL_OK)
-        status = sl_backfill_check_order(b, error);
-    if (status == SL_OK)
-        status = sl_backfill_check_due(b, error);
+    if (status == SL_OK && !options->is_plan)
+        status = sl_backfill_check(b, error);
     if (status == SL_OK)
         *out = b;
     else

@@ -33,6 +33,7 @@ struct sl_backfill_options {
     int64_t consumer_since_ms; /* every change since then has come or will come through the stream; 0: not
                                   known */
     bool any_order;            /* run also where that is not known, or is later than T */
+    bool is_plan;              /* no step will be made: order and time are not checked by the opening */
     double write_units;        /* a second, of all targets together; 0: no limit */
     size_t piece_bytes;        /* of text; 0: SL_BACKFILL_PIECE_BYTES */
     const char *request_id;    /* "" outside Lambda */
@@ -48,6 +49,9 @@ struct sl_backfill_options {
 enum sl_status sl_backfill_open(const struct sl_backfill_options *options, struct sl_backfill **out,
                                 struct sl_error *error) SL_MUST_USE;
 void sl_backfill_close(struct sl_backfill *b); /* NULL is fine */
+
+/* The rules of order and time, as sl_backfill_open checks them. */
+enum sl_status sl_backfill_check(const struct sl_backfill *b, struct sl_error *error) SL_MUST_USE;
 
 /* ---- steps ---- */
 

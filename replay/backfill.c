@@ -1,0 +1,485 @@
+/* `sluice backfill`: brings the items that exist through the routes of a configuration. */
+#include "work/backfill/backfill.h"
+
+#include "base/span.h"
+#include "handlers/pipeline/route.h"
+#include "replay/backfill/checkpoint.h"
+#include "replay/backfill/report.h"
+#include "replay/flags.h"
+#include "replay/sandbox/paths.h"
+#include "replay/source/consumer.h"
+#include "replay/verbs.h"
+#include "streams/record.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+extern char **environ;
+
+/* A piece is given so long; one that needs longer is tried again. */
+#define STEP_MS 60000
+/* Without a durable piece for so long, the run ends. Everything up to the last checkpoint is kept. */
+#define STUCK_MS (15 * 60 * 1000)
+/* The checkpoint is replaced at most so often: each time takes two syncs. */
+#define SAVE_MS     1000
+#define STATE_BYTES (256 * 1024)
+#define ROUTES_MAX  (sizeof(((struct sl_flag_list *)0)->values) / sizeof(char *))
+
+struct backfill {
+    /* flags */
+    const char *config, *handler_path, *export, *table, *archive, *keys, *region, *endpoint;
+    const char *consumer_since, *as_of, *function, *mapping, *checkpoint_path;
+    struct sl_flag_list route_list;
+    bool verify_first, is_plan, is_unsafe, is_quiet;
+    int64_t segments, read_units, write_units;
+    char **inputs;
+    size_t n_inputs;
+
+    struct sl_arena *arena;
+    struct sl_clock *clock;
+    struct sl_vars vars;
+    struct sl_log log;
+    struct sl_sinks sinks;
+    struct sl_pipeline *pipeline;
+    struct sl_source_options source_options;
+    struct sl_source *source;
+    struct sl_backfill *engine;
+    struct sl_checkpoint checkpoint;
+    struct sl_backfill_progress progress;
+    int64_t since_ms, as_of_ms;
+    int64_t saved_ms, moved_ms;
+};
+
+static volatile sig_atomic_t stop_asked;
+
+static void on_stop(int signal_number)
+{
+    (void)signal_number;
+    stop_asked = 1;
+}
+
+/* ---- flags ---- */
+
+static enum sl_status usage_error(struct sl_error *error, const char *text)
+{
+    return sl_fail(error, SL_REJECT, "Usage", "%s (see sluice backfill --help)", text);
+}
+
+static enum sl_status read_time(const char *flag, const char *text, int64_t *ms, struct sl_error *error)
+{
+    int64_t ns, step;
+    if (!text)
+        return SL_OK;
+    if (!sl_time_parse(sl_span_str(text), &ns, &step))
+        return sl_fail(error, SL_REJECT, "Usage",
+                       "--%s: expected a time like 2026-11-20T10:00:00Z, not \"%s\"", flag, text);
+    *ms = ns / 1000000;
+    return SL_OK;
+}
+
+static enum sl_status check_flags(struct backfill *b, struct sl_error *error)
+{
+    int sources = (b->export != NULL) + (b->table != NULL) + (b->archive != NULL) + (b->n_inputs > 0);
+    if (sources != 1)
+        return usage_error(error, sources ? "name one source: --export, --table, --archive or INPUT"
+                                          : "a source is missing: --export, --table, --archive or INPUT");
+    if (b->segments < 1 || b->segments > 1024 || (b->segments > 1 && !b->table))
+        return usage_error(error, "--segments needs --table and a number from 1 to 1024");
+    if (b->read_units < 0 || b->write_units < 0 || (b->read_units && !b->table))
+        return usage_error(error, "--write-units and --read-units (of --table) need numbers above 0");
+    if (b->verify_first && !b->export)
+        return usage_error(error, "--verify-first needs --export");
+    if ((b->function || b->mapping) && b->consumer_since)
+        return usage_error(error, "give --function or --mapping, or --consumer-since");
+    enum sl_status status = read_time("consumer-since", b->consumer_since, &b->since_ms, error);
+    if (status == SL_OK)
+        status = read_time("as-of", b->as_of, &b->as_of_ms, error);
+    if (status == SL_OK && b->keys)
+        status = sl_source_keys_read(b->keys, &b->source_options.keys, error);
+    return status;
+}
+
+/* ---- opening ---- */
+
+/* Of a table's name, its target. */
+static const char *table_target(struct backfill *b)
+{
+    struct sl_span name = sl_span_str(b->table);
+    if (memchr(name.ptr, ':', name.len))
+        return b->table;
+    return sl_arena_printf(b->arena, "dynamodb://%s%s%s%s%s%s", b->table, b->region || b->endpoint ? "?" : "",
+                           b->region ? "region=" : "", b->region ? b->region : "",
+                           b->endpoint ? (b->region ? "&endpoint=" : "endpoint=") : "",
+                           b->endpoint ? b->endpoint : "");
+}
+
+static const char *source_name(struct backfill *b)
+{
+    return b->export    ? sl_arena_printf(b->arena, "export %s", b->export)
+           : b->table   ? sl_arena_printf(b->arena, "table %s in %d segments", b->table, (int)b->segments)
+           : b->archive ? sl_arena_printf(b->arena, "archive %s", b->archive)
+                        : sl_arena_printf(b->arena, "%zu files from %s", b->n_inputs, b->inputs[0]);
+}
+
+static enum sl_status open_source(struct backfill *b, struct sl_error *error)
+{
+    const struct sl_call call = {.arena = b->arena, .deadline_ms = b->clock->now_ms(b->clock) + 10 * STEP_MS};
+    const struct sl_source_options *options = &b->source_options;
+    if (b->export) {
+        const struct sl_source_export what = {.place = b->export, .verify_first = b->verify_first};
+        return sl_source_open_export(options, &what, &call, &b->source, error);
+    }
+    if (b->table) {
+        const struct sl_source_scan what = {.target = table_target(b),
+                                            .n = (uint32_t)b->segments,
+                                            .of = (uint32_t)b->segments,
+                                            .read_units = (double)b->read_units};
+        return sl_source_open_scan(options, &what, &call, &b->source, error);
+    }
+    if (b->archive)
+        return sl_source_open_archive(options, &(struct sl_source_archive){b->archive}, &call, &b->source,
+                                      error);
+    const struct sl_source_files what = {.names = (const char *const *)b->inputs, .n = b->n_inputs};
+    return sl_source_open_files(options, &what, &call, &b->source, error);
+}
+
+static enum sl_status open_pipeline(struct backfill *b, struct sl_error *error)
+{
+    const char *beside = sl_paths_handlers(b->arena, NULL, b->config, NULL);
+    const char *own = sl_arena_printf(b->arena, "%s/handlers", sl_paths_own_folder(b->arena));
+    const char **path = sl_arena_alloc(b->arena, 4 * sizeof(*path));
+    path[0] = b->handler_path ? b->handler_path : beside;
+    path[1] = beside;
+    path[2] = own;
+    path[3] = NULL;
+    const struct sl_pipeline_options options = {.config_path = b->config,
+                                                .vars = &b->vars,
+                                                .clock = b->clock,
+                                                .log = &b->log,
+                                                .sinks = &b->sinks,
+                                                .handler_path = path,
+                                                .function_name = "sluice-backfill"};
+    return sl_pipeline_open(&options, &b->pipeline, error);
+}
+
+/* What --routes names: "a,b" and several flags are the same. */
+static size_t split_routes(struct backfill *b, const char **names)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < b->route_list.n; i++) {
+        char *text = sl_arena_copy(b->arena, sl_span_str(b->route_list.values[i])), *rest = text, *one;
+        while ((one = strsep(&rest, ",")) && n < ROUTES_MAX)
+            if (one[0])
+                names[n++] = one;
+    }
+    return n;
+}
+
+static enum sl_status find_consumer(struct backfill *b, struct sl_error *error)
+{
+    char text[SL_TIME_BYTES];
+    struct sl_consumer consumer;
+    const struct sl_consumer_options options = {.vars = &b->vars,
+                                                .log = &b->log,
+                                                .function = b->function,
+                                                .mapping = b->mapping,
+                                                .region = b->region,
+                                                .endpoint = b->endpoint,
+                                                .table_arn = sl_source_facts(b->source)->table_arn};
+    if (!b->function && !b->mapping)
+        return SL_OK;
+    enum sl_status status = sl_consumer_find(&options, b->arena, &consumer, error);
+    if (status != SL_OK)
+        return status;
+    b->since_ms = consumer.since_ms;
+    sl_time_text(consumer.since_ms * 1000000, text);
+    fprintf(stderr, "sluice backfill: the mapping %s has missed nothing since %s\n", consumer.mapping, text);
+    return SL_OK;
+}
+
+static enum sl_status open_engine(struct backfill *b, struct sl_error *error)
+{
+    const char **names = sl_arena_alloc(b->arena, ROUTES_MAX * sizeof(*names));
+    const struct sl_backfill_options options = {.pipeline = b->pipeline,
+                                                .source = b->source,
+                                                .clock = b->clock,
+                                                .routes = names,
+                                                .n_routes = split_routes(b, names),
+                                                .as_of_ms = b->as_of_ms,
+                                                .consumer_since_ms = b->since_ms,
+                                                .any_order = b->is_unsafe,
+                                                .is_plan = b->is_plan,
+                                                .write_units = (double)b->write_units};
+    enum sl_status status = sl_backfill_open(&options, &b->engine, error);
+    if (status == SL_OK && b->checkpoint.state.ptr) {
+        status = sl_backfill_read_state(b->engine, b->checkpoint.state, error);
+        sl_error_context(error, "%s", b->checkpoint_path);
+    }
+    return status;
+}
+
+static enum sl_status open_all(struct backfill *b, struct sl_error *error)
+{
+    b->checkpoint = (struct sl_checkpoint){.path = b->checkpoint_path, .source = source_name(b)};
+    enum sl_status status = sl_checkpoint_open(&b->checkpoint, b->arena, error);
+    if (status == SL_OK)
+        status = open_pipeline(b, error);
+    if (status != SL_OK)
+        return status;
+    b->source_options.sinks = &b->sinks;
+    b->source_options.ttl_attribute = sl_pipeline_ttl_attribute(b->pipeline);
+    b->source_options.place = b->checkpoint.place;
+    status = open_source(b, error);
+    if (status == SL_OK)
+        status = find_consumer(b, error);
+    return status == SL_OK ? open_engine(b, error) : status;
+}
+
+/* ---- the plan ---- */
+
+/* A look at the first records: nothing of them is written. */
+static enum sl_status look(struct backfill *b, struct sl_backfill_sample *out, struct sl_error *error)
+{
+    enum sl_status status = SL_OK;
+    for (bool is_last = false; status == SL_OK && !is_last && !out->records;) {
+        struct sl_arena *arena = sl_arena_new(1024 * 1024);
+        struct sl_source_piece piece;
+        const struct sl_call call = {.arena = arena, .deadline_ms = b->clock->now_ms(b->clock) + STEP_MS};
+        status = sl_source_pull(b->source, SL_BACKFILL_PIECE_BYTES, &call, &piece, error);
+        is_last = status == SL_OK && piece.is_last;
+        for (size_t i = 0; status == SL_OK && i < piece.batch.n; i++) {
+            uint64_t bytes = sl_record_computed_bytes(sl_batch_record(&piece.batch, i));
+            out->item_bytes += bytes;
+            out->units += sl_backfill_item_units(b->engine, bytes);
+            out->records++;
+        }
+        sl_arena_destroy(arena);
+    }
+    return status;
+}
+
+static int print_plan(struct backfill *b, struct sl_error *error)
+{
+    struct sl_backfill_plan plan = {.facts = sl_source_facts(b->source),
+                                    .read_units = (double)b->read_units,
+                                    .write_units = (double)b->write_units,
+                                    .reads_table = b->table != NULL};
+    if (look(b, &plan.sample, error) != SL_OK)
+        return sl_flags_complain("backfill", error);
+    sl_backfill_print_plan(&plan, stdout);
+    const struct sl_backfill_report *r = sl_backfill_report(b->engine);
+    for (size_t i = 0; i < r->n_routes; i++)
+        if (!r->routes[i].left_out)
+            printf("route %s takes part\n", r->routes[i].name);
+    sl_backfill_print_routes(b->engine, stdout);
+    enum sl_status status = sl_backfill_check(b->engine, error);
+    printf("preconditions    %s%s\n",
+           status == SL_OK ? "hold" : "do not hold: ", status == SL_OK ? "" : error->text);
+    printf("nothing was written\n");
+    return status == SL_OK ? SL_EXIT_OK : SL_EXIT_FAILED;
+}
+
+/* ---- the run ---- */
+
+static enum sl_status save(struct backfill *b, bool at_once, struct sl_error *error)
+{
+    struct sl_buffer state;
+    int64_t now = b->clock->now_ms(b->clock);
+    if (!b->checkpoint_path || (!at_once && now - b->saved_ms < SAVE_MS) ||
+        !sl_backfill_report(b->engine)->place.ptr)
+        return SL_OK;
+    b->saved_ms = now;
+    sl_buffer_init(&state, STATE_BYTES);
+    sl_backfill_write_state(b->engine, &state);
+    enum sl_status status = sl_checkpoint_save(&b->checkpoint, sl_buffer_span(&state), error);
+    sl_buffer_clean_up(&state);
+    return status;
+}
+
+/* Ends early when a signal comes. */
+static void wait_ms(int64_t ms)
+{
+    while (ms > 0 && !stop_asked) {
+        int64_t part = ms < 500 ? ms : 500;
+        poll(NULL, 0, (int)part);
+        ms -= part;
+    }
+}
+
+/* The target or the source failed for now. Said once for each kind of trouble, and then every minute. */
+static enum sl_status take_trouble(struct backfill *b, const struct sl_error *why, struct sl_error *error)
+{
+    static char last[SL_ERROR_CODE_BYTES];
+    static int64_t said_ms;
+    int64_t now = b->clock->now_ms(b->clock);
+    if (now - b->moved_ms > STUCK_MS)
+        return sl_fail(error, SL_FATAL, why->code, "nothing was done for %d minutes: %s", STUCK_MS / 60000,
+                       why->text);
+    if (strcmp(last, why->code) != 0 || now - said_ms > 60000) {
+        snprintf(last, sizeof(last), "%s", why->code);
+        said_ms = now;
+        fprintf(stderr, "sluice backfill: slows down: %s: %s\n", why->code, why->text);
+    }
+    return SL_OK;
+}
+
+static enum sl_status one_step(struct backfill *b, bool *is_done, struct sl_error *error)
+{
+    struct sl_error why = SL_NO_ERROR;
+    struct sl_backfill_step step;
+    enum sl_status status = sl_backfill_step(b->engine, b->clock->now_ms(b->clock) + STEP_MS, &step, &why);
+    if (status == SL_RETRY)
+        status = take_trouble(b, &why, error);
+    else if (status != SL_OK)
+        return sl_fail(error, status, why.code, "%s", why.text);
+    else
+        b->moved_ms = b->clock->now_ms(b->clock);
+    *is_done = step.is_done;
+    if (status == SL_OK)
+        status = save(b, *is_done, error);
+    if (status == SL_OK && step.wait_ms)
+        wait_ms(step.wait_ms);
+    return status;
+}
+
+static void begin_progress(struct backfill *b)
+{
+    const struct sl_backfill_report *r = sl_backfill_report(b->engine);
+    int64_t now = b->clock->now_ms(b->clock);
+    b->progress = (struct sl_backfill_progress){.clock = b->clock,
+                                                .facts = sl_source_facts(b->source),
+                                                .began_ms = now,
+                                                .said_ms = now,
+                                                .began_records = r->records,
+                                                .began_bytes = r->stored_bytes,
+                                                .is_quiet = b->is_quiet};
+    b->moved_ms = now;
+    if (r->records)
+        fprintf(stderr, "sluice backfill: goes on after %llu records\n", (unsigned long long)r->records);
+}
+
+static const char *advice(const struct backfill *b)
+{
+    return b->checkpoint_path
+               ? "the same command goes on from the checkpoint"
+               : "without a --checkpoint it begins anew; what is there already is not written again";
+}
+
+static int run(struct backfill *b, struct sl_error *error)
+{
+    bool is_done = false;
+    enum sl_status status = SL_OK;
+    sl_backfill_print_routes(b->engine, stderr);
+    if (b->is_unsafe)
+        fprintf(stderr,
+                "sluice backfill: --unsafe-order: deleted items may come back; run `sluice verify` after "
+                "it\n");
+    begin_progress(b);
+    while (!is_done && !stop_asked && status == SL_OK) {
+        status = one_step(b, &is_done, error);
+        sl_backfill_say_progress(&b->progress, b->engine, stderr);
+    }
+    struct sl_error unsaved = SL_NO_ERROR;
+    enum sl_status last = save(b, true, &unsaved);
+    bool is_whole = sl_backfill_print_end(b->engine, b->progress.facts, is_done, stdout);
+    if (status != SL_OK || last != SL_OK)
+        (void)sl_flags_complain("backfill", status != SL_OK ? error : &unsaved);
+    if (!is_done)
+        fprintf(stderr, "sluice backfill: not done; %s\n", advice(b));
+    return is_done && is_whole && status == SL_OK && last == SL_OK ? SL_EXIT_OK : SL_EXIT_FAILED;
+}
+
+/* ---- the verb ---- */
+
+static void set_up(struct backfill *b)
+{
+    const struct sigaction action = {.sa_handler = on_stop, .sa_flags = (int)SA_RESETHAND};
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+    b->clock = sl_clock_system();
+    b->vars.list = (const char *const *)environ;
+    sl_log_init(&b->log, STDERR_FILENO, SL_WARN, SL_LOG_TEXT, b->clock);
+    b->log.no_metrics = true;
+    sl_sinks_init(&b->sinks, b->clock, &b->log, &b->vars);
+}
+
+static void clean_up(struct backfill *b)
+{
+    sl_backfill_close(b->engine);
+    sl_source_close(b->source);
+    sl_pipeline_close(b->pipeline);
+    sl_sinks_clean_up(&b->sinks);
+    sl_log_clean_up(&b->log);
+    sl_arena_destroy(b->arena);
+}
+
+static struct backfill the = {.config = "sluice.json", .segments = 1};
+
+static const struct sl_flag flags[] = {
+    {"export", SL_FLAG_TEXT, &the.export, "PLACE",
+     "a full export of the table: its folder, or s3://bucket/.../AWSDynamoDB/ID/"},
+    {"table", SL_FLAG_TEXT, &the.table, "NAME", "the table itself: a name, or a target like dynamodb://NAME"},
+    {"archive", SL_FLAG_TEXT, &the.archive, "PLACE",
+     "what the handler archive wrote in format record: a folder, or s3://bucket/prefix/"},
+    {"keys", SL_FLAG_TEXT, &the.keys, "PK,SK",
+     "the table's key attributes, where the source does not say them"},
+    {"config", SL_FLAG_TEXT, &the.config, "FILE", "the configuration (./sluice.json)"},
+    {"routes", SL_FLAG_LIST, &the.route_list, "A,B", "these routes alone (all that can be backfilled)"},
+    {"function", SL_FLAG_TEXT, &the.function, "NAME",
+     "the consumer: its event source mapping says since when it has missed nothing"},
+    {"mapping", SL_FLAG_TEXT, &the.mapping, "UUID", "the same, by the mapping itself"},
+    {"consumer-since", SL_FLAG_TEXT, &the.consumer_since, "TIME",
+     "since when the consumer has missed nothing, if you know"},
+    {"as-of", SL_FLAG_TEXT, &the.as_of, "TIME", "the time of the items, where the source does not say it"},
+    {"unsafe-order", SL_FLAG_BOOL, &the.is_unsafe, NULL,
+     "run although deleted items may come back (verify afterwards)"},
+    {"segments", SL_FLAG_INTEGER, &the.segments, "N",
+     "of --table: segments that are read at the same time (1)"},
+    {"read-units", SL_FLAG_INTEGER, &the.read_units, "N", "of --table: at most so many read units a second"},
+    {"write-units", SL_FLAG_INTEGER, &the.write_units, "N", "at most so many write units a second"},
+    {"verify-first", SL_FLAG_BOOL, &the.verify_first, NULL,
+     "of --export: read and check all files before the first write"},
+    {"checkpoint", SL_FLAG_TEXT, &the.checkpoint_path, "FILE",
+     "where to go on, and where the progress is saved"},
+    {"plan", SL_FLAG_BOOL, &the.is_plan, NULL,
+     "print items, units, money, time and preconditions; write nothing"},
+    {"quiet", SL_FLAG_BOOL, &the.is_quiet, NULL, "no lines of progress"},
+    {"region", SL_FLAG_TEXT, &the.region, "REGION", "Region of the table and of the function (AWS_REGION)"},
+    {"endpoint-url", SL_FLAG_TEXT, &the.endpoint, "URL", "endpoint of the table and of Lambda (AWS's)"},
+    {"handler-path", SL_FLAG_TEXT, &the.handler_path, "FOLDER",
+     "folder of plugins (handlers/ beside the configuration)"},
+    {.type = SL_FLAG_END},
+};
+
+static const struct sl_usage usage = {
+    .line = "backfill [flags] [INPUT...]",
+    .summary =
+        "Brings the items that exist through the routes of a configuration that follow from the items "
+        "alone,\n"
+        "beside the running stream: from an export, from the table, from an archive, or from what `sluice\n"
+        "replay` reads. It may be killed at any moment, and goes on from its checkpoint. Exit status: 0 all\n"
+        "done, 1 not done, 2 bad usage or input; nothing was written.",
+    .flags = flags,
+    .operand = "INPUT",
+};
+
+int sl_verb_backfill(int argc, char **argv)
+{
+    int n, result;
+    struct sl_error error = SL_NO_ERROR;
+    if (sl_flags_read(&usage, argc, argv, &n, &result) != SL_OK)
+        return result;
+    the.inputs = argv + 1;
+    the.n_inputs = (size_t)n;
+    the.arena = sl_arena_new(64 * 1024);
+    set_up(&the);
+    if (check_flags(&the, &error) != SL_OK || open_all(&the, &error) != SL_OK)
+        result = sl_flags_complain("backfill", &error);
+    else
+        result = the.is_plan ? print_plan(&the, &error) : run(&the, &error);
+    clean_up(&the);
+    return result;
+}

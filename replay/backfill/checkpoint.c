@@ -1,0 +1,77 @@
+/* The checkpoint file of a long job: {"sluiceBackfill":1,"source":"...","state":{...}}. */
+#include "replay/backfill/checkpoint.h"
+
+#include "base/disk.h"
+#include "base/json_write.h"
+#include "base/span.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define FORMAT     1
+#define FILE_BYTES (1024 * 1024)
+
+static struct sl_span text_of(const json_t *value, struct sl_arena *arena)
+{
+    char *text = value ? json_dumps(value, JSON_COMPACT) : NULL;
+    struct sl_span kept = {NULL, 0};
+    if (text)
+        kept = sl_span_str(sl_arena_copy(arena, sl_span_str(text)));
+    free(text);
+    return kept;
+}
+
+static enum sl_status take_file(struct sl_checkpoint *c, const json_t *root, struct sl_arena *arena,
+                                struct sl_error *error)
+{
+    const json_t *state = json_object_get(root, "state");
+    const char *source = json_string_value(json_object_get(root, "source"));
+    if (json_integer_value(json_object_get(root, "sluiceBackfill")) != FORMAT || !source ||
+        !json_is_object(state))
+        return sl_fail(error, SL_REJECT, "BadCheckpoint",
+                       "%s: is not the checkpoint of a backfill; name another file", c->path);
+    if (strcmp(source, c->source) != 0)
+        return sl_fail(error, SL_REJECT, "OtherSource",
+                       "%s: is the checkpoint of another source, %s; this one is %s. Name another file",
+                       c->path, source, c->source);
+    c->state = text_of(state, arena);
+    c->place = text_of(json_object_get(state, "place"), arena);
+    return SL_OK;
+}
+
+enum sl_status sl_checkpoint_open(struct sl_checkpoint *c, struct sl_arena *arena, struct sl_error *error)
+{
+    json_error_t why;
+    if (c->path)
+        sl_disk_sweep_path(c->path);
+    if (!c->path || (access(c->path, F_OK) != 0 && errno == ENOENT))
+        return SL_OK;
+    json_t *root = json_load_file(c->path, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &why);
+    enum sl_status status = root ? take_file(c, root, arena, error)
+                                 : sl_fail(error, SL_REJECT, "BadCheckpoint", "%s: %s (byte %d)", c->path,
+                                           why.text, why.position);
+    json_decref(root);
+    return status;
+}
+
+enum sl_status sl_checkpoint_save(const struct sl_checkpoint *c, struct sl_span state, struct sl_error *error)
+{
+    struct sl_buffer text;
+    if (!c->path)
+        return SL_OK;
+    sl_buffer_init(&text, FILE_BYTES);
+    sl_buffer_add_char(&text, '{');
+    sl_json_add_integer(&text, "sluiceBackfill", FORMAT);
+    sl_json_add_member(&text, "source", sl_span_str(c->source));
+    sl_json_add_raw(&text, "state", state);
+    sl_buffer_add_str(&text, "}\n");
+    int err = text.failed ? ENOSPC : sl_disk_replace_path(c->path, sl_buffer_span(&text));
+    sl_buffer_clean_up(&text);
+    if (!err)
+        return SL_OK;
+    return sl_fail(error, SL_FATAL, "CheckpointNotSaved", "%s: the checkpoint cannot be written: %s", c->path,
+                   strerror(err));
+}

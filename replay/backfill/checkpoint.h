@@ -1,0 +1,23 @@
+/* The checkpoint file of a long job: which job it is of, and its state. */
+#ifndef SL_REPLAY_BACKFILL_CHECKPOINT_H
+#define SL_REPLAY_BACKFILL_CHECKPOINT_H
+
+#include "base/arena.h"
+#include "base/error.h"
+
+struct sl_checkpoint {
+    const char *path;     /* NULL: nothing is kept */
+    const char *source;   /* what the job reads: another text is another job's */
+    struct sl_span state; /* as it was read; absent: the job has not begun */
+    struct sl_span place; /* likewise: the state's member "place" */
+};
+
+/* Reads the file. SL_REJECT: it is not a checkpoint, or of another source. */
+enum sl_status sl_checkpoint_open(struct sl_checkpoint *c, struct sl_arena *arena,
+                                  struct sl_error *error) SL_MUST_USE;
+
+/* Replaces it: a crash leaves the old one or the new one. */
+enum sl_status sl_checkpoint_save(const struct sl_checkpoint *c, struct sl_span state,
+                                  struct sl_error *error) SL_MUST_USE;
+
+#endif
