@@ -5,6 +5,7 @@
 #include "handlers/pipeline/route.h"
 #include "replay/backfill/checkpoint.h"
 #include "replay/backfill/report.h"
+#include "replay/dry.h"
 #include "replay/flags.h"
 #include "replay/sandbox/paths.h"
 #include "replay/source/consumer.h"
@@ -94,6 +95,9 @@ static enum sl_status check_flags(struct backfill *b, struct sl_error *error)
         return usage_error(error, "--verify-first needs --export");
     if ((b->function || b->mapping) && b->consumer_since)
         return usage_error(error, "give --function or --mapping, or --consumer-since");
+    if (b->export && !b->keys)
+        return usage_error(
+            error, "--export needs --keys PK,SK: an export does not say which attributes are the key");
     enum sl_status status = read_time("consumer-since", b->consumer_since, &b->since_ms, error);
     if (status == SL_OK)
         status = read_time("as-of", b->as_of, &b->as_of_ms, error);
@@ -161,7 +165,8 @@ static enum sl_status open_pipeline(struct backfill *b, struct sl_error *error)
                                                 .log = &b->log,
                                                 .sinks = &b->sinks,
                                                 .handler_path = path,
-                                                .function_name = "sluice-backfill"};
+                                                .function_name = "sluice-backfill",
+                                                .openers = b->is_plan ? &sl_dry_openers : NULL};
     return sl_pipeline_open(&options, &b->pipeline, error);
 }
 

@@ -5,6 +5,7 @@
 #include "replay/check_totals.h"
 #include "replay/config/mapping.h"
 #include "replay/flags.h"
+#include "replay/dry.h"
 #include "replay/sandbox/paths.h"
 #include "replay/source/input.h"
 #include "replay/verbs.h"
@@ -95,65 +96,6 @@ static void gather_vars(struct check *c, struct sl_span text)
     }
     list[n] = NULL;
     c->vars.list = list;
-}
-
-/* ---- targets: checked, never created ---- */
-
-static void nothing_objects(struct sl_object_port *port)
-{
-    (void)port;
-}
-static void nothing_table(struct sl_table_port *port)
-{
-    (void)port;
-}
-static void nothing_queue(struct sl_queue_port *port)
-{
-    (void)port;
-}
-
-static struct sl_object_port dry_objects = {
-    .size = sizeof(dry_objects), .max_body_bytes = SIZE_MAX, .close = nothing_objects};
-static struct sl_table_port dry_table = {
-    .size = sizeof(dry_table), .max_item_bytes = 400 * 1024, .close = nothing_table};
-static struct sl_queue_port dry_queue = {
-    .size = sizeof(dry_queue), .max_message_bytes = 256 * 1024, .close = nothing_queue};
-
-/* Opening an AWS target sends nothing, and makes its own checks. Opening a local one would create files. */
-static enum sl_status look_objects(struct sl_sinks *sinks, struct sl_span url, struct sl_object_port **out,
-                                   struct sl_error *error)
-{
-    struct sl_object_port *port = NULL;
-    enum sl_status status =
-        sl_target_is_local(url) ? sl_target_check(url, error) : sl_target_objects(sinks, url, &port, error);
-    if (port)
-        port->close(port);
-    *out = &dry_objects;
-    return status;
-}
-
-static enum sl_status look_table(struct sl_sinks *sinks, struct sl_span url, struct sl_table_port **out,
-                                 struct sl_error *error)
-{
-    struct sl_table_port *port = NULL;
-    enum sl_status status =
-        sl_target_is_local(url) ? sl_target_check(url, error) : sl_target_table(sinks, url, &port, error);
-    if (port)
-        port->close(port);
-    *out = &dry_table;
-    return status;
-}
-
-static enum sl_status look_queue(struct sl_sinks *sinks, struct sl_span url, struct sl_queue_port **out,
-                                 struct sl_error *error)
-{
-    struct sl_queue_port *port = NULL;
-    enum sl_status status =
-        sl_target_is_local(url) ? sl_target_check(url, error) : sl_target_queue(sinks, url, &port, error);
-    if (port)
-        port->close(port);
-    *out = &dry_queue;
-    return status;
 }
 
 /* ---- what the routes do ---- */
@@ -286,7 +228,6 @@ static enum sl_status check_mapping(struct check *c, struct sl_error *error)
 
 static enum sl_status open_pipeline(struct check *c, struct sl_error *error)
 {
-    static const struct sl_openers openers = {sl_target_kind, look_objects, look_table, look_queue};
     const char *folder = sl_paths_own_folder(c->arena);
     const char *beside = sl_paths_handlers(c->arena, NULL, c->config_path, NULL);
     const char *own = sl_arena_printf(c->arena, "%s/handlers", folder);
@@ -299,7 +240,7 @@ static enum sl_status open_pipeline(struct check *c, struct sl_error *error)
         .sinks = &c->sinks,
         .handler_path = path,
         .function_name = "",
-        .openers = &openers,
+        .openers = &sl_dry_openers,
     };
     return sl_pipeline_open(&options, &c->pipeline, error);
 }

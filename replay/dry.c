@@ -1,0 +1,61 @@
+/* Targets that are checked and not opened: local ones would create files. */
+#include "replay/dry.h"
+
+static void nothing_objects(struct sl_object_port *port)
+{
+    (void)port;
+}
+static void nothing_table(struct sl_table_port *port)
+{
+    (void)port;
+}
+static void nothing_queue(struct sl_queue_port *port)
+{
+    (void)port;
+}
+
+static struct sl_object_port dry_objects = {
+    .size = sizeof(dry_objects), .max_body_bytes = SIZE_MAX, .close = nothing_objects};
+static struct sl_table_port dry_table = {
+    .size = sizeof(dry_table), .max_item_bytes = 400 * 1024, .close = nothing_table};
+static struct sl_queue_port dry_queue = {
+    .size = sizeof(dry_queue), .max_message_bytes = 256 * 1024, .close = nothing_queue};
+
+/* Opening an AWS target sends nothing, and makes its own checks. Opening a local one would create files. */
+static enum sl_status look_objects(struct sl_sinks *sinks, struct sl_span url, struct sl_object_port **out,
+                                   struct sl_error *error)
+{
+    struct sl_object_port *port = NULL;
+    enum sl_status status =
+        sl_target_is_local(url) ? sl_target_check(url, error) : sl_target_objects(sinks, url, &port, error);
+    if (port)
+        port->close(port);
+    *out = &dry_objects;
+    return status;
+}
+
+static enum sl_status look_table(struct sl_sinks *sinks, struct sl_span url, struct sl_table_port **out,
+                                 struct sl_error *error)
+{
+    struct sl_table_port *port = NULL;
+    enum sl_status status =
+        sl_target_is_local(url) ? sl_target_check(url, error) : sl_target_table(sinks, url, &port, error);
+    if (port)
+        port->close(port);
+    *out = &dry_table;
+    return status;
+}
+
+static enum sl_status look_queue(struct sl_sinks *sinks, struct sl_span url, struct sl_queue_port **out,
+                                 struct sl_error *error)
+{
+    struct sl_queue_port *port = NULL;
+    enum sl_status status =
+        sl_target_is_local(url) ? sl_target_check(url, error) : sl_target_queue(sinks, url, &port, error);
+    if (port)
+        port->close(port);
+    *out = &dry_queue;
+    return status;
+}
+
+const struct sl_openers sl_dry_openers = {sl_target_kind, look_objects, look_table, look_queue};
