@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import unicodedata
 
 import browser
 from harness import Run, check, finish, record
@@ -22,6 +23,11 @@ HOSTILE = ["</script><script>alert(1)</script>", "<!--<script>", "]]>", "<img sr
            "'-alert(1)-'", "</td></table><h1>owned</h1>", "</title><script>alert(1)</script>", "&lt;b&gt;&amp;#60;", "\u202egnp.exe",
            "\u2066\u2069\u202a", "line\nbreak\ttab", "\x00\x01\x1b[31m\x7f", "\ufeff\u2028\u2029", "𝕳𝖔𝖘𝖙𝖎𝖑𝖊 😀", "a" * 190, "\\u003c\\x3c%3C", "{{7*7}}${7*7}",
            "javascript:alert(1)", "#i-0-0"]
+
+
+# Characters of category Cf that are named; the others have a shape of their own.
+FORMATS = "\u00ad\u061c\u180e\u200b\u200e\u200f\u202a\u202b\u202c\u202d\u202e\ufeff\ufff9\ufffa\ufffb" + "".join(
+    map(chr, [*range(0x2060, 0x2070), *range(0xe0000, 0xe0080)]))
 
 
 def shortened(text, most):
@@ -116,10 +122,10 @@ ROW = "document.querySelectorAll('.rows button')"
 
 def axe(page, what):
     page.evaluate(AXE.read_text())
-    found = page.evaluate("""axe.run().then(r => ({contrast: r.passes.filter(p => p.id === 'color-contrast').reduce((n, p) => n + p.nodes.length, 0),
+    found = page.evaluate("""axe.run({resultTypes: ['violations']}).then(r => ({contrast: r.passes.filter(p => p.id === 'color-contrast').reduce((n, p) => n + p.nodes.length, 0),
         violations: r.violations.map(v => v.id + ': ' + v.help + ' ' + v.nodes.slice(0, 3).map(n => n.html))}))""")
     check(f"{what}: axe-core finds nothing", found["violations"] == [], found)
-    check(f"{what}: axe-core has seen the text", found["contrast"] > 5, found)
+    check(f"{what}: axe-core has seen the text", found["contrast"] > 0, found)
 
 
 def fits(page, what):
@@ -173,8 +179,9 @@ def opens(page, report, width):
     fits(page, what + " with a tooltip")
     axe(page, what + " with a tooltip")
     check(f"{what}: nothing in the console, no request", page.complaints() == [], page.complaints())
-    page.open(report.path, width, dark=True, touch=touch)
-    axe(page, what + ", dark")
+    if width == DESK:
+        page.open(report.path, width, dark=True)
+        axe(page, what + ", dark")
     page.open(report.path, width, media="print")
     fits(page, what + ", printed")
     check(f"{what}: controls are not printed", page.evaluate("[...document.querySelectorAll('.controls, .tip')].every(e => getComputedStyle(e).display === 'none')"))
@@ -233,6 +240,11 @@ def facts(page, poison, windows, routes):
                                 "ReportBatchItemFailures": "off", "TumblingWindowInSeconds": "none", "Seed": "0",
                                 "Function (another runtime)": f"exec python3 {os.path.abspath('tests/replay/function.py')} error-on 33,77,78"})
     says_the_run(page, routes, {"Function (bootstrap with)": "sluice.json", "MaximumRecordAgeInSeconds": "no limit", "ReportBatchItemFailures": "on"})
+    rows = page.evaluate("[...document.querySelectorAll('.routes tbody tr')].map(tr => [...tr.children].map(c => c.textContent).join(' '))")
+    printed = [" ".join(line.split()) for line in routes.run.out.splitlines()]
+    check("routes: what each route did", len(rows) == 2 and all(row in printed for row in rows), (rows, printed))
+    pre = page.evaluate("document.querySelector('pre').textContent")
+    check("routes: the summary as it was printed", pre == routes.run.out, pre)
     page.open(windows.path, DESK)
     check("windows: the planned faults", "throttle@2-4,lost@6,crash@12" in page.evaluate("document.querySelector('main').innerText"))
 
@@ -331,9 +343,10 @@ def shows_many(page, report):
 
 # ---- hostile text ----
 
-def visible(text):
-    """Control characters are shown as their symbols."""
-    return "".join(chr(0x2400 + ord(c)) if ord(c) < 0x20 else "\u2421" if c == "\x7f" else c for c in text)
+def visible(text, kept=""):
+    """What cannot be seen is named: control and format characters, but not the joiners."""
+    hidden = lambda c: c not in kept + "\u200c\u200d" and (unicodedata.category(c) in ("Cc", "Zl", "Zp") or c in FORMATS)
+    return "".join(f"\u2039U+{ord(c):04X}\u203a" if hidden(c) else c for c in text)
 
 
 def is_not_obeyed(page, report):
@@ -347,11 +360,11 @@ def is_not_obeyed(page, report):
         page.evaluate(f"location.hash = ''; location.hash = '#i-0-{n}'")
         page.evaluate("new Promise(done => setTimeout(done, 20))")
         answer = page.evaluate("[...document.querySelectorAll('#tip dt')].find(d => d.textContent === 'Answer').nextSibling.textContent")
-        check("a message is shown as it is", answer == f"Error: {text}", (answer, text))
+        check("a message is shown as it is", answer == visible(f"Error: {text}", kept="\n"), (answer, text))
     check("nothing became an element", page.evaluate("document.querySelectorAll('img, b:not(#tip b), iframe, object, base, form, h1:not(header h1), [onerror], [onload]').length") == 0)
     check("two scripts, both ours", page.evaluate("document.scripts.length") == 2 and report.html.count("</script>") == 2)
     shown = page.evaluate("document.querySelector('.facts dd').textContent")
-    check("the file's name", shown == "</script><img src=x onerror=alert(1)>\u202e\".json", shown)
+    check("the file's name", shown == "</script><img src=x onerror=alert(1)>\u2039U+202E\u203a\".json", shown)
     facts = page.evaluate("[...document.querySelectorAll('.facts dd')].map(d => d.textContent)")
     check("command and pattern", any("error-key '</script><b>\"&'" in f for f in facts) and any(f.startswith('{"dynamodb"') and "<script>" in f for f in facts), facts)
     check("nothing ran", page.complaints() == [], page.complaints())

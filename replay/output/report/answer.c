@@ -2,6 +2,7 @@
 #include "replay/output/report/answer.h"
 
 #include "base/span.h"
+#include "replay/output/report/html.h"
 
 #include <jansson.h>
 
@@ -36,14 +37,11 @@ static void say_failures(const json_t *list, bool counts, struct sl_buffer *out)
         sl_buffer_add_str(out, " (ignored: ReportBatchItemFailures is off)");
 }
 
-/* Cuts a long text between two characters. */
 static void cut(struct sl_buffer *out)
 {
     if (out->len <= SL_ANSWER_TEXT_BYTES)
         return;
-    out->len = SL_ANSWER_TEXT_BYTES;
-    while (out->len && ((unsigned char)out->ptr[out->len] & 0xC0) == 0x80)
-        out->len--;
+    out->len = sl_html_shorten(sl_buffer_span(out), SL_ANSWER_TEXT_BYTES).len;
     sl_buffer_add_str(out, "\xE2\x80\xA6");
 }
 
@@ -59,9 +57,7 @@ void sl_answer_say(const struct sl_esm_result *result, bool counts, struct sl_bu
         add_member(out, root, "errorMessage", ": ");
     }
     if (out->len == 0)
-        sl_buffer_add(out, result->body.ptr,
-                      result->body.len < 2 * SL_ANSWER_TEXT_BYTES ? result->body.len
-                                                                  : 2 * SL_ANSWER_TEXT_BYTES);
+        sl_buffer_add_span(out, result->body);
     if (out->len == 0)
         sl_buffer_add_str(out, "an empty answer");
     json_decref(root);

@@ -4,8 +4,11 @@
 
 #include "base/buffer.h"
 
-/* As text, or as an attribute's value in double quotes. Control bytes become their symbols (U+2400...), bytes
- * that are not UTF-8 become U+FFFD. */
+/* At most the first `most` bytes, cut between two characters. */
+struct sl_span sl_html_shorten(struct sl_span text, size_t most);
+
+/* As text, or as an attribute's value in double quotes. What cannot be seen (controls, characters that turn
+ * the direction of writing) is named: U+202E. Bytes that are not UTF-8 become U+FFFD. */
 void sl_html_add(struct sl_buffer *b, struct sl_span text);
 
 /* The same in an element that keeps the text's direction of writing to itself. */

@@ -34,8 +34,12 @@
         return e;
     }
 
+    // What cannot be seen is named, as in the tables (html.c). A line's end ends a line here.
+    const HIDDEN = /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\u{e0000}-\u{e007f}]/gu;
+
     function foreign(text) {
-        return element('bdi', {}, text);
+        const named = c => '\u2039U+' + c.codePointAt(0).toString(16).toUpperCase().padStart(4, '0') + '\u203a';
+        return element('bdi', {}, text.replace(HIDDEN, named));
     }
 
     function many(n, what) {

@@ -125,9 +125,10 @@ static void add_routes(struct sl_buffer *b, const struct sl_runner *runner)
                                         "Parked", "Failed",  "Calls",   "To"};
     if (sl_runner_routes(runner) == 0)
         return;
-    sl_buffer_add_str(b, "<section aria-labelledby=h-routes><h2 id=h-routes>Routes</h2><table role=table "
-                         "aria-labelledby=h-routes>"
-                         "<thead role=rowgroup><tr role=row>");
+    sl_buffer_add_str(
+        b, "<section aria-labelledby=h-routes><h2 id=h-routes>Routes</h2><table class=routes role=table "
+           "aria-labelledby=h-routes>"
+           "<thead role=rowgroup><tr role=row>");
     for (size_t i = 0; i < sizeof(heads) / sizeof(heads[0]); i++)
         sl_buffer_printf(b, "<th role=columnheader scope=col>%s</th>", heads[i]);
     sl_buffer_add_str(b, "</tr></thead><tbody role=rowgroup>\n");

@@ -11,10 +11,7 @@ static void add_value(struct sl_buffer *b, struct sl_value value, struct sl_aren
 {
     struct sl_span text = sl_value_text(value, arena);
     bool is_cut = text.len > KEY_BYTES;
-    while (is_cut && text.len > KEY_BYTES - 4 &&
-           (text.len > KEY_BYTES || ((unsigned char)text.ptr[text.len] & 0xC0) == 0x80))
-        text.len = text.len > KEY_BYTES ? KEY_BYTES : text.len - 1;
-    sl_html_add_foreign(b, text);
+    sl_html_add_foreign(b, sl_html_shorten(text, KEY_BYTES));
     sl_buffer_add_str(b, is_cut ? "&hellip;" : "");
 }
 
