@@ -20,7 +20,7 @@
 #define BUFFER_BYTES (256 * 1024)
 
 static struct keeper_shared *shared;
-static char reply[65536];
+static char reply[2 * 1024 * 1024]; /* a page of a scan is 1 MB */
 static size_t reply_bytes;
 static unsigned pause_us;
 
