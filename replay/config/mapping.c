@@ -150,7 +150,7 @@ static void check_filters(const struct judge *j)
                      SL_FILTERS_CHARACTERS);
             note(j, line);
         }
-        sl_lint_pattern(sl_span_str(j->mapping->filters[i]), where, j->found, j->arg);
+        sl_lint_filter(sl_span_str(j->mapping->filters[i]), where, j->found, j->arg);
     }
 }
 

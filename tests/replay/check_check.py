@@ -102,6 +102,13 @@ def patterns():
         ({"dynamodb": {"NewImage": {"m": {"M": {"n": {"N": [{"numeric": ["=", 1]}]}}}}}}, "numeric"),
         ({"dynamodb": {"NewImage": {"n": {"N": ["1"]}, "s": {"S": [{"exists": True}]}}}, "eventName": ["INSERT"]}, None),
         ({"dynamodb": {"ApproximateCreationDateTime": [{"numeric": [">", 1]}]}}, None),
+        ({"dynamodb": {"NewImage": {"l": {"L": {"M": {"n": {"N": [{"numeric": [">", 1]}]}}}}}}}, "numeric"),
+        ({"dynamodb": {"NewImage": {"l": {"L": {"M": {"a": {"S": ["x"]}, "n": {"N": [{"exists": False}]}}}}}}}, "below a list"),
+        ({"dynamodb": {"NewImage": {"l": {"L": {"S": [{"exists": False}]}}}}}, "below a list"),
+        ({"dynamodb": {"NewImage": {"l": {"L": {"M": {"n": {"N": [{"exists": True}]}}}}, "n": {"N": [{"exists": False}]}}}}, None),
+        ({"dynamodb": {"NewImage": {"s": {"S": [{"equals-ignore-case": "\U0001f600"}]}}}}, "beyond U+FFFF"),
+        ({"$or": [{"eventName": [{"anything-but": {"equals-ignore-case": ["a", "\U0001f600"]}}]}, {"eventID": ["1"]}]}, "beyond U+FFFF"),
+        ({"dynamodb": {"NewImage": {"s": {"S": [{"equals-ignore-case": "\u00fc\uffee"}, "\U0001f600"]}}}}, None),
     ]
     for pattern, text in cases:
         as_filter = run(PLAIN, mapping={**SOUND, "FilterCriteria": {"Filters": [{"Pattern": json.dumps(pattern)}]}})
@@ -110,6 +117,33 @@ def patterns():
             found = warnings(done)
             check(f"{pattern} in {where}", (not found and done.returncode == 0) if text is None else
                   (len(found) == 1 and where in found[0] and text in found[0]), done.out + done.err)
+
+
+def operators():
+    """Operators that Lambda does not publish are named for a filter, and not for a route's pattern."""
+    cases = [
+        ([{"wildcard": "a*"}], ['"wildcard" is not']), ([{"cidr": "10.0.0.0/8"}], ['"cidr" is not']), ([{"exactly": "a"}], ['"exactly" is not']),
+        ([{"prefix": {"equals-ignore-case": "a"}}], ['"prefix" around another operator']),
+        ([{"anything-but": {"suffix": "a"}}, {"suffix": {"equals-ignore-case": "a"}}], ['"anything-but" around', '"suffix" around']),
+        ([{"prefix": "a"}, {"suffix": "b"}, {"anything-but": ["a"]}, {"equals-ignore-case": "a"}, {"exists": True}, "x", ""], []),
+    ]
+    for tests, texts in cases:
+        for pattern in ({"eventName": tests}, {"$or": [{"eventName": tests}, {"eventID": ["1"]}]}):
+            as_filter = run(PLAIN, mapping={**SOUND, "FilterCriteria": {"Filters": [{"Pattern": json.dumps(pattern)}]}})
+            notes = [line for line in as_filter.out.splitlines() if "published list" in line]
+            check(f"{pattern}: notes", as_filter.returncode == 0 and len(notes) == len(texts) and
+                  all(text in line for text, line in zip(texts, notes)), as_filter.out + as_filter.err)
+            as_when = run({**PLAIN, "routes": [{**PLAIN["routes"][0], "when": {"pattern": [pattern]}}]})
+            check(f"{pattern} in a route: nothing", as_when.returncode == 0 and "published" not in as_when.out, as_when.out)
+
+
+def refusals():
+    for pattern, text in (({"eventName": [{"anything-but": {"prefix": ""}}]}, "an empty string is refused"),
+                          ({"eventName": [{"wildcard": "*:*:*:*:*:*"}]}, "too complex"), ({}, "an empty object")):
+        done = run(PLAIN, mapping={**SOUND, "FilterCriteria": {"Filters": [{"Pattern": json.dumps(pattern)}]}})
+        found = warnings(done)
+        check(f"{pattern}: refused by AWS", done.returncode == 1 and len(found) == 1 and "AWS refuses this pattern" in found[0] and text in found[0],
+              done.out + done.err)
 
 
 def totals():
@@ -157,5 +191,7 @@ configurations()
 mappings()
 filter_limits()
 patterns()
+operators()
+refusals()
 totals()
 finish()
