@@ -17,7 +17,7 @@ enum sl_status aggregate_no_image(const struct aggregate *a, const struct sl_rec
 static enum sl_status change_order(const struct aggregate *a, const struct sl_record *r,
                                    struct sl_arena *arena, struct sl_order *out, struct sl_error *error)
 {
-    struct sl_span digits = a->host->record_order(r, arena);
+    struct sl_span digits = sl_order_digits(a->host, r, arena);
     enum sl_status status = sl_order_check(a->host, digits, error);
     if (status != SL_OK)
         return status;

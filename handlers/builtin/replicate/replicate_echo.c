@@ -115,7 +115,7 @@ enum sl_status replicate_origin(const struct replicate *p, const struct sl_recor
     status = check_guard(p, r, &stamp, error);
     if (status != SL_OK)
         return status;
-    bool is_item = sl_order_is_of_item(host, r, host->record_order(r, arena));
+    bool is_item = sl_order_is_of_item(host, r, arena);
     *origin = is_item ? REPLICATE_HELD : origin_of_write(p, r, &stamp, arena);
     return SL_OK;
 }

@@ -12,7 +12,7 @@ static int compare_orders(struct sl_span a, struct sl_span b)
 static void record_fold(struct replicate_fold *f, size_t i, struct sl_span item_key, bool may_carry)
 {
     const struct sl_record *r = f->slice->records[i];
-    struct sl_span order = f->p->host->record_order(r, f->slice->arena);
+    struct sl_span order = sl_order_digits(f->p->host, r, f->slice->arena);
     uint32_t known = f->items.n;
     uint32_t c = sl_keymap_index(&f->items, item_key);
     struct replicate_change *change = &f->changes[c];

@@ -15,7 +15,7 @@ bool replicate_is_inside(const struct replicate *p, struct sl_value item, struct
 bool replicate_was_inside(const struct replicate *p, const struct sl_record *r, struct sl_arena *arena)
 {
     const struct sl_host *host = p->host;
-    if (sl_order_is_of_item(host, r, host->record_order(r, arena)))
+    if (sl_order_is_of_item(host, r, arena))
         return false;
     if (!p->where)
         return true;

@@ -47,13 +47,19 @@ enum sl_status sl_order_check(const struct sl_host *host, struct sl_span digits,
                       digits.len, SL_ORDER_DIGITS);
 }
 
-/* The orders that work/source gives to items have 15 digits at most; changes of an incremental export have
- * 16, those of streams 21 or more. */
+/* The numbers that work/source gives to items have 15 digits at most; without a time there are only these. */
 #define ITEM_DIGITS 15
 
-bool sl_order_is_of_item(const struct sl_host *host, const struct sl_record *r, struct sl_span digits)
+bool sl_order_is_of_item(const struct sl_host *host, const struct sl_record *r, struct sl_arena *arena)
 {
-    return digits.len <= ITEM_DIGITS && host->record_event(r) == SL_INSERT && host->record_created_ns(r) == 0;
+    return host->record_event(r) == SL_INSERT && host->record_created_ns(r) == 0 &&
+           host->record_order(r, arena).len <= ITEM_DIGITS;
+}
+
+struct sl_span sl_order_digits(const struct sl_host *host, const struct sl_record *r, struct sl_arena *arena)
+{
+    struct sl_span none = {NULL, 0};
+    return sl_order_is_of_item(host, r, arena) ? none : host->record_order(r, arena);
 }
 
 struct sl_order sl_order_of(const struct sl_host *host, struct sl_arena *arena, struct sl_span text)

@@ -8,8 +8,12 @@
 #define SL_ORDER_DIGITS 40
 
 /* Is the record an item that exists, and no change of it (an export's line, a scan's)? It is an INSERT
- * without a time, and its order is lower than that of every change. */
-bool sl_order_is_of_item(const struct sl_host *host, const struct sl_record *r, struct sl_span digits);
+ * without a time. */
+bool sl_order_is_of_item(const struct sl_host *host, const struct sl_record *r, struct sl_arena *arena);
+
+/* The record's order; absent, which is lower than that of every change, for an item: the number that it has
+ * is its name alone, and may be above the first changes of a stream (DynamoDB Local counts from 1). */
+struct sl_span sl_order_digits(const struct sl_host *host, const struct sl_record *r, struct sl_arena *arena);
 
 /* What a table keeps of an order: the text, and the attribute value that holds it, {"S":"text"}. */
 struct sl_order {

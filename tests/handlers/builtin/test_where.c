@@ -148,6 +148,27 @@ static void what_became_of_an_item_is_noted(void **state)
     stage_destroy(s);
 }
 
+/* Whatever its number is: DynamoDB Local counts changes from 1. */
+static void an_item_loses_to_every_change(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < 3; i++) {
+        struct stage *s = replica_with(modes[i], "");
+        stage_deliver_all(s, ITEM("999999999999999", V("1")));
+        stage_deliver_all(
+            s, EVENT(RECORD("REMOVE", "000000000000000000002", KEYS(PK("a")) OLD(PK("a") V("1")))));
+        stage_deliver_all(s, ITEM("999999999999999", V("1")));
+        assert_int_equal(noted(s, SL_EFFECT_OVERTAKEN), 1);
+        expect(s, "SELECT count(*) FROM replica WHERE item NOT LIKE '%sluice_deleted%'", "0\n");
+        stage_destroy(s);
+    }
+    struct stage *s = stage_new(TOTALS("G", ""), NULL);
+    stage_deliver_all(s, ITEM("999999999999999", V("1")));
+    stage_deliver_all(s, EVENT(RECORD("REMOVE", "000000000000000000002", KEYS(PK("a")) OLD(PK("a") V("1")))));
+    expect(s, "SELECT count(*) FROM totals WHERE item LIKE '%\"n\":{\"N\":\"0\"}%'", "1\n");
+    stage_destroy(s);
+}
+
 /* An item that does not match leaves nothing behind, not even a tombstone: a table may be full of such. */
 static void an_item_that_does_not_match_leaves_nothing(void **state)
 {
@@ -224,6 +245,7 @@ int main(void)
         cmocka_unit_test(only_routes_that_are_functions_of_the_item_take_items),
         cmocka_unit_test(a_route_says_how_long_it_remembers),
         cmocka_unit_test(what_became_of_an_item_is_noted),
+        cmocka_unit_test(an_item_loses_to_every_change),
         cmocka_unit_test(an_item_that_does_not_match_leaves_nothing),
         cmocka_unit_test(an_item_of_an_earlier_epoch_goes),
         cmocka_unit_test(an_item_with_a_guard_is_left_out),
