@@ -14,7 +14,8 @@ static bool has_report_flag(int argc, char **argv)
 }
 
 /* The one replay of this process: the rows of flags point into it. */
-static struct sl_session the = {.verb = "replay", .config = "sluice.json", .timeout_s = 60};
+static struct sl_session the = {
+    .verb = "replay", .config = "sluice.json", .timeout_s = 60, .collects_log = true};
 
 static bool overwrite;
 
@@ -53,6 +54,8 @@ static const struct sl_flag flags[] = {
      "make each input a shard"},
     {"keys", SL_FLAG_TEXT, &the.recording_options.keys, "PK,SK",
      "key attributes, for lines that hold only an item"},
+    {"log", SL_FLAG_TEXT, &the.log, "FILE",
+     "every line that the function writes (standard error, with repeated lines counted)"},
     {"trace", SL_FLAG_TEXT, &the.trace, "FILE", "write one JSON line per invocation"},
     {"report", SL_FLAG_TEXT, &the.report, "FILE",
      "write an HTML page: what was given up or parked, and a picture of every invocation"},

@@ -128,6 +128,8 @@ static enum sl_status open_outputs(struct sl_session *r, struct sl_error *error)
     const struct sl_failures_target target = {r->on_failure, r->on_failure_mode};
     if (sl_failures_open(&r->failures, &target, &r->settings, error) != SL_OK)
         return SL_REJECT;
+    if (r->collects_log && sl_output_open(r->log, &r->output, error) != SL_OK)
+        return SL_REJECT;
     if (r->trace) {
         r->trace_file = fopen(r->trace, "we");
         if (!r->trace_file)
@@ -176,6 +178,7 @@ static enum sl_status start_runner(struct sl_session *r, struct sl_error *error)
                     .config_path = r->command ? NULL : sl_paths_absolute(r->arena, r->config),
                     .handler_path = handler_path(r),
                     .identity = &r->identity,
+                    .output = r->output,
                     .report_failures = r->settings.report_failures,
                     .environment = environ},
         .timeout_ms = r->timeout_s * 1000,
@@ -252,10 +255,11 @@ static int run(struct sl_session *r)
     while (sl_esm_step(r->esm)) {
     }
     show_progress(r, true);
+    bool is_written = sl_output_settle(r->output);
     struct sl_summary summary = {
         .recording = &r->recording, .mapping = sl_esm_stats(r->esm), .runner = r->runner};
     summary.processes = sl_runner_stats(r->runner);
-    bool is_written = print_summary(r, &summary);
+    is_written = print_summary(r, &summary) && is_written;
     is_written = close_trace(r) && is_written;
     struct sl_error error = SL_NO_ERROR;
     if (r->picture && write_picture(r, &summary, &error) != SL_OK) {
@@ -310,6 +314,7 @@ void sl_session_clean_up(struct sl_session *r)
 {
     sl_esm_destroy(r->esm);
     sl_runner_destroy(r->runner);
+    sl_output_close(r->output);
     sl_failures_close(&r->failures);
     sl_picture_destroy(r->picture);
     (void)close_trace(r);

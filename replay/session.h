@@ -21,6 +21,8 @@ struct sl_session {
     const char *function;                    /* name or ARN; NULL: the environment's, or "sluice" */
     enum sl_failures_mode on_failure_mode;
     struct sl_flag_list filters, faults;
+    const char *log;   /* file for what the function writes; NULL: standard error */
+    bool collects_log; /* repeated lines are counted; else the function writes to standard error itself */
     bool with_ids, is_quiet, has_no_summary;
     bool handles_signals;      /* the caller does, so the session does not */
     bool sets_report_failures; /* settings.report_failures counts; else the configuration decides */
@@ -33,6 +35,7 @@ struct sl_session {
     struct sl_span ttl_attribute;
     struct sl_recording recording;
     struct sl_identity identity;
+    struct sl_output *output;
     struct sl_runner *runner;
     struct sl_clock_virtual clock;
     struct sl_esm *esm;

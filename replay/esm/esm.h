@@ -165,6 +165,8 @@ size_t sl_esm_checkpoint(const struct sl_esm *esm, size_t shard);
 struct sl_esm_stats {
     uint64_t invocations, function_errors, throttles, partial_answers, malformed_answers;
     uint64_t retries, splits;
+    uint64_t failed_batches,
+        failed;                  /* deliveries of which no record was done; the distinct records in them */
     uint64_t filtered;           /* records that no filter matched */
     uint64_t done;               /* records below a checkpoint that an answer set */
     uint64_t discarded, trimmed; /* records */

@@ -47,8 +47,13 @@ enum failure {
 static void mark_failed(const struct sl_esm_lane *lane, const struct sl_esm_part *part)
 {
     unsigned known = SL_ESM_DELIVERED | (part->to - part->from == 1 ? SL_ESM_BLAMED : 0u);
-    for (size_t i = part->from; i < part->to; i++)
-        lane->shard->marks[lane->index[i]] |= known;
+    struct sl_esm_stats *stats = &lane->shard->esm->stats;
+    stats->failed_batches++;
+    for (size_t i = part->from; i < part->to; i++) {
+        unsigned char *marks = &lane->shard->marks[lane->index[i]];
+        stats->failed += !(*marks & SL_ESM_DELIVERED);
+        *marks |= known;
+    }
 }
 
 /* Decides what becomes of a part of which no record is done, and how long it waits. */

@@ -29,6 +29,8 @@ void sl_esm_stats_add(struct sl_esm_stats *sum, const struct sl_esm_stats *more)
     sum->malformed_answers += more->malformed_answers;
     sum->retries += more->retries;
     sum->splits += more->splits;
+    sum->failed_batches += more->failed_batches;
+    sum->failed += more->failed;
     sum->filtered += more->filtered;
     sum->done += more->done;
     sum->discarded += more->discarded;

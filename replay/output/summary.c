@@ -44,6 +44,9 @@ static void print_mapping(const struct sl_esm_stats *m, FILE *out)
             (ull)m->invocations, (ull)m->retries, (ull)m->splits, (ull)m->throttles);
     print_time(m->elapsed_ms, out);
     fputs(" of virtual time\n", out);
+    if (m->failed_batches)
+        fprintf(out, "failed batches  %8llu   with %llu distinct records\n", (ull)m->failed_batches,
+                (ull)m->failed);
     fprintf(out, "handled         %8llu   filtered out %llu\n", (ull)m->done, (ull)m->filtered);
     if (m->ignored_answers)
         fprintf(out, "answers ignored %8llu   they named failures, but ReportBatchItemFailures is off\n",

@@ -218,13 +218,15 @@ static bool call_fails(void *arg, enum sl_syscalls_kind call)
     return sl_faults_fails_call(&r->options.faults, kind, ++r->calls[call]);
 }
 
-enum { SERVER, PROCESS, WATCH, FDS_EACH };
+enum { SERVER, PROCESS, WATCH, OUTPUT, FDS_EACH };
 
 static void react(struct sl_runner *r, struct slot *slot, const struct pollfd fds[FDS_EACH])
 {
     struct sl_sandbox *sb = &slot->sandbox;
     if (fds[WATCH].revents & POLLIN)
         sl_syscalls_answer(sb->watch_fd, sl_server_port(sb->server), call_fails, r);
+    if (fds[OUTPUT].revents)
+        sl_output_pipe_read(&sb->pipe, r->options.sandbox.output);
     if (fds[SERVER].revents)
         sl_server_run(sb->server);
     if (fds[PROCESS].revents)
@@ -244,6 +246,7 @@ static void pump(struct sl_runner *r, int64_t until_ms)
         own[SERVER] =
             (struct pollfd){.fd = alive ? sl_server_fd(slot->sandbox.server) : -1, .events = POLLIN};
         own[PROCESS] = (struct pollfd){.fd = alive ? slot->sandbox.pid_fd : -1, .events = POLLIN};
+        own[OUTPUT] = (struct pollfd){.fd = alive ? slot->sandbox.pipe.fd : -1, .events = POLLIN};
         own[WATCH] = (struct pollfd){.fd = alive ? slot->sandbox.watch_fd : -1, .events = POLLIN};
         if (alive && slot->is_taken && !slot->is_over && deadline_of(r, slot) < until_ms)
             until_ms = deadline_of(r, slot);
@@ -363,6 +366,7 @@ void sl_runner_collect(void *self, struct sl_esm_invocation *inv, struct sl_esm_
     if (slot->was_offered && slot->sandbox.server &&
         sl_server_state(slot->sandbox.server) != SL_SERVER_INIT_FAILED)
         await_readiness(r, slot);
+    sl_output_pipe_read(&slot->sandbox.pipe, r->options.sandbox.output);
     read_reports(r);
     spoil(r, slot);
     if (slot->outcome == SL_ESM_ANSWERED)
@@ -383,7 +387,7 @@ struct sl_runner *sl_runner_new(const struct sl_runner_options *options)
         sl_die("out of memory: the sandboxes");
     *r = (struct sl_runner){.options = *options, .clock = sl_clock_system(), .slots = slots};
     for (size_t i = 0; i < MAX_SANDBOXES; i++)
-        slots[i].sandbox.pid_fd = slots[i].sandbox.watch_fd = -1;
+        slots[i].sandbox.pid_fd = slots[i].sandbox.watch_fd = slots[i].sandbox.pipe.fd = -1;
     r->options.sandbox.is_watched = sl_faults_counts_calls(&options->faults);
     struct sl_vars vars = {(const char *const *)options->sandbox.environment};
     r->temp_folder = sl_paths_make_temp(sl_vars_get(&vars, "TMPDIR"));
@@ -460,6 +464,7 @@ enum sl_status sl_runner_warm_up(struct sl_runner *r, struct sl_error *error)
                            "the function did not ask for an event within %d s", INIT_MS / 1000);
         pump(r, until_ms);
     }
+    sl_output_pipe_read(&slot->sandbox.pipe, r->options.sandbox.output);
     if (sl_server_state(slot->sandbox.server) == SL_SERVER_INIT_FAILED)
         return init_failed(slot, error);
     return SL_OK;

@@ -147,7 +147,7 @@ void sl_sandbox_end_with_us(void)
 /* ---- process ---- */
 
 /* In the child; does not return. */
-static void become(const struct sl_sandbox_spec *spec, char **env, pid_t parent, int watch)
+static void become(const struct sl_sandbox_spec *spec, char **env, pid_t parent, int watch, int log)
 {
     setpgid(0, 0);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -158,6 +158,9 @@ static void become(const struct sl_sandbox_spec *spec, char **env, pid_t parent,
     sigprocmask(SIG_SETMASK, &none, NULL);
     signal(SIGPIPE, SIG_DFL); /* as in Lambda: this process ignores them, and a process inherits that */
     signal(SIGXFSZ, SIG_DFL);
+    if (log >= 0)
+        dup2(log, STDERR_FILENO);
+    dup2(STDERR_FILENO, STDOUT_FILENO);
     if (spec->report_fd >= 0)
         fcntl(spec->report_fd, F_SETFD, 0);
     if (watch >= 0 && !sl_syscalls_install(watch)) {
@@ -180,12 +183,17 @@ static void start_process(struct sl_sandbox *sb, char **env)
     int ends[2] = {-1, -1};
     if (sb->spec->is_watched && socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
         return;
+    int log = -1;
+    if (sb->spec->output && !sl_output_pipe_open(&sb->pipe, &log))
+        log = -1; /* the log goes to standard error */
     sb->pid = fork();
     if (sb->pid == 0) {
         close(ends[0]);
-        become(sb->spec, env, parent, ends[1]);
+        become(sb->spec, env, parent, ends[1], log);
     }
     close(ends[1]);
+    if (log >= 0)
+        close(log);
     if (sb->pid > 0) {
         setpgid(sb->pid, sb->pid);
         note_live(0, sb->pid);
@@ -198,7 +206,7 @@ static void start_process(struct sl_sandbox *sb, char **env)
 enum sl_status sl_sandbox_start(struct sl_sandbox *sb, const struct sl_sandbox_spec *spec,
                                 struct sl_error *error)
 {
-    *sb = (struct sl_sandbox){.spec = spec, .pid_fd = -1, .watch_fd = -1};
+    *sb = (struct sl_sandbox){.spec = spec, .pid_fd = -1, .watch_fd = -1, .pipe = {.fd = -1}};
     enum sl_status status = sl_server_start(&sb->server, error);
     if (status != SL_OK)
         return status;
@@ -223,6 +231,7 @@ static void reap(struct sl_sandbox *sb)
     if (sb->watch_fd >= 0)
         close(sb->watch_fd);
     note_live(sb->pid, 0);
+    sl_output_pipe_close(&sb->pipe, sb->spec->output);
     sb->pid = 0;
     sb->pid_fd = sb->watch_fd = -1;
 }

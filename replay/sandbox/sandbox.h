@@ -1,11 +1,13 @@
 /* One execution environment: a function's process, started as Lambda starts it, and its Runtime API.
  *
  * The process gets Lambda's environment variables and the caller's. It has a process group of its own, and
- * dies with this process. Its standard output and standard error are ours. */
+ * dies with this process. Its standard output and standard error are its log: they go to `output`, or both to
+ * our standard error. */
 #ifndef SL_REPLAY_SANDBOX_SANDBOX_H
 #define SL_REPLAY_SANDBOX_SANDBOX_H
 
 #include "replay/sandbox/identity.h"
+#include "replay/sandbox/output.h"
 #include "replay/sandbox/server.h"
 
 struct sl_sandbox_spec {
@@ -16,6 +18,7 @@ struct sl_sandbox_spec {
     const char *handler_path; /* SLUICE_HANDLER_PATH; NULL: as it is */
     const char *temp_folder;  /* TMPDIR: like /tmp in Lambda, it outlives a process. NULL: as it is */
     const struct sl_identity *identity;
+    struct sl_output *output; /* NULL: our standard error */
     bool report_failures;
     int report_fd;   /* SLUICE_REPORT_FD: stays open in the process; -1: none */
     bool is_watched; /* see replay/sandbox/syscalls.h */
@@ -27,6 +30,7 @@ struct sl_sandbox {
     struct sl_server *server;
     int pid, pid_fd; /* 0, -1: no process */
     int watch_fd;    /* -1: none */
+    struct sl_output_pipe pipe;
     int exit_status; /* from waitpid, when the process has ended */
 };
 

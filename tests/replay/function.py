@@ -69,6 +69,15 @@ def handle(request_id, headers, event, body):
     elif mode == "error-key":           # fails with the text of the first record's key
         key = next(iter(records[0]["dynamodb"]["Keys"].values()))
         fail(request_id, next(iter(key.values())))
+    elif mode in ("say", "say-error"):  # this file's text, with the number of the call for '#', its request id for '@'
+        text = open(parameter, "rb").read().replace(b"#", str(calls).encode()).replace(b"@", request_id.encode())
+        stream = (sys.stdout if mode == "say" else sys.stderr).buffer
+        stream.write(text)
+        stream.flush()
+        respond(request_id, "null")
+    elif mode == "last-words":          # says something, and ends in this way
+        print("last words", flush=True)
+        sys.exit(3) if parameter == "exit" else os.kill(os.getpid(), signal.SIGSEGV) if parameter == "crash" else time.sleep(1000)
     elif mode == "show":                # the event itself
         fail(request_id, json.dumps(event))
     elif mode == "exit":                # dies with the event in its hands
@@ -118,4 +127,5 @@ if mode == "stillborn":
     sys.exit(7)
 while True:
     status, headers, body = request("GET", "/invocation/next")
+    calls += 1
     handle(headers["Lambda-Runtime-Aws-Request-Id"], headers, json.loads(body), body)

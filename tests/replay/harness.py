@@ -50,7 +50,7 @@ class Run:
             [f"{BUILD}/sluice", "replay", "--trace", "trace.jsonl", "--trace-records", "--on-failure", "failed.jsonl", *args],
             cwd=folder, input=stdin, env={**os.environ, **(env or {})}, capture_output=True, timeout=120)
         self.status = self.done.returncode
-        self.out, self.err = self.done.stdout.decode(), self.done.stderr.decode()
+        self.out, self.err = self.done.stdout.decode(), self.done.stderr.decode(errors="replace")
         self.trace_text = self.text(folder / "trace.jsonl")
         self.trace = [json.loads(l) for l in self.trace_text.splitlines()]
         self.failures = [json.loads(l) for l in self.text(folder / "failed.jsonl").splitlines()]
