@@ -2,7 +2,7 @@
 #include "replay/source/input.h"
 
 #include "base/gzip.h"
-#include "base/json.h"
+#include "work/source/explain.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -75,98 +75,16 @@ enum sl_status sl_input_load(const char *name, struct sl_arena *arena, struct sl
     return SL_OK;
 }
 
-/* ---- what is wrong, and where ---- */
-
-static struct sl_span line_at(struct sl_span text, size_t from)
-{
-    const char *end = memchr(text.ptr + from, '\n', text.len - from);
-    return sl_span(text.ptr + from, end ? (size_t)(end - text.ptr) - from : text.len - from);
-}
-
-static bool is_json(struct sl_span line)
-{
-    struct sl_error unused = SL_NO_ERROR;
-    return sl_json_check(line, &unused) == SL_OK;
-}
-
-static bool is_blank(struct sl_span line)
-{
-    return sl_json_space(line.ptr, line.ptr + line.len) == line.ptr + line.len;
-}
-
-/* Moves `*from` to the next line that is not blank, and counts it. False: there is none. */
-static bool next_line(struct sl_span text, size_t *from, size_t *number, struct sl_span *line)
-{
-    do {
-        *from = *number ? *from + line->len + 1 : 0;
-        if (*from >= text.len)
-            return false;
-        *line = line_at(text, *from);
-        (*number)++;
-    } while (is_blank(*line));
-    return true;
-}
-
-/* Text that is not JSON is mostly noticed after the line that was cut. In a file of one record a line, that
- * line is the first one that is not JSON by itself. `*from` becomes its first byte, `*number` its number.
- * False: there is none up to the byte `offset`, or no line beside it is JSON, so that records have several
- * lines. */
-static bool find_bad_line(struct sl_span text, size_t offset, size_t *from, size_t *number)
-{
-    struct sl_span line = {NULL, 0};
-    size_t n_good = 0;
-    *from = *number = 0;
-    while (next_line(text, from, number, &line) && *from <= offset) {
-        if (is_json(line)) {
-            n_good++;
-            continue;
-        }
-        size_t after = *from, n = *number;
-        return n_good || (next_line(text, &after, &n, &line) && is_json(line));
-    }
-    return false;
-}
-
-static size_t line_number(struct sl_span text, size_t offset)
-{
-    size_t number = 1;
-    for (size_t i = 0; i < offset && i < text.len; i++)
-        number += text.ptr[i] == '\n';
-    return number;
-}
-
-enum sl_status sl_input_explain(const char *name, struct sl_span text, const struct sl_error *why,
-                                struct sl_error *error)
-{
-    struct sl_error own = *why;
-    bool is_syntax = strcmp(why->code, "InvalidJson") == 0;
-    char line[32] = "", where[64] = "";
-    size_t from, number;
-    struct sl_error of_line = SL_NO_ERROR;
-    if (is_syntax && find_bad_line(text, why->offset, &from, &number) &&
-        sl_json_check(line_at(text, from), &of_line) != SL_OK) {
-        own = of_line;
-        own.offset += from;
-    } else {
-        number = line_number(text, why->offset);
-    }
-    bool has_lines = line_at(text, 0).len + 1 < text.len;
-    if (has_lines)
-        snprintf(line, sizeof(line), "line %zu: ", number);
-    if (is_syntax)
-        snprintf(where, sizeof(where), "invalid JSON at byte %zu: ", own.offset);
-    else if (strcmp(why->code, "NotAStreamEvent") == 0)
-        snprintf(where, sizeof(where), "not a stream event: ");
-    return sl_fail_at(error, SL_REJECT, why->code, own.offset, "%s: %s%s%s", name, line, where, own.text);
-}
+/* ---- decoding ---- */
 
 enum sl_status sl_input_decode(struct sl_input *input, const struct sl_decode_options *options,
                                struct sl_arena *arena, struct sl_error *error)
 {
     struct sl_error why = SL_NO_ERROR;
     input->batch = (struct sl_batch){0};
+    const struct sl_text_from from = {.byte = 0};
     if (sl_batch_decode(input->text, arena, options, &input->batch, &why) != SL_OK)
-        return sl_input_explain(input->name, input->text, &why, error);
+        return sl_text_explain(input->name, input->text, &from, &why, error);
     return SL_OK;
 }
 

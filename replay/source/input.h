@@ -26,12 +26,6 @@ enum sl_status sl_input_load(const char *name, struct sl_arena *arena, struct sl
 enum sl_status sl_input_decode(struct sl_input *input, const struct sl_decode_options *options,
                                struct sl_arena *arena, struct sl_error *error) SL_MUST_USE;
 
-/* Makes the line for a person of a failure in an input's text: "orders.jsonl: line 17: record 16: ...". The
- * line is named when the text has several: the one at the byte `why->offset`, or, in a file of one JSON text
- * a line, the first that is not JSON by itself. Returns SL_REJECT. */
-enum sl_status sl_input_explain(const char *name, struct sl_span text, const struct sl_error *why,
-                                struct sl_error *error);
-
 /* Loads and decodes. All of `out` lives in `arena`. */
 enum sl_status sl_input_read(const char *name, const struct sl_decode_options *options,
                              struct sl_arena *arena, struct sl_input *out,

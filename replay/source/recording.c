@@ -4,6 +4,7 @@
 #include "base/hash.h"
 #include "replay/source/lambda_batch.h"
 #include "streams/record.h"
+#include "work/source/explain.h"
 
 #include <time.h>
 
@@ -68,7 +69,7 @@ static enum sl_status add_input(struct build *b, size_t file, struct sl_error *e
     struct sl_lambda_batch *batch = sl_arena_zalloc(b->arena, sizeof(*batch));
     struct sl_error why = SL_NO_ERROR;
     if (sl_lambda_batch_make(&input->batch, &b->form, b->out->n, b->arena, batch, &why) != SL_OK)
-        return sl_input_explain(input->name, input->text, &why, error);
+        return sl_text_explain(input->name, input->text, &(struct sl_text_from){.byte = 0}, &why, error);
     if (check_source(b, batch, file, error) != SL_OK)
         return SL_REJECT;
     for (size_t i = 0; i < input->batch.n; i++) {

@@ -70,6 +70,43 @@ enum sl_status sl_reader_open(const char *name, struct sl_reader **out, struct s
     return SL_OK;
 }
 
+/* ---- texts ---- */
+
+struct text_reader {
+    struct sl_reader reader;
+    char *owned;
+    struct sl_span rest;
+};
+
+static enum sl_status next_of_text(struct sl_reader *r, const struct sl_call *call, struct sl_span *out,
+                                   struct sl_error *error)
+{
+    struct text_reader *t = (struct text_reader *)r;
+    (void)call;
+    (void)error;
+    size_t n = t->rest.len < SL_READER_BYTES ? t->rest.len : SL_READER_BYTES;
+    *out = sl_span(t->rest.ptr, n);
+    t->rest = sl_span_from(t->rest, n);
+    return SL_OK;
+}
+
+static void close_text(struct sl_reader *r)
+{
+    free(((struct text_reader *)r)->owned);
+    free(r);
+}
+
+struct sl_reader *sl_reader_of_text(struct sl_span text, char *owned)
+{
+    struct text_reader *t = calloc(1, sizeof(*t));
+    if (!t)
+        sl_die("out of memory: a text's reader");
+    t->reader = (struct sl_reader){.next = next_of_text, .close = close_text, .bytes = text.len};
+    t->owned = owned;
+    t->rest = text;
+    return &t->reader;
+}
+
 void sl_reader_close(struct sl_reader *r)
 {
     if (r)

@@ -21,6 +21,9 @@ struct sl_reader {
 /* Takes ownership of the descriptor, unless it is standard input's. */
 struct sl_reader *sl_reader_of_file(int fd);
 
+/* Of a text in memory. `owned` is freed with the reader; NULL: the text is borrowed. */
+struct sl_reader *sl_reader_of_text(struct sl_span text, char *owned);
+
 /* Opens the file; "-" is standard input. A folder is refused. Errors name it. */
 enum sl_status sl_reader_open(const char *name, struct sl_reader **out, struct sl_error *error) SL_MUST_USE;
 

@@ -93,8 +93,9 @@ enum sl_status sl_source_pull_text(struct sl_source *source, struct sl_text *tex
                                           .keys = options->keys,
                                           .arn = options->arn.ptr ? options->arn : source->facts.table_arn,
                                           .ttl_attribute = options->ttl_attribute,
-                                          .first = text->records};
+                                          .first = text->from.record};
     uint64_t before = text->stored_bytes;
+    out->from = text->from;
     enum sl_status status = sl_text_pull(text, max_bytes, call, &out->batch, error);
     out->stored_bytes += text->stored_bytes - before;
     if (status == SL_OK && source->facts.is_items && !has_only_items(&out->batch))
@@ -149,6 +150,20 @@ bool sl_source_place_number(const struct sl_source *source, const char *path, ui
     }
     *out = number;
     return raw.len > 0;
+}
+
+bool sl_source_place_from(const struct sl_source *source, struct sl_text_from *out)
+{
+    return sl_source_place_number(source, "byte", &out->byte) &&
+           sl_source_place_number(source, "record", &out->record) &&
+           sl_source_place_number(source, "line", &out->line);
+}
+
+void sl_source_place_add_from(struct sl_buffer *place, const struct sl_text_from *from)
+{
+    sl_json_add_integer(place, "byte", (int64_t)from->byte);
+    sl_json_add_integer(place, "record", (int64_t)from->record);
+    sl_json_add_integer(place, "line", (int64_t)from->line);
 }
 
 enum sl_status sl_source_place_check(const struct sl_source *source, const char *kind, struct sl_span id,

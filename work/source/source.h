@@ -22,6 +22,7 @@
 
 #include "sinks/target.h"
 #include "streams/decode/batch.h"
+#include "work/source/explain.h"
 
 struct sl_source;
 
@@ -95,6 +96,8 @@ struct sl_source_archive {
 /* "-" is standard input, once. */
 struct sl_source_files {
     const char *const *names;
+    const struct sl_span
+        *texts;            /* NULL: the names are those of files; else the texts, which have these names */
     size_t n;              /* 1 or more */
     size_t document_bytes; /* a text that is one document has so many at most; 0: SL_SOURCE_DOCUMENT_BYTES */
 };
@@ -142,11 +145,12 @@ struct sl_source_file sl_source_file(const struct sl_source *source, size_t i);
 
 struct sl_source_piece {
     struct sl_batch batch;
-    struct sl_span place;  /* JSON object: the source goes on exactly after this piece */
-    bool is_last;          /* nothing comes after it */
-    size_t file;           /* of an export or of `files`: the number of the file that it is from */
-    uint64_t stored_bytes; /* read for it: compressed where the source is */
-    double units;          /* read capacity that it consumed; 0: not said */
+    struct sl_span place;     /* JSON object: the source goes on exactly after this piece */
+    bool is_last;             /* nothing comes after it */
+    size_t file;              /* of an export or of `files`: the number of the file that it is from */
+    struct sl_text_from from; /* where in that file it begins */
+    uint64_t stored_bytes;    /* read for it: compressed where the source is */
+    double units;             /* read capacity that it consumed; 0: not said */
 };
 
 /* Reads the next piece: records of about `max_bytes` of text (one record, however long, is taken whole). Its

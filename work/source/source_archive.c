@@ -30,9 +30,9 @@ struct archive {
     bool is_listed; /* the page is the last one */
     bool is_open;
     struct sl_text text;
-    char *name;                        /* of the open object */
-    size_t number;                     /* of the objects before */
-    uint64_t skip_bytes, skip_records; /* of `skip_key`, the first that is opened */
+    char *name;               /* of the open object */
+    size_t number;            /* of the objects before */
+    struct sl_text_from skip; /* of `skip_key`, the first that is opened */
     struct sl_span skip_key;
 };
 
@@ -95,41 +95,6 @@ static enum sl_status list(struct archive *a, const struct sl_call *call, struct
 
 /* ---- reading ahead ---- */
 
-struct memory_reader {
-    struct sl_reader reader;
-    char *content;
-    struct sl_span rest;
-};
-
-static enum sl_status next_of_memory(struct sl_reader *r, const struct sl_call *call, struct sl_span *out,
-                                     struct sl_error *error)
-{
-    struct memory_reader *m = (struct memory_reader *)r;
-    (void)call;
-    (void)error;
-    *out = m->rest;
-    m->rest.len = 0;
-    return SL_OK;
-}
-
-static void close_memory(struct sl_reader *r)
-{
-    free(((struct memory_reader *)r)->content);
-    free(r);
-}
-
-static struct sl_reader *reader_of(struct object *object)
-{
-    struct memory_reader *m = calloc(1, sizeof(*m));
-    if (!m)
-        sl_die("out of memory: an archive's object");
-    m->reader = (struct sl_reader){.next = next_of_memory, .close = close_memory, .bytes = object->len};
-    m->content = object->content;
-    m->rest = sl_span(object->content, object->len);
-    object->content = NULL;
-    return &m->reader;
-}
-
 /* Reads the next small objects together. One that cannot be read so is read again when its turn comes, and
  * then its error counts. */
 static void read_ahead(struct archive *a, const struct sl_call *call)
@@ -164,12 +129,19 @@ static void read_ahead(struct archive *a, const struct sl_call *call)
 
 /* ---- reading ---- */
 
+static struct sl_reader *take_content(struct object *object)
+{
+    struct sl_reader *reader = sl_reader_of_text(sl_span(object->content, object->len), object->content);
+    object->content = NULL;
+    return reader;
+}
+
 static enum sl_status open_object(struct archive *a, const struct sl_call *call, struct sl_error *error)
 {
     struct object *object = &a->page[a->at];
     struct sl_reader *reader;
-    bool is_skipped = a->skip_bytes && sl_span_eq(sl_span_str(object->key), a->skip_key);
-    if (a->skip_bytes && !is_skipped)
+    bool is_skipped = a->skip.byte && sl_span_eq(sl_span_str(object->key), a->skip_key);
+    if (a->skip.byte && !is_skipped)
         return sl_fail(
             error, SL_REJECT, "WrongPlace",
             "%s: the object %.*s, in which the place to go on at lies, is gone; begin anew, without the "
@@ -178,7 +150,7 @@ static enum sl_status open_object(struct archive *a, const struct sl_call *call,
     if (!object->content)
         read_ahead(a, call);
     if (object->content)
-        reader = reader_of(object);
+        reader = take_content(object);
     else if (sl_store_read(a->store, sl_span_str(object->key), &reader, error) != SL_OK)
         return SL_REJECT;
     free(a->name);
@@ -187,10 +159,9 @@ static enum sl_status open_object(struct archive *a, const struct sl_call *call,
     const struct sl_text_options options = {.name = a->name,
                                             .clock = a->source.options.sinks->clock,
                                             .ttl_attribute = a->source.options.ttl_attribute,
-                                            .skip_bytes = a->skip_bytes,
-                                            .skip_records = a->skip_records};
+                                            .skip = a->skip};
     sl_text_open(&a->text, &options, reader);
-    a->skip_bytes = a->skip_records = 0;
+    a->skip = (struct sl_text_from){.byte = 0};
     a->is_open = true;
     return SL_OK;
 }
@@ -225,8 +196,10 @@ static enum sl_status pull_object(struct archive *a, size_t max_bytes, const str
 {
     uint64_t stored = a->is_open ? a->text.stored_bytes : 0;
     enum sl_status status = a->is_open ? SL_OK : open_object(a, call, error);
-    if (status == SL_OK)
+    if (status == SL_OK) {
+        out->from = a->text.from;
         status = sl_text_pull(&a->text, max_bytes, call, &out->batch, error);
+    }
     if (status != SL_OK)
         return status;
     out->stored_bytes += a->text.stored_bytes - stored;
@@ -242,14 +215,12 @@ static void add_place(const struct archive *a, const struct sl_call *call, struc
     sl_source_place_begin(&place, call, "archive", sl_span_str(a->source.facts.name));
     if (a->after)
         sl_json_add_member(&place, "after", sl_span_str(a->after));
-    if (a->is_open && a->text.bytes) {
+    if (a->is_open && a->text.from.byte) {
         sl_json_add_member(&place, "object", sl_span_str(a->page[a->at].key));
-        sl_json_add_integer(&place, "byte", (int64_t)a->text.bytes);
-        sl_json_add_integer(&place, "record", (int64_t)a->text.records);
-    } else if (a->skip_bytes) {
+        sl_source_place_add_from(&place, &a->text.from);
+    } else if (a->skip.byte) {
         sl_json_add_member(&place, "object", a->skip_key);
-        sl_json_add_integer(&place, "byte", (int64_t)a->skip_bytes);
-        sl_json_add_integer(&place, "record", (int64_t)a->skip_records);
+        sl_source_place_add_from(&place, &a->skip);
     }
     sl_json_add_integer(&place, "objects", (int64_t)a->number);
     out->place = sl_source_place_end(&place);
@@ -304,8 +275,7 @@ static enum sl_status go_on(struct archive *a, struct sl_error *error)
     a->skip_key = sl_source_place_text(&a->source, "object");
     bool is_whole = sl_source_place_number(&a->source, "objects", &number);
     if (a->skip_key.ptr)
-        is_whole = is_whole && sl_source_place_number(&a->source, "byte", &a->skip_bytes) &&
-                   sl_source_place_number(&a->source, "record", &a->skip_records);
+        is_whole = is_whole && sl_source_place_from(&a->source, &a->skip);
     if (!is_whole)
         return sl_source_place_bad(&a->source, error);
     a->number = (size_t)number;

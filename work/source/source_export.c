@@ -22,8 +22,8 @@ struct export
     size_t at; /* the file that is being read, or the next one */
     bool is_open;
     struct sl_text text;
-    char *name;                        /* of the open file */
-    uint64_t skip_bytes, skip_records; /* of the first file that is opened */
+    char *name;               /* of the open file */
+    struct sl_text_from skip; /* of the first file that is opened */
 };
 
 /* ---- reading ---- */
@@ -41,10 +41,9 @@ static enum sl_status open_next(struct export *e, struct sl_error *error)
                                             .clock = e->source.options.sinks->clock,
                                             .ttl_attribute = e->source.options.ttl_attribute,
                                             .wants_md5 = true,
-                                            .skip_bytes = e->skip_bytes,
-                                            .skip_records = e->skip_records};
+                                            .skip = e->skip};
     sl_text_open(&e->text, &options, reader);
-    e->skip_bytes = e->skip_records = 0;
+    e->skip = (struct sl_text_from){.byte = 0};
     e->is_open = true;
     return SL_OK;
 }
@@ -71,11 +70,11 @@ static enum sl_status check_file(struct export *e, uint64_t given, struct sl_err
     const struct sl_manifest_file *file = &e->list.files[e->at];
     if (!has_its_md5(e))
         return damaged(e, given, error);
-    if (e->text.records == file->items)
+    if (e->text.from.record == file->items)
         return SL_OK;
     return sl_fail(error, SL_REJECT, "WrongCount",
                    "%s: has %llu items, the manifest says %llu; %llu were handed out; export the table again",
-                   e->name, (unsigned long long)e->text.records, (unsigned long long)file->items,
+                   e->name, (unsigned long long)e->text.from.record, (unsigned long long)file->items,
                    (unsigned long long)given);
 }
 
@@ -107,7 +106,7 @@ static enum sl_status pull_file(struct export *e, size_t max_bytes, const struct
     enum sl_status status = e->is_open ? SL_OK : open_next(e, error);
     if (status != SL_OK)
         return status;
-    uint64_t stored = e->text.stored_bytes, given = e->is_verifying ? 0 : e->text.records;
+    uint64_t stored = e->text.stored_bytes, given = e->is_verifying ? 0 : e->text.from.record;
     struct sl_error why = SL_NO_ERROR;
     if (e->is_verifying)
         status = sl_text_scan(&e->text, VERIFY_BYTES, call, &why);
@@ -126,14 +125,8 @@ static void add_place(const struct export *e, const struct sl_call *call, struct
     struct sl_buffer place;
     sl_source_place_begin(&place, call, "export", e->id);
     sl_json_add_integer(&place, "file", (int64_t)e->at);
-    sl_json_add_integer(&place, "byte",
-                        (int64_t)(e->is_verifying ? 0
-                                  : e->is_open    ? e->text.bytes
-                                                  : e->skip_bytes));
-    sl_json_add_integer(&place, "record",
-                        (int64_t)(e->is_verifying ? 0
-                                  : e->is_open    ? e->text.records
-                                                  : e->skip_records));
+    const struct sl_text_from beginning = {.byte = 0};
+    sl_source_place_add_from(&place, e->is_verifying ? &beginning : e->is_open ? &e->text.from : &e->skip);
     if (e->is_verifying)
         sl_json_add_raw(&place, "verifying", SL_LIT("true"));
     out->place = sl_source_place_end(&place);
@@ -220,9 +213,8 @@ static enum sl_status go_on(struct export *e, struct sl_error *error)
     e->is_verifying = e->what.verify_first && e->list.n;
     if (status != SL_OK || !is_there)
         return status;
-    bool is_whole = sl_source_place_number(&e->source, "file", &at) &&
-                    sl_source_place_number(&e->source, "byte", &e->skip_bytes) &&
-                    sl_source_place_number(&e->source, "record", &e->skip_records);
+    bool is_whole =
+        sl_source_place_number(&e->source, "file", &at) && sl_source_place_from(&e->source, &e->skip);
     e->is_verifying &= sl_json_find(e->source.options.place, "verifying").ptr != NULL;
     if (!is_whole || at > e->list.n)
         return sl_source_place_bad(&e->source, error);

@@ -8,7 +8,7 @@ struct files {
     size_t at; /* the file that is being read, or the next one */
     bool is_open;
     struct sl_text text;
-    uint64_t skip_bytes, skip_records; /* of the first file that is opened */
+    struct sl_text_from skip; /* of the first file that is opened */
 };
 
 static const char *name_of(const struct files *f)
@@ -24,13 +24,16 @@ static enum sl_status open_next(struct files *f, struct sl_error *error)
         .clock = f->source.options.sinks->clock,
         .ttl_attribute = f->source.options.ttl_attribute,
         .document_bytes = f->what.document_bytes ? f->what.document_bytes : SL_SOURCE_DOCUMENT_BYTES,
-        .skip_bytes = f->skip_bytes,
-        .skip_records = f->skip_records};
-    enum sl_status status = sl_reader_open(name_of(f), &reader, error);
+        .skip = f->skip};
+    enum sl_status status = SL_OK;
+    if (f->what.texts)
+        reader = sl_reader_of_text(f->what.texts[f->at], NULL);
+    else
+        status = sl_reader_open(name_of(f), &reader, error);
     if (status != SL_OK)
         return status;
     sl_text_open(&f->text, &options, reader);
-    f->skip_bytes = f->skip_records = 0;
+    f->skip = (struct sl_text_from){.byte = 0};
     f->is_open = true;
     return SL_OK;
 }
@@ -40,8 +43,7 @@ static void add_place(const struct files *f, const struct sl_call *call, struct 
     struct sl_buffer place;
     sl_source_place_begin(&place, call, "files", sl_span_str(f->what.names[0]));
     sl_json_add_integer(&place, "file", (int64_t)f->at);
-    sl_json_add_integer(&place, "byte", f->is_open ? (int64_t)f->text.bytes : (int64_t)f->skip_bytes);
-    sl_json_add_integer(&place, "record", f->is_open ? (int64_t)f->text.records : (int64_t)f->skip_records);
+    sl_source_place_add_from(&place, f->is_open ? &f->text.from : &f->skip);
     out->place = sl_source_place_end(&place);
 }
 
@@ -82,9 +84,8 @@ static enum sl_status go_on(struct files *f, struct sl_error *error)
         sl_source_place_check(&f->source, "files", sl_span_str(f->what.names[0]), &is_there, error);
     if (status != SL_OK || !is_there)
         return status;
-    bool is_whole = sl_source_place_number(&f->source, "file", &at) &&
-                    sl_source_place_number(&f->source, "byte", &f->skip_bytes) &&
-                    sl_source_place_number(&f->source, "record", &f->skip_records);
+    bool is_whole =
+        sl_source_place_number(&f->source, "file", &at) && sl_source_place_from(&f->source, &f->skip);
     if (!is_whole || at > f->what.n)
         return sl_source_place_bad(&f->source, error);
     f->at = (size_t)at;

@@ -38,6 +38,9 @@ enum sl_status sl_source_place_check(const struct sl_source *source, const char 
                                      bool *is_there, struct sl_error *error) SL_MUST_USE;
 /* A member of the checked place; false: it has none that is a whole number. */
 bool sl_source_place_number(const struct sl_source *source, const char *path, uint64_t *out);
+/* Where a text goes on: members "byte", "record" and "line". */
+bool sl_source_place_from(const struct sl_source *source, struct sl_text_from *out);
+void sl_source_place_add_from(struct sl_buffer *place, const struct sl_text_from *from);
 struct sl_span sl_source_place_text(struct sl_source *source, const char *path);
 
 /* Fails: the place is damaged. */

@@ -9,6 +9,8 @@
 
 /* Unpacked at a time while a text is only scanned. */
 #define SCAN_BYTES ((size_t)256 * 1024)
+/* Read after text that was refused. */
+#define AFTER_BYTES ((size_t)64 * 1024)
 
 void sl_text_open(struct sl_text *t, const struct sl_text_options *options, struct sl_reader *reader)
 {
@@ -62,15 +64,15 @@ static enum sl_status bad_gzip(struct sl_text *t, const struct sl_error *why, st
 /* Text that was handed out before the text was opened again is dropped. */
 static void skip(struct sl_text *t)
 {
-    if (t->bytes >= t->options.skip_bytes)
+    if (t->from.byte >= t->options.skip.byte)
         return;
-    uint64_t left = t->options.skip_bytes - t->bytes;
+    uint64_t left = t->options.skip.byte - t->from.byte;
     size_t n = left < t->window.len ? (size_t)left : t->window.len;
     memmove(t->window.ptr, t->window.ptr + n, t->window.len - n);
     t->window.len -= n;
-    t->bytes += n;
-    if (t->bytes == t->options.skip_bytes)
-        t->records = t->options.skip_records;
+    t->from.byte += n;
+    if (t->from.byte == t->options.skip.byte)
+        t->from = t->options.skip;
 }
 
 /* Moves some of what was read into the window, which then has at most `want` bytes. */
@@ -100,7 +102,7 @@ static enum sl_status end_of_text(struct sl_text *t, struct sl_error *error)
     t->is_drained = true;
     if (t->inflater && sl_inflater_end(t->inflater, &why) != SL_OK)
         return bad_gzip(t, &why, error);
-    if (t->bytes < t->options.skip_bytes)
+    if (t->from.byte < t->options.skip.byte)
         return sl_fail(
             error, SL_REJECT, "WrongPlace",
             "%s: ends before the place at which it is to go on; it is another text than the one that "
@@ -115,9 +117,9 @@ static enum sl_status fill(struct sl_text *t, size_t want, const struct sl_call 
     enum sl_status status = SL_OK;
     while (status == SL_OK && t->window.len < want && !t->is_drained && !is_late(t, call)) {
         size_t raw = t->raw.len;
-        uint64_t unpacked = t->bytes + t->window.len;
+        uint64_t unpacked = t->from.byte + t->window.len;
         status = unpack(t, want, error);
-        if (status != SL_OK || t->raw.len < raw || t->bytes + t->window.len > unpacked)
+        if (status != SL_OK || t->raw.len < raw || t->from.byte + t->window.len > unpacked)
             continue;
         status = t->is_read ? end_of_text(t, error) : read_raw(t, call, error);
     }
@@ -126,25 +128,15 @@ static enum sl_status fill(struct sl_text *t, size_t want, const struct sl_call 
 
 /* ---- cutting and decoding ---- */
 
-static enum sl_status explain(const struct sl_text *t, const struct sl_error *why, struct sl_error *error)
-{
-    char where[64] = "";
-    uint64_t at = t->bytes + why->offset;
-    if (strcmp(why->code, "InvalidJson") == 0)
-        snprintf(where, sizeof(where), "invalid JSON at byte %llu: ", (unsigned long long)at);
-    else if (strcmp(why->code, "NotAStreamEvent") == 0)
-        snprintf(where, sizeof(where), "not a stream event: ");
-    return sl_fail_at(error, SL_REJECT, why->code, at, "%s: %s%s", t->options.name, where, why->text);
-}
-
 static enum sl_status too_long(const struct sl_text *t, bool is_line, size_t most, struct sl_error *error)
 {
     if (is_line)
         return sl_fail_at(
-            error, SL_REJECT, "TooLarge", t->bytes,
+            error, SL_REJECT, "TooLarge", t->from.byte,
             "%s: record %llu, at byte %llu, has more than %zu MB of text; no record of DynamoDB "
             "is so long",
-            t->options.name, (unsigned long long)t->records, (unsigned long long)t->bytes, most >> 20);
+            t->options.name, (unsigned long long)t->from.record, (unsigned long long)t->from.byte,
+            most >> 20);
     return sl_fail(error, SL_REJECT, "TooLarge",
                    "%s: is one JSON text of more than %zu MB; write one record a line (jq -c '.Records[]')",
                    t->options.name, most >> 20);
@@ -171,27 +163,52 @@ static size_t limit_records(struct sl_text *t, struct sl_batch *batch, size_t cu
     return end;
 }
 
+static uint64_t count_newlines(struct sl_span text)
+{
+    uint64_t n = 0;
+    const char *p = text.ptr, *end = p + text.len;
+    while (p && (p = memchr(p, '\n', (size_t)(end - p)))) {
+        n++;
+        p++;
+    }
+    return n;
+}
+
 /* The window's first `n` bytes, which a batch is a view of, become the arena's; the rest is copied. */
 static void hand_out(struct sl_text *t, size_t n, const struct sl_batch *batch, struct sl_arena *arena)
 {
     struct sl_buffer rest;
+    t->from.line += count_newlines(sl_span(t->window.ptr, n));
     sl_buffer_init(&rest, t->window.max);
     sl_buffer_add(&rest, t->window.ptr + n, t->window.len - n);
     sl_arena_defer(arena, free, t->window.ptr);
     t->window = rest;
-    t->bytes += n;
-    t->records += batch->n;
+    t->from.byte += n;
+    t->from.record += batch->n;
     t->is_at_end = t->is_drained && rest.len == 0;
 }
 
 /* What a look at the window's first `cut` bytes led to. */
 enum look { LOOK_DONE, LOOK_FAILED, LOOK_MORE };
 
-static enum look decode(struct sl_text *t, size_t cut, struct sl_arena *arena, struct sl_batch *out,
+/* What follows helps to tell which line is wrong. Without `call` nothing is read: the window stays where it
+ * is, because records are views of it. */
+static void explain(struct sl_text *t, const struct sl_call *call, const struct sl_error *why,
+                    struct sl_error *error)
+{
+    struct sl_error unused = SL_NO_ERROR;
+    if (call)
+        (void)!fill(t, t->window.len + AFTER_BYTES, call, &unused);
+    sl_text_explain(t->options.name, sl_span(t->window.len ? t->window.ptr : "", t->window.len), &t->from,
+                    why, error);
+}
+
+static enum look decode(struct sl_text *t, size_t cut, const struct sl_call *call, struct sl_batch *out,
                         struct sl_error *error)
 {
+    struct sl_arena *arena = call->arena;
     const struct sl_decode_options options = {
-        .ttl_attribute = t->options.ttl_attribute, .any_shape = true, .lines_before = t->records};
+        .ttl_attribute = t->options.ttl_attribute, .any_shape = true, .lines_before = t->from.record};
     struct sl_error why = SL_NO_ERROR;
     struct sl_span text = sl_span(cut ? t->window.ptr : "", cut);
     enum sl_status status = sl_batch_decode(text, arena, &options, out, &why);
@@ -200,17 +217,18 @@ static enum look decode(struct sl_text *t, size_t cut, struct sl_arena *arena, s
         hand_out(t, limit_records(t, out, cut), out, arena);
         return LOOK_DONE;
     }
-    bool is_short = status == SL_OK || (strcmp(why.code, "InvalidJson") == 0 && why.offset == cut);
-    if (t->is_drained || !is_short) {
-        explain(t, &why, error);
-        return LOOK_FAILED;
-    }
+    /* Good records go first: what is wrong then stands at the beginning of the next piece. */
     size_t end = is_lines && out->n ? end_of(out, out->n - 1) : 0;
-    if (end == 0)
+    if (end) {
+        out->source_arn = sl_record_text(sl_batch_record(out, 0), SL_FIELD_SOURCE_ARN);
+        hand_out(t, end, out, arena);
+        return LOOK_DONE;
+    }
+    bool is_short = status == SL_OK || (strcmp(why.code, "InvalidJson") == 0 && why.offset == cut);
+    if (!t->is_drained && is_short)
         return LOOK_MORE;
-    out->source_arn = sl_record_text(sl_batch_record(out, 0), SL_FIELD_SOURCE_ARN);
-    hand_out(t, end, out, arena);
-    return LOOK_DONE;
+    explain(t, out->n ? NULL : call, &why, error);
+    return LOOK_FAILED;
 }
 
 /* Where the window is cut: after its last line; 0: there is none. */
@@ -231,7 +249,7 @@ static size_t first_want(const struct sl_text *t, size_t max_bytes)
 enum sl_status sl_text_pull(struct sl_text *t, size_t max_bytes, const struct sl_call *call,
                             struct sl_batch *out, struct sl_error *error)
 {
-    bool may_be_document = t->records == 0 && t->options.document_bytes;
+    bool may_be_document = t->from.record == 0 && t->options.document_bytes;
     size_t most = may_be_document ? t->options.document_bytes : SL_SOURCE_RECORD_BYTES;
     *out = (struct sl_batch){.arena = call->arena, .shape = SL_SHAPE_LINES};
     for (size_t want = first_want(t, max_bytes);; want = want <= most / 2 ? 2 * want : most + 1) {
@@ -240,8 +258,8 @@ enum sl_status sl_text_pull(struct sl_text *t, size_t max_bytes, const struct sl
         if (status != SL_OK || is_late)
             return status;
         size_t cut = cut_of(t);
-        bool is_empty = t->is_drained && t->bytes + cut == 0 && may_be_document; /* which is no JSON */
-        enum look look = cut || is_empty ? decode(t, cut, call->arena, out, error) : LOOK_MORE;
+        bool is_empty = t->is_drained && t->from.byte + cut == 0 && may_be_document; /* which is no JSON */
+        enum look look = cut || is_empty ? decode(t, cut, call, out, error) : LOOK_MORE;
         if (look == LOOK_DONE)
             return SL_OK;
         if (look == LOOK_FAILED)
@@ -271,18 +289,18 @@ enum sl_status sl_text_scan(struct sl_text *t, size_t max_bytes, const struct sl
                             struct sl_error *error)
 {
     enum sl_status status = SL_OK;
-    uint64_t most = t->bytes + max_bytes;
-    while (status == SL_OK && !t->is_at_end && t->bytes < most && !is_late(t, call)) {
+    uint64_t most = t->from.byte + max_bytes;
+    while (status == SL_OK && !t->is_at_end && t->from.byte < most && !is_late(t, call)) {
         status = fill(t, SCAN_BYTES, call, error);
-        t->records += count_lines(sl_buffer_span(&t->window), t->last);
+        t->from.record += count_lines(sl_buffer_span(&t->window), t->last);
         if (t->window.len)
             t->last = t->window.ptr[t->window.len - 1];
-        t->bytes += t->window.len;
+        t->from.byte += t->window.len;
         t->window.len = 0;
         t->is_at_end = t->is_drained;
     }
     if (status == SL_OK && t->is_at_end && t->last != '\n') {
-        t->records++;
+        t->from.record++;
         t->last = '\n';
     }
     return status;

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/gzip.h"
 #include "streams/decode/batch.h"
+#include "work/source/explain.h"
 #include "work/source/reader.h"
 
 #include <openssl/evp.h>
@@ -23,9 +24,9 @@ struct sl_text_options {
     const char *name; /* for messages; borrowed */
     struct sl_clock *clock;
     struct sl_span ttl_attribute;
-    size_t document_bytes;             /* a document's text at most; 0: documents are refused */
-    bool wants_md5;                    /* of what is stored */
-    uint64_t skip_bytes, skip_records; /* the text goes on there: `bytes` and `records` at the time */
+    size_t document_bytes;    /* a document's text at most; 0: documents are refused */
+    bool wants_md5;           /* of what is stored */
+    struct sl_text_from skip; /* the text goes on there: `from` at the time */
 };
 
 /* Private, except for what is said. */
@@ -41,9 +42,9 @@ struct sl_text {
     size_t hint;                        /* so much text had SL_TEXT_PIECE_RECORDS; 0: no piece had so many */
 
     /* To be read. */
-    bool is_at_end;          /* everything was handed out */
-    uint64_t bytes, records; /* unpacked and handed out, from the beginning of the text */
-    uint64_t stored_bytes;   /* read */
+    bool is_at_end;           /* everything was handed out */
+    struct sl_text_from from; /* what was handed out, unpacked: where the next piece begins */
+    uint64_t stored_bytes;    /* read */
 };
 
 /* Takes ownership of the reader. */
@@ -51,9 +52,9 @@ void sl_text_open(struct sl_text *t, const struct sl_text_options *options, stru
 void sl_text_close(struct sl_text *t); /* zeroed memory is fine */
 
 /* The next piece: about `max_bytes` of text, one record at least. The batch and its text live in call->arena.
- * An empty batch: the end, or the deadline came. On failure: a line that begins with the name. After
- * SL_REJECT, out->n counts the good records before the bad one, which stay usable until the text is
- * closed. */
+ * An empty batch: the end, or the deadline came. On failure: a line that begins with the name. Good records
+ * before a bad one have come before; those of a document are in `out`, and usable until the text is closed.
+ */
 enum sl_status sl_text_pull(struct sl_text *t, size_t max_bytes, const struct sl_call *call,
                             struct sl_batch *out, struct sl_error *error) SL_MUST_USE;
 

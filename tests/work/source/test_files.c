@@ -99,8 +99,9 @@ static void assert_is_what_the_decoder_says(struct sl_span text, const struct ga
     if (status == SL_OK)
         assert_int_equal(got->n, batch.n);
     else
-        assert_true(strstr(got->error.text, why.text) && strcmp(got->error.code, why.code) == 0 &&
-                    got->error.offset == why.offset);
+        assert_string_equal(got->error.code, why.code);
+    if (status != SL_OK && strcmp(why.code, "InvalidJson") != 0)
+        assert_true(strstr(got->error.text, why.text) && got->error.offset == why.offset);
     sl_arena_destroy(arena);
 }
 
@@ -309,12 +310,12 @@ static void a_place_of_another_source_is_refused(void **state)
 {
     (void)state;
     struct input in = input_of(json_span(A "\n"));
-    static const char *const bad[] = {"{'files':'other','file':0,'byte':0,'record':0}",
+    static const char *const bad[] = {"{'files':'other','file':0,'byte':0,'record':0,'line':0}",
                                       "{'export':'x'}",
                                       "{'files':",
                                       "7",
-                                      "{'files':'%s','file':2,'byte':0,'record':0}",
-                                      "{'files':'%s','file':0,'byte':-1,'record':0}",
+                                      "{'files':'%s','file':2,'byte':0,'record':0,'line':0}",
+                                      "{'files':'%s','file':0,'byte':-1,'record':0,'line':0}",
                                       "{'files':'%s','file':0,'record':0}"};
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         char place[600];
@@ -333,7 +334,7 @@ static void a_place_of_another_source_is_refused(void **state)
     struct sl_arena *arena = sl_arena_new(4096);
     struct sl_call call = test_call(arena);
     struct sl_error error = SL_NO_ERROR;
-    const char *beyond = json_printf("{'files':'%s','file':0,'byte':99999,'record':1}", in.path);
+    const char *beyond = json_printf("{'files':'%s','file':0,'byte':99999,'record':1,'line':1}", in.path);
     assert_int_equal(open_input(&in, sl_span_str(beyond), &source, NULL), SL_OK);
     assert_int_equal(sl_source_pull(source, 1000, &call, &piece, &error), SL_REJECT);
     assert_string_equal(error.code, "WrongPlace");
