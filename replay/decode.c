@@ -2,7 +2,7 @@
 #include "base/json_walk.h"
 #include "base/json_write.h"
 #include "replay/flags.h"
-#include "replay/source/input.h"
+#include "replay/source/inputs.h"
 #include "replay/verbs.h"
 #include "streams/names.h"
 #include "streams/record.h"
@@ -11,12 +11,13 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A line holds one record, which is at most as long as an input, and what we add to it. */
-#define LINE_BYTES ((size_t)SL_INPUT_BYTES + (1 << 16))
+/* A line holds one record, which is at most as long as a document, and what we add to it. */
+#define LINE_BYTES (SL_INPUTS_DOCUMENT_BYTES + (1 << 16))
 
 struct decode {
     const char *ttl_attribute;
     bool keep_going;
+    struct sl_inputs inputs;
     struct sl_buffer line;
 };
 
@@ -51,59 +52,86 @@ static void make_line(struct sl_buffer *line, const char *file, size_t index, co
 
 /* ---- the inputs ---- */
 
-static bool print_records(struct decode *d, const struct sl_input *input)
-{
-    for (size_t i = 0; i < input->batch.n; i++) {
-        make_line(&d->line, input->name, i, sl_batch_record(&input->batch, i));
-        if (fwrite(d->line.ptr, 1, d->line.len, stdout) != d->line.len)
-            return false;
-    }
-    return true;
-}
-
 static int cannot_write(void)
 {
     fprintf(stderr, "sluice decode: standard output cannot be written: %s\n", strerror(errno));
     return SL_EXIT_FAILED;
 }
 
+/* What is done with each piece. False: standard output cannot be written. */
+typedef bool (*piece_fn)(struct decode *d, const struct sl_source_piece *piece);
+
+static bool pass(struct decode *d, const struct sl_source_piece *piece)
+{
+    (void)d;
+    (void)piece;
+    return true;
+}
+
+static bool print_records(struct decode *d, const struct sl_source_piece *piece)
+{
+    for (size_t i = 0; i < piece->batch.n; i++) {
+        size_t index = (size_t)piece->from.record + i;
+        make_line(&d->line, d->inputs.names[piece->file], index, sl_batch_record(&piece->batch, i));
+        if (fwrite(d->line.ptr, 1, d->line.len, stdout) != d->line.len)
+            return false;
+    }
+    return true;
+}
+
+/* Reads the inputs `from` to `to` - 1 piece by piece. A bad one ends it, after the good records before the
+ * bad one. */
+static int read_inputs(struct decode *d, size_t from, size_t to, piece_fn each)
+{
+    struct sl_arena *arena = sl_arena_new(1 << 20);
+    const struct sl_call call = {.arena = arena, .deadline_ms = INT64_MAX};
+    struct sl_inputs some = {.names = d->inputs.names + from, .n = to - from};
+    struct sl_source_piece piece = {.is_last = false};
+    struct sl_error error = SL_NO_ERROR;
+    struct sl_source *source = NULL;
+    bool is_written = true;
+    some.texts = d->inputs.texts ? d->inputs.texts + from : NULL;
+    enum sl_status status = sl_inputs_open(&some, d->ttl_attribute, &source, &error);
+    while (status == SL_OK && !piece.is_last && is_written) {
+        sl_arena_reset(arena);
+        status = sl_source_pull(source, SL_SOURCE_PIECE_BYTES, &call, &piece, &error);
+        piece.file += from;
+        is_written = each(d, &piece);
+    }
+    sl_source_close(source);
+    sl_arena_destroy(arena);
+    if (!is_written)
+        return cannot_write();
+    if (status != SL_OK)
+        fprintf(stderr, "%s\n", error.text);
+    return status == SL_OK ? SL_EXIT_OK : SL_EXIT_BAD;
+}
+
 /* One input after the other, each up to its first bad record. */
-static int decode_each(struct decode *d, const struct sl_decode_options *options, char **names, int n)
+static int decode_each(struct decode *d)
 {
     int result = SL_EXIT_OK;
-    for (int i = 0; i < n; i++) {
-        struct sl_arena *arena = sl_arena_new(1 << 20);
-        struct sl_input input;
-        struct sl_error error = SL_NO_ERROR;
-        enum sl_status status = sl_input_read(names[i], options, arena, &input, &error);
-        bool written = print_records(d, &input) && fflush(stdout) == 0;
-        if (status != SL_OK) {
-            fprintf(stderr, "%s\n", error.text);
-            result = SL_EXIT_BAD;
-        }
-        sl_arena_destroy(arena);
-        if (!written)
-            return cannot_write();
+    for (size_t i = 0; i < d->inputs.n && result != SL_EXIT_FAILED; i++) {
+        int one = read_inputs(d, i, i + 1, print_records);
+        result = one != SL_EXIT_OK ? one : result;
+        if (fflush(stdout) != 0 && result != SL_EXIT_FAILED)
+            result = cannot_write();
     }
     return result;
 }
 
-/* All inputs are read and checked before the first line is printed. */
-static int decode_all(struct decode *d, const struct sl_decode_options *options, char **names, int n)
+/* All inputs are read twice, so that the first line is printed when all of them have been checked. */
+static int decode_all(struct decode *d)
 {
-    struct sl_arena *arena = sl_arena_new(1 << 20);
-    struct sl_input *inputs = sl_arena_alloc(arena, (size_t)n * sizeof(*inputs));
+    struct sl_arena *arena = sl_arena_new(4096);
     struct sl_error error = SL_NO_ERROR;
-    int result = SL_EXIT_OK;
-    for (int i = 0; i < n && result == SL_EXIT_OK; i++) {
-        if (sl_input_read(names[i], options, arena, &inputs[i], &error) == SL_OK)
-            continue;
+    int result = SL_EXIT_BAD;
+    if (sl_inputs_keep(&d->inputs, arena, &error) != SL_OK)
         fprintf(stderr, "%s\n", error.text);
-        result = SL_EXIT_BAD;
-    }
-    for (int i = 0; i < n && result == SL_EXIT_OK; i++)
-        if (!print_records(d, &inputs[i]))
-            result = cannot_write();
+    else
+        result = read_inputs(d, 0, d->inputs.n, pass);
+    if (result == SL_EXIT_OK)
+        result = read_inputs(d, 0, d->inputs.n, print_records);
     if (result == SL_EXIT_OK && fflush(stdout) != 0)
         result = cannot_write();
     sl_arena_destroy(arena);
@@ -134,10 +162,9 @@ int sl_verb_decode(int argc, char **argv)
     int n, result;
     if (sl_flags_read(&usage, argc, argv, &n, &result) != SL_OK)
         return result;
-    const struct sl_decode_options options = {.ttl_attribute = sl_span_str(d.ttl_attribute),
-                                              .any_shape = true};
+    d.inputs = (struct sl_inputs){.names = (const char *const *)argv + 1, .n = (size_t)n};
     sl_buffer_init(&d.line, LINE_BYTES);
-    result = d.keep_going ? decode_each(&d, &options, argv + 1, n) : decode_all(&d, &options, argv + 1, n);
+    result = d.keep_going ? decode_each(&d) : decode_all(&d);
     sl_buffer_clean_up(&d.line);
     return result;
 }

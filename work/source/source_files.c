@@ -26,7 +26,7 @@ static enum sl_status open_next(struct files *f, struct sl_error *error)
         .document_bytes = f->what.document_bytes ? f->what.document_bytes : SL_SOURCE_DOCUMENT_BYTES,
         .skip = f->skip};
     enum sl_status status = SL_OK;
-    if (f->what.texts)
+    if (f->what.texts && f->what.texts[f->at].ptr)
         reader = sl_reader_of_text(f->what.texts[f->at], NULL);
     else
         status = sl_reader_open(name_of(f), &reader, error);

@@ -1,0 +1,67 @@
+/* Opens inputs as a source, and keeps what can be read only once. */
+#include "replay/source/inputs.h"
+
+#include "replay/source/spool.h"
+#include "work/source/reader.h"
+
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Standard input counts as one, whatever it is: it is not read from its beginning again. */
+static bool is_pipe(const char *name)
+{
+    struct stat st;
+    return strcmp(name, "-") == 0 || (stat(name, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode));
+}
+
+static enum sl_status keep(const char *name, struct sl_arena *arena, struct sl_span *out,
+                           struct sl_error *error)
+{
+    struct sl_reader *reader;
+    struct sl_spool *spool;
+    struct sl_span bytes;
+    struct sl_error why = SL_NO_ERROR;
+    const struct sl_call call = {.deadline_ms = INT64_MAX};
+    enum sl_status status = sl_reader_open(name, &reader, error);
+    if (status != SL_OK)
+        return status;
+    status = sl_spool_open(arena, &spool, &why);
+    do {
+        if (status == SL_OK)
+            status = reader->next(reader, &call, &bytes, &why);
+        if (status == SL_OK)
+            sl_spool_add(spool, bytes);
+    } while (status == SL_OK && bytes.len);
+    sl_reader_close(reader);
+    if (status == SL_OK)
+        status = sl_spool_done(spool, out, &why);
+    return status == SL_OK ? SL_OK : sl_fail(error, status, why.code, "%s: %s", name, why.text);
+}
+
+enum sl_status sl_inputs_keep(struct sl_inputs *inputs, struct sl_arena *arena, struct sl_error *error)
+{
+    struct sl_span *texts = sl_arena_zalloc(arena, (inputs->n + 1) * sizeof(*texts));
+    for (size_t i = 0; i < inputs->n; i++)
+        if (!inputs->texts && is_pipe(inputs->names[i]) &&
+            keep(inputs->names[i], arena, &texts[i], error) != SL_OK)
+            return SL_REJECT;
+    if (!inputs->texts)
+        inputs->texts = texts;
+    return SL_OK;
+}
+
+enum sl_status sl_inputs_open(const struct sl_inputs *inputs, const char *ttl_attribute,
+                              struct sl_source **out, struct sl_error *error)
+{
+    static struct sl_sinks sinks; /* a source of files needs the clock alone */
+    sinks.clock = sl_clock_system();
+    const struct sl_source_options options = {
+        .sinks = &sinks, .ttl_attribute = sl_span_str(ttl_attribute), .as_received = true};
+    const struct sl_source_files what = {.names = inputs->names,
+                                         .texts = inputs->texts,
+                                         .n = inputs->n,
+                                         .document_bytes = SL_INPUTS_DOCUMENT_BYTES};
+    const struct sl_call call = {.deadline_ms = INT64_MAX};
+    return sl_source_open_files(&options, &what, &call, out, error);
+}
