@@ -294,7 +294,7 @@ static void the_record_beside_is_not_blamed(void **state)
     note(false, "2", "mail", "no value");
     invoke(0, 2, SL_ESM_DISCARD, "{}");
     write_page();
-    assert_int_equal(times_said("Not this record but <bdi>2</bdi> failed: "), 1);
+    assert_int_equal(times_said("Record <bdi>2</bdi> failed first: "), 1);
     assert_int_equal(times_said("<bdi>Bad: no value</bdi></td>"), 2);
     assert_int_equal(times_said("data-name=Route><bdi>mail</bdi>"), 2);
     assert_says("with 1 other of its batch");

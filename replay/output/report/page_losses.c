@@ -95,9 +95,9 @@ static void add_loss(struct sl_buffer *b, const struct sl_picture *p, const stru
     sl_buffer_add_str(b, "</td><td role=cell data-name=Reason>");
     add_times(b, loss);
     if (loss->culprit) {
-        sl_buffer_add_str(b, "Not this record but ");
+        sl_buffer_add_str(b, "Record ");
         sl_html_add_foreign(b, p->texts.list[loss->culprit]);
-        sl_buffer_add_str(b, " failed: ");
+        sl_buffer_add_str(b, " failed first: ");
     }
     if (loss->reason)
         sl_html_add_foreign(b, p->texts.list[loss->reason]);
