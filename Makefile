@@ -205,6 +205,10 @@ FIRST ?= 1
 simulate: $(BUILD)/tests/simulation/test_simulation ## make simulate SEEDS=100000 FIRST=1: for each seed a history with faults, checked by an oracle
 	@$< $(SEEDS) $(FIRST)
 
+verify-long: all ## ten minutes of writers beside `sluice verify`: no false alarm, and every breakage found
+	@scripts/setup.sh build check
+	@BUILD=$(BUILD) LONG=1 PYTHONPATH=tests/replay python3 tests/replay/check_verify.py
+
 cover: ## branch coverage of the decoder's files; names each branch that no test takes
 	@scripts/setup.sh build check
 	@BUILD=$(BUILD) scripts/cover.sh
@@ -224,7 +228,7 @@ clean: ## remove everything that was built
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
-.PHONY: all install uninstall unit quick lint check conformance setup run package build-SluiceFunction fuzz ruler simulate cover bench bless clean help
+.PHONY: all install uninstall unit quick lint check conformance setup run package build-SluiceFunction fuzz ruler simulate verify-long cover bench bless clean help
 .SECONDARY:
 
 -include $(OBJECTS:.o=.d) $(TOOL_OBJ:.o=.d) $(BUILD)/runtime/bootstrap.d $(BUILD)/replay/sluice.d $(patsubst %.c,$(BUILD)/%.d,$(call below,tests,*.c)) $(CORPORA:=.d) $(BENCHES:=.d)

@@ -26,7 +26,7 @@ struct sl_expected {
 
     struct sl_table_port *port;
     struct sl_span table; /* as in struct sl_table_op: absent means the port's own */
-    struct sl_span key;
+    struct sl_span key;   /* absent: nobody can say what should be there of this item, and it is left out */
     struct sl_span item; /* what the row should hold; absent: there should be no row */
 
     /* Which of its top-level attributes count: `counts`, or, if there are none, all but `own`. */

@@ -7,8 +7,9 @@
 
 #include "base/error.h"
 
-/* Exit statuses of the command. */
-enum { SL_EXIT_OK = 0, SL_EXIT_FAILED = 1, SL_EXIT_BAD = 2 };
+/* Exit statuses of the command. The last two are of verbs that prove something: nothing is wrong, but not all
+ * is proven; something could not be read. */
+enum { SL_EXIT_OK = 0, SL_EXIT_FAILED = 1, SL_EXIT_BAD = 2, SL_EXIT_UNPROVEN = 3, SL_EXIT_UNREADABLE = 4 };
 
 enum sl_flag_type {
     SL_FLAG_END = 0,

@@ -16,7 +16,8 @@
 #define REFRESH_MS        60000 /* how often the shards are listed again when no shard has ended */
 #define IDLE_POLLS        4     /* with --once: so many empty reads of all shards in a row end it */
 #define RETRY_MS          1000
-#define MISUNDERSTOOD_MAX 5 /* cycles in a row whose answers were not understood; then tail ends */
+#define SAVE_MS           1000 /* how often the checkpoint says that nothing came */
+#define MISUNDERSTOOD_MAX 5    /* cycles in a row whose answers were not understood; then tail ends */
 
 static const char MORE[] = "";
 
@@ -31,7 +32,7 @@ struct tail {
     struct sl_esm_stats total;
     unsigned gaps;
     uint64_t cycles;
-    int64_t refreshed_ms;
+    int64_t refreshed_ms, saved_through_ms;
 
     /* Of one cycle: what was read, and the place of each shard of the simulation. */
     struct sl_arena *arena;
@@ -60,6 +61,12 @@ static int64_t now_ms(void)
 {
     struct sl_clock *clock = sl_clock_system();
     return clock->now_ms(clock);
+}
+
+static int64_t wall_ms(void)
+{
+    struct sl_clock *clock = sl_clock_system();
+    return clock->wall_ns(clock) / 1000000;
 }
 
 /* ---- reading ---- */
@@ -206,6 +213,7 @@ static enum sl_status read_all(struct tail *t, struct sl_error *error)
 
 static void save(struct tail *t)
 {
+    t->saved_through_ms = t->places.through_ms;
     struct sl_error error = SL_NO_ERROR;
     if (sl_places_save(&t->places, &error) != SL_OK) {
         fprintf(stderr, "sluice tail: %s\n", error.text);
@@ -288,8 +296,8 @@ static enum sl_status build_page(struct tail *t, struct sl_error *error)
     return status;
 }
 
-/* All that was read is handled: every shard moves to the end of its page. */
-static void move_on(struct tail *t)
+/* All that was read, from `read_ms` on, is handled: every shard moves to the end of its page. */
+static void move_on(struct tail *t, int64_t read_ms)
 {
     for (size_t i = 0; i < t->n_read; i++) {
         struct sl_place *place = &t->places.list[t->place_of[i]];
@@ -297,8 +305,10 @@ static void move_on(struct tail *t)
         if (shard->n)
             sl_places_set(&place->after, sl_arena_copy(t->arena, shard->records[shard->n - 1].id));
         sl_places_set(&place->iterator, t->next_iterators[i] == MORE ? NULL : t->next_iterators[i]);
+        sl_places_handled(place, read_ms, shard->n ? shard->records[shard->n - 1].created_ms : 0);
         if (!t->next_iterators[i]) {
             place->is_done = true;
+            place->ended_ms = read_ms;
             t->refreshed_ms = now_ms() - REFRESH_MS; /* its children may exist now */
         }
     }
@@ -308,6 +318,7 @@ static void move_on(struct tail *t)
 static enum sl_status cycle(struct tail *t, bool *is_idle, struct sl_error *error)
 {
     enum sl_status status = SL_OK;
+    int64_t read_ms = wall_ms();
     *is_idle = false;
     if (t->refreshed_ms == 0 || now_ms() - t->refreshed_ms >= REFRESH_MS)
         status = refresh(t, error);
@@ -325,8 +336,10 @@ static enum sl_status cycle(struct tail *t, bool *is_idle, struct sl_error *erro
     bool has_ended = false;
     for (size_t i = 0; i < t->n_read; i++)
         has_ended |= !t->next_iterators[i];
-    move_on(t);
-    if (t->page.n || has_ended)
+    move_on(t, read_ms);
+    bool has_moved =
+        sl_places_through(&t->places, read_ms) && t->places.through_ms - t->saved_through_ms >= SAVE_MS;
+    if (t->page.n || has_ended || has_moved)
         save(t);
     *is_idle = t->page.n == 0 && !has_ended;
     return SL_OK;

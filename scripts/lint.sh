@@ -46,8 +46,9 @@ declare -A may=(
     [replay/sandbox]="base replay/esm"
     [replay/output]="base replay/esm replay/source replay/sandbox"
     [replay/output/report]="base streams replay/esm replay/source replay/sandbox replay/output"
+    [replay/verify]="base sinks/port.h sinks/target.h handlers handlers/pipeline work/verify"
     [replay]="base net streams streams/decode streams/when aws sinks handlers handlers/pipeline handlers/dispatch
-              replay/config replay/esm replay/source replay/sandbox replay/output replay/output/report replay/backfill
+              replay/config replay/esm replay/source replay/sandbox replay/output replay/output/report replay/backfill replay/verify
               work/source work/backfill work/restore work/verify work/repair"
 )
 

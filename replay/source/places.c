@@ -41,7 +41,9 @@ static struct sl_place *add(struct sl_places *places, const char *id)
     return place;
 }
 
-/* ---- the file: {"stream":"arn","shards":{"shardId-...":{"after":"..."},"shardId-...":{"done":true}}} ----
+/* ---- the file:
+ * {"stream":"arn","through":"2026-...","shards":{"shardId-...":{"after":"..."},"shardId-...":{"done":true}}}
+ * ----
  */
 
 static enum sl_status take_file(struct sl_places *places, const json_t *root, struct sl_error *error)
@@ -54,8 +56,11 @@ static enum sl_status take_file(struct sl_places *places, const json_t *root, st
         return sl_fail(error, SL_REJECT, "OtherStream",
                        "%s: is the checkpoint of another stream, %s; this stream is %s. Name another file",
                        places->path, stream, places->stream_arn);
-    const char *id;
+    int64_t ns, step_ns;
+    const char *id, *through = json_string_value(json_object_get(root, "through"));
     json_t *shard;
+    if (through && sl_time_parse(sl_span_str(through), &ns, &step_ns))
+        places->through_ms = ns / 1000000;
     json_object_foreach(shards, id, shard)
     {
         struct sl_place *place = add(places, id);
@@ -118,6 +123,11 @@ enum sl_status sl_places_save(const struct sl_places *places, struct sl_error *e
     sl_buffer_init(&b, FILE_BYTES);
     sl_buffer_add_char(&b, '{');
     sl_json_add_member(&b, "stream", sl_span_str(places->stream_arn));
+    if (places->through_ms) {
+        char through[SL_TIME_BYTES];
+        sl_time_text(places->through_ms * 1000000, through);
+        sl_json_add_member(&b, "through", sl_span_str(through));
+    }
     sl_buffer_add_str(&b, ",\"shards\":{");
     bool is_first = true;
     for (size_t i = 0; i < places->n; i++) {
@@ -143,6 +153,9 @@ static void take_over(struct sl_place *place, const struct sl_place *old)
     sl_places_set(&place->iterator, old->iterator);
     place->is_done = old->is_done;
     place->is_skipped_to_latest = old->is_skipped_to_latest;
+    place->through_ms = old->through_ms;
+    place->empty_reads = old->empty_reads;
+    place->ended_ms = old->ended_ms;
 }
 
 static size_t count_lost(const struct sl_places *old, const struct sl_places *fresh)
@@ -155,7 +168,8 @@ static size_t count_lost(const struct sl_places *old, const struct sl_places *fr
 
 size_t sl_places_update(struct sl_places *places, const struct sl_live_shards *shards, bool from_latest)
 {
-    struct sl_places fresh = {.path = places->path, .stream_arn = places->stream_arn};
+    struct sl_places fresh = {
+        .path = places->path, .stream_arn = places->stream_arn, .through_ms = places->through_ms};
     for (size_t i = 0; i < shards->n; i++) {
         const struct sl_live_shard *shard = &shards->list[i];
         struct sl_place *old = find(places, shard->id), *place = add(&fresh, shard->id);
@@ -180,4 +194,47 @@ bool sl_places_is_ready(const struct sl_places *places, const struct sl_place *p
 {
     const struct sl_place *parent = place->parent[0] ? find(places, place->parent) : NULL;
     return !place->is_done && (!parent || parent->is_done);
+}
+
+/* ---- how far the table's changes are handled ---- */
+
+/* A read may be empty although more records follow. After so many in a row there are none. */
+#define EMPTY_READS 4
+
+/* The stream's list may lack a shard's children for about so long. */
+#define CHILDREN_MS 60000
+
+void sl_places_handled(struct sl_place *place, int64_t read_ms, int64_t last_ms)
+{
+    place->empty_reads = last_ms ? 0 : place->empty_reads + 1;
+    if (last_ms)
+        place->through_ms = last_ms;
+    else if (place->empty_reads >= EMPTY_READS && read_ms > place->through_ms)
+        place->through_ms = read_ms;
+}
+
+static bool has_children(const struct sl_places *places, const struct sl_place *place)
+{
+    for (size_t i = 0; i < places->n; i++)
+        if (strcmp(places->list[i].parent, place->id) == 0)
+            return true;
+    return false;
+}
+
+/* A shard that waits for its parent has later changes than that. */
+bool sl_places_through(struct sl_places *places, int64_t now_ms)
+{
+    int64_t through_ms = INT64_MAX;
+    for (size_t i = 0; i < places->n; i++) {
+        const struct sl_place *place = &places->list[i];
+        bool may_have_children = place->is_done && place->ended_ms &&
+                                 now_ms - place->ended_ms < CHILDREN_MS && !has_children(places, place);
+        if (!may_have_children && !sl_places_is_ready(places, place))
+            continue;
+        through_ms = place->through_ms < through_ms ? place->through_ms : through_ms;
+    }
+    if (through_ms == INT64_MAX || through_ms <= places->through_ms)
+        return false;
+    places->through_ms = through_ms;
+    return true;
 }

@@ -4,6 +4,7 @@
 
 #include "base/arena.h"
 #include "base/buffer.h"
+#include "base/time.h"
 #include "replay/source/live.h"
 
 struct sl_place {
@@ -14,6 +15,9 @@ struct sl_place {
     bool is_closed;            /* no record will be added */
     bool is_listed;            /* the stream still lists it */
     bool is_skipped_to_latest; /* its older records are skipped */
+    int64_t through_ms;        /* its changes before this wall time are handled; 0: not known */
+    unsigned empty_reads;      /* in a row */
+    int64_t ended_ms;          /* when is_done was set by this process; 0: before it */
 };
 
 struct sl_places {
@@ -21,6 +25,7 @@ struct sl_places {
     size_t n;
     const char *path; /* of the checkpoint file; NULL: nothing is saved */
     char *stream_arn;
+    int64_t through_ms; /* every change of the table before this wall time is handled; 0: not known */
 };
 
 /* Reads the file, if it exists. SL_REJECT: it is damaged, or belongs to another stream. */
@@ -38,6 +43,13 @@ bool sl_places_is_ready(const struct sl_places *places, const struct sl_place *p
 
 /* Replaces one of a place's texts. */
 void sl_places_set(char **text, const char *value);
+
+/* One page of the place was read at `read_ms` (wall time) and handled; `last_ms`: when the change of its last
+ * record was made, 0: there was none. */
+void sl_places_handled(struct sl_place *place, int64_t read_ms, int64_t last_ms);
+
+/* Makes through_ms what all places allow. True: it has moved. */
+bool sl_places_through(struct sl_places *places, int64_t now_ms);
 
 /* Replaces the checkpoint file, whole or not at all (sl_disk_replace). */
 enum sl_status sl_places_save(const struct sl_places *places, struct sl_error *error) SL_MUST_USE;

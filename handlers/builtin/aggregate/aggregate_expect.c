@@ -34,7 +34,7 @@ static enum sl_status row_make(struct aggregate_tally *t, const struct sl_record
     bool is_there = a->host->record_event(r) != SL_REMOVE;
     if (is_there && a->marks_own &&
         a->host->record_attribute(r, SL_NEW_IMAGE, SL_LIT(AGGREGATE_OWN)).type != SL_NONE)
-        return a->host->fail(error, SL_REJECT, "OwnRow", "a row of the totals is no item");
+        return SL_OK; /* a row of the totals is left out */
     enum sl_status status = is_there ? aggregate_contribution(t, r, SL_NEW_IMAGE, &part, error) : SL_OK;
     if (status != SL_OK)
         return status;

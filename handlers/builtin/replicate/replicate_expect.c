@@ -45,8 +45,7 @@ static enum sl_status row_make(const struct replicate *p, const struct sl_record
     if (p->host->record_event(r) != SL_REMOVE && is_marked(p, r)) {
         if (!p->copies_replicated ||
             !replicate_is_tombstone(p, image, p->host->record_image(r, SL_KEYS), arena))
-            return p->host->fail(error, SL_REJECT, "Tombstone", "the source's item carries %.*s",
-                                 SL_ARG(p->deleted_attribute));
+            return SL_OK; /* it is left out */
         image.type = SL_NONE;
     }
     if (p->host->record_event(r) != SL_REMOVE && replicate_is_inside(p, image, arena))
@@ -154,14 +153,11 @@ static int64_t guard_ms(struct sl_span guard)
     return ms;
 }
 
-/* Is it the order of an item that was read from an export or a scan? */
-static bool is_order_zero(struct sl_span guard)
+/* Is it the guard of an item that was read from an export or a scan, and of no change? It has no time, see
+ * sl_order_is_of_item. */
+static bool is_of_item(struct sl_span guard)
 {
-    const size_t from = 7, to = from + SL_ORDER_DIGITS;
-    for (size_t i = from; i < to && guard.len == REPLICATE_GUARD_BYTES; i++)
-        if (guard.ptr[i] != '0')
-            return false;
-    return guard.len == REPLICATE_GUARD_BYTES;
+    return guard.len == REPLICATE_GUARD_BYTES && guard_ms(guard) == 0;
 }
 
 /* Another item of the source's that has the same key here. */
@@ -211,7 +207,7 @@ static enum sl_verdict judge_rest(const struct replicate *p, struct sl_judge *j,
             ? mark.ptr && sl_order_compare(mark, j->guard) >= 0
             : p->host->value_member((struct sl_value){.type = SL_M, .raw = j->side}, p->ttl_attribute).type !=
                   SL_NONE;
-    return was_deleted || is_order_zero(j->guard) ? SL_VERDICT_REVIVED : SL_VERDICT_LEFT_OVER;
+    return was_deleted || is_of_item(j->guard) ? SL_VERDICT_REVIVED : SL_VERDICT_LEFT_OVER;
 }
 
 enum sl_status replicate_judge(void *self, struct sl_judge *j, struct sl_error *error)

@@ -1,0 +1,218 @@
+/* The words of a verification. */
+#include "replay/verify/report.h"
+
+#include "base/buffer.h"
+#include "base/disk.h"
+#include "base/json_write.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define PROGRESS_MS 5000
+#define LINE_BYTES  ((size_t)64 * 1024)
+
+/* ---- findings ---- */
+
+static const char *result_of(const struct sl_finding *f)
+{
+    static const char *const words[] = {[SL_FINDING_DIFFERENT] = "",
+                                        [SL_FINDING_PENDING] = "pending, ",
+                                        [SL_FINDING_UNSETTLED] = "unsettled, ",
+                                        [SL_FINDING_NOT_COMPARABLE] = "not comparable: "};
+    return words[f->result];
+}
+
+static void print_words(const struct sl_finding *f)
+{
+    printf("%s: %s", f->route, result_of(f));
+    if (f->judge)
+        printf("%s", sl_finding_kind(f->judge->verdict));
+    if (f->result == SL_FINDING_NOT_COMPARABLE)
+        printf("%s", f->why ? f->why : f->code);
+    if (f->source_key.ptr)
+        printf(" %.*s", SL_ARG(f->source_key));
+    if (f->judge && f->judge->written_ms > 0)
+        printf(", of %" PRId64 " s ago", (f->seen_ms - f->judge->written_ms) / 1000);
+    for (size_t i = 0; f->judge && i < f->judge->n_names && i < 10; i++)
+        printf("%s%.*s", i ? ", " : ": ", SL_ARG(f->judge->names[i]));
+    putchar('\n');
+}
+
+void sl_report_found(struct sl_report *r, const struct sl_finding *f, struct sl_span line)
+{
+    if (r->is_json) {
+        fwrite(line.ptr, 1, line.len, stdout);
+        fflush(stdout);
+    } else if (r->printed < SL_REPORT_LINES) {
+        r->printed++;
+        print_words(f);
+        fflush(stdout);
+    } else {
+        r->left++;
+    }
+}
+
+/* ---- progress ---- */
+
+void sl_report_progress(struct sl_report *r, const struct sl_verify *work, int64_t now_ms)
+{
+    if (r->began_ms == 0)
+        r->began_ms = r->told_ms = now_ms;
+    if (r->is_quiet || now_ms - r->told_ms < PROGRESS_MS)
+        return;
+    struct sl_verify_progress p = sl_verify_progress(work);
+    uint64_t n = p.items + p.rows, different = 0;
+    double rate = (double)(n - r->told_items) * 1000 / (double)(now_ms - r->told_ms);
+    for (size_t i = 0; i < sl_verify_routes(work); i++)
+        different += sl_verify_route(work, i)->different;
+    fprintf(stderr,
+            "sluice verify: %s: %u of %u segments, %" PRIu64 " items, %" PRIu64
+            " rows, %.0f a second; %" PRIu64 " differences, %zu suspects",
+            p.what, p.segments_done, p.segments, p.items, p.rows, rate, different, p.suspects);
+    if (p.segments_done > 0 && p.segments_done < p.segments)
+        fprintf(stderr, ", %.0f minutes left of this table",
+                (double)(now_ms - r->began_ms) / 60000 * (p.segments - p.segments_done) / p.segments_done);
+    fputc('\n', stderr);
+    r->told_ms = now_ms;
+    r->told_items = n;
+}
+
+/* ---- the result ---- */
+
+static void add_route(struct sl_verify_route *sum, const struct sl_verify_route *r)
+{
+    sum->equal += r->equal;
+    sum->different += r->different;
+    sum->pending += r->pending;
+    sum->unsettled += r->unsettled;
+    sum->not_comparable += r->not_comparable;
+}
+
+static void print_counts(const struct sl_verify_route *r)
+{
+    printf("%s: %" PRIu64 " equal, %" PRIu64 " different", r->name, r->equal, r->different);
+    bool is_first = true;
+    for (int k = SL_VERDICT_MISSING; k < SL_VERDICT_NOT_JUDGED; k++) {
+        if (r->kinds[k] == 0)
+            continue;
+        printf("%s%" PRIu64 " %s", is_first ? " (" : ", ", r->kinds[k], sl_finding_kind((enum sl_verdict)k));
+        is_first = false;
+    }
+    printf("%s, %" PRIu64 " pending, %" PRIu64 " unsettled, %" PRIu64 " not comparable\n",
+           is_first ? "" : ")", r->pending, r->unsettled, r->not_comparable);
+}
+
+static void print_route(const struct sl_verify_route *r)
+{
+    if (r->reason)
+        printf("%s: not comparable: %s\n", r->name, r->reason);
+    else
+        print_counts(r);
+}
+
+static void add_json_counts(struct sl_buffer *b, const struct sl_verify_route *r)
+{
+    sl_json_add_integer(b, "equal", (int64_t)r->equal);
+    sl_json_add_integer(b, "different", (int64_t)r->different);
+    sl_json_add_integer(b, "pending", (int64_t)r->pending);
+    sl_json_add_integer(b, "unsettled", (int64_t)r->unsettled);
+    sl_json_add_integer(b, "not_comparable", (int64_t)r->not_comparable);
+}
+
+static void add_json_route(struct sl_buffer *b, const struct sl_verify_route *r)
+{
+    sl_json_add_string(b, sl_span_str(r->name));
+    sl_buffer_add_str(b, ":{");
+    if (r->reason)
+        sl_json_add_member(b, "not_comparable_because", sl_span_str(r->reason));
+    add_json_counts(b, r);
+    sl_json_add_integer(b, "left_out", (int64_t)r->left_out);
+    for (int k = SL_VERDICT_MISSING; k < SL_VERDICT_NOT_JUDGED; k++)
+        if (r->kinds[k])
+            sl_json_add_integer(b, sl_finding_kind((enum sl_verdict)k), (int64_t)r->kinds[k]);
+    sl_buffer_add_char(b, '}');
+}
+
+static void print_json(const struct sl_verify *work, const struct sl_verify_route *sum)
+{
+    struct sl_buffer b;
+    struct sl_verify_progress p = sl_verify_progress(work);
+    sl_buffer_init(&b, LINE_BYTES);
+    sl_buffer_add_char(&b, '{');
+    sl_json_add_member(&b, "result", SL_LIT("summary"));
+    sl_json_add_raw(&b, "done", p.is_done ? SL_LIT("true") : SL_LIT("false"));
+    sl_json_add_integer(&b, "items", (int64_t)p.items);
+    sl_json_add_integer(&b, "rows", (int64_t)p.rows);
+    add_json_counts(&b, sum);
+    sl_json_add_raw(&b, "routes", SL_LIT("{"));
+    for (size_t i = 0; i < sl_verify_routes(work); i++) {
+        sl_buffer_add_str(&b, i ? "," : "");
+        add_json_route(&b, sl_verify_route(work, i));
+    }
+    sl_buffer_add_str(&b, "}}\n");
+    fwrite(b.ptr, 1, b.len, stdout);
+    sl_buffer_clean_up(&b);
+}
+
+void sl_report_end(struct sl_report *r, const struct sl_verify *work)
+{
+    struct sl_verify_route sum = {.name = "result"};
+    for (size_t i = 0; i < sl_verify_routes(work); i++)
+        add_route(&sum, sl_verify_route(work, i));
+    if (r->is_json) {
+        print_json(work, &sum);
+        return;
+    }
+    if (r->left)
+        printf("and %" PRIu64 " more findings: --json prints all of them\n", r->left);
+    for (size_t i = 0; i < sl_verify_routes(work); i++)
+        print_route(sl_verify_route(work, i));
+    print_counts(&sum);
+}
+
+/* ---- when it was last proven ---- */
+
+static bool is_proven(const struct sl_verify_route *r)
+{
+    return !r->reason && r->different + r->pending + r->unsettled + r->not_comparable == 0;
+}
+
+static void metric(struct sl_log *log, const char *route, const char *text)
+{
+    int64_t ns, step_ns;
+    if (!text || !sl_time_parse(sl_span_str(text), &ns, &step_ns))
+        return;
+    log->route = route;
+    sl_log_metric(log, "verify", "SecondsSinceVerified",
+                  (double)((log->clock->wall_ns(log->clock) - ns) / 1000000000), "Seconds");
+    log->route = NULL;
+}
+
+enum sl_status sl_report_verified(const char *path, const struct sl_verify *work, bool covers,
+                                  struct sl_log *log, struct sl_error *error)
+{
+    json_error_t why;
+    char now[SL_TIME_BYTES];
+    const char *name;
+    json_t *value, *root = access(path, F_OK) == 0 ? json_load_file(path, 0, &why) : json_object();
+    if (!json_is_object(root)) {
+        json_decref(root);
+        return sl_fail(error, SL_REJECT, "BadFile", "--verified %s: it is not a JSON object", path);
+    }
+    sl_time_text(log->clock->wall_ns(log->clock), now);
+    for (size_t i = 0; i < sl_verify_routes(work) && covers; i++)
+        if (is_proven(sl_verify_route(work, i)))
+            json_object_set_new(root, sl_verify_route(work, i)->name, json_string(now));
+    char *text = json_dumps(root, JSON_INDENT(1) | JSON_SORT_KEYS);
+    int err = sl_disk_replace_path(path, sl_span_str(text));
+    free(text);
+    json_object_foreach(root, name, value) metric(log, name, json_string_value(value));
+    json_decref(root);
+    return err ? sl_fail(error, SL_FATAL, "CannotWrite", "--verified %s: cannot be written: %s", path,
+                         strerror(err))
+               : SL_OK;
+}
