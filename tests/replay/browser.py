@@ -25,7 +25,7 @@ def find():
 class Browser:
     """One process with one page. Every wait is bounded."""
 
-    def __init__(self, seconds=30):
+    def __init__(self, seconds=60):
         self.seconds = seconds
         self.folder = tempfile.mkdtemp(prefix="sluice-browser-")
         self.said = open(os.path.join(self.folder, "stderr"), "w+b")

@@ -226,7 +226,7 @@ def losses(page, poison, partial, routes, large):
     check("poison: key, reason and attempts", rows[0]["Key"] == "PK = k33" and rows[0]["Reason"] == "Out of attempts after 3 deliveries. Error: poison" and
           rows[0]["Route"] == "not known", rows[0])
     rows = lists_losses(page, partial, [f for f in range(7, 21)] + [f for f in range(30, 41)])
-    check("partial: the batch that went with it", "with 13 others of its batch" in rows[0]["Reason"] and "names 1 record as failed: 7" in rows[0]["Reason"], rows[0])
+    check("partial: the batch that went with it", "with 13 others of its batch" in rows[0]["Reason"] and "Names 1 record as failed: 7" in rows[0]["Reason"], rows[0])
     rows = lists_losses(page, routes, [7, 8, 9, 10, 19, 20], parked=[7, 19, 20])
     lost = [r for r in rows if r["What"] == "given up"]
     check("routes: which route gave up", all(r["Route"] == "strict" for r in lost) and "MissingAttribute: the record has no value for {n}" in lost[0]["Reason"], lost)

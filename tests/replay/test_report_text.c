@@ -118,15 +118,15 @@ static void answers_in_words(void **state)
         const char *body, *text;
     } cases[] = {
         {SL_ESM_ANSWERED, "null", "null"},
-        {SL_ESM_ANSWERED, "", "an empty answer"},
-        {SL_ESM_ANSWERED, "{'batchItemFailures':[]}", "success: it names no record"},
-        {SL_ESM_ANSWERED, "{'batchItemFailures':[{'itemIdentifier':'7'}]}", "names 1 record as failed: 7"},
+        {SL_ESM_ANSWERED, "", "An empty answer"},
+        {SL_ESM_ANSWERED, "{'batchItemFailures':[]}", "Success: it names no record"},
+        {SL_ESM_ANSWERED, "{'batchItemFailures':[{'itemIdentifier':'7'}]}", "Names 1 record as failed: 7"},
         {SL_ESM_ANSWERED, "{'batchItemFailures':[{'itemIdentifier':'7'},{}]}",
-         "names 2 records as failed: 7, ?"},
+         "Names 2 records as failed: 7, ?"},
         {SL_ESM_ANSWERED,
          "{'batchItemFailures':[{'itemIdentifier':'1'},{'itemIdentifier':'2'},{'itemIdentifier':'3'},"
          "{'itemIdentifier':'4'},{'itemIdentifier':'5'},{'itemIdentifier':'6'}]}",
-         "names 6 records as failed: 1, 2, 3, 4, 5 and 1 more"},
+         "Names 6 records as failed: 1, 2, 3, 4, 5 and 1 more"},
         {SL_ESM_ANSWERED, "{'batchItemFailures':7}", "{\"batchItemFailures\":7}"},
         {SL_ESM_ANSWERED, "{'errorType':'E'}", "{\"errorType\":\"E\"}"},
         {SL_ESM_ANSWERED, "<html>", "<html>"},
@@ -156,7 +156,7 @@ static void an_answer_that_is_ignored(void **state)
     sl_buffer_init(&b, 4096);
     sl_answer_say(&result, false, &b);
     assert_span_is(sl_buffer_span(&b),
-                   "names 1 record as failed: 7 (ignored: ReportBatchItemFailures is off)");
+                   "Names 1 record as failed: 7 (ignored: ReportBatchItemFailures is off)");
     sl_buffer_clean_up(&b);
 }
 

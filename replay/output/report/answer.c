@@ -22,10 +22,10 @@ static void say_failures(const json_t *list, bool counts, struct sl_buffer *out)
 {
     size_t n = json_array_size(list);
     if (n == 0) {
-        sl_buffer_add_str(out, "success: it names no record");
+        sl_buffer_add_str(out, "Success: it names no record");
         return;
     }
-    sl_buffer_printf(out, "names %zu record%s as failed:", n, n == 1 ? "" : "s");
+    sl_buffer_printf(out, "Names %zu record%s as failed:", n, n == 1 ? "" : "s");
     for (size_t i = 0; i < n && i < MOST_IDS; i++) {
         const json_t *id = json_object_get(json_array_get(list, i), "itemIdentifier");
         sl_buffer_add_str(out, i ? ", " : " ");
@@ -59,7 +59,7 @@ void sl_answer_say(const struct sl_esm_result *result, bool counts, struct sl_bu
     if (out->len == 0)
         sl_buffer_add_span(out, result->body);
     if (out->len == 0)
-        sl_buffer_add_str(out, "an empty answer");
+        sl_buffer_add_str(out, "An empty answer");
     json_decref(root);
     cut(out);
 }

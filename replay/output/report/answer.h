@@ -1,4 +1,4 @@
-/* An answer in words: "Error: poison", "names 2 records: 17, 21". */
+/* An answer in words: "Error: poison", "Names 2 records: 17, 21". */
 #ifndef SL_REPLAY_OUTPUT_REPORT_ANSWER_H
 #define SL_REPLAY_OUTPUT_REPORT_ANSWER_H
 
