@@ -11,8 +11,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#define TRACE_LINE_BYTES (64u * 1024 * 1024) /* an answer of 6 MB, escaped, and 10,000 ids */
-
 extern char **environ;
 
 /* ---- while it runs ---- */
@@ -36,11 +34,8 @@ void sl_session_decided(void *self, const struct sl_esm_invocation *inv, const s
                         const struct sl_esm_decision *decision)
 {
     struct sl_session *r = self;
-    if (r->trace_file) {
-        sl_buffer_reset(&r->line);
-        sl_trace_add_line(inv, result, decision, r->with_ids, &r->line);
-        fwrite(r->line.ptr, 1, r->line.len, r->trace_file);
-    }
+    if (r->trace_out)
+        sl_trace_add(r->trace_out, inv, result, decision);
     if (r->picture)
         sl_picture_add(r->picture, inv, result, decision, sl_runner_notes(r->runner));
     sl_notes_forget(sl_runner_notes(r->runner), inv->request_id);
@@ -123,7 +118,6 @@ enum sl_status sl_session_read_config(struct sl_session *r, struct sl_error *err
 
 static enum sl_status open_outputs(struct sl_session *r, struct sl_error *error)
 {
-    sl_buffer_init(&r->line, TRACE_LINE_BYTES);
     /* First what may refuse to write over what is there. */
     const struct sl_failures_target target = {r->on_failure, r->on_failure_mode};
     if (sl_failures_open(&r->failures, &target, &r->settings, error) != SL_OK)
@@ -135,6 +129,8 @@ static enum sl_status open_outputs(struct sl_session *r, struct sl_error *error)
         if (!r->trace_file)
             return sl_fail(error, SL_REJECT, "CannotWrite", "--trace %s: cannot be written: %s", r->trace,
                            strerror(errno));
+        const struct sl_trace_options options = {.with_ids = r->with_ids, .folds = r->collects_log};
+        r->trace_out = sl_trace_new(r->trace_file, options);
     }
     if (r->report)
         r->picture = sl_picture_new(&r->settings);
@@ -199,6 +195,8 @@ static bool close_trace(struct sl_session *r)
 {
     if (!r->trace_file)
         return true;
+    sl_trace_close(r->trace_out);
+    r->trace_out = NULL;
     bool ok = !ferror(r->trace_file);
     ok = fclose(r->trace_file) == 0 && ok;
     r->trace_file = NULL;
@@ -318,6 +316,5 @@ void sl_session_clean_up(struct sl_session *r)
     sl_failures_close(&r->failures);
     sl_picture_destroy(r->picture);
     (void)close_trace(r);
-    sl_buffer_clean_up(&r->line);
     sl_arena_destroy(r->arena);
 }

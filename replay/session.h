@@ -6,6 +6,7 @@
 #include "replay/output/failures.h"
 #include "replay/output/report/picture.h"
 #include "replay/output/summary.h"
+#include "replay/output/trace.h"
 #include "replay/sandbox/runner.h"
 #include "replay/source/recording.h"
 
@@ -22,7 +23,8 @@ struct sl_session {
     enum sl_failures_mode on_failure_mode;
     struct sl_flag_list filters, faults;
     const char *log;   /* file for what the function writes; NULL: standard error */
-    bool collects_log; /* repeated lines are counted; else the function writes to standard error itself */
+    bool collects_log; /* lines that are repeated, in log and trace, are counted; else all are written at once
+                        */
     bool with_ids, is_quiet, has_no_summary;
     bool handles_signals;      /* the caller does, so the session does not */
     bool sets_report_failures; /* settings.report_failures counts; else the configuration decides */
@@ -40,7 +42,7 @@ struct sl_session {
     struct sl_clock_virtual clock;
     struct sl_esm *esm;
     FILE *trace_file;
-    struct sl_buffer line;
+    struct sl_trace *trace_out;
     struct sl_failures failures;
     struct sl_picture *picture;
     int64_t progress_ms; /* when the progress line was last drawn */

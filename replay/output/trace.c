@@ -1,9 +1,12 @@
 /* Writes the trace: one line per invocation. */
 #include "replay/output/trace.h"
 
+#include "base/hash.h"
 #include "base/json_write.h"
+#include "replay/sandbox/output.h"
 
 #include <jansson.h>
+#include <stdlib.h>
 
 const char *sl_trace_verb_name(enum sl_esm_verb verb)
 {
@@ -53,8 +56,8 @@ static void add_ids(struct sl_buffer *out, const struct sl_esm_invocation *inv)
     sl_buffer_add_char(out, ']');
 }
 
-void sl_trace_add_line(const struct sl_esm_invocation *inv, const struct sl_esm_result *result,
-                       const struct sl_esm_decision *decision, bool with_ids, struct sl_buffer *out)
+static void add_line(const struct sl_esm_invocation *inv, const struct sl_esm_result *result,
+                     const struct sl_esm_decision *decision, bool with_ids, struct sl_buffer *out)
 {
     static const struct sl_span absent = {NULL, 0};
     sl_buffer_add_char(out, '{');
@@ -71,4 +74,110 @@ void sl_trace_add_line(const struct sl_esm_invocation *inv, const struct sl_esm_
     if (with_ids)
         add_ids(out, inv);
     sl_buffer_add_str(out, "}\n");
+}
+
+/* ---- rows of retries ---- */
+
+#define LINE_BYTES (64u * 1024 * 1024) /* an answer of 6 MB, escaped, and 10,000 ids */
+
+/* Of one lane: the row of equal retries that it is in. */
+struct row {
+    const struct sl_esm_shard *shard;
+    unsigned lane;
+    uint64_t hash;         /* of the batch, its answer and its checkpoint */
+    uint64_t n_held;       /* lines that were not written, `last` among them */
+    struct sl_buffer last; /* the last one's line */
+};
+
+struct sl_trace {
+    FILE *file;
+    struct sl_trace_options options;
+    struct sl_buffer line;
+    struct row *rows;
+    size_t n;
+};
+
+struct sl_trace *sl_trace_new(FILE *file, struct sl_trace_options options)
+{
+    struct sl_trace *t = calloc(1, sizeof(*t));
+    if (!t)
+        sl_die("out of memory: the trace");
+    *t = (struct sl_trace){.file = file, .options = options};
+    sl_buffer_init(&t->line, LINE_BYTES);
+    return t;
+}
+
+static struct row *row_of(struct sl_trace *t, const struct sl_esm_invocation *inv)
+{
+    for (size_t i = 0; i < t->n; i++)
+        if (t->rows[i].shard == inv->shard && t->rows[i].lane == inv->lane)
+            return &t->rows[i];
+    t->rows = realloc(t->rows, (t->n + 1) * sizeof(*t->rows));
+    if (!t->rows)
+        sl_die("out of memory: the trace");
+    struct row *row = &t->rows[t->n++];
+    *row = (struct row){.shard = inv->shard, .lane = inv->lane};
+    sl_buffer_init(&row->last, LINE_BYTES);
+    return row;
+}
+
+static uint64_t hash_of(const struct sl_esm_invocation *inv, const struct sl_esm_result *result,
+                        const struct sl_esm_decision *decision)
+{
+    const uint64_t parts[] = {inv->n ? sl_hash(inv->records[0]->id) : 0, inv->n, sl_output_hash(result->body),
+                              decision->checkpoint.ptr ? sl_hash(decision->checkpoint) : 0};
+    return sl_hash(sl_span((const char *)parts, sizeof(parts)));
+}
+
+static void write_row(struct sl_trace *t, struct row *row)
+{
+    if (row->n_held > 1) {
+        row->last.len -= 2; /* "}\n" */
+        sl_json_add_integer(&row->last, "repeats", (int64_t)row->n_held - 1);
+        sl_buffer_add_str(&row->last, "}\n");
+    }
+    if (row->n_held)
+        fwrite(row->last.ptr, 1, row->last.len, t->file);
+    row->n_held = 0;
+}
+
+/* Whether the line in t->line is held back, as one of a row. The row before it, if it ends here, is written.
+ */
+static bool is_held(struct sl_trace *t, const struct sl_esm_invocation *inv, uint64_t hash,
+                    bool is_late_retry)
+{
+    struct row *row = row_of(t, inv);
+    if (!is_late_retry || hash != row->hash)
+        write_row(t, row);
+    row->hash = hash;
+    if (!is_late_retry)
+        return false;
+    struct sl_buffer line = row->last;
+    row->last = t->line;
+    t->line = line;
+    row->n_held++;
+    return true;
+}
+
+void sl_trace_add(struct sl_trace *t, const struct sl_esm_invocation *inv, const struct sl_esm_result *result,
+                  const struct sl_esm_decision *decision)
+{
+    bool is_late_retry = decision->verb == SL_ESM_RETRY && inv->attempt > SL_TRACE_ATTEMPTS;
+    sl_buffer_reset(&t->line);
+    add_line(inv, result, decision, t->options.with_ids, &t->line);
+    if (!t->options.folds || !is_held(t, inv, hash_of(inv, result, decision), is_late_retry))
+        fwrite(t->line.ptr, 1, t->line.len, t->file);
+}
+
+void sl_trace_close(struct sl_trace *t)
+{
+    if (!t)
+        return;
+    for (size_t i = 0; i < t->n; i++) {
+        write_row(t, &t->rows[i]);
+        sl_buffer_clean_up(&t->rows[i].last);
+    }
+    sl_buffer_clean_up(&t->line);
+    free(t->rows);
+    free(t);
 }

@@ -24,7 +24,6 @@ struct sl_output {
     FILE *file; /* NULL: standard error */
     struct seen seen[SL_OUTPUT_LINES];
     size_t n;
-    char masked[SL_OUTPUT_LINE_BYTES];
 };
 
 /* ---- what differs at every invocation ---- */
@@ -62,15 +61,19 @@ static size_t changing(const char *p, size_t left)
     return n;
 }
 
-static uint64_t hash_of(struct sl_output *o, struct sl_span line)
+uint64_t sl_output_hash(struct sl_span line)
 {
-    size_t n = 0;
-    for (size_t i = 0; i < line.len && n < sizeof(o->masked);) {
-        size_t skipped = changing(line.ptr + i, line.len - i);
-        o->masked[n++] = skipped ? '\0' : line.ptr[i];
-        i += skipped ? skipped : 1;
+    uint64_t parts[2] = {0, 0}; /* of what came before, and of the next piece */
+    for (size_t i = 0, from = 0; i <= line.len; i++) {
+        size_t skipped = i < line.len ? changing(line.ptr + i, line.len - i) : 0;
+        if (!skipped && i < line.len)
+            continue;
+        parts[1] = sl_hash(sl_span(line.ptr + from, i - from));
+        parts[0] = sl_hash(sl_span((const char *)parts, sizeof(parts)));
+        from = i + skipped;
+        i = skipped ? from - 1 : i;
     }
-    return sl_hash(sl_span(o->masked, n));
+    return parts[0];
 }
 
 /* ---- lines ---- */
@@ -78,7 +81,7 @@ static uint64_t hash_of(struct sl_output *o, struct sl_span line)
 /* NULL: there is no room to remember it. */
 static struct seen *find(struct sl_output *o, struct sl_span line)
 {
-    uint64_t hash = hash_of(o, line);
+    uint64_t hash = sl_output_hash(line);
     for (size_t i = 0; i < o->n; i++)
         if (o->seen[i].hash == hash)
             return &o->seen[i];

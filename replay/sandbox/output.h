@@ -27,6 +27,9 @@ bool sl_output_settle(struct sl_output *output);
 /* Settles, and frees it. */
 void sl_output_close(struct sl_output *output);
 
+/* The line's hash without request ids and times: equal for lines that count as the same. */
+uint64_t sl_output_hash(struct sl_span line);
+
 /* One line, without its newline. */
 void sl_output_line(struct sl_output *output, struct sl_span line);
 

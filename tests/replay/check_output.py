@@ -75,6 +75,28 @@ def files():
     check("--log without room: said", run.status == 1 and "--log /dev/full is incomplete" in run.err, run.err)
 
 
+def rows():
+    """A day of retries: the trace has ten of them a batch, and one line for the rest of the row."""
+    for flags, lanes in (((), 1), (("--parallelization", "3", "--shards", "2"), 5)):
+        run = Run(folder, "--quiet", *flags, function="error", records=ten)
+        invocations = int(re.search(r"^invocations\s+(\d+)", run.out, re.M)[1])
+        check("every invocation is in the trace", sum(1 + t.get("repeats", 0) for t in run.trace) == invocations > 1000 * lanes, (len(run.trace), invocations))
+        by_lane = {}
+        for t in run.trace:
+            by_lane.setdefault((t["shard"], t["first"]), []).append(t)
+        for of in by_lane.values():
+            attempts = [t["attempt"] - t.get("repeats", 0) for t in of]
+            check("ten, the row, the end", len(of) == 12 and attempts == list(range(1, 12)) + [of[-2]["attempt"] + 1] and
+                  [t["decision"] for t in of] == ["retry"] * 11 + ["discard"] and [bool(t.get("repeats")) for t in of] == [False] * 10 + [True, False], of)
+            check("the row's line is the last one's", of[-2]["time_ms"] > 80_000_000 and of[-2]["attempt"] > 1000 and len(of[-2]["ids"]) == of[-2]["records"], of[-2])
+    run = Run(folder, "--quiet", "--max-retries", "30", function="fail-and-say id-@", records=ten)
+    check("a request id in the answer does not end a row", [t.get("repeats", 0) for t in run.trace] == [0] * 10 + [19, 0], run.trace)
+    run = Run(folder, "--quiet", "--max-retries", "30", function="fail-and-say call#", records=ten)
+    check("another answer does", len(run.trace) == 31 and not any("repeats" in t for t in run.trace), len(run.trace))
+    run = Run(folder, "--quiet", "--max-retries", "11", function="error", records=ten)
+    check("a row of one is no row", [t["attempt"] for t in run.trace] == list(range(1, 13)) and not any("repeats" in t for t in run.trace), run.trace)
+
+
 class Denied(http.server.BaseHTTPRequestHandler):
     protocol_version, disable_nagle_algorithm = "HTTP/1.1", True
 
@@ -98,13 +120,14 @@ def broken_environment():
     run = Run(folder, "--quiet", "in.json" if write_event(folder / "in.json", [record(n) for n in range(1, 41)]) is None else "",
               env={"AWS_ENDPOINT_URL": f"http://127.0.0.1:{server.server_port}", "AWS_ACCESS_KEY_ID": "x", "AWS_SECRET_ACCESS_KEY": "y", "AWS_REGION": "us-east-1"})
     server.shutdown()
-    deliveries = len(run.trace) if not any("repeats" in t for t in run.trace) else sum(1 + t.get("repeats", 0) for t in run.trace)
+    deliveries = sum(1 + t.get("repeats", 0) for t in run.trace)
     check("it was tried for a day", run.status == 1 and deliveries > 1000, deliveries)
     lines = run.err.splitlines()
+    check("a few lines in the trace", len(run.trace) == 12, len(run.trace))
     check("a few lines, not thousands", len(lines) <= 10 and any(re.match(r"× [12],\d{3}  ERROR .*AccessDenied", l) for l in lines), lines[:20])
     check("and the records are counted once", re.search(rf"^failed batches\s+{deliveries}   with 40 distinct records$", run.out, re.M), run.out)
 
 
-for test in (streams, long_ones, ends, files, broken_environment):
+for test in (streams, long_ones, ends, files, rows, broken_environment):
     test()
 finish()

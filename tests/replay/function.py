@@ -75,6 +75,8 @@ def handle(request_id, headers, event, body):
         stream.write(text)
         stream.flush()
         respond(request_id, "null")
+    elif mode == "fail-and-say":        # a function error with this text
+        fail(request_id, parameter.replace("#", str(calls)).replace("@", request_id))
     elif mode == "last-words":          # says something, and ends in this way
         print("last words", flush=True)
         sys.exit(3) if parameter == "exit" else os.kill(os.getpid(), signal.SIGSEGV) if parameter == "crash" else time.sleep(1000)
