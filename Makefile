@@ -184,8 +184,8 @@ package: ## build/sluice-x86_64.zip and build/sluice-arm64.zip; DEPLOY=folder: i
 package-%:
 	+@$(PACKAGED) ARCH=$* zip
 
-# `sam build` calls this, through scripts/package/ARCH/Makefile.
-build-SluiceFunction:
+# `sam build` calls this, through scripts/package/ARCH/Makefile: for each of the two functions, the same files.
+build-SluiceFunction build-SeedFunction:
 	@scripts/setup.sh package
 	+@$(PACKAGED) -j$$(nproc) ARCH=$(ARCH) DESTDIR=$(ARTIFACTS_DIR) install
 
@@ -228,7 +228,7 @@ clean: ## remove everything that was built
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
-.PHONY: all install uninstall unit quick lint check conformance setup run package build-SluiceFunction fuzz ruler simulate verify-long cover bench bless clean help
+.PHONY: all install uninstall unit quick lint check conformance setup run package build-SluiceFunction build-SeedFunction fuzz ruler simulate verify-long cover bench bless clean help
 .SECONDARY:
 
 -include $(OBJECTS:.o=.d) $(TOOL_OBJ:.o=.d) $(BUILD)/runtime/bootstrap.d $(BUILD)/replay/sluice.d $(patsubst %.c,$(BUILD)/%.d,$(call below,tests,*.c)) $(CORPORA:=.d) $(BENCHES:=.d)

@@ -5,8 +5,6 @@
 
 #include <stdlib.h>
 
-#define EXPORTS "AWSDynamoDB/"
-
 #define CODE "BadWorkSettings"
 
 enum sl_status sl_work_is_on(const struct sl_vars *vars, bool *out, struct sl_error *error)
@@ -52,34 +50,20 @@ static enum sl_status read_count(const struct sl_vars *vars, const char *name, u
     return status;
 }
 
-/* Where "AWSDynamoDB/" begins as a name of its own; the last one, since folders above may be called so too.
- */
-static size_t find_exports(struct sl_span text)
-{
-    for (size_t at = text.len; at-- > 0;)
-        if ((at == 0 || text.ptr[at - 1] == '/') && sl_span_starts(sl_span_from(text, at), SL_LIT(EXPORTS)))
-            return at;
-    return text.len;
-}
-
-static enum sl_status read_source(const struct sl_vars *vars, struct sl_arena *arena,
-                                  struct sl_work_config *c, struct sl_error *error)
+static enum sl_status read_source(const struct sl_vars *vars, struct sl_work_config *c,
+                                  struct sl_error *error)
 {
     if (need(vars, "SLUICE_WORK_SOURCE", &c->source, error) != SL_OK)
         return SL_FATAL;
-    c->is_scan = sl_target_kind(c->source) == SL_PORT_TABLE;
-    if (c->is_scan)
-        return SL_OK;
-    struct sl_span root = sl_span_from(c->source, find_exports(c->source));
-    while (root.len && root.ptr[root.len - 1] == '/')
-        root.len--;
-    if (root.len <= sizeof(EXPORTS) - 1)
-        return sl_fail(error, SL_FATAL, CODE,
-                       "SLUICE_WORK_SOURCE is %.*s; use s3://BUCKET/PREFIX/AWSDynamoDB/ID/ for an export, or "
-                       "dynamodb://TABLE for a scan",
-                       SL_ARG(c->source));
-    c->root = sl_span_str(sl_arena_printf(arena, "%.*s/", SL_ARG(root)));
-    return SL_OK;
+    enum sl_port_kind kind = sl_target_kind(c->source);
+    c->is_scan = kind == SL_PORT_TABLE;
+    return kind != SL_PORT_QUEUE
+               ? SL_OK
+               : sl_fail(
+                     error, SL_FATAL, CODE,
+                     "SLUICE_WORK_SOURCE is %.*s; use s3://BUCKET/PREFIX/AWSDynamoDB/ID for an export, or "
+                     "dynamodb://TABLE for a scan",
+                     SL_ARG(c->source));
 }
 
 /* "s3://bucket/a/b" is the bucket and "a/b/". */
@@ -105,7 +89,7 @@ enum sl_status sl_work_config_read(const struct sl_vars *vars, struct sl_arena *
 {
     *out = (struct sl_work_config){.concurrency = 40, .segments = 256};
     out->keys = sl_vars_or(vars, "SLUICE_WORK_KEYS", NULL);
-    enum sl_status status = read_source(vars, arena, out, error);
+    enum sl_status status = read_source(vars, out, error);
     if (status == SL_OK)
         status = need(vars, "SLUICE_WORK_PLACE", &out->place, error);
     if (status == SL_OK)
@@ -138,8 +122,7 @@ static bool is_plain(struct sl_span path)
 
 bool sl_work_has_file(const struct sl_work_config *config, struct sl_span file)
 {
-    return !config->is_scan && sl_span_starts(file, config->root) && file.len > config->root.len &&
-           is_plain(file);
+    return !config->is_scan && file.len && is_plain(file);
 }
 
 struct sl_span sl_work_key_below(const struct sl_work_config *config, struct sl_span key)

@@ -26,7 +26,6 @@
 struct sl_work_config {
     struct sl_span source; /* as configured */
     bool is_scan;          /* of a table; else an export */
-    struct sl_span root;   /* of an export: "AWSDynamoDB/ID/", which every file's key begins with */
     struct sl_span place;
     struct sl_span bucket, prefix; /* of `place`: "" outside S3; the prefix ends in '/' unless it is empty */
     const char *keys;              /* NULL: not given */
@@ -42,7 +41,7 @@ enum sl_status sl_work_is_on(const struct sl_vars *vars, bool *out, struct sl_er
 enum sl_status sl_work_config_read(const struct sl_vars *vars, struct sl_arena *arena,
                                    struct sl_work_config *out, struct sl_error *error) SL_MUST_USE;
 
-/* Whether an export's file lies within the configured export: below its root, without "." and "..". */
+/* Whether an export's file, named below the export's folder ("data/x.json.gz"), lies within it. */
 bool sl_work_has_file(const struct sl_work_config *config, struct sl_span file);
 
 /* The key below `place` of an object that Step Functions names by its whole key; absent when it lies

@@ -1,5 +1,5 @@
 /* Work items: told from stream events, and handed to the code of their kind. */
-#include "runtime/work/work_private.h"
+#include "runtime/work/item.h"
 
 #include "base/json.h"
 #include "base/json_walk.h"
@@ -14,6 +14,8 @@ static const struct kind {
     const char *name;
     enum sl_status (*run)(struct sl_work_item *item, struct sl_error *error);
 } kinds[] = {
+    {"plan", sl_work_plan},
+    {"backfill", sl_work_backfill},
     {"sum", sl_work_sum},
 };
 
@@ -107,7 +109,8 @@ static enum sl_status find_kind(struct sl_span event, const struct kind **out, s
             *out = &kinds[i];
             return SL_OK;
         }
-    return sl_fail(error, SL_REJECT, SL_WORK_BAD_ITEM, "\"%.*s\" is no kind of work item: use sum",
+    return sl_fail(error, SL_REJECT, SL_WORK_BAD_ITEM,
+                   "\"%.*s\" is no kind of work item: use plan, backfill or sum",
                    (int)(name.len < 64 ? name.len : 64), name.ptr);
 }
 
@@ -139,7 +142,7 @@ enum sl_status sl_work_do(struct sl_work *work, struct sl_span event, const stru
             error, SL_REJECT, "WorkItemRefused",
             "this is a work item, and SLUICE_WORK_ITEMS is not 1: only a function without an event "
             "source takes them");
-    const struct kind *kind;
+    const struct kind *kind = NULL;
     struct sl_work_item item = {.work = work, .invocation = invocation, .answer = answer};
     enum sl_status status = find_kind(event, &kind, &item.what, error);
     if (status != SL_OK)

@@ -6,7 +6,7 @@
 #include "base/json_walk.h"
 #include "runtime/work/fields.h"
 #include "runtime/work/results.h"
-#include "runtime/work/work_private.h"
+#include "runtime/work/item.h"
 
 #include <inttypes.h>
 #include <stdio.h>

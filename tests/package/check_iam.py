@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """What the template lets the function do is exactly what its routes do: bootstrap runs the shipped configurations on changes of
 every kind, on records that cannot succeed and on one too large for a message, against DynamoDB Local and moto, through a
-server that writes down each call. Every call must be allowed, and everything allowed must have been called."""
+server that writes down each call. Every call must be allowed, and everything allowed must have been called. The same for the
+function that seeds, with a plan, its pieces and their sum."""
 import http.client
 import http.server
 import json
@@ -22,6 +23,9 @@ if not sys.prefix.startswith(str(SAM)):
 
 import boto3  # noqa: E402  in SAM's environment
 import template  # noqa: E402
+
+sys.path.insert(1, str(TOP / "tests/steps"))
+from exports import ID, ago, put_export  # noqa: E402
 
 STREAM = f"arn:aws:dynamodb:{template.REGION}:{template.ACCOUNT}:table/users/stream/2026-01-01T00:00:00.000"
 WRITES = {"Put": "PutItem", "Update": "UpdateItem", "Delete": "DeleteItem", "ConditionCheck": "ConditionCheckItem"}
@@ -130,19 +134,47 @@ def events():
     return [inserts, modifies, inserts[:1], modifies, removals, removals[:5], poison, large, bare, bare_and_large]
 
 
-def make_targets(dynamodb, others):
-    """Tables as the template makes them; a user who names their own has such."""
-    resources, _ = template.resolve({})
-    options = {"region_name": template.REGION, "aws_access_key_id": "AKIASLUICETESTS00000", "aws_secret_access_key": "sluice-tests-secret"}
-    database = boto3.client("dynamodb", endpoint_url=f"http://{dynamodb}", **options)
-    for name in ("ReplicaTable", "TotalsTable"):
-        properties = resources[name]["Properties"]
-        database.create_table(TableName=plain(f"<{name}>"), **{key: properties[key] for key in
-                              ("AttributeDefinitions", "KeySchema", "BillingMode")})
-    store = boto3.client("s3", endpoint_url=f"http://{others}", **options)
-    for bucket in ("archivebucket", "failurebucket", "cold"):
-        store.create_bucket(Bucket=bucket, CreateBucketConfiguration={"LocationConstraint": template.REGION})
-    boto3.client("sqs", endpoint_url=f"http://{others}", **options).create_queue(QueueName="failurequeue")
+class Services:
+    """DynamoDB Local and moto behind a recorder, with tables as the template makes them; a user who names their own has such."""
+
+    def __init__(self, work):
+        self.work = work
+
+    def __enter__(self):
+        emulator.run(TOP / "tests/services/start.sh", self.work / "services", "dynamodb", "moto")
+        self.environment = dict(line.split("=", 1) for line in (self.work / "services/env").read_text().splitlines())
+        dynamodb, others = (self.environment[name].removeprefix("http://") for name in ("DYNAMODB_ENDPOINT", "MOTO_ENDPOINT"))
+        self.recorder = Recorder(dynamodb, others)
+        options = {"region_name": template.REGION, "aws_access_key_id": "AKIASLUICETESTS00000", "aws_secret_access_key": "sluice-tests-secret"}
+        self.database = boto3.client("dynamodb", endpoint_url=f"http://{dynamodb}", **options)
+        self.store = boto3.client("s3", endpoint_url=f"http://{others}", **options)
+        boto3.client("sqs", endpoint_url=f"http://{others}", **options).create_queue(QueueName="failurequeue")
+        self.make_targets()
+        return self
+
+    def make_targets(self):
+        resources, _ = template.resolve({})
+        for name in ("OrdersTable", "ReplicaTable", "TotalsTable"):
+            properties = resources[name]["Properties"]
+            self.database.create_table(TableName=plain(f"<{name}>"), **{key: properties[key] for key in
+                                       ("AttributeDefinitions", "KeySchema", "BillingMode")})
+        for bucket in ("archivebucket", "failurebucket", "cold", "seedbucket", "exports"):
+            self.store.create_bucket(Bucket=bucket, CreateBucketConfiguration={"LocationConstraint": template.REGION})
+
+    def __exit__(self, *_):
+        self.recorder.shutdown()
+        emulator.run(TOP / "tests/services/stop.sh", self.work / "services")
+
+    def invoke(self, variables, change_config, events):
+        """What bootstrap answers with the variables that the template gives the function, and what it printed."""
+        environment = {name: plain(str(value)) for name, value in variables.items()}
+        shipped = (TOP / "deploy" / pathlib.Path(variables["SLUICE_CONFIG"]).name).read_text()
+        (self.work / "sluice.json").write_text(change_config(shipped))
+        environment |= {"SLUICE_CONFIG": str(self.work / "sluice.json"), "AWS_REGION": template.REGION,
+                        "AWS_ENDPOINT_URL": self.recorder.url, "AWS_ACCESS_KEY_ID": self.environment["AWS_ACCESS_KEY_ID"],
+                        "AWS_SECRET_ACCESS_KEY": self.environment["AWS_SECRET_ACCESS_KEY"], "AWS_LAMBDA_LOG_FORMAT": "JSON"}
+        return emulator.invoke(self.work, [TOP / os.environ.get("BUILD", "build") / "bootstrap"], environment,
+                               [json.dumps(event).encode() for event in events])
 
 
 def allows(resource, name):
@@ -161,27 +193,60 @@ def compare(calls, policy):
 def check(overrides, change_config=lambda text: text):
     resources, _ = template.resolve(overrides)
     variables = resources["SluiceFunction"]["Properties"]["Environment"]["Variables"]
-    with tempfile.TemporaryDirectory() as folder:
-        work = pathlib.Path(folder)
-        emulator.run(TOP / "tests/services/start.sh", work / "services", "dynamodb", "moto")
-        try:
-            services = dict(line.split("=", 1) for line in (work / "services/env").read_text().splitlines())
-            dynamodb, others = (services[name].removeprefix("http://") for name in ("DYNAMODB_ENDPOINT", "MOTO_ENDPOINT"))
-            make_targets(dynamodb, others)
-            recorder = Recorder(dynamodb, others)
-            environment = {name: plain(value) for name, value in variables.items()}
-            shipped = (TOP / "deploy" / pathlib.Path(variables["SLUICE_CONFIG"]).name).read_text()
-            (work / "sluice.json").write_text(change_config(shipped))
-            environment |= {"SLUICE_CONFIG": str(work / "sluice.json"), "AWS_REGION": template.REGION,
-                            "AWS_ENDPOINT_URL": recorder.url, "AWS_ACCESS_KEY_ID": services["AWS_ACCESS_KEY_ID"],
-                            "AWS_SECRET_ACCESS_KEY": services["AWS_SECRET_ACCESS_KEY"], "AWS_LAMBDA_LOG_FORMAT": "JSON"}
-            batches = [json.dumps({"Records": batch}).encode() for batch in events()]
-            answers, output = emulator.invoke(work, [TOP / os.environ.get("BUILD", "build") / "bootstrap"], environment, batches)
-            recorder.shutdown()
-        finally:
-            emulator.run(TOP / "tests/services/stop.sh", work / "services")
+    batches = [{"Records": batch} for batch in events()]
+    with tempfile.TemporaryDirectory() as folder, Services(pathlib.Path(folder)) as services:
+        answers, output = services.invoke(variables, change_config, batches)
     assert answers == [b'{"batchItemFailures":[]}'] * len(batches), f"{answers}\n{output}"
-    compare(recorder.calls, template.allowed(resources, "routes"))
+    compare(services.recorder.calls, template.allowed(resources, "routes"))
+
+
+def seed_items():
+    """Orders, and two that no counter can take: one too large for a message."""
+    keys = [{"PK": {"S": "CUSTOMER#1"}, "SK": {"S": f"ORDER#{n}"}} for n in range(40)]
+    noise = {"note": {"S": "\u0001" * 200000}}
+    return [{**key, **order("PAID" if n % 2 or n == 38 else "NEW", {"N": "19.90"} if n < 38 else {"S": "nineteen"}, **(noise if n == 39 else {}))}
+            for n, key in enumerate(keys)]
+
+
+def check_seed(overrides, pieces, prepare):
+    resources, _ = template.resolve(overrides)
+    variables = resources["SeedFunction"]["Properties"]["Environment"]["Variables"]
+    counts = [json.dumps({"done": True, "piece": i, "items": 0, "routes": {}}) for i in range(len(pieces))]
+    results = {"SUCCEEDED_0.json": [{"Output": text} for text in counts],
+               "manifest.json": {"DestinationBucket": "seedbucket", "MapRunArn": "arn", "ResultFiles": {
+                   "SUCCEEDED": [{"Key": "seed/results/run/SUCCEEDED_0.json", "Size": 1}], "FAILED": [], "PENDING": []}}}
+    with tempfile.TemporaryDirectory() as folder, Services(pathlib.Path(folder)) as services:
+        prepare(services)
+        for name, body in results.items():
+            services.store.put_object(Bucket="seedbucket", Key=f"seed/results/run/{name}", Body=json.dumps(body).encode())
+        # In a later epoch the ledger may have rows of items that count nowhere any more: they are looked up.
+        answers, output = services.invoke(variables, lambda text: text.replace('"counters"', '"epoch": 1, "counters"').replace(
+            '{"key": {"PK": "STATUS#', '{"when": {"status": {"S": ["PAID"]}}, "key": {"PK": "STATUS#'), [
+            {"sluice": {"plan": {"run": "run", "given": {"consumer_since": ago(7200)}}}},
+            *({"sluice": {"backfill": {"any_order": True, **piece(services)}}} for piece in pieces * 2),  # each is retried
+            {"sluice": {"sum": {"results": "seed/results/run/manifest.json", "pieces": len(pieces)}}}])
+    answers = [json.loads(answer) for answer in answers]
+    assert all("errorType" not in answer for answer in answers), f"{answers}\n{output}"
+    done = answers[1:-1]
+    assert all(answer["done"] for answer in done) and sum(answer["items"] for answer in done) == 2 * 40, answers
+    assert sum(answer["routes"]["totals"]["parked"] for answer in done) == 2 * 2, answers
+    compare(services.recorder.calls, template.allowed(resources, "routes", "SeedRole") | template.allowed(resources, "source", "SeedRole"))
+
+
+def seed_from_an_export():
+    def piece(services):
+        listing = services.store.get_object(Bucket="exports", Key=f"of/AWSDynamoDB/{ID}/manifest-files.json")["Body"].read()
+        row = json.loads(listing.splitlines()[0])
+        return {"piece": 0, "file": row["dataFileS3Key"].removeprefix(f"of/AWSDynamoDB/{ID}/"), "md5": row["md5Checksum"], "items": row["itemCount"]}
+    check_seed({"SeedFrom": f"s3://exports/of/AWSDynamoDB/{ID}", "SeedKeys": "PK,SK"}, [piece],
+               lambda services: put_export(services.store, "exports", "of/", seed_items(), 1))
+
+
+def seed_from_a_scan():
+    def fill(services):
+        for item in seed_items():
+            services.database.put_item(TableName="orderstable", Item=item)
+    check_seed({"SeedFrom": "scan", "SeedSegments": 2}, [lambda _, i=i: {"piece": i, "segment": i, "of": 2} for i in range(2)], fill)
 
 
 def demonstration():
@@ -204,7 +269,7 @@ def archive_alone():
 
 def main():
     subprocess.run(["make", "-s", "all"], cwd=TOP, check=True, stdout=subprocess.DEVNULL)
-    cases = [demonstration, demonstration_unguarded, targets_that_exist, archive_alone]
+    cases = [demonstration, demonstration_unguarded, targets_that_exist, archive_alone, seed_from_an_export, seed_from_a_scan]
     for case in cases:
         try:
             case()

@@ -74,6 +74,8 @@ class Resolver:
                 return not self.value(argument[0])
             case "Fn::Or":
                 return any(map(self.value, argument))
+            case "Fn::And":
+                return all(map(self.value, argument))
             case "Fn::GetAtt":
                 return self.attribute(argument if isinstance(argument, str) else ".".join(argument))
             case "Fn::Sub":
@@ -95,12 +97,13 @@ def resolve(overrides):
     return resources, outputs
 
 
-def allowed(resources, policy):
-    """{(action, resource)} of one policy of the function's role."""
-    role = resources["SluiceRole"]["Properties"]
+def allowed(resources, policy, role="SluiceRole"):
+    """{(action, resource)} of one policy of a role; the function's, if not said."""
+    role = resources[role]["Properties"]
     statements = next(p for p in role["Policies"] if p["PolicyName"] == policy)["PolicyDocument"]["Statement"]
     pairs = set()
     for statement in statements:
         actions = statement["Action"] if isinstance(statement["Action"], list) else [statement["Action"]]
-        pairs |= {(action, statement["Resource"]) for action in actions}
+        places = statement["Resource"] if isinstance(statement["Resource"], list) else [statement["Resource"]]
+        pairs |= {(action, place) for action in actions for place in places}
     return pairs

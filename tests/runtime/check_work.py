@@ -61,8 +61,8 @@ def wrong_items():
 
 def wrong_settings():
     for change, word in (({"SLUICE_WORK_ITEMS": "yes"}, "SLUICE_WORK_ITEMS"), ({"SLUICE_WORK_SOURCE": ""}, "SLUICE_WORK_SOURCE is not set"),
-                         ({"SLUICE_WORK_SOURCE": "s3://exports/of/users"}, "AWSDynamoDB/ID/"), ({"SLUICE_WORK_PLACE": ""}, "SLUICE_WORK_PLACE is not set"),
-                         ({"SLUICE_WORK_SOURCE": "s3://exports/AWSDynamoDB/"}, "AWSDynamoDB/ID/"), ({"SLUICE_WORK_CONCURRENCY": "0"}, "SLUICE_WORK_CONCURRENCY"),
+                         ({"SLUICE_WORK_SOURCE": "sqs://exports"}, "AWSDynamoDB/ID"), ({"SLUICE_WORK_PLACE": ""}, "SLUICE_WORK_PLACE is not set"),
+                         ({"SLUICE_WORK_CONCURRENCY": "0"}, "SLUICE_WORK_CONCURRENCY"),
                          ({"SLUICE_WORK_CONCURRENCY": "10001"}, "0 to 10000"), ({"SLUICE_WORK_SEGMENTS": "many"}, "SLUICE_WORK_SEGMENTS"),
                          ({"SLUICE_WORK_WRITE_UNITS": "-1"}, "SLUICE_WORK_WRITE_UNITS"), ({"SLUICE_WORK_READ_UNITS": "nan"}, "SLUICE_WORK_READ_UNITS")):
         b = Bootstrap(notify(), **{**ON, **change})

@@ -1,6 +1,6 @@
 /* What the kinds of work items share. */
-#ifndef SL_RUNTIME_WORK_WORK_PRIVATE_H
-#define SL_RUNTIME_WORK_WORK_PRIVATE_H
+#ifndef SL_RUNTIME_WORK_ITEM_H
+#define SL_RUNTIME_WORK_ITEM_H
 
 #include "runtime/work/config.h"
 #include "runtime/work/work.h"
@@ -30,6 +30,8 @@ struct sl_work_item {
 enum sl_status sl_work_place(struct sl_work *work, struct sl_object_port **out,
                              struct sl_error *error) SL_MUST_USE;
 
+enum sl_status sl_work_plan(struct sl_work_item *item, struct sl_error *error) SL_MUST_USE;
+enum sl_status sl_work_backfill(struct sl_work_item *item, struct sl_error *error) SL_MUST_USE;
 enum sl_status sl_work_sum(struct sl_work_item *item, struct sl_error *error) SL_MUST_USE;
 
 #endif

@@ -1,0 +1,313 @@
+#!/usr/bin/env python3
+"""The state machine of deploy/steps/ from plan to sum, played by player.py, with the real bootstrap as its function, an export in
+moto's S3 and tables in DynamoDB Local: what is seeded equals the source, whatever is killed, throttled, damaged or missing on the
+way, and what is wrong is said and stops it."""
+import collections
+import json
+import pathlib
+import random
+import sys
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+from stage import DEFINITION, FUNCTION_ARN, SUBSTITUTIONS, Stage, check, item  # noqa: E402  first: it may begin again in moto's Python
+import stage as counted  # noqa: E402
+from exports import ID, ago  # noqa: E402
+from function import Function  # noqa: E402
+from player import StateError, World  # noqa: E402
+
+SEED = int(sys.argv[1]) if len(sys.argv) > 1 else 1
+ITEMS = [item(n) for n in range(600)]
+LARGE = [{**item(n), "note": {"S": "y" * 4000}} for n in range(1200)]  # several pieces of a megabyte in a file
+SINCE = {"consumer_since": ago(7200)}
+
+
+class Job:
+    """A function, and the state machine that calls it."""
+
+    def __init__(self, stage, name, source, fault=None, timeout_s=30.0, **more):
+        self.stage, self.name = stage, name
+        self.function = Function(stage.environment(name, source, **more), timeout_s, fault, stage.folder / f"{name}.log")
+        self.world = World(self.invoke, stage.s3)
+        self.lost = lambda payload: False
+        self.answers = []
+        stage.targets(name)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.function.close()
+
+    def invoke(self, name, payload, timeout_s):
+        """The task state's side of Lambda's Invoke, with the names that Step Functions gives its errors."""
+        assert name == FUNCTION_ARN and timeout_s > 900
+        status, error, body = self.function.invoke(json.dumps(payload).encode())
+        if self.lost(payload):
+            raise StateError("States.Timeout", "the answer was lost")
+        if status != 200:
+            raise StateError(f"Lambda.{error}", body.decode())
+        answer = json.loads(body)
+        if error:
+            raise StateError(answer["errorType"], answer["errorMessage"])
+        self.answers.append((payload, answer))
+        return answer
+
+    def ask(self, what):
+        """One work item: its answer, or (error, text)."""
+        try:
+            return self.invoke(FUNCTION_ARN, {"sluice": what}, 960)
+        except StateError as wrong:
+            return wrong.error, wrong.cause
+
+    def run(self, name=None, **given):
+        return self.world.start(DEFINITION, SUBSTITUTIONS, name or self.name, given or SINCE)
+
+    def equals(self, what, items=ITEMS):
+        """The replica holds the items and no others; the totals count each once."""
+        found, wanted = self.stage.items(f"{self.name}-replica"), sorted(items, key=lambda row: row["SK"]["S"])
+        check(f"{what}: the replica equals the source", found == wanted, (len(found), len(wanted)))
+        totals = {row["PK"]["S"]: (int(row["orders"]["N"]), int(row["money"]["N"]))
+                  for row in self.stage.rows(f"{self.name}-totals") if row["PK"]["S"].startswith("STATUS#")}
+        wanted = collections.defaultdict(lambda: (0, 0))
+        for one in items:
+            key = "STATUS#" + one["status"]["S"]
+            wanted[key] = (wanted[key][0] + 1, wanted[key][1] + int(one["total"]["N"]))
+        check(f"{what}: the totals equal the source's", totals == wanted, (totals, dict(wanted)))
+
+
+def succeeded(what, run):
+    check(f"{what}: succeeds", run.status == "SUCCEEDED", (run.status, run.error, run.cause))
+    return run.output
+
+
+def whole_export(stage, place, keys):
+    with Job(stage, "whole", place, SLUICE_WORK_WRITE_UNITS="100000") as job:
+        run = job.run()
+        output = succeeded("an export", run)
+        check("its sum", output["pieces"] == len(keys) and output["items"] == 600, output)
+        for route in ("replica", "totals"):
+            counts = output["routes"][route]
+            check(f"the sum of {route}", counts["applied"] == 600 and sum(counts.values()) == 600, output)
+        check("a route that does not follow from items takes no part", "say" not in output["routes"], output)
+        plan = json.loads(stage.s3.get_object(Bucket="seeds", Key="seed/plans/whole.json")["Body"].read())
+        check("the plan: a piece for each file, with its checksum and count",
+              [piece["piece"] for piece in plan] == list(range(len(keys))) and {piece["file"] for piece in plan} == {key.partition(f"{ID}/")[2] for key in keys}
+              and all(piece["md5"] for piece in plan) and sum(piece["items"] for piece in plan) == 600, plan)
+        check("each worker has its share of the budget", {piece["write_units"] for piece in plan} == {25000}, plan)
+        job.equals("an export")
+        again = succeeded("the same again", job.run("again"))
+        check("nothing is written twice", all(again["routes"][name]["applied"] == 0 for name in ("replica", "totals")), again)
+        job.equals("the same again")
+
+
+def whole_scan(stage):
+    stage.table("orders")
+    stage.fill("orders", ITEMS)
+    with Job(stage, "scan", "dynamodb://orders", SLUICE_WORK_SEGMENTS="16", SLUICE_WORK_KEYS="", SLUICE_WORK_READ_UNITS="100000") as job:
+        output = succeeded("a scan", job.run())
+        check("its sum", output["pieces"] == 16 and output["items"] == 600, output)
+        job.equals("a scan")
+        for wrong in ({"piece": 0, "segment": 16, "of": 16}, {"piece": 0, "segment": 0, "of": 0}, {"piece": 0, "file": "data/a", "md5": "x"}):
+            check(f"{wrong}: refused", job.ask({"backfill": wrong})[0] == "Function.OutsideSource", job.ask({"backfill": wrong}))
+
+
+def many_turns(stage, place):
+    """Deadlines so short, and a budget so small, that no piece is done in one turn."""
+    with Job(stage, "turns", place, timeout_s=1.5, SLUICE_WORK_WRITE_UNITS="4000") as job:
+        run = job.run()
+        output = succeeded("many turns", run)
+        turns = [child.visited.count("Write") for child in run.map_run.children]
+        check("pieces took turns", max(turns) > 2 and output["items"] == len(LARGE), (turns, output))
+        nexts = [answer["next"] for _, answer in job.answers if answer.get("done") is False]
+        check("what is handed on is small", nexts and max(len(json.dumps(one)) for one in nexts) <= 8192)
+        check("no turn was cut off", set(job.function.endings) == {"response"}, collections.Counter(job.function.endings))
+        check("each item counts once", all(sum(counts.values()) == len(LARGE) for counts in output["routes"].values()), output)
+        job.equals("many turns", LARGE)
+
+
+def too_many_turns(stage, place):
+    with Job(stage, "endless", place, timeout_s=1.5, SLUICE_WORK_WRITE_UNITS="400") as job:
+        text = DEFINITION.read_text()
+        assert text.count("1000,") == 1
+        short = stage.folder / "short.asl.json"
+        short.write_text(text.replace("1000,", "2,"))
+        run = job.world.start(short, SUBSTITUTIONS, "endless", SINCE)
+        check("a piece has so many turns and no more", run.status == "FAILED" and "Sluice.TooManyTurns" in run.cause, (run.status, run.cause))
+        check("and has written meanwhile", len(stage.rows("endless-replica")) > 0)
+
+
+def faults(stage, place):
+    """Lambda throttles and breaks, sandboxes are killed at any moment, answers get lost."""
+    chance = random.Random(SEED)
+
+    def fault(number, payload):
+        draw = chance.random()
+        return "throttle" if draw < 0.1 else "broken" if draw < 0.2 else ("kill", chance.random() * 0.5) if draw < 0.5 and "plan" not in payload["sluice"] else None
+
+    with Job(stage, "faults", place, fault) as job:
+        job.lost = lambda payload: "backfill" in payload["sluice"] and chance.random() < 0.15
+        run = job.run()
+        redrives = 0
+        while run.status != "SUCCEEDED" and redrives < 10:
+            check("what fails is the Map, and only for ends of the process", run.error == "States.ExceedToleratedFailureThreshold" and
+                  run.cause.startswith("Runtime.ExitError"), (run.error, run.cause))
+            run.redrive()
+            redrives += 1
+        output = succeeded("with faults", run)
+        retries = collections.Counter(error for child in run.map_run.children for error in child.retries)
+        check("they were met and tried again", {"Lambda.TooManyRequestsException", "Lambda.ServiceException", "Runtime.ExitError", "States.Timeout"} <=
+              set(retries) | set(run.retries), (retries, run.retries))
+        check("each item counts once", output["items"] == 600, output)
+        job.equals("with faults")
+
+
+def damaged_file(stage, prefix):
+    """A file that changed after the plan, and then is as it was: the Map fails, and the redrive does the rest."""
+    place, keys = stage.export(prefix, ITEMS, 8)
+    whole = stage.s3.get_object(Bucket="exports", Key=keys[3])["Body"].read()
+    for what, damage, error in (("another content", lambda: stage.s3.copy_object(Bucket="exports", Key=keys[3], CopySource=f"exports/{keys[4]}"), None),
+                                ("half of it", lambda: stage.s3.put_object(Bucket="exports", Key=keys[3], Body=whole[:len(whole) // 2]), None),
+                                ("gone", lambda: stage.s3.delete_object(Bucket="exports", Key=keys[3]), "NoSuchKey")):
+        name = "damaged-" + what.replace(" ", "-")
+
+        def fault(number, payload, damage=damage):
+            if number == 2:  # after the plan
+                damage()
+
+        with Job(stage, name, place, fault) as job:
+            run = job.run()
+            child = next(child for child in run.map_run.children if child.status == "FAILED")
+            check(f"{what}: the Map fails and names the file", run.status == "FAILED" and keys[3].rpartition("/")[2] in run.cause and
+                  (not error or error in run.cause), (run.status, run.cause))
+            check(f"{what}: not tried again in vain", not child.retries, child.retries)
+            done = sum(child.status == "SUCCEEDED" for child in run.map_run.children)
+            stage.s3.put_object(Bucket="exports", Key=keys[3], Body=whole)
+            before = job.function.count
+            run.redrive()
+            output = succeeded(f"{what}: redriven", run)
+            check(f"{what}: a redrive does what is missing", job.function.count - before == len(run.map_run.children) - done + 1 and "Plan" not in run.visited[1:],
+                  (job.function.count - before, done))
+            check(f"{what}: the sum is whole", output["items"] == 600, output)
+            job.equals(f"{what}, redriven")
+
+
+def damaged_before_the_plan(stage, prefix):
+    place, keys = stage.export(prefix, ITEMS, 4)
+    root = f"{prefix}AWSDynamoDB/{ID}"
+    whole = stage.s3.get_object(Bucket="exports", Key=keys[1])["Body"].read()
+    listing = stage.s3.get_object(Bucket="exports", Key=f"{root}/manifest-files.json")["Body"].read()
+    with Job(stage, "plans", place) as job:
+        stage.s3.delete_object(Bucket="exports", Key=keys[1])
+        run = job.run("missing")
+        check("a file that is missing: no plan", run.status == "FAILED" and keys[1].rpartition("/")[2] in run.cause and not run.map_run, (run.error, run.cause))
+        stage.s3.put_object(Bucket="exports", Key=keys[1], Body=whole)
+        stage.s3.put_object(Bucket="exports", Key=f"{root}/manifest-files.json", Body=listing.replace(b'"itemCount": 150', b'"itemCount": 151', 1))
+        run = job.run("changed")
+        check("a list that was changed: no plan", run.status == "FAILED" and "manifest-files" in run.cause and not run.map_run, (run.error, run.cause))
+        stage.s3.put_object(Bucket="exports", Key=f"{root}/manifest-files.json", Body=listing)
+        for given, word in (({"consumer_since": ago(60)}, "consumer"), ({"routes": "nosuch"}, "nosuch"), ({"routes": "say", **SINCE}, "say"),
+                            ({"consumer_since": "yesterday"}, "consumer_since"), ({"unsafe_ordr": True}, "unsafe_ordr"), ({"routes": "a,,b"}, "routes")):
+            run = job.run("refused", **given)
+            check(f"{given}: no plan", run.status == "FAILED" and word in run.cause and not run.map_run, (run.error, run.cause))
+        check("nothing was written", not stage.rows("plans-replica"))
+        output = succeeded("only one route, in any order", job.run("one", routes="replica", unsafe_order=True))
+        check("and it alone took part", set(output["routes"]) == {"replica"} and output["items"] == 600 and not stage.rows("plans-totals"), output)
+
+
+def outside(stage, place):
+    """Items that name what the function is not configured for."""
+    other, keys = stage.export("other/", ITEMS[:10], 1)
+    assert other != place
+    with Job(stage, "outside", place) as job:
+        for file in (f"../../../other/{keys[0]}", "data/../../x/data/x.json.gz", "/data/x.json.gz", "data//x.json.gz", "data/./x.json.gz", "..", "/",
+                     f"s3://exports/{keys[0]}", "data\\..\\x", "data/x\0.json.gz"):
+            said = job.ask({"backfill": {"piece": 0, "file": file, "md5": "x", "items": 10, "any_order": True}})
+            check(f"{file}: refused", said[0] == "Function.OutsideSource", said)
+        for wrong in ({"piece": 0, "segment": 0, "of": 4}, {"piece": 0}):
+            check(f"{wrong}: refused", job.ask({"backfill": wrong})[0] == "Function.OutsideSource", job.ask({"backfill": wrong}))
+        for wrong, word in (({"file": 1}, "file"), ({"table": "orders"}, "table"), ({"state": []}, "state"), ({"time": "now"}, "time")):
+            said = job.ask({"backfill": wrong})
+            check(f"{wrong}: refused", said[0] == "Function.BadWorkItem" and word in said[1], said)
+        for key in ("elsewhere/manifest.json", "seed", "seed/", "seed/../x", "seeds/x"):
+            said = job.ask({"sum": {"results": key, "pieces": 1}})
+            check(f"results {key}: refused", said[0] == "Function.BadWorkItem" and "SLUICE_WORK_PLACE" in said[1], said)
+        for name in ("", "a/b", "..", "x" * 81):
+            check(f"a run named {name}: refused", job.ask({"plan": {"run": name, "given": SINCE}})[0] == "Function.BadWorkItem", name)
+        check("nothing was written", not stage.rows("outside-replica"))
+
+
+def states_of_others(stage, place):
+    """A state that is not this piece's, or none of ours."""
+    with Job(stage, "states", place, timeout_s=1.5, SLUICE_WORK_WRITE_UNITS="400") as job:
+        job.ask({"plan": {"run": "states", "given": SINCE}})
+        plan = json.loads(stage.s3.get_object(Bucket="seeds", Key="seed/plans/states.json")["Body"].read())
+        answer = job.ask({"backfill": plan[0]})
+        check("a turn that is not the last", isinstance(answer, dict) and answer["done"] is False, answer)
+        state = answer["next"]["state"]
+        for what, wrong in (("of another file", {**plan[1], "state": state}), ("without its place's file", {**plan[0], "state": {**state, "place": {}}}),
+                            ("without counts", {**plan[0], "state": {"place": state["place"]}}), ("of other routes", {**plan[0], "routes": "replica", "state": state})):
+            said = job.ask({"backfill": wrong})
+            check(f"a state {what}: refused", isinstance(said, tuple) and said[0] != "Function.TryAgain", said)
+
+
+def results_that_lie(stage, place):
+    """What the sum says of results that are not those of a whole plan."""
+    def entry(piece, **more):
+        return {"Name": str(piece), "Output": json.dumps({"done": True, "piece": piece, "items": 10, "routes": {"r": {"applied": 9, "parked": 1}}, **more})}
+
+    def put(succeeded, failed=(), bucket="seeds", file="seed/results/lies/SUCCEEDED_0.json", body=None):
+        stage.s3.put_object(Bucket="seeds", Key="seed/results/lies/SUCCEEDED_0.json", Body=json.dumps(succeeded).encode() if body is None else body)
+        stage.s3.put_object(Bucket="seeds", Key="seed/results/lies/manifest.json", Body=json.dumps(
+            {"DestinationBucket": bucket, "MapRunArn": "arn", "ResultFiles": {"SUCCEEDED": [{"Key": file, "Size": 1}], "FAILED": list(failed), "PENDING": []}}).encode())
+
+    with Job(stage, "lies", place) as job:
+        def total(pieces, items=None):
+            return job.ask({"sum": {"results": "seed/results/lies/manifest.json", "pieces": pieces, "items": items}})
+
+        put([entry(0), entry(1), entry(2)])
+        check("three of three", total(3, 30) == {"items": 30, "routes": {"r": {"applied": 27, "parked": 3}}, "pieces": 3}, total(3, 30))
+        check("items not known", total(3)["items"] == 30)
+        check("an item too few", total(3, 31)[0] == "Function.ItemsMissing" and "31" in total(3, 31)[1], total(3, 31))
+        check("a piece too few", total(4, 30)[0] == "Function.PiecesMissing" and "missing: 3" in total(4, 30)[1], total(4, 30))
+        check("a piece of another plan", total(2)[0] == "Function.BadResults", total(2))
+        put([entry(0), entry(1), entry(1), entry(0)])
+        check("pieces that are there twice count once", total(2, 20)["items"] == 20, total(2, 20))
+        large = [entry(i, pad="x" * 150000) for i in range(40)]
+        put(large)
+        check("results of megabytes", total(40, 400)["pieces"] == 40, total(40, 400))
+        put([entry(0)], failed=[{"Key": "seed/results/lies/FAILED_0.json", "Size": 1}])
+        check("a piece that failed", total(1)[0] == "Function.PiecesFailed", total(1))
+        put([entry(0)], bucket="exports")
+        check("another bucket", total(1)[0] == "Function.BadResults", total(1))
+        for file in ("elsewhere/SUCCEEDED_0.json", "seed/../SUCCEEDED_0.json", ""):
+            put([entry(0)], file=file)
+            check(f"a file at {file!r}", total(1)[0] == "Function.BadResults", total(1))
+        put([entry(0)], file="seed/results/lies/SUCCEEDED_7.json")
+        check("a file that is gone", total(1)[0] == "Function.NoSuchKey", total(1))
+        whole = json.dumps([entry(0), entry(1)]).encode()
+        for body in (b"", b"{}", b"null", b"[", whole[:-1], whole[:-9], whole[:20], b"[7]", b'[{"Output":7}]', b'[{"Output":"{"}]', b'[{"Name":"x"}]',
+                     b'[{"Output":"{\\"done\\":false,\\"piece\\":0}"}]', b'[{"Output":"{\\"done\\":true}"}]', b'[{"Output":"[]"}]'):
+            put([], body=body)
+            check(f"a file that holds {body[:40]}", total(2)[0] == "Function.BadResults", total(2))
+
+
+def main():
+    began = time.time()
+    with Stage() as stage:
+        place, keys = stage.export("of/", ITEMS, 7)
+        whole_export(stage, place, keys)
+        whole_scan(stage)
+        large, _ = stage.export("large/", LARGE, 2)
+        many_turns(stage, large)
+        too_many_turns(stage, large)
+        faults(stage, place)
+        damaged_file(stage, "damaged/")
+        damaged_before_the_plan(stage, "unplanned/")
+        outside(stage, place)
+        states_of_others(stage, large)
+        results_that_lie(stage, place)
+    print(f"{counted.passed} passed, 0 failed", f"in {time.time() - began:.0f} s" if sys.stdout.isatty() else "", sep=" " if sys.stdout.isatty() else "")
+
+
+main()

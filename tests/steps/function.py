@@ -1,0 +1,193 @@
+"""A Lambda function on this machine: real bootstraps behind a Runtime API each, killed at their time-out as Lambda does, and an
+invoke endpoint as SDKs call it. Faults can be ordered."""
+import http.client
+import json
+import os
+import queue
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import uuid
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+BUILD = os.path.abspath(os.environ.get("BUILD", "build"))
+START_S = 60
+
+
+class Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request, address):
+        """Processes are killed with requests on their way."""
+        if not isinstance(sys.exc_info()[1], ConnectionError):
+            super().handle_error(request, address)
+
+
+class RuntimeApi(BaseHTTPRequestHandler):
+    """Of one sandbox: one event at a time."""
+    protocol_version = "HTTP/1.1"
+    wbufsize = 65536
+
+    def log_message(self, *_):
+        pass
+
+    def reply(self, code, body=b"", headers=()):
+        self.send_response(code)
+        for name, value in (*headers, ("Content-Length", str(len(body)))):
+            self.send_header(name, value)
+        self.end_headers()
+        try:
+            self.wfile.write(body)
+            self.wfile.flush()
+        except OSError:  # killed meanwhile
+            self.close_connection = True
+
+    def do_GET(self):
+        event = self.server.events.get()
+        if event is None:
+            return self.reply(500)
+        number, payload, deadline_s = event
+        self.reply(200, payload, [("Lambda-Runtime-Aws-Request-Id", f"00000000-0000-4000-8000-{number:012d}"),
+                                  ("Lambda-Runtime-Deadline-Ms", str(int(deadline_s * 1000))),
+                                  ("Lambda-Runtime-Invoked-Function-Arn", "arn:aws:lambda:us-east-1:123456789012:function:seed")])
+
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        self.reply(202, b'{"status":"OK"}\n')
+        kind = self.path.rpartition("/")[2]
+        self.server.answers.put((kind, body))
+
+
+class Sandbox:
+    def __init__(self, environment, log):
+        self.api = Server(("127.0.0.1", 0), RuntimeApi)
+        self.api.events, self.api.answers = queue.Queue(), queue.Queue()
+        threading.Thread(target=self.api.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
+        self.folder = tempfile.TemporaryDirectory()
+        self.process = subprocess.Popen(
+            [f"{BUILD}/bootstrap"], cwd=self.folder.name, stdout=log, stderr=log,
+            env={**environment, "AWS_LAMBDA_RUNTIME_API": f"127.0.0.1:{self.api.server_port}", "TMPDIR": self.folder.name})
+
+    def ask(self, number, payload, timeout_s, kill_after_s=None):
+        """("response", body), ("error", body), ("timeout", None) or ("exit", status); after the last two it is gone."""
+        end = time.time() + timeout_s
+        self.api.events.put((number, payload, end))
+        kill_at = time.time() + kill_after_s if kill_after_s is not None else None
+        while True:
+            try:
+                return self.api.answers.get(timeout=0.005)
+            except queue.Empty:
+                pass
+            if self.process.poll() is not None:
+                return "exit", self.process.returncode
+            if kill_at and time.time() >= kill_at:
+                self.process.kill()
+                kill_at = None
+            if time.time() >= end:
+                self.process.kill()
+                return "timeout", None
+
+    def close(self):
+        self.process.kill()
+        self.process.wait()
+        self.api.events.put(None)
+        self.api.shutdown()
+        self.api.server_close()
+        self.folder.cleanup()
+
+
+class Function:
+    """`invoke` as Lambda's: (status, function error or None, body). `fault(number, payload)` may return "throttle", "broken" (a
+    service error), ("kill", seconds) or None; numbers count invocations from 1."""
+
+    def __init__(self, environment, timeout_s=30.0, fault=None, log=None):
+        base = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "SLUICE_", "LAMBDA_"))}
+        self.environment = {**base, **environment, "AWS_LAMBDA_FUNCTION_NAME": "seed"}
+        self.timeout_s, self.fault = timeout_s, fault or (lambda number, payload: None)
+        self.log = open(log, "ab") if log else subprocess.DEVNULL
+        self.lock, self.idle, self.all, self.count = threading.Lock(), [], [], 0
+        self.endings = []
+
+    def take(self):
+        with self.lock:
+            self.count += 1
+            if self.idle:
+                return self.count, self.idle.pop()
+            number = self.count
+        sandbox = Sandbox(self.environment, self.log)
+        with self.lock:
+            self.all.append(sandbox)
+        return number, sandbox
+
+    def give_back(self, sandbox, kind):
+        if kind in ("response", "error"):
+            with self.lock:
+                self.idle.append(sandbox)
+        else:
+            sandbox.close()
+
+    def invoke(self, payload):
+        number, sandbox = self.take()
+        fault = self.fault(number, json.loads(payload))
+        if fault in ("throttle", "broken"):
+            self.give_back(sandbox, "response")
+            return (429, "TooManyRequestsException", b'{"Reason":"ReservedFunctionConcurrentInvocationLimitExceeded","message":"Rate Exceeded."}') \
+                if fault == "throttle" else (500, "ServiceException", b'{"message":"An error occurred."}')
+        kind, body = sandbox.ask(number, payload, self.timeout_s, fault[1] if fault else None)
+        self.give_back(sandbox, kind)
+        with self.lock:
+            self.endings.append(kind)
+        if kind == "response":
+            return 200, None, body
+        if kind == "timeout":
+            body = {"errorType": "Sandbox.Timedout", "errorMessage": f"Task timed out after {self.timeout_s:.2f} seconds"}
+        elif kind == "exit":
+            body = {"errorType": "Runtime.ExitError", "errorMessage": f"Error: Runtime exited with {body}"}
+        return 200, "Unhandled", body if isinstance(body, bytes) else json.dumps(body).encode()
+
+    def close(self):
+        for sandbox in self.all:
+            if sandbox.process.poll() is None or sandbox in self.idle:
+                sandbox.close()
+
+
+class Front(BaseHTTPRequestHandler):
+    """Lambda's Invoke, for any function's name; every other request goes on to moto."""
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *_):
+        pass
+
+    def handle_any(self):
+        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        if self.path.endswith("/invocations"):
+            status, error, answer = self.server.function.invoke(body)
+            headers = {"Content-Type": "application/json", "X-Amz-Executed-Version": "$LATEST", "x-amzn-RequestId": str(uuid.uuid4())}
+            if error:
+                headers["X-Amz-Function-Error" if status == 200 else "x-amzn-ErrorType"] = error
+        else:
+            connection = http.client.HTTPConnection(self.server.moto, timeout=60)
+            connection.request(self.command, self.path, body, dict(self.headers))
+            reply = connection.getresponse()
+            status, answer = reply.status, reply.read()
+            headers = {name: value for name, value in reply.getheaders()
+                       if name.lower() not in ("content-length", "transfer-encoding", "connection", "date", "server")}
+            connection.close()
+        self.send_response(status)
+        for name, value in headers.items():
+            self.send_header(name, value)
+        self.send_header("Content-Length", str(len(answer)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(answer)
+
+    do_GET = do_PUT = do_POST = do_HEAD = do_DELETE = handle_any
+
+
+def serve_front():
+    """An endpoint for SDKs; set `.function` and `.moto` before it is used."""
+    front = Server(("127.0.0.1", 0), Front)
+    threading.Thread(target=front.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
+    return front
