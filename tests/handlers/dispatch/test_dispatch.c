@@ -337,6 +337,47 @@ static void rejected_record_still_goes_to_later_routes(void **state)
     rig_destroy(rig);
 }
 
+/* ---- notes ---- */
+
+/* Every parked record has a note, up to the limit, and so has the record that failed at the checkpoint. */
+static void what_was_parked_and_what_failed_is_noted(void **state)
+{
+    (void)state;
+    static const size_t counts[] = {0, 1, 15, 16, 17, 32, 33, SL_ANSWER_NOTES, SL_ANSWER_NOTES + 1};
+    for (size_t c = 0; c < sizeof(counts) / sizeof(counts[0]); c++) {
+        size_t n = counts[c], noted = n < SL_ANSWER_NOTES ? n : SL_ANSWER_NOTES;
+        struct rig *rig = rig_new("{" PARKING R1);
+        struct rig_handler *s = &rig->handlers[RIG_ONE];
+        s->marks = true;
+        memset(s->plan, RIG_POISON, n);
+        s->plan[n] = RIG_BROKEN;
+        rig_event(rig, n + 1, NULL);
+        rig_run(rig, FOREVER);
+        assert_int_equal(rig_port(rig, "dlq")->n, n);
+        assert_int_equal(rig->answer.n_notes, noted + 1);
+        for (size_t i = 0; i <= noted; i++) {
+            const struct sl_answer_note *note = &rig->answer.notes[i];
+            char id[16];
+            snprintf(id, sizeof(id), "%zu", 1000 + (i < noted ? i : n));
+            assert_span_is(note->id, id);
+            assert_int_equal(note->is_parked, i < noted);
+            assert_string_equal(note->route, "r1");
+            assert_string_equal(note->code, "Planned");
+        }
+        rig_destroy(rig);
+    }
+}
+
+static void a_good_batch_has_no_notes(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_new("{" PARKING R1);
+    rig_event(rig, 5, NULL);
+    rig_run(rig, FOREVER);
+    assert_int_equal(rig->answer.n_notes, 0);
+    rig_destroy(rig);
+}
+
 /* ---- max_parked ---- */
 
 static void many_rejections_of_one_code_are_fatal(void **state)
@@ -608,6 +649,8 @@ int main(void)
         cmocka_unit_test(answer_comes_before_the_deadline),
         cmocka_unit_test(failing_route_does_not_starve_the_others),
         cmocka_unit_test(configured_reserve_is_kept),
+        cmocka_unit_test(what_was_parked_and_what_failed_is_noted),
+        cmocka_unit_test(a_good_batch_has_no_notes),
         cmocka_unit_test(without_time_no_handler_is_called),
         cmocka_unit_test(pauses_are_in_the_jitter_band),
         cmocka_unit_test(view_type_is_refused_by_name),
