@@ -154,6 +154,23 @@ def beside_the_stream(world):
     check("something was filled in", " 0 written" not in out, out)
 
 
+def within_a_budget():
+    """The limit holds by what the service says was consumed: an item of 3 KB costs more than one of 100 bytes."""
+    create("heavy")
+    create("copy")
+    for n in range(60):
+        dynamo("PutItem", TableName="heavy", Item={"PK": {"S": str(n)}, "SK": {"N": "1"}, "text": {"S": "x" * (3000 if n % 2 else 100)}})
+    place = folder / "budget"
+    place.mkdir()
+    (place / "sluice.json").write_text(json.dumps({"on_failure": "report", "routes": [
+        {"name": "replica", "handler": "replicate", "to": "dynamodb://copy"}]}))
+    began = time.monotonic()
+    run = sluice("backfill", "--table", "heavy", "--unsafe-order", "--write-units", "40", place=place)
+    out, err = run.communicate(timeout=60)
+    took = time.monotonic() - began
+    check("a budget is kept to", run.returncode == 0 and 60 == len(scan("copy")) and 1.5 < took < 20, f"{took:.1f} s: {out}{err}")
+
+
 # ---- the consumer ----
 
 def mapping(table, state=True, **more):
@@ -237,6 +254,7 @@ start("dynamodb", "moto")
 try:
     for number in range(1, 4):
         beside_the_stream(number)
+    within_a_budget()
     consumers()
 finally:
     subprocess.run(["tests/services/stop.sh", str(folder / "services")], check=False)

@@ -22,6 +22,7 @@ import urllib.parse
 NUL = "\u0000"
 OURS = {"sluice_order", "sluice_write", "sluice_deleted", "sluice_expires"}
 decimal.getcontext().prec = 60
+WHERE = "12346"  # what "v" of the items begins with that go over to the other table, in some worlds
 
 
 class Broken(Exception):
@@ -91,6 +92,8 @@ class Side:
         self.folder = world.folder / name
         self.folder.mkdir()
         route = {"name": "r", "handler": "replicate", "to": "dynamodb://" + other}
+        if world.where:
+            route["where"] = {"v": {"N": [{"prefix": digit} for digit in WHERE]}}
         if world.aside:
             route["tombstones"] = {"table": world.name + "-marks-" + name[-1]}
             world.dynamo.create(route["tombstones"]["table"], [("PK", "S")], False)
@@ -138,11 +141,13 @@ class World:
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="two-way-"))
         self.name = f"w{seed}"
         self.aside = not mixed and self.rng.random() < 0.6
+        # (Drawn apart, so that the other worlds stay what they were.)
+        self.where = self.aside and random.Random(seed + 10**6).random() < 0.4
         self.schema = [("PK", self.rng.choice("SNB"))] + ([("SK", self.rng.choice("SNB"))] if self.rng.random() < 0.5 else [])
         for side in "ab":
             self.dynamo.create(f"{self.name}-{side}", self.schema, True)
         self.sides = [Side(self, f"{self.name}-a", f"{self.name}-b"), Side(self, f"{self.name}-b", f"{self.name}-a")]
-        self.model = {}   # key -> item, as the users see it
+        self.models = [{}, {}]  # of each side: key -> item, as its users see it
         self.copies = []  # (key, item) as read at some time, with our attributes
         self.done = []    # what was done, for whoever looks into a failure
 
@@ -186,12 +191,27 @@ class World:
 
     # ---- what users do ----
 
+    def goes_over(self, item):
+        return item is not None and (not self.where or item["v"]["N"][0] in WHERE)
+
+    def note(self, side, key, item):
+        """A user left this item there (None: deleted it). One that goes over is the other table's too; one that does no longer is removed
+        from there; and what never went over is nobody's business there."""
+        own, other = self.models if side is self.sides[0] else self.models[::-1]
+        before = own.pop(key, None)
+        if item is not None:
+            own[key] = item
+        if self.goes_over(before):
+            other.pop(key, None)
+        if self.goes_over(item):
+            other[key] = item
+
     def get(self, side, key):
         return self.dynamo("GetItem", TableName=side.table, Key=key, ConsistentRead=True).get("Item")
 
     def put(self, side, item):
         self.dynamo("PutItem", TableName=side.table, Item=item)
-        self.model[self.id(item)] = users(item)
+        self.note(side, self.id(item), users(item))
 
     def update(self, side, i, _):
         """On an item that is there, on none, and on the tombstone of one."""
@@ -201,11 +221,11 @@ class World:
         self.dynamo("UpdateItem", TableName=side.table, Key=key, UpdateExpression="SET #n = :v, v = :w REMOVE #o",
                     ExpressionAttributeNames={"#n": name, "#o": self.rng.choice([n for n in self.names() if n != name])},
                     ExpressionAttributeValues={":v": value, ":w": {"N": str(self.rng.randrange(10**9))}})
-        self.model[self.id(key)] = users(self.get(side, key))
+        self.note(side, self.id(key), users(self.get(side, key)))
 
     def delete(self, side, i, _):
         self.dynamo("DeleteItem", TableName=side.table, Key=self.key(i))
-        self.model.pop(self.id(self.key(i)), None)
+        self.note(side, self.id(self.key(i)), None)
 
     def put_new(self, side, i, _):
         self.put(side, self.image(i))
@@ -298,8 +318,8 @@ class World:
         self.compare(now)
 
     def compare(self, tables):
-        wanted = {k: plain({"M": v}) for k, v in self.model.items()}
-        for side, items in zip(self.sides, tables):
+        for side, items, model in zip(self.sides, tables, self.models):
+            wanted = {k: plain({"M": v}) for k, v in model.items()}
             parked = side.folder / "parked.jsonl"
             if parked.exists() and parked.stat().st_size:
                 raise Broken(f"{side.table}: parked: {parked.read_text()[:600]}")
@@ -321,7 +341,7 @@ class World:
         except (Broken, subprocess.TimeoutExpired) as error:
             for side in self.sides:
                 side.process and side.kill()
-            raise SystemExit(f"seed {self.seed} ({'aside' if self.aside else 'inline'}, key {self.schema}), kept in {self.folder}: "
+            raise SystemExit(f"seed {self.seed} ({'aside' if self.aside else 'inline'}{', where' if self.where else ''}, key {self.schema}), kept in {self.folder}: "
                              f"{error}\nlast: {self.done[-40:]}") from error
         finally:
             for side in self.sides:

@@ -305,28 +305,34 @@ static void check_counts(struct world *w)
 
 /* ---- the tests ---- */
 
+static void beside_the_stream(uint64_t seed)
+{
+    struct world w;
+    size_t point = 20 + seed * 4 % (CHANGES - 60), start = point - seed % 20;
+    make_world(&w, seed, start, point);
+    w.s->chance = seed * 77;
+    w.s->one_in = seed % 4 ? 6 : 0;
+    run(&w);
+    if (!is_replica_right(&w) || !are_totals_right(&w))
+        fail_msg("seed %llu: the %s is not the table's", (unsigned long long)seed,
+                 is_replica_right(&w) ? "sum" : "replica");
+    if (!w.b) { /* what was not saved was done again */
+        w.is_done = false;
+        while (!w.is_done)
+            step(&w);
+    }
+    check_counts(&w);
+    assert_int_equal(sl_backfill_report(w.b)->records, lines_of(w.file));
+    end_world(&w);
+}
+
+static uint64_t seeds = 60;
+
 static void a_backfill_beside_the_stream_makes_what_the_table_says(void **state)
 {
     (void)state;
-    for (uint64_t seed = 1; seed <= 60; seed++) {
-        struct world w;
-        size_t point = 20 + seed * 4, start = point - seed % 20;
-        make_world(&w, seed, start, point);
-        w.s->chance = seed * 77;
-        w.s->one_in = seed % 4 ? 6 : 0;
-        run(&w);
-        if (!is_replica_right(&w) || !are_totals_right(&w))
-            fail_msg("seed %llu: the %s is not the table's", (unsigned long long)seed,
-                     is_replica_right(&w) ? "sum" : "replica");
-        if (!w.b) { /* what was not saved was done again */
-            w.is_done = false;
-            while (!w.is_done)
-                step(&w);
-        }
-        check_counts(&w);
-        assert_int_equal(sl_backfill_report(w.b)->records, lines_of(w.file));
-        end_world(&w);
-    }
+    for (uint64_t seed = 1; seed <= seeds; seed++)
+        beside_the_stream(seed);
 }
 
 /* Where changes since T were missed, some world ends wrong; backfill refuses each of them. */
@@ -392,6 +398,39 @@ static void what_takes_too_long_is_refused(void **state)
     w.s->clock.ms += INT64_C(14) * 86400000 + 1000;
     assert_int_equal(sl_backfill_step(w.b, w.s->clock.ms + 60000, &step, &error), SL_REJECT);
     assert_string_equal(error.code, "TooLate");
+    end_world(&w);
+}
+
+static enum stage_fate fails(struct stage *s)
+{
+    (void)s;
+    return STAGE_FAILS_BEFORE;
+}
+
+/* While a target fails, each pause is longer than the one before, up to half a minute; then it goes on. */
+static void a_failing_target_is_given_time(void **state)
+{
+    (void)state;
+    struct world w;
+    struct sl_error error = {0};
+    struct sl_backfill_step step;
+    int64_t longest = 0;
+    make_world(&w, 6, 10, 20);
+    assert_int_equal(begin(&w, &error), SL_OK);
+    w.s->at_table = fails;
+    for (int i = 0; i < 12; i++) {
+        sl_error_clear(&error);
+        assert_int_equal(sl_backfill_step(w.b, w.s->clock.ms + 1000, &step, &error), SL_RETRY);
+        assert_true(step.wait_ms >= 100 && step.wait_ms <= 30000);
+        assert_true(!step.is_done);
+        longest = step.wait_ms > longest ? step.wait_ms : longest;
+        assert_int_equal(sl_backfill_report(w.b)->records, 0);
+    }
+    assert_true(longest >= 15000);
+    w.s->at_table = NULL;
+    sl_error_clear(&error);
+    assert_int_equal(sl_backfill_step(w.b, w.s->clock.ms + 60000, &step, &error), SL_OK);
+    assert_true(sl_backfill_report(w.b)->records > 0);
     end_world(&w);
 }
 
@@ -514,13 +553,17 @@ static void a_rejected_item_without_a_place_to_go_ends_it(void **state)
     end_world(&w);
 }
 
-int main(void)
+/* test_backfill [SEEDS]: so many worlds. */
+int main(int argc, char **argv)
 {
+    if (argc > 1)
+        seeds = strtoull(argv[1], NULL, 10);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_backfill_beside_the_stream_makes_what_the_table_says),
         cmocka_unit_test(a_consumer_that_began_too_late_is_refused),
         cmocka_unit_test(routes_are_chosen_or_refused_by_name),
         cmocka_unit_test(what_takes_too_long_is_refused),
+        cmocka_unit_test(a_failing_target_is_given_time),
         cmocka_unit_test(write_units_are_kept_to),
         cmocka_unit_test(a_state_of_other_routes_is_refused),
         cmocka_unit_test(a_rejected_item_is_parked_and_redriven),
