@@ -26,7 +26,8 @@ struct scan {
     struct segment *segments;
     size_t turn; /* the segment that is next */
     size_t n_open;
-    int64_t due_ms; /* when the budget allows the next page, on the steady clock */
+    double item_bytes; /* of an item's text, as of late */
+    int64_t due_ms;    /* when the budget allows the next page, on the steady clock */
 };
 
 /* ---- the budget ---- */
@@ -70,9 +71,19 @@ static size_t pages_at_once(const struct scan *s, size_t max_bytes)
     return n < s->n_open ? n : s->n_open;
 }
 
-/* The next open segments in turn. */
-static size_t choose(struct scan *s, size_t n, size_t which[PAGES], struct sl_table_scan scans[PAGES])
+/* Items of a page. Whoever asks for less than a page wants to spend less at once. */
+static size_t items_at_once(const struct scan *s, size_t n, size_t max_bytes)
 {
+    size_t most = SL_TEXT_PIECE_RECORDS / n, wanted = (size_t)((double)max_bytes / (double)n / s->item_bytes);
+    if (max_bytes >= PAGE_BYTES || wanted > most)
+        return most;
+    return wanted ? wanted : 1;
+}
+
+/* The next open segments in turn. */
+static size_t choose(struct scan *s, size_t max_bytes, size_t which[PAGES], struct sl_table_scan scans[PAGES])
+{
+    size_t n = pages_at_once(s, max_bytes);
     for (size_t k = 0; k < n; s->turn = (s->turn + 1) % s->what.n) {
         const struct segment *segment = &s->segments[s->turn];
         if (segment->is_done)
@@ -82,7 +93,7 @@ static size_t choose(struct scan *s, size_t n, size_t which[PAGES], struct sl_ta
                                             .of = s->what.of,
                                             .after = sl_span_str(segment->after),
                                             .is_consistent = true,
-                                            .limit = SL_TEXT_PIECE_RECORDS / n};
+                                            .limit = items_at_once(s, n, max_bytes)};
     }
     return n;
 }
@@ -121,13 +132,22 @@ static enum sl_status make_batch(struct scan *s, const struct sl_buffer *text, s
     return options->as_received ? SL_OK : sl_item_convert(&items, &out->batch, error);
 }
 
+static void learn_bytes(struct scan *s, const struct sl_table_page *pages, size_t n, size_t bytes)
+{
+    size_t items = 0;
+    for (size_t i = 0; i < n; i++)
+        items += pages[i].result.status == SL_OK ? pages[i].n : 0;
+    if (items)
+        s->item_bytes = (s->item_bytes + (double)bytes / (double)items) / 2;
+}
+
 /* Pages that came are taken, even when others failed: those are asked for again. */
 static enum sl_status read_pages(struct scan *s, size_t max_bytes, const struct sl_call *call,
                                  struct sl_source_piece *out, struct sl_error *error)
 {
     struct sl_table_scan scans[PAGES] = {{.of = 0}};
     struct sl_table_page pages[PAGES];
-    size_t which[PAGES], n = choose(s, pages_at_once(s, max_bytes), which, scans), n_taken = 0, bytes = 0;
+    size_t which[PAGES], n = choose(s, max_bytes, which, scans), n_taken = 0, bytes = 0;
     const struct sl_result *failed = NULL;
     struct sl_buffer text;
     s->port->scan(s->port, scans, n, pages, call);
@@ -153,6 +173,7 @@ static enum sl_status read_pages(struct scan *s, size_t max_bytes, const struct 
     if (n_taken == 0 && failed)
         return sl_fail(error, failed->status, failed->code, "%s", failed->text);
     out->stored_bytes = text.len;
+    learn_bytes(s, pages, n, text.len);
     return make_batch(s, &text, out, error);
 }
 
@@ -314,6 +335,7 @@ enum sl_status sl_source_open_scan(const struct sl_source_options *options, cons
     s->source.pull = pull;
     s->source.close = close_scan;
     s->what = *what;
+    s->item_bytes = 1024;
     s->source.facts = (struct sl_source_facts){
         .name = what->target, .time_ms = clock->wall_ns(clock) / 1000000, .is_items = true};
     enum sl_status status = open_table(s, call, error);

@@ -231,6 +231,17 @@ static void an_item_with_a_guard_is_left_out(void **state)
     }
 }
 
+/* Rows of totals that are kept in the source table are no items of theirs. */
+static void a_row_of_ours_is_left_out(void **state)
+{
+    (void)state;
+    struct stage *s = stage_new(TOTALS("G", ",'own_rows':'mark'"), NULL);
+    stage_deliver_all(s, ITEM("7", ",'n':{'N':'5'},'sluice_row':{'S':'t'}"));
+    assert_int_equal(noted(s, SL_EFFECT_LEFT_OUT), 1);
+    expect(s, "SELECT count(*) FROM totals WHERE item LIKE '%\"n\":%'", "0\n");
+    stage_destroy(s);
+}
+
 static void a_wrong_pattern_is_named(void **state)
 {
     (void)state;
@@ -249,6 +260,7 @@ int main(void)
         cmocka_unit_test(an_item_that_does_not_match_leaves_nothing),
         cmocka_unit_test(an_item_of_an_earlier_epoch_goes),
         cmocka_unit_test(an_item_with_a_guard_is_left_out),
+        cmocka_unit_test(a_row_of_ours_is_left_out),
         cmocka_unit_test(a_wrong_pattern_is_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
