@@ -1,7 +1,8 @@
-"""Reads patterns.tsv, and makes of each cell a pattern and an event."""
+"""Reads patterns.tsv and wildcards.tsv, and makes of each cell a pattern and an event."""
 import json
 import os
 
+LIMIT = 10
 PLACE = "the value"
 POSITIONS = {
     "top": lambda x, v: ({"f": [x]}, v),
@@ -9,6 +10,16 @@ POSITIONS = {
     "$or": lambda x, v: ({"$or": [{"f": [x]}, {"eventName": ["nothing"]}]}, v),
     "array": lambda x, v: ({"f": {"g": [x]}}, [{"g": v}, {"h": 1}]),
 }
+
+
+def wildcards():
+    """(row's number, pattern, whether AWS refuses it) of wildcards.tsv."""
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "wildcards.tsv")
+    with open(path, encoding="utf-8") as f:
+        for number, line in enumerate(f, 1):
+            if not line.startswith("#"):
+                complexity, pattern = line.rstrip("\n").split("\t")
+                yield number, pattern, int(complexity) > LIMIT
 
 
 def read():

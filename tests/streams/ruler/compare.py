@@ -6,7 +6,7 @@ Differences that are known, and that are left out:
 - cidr with /0: the engine also matches numbers, and addresses of the other family.
 - anything-but with a list for prefix or suffix, where "$or" is a field: the engine then has an older reader without lists.
 - the complexity of wildcards under "$or": the engine counts the same path several times, depending on the order in which it
-  built its states. Ours counts as much or less; a few in a thousand may differ."""
+  built its states. A few in a thousand differ."""
 import json
 import os
 import random
