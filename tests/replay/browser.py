@@ -4,6 +4,7 @@ import json
 import os
 import select
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
@@ -37,7 +38,7 @@ class Browser:
         # The protocol's descriptors are 3 and 4.
         command = f'exec 3<&{read_theirs} 4>&{write_theirs}; exec "$@"'
         self.process = subprocess.Popen(["bash", "-c", command, "browser", *arguments], pass_fds=(read_theirs, write_theirs),
-                                        stdout=subprocess.DEVNULL, stderr=self.said)
+                                        stdout=subprocess.DEVNULL, stderr=self.said, start_new_session=True)
         os.close(read_theirs)
         os.close(write_theirs)
         self.number, self.rest, self.events, self.session = 0, b"", [], None
@@ -47,7 +48,7 @@ class Browser:
             self.call(f"{domain}.enable")
 
     def close(self):
-        self.process.kill()
+        os.killpg(self.process.pid, signal.SIGKILL)  # Debian's program is a shell script that starts the browser
         self.process.wait()
         os.close(self.read_ours)
         os.close(self.write_ours)
