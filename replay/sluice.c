@@ -19,6 +19,7 @@ static const struct verb {
     {"redrive", "run the records in a failure queue, topic or bucket again", sl_verb_redrive},
     {"manifest", "turn an archive into an incremental export of DynamoDB", sl_verb_manifest},
     {"verify", "compare what the routes made with what they should have made", sl_verb_verify},
+    {"repair", "set right what differs from what the routes should have made", sl_verb_repair},
     {"new-handler", "create a folder with a handler to start from", sl_verb_new_handler},
 };
 

@@ -1,0 +1,354 @@
+/* `sluice repair`: verifies, and sets right what is different, as it goes. */
+#include "base/disk.h"
+#include "base/json.h"
+#include "handlers/pipeline/route.h"
+#include "replay/repair/audit.h"
+#include "replay/source/input.h"
+#include "replay/verbs.h"
+#include "replay/verify_session.h"
+#include "work/repair/undo.h"
+#include "work/verify/verify.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define ROW_MS      30000
+#define ARENA_BYTES (256 * 1024)
+#define LINE_BYTES  ((size_t)16 * 1024 * 1024) /* two rows of 400 KB, each byte escaped to six at worst */
+
+struct repair {
+    struct sl_verify_session session; /* first: its callbacks get it */
+    const char *const *names;         /* of the files of findings */
+    size_t n_names;
+    const char *audit, *save, *undo;
+    int64_t max_deletes;
+    bool may_delete;
+    struct sl_repairs rows;
+    struct sl_arena *arena; /* of one row */
+    struct sl_buffer line;
+    int audit_fd, save_fd;
+    uint64_t skipped; /* findings that are no differences */
+    bool is_full;     /* what has to be kept of a write could not be: nothing more is written */
+};
+
+/* ---- the files that keep what was done ---- */
+
+static enum sl_status open_file(const char *flag, const char *name, int *fd, struct sl_error *error)
+{
+    if (!name)
+        return SL_OK;
+    *fd = open(name, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
+    if (*fd < 0)
+        return sl_fail(error, SL_REJECT, "CannotWrite", "%s %s: cannot be written: %s", flag, name,
+                       strerror(errno));
+    return SL_OK;
+}
+
+/* The line is on disk before what it tells is done, or the row is left alone. */
+static bool keep_line(struct repair *r, int fd, const char *name)
+{
+    struct sl_span text = sl_buffer_span(&r->line);
+    size_t at = 0;
+    while (fd >= 0 && at < text.len) {
+        ssize_t n = write(fd, text.ptr + at, text.len - at);
+        if (n <= 0 && errno != EINTR)
+            break;
+        at += n > 0 ? (size_t)n : 0;
+    }
+    if (fd < 0 || (at == text.len && !r->line.failed && fdatasync(fd) == 0))
+        return true;
+    fprintf(stderr, "sluice repair: %s: cannot be written: %s; nothing more is repaired\n", name,
+            strerror(errno));
+    r->is_full = true;
+    return false;
+}
+
+/* ---- one row ---- */
+
+static struct sl_route *route_of(const struct repair *r, struct sl_span name)
+{
+    struct sl_pipeline *p = r->session.pipeline;
+    for (size_t i = 0; i < p->n; i++)
+        if (sl_span_is(name, p->routes[i].config->name))
+            return &p->routes[i];
+    return NULL;
+}
+
+/* Another route that writes the same table may own the row. */
+static bool is_shared(const struct repair *r, const struct sl_route *route)
+{
+    const struct sl_pipeline *p = r->session.pipeline;
+    const char *target = route->stats.target;
+    size_t n = strcspn(target, "?");
+    for (size_t i = 0; i < p->n; i++) {
+        const char *other = p->routes[i].stats.target;
+        if (&p->routes[i] != route && strcspn(other, "?") == n && strncmp(other, target, n) == 0)
+            return true;
+    }
+    return false;
+}
+
+static int64_t deadline(void)
+{
+    struct sl_clock *clock = sl_clock_system();
+    return clock->now_ms(clock) + ROW_MS;
+}
+
+static void leave(struct repair *r, struct sl_repair_outcome *out, const char *code, const char *why)
+{
+    *out = (struct sl_repair_outcome){.outcome = SL_REPAIRED_LEFT, .code = code, .why = why};
+    r->rows.outcomes[SL_REPAIRED_LEFT]++;
+}
+
+/* What the write would leave is kept first. */
+static bool save_row(struct repair *r, const struct sl_finding *finding, const struct sl_repair_row *row)
+{
+    struct sl_repair_outcome planned;
+    struct sl_repairs plan = r->rows;
+    plan.is_plan = true;
+    if (r->save_fd < 0 || r->rows.is_plan)
+        return true;
+    sl_repair_row(&plan, row, r->arena, &planned);
+    if (planned.outcome != SL_REPAIRED_WRITTEN && planned.outcome != SL_REPAIRED_REMOVED)
+        return true;
+    sl_buffer_reset(&r->line);
+    sl_audit_saved(finding, planned.written, &r->line);
+    return keep_line(r, r->save_fd, r->save);
+}
+
+static void repair_row(struct repair *r, const struct sl_finding *finding, struct sl_repair_outcome *out)
+{
+    enum sl_verdict verdict = finding->judge->verdict;
+    bool is_removal = verdict == SL_VERDICT_LEFT_OVER || verdict == SL_VERDICT_REVIVED;
+    const struct sl_repair_row row = {.route = route_of(r, sl_span_str(finding->route)),
+                                      .record = finding->judge->record,
+                                      .row = finding->judge->row,
+                                      .deadline_ms = deadline()};
+    if (verdict == SL_VERDICT_COLLISION)
+        leave(r, out, "Collision",
+              "two items of the source have this key in the target: change the route's \"key\"");
+    else if (is_removal && is_shared(r, row.route))
+        leave(r, out, "SeveralOwners", "another route writes the same table, and the row may be its own");
+    else if (r->is_full || !save_row(r, finding, &row))
+        leave(r, out, "NotKept", "what has to be kept of the write could not be");
+    else
+        sl_repair_row(&r->rows, &row, r->arena, out);
+}
+
+static void print_row(const struct repair *r, const struct sl_finding *finding,
+                      const struct sl_repair_outcome *out)
+{
+    printf("%s: %s %.*s: %s%s", finding->route, sl_finding_kind(finding->judge->verdict),
+           SL_ARG(finding->source_key), r->rows.is_plan ? "would be " : "", sl_repaired_name(out->outcome));
+    if (out->why)
+        printf(" (%s: %s)", out->code, out->why);
+    putchar('\n');
+    fflush(stdout);
+}
+
+static void on_found(struct sl_verify_session *session, const struct sl_finding *finding)
+{
+    struct repair *r = (struct repair *)session;
+    struct sl_repair_outcome out;
+    struct sl_clock *clock = sl_clock_system();
+    if (finding->result != SL_FINDING_DIFFERENT || !finding->judge)
+        return;
+    repair_row(r, finding, &out);
+    sl_buffer_reset(&r->line);
+    sl_audit_line(finding, &out, clock->wall_ns(clock) / 1000000, &r->line);
+    if (!r->rows.is_plan && !r->is_full)
+        (void)keep_line(r, r->audit_fd, r->audit);
+    if (session->is_json)
+        fwrite(r->line.ptr, 1, r->line.len, stdout);
+    else
+        print_row(r, finding, &out);
+    sl_arena_reset(r->arena);
+}
+
+/* ---- findings ---- */
+
+/* A line of `sluice verify --json`. Its result line, and what is not a difference, are passed over. */
+static enum sl_status take_finding(struct repair *r, struct sl_span line, struct sl_error *error)
+{
+    enum sl_status status = sl_json_check(line, error);
+    if (status != SL_OK)
+        return status;
+    struct sl_span result = sl_json_find(line, "result"), route = sl_json_find(line, "route");
+    struct sl_span key = sl_json_find(line, "source_key");
+    if (!sl_span_is(result, "\"different\"")) {
+        r->skipped++;
+        return SL_OK;
+    }
+    if (route.len < 2 || !key.ptr || *key.ptr != '{')
+        return sl_fail(error, SL_REJECT, "NoFinding", "a difference without \"route\" or \"source_key\"");
+    const char *name = sl_arena_copy(r->session.arena, sl_span(route.ptr + 1, route.len - 2));
+    return sl_verify_item(r->session.work, name, key, error);
+}
+
+static enum sl_status each_line(struct repair *r, const char *name,
+                                enum sl_status (*take)(struct repair *r, struct sl_span line,
+                                                       struct sl_error *error),
+                                struct sl_error *error)
+{
+    struct sl_span text;
+    size_t number = 0;
+    enum sl_status status = sl_input_load(name, r->session.arena, &text, error);
+    for (size_t at = 0, end; status == SL_OK && at < text.len; at = end + 1) {
+        const char *newline = memchr(text.ptr + at, '\n', text.len - at);
+        end = newline ? (size_t)(newline - text.ptr) : text.len;
+        number++;
+        if (end == at)
+            continue;
+        status = take(r, sl_span(text.ptr + at, end - at), error);
+        sl_error_context(error, "%s: line %zu", name, number);
+    }
+    return status;
+}
+
+static enum sl_status on_begun(struct sl_verify_session *session, struct sl_error *error)
+{
+    struct repair *r = (struct repair *)session;
+    enum sl_status status = SL_OK;
+    for (size_t i = 0; i < r->n_names && status == SL_OK; i++)
+        status = each_line(r, r->names[i], take_finding, error);
+    return status;
+}
+
+/* ---- the end ---- */
+
+static int tell(const struct repair *r, bool is_whole, uint64_t unproven)
+{
+    const uint64_t *n = r->rows.outcomes;
+    uint64_t wrong = n[SL_REPAIRED_MOVED] + n[SL_REPAIRED_LEFT] + n[SL_REPAIRED_FAILED];
+    bool first = true;
+    printf("%s: ", r->rows.is_plan ? "would be" : r->undo ? "undone" : "repaired");
+    for (int i = 0; i <= SL_REPAIRED_FAILED; i++) {
+        printf("%s%" PRIu64 " %s", first ? "" : ", ", n[i], sl_repaired_name((enum sl_repaired)i));
+        first = false;
+    }
+    putchar('\n');
+    if (r->rows.is_plan)
+        wrong += n[SL_REPAIRED_WRITTEN] + n[SL_REPAIRED_REMOVED];
+    return wrong || r->is_full ? SL_EXIT_FAILED : unproven || !is_whole ? SL_EXIT_UNPROVEN : SL_EXIT_OK;
+}
+
+static int on_end(struct sl_verify_session *session, bool is_whole)
+{
+    uint64_t unproven = 0;
+    for (size_t i = 0; i < sl_verify_routes(session->work); i++) {
+        const struct sl_verify_route *route = sl_verify_route(session->work, i);
+        unproven += route->pending + route->unsettled + route->not_comparable;
+    }
+    return tell((struct repair *)session, is_whole, unproven);
+}
+
+/* ---- taking back ---- */
+
+static enum sl_status undo_line(struct repair *r, struct sl_span line, struct sl_error *error)
+{
+    struct sl_audit_undo saved;
+    struct sl_repair_outcome out;
+    enum sl_status status = sl_audit_read(line, &saved, error);
+    if (status != SL_OK)
+        return status;
+    const struct sl_undo undo = {.route = route_of(r, saved.route),
+                                 .source_key = saved.source_key,
+                                 .before = saved.before,
+                                 .after = saved.after,
+                                 .deadline_ms = deadline()};
+    if (!undo.route)
+        return sl_fail(error, SL_REJECT, "NoRoute", "the configuration has no route \"%.*s\"",
+                       SL_ARG(saved.route));
+    sl_undo_row(&r->rows, &undo, r->arena, &out);
+    printf("%.*s: %.*s: %s%s%s%s\n", SL_ARG(saved.route), SL_ARG(saved.source_key),
+           sl_repaired_name(out.outcome), out.why ? " (" : "", out.why ? out.why : "", out.why ? ")" : "");
+    sl_arena_reset(r->arena);
+    return SL_OK;
+}
+
+/* A row that came by the repair goes again: --delete is not asked for. */
+static int undo(struct repair *r)
+{
+    struct sl_error error = SL_NO_ERROR;
+    r->session.arena = sl_arena_new(ARENA_BYTES);
+    r->rows.may_remove = true;
+    r->rows.max_removals = UINT64_MAX;
+    if (sl_verify_session_pipeline(&r->session, &error) != SL_OK ||
+        each_line(r, r->undo, undo_line, &error) != SL_OK)
+        return sl_flags_complain("repair", &error);
+    return tell(r, true, 0);
+}
+
+/* ---- the verb ---- */
+
+static enum sl_status check_usage(const struct repair *r, struct sl_error *error)
+{
+    if (r->undo && r->n_names)
+        return sl_fail(error, SL_REJECT, "Usage", "--undo takes no findings");
+    if (r->max_deletes < 0)
+        return sl_fail(error, SL_REJECT, "Usage", "--max-deletes must be at least 0");
+    return SL_OK;
+}
+
+static int repair(struct repair *r)
+{
+    struct sl_error error = SL_NO_ERROR;
+    if (check_usage(r, &error) != SL_OK || open_file("--audit", r->audit, &r->audit_fd, &error) != SL_OK ||
+        open_file("--save", r->save, &r->save_fd, &error) != SL_OK)
+        return sl_flags_complain("repair", &error);
+    r->arena = sl_arena_new(ARENA_BYTES);
+    sl_buffer_init(&r->line, LINE_BYTES);
+    r->rows.may_remove = r->may_delete;
+    r->rows.max_removals = (uint64_t)r->max_deletes;
+    r->session.only_items = r->n_names > 0;
+    int result = r->undo ? undo(r) : sl_verify_session_run(&r->session);
+    sl_verify_session_clean_up(&r->session);
+    sl_buffer_clean_up(&r->line);
+    sl_arena_destroy(r->arena);
+    return result;
+}
+
+int sl_verb_repair(int argc, char **argv)
+{
+    struct repair r = {.session = {.verb = "repair", .found = on_found, .begun = on_begun, .end = on_end},
+                       .max_deletes = 100,
+                       .audit_fd = -1,
+                       .save_fd = -1};
+    struct sl_flag flags[SL_VERIFY_SESSION_FLAGS + 8];
+    const struct sl_flag own[] = {
+        {"delete", SL_FLAG_BOOL, &r.may_delete, NULL,
+         "remove rows whose item the source does not have, if the route made them"},
+        {"max-deletes", SL_FLAG_INTEGER, &r.max_deletes, "N", "with --delete: so many at most (100)"},
+        {"dry-run", SL_FLAG_BOOL, &r.rows.is_plan, NULL, "print what would be written, and write nothing"},
+        {"audit", SL_FLAG_TEXT, &r.audit, "FILE", "append a line for each row, with digests and no values"},
+        {"save", SL_FLAG_TEXT, &r.save, "FILE", "append the rows as they were, for --undo"},
+        {"undo", SL_FLAG_TEXT, &r.undo, "FILE",
+         "put the rows of a file of --save back, where they are as the repair left them"},
+    };
+    size_t n_flags = sl_verify_session_flags(&r.session, flags);
+    memcpy(flags + n_flags, own, sizeof(own));
+    flags[n_flags + sizeof(own) / sizeof(own[0])] = (struct sl_flag){.type = SL_FLAG_END};
+    const struct sl_usage usage = {
+        .line = "repair [flags] --table NAME [FINDINGS...]",
+        .summary =
+            "Verifies, as sluice verify does, and sets right what is different through the routes' own "
+            "guarded\n"
+            "writes, beside the stream. FINDINGS are files that sluice verify --json has printed: only "
+            "their\n"
+            "differences are looked at, once more. Exit status: 0 all is right now, 1 something is not, 2 "
+            "bad\n"
+            "usage, 3 nothing wrong but not all proven, 4 something could not be read.",
+        .flags = flags,
+        .operand = "FINDINGS",
+    };
+    int n, result;
+    if (sl_flags_read(&usage, argc, argv, &n, &result) != SL_OK)
+        return result;
+    r.names = (const char *const *)argv + 1;
+    r.n_names = (size_t)n;
+    return repair(&r);
+}

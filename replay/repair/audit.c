@@ -1,0 +1,71 @@
+/* Lines of a repair's files. */
+#include "replay/repair/audit.h"
+
+#include "base/json.h"
+#include "base/json_write.h"
+#include "base/time.h"
+#include "handlers/pipeline/host.h"
+
+#define DIGITS 32
+
+/* The first half of a value's SHA-256. */
+static void add_digest(struct sl_buffer *b, const char *name, struct sl_span item)
+{
+    unsigned char bytes[32];
+    char text[DIGITS];
+    if (!item.ptr)
+        return;
+    sl_host_table.value_sha256((struct sl_value){.type = SL_M, .raw = item}, bytes);
+    for (size_t i = 0; i < DIGITS; i++)
+        text[i] = "0123456789abcdef"[i % 2 ? bytes[i / 2] & 15 : bytes[i / 2] >> 4];
+    sl_json_add_member(b, name, sl_span(text, DIGITS));
+}
+
+void sl_audit_line(const struct sl_finding *finding, const struct sl_repair_outcome *outcome, int64_t now_ms,
+                   struct sl_buffer *out)
+{
+    char time[SL_TIME_BYTES];
+    sl_time_text(now_ms * 1000000, time);
+    sl_buffer_add_char(out, '{');
+    sl_json_add_member(out, "time", sl_span_str(time));
+    sl_json_add_member(out, "route", sl_span_str(finding->route));
+    add_digest(out, "key_sha256", finding->source_key);
+    sl_json_add_member(out, "kind", sl_span_str(sl_finding_kind(finding->judge->verdict)));
+    sl_json_add_member(out, "outcome", sl_span_str(sl_repaired_name(outcome->outcome)));
+    if (outcome->code)
+        sl_json_add_member(out, "code", sl_span_str(outcome->code));
+    if (outcome->why)
+        sl_json_add_member(out, "why", sl_span_str(outcome->why));
+    add_digest(out, "before_sha256", finding->judge->row);
+    add_digest(out, "after_sha256", outcome->written);
+    sl_buffer_add_str(out, "}\n");
+}
+
+void sl_audit_saved(const struct sl_finding *finding, struct sl_span after, struct sl_buffer *out)
+{
+    sl_buffer_add_char(out, '{');
+    sl_json_add_member(out, "route", sl_span_str(finding->route));
+    sl_json_add_raw(out, "source_key", finding->source_key);
+    if (finding->judge->row.ptr)
+        sl_json_add_raw(out, "before", finding->judge->row);
+    if (after.ptr)
+        sl_json_add_raw(out, "after", after);
+    sl_buffer_add_str(out, "}\n");
+}
+
+enum sl_status sl_audit_read(struct sl_span line, struct sl_audit_undo *out, struct sl_error *error)
+{
+    *out = (struct sl_audit_undo){.route = {NULL, 0}};
+    enum sl_status status = sl_json_check(line, error);
+    if (status != SL_OK)
+        return status;
+    struct sl_span route = sl_json_find(line, "route");
+    out->source_key = sl_json_find(line, "source_key");
+    out->before = sl_json_find(line, "before");
+    out->after = sl_json_find(line, "after");
+    if (route.len < 2 || *route.ptr != '"' || !out->source_key.ptr || *out->source_key.ptr != '{')
+        return sl_fail(error, SL_REJECT, "NoUndo",
+                       "no line that a repair has saved: it has no \"route\" or no \"source_key\"");
+    out->route = sl_span(route.ptr + 1, route.len - 2);
+    return SL_OK;
+}

@@ -1,0 +1,28 @@
+/* What a repair keeps of its writes: an audit line for each, without values; and, where asked for, the rows
+ * of before, so that it can be taken back. */
+#ifndef SL_REPLAY_REPAIR_AUDIT_H
+#define SL_REPLAY_REPAIR_AUDIT_H
+
+#include "base/buffer.h"
+#include "base/error.h"
+#include "work/repair/repair.h"
+#include "work/verify/finding.h"
+
+/* {"time":...,"route":...,"key_sha256":...,"kind":"missing","outcome":"written","before_sha256":...,
+ * "after_sha256":...}, with "code" and "why" where nothing was written. Digests are of values: equal values
+ * have equal digests. */
+void sl_audit_line(const struct sl_finding *finding, const struct sl_repair_outcome *outcome, int64_t now_ms,
+                   struct sl_buffer *out);
+
+/* {"route":...,"source_key":{...},"before":{...},"after":{...}}; a row that is not there is left out. */
+void sl_audit_saved(const struct sl_finding *finding, struct sl_span after, struct sl_buffer *out);
+
+/* A line of the second kind, as views of `line`. SL_REJECT: it is none. */
+struct sl_audit_undo {
+    struct sl_span route, source_key, before, after;
+};
+
+enum sl_status sl_audit_read(struct sl_span line, struct sl_audit_undo *out,
+                             struct sl_error *error) SL_MUST_USE;
+
+#endif

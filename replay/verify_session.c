@@ -1,0 +1,448 @@
+/* Opening, running and ending a verification. */
+#include "base/disk.h"
+#include "base/json_write.h"
+#include "handlers/pipeline/route.h"
+#include "replay/sandbox/paths.h"
+#include "replay/source/input.h"
+#include "replay/verify_session.h"
+#include "replay/verify/cost.h"
+#include "streams/when/when.h"
+#include "work/verify/verify.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+extern char **environ;
+
+#define ARENA_BYTES      (64 * 1024)
+#define STEP_MS          60000 /* for what one step reads */
+#define SAVE_MS          5000
+#define RETRIES          20 /* steps in a row that could not read */
+#define RETRY_MS         3000
+#define CHECKPOINT_BYTES ((size_t)256 * 1024 * 1024) /* 50,000 suspects with keys of 3 KB */
+
+/* A table is verified in so many segments: one for so many bytes, within limits. */
+#define SEGMENT_BYTES ((uint64_t)256 * 1024 * 1024)
+#define SEGMENTS_MIN  4
+#define SEGMENTS_MAX  4096
+
+static volatile sig_atomic_t stop_asked;
+
+static void on_stop(int number)
+{
+    (void)number;
+    stop_asked = 1;
+}
+
+static struct sl_call call_of(const struct sl_verify_session *v)
+{
+    struct sl_clock *clock = sl_clock_system();
+    return (struct sl_call){.arena = v->arena, .deadline_ms = clock->now_ms(clock) + STEP_MS};
+}
+
+/* ---- what is given ---- */
+
+#define USAGE(error, ...) sl_fail(error, SL_REJECT, "Usage", __VA_ARGS__)
+
+static enum sl_status choose_routes(struct sl_verify_session *v, struct sl_error *error)
+{
+    bool *is_chosen = sl_arena_zalloc(v->arena, v->pipeline->n + 1);
+    if (!v->routes)
+        return SL_OK;
+    for (const char *at = v->routes; *at;) {
+        struct sl_span name = {at, strcspn(at, ",")};
+        size_t i = 0;
+        while (i < v->pipeline->n && !sl_span_is(name, v->pipeline->routes[i].config->name))
+            i++;
+        if (i == v->pipeline->n)
+            return USAGE(error, "--routes: %s has no route \"%.*s\"", v->config, SL_ARG(name));
+        is_chosen[i] = true;
+        at += name.len + (at[name.len] == ',');
+    }
+    v->options.is_chosen = is_chosen;
+    return SL_OK;
+}
+
+/* N/M: N segments of M, which ones goes by the date: M/N days cover the table. */
+static enum sl_status read_sample(struct sl_verify_session *v, struct sl_error *error)
+{
+    struct sl_clock *clock = sl_clock_system();
+    char *end = NULL;
+    int64_t n = strtoll(v->sample, &end, 10), of = *end == '/' ? strtoll(end + 1, &end, 10) : 0;
+    if (n < 1 || of < n || of > SL_TABLE_SEGMENTS_MAX || *end)
+        return USAGE(error, "--sample must be N/M, with 1 <= N <= M <= 1000000, not \"%s\"", v->sample);
+    int64_t day = clock->wall_ns(clock) / 86400 / 1000000000;
+    v->options.segments = (uint32_t)of;
+    v->options.n = (uint32_t)n;
+    v->options.first = (uint32_t)(day * n % of);
+    return SL_OK;
+}
+
+static enum sl_status choose_segments(struct sl_verify_session *v, struct sl_error *error)
+{
+    uint64_t n = v->facts.bytes / SEGMENT_BYTES;
+    if (v->sample)
+        return read_sample(v, error);
+    n = n < SEGMENTS_MIN ? SEGMENTS_MIN : n > SEGMENTS_MAX ? SEGMENTS_MAX : n;
+    if (v->segments)
+        n = (uint64_t)v->segments;
+    v->options.segments = v->options.n = (uint32_t)n;
+    return SL_OK;
+}
+
+static const struct sl_span *spans_of(struct sl_verify_session *v, const struct sl_flag_list *list,
+                                      struct sl_span more, size_t *n)
+{
+    struct sl_span *spans = sl_arena_alloc(v->arena, (list->n + 1) * sizeof(*spans));
+    *n = 0;
+    for (size_t i = 0; i < list->n; i++)
+        spans[(*n)++] = sl_span_str(list->values[i]);
+    if (more.ptr)
+        spans[(*n)++] = more;
+    return spans;
+}
+
+static enum sl_status read_match(struct sl_verify_session *v, struct sl_error *error)
+{
+    struct sl_error why = SL_NO_ERROR;
+    struct sl_when *match = NULL;
+    if (v->match && sl_pattern_compile(sl_span_str(v->match), v->arena, &match, &why) != SL_OK)
+        return USAGE(error, "--match: %s", why.text);
+    v->options.match = match;
+    return SL_OK;
+}
+
+static enum sl_status check_usage(const struct sl_verify_session *v, struct sl_error *error)
+{
+    if (!v->table)
+        return USAGE(error, "--table NAME is missing: the table that the routes follow");
+    if (v->segments < 0 || v->segments > SL_TABLE_SEGMENTS_MAX)
+        return USAGE(error, "--segments must be 1 to 1000000");
+    if (v->read_units < 0)
+        return USAGE(error, "--read-units must be at least 1");
+    if (v->sample && v->segments)
+        return USAGE(error, "--sample says the number of segments, so --segments cannot");
+    return SL_OK;
+}
+
+/* ---- opening ---- */
+
+enum sl_status sl_verify_session_pipeline(struct sl_verify_session *v, struct sl_error *error)
+{
+    const char *beside = sl_paths_handlers(v->arena, NULL, v->config, NULL);
+    const char *own = sl_arena_printf(v->arena, "%s/handlers", sl_paths_own_folder(v->arena));
+    const char **path = sl_arena_alloc(v->arena, 4 * sizeof(*path));
+    path[0] = v->handler_path ? v->handler_path : beside;
+    path[1] = beside;
+    path[2] = own;
+    path[3] = NULL;
+    v->vars.list = (const char *const *)environ;
+    sl_log_init(&v->log, STDERR_FILENO, SL_WARN, SL_LOG_TEXT, sl_clock_system());
+    sl_sinks_init(&v->sinks, sl_clock_system(), &v->log, &v->vars);
+    const struct sl_pipeline_options options = {.config_path = v->config,
+                                                .vars = &v->vars,
+                                                .clock = sl_clock_system(),
+                                                .log = &v->log,
+                                                .sinks = &v->sinks,
+                                                .handler_path = path,
+                                                .function_name = v->verb};
+    return sl_pipeline_open(&options, &v->pipeline, error);
+}
+
+/* A name, or a target's URL. */
+static const char *url_of(const struct sl_verify_session *v)
+{
+    if (strchr(v->table, ':') && strncmp(v->table, "arn:", 4) != 0)
+        return v->table;
+    const char *text = sl_arena_printf(v->arena, "dynamodb://%s", v->table);
+    char mark = '?';
+    if (v->region) {
+        text = sl_arena_printf(v->arena, "%s%cregion=%s", text, mark, v->region);
+        mark = '&';
+    }
+    return v->endpoint ? sl_arena_printf(v->arena, "%s%cendpoint=%s", text, mark, v->endpoint) : text;
+}
+
+static enum sl_status open_source(struct sl_verify_session *v, struct sl_error *error)
+{
+    enum sl_status status = sl_target_table(&v->sinks, sl_span_str(url_of(v)), &v->source, error);
+    struct sl_call call = call_of(v);
+    if (status != SL_OK)
+        return status;
+    if (!v->source->describe || !v->source->scan)
+        return sl_fail(error, SL_FATAL, "NoScan", "--table %s: such a table cannot be scanned", v->table);
+    v->source->describe(v->source, sl_span(NULL, 0), &v->facts, &call);
+    if (v->facts.result.status != SL_OK)
+        return sl_fail(error, v->facts.result.status, "Unreadable", "--table %s: %s", v->table,
+                       v->facts.result.text ? v->facts.result.text : "cannot be described");
+    if (v->facts.n_keys == 0)
+        return sl_fail(error, SL_REJECT, "NoKeys", "--table %s: it has no items, and its key is not known",
+                       v->table);
+    v->source->units = &v->units;
+    v->options.source = v->source;
+    for (size_t i = 0; i < v->facts.n_keys; i++)
+        v->options.keys.names[v->options.keys.n++] = v->facts.keys[i].name;
+    return SL_OK;
+}
+
+/* All ports count what they consume. */
+static void count_units(struct sl_verify_session *v)
+{
+    for (size_t i = 0; i < v->pipeline->n; i++) {
+        struct sl_option_set *set = &v->pipeline->routes[i].options;
+        for (size_t k = 0; k < set->n; k++)
+            if (set->values[k].is_set && set->values[k].table)
+                set->values[k].table->units = &v->units;
+    }
+}
+
+static void on_found(void *arg, const struct sl_finding *finding, struct sl_span line)
+{
+    struct sl_verify_session *v = arg;
+    if (v->found)
+        v->found(v, finding);
+    else
+        sl_report_found(&v->report, finding, line);
+}
+
+static int64_t on_through(void *arg)
+{
+    return sl_consumers_through(&((struct sl_verify_session *)arg)->progress);
+}
+
+static struct sl_span arn_of(const struct sl_verify_session *v)
+{
+    if (v->facts.stream_arn.ptr)
+        return v->facts.stream_arn;
+    return v->facts.arn.ptr ? v->facts.arn : SL_LIT(SL_REPLAYED_ARN);
+}
+
+static enum sl_status prepare(struct sl_verify_session *v, struct sl_error *error)
+{
+    struct sl_verify_options *o = &v->options;
+    v->progress = (struct sl_consumers){.clock = sl_clock_system(),
+                                        .files = v->consumers.values,
+                                        .n_files = v->consumers.n,
+                                        .max_lag_s = v->max_lag_s};
+    o->pipeline = v->pipeline;
+    o->sinks = &v->sinks;
+    o->arn = arn_of(v);
+    o->shows_values = v->shows_values;
+    o->wait_ms = v->wait_s * 1000;
+    o->only_items = v->only_items || v->items.n > 0;
+    o->ttl_attributes = spans_of(v, &v->ttl, sl_pipeline_ttl_attribute(v->pipeline), &o->n_ttl_attributes);
+    o->ignored = spans_of(v, &v->ignored, sl_span(NULL, 0), &o->n_ignored);
+    o->through_ms = on_through;
+    o->found = on_found;
+    o->arg = v;
+    v->report.is_json = v->is_json;
+    v->report.is_quiet = v->is_quiet;
+    enum sl_status status = choose_routes(v, error);
+    status = status == SL_OK ? choose_segments(v, error) : status;
+    status = status == SL_OK ? read_match(v, error) : status;
+    return status == SL_OK ? sl_consumers_check(&v->progress, error) : status;
+}
+
+static enum sl_status begin(struct sl_verify_session *v, struct sl_error *error)
+{
+    struct sl_span place = {NULL, 0};
+    enum sl_status status = SL_OK;
+    if (v->checkpoint && access(v->checkpoint, F_OK) == 0)
+        status = sl_input_load(v->checkpoint, v->arena, &place, error);
+    if (status == SL_OK)
+        status = sl_verify_open(&v->options, place, &v->work, error);
+    sl_error_context(error, "%s", place.ptr ? v->checkpoint : v->table);
+    for (size_t i = 0; i < v->items.n && status == SL_OK; i++) {
+        status = sl_verify_item(v->work, NULL, sl_span_str(v->items.values[i]), error);
+        sl_error_context(error, "--item %s", v->items.values[i]);
+    }
+    return status == SL_OK && v->begun ? v->begun(v, error) : status;
+}
+
+/* ---- running ---- */
+
+static enum sl_status save(struct sl_verify_session *v, struct sl_error *error)
+{
+    struct sl_buffer text;
+    if (!v->checkpoint)
+        return SL_OK;
+    sl_buffer_init(&text, CHECKPOINT_BYTES);
+    sl_verify_place(v->work, &text);
+    int err = text.failed ? EFBIG : sl_disk_replace_path(v->checkpoint, sl_buffer_span(&text));
+    sl_buffer_clean_up(&text);
+    return err ? sl_fail(error, SL_FATAL, "CannotWrite", "--checkpoint %s: cannot be written: %s",
+                         v->checkpoint, strerror(err))
+               : SL_OK;
+}
+
+/* Waits until what was consumed is within the budget. */
+static void pace(struct sl_verify_session *v, int64_t began_ms)
+{
+    struct sl_clock *clock = sl_clock_system();
+    double due_ms = v->read_units ? v->units.read * 1000 / (double)v->read_units : 0;
+    while (!stop_asked && due_ms > (double)(clock->now_ms(clock) - began_ms))
+        clock->sleep_ms(clock, 100);
+}
+
+static enum sl_status step(struct sl_verify_session *v, unsigned *failures, struct sl_error *error)
+{
+    struct sl_clock *clock = sl_clock_system();
+    struct sl_error why = SL_NO_ERROR;
+    enum sl_status status = sl_verify_step(v->work, clock->now_ms(clock) + STEP_MS, &why);
+    *failures = status == SL_RETRY ? *failures + 1 : 0;
+    if (status != SL_RETRY || *failures == RETRIES)
+        return status == SL_OK ? SL_OK : sl_fail(error, status, why.code, "%s", why.text);
+    fprintf(stderr, "sluice %s: %s; trying again\n", v->verb, why.text);
+    clock->sleep_ms(clock, RETRY_MS);
+    return SL_OK;
+}
+
+static enum sl_status run(struct sl_verify_session *v, struct sl_error *error)
+{
+    struct sl_clock *clock = sl_clock_system();
+    int64_t began_ms = clock->now_ms(clock);
+    unsigned failures = 0;
+    enum sl_status status = SL_OK;
+    v->saved_ms = began_ms;
+    while (status == SL_OK && !stop_asked && !sl_verify_progress(v->work).is_done) {
+        status = step(v, &failures, error);
+        sl_report_progress(&v->report, v->work, clock->now_ms(clock));
+        pace(v, began_ms);
+        if (status == SL_OK && clock->now_ms(clock) - v->saved_ms > SAVE_MS) {
+            status = save(v, error);
+            v->saved_ms = clock->now_ms(clock);
+        }
+    }
+    if (status == SL_OK && stop_asked)
+        status = save(v, error);
+    return status;
+}
+
+/* ---- the end ---- */
+
+static int exit_status(const struct sl_verify_session *v, bool is_whole)
+{
+    uint64_t different = 0, unproven = !is_whole;
+    bool any = false;
+    for (size_t i = 0; i < sl_verify_routes(v->work); i++) {
+        const struct sl_verify_route *r = sl_verify_route(v->work, i);
+        different += r->different;
+        unproven += r->pending + r->unsettled + r->not_comparable + (r->reason && v->routes);
+        any = any || !r->reason;
+    }
+    return different ? SL_EXIT_FAILED : unproven || !any ? SL_EXIT_UNPROVEN : SL_EXIT_OK;
+}
+
+static int finish(struct sl_verify_session *v)
+{
+    bool is_whole = !stop_asked;
+    int result = exit_status(v, is_whole);
+    sl_report_end(&v->report, v->work);
+    if (v->end)
+        result = v->end(v, is_whole);
+    if (!is_whole)
+        fprintf(stderr, "sluice %s: stopped%s\n", v->verb,
+                v->checkpoint ? "; the same command goes on" : " before the end");
+    else if (v->checkpoint)
+        (void)unlink(v->checkpoint);
+    if (is_whole && v->verified) {
+        struct sl_error error = SL_NO_ERROR;
+        bool covers = !v->sample && !v->match && v->items.n == 0;
+        if (sl_report_verified(v->verified, v->work, covers, &v->log, &error) != SL_OK)
+            return sl_flags_complain(v->verb, &error);
+    }
+    return result;
+}
+
+int sl_verify_session_run(struct sl_verify_session *v)
+{
+    struct sl_error error = SL_NO_ERROR;
+    const struct sigaction action = {.sa_handler = on_stop, .sa_flags = (int)SA_RESETHAND};
+    v->arena = v->arena ? v->arena : sl_arena_new(ARENA_BYTES);
+    if (check_usage(v, &error) != SL_OK || sl_verify_session_pipeline(v, &error) != SL_OK)
+        return sl_flags_complain(v->verb, &error);
+    enum sl_status status = open_source(v, &error);
+    if (status == SL_OK && prepare(v, &error) != SL_OK)
+        return sl_flags_complain(v->verb, &error);
+    if (status == SL_OK)
+        status = begin(v, &error);
+    if (status == SL_REJECT)
+        return sl_flags_complain(v->verb, &error);
+    if (status == SL_OK && !v->options.only_items) {
+        const struct sl_cost_question q = {
+            .facts = &v->facts, .options = &v->options, .work = v->work, .read_units = v->read_units};
+        sl_cost_print(&q, v->arena);
+    }
+    if (status == SL_OK && v->is_plan)
+        return SL_EXIT_OK;
+    count_units(v);
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+    if (status == SL_OK)
+        status = run(v, &error);
+    if (status == SL_OK)
+        return finish(v);
+    (void)sl_flags_complain(v->verb, &error);
+    if (v->work)
+        sl_report_end(&v->report, v->work);
+    return SL_EXIT_UNREADABLE;
+}
+
+void sl_verify_session_clean_up(struct sl_verify_session *v)
+{
+    sl_verify_close(v->work);
+    if (v->source)
+        v->source->close(v->source);
+    sl_pipeline_close(v->pipeline);
+    if (v->vars.list) {
+        sl_sinks_clean_up(&v->sinks);
+        sl_log_clean_up(&v->log);
+    }
+    sl_arena_destroy(v->arena);
+}
+
+/* ---- flags ---- */
+
+size_t sl_verify_session_flags(struct sl_verify_session *v, struct sl_flag *rows)
+{
+    v->config = "sluice.json";
+    v->max_lag_s = -1;
+    v->wait_s = 300;
+    const struct sl_flag flags[] = {
+        {"config", SL_FLAG_TEXT, &v->config, "FILE", "the configuration (./sluice.json)"},
+        {"table", SL_FLAG_TEXT, &v->table, "NAME",
+         "the table that the routes follow: a name, or a target's URL"},
+        {"routes", SL_FLAG_TEXT, &v->routes, "A,B", "verify these routes only (every route that can be)"},
+        {"max-lag", SL_FLAG_INTEGER, &v->max_lag_s, "S",
+         "you vouch that the consumer is never more than S seconds behind"},
+        {"consumer", SL_FLAG_LIST, &v->consumers, "FILE",
+         "checkpoint file of the sluice tail that consumes the stream; may be repeated"},
+        {"sample", SL_FLAG_TEXT, &v->sample, "N/M", "verify N of M segments today, others tomorrow"},
+        {"segments", SL_FLAG_INTEGER, &v->segments, "N", "scan in N segments (by the table's size)"},
+        {"read-units", SL_FLAG_INTEGER, &v->read_units, "N", "read capacity units a second, at most"},
+        {"item", SL_FLAG_LIST, &v->items, "KEY",
+         "verify this item only: {\"PK\":{\"S\":\"a\"}}; may be repeated"},
+        {"match", SL_FLAG_TEXT, &v->match, "PATTERN",
+         "verify only items that match: {\"status\":{\"S\":[\"OPEN\"]}}"},
+        {"ignore", SL_FLAG_LIST, &v->ignored, "NAME", "an attribute that does not count; may be repeated"},
+        {"ttl-attribute", SL_FLAG_LIST, &v->ttl, "NAME",
+         "a TTL attribute of a target; the source's is in the configuration; may be repeated"},
+        {"wait", SL_FLAG_INTEGER, &v->wait_s, "S",
+         "how long a suspect waits for the consumer before it is pending (300)"},
+        {"checkpoint", SL_FLAG_TEXT, &v->checkpoint, "FILE",
+         "save the progress there, and go on from it; removed at the end"},
+        {"json", SL_FLAG_BOOL, &v->is_json, NULL,
+         "print a JSON line for each finding, and one for the result"},
+        {"quiet", SL_FLAG_BOOL, &v->is_quiet, NULL, "no progress"},
+        {"region", SL_FLAG_TEXT, &v->region, "REGION", "region of the table (AWS_REGION)"},
+        {"endpoint-url", SL_FLAG_TEXT, &v->endpoint, "URL",
+         "endpoint of DynamoDB Local, for example (AWS's)"},
+        {"handler-path", SL_FLAG_TEXT, &v->handler_path, "FOLDER",
+         "folder of plugins (handlers/ beside the configuration)"},
+    };
+    memcpy(rows, flags, sizeof(flags));
+    return sizeof(flags) / sizeof(flags[0]);
+}

@@ -1,0 +1,54 @@
+/* A verification as a command: what `sluice verify` does, and what `sluice repair` does while it writes. */
+#ifndef SL_REPLAY_VERIFY_SESSION_H
+#define SL_REPLAY_VERIFY_SESSION_H
+
+#include "replay/flags.h"
+#include "replay/verify/consumer.h"
+#include "replay/verify/report.h"
+#include "sinks/target.h"
+
+struct sl_verify_session {
+    const char *verb;
+    const char *config, *table, *routes, *region, *endpoint, *handler_path, *sample, *match, *checkpoint,
+        *verified;
+    struct sl_flag_list consumers, items, ignored, ttl;
+    int64_t max_lag_s, segments, read_units, wait_s;
+    bool is_json, shows_values, is_plan, is_quiet;
+
+    /* Of `sluice repair`; NULL for `sluice verify`. `found` gets each finding before it is printed. `begun`
+     * may name items, when `only_items` is set; `end` prints and returns the exit status. */
+    bool only_items;
+    void (*found)(struct sl_verify_session *v, const struct sl_finding *finding);
+    enum sl_status (*begun)(struct sl_verify_session *v, struct sl_error *error);
+    int (*end)(struct sl_verify_session *v, bool is_whole);
+
+    struct sl_arena *arena;
+    struct sl_vars vars;
+    struct sl_log log;
+    struct sl_sinks sinks;
+    struct sl_pipeline *pipeline;
+    struct sl_table_port *source;
+    struct sl_table_facts facts;
+    struct sl_table_units units;
+    struct sl_consumers progress;
+    struct sl_verify_options options;
+    struct sl_verify *work;
+    struct sl_report report;
+    int64_t saved_ms;
+};
+
+/* The most rows that sl_verify_session_flags sets. */
+#define SL_VERIFY_SESSION_FLAGS 24
+
+/* Sets the defaults, and the rows of the flags that both verbs have; returns how many. */
+size_t sl_verify_session_flags(struct sl_verify_session *v, struct sl_flag *rows);
+
+/* Opens the pipeline alone. */
+enum sl_status sl_verify_session_pipeline(struct sl_verify_session *v, struct sl_error *error) SL_MUST_USE;
+
+/* Opens all, runs, and returns the exit status. */
+int sl_verify_session_run(struct sl_verify_session *v) SL_MUST_USE;
+
+void sl_verify_session_clean_up(struct sl_verify_session *v);
+
+#endif
