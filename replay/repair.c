@@ -78,15 +78,28 @@ static struct sl_route *route_of(const struct repair *r, struct sl_span name)
     return NULL;
 }
 
-/* Another route that writes the same table may own the row. */
+/* dynamodb://NAME and sqlite:FILE?table=NAME, whatever the other parameters say. */
+static bool is_same_table(const char *a, const char *b)
+{
+    struct sl_span table[2];
+    const char *urls[2] = {a, b};
+    size_t n = strcspn(a, "?");
+    for (size_t i = 0; i < 2; i++) {
+        const char *name = strstr(urls[i], "table=");
+        table[i] = name ? sl_span(name, strcspn(name, "&")) : sl_span("", 0);
+    }
+    return strcspn(b, "?") == n && strncmp(a, b, n) == 0 && sl_span_eq(table[0], table[1]);
+}
+
+/* May the row be another route's? Routes of different handlers tell their own rows apart. */
 static bool is_shared(const struct repair *r, const struct sl_route *route)
 {
     const struct sl_pipeline *p = r->session.pipeline;
-    const char *target = route->stats.target;
-    size_t n = strcspn(target, "?");
     for (size_t i = 0; i < p->n; i++) {
-        const char *other = p->routes[i].stats.target;
-        if (&p->routes[i] != route && strcspn(other, "?") == n && strncmp(other, target, n) == 0)
+        const struct sl_route *other = &p->routes[i];
+        if (other != route && strcmp(other->stats.handler, route->stats.handler) == 0 &&
+            strcmp(route->stats.handler, "aggregate") != 0 &&
+            is_same_table(other->stats.target, route->stats.target))
             return true;
     }
     return false;
