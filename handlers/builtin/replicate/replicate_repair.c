@@ -64,7 +64,7 @@ static void hold_absence(const struct replicate *p, struct replicate_change *cha
     change->n_held = 1;
 }
 
-/* ---- side tables: the order of an item whose row has none ---- */
+/* ---- side tables: an order that is not on the row, or is later than the row's ---- */
 
 static const struct replicate_side *side_of(const struct replicate *p)
 {
@@ -74,7 +74,7 @@ static const struct replicate_side *side_of(const struct replicate *p)
 
 static bool needs_side(const struct repair *r, const struct replicate_change *change)
 {
-    return side_of(r->fold.p) && !change->is_out && !change->kept_guard.ptr;
+    return side_of(r->fold.p) && !change->is_out;
 }
 
 static void take_side(struct repair *r, struct replicate_change *change, const struct sl_result *result)
@@ -85,7 +85,10 @@ static void take_side(struct repair *r, struct replicate_change *change, const s
         replicate_fold_fail(&r->fold, change, &error);
         return;
     }
-    change->kept_guard = replicate_guard_of_row(r->fold.p, result->item);
+    /* Of a row that somebody put back, the mark is the later one. */
+    struct sl_span order = replicate_guard_of_row(r->fold.p, result->item);
+    if (order.ptr && (!change->kept_guard.ptr || sl_order_compare(change->kept_guard, order) < 0))
+        change->kept_guard = order;
 }
 
 static void read_sides(struct repair *r)

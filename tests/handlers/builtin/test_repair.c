@@ -289,6 +289,26 @@ static void a_row_that_moved_is_left_alone(void **state)
         }
 }
 
+/* Somebody put the deleted item's row back as it was, with its guard. */
+static void a_revived_row_goes_or_becomes_the_new_item(void **state)
+{
+    (void)state;
+    EACH_MODE(m)
+    for (unsigned removes = 0; removes <= REMOVES; removes++) {
+        struct stage *s = replica_of_one(m);
+        stage_change(s, "db", "CREATE TABLE kept AS SELECT * FROM rows");
+        stage_deliver_all(s, REMOVE("6", "1"));
+        stage_change(s, "db", "DELETE FROM rows; INSERT INTO rows SELECT * FROM kept");
+        char *seen = seen_row(s);
+        expect(repair(s, removes ? LACKS : HAS("7"), seen, removes), SL_OK, "");
+        expect_v(s, removes ? NULL : "7");
+        stage_deliver_all(s, INSERT("8", "8"));
+        expect_v(s, "8");
+        free(seen);
+        stage_destroy(s);
+    }
+}
+
 /* The table that follows the replica takes the write for an echo. */
 static void a_repair_is_an_echo_to_a_follower(void **state)
 {
@@ -472,6 +492,7 @@ int main(void)
         cmocka_unit_test(what_is_left_over_goes_only_when_asked_for),
         cmocka_unit_test(an_item_that_somebody_else_wrote_stays),
         cmocka_unit_test(a_row_that_moved_is_left_alone),
+        cmocka_unit_test(a_revived_row_goes_or_becomes_the_new_item),
         cmocka_unit_test(a_repair_is_an_echo_to_a_follower),
         cmocka_unit_test(a_repair_is_undone),
         cmocka_unit_test(where_decides_what_a_repair_keeps),
