@@ -123,8 +123,8 @@ static bool save_row(struct repair *r, const struct sl_finding *finding, const s
     struct sl_repair_outcome planned;
     struct sl_repairs plan = r->rows;
     plan.is_plan = true;
-    if (r->save_fd < 0 || r->rows.is_plan)
-        return true;
+    if (r->save_fd < 0 || r->rows.is_plan || strcmp(row->route->stats.handler, "aggregate") == 0)
+        return true; /* (a ledger's row is not put back without its totals) */
     sl_repair_row(&plan, row, r->arena, &planned);
     if (planned.outcome != SL_REPAIRED_WRITTEN && planned.outcome != SL_REPAIRED_REMOVED)
         return true;
