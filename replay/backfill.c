@@ -5,6 +5,7 @@
 #include "handlers/pipeline/route.h"
 #include "replay/backfill/checkpoint.h"
 #include "replay/backfill/report.h"
+#include "replay/backfill/restore.h"
 #include "replay/dry.h"
 #include "replay/flags.h"
 #include "replay/sandbox/paths.h"
@@ -32,7 +33,7 @@ extern char **environ;
 struct backfill {
     /* flags */
     const char *config, *handler_path, *export, *table, *archive, *keys, *region, *endpoint;
-    const char *consumer_since, *as_of, *function, *mapping, *checkpoint_path;
+    const char *consumer_since, *as_of, *function, *mapping, *checkpoint_path, *until, *temp;
     struct sl_flag_list route_list;
     bool verify_first, is_plan, is_unsafe, is_quiet;
     int64_t segments, read_units, write_units;
@@ -49,6 +50,7 @@ struct backfill {
     struct sl_source *source;
     struct sl_backfill *engine;
     struct sl_checkpoint checkpoint;
+    struct sl_restore_job restore; /* with --until */
     struct sl_backfill_progress progress;
     int64_t since_ms, as_of_ms;
     int64_t saved_ms, moved_ms;
@@ -84,7 +86,11 @@ static enum sl_status read_time(const char *flag, const char *text, int64_t *ms,
 static enum sl_status check_flags(struct backfill *b, struct sl_error *error)
 {
     int sources = (b->export != NULL) + (b->table != NULL) + (b->archive != NULL) + (b->n_inputs > 0);
-    if (sources != 1)
+    if (b->until && (!b->archive || b->table || b->n_inputs || b->function || b->mapping || b->as_of))
+        return usage_error(error, "--until needs --archive, and beside it --export or nothing");
+    if (!b->until && b->temp)
+        return usage_error(error, "--temp needs --until");
+    if (sources != 1 && !b->until)
         return usage_error(error, sources ? "name one source: --export, --table, --archive or INPUT"
                                           : "a source is missing: --export, --table, --archive or INPUT");
     if (b->segments < 1 || b->segments > 1024 || (b->segments > 1 && !b->table))
@@ -101,6 +107,8 @@ static enum sl_status check_flags(struct backfill *b, struct sl_error *error)
     enum sl_status status = read_time("consumer-since", b->consumer_since, &b->since_ms, error);
     if (status == SL_OK)
         status = read_time("as-of", b->as_of, &b->as_of_ms, error);
+    if (status == SL_OK)
+        status = read_time("until", b->until, &b->restore.until_ms, error);
     if (status == SL_OK && b->keys)
         status = sl_source_keys_read(b->keys, &b->source_options.keys, error);
     return status;
@@ -122,6 +130,9 @@ static const char *table_target(struct backfill *b)
 
 static const char *source_name(struct backfill *b)
 {
+    if (b->until)
+        return sl_arena_printf(b->arena, "archive %s until %s%s%s", b->archive, b->until,
+                               b->export ? " from export " : "", b->export ? b->export : "");
     return b->export    ? sl_arena_printf(b->arena, "export %s", b->export)
            : b->table   ? sl_arena_printf(b->arena, "table %s in %d segments", b->table, (int)b->segments)
            : b->archive ? sl_arena_printf(b->arena, "archive %s", b->archive)
@@ -132,6 +143,10 @@ static enum sl_status open_source(struct backfill *b, struct sl_error *error)
 {
     const struct sl_call call = {.arena = b->arena, .deadline_ms = b->clock->now_ms(b->clock) + 10 * STEP_MS};
     const struct sl_source_options *options = &b->source_options;
+    if (b->until) {
+        const struct sl_source_files what = {.names = &b->restore.result, .n = 1};
+        return sl_source_open_files(options, &what, &call, &b->source, error);
+    }
     if (b->export) {
         const struct sl_source_export what = {.place = b->export, .verify_first = b->verify_first};
         return sl_source_open_export(options, &what, &call, &b->source, error);
@@ -216,6 +231,7 @@ static enum sl_status open_engine(struct backfill *b, struct sl_error *error)
                                                 .as_of_ms = b->as_of_ms,
                                                 .consumer_since_ms = b->since_ms,
                                                 .any_order = b->is_unsafe,
+                                                .is_restore = b->until != NULL,
                                                 .is_plan = b->is_plan,
                                                 .write_units = (double)b->write_units};
     enum sl_status status = sl_backfill_open(&options, &b->engine, error);
@@ -224,6 +240,25 @@ static enum sl_status open_engine(struct backfill *b, struct sl_error *error)
         sl_error_context(error, "%s", b->checkpoint_path);
     }
     return status;
+}
+
+static enum sl_status fold_archive(struct backfill *b, struct sl_error *error)
+{
+    struct sl_source_options options = b->source_options;
+    options.place = sl_span(NULL, 0);
+    b->restore.archive = b->archive;
+    b->restore.export = b->export;
+    b->restore.config = b->config;
+    b->restore.temp = b->temp ? b->temp : sl_vars_or(&b->vars, "TMPDIR", "/tmp");
+    b->restore.since_ms = b->since_ms;
+    b->restore.options = &options;
+    b->restore.clock = b->clock;
+    b->restore.arena = b->arena;
+    b->restore.any_gap = b->is_unsafe;
+    b->restore.verify_first = b->verify_first;
+    b->restore.is_quiet = b->is_quiet;
+    b->restore.is_stopped = &stop_asked;
+    return sl_restore_job_fold(&b->restore, error);
 }
 
 static enum sl_status open_all(struct backfill *b, struct sl_error *error)
@@ -237,10 +272,17 @@ static enum sl_status open_all(struct backfill *b, struct sl_error *error)
     b->source_options.sinks = &b->sinks;
     b->source_options.ttl_attribute = sl_pipeline_ttl_attribute(b->pipeline);
     b->source_options.place = b->checkpoint.place;
+    status = b->until ? fold_archive(b, error) : SL_OK;
+    if (status != SL_OK || b->restore.is_empty)
+        return status;
     status = open_source(b, error);
     if (status == SL_OK)
         status = find_consumer(b, error);
-    return status == SL_OK ? open_engine(b, error) : status;
+    if (status == SL_OK)
+        status = open_engine(b, error);
+    if (status == SL_OK && b->until && !b->is_plan && !b->checkpoint.state.ptr)
+        status = sl_restore_job_begin(&b->restore, b->pipeline, error);
+    return status;
 }
 
 /* ---- the plan ---- */
@@ -394,7 +436,17 @@ static int run(struct backfill *b, struct sl_error *error)
         (void)sl_flags_complain("backfill", status != SL_OK ? error : &unsaved);
     if (!is_done)
         fprintf(stderr, "sluice backfill: not done; %s\n", advice(b));
+    if (is_done && b->until && status == SL_OK && last == SL_OK)
+        sl_restore_job_done(&b->restore);
     return is_done && is_whole && status == SL_OK && last == SL_OK ? SL_EXIT_OK : SL_EXIT_FAILED;
+}
+
+/* The table had no item at the moment of a restore. */
+static int end_empty(struct backfill *b)
+{
+    printf("items %-10d the table had none\n", 0);
+    sl_restore_job_done(&b->restore);
+    return SL_EXIT_OK;
 }
 
 /* ---- the verb ---- */
@@ -439,6 +491,11 @@ static const struct sl_flag flags[] = {
     {"consumer-since", SL_FLAG_TEXT, &the.consumer_since, "TIME",
      "since when the consumer has missed nothing, if you know"},
     {"as-of", SL_FLAG_TEXT, &the.as_of, "TIME", "the time of the items, where the source does not say it"},
+    {"until", SL_FLAG_TEXT, &the.until, "TIME",
+     "of --archive: restore the table as it was at that second, into an empty table; --export is what the "
+     "archive continues"},
+    {"temp", SL_FLAG_TEXT, &the.temp, "FOLDER",
+     "of --until: for temporary files, twice the archive's size uncompressed (TMPDIR, or /tmp)"},
     {"unsafe-order", SL_FLAG_BOOL, &the.is_unsafe, NULL,
      "run although deleted items may come back (verify afterwards)"},
     {"segments", SL_FLAG_INTEGER, &the.segments, "N",
@@ -483,6 +540,8 @@ int sl_verb_backfill(int argc, char **argv)
     set_up(&the);
     if (check_flags(&the, &error) != SL_OK || open_all(&the, &error) != SL_OK)
         result = sl_flags_complain("backfill", &error);
+    else if (the.restore.is_empty)
+        result = end_empty(&the);
     else
         result = the.is_plan ? print_plan(&the, &error) : run(&the, &error);
     clean_up(&the);

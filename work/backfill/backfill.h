@@ -33,10 +33,12 @@ struct sl_backfill_options {
     int64_t consumer_since_ms; /* every change since then has come or will come through the stream; 0: not
                                   known */
     bool any_order;            /* run also where that is not known, or is later than T */
-    bool is_plan;              /* no step will be made: order and time are not checked by the opening */
-    double write_units;        /* a second, of all targets together; 0: no limit */
-    size_t piece_bytes;        /* of text; 0: SL_BACKFILL_PIECE_BYTES */
-    const char *request_id;    /* "" outside Lambda */
+    bool is_restore;        /* the items are all that there will be: the targets are empty, no stream goes on
+                               beside it, and only routes without guards take part */
+    bool is_plan;           /* no step will be made: order and time are not checked by the opening */
+    double write_units;     /* a second, of all targets together; 0: no limit */
+    size_t piece_bytes;     /* of text; 0: SL_BACKFILL_PIECE_BYTES */
+    const char *request_id; /* "" outside Lambda */
     const char *function_arn;
 };
 

@@ -23,7 +23,11 @@ static bool is_named(const struct sl_backfill *b, const char *name)
 static const char *why_not(struct sl_backfill *b, struct sl_route *route, struct sl_backfill_route *out)
 {
     struct sl_error why = SL_NO_ERROR;
-    if (sl_route_per_item(route, &out->facts, &why) != SL_OK)
+    bool is_per_item = sl_route_per_item(route, &out->facts, &why) == SL_OK;
+    if (is_per_item && b->options.is_restore)
+        return "it writes guards or a ledger, and what is restored has none: use replicate with \"guard\": "
+               "\"none\"";
+    if (!is_per_item && !(b->options.is_restore && strcmp(why.code, "NoGuard") == 0))
         return sl_arena_copy(b->lasting, sl_span_str(why.text));
     if (out->facts.needs_table && !sl_source_facts(b->options.source)->table_arn.ptr)
         return "what it makes names the table of its items, and the source does not say which one it is";
@@ -92,7 +96,7 @@ static const char *time_text(int64_t ms, char out[SL_TIME_BYTES])
 enum sl_status sl_backfill_check_order(const struct sl_backfill *b, struct sl_error *error)
 {
     char as_of[SL_TIME_BYTES], since[SL_TIME_BYTES];
-    if (b->options.any_order)
+    if (b->options.any_order || b->options.is_restore)
         return SL_OK;
     if (!b->report.as_of_ms)
         return sl_fail(error, SL_REJECT, "NoTime",
@@ -122,7 +126,7 @@ int64_t sl_backfill_due_ms(const struct sl_backfill *b)
         int64_t s = b->routes[i].remembers_s;
         least = s && (!least || s < least) ? s : least;
     }
-    if (!least || b->options.any_order)
+    if (!least || b->options.any_order || b->options.is_restore)
         return INT64_MAX;
     int64_t day = least * 1000 > DAY_MS ? DAY_MS : least * 500;
     return b->report.as_of_ms + least * 1000 - day;

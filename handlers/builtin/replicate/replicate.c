@@ -39,8 +39,7 @@ static enum sl_status per_item(void *self, struct sl_per_item *out, struct sl_er
 {
     const struct replicate *p = self;
     const char *why =
-        p->guard == REPLICATE_NONE ? "without guards an item would replace what is newer"
-        : p->expired != SL_EXPIRED_APPLY
+        p->expired != SL_EXPIRED_APPLY
             ? "\"expired\": \"keep\": what the replica holds of expired items is not in the table"
             : NULL;
     for (size_t i = 0; i < p->n_keys && !why; i++)
@@ -50,7 +49,12 @@ static enum sl_status per_item(void *self, struct sl_per_item *out, struct sl_er
     out->remembers_s = p->tombstone_s;
     out->units_of_item = is_transaction ? 2 : 1;
     out->units_more = is_transaction ? 2 : 0; /* the guard's row, or a look at the mark */
-    return why ? p->host->fail(error, SL_REJECT, "NotPerItem", "%s", why) : SL_OK;
+    if (why)
+        return p->host->fail(error, SL_REJECT, "NotPerItem", "%s", why);
+    /* The code says that nothing else is in the way: a restore goes into an empty table. */
+    return p->guard != REPLICATE_NONE ? SL_OK
+                                      : p->host->fail(error, SL_REJECT, "NoGuard", "%s",
+                                                      "without guards an item would replace what is newer");
 }
 
 const struct sl_handler sl_replicate_handler = {

@@ -1,0 +1,42 @@
+/* Point-in-time restore as `sluice backfill --until` runs it: the archive is folded to a file of items in the
+ * temporary folder, which the backfill then reads.
+ *
+ * It may be killed at any moment. The same command finds the file when it is whole, and folds again when it
+ * is not. Before the first item is written, the targets have to be empty; a mark in the folder says that they
+ * were. */
+#ifndef SL_REPLAY_BACKFILL_RESTORE_H
+#define SL_REPLAY_BACKFILL_RESTORE_H
+
+#include "handlers/pipeline/pipeline.h"
+#include "work/source/source.h"
+
+#include <signal.h>
+
+struct sl_restore_job {
+    /* Set by the caller; borrowed as long as the job. */
+    const char *archive, *export; /* `export` NULL: there is no base */
+    const char *config, *temp;
+    int64_t until_ms, since_ms;
+    const struct sl_source_options *options;
+    struct sl_clock *clock;
+    struct sl_arena *arena;
+    bool any_gap, verify_first, is_quiet;
+    const volatile sig_atomic_t *is_stopped;
+
+    /* Set by sl_restore_job_fold. */
+    const char *folder; /* of this job alone: another archive, moment or configuration has another one */
+    const char *result; /* the file of items */
+    bool is_empty;      /* it has none: nothing is to be written */
+};
+
+/* Makes the file of items, or finds it. Says on standard error what it does. SL_RETRY: it was stopped. */
+enum sl_status sl_restore_job_fold(struct sl_restore_job *job, struct sl_error *error) SL_MUST_USE;
+
+/* Before the first write: SL_REJECT when a target of a route that takes part is not empty. */
+enum sl_status sl_restore_job_begin(const struct sl_restore_job *job, const struct sl_pipeline *pipeline,
+                                    struct sl_error *error) SL_MUST_USE;
+
+/* All items are written: the folder goes. */
+void sl_restore_job_done(const struct sl_restore_job *job);
+
+#endif

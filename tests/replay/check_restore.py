@@ -1,0 +1,272 @@
+#!/usr/bin/env python3
+"""`sluice backfill --until`: what is restored equals the history at that moment, over random histories, with kills."""
+import gzip
+import json
+import os
+import pathlib
+import random
+import shutil
+import signal
+import sqlite3
+import subprocess
+import tempfile
+import time
+
+from exports import write_export
+from harness import BUILD, check, finish
+
+folder = pathlib.Path(tempfile.mkdtemp())
+ENV = {**{k: v for k, v in os.environ.items() if not k.startswith("AWS_")}, "AWS_ACCESS_KEY_ID": "x", "AWS_SECRET_ACCESS_KEY": "x",
+       "AWS_REGION": "us-east-1", "AWS_EC2_METADATA_DISABLED": "true"}
+T0 = 1795168800  # 2026-11-20T10:00:00Z
+ROUTE = {"name": "restored", "handler": "replicate", "to": "sqlite:db?table=restored", "guard": "none"}
+
+
+def config(**more):
+    (folder / "restore.json").write_text(json.dumps({"report_batch_item_failures": True, "on_failure": "jsonl:parked.jsonl",
+                                                     "routes": [{**ROUTE, **more}]}))
+
+
+def text_of(second):
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(second))
+
+
+def value(rng):
+    number = str(rng.randrange(1000))
+    return rng.choice([{"N": number}, {"S": "x" * rng.randrange(200)}, {"SS": sorted({"a", "b", number})}, {"BOOL": rng.random() < .5},
+                       {"L": [{"N": number}, {"M": {"deep": {"NULL": True}}}]}])
+
+
+def spelt(rng, item):
+    """The same item in another spelling: members, sets and numbers."""
+    out = list(item.items())
+    rng.shuffle(out)
+    def one(v):
+        (tag, inner), = v.items()
+        if tag == "N" and "." not in inner and rng.random() < .5:
+            return {"N": inner + ".0"}
+        if tag == "SS":
+            return {"SS": rng.sample(inner, len(inner))}
+        return v
+    return {k: v if k in ("PK", "SK") else one(v) for k, v in out}
+
+
+def history(seed, changes=400, items=30, view="NEW_AND_OLD_IMAGES"):
+    """[(second, key, item or None, record)], about four changes a second."""
+    rng, table, out = random.Random(seed), {}, []
+    for i in range(changes):
+        n = rng.randrange(items)
+        key = {"PK": {"S": f"user#{n}"}, "SK": {"N": str(n % 3)}}
+        before = table.get(n)
+        after = None if before and rng.random() < .3 else {**(before or key), rng.choice("abc"): value(rng)}
+        second = T0 + i // 4
+        change = {"ApproximateCreationDateTime": second, "Keys": key, "SequenceNumber": str(10**20 + i * 7), "SizeBytes": 1, "StreamViewType": view}
+        if after and "NEW" in view:
+            change["NewImage"] = spelt(rng, after)
+        if before and "OLD" in view:
+            change["OldImage"] = spelt(rng, before)
+        record = {"eventID": f"{seed}-{i}", "eventName": "INSERT" if not before else "MODIFY" if after else "REMOVE", "eventVersion": "1.1",
+                  "eventSource": "aws:dynamodb", "awsRegion": "us-east-1", "dynamodb": change,
+                  "eventSourceARN": "arn:aws:dynamodb:us-east-1:123456789012:table/orders/stream/2026-01-01T00:00:00.000"}
+        out.append((second, n, after, record))
+        table[n] = after
+    return out
+
+
+def state_at(changes, second):
+    table = {}
+    for at, n, after, _ in changes:
+        if at < second:
+            table[n] = after
+    return {n: item for n, item in table.items() if item}
+
+
+def write_archive(name, changes, rng, doubles=True):
+    """Objects of some records each; some records are archived twice, and some objects late."""
+    root = folder / name
+    shutil.rmtree(root, ignore_errors=True)
+    records = [c[3] for c in changes]
+    objects = []
+    while records:
+        n = rng.randrange(1, 30)
+        objects.append(records[:n])
+        if doubles and rng.random() < .3:
+            objects.append(rng.sample(records[:n], len(records[:n]) // 2))
+        records = records[n:]
+    if doubles:
+        rng.shuffle(objects)
+    for i, one in enumerate(objects):
+        path = root / f"dt=2026-11-20/{i:04d}.jsonl{'.gz' if i % 2 else ''}"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        data = "".join(json.dumps(r, separators=(",", ":")) + "\n" for r in one).encode()
+        path.write_bytes(gzip.compress(data) if i % 2 else data)
+    return str(root)
+
+
+def restore(archive, until, *args, wait=True, keys=True):
+    keys = ("--keys", "PK,SK") if keys else ()
+    process = subprocess.Popen([f"{BUILD}/sluice", "backfill", "--config", "restore.json", "--archive", archive, "--until", text_of(until),
+                                "--temp", str(folder / "temp"), *keys, *args], cwd=folder, env=ENV, stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE, text=True)
+    if wait:
+        process.out, process.err = process.communicate(timeout=120)
+    return process
+
+
+def fresh():
+    for name in ("db", "db-wal", "db-shm", "cp", "parked.jsonl"):
+        (folder / name).unlink(missing_ok=True)
+    shutil.rmtree(folder / "temp", ignore_errors=True)
+
+
+def normal(item):
+    def one(v):
+        (tag, inner), = v.items()
+        return (tag, str(float(inner)) if tag == "N" else json.dumps(sorted(inner)) if tag == "SS" else json.dumps(inner, sort_keys=True))
+    return {k: one(v) for k, v in item.items()}
+
+
+def restored():
+    if not (folder / "db").exists():
+        return {}
+    db = sqlite3.connect(folder / "db", timeout=60)
+    return {item["PK"]["S"]: normal(item) for item in (json.loads(text) for text, in db.execute("SELECT item FROM restored"))}
+
+
+def wanted(state):
+    return {item["PK"]["S"]: normal(item) for item in state.values()}
+
+
+def same(what, state, run):
+    check(f"{what}: exit status", run.returncode == 0, run.err)
+    have, want = restored(), wanted(state)
+    check(f"{what}: the table is as it was", have == want,
+          f"{len(have)} items for {len(want)}; {[k for k in have.keys() | want.keys() if have.get(k) != want.get(k)][:5]}; {run.err}")
+    check(f"{what}: nothing is left of the temporary files", not list((folder / "temp").iterdir()))
+
+
+def without_base():
+    for seed in range(4):
+        changes = history(seed)
+        archive = write_archive("archive", changes, random.Random(seed))
+        for until in (T0, T0 + 1, T0 + 37, T0 + 99, T0 + 100, T0 + 5000):
+            fresh()
+            run = restore(archive, until, keys=seed % 2 == 0)
+            same(f"history {seed} until {until - T0}", state_at(changes, until), run)
+            check("it says that items that never changed are missing", "without a base" in run.err, run.err)
+            check("it says when the archive may end too early", ("no change at or after" in run.err) == (until > T0 + 99), run.err)
+
+
+def with_base():
+    for seed in range(4, 8):
+        changes = history(seed)
+        at = T0 + 40
+        early = {n: {"PK": {"S": f"old#{n}"}, "SK": {"N": "1"}, "a": {"S": "never changed"}} for n in range(100, 130)}
+        base_state = {**state_at(changes, at), **early}
+        rng = random.Random(seed)
+        items = list(base_state.values())
+        export = write_export(folder / f"export{seed}", [items[i::3] for i in range(3)], text_of(at).replace("Z", ".000Z"))
+        archive = write_archive("archive", [c for c in changes if c[0] >= T0 + 20], rng)
+        for until in (at, at + 1, T0 + 77, T0 + 5000):
+            fresh()
+            run = restore(archive, until, "--export", str(export))
+            same(f"history {seed} from a base until {until - T0}", {**early, **state_at(changes, until)}, run)
+
+
+def a_base_in_the_middle_of_a_second():
+    changes = history(20)
+    seen = [c for c in changes if c[0] < T0 + 40] + [c for c in changes if c[0] == T0 + 40][:2]
+    export = write_export(folder / "mid", [list(state_at(seen, T0 + 5000).values())], text_of(T0 + 40).replace("Z", ".500Z"))
+    fresh()
+    run = restore(write_archive("archive", changes, random.Random(1)), T0 + 70, "--export", str(export))
+    same("a base between two changes of a second", state_at(changes, T0 + 70), run)
+
+
+def refused(what, run, *texts):
+    check(f"{what}: exit status", run.returncode == 2, (run.returncode, run.err))
+    for text in texts:
+        check(f"{what}: {text}", text in run.err, run.err)
+    check(f"{what}: nothing is written", not (folder / "db").exists() or not restored())
+    check(f"{what}: one line says it", len(run.err.strip().splitlines()) == 1, run.err)
+
+
+def what_is_refused():
+    changes = history(9)
+    rng = random.Random(9)
+    whole = write_archive("whole", changes, rng)
+    base = write_export(folder / "base", [list(state_at(changes, T0 + 50).values())], text_of(T0 + 50).replace("Z", ".000Z"))
+    fresh()
+    refused("a base newer than the moment", restore(whole, T0 + 49, "--export", str(base)), "after 2026-11-20T10:00:49")
+    late = write_archive("late", [c for c in changes if c[0] > T0 + 60], rng, False)
+    refused("an archive that begins after the base", restore(late, T0 + 90, "--export", str(base)), "begins at", "--consumer-since")
+    for view in ("KEYS_ONLY", "OLD_IMAGE"):
+        blind = write_archive("blind", history(9, view=view), rng, False)
+        refused(f"a view of {view}", restore(blind, T0 + 90), "has no new image")
+    gaps = [c for i, c in enumerate(changes) if not (200 <= i < 260)]
+    refused("an archive with missing objects", restore(write_archive("gaps", gaps, rng), T0 + 95), "changes are missing", "--unsafe-order")
+    filtered = [c for c in changes if c[3]["eventName"] != "MODIFY"]
+    refused("an archive behind a filter", restore(write_archive("filtered", filtered, rng), T0 + 95), "changes are missing", "filter")
+    tail = [c for c in changes if c[0] < T0 + 20 or c[0] > T0 + 60]
+    refused("changes that are missing after the base", restore(write_archive("tail", tail, rng), T0 + 95, "--export", str(base)),
+            "changes are missing")
+    fresh()
+    run = restore(write_archive("gaps", gaps, rng), T0 + 95, "--unsafe-order")
+    check("--unsafe-order takes what is there", run.returncode == 0 and "missing in" in run.err, run.err)
+    refused_again = restore(whole, T0 + 95)
+    check("a target that is not empty is refused", refused_again.returncode == 2 and "not empty" in refused_again.err, refused_again.err)
+    for route, text in (({**ROUTE, "guard": "inline"}, "writes guards"),
+                        ({**ROUTE, "when": {"events": ["INSERT"]}}, "about key attributes alone"),
+                        ({"name": "restored", "handler": "archive", "to": "file:x"}, "no route can be backfilled")):
+        fresh()
+        (folder / "restore.json").write_text(json.dumps({"report_batch_item_failures": True, "on_failure": "report", "routes": [route]}))
+        run = restore(whole, T0 + 95)
+        check(f"a route that cannot restore: {route}", run.returncode == 2 and text in run.err and "restored" in run.err, run.err)
+    config()
+    for args, text in ((("--until", "2026-11-20T10:00:00.5Z"), "whole second"), (("--until", "tomorrow"), "expected a time"),
+                       (("--until", text_of(T0), "--table", "orders"), "--until needs --archive")):
+        run = subprocess.run([f"{BUILD}/sluice", "backfill", "--config", "restore.json", "--archive", whole, *args], cwd=folder, env=ENV,
+                             capture_output=True, text=True)
+        check(f"{args}", run.returncode == 2 and text in run.stderr, run.stderr)
+
+
+def new_images_alone():
+    fresh()
+    changes = history(11, view="NEW_IMAGE")
+    run = restore(write_archive("archive", changes, random.Random(11)), T0 + 60)
+    same("new images alone", state_at(changes, T0 + 60), run)
+    check("it says that gaps cannot be seen", "no old image" in run.err, run.err)
+
+
+def killed():
+    changes = history(12, changes=16000, items=9000)
+    archive = write_archive("large", changes, random.Random(12))
+    rng = random.Random(13)
+    for stop in (signal.SIGKILL, signal.SIGTERM):
+        fresh()
+        kills, until = 0, T0 + 3500
+        for _ in range(60):
+            process = restore(archive, until, "--checkpoint", "cp", "--write-units", "2500", wait=False)
+            try:
+                process.communicate(timeout=rng.uniform(0.02, 0.5))
+                break
+            except subprocess.TimeoutExpired:
+                process.send_signal(stop)
+                kills += 1
+                process.out, process.err = process.communicate(timeout=30)
+        run = restore(archive, until, "--checkpoint", "cp") if process.returncode else process
+        check(f"{stop.name}: it was ended at times ({kills})", kills >= 2, kills)
+        if process is not run:
+            same(f"after {kills} times {stop.name}", state_at(changes, until), run)
+        else:
+            check("the table is as it was", restored() == wanted(state_at(changes, until)))
+
+
+config()
+without_base()
+with_base()
+a_base_in_the_middle_of_a_second()
+what_is_refused()
+new_images_alone()
+killed()
+shutil.rmtree(folder)
+finish()
