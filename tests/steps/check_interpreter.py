@@ -44,8 +44,8 @@ def entered(history):
 def main():
     front = serve_front()
     with Stage(MOTO_PORT=str(front.server_port)) as stage:
-        front.moto = stage.services["MOTO_ENDPOINT"].removeprefix("http://")
-        request = urllib.request.Request(f"http://{front.moto}/moto-api/config", json.dumps({"stepfunctions": {"execute_state_machine": True}}).encode(),
+        front.behind = stage.services["MOTO_ENDPOINT"].removeprefix("http://")
+        request = urllib.request.Request(f"http://{front.behind}/moto-api/config", json.dumps({"stepfunctions": {"execute_state_machine": True}}).encode(),
                                          {"Content-Type": "application/json"})
         urllib.request.urlopen(request, timeout=10).read()
         place, keys = stage.export("of/", ITEMS, 5)

@@ -13,7 +13,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from stage import DEFINITION, FUNCTION_ARN, SUBSTITUTIONS, Stage, check, item  # noqa: E402  first: it may begin again in moto's Python
 import stage as counted  # noqa: E402
 from exports import ID, ago  # noqa: E402
-from function import Function  # noqa: E402
+from function import Function, serve_front  # noqa: E402
 from player import StateError, World  # noqa: E402
 
 SEED = int(sys.argv[1]) if len(sys.argv) > 1 else 1
@@ -36,8 +36,10 @@ class Job:
     def __enter__(self):
         return self
 
-    def __exit__(self, *_):
-        self.function.close()
+    def __exit__(self, kind, *_):
+        ends = self.function.close()
+        if not kind:
+            check(f"{self.name}: the processes end in order", not any(ends), ends)
 
     def invoke(self, name, payload, timeout_s):
         """The task state's side of Lambda's Invoke, with the names that Step Functions gives its errors."""
@@ -160,6 +162,34 @@ def faults(stage, place):
               set(retries) | set(run.retries), (retries, run.retries))
         check("each item counts once", output["items"] == 600, output)
         job.equals("with faults")
+
+
+def out_of_reach(stage, place):
+    """The target is throttled, and the source out of order, at first always and then often: turns end with TryAgain, and go on."""
+    chance, open_at = random.Random(SEED), []
+    fronts = {}
+    for variable, body in (("AWS_ENDPOINT_URL_DYNAMODB", b'{"__type":"com.amazonaws.dynamodb.v20120810#ProvisionedThroughputExceededException","message":"slow"}'),
+                           ("AWS_ENDPOINT_URL", b"<?xml version=\"1.0\"?><Error><Code>SlowDown</Code><Message>slow</Message></Error>")):
+        front = fronts[variable] = serve_front()
+        front.behind = stage.services[variable].removeprefix("http://")
+        refusal = (400 if b"__type" in body else 503, body)
+        front.refuse = lambda request, refusal=refusal: refusal if "/seeds/" not in request.path and open_at and (
+            time.time() < open_at[0] or chance.random() < 0.05) else None
+
+    def fault(number, payload):
+        if number == 2:  # after the plan
+            open_at.append(time.time() + 4)
+
+    with Job(stage, "reach", place, fault, timeout_s=3, **{name: f"http://127.0.0.1:{front.server_port}" for name, front in fronts.items()}) as job:
+        job.world.pace = 0.02
+        run = job.run()
+        output = succeeded("out of reach for a while", run)
+        retries = collections.Counter(error for child in run.map_run.children for error in child.retries)
+        check("turns were tried again", retries["Function.TryAgain"] > 0 and set(retries) <= {"Function.TryAgain", "Sandbox.Timedout"}, retries)
+        check("each item counts once, out of reach or not", output["items"] == 600, output)
+        job.equals("out of reach for a while")
+    for front in fronts.values():
+        front.shutdown()
 
 
 def damaged_file(stage, prefix):
@@ -302,6 +332,7 @@ def main():
         many_turns(stage, large)
         too_many_turns(stage, large)
         faults(stage, place)
+        out_of_reach(stage, place)
         damaged_file(stage, "damaged/")
         damaged_before_the_plan(stage, "unplanned/")
         outside(stage, place)

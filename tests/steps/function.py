@@ -48,7 +48,9 @@ class RuntimeApi(BaseHTTPRequestHandler):
         event = self.server.events.get()
         if event is None:
             return self.reply(500)
-        number, payload, deadline_s = event
+        number, payload, timeout_s = event
+        deadline_s = time.time() + timeout_s  # the process's start is not part of the first invocation
+        self.server.began.put(deadline_s)
         self.reply(200, payload, [("Lambda-Runtime-Aws-Request-Id", f"00000000-0000-4000-8000-{number:012d}"),
                                   ("Lambda-Runtime-Deadline-Ms", str(int(deadline_s * 1000))),
                                   ("Lambda-Runtime-Invoked-Function-Arn", "arn:aws:lambda:us-east-1:123456789012:function:seed")])
@@ -63,7 +65,7 @@ class RuntimeApi(BaseHTTPRequestHandler):
 class Sandbox:
     def __init__(self, environment, log):
         self.api = Server(("127.0.0.1", 0), RuntimeApi)
-        self.api.events, self.api.answers = queue.Queue(), queue.Queue()
+        self.api.events, self.api.began, self.api.answers = queue.Queue(), queue.Queue(), queue.Queue()
         threading.Thread(target=self.api.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
         self.folder = tempfile.TemporaryDirectory()
         self.process = subprocess.Popen(
@@ -72,14 +74,16 @@ class Sandbox:
 
     def ask(self, number, payload, timeout_s, kill_after_s=None):
         """("response", body), ("error", body), ("timeout", None) or ("exit", status); after the last two it is gone."""
-        end = time.time() + timeout_s
-        self.api.events.put((number, payload, end))
+        self.api.events.put((number, payload, timeout_s))
+        end = time.time() + START_S
         kill_at = time.time() + kill_after_s if kill_after_s is not None else None
         while True:
             try:
                 return self.api.answers.get(timeout=0.005)
             except queue.Empty:
                 pass
+            if not self.api.began.empty():
+                end = self.api.began.get()
             if self.process.poll() is not None:
                 return "exit", self.process.returncode
             if kill_at and time.time() >= kill_at:
@@ -89,13 +93,21 @@ class Sandbox:
                 self.process.kill()
                 return "timeout", None
 
-    def close(self):
+    def close(self, orderly=False):
+        """Returns how it ended. In an orderly end a sanitizer can say what was not freed."""
+        if orderly:
+            self.process.terminate()
+            try:
+                self.process.wait(timeout=START_S)
+            except subprocess.TimeoutExpired:
+                pass
         self.process.kill()
-        self.process.wait()
+        status = self.process.wait()
         self.api.events.put(None)
         self.api.shutdown()
         self.api.server_close()
         self.folder.cleanup()
+        return status
 
 
 class Function:
@@ -148,13 +160,12 @@ class Function:
         return 200, "Unhandled", body if isinstance(body, bytes) else json.dumps(body).encode()
 
     def close(self):
-        for sandbox in self.all:
-            if sandbox.process.poll() is None or sandbox in self.idle:
-                sandbox.close()
+        """How the processes ended that nobody had killed: 0 each."""
+        return [sandbox.close(orderly=True) for sandbox in self.idle]
 
 
 class Front(BaseHTTPRequestHandler):
-    """Lambda's Invoke, for any function's name; every other request goes on to moto."""
+    """Lambda's Invoke, for any function's name; every other request goes on to the server behind, unless `refuse` answers it."""
     protocol_version = "HTTP/1.1"
 
     def log_message(self, *_):
@@ -167,8 +178,10 @@ class Front(BaseHTTPRequestHandler):
             headers = {"Content-Type": "application/json", "X-Amz-Executed-Version": "$LATEST", "x-amzn-RequestId": str(uuid.uuid4())}
             if error:
                 headers["X-Amz-Function-Error" if status == 200 else "x-amzn-ErrorType"] = error
+        elif refusal := self.server.refuse(self):
+            (status, answer), headers = refusal, {"Content-Type": "application/x-amz-json-1.0"}
         else:
-            connection = http.client.HTTPConnection(self.server.moto, timeout=60)
+            connection = http.client.HTTPConnection(self.server.behind, timeout=60)
             connection.request(self.command, self.path, body, dict(self.headers))
             reply = connection.getresponse()
             status, answer = reply.status, reply.read()
@@ -187,7 +200,9 @@ class Front(BaseHTTPRequestHandler):
 
 
 def serve_front():
-    """An endpoint for SDKs; set `.function` and `.moto` before it is used."""
+    """An endpoint for SDKs: `.behind` is set before it is used (host:port), and `.function` if it is invoked. `.refuse(request)` may
+    return a status and a body."""
     front = Server(("127.0.0.1", 0), Front)
+    front.refuse = lambda request: None
     threading.Thread(target=front.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
     return front
