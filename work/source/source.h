@@ -11,8 +11,8 @@
  * An item has no change. Unless `as_received` is set, it becomes the record that would have inserted it:
  * INSERT, with Keys and NewImage, and a SequenceNumber of at most 15 digits that is made from its key. So it
  * is the same for an item whichever source it comes from, and it names the item in answers and in parked
- * records. It has no time; by that handlers know it for an item, which has the order 0: it never replaces
- * what came before, neither another source's item nor any change.
+ * records. It is the eventID, too; by that handlers know it for an item, which has the order 0: it never
+ * replaces what came before, neither another source's item nor any change.
  *
  * Errors are one line: the file or table, the record and the byte where there is one, and what to do.
  * SL_RETRY: the source stands where it stood, and the same pull may be tried again. SL_REJECT: what is read

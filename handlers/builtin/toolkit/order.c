@@ -47,13 +47,16 @@ enum sl_status sl_order_check(const struct sl_host *host, struct sl_span digits,
                       digits.len, SL_ORDER_DIGITS);
 }
 
-/* The numbers that work/source gives to items have 15 digits at most; without a time there are only these. */
+/* The numbers that work/source gives to items have 15 digits at most, and are their events' ids too. */
 #define ITEM_DIGITS 15
 
 bool sl_order_is_of_item(const struct sl_host *host, const struct sl_record *r, struct sl_arena *arena)
 {
-    return host->record_event(r) == SL_INSERT && host->record_created_ns(r) == 0 &&
-           host->record_order(r, arena).len <= ITEM_DIGITS;
+    if (host->record_event(r) != SL_INSERT)
+        return false;
+    struct sl_span order = host->record_order(r, arena);
+    return order.len <= ITEM_DIGITS && sl_span_eq(host->record_text(r, SL_FIELD_EVENT_ID),
+                                                  host->record_text(r, SL_FIELD_SEQUENCE_NUMBER));
 }
 
 struct sl_span sl_order_digits(const struct sl_host *host, const struct sl_record *r, struct sl_arena *arena)

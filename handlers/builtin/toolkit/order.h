@@ -7,8 +7,9 @@
 /* Sequence numbers have 21 to 40 digits. */
 #define SL_ORDER_DIGITS 40
 
-/* Is the record an item that exists, and no change of it (an export's line, a scan's)? It is an INSERT
- * without a time. */
+/* Is the record an item that exists, and no change of it (an export's line, a scan's)? It is an INSERT whose
+ * number, of 15 digits at most, is its event's name too. (It has no time, but gets one when it is redriven.)
+ */
 bool sl_order_is_of_item(const struct sl_host *host, const struct sl_record *r, struct sl_arena *arena);
 
 /* The record's order; absent, which is lower than that of every change, for an item: the number that it has

@@ -98,8 +98,9 @@ static void a_route_says_how_long_it_remembers(void **state)
 
 /* A record as work/source makes it of an item: no time, an order below every change's. */
 #define ITEM(order, attributes)                                                                              \
-    "{'Records':[{'eventID':'i','eventName':'INSERT','dynamodb':{'Keys':{" PK("a") "},'NewImage':{" PK("a")  \
-        attributes "},'SequenceNumber':'" order "'}}]}"
+    "{'Records':[{'eventID':'" order                                                                         \
+    "','eventName':'INSERT','dynamodb':{'Keys':{" PK("a") "},'NewImage':{" PK("a") attributes                \
+        "},'SequenceNumber':'" order "'}}]}"
 #define V(n)   ",'v':" N(n)
 #define OPEN   ",'where':{'v':{'N':['1']}}"
 #define SEQ(n) "10000000000000000000" n

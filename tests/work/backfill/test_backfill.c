@@ -423,6 +423,8 @@ static void a_failing_target_is_given_time(void **state)
         assert_int_equal(sl_backfill_step(w.b, w.s->clock.ms + 1000, &step, &error), SL_RETRY);
         assert_true(step.wait_ms >= 100 && step.wait_ms <= 30000);
         assert_true(!step.is_done);
+        if (i < 8) /* from 200 ms on, twice as long each time; half of it by chance */
+            assert_true(step.wait_ms >= INT64_C(100) << i && step.wait_ms <= INT64_C(200) << i);
         longest = step.wait_ms > longest ? step.wait_ms : longest;
         assert_int_equal(sl_backfill_report(w.b)->records, 0);
     }
@@ -458,6 +460,8 @@ static void write_units_are_kept_to(void **state)
     }
 }
 
+#define NONE "{\"applied\":0,\"repeated\":0,\"overtaken\":0,\"outside\":0,\"parked\":0}"
+
 static void a_state_of_other_routes_is_refused(void **state)
 {
     (void)state;
@@ -467,7 +471,9 @@ static void a_state_of_other_routes_is_refused(void **state)
         "[]",
         "{\"asOf\":1,\"records\":-1,\"storedBytes\":0,\"routes\":{}}",
         "{\"asOf\":0,\"records\":1,\"storedBytes\":0,\"routes\":{}}",
-        "{\"asOf\":0,\"records\":1,\"storedBytes\":0,\"routes\":{\"r\":{\"applied\":1}}}"};
+        "{\"asOf\":0,\"records\":1,\"storedBytes\":0,\"routes\":{\"r\":{\"applied\":1}}}",
+        "{\"asOf\":0,\"records\":1,\"storedBytes\":0,\"routes\":{\"r\":" NONE ",\"t\":" NONE ",\"gone\":" NONE
+        "}}"};
     for (size_t i = 0; i < sizeof(states) / sizeof(states[0]); i++) {
         struct world w;
         struct sl_error error = {0};
