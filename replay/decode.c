@@ -90,7 +90,7 @@ static int read_inputs(struct decode *d, size_t from, size_t to, piece_fn each)
     struct sl_error error = SL_NO_ERROR;
     struct sl_source *source = NULL;
     bool is_written = true;
-    some.texts = d->inputs.texts ? d->inputs.texts + from : NULL;
+    some.kept = d->inputs.kept ? d->inputs.kept + from : NULL;
     enum sl_status status = sl_inputs_open(&some, d->ttl_attribute, &source, &error);
     while (status == SL_OK && !piece.is_last && is_written) {
         sl_arena_reset(arena);

@@ -15,8 +15,7 @@ static bool is_pipe(const char *name)
     return strcmp(name, "-") == 0 || (stat(name, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode));
 }
 
-static enum sl_status keep(const char *name, struct sl_arena *arena, struct sl_span *out,
-                           struct sl_error *error)
+static enum sl_status keep(const char *name, struct sl_arena *arena, int *out, struct sl_error *error)
 {
     struct sl_reader *reader;
     struct sl_spool *spool;
@@ -35,19 +34,20 @@ static enum sl_status keep(const char *name, struct sl_arena *arena, struct sl_s
     } while (status == SL_OK && bytes.len);
     sl_reader_close(reader);
     if (status == SL_OK)
-        status = sl_spool_done(spool, out, &why);
+        status = sl_spool_file(spool, out, &why);
     return status == SL_OK ? SL_OK : sl_fail(error, status, why.code, "%s: %s", name, why.text);
 }
 
 enum sl_status sl_inputs_keep(struct sl_inputs *inputs, struct sl_arena *arena, struct sl_error *error)
 {
-    struct sl_span *texts = sl_arena_zalloc(arena, (inputs->n + 1) * sizeof(*texts));
-    for (size_t i = 0; i < inputs->n; i++)
-        if (!inputs->texts && is_pipe(inputs->names[i]) &&
-            keep(inputs->names[i], arena, &texts[i], error) != SL_OK)
+    int *kept = sl_arena_alloc(arena, (inputs->n + 1) * sizeof(*kept));
+    for (size_t i = 0; i < inputs->n; i++) {
+        bool is_text = inputs->texts && inputs->texts[i].ptr;
+        kept[i] = -1;
+        if (!is_text && is_pipe(inputs->names[i]) && keep(inputs->names[i], arena, &kept[i], error) != SL_OK)
             return SL_REJECT;
-    if (!inputs->texts)
-        inputs->texts = texts;
+    }
+    inputs->kept = kept;
     return SL_OK;
 }
 
@@ -60,6 +60,7 @@ enum sl_status sl_inputs_open(const struct sl_inputs *inputs, const char *ttl_at
         .sinks = &sinks, .ttl_attribute = sl_span_str(ttl_attribute), .as_received = true};
     const struct sl_source_files what = {.names = inputs->names,
                                          .texts = inputs->texts,
+                                         .open_files = inputs->kept,
                                          .n = inputs->n,
                                          .document_bytes = SL_INPUTS_DOCUMENT_BYTES};
     const struct sl_call call = {.deadline_ms = INT64_MAX};

@@ -12,9 +12,9 @@
 #define SL_INPUTS_DOCUMENT_BYTES ((size_t)256 * 1024 * 1024)
 
 struct sl_inputs {
-    const char *const *names; /* "-" is standard input */
-    const struct sl_span
-        *texts; /* NULL, or for each name its text; where that is absent, the name is a file's */
+    const char *const *names;    /* "-" is standard input */
+    const struct sl_span *texts; /* NULL, or for each name its text, absent where the name is a file's */
+    const int *kept;             /* NULL, or for each name the file that sl_inputs_keep made, or -1 */
     size_t n;
 };
 

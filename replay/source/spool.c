@@ -98,24 +98,34 @@ uint64_t sl_spool_bytes(const struct sl_spool *spool)
     return spool->written + spool->block.len;
 }
 
+static enum sl_status cannot_keep(const struct sl_spool *spool, struct sl_error *error)
+{
+    return sl_fail(
+        error, SL_FATAL, sl_disk_code(spool->err),
+        "the temporary file of %llu bytes cannot be kept: %s; name a folder with more room with TMPDIR",
+        (unsigned long long)spool->written, strerror(spool->err));
+}
+
+enum sl_status sl_spool_file(struct sl_spool *spool, int *out, struct sl_error *error)
+{
+    flush(spool);
+    *out = spool->fd;
+    return spool->err ? cannot_keep(spool, error) : SL_OK;
+}
+
 enum sl_status sl_spool_done(struct sl_spool *spool, struct sl_span *out, struct sl_error *error)
 {
     flush(spool);
     *out = sl_span("", 0);
-    if (!spool->err && spool->written) {
-        spool->map_bytes = (size_t)spool->written;
-        spool->map = mmap(NULL, spool->map_bytes, PROT_READ, MAP_SHARED, spool->fd, 0);
-        spool->err = spool->map == MAP_FAILED ? errno : 0;
-        if (spool->err)
-            spool->map = NULL;
+    if (spool->err || spool->written == 0)
+        return spool->err ? cannot_keep(spool, error) : SL_OK;
+    void *map = mmap(NULL, (size_t)spool->written, PROT_READ, MAP_SHARED, spool->fd, 0);
+    if (map == MAP_FAILED) {
+        spool->err = errno;
+        return cannot_keep(spool, error);
     }
-    if (spool->err)
-        return sl_fail(
-            error, SL_FATAL, sl_disk_code(spool->err),
-            "the temporary file of %llu bytes cannot be kept: %s; name a folder with more room with "
-            "TMPDIR",
-            (unsigned long long)spool->written, strerror(spool->err));
-    if (spool->map)
-        *out = sl_span(spool->map, spool->map_bytes);
+    spool->map = map;
+    spool->map_bytes = (size_t)spool->written;
+    *out = sl_span(map, spool->map_bytes);
     return SL_OK;
 }

@@ -20,6 +20,9 @@ void sl_spool_add(struct sl_spool *spool, struct sl_span bytes);
 /* How many bytes were added. */
 uint64_t sl_spool_bytes(const struct sl_spool *spool);
 
+/* All of it, as an open file that lives as long as the arena; nothing can be added any more. */
+enum sl_status sl_spool_file(struct sl_spool *spool, int *out, struct sl_error *error) SL_MUST_USE;
+
 /* All of it, mapped for reading as long as the arena; nothing can be added any more. */
 enum sl_status sl_spool_done(struct sl_spool *spool, struct sl_span *out, struct sl_error *error) SL_MUST_USE;
 

@@ -96,8 +96,10 @@ struct sl_source_archive {
 /* "-" is standard input, once. */
 struct sl_source_files {
     const char *const *names;
-    const struct sl_span
-        *texts;            /* NULL: the names are those of files; else the texts, which have these names */
+    /* Each NULL, or one for each name, which is for messages then: a text; an open file that is read from its
+     * beginning. An absent text and -1: the name is a file's. */
+    const struct sl_span *texts;
+    const int *open_files;
     size_t n;              /* 1 or more */
     size_t document_bytes; /* a text that is one document has so many at most; 0: SL_SOURCE_DOCUMENT_BYTES */
 };

@@ -26,8 +26,11 @@ static enum sl_status open_next(struct files *f, struct sl_error *error)
         .document_bytes = f->what.document_bytes ? f->what.document_bytes : SL_SOURCE_DOCUMENT_BYTES,
         .skip = f->skip};
     enum sl_status status = SL_OK;
+    int fd = f->what.open_files ? f->what.open_files[f->at] : -1;
     if (f->what.texts && f->what.texts[f->at].ptr)
         reader = sl_reader_of_text(f->what.texts[f->at], NULL);
+    else if (fd >= 0)
+        status = sl_reader_open_again(fd, &reader, error);
     else
         status = sl_reader_open(name_of(f), &reader, error);
     if (status != SL_OK)
