@@ -5,6 +5,7 @@
 #include "replay/sandbox/paths.h"
 #include "replay/session.h"
 #include "replay/source/dead_letters.h"
+#include "replay/source/input.h"
 #include "replay/source/live.h"
 #include "replay/verbs.h"
 
@@ -154,8 +155,9 @@ static int run_one(struct redrive *r, struct sl_dead_letter *m, size_t i)
     session.config = config.path;
     if (status == SL_OK)
         status = text_of(r, m, &error);
-    struct sl_input input = {.name = sl_arena_printf(session.arena, "message %zu", i + 1), .text = m->text};
-    int result = status == SL_OK ? sl_session_run(&session, &input, 1) : sl_flags_complain("redrive", &error);
+    const char *name = sl_arena_printf(session.arena, "message %zu", i + 1);
+    struct sl_inputs input = {.names = &name, .texts = &m->text, .n = 1};
+    int result = status == SL_OK ? sl_session_run(&session, &input) : sl_flags_complain("redrive", &error);
     sl_session_clean_up(&session);
     if (config.fd >= 0)
         close(config.fd);

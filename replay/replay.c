@@ -87,18 +87,6 @@ static const struct sl_usage usage = {
     .least = 1,
 };
 
-static int load_and_run(char **names, size_t n)
-{
-    struct sl_error error = SL_NO_ERROR;
-    struct sl_input *inputs = sl_arena_zalloc(the.arena, n * sizeof(*inputs));
-    for (size_t i = 0; i < n; i++) {
-        inputs[i].name = names[i];
-        if (sl_input_load(names[i], the.arena, &inputs[i].text, &error) != SL_OK)
-            return sl_flags_complain(the.verb, &error);
-    }
-    return sl_session_run(&the, inputs, n);
-}
-
 int sl_verb_replay(int argc, char **argv)
 {
     int n, result;
@@ -107,8 +95,9 @@ int sl_verb_replay(int argc, char **argv)
     if (sl_flags_read(&usage, argc, argv, &n, &result) != SL_OK)
         return result;
     the.on_failure_mode = overwrite ? SL_FAILURES_OVERWRITE : SL_FAILURES_NEW;
+    struct sl_inputs inputs = {.names = (const char *const *)argv + 1, .n = (size_t)n};
     the.arena = sl_arena_new(1024 * 1024);
-    result = load_and_run(argv + 1, (size_t)n);
+    result = sl_session_run(&the, &inputs);
     sl_session_clean_up(&the);
     return result;
 }

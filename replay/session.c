@@ -11,6 +11,9 @@
 #include <string.h>
 #include <unistd.h>
 
+/* Events, after which their records leave the memory. */
+#define RELEASE_BYTES ((size_t)32 * 1024 * 1024)
+
 extern char **environ;
 
 /* ---- while it runs ---- */
@@ -39,6 +42,11 @@ void sl_session_decided(void *self, const struct sl_esm_invocation *inv, const s
     if (r->picture)
         sl_picture_add(r->picture, inv, result, decision, sl_runner_notes(r->runner));
     sl_notes_forget(sl_runner_notes(r->runner), inv->request_id);
+    r->delivered_bytes += inv->payload.len;
+    if (r->recording.texts && r->delivered_bytes > RELEASE_BYTES) {
+        sl_recording_release(&r->recording);
+        r->delivered_bytes = 0;
+    }
     show_progress(r, false);
 }
 
@@ -75,18 +83,16 @@ static void say(const struct sl_session *r, const char *text)
         fprintf(stderr, "sluice %s: note: %s\n", r->verb, text);
 }
 
-static enum sl_status read_inputs(struct sl_session *r, struct sl_input *inputs, size_t n,
-                                  struct sl_error *error)
+static enum sl_status read_inputs(struct sl_session *r, struct sl_inputs *inputs, struct sl_error *error)
 {
-    const struct sl_decode_options decoding = {.any_shape = true, .ttl_attribute = r->ttl_attribute};
     struct sl_recording_options *options = &r->recording_options;
-    for (size_t i = 0; i < n; i++)
-        if (sl_input_decode(&inputs[i], &decoding, r->arena, error) != SL_OK)
-            return SL_REJECT;
+    if (sl_inputs_keep(inputs, r->arena, error) != SL_OK)
+        return SL_REJECT;
     options->inputs = inputs;
-    options->n_inputs = n;
+    options->ttl_attribute = r->ttl_attribute.ptr ? sl_arena_copy(r->arena, r->ttl_attribute) : NULL;
     options->default_arn = r->settings.stream_arn;
     options->needs_item_keys = r->settings.parallelization > 1;
+    options->needs_records = r->filters.n || r->report;
     enum sl_status status = sl_recording_build(options, r->arena, &r->recording, error);
     if (status != SL_OK)
         return status;
@@ -221,14 +227,11 @@ static enum sl_status write_picture(struct sl_session *r, const struct sl_summar
 {
     const struct sl_recording_options *options = &r->recording_options;
     struct sl_clock *clock = sl_clock_system();
-    const char **names = sl_arena_zalloc(r->arena, options->n_inputs * sizeof(*names));
-    for (size_t i = 0; i < options->n_inputs; i++)
-        names[i] = options->inputs[i].name;
     const struct sl_picture_run run = {.verb = r->verb,
                                        .config = r->config,
                                        .command = r->command,
-                                       .inputs = names,
-                                       .n_inputs = options->n_inputs,
+                                       .inputs = options->inputs->names,
+                                       .n_inputs = options->inputs->n,
                                        .filters = r->filters.values,
                                        .n_filters = r->filters.n,
                                        .faults = r->faults.values,
@@ -291,13 +294,13 @@ enum sl_status sl_session_open(struct sl_session *r, struct sl_error *error)
     return status == SL_OK ? start_runner(r, error) : status;
 }
 
-int sl_session_run(struct sl_session *r, struct sl_input *inputs, size_t n)
+int sl_session_run(struct sl_session *r, struct sl_inputs *inputs)
 {
     struct sl_error error = SL_NO_ERROR, config_error = SL_NO_ERROR;
     /* The configuration names the TTL attribute, which decoding needs. Errors in inputs are reported first.
      */
     enum sl_status config_status = sl_session_read_config(r, &config_error);
-    if (sl_session_prepare(r, &error) != SL_OK || read_inputs(r, inputs, n, &error) != SL_OK)
+    if (sl_session_prepare(r, &error) != SL_OK || read_inputs(r, inputs, &error) != SL_OK)
         return sl_flags_complain(r->verb, &error);
     if (config_status != SL_OK)
         return sl_flags_complain(r->verb, &config_error);

@@ -45,12 +45,13 @@ struct sl_session {
     struct sl_trace *trace_out;
     struct sl_failures failures;
     struct sl_picture *picture;
-    int64_t progress_ms; /* when the progress line was last drawn */
+    size_t delivered_bytes; /* since the recording's pages were released */
+    int64_t progress_ms;    /* when the progress line was last drawn */
 };
 
 /* Checks everything, runs, and prints the summary. Returns the exit status. The inputs have their names and
  * texts; this decodes them. */
-int sl_session_run(struct sl_session *session, struct sl_input *inputs, size_t n) SL_MUST_USE;
+int sl_session_run(struct sl_session *session, struct sl_inputs *inputs) SL_MUST_USE;
 void sl_session_clean_up(struct sl_session *session);
 
 /* The steps of sl_session_run, for a caller that feeds the mapping itself: read the configuration; check the

@@ -2,6 +2,7 @@
 #include "base/json.h"
 #include "base/json_walk.h"
 #include "replay/session.h"
+#include "replay/source/input.h"
 #include "replay/source/live.h"
 #include "replay/source/places.h"
 #include "replay/verbs.h"
@@ -284,8 +285,14 @@ static bool run_mapping(struct tail *t)
 static enum sl_status build_page(struct tail *t, struct sl_error *error)
 {
     struct sl_clock *real = sl_clock_system();
-    const struct sl_recording_options options = {.inputs = t->inputs,
-                                                 .n_inputs = t->n_read,
+    const char **names = sl_arena_alloc(t->arena, (t->n_read + 1) * sizeof(*names));
+    struct sl_span *texts = sl_arena_alloc(t->arena, (t->n_read + 1) * sizeof(*texts));
+    for (size_t i = 0; i < t->n_read; i++) {
+        names[i] = t->inputs[i].name;
+        texts[i] = t->inputs[i].text;
+    }
+    const struct sl_inputs inputs = {.names = names, .texts = texts, .n = t->n_read};
+    const struct sl_recording_options options = {.inputs = &inputs,
                                                  .default_arn = t->places.stream_arn,
                                                  .is_shard_per_file = true,
                                                  .needs_item_keys = t->session.settings.parallelization > 1,

@@ -18,17 +18,15 @@ static bool is_pipe(const char *name)
 static enum sl_status keep(const char *name, struct sl_arena *arena, int *out, struct sl_error *error)
 {
     struct sl_reader *reader;
-    struct sl_spool *spool;
+    struct sl_spool *spool = sl_spool_new(arena);
     struct sl_span bytes;
     struct sl_error why = SL_NO_ERROR;
     const struct sl_call call = {.deadline_ms = INT64_MAX};
     enum sl_status status = sl_reader_open(name, &reader, error);
     if (status != SL_OK)
         return status;
-    status = sl_spool_open(arena, &spool, &why);
     do {
-        if (status == SL_OK)
-            status = reader->next(reader, &call, &bytes, &why);
+        status = reader->next(reader, &call, &bytes, &why);
         if (status == SL_OK)
             sl_spool_add(spool, bytes);
     } while (status == SL_OK && bytes.len);

@@ -33,9 +33,9 @@ static enum sl_status rewrite(const struct sl_batch *in, const struct sl_lambda_
     enum sl_status status = SL_OK;
     for (size_t i = 0; i < in->n && status == SL_OK; i++) {
         if (!sl_lambda_form_write(form, sl_batch_record(in, i), first + i, scratch, text))
-            status =
-                sl_fail(error, SL_REJECT, "NoKeys",
-                        "record %zu is an item without keys: name the key attributes with --keys PK,SK", i);
+            status = sl_fail(error, SL_REJECT, "NoKeys",
+                             "record %zu is an item without keys: name the key attributes with --keys PK,SK",
+                             form->before + i);
         sl_buffer_add_char(text, '\n');
         sl_arena_reset(scratch);
     }
@@ -98,7 +98,7 @@ enum sl_status sl_lambda_batch_make(const struct sl_batch *in, const struct sl_l
         if (is_wrapped(in, i) != out->is_kinesis)
             return sl_fail(error, SL_REJECT, "TwoSources",
                            "one stream cannot hold records of both DynamoDB Streams and Kinesis (record %zu)",
-                           i);
+                           form->before + i);
     if (out->is_kinesis) {
         out->texts = sl_arena_zalloc(arena, in->n * sizeof(*out->texts));
         take_outer(in, arena, out->texts);

@@ -29,6 +29,7 @@ struct sl_lambda_form {
     bool is_arn_certain;    /* the ARN is that of the stream, so its Region holds */
     const char *keys;  /* names of the key attributes, "PK,SK", for lines that hold only an item; or NULL */
     int64_t created_s; /* ApproximateCreationDateTime of records that have none */
+    size_t before;     /* records of the input before the batch: messages count from its first */
 };
 
 /* Whether the record's text is what Lambda delivers, byte for byte. */

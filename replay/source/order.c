@@ -3,7 +3,7 @@
 
 void sl_order_init(struct sl_order *o, size_t shards, struct sl_arena *arena)
 {
-    *o = (struct sl_order){.arena = arena};
+    *o = (struct sl_order){.arena = arena, .shards = shards};
     o->last = sl_arena_zalloc(arena, (shards + 1) * sizeof(*o->last));
     o->first = sl_arena_zalloc(arena, (shards + 1) * sizeof(*o->first));
 }
@@ -39,6 +39,23 @@ void sl_order_add(struct sl_order *o, size_t shard, const struct sl_order_record
             "mapping "
             "reads one stream: replay each by itself, or give each a shard with --shard-per-file",
             SL_ARG(first->stream_arn), first->index, first->input, SL_ARG(r->stream_arn), r->index, r->input);
+}
+
+static void keep(struct sl_order *o, struct sl_span *text, bool *is_kept)
+{
+    if (text->ptr && !*is_kept)
+        *text = sl_span(sl_arena_copy(o->arena, *text), text->len);
+    *is_kept = text->ptr != NULL;
+}
+
+void sl_order_keep(struct sl_order *o)
+{
+    for (size_t i = 0; i < o->shards; i++) {
+        keep(o, &o->last[i].id, &o->last[i].is_kept);
+        keep(o, &o->first[i].stream_arn, &o->first[i].is_kept);
+        /* The other text of each is not looked at. */
+        o->last[i].stream_arn = o->first[i].id = sl_span(NULL, 0);
+    }
 }
 
 const char *sl_order_late(const struct sl_order *o)

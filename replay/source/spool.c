@@ -11,10 +11,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define BLOCK_BYTES ((size_t)256 * 1024)
-
 struct sl_spool {
     int fd, err;
+    const char *folder;
     struct sl_buffer block; /* not written yet */
     uint64_t written;
     void *map;
@@ -55,23 +54,22 @@ static void clean_up(void *arg)
     sl_buffer_clean_up(&spool->block);
 }
 
-enum sl_status sl_spool_open(struct sl_arena *arena, struct sl_spool **out, struct sl_error *error)
+struct sl_spool *sl_spool_new(struct sl_arena *arena)
 {
-    const char *folder = "";
     struct sl_spool *spool = sl_arena_zalloc(arena, sizeof(*spool));
-    spool->fd = open_unnamed(&folder);
-    if (spool->fd < 0)
-        return sl_fail(error, SL_FATAL, sl_disk_code(errno),
-                       "no temporary file can be made in %s: %s; name another folder with TMPDIR", folder,
-                       strerror(errno));
-    sl_buffer_init(&spool->block, 2 * BLOCK_BYTES);
+    spool->fd = -1;
+    spool->folder = "";
+    sl_buffer_init(&spool->block, SL_SPOOL_BYTES);
     sl_arena_defer(arena, clean_up, spool);
-    *out = spool;
-    return SL_OK;
+    return spool;
 }
 
 static void write_out(struct sl_spool *spool, struct sl_span bytes)
 {
+    if (spool->fd < 0 && !spool->err) {
+        spool->fd = open_unnamed(&spool->folder);
+        spool->err = spool->fd < 0 ? errno : 0;
+    }
     if (!spool->err)
         spool->err = sl_disk_write(spool->fd, bytes);
     spool->written += bytes.len;
@@ -85,9 +83,9 @@ static void flush(struct sl_spool *spool)
 
 void sl_spool_add(struct sl_spool *spool, struct sl_span bytes)
 {
-    if (spool->block.len + bytes.len > BLOCK_BYTES)
+    if (spool->block.len + bytes.len > SL_SPOOL_BYTES)
         flush(spool);
-    if (bytes.len > BLOCK_BYTES)
+    if (bytes.len > SL_SPOOL_BYTES)
         write_out(spool, bytes);
     else
         sl_buffer_add_span(&spool->block, bytes);
@@ -115,8 +113,10 @@ enum sl_status sl_spool_file(struct sl_spool *spool, int *out, struct sl_error *
 
 enum sl_status sl_spool_done(struct sl_spool *spool, struct sl_span *out, struct sl_error *error)
 {
+    *out = sl_span(spool->block.len ? spool->block.ptr : "", spool->block.len);
+    if (spool->fd < 0 && !spool->err)
+        return SL_OK;
     flush(spool);
-    *out = sl_span("", 0);
     if (spool->err || spool->written == 0)
         return spool->err ? cannot_keep(spool, error) : SL_OK;
     void *map = mmap(NULL, (size_t)spool->written, PROT_READ, MAP_SHARED, spool->fd, 0);
@@ -128,4 +128,10 @@ enum sl_status sl_spool_done(struct sl_spool *spool, struct sl_span *out, struct
     spool->map_bytes = (size_t)spool->written;
     *out = sl_span(map, spool->map_bytes);
     return SL_OK;
+}
+
+void sl_spool_release(const struct sl_spool *spool)
+{
+    if (spool->map)
+        (void)madvise(spool->map, spool->map_bytes, MADV_DONTNEED);
 }
