@@ -4,9 +4,14 @@
 
 int sl_verb_verify(int argc, char **argv)
 {
-    struct sl_verify_session v = {.verb = "verify"};
+    struct sl_verify_session v = {.verb = "verify", .with_totals = true, .temp = "/tmp"};
     struct sl_flag flags[SL_VERIFY_SESSION_FLAGS];
     const struct sl_flag own[] = {
+        {"totals", SL_FLAG_BOOL, &v.with_totals, NULL,
+         "compare totals with the sums of their ledgers, after all items (on; --no-totals)"},
+        {"archives", SL_FLAG_BOOL, &v.with_archives, NULL,
+         "read the archives, too, and look for gaps in them"},
+        {"temp", SL_FLAG_TEXT, &v.temp, "FOLDER", "with --archives: where the changes are sorted (/tmp)"},
         {"show-values", SL_FLAG_BOOL, &v.shows_values, NULL, "with --json: the items themselves, too"},
         {"verified", SL_FLAG_TEXT, &v.verified, "FILE",
          "keep there when each route was last proven; prints the metric SecondsSinceVerified"},

@@ -5,8 +5,10 @@
 #include "replay/sandbox/paths.h"
 #include "replay/source/input.h"
 #include "replay/verify_session.h"
+#include "replay/verify/archives.h"
 #include "replay/verify/cost.h"
 #include "streams/when/when.h"
+#include "work/verify/totals.h"
 #include "work/verify/verify.h"
 
 #include <errno.h>
@@ -303,14 +305,13 @@ static enum sl_status step(struct sl_verify_session *v, unsigned *failures, stru
 static enum sl_status run(struct sl_verify_session *v, struct sl_error *error)
 {
     struct sl_clock *clock = sl_clock_system();
-    int64_t began_ms = clock->now_ms(clock);
     unsigned failures = 0;
     enum sl_status status = SL_OK;
-    v->saved_ms = began_ms;
+    v->began_ms = v->saved_ms = clock->now_ms(clock);
     while (status == SL_OK && !stop_asked && !sl_verify_progress(v->work).is_done) {
         status = step(v, &failures, error);
         sl_report_progress(&v->report, v->work, clock->now_ms(clock));
-        pace(v, began_ms);
+        pace(v, v->began_ms);
         if (status == SL_OK && clock->now_ms(clock) - v->saved_ms > SAVE_MS) {
             status = save(v, error);
             v->saved_ms = clock->now_ms(clock);
@@ -321,18 +322,62 @@ static enum sl_status run(struct sl_verify_session *v, struct sl_error *error)
     return status;
 }
 
+/* ---- totals and archives ---- */
+
+static void on_total(void *arg, struct sl_span line)
+{
+    sl_report_line(&((struct sl_verify_session *)arg)->report, line);
+}
+
+static bool on_page(void *arg)
+{
+    struct sl_verify_session *v = arg;
+    pace(v, v->began_ms);
+    return stop_asked;
+}
+
+static enum sl_status run_totals(struct sl_verify_session *v, struct sl_error *error)
+{
+    bool is_part = v->sample || v->match || v->options.only_items;
+    const struct sl_totals_options options = {.pipeline = v->pipeline,
+                                              .sinks = &v->sinks,
+                                              .is_chosen = v->options.is_chosen,
+                                              .found = on_total,
+                                              .is_stopped = on_page,
+                                              .arg = v};
+    if (!v->with_totals || is_part || stop_asked)
+        return SL_OK;
+    return sl_totals_verify(&options, &v->report.totals, error);
+}
+
+static enum sl_status run_archives(struct sl_verify_session *v, struct sl_error *error)
+{
+    const struct sl_archives_options options = {.pipeline = v->pipeline,
+                                                .clock = sl_clock_system(),
+                                                .is_chosen = v->options.is_chosen,
+                                                .temp = v->temp,
+                                                .is_stopped = on_page,
+                                                .arg = v};
+    return v->with_archives && !stop_asked ? sl_archives_verify(&options, &v->report, error) : SL_OK;
+}
+
 /* ---- the end ---- */
 
 static int exit_status(const struct sl_verify_session *v, bool is_whole)
 {
-    uint64_t different = 0, unproven = !is_whole;
+    const struct sl_chain_counts *archives = &v->report.archives;
+    uint64_t different = v->report.totals.different + archives->gaps + archives->damaged;
+    uint64_t unproven = !is_whole + v->report.totals.unsettled + archives->without_images;
     bool any = false;
     for (size_t i = 0; i < sl_verify_routes(v->work); i++) {
         const struct sl_verify_route *r = sl_verify_route(v->work, i);
         different += r->different;
-        unproven += r->pending + r->unsettled + r->not_comparable + (r->reason && v->routes);
-        any = any || !r->reason;
+        bool is_archive = v->with_archives && strcmp(r->handler, "archive") == 0;
+        unproven += r->pending + r->unsettled + r->not_comparable + (r->reason && v->routes && !is_archive);
+        any = any || !r->reason || is_archive;
     }
+    if (archives->unreadable && !different)
+        return SL_EXIT_UNREADABLE;
     return different ? SL_EXIT_FAILED : unproven || !any ? SL_EXIT_UNPROVEN : SL_EXIT_OK;
 }
 
@@ -350,7 +395,8 @@ static int finish(struct sl_verify_session *v)
         (void)unlink(v->checkpoint);
     if (is_whole && v->verified) {
         struct sl_error error = SL_NO_ERROR;
-        bool covers = !v->sample && !v->match && v->items.n == 0;
+        bool covers = !v->sample && !v->match && v->items.n == 0 && v->with_totals &&
+                      v->report.totals.different + v->report.totals.unsettled == 0;
         if (sl_report_verified(v->verified, v->work, covers, &v->log, &error) != SL_OK)
             return sl_flags_complain(v->verb, &error);
     }
@@ -383,6 +429,10 @@ int sl_verify_session_run(struct sl_verify_session *v)
     sigaction(SIGTERM, &action, NULL);
     if (status == SL_OK)
         status = run(v, &error);
+    if (status == SL_OK)
+        status = run_totals(v, &error);
+    if (status == SL_OK)
+        status = run_archives(v, &error);
     if (status == SL_OK)
         return finish(v);
     (void)sl_flags_complain(v->verb, &error);

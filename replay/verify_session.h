@@ -14,6 +14,8 @@ struct sl_verify_session {
     struct sl_flag_list consumers, items, ignored, ttl;
     int64_t max_lag_s, segments, read_units, wait_s;
     bool is_json, shows_values, is_plan, is_quiet;
+    bool with_totals, with_archives; /* these come after the items */
+    const char *temp;                /* folder, for archives */
 
     /* Of `sluice repair`; NULL for `sluice verify`. `found` gets each finding before it is printed. `begun`
      * may name items, when `only_items` is set; `end` prints and returns the exit status. */
@@ -34,11 +36,11 @@ struct sl_verify_session {
     struct sl_verify_options options;
     struct sl_verify *work;
     struct sl_report report;
-    int64_t saved_ms;
+    int64_t began_ms, saved_ms;
 };
 
 /* The most rows that sl_verify_session_flags sets. */
-#define SL_VERIFY_SESSION_FLAGS 24
+#define SL_VERIFY_SESSION_FLAGS 32
 
 /* Sets the defaults, and the rows of the flags that both verbs have; returns how many. */
 size_t sl_verify_session_flags(struct sl_verify_session *v, struct sl_flag *rows);

@@ -46,11 +46,12 @@ declare -A may=(
     [replay/sandbox]="base replay/esm"
     [replay/output]="base replay/esm replay/source replay/sandbox"
     [replay/output/report]="base streams replay/esm replay/source replay/sandbox replay/output"
-    [replay/verify]="base sinks/port.h sinks/target.h handlers handlers/pipeline work/verify"
-    [replay/repair]="base handlers handlers/pipeline work/verify work/repair"
+    [work/verify/archive]="base streams streams/decode sinks/port.h sinks/target.h handlers handlers/pipeline"
+    [replay/verify]="base sinks/port.h sinks/target.h handlers handlers/pipeline work/verify work/verify/archive"
+    [replay/repair]="base handlers handlers/pipeline work/verify work/verify/archive work/repair"
     [replay]="base net streams streams/decode streams/when aws sinks handlers handlers/pipeline handlers/dispatch
               replay/config replay/esm replay/source replay/sandbox replay/output replay/output/report replay/backfill replay/verify replay/repair
-              work/source work/backfill work/restore work/verify work/repair"
+              work/source work/backfill work/restore work/verify work/verify/archive work/repair"
 )
 
 mapfile -t sources < <(git ls-files '*.c' '*.h'; git ls-files -o --exclude-standard '*.c' '*.h')

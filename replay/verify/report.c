@@ -56,6 +56,17 @@ void sl_report_found(struct sl_report *r, const struct sl_finding *f, struct sl_
     }
 }
 
+void sl_report_line(struct sl_report *r, struct sl_span line)
+{
+    if (r->is_json || r->printed < SL_REPORT_LINES) {
+        r->printed++;
+        fwrite(line.ptr, 1, line.len, stdout);
+        fflush(stdout);
+    } else {
+        r->left++;
+    }
+}
+
 /* ---- progress ---- */
 
 void sl_report_progress(struct sl_report *r, const struct sl_verify *work, int64_t now_ms)
@@ -137,7 +148,28 @@ static void add_json_route(struct sl_buffer *b, const struct sl_verify_route *r)
     sl_buffer_add_char(b, '}');
 }
 
-static void print_json(const struct sl_verify *work, const struct sl_verify_route *sum)
+static void add_json_totals(struct sl_buffer *b, const struct sl_totals_counts *t)
+{
+    sl_json_add_raw(b, "totals", SL_LIT("{"));
+    sl_json_add_integer(b, "equal", (int64_t)t->equal);
+    sl_json_add_integer(b, "different", (int64_t)t->different);
+    sl_json_add_integer(b, "unsettled", (int64_t)t->unsettled);
+    sl_json_add_integer(b, "not_judged", (int64_t)t->not_judged);
+    sl_buffer_add_char(b, '}');
+}
+
+static void print_totals(const struct sl_totals_counts *t)
+{
+    printf("totals: %" PRIu64 " equal, %" PRIu64 " different, %" PRIu64 " unsettled", t->equal, t->different,
+           t->unsettled);
+    if (t->not_judged)
+        printf("; %" PRIu64 " attributes are not judged, because a route without a ledger adds to them, too",
+               t->not_judged);
+    putchar('\n');
+}
+
+static void print_json(const struct sl_report *r, const struct sl_verify *work,
+                       const struct sl_verify_route *sum)
 {
     struct sl_buffer b;
     struct sl_verify_progress p = sl_verify_progress(work);
@@ -148,6 +180,8 @@ static void print_json(const struct sl_verify *work, const struct sl_verify_rout
     sl_json_add_integer(&b, "items", (int64_t)p.items);
     sl_json_add_integer(&b, "rows", (int64_t)p.rows);
     add_json_counts(&b, sum);
+    if (r->totals.targets)
+        add_json_totals(&b, &r->totals);
     sl_json_add_raw(&b, "routes", SL_LIT("{"));
     for (size_t i = 0; i < sl_verify_routes(work); i++) {
         sl_buffer_add_str(&b, i ? "," : "");
@@ -164,13 +198,15 @@ void sl_report_end(struct sl_report *r, const struct sl_verify *work)
     for (size_t i = 0; i < sl_verify_routes(work); i++)
         add_route(&sum, sl_verify_route(work, i));
     if (r->is_json) {
-        print_json(work, &sum);
+        print_json(r, work, &sum);
         return;
     }
     if (r->left)
         printf("and %" PRIu64 " more findings: --json prints all of them\n", r->left);
     for (size_t i = 0; i < sl_verify_routes(work); i++)
         print_route(sl_verify_route(work, i));
+    if (r->totals.targets)
+        print_totals(&r->totals);
     print_counts(&sum);
 }
 

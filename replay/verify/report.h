@@ -3,6 +3,8 @@
 #define SL_REPLAY_VERIFY_REPORT_H
 
 #include "base/log.h"
+#include "work/verify/archive/chain.h"
+#include "work/verify/totals.h"
 #include "work/verify/verify.h"
 
 /* Findings that are printed without --json. */
@@ -13,10 +15,15 @@ struct sl_report {
     uint64_t printed, left;
     int64_t began_ms, told_ms;
     uint64_t told_items;
+    struct sl_totals_counts totals; /* set by who verifies them */
+    struct sl_chain_counts archives;
 };
 
 /* With --json the line goes to standard output; else the first ones go there in words. */
 void sl_report_found(struct sl_report *r, const struct sl_finding *finding, struct sl_span line);
+
+/* The same for a finding that is a line alone, of the totals or an archive. */
+void sl_report_line(struct sl_report *r, struct sl_span line);
 
 /* A line on standard error, every few seconds. */
 void sl_report_progress(struct sl_report *r, const struct sl_verify *work, int64_t now_ms);

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """`sluice verify` against DynamoDB Local, beside writers and a running `sluice tail`: no false alarm, and every row that was broken on
 purpose is found, by its kind. LONG=1 (`make verify-long`) is the same with ten minutes of load."""
+import gzip
 import json
 import os
 import subprocess
@@ -208,6 +209,89 @@ def broken_ledger(w):
     quiet(w.verify("--routes", "totals"), "and right again")
 
 
+def sums(run):
+    return {(f["key"]["PK"]["S"], f["attribute"]): f["difference"] for f in run.findings if f.get("kind") == "sum" and f["result"] == "different"}
+
+
+def broken_totals(w):
+    """Two routes on one row of totals, and totals in several rows."""
+    t = w.where("totals")
+    before = w.verify("--routes", "totals")
+    check("the sums are right", before.status == 0 and before.summary["totals"]["equal"] >= 3, str(before))
+    row = w.get(t, {"PK": {"S": "STATUS#OPEN"}})
+    w.update(t, {"PK": {"S": "STATUS#OPEN"}}, "ADD n :n", n={"N": "1"})
+    w.update(t, {"PK": {"S": "STATUS#OPEN"}}, "ADD weight :n", n={"N": "-0.5"})
+    w.put(t, {"PK": {"S": "STATUS#NEVER"}, "n": {"N": "3"}, "other": {"N": "7"}})
+    w.put(t, {"PK": {"S": "STATUS#ZERO"}, "n": {"N": "0"}})
+    run = w.verify("--routes", "totals")
+    check("sums that are off, by how much", run.status == 1 and sums(run) == {("STATUS#OPEN", "n"): "1", ("STATUS#OPEN", "weight"): "-0.5",
+                                                                              ("STATUS#NEVER", "n"): "3"}, str(run))
+    check("unless they are left out", w.verify("--routes", "totals", "--no-totals").status == 0)
+    w.delete(t, {"PK": {"S": "STATUS#OPEN"}})
+    run = w.verify("--routes", "totals")
+    check("a row of the totals that is lost", sums(run)[("STATUS#OPEN", "n")] == "-" + row["n"]["N"], str(run))
+    w.put(t, row)
+    w.delete(t, {"PK": {"S": "STATUS#NEVER"}})
+    quiet(w.verify("--routes", "totals,more"), "and right again")
+
+
+def spread_totals():
+    w = World("s", ["spread"])
+    for n in range(60):
+        w.put(w.table, item(f"k{n}", cost=n))
+    w.tail("--batch-size", "5")
+    w.settle()
+    rows = [r for r in w.db.scan(w.where("totals")) if "#" in r["PK"]["S"]]
+    check("several rows", len(rows) > 1, rows)
+    run = w.verify()
+    check("the parts of a spread total are added up", run.status == 0 and run.summary["totals"]["equal"] == 2, str(run))
+    w.update(w.where("totals"), {"PK": rows[0]["PK"]}, "ADD n :n", n={"N": "2"})
+    check("and one that is off is found", list(sums(w.verify()).values()) == ["2"])
+    w.close()
+
+
+def archives():
+    """An archive in itself: each change follows from the one before it."""
+    w = World("v", ["kept"])
+    w.tail("--batch-size", "5")
+    for n in range(12):
+        for i in range(5):
+            w.put(w.table, item(f"v{i}", cost=n))
+    w.delete(w.table, key("v0"))
+    w.put(w.table, item("v0", cost=99))
+    w.settle()
+    run = w.verify("--archives")
+    kept = next((f for f in run.findings if f["result"] == "archive"), {})
+    check("an archive without gaps", run.status == 0 and kept["records"] == 62 and kept["items"] == 5 and kept["gaps"] == 0, str(run))
+    objects = sorted((w.folder / "archive").rglob("*.gz"))
+    middle = objects[len(objects) // 2]
+    whole = middle.read_bytes()
+    lines = gzip.decompress(whole).splitlines(keepends=True)
+
+    def after(change, name, wanted):
+        change()
+        run = w.verify("--archives")
+        kinds = [f["kind"] for f in run.findings if "kind" in f]
+        kept = next(f for f in run.findings if f["result"] == "archive")
+        check(name, wanted(run, kinds, kept), str(run))
+        middle.write_bytes(whole)
+
+    after(middle.unlink, "an object that is gone", lambda run, kinds, kept: run.status == 1 and set(kinds) == {"gap"} and len(kinds) == len(lines))
+    after(lambda: middle.write_bytes(whole[:-20]), "one that is cut", lambda run, kinds, kept: run.status == 1 and "unreadable" in kinds and "gap" in kinds)
+    after(lambda: middle.write_bytes(gzip.compress(b"".join(lines[1:]))), "a line that is gone",
+          lambda run, kinds, kept: sorted(kinds) == ["damaged", "gap"])
+    after(lambda: middle.write_bytes(gzip.compress(b"".join(lines).replace(b'"cost":{"N":"', b'"cost":{"N":"7', 1))), "a value that was changed",
+          lambda run, kinds, kept: run.status == 1 and kinds.count("gap") >= 1)
+    after(lambda: middle.write_bytes(gzip.compress(b"".join(lines[:-1] + [lines[-1].replace(b'"eventID":"', b'"eventID":"0')]))), "another record",
+          lambda run, kinds, kept: "damaged" in kinds)
+    twin = middle.parent / "again" / middle.name
+    twin.parent.mkdir()
+    after(lambda: twin.write_bytes(whole), "an object twice is no harm", lambda run, kinds, kept: run.status == 0 and kept["doubles"] == len(lines))
+    twin.unlink()
+    after(objects[0].unlink, "what was before the first is not known", lambda run, kinds, kept: run.status == 0 and kept["unknown_before"] > 0)
+    w.close()
+
+
 def collisions():
     w = World("c", ["byuser"])
     w.tail()
@@ -286,14 +370,18 @@ def main():
         expiring(w)
         broken_replicas(w)
         broken_ledger(w)
+        broken_totals(w)
         redrive(w)
         consumer_held_back(w)
         restless_item(w)
         w.close()
         w = World("b", ["replica", "totals"])
         w.tail()
+        w.settle()
         beside_writers(w)
         w.close()
+        spread_totals()
+        archives()
         collisions()
         pair()
     finally:

@@ -52,6 +52,8 @@ ROUTES = {
                "counters": [{"key": {"PK": "STATUS#{status}"}, "add": {"n": 1, "sum": "{cost}"}}]},
     "more": {"handler": "aggregate", "to": "dynamodb://{p}-totals", "ledger": {"table": "{p}-ledger2"},
              "counters": [{"key": {"PK": "STATUS#{status}"}, "add": {"weight": "{cost}"}}]},
+    "spread": {"handler": "aggregate", "to": "dynamodb://{p}-totals", "ledger": {"table": "{p}-ledger"}, "shards": 3,
+               "counters": [{"key": {"PK": "STATUS#{status}"}, "add": {"n": 1, "sum": "{cost}"}}]},
     "kept": {"handler": "archive", "to": "file:archive"},
 }
 PLACES = {"replica": [("PK", "S"), ("SK", "S")], "aside": [("PK", "S"), ("SK", "S")], "beside": [("PK", "S"), ("SK", "S")], "byuser": [("ID", "S")],
@@ -141,7 +143,7 @@ class Run:
         self.summary = next((line for line in lines if line["result"] == "summary"), {})
 
     def different(self, route=None):
-        return [f for f in self.findings if f["result"] == "different" and route in (None, f["route"])]
+        return [f for f in self.findings if f["result"] == "different" and route in (None, f.get("route"))]
 
     def kinds(self, route):
         """Of each item that differs, by its partition key."""

@@ -5,8 +5,10 @@
  *
  * A scan is no snapshot. So the ledgers are scanned, then the totals, then the ledgers again. If a group's
  * ledger rows were the same in both scans (their orders only grow), they were so while its total was read,
- * and D is exact. Groups that changed are tried again; those that never stood still are unsettled, with the
- * interval in which D was seen. Nothing is written.
+ * and D is exact, but for an item that came and went between the scans: so a D that is not 0 is confirmed
+ * only when no row of the ledgers changed at all, or when it was the same in SL_TOTALS_ROUNDS rounds. Groups
+ * whose rows changed are tried again; what never stood still is unsettled, with the interval in which D was
+ * seen. Nothing is written.
  *
  * What is read of the configuration and of the ledgers' rows is what docs/HANDLERS.md promises. Memory: at
  * most SL_TOTALS_GROUPS groups at a time; more are verified in several passes, by their keys' hashes. */
@@ -17,7 +19,7 @@
 #include "work/verify/verify.h"
 
 #define SL_TOTALS_GROUPS 50000
-#define SL_TOTALS_ROUNDS 3
+#define SL_TOTALS_ROUNDS 5
 
 struct sl_totals_options {
     struct sl_pipeline *pipeline;

@@ -1,0 +1,408 @@
+/* The check of totals: scans in rounds, and what they prove. */
+#include "work/verify/totals.h"
+
+#include "base/decimal.h"
+#include "base/hash.h"
+#include "base/json.h"
+#include "base/json_write.h"
+#include "base/span.h"
+#include "streams/value.h"
+#include "work/verify/totals_private.h"
+
+#define SEGMENTS   4 /* scanned together */
+#define PAGE_MS    60000
+#define LINE_BYTES ((size_t)64 * 1024)
+
+/* More than 2^20 passes of 50,000 groups are no totals. */
+#define PASSES_MAX ((uint64_t)1 << 20)
+
+enum scan { FIRST, TOTAL, SECOND };
+
+struct check {
+    const struct sl_totals_options *o;
+    struct sl_totals_counts *counts;
+    struct totals *t;
+    struct groups groups;
+    struct sl_arena *arena; /* of a page */
+    struct sl_buffer line, key;
+    enum scan scan;
+    uint64_t rows_first, rows_second; /* digests of all rows of the ledgers, added up */
+    bool is_stopped;
+};
+
+/* ---- rows ---- */
+
+static bool is_one_of(struct sl_span name, const struct sl_span *names, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (sl_span_eq(names[i], name))
+            return true;
+    return false;
+}
+
+static bool is_judged(const struct totals *t, struct sl_span name)
+{
+    return is_one_of(name, t->counted, t->n_counted) && !is_one_of(name, t->spoiled, t->n_spoiled);
+}
+
+/* The key's one text, of a map that has its attributes among others; `cut`: bytes that are left out at the
+ * end of the first attribute's text. Absent: it is no such key. */
+static struct sl_span key_text(struct check *c, struct sl_value map, size_t cut)
+{
+    struct sl_buffer json;
+    sl_buffer_init_in(&json, c->arena, LINE_BYTES);
+    for (size_t i = 0; i < c->t->n_keys; i++) {
+        struct sl_value value = sl_value_member(map, c->t->keys[i]);
+        if (value.type == SL_NONE)
+            return sl_span(NULL, 0);
+        if (i == 0)
+            value.raw.len -= cut;
+        sl_buffer_add_str(&json, i ? ",\"" : "{\"");
+        sl_json_add_escaped(&json, c->t->keys[i]);
+        sl_buffer_add_str(&json, "\":");
+        sl_buffer_add_span(&json, sl_value_json(value, c->arena));
+    }
+    sl_buffer_add_char(&json, '}');
+    sl_buffer_reset(&c->key);
+    sl_value_canonical((struct sl_value){.type = SL_M, .raw = sl_buffer_span(&json)}, &c->key);
+    return sl_buffer_span(&c->key);
+}
+
+/* Bytes of "#12" at the end of the text; 0: there is none. */
+static size_t shard_suffix(struct sl_value key)
+{
+    size_t n = 0;
+    while (key.type == SL_S && n < key.raw.len && n < 5 && key.raw.ptr[key.raw.len - 1 - n] >= '0' &&
+           key.raw.ptr[key.raw.len - 1 - n] <= '9')
+        n++;
+    return n > 0 && n < key.raw.len && key.raw.ptr[key.raw.len - 1 - n] == '#' ? n + 1 : 0;
+}
+
+static void add_term(struct check *c, struct sl_span key, struct sl_span name, struct sl_span number,
+                     uint64_t digest)
+{
+    struct group_sum *sum = is_judged(c->t, name) ? sl_groups_find(&c->groups, key, name, true) : NULL;
+    if (!sum)
+        return;
+    bool first = c->scan == FIRST;
+    (void)sl_decimal_add(first ? sum->first : sum->second, number, false);
+    *(first ? &sum->rows_first : &sum->rows_second) += digest;
+}
+
+static struct sl_span plain(struct check *c, struct sl_span name)
+{
+    return memchr(name.ptr, '\\', name.len) ? sl_json_unescape(name, c->arena) : name;
+}
+
+/* A row of a ledger. Its digest is of its key and order, which grow with every change. */
+static void take_ledger_row(struct check *c, const struct totals_ledger *l, struct sl_value row)
+{
+    struct sl_value key = sl_value_member(row, l->key), element, number;
+    struct sl_value order = sl_value_member(row, SL_LIT("order")),
+                    sums = sl_value_member(row, SL_LIT("sums"));
+    if (key.type != SL_S || order.type != SL_S || sums.type != SL_L)
+        return;
+    struct sl_span text = sl_value_text(key, c->arena), name;
+    if (!sl_span_starts(text, l->prefix))
+        return;
+    uint64_t digest = sl_hash(text) * 0x9E3779B97F4A7C15u + sl_hash(order.raw);
+    digest ^= digest >> 29;
+    *(c->scan == FIRST ? &c->rows_first : &c->rows_second) += digest;
+    for (struct sl_iter iter = sl_value_iter(sums); sl_value_next(&iter, NULL, &element);) {
+        struct sl_span group = key_text(c, sl_value_member(element, SL_LIT("key")), 0);
+        struct sl_value add = sl_value_member(element, SL_LIT("add"));
+        for (struct sl_iter i = sl_value_iter(add); group.ptr && sl_value_next(&i, &name, &number);)
+            if (number.type == SL_N)
+                add_term(c, group, plain(c, name), number.raw, digest);
+    }
+}
+
+/* A row with a number at its end is a part of a group, unless it is a group itself. */
+static struct sl_span group_of_total(struct check *c, struct sl_value row, struct sl_span name)
+{
+    size_t cut = c->t->has_shards ? shard_suffix(sl_value_member(row, c->t->keys[0])) : 0;
+    struct sl_span whole = key_text(c, row, 0);
+    struct group_sum *own = cut ? sl_groups_find(&c->groups, whole, name, false) : NULL;
+    return cut && !own ? key_text(c, row, cut) : whole;
+}
+
+static void take_total_row(struct check *c, struct sl_value row)
+{
+    struct sl_value key = sl_value_member(row, c->t->keys[0]), value;
+    struct sl_span raw_name;
+    if (key.type == SL_NONE || (key.type == SL_S && sl_span_starts(key.raw, SL_LIT("sluice:"))))
+        return;
+    for (struct sl_iter iter = sl_value_iter(row); sl_value_next(&iter, &raw_name, &value);) {
+        struct sl_span name = plain(c, raw_name);
+        if (value.type != SL_N || !is_judged(c->t, name))
+            continue;
+        struct group_sum *sum = sl_groups_find(&c->groups, group_of_total(c, row, name), name, true);
+        if (sum)
+            (void)sl_decimal_add(sum->total, value.raw, false);
+    }
+}
+
+/* ---- scans ---- */
+
+/* Calls take_... for each row of a table. */
+static enum sl_status scan_table(struct check *c, struct sl_span table, const struct totals_ledger *ledger,
+                                 struct sl_error *error)
+{
+    struct sl_clock *clock = c->o->sinks->clock;
+    struct sl_arena *places = sl_arena_new(16 * 1024); /* a key for each page: small beside the page */
+    struct sl_table_scan scans[SEGMENTS];
+    struct sl_table_page pages[SEGMENTS];
+    size_t n = SEGMENTS;
+    enum sl_status status = SL_OK;
+    for (uint32_t i = 0; i < SEGMENTS; i++)
+        scans[i] =
+            (struct sl_table_scan){.table = table, .segment = i, .of = SEGMENTS, .is_consistent = true};
+    while (n > 0 && status == SL_OK && !c->is_stopped) {
+        sl_arena_reset(c->arena);
+        const struct sl_call call = {.arena = c->arena, .deadline_ms = clock->now_ms(clock) + PAGE_MS};
+        c->t->port->scan(c->t->port, scans, n, pages, &call);
+        size_t kept = 0;
+        for (size_t i = 0; i < n && status == SL_OK; i++) {
+            const struct sl_result *result = &pages[i].result;
+            if (result->status != SL_OK)
+                status = sl_fail(error, result->status == SL_RETRY ? SL_RETRY : SL_FATAL,
+                                 result->code ? result->code : "Unreadable", "%s",
+                                 result->text ? result->text : "a table cannot be scanned");
+            for (size_t k = 0; k < pages[i].n && status == SL_OK; k++) {
+                struct sl_value row = {.type = SL_M, .raw = pages[i].items[k]};
+                if (ledger)
+                    take_ledger_row(c, ledger, row);
+                else
+                    take_total_row(c, row);
+            }
+            if (!pages[i].next.ptr)
+                continue;
+            scans[kept] = scans[i];
+            scans[kept++].after = sl_span(sl_arena_copy(places, pages[i].next), pages[i].next.len);
+        }
+        n = kept;
+        c->is_stopped = c->o->is_stopped(c->o->arg);
+    }
+    sl_arena_destroy(places);
+    return status;
+}
+
+static enum sl_status scan_ledgers(struct check *c, enum scan scan, struct sl_error *error)
+{
+    enum sl_status status = SL_OK;
+    c->scan = scan;
+    for (size_t i = 0; i < c->t->n_ledgers && status == SL_OK && !c->is_stopped; i++)
+        status = scan_table(c, c->t->ledgers[i].table, &c->t->ledgers[i], error);
+    return status;
+}
+
+static void begin_round(struct check *c)
+{
+    struct groups *g = &c->groups;
+    c->rows_first = c->rows_second = 0;
+    for (size_t i = 0; i < g->n; i++) {
+        struct group_sum *s = &g->list[i];
+        s->total = sl_decimal_new(g->arena);
+        s->first = sl_decimal_new(g->arena);
+        s->second = sl_decimal_new(g->arena);
+        s->rows_first = s->rows_second = 0;
+    }
+}
+
+/* ---- what a round proves ---- */
+
+static struct sl_span text_of(struct check *c, const struct sl_decimal *d)
+{
+    struct sl_span text;
+    return sl_decimal_text(d, c->arena, &text) ? text : SL_LIT("beyond 38 digits");
+}
+
+/* total - sum; absent when it needs more than 38 digits. */
+static struct sl_decimal *difference(struct check *c, const struct sl_decimal *total,
+                                     const struct sl_decimal *sum)
+{
+    struct sl_decimal *d = sl_decimal_new(c->groups.arena);
+    (void)sl_decimal_add(d, text_of(c, total), false);
+    (void)sl_decimal_add(d, text_of(c, sum), true);
+    return d;
+}
+
+static void begin_line(struct check *c, const struct group_sum *s, const char *result)
+{
+    struct sl_buffer *b = &c->line;
+    sl_buffer_reset(b);
+    sl_buffer_add_char(b, '{');
+    sl_json_add_member(b, "result", sl_span_str(result));
+    sl_json_add_member(b, "kind", SL_LIT("sum"));
+    sl_json_add_member(b, "handler", SL_LIT("aggregate"));
+    sl_json_add_member(b, "target", sl_span_str(c->t->url));
+    sl_json_add_raw(b, "routes", SL_LIT("["));
+    for (size_t i = 0; i < c->t->n_ledgers; i++) {
+        sl_buffer_add_str(b, i ? "," : "");
+        sl_json_add_string(b, sl_span_str(c->t->ledgers[i].route));
+    }
+    sl_buffer_add_char(b, ']');
+    /* {"M":{...}}: the key is within */
+    sl_json_add_raw(b, "key", sl_span(s->key.ptr + 5, s->key.len - 6));
+    sl_json_add_member(b, "attribute", s->name);
+}
+
+static void end_line(struct check *c)
+{
+    sl_buffer_add_str(&c->line, "}\n");
+    c->o->found(c->o->arg, sl_buffer_span(&c->line));
+}
+
+static void settle(struct check *c, struct group_sum *s, const struct sl_decimal *d)
+{
+    s->is_settled = true;
+    if (sl_decimal_is_zero(d)) {
+        c->counts->equal++;
+        return;
+    }
+    c->counts->different++;
+    begin_line(c, s, "different");
+    sl_json_add_member(&c->line, "total", text_of(c, s->total));
+    sl_json_add_member(&c->line, "ledger", text_of(c, s->first));
+    sl_json_add_member(&c->line, "difference", text_of(c, d));
+    end_line(c);
+}
+
+static void widen(struct check *c, struct group_sum *s)
+{
+    struct sl_decimal *ds[] = {difference(c, s->total, s->first), difference(c, s->total, s->second)};
+    for (size_t i = 0; i < 2; i++) {
+        if (!s->has_interval || sl_decimal_compare(ds[i], s->low) < 0)
+            s->low = ds[i];
+        if (!s->has_interval || sl_decimal_compare(ds[i], s->high) > 0)
+            s->high = ds[i];
+        s->has_interval = true;
+    }
+}
+
+/* The group's rows stood still. An item of another group may still have come and gone between the scans, as
+ * its row in neither of them shows. If no row of the ledgers changed at all, none has. Else D has to be the
+ * same in every round: a D that is wrong does not change, and chance does. */
+static void judge_still(struct check *c, struct group_sum *s)
+{
+    struct sl_decimal *d = difference(c, s->total, s->first);
+    bool is_same = s->n_same > 0 && sl_decimal_compare(d, s->low) == 0 && sl_decimal_compare(d, s->high) == 0;
+    s->n_same = is_same || s->n_same == 0 ? s->n_same + 1 : 1;
+    if (sl_decimal_is_zero(d) || c->rows_first == c->rows_second || s->n_same == SL_TOTALS_ROUNDS)
+        settle(c, s, d);
+    else
+        widen(c, s);
+}
+
+/* Returns how many groups are not settled. */
+static size_t judge_round(struct check *c)
+{
+    size_t left = 0;
+    for (size_t i = 0; i < c->groups.n; i++) {
+        struct group_sum *s = &c->groups.list[i];
+        if (s->is_settled)
+            continue;
+        sl_arena_reset(c->arena);
+        if (s->rows_first == s->rows_second && sl_decimal_compare(s->first, s->second) == 0)
+            judge_still(c, s);
+        else
+            widen(c, s);
+        left += !s->is_settled;
+    }
+    return left;
+}
+
+static void report_restless(struct check *c)
+{
+    for (size_t i = 0; i < c->groups.n; i++) {
+        const struct group_sum *s = &c->groups.list[i];
+        if (s->is_settled)
+            continue;
+        c->counts->unsettled++;
+        begin_line(c, s, "unsettled");
+        sl_json_add_member(&c->line, "low", text_of(c, s->low));
+        sl_json_add_member(&c->line, "high", text_of(c, s->high));
+        sl_json_add_member(&c->line, "why",
+                           SL_LIT("the ledger changed during every scan; stop the consumer and try again"));
+        end_line(c);
+    }
+}
+
+/* ---- passes ---- */
+
+static enum sl_status round_of(struct check *c, struct sl_error *error)
+{
+    begin_round(c);
+    enum sl_status status = scan_ledgers(c, FIRST, error);
+    if (status == SL_OK && !c->groups.is_full)
+        status = scan_table(c, sl_span(NULL, 0), NULL, error);
+    if (status == SL_OK && !c->groups.is_full)
+        status = scan_ledgers(c, SECOND, error);
+    return status;
+}
+
+/* One pass. `*is_full`: it was too much, and nothing was judged. */
+static enum sl_status pass(struct check *c, uint64_t part, uint64_t of, bool *is_full, struct sl_error *error)
+{
+    enum sl_status status = SL_OK;
+    size_t left = 1;
+    sl_groups_init(&c->groups, part, of);
+    for (int round = 0; round < SL_TOTALS_ROUNDS && left > 0 && status == SL_OK && !c->is_stopped; round++) {
+        status = round_of(c, error);
+        if (status != SL_OK || c->groups.is_full || c->is_stopped)
+            break;
+        left = judge_round(c);
+    }
+    *is_full = c->groups.is_full;
+    if (status == SL_OK && !*is_full && !c->is_stopped)
+        report_restless(c);
+    sl_groups_clean_up(&c->groups);
+    return status;
+}
+
+static enum sl_status check_totals(struct check *c, struct sl_error *error)
+{
+    uint64_t of = 1, part = 0;
+    enum sl_status status = SL_OK;
+    while (part < of && status == SL_OK && !c->is_stopped) {
+        bool is_full = false;
+        struct sl_totals_counts before = *c->counts;
+        status = pass(c, part, of, &is_full, error);
+        if (!is_full) {
+            part++;
+            continue;
+        }
+        *c->counts = before;
+        if (part > 0 || of >= PASSES_MAX)
+            return sl_fail(error, SL_FATAL, "TooManyGroups",
+                           "%s: the totals have too many rows, or grew too fast to be verified", c->t->url);
+        of *= 2;
+    }
+    return status;
+}
+
+enum sl_status sl_totals_verify(const struct sl_totals_options *o, struct sl_totals_counts *counts,
+                                struct sl_error *error)
+{
+    struct sl_arena *lasting = sl_arena_new(64 * 1024);
+    struct totals *list;
+    struct check c = {.o = o, .counts = counts, .arena = sl_arena_new((size_t)1024 * 1024)};
+    size_t n = sl_totals_find(o, lasting, &list);
+    enum sl_status status = SL_OK;
+    sl_buffer_init(&c.line, LINE_BYTES);
+    sl_buffer_init(&c.key, LINE_BYTES);
+    for (size_t i = 0; i < n && status == SL_OK && !c.is_stopped; i++) {
+        c.t = &list[i];
+        if (!c.t->is_chosen || !c.t->port->scan)
+            continue;
+        counts->targets++;
+        for (size_t k = 0; k < c.t->n_counted; k++)
+            counts->not_judged += !is_judged(c.t, c.t->counted[k]);
+        status = check_totals(&c, error);
+    }
+    sl_buffer_clean_up(&c.line);
+    sl_buffer_clean_up(&c.key);
+    sl_arena_destroy(c.arena);
+    sl_arena_destroy(lasting);
+    return status;
+}

@@ -1,0 +1,115 @@
+/* What the configuration says of totals: which routes share them, and where their ledgers are. */
+#include "base/span.h"
+#include "work/verify/totals_private.h"
+
+#include <jansson.h>
+
+static struct sl_span text_option(const struct sl_route *route, const char *name)
+{
+    const struct sl_option_value *value = sl_options_get(&route->options, name);
+    return value && value->is_set ? value->text : sl_span(NULL, 0);
+}
+
+static json_t *json_option(const struct sl_route *route, const char *name)
+{
+    struct sl_span text = text_option(route, name);
+    return text.ptr ? json_loadb(text.ptr, text.len, 0, NULL) : NULL;
+}
+
+static bool is_option(const struct sl_route *route, const char *name, const char *text)
+{
+    return sl_span_is(text_option(route, name), text);
+}
+
+static struct sl_span keep(struct sl_arena *arena, const char *text)
+{
+    return sl_span_str(sl_arena_copy(arena, sl_span_str(text)));
+}
+
+static void add_name(struct sl_span *list, size_t *n, struct sl_span name)
+{
+    for (size_t i = 0; i < *n; i++)
+        if (sl_span_eq(list[i], name))
+            return;
+    if (*n < TOTALS_NAMES)
+        list[(*n)++] = name;
+}
+
+/* Can the sums be told from the ledger? */
+static bool is_exact(const struct sl_route *route)
+{
+    const struct sl_option_value *expired = sl_options_get(&route->options, "expired");
+    bool keeps = expired && expired->is_set && !sl_span_is(expired->text, "subtract");
+    return !keeps && !is_option(route, "per", "event") && !is_option(route, "mode", "at-least-once");
+}
+
+static void add_attributes(struct totals *t, const struct sl_route *route, struct sl_arena *arena)
+{
+    json_t *counters = json_option(route, "counters"), *counter, *amount;
+    size_t i;
+    const char *name;
+    bool exact = is_exact(route);
+    json_array_foreach(counters, i, counter)
+    {
+        json_object_foreach(json_object_get(counter, "add"), name, amount) add_name(
+            exact ? t->counted : t->spoiled, exact ? &t->n_counted : &t->n_spoiled, keep(arena, name));
+        json_object_foreach(json_object_get(counter, "running_max"), name, amount)
+            add_name(t->spoiled, &t->n_spoiled, keep(arena, name));
+        json_object_foreach(json_object_get(counter, "running_min"), name, amount)
+            add_name(t->spoiled, &t->n_spoiled, keep(arena, name));
+    }
+    json_object_foreach(json_object_get(json_array_get(counters, 0), "key"), name, amount)
+    {
+        struct sl_span key = sl_span_str(name);
+        bool is_known = t->n_keys > 0 && (sl_span_eq(t->keys[0], key) || t->n_keys == 2);
+        if (!is_known && t->n_keys < 2)
+            t->keys[t->n_keys++] = keep(arena, name);
+    }
+    json_decref(counters);
+}
+
+static void add_ledger(struct totals *t, const struct sl_route *route, struct sl_arena *arena)
+{
+    json_t *ledger = json_option(route, "ledger");
+    const char *name = json_string_value(json_object_get(ledger, "name"));
+    const char *table = json_string_value(json_object_get(ledger, "table"));
+    const char *key = json_string_value(json_object_get(ledger, "key"));
+    struct totals_ledger *l = &t->ledgers[t->n_ledgers];
+    *l = (struct totals_ledger){.route = route->config->name};
+    l->prefix = sl_span_str(sl_arena_printf(arena, "sluice:ledger:%s:", name ? name : route->config->name));
+    l->table = table ? keep(arena, table) : sl_span(NULL, 0);
+    l->key = !table ? t->keys[0] : key ? keep(arena, key) : SL_LIT("PK");
+    t->n_ledgers += t->n_ledgers + 1 < TOTALS_LEDGERS;
+    json_decref(ledger);
+}
+
+static struct totals *totals_of(struct totals *list, size_t *n, const struct sl_route *route)
+{
+    const struct sl_option_value *to = sl_options_get(&route->options, "to");
+    for (size_t i = 0; i < *n; i++)
+        if (sl_span_is(to->text, list[i].url))
+            return &list[i];
+    list[*n].url = to->text.ptr; /* followed by a NUL */
+    list[*n].port = to->table;
+    return &list[(*n)++];
+}
+
+size_t sl_totals_find(const struct sl_totals_options *o, struct sl_arena *arena, struct totals **out)
+{
+    const struct sl_pipeline *p = o->pipeline;
+    size_t n = 0;
+    *out = sl_arena_zalloc(arena, (p->n + 1) * sizeof(**out));
+    for (size_t i = 0; i < p->n; i++) {
+        const struct sl_route *route = &p->routes[i];
+        if (strcmp(route->config->handler, "aggregate") != 0)
+            continue;
+        struct totals *t = totals_of(*out, &n, route);
+        const struct sl_option_value *shards = sl_options_get(&route->options, "shards");
+        t->has_shards = t->has_shards || (shards && shards->is_set && shards->integer > 0);
+        t->is_chosen = t->is_chosen || ((!o->is_chosen || o->is_chosen[i]) && is_exact(route));
+        add_attributes(t, route, arena);
+        if (is_exact(route))
+            add_ledger(t, route, arena);
+    }
+    return n;
+}
