@@ -139,16 +139,27 @@ static enum sl_status read_entries(const struct sl_work_results *results, struct
     }
 }
 
+/* Reads until something is there that is no whitespace: whether it opens an array. */
+static enum sl_status begin_array(struct reader *r, struct sl_error *error)
+{
+    for (;;) {
+        enum sl_status status = read_more(r, error);
+        struct sl_span text = rest_of(r);
+        const char *p = sl_json_space(text.ptr, text.ptr + text.len);
+        bool has_begun = p < text.ptr + text.len;
+        if (status != SL_OK || (has_begun && *p == '['))
+            return status;
+        if (has_begun || is_at_end(r))
+            return sl_fail(error, SL_REJECT, CODE, "%.*s is not an array of results", SL_ARG(r->key));
+    }
+}
+
 static enum sl_status read_file(const struct sl_work_results *results, struct sl_span key,
                                 const struct sl_call *call, struct sl_error *error)
 {
     struct reader r;
     open_reader(&r, results->port, key, call);
-    enum sl_status status = read_more(&r, error);
-    struct sl_span text = rest_of(&r);
-    const char *p = sl_json_space(text.ptr, text.ptr + text.len);
-    if (status == SL_OK && (p == text.ptr + text.len || *p != '['))
-        status = sl_fail(error, SL_REJECT, CODE, "%.*s is not an array of results", SL_ARG(key));
+    enum sl_status status = begin_array(&r, error);
     if (status == SL_OK)
         status = read_entries(results, &r, error);
     close_reader(&r);

@@ -116,7 +116,8 @@ def sam_builds_the_same(architecture, root):
     """What `sam build` hands to `sam deploy` are the files of the zip, of the architecture that the parameter says."""
     with tempfile.TemporaryDirectory() as folder:
         built = sam_build(folder, "--parameter-overrides", f"Architecture={architecture}")
-        assert files(built) == files(root), f"{sorted(files(built))} against {sorted(files(root))}"
+        for function in (built, built.parent / "SeedFunction"):
+            assert files(function) == files(root), f"{function.name}: {sorted(files(function))} against {sorted(files(root))}"
 
 
 def sam_uploads_the_same(zips):
