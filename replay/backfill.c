@@ -399,7 +399,6 @@ static void begin_progress(struct backfill *b)
     b->progress = (struct sl_backfill_progress){.clock = b->clock,
                                                 .facts = sl_source_facts(b->source),
                                                 .began_ms = now,
-                                                .said_ms = now,
                                                 .began_records = r->records,
                                                 .began_bytes = r->stored_bytes,
                                                 .is_quiet = b->is_quiet};

@@ -5,6 +5,7 @@
 
 #include <inttypes.h>
 
+#define FIRST_MS    2000
 #define PROGRESS_MS 10000
 
 /* us-east-1, on demand, since November 2024: US dollars for a million request units. */
@@ -109,9 +110,11 @@ void sl_backfill_say_progress(struct sl_backfill_progress *p, const struct sl_ba
 {
     const struct sl_backfill_report *r = sl_backfill_report(b);
     int64_t now = p->clock->now_ms(p->clock);
-    if (p->is_quiet || now - p->said_ms < PROGRESS_MS)
+    if (p->next_ms == 0)
+        p->next_ms = p->began_ms + FIRST_MS;
+    if (p->is_quiet || now < p->next_ms)
         return;
-    p->said_ms = now;
+    p->next_ms = now + PROGRESS_MS;
     double seconds = (double)(now - p->began_ms) / 1000;
     fprintf(out, "sluice backfill: %" PRIu64 " items, %.0f a second", r->records,
             (double)(r->records - p->began_records) / seconds);

@@ -28,12 +28,12 @@ void sl_backfill_print_plan(const struct sl_backfill_plan *plan, FILE *out);
 struct sl_backfill_progress {
     struct sl_clock *clock;
     const struct sl_source_facts *facts;
-    int64_t began_ms, said_ms;
+    int64_t began_ms, next_ms; /* `next_ms`: of the next line; 0 at the beginning */
     uint64_t began_records, began_bytes;
     bool is_quiet;
 };
 
-/* Prints a line if the last one is old enough. */
+/* Prints a line: soon after the beginning, and then every ten seconds. */
 void sl_backfill_say_progress(struct sl_backfill_progress *p, const struct sl_backfill *b, FILE *out);
 
 /* The numbers of each route. Returns whether they are those of the source, as far as it says any. */

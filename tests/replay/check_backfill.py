@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import random
+import re
 import signal
 import sqlite3
 import subprocess
@@ -141,6 +142,15 @@ def stopped(export):
     check("and what is no checkpoint", wrong.returncode == 2 and "broken: is not the checkpoint of a backfill" in wrong.err, wrong.err)
 
 
+def progress(export):
+    fresh()
+    run = backfill("--export", str(export), *SINCE, "--write-units", "3500")
+    said = re.findall(r"^sluice backfill: (\d+) items, (\d+) a second, ([0-9.]+) %, about (\d+) s left$", run.err, re.M)
+    check("progress has the rate and the time left", said and 0 < int(said[0][0]) < 3000 and int(said[0][3]) < 20, run.err)
+    quiet = backfill("--export", str(export), *SINCE, "--write-units", "3500", "--quiet")
+    check("unless it is not wanted", "left" not in quiet.err.replace("left out", ""), quiet.err)
+
+
 def in_time(export):
     late = backfill("--export", str(export))
     check("an unknown consumer is refused", late.returncode == 2 and "give the time since which" in late.err, late.err)
@@ -224,6 +234,7 @@ def wrong_inputs(export):
 EXPORT = whole_export()
 killed(EXPORT)
 stopped(EXPORT)
+progress(EXPORT)
 in_time(EXPORT)
 parked_and_redriven()
 overtaken()

@@ -17,6 +17,7 @@ import urllib.error
 import urllib.request
 import zipfile
 
+from exports import write_export
 from harness import BUILD, check, finish
 
 folder = pathlib.Path(tempfile.mkdtemp())
@@ -244,6 +245,25 @@ def consumers():
     check("a table that does not exist is one line", run.returncode == 2 and len(run.stderr.splitlines()) == 1 and "nosuch" in run.stderr, run.stderr)
 
 
+def from_s3():
+    """The same export from a bucket, copied below another prefix."""
+    export = write_export(folder / "exported", [[{"PK": {"S": f"k{n}"}, "n": {"N": str(n)}} for n in range(i, 300, 3)] for i in range(3)],
+                          time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime(time.time() - 60)))
+    base = ENV["MOTO_ENDPOINT"] + "/exports"
+    send = lambda url, data: urllib.request.urlopen(urllib.request.Request(url, data, {"Content-Type": "application/octet-stream", "Authorization": "AWS4-HMAC-SHA256 Credential=x/20260101/"
+                                                    "us-east-1/s3/aws4_request, SignedHeaders=host, Signature=0"}, method="PUT"), timeout=60).read()
+    send(base, b"")
+    for path in (folder / "exported").rglob("*"):
+        if path.is_file():
+            send(f"{base}/copies/{path.relative_to(folder / 'exported')}", path.read_bytes())
+    env = {k: v for k, v in ENV.items() if "DYNAMODB" not in k} | {"AWS_ENDPOINT_URL": ENV["MOTO_ENDPOINT"]}
+    place = f"s3://exports/copies/AWSDynamoDB/{export.name}/"
+    run = subprocess.run([f"{BUILD}/sluice", "backfill", "--export", place, "--keys", "PK", "--consumer-since", "2026-01-01T00:00:00Z"],
+                         cwd=folder / "consumers", env=env, capture_output=True, text=True, timeout=60)
+    check("an export is read from S3", run.returncode == 0 and "300, as the manifest says" in run.stdout and "300 written" in run.stdout,
+          run.stdout + run.stderr)
+
+
 def rest_get(uuid):
     request = urllib.request.Request(f"{ENV['MOTO_ENDPOINT']}/2015-03-31/event-source-mappings/{uuid}", headers={
         "Authorization": "AWS4-HMAC-SHA256 Credential=x/20260101/us-east-1/lambda/aws4_request, SignedHeaders=host, Signature=0"})
@@ -256,6 +276,7 @@ try:
         beside_the_stream(number)
     within_a_budget()
     consumers()
+    from_s3()
 finally:
     subprocess.run(["tests/services/stop.sh", str(folder / "services")], check=False)
 finish()

@@ -462,6 +462,25 @@ static void write_units_are_kept_to(void **state)
 
 #define NONE "{\"applied\":0,\"repeated\":0,\"overtaken\":0,\"outside\":0,\"parked\":0}"
 
+/* An item's own units, with its guard, and what comes with them. */
+static void the_price_of_an_item_is_known(void **state)
+{
+    (void)state;
+    static const struct {
+        uint64_t seed; /* of the mode: inline, guards aside */
+        uint64_t bytes;
+        double units;
+    } cases[] = {{6, 100, 1 + 3}, {6, 874, 1 + 3}, {6, 875, 2 + 3}, {6, 10000, 10 + 3}, {7, 100, 2 + 2 + 3}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct world w;
+        struct sl_error error = {0};
+        make_world(&w, cases[i].seed, 10, 20);
+        assert_int_equal(begin(&w, &error), SL_OK);
+        assert_true(sl_backfill_item_units(w.b, cases[i].bytes) == cases[i].units);
+        end_world(&w);
+    }
+}
+
 static void a_state_of_other_routes_is_refused(void **state)
 {
     (void)state;
@@ -571,6 +590,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(what_takes_too_long_is_refused),
         cmocka_unit_test(a_failing_target_is_given_time),
         cmocka_unit_test(write_units_are_kept_to),
+        cmocka_unit_test(the_price_of_an_item_is_known),
         cmocka_unit_test(a_state_of_other_routes_is_refused),
         cmocka_unit_test(a_rejected_item_is_parked_and_redriven),
         cmocka_unit_test(a_rejected_item_without_a_place_to_go_ends_it),
