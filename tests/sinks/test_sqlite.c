@@ -352,6 +352,69 @@ static void every_operation_may_fail(void **state)
     folder = disk;
 }
 
+#define SCANNED 20
+
+/* Reads the table page by page; a page that fails is read again. Returns how many failed. */
+static int scan_whole(struct sl_table_port *port)
+{
+    struct sl_table_scan scan = {.limit = 7};
+    struct sl_table_page page;
+    int failed = 0, seen = 0;
+    do {
+        port->scan(port, &scan, 1, &page, &call);
+        if (page.result.status != SL_OK) {
+            assert_true(page.result.status != SL_REJECT && page.result.text && page.n == 0 && !page.next.ptr);
+            assert_true(++failed < 4);
+            continue;
+        }
+        for (size_t i = 0; i < page.n; i++, seen++)
+            assert_span_is(page.items[i], json_printf("{'PK':{'S':'%02d'},'n':{'N':'1'}}", seen));
+        scan.after = page.next;
+    } while (page.result.status != SL_OK || page.next.ptr);
+    assert_int_equal(seen, SCANNED);
+    return failed;
+}
+
+static int describe_whole(struct sl_table_port *port)
+{
+    struct sl_table_facts facts;
+    int failed = 0;
+    do {
+        port->describe(port, sl_span(NULL, 0), &facts, &call);
+        assert_true(facts.result.status == SL_OK ? facts.items == SCANNED && facts.n_keys == 1
+                                                 : facts.items == 0 && facts.result.text);
+    } while (facts.result.status != SL_OK && ++failed < 4);
+    assert_int_equal(facts.result.status, SL_OK);
+    return failed;
+}
+
+/* A read that fails is said, and never taken for the table's end. */
+static void every_operation_of_a_read_may_fail(void **state)
+{
+    (void)state;
+    const char *url = sl_arena_printf(call.arena, "sqlite:%s/scan.db?table=t", folder);
+    struct sl_table_port *port = NULL;
+    int failed = 0;
+    sqlite_fault_begin(true);
+    assert_int_equal(sl_target_table(&sinks, sl_span_str(url), &port, NULL), SL_OK);
+    for (int i = 0; i < SCANNED; i++) {
+        struct sl_table_op op = {.verb = SL_TABLE_PUT,
+                                 .key = sl_span_str(json_printf("{'PK':{'S':'%02d'}}", i)),
+                                 .item = sl_span_str(json_printf("{'PK':{'S':'%02d'},'n':{'N':'1'}}", i))};
+        assert_int_equal(one(port, op).status, SL_OK);
+    }
+    sqlite_fault.code = SQLITE_IOERR;
+    for (int n = 1; n < 60; n++) {
+        sqlite_fault.left = n;
+        failed += scan_whole(port) + describe_whole(port);
+    }
+    sqlite_fault.left = 0;
+    port->close(port);
+    sqlite_fault_end();
+    if (failed < 20)
+        fail_msg("only %d operations failed", failed);
+}
+
 /* A disk of 256 KiB that fills up, has room again, and becomes read-only. In a mount namespace of its own;
  * skipped where that is not allowed. Returns 0, or the number of what is wrong. */
 static int use_small_disk(void)
@@ -462,6 +525,7 @@ int main(void)
         TEST(a_full_disk_is_no_success),
         TEST(a_side_table_that_was_rolled_back_is_made_again),
         TEST(every_operation_may_fail),
+        TEST(every_operation_of_a_read_may_fail),
         TEST(a_small_disk_fills_up_and_goes_on),
         TEST(what_is_not_ours_is_refused_by_name),
         TEST(bad_targets_are_refused),
