@@ -6,6 +6,7 @@
 #include "replay/source/input.h"
 #include "replay/verbs.h"
 #include "replay/verify_session.h"
+#include "work/repair/sum.h"
 #include "work/repair/undo.h"
 #include "work/verify/verify.h"
 
@@ -26,7 +27,7 @@ struct repair {
     size_t n_names;
     const char *audit, *save, *undo;
     int64_t max_deletes;
-    bool may_delete;
+    bool may_delete, may_total;
     struct sl_repairs rows;
     struct sl_arena *arena; /* of one row */
     struct sl_buffer line;
@@ -182,6 +183,71 @@ static void on_found(struct sl_verify_session *session, const struct sl_finding 
     sl_arena_reset(r->arena);
 }
 
+/* ---- totals ---- */
+
+static struct sl_route *route_to(const struct repair *r, struct sl_span target)
+{
+    struct sl_pipeline *p = r->session.pipeline;
+    for (size_t i = 0; i < p->n; i++)
+        if (strcmp(p->routes[i].stats.handler, "aggregate") == 0 &&
+            sl_span_is(target, p->routes[i].stats.target))
+            return &p->routes[i];
+    return NULL;
+}
+
+static void print_sum(const struct repair *r, const struct sl_audit_sum *sum, struct sl_span added,
+                      const struct sl_repair_outcome *out)
+{
+    printf("%.*s: sum %.*s %.*s: %s%s", SL_ARG(sum->target), SL_ARG(sum->key), SL_ARG(sum->attribute),
+           r->rows.is_plan ? "would be " : "", sl_repaired_name(out->outcome));
+    if (added.ptr)
+        printf(", %.*s added", SL_ARG(added));
+    if (out->why)
+        printf(" (%s: %s)", out->code, out->why);
+    putchar('\n');
+    fflush(stdout);
+}
+
+static void repair_sum(struct repair *r, const struct sl_audit_sum *sum, struct sl_span *added,
+                       struct sl_repair_outcome *out)
+{
+    const struct sl_repair_sum what = {.route = route_to(r, sum->target),
+                                       .key = sum->key,
+                                       .attribute = sum->attribute,
+                                       .difference = sum->difference,
+                                       .deadline_ms = deadline()};
+    *added = sl_span(NULL, 0);
+    if (!r->may_total)
+        leave(r, out, "NoTotals", "only --totals sets it right");
+    else if (r->is_full)
+        leave(r, out, "NotKept", "what has to be kept of the write could not be");
+    else if (!what.route)
+        leave(r, out, "NoRoute", "no route writes these totals");
+    else
+        sl_repair_sum(&r->rows, &what, r->arena, added, out);
+}
+
+static void on_total(struct sl_verify_session *session, struct sl_span line)
+{
+    struct repair *r = (struct repair *)session;
+    struct sl_clock *clock = sl_clock_system();
+    struct sl_audit_sum sum;
+    struct sl_repair_outcome out;
+    struct sl_span added;
+    if (!sl_audit_sum_read(line, r->arena, &sum))
+        return;
+    repair_sum(r, &sum, &added, &out);
+    sl_buffer_reset(&r->line);
+    sl_audit_sum_line(&sum, added, &out, clock->wall_ns(clock) / 1000000, &r->line);
+    if (!r->rows.is_plan && !r->is_full)
+        (void)keep_line(r, r->audit_fd, r->audit);
+    if (session->is_json)
+        fwrite(r->line.ptr, 1, r->line.len, stdout);
+    else
+        print_sum(r, &sum, added, &out);
+    sl_arena_reset(r->arena);
+}
+
 /* ---- findings ---- */
 
 /* A line of `sluice verify --json`. Its result line, and what is not a difference, are passed over. */
@@ -256,6 +322,7 @@ static int on_end(struct sl_verify_session *session, bool is_whole)
         const struct sl_verify_route *route = sl_verify_route(session->work, i);
         unproven += route->pending + route->unsettled + route->not_comparable;
     }
+    unproven += session->report.totals.unsettled;
     return tell((struct repair *)session, is_whole, unproven);
 }
 
@@ -327,7 +394,12 @@ static int repair(struct repair *r)
 
 int sl_verb_repair(int argc, char **argv)
 {
-    struct repair r = {.session = {.verb = "repair", .found = on_found, .begun = on_begun, .end = on_end},
+    struct repair r = {.session = {.verb = "repair",
+                                   .found = on_found,
+                                   .total = on_total,
+                                   .with_totals = true,
+                                   .begun = on_begun,
+                                   .end = on_end},
                        .max_deletes = 100,
                        .audit_fd = -1,
                        .save_fd = -1};
@@ -336,6 +408,8 @@ int sl_verb_repair(int argc, char **argv)
         {"delete", SL_FLAG_BOOL, &r.may_delete, NULL,
          "remove rows whose item the source does not have, if the route made them"},
         {"max-deletes", SL_FLAG_INTEGER, &r.max_deletes, "N", "with --delete: so many at most (100)"},
+        {"totals", SL_FLAG_BOOL, &r.may_total, NULL,
+         "add to totals what they differ by from the sums of their ledgers"},
         {"dry-run", SL_FLAG_BOOL, &r.rows.is_plan, NULL, "print what would be written, and write nothing"},
         {"audit", SL_FLAG_TEXT, &r.audit, "FILE", "append a line for each row, with digests and no values"},
         {"save", SL_FLAG_TEXT, &r.save, "FILE", "append the rows as they were, for --undo"},

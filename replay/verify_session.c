@@ -326,7 +326,11 @@ static enum sl_status run(struct sl_verify_session *v, struct sl_error *error)
 
 static void on_total(void *arg, struct sl_span line)
 {
-    sl_report_line(&((struct sl_verify_session *)arg)->report, line);
+    struct sl_verify_session *v = arg;
+    if (v->total)
+        v->total(v, line);
+    else
+        sl_report_line(&v->report, line);
 }
 
 static bool on_page(void *arg)

@@ -21,6 +21,7 @@ struct sl_verify_session {
      * may name items, when `only_items` is set; `end` prints and returns the exit status. */
     bool only_items;
     void (*found)(struct sl_verify_session *v, const struct sl_finding *finding);
+    void (*total)(struct sl_verify_session *v, struct sl_span line); /* the same for a line of the totals */
     enum sl_status (*begun)(struct sl_verify_session *v, struct sl_error *error);
     int (*end)(struct sl_verify_session *v, bool is_whole);
 

@@ -21,23 +21,66 @@ static void add_digest(struct sl_buffer *b, const char *name, struct sl_span ite
     sl_json_add_member(b, name, sl_span(text, DIGITS));
 }
 
-void sl_audit_line(const struct sl_finding *finding, const struct sl_repair_outcome *outcome, int64_t now_ms,
-                   struct sl_buffer *out)
+static void begin_line(struct sl_buffer *out, int64_t now_ms)
 {
     char time[SL_TIME_BYTES];
     sl_time_text(now_ms * 1000000, time);
     sl_buffer_add_char(out, '{');
     sl_json_add_member(out, "time", sl_span_str(time));
-    sl_json_add_member(out, "route", sl_span_str(finding->route));
-    add_digest(out, "key_sha256", finding->source_key);
-    sl_json_add_member(out, "kind", sl_span_str(sl_finding_kind(finding->judge->verdict)));
+}
+
+static void add_outcome(struct sl_buffer *out, const struct sl_repair_outcome *outcome)
+{
     sl_json_add_member(out, "outcome", sl_span_str(sl_repaired_name(outcome->outcome)));
     if (outcome->code)
         sl_json_add_member(out, "code", sl_span_str(outcome->code));
     if (outcome->why)
         sl_json_add_member(out, "why", sl_span_str(outcome->why));
+}
+
+void sl_audit_line(const struct sl_finding *finding, const struct sl_repair_outcome *outcome, int64_t now_ms,
+                   struct sl_buffer *out)
+{
+    begin_line(out, now_ms);
+    sl_json_add_member(out, "route", sl_span_str(finding->route));
+    add_digest(out, "key_sha256", finding->source_key);
+    sl_json_add_member(out, "kind", sl_span_str(sl_finding_kind(finding->judge->verdict)));
+    add_outcome(out, outcome);
     add_digest(out, "before_sha256", finding->judge->row);
     add_digest(out, "after_sha256", outcome->written);
+    sl_buffer_add_str(out, "}\n");
+}
+
+static struct sl_span text_of(struct sl_span line, const char *name, struct sl_arena *arena)
+{
+    struct sl_span value = sl_json_find(line, name);
+    if (value.len < 2 || *value.ptr != '"')
+        return sl_span(NULL, 0);
+    return sl_json_unescape(sl_span(value.ptr + 1, value.len - 2), arena);
+}
+
+bool sl_audit_sum_read(struct sl_span line, struct sl_arena *arena, struct sl_audit_sum *out)
+{
+    *out = (struct sl_audit_sum){.target = text_of(line, "target", arena),
+                                 .key = sl_json_find(line, "key"),
+                                 .attribute = text_of(line, "attribute", arena),
+                                 .difference = text_of(line, "difference", arena)};
+    return sl_span_is(sl_json_find(line, "kind"), "\"sum\"") &&
+           sl_span_is(sl_json_find(line, "result"), "\"different\"") && out->target.ptr && out->key.ptr &&
+           out->attribute.ptr && out->difference.len;
+}
+
+void sl_audit_sum_line(const struct sl_audit_sum *sum, struct sl_span added,
+                       const struct sl_repair_outcome *outcome, int64_t now_ms, struct sl_buffer *out)
+{
+    begin_line(out, now_ms);
+    sl_json_add_member(out, "target", sum->target);
+    add_digest(out, "key_sha256", sum->key);
+    sl_json_add_member(out, "kind", SL_LIT("sum"));
+    sl_json_add_member(out, "attribute", sum->attribute);
+    add_outcome(out, outcome);
+    if (added.ptr)
+        sl_json_add_member(out, "added", added);
     sl_buffer_add_str(out, "}\n");
 }
 

@@ -14,6 +14,17 @@
 void sl_audit_line(const struct sl_finding *finding, const struct sl_repair_outcome *outcome, int64_t now_ms,
                    struct sl_buffer *out);
 
+/* The same for a total: "kind":"sum", with "target", "attribute" and "added". */
+struct sl_audit_sum {
+    struct sl_span target, key, attribute, difference; /* of a line of sluice verify, unescaped */
+};
+
+/* Reads such a line; false: it is none of a sum that differs. */
+bool sl_audit_sum_read(struct sl_span line, struct sl_arena *arena, struct sl_audit_sum *out);
+
+void sl_audit_sum_line(const struct sl_audit_sum *sum, struct sl_span added,
+                       const struct sl_repair_outcome *outcome, int64_t now_ms, struct sl_buffer *out);
+
 /* {"route":...,"source_key":{...},"before":{...},"after":{...}}; a row that is not there is left out. */
 void sl_audit_saved(const struct sl_finding *finding, struct sl_span after, struct sl_buffer *out);
 

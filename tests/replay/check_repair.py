@@ -156,6 +156,35 @@ def from_findings_and_back(w):
     equal(w, "verified")
 
 
+def sums(w):
+    """Totals that somebody has changed by hand, or removed: added to while the consumer runs and users write."""
+    for n in range(6):
+        w.put(w.table, item(f"s{n}", status=f"SUM{n % 3}", cost=10 + n))
+    w.settle()
+    group = lambda n: {"PK": {"S": f"STATUS#SUM{n}"}}
+    w.db("UpdateItem", TableName=w.where("totals"), Key=group(0), UpdateExpression="ADD #s :n", ExpressionAttributeNames={"#s": "sum"},
+         ExpressionAttributeValues={":n": {"N": "1000"}})
+    w.delete(w.where("totals"), group(1))
+    w.db("UpdateItem", TableName=w.where("totals"), Key=group(2), UpdateExpression="REMOVE n")
+    status, out, err = repair(w)
+    check("totals are left alone unless asked for", status == 1 and out.count("NoTotals") == 4, out + err)
+    status, out, err = repair(w, "--totals", "--dry-run")
+    check("a dry run of totals", status == 1 and out.count("would be written") == 4 and "-1000 added" in out, out + err)
+    writer = Writer(w, 9, keys=10, pause=0.5)
+    writer.start()
+    status, out, err = repair(w, "--totals", "--audit", "sums.jsonl", "--wait", "5")
+    writer.stop()
+    check("totals are set right beside a writer", out.count("written") >= 4 or status == 3, out + err)
+    w.settle()
+    status, out, err = repair(w, "--totals", "--audit", "sums.jsonl")
+    check("and once nobody writes, all are", status == 0, out + err)
+    status, out, err = repair(w, "--totals", "--routes", "totals")
+    check("once", status == 0 and " 0 written" in out, out + err)
+    equal(w, "totals verified")
+    check("they are what the items say", totals(w) == expected_totals(w), (totals(w), expected_totals(w)))
+    check("the audit says what was added", '"added":"-1000"' in (w.folder / "sums.jsonl").read_text())
+
+
 def killed_beside_writers(w):
     """Rows are broken, the consumer runs, users write, and the repair is killed again and again."""
     rng = random.Random(3)
@@ -256,6 +285,7 @@ def main():
         whole_table(w)
         from_findings_and_back(w)
         bad_input(w)
+        sums(w)
         killed_beside_writers(w)
         w.close()
         pair()

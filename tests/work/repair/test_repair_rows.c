@@ -4,6 +4,7 @@
 #include "tests/support/records.h"
 #include "tests/support/stage.h"
 #include "tests/support/test.h"
+#include "work/repair/sum.h"
 #include "work/repair/undo.h"
 
 #include <stdio.h>
@@ -184,6 +185,95 @@ static void a_row_that_changed_since_its_repair_stays(void **state)
     stage_destroy(s);
 }
 
+/* ---- totals ---- */
+
+#define TOTALS(members)                                                                                      \
+    "{'on_failure':'report','routes':[{'name':'t','handler':'aggregate','to':'sqlite:${DIR}/db?table=rows'," \
+    "'ledger':{'table':'ledger'},'counters':[{'key':{'PK':'all'},'add':{'sum':'{v}'}}]" members "}]}"
+
+static void what_is_missing_is_added_once(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *sql, *difference, *sum;
+        enum sl_repaired outcome;
+        const char *code;
+    } cases[] = {
+        {"UPDATE rows SET item = replace(item, '\"N\":\"1\"', '\"N\":\"8\"')", "7", "1", SL_REPAIRED_WRITTEN,
+         ""},
+        {"UPDATE rows SET item = replace(item, '\"N\":\"1\"', '\"N\":\"-2.5\"')", "-3.5", "1",
+         SL_REPAIRED_WRITTEN, ""},
+        {"DELETE FROM rows", "-1", "1", SL_REPAIRED_WRITTEN, ""},
+        {"UPDATE rows SET item = replace(item, '\"N\":\"1\"', '\"S\":\"x\"')", "-1", "x", SL_REPAIRED_LEFT,
+         "NoNumber"},
+    };
+    for (size_t i = 0; i < 2 * sizeof(cases) / sizeof(cases[0]); i++) {
+        bool is_plan = i % 2;
+        struct stage *s = stage_new(TOTALS(""), NULL);
+        struct sl_arena *arena = sl_arena_new(4096);
+        struct sl_repairs r = {.is_plan = is_plan};
+        struct sl_repair_outcome out;
+        struct sl_span added;
+        char wanted[64];
+        stage_deliver_all(s, PUT("a", "1"));
+        stage_change(s, "db", cases[i / 2].sql);
+        char *before = stage_query(s, "db", "SELECT item FROM rows");
+        const struct sl_repair_sum sum = {.route = &s->p->routes[0],
+                                          .key = sl_span_str(json("{'PK':{'S':'all'}}")),
+                                          .attribute = SL_LIT("sum"),
+                                          .difference = sl_span_str(cases[i / 2].difference),
+                                          .deadline_ms = s->sinks.clock->now_ms(s->sinks.clock) + 10000};
+        sl_repair_sum(&r, &sum, arena, &added, &out);
+        assert_int_equal(out.outcome, cases[i / 2].outcome);
+        assert_string_equal(out.code ? out.code : "", cases[i / 2].code);
+        char *after = stage_query(s, "db", "SELECT item FROM rows");
+        snprintf(wanted, sizeof(wanted), "\"%s\"}", cases[i / 2].sum);
+        if (is_plan)
+            assert_string_equal(before, after);
+        else
+            assert_non_null(strstr(after, wanted));
+        free(before);
+        free(after);
+        sl_arena_destroy(arena);
+        stage_destroy(s);
+    }
+}
+
+/* A total that is written between the look and the write. */
+static enum stage_fate write_first(struct stage *s)
+{
+    if (*(int *)s->context && --*(int *)s->context == 0)
+        stage_change(s, "db", "UPDATE rows SET item = replace(item, '\"N\":\"8\"', '\"N\":\"9\"')");
+    return STAGE_WELL;
+}
+
+static void a_total_that_moves_is_left_alone(void **state)
+{
+    (void)state;
+    struct stage *s = stage_new(TOTALS(""), NULL);
+    struct sl_arena *arena = sl_arena_new(4096);
+    struct sl_repairs r = {.is_plan = false};
+    struct sl_repair_outcome out;
+    struct sl_span added;
+    int calls = 2;
+    stage_deliver_all(s, PUT("a", "1"));
+    stage_change(s, "db", "UPDATE rows SET item = replace(item, '\"N\":\"1\"', '\"N\":\"8\"')");
+    s->context = &calls;
+    s->at_table = write_first;
+    const struct sl_repair_sum sum = {.route = &s->p->routes[0],
+                                      .key = sl_span_str(json("{'PK':{'S':'all'}}")),
+                                      .attribute = SL_LIT("sum"),
+                                      .difference = SL_LIT("7"),
+                                      .deadline_ms = s->sinks.clock->now_ms(s->sinks.clock) + 10000};
+    sl_repair_sum(&r, &sum, arena, &added, &out);
+    assert_int_equal(out.outcome, SL_REPAIRED_MOVED);
+    char *after = stage_query(s, "db", "SELECT item FROM rows");
+    assert_non_null(strstr(after, "\"9\""));
+    free(after);
+    sl_arena_destroy(arena);
+    stage_destroy(s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -192,6 +282,8 @@ int main(void)
         cmocka_unit_test(a_table_that_fails_is_told),
         cmocka_unit_test(a_handler_without_repair_is_left_alone),
         cmocka_unit_test(a_repair_that_was_not_touched_since_is_taken_back),
+        cmocka_unit_test(what_is_missing_is_added_once),
+        cmocka_unit_test(a_total_that_moves_is_left_alone),
         cmocka_unit_test(a_row_that_changed_since_its_repair_stays),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

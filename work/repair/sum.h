@@ -1,0 +1,24 @@
+/* Setting a total right that is not the sum of its ledgers' rows.
+ *
+ * What is added is the negative of the difference that sl_totals_verify has confirmed. No correct transaction
+ * changes that difference, so it can be added while the consumer runs: to the row as it is now, on the
+ * condition that its number still is the one that was just read. So of two repairs at once one is refused,
+ * and one that was killed and begins again finds no difference. */
+#ifndef SL_WORK_REPAIR_SUM_H
+#define SL_WORK_REPAIR_SUM_H
+
+#include "work/repair/repair.h"
+
+/* Of a line of sl_totals_verify. */
+struct sl_repair_sum {
+    struct sl_route *route; /* one of those that write these totals */
+    struct sl_span key;     /* of the row, JSON */
+    struct sl_span attribute, difference;
+    int64_t deadline_ms;
+};
+
+/* `added` becomes the number that was added, or would be; absent: none. */
+void sl_repair_sum(struct sl_repairs *r, const struct sl_repair_sum *sum, struct sl_arena *arena,
+                   struct sl_span *added, struct sl_repair_outcome *out);
+
+#endif
