@@ -136,17 +136,22 @@ static struct sl_reader *take_content(struct object *object)
     return reader;
 }
 
+static enum sl_status is_gone(const struct archive *a, struct sl_error *error)
+{
+    return sl_fail(
+        error, SL_REJECT, "WrongPlace",
+        "%s: the object %.*s, in which the place to go on at lies, is gone; begin anew, without the "
+        "checkpoint",
+        a->source.facts.name, SL_ARG(a->skip_key));
+}
+
 static enum sl_status open_object(struct archive *a, const struct sl_call *call, struct sl_error *error)
 {
     struct object *object = &a->page[a->at];
     struct sl_reader *reader;
     bool is_skipped = a->skip.byte && sl_span_eq(sl_span_str(object->key), a->skip_key);
     if (a->skip.byte && !is_skipped)
-        return sl_fail(
-            error, SL_REJECT, "WrongPlace",
-            "%s: the object %.*s, in which the place to go on at lies, is gone; begin anew, without the "
-            "checkpoint",
-            a->source.facts.name, SL_ARG(a->skip_key));
+        return is_gone(a, error);
     if (!object->content)
         read_ahead(a, call);
     if (object->content)
@@ -204,9 +209,16 @@ static enum sl_status pull_object(struct archive *a, size_t max_bytes, const str
         return status;
     out->stored_bytes += a->text.stored_bytes - stored;
     status = check_format(a, &out->batch, error);
-    if (status == SL_OK && a->text.is_at_end)
-        close_object(a);
-    return status;
+    if (status != SL_OK || !a->text.is_at_end)
+        return status;
+    if (a->text.stored_bytes != a->page[a->at].bytes)
+        return sl_fail(
+            error, SL_REJECT, "WrongSize",
+            "%s: has %llu bytes, and had %llu when it was listed: it was replaced meanwhile, or was "
+            "not read whole; run it again",
+            a->name, (unsigned long long)a->text.stored_bytes, (unsigned long long)a->page[a->at].bytes);
+    close_object(a);
+    return SL_OK;
 }
 
 static void add_place(const struct archive *a, const struct sl_call *call, struct sl_source_piece *out)
@@ -244,6 +256,8 @@ static enum sl_status pull(struct sl_source *source, size_t max_bytes, const str
         out->file = a->number;
         status = a->at == a->n ? list(a, call, error) : pull_object(a, max_bytes, call, out, error);
     }
+    if (status == SL_OK && is_at_end(a) && a->skip.byte)
+        status = is_gone(a, error);
     if (status != SL_OK)
         return status;
     out->is_last = is_at_end(a);

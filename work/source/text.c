@@ -14,7 +14,7 @@
 
 void sl_text_open(struct sl_text *t, const struct sl_text_options *options, struct sl_reader *reader)
 {
-    *t = (struct sl_text){.options = *options, .reader = reader, .last = '\n'};
+    *t = (struct sl_text){.options = *options, .reader = reader, .last = '\n', .from = options->skip};
     sl_buffer_init(&t->window, SIZE_MAX / 4);
     if (!options->wants_md5)
         return;
@@ -64,15 +64,13 @@ static enum sl_status bad_gzip(struct sl_text *t, const struct sl_error *why, st
 /* Text that was handed out before the text was opened again is dropped. */
 static void skip(struct sl_text *t)
 {
-    if (t->from.byte >= t->options.skip.byte)
-        return;
-    uint64_t left = t->options.skip.byte - t->from.byte;
+    uint64_t left = t->options.skip.byte - t->n_skipped;
     size_t n = left < t->window.len ? (size_t)left : t->window.len;
+    if (n == 0)
+        return;
     memmove(t->window.ptr, t->window.ptr + n, t->window.len - n);
     t->window.len -= n;
-    t->from.byte += n;
-    if (t->from.byte == t->options.skip.byte)
-        t->from = t->options.skip;
+    t->n_skipped += n;
 }
 
 /* Moves some of what was read into the window, which then has at most `want` bytes. */
@@ -102,7 +100,7 @@ static enum sl_status end_of_text(struct sl_text *t, struct sl_error *error)
     t->is_drained = true;
     if (t->inflater && sl_inflater_end(t->inflater, &why) != SL_OK)
         return bad_gzip(t, &why, error);
-    if (t->from.byte < t->options.skip.byte)
+    if (t->n_skipped < t->options.skip.byte)
         return sl_fail(
             error, SL_REJECT, "WrongPlace",
             "%s: ends before the place at which it is to go on; it is another text than the one that "
@@ -117,9 +115,9 @@ static enum sl_status fill(struct sl_text *t, size_t want, const struct sl_call 
     enum sl_status status = SL_OK;
     while (status == SL_OK && t->window.len < want && !t->is_drained && !is_late(t, call)) {
         size_t raw = t->raw.len;
-        uint64_t unpacked = t->from.byte + t->window.len;
+        uint64_t unpacked = t->n_skipped + t->window.len;
         status = unpack(t, want, error);
-        if (status != SL_OK || t->raw.len < raw || t->from.byte + t->window.len > unpacked)
+        if (status != SL_OK || t->raw.len < raw || t->n_skipped + t->window.len > unpacked)
             continue;
         status = t->is_read ? end_of_text(t, error) : read_raw(t, call, error);
     }
@@ -251,8 +249,9 @@ enum sl_status sl_text_pull(struct sl_text *t, size_t max_bytes, const struct sl
 {
     bool may_be_document = t->from.record == 0 && t->options.document_bytes;
     size_t most = may_be_document ? t->options.document_bytes : SL_SOURCE_RECORD_BYTES;
-    *out = (struct sl_batch){.arena = call->arena, .shape = SL_SHAPE_LINES};
     for (size_t want = first_want(t, max_bytes);; want = want <= most / 2 ? 2 * want : most + 1) {
+        /* The look before may have left records of half a document: views of a window that moves now. */
+        *out = (struct sl_batch){.arena = call->arena, .shape = SL_SHAPE_LINES};
         enum sl_status status = fill(t, want, call, error);
         bool is_late = !t->is_drained && t->window.len < want;
         if (status != SL_OK || is_late)

@@ -38,13 +38,16 @@ struct sl_text {
     struct sl_span raw;                 /* read, not yet unpacked */
     bool is_begun, is_read, is_drained; /* all was read; and is in the window */
     struct sl_buffer window;            /* unpacked, not yet handed out */
+    uint64_t n_skipped;                 /* bytes dropped so far, up to options.skip.byte */
     char last;                          /* byte that was scanned; a newline before the first */
     size_t hint;                        /* so much text had SL_TEXT_PIECE_RECORDS; 0: no piece had so many */
 
     /* To be read. */
-    bool is_at_end;           /* everything was handed out */
-    struct sl_text_from from; /* what was handed out, unpacked: where the next piece begins */
-    uint64_t stored_bytes;    /* read */
+    bool is_at_end; /* everything was handed out */
+    struct sl_text_from
+        from;              /* what was handed out, unpacked: where the next piece begins. From the opening on
+                              that is options.skip, also while the text before it is still being dropped */
+    uint64_t stored_bytes; /* read */
 };
 
 /* Takes ownership of the reader. */

@@ -52,13 +52,36 @@ static void add(struct sl_buffer *text, const struct sl_batch *batch)
     }
 }
 
-struct gathered gather(open_fn open, void *self, size_t max_bytes, bool is_resumed)
+/* ---- a deadline that comes while a piece is read ---- */
+
+/* The time is 0 for so many looks, and then 1, which is the deadline. */
+struct hurry {
+    struct sl_clock clock;
+    unsigned looks, left;
+};
+
+static int64_t hurried_now_ms(struct sl_clock *clock)
+{
+    struct hurry *h = (struct hurry *)clock;
+    h->left -= h->left > 0;
+    return h->left ? 0 : 1;
+}
+
+/* The next pull may look at the clock once more often than one that came to nothing. */
+static struct sl_call hurried_call(struct hurry *h, struct sl_arena *arena, bool has_moved)
+{
+    h->looks = has_moved ? 1 : h->looks + 1;
+    h->left = h->looks;
+    return (struct sl_call){.arena = arena, .deadline_ms = 1};
+}
+
+static struct gathered gather_at(open_fn open, void *self, size_t max_bytes, bool is_resumed, struct hurry *h)
 {
     struct gathered g = {.error = SL_NO_ERROR};
     struct sl_arena *arena = sl_arena_new(4096);
     struct sl_buffer text, place;
     struct sl_source *source = NULL;
-    bool is_last = false;
+    bool is_last = false, has_moved = true;
     sl_buffer_init(&text, SIZE_MAX / 4);
     sl_buffer_init(&place, SIZE_MAX / 4);
     for (; !is_last && g.status == SL_OK; g.pieces++) {
@@ -67,6 +90,8 @@ struct gathered gather(open_fn open, void *self, size_t max_bytes, bool is_resum
         assert_true(g.pieces < 100000);
         if (!source)
             g.status = open(self, place.len ? sl_buffer_span(&place) : sl_span(NULL, 0), &source, &g.error);
+        if (h)
+            call = hurried_call(h, arena, has_moved);
         if (g.status == SL_OK)
             g.status = sl_source_pull(source, max_bytes, &call, &piece, &g.error);
         if (g.status == SL_OK) {
@@ -74,6 +99,7 @@ struct gathered gather(open_fn open, void *self, size_t max_bytes, bool is_resum
             add(&text, &piece.batch);
             g.n += piece.batch.n;
             assert_true(piece.place.len > 0 && piece.place.len <= SL_SOURCE_PLACE_BYTES);
+            has_moved = !sl_span_eq(sl_buffer_span(&place), piece.place);
             sl_buffer_reset(&place);
             sl_buffer_add_span(&place, piece.place);
         }
@@ -89,6 +115,22 @@ struct gathered gather(open_fn open, void *self, size_t max_bytes, bool is_resum
     sl_buffer_clean_up(&text);
     sl_buffer_clean_up(&place);
     sl_arena_destroy(arena);
+    return g;
+}
+
+struct gathered gather(open_fn open, void *self, size_t max_bytes, bool is_resumed)
+{
+    return gather_at(open, self, max_bytes, is_resumed, NULL);
+}
+
+struct gathered gather_hurried(open_fn open, void *self, size_t max_bytes, bool is_resumed)
+{
+    struct sl_clock *clock = test_sinks.clock;
+    struct hurry h = {.clock = *clock};
+    h.clock.now_ms = hurried_now_ms;
+    test_sinks.clock = &h.clock;
+    struct gathered g = gather_at(open, self, max_bytes, is_resumed, &h);
+    test_sinks.clock = clock;
     return g;
 }
 
@@ -119,6 +161,10 @@ void assert_pieces_agree(open_fn open, void *self, size_t most)
     for (size_t max_bytes = 1; max_bytes <= most; max_bytes += max_bytes < 40 ? 1 : max_bytes / 3) {
         assert_same(&whole, gather(open, self, max_bytes, false));
         assert_same(&whole, gather(open, self, max_bytes, true));
+        if (whole.status != SL_OK)
+            continue;
+        assert_same(&whole, gather_hurried(open, self, max_bytes, false));
+        assert_same(&whole, gather_hurried(open, self, max_bytes, true));
     }
     gathered_clean_up(&whole);
 }

@@ -25,10 +25,13 @@ struct sl_call test_call(struct sl_arena *arena);
 
 /* Reads to the end in pieces of `max_bytes`. With `is_resumed`, each piece is read by a source of its own. */
 struct gathered gather(open_fn open, void *self, size_t max_bytes, bool is_resumed);
+/* The same, and the deadline comes in the middle of each pull, a little later each time that one came to
+ * nothing. For places on this machine. */
+struct gathered gather_hurried(open_fn open, void *self, size_t max_bytes, bool is_resumed);
 void gathered_clean_up(struct gathered *g);
 
 /* In pieces of every size up to `most`, and resumed after each piece, the records and the failure are those
- * of the whole. */
+ * of the whole, also with deadlines that come in the middle of a pull. For places on this machine. */
 void assert_pieces_agree(open_fn open, void *self, size_t most);
 
 /* Copies the files below `path` to a prefix of its own in S3, and returns its URL, until the next call. NULL

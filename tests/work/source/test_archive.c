@@ -87,6 +87,13 @@ static void its_objects_come_in_order(void **state)
     (void)state;
     fill();
     check(folder);
+    struct gathered whole = gather(open_place, folder, SL_SOURCE_PIECE_BYTES, false);
+    for (int is_resumed = 0; is_resumed < 2; is_resumed++) {
+        struct gathered g = gather_hurried(open_place, folder, 40000, is_resumed);
+        assert_string_equal(g.text, whole.text);
+        gathered_clean_up(&g);
+    }
+    gathered_clean_up(&whole);
     const char *url = copy_to_s3(folder);
     if (url)
         check(url);
@@ -151,9 +158,43 @@ static void an_object_that_is_gone_is_told(void **state)
     assert_non_null(strstr(error.text, "the object a.jsonl, in which the place to go on at lies, is gone"));
     sl_source_close(source);
     sl_error_clear(&error);
+    unlink(json_printf("%s/gone/b.jsonl", folder)); /* the last one, too */
+    assert_int_equal(open_place(place, sl_span_str(at), &source, NULL), SL_OK);
+    assert_int_equal(sl_source_pull(source, 1, &call, &piece, &error), SL_REJECT);
+    assert_string_equal(error.code, "WrongPlace");
+    sl_source_close(source);
+    sl_error_clear(&error);
     assert_int_equal(open_place((void *)(uintptr_t)folder, sl_span_str(at), &source, &error), SL_REJECT);
     assert_string_equal(error.code, "WrongPlace");
     free(at);
+    free(place);
+    sl_arena_destroy(arena);
+}
+
+/* Listed with another size than it has when it is read: by a store that lies, or by a writer. */
+static void an_object_that_changed_since_it_was_listed_is_told(void **state)
+{
+    (void)state;
+    struct sl_source *source;
+    struct sl_source_piece piece;
+    struct sl_arena *arena = sl_arena_new(4096);
+    struct sl_call call = test_call(arena);
+    struct sl_error error = SL_NO_ERROR;
+    static const char record[] = RECORD("INSERT", "1", KEYS(PK("a")) NEW(PK("a"))) "\n";
+    put("changed/a.jsonl", json_span(record));
+    for (int i = 0; i < 9; i++) /* more than are read ahead */
+        put(json_printf("changed/b%d.jsonl", i), json_span(record));
+    put("changed/c.jsonl", json_span(record));
+    char *place = strdup(json_printf("%s/changed", folder));
+    assert_int_equal(open_place(place, sl_span(NULL, 0), &source, NULL), SL_OK);
+    assert_int_equal(sl_source_pull(source, 1000, &call, &piece, NULL), SL_OK);
+    put("changed/c.jsonl", SL_LIT(""));
+    enum sl_status status = SL_OK;
+    for (size_t i = 0; status == SL_OK && i < 20; i++)
+        status = sl_source_pull(source, 1000, &call, &piece, &error);
+    assert_int_equal(status, SL_REJECT);
+    assert_string_equal(error.code, "WrongSize");
+    sl_source_close(source);
     free(place);
     sl_arena_destroy(arena);
 }
@@ -177,6 +218,7 @@ int main(void)
         cmocka_unit_test(nothing_is_written_to_it),
         cmocka_unit_test(other_formats_are_refused),
         cmocka_unit_test(an_object_that_is_gone_is_told),
+        cmocka_unit_test(an_object_that_changed_since_it_was_listed_is_told),
     };
     return cmocka_run_group_tests(tests, set_up, clean_up);
 }

@@ -96,6 +96,8 @@ static void every_item_comes_once(void **state)
             assert_all(gather(open_table, &t, SL_SOURCE_PIECE_BYTES, false));
             assert_all(gather(open_table, &t, 1, false));
             assert_all(gather(open_table, &t, 1, true));
+            if (*target == local)
+                assert_all(gather_hurried(open_table, &t, 1, true));
         }
 }
 
