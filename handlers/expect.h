@@ -27,7 +27,7 @@ struct sl_expected {
     struct sl_table_port *port;
     struct sl_span table; /* as in struct sl_table_op: absent means the port's own */
     struct sl_span key;   /* absent: nobody can say what should be there of this item, and it is left out */
-    struct sl_span item; /* what the row should hold; absent: there should be no row */
+    struct sl_span item;  /* what the row should hold; absent: there should be no row */
 
     /* Which of its top-level attributes count: `counts`, or, if there are none, all but `own`. */
     const struct sl_span *counts, *own;
@@ -110,8 +110,10 @@ enum sl_repair_effect {
  * in a slice twice. */
 struct sl_repair {
     struct sl_abi abi;
-    const struct sl_span *seen; /* per record: the row as it was just read, an item's JSON; absent: there was
-                                   none */
+    const struct sl_span *seen;  /* per record: the row as it was just read, an item's JSON; absent: there was
+                                    none */
+    const struct sl_span *sides; /* likewise its side row, see struct sl_expected. A side row that is read
+                                    later may be of a change that `seen` does not show */
     const struct sl_span *wanted; /* NULL: the rows become what the items say. Else, per record, a row that
                                      was there before a repair and is put back; absent: there was none */
     bool may_remove;              /* else a record whose row would have to go is SL_REJECT, code

@@ -141,6 +141,7 @@ static void repair_row(struct repair *r, const struct sl_finding *finding, struc
     const struct sl_repair_row row = {.route = route_of(r, sl_span_str(finding->route)),
                                       .record = finding->judge->record,
                                       .row = finding->judge->row,
+                                      .side = finding->judge->side,
                                       .deadline_ms = deadline()};
     if (verdict == SL_VERDICT_COLLISION)
         leave(r, out, "Collision",

@@ -59,6 +59,7 @@ void sl_repair_row(struct sl_repairs *r, const struct sl_repair_row *row, struct
     enum sl_repair_effect effect = SL_REPAIR_NOTHING;
     struct sl_repair ask = {.abi = {SL_ABI_MAJOR, SL_ABI_MINOR, sizeof(ask)},
                             .seen = &row->row,
+                            .sides = &row->side,
                             .wanted = row->is_undo ? &row->back : NULL,
                             .may_remove = r->may_remove && r->outcomes[SL_REPAIRED_REMOVED] < r->max_removals,
                             .is_plan = r->is_plan,

@@ -33,7 +33,7 @@ struct sl_repairs {
 struct sl_repair_row {
     struct sl_route *route;
     const struct sl_record *record; /* the item as the source has it: INSERT, or REMOVE with Keys alone */
-    struct sl_span row;             /* its JSON; absent: there is none */
+    struct sl_span row, side;       /* its JSON, and its side row's; absent: there is none */
     bool is_undo;                   /* `back` is put back, not what the item says */
     struct sl_span back;            /* absent: there was no row */
     int64_t deadline_ms;

@@ -40,18 +40,24 @@ static bool find_row(const struct sl_undo *undo, const struct sl_record *record,
     return status == SL_OK && e.n_rows == 1 && row->status == SL_OK;
 }
 
-static bool read_row(const struct sl_expected *row, int64_t deadline_ms, struct sl_arena *arena,
-                     struct sl_span *item, struct sl_repair_outcome *out)
+/* `items`: the row and its side row. */
+static bool read_rows(const struct sl_expected *row, int64_t deadline_ms, struct sl_arena *arena,
+                      struct sl_span items[2], struct sl_repair_outcome *out)
 {
-    struct sl_table_op op = {.verb = SL_TABLE_GET, .table = row->table, .key = row->key};
-    struct sl_result result = {.status = SL_OK};
+    struct sl_table_op ops[] = {{.verb = SL_TABLE_GET, .table = row->table, .key = row->key},
+                                {.verb = SL_TABLE_GET, .table = row->side_table, .key = row->side_key}};
+    struct sl_result results[2] = {{.status = SL_OK}, {.status = SL_OK}};
     const struct sl_call call = {.arena = arena, .deadline_ms = deadline_ms};
-    row->port->apply(row->port, &op, 1, &result, &call);
-    *item = result.item;
-    if (result.status != SL_OK)
-        fail(out, SL_REPAIRED_FAILED, result.code ? result.code : "Unreadable",
-             result.text ? result.text : "the row cannot be read");
-    return result.status == SL_OK;
+    row->port->apply(row->port, ops, row->side_key.ptr ? 2 : 1, results, &call);
+    for (size_t i = 0; i < 2; i++) {
+        items[i] = results[i].item;
+        if (results[i].status == SL_OK)
+            continue;
+        fail(out, SL_REPAIRED_FAILED, results[i].code ? results[i].code : "Unreadable",
+             results[i].text ? results[i].text : "the row cannot be read");
+        return false;
+    }
+    return true;
 }
 
 /* A tombstone says when it may go, by the clock of its write: its guard tells it apart. */
@@ -68,12 +74,12 @@ static void undo_found(struct sl_repairs *r, const struct sl_undo *undo, const s
                        struct sl_arena *arena, struct sl_repair_outcome *out)
 {
     struct sl_expected row = {.status = SL_REJECT};
-    struct sl_span item;
-    if (!find_row(undo, record, arena, &row, out) || !read_row(&row, undo->deadline_ms, arena, &item, out)) {
+    struct sl_span items[2];
+    if (!find_row(undo, record, arena, &row, out) || !read_rows(&row, undo->deadline_ms, arena, items, out)) {
         r->outcomes[out->outcome]++;
         return;
     }
-    if (!is_as_left(&row, item, undo->after)) {
+    if (!is_as_left(&row, items[0], undo->after)) {
         *out = (struct sl_repair_outcome){
             .outcome = SL_REPAIRED_MOVED, .code = "Moved", .why = "the row is not as the repair left it"};
         r->outcomes[out->outcome]++;
@@ -81,7 +87,8 @@ static void undo_found(struct sl_repairs *r, const struct sl_undo *undo, const s
     }
     const struct sl_repair_row back = {.route = undo->route,
                                        .record = record,
-                                       .row = item,
+                                       .row = items[0],
+                                       .side = items[1],
                                        .is_undo = true,
                                        .back = undo->before,
                                        .deadline_ms = undo->deadline_ms};

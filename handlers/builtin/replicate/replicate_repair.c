@@ -3,7 +3,6 @@
 #include "handlers/builtin/replicate/replicate_repair.h"
 
 #include "handlers/builtin/replicate/replicate_sign.h"
-#include "handlers/builtin/toolkit/apply.h"
 #include "handlers/builtin/toolkit/array.h"
 
 /* Attributes of the seen row that are compared. A condition's text has 4 KB (Quotas in Amazon DynamoDB), and
@@ -72,41 +71,17 @@ static const struct replicate_side *side_of(const struct replicate *p)
     return side->table.ptr ? side : NULL;
 }
 
-static bool needs_side(const struct repair *r, const struct replicate_change *change)
+/* The side row counts as it was seen with the row. Were it read again here, the mark of a deletion that came
+ * in between would be the order that the write may follow, and the item would be there again. As it is, the
+ * write is refused by that mark. */
+static void take_side(const struct repair *r, size_t i, struct replicate_change *change)
 {
-    return side_of(r->fold.p) && !change->is_out;
-}
-
-static void take_side(struct repair *r, struct replicate_change *change, const struct sl_result *result)
-{
-    struct sl_error error = SL_NO_ERROR;
-    if (result->status != SL_OK) {
-        sl_outcome_error(r->fold.p->host, result, &error);
-        replicate_fold_fail(&r->fold, change, &error);
+    if (!side_of(r->fold.p))
         return;
-    }
     /* Of a row that somebody put back, the mark is the later one. */
-    struct sl_span order = replicate_guard_of_row(r->fold.p, result->item);
+    struct sl_span order = replicate_guard_of_row(r->fold.p, r->ask->sides[i]);
     if (order.ptr && (!change->kept_guard.ptr || sl_order_compare(change->kept_guard, order) < 0))
         change->kept_guard = order;
-}
-
-static void read_sides(struct repair *r)
-{
-    struct replicate_fold *f = &r->fold;
-    const struct replicate *p = f->p;
-    struct sl_table_op *ops = p->host->alloc(f->slice->arena, f->items.n * sizeof(*ops));
-    size_t n = 0;
-    for (uint32_t c = 0; c < f->items.n; c++)
-        if (needs_side(r, &f->changes[c]))
-            ops[n++] = (struct sl_table_op){
-                .verb = SL_TABLE_GET,
-                .table = side_of(p)->table,
-                .key = replicate_guard_row_key(p, side_of(p), f->changes[c].item_key, f->slice->arena)};
-    const struct sl_result *results = sl_apply_table(p->host, f->slice, p->table, ops, n);
-    for (uint32_t c = 0; c < f->items.n; c++)
-        if (needs_side(r, &f->changes[c]))
-            take_side(r, &f->changes[c], results++);
 }
 
 /* ---- changes ---- */
@@ -182,6 +157,7 @@ static enum sl_status change_make(struct repair *r, size_t i, struct replicate_c
     change->is_out = change->image.value.type == SL_NONE && (row.type == SL_NONE || is_buried);
     if (p->guard == REPLICATE_INLINE && stamp.guard.type == SL_S)
         change->kept_guard = stamp.guard.raw;
+    take_side(r, i, change);
     if (row.type == SL_NONE)
         hold_absence(p, change, arena);
     else
@@ -258,7 +234,6 @@ enum sl_status replicate_repair(void *self, struct sl_slice *slice, struct sl_re
         if (record_take(&r, i, &why) != SL_OK)
             sl_outcome_fail(&r.fold.outcome, i, &why);
     }
-    read_sides(&r);
     check_removals(&r);
     replicate_write_changes(&r.fold);
     tell(&r);

@@ -49,8 +49,13 @@ struct asked {
 #define PLANS   2u
 #define UNDOES  4u /* `back` is the row that is put back */
 
-static struct asked repair_to(struct stage *s, const char *record, const char *seen, unsigned flags,
-                              const char *back)
+/* What was seen of a row: it, and the side table's row. */
+struct sight {
+    const char *row, *side; /* NULL: there is none */
+};
+
+static struct asked repair_seen(struct stage *s, const char *record, struct sight seen, unsigned flags,
+                                const char *back)
 {
     struct test_batch t;
     test_decode(&t, sl_span_str(json(record)), NULL);
@@ -58,7 +63,8 @@ static struct asked repair_to(struct stage *s, const char *record, const char *s
     struct sl_route *route = &s->p->routes[0];
     struct sl_mark mark = {.is_set = false};
     const struct sl_record *r = sl_batch_record(&t.batch, 0);
-    struct sl_span row = seen ? sl_span_str(seen) : sl_span(NULL, 0), written;
+    struct sl_span row = seen.row ? sl_span_str(seen.row) : sl_span(NULL, 0), written;
+    struct sl_span side = seen.side ? sl_span_str(seen.side) : sl_span(NULL, 0);
     struct sl_slice_call call = {.marks = &mark,
                                  .slice = {.abi = SL_HANDLER_ABI,
                                            .records = &r,
@@ -70,6 +76,7 @@ static struct asked repair_to(struct stage *s, const char *record, const char *s
     struct sl_span wanted = back ? sl_span_str(back) : sl_span(NULL, 0);
     struct sl_repair ask = {.wanted = flags & UNDOES ? &wanted : NULL,
                             .seen = &row,
+                            .sides = &side,
                             .written = &written,
                             .effects = &effect,
                             .may_remove = flags & REMOVES,
@@ -84,11 +91,6 @@ static struct asked repair_to(struct stage *s, const char *record, const char *s
     out.has_written = written.ptr != NULL;
     test_batch_clean_up(&t);
     return out;
-}
-
-static struct asked repair(struct stage *s, const char *record, const char *seen, unsigned flags)
-{
-    return repair_to(s, record, seen, flags, NULL);
 }
 
 /* The rows of a table, one line each; the caller frees. */
@@ -108,6 +110,35 @@ static char *seen_row(const struct stage *s)
         return text;
     free(text);
     return NULL;
+}
+
+/* The item's row of the side table; NULL when there is none. */
+static char *side_row(const struct stage *s)
+{
+    char *is_there = stage_query(s, "db", "SELECT count(*) FROM sqlite_master WHERE name = 'side'");
+    const char *sql = "SELECT item FROM side WHERE key LIKE '%\"a\\\"%'";
+    char *text = *is_there == '1' ? stage_query(s, "db", sql) : strdup("");
+    free(is_there);
+    text[strcspn(text, "\n")] = '\0';
+    if (*text)
+        return text;
+    free(text);
+    return NULL;
+}
+
+/* The side row is seen as it is now. */
+static struct asked repair_to(struct stage *s, const char *record, const char *seen, unsigned flags,
+                              const char *back)
+{
+    char *side = side_row(s);
+    struct asked out = repair_seen(s, record, (struct sight){seen, side}, flags, back);
+    free(side);
+    return out;
+}
+
+static struct asked repair(struct stage *s, const char *record, const char *seen, unsigned flags)
+{
+    return repair_to(s, record, seen, flags, NULL);
 }
 
 static bool is_dead(const char *row)
@@ -285,6 +316,33 @@ static void a_row_that_moved_is_left_alone(void **state)
             free(seen);
             free(before);
             free(after);
+            stage_destroy(s);
+        }
+}
+
+/* The item is deleted between the look and the write, and the stream says so first. */
+static void a_deletion_after_the_look_is_never_undone(void **state)
+{
+    (void)state;
+    static const char *const breaks[] = {
+        "DELETE FROM rows",
+        "UPDATE rows SET item = replace(item, '\"v\":{\"N\":\"1\"}', '\"v\":{\"N\":\"666\"}')",
+        "UPDATE rows SET item = '{\"PK\":{\"S\":\"a\"}}'"};
+    EACH_MODE(m)
+    for (size_t i = 0; i < sizeof(breaks) / sizeof(breaks[0]); i++)
+        for (int was_deleted = 0; was_deleted < 2; was_deleted++) {
+            struct stage *s = replica_of_one(m);
+            if (was_deleted) { /* so there is a mark already */
+                stage_deliver_all(s, REMOVE("6", "1"));
+                stage_deliver_all(s, INSERT("7", "1"));
+            }
+            stage_change(s, "db", breaks[i]);
+            char *row = seen_row(s), *side = side_row(s);
+            stage_deliver_all(s, REMOVE("8", "1"));
+            expect(repair_seen(s, HAS("1"), (struct sight){row, side}, 0, NULL), SL_REJECT, "Moved");
+            expect_v(s, NULL);
+            free(row);
+            free(side);
             stage_destroy(s);
         }
 }
@@ -492,6 +550,7 @@ int main(void)
         cmocka_unit_test(what_is_left_over_goes_only_when_asked_for),
         cmocka_unit_test(an_item_that_somebody_else_wrote_stays),
         cmocka_unit_test(a_row_that_moved_is_left_alone),
+        cmocka_unit_test(a_deletion_after_the_look_is_never_undone),
         cmocka_unit_test(a_revived_row_goes_or_becomes_the_new_item),
         cmocka_unit_test(a_repair_is_an_echo_to_a_follower),
         cmocka_unit_test(a_repair_is_undone),
