@@ -99,6 +99,7 @@ static bool mend(struct tail *t, struct sl_place *place, const struct sl_error *
     if (strcmp(error->code, "ResourceNotFoundException") == 0 && place->is_closed) {
         note_gap(t, place);
         place->is_done = true;
+        place->ended_ms = wall_ms();
         return true;
     }
     return false;

@@ -1,6 +1,7 @@
 /* Keeps the places of a live stream's shards, in memory and in the checkpoint file. */
 #include "replay/source/places.h"
 
+#include "base/clock.h"
 #include "base/disk.h"
 #include "base/json_write.h"
 
@@ -56,7 +57,8 @@ static enum sl_status take_file(struct sl_places *places, const json_t *root, st
         return sl_fail(error, SL_REJECT, "OtherStream",
                        "%s: is the checkpoint of another stream, %s; this stream is %s. Name another file",
                        places->path, stream, places->stream_arn);
-    int64_t ns, step_ns;
+    struct sl_clock *clock = sl_clock_system();
+    int64_t ns, step_ns, now_ms = clock->wall_ns(clock) / 1000000;
     const char *id, *through = json_string_value(json_object_get(root, "through"));
     json_t *shard;
     if (through && sl_time_parse(sl_span_str(through), &ns, &step_ns))
@@ -66,6 +68,7 @@ static enum sl_status take_file(struct sl_places *places, const json_t *root, st
         struct sl_place *place = add(places, id);
         sl_places_set(&place->after, json_string_value(json_object_get(shard, "after")));
         place->is_done = json_is_true(json_object_get(shard, "done"));
+        place->ended_ms = place->is_done ? now_ms : 0;
     }
     return SL_OK;
 }
@@ -155,6 +158,7 @@ static void take_over(struct sl_place *place, const struct sl_place *old)
     place->is_skipped_to_latest = old->is_skipped_to_latest;
     place->through_ms = old->through_ms;
     place->empty_reads = old->empty_reads;
+    place->empty_since_ms = old->empty_since_ms;
     place->ended_ms = old->ended_ms;
 }
 
@@ -198,19 +202,33 @@ bool sl_places_is_ready(const struct sl_places *places, const struct sl_place *p
 
 /* ---- how far the table's changes are handled ---- */
 
-/* A read may be empty although more records follow. After so many in a row there are none. */
+/* A read may be empty although more records follow: "it might take multiple calls to get to a portion of the
+ * shard that contains stream records" (API reference of GetRecords). After so many in a row, for so long,
+ * there are none. */
 #define EMPTY_READS 4
+#define EMPTY_MS    3000
+
+/* A change is in its stream a moment after it was made, and most within a second. */
+#define LATE_MS 2000
 
 /* The stream's list may lack a shard's children for about so long. */
 #define CHILDREN_MS 60000
 
+/* A closed shard has no later changes, but those who wait for it may have: it is at its end when the service
+ * says so, and not before. */
 void sl_places_handled(struct sl_place *place, int64_t read_ms, int64_t last_ms)
 {
-    place->empty_reads = last_ms ? 0 : place->empty_reads + 1;
-    if (last_ms)
+    if (last_ms) {
         place->through_ms = last_ms;
-    else if (place->empty_reads >= EMPTY_READS && read_ms > place->through_ms)
-        place->through_ms = read_ms;
+        place->empty_reads = 0;
+        return;
+    }
+    if (place->empty_reads++ == 0)
+        place->empty_since_ms = read_ms;
+    bool is_at_end =
+        !place->is_closed && place->empty_reads >= EMPTY_READS && read_ms - place->empty_since_ms >= EMPTY_MS;
+    if (is_at_end && read_ms - LATE_MS > place->through_ms)
+        place->through_ms = read_ms - LATE_MS;
 }
 
 static bool has_children(const struct sl_places *places, const struct sl_place *place)

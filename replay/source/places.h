@@ -17,7 +17,8 @@ struct sl_place {
     bool is_skipped_to_latest; /* its older records are skipped */
     int64_t through_ms;        /* its changes before this wall time are handled; 0: not known */
     unsigned empty_reads;      /* in a row */
-    int64_t ended_ms;          /* when is_done was set by this process; 0: before it */
+    int64_t empty_since_ms;    /* the first of them */
+    int64_t ended_ms;          /* when this process learnt that it is done */
 };
 
 struct sl_places {
