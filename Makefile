@@ -218,6 +218,10 @@ bench: $(BENCHES) all ## the benchmarks, one JSON line for each figure
 	@bench/support/echo.sh $(abspath $(BUILD))/bench/echo
 	@BUILD=$(BUILD) scripts/bench.sh $(BENCHES)
 
+MEMORY_MB ?= 1000
+memory: all ## make memory MEMORY_MB=1000: decode and replay need no more memory for such an input
+	@BUILD=$(abspath $(BUILD)) MEMORY_MB=$(MEMORY_MB) tests/work/source/check_memory.py
+
 bless: $(BUILD)/tests/handlers/pipeline/test_config_docs $(BUILD)/tests/handlers/builtin/test_golden ## write the generated files again: the option tables in docs/CONFIG.md, the JSON Schema, the golden table
 	@python3 tests/handlers/builtin/golden/make.py
 	@for test in $^; do BLESS=1 $$test >/dev/null 2>&1 || exit 1; done; git diff --stat docs tests/handlers/builtin/golden
@@ -228,7 +232,7 @@ clean: ## remove everything that was built
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
-.PHONY: all install uninstall unit quick lint check conformance setup run package build-SluiceFunction build-SeedFunction fuzz ruler simulate verify-long cover bench bless clean help
+.PHONY: all install uninstall unit quick lint check conformance setup run package build-SluiceFunction build-SeedFunction fuzz ruler simulate verify-long cover bench memory bless clean help
 .SECONDARY:
 
 -include $(OBJECTS:.o=.d) $(TOOL_OBJ:.o=.d) $(BUILD)/runtime/bootstrap.d $(BUILD)/replay/sluice.d $(patsubst %.c,$(BUILD)/%.d,$(call below,tests,*.c)) $(CORPORA:=.d) $(BENCHES:=.d)
