@@ -12,6 +12,7 @@ struct batch {
     struct sl_dynamodb_work work;
     struct sl_dynamodb_op **ops; /* not yet done, sorted by table */
     size_t n;
+    size_t found; /* where the next one is looked for first */
 };
 
 static void add_literal(struct sl_dynamodb_body *body, const char *text)
@@ -68,15 +69,23 @@ static void write_body(struct batch *b, bool reads)
 /* The operation on this table whose key the item has; NULL when the request had none. */
 static struct sl_dynamodb_op *find(struct batch *b, struct sl_span table, struct sl_span item)
 {
-    struct sl_span key = {NULL, 0};
-    for (size_t i = 0; i < b->n; i++) {
+    struct sl_span key = {NULL, 0}, last = {NULL, 0};
+    bool is_of_table = false;
+    for (size_t k = 0; k < b->n; k++) {
+        /* Answers come mostly in the order of the request; its operations are sorted by table. */
+        size_t i = (b->found + k) % b->n;
         struct sl_dynamodb_op *op = b->ops[i];
-        if (!sl_dynamodb_is_table(table, op->table))
+        if (op->table.ptr != last.ptr || op->table.len != last.len)
+            is_of_table = sl_dynamodb_is_table(table, op->table);
+        last = op->table;
+        if (!is_of_table)
             continue;
         if (!key.ptr)
             key = sl_dynamodb_key_of(b->work.apply, op->table, item, op->op->key);
-        if (key.ptr && sl_span_eq(key, op->key_text))
+        if (key.ptr && sl_span_eq(key, op->key_text)) {
+            b->found = i + 1;
             return op;
+        }
     }
     return NULL;
 }

@@ -32,12 +32,18 @@ struct sl_span sl_dynamodb_key_of(struct sl_dynamodb_apply *apply, struct sl_spa
     struct sl_json_walk walk = sl_json_walk(item), wanted;
     struct sl_span name, value, key_name, ignored, out = {NULL, 0};
     struct sl_buffer key;
+    size_t left = 0;
     sl_buffer_init(&key, KEY_TEXT_BYTES);
-    while (sl_json_walk_next(&walk, &name, &value))
+    for (wanted = sl_json_walk(like); sl_json_walk_next(&wanted, &key_name, &ignored);)
+        left++;
+    while (left > 0 && sl_json_walk_next(&walk, &name, &value))
         for (wanted = sl_json_walk(like); sl_json_walk_next(&wanted, &key_name, &ignored);)
             if (sl_json_same(name, key_name)) {
-                sl_buffer_printf(&key, "%s\"%.*s\":", key.len ? "," : "{", SL_ARG(name));
+                sl_buffer_add_str(&key, key.len ? ",\"" : "{\"");
+                sl_buffer_add_span(&key, name);
+                sl_buffer_add_str(&key, "\":");
                 sl_buffer_add_span(&key, value);
+                left--;
             }
     sl_buffer_add_char(&key, '}');
     if (sl_dynamodb_key_text(apply->scratch, table, sl_buffer_span(&key), &out, NULL) != SL_OK)

@@ -5,6 +5,12 @@
 
 /* ---- what should be there ---- */
 
+/* A look at the bytes: most rows need no more. */
+static bool may_hold(struct sl_span row, struct sl_span name)
+{
+    return memmem(row.ptr, row.len, name.ptr, name.len) != NULL || memchr(row.ptr, '\\', row.len) != NULL;
+}
+
 /* The names that are ours on every row: they do not count. */
 static void set_own(const struct replicate *p, struct sl_expected *row, struct sl_arena *arena)
 {
@@ -34,6 +40,7 @@ static void set_side(const struct replicate *p, const struct replicate_change *c
 static bool is_marked(const struct replicate *p, const struct sl_record *r)
 {
     return p->guard == REPLICATE_INLINE &&
+           may_hold(p->host->record_image(r, SL_NEW_IMAGE).raw, p->deleted_attribute) &&
            p->host->record_attribute(r, SL_NEW_IMAGE, p->deleted_attribute).type != SL_NONE;
 }
 
@@ -129,7 +136,8 @@ enum sl_status replicate_trace(void *self, struct sl_trace *t, struct sl_error *
 {
     const struct replicate *p = self;
     struct sl_value row = {.type = SL_M, .raw = t->row};
-    if (p->guard == REPLICATE_INLINE && p->host->value_member(row, p->deleted_attribute).type != SL_NONE)
+    if (p->guard == REPLICATE_INLINE && may_hold(t->row, p->deleted_attribute) &&
+        p->host->value_member(row, p->deleted_attribute).type != SL_NONE)
         return SL_OK; /* a tombstone: there is no item */
     if (t->n_key_names <= SL_TEXT_KEY_ATTRIBUTES &&
         source_key(p, row, t->key_names, t->n_key_names, t->arena, &t->key))
