@@ -266,6 +266,8 @@ static enum sl_status take_finding(struct repair *r, struct sl_span line, struct
     if (route.len < 2 || !key.ptr || *key.ptr != '{')
         return sl_fail(error, SL_REJECT, "NoFinding", "a difference without \"route\" or \"source_key\"");
     const char *name = sl_arena_copy(r->session.arena, sl_span(route.ptr + 1, route.len - 2));
+    if (!route_of(r, sl_span_str(name)))
+        return sl_fail(error, SL_REJECT, "NoRoute", "%s has no route \"%s\"", r->session.config, name);
     return sl_verify_item(r->session.work, name, key, error);
 }
 

@@ -134,6 +134,26 @@ static void close_objects(struct sl_object_port *port)
     free(f);
 }
 
+/* Fails as a whole, or not. */
+static void scan_table(struct sl_table_port *port, const struct sl_table_scan *scans, size_t n,
+                       struct sl_table_page *pages, const struct sl_call *call)
+{
+    struct faulty *f = (struct faulty *)port;
+    bool fails = f->stage->at_table && f->stage->at_table(f->stage) != STAGE_WELL;
+    for (size_t i = 0; i < n && fails; i++)
+        pages[i] = (struct sl_table_page){
+            .result = {.status = SL_RETRY, .code = "Planned", .text = "the test lets it fail"}};
+    if (!fails)
+        f->real.table->scan(f->real.table, scans, n, pages, call);
+}
+
+static void describe_table(struct sl_table_port *port, struct sl_span table, struct sl_table_facts *facts,
+                           const struct sl_call *call)
+{
+    struct faulty *f = (struct faulty *)port;
+    f->real.table->describe(f->real.table, table, facts, call);
+}
+
 static void close_table(struct sl_table_port *port)
 {
     struct faulty *f = (struct faulty *)port;
@@ -178,6 +198,8 @@ static enum sl_status open_table(struct sl_sinks *sinks, struct sl_span url, str
     f->port.table = *f->real.table;
     f->port.table.apply = apply_or_refuse;
     f->port.table.close = close_table;
+    f->port.table.scan = scan_table;
+    f->port.table.describe = describe_table;
     *out = &f->port.table;
     return SL_OK;
 }

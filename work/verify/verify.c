@@ -46,6 +46,8 @@ static void add_tables(struct sl_verify *v, size_t route, const struct sl_expect
         return;
     for (size_t i = 0; i < tables->n_rows; i++) {
         struct sl_span name = tables->rows[i].table;
+        if (!tables->rows[i].port->scan)
+            continue;
         if (name.ptr)
             name = sl_span(sl_arena_copy(v->lasting, name), name.len);
         v->tables[v->n_tables++] =
@@ -132,19 +134,55 @@ static bool is_key(const struct sl_verify *v, const struct sl_batch *batch)
     return members == v->o.keys.n && found == members;
 }
 
+static bool is_suspected(const struct sl_verify *v, size_t route, struct sl_span key)
+{
+    uint64_t hash = sl_verify_key_hash(key);
+    for (size_t i = 0; i < v->n_suspects; i++) {
+        const struct suspect *s = &v->suspects[i];
+        if (s->hash == hash && s->route == route && sl_span_is(key, s->key))
+            return true;
+    }
+    return false;
+}
+
+/* An item that is named twice is looked at once: two repairs of one look would be in each other's way. */
+static enum sl_status add_item(struct sl_verify *v, size_t route, const struct sl_record *record,
+                               struct sl_span key, bool is_named, struct sl_error *error)
+{
+    struct verified *r = &v->routes[route];
+    if (r->report.reason)
+        return is_named ? sl_fail(error, SL_REJECT, "NotComparable", "the route %s cannot be compared: %s",
+                                  r->report.name, r->report.reason)
+                        : SL_OK;
+    if (!sl_when_match(r->route->when, record, v->arena)) {
+        r->report.left_out++;
+        return SL_OK;
+    }
+    if (is_suspected(v, route, key))
+        return SL_OK;
+    if (v->n_suspects == SL_VERIFY_SUSPECTS)
+        return sl_fail(
+            error, SL_REJECT, "TooMany",
+            "there are more than %d items: name fewer at a time, or none and verify the whole table",
+            SL_VERIFY_SUSPECTS);
+    sl_verify_suspect(v, route, key, true);
+    return SL_OK;
+}
+
 enum sl_status sl_verify_item(struct sl_verify *v, const char *route, struct sl_span key,
                               struct sl_error *error)
 {
-    struct sl_items_entry entry = {.key = key};
+    struct sl_items_entry entry = {.key = key, .item = key}; /* `when` looks at the key alone */
     struct sl_batch batch;
+    sl_arena_reset(v->arena);
     enum sl_status status = sl_items_decode(&entry, 1, &v->o.keys, v->o.arn, v->arena, &batch, error);
     if (status == SL_OK && !is_key(v, &batch))
         status = sl_fail(error, SL_REJECT, "BadKey", "it is not a key of the table: %.*s%s%.*s",
                          SL_ARG(v->o.keys.names[0]), v->o.keys.n > 1 ? ", " : "",
                          SL_ARG(v->o.keys.n > 1 ? v->o.keys.names[1] : sl_span(NULL, 0)));
     for (size_t i = 0; i < v->n_routes && status == SL_OK; i++)
-        if (!v->routes[i].report.reason && (!route || strcmp(route, v->routes[i].report.name) == 0))
-            sl_verify_suspect(v, i, key, true);
+        if (!route || strcmp(route, v->routes[i].report.name) == 0)
+            status = add_item(v, i, sl_batch_record(&batch, 0), key, route != NULL, error);
     return status;
 }
 

@@ -77,7 +77,9 @@ enum sl_status sl_verify_open(const struct sl_verify_options *options, struct sl
                               struct sl_verify **out, struct sl_error *error) SL_MUST_USE;
 void sl_verify_close(struct sl_verify *v); /* NULL is fine */
 
-/* Adds an item by its key's JSON, for a route or (NULL) for all. */
+/* Adds an item by its key's JSON, for a route or (NULL) for all; routes whose `when` does not take it are
+ * left out. An item that is added twice counts once. SL_REJECT: it is no key, the route cannot be compared,
+ * or there are SL_VERIFY_SUSPECTS items already. */
 enum sl_status sl_verify_item(struct sl_verify *v, const char *route, struct sl_span key,
                               struct sl_error *error) SL_MUST_USE;
 

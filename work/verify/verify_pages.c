@@ -269,15 +269,32 @@ static enum sl_status backward(struct sl_verify *v, const struct round *round, i
 
 /* ---- a round ---- */
 
+static enum sl_status compare(struct sl_verify *v, const struct round *round, int64_t deadline_ms,
+                              struct sl_error *error)
+{
+    struct sl_verify_route *counts = sl_arena_alloc(v->arena, (v->n_routes + 1) * sizeof(*counts));
+    size_t n_suspects = v->n_suspects;
+    for (size_t i = 0; i < v->n_routes; i++)
+        counts[i] = v->routes[i].report;
+    enum sl_status status = v->tables[v->table].route == NO_ROUTE ? forward(v, round, deadline_ms, error)
+                                                                  : backward(v, round, deadline_ms, error);
+    if (status == SL_OK)
+        return status;
+    /* The pages are read again, and what was counted of them would be counted twice. */
+    while (v->n_suspects > n_suspects)
+        free(v->suspects[--v->n_suspects].key);
+    for (size_t i = 0; i < v->n_routes; i++)
+        v->routes[i].report = counts[i];
+    return status;
+}
+
 enum sl_status sl_verify_pages(struct sl_verify *v, int64_t deadline_ms, struct sl_error *error)
 {
-    const struct scanned *table = &v->tables[v->table];
     struct round round = {.n_pages = 0};
     if (open_segments(v) > 0) {
-        enum sl_status status = scan(v, table, deadline_ms, &round, error);
+        enum sl_status status = scan(v, &v->tables[v->table], deadline_ms, &round, error);
         if (status == SL_OK && round.n > 0)
-            status = table->route == NO_ROUTE ? forward(v, &round, deadline_ms, error)
-                                              : backward(v, &round, deadline_ms, error);
+            status = compare(v, &round, deadline_ms, error);
         if (status != SL_OK)
             return status;
         for (size_t i = 0; i < round.n_pages; i++)

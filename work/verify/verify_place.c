@@ -21,15 +21,16 @@ static uint64_t *count_of(struct sl_verify_route *r, size_t i)
     return counts[i];
 }
 
-static void add_counts(struct sl_buffer *b, const struct sl_verify_route *r)
+static void add_counts(struct sl_buffer *b, const struct verified *v)
 {
-    struct sl_verify_route copy = *r;
+    struct sl_verify_route copy = v->report;
     sl_buffer_add_char(b, '{');
+    sl_json_add_raw(b, "pair", v->is_pair ? SL_LIT("true") : SL_LIT("false"));
     for (size_t i = 0; i < COUNTED; i++)
         sl_json_add_integer(b, counted[i], (int64_t)*count_of(&copy, i));
     sl_json_add_raw(b, "kinds", SL_LIT("["));
     for (size_t i = 0; i <= SL_VERDICT_NOT_JUDGED; i++)
-        sl_buffer_printf(b, "%s%" PRIu64, i ? "," : "", r->kinds[i]);
+        sl_buffer_printf(b, "%s%" PRIu64, i ? "," : "", copy.kinds[i]);
     sl_buffer_add_str(b, "]}");
 }
 
@@ -40,7 +41,7 @@ static void add_routes(const struct sl_verify *v, struct sl_buffer *b)
         sl_buffer_add_str(b, i ? "," : "");
         sl_json_add_string(b, sl_span_str(v->routes[i].report.name));
         sl_buffer_add_char(b, ':');
-        add_counts(b, &v->routes[i].report);
+        add_counts(b, &v->routes[i]);
     }
     sl_buffer_add_char(b, '}');
 }
@@ -146,6 +147,7 @@ static bool read_counts(struct sl_verify *v, const json_t *routes)
         const json_t *counts = json_object_get(routes, r->name), *kinds = json_object_get(counts, "kinds");
         if (!counts)
             return false;
+        v->routes[i].is_pair = json_is_true(json_object_get(counts, "pair"));
         for (size_t k = 0; k < COUNTED; k++)
             *count_of(r, k) = (uint64_t)number(counts, counted[k]);
         for (size_t k = 0; k <= SL_VERDICT_NOT_JUDGED; k++)

@@ -21,7 +21,8 @@ struct suspect {
     bool is_forward;
     int64_t since_ms; /* wall time */
     struct sl_looks looks;
-    char *key; /* JSON; malloc */
+    uint64_t hash; /* of the key */
+    char *key;     /* JSON; malloc */
 };
 
 /* A table that is scanned: the source, or one of a route's. */
@@ -96,6 +97,7 @@ enum sl_status sl_verify_pages(struct sl_verify *v, int64_t deadline_ms, struct 
 
 /* How many items a page may have, so that all of them may become suspects; 0: the suspects come first. */
 size_t sl_verify_room(const struct sl_verify *v);
+uint64_t sl_verify_key_hash(struct sl_span key);
 void sl_verify_suspect(struct sl_verify *v, size_t route, struct sl_span key, bool is_forward);
 
 /* Looks at suspects that are due. `*n`: how many; 0: none is due. */

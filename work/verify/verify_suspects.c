@@ -14,6 +14,15 @@ size_t sl_verify_room(const struct sl_verify *v)
     return room < LEAST_ITEMS && v->n_suspects > 0 ? 0 : room;
 }
 
+/* FNV-1a. */
+uint64_t sl_verify_key_hash(struct sl_span key)
+{
+    uint64_t hash = 0xcbf29ce484222325u;
+    for (size_t i = 0; i < key.len; i++)
+        hash = (hash ^ (unsigned char)key.ptr[i]) * 0x100000001b3u;
+    return hash;
+}
+
 void sl_verify_suspect(struct sl_verify *v, size_t route, struct sl_span key, bool is_forward)
 {
     if (v->n_suspects == v->room_suspects) {
@@ -25,8 +34,11 @@ void sl_verify_suspect(struct sl_verify *v, size_t route, struct sl_span key, bo
         sl_die("out of memory: %zu suspects", v->n_suspects);
     memcpy(copy, key.ptr, key.len);
     copy[key.len] = '\0';
-    v->suspects[v->n_suspects++] = (struct suspect){
-        .route = (uint32_t)route, .is_forward = is_forward, .since_ms = sl_verify_wall_ms(v), .key = copy};
+    v->suspects[v->n_suspects++] = (struct suspect){.route = (uint32_t)route,
+                                                    .is_forward = is_forward,
+                                                    .since_ms = sl_verify_wall_ms(v),
+                                                    .hash = sl_verify_key_hash(key),
+                                                    .key = copy};
 }
 
 /* ---- one look at a group of one route's suspects ---- */
@@ -97,6 +109,15 @@ struct outcome {
     const struct sl_expected *refused; /* the item cannot be compared */
 };
 
+/* The item cannot be compared, for a reason that is no matter of the handler's expect(). */
+static void refuse(struct group *g, struct outcome *o, const char *code, const char *why)
+{
+    struct sl_expected *refused = sl_arena_zalloc(g->v->arena, sizeof(*refused));
+    refused->code = sl_arena_copy(g->v->arena, sl_span_str(code));
+    refused->why = sl_arena_copy(g->v->arena, sl_span_str(why));
+    o->refused = refused;
+}
+
 static enum sl_verdict plain_verdict(const struct sl_judge *j)
 {
     if (!j->row.ptr)
@@ -120,8 +141,8 @@ static bool is_of_other_side(const struct group *g, const struct sl_judge *j)
     return g->r->is_pair && j->verdict == SL_VERDICT_LEFT_OVER && !j->is_owned;
 }
 
-static enum sl_status judge_row(struct group *g, size_t i, size_t row, struct sl_judge *j,
-                                struct sl_error *error)
+/* False: the row cannot be judged, for example because it is damaged. */
+static bool judge_row(struct group *g, size_t i, size_t row, struct sl_judge *j, struct outcome *o)
 {
     struct sl_verify *v = g->v;
     const struct sl_handler *handler = &g->r->route->loaded.handler;
@@ -140,11 +161,12 @@ static enum sl_status judge_row(struct group *g, size_t i, size_t row, struct sl
     j->verdict = plain_verdict(j);
     if (handler->judge && handler->judge(g->r->route->self, j, &why) != SL_OK) {
         sl_error_seal(&why);
-        return sl_fail(error, SL_FATAL, why.code, "route %s: %s", g->r->report.name, why.text);
+        refuse(g, o, why.code, why.text);
+        return false;
     }
     if (is_expiring(v, j, g->before[i].item) || is_of_other_side(g, j))
         j->verdict = SL_VERDICT_NOT_JUDGED;
-    return SL_OK;
+    return true;
 }
 
 static void put_digest(struct sl_span item, unsigned char out[32])
@@ -173,7 +195,7 @@ static void digest_seen(const struct group *g, size_t i, struct outcome *o)
     sl_host_table.sha256(sl_span((const char *)all, 32 * (2 * o->n + 1)), o->look.seen);
 }
 
-static enum sl_status judge_item(struct group *g, size_t i, struct outcome *o, struct sl_error *error)
+static void judge_item(struct group *g, size_t i, struct outcome *o)
 {
     const struct sl_expect *e = &g->expect;
     size_t n = 0;
@@ -185,22 +207,26 @@ static enum sl_status judge_item(struct group *g, size_t i, struct outcome *o, s
                                    .began_ms = g->began_ms,
                                    .ended_ms = g->ended_ms,
                                    .through_ms = g->through_ms}};
+    const struct sl_result *source = g->before[i].status != SL_OK ? &g->before[i] : &g->after[i];
+    if (source->status != SL_OK) {
+        refuse(g, o, source->code ? source->code : "BadKey",
+               source->text ? source->text : "the source refuses the item's key");
+        return;
+    }
     for (size_t row = 0; row < e->n_rows; row++) {
         if (e->rows[row].record != i || (e->rows[row].status == SL_OK && !e->rows[row].key.ptr))
             continue;
         if (e->rows[row].status != SL_OK || g->rows[row].status != SL_OK) {
             o->refused = &e->rows[row];
-            return SL_OK;
+            return;
         }
         struct sl_judge *j = &o->judges[o->n++];
-        enum sl_status status = judge_row(g, i, row, j, error);
-        if (status != SL_OK)
-            return status;
+        if (!judge_row(g, i, row, j, o))
+            return;
         o->look.is_right =
             o->look.is_right && (j->verdict == SL_VERDICT_EQUAL || j->verdict == SL_VERDICT_NOT_JUDGED);
     }
     digest_seen(g, i, o);
-    return SL_OK;
 }
 
 /* ---- settling ---- */
@@ -286,10 +312,10 @@ enum sl_status sl_verify_look(struct sl_verify *v, int64_t deadline_ms, size_t *
     choose(v, &g);
     *n = g.n;
     enum sl_status status = g.n ? read_group(&g, deadline_ms, error) : SL_OK;
-    for (size_t i = 0; i < g.n && status == SL_OK; i++)
-        status = judge_item(&g, i, &outcomes[i], error);
     if (status != SL_OK)
         return status;
+    for (size_t i = 0; i < g.n; i++)
+        judge_item(&g, i, &outcomes[i]);
     for (size_t i = g.n; i > 0; i--) { /* from the last on, as the list is filled up from its end */
         if (!settle(&g, i - 1, &outcomes[i - 1]))
             continue;
