@@ -9,6 +9,7 @@ import signal
 import sqlite3
 import subprocess
 import tempfile
+import time
 
 from exports import write_export
 from harness import BUILD, check, finish
@@ -50,6 +51,8 @@ def restored():
     if not (folder / "db").exists():
         return {}
     db = sqlite3.connect(folder / "db", timeout=60)
+    if not db.execute("SELECT 1 FROM sqlite_master WHERE name = 'restored'").fetchone():
+        return {}
     return {item["PK"]["S"]: normal(item) for item in (json.loads(text) for text, in db.execute("SELECT item FROM restored"))}
 
 
@@ -120,6 +123,10 @@ def what_is_refused():
         refused(f"a view of {view}", restore(blind, T0 + 90), "has no new image")
     gaps = [c for i, c in enumerate(changes) if not (200 <= i < 260)]
     refused("an archive with missing objects", restore(write_archive("gaps", gaps, rng), T0 + 95), "changes are missing", "--unsafe-order")
+    two = [(*c[:3], json.loads(json.dumps(c[3]).replace("table/orders/", "table/other/"))) if i % 2 else c for i, c in enumerate(changes)]
+    refused("an archive of two tables", restore(write_archive("two", two, rng), T0 + 95), "holds the tables", "orders", "other")
+    other = [(*c[:3], json.loads(json.dumps(c[3]).replace("table/orders/", "table/other/"))) for c in changes]
+    refused("an export of another table", restore(write_archive("other", other, rng), T0 + 95, "--export", str(base)), "holds the tables")
     filtered = [c for c in changes if c[3]["eventName"] != "MODIFY"]
     refused("an archive behind a filter", restore(write_archive("filtered", filtered, rng), T0 + 95), "changes are missing", "filter")
     tail = [c for c in changes if c[0] < T0 + 20 or c[0] > T0 + 60]
@@ -177,12 +184,36 @@ def killed():
             check("the table is as it was", restored() == wanted(state_at(changes, until)))
 
 
+def the_mark_outlives_the_items():
+    """A kill while the temporary files go, or a disk that lost them: the table is not empty, and it is ours."""
+    fresh()
+    changes = history(14, changes=2000, items=1200)
+    archive, until = write_archive("mark", changes, random.Random(14)), T0 + 400
+    process = restore(archive, until, "--write-units", "300", wait=False)
+    end = time.monotonic() + 30
+    while not list((folder / "temp").glob("*/begun")) or not restored():
+        check("it begins to write", time.monotonic() < end)
+        time.sleep(0.02)
+    process.kill()
+    process.communicate(timeout=30)
+    have = len(restored())
+    (items,) = (folder / "temp").glob("*/items.jsonl")
+    items.unlink()
+    run = restore(archive, until)
+    same("the items were folded again", state_at(changes, until), run)
+    check("it was killed in the middle", 0 < have < len(restored()), have)
+    (folder / "temp").mkdir(exist_ok=True)
+    again = restore(archive, until)
+    check("when all is done, the mark is gone", again.returncode == 2 and "not empty" in again.err, again.err)
+
+
 config()
 without_base()
 with_base()
 a_base_in_the_middle_of_a_second()
 what_is_refused()
 new_images_alone()
+the_mark_outlives_the_items()
 killed()
 shutil.rmtree(folder)
 finish()

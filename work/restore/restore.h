@@ -55,7 +55,7 @@ void sl_restore_close(struct sl_restore *r); /* NULL is fine; the result stays *
  *   SL_OK      go on, or the result is there (`*is_done`)
  *   SL_RETRY   a source failed for now: the same step again
  *   SL_REJECT  the archive is refused: it begins after the base, or changes are missing, or a change has no
- *              new image, no time or no sequence number
+ *              new image, no time or no sequence number, or there is more than one table
  *   SL_FATAL   nothing can succeed here */
 enum sl_status sl_restore_step(struct sl_restore *r, int64_t deadline_ms, bool *is_done,
                                struct sl_error *error) SL_MUST_USE;

@@ -33,6 +33,7 @@ struct sl_restore {
     struct sl_buffer text; /* where canonical texts and lines are made */
     struct sl_sorter *sorter;
     int64_t base_ms;             /* 0: there is no base */
+    char table[256];             /* of all records; "" until one says it */
     FILE *out;                   /* the result, under another name */
     struct sl_sorter_entry last; /* the one before, of the same or another item */
     bool has_last;

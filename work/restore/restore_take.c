@@ -131,8 +131,26 @@ static enum sl_status take_change(struct sl_restore *r, const struct sl_record *
     return add(r, &entry, record, ns / 1000, error);
 }
 
+/* Keys of two tables may be the same. */
+static enum sl_status check_table(struct sl_restore *r, const struct sl_record *record,
+                                  struct sl_error *error)
+{
+    struct sl_span table = sl_record_text(record, SL_FIELD_TABLE);
+    if (!table.len || sl_span_is(table, r->table))
+        return SL_OK;
+    if (r->table[0])
+        return sl_fail(error, SL_REJECT, "TwoTables",
+                       "%s: holds the tables %s and %.*s: restore from the objects of one table (a prefix of "
+                       "the archive), with the export of the same one",
+                       sl_source_facts(r->options.archive)->name, r->table, SL_ARG(table));
+    snprintf(r->table, sizeof(r->table), "%.*s", SL_ARG(table));
+    return SL_OK;
+}
+
 enum sl_status sl_restore_take(struct sl_restore *r, const struct sl_record *record, bool is_base,
                                struct sl_error *error)
 {
+    if (check_table(r, record, error) != SL_OK)
+        return SL_REJECT;
     return is_base ? take_base(r, record, error) : take_change(r, record, error);
 }
