@@ -252,6 +252,8 @@ static enum sl_status fold_archive(struct backfill *b, struct sl_error *error)
     b->restore.temp = b->temp ? b->temp : sl_vars_or(&b->vars, "TMPDIR", "/tmp");
     b->restore.since_ms = b->since_ms;
     b->restore.options = &options;
+    if (!b->is_plan && !b->route_list.n && !b->checkpoint.state.ptr)
+        b->restore.pipeline = b->pipeline;
     b->restore.clock = b->clock;
     b->restore.arena = b->arena;
     b->restore.any_gap = b->is_unsafe;

@@ -72,6 +72,98 @@ static enum sl_status open_folder(struct sl_restore_job *job, struct sl_error *e
     return sl_disk_make_folder(job->folder, error);
 }
 
+/* ---- the target ---- */
+
+/* Before the backfill is open, nobody has left a route out. */
+static bool takes_part(struct sl_route *route)
+{
+    struct sl_per_item facts;
+    struct sl_error why = SL_NO_ERROR;
+    return !route->is_left_out && sl_route_per_item(route, &facts, &why) != SL_OK &&
+           strcmp(why.code, "NoGuard") == 0;
+}
+
+struct target {
+    const struct sl_option_value *table;
+    const char *route;
+};
+
+/* The tables that the routes that take part write to. Returns how many. */
+static size_t find_targets(const struct sl_restore_job *job, const struct sl_pipeline *pipeline,
+                           struct target **out)
+{
+    struct sl_buffer found;
+    sl_buffer_init_in(&found, job->arena, SIZE_MAX);
+    for (size_t i = 0; i < pipeline->n; i++) {
+        struct sl_route *route = &pipeline->routes[i];
+        bool is_in = takes_part(route);
+        for (size_t k = 0; k < route->options.n && is_in; k++) {
+            const struct target target = {&route->options.values[k], route->config->name};
+            if (target.table->table)
+                sl_buffer_add(&found, &target, sizeof(target));
+        }
+    }
+    *out = (struct target *)(void *)found.ptr;
+    return found.len / sizeof(struct target);
+}
+
+/* Whether the mark is there, and of these tables. */
+static bool is_marked(const char *path, struct sl_span text)
+{
+    char have[4096];
+    FILE *file = fopen(path, "rb");
+    size_t n = file ? fread(have, 1, sizeof(have), file) : 0;
+    if (file)
+        fclose(file);
+    return file && text.len <= sizeof(have) && sl_span_eq(sl_span(have, n), text);
+}
+
+static enum sl_status check_empty(const struct sl_restore_job *job, const struct target *target,
+                                  struct sl_error *error)
+{
+    struct sl_table_port *table = target->table->table;
+    const struct sl_call call = {.arena = job->arena,
+                                 .deadline_ms = job->clock->now_ms(job->clock) + STEP_MS};
+    struct sl_table_page page = {.n = 0};
+    struct sl_table_scan scan = {.limit = 1, .is_consistent = true};
+    if (!table->scan)
+        return sl_fail(error, SL_REJECT, "NotEmpty",
+                       "the table of the route %s cannot be scanned, so it is not known to be empty",
+                       target->route);
+    do {
+        table->scan(table, &scan, 1, &page, &call);
+        if (page.result.status != SL_OK)
+            return sl_fail(error, page.result.status, page.result.code, "%s", page.result.text);
+        scan.after = page.next;
+    } while (page.n == 0 && page.next.ptr);
+    if (page.n == 0)
+        return SL_OK;
+    return sl_fail(error, SL_REJECT, "NotEmpty",
+                   "the table of the route %s is not empty: restore into a new table, then compare or switch",
+                   target->route);
+}
+
+/* The mark says what the tables were when they were found empty. */
+static enum sl_status check_tables(const struct sl_restore_job *job, const struct sl_pipeline *pipeline,
+                                   bool marks, struct sl_error *error)
+{
+    struct target *targets;
+    const char *mark = sl_arena_printf(job->arena, "%s/" BEGUN, job->folder);
+    size_t n = find_targets(job, pipeline, &targets);
+    struct sl_buffer text;
+    sl_buffer_init_in(&text, job->arena, 4096);
+    for (size_t i = 0; i < n; i++)
+        sl_buffer_printf(&text, "%.*s\n", SL_ARG(targets[i].table->text));
+    if (is_marked(mark, sl_buffer_span(&text)))
+        return SL_OK;
+    enum sl_status status = SL_OK;
+    for (size_t i = 0; i < n && status == SL_OK; i++)
+        status = check_empty(job, &targets[i], error);
+    int err = status == SL_OK && marks ? sl_disk_replace_path(mark, sl_buffer_span(&text)) : 0;
+    return err ? sl_fail(error, SL_FATAL, sl_disk_code(err), "cannot write %s: %s", mark, strerror(err))
+               : status;
+}
+
 /* ---- folding ---- */
 
 static enum sl_status open_sources(struct fold *f, struct sl_error *error)
@@ -201,8 +293,12 @@ enum sl_status sl_restore_job_fold(struct sl_restore_job *job, struct sl_error *
 {
     struct fold f = {.job = job};
     enum sl_status status = open_folder(job, error);
-    if (status != SL_OK)
+    if (status == SL_OK && job->pipeline)
+        status = check_tables(job, job->pipeline, false, error);
+    if (status != SL_OK) {
+        rmdir(job->folder); /* fails if something is in it */
         return status;
+    }
     if (has_result(job)) {
         fprintf(stderr, "sluice backfill: restore: the archive was folded before: %s\n", job->result);
         return SL_OK;
@@ -225,88 +321,10 @@ enum sl_status sl_restore_job_fold(struct sl_restore_job *job, struct sl_error *
     return status;
 }
 
-/* ---- the target ---- */
-
-static enum sl_status check_empty(const struct sl_restore_job *job, struct sl_table_port *table,
-                                  const char *route, struct sl_error *error)
-{
-    const struct sl_call call = {.arena = job->arena,
-                                 .deadline_ms = job->clock->now_ms(job->clock) + STEP_MS};
-    struct sl_table_page page = {.n = 0};
-    struct sl_table_scan scan = {.limit = 1, .is_consistent = true};
-    do {
-        table->scan(table, &scan, 1, &page, &call);
-        if (page.result.status != SL_OK)
-            return sl_fail(error, page.result.status, page.result.code, "%s", page.result.text);
-        scan.after = page.next;
-    } while (page.n == 0 && page.next.ptr);
-    if (page.n == 0)
-        return SL_OK;
-    return sl_fail(error, SL_REJECT, "NotEmpty",
-                   "the table of the route %s is not empty: restore into a new table, then compare or switch",
-                   route);
-}
-
-/* The tables that the routes that take part write to. Returns how many. */
-static size_t find_tables(const struct sl_restore_job *job, const struct sl_pipeline *pipeline,
-                          const struct sl_option_value ***tables, const char ***routes)
-{
-    size_t n = 0;
-    for (int pass = 0; pass < 2; pass++) {
-        n = 0;
-        for (size_t i = 0; i < pipeline->n; i++) {
-            const struct sl_route *route = &pipeline->routes[i];
-            for (size_t k = 0; k < route->options.n && !route->is_left_out; k++) {
-                if (!route->options.values[k].table)
-                    continue;
-                if (pass) {
-                    (*tables)[n] = &route->options.values[k];
-                    (*routes)[n] = route->config->name;
-                }
-                n++;
-            }
-        }
-        if (!pass) {
-            *tables = sl_arena_alloc(job->arena, (n + 1) * sizeof(**tables));
-            *routes = sl_arena_alloc(job->arena, (n + 1) * sizeof(**routes));
-        }
-    }
-    return n;
-}
-
-/* Whether the mark is there, and of these tables. */
-static bool is_marked(const char *path, struct sl_span text)
-{
-    char have[4096];
-    FILE *file = fopen(path, "rb");
-    size_t n = file ? fread(have, 1, sizeof(have), file) : 0;
-    if (file)
-        fclose(file);
-    return file && text.len <= sizeof(have) && sl_span_eq(sl_span(have, n), text);
-}
-
 enum sl_status sl_restore_job_begin(const struct sl_restore_job *job, const struct sl_pipeline *pipeline,
                                     struct sl_error *error)
 {
-    const struct sl_option_value **tables;
-    const char **routes, *mark = sl_arena_printf(job->arena, "%s/" BEGUN, job->folder);
-    size_t n = find_tables(job, pipeline, &tables, &routes);
-    struct sl_buffer text;
-    sl_buffer_init_in(&text, job->arena, 4096);
-    for (size_t i = 0; i < n; i++)
-        sl_buffer_printf(&text, "%.*s\n", SL_ARG(tables[i]->text));
-    if (is_marked(mark, sl_buffer_span(&text)))
-        return SL_OK;
-    enum sl_status status = SL_OK;
-    for (size_t i = 0; i < n && status == SL_OK; i++)
-        status = tables[i]->table->scan
-                     ? check_empty(job, tables[i]->table, routes[i], error)
-                     : sl_fail(error, SL_REJECT, "NotEmpty",
-                               "the table of the route %s cannot be scanned, so it is not known to be empty",
-                               routes[i]);
-    int err = status == SL_OK ? sl_disk_replace_path(mark, sl_buffer_span(&text)) : 0;
-    return err ? sl_fail(error, SL_FATAL, sl_disk_code(err), "cannot write %s: %s", mark, strerror(err))
-               : status;
+    return check_tables(job, pipeline, true, error);
 }
 
 void sl_restore_job_done(const struct sl_restore_job *job)

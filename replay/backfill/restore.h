@@ -16,6 +16,8 @@ struct sl_restore_job {
     /* Set by the caller; borrowed as long as the job. */
     const char *archive, *export; /* `export` NULL: there is no base */
     const char *config, *temp;
+    const struct sl_pipeline
+        *pipeline; /* its tables are looked at before the archive is read; NULL: not yet */
     int64_t until_ms, since_ms;
     const struct sl_source_options *options;
     struct sl_clock *clock;
