@@ -166,7 +166,7 @@ static enum sl_status answer_work(struct server *s, const struct sl_runtime_even
     begin_answer(a);
     enum sl_status status = sl_work_is_item(payload) ? sl_work_do(s->work, payload, &invocation, a, &a->error)
                                                      : sl_work_refuse_event(&a->error);
-    if (a->is_ruined)
+    if (!sl_contain_is_whole(s->contain))
         return give_up(s, event, error);
     count(s, "ColdStart", s->is_warm ? 0 : 1);
     s->is_warm = true;

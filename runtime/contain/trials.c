@@ -34,6 +34,7 @@ struct shared {
     volatile sig_atomic_t is_from_outside; /* the signal that killed the child */
     volatile sig_atomic_t is_done;         /* `trial` is the result of the last order */
     struct sl_trial trial;
+    bool is_lines; /* of the payload: a piece of a backfill */
     size_t payload_bytes;
     char payload[SL_RUNTIME_PAYLOAD_BYTES];
 };
@@ -128,7 +129,8 @@ static void open_pipeline(struct child *c, const struct sl_pipeline_options *lik
 
 static bool take_batch(struct child *c, uint64_t number)
 {
-    const struct sl_decode_options options = {.ttl_attribute = sl_pipeline_ttl_attribute(c->pipeline)};
+    const struct sl_decode_options options = {.ttl_attribute = sl_pipeline_ttl_attribute(c->pipeline),
+                                              .any_shape = c->shared->is_lines};
     struct sl_span payload = sl_span(c->shared->payload, c->shared->payload_bytes);
     if (c->batch_number == number)
         return true;
@@ -379,6 +381,7 @@ void sl_trials_run(struct sl_trials *t, const struct sl_trial_order *order, stru
     if (!t->is_shared) {
         memcpy(t->shared->payload, payload.ptr, payload.len);
         t->shared->payload_bytes = payload.len;
+        t->shared->is_lines = t->batch->shape == SL_SHAPE_LINES;
         t->is_shared = true;
     }
     ask(t, order, false, out);

@@ -38,7 +38,8 @@ static enum sl_status run_turn(struct turn *t, struct sl_error *error)
             *error = why;
             return status;
         }
-        t->trouble = why;
+        if (status == SL_RETRY)
+            t->trouble = why;
         t->has_moved = t->has_moved || (status == SL_OK && !step.wait_ms);
     }
     t->is_done = step.is_done;

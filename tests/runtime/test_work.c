@@ -186,6 +186,7 @@ static void test_members(void **state)
                                         "{'name':'a','count':1000000000000000000000000000000000}",
                                         "{'name':'a','number':-0.5}",
                                         "{'name':'a','number':1e999}",
+                                        "{'name':'a','number':10000000000000000000000000000000}",
                                         "{'name':'a','number':true}",
                                         "{'name':'a','flag':1}",
                                         "{'name':'a','flag':'true'}",
@@ -255,6 +256,8 @@ static void test_pieces(void **state)
         {"dynamodb://t", "{'segment':2,'of':3,'time':5,'since':4,'routes':'a,b','arn':'x'}",
          "{'piece':0,'segment':2,'of':3,'time':5,'since':4,'arn':'x','routes':'a,b',"
          "'write_units':100.000}"},
+        {"dynamodb://t", "{'segment':99999,'of':100000}",
+         "{'piece':0,'segment':99999,'of':100000,'write_units':100.000}"},
         {"dynamodb://t", "{'segment':3,'of':3}", NULL},
         {"dynamodb://t", "{'segment':0,'of':100001}", NULL},
         {"dynamodb://t", "{'segment':0,'of':1,'file':'f'}", NULL},

@@ -6,14 +6,15 @@ import collections
 import json
 import pathlib
 import random
+import subprocess
 import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from stage import DEFINITION, FUNCTION_ARN, SUBSTITUTIONS, Stage, check, item  # noqa: E402  first: it may begin again in moto's Python
+from stage import DEFINITION, FUNCTION_ARN, SUBSTITUTIONS, TOP, Stage, check, item  # noqa: E402  first: it may begin again in moto's Python
 import stage as counted  # noqa: E402
 from exports import ID, ago  # noqa: E402
-from function import Function, serve_front  # noqa: E402
+from function import BUILD, Function, serve_front  # noqa: E402
 from player import StateError, World  # noqa: E402
 
 SEED = int(sys.argv[1]) if len(sys.argv) > 1 else 1
@@ -192,6 +193,32 @@ def out_of_reach(stage, place):
         front.shutdown()
 
 
+def handlers_that_die(stage, place):
+    """An item of which a plugin dies: the process that comes after it in the same place finds it out, parks it, and the rest is
+    written. (One worker: with many, a retry mostly comes to another place.)"""
+    handlers = stage.folder / "handlers"
+    handlers.mkdir()
+    subprocess.run(["cc", "-std=c11", "-D_GNU_SOURCE", "-O1", "-fPIC", "-shared", "-fvisibility=hidden", f"-I{BUILD}/include", "-o", handlers / "dies.so",
+                    TOP / "tests/runtime/plugins/dies.c"], check=True)
+    number = None
+    for how, error in (("nothing", None), ("segv", "Runtime.ExitError"), ("exit", "Runtime.ExitError"), ("close", "Function.HandlerClosedDescriptors")):
+        name = f"dies-{how}"
+        with Job(stage, name, place, SLUICE_HANDLER_PATH=str(handlers), SLUICE_WORK_CONCURRENCY="1") as job:
+            config = json.loads((stage.folder / f"{name}.json").read_text())
+            config["routes"].append({"name": "dies", "handler": "dies", "how": how, "at": number or "-", "told": str(stage.folder / f"{name}.told"),
+                                     "on_failure": f"jsonl:{stage.folder}/{name}.parked"})
+            (stage.folder / f"{name}.json").write_text(json.dumps(config))
+            run = job.run()
+            output = succeeded(name, run)
+            retries = {error for child in run.map_run.children for error in child.retries}
+            told = (stage.folder / f"{name}.told").read_text().split()
+            check(f"{name}: it is tried again", retries == ({error} if error else set()), retries)
+            check(f"{name}: that item alone is parked", output["routes"]["dies"]["parked"] == (1 if error else 0) and len(set(told)) == 600 - (1 if error else 0),
+                  (output, len(set(told))))
+            job.equals(name)
+            number = number or sorted(told)[300]
+
+
 def damaged_file(stage, prefix):
     """A file that changed after the plan, and then is as it was: the Map fails, and the redrive does the rest."""
     place, keys = stage.export(prefix, ITEMS, 8)
@@ -333,6 +360,7 @@ def main():
         too_many_turns(stage, large)
         faults(stage, place)
         out_of_reach(stage, place)
+        handlers_that_die(stage, place)
         damaged_file(stage, "damaged/")
         damaged_before_the_plan(stage, "unplanned/")
         outside(stage, place)

@@ -63,19 +63,22 @@ class RuntimeApi(BaseHTTPRequestHandler):
 
 
 class Sandbox:
-    def __init__(self, environment, log):
+    """One process. A folder for temporary files outlives it, as /tmp outlives a process that Lambda replaces."""
+
+    def __init__(self, environment, log, folder):
         self.api = Server(("127.0.0.1", 0), RuntimeApi)
         self.api.events, self.api.began, self.api.answers = queue.Queue(), queue.Queue(), queue.Queue()
         threading.Thread(target=self.api.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
-        self.folder = tempfile.TemporaryDirectory()
+        self.folder = folder or tempfile.TemporaryDirectory()
         self.process = subprocess.Popen(
             [f"{BUILD}/bootstrap"], cwd=self.folder.name, stdout=log, stderr=log,
             env={**environment, "AWS_LAMBDA_RUNTIME_API": f"127.0.0.1:{self.api.server_port}", "TMPDIR": self.folder.name})
 
     def ask(self, number, payload, timeout_s, kill_after_s=None):
-        """("response", body), ("error", body), ("timeout", None) or ("exit", status); after the last two it is gone."""
+        """("response", body), ("error", body), ("timeout", None), ("exit", status), or ("gone", status) if it never took the event;
+        after the last three the process is no more."""
         self.api.events.put((number, payload, timeout_s))
-        end = time.time() + START_S
+        end, has_begun = time.time() + START_S, False
         kill_at = time.time() + kill_after_s if kill_after_s is not None else None
         while True:
             try:
@@ -83,9 +86,9 @@ class Sandbox:
             except queue.Empty:
                 pass
             if not self.api.began.empty():
-                end = self.api.began.get()
+                end, has_begun = self.api.began.get(), True
             if self.process.poll() is not None:
-                return "exit", self.process.returncode
+                return "exit" if has_begun else "gone", self.process.returncode
             if kill_at and time.time() >= kill_at:
                 self.process.kill()
                 kill_at = None
@@ -106,7 +109,6 @@ class Sandbox:
         self.api.events.put(None)
         self.api.shutdown()
         self.api.server_close()
-        self.folder.cleanup()
         return status
 
 
@@ -119,7 +121,7 @@ class Function:
         self.environment = {**base, **environment, "AWS_LAMBDA_FUNCTION_NAME": "seed"}
         self.timeout_s, self.fault = timeout_s, fault or (lambda number, payload: None)
         self.log = open(log, "ab") if log else subprocess.DEVNULL
-        self.lock, self.idle, self.all, self.count = threading.Lock(), [], [], 0
+        self.lock, self.idle, self.folders, self.count = threading.Lock(), [], [], 0
         self.endings = []
 
     def take(self):
@@ -128,10 +130,8 @@ class Function:
             if self.idle:
                 return self.count, self.idle.pop()
             number = self.count
-        sandbox = Sandbox(self.environment, self.log)
-        with self.lock:
-            self.all.append(sandbox)
-        return number, sandbox
+            folder = self.folders.pop() if self.folders else None
+        return number, Sandbox(self.environment, self.log, folder)
 
     def give_back(self, sandbox, kind):
         if kind in ("response", "error"):
@@ -139,6 +139,8 @@ class Function:
                 self.idle.append(sandbox)
         else:
             sandbox.close()
+            with self.lock:
+                self.folders.append(sandbox.folder)
 
     def invoke(self, payload):
         number, sandbox = self.take()
@@ -148,6 +150,10 @@ class Function:
             return (429, "TooManyRequestsException", b'{"Reason":"ReservedFunctionConcurrentInvocationLimitExceeded","message":"Rate Exceeded."}') \
                 if fault == "throttle" else (500, "ServiceException", b'{"message":"An error occurred."}')
         kind, body = sandbox.ask(number, payload, self.timeout_s, fault[1] if fault else None)
+        if kind == "gone":  # it ended after the invocation before: Lambda starts another process
+            sandbox.close()
+            sandbox = Sandbox(self.environment, self.log, sandbox.folder)
+            kind, body = sandbox.ask(number, payload, self.timeout_s)
         self.give_back(sandbox, kind)
         with self.lock:
             self.endings.append(kind)
@@ -155,13 +161,16 @@ class Function:
             return 200, None, body
         if kind == "timeout":
             body = {"errorType": "Sandbox.Timedout", "errorMessage": f"Task timed out after {self.timeout_s:.2f} seconds"}
-        elif kind == "exit":
+        elif kind in ("exit", "gone"):
             body = {"errorType": "Runtime.ExitError", "errorMessage": f"Error: Runtime exited with {body}"}
         return 200, "Unhandled", body if isinstance(body, bytes) else json.dumps(body).encode()
 
     def close(self):
         """How the processes ended that nobody had killed: 0 each."""
-        return [sandbox.close(orderly=True) for sandbox in self.idle]
+        ends = [sandbox.close(orderly=True) for sandbox in self.idle]
+        for folder in self.folders + [sandbox.folder for sandbox in self.idle]:
+            folder.cleanup()
+        return ends
 
 
 class Front(BaseHTTPRequestHandler):

@@ -176,6 +176,15 @@ static void dies_close(void *self)
 #define FLAGS 0
 #endif
 
+/* What it does with an item depends on the item alone: dying, too. */
+static enum sl_status dies_per_item(void *self, struct sl_per_item *out, struct sl_error *error)
+{
+    (void)self;
+    (void)out;
+    (void)error;
+    return SL_OK;
+}
+
 SL_EXPORT const struct sl_handler SL_HANDLER = {
     .abi = SL_HANDLER_ABI,
     .name = "dies",
@@ -184,4 +193,5 @@ SL_EXPORT const struct sl_handler SL_HANDLER = {
     .open = dies_open,
     .handle = dies_handle,
     .close = dies_close,
+    .per_item = dies_per_item,
 };
