@@ -115,5 +115,5 @@ enum sl_status sl_backfill_read_state(struct sl_backfill *b, struct sl_span stat
     if (status == SL_OK && as_of)
         b->report.as_of_ms = (int64_t)as_of;
     json_decref(root);
-    return status == SL_OK && !b->is_done ? sl_backfill_check_due(b, error) : status;
+    return status == SL_OK && !b->options.is_plan ? sl_backfill_check(b, error) : status;
 }

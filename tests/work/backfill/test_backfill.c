@@ -491,6 +491,8 @@ static void a_state_of_other_routes_is_refused(void **state)
         "{\"asOf\":1,\"records\":-1,\"storedBytes\":0,\"routes\":{}}",
         "{\"asOf\":0,\"records\":1,\"storedBytes\":0,\"routes\":{}}",
         "{\"asOf\":0,\"records\":1,\"storedBytes\":0,\"routes\":{\"r\":{\"applied\":1}}}",
+        "{\"asOf\":1700000000005,\"records\":1,\"storedBytes\":0,\"routes\":{\"r\":" NONE ",\"t\":" NONE
+        "}}", /* before the consumer began */
         "{\"asOf\":0,\"records\":1,\"storedBytes\":0,\"routes\":{\"r\":" NONE ",\"t\":" NONE ",\"gone\":" NONE
         "}}"};
     for (size_t i = 0; i < sizeof(states) / sizeof(states[0]); i++) {
