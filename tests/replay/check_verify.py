@@ -7,7 +7,7 @@ import os
 import subprocess
 import time
 
-from harness import check, finish
+from harness import BUILD, check, finish
 from verify_world import SLUICE, Writer, World, item, key, start_services, stop_services
 
 LONG = bool(os.environ.get("LONG"))
@@ -304,6 +304,26 @@ def collisions():
     w.close()
 
 
+def plugin():
+    """A plugin that offers expect, and nothing to judge by."""
+    w = World("x", ["short"])
+    (w.folder / "handlers").mkdir()
+    subprocess.run(["cc", "-std=c11", "-D_GNU_SOURCE", "-Wall", "-Werror", "-fPIC", "-shared", "-fvisibility=hidden", f"-I{BUILD}/include",
+                    "tests/replay/expecting.c", "-o", w.folder / "handlers" / "expecting.so"], check=True)
+    for pk in "abcd":
+        w.put(w.table, item(pk, cost=7))
+    w.tail()
+    w.settle()
+    run = w.verify()
+    check("a plugin's rows", run.status == 0 and run.summary["equal"] == 4 and run.summary["rows"] == 4, str(run))
+    t = w.where("replica")
+    w.delete(t, key("a"))
+    w.update(t, key("b"), "SET n = :n", n={"N": "15"})
+    w.put(t, {**key("z"), "n": {"N": "1"}})
+    check("and what is the matter with them", w.verify().kinds("short") == {"a": "missing", "b": "different", "z": "left over"})
+    w.close()
+
+
 def pair():
     """Two tables that follow each other: what came from there has no guard there."""
     a = World("pa", ["replica"])
@@ -383,6 +403,7 @@ def main():
         spread_totals()
         archives()
         collisions()
+        plugin()
         pair()
     finally:
         stop_services()

@@ -54,6 +54,7 @@ ROUTES = {
              "counters": [{"key": {"PK": "STATUS#{status}"}, "add": {"weight": "{cost}"}}]},
     "spread": {"handler": "aggregate", "to": "dynamodb://{p}-totals", "ledger": {"table": "{p}-ledger"}, "shards": 3,
                "counters": [{"key": {"PK": "STATUS#{status}"}, "add": {"n": 1, "sum": "{cost}"}}]},
+    "short": {"handler": "expecting", "to": "dynamodb://{p}-replica"},
     "kept": {"handler": "archive", "to": "file:archive"},
 }
 PLACES = {"replica": [("PK", "S"), ("SK", "S")], "aside": [("PK", "S"), ("SK", "S")], "beside": [("PK", "S"), ("SK", "S")], "byuser": [("ID", "S")],
