@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """`sluice backfill --until`: what is restored equals the history at that moment, over random histories, with kills."""
+import gzip
 import json
 import os
 import pathlib
@@ -64,6 +65,20 @@ def same(what, state, run):
     check(f"{what}: nothing is left of the temporary files", not list((folder / "temp").iterdir()))
 
 
+def says(run, changes, until, archive_from=T0, base=None):
+    """The numbers of what was read. Changes of the base's own second count as later ones."""
+    inside = [c for c in changes if archive_from <= c[0] < until and (base is None or c[0] >= base)]
+    newest = {n: after for _, n, after, _ in inside}
+    removed = sum(not after for after in newest.values())
+    line = next(line for line in run.err.splitlines() if "the table had" in line)
+    check("it says how many items there were", f"the table had {len(restored())} items; {removed} were removed" in line, (line, removed))
+    line = next(line for line in run.err.splitlines() if "changes, " in line)
+    words = [int(word.rstrip(",;")) for word in line.split() if word.rstrip(",;").isdigit()]
+    doubles = words[0] - len([c for c in changes if c[0] >= archive_from])
+    check("it counts each change of the archive", words[0] >= len(changes) - words[2] and words[1] + words[2] + words[3] + len(inside) == words[0],
+          (line, len(inside), doubles))
+
+
 def without_base():
     for seed in range(4):
         changes = history(seed)
@@ -72,6 +87,7 @@ def without_base():
             fresh()
             run = restore(archive, until, keys=seed % 2 == 0)
             same(f"history {seed} until {until - T0}", state_at(changes, until), run)
+            says(run, changes, until)
             check("it says that items that never changed are missing", "without a base" in run.err, run.err)
             check("it says when the archive may end too early", ("no change at or after" in run.err) == (until > T0 + 99), run.err)
 
@@ -90,6 +106,7 @@ def with_base():
             fresh()
             run = restore(archive, until, "--export", str(export))
             same(f"history {seed} from a base until {until - T0}", {**early, **state_at(changes, until)}, run)
+            says(run, changes, until, T0 + 20, at)
 
 
 def a_base_in_the_middle_of_a_second():
@@ -207,7 +224,31 @@ def the_mark_outlives_the_items():
     check("when all is done, the mark is gone", again.returncode == 2 and "not empty" in again.err, again.err)
 
 
+def memory_is_bounded():
+    """What is sorted is some 120 MB."""
+    fresh()
+    pad = "x" * 4000
+    root = folder / "wide"
+    root.mkdir()
+    template = json.dumps(history(15, changes=1, items=1)[0][3], separators=(",", ":"))
+    record = json.loads(template)
+    with gzip.open(root / "a.jsonl.gz", "wt", compresslevel=1) as out:
+        for i in range(30000):
+            key = {"PK": {"S": f"user#{i}"}, "SK": {"N": "1"}}
+            record["dynamodb"].update(Keys=key, NewImage={**key, "pad": {"S": pad}}, SequenceNumber=str(10**20 + i))
+            record["dynamodb"].pop("OldImage", None)
+            out.write(json.dumps({**record, "eventName": "INSERT"}, separators=(",", ":")) + "\n")
+    process = restore(str(root), T0 + 5000, "--plan", wait=False)
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    check("a plan folds", process.returncode == 0 and "nothing was written" in process.stdout.read(), process.stderr.read())
+    (items,) = (folder / "temp").glob("*/items.jsonl")
+    check("all of it", items.stat().st_size > 120_000_000, items.stat().st_size)
+    check("memory", "asan" in str(BUILD) or usage.ru_maxrss < 64 * 1024, f"{usage.ru_maxrss} KB")
+
+
 config()
+memory_is_bounded()
 without_base()
 with_base()
 a_base_in_the_middle_of_a_second()
