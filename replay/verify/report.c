@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #define PROGRESS_MS 5000
-#define LINE_BYTES  ((size_t)64 * 1024)
+#define LINE_BYTES  ((size_t)16 * 1024 * 1024) /* some 400 bytes a route */
 
 /* ---- findings ---- */
 
@@ -35,7 +35,7 @@ static void print_words(const struct sl_finding *f)
         printf("%s", f->why ? f->why : f->code);
     if (f->source_key.ptr)
         printf(" %.*s", SL_ARG(f->source_key));
-    if (f->judge && f->judge->written_ms > 0)
+    if (f->judge && sl_finding_has_time(f->judge))
         printf(", of %" PRId64 " s ago", (f->seen_ms - f->judge->written_ms) / 1000);
     for (size_t i = 0; f->judge && i < f->judge->n_names && i < 10; i++)
         printf("%s%.*s", i ? ", " : ": ", SL_ARG(f->judge->names[i]));

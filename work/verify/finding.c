@@ -17,6 +17,11 @@ static const char *const results[] = {[SL_FINDING_DIFFERENT] = "different",
                                       [SL_FINDING_UNSETTLED] = "unsettled",
                                       [SL_FINDING_NOT_COMPARABLE] = "not comparable"};
 
+bool sl_finding_has_time(const struct sl_judge *judge)
+{
+    return judge->written_ms > 0 && judge->written_ms < INT64_MAX / 1000000;
+}
+
 const char *sl_finding_kind(enum sl_verdict verdict)
 {
     size_t known = sizeof(kinds) / sizeof(kinds[0]);
@@ -71,7 +76,7 @@ static void add_row(struct sl_buffer *b, const struct sl_finding *f)
     if (judge->guard.ptr)
         sl_json_add_member(b, "guard", judge->guard);
     sl_json_add_raw(b, "owned", judge->is_owned ? SL_LIT("true") : SL_LIT("false"));
-    if (judge->written_ms > 0) {
+    if (sl_finding_has_time(judge)) {
         add_time(b, "written", judge->written_ms);
         sl_json_add_integer(b, "age_s", (f->seen_ms - judge->written_ms) / 1000);
     }

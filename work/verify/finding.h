@@ -27,6 +27,9 @@ struct sl_finding {
     int64_t seen_ms; /* wall time of the last look */
 };
 
+/* Is it known when the change was made that the row holds? What a damaged row says may be no time. */
+bool sl_finding_has_time(const struct sl_judge *judge);
+
 /* "missing", "left over", ... */
 const char *sl_finding_kind(enum sl_verdict verdict);
 

@@ -97,10 +97,12 @@ enum sl_status aggregate_repair(void *self, struct sl_slice *slice, struct sl_re
         if (record_take(&r, i, &why) != SL_OK)
             sl_outcome_fail(&r.run.outcome, i, &why);
     }
+    if (ask->is_plan)
+        return sl_outcome_end(&r.run.outcome, error);
+    /* It writes: the ledger's row of its source, and the epoch. */
     enum sl_status status = aggregate_source_check(&r.run, error);
     if (status != SL_OK)
         return status;
-    if (!ask->is_plan)
-        aggregate_write_units(&r.run);
+    aggregate_write_units(&r.run);
     return sl_outcome_end(&r.run.outcome, error);
 }

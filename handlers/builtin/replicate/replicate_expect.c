@@ -150,22 +150,31 @@ enum sl_status replicate_trace(void *self, struct sl_trace *t, struct sl_error *
 
 /* ---- what is the matter with a row ---- */
 
-/* The time in the guard, 16 digits of milliseconds. */
+/* Is it the guard of an item that was read from an export or a scan, and of no change? It has no order, see
+ * sl_order_digits; its last part may count repairs. */
+static bool is_of_item(struct sl_span guard)
+{
+    char zeros[SL_ORDER_DIGITS];
+    memset(zeros, '0', sizeof(zeros));
+    return guard.ptr &&
+           memcmp(guard.ptr + REPLICATE_GUARD_BYTES - 17 - SL_ORDER_DIGITS, zeros, sizeof(zeros)) == 0;
+}
+
+/* The time in the guard, 16 digits of milliseconds; 0 when it has none. */
 static int64_t guard_ms(struct sl_span guard)
 {
     int64_t ms = 0;
-    if (guard.len != REPLICATE_GUARD_BYTES)
+    if (!guard.ptr || is_of_item(guard))
         return 0;
     for (size_t i = REPLICATE_GUARD_BYTES - 16; i < REPLICATE_GUARD_BYTES; i++)
         ms = ms * 10 + (guard.ptr[i] - '0');
     return ms;
 }
 
-/* Is it the guard of an item that was read from an export or a scan, and of no change? It has no time, see
- * sl_order_is_of_item. */
-static bool is_of_item(struct sl_span guard)
+/* What stands where a guard should is told only if it is one: it may be a value of somebody's. */
+static struct sl_span told_guard(struct sl_span text)
 {
-    return guard.len == REPLICATE_GUARD_BYTES && guard_ms(guard) == 0;
+    return replicate_guard_is_text(text) ? text : (struct sl_span){NULL, 0};
 }
 
 /* Another item of the source's that has the same key here. */
@@ -212,7 +221,7 @@ static enum sl_verdict judge_rest(const struct replicate *p, struct sl_judge *j,
     /* A guard row of a side table is of a deletion, or of the item that is there. */
     bool was_deleted =
         p->guard == REPLICATE_INLINE
-            ? mark.ptr && sl_order_compare(mark, j->guard) >= 0
+            ? mark.ptr && (!j->guard.ptr || sl_order_compare(mark, j->guard) >= 0)
             : p->host->value_member((struct sl_value){.type = SL_M, .raw = j->side}, p->ttl_attribute).type !=
                   SL_NONE;
     return was_deleted || is_of_item(j->guard) ? SL_VERDICT_REVIVED : SL_VERDICT_LEFT_OVER;
@@ -227,10 +236,10 @@ enum sl_status replicate_judge(void *self, struct sl_judge *j, struct sl_error *
     struct sl_span mark = j->side.ptr ? replicate_guard_of_row(p, j->side) : (struct sl_span){NULL, 0};
     if (p->guard == REPLICATE_INLINE) {
         stamp = replicate_stamp_of(p, row, j->arena);
-        j->guard = stamp.guard.type == SL_S ? stamp.guard.raw : mark;
+        j->guard = told_guard(stamp.guard.type == SL_S ? stamp.guard.raw : mark);
         j->is_owned = replicate_stamp_has_guard(&stamp);
     } else {
-        j->guard = mark;
+        j->guard = told_guard(mark);
         j->is_owned = mark.ptr != NULL;
     }
     j->written_ms = guard_ms(j->guard);

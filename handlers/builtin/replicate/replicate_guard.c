@@ -24,7 +24,7 @@ static char *put_digits(char *at, int n, int64_t number)
     return at + n;
 }
 
-static bool is_guard_text(struct sl_span text)
+bool replicate_guard_is_text(struct sl_span text)
 {
     size_t order_at = EPOCH_DIGITS + 1, time_at = REPLICATE_GUARD_BYTES - TIME_DIGITS;
     bool good = text.len == REPLICATE_GUARD_BYTES;
@@ -41,9 +41,9 @@ static enum sl_status guard_after(const struct replicate *p, struct replicate_ch
 {
     struct sl_span kept = change->kept_guard;
     size_t i = REPLICATE_GUARD_BYTES, time_at = REPLICATE_GUARD_BYTES - TIME_DIGITS;
-    if (!is_guard_text(kept))
-        return p->host->fail(error, SL_REJECT, "NoGuard", "\"%.*s\" is not a replicate's guard",
-                             SL_ARG(kept));
+    if (!replicate_guard_is_text(kept))
+        return p->host->fail(error, SL_REJECT, "NoGuard", "the row's %.*s is not a replicate's guard",
+                             SL_ARG(p->guard_attribute));
     char *text = p->host->alloc(arena, REPLICATE_GUARD_BYTES);
     memcpy(text, kept.ptr, REPLICATE_GUARD_BYTES);
     while (i > time_at && text[i - 1] == '9')

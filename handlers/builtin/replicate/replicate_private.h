@@ -190,6 +190,9 @@ struct sl_span replicate_plain_name(const struct replicate *p, struct sl_span na
  * the change in ms, which shows a write that was refused although it is newer. */
 #define REPLICATE_GUARD_BYTES (6 + 1 + SL_ORDER_DIGITS + 1 + 16)
 
+/* Is it such a text? */
+bool replicate_guard_is_text(struct sl_span text);
+
 /* Makes the change's guard: of its order, or the next after `kept_guard`, which has the same epoch and order.
  * SL_REJECT when the order has more digits than any sequence number, or no guard comes after that one. */
 enum sl_status replicate_guard_make(const struct replicate *p, struct replicate_change *change,

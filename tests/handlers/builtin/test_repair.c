@@ -495,6 +495,28 @@ static void what_was_counted_wrongly_is_counted_anew(void **state)
     stage_destroy(s);
 }
 
+/* The ledger's row of its source would be made, or move to another epoch. */
+static void a_plan_writes_no_row_at_all(void **state)
+{
+    (void)state;
+    struct stage *s = totals_of_one();
+    char *seen = ledger_row(s), *before = rows(s, "rows");
+    const char *record =
+        "{'eventName':'INSERT','eventSourceARN':'arn:aws:dynamodb:eu-west-1:123456789012:table/"
+        "orders/stream/x','dynamodb':{'Keys':{" PK("a") "},'NewImage':{" A("13") "}}}";
+    expect(repair(s, record, seen, PLANS), SL_OK, "");
+    char *after = rows(s, "rows");
+    assert_string_equal(before, after);
+    free(after);
+    expect(repair(s, record, seen, 0), SL_OK, "");
+    after = rows(s, "rows");
+    assert_non_null(strstr(after, "sluice:source:"));
+    free(after);
+    free(before);
+    free(seen);
+    stage_destroy(s);
+}
+
 /* The ledger and the totals stay as far apart as they were. */
 static void a_missing_row_of_the_ledger_is_counted_with_its_item(void **state)
 {
@@ -556,6 +578,7 @@ int main(void)
         cmocka_unit_test(a_repair_is_undone),
         cmocka_unit_test(where_decides_what_a_repair_keeps),
         cmocka_unit_test(what_was_counted_wrongly_is_counted_anew),
+        cmocka_unit_test(a_plan_writes_no_row_at_all),
         cmocka_unit_test(a_missing_row_of_the_ledger_is_counted_with_its_item),
         cmocka_unit_test(what_is_left_over_is_taken_from_the_totals),
         cmocka_unit_test(a_ledger_row_that_moved_is_left_alone),
