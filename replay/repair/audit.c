@@ -99,7 +99,7 @@ void sl_audit_saved(const struct sl_finding *finding, struct sl_span after, stru
 enum sl_status sl_audit_read(struct sl_span line, struct sl_audit_undo *out, struct sl_error *error)
 {
     *out = (struct sl_audit_undo){.route = {NULL, 0}};
-    enum sl_status status = sl_json_check(line, error);
+    enum sl_status status = sl_json_check_loose(line, error);
     if (status != SL_OK)
         return status;
     struct sl_span route = sl_json_find(line, "route");

@@ -273,6 +273,23 @@ def bad_input(w):
                         (("--audit", "/nosuch/a"), "/nosuch/a"), (("--max-deletes", "-1"), "--max-deletes")):
         status, out, err = repair(w, *flags)
         check(f"{flags}: {text}", status == 2 and text in err, f"{status} {out} {err}")
+    where = {"result": "different", "source_key": key("none")}
+    (w.folder / "other.jsonl").write_text(json.dumps({**where, "route": "nosuch"}) + "\n")
+    status, out, err = repair(w, "other.jsonl")
+    check("a route that the configuration does not have", status == 2 and "nosuch" in err, f"{status} {out} {err}")
+    (w.folder / "sums.jsonl").write_text('{"result":"different","kind":"sum","handler":"aggregate","routes":["totals"],"key":{}}\n'
+                                         '{"result":"different","kind":"gap","handler":"archive","route":"kept"}\n')
+    status, out, err = repair(w, "sums.jsonl")
+    check("what is no item is told", status == 3 and "2 findings are of totals or archives" in err, f"{status} {out} {err}")
+    w.put(w.where("replica"), {**key("u1"), "cost": {"N": "-1"}})
+    (w.folder / "twice.jsonl").write_text(2 * (json.dumps({**where, "route": "replica", "source_key": key("u1")}) + "\n"))
+    (w.folder / "kept.jsonl").write_text('{"route":"rep')
+    status, out, err = repair(w, "--save", "kept.jsonl", "twice.jsonl")
+    check("a finding that comes twice is repaired once", status == 0 and " 1 written" in out and " 0 moved" in out, f"{status} {out} {err}")
+    process = subprocess.run([SLUICE, "repair", "--undo", "kept.jsonl"], cwd=w.folder, capture_output=True, text=True, check=False)
+    check("a line that was cut hides no other", process.returncode == 1 and " 1 written" in process.stdout and " 1 left" in process.stdout, process)
+    status, out, err = repair(w, "--save", "kept.jsonl", "twice.jsonl")
+    check("right again", status == 0 and " 1 written" in out, f"{status} {out} {err}")
     status, out, err = repair(w, "summary.jsonl")
     check("no findings, nothing to do", status == 0, out + err)
 

@@ -263,6 +263,15 @@ def archives():
     run = w.verify("--archives")
     kept = next((f for f in run.findings if f["result"] == "archive"), {})
     check("an archive without gaps", run.status == 0 and kept["records"] == 62 and kept["items"] == 5 and kept["gaps"] == 0, str(run))
+    recorded = sorted((w.folder / "archive").rglob("*.gz"))[0]
+    other = gzip.compress(gzip.decompress(recorded.read_bytes()).replace(b":table/", b":table/another-"))
+    second = recorded.parent / "second" / recorded.name
+    second.parent.mkdir()
+    second.write_bytes(other)
+    run = w.verify("--archives")
+    kept = next(f for f in run.findings if f["result"] == "archive")
+    check("another table's items are others", kept["gaps"] == 0 and kept["items"] > 5, str(run))
+    second.unlink()
     objects = sorted((w.folder / "archive").rglob("*.gz"))
     middle = objects[len(objects) // 2]
     whole = middle.read_bytes()

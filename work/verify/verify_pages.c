@@ -1,5 +1,6 @@
 /* Pages: the source's items with what should be there of them, and the targets' rows with the items that they
  * were made of. What is not right at first sight becomes a suspect. */
+#include "base/json.h"
 #include "base/span.h"
 #include "streams/record.h"
 #include "streams/when/when.h"
@@ -78,6 +79,46 @@ static enum sl_status scan(struct sl_verify *v, const struct scanned *table, int
         for (size_t k = 0; k < r->pages[i].n; k++)
             r->items[n++] = r->pages[i].items[k];
     return SL_OK;
+}
+
+/* ---- items that make no record ---- */
+
+/* Tells of it, for one route or (NULL) for all that are compared. */
+static void refuse(struct sl_verify *v, struct verified *of, const struct sl_items_entry *entry,
+                   struct sl_error *why)
+{
+    sl_error_seal(why);
+    for (size_t i = 0; i < v->n_routes; i++) {
+        struct sl_finding f = {
+            .result = SL_FINDING_NOT_COMPARABLE, .code = why->code, .why = why->text, .is_forward = !of};
+        if (v->routes[i].report.reason || (of && of != &v->routes[i]))
+            continue;
+        if (entry->key.ptr && sl_json_check(entry->key, NULL) == SL_OK)
+            f.source_key = entry->key;
+        sl_verify_report(v, &v->routes[i], &f);
+    }
+}
+
+/* What a table holds may be no text that a stream could carry (docs/RECORDS.md: half a surrogate pair). Such
+ * items are left out, and told. */
+static enum sl_status decode(struct sl_verify *v, struct verified *of, struct sl_items_entry *entries,
+                             size_t *n, struct sl_batch *out, struct sl_error *error)
+{
+    struct sl_error first = SL_NO_ERROR;
+    size_t good = 0;
+    enum sl_status status = sl_items_decode(entries, *n, &v->o.keys, v->o.arn, v->arena, out, &first);
+    if (status == SL_OK)
+        return SL_OK;
+    for (size_t i = 0; i < *n; i++) {
+        struct sl_error why = SL_NO_ERROR;
+        struct sl_batch one;
+        if (sl_items_decode(&entries[i], 1, &v->o.keys, v->o.arn, v->arena, &one, &why) == SL_OK)
+            entries[good++] = entries[i];
+        else
+            refuse(v, of, &entries[i], &why);
+    }
+    *n = good;
+    return sl_items_decode(entries, good, &v->o.keys, v->o.arn, v->arena, out, error);
 }
 
 /* ---- forward ---- */
@@ -190,9 +231,10 @@ static enum sl_status forward(struct sl_verify *v, const struct round *round, in
 {
     struct sl_batch batch;
     struct sl_items_entry *entries = sl_arena_zalloc(v->arena, (round->n + 1) * sizeof(*entries));
-    for (size_t i = 0; i < round->n; i++)
+    size_t n = round->n;
+    for (size_t i = 0; i < n; i++)
         entries[i].item = round->items[i];
-    enum sl_status status = sl_items_decode(entries, round->n, &v->o.keys, v->o.arn, v->arena, &batch, error);
+    enum sl_status status = decode(v, NULL, entries, &n, &batch, error);
     for (size_t i = 0; i < v->n_routes && status == SL_OK; i++)
         if (!v->routes[i].report.reason)
             status = forward_route(v, i, &batch, entries, deadline_ms, error);
@@ -242,7 +284,7 @@ static enum sl_status suspect_absent(struct sl_verify *v, size_t route, struct s
             entries[absent].item = entries[absent].key; /* `when` looks at the key alone */
             absent++;
         }
-    enum sl_status status = sl_items_decode(entries, absent, &v->o.keys, v->o.arn, v->arena, &batch, error);
+    enum sl_status status = decode(v, &v->routes[route], entries, &absent, &batch, error);
     for (size_t i = 0; i < absent && status == SL_OK; i++)
         if (is_of_route(v, &v->routes[route], sl_batch_record(&batch, i), entries[i].key))
             sl_verify_suspect(v, route, entries[i].key, false);

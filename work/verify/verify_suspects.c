@@ -51,6 +51,7 @@ struct group {
     struct sl_items_entry entries[LOOK_ITEMS];
     struct sl_table_op ops[LOOK_ITEMS]; /* on the source */
     const struct sl_result *before, *after;
+    const struct sl_error *refused[LOOK_ITEMS]; /* NULL, or why the source's item makes no record */
     struct sl_batch batch;
     struct sl_expect expect;
     const struct sl_result *rows; /* then their side rows */
@@ -71,6 +72,28 @@ static void choose(struct sl_verify *v, struct group *g)
     }
 }
 
+/* An item may make no record, see decode in verify_pages.c: then its place is taken by its key alone. */
+static enum sl_status decode_group(struct group *g, struct sl_error *error)
+{
+    struct sl_verify *v = g->v;
+    struct sl_error first = SL_NO_ERROR;
+    enum sl_status status =
+        sl_items_decode(g->entries, g->n, &v->o.keys, v->o.arn, v->arena, &g->batch, &first);
+    if (status == SL_OK)
+        return SL_OK;
+    for (size_t i = 0; i < g->n; i++) {
+        struct sl_error *why = sl_arena_zalloc(v->arena, sizeof(*why));
+        struct sl_batch one;
+        sl_error_clear(why);
+        if (sl_items_decode(&g->entries[i], 1, &v->o.keys, v->o.arn, v->arena, &one, why) == SL_OK)
+            continue;
+        sl_error_seal(why);
+        g->refused[i] = why;
+        g->entries[i].item = sl_span(NULL, 0);
+    }
+    return sl_items_decode(g->entries, g->n, &v->o.keys, v->o.arn, v->arena, &g->batch, error);
+}
+
 static enum sl_status read_group(struct group *g, int64_t deadline_ms, struct sl_error *error)
 {
     struct sl_verify *v = g->v;
@@ -84,7 +107,7 @@ static enum sl_status read_group(struct group *g, int64_t deadline_ms, struct sl
     for (size_t i = 0; i < g->n && status == SL_OK; i++)
         g->entries[i].item = g->before[i].item;
     if (status == SL_OK)
-        status = sl_items_decode(g->entries, g->n, &v->o.keys, v->o.arn, v->arena, &g->batch, error);
+        status = decode_group(g, error);
     for (size_t i = 0; i < g->n && status == SL_OK; i++)
         records[i] = sl_batch_record(&g->batch, i);
     if (status == SL_OK)
@@ -211,6 +234,10 @@ static void judge_item(struct group *g, size_t i, struct outcome *o)
     if (source->status != SL_OK) {
         refuse(g, o, source->code ? source->code : "BadKey",
                source->text ? source->text : "the source refuses the item's key");
+        return;
+    }
+    if (g->refused[i]) {
+        refuse(g, o, g->refused[i]->code, g->refused[i]->text);
         return;
     }
     for (size_t row = 0; row < e->n_rows; row++) {

@@ -230,6 +230,41 @@ static void an_item_is_looked_at_once_and_only_by_routes_that_take_it(void **sta
     close_world();
 }
 
+/* A table may hold what no stream carries. */
+static void an_item_that_makes_no_record_is_told_and_the_others_are_verified(void **state)
+{
+    (void)state;
+    static const char *const items[] = {"\"PK\":{\"S\":\"z\"},\"v\":{\"S\":\"\\ud800\"}",
+                                        "\"PK\":{\"S\":\"z\"},\"\\udc00\":{\"N\":\"1\"}",
+                                        "\"PK\":{\"S\":\"\\ud800z\"}"};
+    for (size_t i = 0; i < 3; i++) {
+        struct sl_error error = SL_NO_ERROR;
+        char sql[300];
+        open_world();
+        snprintf(sql, sizeof(sql), "INSERT INTO s VALUES ('{\"PK\":{\"S\":\"%sz\"}}', '{%s}')",
+                 i == 2 ? "\\ud800" : "", items[i]);
+        stage_change(the, "source.db", sql);
+        struct sl_verify *v = verify_open(false, sl_span(NULL, 0));
+        verify_run(v);
+        expect_counts(v, 0, 24, 6, 0);
+        expect_counts(v, 1, 16, 4, 10);
+        expect_counts(v, 2, 24, 6, 0);
+        for (size_t k = 0; k < 3; k++)
+            assert_int_equal(sl_verify_route(v, k)->not_comparable, 1);
+        sl_verify_close(v);
+        if (i < 2) { /* the same of an item that is looked at again */
+            v = verify_open(true, sl_span(NULL, 0));
+            assert_int_equal(sl_verify_item(v, "one", SL_LIT("{\"PK\":{\"S\":\"z\"}}"), &error), SL_OK);
+            assert_int_equal(sl_verify_item(v, "one", SL_LIT("{\"PK\":{\"S\":\"i1\"}}"), &error), SL_OK);
+            verify_run(v);
+            expect_counts(v, 0, 1, 0, 0);
+            assert_int_equal(sl_verify_route(v, 0)->not_comparable, 1);
+            sl_verify_close(v);
+        }
+        close_world();
+    }
+}
+
 /* Somebody wrote the attributes that are ours. */
 static void a_value_where_a_guard_should_be_is_not_told(void **state)
 {
@@ -265,6 +300,7 @@ int main(void)
         cmocka_unit_test(a_read_that_fails_counts_nothing_twice),
         cmocka_unit_test(another_process_goes_on),
         cmocka_unit_test(a_damaged_row_is_told_and_the_others_are_verified),
+        cmocka_unit_test(an_item_that_makes_no_record_is_told_and_the_others_are_verified),
         cmocka_unit_test(a_value_where_a_guard_should_be_is_not_told),
         cmocka_unit_test(an_item_is_looked_at_once_and_only_by_routes_that_take_it),
     };

@@ -128,6 +128,27 @@ static void digest_of(struct sl_value value, unsigned char out[DIGEST_BYTES])
     memcpy(out, bytes, DIGEST_BYTES);
 }
 
+/* An archive may hold several tables' changes: the items of two of them are two, whatever their keys. A table
+ * has a new stream when its stream was off for a while. */
+static void item_digest(struct chain *c, const struct sl_record *r, unsigned char out[DIGEST_BYTES])
+{
+    static const char stream[] = "/stream/";
+    unsigned char bytes[32];
+    struct sl_span arn = sl_record_text(r, SL_FIELD_SOURCE_ARN), table = sl_record_text(r, SL_FIELD_TABLE);
+    const char *label = arn.len ? memmem(arn.ptr, arn.len, stream, strlen(stream)) : NULL;
+    arn.len = label ? (size_t)(label - arn.ptr) : arn.len;
+    sl_host_table.value_sha256(sl_record_image(r, SL_KEYS), bytes);
+    struct sl_buffer text;
+    sl_buffer_init_in(&text, c->arena, SL_CHAIN_OBJECT_BYTES);
+    sl_buffer_add_span(&text, arn);
+    sl_buffer_add_char(&text, '\n');
+    sl_buffer_add_span(&text, table);
+    sl_buffer_add_char(&text, '\n');
+    sl_buffer_add_span(&text, sl_span((const char *)bytes, sizeof(bytes)));
+    sl_host_table.sha256(sl_buffer_span(&text), bytes);
+    memcpy(out, bytes, DIGEST_BYTES);
+}
+
 static bool make_change(struct chain *c, const struct sl_record *r, struct change *out)
 {
     unsigned char bytes[32];
@@ -141,7 +162,7 @@ static bool make_change(struct chain *c, const struct sl_record *r, struct chang
         return false;
     memset(out->order, '0', ORDER_BYTES - order.len);
     memcpy(out->order + ORDER_BYTES - order.len, order.ptr, order.len);
-    digest_of(sl_record_image(r, SL_KEYS), out->item);
+    item_digest(c, r, out->item);
     if (out->has_old)
         digest_of(old, out->old);
     if (out->has_new)
