@@ -14,6 +14,10 @@
 /* An execution's name has at most so many characters, of those that CloudWatch takes too. */
 #define RUN_BYTES 80
 
+/* In a turn's answer: a route's five counts with their names, and the place with what else is there. */
+#define ROUTE_BYTES 150
+#define PLACE_BYTES ((size_t)1800)
+
 struct plan {
     struct sl_work *work;
     struct sl_work_job job;
@@ -119,13 +123,34 @@ static void answer_plan(const struct plan *plan, struct sl_buffer *out)
 
 /* ---- the item ---- */
 
+/* Said here, and not by the first piece at the end of its first turn. */
+static enum sl_status check_routes(const struct plan *plan, struct sl_error *error)
+{
+    const struct sl_backfill_report *report = sl_backfill_report(plan->job.backfill);
+    size_t n = 0, bytes = PLACE_BYTES;
+    for (size_t i = 0; i < report->n_routes; i++)
+        if (!report->routes[i].left_out) {
+            bytes += strlen(report->routes[i].name) + ROUTE_BYTES;
+            n++;
+        }
+    return bytes <= SL_WORK_NEXT_BYTES
+               ? SL_OK
+               : sl_fail(
+                     error, SL_REJECT, "TooManyRoutes",
+                     "%zu routes take part, and their counts do not fit into what a turn hands to the next "
+                     "one (%zu bytes): start the execution with \"routes\": \"a,b\", some at a time",
+                     n, SL_WORK_NEXT_BYTES);
+}
+
 static enum sl_status make_plan(struct plan *plan, const struct sl_work_item *item, struct sl_error *error)
 {
     enum sl_status status = sl_work_job_open(item, &plan->first, true, &plan->job, error);
     if (status != SL_OK)
         return status;
     sl_buffer_init(&plan->body, PLAN_BYTES);
-    status = make_list(plan, error);
+    status = check_routes(plan, error);
+    if (status == SL_OK)
+        status = make_list(plan, error);
     if (status == SL_OK)
         status = write_list(plan, &item->call, error);
     if (status == SL_OK)

@@ -2,6 +2,7 @@
 which has boto3."""
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -55,8 +56,10 @@ class Stage:
             self.s3.create_bucket(Bucket=bucket)
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, kind, *_):
         subprocess.run([TOP / "tests/services/stop.sh", self.folder], check=True)
+        if not kind:  # else the logs say more
+            shutil.rmtree(self.folder)
 
     def client(self, service, endpoint=None):
         return boto3.client(service, endpoint_url=endpoint or self.services["MOTO_ENDPOINT"], region_name="us-east-1",
