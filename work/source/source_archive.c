@@ -44,6 +44,12 @@ static char *copy_of(struct sl_span text)
     return copy;
 }
 
+static bool is_late(const struct archive *a, const struct sl_call *call)
+{
+    struct sl_clock *clock = a->source.options.sinks->clock;
+    return clock->now_ms(clock) >= call->deadline_ms;
+}
+
 /* ---- listing ---- */
 
 static void forget_page(struct archive *a)
@@ -86,6 +92,8 @@ static enum sl_status list(struct archive *a, const struct sl_call *call, struct
     struct sl_object_port *port = sl_store_port(a->store);
     sl_arena_reset(a->scratch);
     port->list(port, &list, &page, &own);
+    if (page.result.status == SL_RETRY && is_late(a, call))
+        return SL_OK;
     if (page.result.status != SL_OK)
         return sl_fail(error, page.result.status, page.result.code, "%s: %s", a->source.facts.name,
                        page.result.text);
@@ -248,11 +256,9 @@ static enum sl_status pull(struct sl_source *source, size_t max_bytes, const str
                            struct sl_source_piece *out, struct sl_error *error)
 {
     struct archive *a = (struct archive *)source;
-    struct sl_clock *clock = source->options.sinks->clock;
     enum sl_status status = SL_OK;
     out->file = a->number;
-    while (status == SL_OK && out->batch.n == 0 && !is_at_end(a) &&
-           clock->now_ms(clock) < call->deadline_ms) {
+    while (status == SL_OK && out->batch.n == 0 && !is_at_end(a) && !is_late(a, call)) {
         out->file = a->number;
         status = a->at == a->n ? list(a, call, error) : pull_object(a, max_bytes, call, out, error);
     }

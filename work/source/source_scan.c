@@ -167,8 +167,8 @@ static enum sl_status read_pages(struct scan *s, size_t max_bytes, const struct 
         n_taken++;
     }
     spend(s, out->units);
-    /* A request that cannot end in time is not begun. */
-    if (n_taken == 0 && failed && failed->status == SL_RETRY && now_ms(s) + NAP_MS >= call->deadline_ms)
+    /* What did not come in time is asked for again. */
+    if (n_taken == 0 && failed && failed->status == SL_RETRY && now_ms(s) >= call->deadline_ms)
         return SL_OK;
     if (n_taken == 0 && failed)
         return sl_fail(error, failed->status, failed->code, "%s", failed->text);

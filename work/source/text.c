@@ -39,10 +39,19 @@ void sl_text_md5(struct sl_text *t, unsigned char out[SL_MD5_BYTES])
 
 /* ---- unpacking ---- */
 
+static bool is_late(const struct sl_text *t, const struct sl_call *call)
+{
+    return t->options.clock->now_ms(t->options.clock) >= call->deadline_ms;
+}
+
 static enum sl_status read_raw(struct sl_text *t, const struct sl_call *call, struct sl_error *error)
 {
     struct sl_error why = SL_NO_ERROR;
     enum sl_status status = t->reader->next(t->reader, call, &t->raw, &why);
+    if (status == SL_RETRY && is_late(t, call)) {
+        t->raw = sl_span(NULL, 0); /* what did not come in time is asked for again */
+        return SL_OK;
+    }
     if (status != SL_OK)
         return sl_fail(error, status, why.code, "%s: %s", t->options.name, why.text);
     t->is_read = t->raw.len == 0;
@@ -87,11 +96,6 @@ static enum sl_status unpack(struct sl_text *t, size_t want, struct sl_error *er
     }
     skip(t);
     return SL_OK;
-}
-
-static bool is_late(const struct sl_text *t, const struct sl_call *call)
-{
-    return t->options.clock->now_ms(t->options.clock) >= call->deadline_ms;
 }
 
 static enum sl_status end_of_text(struct sl_text *t, struct sl_error *error)

@@ -4,6 +4,7 @@
 #include "base/gzip.h"
 #include "streams/record.h"
 #include "tests/support/events.h"
+#include "work/source/text.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -363,6 +364,65 @@ static void a_deadline_that_has_come_leaves_the_place(void **state)
     sl_arena_destroy(arena);
 }
 
+/* A reader that is late: nothing of the text is lost, whether the deadline came first or not. */
+struct late_reader {
+    struct sl_reader reader;
+    struct sl_clock_virtual *clock;
+    int calls;
+    struct sl_span text;
+};
+
+static enum sl_status come_late(struct sl_reader *r, const struct sl_call *call, struct sl_span *out,
+                                struct sl_error *error)
+{
+    struct late_reader *late = (struct late_reader *)r;
+    bool is_failing = late->calls++ % 2 == 0;
+    if (is_failing && late->calls % 4 == 1)
+        late->clock->ms = call->deadline_ms;
+    if (is_failing)
+        return sl_fail(error, SL_RETRY, "Timeout", "timed out");
+    *out = sl_span(late->text.ptr, late->text.len < 100 ? late->text.len : 100);
+    late->text = sl_span_from(late->text, out->len);
+    return SL_OK;
+}
+
+static void close_nothing(struct sl_reader *r)
+{
+    (void)r;
+}
+
+static void what_comes_late_is_asked_for_again(void **state)
+{
+    (void)state;
+    static struct sl_clock_virtual clock;
+    struct late_reader late = {.reader = {.next = come_late, .close = close_nothing},
+                               .clock = &clock,
+                               .text = json_span(A "\n" B "\n" A "\n")};
+    const struct sl_text_options options = {.name = "late", .clock = &clock.clock};
+    struct sl_arena *arena = sl_arena_new(4096);
+    struct sl_text text;
+    size_t n = 0, n_late = 0, n_failed = 0;
+    sl_clock_virtual_init(&clock, 0, 1);
+    sl_text_open(&text, &options, &late.reader);
+    while (!text.is_at_end) {
+        const struct sl_call call = {.arena = arena, .deadline_ms = clock.ms + 1000};
+        struct sl_batch batch;
+        struct sl_error error = SL_NO_ERROR;
+        enum sl_status status = sl_text_pull(&text, 1, &call, &batch, &error);
+        bool was_late = clock.ms == call.deadline_ms;
+        assert_int_equal(status, status == SL_OK || was_late ? SL_OK : SL_RETRY);
+        assert_true(status == SL_OK || strcmp(error.text, "late: timed out") == 0);
+        n_late += was_late;
+        n_failed += status == SL_RETRY;
+        n += status == SL_OK ? batch.n : 0;
+        assert_true(n_late + n_failed < 100);
+    }
+    assert_int_equal(n, 3);
+    assert_true(n_late > 2 && n_failed > 2);
+    sl_text_close(&text);
+    sl_arena_destroy(arena);
+}
+
 static void marks_tell_which_attributes_are_there(void **state)
 {
     (void)state;
@@ -406,6 +466,7 @@ int main(void)
         cmocka_unit_test(a_piece_has_ten_thousand_records_at_most),
         cmocka_unit_test(a_place_of_another_source_is_refused),
         cmocka_unit_test(a_deadline_that_has_come_leaves_the_place),
+        cmocka_unit_test(what_comes_late_is_asked_for_again),
         cmocka_unit_test(marks_tell_which_attributes_are_there),
     };
     return cmocka_run_group_tests(tests, set_up, clean_up);
