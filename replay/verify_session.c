@@ -228,7 +228,8 @@ static enum sl_status prepare(struct sl_verify_session *v, struct sl_error *erro
     v->progress = (struct sl_consumers){.clock = sl_clock_system(),
                                         .files = v->consumers.values,
                                         .n_files = v->consumers.n,
-                                        .max_lag_s = v->max_lag_s};
+                                        .max_lag_s = v->max_lag_s,
+                                        .stream = v->facts.stream_arn};
     o->pipeline = v->pipeline;
     o->sinks = &v->sinks;
     o->arn = arn_of(v);

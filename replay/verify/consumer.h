@@ -15,8 +15,9 @@ struct sl_consumers {
     struct sl_clock *clock;
     const char *const *files; /* checkpoint files of tail */
     size_t n_files;
-    int64_t max_lag_s; /* -1: not given */
-    int64_t read_ms;   /* when the files were last read, and what they said */
+    int64_t max_lag_s;     /* -1: not given */
+    struct sl_span stream; /* the table's; absent: not known. One of the files has to be of this stream */
+    int64_t read_ms;       /* when the files were last read, and what they said */
     int64_t through_ms;
 };
 

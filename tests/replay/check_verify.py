@@ -367,6 +367,9 @@ def bad_usage(w):
                         (("--item", '{"PK":{"S":"a"}}'), "SK"), (("--item", "{"), "--item"), (("--consumer", "sluice.json"), "through")):
         run = w.verify(*flags)
         check(f"{flags}: {text}", run.status == 2 and text in run.err and run.err.count("\n") <= 2, str(run))
+    (w.folder / "other.place").write_text((w.folder / "place.json").read_text().replace(w.table, "another"))
+    run = w.verify("--consumer", "other.place", consumer=False)
+    check("the consumer of another stream says nothing", run.status == 2 and "not of the table's stream" in run.err, str(run))
     (w.folder / "bad.place").write_text('{"segments":3}')
     check("another's checkpoint", w.verify("--checkpoint", "bad.place").status == 2)
     check("a table that is not there cannot be read", w.verify("--table", "nosuch").status in (2, 4))
