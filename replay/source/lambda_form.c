@@ -156,7 +156,7 @@ static enum sl_view view_of(const struct sl_record *r, bool is_line)
     bool has_old = sl_record_image(r, SL_OLD_IMAGE).type != SL_NONE;
     enum sl_event event = sl_record_event(r);
     if (!has_new && !has_old)
-        return is_line ? SL_VIEW_NEW_IMAGE : SL_VIEW_KEYS_ONLY;
+        return is_line || event == SL_REMOVE ? SL_VIEW_NEW_IMAGE : SL_VIEW_KEYS_ONLY;
     if (event == SL_MODIFY && has_new != has_old)
         return has_new ? SL_VIEW_NEW_IMAGE : SL_VIEW_OLD_IMAGE;
     return SL_VIEW_NEW_AND_OLD_IMAGES;
