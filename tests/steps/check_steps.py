@@ -46,7 +46,7 @@ class Job:
         """The task state's side of Lambda's Invoke, with the names that Step Functions gives its errors."""
         assert name == FUNCTION_ARN and timeout_s > 900
         status, error, body = self.function.invoke(json.dumps(payload).encode())
-        if self.lost(payload):
+        if status == 200 and not error and self.lost(payload):
             raise StateError("States.Timeout", "the answer was lost")
         if status != 200:
             raise StateError(f"Lambda.{error}", body.decode())
@@ -145,11 +145,12 @@ def faults(stage, place):
     chance = random.Random(SEED)
 
     def fault(number, payload):
-        draw = chance.random()
-        return "throttle" if draw < 0.1 else "broken" if draw < 0.2 else ("kill", chance.random() * 0.5) if draw < 0.5 and "plan" not in payload["sluice"] else None
+        draw = {2: 0, 3: 0.1, 4: 0.2}.get(number, chance.random())  # one of each at least
+        return "throttle" if draw < 0.1 else "broken" if draw < 0.2 else ("kill", number > 4 and chance.random() * 0.5) if draw < 0.5 and "plan" not in payload["sluice"] else None
 
     with Job(stage, "faults", place, fault) as job:
-        job.lost = lambda payload: "backfill" in payload["sluice"] and chance.random() < 0.15
+        lost = iter([True])
+        job.lost = lambda payload: "backfill" in payload["sluice"] and (next(lost, False) or chance.random() < 0.15)
         run = job.run()
         redrives = 0
         while run.status != "SUCCEEDED" and redrives < 10:

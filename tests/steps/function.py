@@ -79,7 +79,7 @@ class Sandbox:
         after the last three the process is no more."""
         self.api.events.put((number, payload, timeout_s))
         end, has_begun = time.time() + START_S, False
-        kill_at = time.time() + kill_after_s if kill_after_s is not None else None
+        kill_at = None
         while True:
             try:
                 return self.api.answers.get(timeout=0.005)
@@ -87,6 +87,7 @@ class Sandbox:
                 pass
             if not self.api.began.empty():
                 end, has_begun = self.api.began.get(), True
+                kill_at = time.time() + kill_after_s if kill_after_s is not None else None
             if self.process.poll() is not None:
                 return "exit" if has_begun else "gone", self.process.returncode
             if kill_at and time.time() >= kill_at:
