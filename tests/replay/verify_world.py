@@ -1,5 +1,6 @@
 """What the checks of `sluice verify` share: DynamoDB Local with a table, its replicas, totals and archive, a running `sluice tail`,
 writers at full speed, and the runs of verify with what they found."""
+import atexit
 import datetime
 import json
 import os
@@ -61,9 +62,20 @@ PLACES = {"replica": [("PK", "S"), ("SK", "S")], "aside": [("PK", "S"), ("SK", "
           "marks": [("PK", "S")], "guards": [("PK", "S")], "totals": [("PK", "S")], "ledger": [("PK", "S")], "ledger2": [("PK", "S")]}
 
 
+worlds = []
+
+
+@atexit.register
+def close_worlds():
+    """Whatever ends the test, no tail outlives it."""
+    for world in worlds:
+        world.close()
+
+
 class World:
     def __init__(self, prefix, routes, more=None):
         self.p, self.db, self.tails = prefix, Dynamo(), []
+        worlds.append(self)
         self.folder = folder / prefix
         self.folder.mkdir()
         self.table = f"{prefix}-orders"
