@@ -26,9 +26,8 @@ extern char **environ;
 /* Without a durable piece for so long, the run ends. Everything up to the last checkpoint is kept. */
 #define STUCK_MS (15 * 60 * 1000)
 /* The checkpoint is replaced at most so often: each time takes two syncs. */
-#define SAVE_MS     1000
-#define STATE_BYTES (256 * 1024)
-#define ROUTES_MAX  (sizeof(((struct sl_flag_list *)0)->values) / sizeof(char *))
+#define SAVE_MS    1000
+#define ROUTES_MAX (sizeof(((struct sl_flag_list *)0)->values) / sizeof(char *))
 
 struct backfill {
     /* flags */
@@ -54,6 +53,7 @@ struct backfill {
     struct sl_backfill_progress progress;
     int64_t since_ms, as_of_ms;
     int64_t saved_ms, moved_ms;
+    uint64_t read_bytes; /* of the source, so far */
 };
 
 static volatile sig_atomic_t stop_asked;
@@ -341,9 +341,12 @@ static enum sl_status save(struct backfill *b, bool at_once, struct sl_error *er
         !sl_backfill_report(b->engine)->place.ptr)
         return SL_OK;
     b->saved_ms = now;
-    sl_buffer_init(&state, STATE_BYTES);
+    sl_buffer_init(&state, SL_BACKFILL_STATE_BYTES);
     sl_backfill_write_state(b->engine, &state);
-    enum sl_status status = sl_checkpoint_save(&b->checkpoint, sl_buffer_span(&state), error);
+    enum sl_status status = state.failed ? sl_fail(error, SL_FATAL, "CheckpointNotSaved",
+                                                   "%s: the progress has more than %zu bytes",
+                                                   b->checkpoint_path, SL_BACKFILL_STATE_BYTES)
+                                         : sl_checkpoint_save(&b->checkpoint, sl_buffer_span(&state), error);
     sl_buffer_clean_up(&state);
     return status;
 }
@@ -375,17 +378,33 @@ static enum sl_status take_trouble(struct backfill *b, const struct sl_error *wh
     return SL_OK;
 }
 
+/* Something was written, or at least read. A wait is neither: while a target fails there are waits, too. A
+ * source that gives nothing until the deadline is no failure of the step, but one of many steps. */
+static enum sl_status note_progress(struct backfill *b, const struct sl_backfill_step *step,
+                                    struct sl_error *error)
+{
+    uint64_t read_bytes = sl_backfill_report(b->engine)->stored_bytes;
+    int64_t now = b->clock->now_ms(b->clock);
+    if (step->has_moved || read_bytes != b->read_bytes)
+        b->moved_ms = now;
+    b->read_bytes = read_bytes;
+    if (step->wait_ms || now - b->moved_ms <= STUCK_MS)
+        return SL_OK;
+    return sl_fail(error, SL_FATAL, "NothingDone", "%s: gave nothing for %d minutes",
+                   sl_source_facts(b->source)->name, STUCK_MS / 60000);
+}
+
 static enum sl_status one_step(struct backfill *b, bool *is_done, struct sl_error *error)
 {
     struct sl_error why = SL_NO_ERROR;
     struct sl_backfill_step step;
     enum sl_status status = sl_backfill_step(b->engine, b->clock->now_ms(b->clock) + STEP_MS, &step, &why);
+    if (status == SL_OK)
+        status = note_progress(b, &step, &why);
     if (status == SL_RETRY)
         status = take_trouble(b, &why, error);
     else if (status != SL_OK)
         return sl_fail(error, status, why.code, "%s", why.text);
-    else
-        b->moved_ms = b->clock->now_ms(b->clock);
     *is_done = step.is_done;
     if (status == SL_OK)
         status = save(b, *is_done, error);

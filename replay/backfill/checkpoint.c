@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #define FORMAT     1
-#define FILE_BYTES (1024 * 1024)
+#define FILE_BYTES ((size_t)32 * 1024 * 1024) /* the state of a backfill, and names */
 
 static struct sl_span text_of(const json_t *value, struct sl_arena *arena)
 {

@@ -40,7 +40,7 @@ static enum sl_status run_turn(struct turn *t, struct sl_error *error)
         }
         if (status == SL_RETRY)
             t->trouble = why;
-        t->has_moved = t->has_moved || (status == SL_OK && !step.wait_ms);
+        t->has_moved = t->has_moved || step.has_moved;
     }
     t->is_done = step.is_done;
     return SL_OK;
@@ -50,8 +50,12 @@ static enum sl_status run_turn(struct turn *t, struct sl_error *error)
  * it tries again, which a next turn does not. */
 static enum sl_status judge_turn(const struct turn *t, struct sl_error *error)
 {
-    if (t->is_done || t->has_moved || t->trouble.status == SL_OK)
+    if (t->is_done || t->has_moved)
         return SL_OK;
+    /* A next turn would come to the same: a file is read anew up to its place. */
+    if (t->trouble.status == SL_OK)
+        return sl_fail(error, SL_RETRY, "NothingDone",
+                       "the turn ended before anything was written; give the function more time");
     *error = t->trouble;
     return error->status;
 }
@@ -78,6 +82,9 @@ static enum sl_status answer_turn(struct turn *t, struct sl_error *error)
     struct sl_buffer state, *out = &t->item->answer->body;
     sl_buffer_init_in(&state, t->item->call.arena, STATE_BYTES);
     sl_backfill_write_state(t->job.backfill, &state);
+    if (state.failed)
+        return sl_fail(error, SL_REJECT, "PlaceTooLong",
+                       "the routes' counts need more than %zu bytes: name fewer routes", STATE_BYTES);
     struct sl_span text = sl_buffer_span(&state);
     sl_buffer_add_char(out, '{');
     sl_json_add_raw(out, "done", t->is_done ? SL_LIT("true") : SL_LIT("false"));

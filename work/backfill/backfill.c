@@ -26,10 +26,12 @@ enum sl_status sl_backfill_open(const struct sl_backfill_options *options, struc
     b->options = *options;
     b->lasting = sl_arena_new(16 * 1024);
     b->arena = sl_arena_new(ARENA_BYTES);
-    sl_buffer_init(&b->place, SL_SOURCE_PLACE_BYTES + 1);
+    b->try_arena = sl_arena_new(ARENA_BYTES);
+    sl_buffer_init(&b->place, SL_BACKFILL_PLACE_BYTES);
     sl_buffer_init(&b->answer.body, SL_ANSWER_BYTES);
     int64_t own_ms = sl_source_facts(options->source)->time_ms;
-    b->report.as_of_ms = options->as_of_ms ? options->as_of_ms : own_ms;
+    bool is_given = options->as_of_ms && (!own_ms || options->as_of_ms < own_ms);
+    b->report.as_of_ms = is_given ? options->as_of_ms : own_ms;
     sl_backfill_pace_init(b);
     *out = NULL;
     enum sl_status status = sl_backfill_choose(b, error);
@@ -46,8 +48,10 @@ void sl_backfill_close(struct sl_backfill *b)
 {
     if (!b)
         return;
+    sl_backfill_forget_units(b);
     sl_buffer_clean_up(&b->answer.body);
     sl_buffer_clean_up(&b->place);
+    sl_arena_destroy(b->try_arena);
     sl_arena_destroy(b->arena);
     sl_arena_destroy(b->lasting);
     free(b);
@@ -82,15 +86,18 @@ static double units_used(const struct sl_backfill *b, double before)
     return used;
 }
 
-static void take_place(struct sl_backfill *b)
+/* Whether it is another place. The first one that is known may be where the source began. */
+static bool take_place(struct sl_backfill *b)
 {
+    bool is_other = b->place.len && !sl_span_eq(sl_buffer_span(&b->place), b->piece.place);
     sl_buffer_reset(&b->place);
     sl_buffer_add_span(&b->place, b->piece.place);
     b->report.place = sl_buffer_span(&b->place);
+    return is_other;
 }
 
-/* The piece is durable. */
-static void piece_done(struct sl_backfill *b)
+/* The piece is durable. Returns whether anything is otherwise than before. */
+static bool piece_done(struct sl_backfill *b)
 {
     size_t n = b->piece.batch.n;
     for (size_t i = 0; i < b->report.n_routes && n; i++) {
@@ -104,7 +111,7 @@ static void piece_done(struct sl_backfill *b)
     b->report.write_units = b->units.write;
     b->is_done = b->piece.is_last;
     b->has_piece = false;
-    take_place(b);
+    return take_place(b) || n || b->is_done;
 }
 
 /* ---- a step ---- */
@@ -115,6 +122,9 @@ static enum sl_status pull(struct sl_backfill *b, int64_t deadline_ms, struct sl
     const struct sl_call call = {.arena = b->arena, .deadline_ms = deadline_ms};
     enum sl_status status = sl_source_pull(b->options.source, b->piece_bytes, &call, &b->piece, error);
     b->has_piece = status == SL_OK;
+    if (status == SL_OK && b->piece.place.len > SL_BACKFILL_PLACE_BYTES)
+        return sl_fail(error, SL_REJECT, "PlaceTooLong",
+                       "the place to go on from has %zu bytes: use fewer segments", b->piece.place.len);
     return status;
 }
 
@@ -126,7 +136,8 @@ static enum sl_status dispatch(struct sl_backfill *b, int64_t deadline_ms, struc
                                              .function_arn =
                                                  b->options.function_arn ? b->options.function_arn : "",
                                              .deadline_ms = deadline_ms,
-                                             .arena = b->arena};
+                                             .arena = b->try_arena};
+    sl_arena_reset(b->try_arena);
     sl_pipeline_stats_reset(b->options.pipeline);
     sl_error_clear(&b->answer.error);
     sl_dispatch(b->options.pipeline, &b->piece.batch, &invocation, &b->answer);
@@ -137,7 +148,8 @@ static enum sl_status dispatch(struct sl_backfill *b, int64_t deadline_ms, struc
                    "%s", b->answer.error.text);
 }
 
-static enum sl_status run_piece(struct sl_backfill *b, int64_t deadline_ms, struct sl_error *error)
+static enum sl_status run_piece(struct sl_backfill *b, int64_t deadline_ms, bool *has_moved,
+                                struct sl_error *error)
 {
     enum sl_status status = b->has_piece ? SL_OK : pull(b, deadline_ms, error);
     double before = b->units.write;
@@ -148,7 +160,7 @@ static enum sl_status run_piece(struct sl_backfill *b, int64_t deadline_ms, stru
         b->budget -= used;
         return status;
     }
-    piece_done(b);
+    *has_moved = piece_done(b);
     sl_backfill_pace_done(b, used);
     return SL_OK;
 }
@@ -164,7 +176,7 @@ enum sl_status sl_backfill_step(struct sl_backfill *b, int64_t deadline_ms, stru
         return SL_OK;
     enum sl_status status = sl_backfill_check_due(b, error);
     if (status == SL_OK)
-        status = run_piece(b, deadline_ms, error);
+        status = run_piece(b, deadline_ms, &step->has_moved, error);
     if (status == SL_RETRY)
         step->wait_ms = sl_backfill_pace_failed(b);
     step->is_done = b->is_done;

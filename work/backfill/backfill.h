@@ -29,7 +29,7 @@ struct sl_backfill_options {
     struct sl_clock *clock;
     const char *const *routes; /* names of those that are to take part; borrowed */
     size_t n_routes;           /* 0: all that can */
-    int64_t as_of_ms;          /* T, since 1970; 0: the source's own time */
+    int64_t as_of_ms;          /* T, since 1970; 0: the source's own time. Of two the earlier one counts */
     int64_t consumer_since_ms; /* every change since then has come or will come through the stream; 0: not
                                   known */
     bool any_order;            /* run also where that is not known, or is later than T */
@@ -59,6 +59,8 @@ enum sl_status sl_backfill_check(const struct sl_backfill *b, struct sl_error *e
 
 struct sl_backfill_step {
     bool is_done;    /* the source is at its end, and everything is durable */
+    bool has_moved;  /* records became durable, or the place moved. A step may end well without it: a wait, a
+                        deadline that came before anything was read */
     int64_t wait_ms; /* before the next step: 0, or what the limit of units or a target's trouble asks for */
 };
 
@@ -107,12 +109,19 @@ int64_t sl_backfill_due_ms(const struct sl_backfill *b);
 /* Write units that an item of so many bytes (by DynamoDB's formula) will cost, in all routes. */
 double sl_backfill_item_units(const struct sl_backfill *b, uint64_t item_bytes);
 
-/* Appends the report as JSON: {"asOf":ms,"records":n,...,"place":{...},"routes":{"name":{...}}}. */
+/* A place of a scan has a key for each segment: 1,024 of them at 3 KB, each byte escaped to six at worst. The
+ * rest of the state is counts of routes. */
+#define SL_BACKFILL_PLACE_BYTES ((size_t)24 * 1024 * 1024)
+#define SL_BACKFILL_STATE_BYTES (SL_BACKFILL_PLACE_BYTES + (size_t)1024 * 1024)
+
+/* Appends the report as JSON: {"asOf":ms,"records":n,...,"place":{...},"routes":{"name":{...}},"config":
+ * {"name":"digest"}}. */
 void sl_backfill_write_state(const struct sl_backfill *b, struct sl_buffer *out);
 
 /* Goes on from such a text, whose `place` the source was opened with: the numbers are counted on. SL_REJECT
- * when it is none, when other routes took part in it, or when its time T breaks the rules of order and time.
- * Before the first step. */
+ * when it is none, when other routes took part in it, or routes that were configured otherwise (another
+ * target, another epoch): those have not what was done; or when its time T breaks the rules of order and
+ * time. Before the first step. */
 enum sl_status sl_backfill_read_state(struct sl_backfill *b, struct sl_span state,
                                       struct sl_error *error) SL_MUST_USE;
 

@@ -13,7 +13,8 @@ struct sl_backfill {
     struct sl_backfill_route *routes;
     struct sl_buffer place;
 
-    struct sl_arena *arena; /* the piece's */
+    struct sl_arena *arena;     /* the piece's */
+    struct sl_arena *try_arena; /* of one try to write it: a piece may be tried for a long time */
     struct sl_source_piece piece;
     bool has_piece; /* pulled, and not durable yet */
     bool is_done;
@@ -31,6 +32,7 @@ struct sl_backfill {
 /* ---- backfill_routes.c: which routes take part, and until when ---- */
 
 enum sl_status sl_backfill_choose(struct sl_backfill *b, struct sl_error *error) SL_MUST_USE;
+void sl_backfill_forget_units(struct sl_backfill *b);
 enum sl_status sl_backfill_check_order(const struct sl_backfill *b, struct sl_error *error) SL_MUST_USE;
 enum sl_status sl_backfill_check_due(const struct sl_backfill *b, struct sl_error *error) SL_MUST_USE;
 

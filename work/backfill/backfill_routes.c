@@ -34,12 +34,19 @@ static const char *why_not(struct sl_backfill *b, struct sl_route *route, struct
     return NULL;
 }
 
-/* The pipeline's tables add what they consume to one place. */
-static void count_units(struct sl_backfill *b, struct sl_route *route)
+/* The route's tables add what they consume to one place; NULL: to none. */
+static void count_units(struct sl_route *route, struct sl_table_units *units)
 {
     for (size_t i = 0; i < route->options.n; i++)
         if (route->options.values[i].table)
-            route->options.values[i].table->units = &b->units;
+            route->options.values[i].table->units = units;
+}
+
+/* The pipeline outlives the backfill. */
+void sl_backfill_forget_units(struct sl_backfill *b)
+{
+    for (size_t i = 0; i < b->options.pipeline->n; i++)
+        count_units(&b->options.pipeline->routes[i], NULL);
 }
 
 static enum sl_status check_names(const struct sl_backfill *b, struct sl_error *error)
@@ -75,7 +82,7 @@ enum sl_status sl_backfill_choose(struct sl_backfill *b, struct sl_error *error)
         out->remembers_s = out->left_out ? 0 : out->facts.remembers_s;
         n += !out->left_out;
         if (!out->left_out)
-            count_units(b, &p->routes[i]);
+            count_units(&p->routes[i], &b->units);
     }
     b->report.routes = b->routes;
     b->report.n_routes = p->n;

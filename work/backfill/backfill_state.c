@@ -2,11 +2,14 @@
 #include "work/backfill/backfill_private.h"
 
 #include "base/error.h"
+#include "base/hash.h"
 #include "base/json_write.h"
 #include "base/span.h"
 
 #include <inttypes.h>
 #include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
 
 /* The numbers of a route, by their names. */
 static const struct {
@@ -23,6 +26,40 @@ static const struct {
 static uint64_t *number_of(struct sl_backfill_route *route, size_t i)
 {
     return (uint64_t *)(void *)((char *)route + numbers[i].at);
+}
+
+/* ---- what a route was configured as ---- */
+
+/* Where a record is parked, and how many records come at once, change nothing of what is written. */
+static const char *const indifferent[] = {"name", "on_failure", "max_records", "max_bytes"};
+
+#define DIGEST_BYTES 17
+
+static void digest_route(const struct sl_backfill *b, size_t i, char out[DIGEST_BYTES])
+{
+    const struct sl_config_route *config = b->options.pipeline->routes[i].config;
+    json_t *members = json_copy((json_t *)(uintptr_t)config->members.object);
+    for (size_t k = 0; k < sizeof(indifferent) / sizeof(indifferent[0]); k++)
+        json_object_del(members, indifferent[k]);
+    char *text = json_dumps(members, JSON_COMPACT | JSON_SORT_KEYS);
+    if (!text)
+        sl_die("out of memory: a route's configuration");
+    snprintf(out, DIGEST_BYTES, "%016" PRIx64, sl_hash(sl_span_str(text)));
+    free(text);
+    json_decref(members);
+}
+
+static void write_digests(const struct sl_backfill *b, struct sl_buffer *out)
+{
+    char digest[DIGEST_BYTES];
+    sl_json_add_raw(out, "config", SL_LIT("{"));
+    for (size_t i = 0; i < b->report.n_routes; i++) {
+        if (b->routes[i].left_out)
+            continue;
+        digest_route(b, i, digest);
+        sl_json_add_member(out, b->routes[i].name, sl_span_str(digest));
+    }
+    sl_buffer_add_char(out, '}');
 }
 
 /* ---- writing ---- */
@@ -48,7 +85,9 @@ void sl_backfill_write_state(const struct sl_backfill *b, struct sl_buffer *out)
     for (size_t i = 0; i < r->n_routes; i++)
         if (!r->routes[i].left_out)
             write_route(&b->routes[i], out);
-    sl_buffer_add_str(out, "}}");
+    sl_buffer_add_char(out, '}');
+    write_digests(b, out);
+    sl_buffer_add_char(out, '}');
 }
 
 /* ---- reading ---- */
@@ -101,9 +140,30 @@ static enum sl_status take_routes(struct sl_backfill *b, json_t *routes, struct 
     return status;
 }
 
+/* What was done with another target, condition or epoch is not done here. */
+static enum sl_status check_digests(const struct sl_backfill *b, const json_t *digests,
+                                    struct sl_error *error)
+{
+    char digest[DIGEST_BYTES];
+    for (size_t i = 0; i < b->report.n_routes; i++) {
+        const char *was = json_string_value(json_object_get(digests, b->routes[i].name));
+        if (b->routes[i].left_out)
+            continue;
+        digest_route(b, i, digest);
+        if (!was || strcmp(was, digest) != 0)
+            return sl_fail(error, SL_REJECT, "OtherRoutes",
+                           "the route %s is configured otherwise than in the run that is to go on, and what "
+                           "that run wrote may be missing: begin anew, without the checkpoint",
+                           b->routes[i].name);
+    }
+    return SL_OK;
+}
+
 enum sl_status sl_backfill_read_state(struct sl_backfill *b, struct sl_span state, struct sl_error *error)
 {
-    json_t *root = json_loadb(state.ptr ? state.ptr : "", state.len, JSON_REJECT_DUPLICATES, NULL);
+    /* A key in the place may have a NUL in it. */
+    json_t *root =
+        json_loadb(state.ptr ? state.ptr : "", state.len, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, NULL);
     json_t *routes = json_object_get(root, "routes");
     uint64_t as_of = 0;
     enum sl_status status = SL_OK;
@@ -112,6 +172,8 @@ enum sl_status sl_backfill_read_state(struct sl_backfill *b, struct sl_span stat
         status = bad(error);
     if (status == SL_OK)
         status = take_routes(b, routes, error);
+    if (status == SL_OK)
+        status = check_digests(b, json_object_get(root, "config"), error);
     if (status == SL_OK && as_of)
         b->report.as_of_ms = (int64_t)as_of;
     json_decref(root);
