@@ -19,6 +19,18 @@ sys.path.append(os.path.abspath("tests/handlers/builtin"))
 from two_way import Broken, Dynamo  # noqa: E402  (the service's protocol, without a signature)
 
 SLUICE = f"{BUILD}/sluice"
+IDLE_S = 5  # DynamoDB Local closes connections that wait longer than it likes
+
+
+class Wire(Dynamo):
+    """A connection that is not used for a while is made anew."""
+
+    def __call__(self, operation, **body):
+        if time.time() - getattr(self, "used", 0) > IDLE_S:
+            self.wire.close()
+        self.used = time.time()
+        return super().__call__(operation, **body)
+
 folder = pathlib.Path(tempfile.mkdtemp(prefix="verify-"))
 
 
@@ -74,7 +86,7 @@ def close_worlds():
 
 class World:
     def __init__(self, prefix, routes, more=None):
-        self.p, self.db, self.tails = prefix, Dynamo(), []
+        self.p, self.db, self.tails = prefix, Wire(), []
         worlds.append(self)
         self.folder = folder / prefix
         self.folder.mkdir()
@@ -176,7 +188,7 @@ class Writer(threading.Thread):
 
     def run(self):
         try:
-            db = Dynamo()
+            db = Wire()
             while not self.stopped.is_set():
                 self.write(db)
                 self.n += 1
