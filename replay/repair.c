@@ -226,6 +226,7 @@ static void repair_sum(struct repair *r, const struct sl_audit_sum *sum, struct 
                                        .key = sum->key,
                                        .attribute = sum->attribute,
                                        .difference = sum->difference,
+                                       .mark = sum->mark,
                                        .deadline_ms = deadline()};
     *added = sl_span(NULL, 0);
     if (!r->may_total)

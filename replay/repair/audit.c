@@ -64,7 +64,8 @@ bool sl_audit_sum_read(struct sl_span line, struct sl_arena *arena, struct sl_au
     *out = (struct sl_audit_sum){.target = text_of(line, "target", arena),
                                  .key = sl_json_find(line, "key"),
                                  .attribute = text_of(line, "attribute", arena),
-                                 .difference = text_of(line, "difference", arena)};
+                                 .difference = text_of(line, "difference", arena),
+                                 .mark = sl_json_find(line, "mark")};
     return sl_span_is(sl_json_find(line, "kind"), "\"sum\"") &&
            sl_span_is(sl_json_find(line, "result"), "\"different\"") && out->target.ptr && out->key.ptr &&
            out->attribute.ptr && out->difference.len;

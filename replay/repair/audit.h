@@ -16,7 +16,7 @@ void sl_audit_line(const struct sl_finding *finding, const struct sl_repair_outc
 
 /* The same for a total: "kind":"sum", with "target", "attribute" and "added". */
 struct sl_audit_sum {
-    struct sl_span target, key, attribute, difference; /* of a line of sluice verify, unescaped */
+    struct sl_span target, key, attribute, difference, mark; /* of a line of sluice verify, unescaped */
 };
 
 /* Reads such a line; false: it is none of a sum that differs. */

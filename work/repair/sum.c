@@ -3,6 +3,7 @@
 
 #include "base/span.h"
 #include "streams/value.h"
+#include "work/verify/totals.h"
 
 static void fail(struct sl_repair_outcome *out, enum sl_repaired outcome, const char *code, const char *why)
 {
@@ -37,25 +38,27 @@ static bool is_marked(const struct sl_route *route)
     return own && own->is_set && sl_span_is(own->text, "mark");
 }
 
-static void add(struct sl_table_port *port, const struct sl_repair_sum *sum, struct sl_value held,
-                struct sl_arena *arena, struct sl_span *added, struct sl_repair_outcome *out)
+static void add(struct sl_table_port *port, const struct sl_repair_sum *sum, struct sl_arena *arena,
+                struct sl_span *added, struct sl_repair_outcome *out)
 {
     struct sl_span more = negative(sum->difference, arena);
-    struct sl_set set = {.verb = SL_ADD,
-                         .name = sum->attribute,
-                         .value = sl_span_str(sl_arena_printf(arena, "{\"N\":\"%.*s\"}", SL_ARG(more)))};
-    struct sl_test test = {.verb = SL_ABSENT, .name = sum->attribute};
+    struct sl_span mark = sl_span_str(sl_arena_printf(arena, SL_TOTALS_MARK "%.*s", SL_ARG(sum->attribute)));
+    struct sl_set sets[] = {{.verb = SL_ADD,
+                             .name = sum->attribute,
+                             .value = sl_span_str(sl_arena_printf(arena, "{\"N\":\"%.*s\"}", SL_ARG(more)))},
+                            {.verb = SL_ADD, .name = mark, .value = SL_LIT("{\"N\":\"1\"}")}};
+    struct sl_test test = {.verb = SL_ABSENT, .name = mark};
     struct sl_result result;
-    if (held.type != SL_NONE)
-        test = (struct sl_test){SL_EQ, sum->attribute, sl_value_json(held, arena)};
+    if (sum->mark.ptr)
+        test = (struct sl_test){SL_EQ, mark, sum->mark};
     const struct sl_table_op op = {
-        .verb = SL_TABLE_UPDATE, .key = sum->key, .sets = &set, .n_sets = 1, .tests = &test, .n_tests = 1};
+        .verb = SL_TABLE_UPDATE, .key = sum->key, .sets = sets, .n_sets = 2, .tests = &test, .n_tests = 1};
     *added = more;
     *out = (struct sl_repair_outcome){.outcome = SL_REPAIRED_WRITTEN};
     if (apply(port, &op, sum, arena, &result))
         return;
     if (result.condition_failed)
-        fail(out, SL_REPAIRED_MOVED, "Moved", "the total changed while it was repaired; verify it again");
+        fail(out, SL_REPAIRED_MOVED, "Moved", "another repair has added to the total; verify it again");
     else
         fail_as(out, &result);
 }
@@ -85,7 +88,7 @@ static void repair(const struct sl_repairs *r, const struct sl_repair_sum *sum, 
         *added = negative(sum->difference, arena);
         *out = (struct sl_repair_outcome){.outcome = SL_REPAIRED_WRITTEN};
     } else {
-        add(to->table, sum, held, arena, added, out);
+        add(to->table, sum, arena, added, out);
     }
 }
 

@@ -126,6 +126,17 @@ static struct sl_span group_of_total(struct check *c, struct sl_value row, struc
     return cut && !own ? key_text(c, row, cut) : whole;
 }
 
+static void take_mark(struct check *c, struct sl_value row, struct sl_span name, struct sl_value value)
+{
+    struct sl_span attribute = sl_span_from(name, strlen(SL_TOTALS_MARK));
+    if (!is_judged(c->t, attribute))
+        return;
+    struct group_sum *sum = sl_groups_find(&c->groups, key_text(c, row, 0), attribute, true);
+    struct sl_span json = sl_value_json(value, c->arena);
+    if (sum)
+        sum->mark = sl_span(sl_arena_copy(c->groups.arena, json), json.len);
+}
+
 static void take_total_row(struct check *c, struct sl_value row)
 {
     struct sl_value key = sl_value_member(row, c->t->keys[0]), value;
@@ -134,6 +145,8 @@ static void take_total_row(struct check *c, struct sl_value row)
         return;
     for (struct sl_iter iter = sl_value_iter(row); sl_value_next(&iter, &raw_name, &value);) {
         struct sl_span name = plain(c, raw_name);
+        if (sl_span_starts(name, SL_LIT(SL_TOTALS_MARK)))
+            take_mark(c, row, name, value);
         if (value.type != SL_N || !is_judged(c->t, name))
             continue;
         struct group_sum *sum = sl_groups_find(&c->groups, group_of_total(c, row, name), name, true);
@@ -206,6 +219,7 @@ static void begin_round(struct check *c)
         s->first = sl_decimal_new(g->arena);
         s->second = sl_decimal_new(g->arena);
         s->rows_first = s->rows_second = 0;
+        s->mark = sl_span(NULL, 0);
     }
 }
 
@@ -265,6 +279,8 @@ static void settle(struct check *c, struct group_sum *s, const struct sl_decimal
     sl_json_add_member(&c->line, "total", text_of(c, s->total));
     sl_json_add_member(&c->line, "ledger", text_of(c, s->first));
     sl_json_add_member(&c->line, "difference", text_of(c, d));
+    if (s->mark.ptr)
+        sl_json_add_raw(&c->line, "mark", s->mark);
     end_line(c);
 }
 
@@ -288,7 +304,9 @@ static void judge_still(struct check *c, struct group_sum *s)
     struct sl_decimal *d = difference(c, s->total, s->first);
     bool is_same = s->n_same > 0 && sl_decimal_compare(d, s->low) == 0 && sl_decimal_compare(d, s->high) == 0;
     s->n_same = is_same || s->n_same == 0 ? s->n_same + 1 : 1;
-    if (sl_decimal_is_zero(d) || c->rows_first == c->rows_second || s->n_same == SL_TOTALS_ROUNDS)
+    /* Once more in any case: a transaction's rows may become visible one shortly after the other. */
+    bool is_sure = s->n_same > 1 && c->rows_first == c->rows_second;
+    if (sl_decimal_is_zero(d) || is_sure || s->n_same == SL_TOTALS_ROUNDS)
         settle(c, s, d);
     else
         widen(c, s);

@@ -19,6 +19,10 @@
 #include "work/verify/verify.h"
 
 #define SL_TOTALS_GROUPS 50000
+
+/* `sluice repair` counts in the row, in an attribute of this name and the total's, how often it has added to
+ * the total: so it sees whether another repair has done so since the row was scanned. */
+#define SL_TOTALS_MARK   "sluice_added_"
 #define SL_TOTALS_ROUNDS 5
 
 struct sl_totals_options {

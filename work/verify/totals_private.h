@@ -45,6 +45,7 @@ struct group_sum {
     struct sl_span key;                        /* canonical text of the row's key */
     struct sl_span name;                       /* of the attribute */
     struct sl_decimal *total, *first, *second; /* of the totals; of the ledgers, in both scans */
+    struct sl_span mark;                       /* SL_TOTALS_MARK's value, JSON; absent: there is none */
     uint64_t rows_first, rows_second;          /* digests of the ledgers' rows that count into it, added up */
     unsigned n_same; /* rounds in a row in which its rows stood still, with the same D */
     bool is_settled;
