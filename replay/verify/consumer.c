@@ -41,6 +41,12 @@ static enum sl_status read_all(struct sl_consumers *c, int64_t *through_ms, stru
         if (status != SL_OK)
             return status;
         one -= SL_CONSUMER_SKEW_MS;
+        /* Nobody has handled what is made after now, so one of the clocks is wrong: it might as well be a
+         * consumer that is late. */
+        if (one > wall_ms)
+            return sl_fail(error, SL_REJECT, "Clocks",
+                           "--consumer %s: it is %lld s ahead of this machine's clock: set the clocks right",
+                           c->files[i], (long long)((one - wall_ms) / 1000 + 1));
         *through_ms = one < *through_ms ? one : *through_ms;
     }
     return is_own

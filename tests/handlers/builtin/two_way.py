@@ -35,14 +35,18 @@ class Dynamo:
     def __init__(self):
         self.host = urllib.parse.urlsplit(os.environ["AWS_ENDPOINT_URL_DYNAMODB"])
         self.wire = http.client.HTTPConnection(self.host.hostname, self.host.port, timeout=60)
+        self.used = time.monotonic()
 
     def __call__(self, operation, **body):
         key, region = os.environ["AWS_ACCESS_KEY_ID"], os.environ["AWS_REGION"]
+        if time.monotonic() - self.used > 10:  # the server closes idle connections
+            self.wire.close()
         self.wire.request("POST", "/", json.dumps(body), {
             "X-Amz-Target": "DynamoDB_20120810." + operation, "Content-Type": "application/x-amz-json-1.0",
             "Authorization": f"AWS4-HMAC-SHA256 Credential={key}/20260101/{region}/dynamodb/aws4_request, SignedHeaders=host, Signature=0"})
         answer = self.wire.getresponse()
         text = answer.read().decode("utf-8", "surrogatepass")
+        self.used = time.monotonic()
         if answer.status != 200:
             raise Broken(f"{operation}: {answer.status} {text[:400]}")
         return json.loads(text)
