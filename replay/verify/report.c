@@ -26,6 +26,19 @@ static const char *result_of(const struct sl_finding *f)
     return words[f->result];
 }
 
+/* Names may hold newlines, and what terminals obey. */
+static void print_names(const struct sl_judge *judge)
+{
+    struct sl_buffer b;
+    sl_buffer_init(&b, LINE_BYTES);
+    for (size_t i = 0; i < judge->n_names && i < 10; i++) {
+        sl_buffer_add_str(&b, i ? ", " : ": ");
+        sl_json_add_exact(&b, judge->names[i]);
+    }
+    fwrite(b.ptr, 1, b.len, stdout);
+    sl_buffer_clean_up(&b);
+}
+
 static void print_words(const struct sl_finding *f)
 {
     printf("%s: %s", f->route, result_of(f));
@@ -37,8 +50,8 @@ static void print_words(const struct sl_finding *f)
         printf(" %.*s", SL_ARG(f->source_key));
     if (f->judge && sl_finding_has_time(f->judge))
         printf(", of %" PRId64 " s ago", (f->seen_ms - f->judge->written_ms) / 1000);
-    for (size_t i = 0; f->judge && i < f->judge->n_names && i < 10; i++)
-        printf("%s%.*s", i ? ", " : ": ", SL_ARG(f->judge->names[i]));
+    if (f->judge && f->judge->n_names)
+        print_names(f->judge);
     putchar('\n');
 }
 
