@@ -11,6 +11,7 @@
 
 #include <dirent.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -59,11 +60,22 @@ static void remove_files(const char *folder)
         closedir(dir);
 }
 
+/* "./archive" is another one in another folder. */
+static const char *whole_path(struct sl_restore_job *job, const char *place)
+{
+    char path[PATH_MAX];
+    const char *local = place && strncmp(place, "file:", 5) == 0 ? place + 5 : place;
+    if (!place || strstr(place, "://") || !realpath(local, path))
+        return place ? place : "";
+    return sl_arena_copy(job->arena, sl_span_str(path));
+}
+
 static enum sl_status open_folder(struct sl_restore_job *job, struct sl_error *error)
 {
-    const char *name = sl_arena_printf(job->arena, "%s\n%s\n%s\n%" PRId64 "\n%" PRId64 "\n%d\n%" PRIx64,
-                                       job->archive, job->export ? job->export : "", job->temp, job->until_ms,
-                                       job->since_ms, job->any_gap, config_digest(job->config));
+    const char *name =
+        sl_arena_printf(job->arena, "%s\n%s\n%s\n%" PRId64 "\n%" PRId64 "\n%d\n%" PRIx64,
+                        whole_path(job, job->archive), whole_path(job, job->export), job->temp, job->until_ms,
+                        job->since_ms, job->any_gap, config_digest(job->config));
     if (strlen(job->temp) > 3500)
         return sl_fail(error, SL_REJECT, "Usage", "--temp: the path is longer than 3,500 bytes");
     job->folder =
@@ -281,6 +293,13 @@ static void say_end(const struct fold *f)
                 r->gaps);
 }
 
+/* Items that were written go on with the fold that they are of. Before that the archive may have got more
+ * objects: it is folded again. */
+static bool is_begun(const struct sl_restore_job *job)
+{
+    return access(sl_arena_printf(job->arena, "%s/" BEGUN, job->folder), F_OK) == 0;
+}
+
 static bool has_result(struct sl_restore_job *job)
 {
     struct stat info;
@@ -299,7 +318,7 @@ enum sl_status sl_restore_job_fold(struct sl_restore_job *job, struct sl_error *
         rmdir(job->folder); /* fails if something is in it */
         return status;
     }
-    if (has_result(job)) {
+    if (is_begun(job) && has_result(job)) {
         fprintf(stderr, "sluice backfill: restore: the archive was folded before: %s\n", job->result);
         return SL_OK;
     }

@@ -224,6 +224,24 @@ def the_mark_outlives_the_items():
     check("when all is done, the mark is gone", again.returncode == 2 and "not empty" in again.err, again.err)
 
 
+def a_fold_is_of_its_archive():
+    """What a plan has folded is not restored when the archive has grown since, nor for an archive of the same name elsewhere."""
+    fresh()
+    changes, until = history(16), T0 + 5000
+    write_archive("growing", changes[:len(changes) // 2], random.Random(16))
+    check("a plan", restore("growing", until, "--plan").returncode == 0)
+    check("nothing is written", not restored())
+    write_archive("growing", changes, random.Random(16))
+    same("an archive that has grown", state_at(changes, until), restore("growing", until))
+    for name, seed in (("here", 17), ("there", 18)):
+        write_archive(f"{name}/archive", history(seed), random.Random(seed))
+        run = subprocess.run([f"{BUILD}/sluice", "backfill", "--config", "../restore.json", "--archive", "archive", "--until", text_of(until),
+                              "--temp", str(folder / "temp"), "--keys", "PK,SK", "--plan"], cwd=folder / name, env=ENV, capture_output=True, text=True,
+                             timeout=60)
+        check(f"{name}: a plan", run.returncode == 0, run.stderr)
+    check("each archive has a fold of its own", len(list((folder / "temp").iterdir())) == 2, list((folder / "temp").iterdir()))
+
+
 def memory_is_bounded():
     """What is sorted is some 120 MB."""
     fresh()
@@ -255,6 +273,7 @@ a_base_in_the_middle_of_a_second()
 what_is_refused()
 new_images_alone()
 the_mark_outlives_the_items()
+a_fold_is_of_its_archive()
 killed()
 shutil.rmtree(folder)
 finish()
