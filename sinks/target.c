@@ -22,13 +22,14 @@ static const struct scheme {
     open_objects_fn objects;
     open_table_fn table;
     open_queue_fn queue;
+    open_table_fn to_read;                                      /* of a table that opening would create */
     enum sl_status (*check)(struct sl_span, struct sl_error *); /* of those that are local */
 } schemes[] = {
     {.name = "s3", .objects = sl_s3_open},
     {.name = "file", .objects = sl_file_open, .check = sl_file_check},
     {.name = "dynamodb", .table = sl_dynamodb_open},
 #ifndef SL_WITHOUT_SQLITE /* the zip for Lambda: its tables are DynamoDB's */
-    {.name = "sqlite", .table = sl_sqlite_open, .check = sl_sqlite_check},
+    {.name = "sqlite", .table = sl_sqlite_open, .to_read = sl_sqlite_open_to_read, .check = sl_sqlite_check},
 #endif
     {.name = "sqs", .queue = sl_sqs_open},
     {.name = "sns", .queue = sl_sns_open},
@@ -131,6 +132,14 @@ enum sl_status sl_target_table(struct sl_sinks *sinks, struct sl_span url, struc
 {
     const struct scheme *scheme = find(url);
     return scheme && scheme->table ? scheme->table(sinks, url, out, error) : wrong(url, SL_PORT_TABLE, error);
+}
+
+enum sl_status sl_target_table_to_read(struct sl_sinks *sinks, struct sl_span url, struct sl_table_port **out,
+                                       struct sl_error *error)
+{
+    const struct scheme *scheme = find(url);
+    return scheme && scheme->to_read ? scheme->to_read(sinks, url, out, error)
+                                     : sl_target_table(sinks, url, out, error);
 }
 
 enum sl_status sl_target_queue(struct sl_sinks *sinks, struct sl_span url, struct sl_queue_port **out,

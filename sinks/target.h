@@ -38,6 +38,10 @@ enum sl_status sl_target_objects(struct sl_sinks *sinks, struct sl_span url, str
                                  struct sl_error *error) SL_MUST_USE;
 enum sl_status sl_target_table(struct sl_sinks *sinks, struct sl_span url, struct sl_table_port **out,
                                struct sl_error *error) SL_MUST_USE;
+/* The same for a table that is only read: a local one is not created. SL_REJECT, code "NoTable": it is not
+ * there. */
+enum sl_status sl_target_table_to_read(struct sl_sinks *sinks, struct sl_span url, struct sl_table_port **out,
+                                       struct sl_error *error) SL_MUST_USE;
 enum sl_status sl_target_queue(struct sl_sinks *sinks, struct sl_span url, struct sl_queue_port **out,
                                struct sl_error *error) SL_MUST_USE;
 

@@ -51,6 +51,25 @@ static enum sl_status open_db(struct sl_sqlite *p, struct sl_error *error)
     return sl_fail(error, SL_FATAL, "DatabaseError", "cannot open %s", p->failure.text);
 }
 
+static enum sl_status open_db_to_read(struct sl_sqlite *p, struct sl_error *error)
+{
+    /* Not SQLITE_OPEN_READONLY: that cannot read a write-ahead log that another process left. */
+    int code = sqlite3_open_v2(p->path, &p->db, SQLITE_OPEN_READWRITE, NULL);
+    if (!p->db)
+        sl_die("out of memory");
+    sqlite3_busy_timeout(p->db, SL_SQLITE_BUSY_MS);
+    if ((code & 0xFF) == SQLITE_CANTOPEN)
+        return sl_fail(error, SL_REJECT, "NoTable", "%s: there is no such file", p->path);
+    struct sl_sqlite_table *own =
+        sl_sqlite_done_or_failed(p, code == SQLITE_OK) ? sl_sqlite_table(p, sl_span_str(p->own)) : NULL;
+    if (!own)
+        return sl_fail(error, SL_FATAL, "DatabaseError", "cannot open %s", p->failure.text);
+    if (own->is_absent)
+        return sl_fail(error, SL_REJECT, "NoTable", "%s: there is no table \"%s\" in it", p->path, p->own);
+    sl_sqlite_keep_tables(p);
+    return SL_OK;
+}
+
 static enum sl_status parse(struct sl_span text, struct sl_arena *arena, struct sl_url *url,
                             struct sl_error *error)
 {
@@ -75,8 +94,8 @@ enum sl_status sl_sqlite_check(struct sl_span text, struct sl_error *error)
     return status;
 }
 
-enum sl_status sl_sqlite_open(struct sl_sinks *sinks, struct sl_span text, struct sl_table_port **out,
-                              struct sl_error *error)
+static enum sl_status open_port(struct sl_sinks *sinks, struct sl_span text, bool only_reads,
+                                struct sl_table_port **out, struct sl_error *error)
 {
     struct sl_arena *arena = sl_arena_new(1024);
     struct sl_url url;
@@ -90,6 +109,7 @@ enum sl_status sl_sqlite_open(struct sl_sinks *sinks, struct sl_span text, struc
                                      .close = sqlite_close,
                                      .scan = sl_sqlite_scan,
                                      .describe = sl_sqlite_describe};
+    p->only_reads = only_reads;
     p->clock = sinks->clock;
     p->scratch = sl_arena_new(16 * 1024);
     if (status == SL_OK) {
@@ -100,7 +120,7 @@ enum sl_status sl_sqlite_open(struct sl_sinks *sinks, struct sl_span text, struc
     /* Two attributes of name and value, each byte six in JSON at worst. */
     sl_buffer_init(&p->key, 6 * (2 * SL_PARTITION_KEY_BYTES + 2 * 255) + 64);
     if (status == SL_OK)
-        status = open_db(p, error);
+        status = only_reads ? open_db_to_read(p, error) : open_db(p, error);
     sl_arena_destroy(arena);
     if (status != SL_OK) {
         sqlite_close(&p->port);
@@ -108,4 +128,16 @@ enum sl_status sl_sqlite_open(struct sl_sinks *sinks, struct sl_span text, struc
     }
     *out = &p->port;
     return SL_OK;
+}
+
+enum sl_status sl_sqlite_open(struct sl_sinks *sinks, struct sl_span text, struct sl_table_port **out,
+                              struct sl_error *error)
+{
+    return open_port(sinks, text, false, out, error);
+}
+
+enum sl_status sl_sqlite_open_to_read(struct sl_sinks *sinks, struct sl_span text, struct sl_table_port **out,
+                                      struct sl_error *error)
+{
+    return open_port(sinks, text, true, out, error);
 }

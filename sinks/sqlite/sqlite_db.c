@@ -8,6 +8,11 @@ void sl_sqlite_begin(struct sl_sqlite *p, const struct sl_call *call)
     int64_t left = call->deadline_ms - p->clock->now_ms(p->clock);
     sqlite3_busy_timeout(p->db, left > SL_SQLITE_BUSY_MS ? SL_SQLITE_BUSY_MS : left > 0 ? (int)left : 0);
     p->failure = (struct sl_error)SL_NO_ERROR;
+    for (struct sl_sqlite_table *table = p->tables; table; table = table->next)
+        if (table->is_absent) {
+            sl_sqlite_forget_tables(p, true);
+            break;
+        }
 }
 
 /* ---- failures of the database: of the whole call, never of one record ---- */
@@ -73,12 +78,27 @@ static void table_destroy(struct sl_sqlite_table *table)
     free(table);
 }
 
+static bool is_there(struct sl_sqlite *p, const char *name)
+{
+    return sqlite3_table_column_metadata(p->db, "main", name, NULL, NULL, NULL, NULL, NULL, NULL) ==
+           SQLITE_OK;
+}
+
+/* A table without rows; there is nothing to write with. */
+static bool prepare_absent(struct sl_sqlite *p, struct sl_sqlite_table *table)
+{
+    table->is_absent = true;
+    return sl_sqlite_done_or_failed(
+        p, prepare(p, &table->get, "SELECT '%w' AS item WHERE 0 AND ?1", table->name) &&
+               prepare(p, &table->scan, "SELECT '%w', '' WHERE 0 AND ?1", table->name));
+}
+
 static bool create_and_prepare(struct sl_sqlite *p, struct sl_sqlite_table *table)
 {
     char *sql = sqlite3_mprintf(
         "CREATE TABLE IF NOT EXISTS \"%w\" (key TEXT PRIMARY KEY, item TEXT NOT NULL) WITHOUT ROWID",
         table->name);
-    bool is_made = sqlite3_exec(p->db, sql, NULL, NULL, NULL) == SQLITE_OK;
+    bool is_made = p->only_reads || sqlite3_exec(p->db, sql, NULL, NULL, NULL) == SQLITE_OK;
     sqlite3_free(sql);
     if (is_made && prepare(p, &table->get, "SELECT item FROM \"%w\" WHERE key = ?1", table->name) &&
         prepare(p, &table->put, "INSERT OR REPLACE INTO \"%w\" VALUES (?1, ?2)", table->name) &&
@@ -104,7 +124,8 @@ struct sl_sqlite_table *sl_sqlite_table(struct sl_sqlite *p, struct sl_span name
     struct sl_sqlite_table *table = calloc(1, sizeof(*table));
     if (!table || !(table->name = strndup(name.ptr, name.len)))
         sl_die("out of memory");
-    if (create_and_prepare(p, table)) {
+    if (p->only_reads && !is_there(p, table->name) ? prepare_absent(p, table)
+                                                   : create_and_prepare(p, table)) {
         *end = table;
         return table;
     }

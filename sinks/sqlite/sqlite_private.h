@@ -13,7 +13,8 @@
 struct sl_sqlite_table {
     struct sl_sqlite_table *next;
     char *name;
-    bool is_kept; /* a transaction that used it is committed; until then it may go with a rollback */
+    bool is_absent; /* it is only read, and is not there: looked for again by the next call */
+    bool is_kept;   /* a transaction that used it is committed; until then it may go with a rollback */
     sqlite3_stmt *get, *put, *remove, *scan;
 };
 
@@ -21,6 +22,7 @@ struct sl_sqlite {
     struct sl_table_port port;
     struct sl_clock *clock;
     sqlite3 *db;
+    bool only_reads;                /* nothing is created */
     char *path, *own;               /* the file; the target's own table */
     struct sl_sqlite_table *tables; /* as they are used */
     struct sl_buffer key;           /* where a key's text is made */
@@ -53,7 +55,7 @@ bool sl_sqlite_bind(struct sl_sqlite *p, sqlite3_stmt *statement, int i, struct 
 
 /* ---- tables ---- */
 
-/* The table with this name, created if needed; NULL when the database fails. */
+/* The table with this name, created if needed (unless `only_reads`); NULL when the database fails. */
 struct sl_sqlite_table *sl_sqlite_table(struct sl_sqlite *p, struct sl_span name);
 
 /* What was rolled back may have created a table, and what failed may have been one that is gone: it is
