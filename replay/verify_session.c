@@ -5,6 +5,7 @@
 #include "replay/sandbox/paths.h"
 #include "replay/source/input.h"
 #include "replay/verify_session.h"
+#include "replay/verify_targets.h"
 #include "replay/verify/archives.h"
 #include "replay/verify/cost.h"
 #include "streams/when/when.h"
@@ -30,6 +31,9 @@ extern char **environ;
 #define SEGMENT_BYTES ((uint64_t)256 * 1024 * 1024)
 #define SEGMENTS_MIN  4
 #define SEGMENTS_MAX  4096
+
+/* --max-lag is not given. */
+#define NO_LAG INT64_MIN
 
 static volatile sig_atomic_t stop_asked;
 
@@ -125,6 +129,8 @@ static enum sl_status check_usage(const struct sl_verify_session *v, struct sl_e
         return USAGE(error, "--segments must be 1 to 1000000");
     if (v->read_units < 0)
         return USAGE(error, "--read-units must be at least 1");
+    if (v->max_lag_s < 0 && v->max_lag_s != NO_LAG)
+        return USAGE(error, "--max-lag must be at least 0, in seconds");
     if (v->sample && v->segments)
         return USAGE(error, "--sample says the number of segments, so --segments cannot");
     return SL_OK;
@@ -150,7 +156,8 @@ enum sl_status sl_verify_session_pipeline(struct sl_verify_session *v, struct sl
                                                 .log = &v->log,
                                                 .sinks = &v->sinks,
                                                 .handler_path = path,
-                                                .function_name = v->verb};
+                                                .function_name = v->verb,
+                                                .openers = v->end ? NULL : &sl_verify_openers};
     return sl_pipeline_open(&options, &v->pipeline, error);
 }
 
@@ -168,17 +175,30 @@ static const char *url_of(const struct sl_verify_session *v)
     return v->endpoint ? sl_arena_printf(v->arena, "%s%cendpoint=%s", text, mark, v->endpoint) : text;
 }
 
+/* The service was not asked: what was given does not say where it is. */
+static bool is_usage(const char *code)
+{
+    static const char *const codes[] = {"NoRegion", "NoEndpoint", "InvalidEndpoint", "InvalidTarget"};
+    for (size_t i = 0; code && i < sizeof(codes) / sizeof(codes[0]); i++)
+        if (strcmp(code, codes[i]) == 0)
+            return true;
+    return false;
+}
+
 static enum sl_status open_source(struct sl_verify_session *v, struct sl_error *error)
 {
-    enum sl_status status = sl_target_table(&v->sinks, sl_span_str(url_of(v)), &v->source, error);
     struct sl_call call = call_of(v);
-    if (status != SL_OK)
-        return status;
+    if (sl_target_table_to_read(&v->sinks, sl_span_str(url_of(v)), &v->source, error) != SL_OK) {
+        sl_error_context(error, "--table %s", v->table);
+        error->status = SL_REJECT; /* nothing was asked of it yet: the flag is wrong */
+        return SL_REJECT;
+    }
     if (!v->source->describe || !v->source->scan)
         return sl_fail(error, SL_FATAL, "NoScan", "--table %s: such a table cannot be scanned", v->table);
     v->source->describe(v->source, sl_span(NULL, 0), &v->facts, &call);
     if (v->facts.result.status != SL_OK)
-        return sl_fail(error, v->facts.result.status, "Unreadable", "--table %s: %s", v->table,
+        return sl_fail(error, is_usage(v->facts.result.code) ? SL_REJECT : v->facts.result.status,
+                       "Unreadable", "--table %s: %s", v->table,
                        v->facts.result.text ? v->facts.result.text : "cannot be described");
     if (v->facts.n_keys == 0)
         return sl_fail(error, SL_REJECT, "NoKeys", "--table %s: it has no items, and its key is not known",
@@ -222,6 +242,16 @@ static struct sl_span arn_of(const struct sl_verify_session *v)
     return v->facts.arn.ptr ? v->facts.arn : SL_LIT(SL_REPLAYED_ARN);
 }
 
+static enum sl_status check_source(const struct sl_verify_session *v, struct sl_error *error)
+{
+    const struct sl_verify_source source = {.table = v->table,
+                                            .url = sl_span_str(url_of(v)),
+                                            .facts = &v->facts,
+                                            .is_chosen = v->options.is_chosen};
+    struct sl_call call = call_of(v);
+    return sl_verify_check_source(&source, v->pipeline, &call, error);
+}
+
 static enum sl_status prepare(struct sl_verify_session *v, struct sl_error *error)
 {
     struct sl_verify_options *o = &v->options;
@@ -244,6 +274,7 @@ static enum sl_status prepare(struct sl_verify_session *v, struct sl_error *erro
     v->report.is_json = v->is_json;
     v->report.is_quiet = v->is_quiet;
     enum sl_status status = choose_routes(v, error);
+    status = status == SL_OK ? check_source(v, error) : status;
     status = status == SL_OK ? choose_segments(v, error) : status;
     status = status == SL_OK ? read_match(v, error) : status;
     return status == SL_OK ? sl_consumers_check(&v->progress, error) : status;
@@ -464,7 +495,7 @@ void sl_verify_session_clean_up(struct sl_verify_session *v)
 size_t sl_verify_session_flags(struct sl_verify_session *v, struct sl_flag *rows)
 {
     v->config = "sluice.json";
-    v->max_lag_s = -1;
+    v->max_lag_s = NO_LAG;
     v->wait_s = 300;
     const struct sl_flag flags[] = {
         {"config", SL_FLAG_TEXT, &v->config, "FILE", "the configuration (./sluice.json)"},

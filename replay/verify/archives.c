@@ -95,6 +95,12 @@ enum sl_status sl_archives_verify(const struct sl_archives_options *o, struct sl
             report->archives.without_images++;
             continue;
         }
+        if (!to->objects->list || !to->objects->read) {
+            fprintf(stderr, "sluice verify: %s: %.*s is not there, or it cannot be listed and read\n",
+                    route->config->name, SL_ARG(to->text));
+            report->archives.unreadable++;
+            continue;
+        }
         const struct sl_chain_options chain = {.port = to->objects,
                                                .clock = o->clock,
                                                .route = route->config->name,
@@ -105,6 +111,11 @@ enum sl_status sl_archives_verify(const struct sl_archives_options *o, struct sl
                                                .stop_arg = o->arg};
         status = sl_chain_verify(&chain, &counts, error);
         sl_error_context(error, "%s", route->config->name);
+        if (status == SL_OK && counts.objects == 0) {
+            fprintf(stderr, "sluice verify: %s: there are no objects in %.*s, so nothing is proven\n",
+                    route->config->name, SL_ARG(to->text));
+            report->archives.without_images++;
+        }
         print(report, route->config->name, &counts);
         add(&report->archives, &counts);
     }

@@ -1,0 +1,111 @@
+#!/usr/bin/env python3
+"""`sluice verify` on tables of SQLite: what a first user types wrong is told, nothing is created, and what is printed is in words."""
+import json
+import os
+import pathlib
+import sqlite3
+import subprocess
+import tempfile
+
+from harness import BUILD, check, finish, record, write_event
+
+folder = pathlib.Path(tempfile.mkdtemp(prefix="verify-local-"))
+SOURCE = "sqlite:src.db?table=orders"
+COPY = {"name": "copy", "handler": "replicate", "to": SOURCE, "guard": "none"}
+REPLICA = {"name": "replica", "handler": "replicate", "to": "sqlite:out.db?table=replica", "guard": {"table": "guards"}}
+INLINE = {"name": "replica", "handler": "replicate", "to": "sqlite:out.db?table=replica"}
+TOTALS = {"name": "totals", "handler": "aggregate", "to": "sqlite:out.db?table=totals", "ledger": {"table": "ledger"},
+          "counters": [{"key": {"PK": "ALL"}, "add": {"n": 1, "sum": "{n}"}}]}
+KEPT = {"name": "kept", "handler": "archive", "to": "file:archive"}
+
+
+def config(name, *routes):
+    (folder / name).write_text(json.dumps({"routes": routes, "on_failure": "jsonl:parked/failed.jsonl"}))
+    return name
+
+
+def sluice(verb, *args, env=None):
+    run = subprocess.run([f"{BUILD}/sluice", verb, *args], cwd=folder, capture_output=True, timeout=60, stdin=subprocess.DEVNULL,
+                         env={**os.environ, "AWS_ACCESS_KEY_ID": "x", "AWS_SECRET_ACCESS_KEY": "x", **(env or {})})
+    run.out, run.err = run.stdout.decode(), run.stderr.decode()
+    run.text = f"exit {run.returncode}\n{run.out}\n{run.err}"
+    return run
+
+
+def files():
+    return sorted(str(p) for p in folder.rglob("*") if not p.name.endswith(("-wal", "-shm")))
+
+
+def verify(*args, conf="verify.json", table=SOURCE, lag=True, env=None, verb="verify"):
+    """No run may create a file or folder."""
+    before = files()
+    run = sluice(verb, "--config", conf, *(("--table", table) if table else ()), *(("--max-lag", "0") if lag else ()), *args, env=env)
+    check(f"nothing is created by {args} {table}", files() == before, set(files()) ^ set(before))
+    return run
+
+
+def tables(name):
+    with sqlite3.connect(folder / name) as db:
+        return {row[0] for row in db.execute("SELECT name FROM sqlite_master")}
+
+
+def set_up():
+    write_event(folder / "in.json", [record(n) for n in range(1, 11)])
+    for name, route in (("copy.json", COPY), ("fill.json", INLINE), ("sum.json", TOTALS)):
+        run = sluice("replay", "--config", config(name, route), "in.json")
+        check(f"{name} is made", run.returncode == 0, run.text)
+    config("verify.json", INLINE, TOTALS)
+
+
+def targets_are_no_source():
+    routes = {"replica": INLINE, "totals": TOTALS}
+    for table, route in (("replica", "replica"), ("totals", "totals"), ("ledger", "totals")):
+        for url in (f"sqlite:out.db?table={table}", f"sqlite:./out.db?table={table}"):
+            for verb in ("verify", "repair"):
+                run = verify(table=url, verb=verb, conf=config("one.json", routes[route]))
+                check(f"{verb} {url}", run.returncode == 2 and f"the route {route} writes" in run.err, run.text)
+    run = verify("--routes", "totals", table="sqlite:out.db?table=replica")
+    check("a table that only another route writes may be verified against", "writes" not in run.err, run.text)
+
+
+def nothing_is_created():
+    conf = config("archive.json", INLINE, KEPT)
+    run = verify(conf=conf)
+    check("without --archives the folder is not asked for", run.returncode == 0, run.text)
+    run = verify("--archives", conf=conf)
+    check("an archive that is not there", run.returncode == 4 and "archive" in run.err + run.out and "0 gaps" not in run.out, run.text)
+    (folder / "archive").mkdir()
+    run = verify("--archives", conf=conf)
+    check("an archive without objects proves nothing", run.returncode == 3 and "no objects" in run.err, run.text)
+    (folder / "archive").rmdir()
+    before = tables("out.db")
+    run = verify(conf=config("marks.json", {**REPLICA, "name": "r"}))
+    check("a table of guards that is not there is read as an empty one", run.returncode == 1 and "sluice_order" in run.out, run.text)
+    for to in ("sqlite:nosuch.db?table=x", "sqlite:out.db?table=nosuch", "sqlite:no/such/folder.db?table=x"):
+        run = verify(conf=config("no.json", {**INLINE, "to": to}))
+        check(f"{to} is not there", run.returncode in (2, 4) and "there is no" in run.err, run.text)
+    for table in ("sqlite:nosuch.db?table=x", "sqlite:src.db?table=nosuch"):
+        run = verify(table=table)
+        check(f"--table {table} is not there", run.returncode == 2 and "there is no" in run.err, run.text)
+    check("and no table was made", tables("out.db") == before and tables("src.db") == {"orders"}, tables("src.db"))
+
+
+def usage():
+    none = {name: "" for name in ("AWS_REGION", "AWS_DEFAULT_REGION")}
+    for args, table, text in (((), "orders", "Region"), (("--region", "eu-west-1", "--endpoint-url", "nonsense"), "orders", "endpoint"),
+                              ((), "sqlite:src.db", "table=name"), (("--max-lag", "-1"), SOURCE, "--max-lag")):
+        run = verify(*args, table=table, env=none)
+        check(f"{args} {table} is bad usage", run.returncode == 2 and text.lower() in run.err.lower(), run.text)
+
+
+def main():
+    set_up()
+    run = verify()
+    check("all is equal", run.returncode == 0, run.text)
+    targets_are_no_source()
+    nothing_is_created()
+    usage()
+    finish()
+
+
+main()
