@@ -260,7 +260,8 @@ static enum sl_status fold_archive(struct backfill *b, struct sl_error *error)
     b->restore.verify_first = b->verify_first;
     b->restore.is_quiet = b->is_quiet;
     b->restore.is_stopped = &stop_asked;
-    return sl_restore_job_fold(&b->restore, error);
+    enum sl_status status = sl_restore_job_fold(&b->restore, error);
+    return status == SL_OK ? sl_checkpoint_bind(&b->checkpoint, b->restore.digest, error) : status;
 }
 
 static enum sl_status open_all(struct backfill *b, struct sl_error *error)
@@ -289,11 +290,13 @@ static enum sl_status open_all(struct backfill *b, struct sl_error *error)
 
 /* ---- the plan ---- */
 
-/* A look at the first records: nothing of them is written. */
-static enum sl_status look(struct backfill *b, struct sl_backfill_sample *out, struct sl_error *error)
+/* A look at the first records: nothing of them is written. `*is_all`: there are no more. */
+static enum sl_status look(struct backfill *b, struct sl_backfill_sample *out, bool *is_all,
+                           struct sl_error *error)
 {
     enum sl_status status = SL_OK;
-    for (bool is_last = false; status == SL_OK && !is_last && !out->records;) {
+    bool is_last = false;
+    while (status == SL_OK && !is_last && !out->records) {
         struct sl_arena *arena = sl_arena_new(1024 * 1024);
         struct sl_source_piece piece;
         const struct sl_call call = {.arena = arena, .deadline_ms = b->clock->now_ms(b->clock) + STEP_MS};
@@ -307,17 +310,42 @@ static enum sl_status look(struct backfill *b, struct sl_backfill_sample *out, s
         }
         sl_arena_destroy(arena);
     }
+    *is_all = is_last;
     return status;
+}
+
+/* Before the first write. */
+static int refused(struct backfill *b, struct sl_error *error)
+{
+    if (b->until)
+        sl_restore_job_refused(&b->restore);
+    return sl_flags_complain("backfill", error);
+}
+
+/* What stays on the disk is data. */
+static void say_kept(const struct backfill *b)
+{
+    if (sl_restore_job_is_kept(&b->restore))
+        fprintf(stderr,
+                "sluice backfill: restore: the items are kept for the run in %s (mode 0700); they hold the "
+                "table's values: remove the folder if there will be no run\n",
+                b->restore.folder);
 }
 
 static int print_plan(struct backfill *b, struct sl_error *error)
 {
-    struct sl_backfill_plan plan = {.facts = sl_source_facts(b->source),
+    bool is_all;
+    struct sl_source_facts facts = *sl_source_facts(b->source);
+    struct sl_backfill_plan plan = {.facts = &facts,
                                     .read_units = (double)b->read_units,
                                     .write_units = (double)b->write_units,
                                     .reads_table = b->table != NULL};
-    if (look(b, &plan.sample, error) != SL_OK)
-        return sl_flags_complain("backfill", error);
+    if (look(b, &plan.sample, &is_all, error) != SL_OK)
+        return refused(b, error);
+    if (b->until)
+        facts.items = b->restore.items;
+    else if (is_all)
+        facts.items = plan.sample.records;
     sl_backfill_print_plan(&plan, stdout);
     const struct sl_backfill_report *r = sl_backfill_report(b->engine);
     for (size_t i = 0; i < r->n_routes; i++)
@@ -328,6 +356,10 @@ static int print_plan(struct backfill *b, struct sl_error *error)
     printf("preconditions    %s%s\n",
            status == SL_OK ? "hold" : "do not hold: ", status == SL_OK ? "" : error->text);
     printf("nothing was written\n");
+    if (b->until && status == SL_OK)
+        say_kept(b);
+    else if (b->until)
+        sl_restore_job_refused(&b->restore);
     return status == SL_OK ? SL_EXIT_OK : SL_EXIT_FAILED;
 }
 
@@ -456,6 +488,8 @@ static int run(struct backfill *b, struct sl_error *error)
         (void)sl_flags_complain("backfill", status != SL_OK ? error : &unsaved);
     if (!is_done)
         fprintf(stderr, "sluice backfill: not done; %s\n", advice(b));
+    if (!is_done && b->until)
+        say_kept(b);
     if (is_done && b->until && status == SL_OK && last == SL_OK)
         sl_restore_job_done(&b->restore);
     return is_done && is_whole && status == SL_OK && last == SL_OK ? SL_EXIT_OK : SL_EXIT_FAILED;
@@ -559,7 +593,7 @@ int sl_verb_backfill(int argc, char **argv)
     the.arena = sl_arena_new(64 * 1024);
     set_up(&the);
     if (check_flags(&the, &error) != SL_OK || open_all(&the, &error) != SL_OK)
-        result = sl_flags_complain("backfill", &error);
+        result = refused(&the, &error);
     else if (the.restore.is_empty)
         result = end_empty(&the);
     else

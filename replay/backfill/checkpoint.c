@@ -1,4 +1,4 @@
-/* The checkpoint file of a long job: {"sluiceBackfill":1,"source":"...","state":{...}}. */
+/* The checkpoint file of a long job: {"sluiceBackfill":1,"source":"...","content":"...","state":{...}}. */
 #include "replay/backfill/checkpoint.h"
 
 #include "base/disk.h"
@@ -37,6 +37,8 @@ static enum sl_status take_file(struct sl_checkpoint *c, const json_t *root, str
         return sl_fail(error, SL_REJECT, "OtherSource",
                        "%s: is the checkpoint of another source, %s; this one is %s. Name another file",
                        c->path, source, c->source);
+    const char *content = json_string_value(json_object_get(root, "content"));
+    c->content = content ? sl_arena_copy(arena, sl_span_str(content)) : NULL;
     c->state = text_of(state, arena);
     c->place = text_of(json_object_get(state, "place"), arena);
     return SL_OK;
@@ -57,6 +59,19 @@ enum sl_status sl_checkpoint_open(struct sl_checkpoint *c, struct sl_arena *aren
     return status;
 }
 
+enum sl_status sl_checkpoint_bind(struct sl_checkpoint *c, const char *content, struct sl_error *error)
+{
+    bool is_same = c->content && strcmp(c->content, content) == 0;
+    c->content = content;
+    if (!c->state.ptr || is_same)
+        return SL_OK;
+    return sl_fail(
+        error, SL_REJECT, "OtherSource",
+        "%s: is the checkpoint of other items than those that are to be written now: begin anew with "
+        "an empty table, and name another file",
+        c->path);
+}
+
 enum sl_status sl_checkpoint_save(const struct sl_checkpoint *c, struct sl_span state, struct sl_error *error)
 {
     struct sl_buffer text;
@@ -66,6 +81,8 @@ enum sl_status sl_checkpoint_save(const struct sl_checkpoint *c, struct sl_span 
     sl_buffer_add_char(&text, '{');
     sl_json_add_integer(&text, "sluiceBackfill", FORMAT);
     sl_json_add_member(&text, "source", sl_span_str(c->source));
+    if (c->content)
+        sl_json_add_member(&text, "content", sl_span_str(c->content));
     sl_json_add_raw(&text, "state", state);
     sl_buffer_add_str(&text, "}\n");
     int err = text.failed ? ENOSPC : sl_disk_replace_path(c->path, sl_buffer_span(&text));

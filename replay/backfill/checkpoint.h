@@ -8,12 +8,18 @@
 struct sl_checkpoint {
     const char *path;     /* NULL: nothing is kept */
     const char *source;   /* what the job reads: another text is another job's */
+    const char *content;  /* digest of what is read, where it can be made anew; NULL: none */
     struct sl_span state; /* as it was read; absent: the job has not begun */
     struct sl_span place; /* likewise: the state's member "place" */
 };
 
 /* Reads the file. SL_REJECT: it is not a checkpoint, or of another source. */
 enum sl_status sl_checkpoint_open(struct sl_checkpoint *c, struct sl_arena *arena,
+                                  struct sl_error *error) SL_MUST_USE;
+
+/* What the job reads has this digest: it is saved, and SL_REJECT when a checkpoint was read that is of
+ * another one. `content` is borrowed. */
+enum sl_status sl_checkpoint_bind(struct sl_checkpoint *c, const char *content,
                                   struct sl_error *error) SL_MUST_USE;
 
 /* Replaces it: a crash leaves the old one or the new one. */

@@ -8,8 +8,10 @@
 #include "base/time.h"
 #include "handlers/pipeline/route.h"
 #include "work/restore/restore.h"
+#include "work/restore/seal.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <poll.h>
@@ -24,11 +26,16 @@
 #define STUCK_MS (15 * 60 * 1000)
 #define SAY_MS   10000
 #define BEGUN    "begun"
+#define SEAL     "seal"
+
+/* What the seal of a fold says: its objects, its text, the number of its items. */
+#define SEAL_TEXT "%s\n%s\n%" PRIu64 "\n"
 
 struct fold {
     struct sl_restore_job *job;
     struct sl_source *archive, *base;
     struct sl_restore *restore;
+    char objects[SL_SEAL_BYTES]; /* as they are listed now */
     int64_t said_ms, moved_ms;
 };
 
@@ -70,6 +77,24 @@ static const char *whole_path(struct sl_restore_job *job, const char *place)
     return sl_arena_copy(job->arena, sl_span_str(path));
 }
 
+/* The folder holds the table's values, and its name can be known before: it has to be of this user alone. */
+static enum sl_status make_private(const char *folder, struct sl_error *error)
+{
+    struct stat info;
+    if (mkdir(folder, 0700) == 0)
+        return SL_OK;
+    if (errno != EEXIST || lstat(folder, &info) != 0)
+        return sl_fail(error, SL_FATAL, sl_disk_code(errno), "cannot create the folder %s: %s", folder,
+                       strerror(errno));
+    if (S_ISDIR(info.st_mode) && info.st_uid == geteuid() && (info.st_mode & 077) == 0)
+        return SL_OK;
+    return sl_fail(
+        error, SL_REJECT, "NotPrivate",
+        "%s: is there, and is no folder of this user alone (mode 0700), so others may have changed "
+        "what is in it: remove it, or name another folder (--temp)",
+        folder);
+}
+
 static enum sl_status open_folder(struct sl_restore_job *job, struct sl_error *error)
 {
     const char *name =
@@ -81,7 +106,8 @@ static enum sl_status open_folder(struct sl_restore_job *job, struct sl_error *e
     job->folder =
         sl_arena_printf(job->arena, "%s/sluice-restore-%016" PRIx64, job->temp, sl_hash(sl_span_str(name)));
     job->result = sl_arena_printf(job->arena, "%s/" SL_RESTORE_RESULT, job->folder);
-    return sl_disk_make_folder(job->folder, error);
+    enum sl_status status = sl_disk_make_folder(job->temp, error);
+    return status == SL_OK ? make_private(job->folder, error) : status;
 }
 
 /* ---- the target ---- */
@@ -293,51 +319,134 @@ static void say_end(const struct fold *f)
                 r->gaps);
 }
 
-/* Items that were written go on with the fold that they are of. Before that the archive may have got more
- * objects: it is folded again. */
-static bool is_begun(const struct sl_restore_job *job)
+/* ---- a fold that is kept ---- */
+
+static const char *path_of(const struct sl_restore_job *job, const char *name)
 {
-    return access(sl_arena_printf(job->arena, "%s/" BEGUN, job->folder), F_OK) == 0;
+    return sl_arena_printf(job->arena, "%s/%s", job->folder, name);
 }
 
-static bool has_result(struct sl_restore_job *job)
+static bool is_there(const char *path)
 {
     struct stat info;
-    bool is_there = stat(job->result, &info) == 0;
-    job->is_empty = is_there && info.st_size == 0;
-    return is_there;
+    return lstat(path, &info) == 0;
 }
 
+/* Items were written. */
+static bool is_begun(const struct sl_restore_job *job)
+{
+    return is_there(path_of(job, BEGUN));
+}
+
+static enum sl_status list_objects(struct fold *f, struct sl_error *error)
+{
+    struct sl_restore_job *job = f->job;
+    const char *const places[] = {job->archive, job->export};
+    const struct sl_call call = {.arena = job->arena,
+                                 .deadline_ms = job->clock->now_ms(job->clock) + 10 * STEP_MS};
+    return sl_seal_objects(job->options->sinks, places, job->export ? 2 : 1, &call, f->objects, error);
+}
+
+static enum sl_status seal(struct fold *f, struct sl_error *error)
+{
+    struct sl_restore_job *job = f->job;
+    char text[SL_SEAL_BYTES];
+    enum sl_status status = sl_seal_file(job->result, text, error);
+    if (status != SL_OK)
+        return status;
+    job->items = sl_restore_report(f->restore)->items;
+    job->digest = sl_arena_copy(job->arena, sl_span_str(text));
+    const char *sealed = sl_arena_printf(job->arena, SEAL_TEXT, f->objects, text, job->items);
+    int err = sl_disk_replace_path(path_of(job, SEAL), sl_span_str(sealed));
+    return err ? sl_fail(error, SL_FATAL, sl_disk_code(err), "cannot write %s: %s", path_of(job, SEAL),
+                         strerror(err))
+               : SL_OK;
+}
+
+/* NULL: the fold that is there can be used. Once the writing has begun, it goes on with what it began: later
+ * objects are of no matter to it. */
+static const char *why_not_again(struct fold *f)
+{
+    struct sl_restore_job *job = f->job;
+    char objects[SL_SEAL_BYTES] = "", text[SL_SEAL_BYTES] = "", now[SL_SEAL_BYTES];
+    struct sl_error why = SL_NO_ERROR;
+    FILE *file = fopen(path_of(job, SEAL), "rb");
+    bool is_sealed = file && fscanf(file, "%64s %64s %" SCNu64, objects, text, &job->items) == 3;
+    if (file)
+        fclose(file);
+    if (!is_sealed)
+        return "was not made to its end";
+    if (sl_seal_file(job->result, now, &why) != SL_OK || strcmp(now, text) != 0)
+        return "was changed since";
+    if (strcmp(objects, f->objects) != 0 && !is_begun(job))
+        return "is of other objects than the archive and the export have now";
+    job->digest = sl_arena_copy(job->arena, sl_span_str(text));
+    return NULL;
+}
+
+static bool has_fold(struct fold *f)
+{
+    struct sl_restore_job *job = f->job;
+    if (!is_there(job->result))
+        return false;
+    const char *why = why_not_again(f);
+    if (why)
+        fprintf(stderr, "sluice backfill: restore: %s %s; the archive is folded again\n", job->result, why);
+    else
+        fprintf(stderr, "sluice backfill: restore: the archive was folded before: %s\n", job->result);
+    return !why;
+}
+
+/* ---- the job ---- */
+
+static enum sl_status fold_again(struct fold *f, struct sl_error *error)
+{
+    remove_files(f->job->folder);
+    enum sl_status status = open_sources(f, error);
+    if (status == SL_OK)
+        status = run(f, error);
+    if (status == SL_OK)
+        status = seal(f, error);
+    if (status == SL_OK)
+        say_end(f);
+    sl_restore_close(f->restore);
+    sl_source_close(f->archive);
+    sl_source_close(f->base);
+    return status;
+}
+
+/* All that is made here is for this user alone. */
 enum sl_status sl_restore_job_fold(struct sl_restore_job *job, struct sl_error *error)
 {
     struct fold f = {.job = job};
+    mode_t before = umask(077);
     enum sl_status status = open_folder(job, error);
+    if (status != SL_OK)
+        job->folder = NULL; /* of somebody else */
     if (status == SL_OK && job->pipeline)
         status = check_tables(job, job->pipeline, false, error);
-    if (status != SL_OK) {
-        rmdir(job->folder); /* fails if something is in it */
-        return status;
-    }
-    if (is_begun(job) && has_result(job)) {
-        fprintf(stderr, "sluice backfill: restore: the archive was folded before: %s\n", job->result);
-        return SL_OK;
-    }
-    remove_files(job->folder);
-    status = open_sources(&f, error);
     if (status == SL_OK)
-        status = run(&f, error);
-    if (status == SL_OK)
-        say_end(&f);
-    if (status == SL_OK && !has_result(job))
-        status = sl_fail(error, SL_FATAL, "NoResult", "%s: is gone", job->result);
-    sl_restore_close(f.restore);
-    sl_source_close(f.archive);
-    sl_source_close(f.base);
-    if (status != SL_OK) {
-        remove_files(job->folder);
-        rmdir(job->folder); /* fails if the mark is there */
-    }
+        status = list_objects(&f, error);
+    if (status == SL_OK && !has_fold(&f))
+        status = fold_again(&f, error);
+    umask(before);
+    job->is_empty = status == SL_OK && job->items == 0;
+    if (status != SL_OK)
+        sl_restore_job_refused(job);
     return status;
+}
+
+void sl_restore_job_refused(const struct sl_restore_job *job)
+{
+    if (!job->folder || is_begun(job))
+        return;
+    remove_files(job->folder);
+    rmdir(job->folder);
+}
+
+bool sl_restore_job_is_kept(const struct sl_restore_job *job)
+{
+    return job->folder && is_there(job->result);
 }
 
 enum sl_status sl_restore_job_begin(const struct sl_restore_job *job, const struct sl_pipeline *pipeline,

@@ -28,15 +28,25 @@ struct sl_restore_job {
     /* Set by sl_restore_job_fold. */
     const char *folder; /* of this job alone: another archive, moment or configuration has another one */
     const char *result; /* the file of items */
+    const char *digest; /* of that file */
+    uint64_t items;     /* in it */
     bool is_empty;      /* it has none: nothing is to be written */
 };
 
-/* Makes the file of items, or finds it. Says on standard error what it does. SL_RETRY: it was stopped. */
+/* Makes the file of items, or finds it: made of the objects that are listed now, and not changed since. The
+ * folder has the mode 0700 and is this user's; another one is refused. Says on standard error what it does.
+ * SL_RETRY: it was stopped. */
 enum sl_status sl_restore_job_fold(struct sl_restore_job *job, struct sl_error *error) SL_MUST_USE;
 
 /* Before the first write: SL_REJECT when a target of a route that takes part is not empty. */
 enum sl_status sl_restore_job_begin(const struct sl_restore_job *job, const struct sl_pipeline *pipeline,
                                     struct sl_error *error) SL_MUST_USE;
+
+/* Nothing will be written: the folder goes, unless the writing had begun in an earlier run. */
+void sl_restore_job_refused(const struct sl_restore_job *job);
+
+/* Whether the folder and the values in it stay for a later run. */
+bool sl_restore_job_is_kept(const struct sl_restore_job *job);
 
 /* All items are written: the folder goes. */
 void sl_restore_job_done(const struct sl_restore_job *job);

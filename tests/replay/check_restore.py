@@ -242,6 +242,41 @@ def a_fold_is_of_its_archive():
     check("each archive has a fold of its own", len(list((folder / "temp").iterdir())) == 2, list((folder / "temp").iterdir()))
 
 
+def a_fold_that_is_kept():
+    """It is of its objects and of its text, and of nobody else; a run that is refused leaves none."""
+    fresh()
+    changes, until = history(19), T0 + 60
+    archive = write_archive("kept", changes, random.Random(19))
+    plan = restore(archive, until, "--plan")
+    (kept,) = (folder / "temp").iterdir()
+    check("a plan says where the values are", plan.returncode == 0 and str(kept) in plan.err and "values" in plan.err, plan.err)
+    check("they are for this user alone", {oct(p.stat().st_mode & 0o777) for p in kept.iterdir()} == {"0o600"}
+          and kept.stat().st_mode & 0o777 == 0o700, [oct(p.stat().st_mode) for p in kept.iterdir()])
+    check("the plan knows the number", f"items            {len(state_at(changes, until))}\n" in plan.out, plan.out)
+    check("what is as it was is used again", "was folded before" in restore(archive, until, "--plan").err)
+    for name in ("items.jsonl", "seal"):
+        text = (kept / name).read_bytes()
+        (kept / name).write_bytes(text.replace(b"1", b"2") if name == "items.jsonl" else b"")
+        check(f"{name} was edited", "folded again" in restore(archive, until, "--plan").err)
+        check(f"{name} is as it was", (kept / name).read_bytes() == text)
+    (kept / "items.jsonl").write_text("")
+    same("what was cut is folded again", state_at(changes, until), restore(archive, until))
+    fresh()
+    kept.mkdir(parents=True)
+    kept.chmod(0o755)
+    (kept / "items.jsonl").write_text("{}")
+    run = restore(archive, until)
+    refused("a folder that others can change", run, "no folder of this user alone", "--temp")
+    check("it stays as it is", (kept / "items.jsonl").read_text() == "{}")
+    shutil.rmtree(kept)
+    kept.symlink_to(folder)
+    refused("a link in its place", restore(archive, until), "no folder of this user alone")
+    fresh()
+    restore(archive, until, "--plan")
+    run = restore(archive, until, "--routes", "nosuch")
+    check("a refused run leaves nothing", run.returncode == 2 and not list((folder / "temp").iterdir()), run.err)
+
+
 def memory_is_bounded():
     """What is sorted is some 120 MB."""
     fresh()
@@ -274,6 +309,7 @@ what_is_refused()
 new_images_alone()
 the_mark_outlives_the_items()
 a_fold_is_of_its_archive()
+a_fold_that_is_kept()
 killed()
 shutil.rmtree(folder)
 finish()
