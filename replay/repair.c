@@ -1,6 +1,7 @@
 /* `sluice repair`: verifies, and sets right what is different, as it goes. */
 #include "base/disk.h"
 #include "base/json.h"
+#include "base/json_write.h"
 #include "handlers/pipeline/route.h"
 #include "replay/repair/audit.h"
 #include "replay/source/input.h"
@@ -164,6 +165,12 @@ static void repair_row(struct repair *r, const struct sl_finding *finding, struc
         sl_repair_row(&r->rows, &row, r->arena, out);
 }
 
+static void print_line(const struct repair *r)
+{
+    fwrite(r->line.ptr, 1, r->line.len, stdout);
+    fflush(stdout);
+}
+
 static void print_row(const struct repair *r, const struct sl_finding *finding,
                       const struct sl_repair_outcome *out)
 {
@@ -184,13 +191,17 @@ static void on_found(struct sl_verify_session *session, const struct sl_finding 
         return;
     repair_row(r, finding, &out);
     sl_buffer_reset(&r->line);
-    sl_audit_line(finding, &out, clock->wall_ns(clock) / 1000000, &r->line);
+    int64_t now_ms = clock->wall_ns(clock) / 1000000;
+    sl_audit_line(finding, &out, now_ms, false, &r->line);
     if (!r->rows.is_plan && !r->is_full)
         (void)keep_line(r, r->audit_fd, r->audit);
-    if (session->is_json)
-        fwrite(r->line.ptr, 1, r->line.len, stdout);
-    else
+    if (session->is_json) {
+        sl_buffer_reset(&r->line);
+        sl_audit_line(finding, &out, now_ms, true, &r->line);
+        print_line(r);
+    } else {
         print_row(r, finding, &out);
+    }
     sl_arena_reset(r->arena);
 }
 
@@ -250,13 +261,17 @@ static void on_total(struct sl_verify_session *session, struct sl_span line)
         return;
     repair_sum(r, &sum, &added, &out);
     sl_buffer_reset(&r->line);
-    sl_audit_sum_line(&sum, added, &out, clock->wall_ns(clock) / 1000000, &r->line);
+    int64_t now_ms = clock->wall_ns(clock) / 1000000;
+    sl_audit_sum_line(&sum, added, &out, now_ms, false, &r->line);
     if (!r->rows.is_plan && !r->is_full)
         (void)keep_line(r, r->audit_fd, r->audit);
-    if (session->is_json)
-        fwrite(r->line.ptr, 1, r->line.len, stdout);
-    else
+    if (session->is_json) {
+        sl_buffer_reset(&r->line);
+        sl_audit_sum_line(&sum, added, &out, now_ms, true, &r->line);
+        print_line(r);
+    } else {
         print_sum(r, &sum, added, &out);
+    }
     sl_arena_reset(r->arena);
 }
 
@@ -322,17 +337,30 @@ static enum sl_status on_begun(struct sl_verify_session *session, struct sl_erro
 
 /* ---- the end ---- */
 
-static int tell(const struct repair *r, bool is_whole, uint64_t unproven)
+static void print_counts(struct repair *r)
+{
+    const char *what = r->rows.is_plan ? "would be" : r->undo ? "undone" : "repaired";
+    const uint64_t *n = r->rows.outcomes;
+    if (!r->session.is_json) {
+        printf("%s: ", what);
+        for (int i = 0; i <= SL_REPAIRED_FAILED; i++)
+            printf("%s%" PRIu64 " %s", i ? ", " : "", n[i], sl_repaired_name((enum sl_repaired)i));
+        putchar('\n');
+        return;
+    }
+    sl_buffer_reset(&r->line);
+    sl_buffer_printf(&r->line, "{\"result\":\"%s\"", what);
+    for (int i = 0; i <= SL_REPAIRED_FAILED; i++)
+        sl_json_add_integer(&r->line, sl_repaired_name((enum sl_repaired)i), (int64_t)n[i]);
+    sl_buffer_add_str(&r->line, "}\n");
+    print_line(r);
+}
+
+static int tell(struct repair *r, bool is_whole, uint64_t unproven)
 {
     const uint64_t *n = r->rows.outcomes;
     uint64_t wrong = n[SL_REPAIRED_MOVED] + n[SL_REPAIRED_LEFT] + n[SL_REPAIRED_FAILED];
-    bool first = true;
-    printf("%s: ", r->rows.is_plan ? "would be" : r->undo ? "undone" : "repaired");
-    for (int i = 0; i <= SL_REPAIRED_FAILED; i++) {
-        printf("%s%" PRIu64 " %s", first ? "" : ", ", n[i], sl_repaired_name((enum sl_repaired)i));
-        first = false;
-    }
-    putchar('\n');
+    print_counts(r);
     if (r->rows.is_plan)
         wrong += n[SL_REPAIRED_WRITTEN] + n[SL_REPAIRED_REMOVED];
     return wrong || r->is_full ? SL_EXIT_FAILED : unproven || !is_whole ? SL_EXIT_UNPROVEN : SL_EXIT_OK;
@@ -351,17 +379,50 @@ static int on_end(struct sl_verify_session *session, bool is_whole)
 
 /* ---- taking back ---- */
 
+static bool is_whole_line(struct sl_span line)
+{
+    return sl_json_check_loose(line, NULL) == SL_OK;
+}
+
+/* Every line is checked before the first row is written: another configuration may have a route of the same
+ * name, and rows that a backfill made are alike in all replicas. */
+static enum sl_status check_saved(struct repair *r, struct sl_span line, struct sl_error *error)
+{
+    struct sl_audit_undo saved;
+    if (!is_whole_line(line))
+        return SL_OK;
+    enum sl_status status = sl_audit_read(line, r->arena, &saved, error);
+    const struct sl_route *route = status == SL_OK ? route_of(r, saved.route) : NULL;
+    if (status == SL_OK && !route)
+        status = sl_fail(error, SL_REJECT, "NoRoute", "%s has no route \"%.*s\"", r->session.config,
+                         SL_ARG(saved.route));
+    else if (status == SL_OK && !sl_span_is(saved.target, route->stats.target))
+        status = sl_fail(error, SL_REJECT, "OtherTarget",
+                         "the row was saved from %.*s, and in %s the route %s writes to %s: give the "
+                         "configuration of the repair with --config",
+                         SL_ARG(saved.target), r->session.config, route->config->name, route->stats.target);
+    sl_arena_reset(r->arena);
+    return status;
+}
+
+static void print_undone(struct repair *r, const struct sl_audit_undo *saved,
+                         const struct sl_repair_outcome *out)
+{
+    printf("%.*s: %.*s: %s%s%s%s%s\n", SL_ARG(saved->route), SL_ARG(saved->source_key),
+           r->rows.is_plan ? "would be " : "", sl_repaired_name(out->outcome), out->why ? " (" : "",
+           out->why ? out->why : "", out->why ? ")" : "");
+}
+
 static enum sl_status undo_line(struct repair *r, struct sl_span line, struct sl_error *error)
 {
     struct sl_audit_undo saved;
     struct sl_repair_outcome out;
-    struct sl_error why = SL_NO_ERROR;
-    if (sl_json_check_loose(line, &why) != SL_OK) { /* it is on disk before its write, so there was none */
-        printf("a line that was cut: left (it was not repaired: %s)\n", why.text);
+    if (!is_whole_line(line)) { /* it is on disk before its write, so there was none */
+        fprintf(stderr, "sluice repair: a line that was cut is left: its row was not repaired\n");
         r->rows.outcomes[SL_REPAIRED_LEFT]++;
         return SL_OK;
     }
-    enum sl_status status = sl_audit_read(line, &saved, error);
+    enum sl_status status = sl_audit_read(line, r->arena, &saved, error);
     if (status != SL_OK)
         return status;
     const struct sl_undo undo = {.route = route_of(r, saved.route),
@@ -369,12 +430,9 @@ static enum sl_status undo_line(struct repair *r, struct sl_span line, struct sl
                                  .before = saved.before,
                                  .after = saved.after,
                                  .deadline_ms = deadline()};
-    if (!undo.route)
-        return sl_fail(error, SL_REJECT, "NoRoute", "the configuration has no route \"%.*s\"",
-                       SL_ARG(saved.route));
     sl_undo_row(&r->rows, &undo, r->arena, &out);
-    printf("%.*s: %.*s: %s%s%s%s\n", SL_ARG(saved.route), SL_ARG(saved.source_key),
-           sl_repaired_name(out.outcome), out.why ? " (" : "", out.why ? out.why : "", out.why ? ")" : "");
+    if (!r->session.is_json)
+        print_undone(r, &saved, &out);
     sl_arena_reset(r->arena);
     return SL_OK;
 }
@@ -387,6 +445,7 @@ static int undo(struct repair *r)
     r->rows.may_remove = true;
     r->rows.max_removals = UINT64_MAX;
     if (sl_verify_session_pipeline(&r->session, &error) != SL_OK ||
+        each_line(r, r->undo, check_saved, &error) != SL_OK ||
         each_line(r, r->undo, undo_line, &error) != SL_OK)
         return sl_flags_complain("repair", &error);
     return tell(r, true, 0);

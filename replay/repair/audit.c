@@ -39,11 +39,14 @@ static void add_outcome(struct sl_buffer *out, const struct sl_repair_outcome *o
 }
 
 void sl_audit_line(const struct sl_finding *finding, const struct sl_repair_outcome *outcome, int64_t now_ms,
-                   struct sl_buffer *out)
+                   bool with_key, struct sl_buffer *out)
 {
     begin_line(out, now_ms);
     sl_json_add_member(out, "route", sl_span_str(finding->route));
-    add_digest(out, "key_sha256", finding->source_key);
+    if (with_key)
+        sl_json_add_raw(out, "source_key", finding->source_key);
+    else
+        add_digest(out, "key_sha256", finding->source_key);
     sl_json_add_member(out, "kind", sl_span_str(sl_finding_kind(finding->judge->verdict)));
     add_outcome(out, outcome);
     add_digest(out, "before_sha256", finding->judge->row);
@@ -72,11 +75,15 @@ bool sl_audit_sum_read(struct sl_span line, struct sl_arena *arena, struct sl_au
 }
 
 void sl_audit_sum_line(const struct sl_audit_sum *sum, struct sl_span added,
-                       const struct sl_repair_outcome *outcome, int64_t now_ms, struct sl_buffer *out)
+                       const struct sl_repair_outcome *outcome, int64_t now_ms, bool with_key,
+                       struct sl_buffer *out)
 {
     begin_line(out, now_ms);
     sl_json_add_member(out, "target", sum->target);
-    add_digest(out, "key_sha256", sum->key);
+    if (with_key)
+        sl_json_add_raw(out, "key", sum->key);
+    else
+        add_digest(out, "key_sha256", sum->key);
     sl_json_add_member(out, "kind", SL_LIT("sum"));
     sl_json_add_member(out, "attribute", sum->attribute);
     add_outcome(out, outcome);
@@ -89,6 +96,7 @@ void sl_audit_saved(const struct sl_finding *finding, struct sl_span after, stru
 {
     sl_buffer_add_char(out, '{');
     sl_json_add_member(out, "route", sl_span_str(finding->route));
+    sl_json_add_member(out, "target", sl_span_str(finding->target));
     sl_json_add_raw(out, "source_key", finding->source_key);
     if (finding->judge->row.ptr)
         sl_json_add_raw(out, "before", finding->judge->row);
@@ -97,19 +105,17 @@ void sl_audit_saved(const struct sl_finding *finding, struct sl_span after, stru
     sl_buffer_add_str(out, "}\n");
 }
 
-enum sl_status sl_audit_read(struct sl_span line, struct sl_audit_undo *out, struct sl_error *error)
+enum sl_status sl_audit_read(struct sl_span line, struct sl_arena *arena, struct sl_audit_undo *out,
+                             struct sl_error *error)
 {
-    *out = (struct sl_audit_undo){.route = {NULL, 0}};
-    enum sl_status status = sl_json_check_loose(line, error);
-    if (status != SL_OK)
-        return status;
-    struct sl_span route = sl_json_find(line, "route");
-    out->source_key = sl_json_find(line, "source_key");
-    out->before = sl_json_find(line, "before");
-    out->after = sl_json_find(line, "after");
-    if (route.len < 2 || *route.ptr != '"' || !out->source_key.ptr || *out->source_key.ptr != '{')
-        return sl_fail(error, SL_REJECT, "NoUndo",
-                       "no line that a repair has saved: it has no \"route\" or no \"source_key\"");
-    out->route = sl_span(route.ptr + 1, route.len - 2);
-    return SL_OK;
+    *out = (struct sl_audit_undo){.route = text_of(line, "route", arena),
+                                  .target = text_of(line, "target", arena),
+                                  .source_key = sl_json_find(line, "source_key"),
+                                  .before = sl_json_find(line, "before"),
+                                  .after = sl_json_find(line, "after")};
+    bool is_saved = out->route.ptr && out->target.ptr && out->source_key.ptr && *out->source_key.ptr == '{' &&
+                    (out->before.ptr || out->after.ptr) && !sl_json_find(line, "result").ptr;
+    return is_saved ? SL_OK
+                    : sl_fail(error, SL_REJECT, "NoUndo",
+                              "it is no line that sluice repair --save has written; give the file of --save");
 }

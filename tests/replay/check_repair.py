@@ -142,6 +142,17 @@ def from_findings_and_back(w):
     equal(w, "and all is right")
     w.put(w.table, item("u0", cost=55))
     w.settle()
+    other = json.loads((w.folder / "sluice.json").read_text().replace(f"{w.p}-replica", f"{w.p}-byuser"))
+    (w.folder / "other.json").write_text(json.dumps(other))
+    status, out, err = repair(w, "--undo", "back.jsonl", "--config", "other.json")
+    check("another target of a route of the same name is refused, before anything is written",
+          status == 2 and f"saved from dynamodb://{w.p}-replica" in err and not out, out + err)
+    status, out, err = repair(w, "--undo", "found.jsonl")
+    check("findings are nothing to undo", status == 2 and "line 1" in err and "--save" in err and not out, out + err)
+    status, out, err = repair(w, "--undo", "back.jsonl", "--dry-run")
+    check("a dry run of an undo", status == 1 and "would be written" in out and ": written" not in out, out + err)
+    status, out, err = repair(w, "--json", "--dry-run")
+    check("--json prints JSON lines alone", all(json.loads(line) for line in out.splitlines()), out)
     process = subprocess.run([SLUICE, "repair", "--undo", "back.jsonl"], cwd=w.folder, capture_output=True, check=False)
     check("taken back, but for what has changed since", process.returncode == 1 and process.stdout.count(b"moved") >= 1, process)
     ours = {"sluice_order", "sluice_write", "sluice_deleted", "sluice_expires"}
