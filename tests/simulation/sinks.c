@@ -267,9 +267,10 @@ static enum sl_status open_objects(struct sl_sinks *sinks, struct sl_span url, s
 {
     struct store *store = must(calloc(1, sizeof(*store)));
     (void)sinks, (void)error;
-    *store = (struct store){{.size = sizeof(store->port), .max_body_bytes = 1 << 20, .apply = store_apply, .close = store_close},
-                            sim_now,
-                            sl_span_is(url, "sim:box") ? SIM_PORT_BOX : SIM_PORT_ARCHIVE};
+    *store = (struct store){
+        {.size = sizeof(store->port), .max_body_bytes = 1 << 20, .apply = store_apply, .close = store_close},
+        sim_now,
+        sl_span_is(url, "sim:box") ? SIM_PORT_BOX : SIM_PORT_ARCHIVE};
     *out = &store->port;
     return SL_OK;
 }
@@ -294,7 +295,10 @@ static enum sl_status open_table(struct sl_sinks *sinks, struct sl_span url, str
 {
     struct table *table = must(calloc(1, sizeof(*table)));
     (void)sinks, (void)error;
-    *table = (struct table){{.size = sizeof(table->port), .max_item_bytes = 400 * 1024, .apply = table_apply, .close = table_close},
+    *table = (struct table){{.size = sizeof(table->port),
+                             .max_item_bytes = 400 * 1024,
+                             .apply = table_apply,
+                             .close = table_close},
                             sim_now,
                             sl_span_is(url, "sim:replica") ? SIM_PORT_REPLICA : SIM_PORT_TOTALS};
     *out = &table->port;

@@ -295,8 +295,8 @@ static enum sl_status open_store(struct sl_sinks *sinks, struct sl_span url, str
     (void)error;
     struct store *store = calloc(1, sizeof(*store));
     store->kept = port_of(url);
-    store->port = (struct sl_object_port){
-        .size = sizeof(store->port), .apply = store_apply, .close = store_close};
+    store->port =
+        (struct sl_object_port){.size = sizeof(store->port), .apply = store_apply, .close = store_close};
     store->kept->max_bytes = &store->port.max_body_bytes;
     *out = &store->port;
     return SL_OK;
