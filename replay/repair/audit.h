@@ -19,7 +19,7 @@ struct sl_audit_sum {
     struct sl_span target, key, attribute, difference, mark; /* of a line of sluice verify, unescaped */
 };
 
-/* Reads such a line; false: it is none of a sum that differs. */
+/* Reads such a line; false: it does not tell of a sum that differs. */
 bool sl_audit_sum_read(struct sl_span line, struct sl_arena *arena, struct sl_audit_sum *out);
 
 void sl_audit_sum_line(const struct sl_audit_sum *sum, struct sl_span added,
@@ -30,7 +30,7 @@ void sl_audit_sum_line(const struct sl_audit_sum *sum, struct sl_span added,
  * out. */
 void sl_audit_saved(const struct sl_finding *finding, struct sl_span after, struct sl_buffer *out);
 
-/* A line of the second kind: views of `line`, and texts in `arena`. SL_REJECT: it is none. */
+/* A line of the second kind: views of `line`, and texts in `arena`. SL_REJECT: it is something else. */
 struct sl_audit_undo {
     struct sl_span route, target, source_key, before, after;
 };

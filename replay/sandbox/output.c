@@ -1,4 +1,4 @@
-/* Takes the lines that functions write, and counts those that come again. */
+/* Takes the lines that functions write, and counts those that are repeated. */
 #include "replay/sandbox/output.h"
 
 #include "base/error.h"

@@ -139,7 +139,7 @@ static enum sl_status read_entries(const struct sl_work_results *results, struct
     }
 }
 
-/* Reads until something is there that is no whitespace: whether it opens an array. */
+/* Reads up to the first byte that is not whitespace: does it open an array? */
 static enum sl_status begin_array(struct reader *r, struct sl_error *error)
 {
     for (;;) {

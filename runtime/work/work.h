@@ -40,7 +40,7 @@ bool sl_work_is_item(struct sl_span event);
 enum sl_status sl_work_do(struct sl_work *work, struct sl_span event, const struct sl_invocation *invocation,
                           struct sl_answer *answer, struct sl_error *error) SL_MUST_USE;
 
-/* Refuses an event that is no work item, for a function that takes nothing else. */
+/* Refuses an event that is not a work item, for a function that takes nothing else. */
 enum sl_status sl_work_refuse_event(struct sl_error *error);
 
 #endif

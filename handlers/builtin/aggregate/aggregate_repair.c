@@ -33,7 +33,7 @@ static enum sl_status unit_new(struct repair *r, size_t i, struct sl_error *erro
     return SL_OK;
 }
 
-/* A row that says what the item contributes is right. So is none for an item that contributes nothing. */
+/* A row that says what the item contributes is right. An item that contributes nothing needs no row. */
 static void unit_prepare(struct repair *r, struct aggregate_unit *unit, const struct aggregate_row *row,
                          bool is_gone)
 {

@@ -3,7 +3,7 @@
  * An item that stops matching is removed as a deleted one is, with a tombstone or a mark. One that did not
  * match before either is not there, and most items of a table may be such: for them nothing is written. Only
  * in a later epoch the replica may hold such an item, of the table that was followed before; it is removed
- * where a lower guard stands, and leaves nothing where there is none. So it is with an item of a backfill
+ * where a lower guard stands, and leaves nothing where no guard stands. So it is with an item of a backfill
  * that does not match or is a tombstone: it is no change, and every change knows better. */
 #include "handlers/builtin/replicate/replicate_sign.h"
 
