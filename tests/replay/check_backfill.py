@@ -199,6 +199,7 @@ def overtaken():
 
 def wrong_inputs(export):
     fresh()
+    backfill("--export", str(export), *SINCE)
     gone = write_export(folder / "gone", [ITEMS[:5], ITEMS[5:9]], now())
     os.remove(gone / "data" / "0000000000001.json.gz")
     torn = write_export(folder / "torn", [ITEMS[:2000]], now(), level=0)
@@ -213,11 +214,21 @@ def wrong_inputs(export):
     (folder / "nothing").mkdir(exist_ok=True)
     exports = [(("--export", gone), "0000000000001.json.gz"), (("--export", torn), "0000000000000.json.gz"),
                (("--export", twice), "twice"), (("--export", keyless), "PK"), (("--export", "nothing"), "manifest-summary"),
-               (("--export", "nowhere"), "nowhere")]
+               (("--export", "nowhere"), "nowhere"), (("--archive", "nothing", "--as-of", now()), "no object of an archive"),
+               (("--table", "sqlite:absent.db?table=t"), "no such file"), (("--table", "sqlite:db?table=mistyped"), "mistyped")]
     for args, text in exports:
         run = backfill(*map(str, args), *SINCE)
         lines = [line for line in run.err.splitlines() if "left out" not in line and "not done" not in line]
         check(f"one line says what is wrong: {args}", run.returncode in (1, 2) and len(lines) == 1 and text in lines[0], run.err + run.out)
+    check("a table that is only read is not created", not (folder / "absent.db").exists())
+    fresh()
+    orders = write_export(folder / "orders", [[{"PK": {"S": "o"}, "SK": {"N": str(i)}, "status": {"S": "OPEN"}, "total": {"N": "1"}}
+                                               for i in range(20)]], now())
+    run = backfill("--export", str(orders), *SINCE, keys="PK")
+    check("a sort key that was not named", run.returncode == 1 and "record 1 has the same PK as one before it" in run.err
+          and "--unsafe" not in run.err and not rows("replica"), run.err)
+    run = backfill("--export", str(orders), *SINCE)
+    check("named, each item has a row", run.returncode == 0 and len(rows("replica")) == 20, run.err)
     usage = [(("--export", export, "--table", "t"), "one source"), ((), "a source is missing"), (("--table", "t", "--segments", "0"), "--segments"),
              (("--export", export, "--segments", "4"), "--segments"), (("--export", export, "--write-units", "-1"), "--write-units"),
              (("--export", export, "--consumer-since", "yesterday"), "expected a time"), (("--export", export, "--routes", "none"), "no route \"none\""),

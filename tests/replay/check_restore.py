@@ -140,6 +140,10 @@ def what_is_refused():
         refused(f"a view of {view}", restore(blind, T0 + 90), "has no new image")
     gaps = [c for i, c in enumerate(changes) if not (200 <= i < 260)]
     refused("an archive with missing objects", restore(write_archive("gaps", gaps, rng), T0 + 95), "changes are missing", "--unsafe-order")
+    (folder / "empty/objects.txt").parent.mkdir()
+    (folder / "empty/objects.txt").write_text("{}")
+    refused("an archive without an object", restore(str(folder / "empty"), T0 + 95), "holds no object of an archive")
+    refused("also with a base", restore(str(folder / "empty"), T0 + 95, "--export", str(base), "--consumer-since", text_of(T0)), "holds no object")
     two = [(*c[:3], json.loads(json.dumps(c[3]).replace("table/orders/", "table/other/"))) if i % 2 else c for i, c in enumerate(changes)]
     refused("an archive of two tables", restore(write_archive("two", two, rng), T0 + 95), "holds the tables", "orders", "other")
     other = [(*c[:3], json.loads(json.dumps(c[3]).replace("table/orders/", "table/other/"))) for c in changes]

@@ -70,7 +70,7 @@ struct sl_source_options {
  * there are refused); the export has to be full, complete and in DYNAMODB_JSON; every data file has to be
  * there, once. Files are found below the export's own folder, whatever the bucket and the prefix were when it
  * was made, so copies work. Each file's md5 is taken while it is read and compared at its end, as is its
- * number of items. */
+ * number of items. A key that comes twice is refused (work/source/repeats.h says how far back). */
 struct sl_source_export {
     const char *place; /* of the export: the folder that holds manifest-summary.json */
     const char *table; /* name or ARN of the table that it has to be of; NULL: any */
@@ -90,7 +90,7 @@ struct sl_source_scan {
 
 struct sl_source_archive {
     const char *place; /* folder or s3://bucket/prefix/; objects named *.jsonl and *.jsonl.gz, in bytewise
-                          order of their keys */
+                          order of their keys. None at all is refused */
 };
 
 /* "-" is standard input, once. */

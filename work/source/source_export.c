@@ -3,6 +3,7 @@
 #include "base/json.h"
 #include "base/json_write.h"
 #include "work/source/export_list.h"
+#include "work/source/repeats.h"
 #include "work/source/source_private.h"
 
 #include <stdio.h>
@@ -24,6 +25,7 @@ struct export
     struct sl_text text;
     char *name;               /* of the open file */
     struct sl_text_from skip; /* of the first file that is opened */
+    struct sl_repeats seen;
 };
 
 /* ---- reading ---- */
@@ -100,6 +102,23 @@ static void close_file(struct export *e)
     }
 }
 
+/* Items that are taken for one would replace each other, and nobody would miss them. */
+static enum sl_status check_keys(struct export *e, uint64_t first, const struct sl_call *call,
+                                 const struct sl_batch *batch, struct sl_error *error)
+{
+    const struct sl_source_keys *keys = &e->source.options.keys;
+    if (e->source.options.as_received)
+        return SL_OK;
+    size_t i = sl_repeats_find(&e->seen, batch, call->arena);
+    if (i == batch->n)
+        return SL_OK;
+    return sl_fail(error, SL_REJECT, "RepeatedKey",
+                   "%s: the item of record %llu has the same %.*s%s%.*s as one before it, and an export has "
+                   "each key once: name all key attributes of the table (PK,SK)",
+                   e->name, (unsigned long long)first + i, SL_ARG(keys->names[0]), keys->n > 1 ? "," : "",
+                   SL_ARG(keys->n > 1 ? keys->names[1] : SL_LIT("")));
+}
+
 static enum sl_status pull_file(struct export *e, size_t max_bytes, const struct sl_call *call,
                                 struct sl_source_piece *out, struct sl_error *error)
 {
@@ -117,6 +136,8 @@ static enum sl_status pull_file(struct export *e, size_t max_bytes, const struct
         return refuse(e, given, call, &why, error);
     if (status != SL_OK)
         return sl_fail(error, status, why.code, "%s", why.text);
+    if (out->batch.n && check_keys(e, given, call, &out->batch, error) != SL_OK)
+        return SL_REJECT;
     return e->text.is_at_end ? check_file(e, given, error) : SL_OK;
 }
 
@@ -169,6 +190,7 @@ static void close_export(struct sl_source *source)
     sl_text_close(&e->text);
     sl_store_close(e->store);
     sl_export_list_clean_up(&e->list);
+    sl_repeats_clean_up(&e->seen);
     free(e->name);
 }
 

@@ -314,7 +314,8 @@ static enum sl_status open_table(struct scan *s, const struct sl_call *call, str
 {
     enum sl_status status = check_segments(&s->what, error);
     if (status == SL_OK)
-        status = sl_target_table(s->source.options.sinks, sl_span_str(s->what.target), &s->port, error);
+        status =
+            sl_target_table_to_read(s->source.options.sinks, sl_span_str(s->what.target), &s->port, error);
     if (status != SL_OK)
         return status;
     if (!s->port->scan || !s->port->describe)

@@ -10,6 +10,8 @@
 
 #define A "{'Item':{'PK':{'S':'a'},'SK':{'N':'1'}}}\n"
 #define B "{'Item':{'PK':{'S':'b'},'SK':{'N':'2'},'v':{'L':[]}}}\n"
+#define D "{'Item':{'PK':{'S':'b'},'SK':{'N':'1'},'v':{'L':[]}}}\n"
+#define E "{'Item':{'PK':{'S':'a'},'SK':{'N':'2'}}}\n"
 #define C "{'Item':{'SK':{'N':'3'},'PK':{'S':'c'}}}"
 
 static char *folder;
@@ -47,7 +49,7 @@ static char *small_export(void)
     const struct test_export_file files[] = {{"c.json.gz", json_span(C)},
                                              {"a.json.gz", json_span(A B)},
                                              {"b.json.gz", SL_LIT("")},
-                                             {"plain.json", json_span(B A)}};
+                                             {"plain.json", json_span(D E)}};
     return test_export_write(
         &(struct test_export){.files = files, .n = 4, .prefix = "backups/AWSDynamoDB/x/"}, folder);
 }
@@ -309,8 +311,10 @@ static void what_is_no_item_is_refused(void **state)
          "x.json.gz: is no file of a full export"},
         {"{'Records':[" A "]}\n", "NotItems", "x.json.gz: is no file of a full export"},
         {A "{'Item':{'PK':{'S':'a'}}}\n", "NoKeys", "x.json.gz: record 1 lacks a key attribute (PK, SK)"},
+        {A B A, "RepeatedKey", "x.json.gz: the item of record 2 has the same PK,SK as one before it"},
+        {A "{'Item':{'PK':{'S':'a'},'SK':{'N':'1.0'}}}", "RepeatedKey", "record 1 has the same PK,SK"},
         {A "\n$ion_1_0 {Item:{}}", "InvalidJson", "x.json.gz: line 3: invalid JSON at byte 42"},
-        {A A "{'Item':{'PK':{'S':'a'},'SK':{'N':'x'}}}\n", "InvalidRecord",
+        {A E "{'Item':{'PK':{'S':'a'},'SK':{'N':'x'}}}\n", "InvalidRecord",
          "x.json.gz: line 3: record 2: Item.SK.N: not a number"},
     };
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
