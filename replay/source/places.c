@@ -231,22 +231,14 @@ void sl_places_handled(struct sl_place *place, int64_t read_ms, int64_t last_ms)
         place->through_ms = read_ms - LATE_MS;
 }
 
-static bool has_children(const struct sl_places *places, const struct sl_place *place)
-{
-    for (size_t i = 0; i < places->n; i++)
-        if (strcmp(places->list[i].parent, place->id) == 0)
-            return true;
-    return false;
-}
-
-/* A shard that waits for its parent has later changes than that. */
+/* A shard that waits for its parent has later changes than that. A shard that has ended counts until all of
+ * its children are listed for certain: of two that it was split into, one may be listed before the other. */
 bool sl_places_through(struct sl_places *places, int64_t now_ms)
 {
     int64_t through_ms = INT64_MAX;
     for (size_t i = 0; i < places->n; i++) {
         const struct sl_place *place = &places->list[i];
-        bool may_have_children = place->is_done && place->ended_ms &&
-                                 now_ms - place->ended_ms < CHILDREN_MS && !has_children(places, place);
+        bool may_have_children = place->is_done && place->ended_ms && now_ms - place->ended_ms < CHILDREN_MS;
         if (!may_have_children && !sl_places_is_ready(places, place))
             continue;
         through_ms = place->through_ms < through_ms ? place->through_ms : through_ms;
