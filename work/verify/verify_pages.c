@@ -170,7 +170,7 @@ static void not_comparable(struct sl_verify *v, struct verified *r, const struct
 static void look_for_pair(struct verified *r, const struct sl_expected *row,
                           const struct sl_items_entry *entry)
 {
-    if (!r->is_pair && row->guard.ptr &&
+    if (!r->is_pair && row->guard.ptr && row->absence.ptr &&
         memmem(entry->item.ptr, entry->item.len, row->guard.ptr, row->guard.len))
         r->is_pair = true;
 }

@@ -63,8 +63,11 @@ enum sl_status aggregate_expect(void *self, struct sl_expect *e, struct sl_error
     enum sl_status status = check_route(a, error);
     if (status != SL_OK)
         return status;
-    const struct sl_expected common = {
-        .port = a->table, .table = a->ledger_table, .counts = counted, .n_counts = 1};
+    const struct sl_expected common = {.port = a->table,
+                                       .table = a->ledger_table,
+                                       .counts = counted,
+                                       .n_counts = 1,
+                                       .guard = SL_LIT(AGGREGATE_ROW_ORDER)};
     e->n_rows = e->n ? e->n : 1;
     e->rows = a->host->alloc(e->arena, e->n_rows * sizeof(*e->rows));
     e->rows[0] = common;

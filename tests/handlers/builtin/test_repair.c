@@ -7,6 +7,7 @@
 #include "tests/support/records.h"
 #include "tests/support/stage.h"
 #include "tests/support/test.h"
+#include "work/verify/compare.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -563,6 +564,31 @@ static void a_ledger_row_that_moved_is_left_alone(void **state)
     stage_destroy(s);
 }
 
+/* Right sums alone do not make a row right: the next change would stop at a row without its order. */
+static void a_ledger_row_has_to_have_its_order(void **state)
+{
+    (void)state;
+    struct stage *s = totals_of_one();
+    struct test_batch t;
+    struct sl_error error = SL_NO_ERROR;
+    test_decode(&t, sl_span_str(json(HAS("10"))), NULL);
+    const struct sl_record *r = sl_batch_record(&t.batch, 0);
+    struct sl_expect e = {.abi = SL_HANDLER_ABI, .records = &r, .n = 1, .arena = t.arena};
+    struct sl_route *route = &s->p->routes[0];
+    assert_int_equal(route->loaded.handler.expect(route->self, &e, &error), SL_OK);
+    assert_int_equal(e.n_rows, 1);
+    const struct sl_compare compare = {.arena = t.arena};
+    char *row = ledger_row(s);
+    assert_true(sl_compare_is_right(&compare, &e.rows[0], sl_span_str(row)));
+    char *order = strstr(row, "\"order\"");
+    assert_non_null(order);
+    memcpy(order, "\"xrder\"", 7);
+    assert_false(sl_compare_is_right(&compare, &e.rows[0], sl_span_str(row)));
+    free(row);
+    test_batch_clean_up(&t);
+    stage_destroy(s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -582,6 +608,7 @@ int main(void)
         cmocka_unit_test(a_missing_row_of_the_ledger_is_counted_with_its_item),
         cmocka_unit_test(what_is_left_over_is_taken_from_the_totals),
         cmocka_unit_test(a_ledger_row_that_moved_is_left_alone),
+        cmocka_unit_test(a_ledger_row_has_to_have_its_order),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
