@@ -220,20 +220,25 @@ static enum sl_status find_consumer(struct backfill *b, struct sl_error *error)
     return SL_OK;
 }
 
-static enum sl_status open_engine(struct backfill *b, struct sl_error *error)
+static struct sl_backfill_options engine_options(struct backfill *b)
 {
     const char **names = sl_arena_alloc(b->arena, ROUTES_MAX * sizeof(*names));
-    const struct sl_backfill_options options = {.pipeline = b->pipeline,
-                                                .source = b->source,
-                                                .clock = b->clock,
-                                                .routes = names,
-                                                .n_routes = split_routes(b, names),
-                                                .as_of_ms = b->as_of_ms,
-                                                .consumer_since_ms = b->since_ms,
-                                                .any_order = b->is_unsafe,
-                                                .is_restore = b->until != NULL,
-                                                .is_plan = b->is_plan,
-                                                .write_units = (double)b->write_units};
+    return (struct sl_backfill_options){.pipeline = b->pipeline,
+                                        .source = b->source,
+                                        .clock = b->clock,
+                                        .routes = names,
+                                        .n_routes = split_routes(b, names),
+                                        .as_of_ms = b->as_of_ms,
+                                        .consumer_since_ms = b->since_ms,
+                                        .any_order = b->is_unsafe,
+                                        .is_restore = b->until != NULL,
+                                        .is_plan = b->is_plan,
+                                        .write_units = (double)b->write_units};
+}
+
+static enum sl_status open_engine(struct backfill *b, struct sl_error *error)
+{
+    const struct sl_backfill_options options = engine_options(b);
     enum sl_status status = sl_backfill_open(&options, &b->engine, error);
     if (status == SL_OK && b->checkpoint.state.ptr) {
         status = sl_backfill_read_state(b->engine, b->checkpoint.state, error);
@@ -252,7 +257,10 @@ static enum sl_status fold_archive(struct backfill *b, struct sl_error *error)
     b->restore.temp = b->temp ? b->temp : sl_vars_or(&b->vars, "TMPDIR", "/tmp");
     b->restore.since_ms = b->since_ms;
     b->restore.options = &options;
-    if (!b->is_plan && !b->route_list.n && !b->checkpoint.state.ptr)
+    const struct sl_backfill_options engine = engine_options(b);
+    if (sl_backfill_check_routes(&engine, error) != SL_OK)
+        return SL_REJECT;
+    if (!b->is_plan && !b->checkpoint.state.ptr)
         b->restore.pipeline = b->pipeline;
     b->restore.clock = b->clock;
     b->restore.arena = b->arena;
@@ -437,7 +445,7 @@ static enum sl_status one_step(struct backfill *b, bool *is_done, struct sl_erro
         status = take_trouble(b, &why, error);
     else if (status != SL_OK)
         return sl_fail(error, status, why.code, "%s", why.text);
-    *is_done = step.is_done;
+    *is_done = b->checkpoint.is_done = step.is_done;
     if (status == SL_OK)
         status = save(b, *is_done, error);
     if (status == SL_OK && step.wait_ms)
@@ -456,7 +464,12 @@ static void begin_progress(struct backfill *b)
                                                 .began_bytes = r->stored_bytes,
                                                 .is_quiet = b->is_quiet};
     b->moved_ms = now;
-    if (r->records)
+    if (b->checkpoint.is_done)
+        fprintf(stderr,
+                "sluice backfill: %s is of a run that is done, and nothing is left of it; to run again, name "
+                "another file\n",
+                b->checkpoint_path);
+    else if (r->records)
         fprintf(stderr, "sluice backfill: goes on after %llu records\n", (unsigned long long)r->records);
 }
 

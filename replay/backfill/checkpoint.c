@@ -9,6 +9,7 @@
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define FORMAT     1
@@ -39,14 +40,34 @@ static enum sl_status take_file(struct sl_checkpoint *c, const json_t *root, str
                        c->path, source, c->source);
     const char *content = json_string_value(json_object_get(root, "content"));
     c->content = content ? sl_arena_copy(arena, sl_span_str(content)) : NULL;
+    c->is_done = json_is_true(json_object_get(root, "done"));
     c->state = text_of(state, arena);
     c->place = text_of(json_object_get(state, "place"), arena);
     return SL_OK;
 }
 
+/* Else this would be known only when there is progress to save. */
+static enum sl_status check_folder(const struct sl_checkpoint *c, struct sl_arena *arena,
+                                   struct sl_error *error)
+{
+    const char *slash = strrchr(c->path, '/');
+    size_t len = slash ? (size_t)(slash - c->path) : 0;
+    const char *folder = !slash ? "." : sl_arena_copy(arena, sl_span(len ? c->path : "/", len ? len : 1));
+    struct stat info;
+    if (stat(c->path, &info) == 0 && !S_ISREG(info.st_mode))
+        return sl_fail(error, SL_REJECT, "BadCheckpoint", "%s: is no file; name one", c->path);
+    if (access(folder, W_OK | X_OK) == 0 && stat(folder, &info) == 0 && S_ISDIR(info.st_mode))
+        return SL_OK;
+    return sl_fail(error, SL_REJECT, "CheckpointNotSaved",
+                   "%s: the checkpoint cannot be written: nothing can be created in %s: %s", c->path, folder,
+                   strerror(errno));
+}
+
 enum sl_status sl_checkpoint_open(struct sl_checkpoint *c, struct sl_arena *arena, struct sl_error *error)
 {
     json_error_t why;
+    if (c->path && check_folder(c, arena, error) != SL_OK)
+        return SL_REJECT;
     if (c->path)
         sl_disk_sweep_path(c->path);
     if (!c->path || (access(c->path, F_OK) != 0 && errno == ENOENT))
@@ -83,6 +104,8 @@ enum sl_status sl_checkpoint_save(const struct sl_checkpoint *c, struct sl_span 
     sl_json_add_member(&text, "source", sl_span_str(c->source));
     if (c->content)
         sl_json_add_member(&text, "content", sl_span_str(c->content));
+    if (c->is_done)
+        sl_json_add_raw(&text, "done", SL_LIT("true"));
     sl_json_add_raw(&text, "state", state);
     sl_buffer_add_str(&text, "}\n");
     int err = text.failed ? ENOSPC : sl_disk_replace_path(c->path, sl_buffer_span(&text));

@@ -9,11 +9,13 @@ struct sl_checkpoint {
     const char *path;     /* NULL: nothing is kept */
     const char *source;   /* what the job reads: another text is another job's */
     const char *content;  /* digest of what is read, where it can be made anew; NULL: none */
+    bool is_done;         /* the job was, or now is, at its end */
     struct sl_span state; /* as it was read; absent: the job has not begun */
     struct sl_span place; /* likewise: the state's member "place" */
 };
 
-/* Reads the file. SL_REJECT: it is not a checkpoint, or of another source. */
+/* Reads the file. SL_REJECT: it is not a checkpoint, or of another source, or there could be none: nobody may
+ * write to its folder. */
 enum sl_status sl_checkpoint_open(struct sl_checkpoint *c, struct sl_arena *arena,
                                   struct sl_error *error) SL_MUST_USE;
 

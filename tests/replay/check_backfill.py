@@ -130,6 +130,16 @@ def stopped(export):
     check("after some items", 0 < done < 3000, done)
     rest = backfill("--export", str(export), *SINCE, "--checkpoint", "cp")
     check("and it goes on", rest.returncode == 0 and f"goes on after {done}" in rest.err and is_right(), rest.out + rest.err)
+    done = backfill("--export", str(export), *SINCE, "--checkpoint", "cp")
+    check("when all is done, that is said", done.returncode == 0 and "cp is of a run that is done" in done.err and "goes on" not in done.err
+          and counts(done.out) == counts(rest.out), done.err)
+    config(replica={"to": "sqlite:db2?table=replica"})
+    wrong = backfill("--export", str(export), *SINCE, "--checkpoint", "cp")
+    check("and is of its target alone", wrong.returncode == 2 and "the route replica is configured otherwise" in wrong.err, wrong.err)
+    config()
+    for place, text in (("/nowhere/cp", "/nowhere"), ("nowhere/cp", "nowhere"), (".", "is no file"), ("cp/cp", "cp/cp")):
+        wrong = backfill("--export", str(export), *SINCE, "--checkpoint", place)
+        check(f"a checkpoint that cannot be written, {place}", wrong.returncode == 2 and text in wrong.err and not wrong.out, wrong.err)
     other = write_export(folder / "other", [ITEMS[:5]], now())
     wrong = backfill("--export", str(other), *SINCE, "--checkpoint", "cp")
     check("a checkpoint of another source is refused", wrong.returncode == 2 and "is the checkpoint of another source" in wrong.err, wrong.err)

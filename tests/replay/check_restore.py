@@ -157,6 +157,9 @@ def what_is_refused():
     run = restore(write_archive("gaps", gaps, rng), T0 + 95, "--unsafe-order")
     check("--unsafe-order takes what is there", run.returncode == 0 and "missing in" in run.err, run.err)
     refused_again = restore(whole, T0 + 95)
+    named = restore(whole, T0 + 95, "--routes", "restored")
+    check("before the archive is read", all(run.returncode == 2 and "folded" not in run.err and len(run.err.splitlines()) == 1
+                                            for run in (named, refused_again)), named.err + refused_again.err)
     check("a target that is not empty is refused", refused_again.returncode == 2 and "not empty" in refused_again.err, refused_again.err)
     for route, text in (({**ROUTE, "guard": "inline"}, "writes guards"),
                         ({**ROUTE, "when": {"events": ["INSERT"]}}, "about key attributes alone"),
@@ -165,6 +168,7 @@ def what_is_refused():
         (folder / "restore.json").write_text(json.dumps({"report_batch_item_failures": True, "on_failure": "report", "routes": [route]}))
         run = restore(whole, T0 + 95)
         check(f"a route that cannot restore: {route}", run.returncode == 2 and text in run.err and "restored" in run.err, run.err)
+        check("that is said before the archive is read", len(run.err.strip().splitlines()) == 1, run.err)
     config()
     for args, text in ((("--until", "2026-11-20T10:00:00.5Z"), "whole second"), (("--until", "tomorrow"), "expected a time"),
                        (("--until", text_of(T0), "--table", "orders"), "--until needs --archive")):
@@ -276,9 +280,14 @@ def a_fold_that_is_kept():
     kept.symlink_to(folder)
     refused("a link in its place", restore(archive, until), "no folder of this user alone")
     fresh()
-    restore(archive, until, "--plan")
-    run = restore(archive, until, "--routes", "nosuch")
-    check("a refused run leaves nothing", run.returncode == 2 and not list((folder / "temp").iterdir()), run.err)
+    done = restore(archive, until, "--checkpoint", "cp")
+    again = restore(archive, until, "--checkpoint", "cp")
+    check("a restore that is done says so", done.returncode == 0 and again.returncode == 0 and "of a run that is done" in again.err, again.err)
+    cp = json.loads((folder / "cp").read_text())
+    (folder / "cp").write_text(json.dumps({**cp, "content": "0" * 64}))
+    run = restore(archive, until, "--checkpoint", "cp")
+    check("a checkpoint of other items is refused", run.returncode == 2 and "of other items" in run.err, run.err)
+    check("a run that is refused leaves nothing", not list((folder / "temp").iterdir()), run.err)
 
 
 def memory_is_bounded():

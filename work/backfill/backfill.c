@@ -57,6 +57,15 @@ void sl_backfill_close(struct sl_backfill *b)
     free(b);
 }
 
+enum sl_status sl_backfill_check_routes(const struct sl_backfill_options *options, struct sl_error *error)
+{
+    struct sl_backfill b = {.options = *options, .lasting = sl_arena_new(16 * 1024)};
+    enum sl_status status = sl_backfill_choose(&b, error);
+    sl_backfill_forget_units(&b);
+    sl_arena_destroy(b.lasting);
+    return status;
+}
+
 const struct sl_backfill_report *sl_backfill_report(const struct sl_backfill *b)
 {
     return &b->report;

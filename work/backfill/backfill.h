@@ -52,6 +52,11 @@ enum sl_status sl_backfill_open(const struct sl_backfill_options *options, struc
                                 struct sl_error *error) SL_MUST_USE;
 void sl_backfill_close(struct sl_backfill *b); /* NULL is fine */
 
+/* Of sl_backfill_open what it says of routes alone, before there is a source (options->source may be NULL).
+ * Routes that cannot take part are left out in the pipeline. */
+enum sl_status sl_backfill_check_routes(const struct sl_backfill_options *options,
+                                        struct sl_error *error) SL_MUST_USE;
+
 /* The rules of order and time, as sl_backfill_open checks them. */
 enum sl_status sl_backfill_check(const struct sl_backfill *b, struct sl_error *error) SL_MUST_USE;
 

@@ -29,7 +29,7 @@ static const char *why_not(struct sl_backfill *b, struct sl_route *route, struct
                "\"none\"";
     if (!is_per_item && !(b->options.is_restore && strcmp(why.code, "NoGuard") == 0))
         return sl_arena_copy(b->lasting, sl_span_str(why.text));
-    if (out->facts.needs_table && !sl_source_facts(b->options.source)->table_arn.ptr)
+    if (out->facts.needs_table && b->options.source && !sl_source_facts(b->options.source)->table_arn.ptr)
         return "what it makes names the table of its items, and the source does not say which one it is";
     return NULL;
 }
