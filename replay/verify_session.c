@@ -32,6 +32,9 @@ extern char **environ;
 #define SEGMENTS_MIN  4
 #define SEGMENTS_MAX  4096
 
+/* So many of the source's items without one equal row are no repair's work. */
+#define DOUBTFUL_ITEMS 10
+
 /* --max-lag is not given. */
 #define NO_LAG INT64_MIN
 
@@ -221,9 +224,53 @@ static void count_units(struct sl_verify_session *v)
     }
 }
 
+static size_t place_of(const struct sl_verify_session *v, const char *route)
+{
+    size_t i = 0;
+    while (i + 1 < sl_verify_routes(v->work) && strcmp(sl_verify_route(v->work, i)->name, route) != 0)
+        i++;
+    return i;
+}
+
+/* Before the first repair of a route: when many items were read, and not one of the rows that are there is as
+ * it should be, then the source is the wrong table, and what is there would be lost. A target without rows
+ * loses nothing; items that were named are the user's word. */
+static bool is_trusted(struct sl_verify_session *v, const char *route)
+{
+    size_t at = place_of(v, route);
+    uint64_t items = sl_verify_progress(v->work).items;
+    struct sl_call call = call_of(v);
+    if (v->wrong_table.code[0] || v->options.only_items || v->is_trusted[at])
+        return !v->wrong_table.code[0];
+    v->is_trusted[at] = sl_verify_route(v->work, at)->equal > 0 || items < DOUBTFUL_ITEMS ||
+                        !sl_verify_has_rows(v->pipeline, route, &call);
+    if (!v->is_trusted[at])
+        (void)sl_fail(
+            &v->wrong_table, SL_REJECT, "NothingEqual",
+            "%s: %llu items of --table %s were read, and not one has an equal row: give the table "
+            "that the route follows; if it is the right one, run sluice backfill, or name the items "
+            "(--item, or the findings of sluice verify --json)",
+            route, (unsigned long long)items, v->table);
+    return v->is_trusted[at];
+}
+
+/* The same, said at the end of a verification. */
+static void warn_of_nothing_equal(const struct sl_verify_session *v)
+{
+    for (size_t i = 0; i < sl_verify_routes(v->work); i++) {
+        const struct sl_verify_route *r = sl_verify_route(v->work, i);
+        if (r->equal == 0 && r->different + r->pending > 1 && !v->options.only_items && !v->found)
+            fprintf(stderr,
+                    "sluice %s: %s: not one row is equal: is --table %s the table that the route follows?\n",
+                    v->verb, r->name, v->table);
+    }
+}
+
 static void on_found(void *arg, const struct sl_finding *finding, struct sl_span line)
 {
     struct sl_verify_session *v = arg;
+    if (v->found && finding->result == SL_FINDING_DIFFERENT && !is_trusted(v, finding->route))
+        return;
     if (v->found)
         v->found(v, finding);
     else
@@ -242,14 +289,21 @@ static struct sl_span arn_of(const struct sl_verify_session *v)
     return v->facts.arn.ptr ? v->facts.arn : SL_LIT(SL_REPLAYED_ARN);
 }
 
-static enum sl_status check_source(const struct sl_verify_session *v, struct sl_error *error)
+static enum sl_status check_source(struct sl_verify_session *v, struct sl_error *error)
 {
     const struct sl_verify_source source = {.table = v->table,
                                             .url = sl_span_str(url_of(v)),
                                             .facts = &v->facts,
                                             .is_chosen = v->options.is_chosen};
     struct sl_call call = call_of(v);
-    return sl_verify_check_source(&source, v->pipeline, &call, error);
+    struct sl_error why = SL_NO_ERROR;
+    enum sl_status status = sl_verify_check_source(&source, v->pipeline, &call, error);
+    if (status != SL_OK || sl_verify_check_ledgers(&source, v->pipeline, &call, &why) == SL_OK)
+        return status;
+    if (v->found)
+        return sl_fail(error, SL_REJECT, why.code, "%s", why.text);
+    fprintf(stderr, "sluice %s: %s\n", v->verb, why.text);
+    return SL_OK;
 }
 
 static enum sl_status prepare(struct sl_verify_session *v, struct sl_error *error)
@@ -340,8 +394,11 @@ static enum sl_status run(struct sl_verify_session *v, struct sl_error *error)
     unsigned failures = 0;
     enum sl_status status = SL_OK;
     v->began_ms = v->saved_ms = clock->now_ms(clock);
+    v->is_trusted = sl_arena_zalloc(v->arena, sl_verify_routes(v->work) + 1);
     while (status == SL_OK && !stop_asked && !sl_verify_progress(v->work).is_done) {
         status = step(v, &failures, error);
+        if (v->wrong_table.code[0])
+            return sl_fail(error, SL_REJECT, v->wrong_table.code, "%s", v->wrong_table.text);
         sl_report_progress(&v->report, v->work, clock->now_ms(clock));
         pace(v, v->began_ms);
         if (status == SL_OK && clock->now_ms(clock) - v->saved_ms > SAVE_MS) {
@@ -422,6 +479,7 @@ static int finish(struct sl_verify_session *v)
     bool is_whole = !stop_asked;
     int result = exit_status(v, is_whole);
     sl_report_end(&v->report, v->work);
+    warn_of_nothing_equal(v);
     if (v->end)
         result = v->end(v, is_whole);
     if (!is_whole)
@@ -465,6 +523,8 @@ int sl_verify_session_run(struct sl_verify_session *v)
     sigaction(SIGTERM, &action, NULL);
     if (status == SL_OK)
         status = run(v, &error);
+    if (v->wrong_table.code[0])
+        return sl_flags_complain(v->verb, &error);
     if (status == SL_OK)
         status = run_totals(v, &error);
     if (status == SL_OK)

@@ -38,6 +38,9 @@ struct sl_verify_session {
     struct sl_verify *work;
     struct sl_report report;
     int64_t began_ms, saved_ms;
+    bool *is_trusted;            /* by route of `work`: a repair may go on */
+    struct sl_error wrong_table; /* of a repair that is not begun: nothing shows that the source is the right
+                                    one */
 };
 
 /* The most rows that sl_verify_session_flags sets. */

@@ -1,13 +1,17 @@
 /* Targets of a verification: opened for reading alone, and none of them the source itself. */
 #include "replay/verify_targets.h"
 
+#include "base/json_write.h"
 #include "handlers/pipeline/route.h"
 #include "replay/dry.h"
 #include "sinks/file.h"
+#include "streams/value.h"
 
 #include <jansson.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+
+#define KEY_BYTES ((size_t)8 * 1024)
 
 /* ---- opening ---- */
 
@@ -83,15 +87,16 @@ static bool is_source(const struct sl_verify_source *source, const struct sl_opt
 
 /* ---- the tables of a route ---- */
 
-/* {"table":NAME} of an option; absent: it names none. */
-static struct sl_span table_option(const struct sl_route *route, const char *option, struct sl_arena *arena)
+/* {"table":NAME}, for example, of an option; absent: it says none. */
+static struct sl_span member_of(const struct sl_route *route, const char *option, const char *member,
+                                struct sl_arena *arena)
 {
     const struct sl_option_value *value = sl_options_get(&route->options, option);
     json_t *json = value && value->is_set && value->text.ptr
                        ? json_loadb(value->text.ptr, value->text.len, 0, NULL)
                        : NULL;
-    const char *name = json_string_value(json_object_get(json, "table"));
-    struct sl_span out = name ? sl_span_str(sl_arena_copy(arena, sl_span_str(name))) : sl_span(NULL, 0);
+    const char *text = json_string_value(json_object_get(json, member));
+    struct sl_span out = text ? sl_span_str(sl_arena_copy(arena, sl_span_str(text))) : sl_span(NULL, 0);
     json_decref(json);
     return out;
 }
@@ -121,7 +126,7 @@ static enum sl_status check_route(const struct sl_verify_source *source, const s
         if (!marks_own(route) && is_source(source, to, sl_span(NULL, 0), call))
             return refuse(source, route, "target", error);
         for (size_t k = 0; k < sizeof(further) / sizeof(further[0]); k++) {
-            struct sl_span name = table_option(route, further[k], call->arena);
+            struct sl_span name = member_of(route, further[k], "table", call->arena);
             if (name.ptr && is_source(source, to, name, call))
                 return refuse(source, route, further[k], error);
         }
@@ -138,6 +143,114 @@ enum sl_status sl_verify_check_source(const struct sl_verify_source *source, str
         enum sl_status status = check_route(source, &pipeline->routes[i], call, error);
         if (status != SL_OK)
             return status;
+    }
+    return SL_OK;
+}
+
+/* Where the route's rows are; NULL: it does not tell. */
+static const struct sl_expected *rows_of(struct sl_route *route, struct sl_arena *arena)
+{
+    struct sl_expect tables = {.abi = {SL_ABI_MAJOR, SL_ABI_MINOR, sizeof(tables)}, .arena = arena};
+    struct sl_error why = SL_NO_ERROR;
+    if (!route->loaded.handler.expect || route->loaded.handler.expect(route->self, &tables, &why) != SL_OK ||
+        tables.n_rows == 0)
+        return NULL;
+    return &tables.rows[0];
+}
+
+bool sl_verify_has_rows(struct sl_pipeline *pipeline, const char *name, const struct sl_call *call)
+{
+    struct sl_table_page page = {.n = 0};
+    size_t i = 0;
+    while (i + 1 < pipeline->n && strcmp(pipeline->routes[i].config->name, name) != 0)
+        i++;
+    const struct sl_expected *rows = rows_of(&pipeline->routes[i], call->arena);
+    if (!rows || !rows->port->scan)
+        return true;
+    const struct sl_table_scan scan = {.table = rows->table, .limit = 1};
+    rows->port->scan(rows->port, &scan, 1, &page, call);
+    return page.result.status != SL_OK || page.n > 0;
+}
+
+/* ---- whose items a ledger counts ---- */
+
+/* The ledger's row "sluice:source:NAME"; absent: there is none, or it cannot be read. */
+static struct sl_span source_row(struct sl_route *route, const struct sl_call *call)
+{
+    const struct sl_span none = {NULL, 0};
+    struct sl_table_facts facts = {.n_keys = 0};
+    struct sl_result result = {.status = SL_OK};
+    struct sl_buffer key;
+    const struct sl_expected *rows = rows_of(route, call->arena);
+    if (!rows || !rows->port->describe)
+        return none;
+    rows->port->describe(rows->port, rows->table, &facts, call);
+    struct sl_span name = member_of(route, "ledger", "name", call->arena);
+    name = name.ptr ? name : sl_span_str(route->config->name);
+    sl_buffer_init_in(&key, call->arena, KEY_BYTES);
+    sl_buffer_add_char(&key, '{');
+    for (size_t i = 0; i < facts.n_keys; i++)
+        sl_json_add_raw(
+            &key, sl_arena_copy(call->arena, facts.keys[i].name),
+            sl_span_str(sl_arena_printf(call->arena, "{\"S\":\"sluice:source:%.*s\"}", SL_ARG(name))));
+    sl_buffer_add_char(&key, '}');
+    if (facts.result.status != SL_OK || facts.n_keys == 0)
+        return none;
+    const struct sl_table_op op = {.verb = SL_TABLE_GET, .table = rows->table, .key = sl_buffer_span(&key)};
+    rows->port->apply(rows->port, &op, 1, &result, call);
+    return result.status == SL_OK ? result.item : none;
+}
+
+static struct sl_span text_of(struct sl_value map, const char *name, struct sl_arena *arena)
+{
+    struct sl_value value = sl_value_member(map, sl_span_str(name));
+    return value.type == SL_S ? sl_value_text(value, arena) : sl_span(NULL, 0);
+}
+
+/* Does the ARN's text have it at this place? What the row does not say fits. */
+static bool fits(struct sl_span said, struct sl_span arn, unsigned part)
+{
+    const char *at = arn.ptr, *end = arn.ptr + arn.len;
+    for (unsigned i = 0; at && i < part; i++) {
+        at = memchr(at, ':', (size_t)(end - at));
+        at = at ? at + 1 : NULL;
+    }
+    const char *stop = at ? memchr(at, ':', (size_t)(end - at)) : NULL;
+    return !said.ptr || !stop || sl_span_eq(said, sl_span(at, (size_t)(stop - at)));
+}
+
+static bool is_other(struct sl_value said, struct sl_span arn, struct sl_arena *arena)
+{
+    struct sl_span table = text_of(said, "table", arena);
+    const char *slash = memchr(arn.ptr, '/', arn.len);
+    if (!table.ptr || !slash)
+        return false;
+    if (!sl_span_eq(table, sl_span(slash + 1, (size_t)(arn.ptr + arn.len - slash - 1))))
+        return true;
+    /* DynamoDB Local says "ddblocal" for every Region and account, or what its client says. */
+    bool is_local = memmem(arn.ptr, arn.len, ":ddblocal:", 10) != NULL;
+    return !is_local &&
+           (!fits(text_of(said, "region", arena), arn, 3) || !fits(text_of(said, "account", arena), arn, 4));
+}
+
+enum sl_status sl_verify_check_ledgers(const struct sl_verify_source *source, struct sl_pipeline *pipeline,
+                                       const struct sl_call *call, struct sl_error *error)
+{
+    for (size_t i = 0; i < pipeline->n && source->facts->arn.ptr; i++) {
+        struct sl_route *route = &pipeline->routes[i];
+        if ((source->is_chosen && !source->is_chosen[i]) || strcmp(route->config->handler, "aggregate") != 0)
+            continue;
+        struct sl_span row = source_row(route, call);
+        if (!row.ptr)
+            continue;
+        struct sl_value said =
+            sl_value_member((struct sl_value){.type = SL_M, .raw = row}, SL_LIT("sluice_source"));
+        if (said.type == SL_M && is_other(said, source->facts->arn, call->arena))
+            return sl_fail(error, SL_REJECT, "OtherSource",
+                           "the ledger of the route %s counts the items of the table %.*s, and --table %s is "
+                           "another one (%.*s): give the table that the route follows",
+                           route->config->name, SL_ARG(text_of(said, "table", call->arena)), source->table,
+                           SL_ARG(source->facts->arn));
     }
     return SL_OK;
 }

@@ -22,4 +22,12 @@ struct sl_verify_source {
 enum sl_status sl_verify_check_source(const struct sl_verify_source *source, struct sl_pipeline *pipeline,
                                       const struct sl_call *call, struct sl_error *error) SL_MUST_USE;
 
+/* SL_REJECT, code "OtherSource": the ledger of a chosen aggregate route says that it counts another table.
+ * What cannot be read is passed over: the verification itself tells of it. */
+enum sl_status sl_verify_check_ledgers(const struct sl_verify_source *source, struct sl_pipeline *pipeline,
+                                       const struct sl_call *call, struct sl_error *error) SL_MUST_USE;
+
+/* Is there any row in the table of the route with this name? True when nobody can tell. */
+bool sl_verify_has_rows(struct sl_pipeline *pipeline, const char *name, const struct sl_call *call);
+
 #endif

@@ -82,6 +82,7 @@ def whole_table(w):
     pks = [f"k{n}" for n in range(30)]
     for n, pk in enumerate(pks):
         w.put(w.table, item(pk, cost=n))
+    w.put(w.table, item("right"))  # a repair does not begin where nothing at all is right
     for pk in ("left1", "left2"):
         w.put(w.table, item(pk, cost=900))
     w.settle()

@@ -367,6 +367,13 @@ def bad_usage(w):
                         (("--item", '{"PK":{"S":"a"}}'), "SK"), (("--item", "{"), "--item"), (("--consumer", "sluice.json"), "through")):
         run = w.verify(*flags)
         check(f"{flags}: {text}", run.status == 2 and text in run.err and run.err.count("\n") <= 2, str(run))
+    run = w.verify("--table", w.where("aside"), "--routes", "totals")
+    check("a ledger that counts another table", f"counts the items of the table {w.table}" in run.err and run.status in (0, 1), str(run))
+    run = subprocess.run([SLUICE, "repair", "--table", w.where("aside"), "--routes", "totals", "--max-lag", "0", "--dry-run"], cwd=w.folder,
+                         capture_output=True, timeout=60)
+    check("is not repaired from it", run.returncode == 2 and b"counts the items" in run.stderr, run)
+    run = w.verify("--table", w.where("replica"))
+    check("a target is no source", run.status == 2 and "the route replica writes" in run.err, str(run))
     (w.folder / "other.place").write_text((w.folder / "place.json").read_text().replace(w.table, "another"))
     run = w.verify("--consumer", "other.place", consumer=False)
     check("the consumer of another stream says nothing", run.status == 2 and "not of the table's stream" in run.err, str(run))

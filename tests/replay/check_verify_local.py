@@ -98,6 +98,33 @@ def usage():
         check(f"{args} {table} is bad usage", run.returncode == 2 and text.lower() in run.err.lower(), run.text)
 
 
+def rows(db, table):
+    with sqlite3.connect(folder / db) as connection:
+        return sorted(connection.execute(f'SELECT * FROM "{table}"'))
+
+
+def wrong_source():
+    """Another table with the same kind of keys: nothing is equal, and nothing may be lost."""
+    write_event(folder / "other.json", [record(n + 500, key=f"k{n}") for n in range(6, 26)])
+    run = sluice("replay", "--config", config("other-copy.json", {**COPY, "to": "sqlite:other.db?table=orders"}), "other.json")
+    check("another table", run.returncode == 0, run.text)
+    conf, other = config("one.json", INLINE), "sqlite:other.db?table=orders"
+    run = verify(conf=conf, table=other)
+    check("verify asks whether it is the right table", run.returncode == 1 and "not one row is equal" in run.err, run.text)
+    before = rows("out.db", "replica")
+    for flags in (("--delete",), ("--dry-run",), ()):
+        run = verify(*flags, conf=conf, table=other, verb="repair")
+        check(f"repair {flags} does not begin", run.returncode == 2 and "not one has an equal row" in run.err, run.text)
+        check("and has written nothing", rows("out.db", "replica") == before)
+    run = verify("--item", '{"PK":{"S":"k7"}}', "--dry-run", conf=conf, table=other, verb="repair")
+    check("an item that is named is the user's word", run.returncode == 1 and "1 written" in run.out, run.text)
+    empty = config("empty.json", {**INLINE, "to": "sqlite:empty.db?table=replica"})
+    with sqlite3.connect(folder / "empty.db") as db:
+        db.execute("CREATE TABLE replica (key TEXT PRIMARY KEY, item TEXT NOT NULL) WITHOUT ROWID")
+    run = verify(conf=empty, verb="repair")
+    check("a target without rows has nothing to lose", run.returncode == 0 and len(rows("empty.db", "replica")) == 10, run.text)
+
+
 def main():
     set_up()
     run = verify()
@@ -105,6 +132,7 @@ def main():
     targets_are_no_source()
     nothing_is_created()
     usage()
+    wrong_source()
     finish()
 
 
