@@ -254,6 +254,16 @@ static bool is_trusted(struct sl_verify_session *v, const char *route)
     return v->is_trusted[at];
 }
 
+static void warn_at_first(struct sl_verify_session *v)
+{
+    if (v->max_lag_s == NO_LAG && v->consumers.n == 0 && !v->is_plan)
+        fprintf(
+            stderr,
+            "sluice %s: nothing can be confirmed, and what is not equal stays pending, as nobody says how "
+            "far the consumer is: give --consumer FILE (the checkpoint of sluice tail) or --max-lag S\n",
+            v->verb);
+}
+
 /* The same, said at the end of a verification. */
 static void warn_of_nothing_equal(const struct sl_verify_session *v)
 {
@@ -327,11 +337,40 @@ static enum sl_status prepare(struct sl_verify_session *v, struct sl_error *erro
     o->arg = v;
     v->report.is_json = v->is_json;
     v->report.is_quiet = v->is_quiet;
+    v->report.verb = v->verb;
     enum sl_status status = choose_routes(v, error);
     status = status == SL_OK ? check_source(v, error) : status;
     status = status == SL_OK ? choose_segments(v, error) : status;
     status = status == SL_OK ? read_match(v, error) : status;
     return status == SL_OK ? sl_consumers_check(&v->progress, error) : status;
+}
+
+/* An item that is nowhere is equal everywhere: more often its key is mistyped. */
+static void warn_of_no_item(struct sl_verify_session *v, const char *key)
+{
+    const struct sl_table_op op = {.verb = SL_TABLE_GET, .key = sl_span_str(key)};
+    struct sl_result result = {.status = SL_OK};
+    struct sl_call call = call_of(v);
+    v->source->apply(v->source, &op, 1, &result, &call);
+    if (result.status == SL_OK && !result.item.ptr)
+        fprintf(
+            stderr,
+            "sluice %s: --item %s: %s has no such item; if that is not what you expect, look at the key's "
+            "letters, and at its types (S or N)\n",
+            v->verb, key, v->table);
+}
+
+static enum sl_status add_item(struct sl_verify_session *v, const char *key, struct sl_error *error)
+{
+    struct sl_error why = SL_NO_ERROR;
+    enum sl_status status = sl_verify_item(v->work, NULL, sl_span_str(key), &why);
+    if (status == SL_OK)
+        warn_of_no_item(v, key);
+    else
+        (void)sl_fail(error, status, why.code,
+                      "--item %s: %s; write the whole key as DynamoDB's JSON, as {\"PK\":{\"S\":\"a\"}}", key,
+                      why.text);
+    return status;
 }
 
 static enum sl_status begin(struct sl_verify_session *v, struct sl_error *error)
@@ -344,8 +383,7 @@ static enum sl_status begin(struct sl_verify_session *v, struct sl_error *error)
         status = sl_verify_open(&v->options, place, &v->work, error);
     sl_error_context(error, "%s", place.ptr ? v->checkpoint : v->table);
     for (size_t i = 0; i < v->items.n && status == SL_OK; i++) {
-        status = sl_verify_item(v->work, NULL, sl_span_str(v->items.values[i]), error);
-        sl_error_context(error, "--item %s", v->items.values[i]);
+        status = add_item(v, v->items.values[i], error);
     }
     return status == SL_OK && v->begun ? v->begun(v, error) : status;
 }
@@ -511,9 +549,14 @@ int sl_verify_session_run(struct sl_verify_session *v)
         status = begin(v, &error);
     if (status == SL_REJECT)
         return sl_flags_complain(v->verb, &error);
-    if (status == SL_OK && !v->options.only_items) {
-        const struct sl_cost_question q = {
-            .facts = &v->facts, .options = &v->options, .work = v->work, .read_units = v->read_units};
+    if (status == SL_OK)
+        warn_at_first(v);
+    if (status == SL_OK && !v->options.only_items && (!v->is_quiet || v->is_plan)) {
+        const struct sl_cost_question q = {.verb = v->verb,
+                                           .facts = &v->facts,
+                                           .options = &v->options,
+                                           .work = v->work,
+                                           .read_units = v->read_units};
         sl_cost_print(&q, v->arena);
     }
     if (status == SL_OK && v->is_plan)
@@ -582,7 +625,7 @@ size_t sl_verify_session_flags(struct sl_verify_session *v, struct sl_flag *rows
          "save the progress there, and go on from it; removed at the end"},
         {"json", SL_FLAG_BOOL, &v->is_json, NULL,
          "print a JSON line for each finding, and one for the result"},
-        {"quiet", SL_FLAG_BOOL, &v->is_quiet, NULL, "no progress"},
+        {"quiet", SL_FLAG_BOOL, &v->is_quiet, NULL, "no progress, and no line of the cost"},
         {"region", SL_FLAG_TEXT, &v->region, "REGION", "region of the table (AWS_REGION)"},
         {"endpoint-url", SL_FLAG_TEXT, &v->endpoint, "URL",
          "endpoint of DynamoDB Local, for example (AWS's)"},

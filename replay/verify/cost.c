@@ -59,18 +59,17 @@ void sl_cost_print(const struct sl_cost_question *q, struct sl_arena *arena)
         if (describe_target(q, route_named(q, r->name), arena, &facts))
             units += units_of(&facts);
         else
-            fprintf(stderr,
-                    "sluice verify: the target of %s cannot be described, and is not in the figures\n",
-                    r->name);
+            fprintf(stderr, "sluice %s: the target of %s cannot be described, and is not in the figures\n",
+                    q->verb, r->name);
     }
     if (comparable)
         units += bytes / UNIT_BYTES / 2;
     units *= part;
     fprintf(stderr,
-            "sluice verify: about %.0f items in %u of %u segments; about %.0f read units ($%.2f on demand at "
+            "sluice %s: about %.0f items in %u of %u segments; about %.0f read units ($%.2f on demand at "
             "$%.3f a million)",
-            items * part, q->options->n, q->options->segments, units, units * SL_COST_MILLION_READS / 1e6,
-            SL_COST_MILLION_READS);
+            q->verb, items * part, q->options->n, q->options->segments, units,
+            units * SL_COST_MILLION_READS / 1e6, SL_COST_MILLION_READS);
     if (q->read_units)
         fprintf(stderr, ", %.0f minutes at %lld units a second", units / (double)q->read_units / 60,
                 (long long)q->read_units);

@@ -9,6 +9,7 @@
 #define SL_COST_MILLION_READS 0.125
 
 struct sl_cost_question {
+    const char *verb;                   /* of the command, which lines begin with */
     const struct sl_table_facts *facts; /* of the source */
     const struct sl_verify_options *options;
     const struct sl_verify *work;

@@ -3,6 +3,8 @@
 
 #include "base/buffer.h"
 #include "base/disk.h"
+#include "base/json.h"
+#include "base/json_walk.h"
 #include "base/json_write.h"
 
 #include <errno.h>
@@ -69,15 +71,61 @@ void sl_report_found(struct sl_report *r, const struct sl_finding *f, struct sl_
     }
 }
 
+/* A member's text as it stands in the line, a text without its quotes; "" when there is none. */
+static struct sl_span member(struct sl_span line, const char *name)
+{
+    struct sl_span value = sl_json_find(line, name);
+    bool is_text = value.len >= 2 && *value.ptr == '"';
+    return !value.ptr ? SL_LIT("") : is_text ? sl_span(value.ptr + 1, value.len - 2) : value;
+}
+
+static void print_sum(struct sl_span line)
+{
+    struct sl_span target = member(line, "target"), key = member(line, "key"),
+                   attribute = member(line, "attribute"), total = member(line, "total"),
+                   ledger = member(line, "ledger"), difference = member(line, "difference"),
+                   low = member(line, "low"), high = member(line, "high");
+    printf("%.*s: ", SL_ARG(target));
+    if (difference.len)
+        printf("sum %.*s, %.*s: the total is %.*s, its ledger says %.*s: %.*s off\n", SL_ARG(key),
+               SL_ARG(attribute), SL_ARG(total), SL_ARG(ledger), SL_ARG(difference));
+    else
+        printf("unsettled, sum %.*s, %.*s: between %.*s and %.*s off: the ledger changed during every scan\n",
+               SL_ARG(key), SL_ARG(attribute), SL_ARG(low), SL_ARG(high));
+}
+
+/* A finding of an archive: its route, what it is, and all that the line says of it. */
+static void print_archive(struct sl_span line)
+{
+    struct sl_json_walk walk = sl_json_walk(line);
+    struct sl_span name, value, route = member(line, "route"), kind = member(line, "kind");
+    printf("%.*s: archive: %.*s", SL_ARG(route), SL_ARG(kind));
+    while (sl_json_walk_next(&walk, &name, &value)) {
+        static const char *const said[] = {"result", "kind", "handler", "route", "target"};
+        bool is_said = false;
+        for (size_t i = 0; i < sizeof(said) / sizeof(said[0]); i++)
+            is_said = is_said || sl_span_is(name, said[i]);
+        bool is_text = value.len >= 2 && *value.ptr == '"';
+        if (!is_said)
+            printf(", %.*s %.*s", SL_ARG(name), (int)(value.len - 2 * is_text), value.ptr + is_text);
+    }
+    putchar('\n');
+}
+
 void sl_report_line(struct sl_report *r, struct sl_span line)
 {
-    if (r->is_json || r->printed < SL_REPORT_LINES) {
-        r->printed++;
-        fwrite(line.ptr, 1, line.len, stdout);
-        fflush(stdout);
-    } else {
+    if (!r->is_json && r->printed >= SL_REPORT_LINES) {
         r->left++;
+        return;
     }
+    r->printed++;
+    if (r->is_json)
+        fwrite(line.ptr, 1, line.len, stdout);
+    else if (sl_span_is(member(line, "kind"), "sum"))
+        print_sum(line);
+    else
+        print_archive(line);
+    fflush(stdout);
 }
 
 /* ---- progress ---- */
@@ -93,11 +141,13 @@ void sl_report_progress(struct sl_report *r, const struct sl_verify *work, int64
     double rate = (double)(n - r->told_items) * 1000 / (double)(now_ms - r->told_ms);
     for (size_t i = 0; i < sl_verify_routes(work); i++)
         different += sl_verify_route(work, i)->different;
+    fprintf(stderr, "sluice %s: %s: ", r->verb, p.what);
+    if (p.is_scan)
+        fprintf(stderr, "%u of %u segments, ", p.segments_done, p.segments);
     fprintf(stderr,
-            "sluice verify: %s: %u of %u segments, %" PRIu64 " items, %" PRIu64
-            " rows, %.0f a second; %" PRIu64 " differences, %zu suspects",
-            p.what, p.segments_done, p.segments, p.items, p.rows, rate, different, p.suspects);
-    if (p.segments_done > 0 && p.segments_done < p.segments)
+            "%" PRIu64 " items, %" PRIu64 " rows, %.0f a second; %" PRIu64 " differences, %zu suspects",
+            p.items, p.rows, rate, different, p.suspects);
+    if (p.is_scan && p.segments_done > 0 && p.segments_done < p.segments)
         fprintf(stderr, ", %.0f minutes left of this table",
                 (double)(now_ms - r->began_ms) / 60000 * (p.segments - p.segments_done) / p.segments_done);
     fputc('\n', stderr);
@@ -114,10 +164,17 @@ static void add_route(struct sl_verify_route *sum, const struct sl_verify_route 
     sum->pending += r->pending;
     sum->unsettled += r->unsettled;
     sum->not_comparable += r->not_comparable;
+    for (int k = SL_VERDICT_MISSING; k < SL_VERDICT_NOT_JUDGED; k++)
+        sum->kinds[k] += r->kinds[k];
 }
 
-static void print_counts(const struct sl_verify_route *r)
+/* `sums`: of those that differ, totals; `archived`: of an archive. */
+static void print_counts(const struct sl_verify_route *r, uint64_t sums, uint64_t archived)
 {
+    const struct {
+        uint64_t n;
+        const char *what;
+    } more[] = {{sums, "in totals"}, {archived, "in archives"}};
     printf("%s: %" PRIu64 " equal, %" PRIu64 " different", r->name, r->equal, r->different);
     bool is_first = true;
     for (int k = SL_VERDICT_MISSING; k < SL_VERDICT_NOT_JUDGED; k++) {
@@ -125,6 +182,11 @@ static void print_counts(const struct sl_verify_route *r)
             continue;
         printf("%s%" PRIu64 " %s", is_first ? " (" : ", ", r->kinds[k], sl_finding_kind((enum sl_verdict)k));
         is_first = false;
+    }
+    for (size_t i = 0; i < 2; i++) {
+        if (more[i].n)
+            printf("%s%" PRIu64 " %s", is_first ? " (" : ", ", more[i].n, more[i].what);
+        is_first = is_first && !more[i].n;
     }
     printf("%s, %" PRIu64 " pending, %" PRIu64 " unsettled, %" PRIu64 " not comparable\n",
            is_first ? "" : ")", r->pending, r->unsettled, r->not_comparable);
@@ -135,7 +197,7 @@ static void print_route(const struct sl_verify_route *r)
     if (r->reason)
         printf("%s: not comparable: %s\n", r->name, r->reason);
     else
-        print_counts(r);
+        print_counts(r, 0, 0);
 }
 
 static void add_json_counts(struct sl_buffer *b, const struct sl_verify_route *r)
@@ -220,7 +282,11 @@ void sl_report_end(struct sl_report *r, const struct sl_verify *work)
         print_route(sl_verify_route(work, i));
     if (r->totals.targets)
         print_totals(&r->totals);
-    print_counts(&sum);
+    uint64_t archived = r->archives.gaps + r->archives.damaged;
+    sum.equal += r->totals.equal;
+    sum.different += r->totals.different + archived;
+    sum.unsettled += r->totals.unsettled;
+    print_counts(&sum, r->totals.different, archived);
 }
 
 /* ---- when it was last proven ---- */

@@ -11,6 +11,7 @@
 #define SL_REPORT_LINES 50
 
 struct sl_report {
+    const char *verb; /* of the command, which lines on standard error begin with */
     bool is_json, is_quiet;
     uint64_t printed, left;
     int64_t began_ms, told_ms;

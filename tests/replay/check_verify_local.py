@@ -125,6 +125,59 @@ def wrong_source():
     check("a target without rows has nothing to lose", run.returncode == 0 and len(rows("empty.db", "replica")) == 10, run.text)
 
 
+def change(db, table, where, text, by):
+    with sqlite3.connect(folder / db) as connection:
+        n = connection.execute(f'UPDATE "{table}" SET item = replace(item, ?, ?) WHERE key LIKE ?', (text, by, where)).rowcount
+    check(f"{table} is changed", n == 1, n)
+
+
+def words():
+    """Without --json everything is said in words, and the result counts all of it."""
+    change("out.db", "totals", "%ALL%", '"10"', '"12"')
+    for verb in ("verify", "repair"):
+        for quiet in ((), ("--quiet",)):
+            run = verify(*quiet, verb=verb, *(("--dry-run",) if verb == "repair" else ()))
+            check(f"{verb} {quiet} has a cost line", ("read units" in run.err) != bool(quiet), run.text)
+            check("under its own name", all(line.startswith(f"sluice {verb}: ") for line in run.err.splitlines()), run.text)
+            check("no JSON", '{"result"' not in run.out, run.text)
+    run = verify()
+    check("a sum in words", 'sum {"PK":{"S":"ALL"}}, n: the total is 12, its ledger says 10: 2 off' in run.out, run.text)
+    check("the result counts it", "result: 21 equal, 1 different (1 in totals)" in run.out and run.returncode == 1, run.text)
+    change("out.db", "totals", "%ALL%", '"12"', '"10"')
+    change("out.db", "replica", "%k3%", '"n":{"N":"3"}', '"n":{"N":"4"}')
+    run = verify()
+    check("and the kinds", "result: 21 equal, 1 different (1 different)" in run.out and " s ago" in run.out, run.text)
+    with sqlite3.connect(folder / "out.db") as db:
+        guard = json.loads(db.execute("SELECT item FROM replica WHERE key LIKE '%k3%'").fetchone()[0])["sluice_order"]["S"]
+    run = verify(lag=False, *("--wait", "1"))
+    check("without both flags nothing is confirmed, and that is said first", run.returncode == 3 and
+          run.err.splitlines()[0].count("--consumer") and run.err.splitlines()[0].count("--max-lag"), run.text)
+    run = verify("--wait", "7", lag=False)
+    check("no segments while suspects wait", "suspects: " in run.err and "suspects: 4 of 4" not in run.err and "0 of 4" not in run.err, run.text)
+    check("a guard has a time", len(guard) > 20, guard)
+    change("out.db", "replica", "%k3%", guard, "0" * len(guard))
+    run = verify()
+    check("no age for a guard of no time", "{\"PK\":{\"S\":\"k3\"}}" in run.out and " s ago" not in run.out, run.text)
+    change("out.db", "replica", "%k3%", "0" * len(guard), guard)
+    change("out.db", "replica", "%k3%", '"n":{"N":"4"}', '"n":{"N":"3"}')
+    check("all is right again", verify().returncode == 0)
+
+
+def what_to_do():
+    for key in ("A", '{"PK":{"N":"1"}', '{"ID":{"S":"a"}}'):
+        run = verify("--item", key)
+        check(f"--item {key}", run.returncode == 2 and '{"PK":{"S":"a"}}' in run.err, run.text)
+    run = verify("--item", '{"PK":{"S":"nowhere"}}')
+    check("an item that is nowhere is told", "has no such item" in run.err, run.text)
+    run = verify("--item", '{"PK":{"S":"k3"}}')
+    check("one that is there is not", run.returncode == 0 and "no such item" not in run.err, run.text)
+    for text in ("garbage", "{}", "[]", '{"segments":3}'):
+        (folder / "v.place").write_text(text)
+        run = verify("--checkpoint", "v.place")
+        check(f"a checkpoint {text}", run.returncode == 2 and "remove the file" in run.err, run.text)
+    (folder / "v.place").unlink()
+
+
 def main():
     set_up()
     run = verify()
@@ -132,6 +185,8 @@ def main():
     targets_are_no_source()
     nothing_is_created()
     usage()
+    words()
+    what_to_do()
     wrong_source()
     finish()
 

@@ -17,9 +17,12 @@ static const char *const results[] = {[SL_FINDING_DIFFERENT] = "different",
                                       [SL_FINDING_UNSETTLED] = "unsettled",
                                       [SL_FINDING_NOT_COMPARABLE] = "not comparable"};
 
+/* DynamoDB began in 2012: an order of an earlier time was made of none. */
+#define FIRST_MS INT64_C(1325376000000)
+
 bool sl_finding_has_time(const struct sl_judge *judge)
 {
-    return judge->written_ms > 0 && judge->written_ms < INT64_MAX / 1000000;
+    return judge->written_ms >= FIRST_MS && judge->written_ms < INT64_MAX / 1000000;
 }
 
 const char *sl_finding_kind(enum sl_verdict verdict)

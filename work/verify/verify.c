@@ -232,6 +232,7 @@ struct sl_verify_progress sl_verify_progress(const struct sl_verify *v)
                                    .items = v->items,
                                    .rows = v->rows,
                                    .suspects = v->n_suspects,
+                                   .is_scan = v->table < v->n_tables,
                                    .segments_done = v->ended,
                                    .segments = v->o.n};
     int64_t now_ms = sl_verify_wall_ms(v);

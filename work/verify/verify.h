@@ -65,6 +65,7 @@ struct sl_verify_progress {
     uint64_t items;                   /* of the source, read so far */
     uint64_t rows;                    /* of the targets, read backward */
     size_t suspects;                  /* now */
+    bool is_scan;                     /* a table is scanned now, and not only suspects looked at */
     uint32_t segments_done, segments; /* of what is scanned now */
     int64_t oldest_wait_ms;           /* of the suspects */
 };

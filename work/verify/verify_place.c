@@ -197,5 +197,7 @@ enum sl_status sl_verify_place_read(struct sl_verify *v, struct sl_span text, st
     json_decref(place);
     return good ? SL_OK
                 : sl_fail(error, SL_REJECT, "BadCheckpoint",
-                          "it is damaged, or of another verification: other segments, routes or sample");
+                          "it is damaged, or of another verification (other segments, routes or sample): "
+                          "give the flags of "
+                          "that one, or remove the file to begin anew");
 }
