@@ -97,6 +97,14 @@ def whole_export():
     return export
 
 
+def plan_of_files():
+    """The look at the first piece has seen a small input whole, and not a large one."""
+    for n, text in ((40, "items            40\n"), (30000, "items            not known")):
+        (folder / "input.jsonl").write_text("".join(json.dumps({"Item": {**ITEMS[i % 3000], "PK": {"S": str(i)}}}) + "\n" for i in range(n)))
+        plan = backfill("input.jsonl", "--as-of", now(), *SINCE, "--plan")
+        check(f"a plan of {n} lines", plan.returncode == 0 and text in plan.out, plan.out + plan.err)
+
+
 def killed(export):
     """Killed at random moments, as a machine goes down: it goes on without loss."""
     for world in range(4):
@@ -253,6 +261,7 @@ def wrong_inputs(export):
 
 
 EXPORT = whole_export()
+plan_of_files()
 killed(EXPORT)
 stopped(EXPORT)
 progress(EXPORT)
