@@ -60,7 +60,8 @@ sl_status handle(void *self, sl_slice *slice, sl_error *)
 extern "C" {
 extern SL_EXPORT const sl_handler SL_HANDLER;
 const sl_handler SL_HANDLER = {
-    SL_HANDLER_ABI, "big_orders", "counts orders above a limit", 0, 0, 0, options, open, handle, nullptr, nullptr,
-    nullptr,
+    SL_HANDLER_ABI, "big_orders", "counts orders above a limit", 0, 0, 0, options, open, handle,
+    nullptr, nullptr, nullptr, /* window, close, accepts */
+    nullptr, nullptr, nullptr, nullptr, nullptr, /* expect, judge, trace, repair, per_item */
 };
 }

@@ -161,7 +161,7 @@ pub struct Host {
     _value_is_true_and_member: [Slot; 2],
     pub value_iter: unsafe extern "C" fn(Value) -> Iter,
     pub value_next: unsafe extern "C" fn(*mut Iter, *mut Span, *mut Value) -> bool,
-    // More follow, also those that 1.1 appended.
+    // More follow, also those that later versions appended.
 }
 
 #[repr(C)]
