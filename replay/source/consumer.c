@@ -164,9 +164,9 @@ static enum sl_status get(struct lambda *l, json_t **found, struct sl_error *err
     if (status != SL_OK)
         return status;
     if (!is_of_table(l, l->answer))
-        return sl_fail(error, SL_REJECT, "NoMapping", "the mapping %s reads %s, which is not a stream of %.*s",
-                       l->options->mapping, text_of(l->answer, "EventSourceArn"),
-                       SL_ARG(l->options->table_arn));
+        return sl_fail(error, SL_REJECT, "NoMapping",
+                       "the mapping %s reads %s, which is not a stream of %.*s", l->options->mapping,
+                       text_of(l->answer, "EventSourceArn"), SL_ARG(l->options->table_arn));
     *found = json_incref(l->answer);
     return SL_OK;
 }

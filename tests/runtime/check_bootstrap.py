@@ -3,8 +3,8 @@
 import json
 import os
 import pathlib
-import re
 import queue
+import re
 import signal
 import subprocess
 import sys
