@@ -83,7 +83,7 @@ def main():
         build(handlers)
         cases = [(how, where, reports, parks, "dies") for how in CODES for where in WHERE for reports in (True, False) for parks in (True, False)
                  if (parks or where != "the last")
-                 and (how != "loop" or where != "all" or reports)]  # not reported, an outage is halved: each half waits
+                 and (how != "loop" or where != "all")]  # an outage is halved down to each record, and each part waits
         cases += [(how, where, True, True, "dies_once") for how in CODES for where in ("the first", "two")]
         cases += [(how, "two", reports, True, "dies", 2) for how in ("segv", "exit", "kill", "close", "loop") for reports in (True, False)]
         cases.sort(key=lambda case: case[0] != "loop")  # they wait, while others work
