@@ -161,7 +161,8 @@ void assert_pieces_agree(open_fn open, void *self, size_t most)
     for (size_t max_bytes = 1; max_bytes <= most; max_bytes += max_bytes < 40 ? 1 : max_bytes / 3) {
         assert_same(&whole, gather(open, self, max_bytes, false));
         assert_same(&whole, gather(open, self, max_bytes, true));
-        if (whole.status != SL_OK)
+        /* (A service's request ends with the deadline itself, and the pull is SL_RETRY: tests/sinks.) */
+        if (whole.status != SL_OK || getenv("MOTO_ENDPOINT") || getenv("DYNAMODB_ENDPOINT"))
             continue;
         assert_same(&whole, gather_hurried(open, self, max_bytes, false));
         assert_same(&whole, gather_hurried(open, self, max_bytes, true));
