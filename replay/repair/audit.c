@@ -4,22 +4,6 @@
 #include "base/json.h"
 #include "base/json_write.h"
 #include "base/time.h"
-#include "handlers/pipeline/host.h"
-
-#define DIGITS 32
-
-/* The first half of a value's SHA-256. */
-static void add_digest(struct sl_buffer *b, const char *name, struct sl_span item)
-{
-    unsigned char bytes[32];
-    char text[DIGITS];
-    if (!item.ptr)
-        return;
-    sl_host_table.value_sha256((struct sl_value){.type = SL_M, .raw = item}, bytes);
-    for (size_t i = 0; i < DIGITS; i++)
-        text[i] = "0123456789abcdef"[i % 2 ? bytes[i / 2] & 15 : bytes[i / 2] >> 4];
-    sl_json_add_member(b, name, sl_span(text, DIGITS));
-}
 
 static void begin_line(struct sl_buffer *out, int64_t now_ms)
 {
@@ -46,11 +30,11 @@ void sl_audit_line(const struct sl_finding *finding, const struct sl_repair_outc
     if (with_key)
         sl_json_add_raw(out, "source_key", finding->source_key);
     else
-        add_digest(out, "key_sha256", finding->source_key);
+        sl_finding_add_digest(out, "key_sha256", finding->source_key);
     sl_json_add_member(out, "kind", sl_span_str(sl_finding_kind(finding->judge->verdict)));
     add_outcome(out, outcome);
-    add_digest(out, "before_sha256", finding->judge->row);
-    add_digest(out, "after_sha256", outcome->written);
+    sl_finding_add_digest(out, "before_sha256", finding->judge->row);
+    sl_finding_add_digest(out, "after_sha256", outcome->written);
     sl_buffer_add_str(out, "}\n");
 }
 
@@ -83,7 +67,7 @@ void sl_audit_sum_line(const struct sl_audit_sum *sum, struct sl_span added,
     if (with_key)
         sl_json_add_raw(out, "key", sum->key);
     else
-        add_digest(out, "key_sha256", sum->key);
+        sl_finding_add_digest(out, "key_sha256", sum->key);
     sl_json_add_member(out, "kind", SL_LIT("sum"));
     sl_json_add_member(out, "attribute", sum->attribute);
     add_outcome(out, outcome);

@@ -38,8 +38,7 @@ static void add_time(struct sl_buffer *b, const char *name, int64_t ms)
     sl_json_add_member(b, name, sl_span_str(text));
 }
 
-/* SHA-256 of the value, the first half of it: equal values have equal digests. */
-static void add_digest(struct sl_buffer *b, const char *name, struct sl_span item)
+void sl_finding_add_digest(struct sl_buffer *b, const char *name, struct sl_span item)
 {
     unsigned char bytes[32];
     char text[33];
@@ -83,7 +82,7 @@ static void add_row(struct sl_buffer *b, const struct sl_finding *f)
         add_time(b, "written", judge->written_ms);
         sl_json_add_integer(b, "age_s", (f->seen_ms - judge->written_ms) / 1000);
     }
-    add_digest(b, "row_sha256", judge->row);
+    sl_finding_add_digest(b, "row_sha256", judge->row);
     if (f->shows_values && f->expected->item.ptr)
         sl_json_add_raw(b, "expected", f->expected->item);
     if (f->shows_values && judge->row.ptr)
@@ -106,7 +105,7 @@ void sl_finding_write(const struct sl_finding *f, struct sl_buffer *b)
         sl_json_add_member(b, "code", sl_span_str(f->code));
     if (f->why)
         sl_json_add_member(b, "why", sl_span_str(f->why));
-    add_digest(b, "source_sha256", f->source);
+    sl_finding_add_digest(b, "source_sha256", f->source);
     if (f->shows_values && f->source.ptr)
         sl_json_add_raw(b, "source", f->source);
     if (f->looks)
