@@ -154,8 +154,9 @@ def faults(stage, place):
         run = job.run()
         redrives = 0
         while run.status != "SUCCEEDED" and redrives < 10:
-            check("what fails is the Map, and only for ends of the process", run.error == "States.ExceedToleratedFailureThreshold" and
-                  run.cause.startswith("Runtime.ExitError"), (run.error, run.cause))
+            # Four ends of the process in a row: in a piece they fail the Map, in the sum the run itself.
+            check("what fails, fails for ends of the process", (run.state, run.error) in (("Pieces", "States.ExceedToleratedFailureThreshold"), ("Sum", "Runtime.ExitError")) and
+                  "Runtime" in run.cause and "exited" in run.cause, (run.state, run.error, run.cause))
             run.redrive()
             redrives += 1
         output = succeeded("with faults", run)
