@@ -5,7 +5,7 @@
 #define SL_AWS_AWS_H
 
 #include "aws/profile.h"
-#include "aws/sha256.h"
+#include "base/sha256.h"
 #include "base/log.h"
 #include "net/http.h"
 

@@ -8,7 +8,7 @@
 #define SL_AWS_SIGV4_H
 
 #include "base/buffer.h"
-#include "aws/sha256.h"
+#include "base/sha256.h"
 
 #define SL_SIGV4_FIELDS     48 /* header fields of one request */
 #define SL_SIGV4_PARAMS     32 /* query parameters of one request */

@@ -2,6 +2,7 @@
 #include "handlers/pipeline/options.h"
 
 #include "base/json.h"
+#include "base/nearest.h"
 #include "base/span.h"
 
 #include <inttypes.h>
@@ -307,50 +308,12 @@ enum sl_status sl_options_check_rows(const struct sl_option *rows, struct sl_err
 
 /* ---- near names ---- */
 
-#define NAME_BYTES 64
-
-/* The edits between two names: a byte inserted, deleted or changed, or two swapped. Of the usual table, the
- * rows of the last three bytes of `a` are kept. */
-static size_t distance(const char *a, const char *b)
-{
-    size_t rows[3][NAME_BYTES + 1], la = strlen(a), lb = strlen(b);
-    if (la > NAME_BYTES || lb > NAME_BYTES)
-        return SIZE_MAX;
-    for (size_t j = 0; j <= lb; j++)
-        rows[0][j] = j;
-    for (size_t i = 1; i <= la; i++) {
-        size_t *now = rows[i % 3], *last = rows[(i - 1) % 3], *before = rows[(i + 1) % 3];
-        now[0] = i;
-        for (size_t j = 1; j <= lb; j++) {
-            size_t best = last[j - 1] + (a[i - 1] != b[j - 1]);
-            best = last[j] + 1 < best ? last[j] + 1 : best;
-            best = now[j - 1] + 1 < best ? now[j - 1] + 1 : best;
-            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] && before[j - 2] + 1 < best)
-                best = before[j - 2] + 1;
-            now[j] = best;
-        }
-    }
-    return rows[la % 3][lb];
-}
-
-static void consider(const char *name, const char *known, const char **best, size_t *best_distance)
-{
-    size_t d = distance(name, known);
-    if (d < *best_distance) {
-        *best = known;
-        *best_distance = d;
-    }
-}
-
 const char *sl_options_closest_name(const char *name, const struct sl_option *rows, const char *const *names)
 {
-    /* A third of the name may be wrong, or two bytes if that is more. */
-    size_t limit = strlen(name) / 3 > 2 ? strlen(name) / 3 : 2;
-    size_t best_distance = limit + 1;
-    const char *best = NULL;
+    struct sl_nearest search = sl_nearest_begin(sl_span_str(name));
     for (; rows && rows->type != SL_OPTION_END; rows++)
-        consider(name, rows->name, &best, &best_distance);
+        sl_nearest_consider(&search, rows->name);
     for (; names && *names; names++)
-        consider(name, *names, &best, &best_distance);
-    return best;
+        sl_nearest_consider(&search, *names);
+    return search.best;
 }

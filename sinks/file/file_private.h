@@ -2,7 +2,7 @@
 #ifndef SL_SINKS_FILE_FILE_PRIVATE_H
 #define SL_SINKS_FILE_FILE_PRIVATE_H
 
-#include "aws/sha256.h"
+#include "base/sha256.h"
 #include "sinks/port.h"
 
 /* The folder of files that are being written; no object's name. */

@@ -2,7 +2,7 @@
 #ifndef SL_WORK_RESTORE_RESTORE_PRIVATE_H
 #define SL_WORK_RESTORE_RESTORE_PRIVATE_H
 
-#include "aws/sha256.h"
+#include "base/sha256.h"
 #include "work/restore/restore.h"
 #include "work/restore/sorter.h"
 

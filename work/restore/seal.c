@@ -1,7 +1,7 @@
 /* Digests of lists of objects and of files: each part is chained to the digest of those before it. */
 #include "work/restore/seal.h"
 
-#include "aws/sha256.h"
+#include "base/sha256.h"
 #include "base/disk.h"
 #include "base/error.h"
 #include "work/source/store.h"

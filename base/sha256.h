@@ -2,8 +2,8 @@
  *
  * Nothing here allocates after init, but the first init of a process loads libcrypto's provider (2 ms
  * measured): so call it at the first request, not at the start. */
-#ifndef SL_AWS_SHA256_H
-#define SL_AWS_SHA256_H
+#ifndef SL_BASE_SHA256_H
+#define SL_BASE_SHA256_H
 
 #include "base/span.h"
 

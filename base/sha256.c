@@ -1,5 +1,5 @@
 /* SHA-256 and HMAC-SHA-256 by libcrypto. */
-#include "aws/sha256.h"
+#include "base/sha256.h"
 
 #include "base/error.h"
 
