@@ -45,12 +45,14 @@ declare -A may=(
     [replay/source]="base net streams streams/decode aws sinks/target.h work/source replay/esm"
     [replay/sandbox]="base replay/esm"
     [replay/output]="base replay/esm replay/source replay/sandbox"
+    [replay/tail]="base net streams streams/decode streams/when aws sinks/port.h sinks/target.h handlers handlers/pipeline handlers/dispatch
+                   replay/esm replay/source replay/sandbox"
     [replay/output/report]="base streams replay/esm replay/source replay/sandbox replay/output"
     [work/verify/archive]="base streams streams/decode sinks/port.h sinks/target.h handlers handlers/pipeline"
     [replay/verify]="base sinks/port.h sinks/target.h handlers handlers/pipeline work/verify work/verify/archive"
     [replay/repair]="base handlers handlers/pipeline work/verify work/verify/archive work/repair"
     [replay]="base net streams streams/decode streams/when aws sinks handlers handlers/pipeline handlers/dispatch
-              replay/config replay/esm replay/source replay/sandbox replay/output replay/output/report replay/backfill replay/verify replay/repair
+              replay/config replay/esm replay/source replay/sandbox replay/output replay/output/report replay/tail replay/backfill replay/verify replay/repair
               work/source work/backfill work/restore work/verify work/verify/archive work/repair"
 )
 
