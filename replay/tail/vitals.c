@@ -1,5 +1,5 @@
 /* The board between the engine and those who watch it. */
-#include "replay/tail/watch.h"
+#include "replay/tail/vitals.h"
 
 #include "base/clock.h"
 
@@ -9,16 +9,16 @@
 #define ARENA_BYTES (16 * 1024)
 
 /* Two arenas take turns: a snapshot is copied into the one that nobody sees. */
-struct sl_watch_board {
+struct sl_vitals_board {
     pthread_mutex_t mutex;
     struct sl_arena *shown, *spare;
-    struct sl_watch now;
+    struct sl_vitals now;
     bool has_one;
 };
 
-struct sl_watch_board *sl_watch_board_new(void)
+struct sl_vitals_board *sl_vitals_board_new(void)
 {
-    struct sl_watch_board *board = calloc(1, sizeof(*board));
+    struct sl_vitals_board *board = calloc(1, sizeof(*board));
     if (!board)
         sl_die("out of memory: the numbers of tail");
     pthread_mutex_init(&board->mutex, NULL);
@@ -27,7 +27,7 @@ struct sl_watch_board *sl_watch_board_new(void)
     return board;
 }
 
-void sl_watch_board_destroy(struct sl_watch_board *board)
+void sl_vitals_board_destroy(struct sl_vitals_board *board)
 {
     if (!board)
         return;
@@ -42,7 +42,7 @@ static const char *copy_text(struct sl_arena *arena, const char *text)
     return text ? sl_arena_copy(arena, sl_span_str(text)) : NULL;
 }
 
-static void copy(const struct sl_watch *from, struct sl_arena *arena, struct sl_watch *to)
+static void copy(const struct sl_vitals *from, struct sl_arena *arena, struct sl_vitals *to)
 {
     *to = *from;
     to->stream_arn = copy_text(arena, from->stream_arn);
@@ -62,9 +62,9 @@ static void copy(const struct sl_watch *from, struct sl_arena *arena, struct sl_
     }
 }
 
-void sl_watch_publish(struct sl_watch_board *board, const struct sl_watch *now)
+void sl_vitals_publish(struct sl_vitals_board *board, const struct sl_vitals *now)
 {
-    struct sl_watch fresh;
+    struct sl_vitals fresh;
     sl_arena_reset(board->spare);
     copy(now, board->spare, &fresh);
     pthread_mutex_lock(&board->mutex);
@@ -76,7 +76,7 @@ void sl_watch_publish(struct sl_watch_board *board, const struct sl_watch *now)
     board->spare = old;
 }
 
-bool sl_watch_take(struct sl_watch_board *board, struct sl_arena *arena, struct sl_watch *out)
+bool sl_vitals_take(struct sl_vitals_board *board, struct sl_arena *arena, struct sl_vitals *out)
 {
     pthread_mutex_lock(&board->mutex);
     bool has_one = board->has_one;

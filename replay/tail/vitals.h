@@ -4,20 +4,20 @@
  * or is lost. Any thread may take a copy; it waits for nobody longer than one copy takes. Everything but
  * `now_ms` and the states is monotonic: counters only rise, so a scraper may take differences. Names are the
  * service's and the configuration's; no item's key or value is in here. */
-#ifndef SL_REPLAY_TAIL_WATCH_H
-#define SL_REPLAY_TAIL_WATCH_H
+#ifndef SL_REPLAY_TAIL_VITALS_H
+#define SL_REPLAY_TAIL_VITALS_H
 
 #include "base/arena.h"
 
-enum sl_watch_shard_state {
-    SL_WATCH_WAITING, /* for its parent's end, or for its lease */
-    SL_WATCH_OPEN,    /* is read and handled */
-    SL_WATCH_DONE     /* handled to its end */
+enum sl_vitals_shard_state {
+    SL_VITALS_WAITING, /* for its parent's end, or for its lease */
+    SL_VITALS_OPEN,    /* is read and handled */
+    SL_VITALS_DONE     /* handled to its end */
 };
 
-struct sl_watch_shard {
+struct sl_vitals_shard {
     const char *id;
-    enum sl_watch_shard_state state;
+    enum sl_vitals_shard_state state;
     bool is_ours;             /* false: another process has its lease */
     bool is_at_end;           /* the last read found nothing more */
     int64_t lag_ms;           /* age of the oldest record that is not handled; 0: none is known */
@@ -28,13 +28,13 @@ struct sl_watch_shard {
     size_t memory_bytes;      /* of pages */
 };
 
-struct sl_watch_route {
+struct sl_vitals_route {
     const char *name, *handler, *target;
     uint64_t matched, applied, parked, failed, calls;
     uint64_t bytes; /* of the records that matched, as delivered */
 };
 
-struct sl_watch {
+struct sl_vitals {
     int64_t started_ms, now_ms; /* wall time */
     const char *stream_arn;
     bool is_ending; /* it was asked to stop, or it cannot go on */
@@ -53,22 +53,22 @@ struct sl_watch {
     size_t n_blocked;    /* shards */
     const char *trouble; /* why reads fail now, one line without values of items; NULL: they do not */
 
-    struct sl_watch_shard *shards; /* those that are listed: parents before children */
+    struct sl_vitals_shard *shards; /* those that are listed: parents before children */
     size_t n_shards;
-    struct sl_watch_route *routes; /* those that our bootstrap or pipeline has reported */
+    struct sl_vitals_route *routes; /* those that our bootstrap or pipeline has reported */
     size_t n_routes;
 };
 
 /* Where snapshots are put. */
-struct sl_watch_board;
+struct sl_vitals_board;
 
-struct sl_watch_board *sl_watch_board_new(void);
-void sl_watch_board_destroy(struct sl_watch_board *board); /* NULL is fine */
+struct sl_vitals_board *sl_vitals_board_new(void);
+void sl_vitals_board_destroy(struct sl_vitals_board *board); /* NULL is fine */
 
 /* Copies the snapshot, with all that it points to. The engine's thread. */
-void sl_watch_publish(struct sl_watch_board *board, const struct sl_watch *now);
+void sl_vitals_publish(struct sl_vitals_board *board, const struct sl_vitals *now);
 
 /* The newest snapshot, copied into `arena`; false: there is none yet. Any thread. */
-bool sl_watch_take(struct sl_watch_board *board, struct sl_arena *arena, struct sl_watch *out);
+bool sl_vitals_take(struct sl_vitals_board *board, struct sl_arena *arena, struct sl_vitals *out);
 
 #endif
