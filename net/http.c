@@ -35,6 +35,8 @@ struct sl_http_transfer {
     size_t part, offset; /* what of the body was read */
     bool head_complete;
     bool is_begun; /* a connection stood, tunnel and TLS included, and the request was to go out on it */
+    const char *forbidden; /* what an address was that the rules do not allow; NULL: none was */
+    bool is_allowed;       /* another was allowed */
     char problem[CURL_ERROR_SIZE];
 };
 
@@ -229,14 +231,40 @@ static int on_seek(void *arg, curl_off_t offset, int origin)
     return CURL_SEEKFUNC_OK;
 }
 
-/* libcurl calls it when a connection stands, before a byte of the request is sent. */
+static bool is_allowed(struct sl_http_transfer *t, const struct sockaddr *address)
+{
+    const struct sl_address_rules *rules = t->exchange ? t->exchange->rules : NULL;
+    const char *what;
+    if (!rules || sl_address_is_allowed(rules, address, &what))
+        return true;
+    t->forbidden = what;
+    return false;
+}
+
+/* libcurl calls it for each address that it is about to connect to. */
+static curl_socket_t on_open(void *arg, curlsocktype purpose, struct curl_sockaddr *address)
+{
+    struct sl_http_transfer *t = arg;
+    (void)purpose;
+    if (!is_allowed(t, &address->addr))
+        return CURL_SOCKET_BAD;
+    t->is_allowed = true;
+    return socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
+}
+
+/* libcurl calls it when a connection stands, before a byte of the request is sent. A kept one may have been
+ * opened for an exchange without rules. */
 static int on_begun(void *arg, char *remote_ip, char *local_ip, int remote_port, int local_port)
 {
     struct sl_http_transfer *t = arg;
-    (void)remote_ip;
+    struct sockaddr_storage remote;
+    char ip[64];
     (void)local_ip;
-    (void)remote_port;
     (void)local_port;
+    snprintf(ip, sizeof(ip), "%.*s", (int)strcspn(remote_ip, "%"), remote_ip); /* without a zone */
+    if (t->exchange->rules &&
+        (!sl_address_parse(ip, (unsigned)remote_port, &remote) || !is_allowed(t, (struct sockaddr *)&remote)))
+        return CURL_PREREQFUNC_ABORT;
     t->is_begun = true;
     return CURL_PREREQFUNC_OK;
 }
@@ -279,6 +307,8 @@ static void set_fixed_options(struct sl_http_transfer *t)
     curl_easy_setopt(easy, CURLOPT_SEEKDATA, t);
     curl_easy_setopt(easy, CURLOPT_PREREQFUNCTION, on_begun);
     curl_easy_setopt(easy, CURLOPT_PREREQDATA, t);
+    curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, on_open);
+    curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, t);
     curl_easy_setopt(easy, CURLOPT_SOCKOPTFUNCTION, on_socket);
     curl_easy_setopt(easy, CURLOPT_SOCKOPTDATA, http);
     curl_easy_setopt(easy, CURLOPT_CLOSESOCKETFUNCTION, on_close);
@@ -399,6 +429,8 @@ void sl_http_start(struct sl_http *http, struct sl_http_exchange *exchange)
     t->exchange = exchange;
     t->part = t->offset = 0;
     t->head_complete = t->is_begun = false;
+    t->forbidden = NULL;
+    t->is_allowed = false;
     t->problem[0] = '\0';
     exchange->transfer = t;
     exchange->outcome = SL_HTTP_RUNNING;
@@ -447,7 +479,10 @@ static enum sl_http_outcome outcome_of(struct sl_http_transfer *t, CURLcode code
     case CURLE_SSL_CACERT_BADFILE:
     case CURLE_SSL_ISSUER_ERROR:
         return SL_HTTP_UNTRUSTED;
-    default: /* what a proxy was sent for a tunnel is counted too, but is no part of the request */
+    default:
+        if (t->forbidden && !t->is_allowed)
+            return SL_HTTP_FORBIDDEN;
+        /* what a proxy was sent for a tunnel is counted too, but is no part of the request */
         curl_easy_getinfo(t->easy, CURLINFO_REQUEST_SIZE, &sent);
         return sent && t->is_begun ? SL_HTTP_BROKEN : SL_HTTP_NOT_SENT;
     }
@@ -466,8 +501,9 @@ static void finish(struct sl_http_transfer *t, CURLcode code)
         snprintf(exchange->problem, sizeof(exchange->problem), "%.150s",
                  exchange->body.failed ? "the answer is longer than this operation's answers are"
                  : code == CURLE_OK    ? "the answer ended inside its headers"
-                 : t->problem[0]       ? t->problem
-                                       : curl_easy_strerror(code));
+                 : exchange->outcome == SL_HTTP_FORBIDDEN ? t->forbidden
+                 : t->problem[0]                          ? t->problem
+                                                          : curl_easy_strerror(code));
     release(t);
 }
 

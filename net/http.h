@@ -10,6 +10,7 @@
 #include "base/buffer.h"
 #include "base/clock.h"
 #include "base/vars.h"
+#include "net/address.h"
 
 #define SL_HTTP_HEADERS 32 /* header lines of one request */
 
@@ -25,6 +26,7 @@ enum sl_http_outcome {
     SL_HTTP_BROKEN,     /* it may have arrived, or not */
     SL_HTTP_UNSENDABLE, /* a header holds a control byte, so nothing was sent, and never will be */
     SL_HTTP_UNTRUSTED,  /* TLS: the peer's certificate is not trusted, or the roots cannot be read */
+    SL_HTTP_FORBIDDEN,  /* every address of the host is one that `rules` do not allow; nothing was sent */
 };
 
 struct sl_http_exchange {
@@ -38,9 +40,11 @@ struct sl_http_exchange {
     size_t body_bytes;          /* of all pieces */
     int64_t timeout_ms;         /* for all of it; at least 1 */
     int64_t connect_timeout_ms; /* 0: the default */
-    bool is_private;            /* it asks this machine or its host for credentials: never through a proxy */
-    bool is_secret;             /* its answer holds secrets: all memory of it is wiped */
-    size_t answer_bytes;        /* a longer answer is SL_HTTP_BROKEN; 0: SL_HTTP_ANSWER_BYTES */
+    bool is_private;            /* never through a proxy: it asks this machine or its host for credentials, or
+                                   its address is checked */
+    const struct sl_address_rules *rules; /* of the address that is connected to; NULL: any */
+    bool is_secret;                       /* its answer holds secrets: all memory of it is wiped */
+    size_t answer_bytes;                  /* a longer answer is SL_HTTP_BROKEN; 0: SL_HTTP_ANSWER_BYTES */
 
     /* The answer. */
     enum sl_http_outcome outcome;
@@ -48,7 +52,8 @@ struct sl_http_exchange {
     int status;
     struct sl_buffer head; /* the answer's header lines */
     struct sl_buffer body;
-    char problem[160]; /* when it is not ANSWERED, why: one clause, no secrets */
+    char problem[160]; /* when it is not ANSWERED, why: one clause, no secrets; FORBIDDEN: what the address is
+                        */
 
     struct sl_http_transfer *transfer; /* private; NULL unless running */
 };
