@@ -1,4 +1,5 @@
 /* A table, read by Scan: one page of several segments at a time. */
+#include "base/cycle.h"
 #include "base/json.h"
 #include "base/json_walk.h"
 #include "base/json_write.h"
@@ -11,12 +12,15 @@
 #define PAGES      8
 /* What a full page costs when it is read consistently: a unit for each 4 KB. */
 #define PAGE_UNITS 256.0
-/* The wait for the budget is cut up, so that a long one sees a deadline in time. */
+/* What a consistent read of so many bytes costs a unit of. */
+#define UNIT_BYTES 4096.0
+/* The longest wait for the budget: then the caller is asked, who may have been told to stop. */
 #define NAP_MS 1000
 
 struct segment {
     char *after; /* a key's JSON; NULL: not begun */
     bool is_done;
+    struct sl_cycle cycle; /* of the keys that pages went on after */
 };
 
 struct scan {
@@ -38,18 +42,15 @@ static int64_t now_ms(const struct scan *s)
     return clock->now_ms(clock);
 }
 
-/* False: the deadline comes before the budget allows a page. */
-static bool wait_for_budget(struct scan *s, const struct sl_call *call)
+/* False: the budget allows no page yet. */
+static bool wait_for_budget(const struct scan *s, const struct sl_call *call)
 {
     struct sl_clock *clock = s->source.options.sinks->clock;
-    while (now_ms(s) < s->due_ms) {
-        int64_t left = s->due_ms - now_ms(s), until = call->deadline_ms - now_ms(s);
-        if (until <= 0)
-            return false;
-        left = left < NAP_MS ? left : NAP_MS;
-        clock->sleep_ms(clock, left < until ? left : until);
-    }
-    return now_ms(s) < call->deadline_ms;
+    int64_t now = now_ms(s), last = now + NAP_MS < call->deadline_ms ? now + NAP_MS : call->deadline_ms;
+    int64_t until = s->due_ms < last ? s->due_ms : last;
+    if (until > now)
+        clock->sleep_ms(clock, until - now);
+    return s->due_ms <= until && now_ms(s) < call->deadline_ms;
 }
 
 static void spend(struct scan *s, double units)
@@ -98,8 +99,17 @@ static size_t choose(struct scan *s, size_t max_bytes, size_t which[PAGES], stru
     return n;
 }
 
-static void take_page(struct scan *s, struct segment *segment, const struct sl_table_page *page,
-                      struct sl_buffer *text)
+/* What the page costs, also when the service does not say. */
+static double units_of(const struct sl_table_page *page)
+{
+    double bytes = 0;
+    for (size_t i = 0; i < page->n && !(page->units > 0); i++)
+        bytes += (double)page->items[i].len;
+    return page->units > 0 ? page->units : bytes / UNIT_BYTES;
+}
+
+static enum sl_status take_page(struct scan *s, struct segment *segment, const struct sl_table_page *page,
+                                struct sl_buffer *text, struct sl_error *error)
 {
     for (size_t i = 0; i < page->n; i++) {
         sl_buffer_add_str(text, "{\"Item\":");
@@ -112,6 +122,13 @@ static void take_page(struct scan *s, struct segment *segment, const struct sl_t
     s->n_open -= segment->is_done;
     if (!segment->is_done && !segment->after)
         sl_die("out of memory: a key of a scan");
+    if (segment->is_done || !sl_cycle_closes(&segment->cycle, page->next))
+        return SL_OK;
+    return sl_fail(
+        error, SL_FATAL, "EndlessScan",
+        "%s: the pages of segment %u lead round to a key that was read already: nothing that answers "
+        "so is DynamoDB. See what is behind the endpoint",
+        s->source.facts.name, s->what.first + (uint32_t)(segment - s->segments));
 }
 
 static enum sl_status make_batch(struct scan *s, const struct sl_buffer *text, struct sl_source_piece *out,
@@ -149,6 +166,8 @@ static enum sl_status read_pages(struct scan *s, size_t max_bytes, const struct 
     struct sl_table_page pages[PAGES];
     size_t which[PAGES], n = choose(s, max_bytes, which, scans), n_taken = 0, bytes = 0;
     const struct sl_result *failed = NULL;
+    enum sl_status status = SL_OK;
+    double spent = 0;
     struct sl_buffer text;
     s->port->scan(s->port, scans, n, pages, call);
     for (size_t i = 0; i < n; i++)
@@ -156,17 +175,20 @@ static enum sl_status read_pages(struct scan *s, size_t max_bytes, const struct 
             bytes += pages[i].items[k].len + 16;
     sl_buffer_init_in(&text, call->arena, UINT32_MAX);
     sl_buffer_reserve(&text, bytes + 1);
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n && status == SL_OK; i++) {
         out->units += pages[i].units;
         bool is_worse = !failed || pages[i].result.status > failed->status;
         if (pages[i].result.status != SL_OK) {
             failed = is_worse ? &pages[i].result : failed;
             continue;
         }
-        take_page(s, &s->segments[which[i]], &pages[i], &text);
+        spent += units_of(&pages[i]);
+        status = take_page(s, &s->segments[which[i]], &pages[i], &text, error);
         n_taken++;
     }
-    spend(s, out->units);
+    spend(s, spent);
+    if (status != SL_OK)
+        return status;
     /* What did not come in time is asked for again. */
     if (n_taken == 0 && failed && failed->status == SL_RETRY && now_ms(s) >= call->deadline_ms)
         return SL_OK;
@@ -253,8 +275,10 @@ static enum sl_status pull(struct sl_source *source, size_t max_bytes, const str
 static void close_scan(struct sl_source *source)
 {
     struct scan *s = (struct scan *)source;
-    for (size_t i = 0; s->segments && i < s->what.n; i++)
+    for (size_t i = 0; s->segments && i < s->what.n; i++) {
         free(s->segments[i].after);
+        sl_cycle_clean_up(&s->segments[i].cycle);
+    }
     free(s->segments);
     if (s->port)
         s->port->close(s->port);

@@ -1,6 +1,7 @@
 /* The check of totals: scans in rounds, and what they prove. */
 #include "work/verify/totals.h"
 
+#include "base/cycle.h"
 #include "base/decimal.h"
 #include "base/hash.h"
 #include "base/json.h"
@@ -165,6 +166,7 @@ static enum sl_status scan_table(struct check *c, struct sl_span table, const st
     struct sl_arena *places = sl_arena_new(16 * 1024); /* a key for each page: small beside the page */
     struct sl_table_scan scans[SEGMENTS];
     struct sl_table_page pages[SEGMENTS];
+    struct sl_cycle cycles[SEGMENTS] = {{.seen = NULL}};
     size_t n = SEGMENTS;
     enum sl_status status = SL_OK;
     for (uint32_t i = 0; i < SEGMENTS; i++)
@@ -190,12 +192,21 @@ static enum sl_status scan_table(struct check *c, struct sl_span table, const st
             }
             if (!pages[i].next.ptr)
                 continue;
+            uint32_t segment = scans[i].segment;
             scans[kept] = scans[i];
             scans[kept++].after = sl_span(sl_arena_copy(places, pages[i].next), pages[i].next.len);
+            if (sl_cycle_closes(&cycles[segment], pages[i].next))
+                status =
+                    sl_fail(error, SL_FATAL, "EndlessScan",
+                            "the pages of segment %u of a scan lead round to a key that was read already: "
+                            "nothing that answers so is DynamoDB. See what is behind the endpoint",
+                            segment);
         }
         n = kept;
         c->is_stopped = c->o->is_stopped(c->o->arg);
     }
+    for (uint32_t i = 0; i < SEGMENTS; i++)
+        sl_cycle_clean_up(&cycles[i]);
     sl_arena_destroy(places);
     return status;
 }

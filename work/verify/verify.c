@@ -113,8 +113,10 @@ void sl_verify_close(struct sl_verify *v)
         return;
     for (size_t i = 0; i < v->n_suspects; i++)
         free(v->suspects[i].key);
-    for (size_t i = 0; i < SL_VERIFY_PAGES; i++)
+    for (size_t i = 0; i < SL_VERIFY_PAGES; i++) {
         free((char *)(uintptr_t)v->active[i].after.ptr);
+        sl_cycle_clean_up(&v->active[i].cycle);
+    }
     free(v->suspects);
     sl_buffer_clean_up(&v->line);
     sl_arena_destroy(v->arena);

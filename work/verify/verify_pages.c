@@ -24,7 +24,8 @@ static size_t open_segments(struct sl_verify *v)
 }
 
 /* Moves the segment to the end of its page. */
-static void move_on(struct sl_verify *v, struct segment *s, const struct sl_table_page *page)
+static enum sl_status move_on(struct sl_verify *v, struct segment *s, const struct sl_table_page *page,
+                              struct sl_error *error)
 {
     free((char *)(uintptr_t)s->after.ptr);
     s->after = sl_span(NULL, 0);
@@ -34,10 +35,18 @@ static void move_on(struct sl_verify *v, struct segment *s, const struct sl_tabl
             sl_die("out of memory: a place in a scan");
         memcpy(copy, page->next.ptr, page->next.len);
         s->after = sl_span(copy, page->next.len);
-    } else {
-        s->is_open = false;
-        v->ended++;
+        if (!sl_cycle_closes(&s->cycle, s->after))
+            return SL_OK;
+        return sl_fail(
+            error, SL_FATAL, "EndlessScan",
+            "the pages of segment %u of a scan lead round to a key that was read already: nothing that "
+            "answers so is DynamoDB. See what is behind the endpoint",
+            s->number);
     }
+    sl_cycle_clean_up(&s->cycle);
+    s->is_open = false;
+    v->ended++;
+    return SL_OK;
 }
 
 /* The pages of one round. */
@@ -337,10 +346,10 @@ enum sl_status sl_verify_pages(struct sl_verify *v, int64_t deadline_ms, struct 
         enum sl_status status = scan(v, &v->tables[v->table], deadline_ms, &round, error);
         if (status == SL_OK && round.n > 0)
             status = compare(v, &round, deadline_ms, error);
+        for (size_t i = 0; i < round.n_pages && status == SL_OK; i++)
+            status = move_on(v, round.segments[i], &round.pages[i], error);
         if (status != SL_OK)
             return status;
-        for (size_t i = 0; i < round.n_pages; i++)
-            move_on(v, round.segments[i], &round.pages[i]);
     }
     if (v->ended == v->o.n) {
         v->table++;

@@ -2,6 +2,7 @@
 #ifndef SL_WORK_VERIFY_VERIFY_PRIVATE_H
 #define SL_WORK_VERIFY_VERIFY_PRIVATE_H
 
+#include "base/cycle.h"
 #include "handlers/pipeline/route.h"
 #include "work/verify/compare.h"
 #include "work/verify/look.h"
@@ -38,7 +39,8 @@ struct scanned {
 struct segment {
     bool is_open;
     uint32_t number;
-    struct sl_span after; /* malloc; absent: from the beginning */
+    struct sl_span after;  /* malloc; absent: from the beginning */
+    struct sl_cycle cycle; /* of the keys that pages went on after */
 };
 
 struct verified {
