@@ -74,7 +74,11 @@ static void close_messages(struct sl_queue_port *port)
 }
 
 static struct sl_object_port objects = {sizeof(objects), SIZE_MAX, take_objects, close_objects};
-static struct sl_table_port rows = {sizeof(rows), 400 * 1024, take_rows, close_rows};
+static struct sl_table_port rows = {.size = sizeof(rows),
+                                    .max_item_bytes = 400 * 1024,
+                                    .apply = take_rows,
+                                    .close = close_rows,
+                                    .can = SL_TABLE_ALL};
 static struct sl_queue_port messages = {sizeof(messages), 1 << 20, take_messages, close_messages};
 
 static enum sl_status open_objects(struct sl_sinks *sinks, struct sl_span url, struct sl_object_port **out,

@@ -62,6 +62,7 @@
  *        SL_TABLE_PEEK.
  *        struct sl_handler: expect, judge, trace, repair.
  *        struct sl_handler: per_item. struct sl_host: note, template_uses.
+ *   1.4  struct sl_table_port: can.
  */
 #ifndef SL_HANDLERS_HANDLER_H
 #define SL_HANDLERS_HANDLER_H
@@ -74,7 +75,7 @@ extern "C" {
 #endif
 
 #define SL_ABI_MAJOR 1u
-#define SL_ABI_MINOR 3u
+#define SL_ABI_MINOR 4u
 
 /* ---- options ---- */
 

@@ -16,8 +16,8 @@ static void nothing_queue(struct sl_queue_port *port)
 
 static struct sl_object_port dry_objects = {
     .size = sizeof(dry_objects), .max_body_bytes = SIZE_MAX, .close = nothing_objects};
-static struct sl_table_port dry_table = {
-    .size = sizeof(dry_table), .max_item_bytes = 400 * 1024, .close = nothing_table};
+/* By what they can do: handlers refuse a table that lacks what they need. */
+static struct sl_table_port dry_tables[SL_TABLE_ALL + 1];
 static struct sl_queue_port dry_queue = {
     .size = sizeof(dry_queue), .max_message_bytes = 256 * 1024, .close = nothing_queue};
 
@@ -40,9 +40,14 @@ static enum sl_status look_table(struct sl_sinks *sinks, struct sl_span url, str
     struct sl_table_port *port = NULL;
     enum sl_status status =
         sl_target_is_local(url) ? sl_target_check(url, error) : sl_target_table(sinks, url, &port, error);
+    struct sl_table_port *dry = &dry_tables[port ? port->can & SL_TABLE_ALL : SL_TABLE_ALL];
+    *dry = (struct sl_table_port){.size = sizeof(*dry),
+                                  .max_item_bytes = 400 * 1024,
+                                  .close = nothing_table,
+                                  .can = (uint32_t)(dry - dry_tables)};
     if (port)
         port->close(port);
-    *out = &dry_table;
+    *out = dry;
     return status;
 }
 

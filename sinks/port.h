@@ -193,6 +193,16 @@ struct sl_table_units {
     double read, write; /* capacity units as the service bills them */
 };
 
+/* What a table can do beyond GET, PEEK, PUT and DELETE, unconditional or on these tests alone: an attribute
+ * is absent or compares with a text, and any of the tests is enough. A handler that needs more refuses the
+ * table when it is opened. */
+enum sl_table_can {
+    SL_TABLE_GROUPS = 1,  /* operations with a `group` */
+    SL_TABLE_UPDATES = 2, /* SL_TABLE_UPDATE, with every verb of struct sl_set */
+    SL_TABLE_TESTS = 4,   /* all tests, on values of all types, in any number */
+    SL_TABLE_ALL = 7
+};
+
 struct sl_table_port {
     uint32_t size;
     size_t max_item_bytes; /* 400 KB in DynamoDB, by its own formula */
@@ -214,6 +224,10 @@ struct sl_table_port {
     /* Borrowed, mostly NULL. Whoever holds to a budget sets it: `apply` then asks the service what it
      * consumed, and all functions add it here. */
     struct sl_table_units *units;
+
+    /* ---- since 1.4 ---- */
+
+    uint32_t can; /* enum sl_table_can, joined */
 };
 
 /* ---- queue ---- */

@@ -103,7 +103,7 @@ static void describe_table(struct sl_table_port *port, struct sl_span table, str
     marked->log->is_in_port = false;
 }
 
-_Static_assert(sizeof(struct sl_table_port) == 7 * sizeof(void *),
+_Static_assert(sizeof(struct sl_table_port) == 8 * sizeof(void *),
                "a new function of the port is to be marked here");
 
 struct sl_table_port *sl_ports_mark_table(struct sl_table_port *port, struct sl_log *log,
@@ -115,7 +115,8 @@ struct sl_table_port *sl_ports_mark_table(struct sl_table_port *port, struct sl_
                                      .apply = apply_table,
                                      .close = close_table,
                                      .scan = port->scan ? scan_table : NULL,
-                                     .describe = port->describe ? describe_table : NULL},
+                                     .describe = port->describe ? describe_table : NULL,
+                                     .can = port->can},
                                     port,
                                     log};
     return &marked->port;

@@ -189,7 +189,8 @@ enum sl_status sl_dynamodb_open(struct sl_sinks *sinks, struct sl_span url, stru
                                          .apply = apply,
                                          .close = close_port,
                                          .scan = sl_dynamodb_scan,
-                                         .describe = sl_dynamodb_describe};
+                                         .describe = sl_dynamodb_describe,
+                                         .can = SL_TABLE_ALL};
     if (open_table(table, sinks, url, error) != SL_OK) {
         close_port(&table->port);
         return SL_FATAL;

@@ -108,7 +108,8 @@ static enum sl_status open_port(struct sl_sinks *sinks, struct sl_span text, boo
                                      .apply = sl_sqlite_apply,
                                      .close = sqlite_close,
                                      .scan = sl_sqlite_scan,
-                                     .describe = sl_sqlite_describe};
+                                     .describe = sl_sqlite_describe,
+                                     .can = SL_TABLE_ALL};
     p->only_reads = only_reads;
     p->clock = sinks->clock;
     p->scratch = sl_arena_new(16 * 1024);

@@ -297,6 +297,7 @@ static enum sl_status open_table(struct sl_sinks *sinks, struct sl_span url, str
     (void)sinks, (void)error;
     *table = (struct table){{.size = sizeof(table->port),
                              .max_item_bytes = 400 * 1024,
+                             .can = SL_TABLE_ALL,
                              .apply = table_apply,
                              .close = table_close},
                             sim_now,

@@ -351,6 +351,9 @@ enum sl_status aggregate_open(const struct sl_host *host, struct sl_route *route
     sl_loop_init(&a->loop, host->option_text(route, "to"));
     aggregate_source_init(a, arena);
     a->forget_s = 86400 * forget_days(a, host->option_integer(route, "forget_after_days"));
+    if ((a->table->can & (SL_TABLE_GROUPS | SL_TABLE_UPDATES)) != (SL_TABLE_GROUPS | SL_TABLE_UPDATES))
+        return BAD(&o, "to: this target has no transactions, and counters need them: keep the totals in a "
+                       "dynamodb: or sqlite: table");
     if (!sl_opening_is_name(a->expires_attribute))
         return BAD(&o, "expires_attribute: expected the name of an attribute");
     enum sl_status status = read_counters(&o);

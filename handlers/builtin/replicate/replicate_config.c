@@ -209,6 +209,11 @@ static enum sl_status read_side_table(struct opening *o, const char *option, con
     if (!table)
         return BAD(o, "%s.table: missing; it names the table that keeps the %s", option,
                    strcmp(option, "guard") == 0 ? "guards" : "tombstones");
+    if (!(o->p->table->can & SL_TABLE_GROUPS))
+        return BAD(o,
+                   "%s.table: the replica's target has no transactions, which keep the rows of two tables in "
+                   "step; use \"inline\"",
+                   option);
     side->table = keep(o, sl_opening_text(table));
     side->key = key ? keep(o, sl_opening_text(key)) : SL_LIT("PK");
     if (sl_span_eq(side->table, o->p->loop.target.table))
