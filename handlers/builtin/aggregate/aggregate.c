@@ -3,8 +3,9 @@
  * What is added is what an item contributes now, less what the ledger says was counted for it, in one
  * transaction with the ledger's row. So a record that is delivered again finds its order in the ledger and
  * changes nothing, and totals never hold what was not counted. */
-#include "handlers/builtin/aggregate/aggregate_expect.h"
-#include "handlers/builtin/aggregate/aggregate_repair.h"
+#include "handlers/builtin/aggregate/aggregate_run_private.h"
+#include "handlers/builtin/aggregate/audit/aggregate_expect.h"
+#include "handlers/builtin/aggregate/audit/aggregate_repair.h"
 
 void aggregate_run_init(struct aggregate_run *run, const struct aggregate *a, struct sl_slice *slice)
 {

@@ -2,7 +2,7 @@
  *
  * They only ever grow (or shrink), so that writing one again changes nothing. They are written apart from the
  * transactions of the sums, in which they cannot be. */
-#include "handlers/builtin/aggregate/aggregate_private.h"
+#include "handlers/builtin/aggregate/aggregate_run_private.h"
 
 #include "handlers/builtin/toolkit/apply.h"
 #include "handlers/builtin/toolkit/array.h"

@@ -4,7 +4,7 @@
  * account, Region and table, with the epoch and the number of sub-counters. It is written with a condition
  * and is no part of the transactions, which would conflict on it. One write per process both makes it and
  * reads it: when the condition does not hold, the answer brings the row. */
-#include "handlers/builtin/aggregate/aggregate_private.h"
+#include "handlers/builtin/aggregate/aggregate_run_private.h"
 
 #include "handlers/builtin/toolkit/apply.h"
 

@@ -1,5 +1,5 @@
 /* Taking records: each makes a change of its unit, an item or an event. */
-#include "handlers/builtin/aggregate/aggregate_private.h"
+#include "handlers/builtin/aggregate/aggregate_run_private.h"
 
 enum sl_status aggregate_no_image(const struct aggregate *a, const struct sl_record *r, const char *image,
                                   struct sl_error *error)

@@ -3,7 +3,7 @@
  * The row that is expected (none before an INSERT, the old image's contribution before a MODIFY or REMOVE)
  * needs no read. A transaction that was refused returns the rows as they are, and the units are computed
  * again from them. */
-#include "handlers/builtin/aggregate/aggregate_repair.h"
+#include "handlers/builtin/aggregate/aggregate_run_private.h"
 
 #include "handlers/builtin/toolkit/apply.h"
 

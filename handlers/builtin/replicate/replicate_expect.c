@@ -2,6 +2,7 @@
 #include "handlers/builtin/replicate/replicate_expect.h"
 
 #include "handlers/builtin/replicate/replicate_sign.h"
+#include "handlers/builtin/toolkit/expected.h"
 
 /* ---- what should be there ---- */
 
@@ -70,16 +71,6 @@ static enum sl_status row_make(const struct replicate *p, const struct sl_record
     return SL_OK;
 }
 
-/* A code and a text that outlive the error. */
-static void row_refuse(const struct replicate *p, const struct sl_error *why, struct sl_expected *row,
-                       struct sl_arena *arena)
-{
-    struct sl_span code = sl_span_str(why->code), text = sl_span_str(why->text);
-    row->status = SL_REJECT;
-    row->code = p->host->join(arena, &code, 1).ptr;
-    row->why = p->host->join(arena, &text, 1).ptr;
-}
-
 enum sl_status replicate_expect(void *self, struct sl_expect *e, struct sl_error *error)
 {
     const struct replicate *p = self;
@@ -100,7 +91,7 @@ enum sl_status replicate_expect(void *self, struct sl_expect *e, struct sl_error
         if (status == SL_FATAL)
             return p->host->fail(error, status, why.code, "%s", why.text);
         if (status != SL_OK)
-            row_refuse(p, &why, &e->rows[i], e->arena);
+            sl_expected_refuse(p->host, &why, &e->rows[i], e->arena);
     }
     return SL_OK;
 }

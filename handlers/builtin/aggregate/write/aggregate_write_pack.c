@@ -1,7 +1,7 @@
 /* Packing: pending units into transactions, with the sums that they add.
  *
  * Units of one counter row are packed together, so that the row is written few times. */
-#include "handlers/builtin/aggregate/aggregate_write_private.h"
+#include "handlers/builtin/aggregate/write/aggregate_write_private.h"
 
 #include "handlers/builtin/toolkit/array.h"
 

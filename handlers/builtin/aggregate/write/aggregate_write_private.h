@@ -2,7 +2,7 @@
 #ifndef SL_HANDLERS_BUILTIN_AGGREGATE_AGGREGATE_WRITE_PRIVATE_H
 #define SL_HANDLERS_BUILTIN_AGGREGATE_AGGREGATE_WRITE_PRIVATE_H
 
-#include "handlers/builtin/aggregate/aggregate_private.h"
+#include "handlers/builtin/aggregate/aggregate_run_private.h"
 
 /* A counter row in one transaction. */
 struct aggregate_slot {

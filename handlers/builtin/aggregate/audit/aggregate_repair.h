@@ -11,15 +11,4 @@
 enum sl_status aggregate_repair(void *self, struct sl_slice *slice, struct sl_repair *repair,
                                 struct sl_error *error) SL_MUST_USE;
 
-/* ---- aggregate.c ---- */
-
-void aggregate_run_init(struct aggregate_run *run, const struct aggregate *a, struct sl_slice *slice);
-
-/* ---- aggregate_unit.c ---- */
-
-/* The unit's change takes the place of the row that was seen, whatever their orders. `sums` is the seen row's
- * attribute value. */
-void aggregate_unit_replace(struct aggregate_run *run, struct aggregate_unit *unit,
-                            const struct aggregate_row *row, struct sl_span sums);
-
 #endif

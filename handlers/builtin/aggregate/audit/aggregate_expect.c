@@ -1,7 +1,8 @@
 /* What the ledger should hold of an item, and what is the matter with a row that it holds. */
-#include "handlers/builtin/aggregate/aggregate_expect.h"
+#include "handlers/builtin/aggregate/audit/aggregate_expect.h"
 
 #include "handlers/builtin/toolkit/array.h"
+#include "handlers/builtin/toolkit/expected.h"
 
 /* ---- what should be there ---- */
 
@@ -46,16 +47,6 @@ static enum sl_status row_make(struct aggregate_tally *t, const struct sl_record
     return SL_OK;
 }
 
-/* A code and a text that outlive the error. */
-static void row_refuse(const struct aggregate *a, const struct sl_error *why, struct sl_expected *row,
-                       struct sl_arena *arena)
-{
-    struct sl_span code = sl_span_str(why->code), text = sl_span_str(why->text);
-    row->status = SL_REJECT;
-    row->code = a->host->join(arena, &code, 1).ptr;
-    row->why = a->host->join(arena, &text, 1).ptr;
-}
-
 enum sl_status aggregate_expect(void *self, struct sl_expect *e, struct sl_error *error)
 {
     const struct aggregate *a = self;
@@ -81,7 +72,7 @@ enum sl_status aggregate_expect(void *self, struct sl_expect *e, struct sl_error
         if (status == SL_FATAL)
             return a->host->fail(error, status, why.code, "%s", why.text);
         if (status != SL_OK)
-            row_refuse(a, &why, &e->rows[i], e->arena);
+            sl_expected_refuse(a->host, &why, &e->rows[i], e->arena);
     }
     return SL_OK;
 }

@@ -1,5 +1,7 @@
 /* `sluice repair`: what an item contributes now takes the place of what the ledger says was counted. */
-#include "handlers/builtin/aggregate/aggregate_repair.h"
+#include "handlers/builtin/aggregate/audit/aggregate_repair.h"
+
+#include "handlers/builtin/aggregate/aggregate_run_private.h"
 
 struct repair {
     struct aggregate_run run;

@@ -1,5 +1,5 @@
 /* A transaction's operations: its units' rows in the ledger, and its counters' rows in the totals. */
-#include "handlers/builtin/aggregate/aggregate_write_private.h"
+#include "handlers/builtin/aggregate/write/aggregate_write_private.h"
 
 #include <stdio.h>
 

@@ -1,5 +1,5 @@
 /* Writing: transactions in waves, and what became of their units. */
-#include "handlers/builtin/aggregate/aggregate_write_private.h"
+#include "handlers/builtin/aggregate/write/aggregate_write_private.h"
 
 #include "handlers/builtin/toolkit/apply.h"
 #include "handlers/builtin/toolkit/array.h"
