@@ -73,7 +73,10 @@ static void close_messages(struct sl_queue_port *port)
     (void)port;
 }
 
-static struct sl_object_port objects = {sizeof(objects), SIZE_MAX, take_objects, close_objects};
+static struct sl_object_port objects = {.size = sizeof(objects),
+                                       .max_body_bytes = SIZE_MAX,
+                                       .apply = take_objects,
+                                       .close = close_objects};
 static struct sl_table_port rows = {.size = sizeof(rows),
                                     .max_item_bytes = 400 * 1024,
                                     .apply = take_rows,

@@ -97,11 +97,11 @@ static const struct refusal {
     {HANDLE "const struct sl_handler SL_HANDLER = {SL_HANDLER_ABI, \"x\", .handle = handle};",
      "HandlerNoSymbol", "define `SL_EXPORT", false},
     {HANDLE HANDLER "{{2, 0, sizeof(struct sl_handler)}, \"x\", .handle = handle};", "HandlerMajor",
-     "built for ABI 2.0, but this host has 1.3", false},
+     "built for ABI 2.0, but this host has 1.4", false},
     {HANDLE HANDLER "{{0, 9, sizeof(struct sl_handler)}, \"x\", .handle = handle};", "HandlerMajor",
-     "built for ABI 0.9, but this host has 1.3", false},
-    {HANDLE HANDLER "{{1, 4, sizeof(struct sl_handler)}, \"x\", .handle = handle};", "HandlerMinor",
-     "built for ABI 1.4, newer than this host's 1.3", false},
+     "built for ABI 0.9, but this host has 1.4", false},
+    {HANDLE HANDLER "{{1, 5, sizeof(struct sl_handler)}, \"x\", .handle = handle};", "HandlerMinor",
+     "built for ABI 1.5, newer than this host's 1.4", false},
     {HANDLE HANDLER "{{1, 0, 40}, \"x\", .handle = handle};", "HandlerSize", "has 40 bytes", false},
     {HANDLE HANDLER "{{1, 0, 1u << 20}, \"x\", .handle = handle};", "HandlerSize", "has 1048576 bytes",
      false},
@@ -146,7 +146,7 @@ static void good_one_is_loaded(void **state)
     assert_true(has_run(f));
 }
 
-/* SL_HANDLER_ABI says 1.3; a plugin that was built before says less. */
+/* SL_HANDLER_ABI says 1.4; a plugin that was built before says less. */
 static void plugins_of_every_older_minor_are_loaded(void **state)
 {
     struct folder *f = *state;
