@@ -527,7 +527,7 @@ static int finish(struct sl_verify_session *v)
         (void)unlink(v->checkpoint);
     if (is_whole && v->verified) {
         struct sl_error error = SL_NO_ERROR;
-        bool covers = !v->sample && !v->match && v->items.n == 0 && v->with_totals &&
+        bool covers = !v->sample && !v->match && v->items.n == 0 && v->ignored.n == 0 && v->with_totals &&
                       v->report.totals.different + v->report.totals.unsettled == 0;
         if (sl_report_verified(v->verified, v->work, covers, &v->log, &error) != SL_OK)
             return sl_flags_complain(v->verb, &error);

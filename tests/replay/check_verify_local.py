@@ -178,10 +178,29 @@ def what_to_do():
     (folder / "v.place").unlink()
 
 
+def proven():
+    """Only a run over everything proves a route."""
+    proof = folder / "verified.json"
+    proof.write_text("{}")
+    for narrow in (("--sample", "1/2"), ("--match", '{"PK":{"S":["k3"]}}'), ("--item", '{"PK":{"S":"k3"}}'), ("--ignore", "n"), ("--no-totals",)):
+        run = verify("--verified", "verified.json", *narrow)
+        check(f"{narrow[0]} proves nothing", proof.read_text().strip() == "{}" and run.returncode == 0, run.text + proof.read_text())
+    run = verify("--verified", "verified.json")
+    check("a whole run proves its routes", set(json.loads(proof.read_text())) == {"replica", "totals"} and "SecondsSinceVerified" in run.err, run.text + proof.read_text())
+    before = proof.read_text()
+    change("out.db", "replica", "%k3%", '"n":{"N":"3"}', '"n":{"N":"4"}')
+    run = verify("--verified", "verified.json")
+    after = json.loads(proof.read_text())
+    check("what is different is not proven again", run.returncode == 1 and after["replica"] == json.loads(before)["replica"], run.text + proof.read_text())
+    change("out.db", "replica", "%k3%", '"n":{"N":"4"}', '"n":{"N":"3"}')
+    proof.unlink()
+
+
 def main():
     set_up()
     run = verify()
     check("all is equal", run.returncode == 0, run.text)
+    proven()
     targets_are_no_source()
     nothing_is_created()
     usage()
