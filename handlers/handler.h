@@ -63,6 +63,7 @@
  *        struct sl_handler: expect, judge, trace, repair.
  *        struct sl_handler: per_item. struct sl_host: note, template_uses.
  *   1.4  struct sl_table_port: can.
+ *        struct sl_object_port: remove.
  */
 #ifndef SL_HANDLERS_HANDLER_H
 #define SL_HANDLERS_HANDLER_H

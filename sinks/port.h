@@ -82,6 +82,13 @@ struct sl_object_page {
     struct sl_span next; /* `after` of the next page; absent: this is the last one */
 };
 
+/* An object that is to be removed. One that is not there any more is success. */
+struct sl_object_removal {
+    struct sl_span key;  /* below the target's prefix */
+    struct sl_span etag; /* absent: whatever is there; else another object is left alone: SL_REJECT, code
+                            "PreconditionFailed" */
+};
+
 struct sl_object_port {
     uint32_t size; /* of this struct: fields are only appended */
     size_t max_body_bytes;
@@ -96,6 +103,12 @@ struct sl_object_port {
                  struct sl_object_piece *pieces, const struct sl_call *call);
     void (*list)(struct sl_object_port *port, const struct sl_object_list *list, struct sl_object_page *page,
                  const struct sl_call *call);
+
+    /* ---- since 1.4 ---- */
+
+    /* The `n` removals are in flight together. In a bucket with versions the object gets a delete marker. */
+    void (*remove)(struct sl_object_port *port, const struct sl_object_removal *removals, size_t n,
+                   struct sl_result *results, const struct sl_call *call);
 };
 
 /* ---- table ---- */

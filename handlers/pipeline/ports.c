@@ -42,7 +42,16 @@ static void list_objects(struct sl_object_port *port, const struct sl_object_lis
     marked->log->is_in_port = false;
 }
 
-_Static_assert(sizeof(struct sl_object_port) == 6 * sizeof(void *),
+static void remove_objects(struct sl_object_port *port, const struct sl_object_removal *removals, size_t n,
+                           struct sl_result *results, const struct sl_call *call)
+{
+    const struct marked_objects *marked = (const struct marked_objects *)port;
+    marked->log->is_in_port = true;
+    marked->inner->remove(marked->inner, removals, n, results, call);
+    marked->log->is_in_port = false;
+}
+
+_Static_assert(sizeof(struct sl_object_port) == 7 * sizeof(void *),
                "a new function of the port is to be marked here");
 
 struct sl_object_port *sl_ports_mark_objects(struct sl_object_port *port, struct sl_log *log,
@@ -54,7 +63,8 @@ struct sl_object_port *sl_ports_mark_objects(struct sl_object_port *port, struct
                                        .apply = apply_objects,
                                        .close = close_objects,
                                        .read = port->read ? read_objects : NULL,
-                                       .list = port->list ? list_objects : NULL},
+                                       .list = port->list ? list_objects : NULL,
+                                       .remove = port->remove ? remove_objects : NULL},
                                       port,
                                       log};
     return &marked->port;

@@ -21,6 +21,12 @@ void sl_file_read(struct sl_object_port *port, const struct sl_object_read *read
                   struct sl_object_piece *pieces, const struct sl_call *call);
 void sl_file_list(struct sl_object_port *port, const struct sl_object_list *list, struct sl_object_page *page,
                   const struct sl_call *call);
+void sl_file_remove(struct sl_object_port *port, const struct sl_object_removal *removals, size_t n,
+                    struct sl_result *results, const struct sl_call *call);
+
+/* The folder in which the object is, and the object's name in it: no segment of the path is followed when it
+ * is a link. Nothing is created. Returns a descriptor, or -1 and errno; `key` is changed meanwhile. */
+int sl_file_folder(const struct sl_file *file, char *key, char **name);
 
 /* Why the key cannot be a file's, as a clause; NULL when it can. */
 const char *sl_file_key_problem(struct sl_span key);

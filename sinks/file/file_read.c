@@ -9,8 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* No segment of the path is followed when it is a link: an object is a file below the folder. */
-static int open_object(const struct sl_file *file, char *key)
+int sl_file_folder(const struct sl_file *file, char *key, char **name)
 {
     int at = dup(file->root);
     char *segment = key;
@@ -22,10 +21,18 @@ static int open_object(const struct sl_file *file, char *key)
         at = next;
         *slash = '/';
     }
+    *name = segment;
+    return at;
+}
+
+static int open_object(const struct sl_file *file, char *key)
+{
+    char *name;
+    int at = sl_file_folder(file, key, &name);
     if (at < 0)
         return -1;
     /* Without O_NONBLOCK a pipe of that name would wait for its writer. */
-    int fd = openat(at, segment, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC), err = errno;
+    int fd = openat(at, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC), err = errno;
     close(at);
     errno = err;
     return fd;

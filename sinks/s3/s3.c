@@ -159,7 +159,8 @@ enum sl_status sl_s3_open(struct sl_sinks *sinks, struct sl_span url, struct sl_
                                        .apply = sl_s3_put,
                                        .close = close_port,
                                        .read = sl_s3_read,
-                                       .list = sl_s3_list};
+                                       .list = sl_s3_list,
+                                       .remove = sl_s3_remove};
     if (open_s3(s3, sinks, url, error) != SL_OK) {
         close_port(&s3->port);
         return SL_FATAL;

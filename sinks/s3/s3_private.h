@@ -1,5 +1,5 @@
 /* s3://bucket/prefix: what its files share. An object is one request: PutObject, or GetObject with a range; a
- * listing is one page of ListObjectsV2. */
+ * listing is one page of ListObjectsV2; a removal is one DeleteObject. */
 #ifndef SL_SINKS_S3_S3_PRIVATE_H
 #define SL_SINKS_S3_S3_PRIVATE_H
 
@@ -25,6 +25,8 @@ void sl_s3_read(struct sl_object_port *port, const struct sl_object_read *reads,
                 struct sl_object_piece *pieces, const struct sl_call *call);
 void sl_s3_list(struct sl_object_port *port, const struct sl_object_list *list, struct sl_object_page *page,
                 const struct sl_call *call);
+void sl_s3_remove(struct sl_object_port *port, const struct sl_object_removal *removals, size_t n,
+                  struct sl_result *results, const struct sl_call *call);
 
 /* ---- what requests have in common ---- */
 

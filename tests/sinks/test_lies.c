@@ -631,7 +631,11 @@ static void every_scheme_is_in_the_table(void **state)
 static void every_operation_is_in_the_table(void **state)
 {
     (void)state;
-    static const char *names[N_OPERATIONS + 1];
+    /* The last ones are told lies in test_inbox.c. */
+    static const char *names[N_OPERATIONS + 5] = {[N_OPERATIONS] = "DeleteObject",
+                                                  "DeleteMessageBatch",
+                                                  "ChangeMessageVisibilityBatch",
+                                                  "GetQueueAttributes"};
     for (size_t i = 0; i < N_OPERATIONS; i++)
         names[i] = operations[i].name;
     operations_are_known("sinks", names);

@@ -20,7 +20,10 @@ void honest_operation(const struct scripted_request *request, char *out, size_t 
     else if (is_form)
         snprintf(out, room, "%.*s", (int)strcspn(action + 7, "&"), action + 7);
     else
-        snprintf(out, room, "%s", strcmp(request->method, "PUT") == 0 ? "PutObject" : request->method);
+        snprintf(out, room, "%s",
+                 strcmp(request->method, "PUT") == 0      ? "PutObject"
+                 : strcmp(request->method, "DELETE") == 0 ? "DeleteObject"
+                                                          : request->method);
 }
 
 /* ---- what each operation answers ---- */
@@ -92,6 +95,40 @@ static void queue_url(const json_t *asked, struct sl_buffer *out)
                      json_string_value(json_object_get(asked, "QueueName")));
 }
 
+/* Every receive has two messages, whose bodies are "one" and "two". */
+static void receive(const json_t *asked, struct sl_buffer *out)
+{
+    (void)asked;
+    sl_buffer_add_str(out, "{\"Messages\":[{\"MessageId\":\"m-1\",\"ReceiptHandle\":\"r-1\",\"Body\":\"one\","
+                           "\"MD5OfBody\":\"f97c5d29941bfb1b2fdab0874906ab82\",\"Attributes\":{"
+                           "\"ApproximateReceiveCount\":\"1\","
+                           "\"SentTimestamp\":\"1795208640123\",\"MessageGroupId\":\"g\"}},"
+                           "{\"MessageId\":\"m-2\",\"ReceiptHandle\":\"r-2\",\"Body\":\"two\","
+                           "\"MD5OfBody\":\"b8a9f715dbb64fd5c56e7783c6820a61\",\"Attributes\":{"
+                           "\"ApproximateReceiveCount\":\"3\","
+                           "\"SentTimestamp\":\"1795208640124\",\"MessageGroupId\":\"g\"}}]}");
+}
+
+static void entries_done(const json_t *asked, struct sl_buffer *out)
+{
+    size_t i;
+    json_t *entry;
+    sl_buffer_add_str(out, "{\"Successful\":[");
+    json_array_foreach(json_object_get(asked, "Entries"), i, entry) sl_buffer_printf(
+        out, "%s{\"Id\":\"%s\"}", i ? "," : "", json_string_value(json_object_get(entry, "Id")));
+    sl_buffer_add_str(out, "],\"Failed\":[]}");
+}
+
+static void queue_attributes(const json_t *asked, struct sl_buffer *out)
+{
+    (void)asked;
+    sl_buffer_add_str(out,
+                      "{\"Attributes\":{\"QueueArn\":\"arn:aws:sqs:us-east-1:123456789012:queue\","
+                      "\"ApproximateNumberOfMessages\":\"7\",\"ApproximateNumberOfMessagesNotVisible\":\"2\","
+                      "\"RedrivePolicy\":\"{\\\"deadLetterTargetArn\\\":\\\"arn:aws:sqs:us-east-1:1:d\\\","
+                      "\\\"maxReceiveCount\\\":5}\"}}");
+}
+
 static void entries(size_t n, const char *count, const char *list, const char *entry, struct sl_buffer *out)
 {
     sl_buffer_printf(out, "{\"%s\":0,\"%s\":[", count, list);
@@ -132,6 +169,10 @@ static const struct {
     {"DescribeTable", describe},
     {"SendMessageBatch", send_batch},
     {"GetQueueUrl", queue_url},
+    {"ReceiveMessage", receive},
+    {"DeleteMessageBatch", entries_done},
+    {"ChangeMessageVisibilityBatch", entries_done},
+    {"GetQueueAttributes", queue_attributes},
     {"PutEvents", put_events},
     {"PutRecords", put_records},
     {"PutRecordBatch", put_record_batch},
@@ -171,6 +212,8 @@ void honest_answer(const struct scripted_request *request, struct scripted_reply
     reply->status = 200;
     if (strcmp(operation, "PutObject") == 0)
         reply->headers = "etag: \"9b2cf535f27731c974343645a3985328\"\r\n";
+    else if (strcmp(operation, "DeleteObject") == 0)
+        reply->status = 204;
     else if (strcmp(operation, "PublishBatch") == 0)
         publish_batch(request->body, body);
     else if (strcmp(operation, "ListObjectsV2") == 0)
