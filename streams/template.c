@@ -126,7 +126,7 @@ static const char *skip_index(const char *p, const char *end)
 /* Where the path breaks the grammar "a.b[0].`c.d`", NULL when it does not. */
 static const char *find_fault(struct sl_span path)
 {
-    const char *end = path.ptr + path.len, *next = skip_name(path.ptr, end), *p = path.ptr;
+    const char *end = sl_span_end(path), *next = skip_name(path.ptr, end), *p = path.ptr;
     while (next && next < end) {
         p = next;
         if (*p == '.')
@@ -186,7 +186,7 @@ static const char *find_close(const char *p, const char *end)
 /* The next part at `*p`, which moves past it. A literal ends after a doubled brace, of which it holds one. */
 static enum sl_status read_part(struct sl_span text, const char **p, struct part *out, struct sl_error *error)
 {
-    const char *begin = *p, *end = text.ptr + text.len, *at = begin;
+    const char *begin = *p, *end = sl_span_end(text), *at = begin;
     while (at < end && *at != '{' && *at != '}')
         at++;
     bool is_doubled = end - at >= 2 && at[0] == at[1];
@@ -212,7 +212,7 @@ enum sl_status sl_template_compile(struct sl_span text, struct sl_arena *arena, 
     for (size_t i = 0; i < own.len; i++)
         most += own.ptr[i] == '{' || own.ptr[i] == '}';
     struct sl_template *t = sl_arena_zalloc(arena, sizeof(*t) + 2 * most * sizeof(t->parts[0]));
-    for (const char *p = own.ptr; p < own.ptr + own.len; t->n++) {
+    for (const char *p = own.ptr; p < sl_span_end(own); t->n++) {
         enum sl_status status = read_part(own, &p, &t->parts[t->n], error);
         if (status != SL_OK)
             return status;
