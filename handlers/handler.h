@@ -64,6 +64,7 @@
  *        struct sl_handler: per_item. struct sl_host: note, template_uses.
  *   1.4  struct sl_table_port: can.
  *        struct sl_object_port: remove.
+ *        struct sl_host: template_type, template_item.
  */
 #ifndef SL_HANDLERS_HANDLER_H
 #define SL_HANDLERS_HANDLER_H

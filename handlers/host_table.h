@@ -45,9 +45,9 @@ enum sl_effect {
 };
 
 /* What a template looks at; see template_uses. */
-#define SL_USES_KEYS  1u  /* {Keys.a} */
-#define SL_USES_ITEM  2u  /* {a}, {NewImage.a} */
-#define SL_USES_OLD   4u  /* {OldImage.a} */
+#define SL_USES_KEYS  1u  /* {Keys.a}, {Keys|json} */
+#define SL_USES_ITEM  2u  /* {a}, {NewImage.a}, {NewImage|json} */
+#define SL_USES_OLD   4u  /* {OldImage.a}, {OldImage|json} */
 #define SL_USES_EVENT 8u  /* {event}, {eventID}, {sequence}, {ttl} */
 #define SL_USES_TIME  16u /* {yyyy}, ..., {ss} */
 #define SL_USES_TABLE 32u /* {table}, {region} */
@@ -191,7 +191,7 @@ struct sl_host {
     struct sl_span (*template_render_or)(const struct sl_template *t, const struct sl_record *r,
                                          enum sl_image image, enum sl_escape escape, struct sl_arena *arena,
                                          struct sl_span otherwise);
-    /* The value of a template that is one place, "{total}"; SL_NONE for other templates. */
+    /* The value of a template that is one place without functions, "{total}"; SL_NONE for other templates. */
     struct sl_value (*template_value)(const struct sl_template *t, const struct sl_record *r,
                                       enum sl_image image);
 
@@ -251,6 +251,17 @@ struct sl_host {
     void (*note)(struct sl_slice *slice, size_t i, enum sl_effect note);
     /* What the template's places look at, as bits SL_USES_... */
     unsigned (*template_uses)(const struct sl_template *t);
+
+    /* ---- since 1.4 ---- */
+
+    /* What the template makes as an attribute value. SL_NONE: the attribute that it names, "{total}", of
+     * whatever type. SL_N: it is one place that ends with |number. SL_S: all others make text. */
+    enum sl_type (*template_type)(const struct sl_template *t);
+    /* The attribute value that the template makes of an item, of the type above, in `arena`. `item` (an SL_M)
+     * takes the place of the record's NewImage, where bare names are looked for, too. SL_NONE when a place
+     * has no value; then `error` is set only if the text was too long. */
+    struct sl_value (*template_item)(const struct sl_template *t, const struct sl_record *r,
+                                     struct sl_value item, struct sl_arena *arena, struct sl_error *error);
 };
 
 #ifdef __cplusplus

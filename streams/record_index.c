@@ -152,67 +152,8 @@ struct sl_value sl_record_attribute(const struct sl_record *r, enum sl_image ima
     return find(index_of(r, image), sl_record_origin(r), name);
 }
 
-/* ---- paths ---- */
-
-/* A name up to '.' or '[', or one in backquotes; false when there is none. */
-static bool path_name(struct sl_span *path, struct sl_span *name)
-{
-    const char *p = path->ptr, *end = p + path->len;
-    if (p < end && *p == '`') {
-        const char *close = memchr(p + 1, '`', (size_t)(end - p - 1));
-        if (!close)
-            return false;
-        *name = sl_span(p + 1, (size_t)(close - p - 1));
-        *path = sl_span(close + 1, (size_t)(end - close - 1));
-        return true;
-    }
-    while (p < end && *p != '.' && *p != '[' && *p != '`')
-        p++;
-    *name = sl_span(path->ptr, (size_t)(p - path->ptr));
-    *path = sl_span(p, (size_t)(end - p));
-    return name->len > 0;
-}
-
-static bool path_index(struct sl_span *path, size_t *index)
-{
-    const char *p = path->ptr + 1, *end = path->ptr + path->len, *first = p;
-    *index = 0;
-    for (; p < end && *p >= '0' && *p <= '9' && p - first < 9; p++)
-        *index = *index * 10 + (size_t)(*p - '0');
-    if (p == end || *p != ']' || p == first)
-        return false;
-    *path = sl_span(p + 1, (size_t)(end - p - 1));
-    return true;
-}
-
-static struct sl_value element(struct sl_value list, size_t i)
-{
-    struct sl_iter iter = sl_value_iter(list);
-    struct sl_value value;
-    if (list.type != SL_L)
-        return none;
-    while (sl_value_next(&iter, NULL, &value))
-        if (i-- == 0)
-            return value;
-    return none;
-}
-
 struct sl_value sl_record_path(const struct sl_record *r, enum sl_image image, struct sl_span path)
 {
     struct sl_span name;
-    size_t i;
-    if (!path_name(&path, &name))
-        return none;
-    struct sl_value v = sl_record_attribute(r, image, name);
-    while (path.len && v.type != SL_NONE) {
-        if (path.ptr[0] == '[') {
-            v = path_index(&path, &i) ? element(v, i) : none;
-        } else if (path.ptr[0] == '.') {
-            path = sl_span_from(path, 1);
-            v = path_name(&path, &name) ? sl_value_member(v, name) : none;
-        } else {
-            v = none;
-        }
-    }
-    return v;
+    return sl_path_name(&path, &name) ? sl_value_walk(sl_record_attribute(r, image, name), path) : none;
 }

@@ -36,6 +36,10 @@ bool sl_value_next(struct sl_iter *iter, struct sl_span *name, struct sl_value *
 /* The member of an M by its (unescaped) name, SL_NONE when it has none. Reads the whole map. */
 struct sl_value sl_value_member(struct sl_value map, struct sl_span name);
 
+/* What the path names in an M, "a.b[0].c"; a name that holds '.', '[' or '`' is written in backquotes.
+ * SL_NONE when it leads nowhere. */
+struct sl_value sl_value_path(struct sl_value map, struct sl_span path);
+
 /* The size of an item by DynamoDB's formula, of its image; 0 for what is not an M. */
 uint64_t sl_value_item_bytes(struct sl_value image);
 
@@ -51,12 +55,22 @@ struct sl_value sl_value_at(const char *p, const char *end, const char **next);
 /* The number of an N; false for others. */
 bool sl_value_number(struct sl_value v, struct sl_number *out);
 
+/* Takes a path's first name off; false when there is none. */
+bool sl_path_name(struct sl_span *path, struct sl_span *name);
+
+/* What the rest of a path, which begins with '.' or '[', names in the value. */
+struct sl_value sl_value_walk(struct sl_value v, struct sl_span path);
+
 /* Bytes that the value counts for in SizeBytes. */
 uint64_t sl_value_counted_bytes(struct sl_value v);
 
 /* The value's one canonical text: names and set elements in order and once, strings with the fewest escapes,
  * numbers in normal form. Equal values have equal texts. */
 void sl_value_canonical(struct sl_value v, struct sl_buffer *out);
+
+/* The value as plain JSON, {"a":1,"b":["x"]}: names and set elements in order of their text and once, numbers
+ * in normal form, a B as {"base64":"..."}. Equal values have equal texts. */
+void sl_value_plain(struct sl_value v, struct sl_buffer *out);
 
 /* No image's canonical text is longer: an escape of six bytes stands for each byte of a payload at most. */
 #define SL_CANONICAL_BYTES ((size_t)6 * UINT32_MAX)

@@ -1,9 +1,14 @@
-/* Attribute values in one canonical form. The depth that the decoder admits limits the recursion. */
+/* Attribute values in one canonical form, typed or plain. The depth that the decoder admits limits the
+ * recursion. */
 #include "base/json.h"
 #include "base/json_write.h"
 #include "streams/value.h"
 
 #include <stdlib.h>
+
+enum form { TYPED, PLAIN };
+
+static void add_value(struct sl_value v, enum form form, struct sl_buffer *out);
 
 static void add_string(struct sl_value v, struct sl_buffer *out)
 {
@@ -17,12 +22,16 @@ static void add_string(struct sl_value v, struct sl_buffer *out)
     sl_buffer_clean_up(&text);
 }
 
-static void add_number(struct sl_value v, struct sl_buffer *out)
+static void add_number(struct sl_value v, enum form form, struct sl_buffer *out)
 {
     struct sl_number number;
     char text[SL_NUMBER_TEXT];
     (void)sl_value_number(v, &number);
-    sl_json_add_string(out, sl_span(text, sl_number_text(&number, text)));
+    size_t n = sl_number_text(&number, text);
+    if (form == TYPED)
+        sl_json_add_string(out, sl_span(text, n));
+    else
+        sl_buffer_add(out, text, n);
 }
 
 /* A part of a set or a map, as it stands in the text. */
@@ -53,10 +62,12 @@ static struct part *add_part(struct parts *parts)
     return &parts->list[parts->n++];
 }
 
-/* No key is the beginning of another: all end with a quote or a brace that is the first of its level. */
+/* Only a plain number can be the beginning of another key: all others end with a quote or a brace that is the
+ * first of its level. */
 static int compare_keys(const struct part *x, const struct part *y, const char *text)
 {
-    return memcmp(text + x->at, text + y->at, x->key_len < y->key_len ? x->key_len : y->key_len);
+    int order = memcmp(text + x->at, text + y->at, x->key_len < y->key_len ? x->key_len : y->key_len);
+    return order ? order : (x->key_len > y->key_len) - (x->key_len < y->key_len);
 }
 
 /* Of equal keys the later part comes later. */
@@ -68,7 +79,7 @@ static int compare_parts(const void *a, const void *b, void *text)
 }
 
 /* Writes the parts as they come, with commas between them. */
-static void collect(struct sl_value v, struct parts *parts, struct sl_buffer *out)
+static void collect(struct sl_value v, enum form form, struct parts *parts, struct sl_buffer *out)
 {
     struct sl_iter iter = sl_value_iter(v);
     struct sl_span name;
@@ -83,7 +94,7 @@ static void collect(struct sl_value v, struct parts *parts, struct sl_buffer *ou
             part->key_len = out->len - part->at;
             sl_buffer_add_char(out, ':');
         }
-        sl_value_canonical(value, out);
+        add_value(value, form, out);
         part->len = out->len - part->at;
         if (v.type != SL_M)
             part->key_len = part->len;
@@ -115,24 +126,24 @@ static void put_in_order(struct parts *parts, size_t begin, struct sl_buffer *ou
         free(copy);
 }
 
-static void add_sorted(struct sl_value v, struct sl_buffer *out)
+static void add_sorted(struct sl_value v, enum form form, struct sl_buffer *out)
 {
     struct parts parts = {.room = PARTS, .in_order = true};
     parts.list = parts.some;
     size_t begin = out->len;
-    collect(v, &parts, out);
+    collect(v, form, &parts, out);
     if (!parts.in_order && !out->failed)
         put_in_order(&parts, begin, out);
     if (parts.list != parts.some)
         free(parts.list);
 }
 
-static void add_list(struct sl_value v, struct sl_buffer *out)
+static void add_list(struct sl_value v, enum form form, struct sl_buffer *out)
 {
     struct sl_iter iter = sl_value_iter(v);
     struct sl_value value;
     for (bool more = sl_value_next(&iter, NULL, &value); more;) {
-        sl_value_canonical(value, out);
+        add_value(value, form, out);
         more = sl_value_next(&iter, NULL, &value);
         if (more)
             sl_buffer_add_char(out, ',');
@@ -140,7 +151,7 @@ static void add_list(struct sl_value v, struct sl_buffer *out)
 }
 
 /* A value's content, which follows its tag. */
-static void add_content(struct sl_value v, struct sl_buffer *out)
+static void add_content(struct sl_value v, enum form form, struct sl_buffer *out)
 {
     switch (v.type) {
     case SL_S:
@@ -148,11 +159,11 @@ static void add_content(struct sl_value v, struct sl_buffer *out)
         add_string(v, out);
         break;
     case SL_N:
-        add_number(v, out);
+        add_number(v, form, out);
         break;
     case SL_L:
         sl_buffer_add_char(out, '[');
-        add_list(v, out);
+        add_list(v, form, out);
         sl_buffer_add_char(out, ']');
         break;
     case SL_SS:
@@ -160,7 +171,7 @@ static void add_content(struct sl_value v, struct sl_buffer *out)
     case SL_BS:
     case SL_M:
         sl_buffer_add_char(out, v.type == SL_M ? '{' : '[');
-        add_sorted(v, out);
+        add_sorted(v, form, out);
         sl_buffer_add_char(out, v.type == SL_M ? '}' : ']');
         break;
     default:
@@ -174,6 +185,27 @@ void sl_value_canonical(struct sl_value v, struct sl_buffer *out)
     sl_buffer_add_str(out, "{\"");
     sl_buffer_add_str(out, tags[v.type]);
     sl_buffer_add_str(out, "\":");
-    add_content(v, out);
+    add_content(v, TYPED, out);
     sl_buffer_add_char(out, '}');
+}
+
+/* A B differs from every string. */
+void sl_value_plain(struct sl_value v, struct sl_buffer *out)
+{
+    if (v.type == SL_B)
+        sl_buffer_add_str(out, "{\"base64\":");
+    if (v.type == SL_NULL || v.type == SL_NONE)
+        sl_buffer_add_str(out, "null");
+    else
+        add_content(v, PLAIN, out);
+    if (v.type == SL_B)
+        sl_buffer_add_char(out, '}');
+}
+
+static void add_value(struct sl_value v, enum form form, struct sl_buffer *out)
+{
+    if (form == TYPED)
+        sl_value_canonical(v, out);
+    else
+        sl_value_plain(v, out);
 }

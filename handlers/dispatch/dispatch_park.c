@@ -4,7 +4,7 @@
 #include "base/span.h"
 #include "handlers/dispatch/dispatch_private.h"
 #include "streams/record.h"
-#include "streams/template.h"
+#include "streams/template/template.h"
 
 /* Members are only ever added within one format number; readers check the number. */
 #define FORMAT 1

@@ -10,7 +10,7 @@
 #include "handlers/pipeline/route.h"
 #include "streams/names.h"
 #include "streams/record.h"
-#include "streams/template.h"
+#include "streams/template/template.h"
 #include "streams/when/when.h"
 
 #include <jansson.h>
@@ -210,7 +210,7 @@ static int host_number_compare(struct sl_span a, struct sl_span b)
 static enum sl_status host_template_compile(struct sl_arena *arena, struct sl_span text,
                                             struct sl_template **out, struct sl_error *error)
 {
-    return sl_template_compile(text, arena, out, error);
+    return sl_template_compile(text, sl_route_vars(), arena, out, error);
 }
 
 /* The most that a rendered text may have: an item (400 KB) several times. */
@@ -230,8 +230,8 @@ static enum sl_status host_template_render_image(const struct sl_template *t, co
 {
     struct sl_buffer buffer;
     sl_buffer_init_in(&buffer, arena, RENDERED_BYTES);
-    enum sl_status status =
-        sl_template_render(t, &(struct sl_rendering){r, image, escape, arena}, &buffer, error);
+    const struct sl_rendering how = {.record = r, .image = image, .escape = escape, .scratch = arena};
+    enum sl_status status = sl_template_render(t, &how, &buffer, error);
     if (status == SL_OK && buffer.failed)
         status = sl_fail(error, SL_REJECT, "TooLarge", "the text of a template is longer than %d bytes",
                          RENDERED_BYTES);
@@ -252,8 +252,27 @@ static struct sl_span host_template_render_or(const struct sl_template *t, const
 {
     struct sl_buffer buffer;
     sl_buffer_init_in(&buffer, arena, RENDERED_BYTES);
-    sl_template_render_or(t, &(struct sl_rendering){r, image, escape, arena}, otherwise, &buffer);
+    const struct sl_rendering how = {.record = r, .image = image, .escape = escape, .scratch = arena};
+    sl_template_render_or(t, &how, otherwise, &buffer);
     return take_text(&buffer);
+}
+
+/* Of an item that is the record's own, the record knows where the attributes are. */
+static struct sl_value host_template_item(const struct sl_template *t, const struct sl_record *r,
+                                          struct sl_value item, struct sl_arena *arena,
+                                          struct sl_error *error)
+{
+    struct sl_rendering how = {.record = r, .image = SL_NEW_IMAGE, .scratch = arena};
+    struct sl_value made = {.type = SL_NONE};
+    struct sl_error why = SL_NO_ERROR;
+    if (item.raw.ptr != sl_record_image(r, SL_NEW_IMAGE).raw.ptr)
+        how.item = item;
+    if (sl_template_make(t, &how, RENDERED_BYTES, &made, &why) != SL_OK) {
+        made.type = SL_NONE;
+        if (strcmp(why.code, "MissingAttribute") != 0 && error)
+            *error = why;
+    }
+    return made;
 }
 
 static enum sl_status host_pattern_compile(struct sl_arena *arena, struct sl_span json, struct sl_when **out,
@@ -425,4 +444,6 @@ const struct sl_host sl_host_table = {
     .value_sha256 = host_value_sha256,
     .note = host_note,
     .template_uses = sl_template_uses,
+    .template_type = sl_template_type,
+    .template_item = host_template_item,
 };

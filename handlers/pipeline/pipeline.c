@@ -6,7 +6,7 @@
 #include "handlers/pipeline/host.h"
 #include "handlers/pipeline/ports.h"
 #include "handlers/pipeline/route.h"
-#include "streams/template.h"
+#include "streams/template/template.h"
 #include "streams/when/when.h"
 
 #define INVALID "InvalidConfiguration"
@@ -37,7 +37,7 @@ static enum sl_status compile_template(struct sl_pipeline *p, struct sl_option_v
                                        struct sl_error *error)
 {
     struct sl_error why = SL_NO_ERROR;
-    if (sl_template_compile(value->text, p->arena, &value->template, &why) == SL_OK)
+    if (sl_template_compile(value->text, p->options.vars, p->arena, &value->template, &why) == SL_OK)
         return SL_OK;
     return sl_fail(error, SL_FATAL, INVALID, "%s: %s (byte %zu)", value->path, why.text, why.offset);
 }

@@ -31,14 +31,24 @@ void sl_route_watch_exit(struct sl_log *log)
     watched.is_registered = watched.is_registered || on_exit(at_exit, NULL) == 0;
 }
 
+/* A handler is called on one thread, and one at a time. */
+static const struct sl_route *entered;
+
 void sl_route_enter(struct sl_route *route)
 {
+    entered = route;
     route->pipeline->options.log->route = route->config->name;
 }
 
 void sl_route_leave(struct sl_route *route)
 {
+    entered = NULL;
     route->pipeline->options.log->route = NULL;
+}
+
+const struct sl_vars *sl_route_vars(void)
+{
+    return entered ? entered->pipeline->options.vars : NULL;
 }
 
 enum sl_status sl_route_per_item(struct sl_route *route, struct sl_per_item *out, struct sl_error *error)

@@ -81,4 +81,7 @@ void sl_route_watch_exit(struct sl_log *log);
 void sl_route_enter(struct sl_route *route);
 void sl_route_leave(struct sl_route *route);
 
+/* The variables that the handler which is being called may name in its templates; NULL: no handler is. */
+const struct sl_vars *sl_route_vars(void);
+
 #endif

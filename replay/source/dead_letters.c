@@ -128,7 +128,7 @@ static enum sl_status unwrap(struct reading *r, struct sl_span json, unsigned de
     static const char *const lists[] = {"Messages", "Records"};
     if (depth > MOST_ENVELOPES)
         return no_message(r, "too many nested messages");
-    const char *begin = sl_json_space(json.ptr, sl_span_end(json));
+    const char *begin = sl_json_space(json.ptr, json.ptr + json.len);
     json = sl_span(begin, (size_t)(json.ptr + json.len - begin));
     if (json.len && json.ptr[0] == '[')
         return unwrap_all(r, json, depth);
@@ -156,7 +156,7 @@ enum sl_status sl_dead_letters_add(struct sl_dead_letters *letters, const char *
                                    struct sl_arena *arena, struct sl_error *error)
 {
     struct reading r = {letters, name, arena, error};
-    struct sl_json_scan scan = {.end = sl_span_end(text)};
+    struct sl_json_scan scan = {.end = text.ptr + text.len};
     size_t before = letters->n;
     enum sl_status status = SL_OK;
     const char *p = sl_json_space(text.ptr, scan.end);

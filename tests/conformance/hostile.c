@@ -6,7 +6,7 @@
 #include "tests/support/test.h"
 
 #include "base/log.h"
-#include "streams/template.h"
+#include "streams/template/template.h"
 #include "tests/support/records.h"
 
 #include <jansson.h>
@@ -42,8 +42,9 @@ static bool is_one_string(struct texts *x, const struct sl_record *r, const json
     struct sl_template *t;
     struct sl_buffer out;
     sl_buffer_init(&out, SIZE_MAX / 2);
-    const struct sl_rendering how = {r, SL_ANY_IMAGE, SL_ESCAPE_JSON, x->arena};
-    bool good = sl_template_compile(SL_LIT("\"{PK}\""), x->arena, &t, NULL) == SL_OK &&
+    const struct sl_rendering how = {
+        .record = r, .image = SL_ANY_IMAGE, .escape = SL_ESCAPE_JSON, .scratch = x->arena};
+    bool good = sl_template_compile(SL_LIT("\"{PK}\""), NULL, x->arena, &t, NULL) == SL_OK &&
                 sl_template_render(t, &how, &out, NULL) == SL_OK;
     json_t *back = json_loadb(out.ptr, out.len, JSON_DECODE_ANY, NULL);
     good = good && json_equal(back, item);

@@ -3,7 +3,7 @@
 #include "base/span.h"
 #include "handlers/pipeline/builtins.h"
 #include "handlers/pipeline/config.h"
-#include "streams/template.h"
+#include "streams/template/template.h"
 #include "streams/when/when.h"
 #include "tests/fuzz/fuzz.h"
 
@@ -25,7 +25,7 @@ static void read_options(const struct sl_config_route *route, const struct sl_op
         struct sl_when *when;
         const struct sl_option_value *value = &set.values[i];
         if (value->is_set && rows[i].type == SL_OPTION_TEMPLATE)
-            (void)!sl_template_compile(value->text, arena, &template, NULL);
+            (void)!sl_template_compile(value->text, NULL, arena, &template, NULL);
         if (value->is_set && rows[i].type == SL_OPTION_WHEN)
             (void)!sl_when_compile(value->text, arena, &when, NULL);
     }

@@ -17,9 +17,9 @@ def read(path):
 
 
 def code(cell):
-    """Without its backquotes; in double ones stand single ones."""
+    """Without its backquotes; in double ones stand single ones. A bar in a table has a backslash before it."""
     mark = "``" if cell.startswith("``") else "`"
-    return cell.removeprefix(mark).removesuffix(mark)
+    return cell.removeprefix(mark).removesuffix(mark).replace("\\|", "|")
 
 
 def ask(program, lines):

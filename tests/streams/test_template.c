@@ -1,6 +1,6 @@
 #include "base/clock.h"
 #include "streams/decode/batch.h"
-#include "streams/template.h"
+#include "streams/template/template.h"
 #include "tests/support/test.h"
 
 #include <jansson.h>
@@ -53,12 +53,20 @@ static const struct sl_record *decode(const char *record)
     return decode_raw(json(record));
 }
 
+static struct sl_rendering how_to(const struct sl_record *r, enum sl_image image, enum sl_escape escape)
+{
+    return (struct sl_rendering){.record = r, .image = image, .escape = escape, .scratch = arena};
+}
+
+static const char *const variables[] = {"KEY=k3y", "EMPTY=", NULL};
+static const struct sl_vars vars = {variables};
+
 static struct sl_template *compile(const char *text)
 {
     struct sl_template *t;
     struct sl_error error = SL_NO_ERROR;
     char *copy = strdup(text); /* nothing of it may be borrowed */
-    if (sl_template_compile(sl_span_str(copy), arena, &t, &error) != SL_OK)
+    if (sl_template_compile(sl_span_str(copy), &vars, arena, &t, &error) != SL_OK)
         fail_msg("%s: %s", text, error.text);
     free(copy);
     return t;
@@ -71,7 +79,7 @@ static void renders_as(const char *record, enum sl_image image, enum sl_escape e
     struct sl_error error = SL_NO_ERROR;
     sl_buffer_init(&out, 4096);
     sl_buffer_add_str(&out, ">");
-    const struct sl_rendering how = {decode(record), image, escape, arena};
+    const struct sl_rendering how = how_to(decode(record), image, escape);
     if (sl_template_render(compile(template), &how, &out, &error) != SL_OK)
         fail_msg("%s: %s", template, error.text);
     assert_span_is(sl_span_from(sl_buffer_span(&out), 1), want);
@@ -89,7 +97,7 @@ static void misses(const char *record, enum sl_image image, const char *template
     struct sl_error error = SL_NO_ERROR;
     sl_buffer_init(&out, 4096);
     sl_buffer_add_str(&out, "kept");
-    const struct sl_rendering how = {decode(record), image, SL_ESCAPE_NONE, arena};
+    const struct sl_rendering how = how_to(decode(record), image, SL_ESCAPE_NONE);
     assert_int_equal(sl_template_render(compile(template), &how, &out, &error), SL_REJECT);
     assert_string_equal(error.code, "MissingAttribute");
     assert_string_equal(error.text, text);
@@ -138,11 +146,12 @@ static void a_missing_value_is_named(void **state)
     misses(modify, SL_ANY_IMAGE, "{NewImage.address.zip}",
            "the record has no value for {NewImage.address.zip}");
     misses(modify, SL_ANY_IMAGE, "{none}",
-           "{none} is a map, a list, a set or NULL, which a template cannot write");
-    misses(modify, SL_ANY_IMAGE, "{address}",
-           "{address} is a map, a list, a set or NULL, which a template cannot write");
+           "{none} is a map, a list, a set or NULL, which a template cannot write; |json makes text of it");
+    misses(
+        modify, SL_ANY_IMAGE, "{address}",
+        "{address} is a map, a list, a set or NULL, which a template cannot write; |json makes text of it");
     misses(modify, SL_ANY_IMAGE, "{tags}",
-           "{tags} is a map, a list, a set or NULL, which a template cannot write");
+           "{tags} is a map, a list, a set or NULL, which a template cannot write; |json makes text of it");
     misses(expired, SL_ANY_IMAGE, "{yyyy}", "the record has no value for {yyyy}");
     misses(expired, SL_ANY_IMAGE, "{table}", "the record has no value for {table}");
     misses(expired, SL_ANY_IMAGE, "{sequence}", "the record has no value for {sequence}");
@@ -154,7 +163,7 @@ static void a_default_stands_in_for_a_missing_value(void **state)
     (void)state;
     struct sl_buffer out;
     sl_buffer_init(&out, 4096);
-    struct sl_rendering how = {decode(modify), SL_ANY_IMAGE, SL_ESCAPE_PATH, arena};
+    struct sl_rendering how = how_to(decode(modify), SL_ANY_IMAGE, SL_ESCAPE_PATH);
     sl_template_render_or(compile("{PK}/{nothing}"), &how, SL_LIT("-/-"), &out);
     assert_span_is(sl_buffer_span(&out), "C%2F1/-%2F-");
     sl_buffer_reset(&out);
@@ -171,7 +180,7 @@ static void output_over_the_maximum_is_rejected(void **state)
     struct sl_error error = SL_NO_ERROR;
     sl_buffer_init(&out, 5);
     sl_buffer_add_str(&out, "ab");
-    const struct sl_rendering how = {decode(modify), SL_ANY_IMAGE, SL_ESCAPE_NONE, arena};
+    const struct sl_rendering how = how_to(decode(modify), SL_ANY_IMAGE, SL_ESCAPE_NONE);
     assert_int_equal(sl_template_render(compile("{PK}."), &how, &out, &error), SL_REJECT);
     assert_string_equal(error.code, "TooLarge");
     assert_true(out.failed);
@@ -226,7 +235,7 @@ static void bad_templates_are_refused_at_their_byte(void **state)
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct sl_template *t;
         struct sl_error error = SL_NO_ERROR;
-        enum sl_status status = sl_template_compile(sl_span_str(cases[i].text), arena, &t, &error);
+        enum sl_status status = sl_template_compile(sl_span_str(cases[i].text), &vars, arena, &t, &error);
         assert_int_equal(status, cases[i].why ? SL_REJECT : SL_OK);
         if (!cases[i].why)
             continue;
@@ -332,7 +341,7 @@ static void two_items_never_share_a_key(void **state)
                 arena, "{'eventName':'INSERT','dynamodb':{'Keys':{'PK':{'S':'%s'},'SK':{'S':'%s'}}}}",
                 texts[i], texts[k]);
             sl_buffer_init(&out, sizeof(keys[0]) - 1);
-            const struct sl_rendering how = {decode(record), SL_ANY_IMAGE, SL_ESCAPE_PATH, arena};
+            const struct sl_rendering how = how_to(decode(record), SL_ANY_IMAGE, SL_ESCAPE_PATH);
             assert_int_equal(sl_template_render(t, &how, &out, NULL), SL_OK);
             memcpy(keys[n], out.ptr, out.len);
             keys[n][out.len] = '\0';
@@ -385,10 +394,9 @@ static int answer_lines(void)
         arena = sl_arena_new(4096);
         sl_buffer_init(&out, 4096);
         enum sl_escape escape = *use == 't' ? SL_ESCAPE_NONE : *use == 'j' ? SL_ESCAPE_JSON : SL_ESCAPE_PATH;
-        const struct sl_rendering how = {decode_raw(strtok_r(NULL, "\n", &save)), SL_ANY_IMAGE, escape,
-                                         arena};
+        const struct sl_rendering how = how_to(decode_raw(strtok_r(NULL, "\n", &save)), SL_ANY_IMAGE, escape);
         struct sl_template *t;
-        if (sl_template_compile(sl_span_str(text), arena, &t, NULL) != SL_OK)
+        if (sl_template_compile(sl_span_str(text), &vars, arena, &t, NULL) != SL_OK)
             puts("refused");
         else if (sl_template_render(t, &how, &out, NULL) != SL_OK)
             puts("rejected");

@@ -17,7 +17,11 @@ bool sl_render_is_skipped(enum sl_missing missing, const struct sl_error *error)
 
 bool sl_render_names_image(struct sl_span t)
 {
-    return memmem(t.ptr, t.len, "{NewImage.", 10) || memmem(t.ptr, t.len, "{OldImage.", 10);
+    static const char *const names[] = {"{NewImage.", "{NewImage|", "{OldImage.", "{OldImage|"};
+    bool names_one = false;
+    for (size_t i = 0; i < 4; i++)
+        names_one = names_one || memmem(t.ptr, t.len, names[i], strlen(names[i]));
+    return names_one;
 }
 
 bool sl_render_is_of_item(const struct sl_host *host, const struct sl_template *t, struct sl_per_item *facts)
@@ -27,18 +31,13 @@ bool sl_render_is_of_item(const struct sl_host *host, const struct sl_template *
     return !(uses & (SL_USES_OLD | SL_USES_EVENT | SL_USES_TIME));
 }
 
-static bool is_place(struct sl_span t)
-{
-    if (t.len < 3 || t.ptr[0] != '{' || t.ptr[1] == '{' || t.ptr[t.len - 1] != '}')
-        return false;
-    return !memchr(t.ptr + 1, '{', t.len - 1) && !memchr(t.ptr, '}', t.len - 1);
-}
-
 enum sl_status sl_render_compile(const struct sl_host *host, struct sl_arena *arena, struct sl_span text,
                                  struct sl_render_template *out, struct sl_error *error)
 {
-    out->is_place = is_place(text);
-    return host->template_compile(arena, text, &out->compiled, error);
+    enum sl_status status = host->template_compile(arena, text, &out->compiled, error);
+    if (status == SL_OK)
+        out->type = host->template_type(out->compiled);
+    return status;
 }
 
 enum sl_status sl_render_text(const struct sl_render *in, const struct sl_template *t, struct sl_span *out,
@@ -50,9 +49,21 @@ enum sl_status sl_render_text(const struct sl_render *in, const struct sl_templa
     return SL_OK;
 }
 
+/* The text of a template that makes a number. */
+static struct sl_value number_of(const struct sl_render *in, const struct sl_render_template *t)
+{
+    struct sl_value number = {.type = SL_NONE};
+    if (in->host->template_render_image(t->compiled, in->record, in->image, SL_ESCAPE_NONE, in->arena,
+                                        &number.raw, NULL) == SL_OK)
+        number.type = SL_N;
+    return number;
+}
+
 struct sl_value sl_render_value(const struct sl_render *in, const struct sl_render_template *t)
 {
-    return t->is_place ? in->host->template_value(t->compiled, in->record, in->image) : (struct sl_value){0};
+    if (t->type == SL_NONE)
+        return in->host->template_value(t->compiled, in->record, in->image);
+    return t->type == SL_N ? number_of(in, t) : (struct sl_value){.type = SL_NONE};
 }
 
 bool sl_render_is_key(struct sl_value value)

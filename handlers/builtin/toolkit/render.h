@@ -14,7 +14,7 @@ enum sl_missing sl_render_missing(const struct sl_host *host, struct sl_route *r
 /* Does the error say that something is missing, and the option that this is to be skipped? */
 bool sl_render_is_skipped(enum sl_missing missing, const struct sl_error *error);
 
-/* Does the template name an image, "{NewImage.a}" or "{OldImage.a}"? */
+/* Does the template name an image, "{NewImage.a}" or "{OldImage|json}"? */
 bool sl_render_names_image(struct sl_span template_text);
 
 /* Does the template look at the item alone? One that names the change's time, its event or the old image
@@ -22,11 +22,11 @@ bool sl_render_names_image(struct sl_span template_text);
  * Region. */
 bool sl_render_is_of_item(const struct sl_host *host, const struct sl_template *t, struct sl_per_item *facts);
 
-/* A template; `is_place`: it is one place alone, "{total}", which means the attribute itself.
- */
+/* A template, and what it makes: see template_type in handlers/host_table.h. SL_NONE: it is one place alone,
+ * "{total}", which means the attribute itself. */
 struct sl_render_template {
     struct sl_template *compiled;
-    bool is_place;
+    enum sl_type type;
 };
 
 enum sl_status sl_render_compile(const struct sl_host *host, struct sl_arena *arena, struct sl_span text,
@@ -47,14 +47,16 @@ struct sl_render {
 enum sl_status sl_render_text(const struct sl_render *in, const struct sl_template *t, struct sl_span *out,
                               struct sl_error *error) SL_MUST_USE;
 
-/* The attribute that a template of one place names; SL_NONE for other templates. */
+/* The attribute that a template of one place names, or the number that |number makes of one; SL_NONE for
+ * other templates. */
 struct sl_value sl_render_value(const struct sl_render *in, const struct sl_render_template *t);
 
 /* Can the value be a key attribute: S, N or B? */
 bool sl_render_is_key(struct sl_value value);
 
 /* The template as an attribute value of a key, {"S":"STATUS#OPEN"}: a template of one place keeps the
- * attribute's type if a key may have it; everything else is a string. Equal values are equal texts. */
+ * attribute's type if a key may have it, and |number makes a number; everything else is a string. Equal
+ * values are equal texts. */
 enum sl_status sl_render_key(const struct sl_render *in, const struct sl_render_template *t,
                              struct sl_span *out, struct sl_error *error) SL_MUST_USE;
 
