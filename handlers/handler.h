@@ -65,6 +65,7 @@
  *   1.4  struct sl_table_port: can.
  *        struct sl_object_port: remove.
  *        struct sl_host: template_type, template_item.
+ *        struct sl_host: where_compile, where_match, when_lacks.
  */
 #ifndef SL_HANDLERS_HANDLER_H
 #define SL_HANDLERS_HANDLER_H

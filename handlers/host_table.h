@@ -262,6 +262,16 @@ struct sl_host {
      * has no value; then `error` is set only if the text was too long. */
     struct sl_value (*template_item)(const struct sl_template *t, const struct sl_record *r,
                                      struct sl_value item, struct sl_arena *arena, struct sl_error *error);
+
+    /* A condition on the plain values of an item, {"status": ["PAID"]}: see docs/WHEN.md. For where_match
+     * alone. */
+    enum sl_status (*where_compile)(struct sl_arena *arena, struct sl_span json, struct sl_when **out,
+                                    struct sl_error *error);
+    /* `item` is an image, or another M; SL_NONE: there is no item. */
+    bool (*where_match)(const struct sl_when *where, struct sl_value item, struct sl_arena *scratch);
+    /* Where when_match said no: the images, as bits 1 << enum sl_image, that the condition needs to tell and
+     * that the record does not carry. 0 for nearly all records. */
+    unsigned (*when_lacks)(const struct sl_when *when, const struct sl_record *r, struct sl_arena *scratch);
 };
 
 #ifdef __cplusplus

@@ -98,6 +98,9 @@ bool sl_record_read_time(struct sl_span text, enum sl_time_unit unit, int64_t *n
 /* As sl_record_attribute, but makes no index: it reads the image's text up to the attribute. */
 struct sl_value sl_record_scan(const struct sl_record *r, enum sl_image image, struct sl_span name);
 
+/* The member of a map's text, which has its braces; SL_NONE when it has none. */
+struct sl_value sl_map_scan(struct sl_span map, struct sl_span name);
+
 /* False: the text holds neither the needle (not empty) nor a backslash, by which it might be spelled
  * otherwise. */
 bool sl_record_may_hold(struct sl_span text, struct sl_span needle);

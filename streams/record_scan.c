@@ -82,7 +82,7 @@ static bool may_come_again(const char *p, const char *end, struct sl_span name)
 }
 
 /* The last of equal names counts; mostly there is only one. */
-static struct sl_value scan(struct sl_span image, struct sl_span wanted)
+struct sl_value sl_map_scan(struct sl_span image, struct sl_span wanted)
 {
     struct sl_value found = {.type = SL_NONE};
     const char *end = image.ptr + image.len, *p = sl_json_space(image.ptr + 1, end);
@@ -112,5 +112,5 @@ struct sl_value sl_record_scan(const struct sl_record *r, enum sl_image image, s
         return whole;
     if (chunk->indexes && chunk->indexes[r->slot][image])
         return sl_record_attribute(r, image, name);
-    return scan(whole.raw, name);
+    return sl_map_scan(whole.raw, name);
 }

@@ -21,14 +21,45 @@ static bool is_served(struct sl_run *run, const struct sl_record *record)
     return false;
 }
 
+/* A record without an image that `when` needs is never passed over: of a stream of this view type, all are
+ * such. Where the view type is not known, it may be this record alone. False: the route stops. */
+static bool is_judged(struct sl_run *run, const struct sl_record *record, size_t index, unsigned lacks)
+{
+    struct sl_dispatch *d = run->d;
+    enum sl_view view = sl_record_view(record);
+    struct sl_entry *entry = &run->entries[run->n++];
+    const char *image = lacks & 1u << SL_NEW_IMAGE   ? "NewImage"
+                        : lacks & 1u << SL_OLD_IMAGE ? "OldImage"
+                                                     : "Keys";
+    const struct sl_why *why = sl_dispatch_why(
+        d, view == SL_VIEW_UNKNOWN ? SL_REJECT : SL_FATAL, "ViewType",
+        sl_arena_printf(d->arena,
+                        "the record has no %s, which the route's \"when\" needs: enable the stream "
+                        "with NEW_AND_OLD_IMAGES",
+                        image));
+    *entry = (struct sl_entry){.index = (uint32_t)index};
+    if (why->status == SL_REJECT) {
+        sl_run_reject(run, entry, why);
+        return !run->is_stopped;
+    }
+    run->stop = why;
+    *entry = (struct sl_entry){(uint32_t)index, SL_ENTRY_FAILED, why};
+    sl_dispatch_fail(d, index, run->route, why);
+    return false;
+}
+
 void sl_run_init(struct sl_run *run, struct sl_dispatch *d, struct sl_route *route, struct sl_entry *entries,
                  size_t limit)
 {
     *run = (struct sl_run){.d = d, .route = route, .entries = entries};
     for (size_t i = 0; i < limit && !d->is_ruined && !route->is_left_out; i++) {
         const struct sl_record *record = sl_batch_record(d->batch, i);
-        if (route->when && !sl_when_match(route->when, record, d->arena))
+        if (route->when && !sl_when_match(route->when, record, d->arena)) {
+            unsigned lacks = sl_when_lacks(route->when, record, d->arena);
+            if (lacks && !is_judged(run, record, i, lacks))
+                break;
             continue;
+        }
         entries[run->n++] = (struct sl_entry){.index = (uint32_t)i};
         if (is_served(run, record))
             continue;

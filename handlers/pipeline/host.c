@@ -287,6 +287,12 @@ static enum sl_status host_when_compile(struct sl_arena *arena, struct sl_span j
     return sl_when_compile(json, arena, out, error);
 }
 
+static enum sl_status host_where_compile(struct sl_arena *arena, struct sl_span json, struct sl_when **out,
+                                         struct sl_error *error)
+{
+    return sl_where_compile(json, arena, out, error);
+}
+
 /* ---- decimals, text, bytes ---- */
 
 static struct sl_span host_join(struct sl_arena *arena, const struct sl_span *parts, size_t n)
@@ -446,4 +452,7 @@ const struct sl_host sl_host_table = {
     .template_uses = sl_template_uses,
     .template_type = sl_template_type,
     .template_item = host_template_item,
+    .where_compile = host_where_compile,
+    .where_match = sl_where_match,
+    .when_lacks = sl_when_lacks,
 };

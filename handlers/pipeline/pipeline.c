@@ -6,6 +6,7 @@
 #include "handlers/pipeline/host.h"
 #include "handlers/pipeline/ports.h"
 #include "handlers/pipeline/route.h"
+#include "streams/names.h"
 #include "streams/template/template.h"
 #include "streams/when/when.h"
 
@@ -213,6 +214,11 @@ static enum sl_status prepare_route(struct sl_pipeline *p, struct sl_route *rout
     route->max_bytes = smaller_limit(route->loaded.handler.max_bytes, config->max_bytes);
     if (config->when.ptr)
         status = compile_when(p, config->when, config->when_path, &route->when, error);
+    if (status == SL_OK && !sl_when_accepts(route->when, p->config.view))
+        status = sl_fail(error, SL_FATAL, "ViewType",
+                         "%s: a stream of view type %s does not carry the images that it needs: enable the "
+                         "stream with NEW_AND_OLD_IMAGES",
+                         config->when_path, sl_view_name(p->config.view));
     if (status == SL_OK)
         status = read_options(p, route, error);
     route->events = sl_when_events(route->when);

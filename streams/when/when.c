@@ -2,6 +2,7 @@
 #include "streams/when/when.h"
 
 #include "base/json.h"
+#include "base/nearest.h"
 #include "streams/when/when_private.h"
 
 /* ---- the members of `when` ---- */
@@ -72,7 +73,8 @@ static enum sl_status read_changed(struct sl_when_parse *parse, struct sl_span v
     /* A name and its comma are three bytes at least. */
     draft->changed = sl_arena_alloc(parse->arena, (value.len / 3 + 1) * sizeof(draft->changed[0]));
     draft->when->changed = draft->changed;
-    draft->when->images |= 1u << SL_NEW_IMAGE | 1u << SL_OLD_IMAGE;
+    draft->when->needs |= 1u << SL_NEW_IMAGE | 1u << SL_OLD_IMAGE;
+    draft->when->images |= draft->when->needs;
     return read_list(parse, value, read_name, draft);
 }
 
@@ -86,17 +88,55 @@ static enum sl_status read_patterns(struct sl_when_parse *parse, struct sl_span 
     return read_list(parse, value, read_pattern, draft);
 }
 
+static enum sl_status read_plain(struct sl_when_parse *parse, struct sl_span value, struct draft *draft,
+                                 enum sl_image image)
+{
+    struct sl_plain *plain;
+    enum sl_status status = sl_plain_compile(parse, value, &plain);
+    draft->when->plain[image] = plain;
+    draft->when->images |= 1u << image;
+    draft->when->needs |= 1u << image;
+    return status;
+}
+
+static enum sl_status read_keys(struct sl_when_parse *parse, struct sl_span value, struct draft *draft)
+{
+    return read_plain(parse, value, draft, SL_KEYS);
+}
+
+static enum sl_status read_item(struct sl_when_parse *parse, struct sl_span value, struct draft *draft)
+{
+    return read_plain(parse, value, draft, SL_NEW_IMAGE);
+}
+
+static enum sl_status read_old_item(struct sl_when_parse *parse, struct sl_span value, struct draft *draft)
+{
+    return read_plain(parse, value, draft, SL_OLD_IMAGE);
+}
+
+static const struct {
+    const char *name;
+    read_fn read;
+} members[] = {{"expired", read_expired}, {"events", read_events}, {"changed", read_changed},
+               {"keys", read_keys},       {"item", read_item},     {"old_item", read_old_item},
+               {"pattern", read_patterns}};
+
+#define N_MEMBERS (sizeof(members) / sizeof(members[0]))
+
+static enum sl_status not_a_member(const struct sl_when_parse *parse, struct sl_span name)
+{
+    struct sl_nearest near = sl_nearest_begin(name);
+    for (size_t i = 0; i < N_MEMBERS; i++)
+        sl_nearest_consider(&near, members[i].name);
+    return sl_when_fail(
+        parse, name, "not a condition%s%s%s; use expired, events, changed, keys, item, old_item or pattern",
+        near.best ? " (did you mean \"" : "", near.best ? near.best : "", near.best ? "\"?)" : "");
+}
+
 static enum sl_status read_member(struct sl_when_parse *parse, struct sl_span name, struct sl_span value,
                                   unsigned *seen, struct draft *draft)
 {
-    static const struct {
-        const char *name;
-        read_fn read;
-    } members[] = {{"expired", read_expired},
-                   {"events", read_events},
-                   {"changed", read_changed},
-                   {"pattern", read_patterns}};
-    for (unsigned i = 0; i < sizeof(members) / sizeof(members[0]); i++) {
+    for (unsigned i = 0; i < N_MEMBERS; i++) {
         if (!sl_json_text_is(name, sl_span_str(members[i].name)))
             continue;
         if (*seen & 1u << i)
@@ -104,7 +144,7 @@ static enum sl_status read_member(struct sl_when_parse *parse, struct sl_span na
         *seen |= 1u << i;
         return members[i].read(parse, value, draft);
     }
-    return sl_when_fail(parse, name, "not a condition; use expired, events, changed or pattern");
+    return not_a_member(parse, name);
 }
 
 static enum sl_status read_when(struct sl_when_parse *parse, struct sl_span json, struct draft *draft)
@@ -134,6 +174,10 @@ static unsigned possible_events(const struct sl_when *when, struct sl_arena *scr
         of_sets |= sl_when_set_events(&when->sets[i], scratch);
     if (when->sets)
         events &= of_sets;
+    if (when->plain[SL_NEW_IMAGE] && !when->plain[SL_NEW_IMAGE]->may_lack)
+        events &= ~(1u << SL_REMOVE);
+    if (when->plain[SL_OLD_IMAGE] && !when->plain[SL_OLD_IMAGE]->may_lack)
+        events &= ~(1u << SL_INSERT);
     return when->expired ? events & 1u << SL_REMOVE : events;
 }
 
@@ -159,10 +203,30 @@ static enum sl_status compile(struct sl_span json, read_fn read, struct sl_arena
     return status;
 }
 
+/* Whatever was written, a condition that no record can meet was not meant. */
+static enum sl_status check_events(struct sl_span json, const struct sl_when *when, struct sl_error *error)
+{
+    if (when->possible)
+        return SL_OK;
+    bool is_about_item = (when->plain[SL_NEW_IMAGE] && !when->plain[SL_NEW_IMAGE]->may_lack) ||
+                         (when->plain[SL_OLD_IMAGE] && !when->plain[SL_OLD_IMAGE]->may_lack);
+    return sl_fail_at(error, SL_REJECT, "InvalidPattern", (size_t)(sl_json_find(json, "").ptr - json.ptr),
+                      "no event can meet all of its members%s",
+                      is_about_item ? ": a REMOVE has no item (use old_item), and an INSERT no old_item"
+                                    : "");
+}
+
 enum sl_status sl_when_compile(struct sl_span json, struct sl_arena *arena, struct sl_when **out,
                                struct sl_error *error)
 {
-    return compile(json, read_when, arena, out, error);
+    enum sl_status status = compile(json, read_when, arena, out, error);
+    return status == SL_OK ? check_events(json, *out, error) : status;
+}
+
+enum sl_status sl_where_compile(struct sl_span json, struct sl_arena *arena, struct sl_when **out,
+                                struct sl_error *error)
+{
+    return compile(json, read_item, arena, out, error);
 }
 
 enum sl_status sl_pattern_compile(struct sl_span json, struct sl_arena *arena, struct sl_when **out,
@@ -195,17 +259,83 @@ static bool is_any_set(const struct sl_when *when, const struct sl_record *recor
     return false;
 }
 
-bool sl_when_match(const struct sl_when *when, const struct sl_record *record, struct sl_arena *scratch)
+/* The images that a change of this kind has; the stream's view type may leave them out. */
+static unsigned images_of(enum sl_event event)
 {
-    if (!when)
-        return true;
+    return 1u << SL_KEYS | (event == SL_REMOVE ? 0 : 1u << SL_NEW_IMAGE) |
+           (event == SL_INSERT ? 0 : 1u << SL_OLD_IMAGE);
+}
+
+static unsigned lacking(const struct sl_when *when, const struct sl_record *record)
+{
+    unsigned lacks = when->needs & images_of(sl_record_event(record));
+    for (unsigned image = SL_KEYS; lacks && image <= SL_OLD_IMAGE; image++)
+        if (sl_record_image(record, (enum sl_image)image).type != SL_NONE)
+            lacks &= ~(1u << image);
+    return lacks;
+}
+
+/* What a record of any view type shows. */
+static bool is_concerned(const struct sl_when *when, const struct sl_record *record, struct sl_arena *scratch)
+{
     if (when->events && !(when->events & 1u << sl_record_event(record)))
         return false;
     if (when->expired && !is_expired(when, record))
         return false;
+    return !when->plain[SL_KEYS] || sl_record_image(record, SL_KEYS).type == SL_NONE ||
+           sl_plain_match_image(when->plain[SL_KEYS], record, SL_KEYS, scratch);
+}
+
+/* The item is absent after a REMOVE, and before an INSERT. */
+static bool is_image_met(const struct sl_when *when, const struct sl_record *record, enum sl_image image,
+                         struct sl_arena *scratch)
+{
+    const struct sl_plain *plain = when->plain[image];
+    if (!plain)
+        return true;
+    if (!(images_of(sl_record_event(record)) & 1u << image))
+        return plain->may_lack;
+    return sl_plain_match_image(plain, record, image, scratch);
+}
+
+bool sl_when_match(const struct sl_when *when, const struct sl_record *record, struct sl_arena *scratch)
+{
+    if (!when)
+        return true;
+    if (!is_concerned(when, record, scratch) || (when->needs && lacking(when, record)))
+        return false;
+    if (!is_image_met(when, record, SL_NEW_IMAGE, scratch) ||
+        !is_image_met(when, record, SL_OLD_IMAGE, scratch))
+        return false;
     if (when->changed && !is_any_changed(when, record))
         return false;
     return !when->sets || is_any_set(when, record, scratch);
+}
+
+unsigned sl_when_lacks(const struct sl_when *when, const struct sl_record *record, struct sl_arena *scratch)
+{
+    return when && when->needs && is_concerned(when, record, scratch) ? lacking(when, record) : 0;
+}
+
+bool sl_when_accepts(const struct sl_when *when, enum sl_view view)
+{
+    static const unsigned carried[] = {
+        [SL_VIEW_UNKNOWN] = 1u << SL_KEYS | 1u << SL_NEW_IMAGE | 1u << SL_OLD_IMAGE,
+        [SL_VIEW_KEYS_ONLY] = 1u << SL_KEYS,
+        [SL_VIEW_NEW_IMAGE] = 1u << SL_KEYS | 1u << SL_NEW_IMAGE,
+        [SL_VIEW_OLD_IMAGE] = 1u << SL_KEYS | 1u << SL_OLD_IMAGE,
+        [SL_VIEW_NEW_AND_OLD_IMAGES] = 1u << SL_KEYS | 1u << SL_NEW_IMAGE | 1u << SL_OLD_IMAGE,
+    };
+    unsigned needs = 0;
+    for (unsigned event = SL_INSERT; when && event <= SL_REMOVE; event++)
+        if (sl_when_events(when) & 1u << event)
+            needs |= when->needs & images_of((enum sl_event)event);
+    return !(needs & ~carried[view]);
+}
+
+bool sl_where_match(const struct sl_when *where, struct sl_value item, struct sl_arena *scratch)
+{
+    return sl_plain_match(where->plain[SL_NEW_IMAGE], item, scratch);
 }
 
 bool sl_pattern_match(const struct sl_when *pattern, struct sl_span json, struct sl_arena *scratch)
@@ -232,7 +362,8 @@ static bool is_set_of_keys(const struct sl_when_set *set)
 
 bool sl_when_is_of_keys(const struct sl_when *when)
 {
-    bool is_of_keys = !when->events && !when->expired && !when->changed;
+    bool is_of_keys = !when->events && !when->expired && !when->changed && !when->plain[SL_NEW_IMAGE] &&
+                      !when->plain[SL_OLD_IMAGE];
     for (size_t i = 0; i < when->n_sets; i++)
         is_of_keys = is_of_keys && is_set_of_keys(&when->sets[i]);
     return is_of_keys;

@@ -1,15 +1,18 @@
 /* Conditions on records: a route's `when`, and the filters of an event source mapping.
  *
- * {"expired": true|"any", "events": ["INSERT",...], "changed": ["attr",...], "pattern": [{...}, ...]};
- * members are ANDed, patterns ORed. Patterns are FilterCriteria's (EventBridge's language, with the facts
- * recorded on AWS). Compiled once. */
+ * {"expired": true|"any", "events": ["INSERT",...], "changed": ["attr",...], "keys": {...}, "item": {...},
+ * "old_item": {...}, "pattern": [{...}, ...]}; members are ANDed, patterns ORed. Patterns are
+ * FilterCriteria's (EventBridge's language, with the facts recorded on AWS). keys, item and old_item are
+ * conditions on plain values (docs/WHEN.md): of the key, of the item after the change, and before it.
+ * Compiled once. */
 #ifndef SL_STREAMS_WHEN_WHEN_H
 #define SL_STREAMS_WHEN_WHEN_H
 
 #include "streams/record.h"
 
-/* Compiles the JSON text of a `when` object. `out` lives in `arena` and borrows nothing of `json`. On
- * failure: SL_REJECT, the byte in `json`, and a text that begins with the JSON path inside it
+/* Compiles the JSON text of a `when` object. `out` lives in `arena` and borrows nothing of `json`. What no
+ * record can ever meet is refused too. On failure: SL_REJECT, the byte in `json`, and a text that begins with
+ * the JSON path inside it
  * ("pattern[0].dynamodb"). */
 enum sl_status sl_when_compile(struct sl_span json, struct sl_arena *arena, struct sl_when **out,
                                struct sl_error *error) SL_MUST_USE;
@@ -18,8 +21,23 @@ enum sl_status sl_when_compile(struct sl_span json, struct sl_arena *arena, stru
 enum sl_status sl_pattern_compile(struct sl_span json, struct sl_arena *arena, struct sl_when **out,
                                   struct sl_error *error) SL_MUST_USE;
 
+/* The same for one bare condition on plain values: {"status":["PAID"]}. For sl_where_match alone. */
+enum sl_status sl_where_compile(struct sl_span json, struct sl_arena *arena, struct sl_when **out,
+                                struct sl_error *error) SL_MUST_USE;
+
+/* `item` is an M, or absent. */
+bool sl_where_match(const struct sl_when *where, struct sl_value item, struct sl_arena *scratch);
+
 /* NULL matches everything. `scratch` is for what must be unescaped. */
 bool sl_when_match(const struct sl_when *when, const struct sl_record *record, struct sl_arena *scratch);
+
+/* The images, as bits 1 << enum sl_image, without which nobody can tell whether the record
+ * matches: what changed, keys, item and old_item need of a change of its kind, and it does not carry. Such a
+ * record does not match. 0 for nearly all records: ask where sl_when_match said no. */
+unsigned sl_when_lacks(const struct sl_when *when, const struct sl_record *record, struct sl_arena *scratch);
+
+/* Does a stream of this view type carry all that changed, item and old_item need? */
+bool sl_when_accepts(const struct sl_when *when, enum sl_view view);
 
 /* Does the JSON object's text match the pattern? For patterns on something else than a record: an item. */
 bool sl_pattern_match(const struct sl_when *pattern, struct sl_span json, struct sl_arena *scratch);
@@ -28,7 +46,7 @@ bool sl_pattern_match(const struct sl_when *pattern, struct sl_span json, struct
  * leaves SL_REMOVE alone. */
 unsigned sl_when_events(const struct sl_when *when);
 
-/* Is it true of an item, whatever happens to the item? Only patterns on dynamodb.Keys are. */
+/* Is it true of an item, whatever happens to the item? Only keys, and patterns on dynamodb.Keys, are. */
 bool sl_when_is_of_keys(const struct sl_when *when);
 
 /* Images that the condition looks into, as bits 1 << SL_NEW_IMAGE, 1 << SL_OLD_IMAGE: for `sluice check`. */

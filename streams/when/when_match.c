@@ -34,10 +34,11 @@ static bool passes(const struct sl_when_leaf *leaf, struct sl_when_value value, 
 static struct sl_when_value scalar(const char *begin, const char *end, bool escaped)
 {
     if (*begin == '"')
-        return (struct sl_when_value){SL_WHEN_STRING, escaped, sl_span(begin + 1, (size_t)(end - begin) - 2)};
+        return (struct sl_when_value){.escaped = escaped,
+                                      .text = sl_span(begin + 1, (size_t)(end - begin) - 2)};
     enum sl_when_kind kind =
         *begin == '-' || (*begin >= '0' && *begin <= '9') ? SL_WHEN_NUMBER : SL_WHEN_WORD;
-    return (struct sl_when_value){kind, false, sl_span(begin, (size_t)(end - begin))};
+    return (struct sl_when_value){.kind = kind, .text = sl_span(begin, (size_t)(end - begin))};
 }
 
 /* The node that `name` leads to: a name with dots is as many steps. NULL: no leaf is there. */
@@ -212,10 +213,10 @@ static bool attribute_passes(const struct sl_when_attribute *a, const struct sl_
     case SL_S:
     case SL_N:
     case SL_B:
-        return passes(a->leaf, (struct sl_when_value){SL_WHEN_STRING, v.escaped, v.raw}, scratch);
+        return passes(a->leaf, (struct sl_when_value){.escaped = v.escaped, .text = v.raw}, scratch);
     case SL_BOOL:
     case SL_NULL:
-        return passes(a->leaf, (struct sl_when_value){SL_WHEN_WORD, false, v.raw}, scratch);
+        return passes(a->leaf, (struct sl_when_value){.kind = SL_WHEN_WORD, .text = v.raw}, scratch);
     default:
         return set_passes(a->leaf, v.raw, scratch);
     }
@@ -267,7 +268,7 @@ static bool text_passes(const struct sl_when_text *t, const struct sl_record *r,
     struct sl_span text = known_text(r, t->known, scratch);
     if (!text.ptr)
         return t->leaf->absent_ok;
-    return passes(t->leaf, (struct sl_when_value){SL_WHEN_STRING, false, text}, scratch);
+    return passes(t->leaf, (struct sl_when_value){.text = text}, scratch);
 }
 
 bool sl_when_match_set(const struct sl_when_set *set, const struct sl_record *r, struct sl_arena *scratch)
@@ -291,11 +292,11 @@ unsigned sl_when_set_events(const struct sl_when_set *set, struct sl_arena *scra
     for (unsigned event = SL_INSERT; event <= SL_REMOVE; event++) {
         bool may = true;
         for (size_t i = 0; i < set->n_texts; i++)
-            may = may && (set->texts[i].known != SL_WHEN_EVENT_NAME ||
-                          passes(set->texts[i].leaf,
-                                 (struct sl_when_value){SL_WHEN_STRING, false,
-                                                        sl_span_str(sl_event_name((enum sl_event)event))},
-                                 scratch));
+            may = may &&
+                  (set->texts[i].known != SL_WHEN_EVENT_NAME ||
+                   passes(set->texts[i].leaf,
+                          (struct sl_when_value){.text = sl_span_str(sl_event_name((enum sl_event)event))},
+                          scratch));
         events |= may ? 1u << event : 0;
     }
     return events;

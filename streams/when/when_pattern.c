@@ -266,26 +266,6 @@ static bool split_image(struct sl_span path, enum sl_image *image, struct sl_spa
     return false;
 }
 
-/* For a single test: the bytes that a string which passes is written with, unless it is escaped, and with the
- * quotes that are known. Looking for several costs more than reading the image up to the attribute. */
-static struct sl_span find_needle(struct sl_arena *arena, const struct sl_when_leaf *leaf)
-{
-    const struct sl_when_test *test = leaf->tests;
-    bool is_equal = test->op == SL_WHEN_EQUALS && test->kind == SL_WHEN_STRING && !test->network;
-    if (leaf->absent_ok || leaf->n != 1 ||
-        (!is_equal && test->op != SL_WHEN_PREFIX && test->op != SL_WHEN_SUFFIX))
-        return sl_span(NULL, 0);
-    char *needle = sl_arena_alloc(arena, test->text.len + 2), *end = needle;
-    if (test->op != SL_WHEN_SUFFIX)
-        *end++ = '"';
-    if (test->text.len)
-        memcpy(end, test->text.ptr, test->text.len);
-    end += test->text.len;
-    if (test->op != SL_WHEN_PREFIX)
-        *end++ = '"';
-    return sl_span(needle, (size_t)(end - needle));
-}
-
 /* A set that is being filled. */
 struct filling {
     struct sl_arena *arena;
@@ -311,11 +291,14 @@ static void place_leaf(struct filling *f, const struct sl_when_leaf *leaf, uint6
     f->images |= 1u << image;
     struct sl_span tag = rest, name = take_name(&tag);
     enum sl_type type = tag.ptr ? find_type(tag) : SL_NONE;
-    if (type == SL_NONE)
+    if (type == SL_NONE) {
         add_to_tree(f->arena, &f->set.images[image], rest, leaf, bit);
-    else
-        f->attributes[f->set.n_attributes++] =
-            (struct sl_when_attribute){image, type, name, find_needle(f->arena, leaf), leaf};
+        return;
+    }
+    struct sl_when_attribute *a = &f->attributes[f->set.n_attributes++];
+    *a = (struct sl_when_attribute){.image = image, .type = type, .name = name, .leaf = leaf};
+    if (!leaf->absent_ok)
+        a->needle = sl_when_needle(f->arena, leaf->tests, leaf->n);
 }
 
 static struct sl_when_set finish_set(struct sl_arena *arena, const struct draft *draft, unsigned *images)

@@ -7,9 +7,9 @@
 #ifndef SL_STREAMS_WHEN_WHEN_PRIVATE_H
 #define SL_STREAMS_WHEN_WHEN_PRIVATE_H
 
-#include "base/decimal.h"
 #include "base/error.h"
 #include "base/json_walk.h"
+#include "base/number.h"
 #include "streams/record.h"
 #include "streams/when/when.h"
 
@@ -22,13 +22,15 @@
 
 /* ---- values ---- */
 
-/* A leaf of a record: a string (between its quotes), or a number, true, false or null as written. */
-enum sl_when_kind { SL_WHEN_STRING, SL_WHEN_NUMBER, SL_WHEN_WORD };
+/* A leaf of a record: a string (between its quotes), or a number, true, false or null as written. Of an item
+ * also a B, in base64, and what is no single value: a map, a list or a set as a whole. */
+enum sl_when_kind { SL_WHEN_STRING, SL_WHEN_NUMBER, SL_WHEN_WORD, SL_WHEN_BINARY, SL_WHEN_WHOLE };
 
 struct sl_when_value {
     enum sl_when_kind kind;
     bool escaped;
     struct sl_span text;
+    enum sl_type type; /* of an attribute; SL_NONE for all else, also for the elements of one */
 };
 
 enum sl_when_op {
@@ -42,12 +44,13 @@ enum sl_when_op {
     SL_WHEN_NUMERIC,
     SL_WHEN_CIDR,
     SL_WHEN_EXISTS,
+    SL_WHEN_TYPE,        /* the attribute's is `type` */
     SL_WHEN_ANYTHING_BUT /* none of `inner` */
 };
 
 /* Bounds of "numeric"; NULL: none. "=" is both, inclusive. */
 struct sl_when_bounds {
-    const struct sl_decimal *low, *high;
+    const struct sl_number *low, *high;
     bool low_open, high_open; /* the bound itself is outside */
 };
 
@@ -60,6 +63,7 @@ struct sl_when_network {
 struct sl_when_test {
     enum sl_when_op op;
     enum sl_when_kind kind; /* of an EQUALS */
+    enum sl_type type;      /* of a TYPE */
     struct sl_span text;
     const struct sl_when_bounds *bounds;
     const struct sl_when_network *network;
@@ -69,6 +73,10 @@ struct sl_when_test {
 
 bool sl_when_test_value(const struct sl_when_test *tests, size_t n, struct sl_when_value value,
                         struct sl_arena *scratch);
+
+/* The bytes that a string which passes is written with, unless it is escaped, and with the quotes that are
+ * known; absent where several are possible. */
+struct sl_span sl_when_needle(struct sl_arena *arena, const struct sl_when_test *tests, size_t n);
 
 /* Compiles the elements of a leaf's list; `absent_ok` when {"exists":false} is among them. */
 struct sl_when_parse;
@@ -145,6 +153,44 @@ struct sl_when_text {
     const struct sl_when_leaf *leaf;
 };
 
+/* ---- plain values ---- */
+
+/* A condition on an item's plain values: a tree of steps. What is in one object of the configuration, or
+ * below it by steps, is one tree; the objects of an "$or" are trees of their own, at their place.
+ *
+ * On a list, the steps below are taken in one element. Where there is nothing, what asks for absence alone
+ * holds; so it does on a list in none of whose elements anything is found. */
+struct sl_plain_or;
+
+struct sl_plain {
+    struct sl_span name;              /* of the step that leads here, unescaped */
+    const struct sl_when_test *tests; /* of the value here; none: only steps */
+    size_t n;
+    bool has_tests, absent_ok; /* there is a list; it holds an {"exists":false} */
+    bool steps_may_lack;       /* all that is below holds where there is nothing */
+    bool may_lack;             /* and so does the list */
+    struct sl_span needle;     /* of a step from the item itself: as in struct sl_when_attribute */
+    struct sl_plain *child, *next;
+    struct sl_plain_or *ors; /* each has to hold */
+};
+
+struct sl_plain_or {
+    struct sl_plain *any; /* one of these, by `next` */
+    struct sl_plain_or *next;
+};
+
+enum sl_status sl_plain_compile(struct sl_when_parse *parse, struct sl_span json,
+                                struct sl_plain **out) SL_MUST_USE;
+
+/* `item` is an M, or absent. */
+bool sl_plain_match(const struct sl_plain *condition, struct sl_value item, struct sl_arena *scratch);
+
+/* The same for an image of a record, whose index is used where there is one. */
+bool sl_plain_match_image(const struct sl_plain *condition, const struct sl_record *r, enum sl_image image,
+                          struct sl_arena *scratch);
+
+/* ---- leaves ---- */
+
 /* Leaves that share an array stand in one tree, so that one element has to satisfy them all; the others are
  * apart. */
 struct sl_when_set {
@@ -161,8 +207,10 @@ struct sl_when {
     bool expired, or_inferred;
     size_t n_changed, n_sets;
     const struct sl_span *changed;
-    const struct sl_when_set *sets; /* NULL: no pattern */
+    const struct sl_when_set *sets;  /* NULL: no pattern */
+    const struct sl_plain *plain[3]; /* by enum sl_image; NULL: none */
     unsigned images;
+    unsigned needs; /* of `images`, those whose absence is an error */
 };
 
 /* Takes the pattern apart and adds its sets to `sets`. */
@@ -195,6 +243,7 @@ struct sl_when_parse {
     struct sl_error *error;
     const struct sl_when_place *place; /* innermost */
     bool or_is_field;                  /* in this pattern, "$or" is the name of a field */
+    bool is_plain;                     /* a condition on an item's plain values is read, not a pattern */
 };
 
 /* SL_REJECT, code "InvalidPattern", the byte of `at`, "path: why". */

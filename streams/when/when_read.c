@@ -12,6 +12,24 @@ struct sl_span sl_when_string(const struct sl_when_parse *parse, struct sl_span 
     return sl_span(out, sl_json_unescape_to(sl_span(string.ptr + 1, string.len - 2), out));
 }
 
+/* For a single test alone: looking for several texts costs more than reading the image up to the
+ * attribute. */
+struct sl_span sl_when_needle(struct sl_arena *arena, const struct sl_when_test *tests, size_t n)
+{
+    bool is_equal = n == 1 && tests->op == SL_WHEN_EQUALS && tests->kind == SL_WHEN_STRING && !tests->network;
+    if (n != 1 || (!is_equal && tests->op != SL_WHEN_PREFIX && tests->op != SL_WHEN_SUFFIX))
+        return sl_span(NULL, 0);
+    char *needle = sl_arena_alloc(arena, tests->text.len + 2), *end = needle;
+    if (tests->op != SL_WHEN_SUFFIX)
+        *end++ = '"';
+    if (tests->text.len)
+        memcpy(end, tests->text.ptr, tests->text.len);
+    end += tests->text.len;
+    if (tests->op != SL_WHEN_PREFIX)
+        *end++ = '"';
+    return sl_span(needle, (size_t)(end - needle));
+}
+
 /* A JSON path's text: longer ones are cut from the front by what does not fit. */
 #define PATH_BYTES 200
 

@@ -1,8 +1,12 @@
-/* From a leaf's list, ["SHIPPED", {"prefix": "RE"}], to its tests. */
+/* From a leaf's list, ["SHIPPED", {"prefix": "RE"}], to its tests: of a pattern, and of a condition on an
+ * item's plain values, whose operators are nearly the same. */
 #include "streams/when/when_private.h"
 
+#include "base/base64.h"
 #include "base/fold.h"
 #include "base/json.h"
+#include "base/nearest.h"
+#include "streams/value.h"
 
 #include <arpa/inet.h>
 
@@ -13,6 +17,7 @@ static enum sl_status affix_inside(struct sl_when_parse *parse, struct sl_span o
                                    struct sl_when_test *out);
 static enum sl_status anything_but(struct sl_when_parse *parse, struct sl_span operand,
                                    struct sl_when_test *out);
+static enum sl_status base64(struct sl_when_parse *parse, struct sl_span operand, struct sl_when_test *out);
 static enum sl_status cidr(struct sl_when_parse *parse, struct sl_span operand, struct sl_when_test *out);
 static enum sl_status equals_ignore_case(struct sl_when_parse *parse, struct sl_span operand,
                                          struct sl_when_test *out);
@@ -21,32 +26,45 @@ static enum sl_status exists(struct sl_when_parse *parse, struct sl_span operand
 static enum sl_status numeric(struct sl_when_parse *parse, struct sl_span operand, struct sl_when_test *out);
 static enum sl_status prefix(struct sl_when_parse *parse, struct sl_span operand, struct sl_when_test *out);
 static enum sl_status suffix(struct sl_when_parse *parse, struct sl_span operand, struct sl_when_test *out);
+static enum sl_status type(struct sl_when_parse *parse, struct sl_span operand, struct sl_when_test *out);
 static enum sl_status wildcard(struct sl_when_parse *parse, struct sl_span operand, struct sl_when_test *out);
+
+/* Where an operator is one. */
+enum where { IN_BOTH, IN_PATTERNS, IN_PLAIN };
 
 static const struct {
     const char *name;
     operand_fn compile;
     operand_fn inside;  /* of {"anything-but": {"prefix": ...}}; NULL: not allowed there */
     enum sl_when_op op; /* what `inside` makes */
+    enum where where;
 } operators[] = {
-    {"anything-but", anything_but, NULL, SL_WHEN_ANYTHING_BUT},
-    {"cidr", cidr, NULL, SL_WHEN_CIDR},
-    {"equals-ignore-case", equals_ignore_case, equals_ignore_case, SL_WHEN_EQUALS_FOLD},
-    {"exactly", exactly, NULL, SL_WHEN_EQUALS},
-    {"exists", exists, NULL, SL_WHEN_EXISTS},
-    {"numeric", numeric, NULL, SL_WHEN_NUMERIC},
-    {"prefix", prefix, affix_inside, SL_WHEN_PREFIX},
-    {"suffix", suffix, affix_inside, SL_WHEN_SUFFIX},
-    {"wildcard", wildcard, wildcard, SL_WHEN_WILDCARD},
+    {"anything-but", anything_but, NULL, SL_WHEN_ANYTHING_BUT, IN_BOTH},
+    {"base64", base64, base64, SL_WHEN_EQUALS, IN_PLAIN},
+    {"cidr", cidr, NULL, SL_WHEN_CIDR, IN_BOTH},
+    {"equals-ignore-case", equals_ignore_case, equals_ignore_case, SL_WHEN_EQUALS_FOLD, IN_BOTH},
+    {"exactly", exactly, NULL, SL_WHEN_EQUALS, IN_PATTERNS},
+    {"exists", exists, NULL, SL_WHEN_EXISTS, IN_BOTH},
+    {"numeric", numeric, NULL, SL_WHEN_NUMERIC, IN_BOTH},
+    {"prefix", prefix, affix_inside, SL_WHEN_PREFIX, IN_BOTH},
+    {"suffix", suffix, affix_inside, SL_WHEN_SUFFIX, IN_BOTH},
+    {"type", type, NULL, SL_WHEN_TYPE, IN_PLAIN},
+    {"wildcard", wildcard, wildcard, SL_WHEN_WILDCARD, IN_BOTH},
 };
 
 #define N_OPERATORS (sizeof(operators) / sizeof(operators[0]))
 
+static bool is_operator(size_t i, bool is_plain)
+{
+    return operators[i].where == IN_BOTH || (operators[i].where == IN_PLAIN) == is_plain;
+}
+
 /* Its place in the table; N_OPERATORS: it is not an operator. */
-static size_t find_operator(struct sl_span name)
+static size_t find_operator(struct sl_span name, bool is_plain)
 {
     size_t i = 0;
-    while (i < N_OPERATORS && !sl_json_text_is(name, sl_span_str(operators[i].name)))
+    while (i < N_OPERATORS &&
+           !(is_operator(i, is_plain) && sl_json_text_is(name, sl_span_str(operators[i].name))))
         i++;
     return i;
 }
@@ -72,7 +90,7 @@ bool sl_when_is_reserved(struct sl_span name)
     for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
         if (sl_json_text_is(name, sl_span_str(others[i])))
             return true;
-    return find_operator(name) < N_OPERATORS;
+    return find_operator(name, false) < N_OPERATORS;
 }
 
 /* ---- literals ---- */
@@ -108,25 +126,31 @@ static const struct sl_when_network *read_address(struct sl_arena *arena, struct
 /* Both bounds of an interval are this number. NULL: its size is beyond what is compared by value. */
 static const struct sl_when_bounds *read_number(struct sl_arena *arena, struct sl_span number)
 {
-    struct sl_decimal *d = sl_decimal_new(arena);
-    if (!sl_decimal_add(d, number, false))
+    struct sl_number *value = sl_arena_alloc(arena, sizeof(*value));
+    if (sl_number_parse(number, value))
         return NULL;
     struct sl_when_bounds *bounds = sl_arena_zalloc(arena, sizeof(*bounds));
-    bounds->low = bounds->high = d;
+    bounds->low = bounds->high = value;
     return bounds;
 }
 
-static struct sl_when_test literal(const struct sl_when_parse *parse, struct sl_span json)
+static enum sl_status literal(const struct sl_when_parse *parse, struct sl_span json,
+                              struct sl_when_test *out)
 {
-    struct sl_when_test test = {.op = SL_WHEN_EQUALS, .kind = kind_of(json)};
-    if (test.kind == SL_WHEN_STRING) {
-        test.text = sl_when_string(parse, json);
-        return test;
+    *out = (struct sl_when_test){.op = SL_WHEN_EQUALS, .kind = kind_of(json)};
+    if (out->kind == SL_WHEN_STRING) {
+        out->text = sl_when_string(parse, json);
+        return SL_OK;
     }
-    test.text = sl_span(sl_arena_copy(parse->arena, json), json.len);
-    if (test.kind == SL_WHEN_NUMBER)
-        test.bounds = read_number(parse->arena, test.text);
-    return test;
+    out->text = sl_span(sl_arena_copy(parse->arena, json), json.len);
+    if (out->kind != SL_WHEN_NUMBER)
+        return SL_OK;
+    out->bounds = read_number(parse->arena, out->text);
+    return out->bounds || !parse->is_plain
+               ? SL_OK
+               : sl_when_fail(parse, json,
+                              "not a DynamoDB number: it has at most 38 digits, and is zero or "
+                              "from 1E-130 to below 1E+126");
 }
 
 static enum sl_status text_operand(struct sl_when_parse *parse, struct sl_span operand, enum sl_when_op op,
@@ -211,6 +235,29 @@ static enum sl_status wildcard(struct sl_when_parse *parse, struct sl_span opera
     return status;
 }
 
+/* A B's text is base64 in its one form, so equal bytes are equal texts. */
+static enum sl_status base64(struct sl_when_parse *parse, struct sl_span operand, struct sl_when_test *out)
+{
+    enum sl_status status = text_operand(parse, operand, SL_WHEN_EQUALS, out);
+    if (status == SL_OK && !sl_base64_is_valid(out->text))
+        return sl_when_fail(parse, operand, "padded base64 is expected, as in \"AAEC\"");
+    out->kind = SL_WHEN_BINARY;
+    return status;
+}
+
+static enum sl_status type(struct sl_when_parse *parse, struct sl_span operand, struct sl_when_test *out)
+{
+    enum sl_status status = text_operand(parse, operand, SL_WHEN_TYPE, out);
+    if (status != SL_OK)
+        return status;
+    out->type = sl_value_tag(out->text.ptr, out->text.len);
+    return out->type != SL_NONE
+               ? SL_OK
+               : sl_when_fail(parse, operand,
+                              "not a type; use \"S\", \"N\", \"B\", \"BOOL\", \"NULL\", \"SS\", \"NS\", "
+                              "\"BS\", \"L\" or \"M\"");
+}
+
 static enum sl_status exists(struct sl_when_parse *parse, struct sl_span operand, struct sl_when_test *out)
 {
     if (!sl_span_is(operand, "true") && !sl_span_is(operand, "false"))
@@ -268,8 +315,8 @@ static enum sl_status comparison(struct sl_when_parse *parse, struct sl_json_wal
     struct sl_span op, number;
     if (!sl_json_walk_next(c, NULL, &op) || !sl_json_walk_next(c, NULL, &number) || op.ptr[0] != '"')
         return numeric_shape(parse, list);
-    struct sl_decimal *d = sl_decimal_new(parse->arena);
-    if (kind_of(number) != SL_WHEN_NUMBER || !sl_decimal_add(d, number, false))
+    struct sl_number *value = sl_arena_alloc(parse->arena, sizeof(*value));
+    if (kind_of(number) != SL_WHEN_NUMBER || sl_number_parse(number, value))
         return sl_when_fail(parse, number, "a number of at most 38 digits is expected");
     op = sl_when_string(parse, op);
     bool is_equal = sl_span_is(op, "="), is_open = op.len == 1 && !is_equal;
@@ -282,11 +329,11 @@ static enum sl_status comparison(struct sl_when_parse *parse, struct sl_json_wal
     if (bounds->high || (bounds->low && !is_high))
         return numeric_shape(parse, list);
     if (!is_high) {
-        bounds->low = d;
+        bounds->low = value;
         bounds->low_open = is_open;
     }
     if (!is_low) {
-        bounds->high = d;
+        bounds->high = value;
         bounds->high_open = is_open;
     }
     return SL_OK;
@@ -306,7 +353,7 @@ static enum sl_status numeric(struct sl_when_parse *parse, struct sl_span operan
         rest = c;
     } while (sl_json_walk_next(&rest, NULL, &more));
     if (bounds->low && bounds->high && bounds->low != bounds->high &&
-        sl_decimal_compare(bounds->low, bounds->high) >= 0)
+        sl_number_compare(bounds->low, bounds->high) >= 0)
         return sl_when_fail(parse, operand, "the lower bound is not below the upper one");
     *out = (struct sl_when_test){.op = SL_WHEN_NUMERIC, .bounds = bounds};
     return SL_OK;
@@ -319,8 +366,7 @@ static enum sl_status plain_value(struct sl_when_parse *parse, struct sl_span op
 {
     if (is_container(operand) || kind_of(operand) == SL_WHEN_WORD)
         return sl_when_fail(parse, operand, "strings or numbers are expected");
-    *out = literal(parse, operand);
-    return SL_OK;
+    return literal(parse, operand, out);
 }
 
 static enum sl_status inner_test(struct sl_when_parse *parse, struct sl_span operand, size_t operator_index,
@@ -366,14 +412,36 @@ static enum sl_status anything_but(struct sl_when_parse *parse, struct sl_span o
         return none_of(parse, operand, N_OPERATORS, out);
     struct sl_json_walk c = sl_json_walk(operand);
     struct sl_span name, value, more;
-    size_t i = sl_json_walk_next(&c, &name, &value) ? find_operator(name) : N_OPERATORS;
+    size_t i = sl_json_walk_next(&c, &name, &value) ? find_operator(name, parse->is_plain) : N_OPERATORS;
     if (i == N_OPERATORS || !operators[i].inside || sl_json_walk_next(&c, &name, &more))
         return sl_when_fail(parse, operand,
-                            "one of prefix, suffix, equals-ignore-case, wildcard is expected");
+                            "one of prefix, suffix, equals-ignore-case, wildcard%s is expected",
+                            parse->is_plain ? ", base64" : "");
     return none_of(parse, value, i, out);
 }
 
 /* ---- the list ---- */
+
+static enum sl_status not_an_operator(const struct sl_when_parse *parse, struct sl_span object,
+                                      struct sl_span name)
+{
+    struct sl_nearest near = sl_nearest_begin(name);
+    for (size_t i = 0; i < N_OPERATORS; i++)
+        if (is_operator(i, parse->is_plain))
+            sl_nearest_consider(&near, operators[i].name);
+    if (parse->or_is_field)
+        return sl_when_fail(
+            parse, object,
+            "not an operator. Here, \"$or\" is the name of a field: it is an operator only if each one in "
+            "the "
+            "pattern is a list of two or more objects in which no field has the name of an operator");
+    return sl_when_fail(parse, object,
+                        "not an operator%s%s%s; use anything-but,%s cidr, equals-ignore-case,%s "
+                        "exists, numeric, prefix, suffix%s or wildcard",
+                        near.best ? " (did you mean \"" : "", near.best ? near.best : "",
+                        near.best ? "\"?)" : "", parse->is_plain ? " base64," : "",
+                        parse->is_plain ? "" : " exactly,", parse->is_plain ? ", type" : "");
+}
 
 static enum sl_status operator_test(struct sl_when_parse *parse, struct sl_span object,
                                     struct sl_when_test *out, bool *absent_ok)
@@ -383,16 +451,9 @@ static enum sl_status operator_test(struct sl_when_parse *parse, struct sl_span 
     if (!sl_json_walk_next(&c, &name, &value) || sl_json_walk_next(&c, &more, &more))
         return sl_when_fail(parse, object,
                             "an operator must be alone in its braces, as in {\"prefix\": \"a\"}");
-    size_t i = find_operator(name);
+    size_t i = find_operator(name, parse->is_plain);
     if (i == N_OPERATORS)
-        return sl_when_fail(
-            parse, object, "%s",
-            parse->or_is_field
-                ? "not an operator. Here, \"$or\" is the name of a field: it is an operator only if "
-                  "each one in the pattern is a list of two or more objects in which no field has "
-                  "the name of an operator"
-                : "not an operator; use anything-but, cidr, equals-ignore-case, exactly, exists, "
-                  "numeric, prefix, suffix or wildcard");
+        return not_an_operator(parse, object, name);
     struct sl_when_place place = {parse->place, name, 0};
     parse->place = &place;
     enum sl_status status = operators[i].compile(parse, value, out);
@@ -401,14 +462,15 @@ static enum sl_status operator_test(struct sl_when_parse *parse, struct sl_span 
     return status;
 }
 
-/* In the list itself, a text that is an address stands for it in every spelling. (Within anything-but it does
- * not: the engine compares texts there.) */
-static struct sl_when_test list_literal(const struct sl_when_parse *parse, struct sl_span json)
+/* In a pattern's list itself, a text that is an address stands for it in every spelling. (Within anything-but
+ * it does not: the engine compares texts there.) */
+static enum sl_status list_literal(const struct sl_when_parse *parse, struct sl_span json,
+                                   struct sl_when_test *out)
 {
-    struct sl_when_test test = literal(parse, json);
-    if (test.kind == SL_WHEN_STRING)
-        test.network = read_address(parse->arena, test.text);
-    return test;
+    enum sl_status status = literal(parse, json, out);
+    if (out->kind == SL_WHEN_STRING && !parse->is_plain)
+        out->network = read_address(parse->arena, out->text);
+    return status;
 }
 
 enum sl_status sl_when_compile_tests(struct sl_when_parse *parse, struct sl_span list,
@@ -433,7 +495,7 @@ enum sl_status sl_when_compile_tests(struct sl_when_parse *parse, struct sl_span
         else if (element.ptr[0] == '{')
             status = operator_test(parse, element, &out[made], &is_absent);
         else
-            out[made] = list_literal(parse, element);
+            status = list_literal(parse, element, &out[made]);
         parse->place = place.parent;
         if (status != SL_OK)
             return status;

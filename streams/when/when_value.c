@@ -45,19 +45,19 @@ static bool is_in_network(struct sl_span text, const struct sl_when_network *net
     return rest == 0 || ((address[whole] ^ network->address[whole]) >> (8 - rest)) == 0;
 }
 
-static bool is_in_bounds(struct sl_span number, const struct sl_when_bounds *bounds, struct sl_arena *scratch)
+static bool is_in_bounds(struct sl_span text, const struct sl_when_bounds *bounds)
 {
-    struct sl_decimal *d = sl_decimal_new(scratch);
-    if (!sl_decimal_add(d, number, false))
+    struct sl_number number;
+    if (sl_number_parse(text, &number))
         return false;
-    int low = bounds->low ? sl_decimal_compare(d, bounds->low) : 1;
-    int high = bounds->high ? sl_decimal_compare(d, bounds->high) : -1;
+    int low = bounds->low ? sl_number_compare(&number, bounds->low) : 1;
+    int high = bounds->high ? sl_number_compare(&number, bounds->high) : -1;
     return (bounds->low_open ? low > 0 : low >= 0) && (bounds->high_open ? high < 0 : high <= 0);
 }
 
-static bool is_equal(const struct sl_when_test *test, struct sl_span text, struct sl_arena *scratch)
+static bool is_equal(const struct sl_when_test *test, struct sl_span text)
 {
-    return sl_span_eq(text, test->text) || (test->bounds && is_in_bounds(text, test->bounds, scratch)) ||
+    return sl_span_eq(text, test->text) || (test->bounds && is_in_bounds(text, test->bounds)) ||
            (test->network && is_in_network(text, test->network));
 }
 
@@ -88,12 +88,14 @@ static bool is_match(const struct sl_when_test *test, struct sl_when_value value
     switch (test->op) {
     case SL_WHEN_EXISTS:
         return true;
+    case SL_WHEN_TYPE:
+        return value.type == test->type;
     case SL_WHEN_ANYTHING_BUT:
-        return !sl_when_test_value(test->inner, test->n_inner, value, scratch);
+        return value.kind != SL_WHEN_WHOLE && !sl_when_test_value(test->inner, test->n_inner, value, scratch);
     case SL_WHEN_NUMERIC:
-        return value.kind == SL_WHEN_NUMBER && is_in_bounds(value.text, test->bounds, scratch);
+        return value.kind == SL_WHEN_NUMBER && is_in_bounds(value.text, test->bounds);
     case SL_WHEN_EQUALS:
-        return value.kind == test->kind && is_equal(test, value.text, scratch);
+        return value.kind == test->kind && is_equal(test, value.text);
     default:
         return value.kind == SL_WHEN_STRING && is_text_match(test, value.text);
     }

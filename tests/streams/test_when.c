@@ -408,7 +408,7 @@ static void every_member_of_when_must_hold(void **state)
     assert_false(when(order, "{'changed':['nothing']}"));
     assert_true(when(order, "{'pattern':[{'eventName':['INSERT']},{'eventName':['MODIFY']}]}"));
     assert_false(when(order, "{'pattern':[{'eventName':['INSERT']},{'eventName':['REMOVE']}]}"));
-    assert_false(when(order, "{'events':['INSERT'],'pattern':[{'eventName':['MODIFY']}]}"));
+    assert_false(when(order, "{'events':['INSERT','REMOVE'],'pattern':[{'eventName':['MODIFY','INSERT']}]}"));
     struct sl_arena *arena = sl_arena_new(4096);
     struct sl_batch batch;
     assert_true(sl_when_match(NULL, decode(arena, json_span(order), &batch), arena));
@@ -470,7 +470,11 @@ static void a_condition_tells_the_events_it_can_match(void **state)
         {"{}", insert | modify | removal},
         {"{'events':['INSERT','REMOVE']}", insert | removal},
         {"{'expired':true}", removal},
-        {"{'expired':'any','events':['INSERT']}", 0},
+        {"{'item':{'a':[1]}}", insert | modify},
+        {"{'item':{'a':[{'exists':false}]}}", insert | modify | removal},
+        {"{'old_item':{'a':[1]}}", modify | removal},
+        {"{'old_item':{'a':[1]},'item':{'a':[2]}}", modify},
+        {"{'keys':{'a':[1]}}", insert | modify | removal},
         {"{'changed':['a']}", insert | modify | removal},
         {"{'pattern':[{'eventName':['REMOVE']}]}", removal},
         {"{'pattern':[{'eventName':['REMOVE']},{'eventName':[{'prefix':'IN'}]}]}", insert | removal},
@@ -520,7 +524,14 @@ static void mistakes_are_refused_at_their_byte(void **state)
     (void)state;
     refused("[]", "[]", "an object is expected");
     refused("{'events':['INSERT']", NULL, "the text ends too early");
-    refused("{'event':[]}", "event", "event: not a condition; use expired, events, changed or pattern");
+    refused("{'event':[]}", "event",
+            "event: not a condition (did you mean \"events\"?); use expired, events, changed, keys, item, "
+            "old_item or pattern");
+    refused("{'colour':[]}", "colour", "colour: not a condition; use");
+    refused("{'expired':'any','events':['INSERT']}", "{", "no event can meet all of its members");
+    refused("{'events':['REMOVE'],'item':{'a':[1]}}", "{", "a REMOVE has no item (use old_item)");
+    refused("{'events':['INSERT'],'old_item':{'a':[1]}}", "{", "an INSERT no old_item");
+    refused("{'events':['REMOVE'],'pattern':[{'eventName':['INSERT']}]}", "{", "no event can meet");
     refused("{'events':'INSERT'}", "'INSERT", "events: a list is expected");
     refused("{'events':[]}", "[]", "events: the list is empty");
     refused("{'events':['INSERT','UPDATE']}", "'UPDATE", "events[1]: \"INSERT\", \"MODIFY\" or \"REMOVE\"");
