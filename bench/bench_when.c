@@ -8,7 +8,7 @@
 #define RECORDS 5000
 #define ROUNDS  7
 
-static void measure(struct sl_span event, const char *name, const char *json)
+static double measure(struct sl_span event, const char *name, const char *json)
 {
     struct sl_arena *config = sl_arena_new(65536), *arena = sl_arena_new(1 << 20);
     struct sl_when *when;
@@ -34,6 +34,19 @@ static void measure(struct sl_span event, const char *name, const char *json)
     bench_figure(figure, best / RECORDS * 1e9, "ns/record");
     sl_arena_destroy(arena);
     sl_arena_destroy(config);
+    return best;
+}
+
+/* The same question in types and in plain values, in turn. */
+static void compare(struct sl_span event, const char *name, const char *pattern, const char *plain)
+{
+    char text[128];
+    snprintf(text, sizeof(text), "%s, typed", name);
+    double typed = measure(event, text, pattern);
+    snprintf(text, sizeof(text), "%s, plain", name);
+    double without = measure(event, text, plain);
+    snprintf(text, sizeof(text), "when, %s, plain over typed", name);
+    bench_figure(text, without / typed, "");
 }
 
 #define PATTERN(p)                     "{\"pattern\":[" p "]}"
@@ -49,19 +62,34 @@ int main(void)
     measure(
         text, "userIdentity of TTL",
         PATTERN("{\"userIdentity\":{\"type\":[\"Service\"],\"principalId\":[\"dynamodb.amazonaws.com\"]}}"));
-    measure(text, "one attribute",
-            PATTERN("{\"dynamodb\":{" IMAGE("NewImage", "status", "\"SHIPPED\"") "}}"));
-    measure(text, "one attribute, rare value",
-            PATTERN("{\"dynamodb\":{" IMAGE("NewImage", "status", "\"LOST\"") "}}"));
-    measure(text, "one attribute, two values",
-            PATTERN("{\"dynamodb\":{" IMAGE("NewImage", "status", "\"SHIPPED\",\"PAID\"") "}}"));
-    measure(text, "one attribute by prefix",
-            PATTERN("{\"dynamodb\":{" IMAGE("NewImage", "customer", "{\"prefix\":\"J\"}") "}}"));
-    measure(text, "both images",
-            PATTERN("{\"dynamodb\":{" IMAGE("NewImage", "status", "\"SHIPPED\"") "," IMAGE(
-                "OldImage", "status", "{\"anything-but\":\"SHIPPED\"}") "}}"));
-    measure(text, "within a map (walks the image)",
-            PATTERN("{\"dynamodb\":{\"NewImage\":{\"address\":{\"M\":{\"city\":{\"S\":[\"Oslo\"]}}}}}}"));
+    compare(text, "one attribute", PATTERN("{\"dynamodb\":{" IMAGE("NewImage", "status", "\"SHIPPED\"") "}}"),
+            "{\"item\":{\"status\":[\"SHIPPED\"]}}");
+    compare(text, "rare value", PATTERN("{\"dynamodb\":{" IMAGE("NewImage", "status", "\"LOST\"") "}}"),
+            "{\"item\":{\"status\":[\"LOST\"]}}");
+    compare(text, "two values",
+            PATTERN("{\"dynamodb\":{" IMAGE("NewImage", "status", "\"SHIPPED\",\"PAID\"") "}}"),
+            "{\"item\":{\"status\":[\"SHIPPED\",\"PAID\"]}}");
+    compare(text, "prefix",
+            PATTERN("{\"dynamodb\":{" IMAGE("NewImage", "customer", "{\"prefix\":\"J\"}") "}}"),
+            "{\"item\":{\"customer\":[{\"prefix\":\"J\"}]}}");
+    compare(
+        text, "both images",
+        PATTERN("{\"dynamodb\":{" IMAGE("NewImage", "status", "\"SHIPPED\"") "," IMAGE(
+            "OldImage", "status", "{\"anything-but\":\"SHIPPED\"}") "}}"),
+        "{\"item\":{\"status\":[\"SHIPPED\"]},\"old_item\":{\"status\":[{\"anything-but\":\"SHIPPED\"}]}}");
+    compare(text, "within a map",
+            PATTERN("{\"dynamodb\":{\"NewImage\":{\"address\":{\"M\":{\"city\":{\"S\":[\"Oslo\"]}}}}}}"),
+            "{\"item\":{\"address.city\":[\"Oslo\"]}}");
+    compare(
+        text, "within a map, two values",
+        PATTERN(
+            "{\"dynamodb\":{\"NewImage\":{\"address\":{\"M\":{\"city\":{\"S\":[\"Oslo\",\"Paris\"]}}}}}}"),
+        "{\"item\":{\"address.city\":[\"Oslo\",\"Paris\"]}}");
+    compare(text, "number", PATTERN("{\"dynamodb\":{\"NewImage\":{\"total\":{\"N\":[\"101\"]}}}}"),
+            "{\"item\":{\"total\":[101]}}");
+    measure(text, "rose above 100",
+            "{\"item\":{\"total\":[{\"numeric\":[\">\",100]}]},\"old_item\":{\"total\":[{\"numeric\":[\"<=\","
+            "100]}]}}");
     measure(text, "eventSource (walks the record)", PATTERN("{\"eventSource\":[\"aws:dynamodb\"]}"));
     measure(text, "changed", "{\"changed\":[\"status\"]}");
     sl_buffer_clean_up(&event);

@@ -1,5 +1,5 @@
-/* A line that is a pattern or a `when`, and below it a record (or none: then one of our own). What compiles
- * matches the same way twice, and what is refused is refused at a byte within it. */
+/* A line that is a pattern, a `when` or a condition on an item, and below it a record (or none: then one of
+ * our own). What compiles matches the same way twice, and what is refused is refused at a byte within it. */
 #include "streams/decode/batch.h"
 #include "streams/when/when.h"
 #include "tests/fuzz/fuzz.h"
@@ -30,6 +30,24 @@ static void match(struct sl_span json, const struct sl_batch *batch, struct sl_a
     }
 }
 
+/* A condition on plain values: what holds of no item holds of an empty one. */
+static void match_items(struct sl_span json, const struct sl_batch *batch, struct sl_arena *arena)
+{
+    struct sl_when *where;
+    struct sl_error error = SL_NO_ERROR;
+    if (sl_where_compile(json, arena, &where, &error) != SL_OK) {
+        FUZZ_CHECK(error.offset <= json.len && error.text[0]);
+        return;
+    }
+    const struct sl_value none = {.type = SL_NONE}, empty = {.type = SL_M, .raw = SL_LIT("{}")};
+    FUZZ_CHECK(sl_where_match(where, none, arena) == sl_where_match(where, empty, arena));
+    for (size_t i = 0; i < batch->n; i++)
+        for (unsigned image = SL_KEYS; image <= SL_OLD_IMAGE; image++) {
+            struct sl_value item = sl_record_image(sl_batch_record(batch, i), (enum sl_image)image);
+            FUZZ_CHECK(sl_where_match(where, item, arena) == sl_where_match(where, item, arena));
+        }
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct sl_arena *arena = sl_arena_new(4096);
@@ -42,6 +60,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         FUZZ_CHECK(sl_batch_decode(SL_LIT(own), arena, &options, &batch, NULL) == SL_OK);
     match(json, &batch, arena, true);
     match(json, &batch, arena, false);
+    match_items(json, &batch, arena);
     sl_arena_destroy(arena);
     return 0;
 }

@@ -24,7 +24,7 @@ ITEMS = [{"PK": {"S": f"user#{i}"}, "SK": {"N": str(i)}, "status": {"S": rng.cho
 
 
 def config(name="sluice.json", **more):
-    routes = [{"name": "replica", "handler": "replicate", "to": "sqlite:db?table=replica", "where": {"status": {"S": ["OPEN", "PAID"]}}},
+    routes = [{"name": "replica", "handler": "replicate", "to": "sqlite:db?table=replica", "where": {"status": ["OPEN", "PAID"]}},
               {"name": "totals", "handler": "aggregate", "to": "sqlite:db?table=totals",
                "counters": [{"key": {"PK": "{status}"}, "add": {"n": 1, "sum": "{total}"}}]},
               {"name": "keep", "handler": "archive", "to": "file:archive"}]

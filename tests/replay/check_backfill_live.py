@@ -100,7 +100,7 @@ def config(place, world, guard, where):
     place.mkdir()
     route = {"name": "replica", "handler": "replicate", "to": f"dynamodb://replica{world}", **guard}
     if where:
-        route["where"] = {"status": {"S": ["OPEN", "PAID"]}}
+        route["where"] = {"status": ["OPEN", "PAID"]}
     (place / "sluice.json").write_text(json.dumps({"report_batch_item_failures": True, "on_failure": "report", "routes": [
         route, {"name": "totals", "handler": "aggregate", "to": f"dynamodb://totals{world}", "ledger": {"table": f"ledger{world}"},
                 "counters": [{"key": {"PK": "{status}"}, "add": {"n": 1, "sum": "{total}"}}]}]}))

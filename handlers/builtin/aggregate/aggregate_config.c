@@ -16,7 +16,7 @@ const struct sl_option aggregate_options[] = {
      "the totals: dynamodb://table?region=, sqlite:file.db?table=name"},
     {"counters", SL_OPTION_JSON, SL_OPTION_REQUIRED, 0, 0, NULL, NULL,
      "list of {\"key\": {\"PK\": template}, \"add\": {\"orders\": 1, \"revenue\": \"{total}\"}}; also "
-     "\"when\": a pattern on the item, \"running_max\" and \"running_min\""},
+     "\"where\": a condition on the item, \"running_max\" and \"running_min\""},
     {"per", SL_OPTION_ENUM, 0, 0, 0, "item|event", "item",
      "item: what each item contributes now; event: what each change contributes, counted once"},
     {"mode", SL_OPTION_ENUM, 0, 0, 0, "exact|at-least-once", "exact",
@@ -181,22 +181,39 @@ static enum sl_status read_amounts(struct opening *o, size_t i, const json_t *co
 
 /* ---- counters ---- */
 
-static enum sl_status read_when(struct opening *o, size_t i, const json_t *when)
+typedef enum sl_status (*compile_fn)(struct sl_arena *arena, struct sl_span json, struct sl_when **out,
+                                     struct sl_error *error);
+
+/* "where", on the item's plain values; "when", a pattern on the item with its types. */
+static enum sl_status read_condition(struct opening *o, const struct member *m, compile_fn compile_condition,
+                                     const struct sl_when **out)
 {
     struct sl_error why = SL_NO_ERROR;
     struct sl_when *compiled = NULL;
-    if (!when)
+    if (!m->json)
         return SL_OK;
-    char *text = json_dumps(when, JSON_ENCODE_ANY | JSON_COMPACT);
-    enum sl_status status = o->base.host->pattern_compile(o->base.arena, sl_span_str(text), &compiled, &why);
+    char *text = json_dumps(m->json, JSON_ENCODE_ANY | JSON_COMPACT);
+    enum sl_status status = compile_condition(o->base.arena, sl_span_str(text), &compiled, &why);
     free(text);
-    o->a->counters[i].when = compiled;
-    return status == SL_OK ? SL_OK : BAD(o, "counters[%zu].when: %s", i, why.text);
+    *out = compiled;
+    return status == SL_OK ? SL_OK : BAD(o, "%s: %s", m->path, why.text);
+}
+
+static enum sl_status read_conditions(struct opening *o, size_t i, const json_t *counter)
+{
+    struct aggregate_counter *c = &o->a->counters[i];
+    const struct sl_host *host = o->base.host;
+    struct member when = {.json = json_object_get(counter, "when")};
+    struct member where = {.json = json_object_get(counter, "where")};
+    snprintf(when.path, sizeof(when.path), "counters[%zu].when", i);
+    snprintf(where.path, sizeof(where.path), "counters[%zu].where", i);
+    enum sl_status status = read_condition(o, &when, host->pattern_compile, &c->when);
+    return status == SL_OK ? read_condition(o, &where, host->where_compile, &c->where) : status;
 }
 
 static enum sl_status check_members(struct opening *o, size_t i, const json_t *counter)
 {
-    static const char *const known[] = {"key", "add", "when", "running_max", "running_min", NULL};
+    static const char *const known[] = {"key", "add", "where", "when", "running_max", "running_min", NULL};
     const char *name;
     json_t *value;
     if (!json_is_object(counter))
@@ -204,9 +221,10 @@ static enum sl_status check_members(struct opening *o, size_t i, const json_t *c
     json_object_foreach((json_t *)counter, name, value)
     {
         if (!known[sl_text_index(sl_span_str(name), known)])
-            return BAD(
-                o, "counters[%zu].%s: unknown member; known are key, add, when, running_max and running_min",
-                i, name);
+            return BAD(o,
+                       "counters[%zu].%s: unknown member; known are key, add, where, when, running_max and "
+                       "running_min",
+                       i, name);
     }
     return SL_OK;
 }
@@ -218,7 +236,7 @@ static enum sl_status read_counter(struct opening *o, size_t i, const json_t *co
     if (status == SL_OK)
         status = read_key(o, i, json_object_get(counter, "key"));
     if (status == SL_OK)
-        status = read_when(o, i, json_object_get(counter, "when"));
+        status = read_conditions(o, i, counter);
     size_t n = json_object_size(json_object_get(counter, "add")) +
                json_object_size(json_object_get(counter, "running_max")) +
                json_object_size(json_object_get(counter, "running_min"));

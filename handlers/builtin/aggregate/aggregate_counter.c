@@ -15,13 +15,14 @@ struct aggregate_look aggregate_look_at(struct aggregate_tally *t, const struct 
 bool aggregate_matches(const struct aggregate_look *look, const struct aggregate_counter *c)
 {
     const struct sl_render *in = &look->in;
-    if (!c->when)
+    if (!c->when && !c->where)
         return true;
     struct sl_value v =
         in->host->record_image(in->record, in->image == SL_OLD_IMAGE ? SL_OLD_IMAGE : SL_NEW_IMAGE);
     if (v.type == SL_NONE && in->image == SL_ANY_IMAGE)
         v = in->host->record_image(in->record, SL_OLD_IMAGE);
-    return v.type != SL_NONE && in->host->pattern_match(c->when, v.raw, in->arena);
+    return v.type != SL_NONE && (!c->when || in->host->pattern_match(c->when, v.raw, in->arena)) &&
+           (!c->where || in->host->where_match(c->where, v, in->arena));
 }
 
 /* ---- the row ---- */

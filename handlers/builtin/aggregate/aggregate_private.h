@@ -38,7 +38,8 @@ struct aggregate_amount {
 };
 
 struct aggregate_counter {
-    const struct sl_when *when;      /* on the item; NULL: every one contributes */
+    const struct sl_when *where;     /* on the item; NULL: every one contributes */
+    const struct sl_when *when;      /* a pattern on the item, with its types; the same */
     struct sl_render_template *keys; /* one for each of the handler's `key_names` */
     struct aggregate_amount *amounts;
     size_t n_amounts;
@@ -144,7 +145,7 @@ struct aggregate_look {
 struct aggregate_look aggregate_look_at(struct aggregate_tally *t, const struct sl_record *r,
                                         enum sl_image image);
 
-/* Does the counter's `when` match the image? */
+/* Does the image meet the counter's `where` and `when`? */
 bool aggregate_matches(const struct aggregate_look *look, const struct aggregate_counter *c);
 
 /* The number of the counter row that the image belongs to. */

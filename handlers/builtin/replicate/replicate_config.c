@@ -35,8 +35,9 @@ const struct sl_option replicate_options[] = {
     {"drop", SL_OPTION_JSON, 0, 0, 0, NULL, NULL, "list of attributes not to copy"},
     {"rename", SL_OPTION_JSON, 0, 0, 0, NULL, NULL, "{\"old\": \"new\"}: attributes under another name"},
     {"where", SL_OPTION_JSON, 0, 0, 0, NULL, NULL,
-     "a pattern on the item, {\"status\": {\"S\": [\"OPEN\"]}}: the replica holds the items that match; one "
-     "that stops matching is removed"},
+     "a condition on the item, {\"status\": [\"OPEN\"]}: the replica holds the items that match; one that "
+     "stops "
+     "matching is removed"},
     {"key", SL_OPTION_JSON, 0, 0, 0, NULL, NULL,
      "{\"PK\": \"{tenant}#{id}\"}: templates that make the replica's key from the source's key attributes"},
     {"expired", SL_OPTION_ENUM, 0, 0, 0, "delete|keep|keep-any", "delete",
@@ -145,7 +146,7 @@ static enum sl_status read_where(struct opening *o)
     struct sl_span text = host->option_text(o->base.route, "where");
     struct sl_when *compiled = NULL;
     struct sl_error why = SL_NO_ERROR;
-    if (text.len && host->pattern_compile(o->base.arena, text, &compiled, &why) != SL_OK)
+    if (text.len && host->where_compile(o->base.arena, text, &compiled, &why) != SL_OK)
         return BAD(o, "where: %s", why.text);
     o->p->where = compiled;
     return SL_OK;

@@ -9,7 +9,7 @@
 
 bool replicate_is_inside(const struct replicate *p, struct sl_value item, struct sl_arena *arena)
 {
-    return !p->where || p->host->pattern_match(p->where, item.raw, arena);
+    return !p->where || p->host->where_match(p->where, item, arena);
 }
 
 bool replicate_was_inside(const struct replicate *p, const struct sl_record *r, struct sl_arena *arena)

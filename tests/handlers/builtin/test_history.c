@@ -100,7 +100,7 @@ static json_t *replica_of(struct stage *s, const char *name)
     return table;
 }
 
-#define WHERE ",'where':{'status':{'S':['OPEN','PAID']}}"
+#define WHERE ",'where':{'status':['OPEN','PAID']}"
 
 /* The items that the replica is to hold: all, or those that WHERE names. */
 static json_t *wanted_of(const struct history *h, const char *what)

@@ -433,7 +433,7 @@ static void a_repair_is_undone(void **state)
 static void where_decides_what_a_repair_keeps(void **state)
 {
     (void)state;
-    struct stage *s = stage_new(REPLICA(",'where':{'g':{'S':['x']}}"), NULL);
+    struct stage *s = stage_new(REPLICA(",'where':{'g':['x']}"), NULL);
     stage_deliver_all(s, INSERT("5", "1"));
     char *seen = seen_row(s);
     const char *other = "{'eventName':'INSERT','dynamodb':{'Keys':{" PK("a") "},'NewImage':{" PK("a") "}}}";

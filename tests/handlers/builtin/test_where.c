@@ -27,10 +27,14 @@ static const struct {
 } routes[] = {
     {REPLICA(""), NULL, false},
     {REPLICA(",'guard':{'table':'g'}"), NULL, false},
-    {REPLICA(",'where':{'v':{'N':['1']}}"), NULL, false},
+    {REPLICA(",'where':{'v':[1]}"), NULL, false},
     {REPLICA(",'key':{'PK':'{PK}#{Keys.PK}'}"), NULL, false},
     {REPLICA(",'key':{'PK':'{table}#{PK}'}"), NULL, true},
     {REPLICA(KEYS_ONLY("'PK':{'S':[{'prefix':'a'}]}")), NULL, false},
+    {REPLICA(",'when':{'keys':{'PK':[{'prefix':'a'}]}}"), NULL, false},
+    {REPLICA(",'when':{'item':{'PK':[{'prefix':'a'}]}}"), "not about key attributes alone", false},
+    {REPLICA(",'when':{'keys':{'PK':['a']},'old_item':{'n':[{'exists':false}]}}"),
+     "not about key attributes alone", false},
     {REPLICA(",'guard':'none'"), "without guards", false},
     {REPLICA(",'expired':'keep'"), "\"expired\"", false},
     {REPLICA(",'expired':'keep-any'"), "\"expired\"", false},
@@ -102,7 +106,7 @@ static void a_route_says_how_long_it_remembers(void **state)
     "','eventName':'INSERT','dynamodb':{'Keys':{" PK("a") "},'NewImage':{" PK("a") attributes                \
         "},'SequenceNumber':'" order "'}}]}"
 #define V(n)   ",'v':" N(n)
-#define OPEN   ",'where':{'v':{'N':['1']}}"
+#define OPEN   ",'where':{'v':[1]}"
 #define SEQ(n) "10000000000000000000" n
 
 static uint64_t noted(const struct stage *s, enum sl_effect note)
@@ -246,9 +250,10 @@ static void a_row_of_ours_is_left_out(void **state)
 static void a_wrong_pattern_is_named(void **state)
 {
     (void)state;
-    stage_refused(REPLICA(",'where':{'v':{'N':[]}}"), "where: v.N");
-    stage_refused(REPLICA(",'where':{'v':{'N':[{'between':1}]}}"), "where: v.N");
+    stage_refused(REPLICA(",'where':{'v':[]}"), "where: v: the list is empty");
+    stage_refused(REPLICA(",'where':{'v':[{'between':1}]}"), "where: v[0]: not an operator");
     stage_refused(REPLICA(",'where':7"), "where");
+    stage_refused(REPLICA(",'where':{'v':{'N':['1']}}"), "where: v.N: N looks like a type");
 }
 
 int main(void)

@@ -22,7 +22,7 @@ import urllib.parse
 NUL = "\u0000"
 OURS = {"sluice_order", "sluice_write", "sluice_deleted", "sluice_expires"}
 decimal.getcontext().prec = 60
-WHERE = "12346"  # what "v" of the items begins with that go over to the other table, in some worlds
+WHERE = [100_000_000, 600_000_000]  # the bounds of "v" in the items that go over to the other table, in some worlds
 
 
 class Broken(Exception):
@@ -97,7 +97,7 @@ class Side:
         self.folder.mkdir()
         route = {"name": "r", "handler": "replicate", "to": "dynamodb://" + other}
         if world.where:
-            route["where"] = {"v": {"N": [{"prefix": digit} for digit in WHERE]}}
+            route["where"] = {"v": [{"numeric": [">=", WHERE[0], "<", WHERE[1]]}]}
         if world.aside:
             route["tombstones"] = {"table": world.name + "-marks-" + name[-1]}
             world.dynamo.create(route["tombstones"]["table"], [("PK", "S")], False)
@@ -196,7 +196,7 @@ class World:
     # ---- what users do ----
 
     def goes_over(self, item):
-        return item is not None and (not self.where or item["v"]["N"][0] in WHERE)
+        return item is not None and (not self.where or WHERE[0] <= int(item["v"]["N"]) < WHERE[1])
 
     def note(self, side, key, item):
         """A user left this item there (None: deleted it). One that goes over is the other table's too; one that does no longer is removed

@@ -19,7 +19,7 @@
     "{'name':'t','handler':'aggregate','to':'sqlite:${DIR}/db?table=totals','counters':[{'key':{'PK':"       \
     "'{status}'},'add':{'n':1},'when':{'status':{'S':[{'exists':true}]}}}]%s}"
 #define REPLICA "{'name':'r','handler':'replicate','to':'sqlite:${DIR}/db?table=replica'%s}"
-#define WHERE   ",'where':{'status':{'S':['OPEN','PAID']}}"
+#define WHERE   ",'where':{'status':['OPEN','PAID']}"
 #define CONFIG                                                                                               \
     "{'on_failure':'report','report_batch_item_failures':true,'routes':[" REPLICA "," TOTALS                 \
     ",{'name':'a','handler':'archive','to':'file:${DIR}/archive'}]}"

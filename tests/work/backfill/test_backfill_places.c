@@ -152,7 +152,7 @@ static void other_configurations_do_not_go_on(void **state)
         enum sl_status status;
     } cases[] = {{"table=copy", "table=other", SL_REJECT},
                  {"'name':'r'", "'name':'r','epoch':1", SL_REJECT},
-                 {"'name':'r'", "'name':'r','where':{'PK':{'S':['x']}}", SL_REJECT},
+                 {"'name':'r'", "'name':'r','where':{'PK':['x']}", SL_REJECT},
                  {"'name':'r'", "'name':'r','guard':{'table':'guards'}", SL_REJECT},
                  {"'name':'r'", "'name':'other'", SL_REJECT},
                  {"'on_failure':'report'", "'on_failure':'file:${DIR}/parked'", SL_OK},
