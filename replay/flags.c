@@ -1,6 +1,7 @@
 /* Parses the command line of a verb, and prints its help. */
 #include "replay/flags.h"
 
+#include "base/nearest.h"
 #include "base/span.h"
 
 #include <errno.h>
@@ -86,6 +87,16 @@ static enum sl_status set(const char *verb, const struct sl_flag *f, const char 
     return SL_OK;
 }
 
+static enum sl_status refuse_unknown(const struct sl_usage *usage, const char *verb, const char *arg,
+                                     struct sl_span name)
+{
+    struct sl_nearest search = sl_nearest_begin(name);
+    for (const struct sl_flag *f = usage->flags; f->type != SL_FLAG_END; f++)
+        sl_nearest_consider(&search, f->name);
+    return search.best ? refuse(verb, "unknown flag %s: did you mean --%s?", arg, search.best)
+                       : refuse(verb, "unknown flag %s", arg);
+}
+
 /* Reads the flag at argv[*i]; `*i` ends on its last argument. */
 static enum sl_status read_flag(const struct sl_usage *usage, int argc, char **argv, int *i)
 {
@@ -95,7 +106,7 @@ static enum sl_status read_flag(const struct sl_usage *usage, int argc, char **a
     bool is_negated;
     const struct sl_flag *f = find(usage->flags, name, &is_negated);
     if (!f)
-        return refuse(argv[0], "unknown flag %s", argv[*i]);
+        return refuse_unknown(usage, argv[0], argv[*i], name);
     if (f->type == SL_FLAG_BOOL) {
         *(bool *)f->out = !is_negated;
         return equals ? refuse(argv[0], "--%s takes no value", f->name) : SL_OK;

@@ -1,4 +1,6 @@
 /* sluice: the command line tool. It finds the verb and runs it. */
+#include "base/nearest.h"
+#include "base/span.h"
 #include "replay/flags.h"
 #include "replay/verbs.h"
 
@@ -37,6 +39,19 @@ static int print_help(FILE *out, int result)
     return result;
 }
 
+static int refuse_verb(const char *name)
+{
+    struct sl_nearest search = sl_nearest_begin(sl_span_str(name));
+    for (size_t i = 0; i < N_VERBS; i++)
+        sl_nearest_consider(&search, verbs[i].name);
+    if (search.best)
+        fprintf(stderr, "sluice: there is no verb \"%s\": did you mean %s? (see sluice --help)\n", name,
+                search.best);
+    else
+        fprintf(stderr, "sluice: there is no verb \"%s\" (see sluice --help)\n", name);
+    return SL_EXIT_BAD;
+}
+
 int main(int argc, char **argv)
 {
     /* A reader that went away, or a file at the process's limit, is an error of that write. */
@@ -49,6 +64,5 @@ int main(int argc, char **argv)
     for (size_t i = 0; i < N_VERBS; i++)
         if (strcmp(argv[1], verbs[i].name) == 0)
             return verbs[i].run(argc - 1, argv + 1);
-    fprintf(stderr, "sluice: there is no verb \"%s\" (see sluice --help)\n", argv[1]);
-    return SL_EXIT_BAD;
+    return refuse_verb(argv[1]);
 }
