@@ -46,6 +46,7 @@ declare -A may=(
     [replay/esm]="base streams streams/when"
     [replay/backfill]="base streams sinks/port.h sinks/target.h handlers handlers/pipeline work/source work/backfill work/restore"
     [replay/source]="base net streams streams/decode aws sinks/target.h work/source replay/esm"
+    [replay/lease]="base sinks/port.h"
     [replay/sandbox]="base replay/esm"
     [replay/output]="base replay/esm replay/source replay/sandbox"
     [replay/tail]="base net streams streams/decode streams/when aws sinks/port.h sinks/target.h handlers handlers/pipeline handlers/dispatch
