@@ -5,6 +5,7 @@
 #include "sinks/services.h"
 #include "sinks/file.h"
 #include "sinks/lines.h"
+#include "sinks/queues/webhook.h"
 #ifndef SL_WITHOUT_SQLITE
 #include "sinks/sqlite.h"
 #endif
@@ -36,6 +37,8 @@ static const struct scheme {
     {.name = "events", .queue = sl_events_open},
     {.name = "kinesis", .queue = sl_kinesis_open},
     {.name = "firehose", .queue = sl_firehose_open},
+    {.name = "https", .queue = sl_webhook_open},
+    {.name = "http", .queue = sl_webhook_open},
     {.name = "jsonl", .queue = sl_jsonl_open, .check = sl_jsonl_check},
     {.name = "stdout", .queue = sl_stdout_open, .check = sl_stdout_check},
 };

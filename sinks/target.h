@@ -2,7 +2,8 @@
  *
  *   objects  s3://bucket/prefix?region=  file:folder
  *   table    dynamodb://table?region=    sqlite:file.db?table=name
- *   queue    sqs://name  sns:arn  events://bus  kinesis://stream  firehose://stream  jsonl:file  stdout:
+ *   queue    sqs://name  sns:arn  events://bus  kinesis://stream  firehose://stream  https://host/path
+ *            jsonl:file  stdout:
  *
  * Relative paths start at the working directory. A wrong target is refused, with the reason, before anything
  * is sent or created. */

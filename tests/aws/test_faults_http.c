@@ -41,6 +41,7 @@ static const struct side {
     {"events://default", "{'FailedEntryCount':0,'Entries':[{'EventId':'e'}]}", NULL},
     {"kinesis://stream", "{'FailedRecordCount':0,'Records':[{'SequenceNumber':'1','ShardId':'s'}]}", NULL},
     {"firehose://stream", "{'FailedPutCount':0,'RequestResponses':[{'RecordId':'r'}]}", NULL},
+    {"http://server/hook", "", NULL},
 };
 #define N_SIDES (sizeof(sides) / sizeof(sides[0]))
 
@@ -184,7 +185,7 @@ static void an_answer_of_another_shape_is_retried(void **state)
     (void)state;
     static const char *const bodies[] = {
         "", "{", "nonsense", "[]", "{}", "<html>", "{'Successful':3}", "null", "{'Entries':[]}"};
-    for (size_t s = 2; s < N_SIDES; s++)
+    for (size_t s = 2; s + 1 < N_SIDES; s++) /* the last is a webhook: its answers have no shape */
         for (size_t b = 0; b < sizeof(bodies) / sizeof(bodies[0]); b++) {
             struct script script = {.usual = {.status = 200, .body = json_span(bodies[b])}};
             fault_open(&f, follow_script, &script);

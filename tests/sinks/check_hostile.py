@@ -2,6 +2,7 @@
 """Parses the requests of test_hostile.c back, with Python's own parsers, and compares them with what was meant."""
 import base64
 import hashlib
+import hmac
 import json
 import os
 import pathlib
@@ -52,7 +53,8 @@ def short(text, most=128):
 
 NAMES = {"host", "content-type", "content-encoding", "content-length", "x-amz-target", "x-amzn-query-mode", "x-amz-date", "x-amz-security-token",
          "x-amz-content-sha256", "authorization", "amz-sdk-invocation-id", "amz-sdk-request", "user-agent", "x-amz-checksum-crc32", "x-amz-tagging",
-         "if-none-match", "x-amz-storage-class", "range", "if-match", "x-amz-checksum-mode"}
+         "if-none-match", "x-amz-storage-class", "range", "if-match", "x-amz-checksum-mode",
+         "webhook-id", "webhook-timestamp", "webhook-signature", "x-team"}
 
 
 def headers(case, request):
@@ -195,6 +197,56 @@ def queue(case, text, requests):
         for request in requests:
             size = sum(14 + len(e["Source"].encode()) + len(e["DetailType"].encode()) + len(e["Detail"].encode()) for e in json.loads(request["body"])["Entries"])
             check(case, size <= LIMITS[sink], f"{size} bytes")
+
+
+# ---- webhooks ----
+
+KEY = b"canary-webhook-key-012345"
+
+
+def id_of(message):
+    plain = message["dedupe"].decode("latin-1")
+    if re.fullmatch(r"(?!sha256-)[A-Za-z0-9_-]{1,64}", plain):
+        return plain
+    return "sha256-" + hashlib.sha256(message["dedupe"] or message["body"]).hexdigest()
+
+
+def member(body):
+    """A body as an array holds it: JSON objects and arrays as they are, all else as a string."""
+    try:
+        return strict(body) if body[:1] in b"{[" and body else body.decode()
+    except (ValueError, AssertionError):
+        return body.decode()
+
+
+def webhook(case, text, requests):
+    is_array = "array" in case["sink"]
+    messages = [meant(case, text), CONTROL]
+    decoded = utf8(text)
+    takes = case["field"] != "body" or (decoded is not None and "\0" not in decoded)
+    fits = case["field"] != "body" or not takes or not is_array or len(json.dumps(decoded, ensure_ascii=False).encode()) + 2 <= 1 << 20
+    check(case, (case["status"] == 0) == (takes and fits), case["why"])
+    if case["status"]:
+        check(case, case["code"] == ("MessageTooLong" if takes else "InvalidMessageContents") and b"message" in case["why"], case["why"])
+        messages = messages[1:]
+    wanted = {}
+    if is_array:
+        ids = [id_of(m) for m in messages]
+        one = ids[0] if len(ids) == 1 else "sha256-" + hashlib.sha256("".join(i + "\n" for i in ids).encode()).hexdigest()
+        wanted["array_" + one] = [member(m["body"]) for m in messages]
+    else:
+        wanted = {id_of(m): m["body"] for m in messages}
+    for request in requests:
+        fields = headers(case, request)
+        check(case, request["method"] == "POST" and request["path"] == (b"/hook" if is_array else b"/hook?a=b"), request)
+        check(case, fields.get("x-team") == (None if is_array else "a b"), fields)
+        signed = b".".join([fields["webhook-id"].encode(), fields["webhook-timestamp"].encode(), request["body"]])
+        check(case, fields["webhook-signature"] == "v1," + base64.b64encode(hmac.digest(KEY, signed, "sha256")).decode(), fields)
+        want = wanted.pop(fields["webhook-id"], None)
+        check(case, (strict(request["body"]) if is_array else request["body"]) == want, f"{request['body'][:200]} and not {want}")
+        is_json = is_array or not isinstance(member(want), str)
+        check(case, fields["content-type"] == ("application/json" if is_json else "text/plain; charset=utf-8"), fields)
+    check(case, not wanted, wanted)
 
 
 # ---- objects ----
@@ -364,5 +416,5 @@ def main():
     print(f"{passed} passed, 0 failed")
 
 
-JUDGES = {"s3": s3, "read": read, "list": listing, "scan": scan}
+JUDGES = {"s3": s3, "read": read, "list": listing, "scan": scan, "webhook": webhook, "webhook array": webhook}
 main()

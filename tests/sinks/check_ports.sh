@@ -9,7 +9,7 @@ set -a
 set +a
 log=$dir/ports.log
 "$BUILD/tests/sinks/test_ports" >"$log" 2>&1 || { cat "$log"; exit 1; }
-for side in sqlite file jsonl dynamodb s3 sqs "sqs fifo" sns events kinesis firehose; do
+for side in sqlite file jsonl webhook "webhook array" dynamodb s3 sqs "sqs fifo" sns events kinesis firehose; do
     grep -q "OK \] $side: " "$log" || { echo "no case ran on the side $side"; exit 1; }
 done
 ! grep -F "$AWS_SECRET_ACCESS_KEY" "$log" || { echo "a secret is in the output of the tests"; exit 1; }

@@ -12,6 +12,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+/* Base64 of "canary-webhook-key-012345". */
+#define HOOK_KEY "Y2FuYXJ5LXdlYmhvb2sta2V5LTAxMjM0NQ=="
+
 static struct fault f;
 static FILE *dump;
 static char large[1024 * 1024];
@@ -94,6 +97,7 @@ static void open_all(void)
     for (size_t i = 0; i < sizeof(large); i++)
         large[i] = "\"\\A\n"[i % 4];
     fault_open(&f, write_request, NULL);
+    fault_set(&f, "HOOK_KEY", "whsec_" HOOK_KEY);
 }
 
 static void close_all(void)
@@ -113,6 +117,8 @@ static const char *const queues[][2] = {
     {"events", "events://default"},
     {"kinesis", "kinesis://stream"},
     {"firehose", "firehose://stream?newline=0"},
+    {"webhook", "http://server/hook?a=b#secret=HOOK_KEY&header.X-Team=a%20b"},
+    {"webhook array", "http://server/hook#secret=HOOK_KEY&batch=10&id=array"},
 };
 
 static void send(const char *sink, struct sl_queue_port *queue, const char *field, struct sl_span text)
@@ -374,10 +380,23 @@ static void hostile_targets_are_refused(void **state)
         "s3://bucket?kms_key=a%0ab",
         "s3://bucket?kms_key=a%01b",
         "s3://bucket/a//b",
+        "http://server/a b",
+        "http://server/a\r\nX-Evil: 1",
+        "http://server/a#header.X%0d%0aX-Evil=1",
+        "http://server/a#header.X=1%0d%0aX-Evil:1",
+        "http://server/a#header.X:Y=1",
+        "http://server/a#header.Content-Length=1",
+        "http://server/a#header.Transfer-Encoding=chunked",
+        "http://server/a#header.Webhook-Id=1",
+        "http://server/a#header_env.X=HOOK_EVIL",
+        "http://server/a#id=a.b",
+        "http://server/a#id=a%0ab",
+        "http://server/{path}",
     };
     open_all();
+    fault_set(&f, "HOOK_EVIL", "1\r\nX-Evil: 1");
     for (size_t i = 0; i < sizeof(urls) / sizeof(urls[0]); i++) {
-        struct sl_span url = sl_span_str(urls[i]);
+        struct sl_span url = fault_target(&f, urls[i]);
         struct sl_object_port *objects = NULL;
         struct sl_table_port *table = NULL;
         struct sl_queue_port *queue = NULL;

@@ -2,8 +2,10 @@
  * environment (check_ports.sh starts DynamoDB Local and moto, and runs this with them). */
 #include "tests/support/aws_call.h"
 #include "tests/support/port_suite.h"
+#include "tests/support/scripted_server.h"
 
 #include "base/base64.h"
+#include "base/json_walk.h"
 #include "base/json_write.h"
 #include "sinks/target.h"
 #include "net/uri.h"
@@ -24,8 +26,11 @@ static struct sl_vars vars;
 static struct sl_log log_;
 static char *folder;
 static struct port_suite sqlite, files, lines, dynamodb, s3, sqs, fifo, sns, events, kinesis, firehose;
-static struct port_suite *const sides[] = {&sqlite, &files, &lines,  &dynamodb, &s3,      &sqs,
-                                           &fifo,   &sns,   &events, &kinesis,  &firehose};
+static struct port_suite webhook, arrays;
+static struct port_suite *const sides[] = {&sqlite, &files,  &lines,   &dynamodb, &s3,      &sqs,   &fifo,
+                                           &sns,    &events, &kinesis, &firehose, &webhook, &arrays};
+static struct scripted_server *receiver;
+static size_t requests_read;
 static const char *sqs_url, *fifo_url, *sns_url, *events_url;
 static char iterator[2000];
 static long lines_read;
@@ -100,6 +105,47 @@ static size_t read_lines(struct port_suite *suite, struct sl_span *out, size_t r
     }
     free(text);
     return n;
+}
+
+static void take_post(void *arg, const struct scripted_request *request, struct scripted_reply *reply)
+{
+    (void)arg;
+    reply->status = strcmp(request->method, "POST") == 0 ? 204 : 405;
+}
+
+static size_t read_posts(struct port_suite *suite, struct sl_span *out, size_t room)
+{
+    size_t n = 0;
+    (void)suite;
+    for (size_t all = scripted_server_requests(receiver); requests_read < all && n < room; n++)
+        out[n] = scripted_server_request(receiver, requests_read++)->body;
+    return n;
+}
+
+/* The members of each array. The suite's bodies have no brackets of their own. */
+static size_t read_arrays(struct port_suite *suite, struct sl_span *out, size_t room)
+{
+    struct sl_span posts[200];
+    size_t n = 0, arrays_read = read_posts(suite, posts, sizeof(posts) / sizeof(posts[0]));
+    for (size_t i = 0; i < arrays_read; i++) {
+        struct sl_json_walk walk = sl_json_walk(posts[i]);
+        struct sl_span member;
+        while (n < room && sl_json_walk_next(&walk, NULL, &member))
+            out[n++] = member;
+    }
+    return n;
+}
+
+static void open_webhooks(void)
+{
+    char url[200];
+    receiver = scripted_server_start(take_post, NULL);
+    snprintf(url, sizeof(url), "%s/hook", scripted_server_url(receiver));
+    open_side(&webhook, "webhook", url);
+    webhook.read_bodies = read_posts;
+    snprintf(url, sizeof(url), "%s/hook#batch=7&max_bytes=1024", scripted_server_url(receiver));
+    open_side(&arrays, "webhook array", url);
+    arrays.read_bodies = read_arrays;
 }
 
 static size_t receive(struct port_suite *suite, const char *url, struct sl_span *out, size_t room)
@@ -355,12 +401,15 @@ int main(void)
     sl_log_init(&log_, STDERR_FILENO, SL_TRACE, SL_LOG_TEXT, sl_clock_system());
     sl_sinks_init(&sinks, sl_clock_system(), &log_, &vars);
     open_embedded();
+    open_webhooks();
     n = add_cases(tests, n, &sqlite, port_table_cases);
     n = add_cases(tests, n, &sqlite, port_value_cases);
     n = add_cases(tests, n, &sqlite, port_scan_cases);
     n = add_cases(tests, n, &files, port_object_cases);
     n = add_cases(tests, n, &files, port_read_cases);
     n = add_cases(tests, n, &lines, port_queue_cases);
+    n = add_cases(tests, n, &webhook, port_queue_cases);
+    n = add_cases(tests, n, &arrays, port_queue_cases);
     if (sl_vars_get(&vars, "DYNAMODB_ENDPOINT")) {
         open_dynamodb();
         n = add_cases(tests, n, &dynamodb, port_table_cases);
@@ -377,7 +426,7 @@ int main(void)
         open_events();
         open_kinesis();
         open_firehose();
-        for (size_t i = 7; i < sizeof(sides) / sizeof(sides[0]); i++)
+        for (size_t i = 7; sides[i] != &webhook; i++)
             n = add_cases(tests, n, sides[i], port_queue_cases);
     }
     int failed = _cmocka_run_group_tests("ports", tests, n, NULL, NULL);
@@ -388,6 +437,7 @@ int main(void)
         free((char *)(uintptr_t)urls[i]);
     sl_sinks_clean_up(&sinks);
     sl_log_clean_up(&log_);
+    scripted_server_stop(receiver);
     test_folder_remove(folder);
     return failed;
 }

@@ -288,6 +288,7 @@ static const struct operation {
     {"PutEvents", "events://default", 0, false, false},
     {"PutRecords", "kinesis://stream", 0, false, false},
     {"PutRecordBatch", "firehose://stream", 0, false, false},
+    {"POST", "http://server/hook?token=" TOKEN "#header.X-Token=" SECRET, 0, false, false},
 };
 #define N_OPERATIONS (sizeof(operations) / sizeof(operations[0]))
 

@@ -66,17 +66,20 @@ void fault_close(struct fault *fault)
         free((char *)(uintptr_t)fault->list[i]);
 }
 
-static struct sl_span target(struct fault *fault, const char *url)
+struct sl_span fault_target(struct fault *fault, const char *url)
 {
-    (void)fault;
-    return sl_span_str(url);
+    static const char server[] = "http://server/";
+    if (strncmp(url, server, sizeof(server) - 1) != 0)
+        return sl_span_str(url);
+    return sl_span_str(sl_arena_printf(fault->call.arena, "%s/%s", scripted_server_url(fault->server),
+                                       url + sizeof(server) - 1));
 }
 
 struct sl_table_port *fault_table(struct fault *fault, const char *url)
 {
     struct sl_error error = SL_NO_ERROR;
     struct sl_table_port *port = NULL;
-    if (sl_target_table(&fault->sinks, target(fault, url), &port, &error) != SL_OK)
+    if (sl_target_table(&fault->sinks, fault_target(fault, url), &port, &error) != SL_OK)
         fail_msg("%s", error.text);
     return port;
 }
@@ -85,7 +88,7 @@ struct sl_object_port *fault_objects(struct fault *fault, const char *url)
 {
     struct sl_error error = SL_NO_ERROR;
     struct sl_object_port *port = NULL;
-    if (sl_target_objects(&fault->sinks, target(fault, url), &port, &error) != SL_OK)
+    if (sl_target_objects(&fault->sinks, fault_target(fault, url), &port, &error) != SL_OK)
         fail_msg("%s", error.text);
     return port;
 }
@@ -94,7 +97,7 @@ struct sl_queue_port *fault_queue(struct fault *fault, const char *url)
 {
     struct sl_error error = SL_NO_ERROR;
     struct sl_queue_port *port = NULL;
-    if (sl_target_queue(&fault->sinks, target(fault, url), &port, &error) != SL_OK)
+    if (sl_target_queue(&fault->sinks, fault_target(fault, url), &port, &error) != SL_OK)
         fail_msg("%s", error.text);
     return port;
 }

@@ -176,6 +176,7 @@ static const struct {
     {"PutEvents", put_events},
     {"PutRecords", put_records},
     {"PutRecordBatch", put_record_batch},
+    {"POST", nothing}, /* a webhook */
 };
 
 static void publish_batch(struct sl_span form, struct sl_buffer *out)

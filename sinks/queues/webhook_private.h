@@ -1,0 +1,127 @@
+/* What the files of a webhook share: webhook_target.c reads the target, webhook_request.c writes and signs
+ * requests, webhook_answer.c says what an answer means, webhook_run.c chooses what is sent when, and
+ * webhook.c is the port. */
+#ifndef SL_SINKS_QUEUES_WEBHOOK_PRIVATE_H
+#define SL_SINKS_QUEUES_WEBHOOK_PRIVATE_H
+
+#include "aws/aws.h"
+#include "aws/contrast.h"
+#include "base/sha256.h"
+#include "net/retry.h"
+#include "sinks/queues/webhook.h"
+
+#define SL_WEBHOOK_KEYS       2  /* while they rotate: the new one and the old one */
+#define SL_WEBHOOK_LINES      16 /* headers from options */
+#define SL_WEBHOOK_REJECTS    8
+#define SL_WEBHOOK_IN_FLIGHT  64 /* at most */
+#define SL_WEBHOOK_BYTES      (1024u * 1024)
+#define SL_WEBHOOK_MAX_BYTES  (16u * 1024 * 1024)
+#define SL_WEBHOOK_TIMEOUT_MS 15000
+#define SL_WEBHOOK_ATTEMPTS   3 /* the SDKs' number */
+#define SL_WEBHOOK_BASE_MS    50
+/* Of the text in webhook-id: a plain `dedupe` or a digest, and the target's own word in front. */
+#define SL_WEBHOOK_ID_BYTES 160
+/* A receiver that asks for more gets its next request after this time. */
+#define SL_WEBHOOK_PAUSE_MS (5 * 60 * 1000)
+
+struct sl_webhook;
+
+enum sl_webhook_state { SL_WEBHOOK_FREE, SL_WEBHOOK_WAITING, SL_WEBHOOK_FLYING };
+
+/* One request with its attempts. Slots live as long as the port: their buffers are used again. */
+struct sl_webhook_slot {
+    enum sl_webhook_state state;
+    size_t *entries; /* numbers of messages, in their order; in the apply's scratch */
+    size_t n;
+    char id[SL_WEBHOOK_ID_BYTES];
+    struct sl_buffer text; /* "id.timestamp.body": what is signed */
+    size_t body_at;
+    struct sl_span part; /* the body, for the exchange */
+    bool is_json;
+    unsigned attempts;
+    int last_cost;
+    int64_t due_ms;
+    bool was_sent;
+    struct sl_arena *arena; /* of one attempt: header lines */
+    struct sl_http_exchange exchange;
+};
+
+struct sl_webhook {
+    struct sl_queue_port port;
+    struct sl_aws *aws;     /* the process's connections, clock and digests: nothing of AWS is asked */
+    struct sl_arena *arena; /* as long as the port; holds secrets */
+    const char *url;        /* without the options */
+    const char *name;       /* "https://host:port": a path may be a secret */
+    struct sl_address_rules rules;
+    bool through_proxy;
+    const char *lines[SL_WEBHOOK_LINES]; /* "name: value" */
+    size_t n_lines;
+    bool has_type;                                /* one of them is content-type */
+    struct sl_span secrets[SL_WEBHOOK_LINES + 3]; /* never shown: headers', keys, path and query */
+    size_t n_secrets;
+    struct sl_span keys[SL_WEBHOOK_KEYS]; /* decoded */
+    size_t n_keys;
+    struct sl_sha256_key hmacs[SL_WEBHOOK_KEYS];
+    bool has_hmacs;
+    const char *id; /* in front of ids, with its '_'; "" for none */
+    size_t batch, max_bytes, in_flight;
+    int64_t timeout_ms;
+    unsigned attempts;
+    struct sl_span rejects[SL_WEBHOOK_REJECTS];
+    size_t n_rejects;
+
+    /* What was learned, from one apply to the next. */
+    struct sl_retry_bucket bucket;
+    struct sl_contrast contrast;
+    int64_t paused_until_ms; /* the receiver asked for it (Retry-After) */
+    struct sl_webhook_slot slots[SL_WEBHOOK_IN_FLIGHT];
+};
+
+/* ---- webhook_target.c ---- */
+
+/* Fills in all that the target says. Errors name the host, never path, query or a secret. */
+enum sl_status sl_webhook_read(struct sl_webhook *webhook, struct sl_span target, const struct sl_vars *vars,
+                               struct sl_error *error) SL_MUST_USE;
+
+/* ---- webhook_request.c ---- */
+
+/* A message as it is sent: alone, or as a member of an array (in scratch where it is no JSON object or
+ * array). */
+struct sl_span sl_webhook_member(struct sl_webhook *webhook, const struct sl_message *message);
+
+/* Writes the slot's id and body. `members[i]` is message i as an array's member. */
+void sl_webhook_write(struct sl_webhook *webhook, struct sl_webhook_slot *slot,
+                      const struct sl_message *messages, const struct sl_span *members);
+
+/* Dates and signs the request, and fills in the exchange, all but its timeout. */
+void sl_webhook_sign(struct sl_webhook *webhook, struct sl_webhook_slot *slot);
+
+/* ---- webhook_answer.c ---- */
+
+enum sl_webhook_next {
+    SL_WEBHOOK_TAKEN,
+    SL_WEBHOOK_REFUSED,   /* for good; SL_REJECT or SL_FATAL */
+    SL_WEBHOOK_DOUBTED,   /* for good; whose fault it is, contrast says */
+    SL_WEBHOOK_AGAIN,     /* for now */
+    SL_WEBHOOK_THROTTLED, /* for now; a longer wait */
+};
+
+struct sl_webhook_verdict {
+    enum sl_webhook_next next;
+    enum sl_status status; /* after the last attempt */
+    const char *code, *text;
+    int64_t after_ms;   /* the receiver asks for so long a pause; 0: it does not */
+    bool is_everybodys; /* other requests would meet the same: no connection */
+};
+
+/* The slot's exchange is over. Texts are in `arena`. */
+struct sl_webhook_verdict sl_webhook_judge(struct sl_webhook *webhook, const struct sl_webhook_slot *slot,
+                                           struct sl_arena *arena);
+
+/* ---- webhook_run.c ---- */
+
+/* Sets a result for each of the messages. */
+void sl_webhook_run(struct sl_webhook *webhook, const struct sl_message *messages, size_t n,
+                    struct sl_result *results, const struct sl_call *call);
+
+#endif
