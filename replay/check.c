@@ -142,7 +142,7 @@ static void print_failure(const struct sl_route *route)
     if (route->n_targets == 0)
         printf("reported to the event source mapping");
     for (size_t i = 0; i < route->n_targets; i++)
-        printf("%s%.*s", i ? ", or if that is not possible " : "parked in ", SL_ARG(route->targets[i]->url));
+        printf("%s%.*s", i ? ", or if that is not possible " : "parked in ", SL_ARG(route->targets[i]->name));
     putchar('\n');
 }
 

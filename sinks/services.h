@@ -1,4 +1,4 @@
-/* The sinks that live in AWS: what sinks/target.c calls for their schemes.
+/* The sinks beyond this machine: what sinks/target.c calls for their schemes.
  *
  * Opening a target reads its URL, and refuses it when something in it is wrong. Before the first request
  * nothing is sent, no file is read, and neither TLS nor credentials are touched: a cold start pays only for
@@ -20,6 +20,9 @@ enum sl_status sl_sns_open(struct sl_sinks *sinks, struct sl_span url, struct sl
 enum sl_status sl_events_open(struct sl_sinks *sinks, struct sl_span url, struct sl_queue_port **out,
                               struct sl_error *error) SL_MUST_USE;
 enum sl_status sl_kinesis_open(struct sl_sinks *sinks, struct sl_span url, struct sl_queue_port **out,
+                               struct sl_error *error) SL_MUST_USE;
+/* https: and, to this machine, http: */
+enum sl_status sl_webhook_open(struct sl_sinks *sinks, struct sl_span url, struct sl_queue_port **out,
                                struct sl_error *error) SL_MUST_USE;
 enum sl_status sl_firehose_open(struct sl_sinks *sinks, struct sl_span url, struct sl_queue_port **out,
                                 struct sl_error *error) SL_MUST_USE;

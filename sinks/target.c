@@ -5,7 +5,6 @@
 #include "sinks/services.h"
 #include "sinks/file.h"
 #include "sinks/lines.h"
-#include "sinks/queues/webhook.h"
 #ifndef SL_WITHOUT_SQLITE
 #include "sinks/sqlite.h"
 #endif
@@ -97,6 +96,19 @@ enum sl_status sl_target_check(struct sl_span url, struct sl_error *error)
     return sl_target_is_local(url) ? find(url)->check(url, error) : SL_OK;
 }
 
+struct sl_span sl_target_shown(struct sl_span url)
+{
+    const struct scheme *scheme = find(url);
+    if (!scheme || scheme->queue != sl_webhook_open)
+        return url;
+    size_t begin = strlen(scheme->name) + strlen("://"), n = begin;
+    while (n < url.len && !strchr("/?#\\", url.ptr[n]))
+        n++;
+    bool is_whole = sl_span_starts(sl_span_from(url, strlen(scheme->name)), SL_LIT("://")) && n > begin &&
+                    !memchr(url.ptr + begin, '@', n - begin);
+    return is_whole ? sl_span(url.ptr, n) : sl_span_str(scheme->name);
+}
+
 static void list_schemes(enum sl_port_kind kind, struct sl_buffer *out)
 {
     for (size_t i = 0; i < N_SCHEMES; i++)
@@ -111,6 +123,7 @@ static enum sl_status wrong(struct sl_span url, enum sl_port_kind wanted, struct
     sl_buffer_init(&known, 256);
     list_schemes(wanted, &known);
     const struct scheme *scheme = find(url);
+    url = sl_target_shown(url);
     if (scheme)
         sl_fail(error, SL_FATAL, "InvalidTarget", "target \"%.*s\": %s: is %s, but %s is needed here (%.*s)",
                 SL_ARG(url), scheme->name, names[kind_of(scheme)], names[wanted],

@@ -52,6 +52,11 @@ bool sl_target_is_local(struct sl_span url);
  * checks their text. */
 enum sl_status sl_target_check(struct sl_span url, struct sl_error *error) SL_MUST_USE;
 
+/* So much of the target as errors, logs, metrics and reports show: of a webhook the scheme, the host and the
+ * port, because its path and query may be secrets (of one that names a user, which will be refused, the
+ * scheme alone); of others all. A part of `url`, or static. */
+struct sl_span sl_target_shown(struct sl_span url);
+
 /* Which port a URL's scheme belongs to. */
 enum sl_port_kind { SL_PORT_NONE, SL_PORT_OBJECTS, SL_PORT_TABLE, SL_PORT_QUEUE };
 enum sl_port_kind sl_target_kind(struct sl_span url);

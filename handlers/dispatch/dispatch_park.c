@@ -112,7 +112,7 @@ static const struct sl_why *refusal(struct sl_dispatch *d, const struct parcel *
         return broken;
     return sl_dispatch_why(d, SL_REJECT, "TooLarge",
                            sl_arena_printf(d->arena, "the message has %zu bytes, more than %.*s takes (%zu)",
-                                           parcel->body.len, SL_ARG(target->url), most));
+                                           parcel->body.len, SL_ARG(target->name), most));
 }
 
 /* That a target is broken says more than that another one's limit is too low. */
@@ -149,7 +149,7 @@ static void note_broken(struct sl_dispatch *d, const struct parcel *parcel, cons
     if (!d->broken[i] && parcel->target + 1 < parcel->parked->route->n_targets)
         sl_log(d->p->options.log, SL_WARN,
                "rejected records cannot be parked in %.*s: %s: %s; the next target of on_failure is used",
-               SL_ARG(target->url), why->code, why->text);
+               SL_ARG(target->name), why->code, why->text);
     d->broken[i] = why;
 }
 

@@ -64,7 +64,7 @@ static enum sl_status open_target(struct sl_pipeline *p, const struct sl_option 
     enum sl_status status = SL_OK;
     if (kind != SL_PORT_NONE && kind != kinds[row->type])
         return sl_fail(error, SL_FATAL, INVALID, "%s: \"%.*s\" is not %s %s", value->path,
-                       SL_ARG(value->text), row->type == SL_OPTION_OBJECTS ? "an" : "a",
+                       SL_ARG(sl_target_shown(value->text)), row->type == SL_OPTION_OBJECTS ? "an" : "a",
                        sl_options_type_name(row->type));
     if (row->type == SL_OPTION_OBJECTS)
         status = p->openers.objects(p->options.sinks, value->text, &value->objects, error);
@@ -132,7 +132,8 @@ static enum sl_status failure_target(struct sl_pipeline *p, struct sl_span url,
             return SL_OK;
     }
     struct sl_failure_target *target = &p->targets[p->n_targets];
-    *target = (struct sl_failure_target){.url = url, .kind = p->openers.kind(url)};
+    *target =
+        (struct sl_failure_target){.url = url, .name = sl_target_shown(url), .kind = p->openers.kind(url)};
     enum sl_status status;
     if (target->kind == SL_PORT_OBJECTS)
         status = p->openers.objects(p->options.sinks, url, &target->objects, error);
@@ -175,7 +176,7 @@ static struct sl_route_stats no_stats(const struct sl_route *route)
     const char *target = "";
     for (size_t i = 0; i < route->options.n && !target[0]; i++) {
         if (is_target(&route->options.rows[i]) && route->options.values[i].text.ptr)
-            target = route->options.values[i].text.ptr;
+            target = sl_arena_copy(route->pipeline->arena, sl_target_shown(route->options.values[i].text));
     }
     return (struct sl_route_stats){
         .name = route->config->name, .handler = route->config->handler, .target = target};

@@ -12,6 +12,7 @@
 /* Where rejected records are parked. Routes that name the same URL share one. */
 struct sl_failure_target {
     struct sl_span url;
+    struct sl_span name;    /* of it what may be shown */
     enum sl_port_kind kind; /* SL_PORT_QUEUE or SL_PORT_OBJECTS */
     struct sl_queue_port *queue;
     struct sl_object_port *objects;

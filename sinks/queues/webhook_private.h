@@ -1,4 +1,19 @@
-/* What the files of a webhook share: webhook_target.c reads the target, webhook_request.c writes and signs
+/* Webhooks: a queue that is somebody's HTTPS server, https://host/path?query#options.
+ *
+ * What is before the '#' is requested as it is; the options after it never leave this process (a URL's
+ * fragment is the client's own). docs/WEBHOOKS.md is for users.
+ *
+ * - POST of one message, or of a JSON array of up to `batch` messages and `max_bytes` bytes.
+ * - Signed as Standard Webhooks 1.0 say: HMAC-SHA256 over `id.timestamp.body`, with one secret or, while they
+ *   rotate, two. The id follows from the messages' `dedupe` (without one, from the body), so it is the same
+ *   after redelivery; timestamp and signature are made anew for each attempt.
+ * - A complete answer with a 2xx is success; its body is read and means nothing, here and in errors.
+ * - Messages of one `order` go one after the other, others in parallel. An array holds those of one order in
+ *   their order, and is taken or refused as a whole.
+ * - The address that the host's name leads to is checked when the socket is opened (net/address.h).
+ *   Redirects are not followed.
+ *
+ * What its files share here: webhook_target.c reads the target, webhook_request.c writes and signs
  * requests, webhook_answer.c says what an answer means, webhook_run.c chooses what is sent when, and
  * webhook.c is the port. */
 #ifndef SL_SINKS_QUEUES_WEBHOOK_PRIVATE_H
@@ -8,7 +23,7 @@
 #include "aws/contrast.h"
 #include "base/sha256.h"
 #include "net/retry.h"
-#include "sinks/queues/webhook.h"
+#include "sinks/services.h"
 
 #define SL_WEBHOOK_KEYS       2  /* while they rotate: the new one and the old one */
 #define SL_WEBHOOK_LINES      16 /* headers from options */

@@ -64,19 +64,6 @@ static enum sl_status check_text(const struct reading *r, struct sl_span url)
     return SL_OK;
 }
 
-/* "https://host:port", and nothing else: a user, a path and a query may be secrets. */
-static const char *name_of(struct sl_span url, struct sl_arena *arena)
-{
-    const char *slashes = memmem(url.ptr, url.len, "://", 3);
-    size_t from = slashes ? (size_t)(slashes - url.ptr) + 3 : url.len, n = from;
-    while (n < url.len && !strchr("/?#\\", url.ptr[n]))
-        n++;
-    const char *at = memrchr(url.ptr + from, '@', n - from);
-    size_t host = at ? (size_t)(at - url.ptr) + 1 : from;
-    return sl_arena_printf(arena, "%.*s%.*s", (int)(from < url.len ? from : url.len), url.ptr,
-                           (int)(n - host), url.ptr + host);
-}
-
 static bool is_localhost(const char *host)
 {
     static const char name[] = "localhost";
@@ -396,7 +383,7 @@ enum sl_status sl_webhook_read(struct sl_webhook *webhook, struct sl_span target
     const char *mark = memchr(target.ptr, '#', target.len);
     struct sl_span url = sl_span(target.ptr, mark ? (size_t)(mark - target.ptr) : target.len);
     struct sl_span options = mark ? sl_span_from(target, url.len + 1) : sl_span("", 0);
-    webhook->name = name_of(url, webhook->arena);
+    webhook->name = sl_arena_copy(webhook->arena, sl_target_shown(url));
     webhook->url = sl_arena_copy(webhook->arena, url);
     webhook->rules.never = sl_vars_or(vars, "AWS_LAMBDA_RUNTIME_API", NULL);
     if (parse_options(&r, options) != SL_OK || read_numbers(&r) != SL_OK || read_url(&r) != SL_OK ||

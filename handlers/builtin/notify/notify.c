@@ -14,7 +14,8 @@
 
 static const struct sl_option options[] = {
     {"to", SL_OPTION_QUEUE, SL_OPTION_REQUIRED, 0, 0, NULL, NULL,
-     "sqs://name, sns:arn, events://bus, kinesis://stream, firehose://stream, jsonl:file, stdout:"},
+     "sqs://name, sns:arn, events://bus, kinesis://stream, firehose://stream, https://host/path, jsonl:file, "
+     "stdout:"},
     {"message", SL_OPTION_TEMPLATE, 0, 0, 0, NULL, NULL, "the message; without it the record itself is sent"},
     {"escape", SL_OPTION_ENUM, 0, 0, 0, "none|json", "none",
      "values in the message: as they are, or escaped for a JSON string, for a message that is JSON"},
