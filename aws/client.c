@@ -75,16 +75,31 @@ static bool is_role(struct sl_span arn)
     return sl_span_starts(arn, SL_LIT("arn:")) && arn.len < 240 && memmem(arn.ptr, arn.len, ":role/", 6);
 }
 
-static enum sl_status read_endpoint(struct sl_client *client, struct sl_url *url, struct sl_error *error)
+static enum sl_status read_endpoint(struct sl_client *client, const struct sl_client_options *options,
+                                    struct sl_error *error)
 {
+    struct sl_url *url = options->url;
     struct sl_aws *aws = client->aws;
-    struct sl_span endpoint = sl_url_param(url, "endpoint");
+    struct sl_span endpoint = options->address.ptr ? options->address : sl_url_param(url, "endpoint");
     if (!endpoint.ptr)
         return SL_OK;
     client->endpoint_url = sl_span(sl_arena_copy(aws->lasting, endpoint), endpoint.len);
     const struct sl_endpoint_request request = {
         .service = client->service, .region = "", .configured = endpoint, .vars = aws->vars};
     return sl_endpoint_resolve(&request, &client->endpoint, error);
+}
+
+static enum sl_status read_identity(struct sl_client *client, const struct sl_client_options *options,
+                                    struct sl_error *error)
+{
+    struct sl_url *url = options->url;
+    struct sl_span role = sl_url_param(url, "role");
+    if (read_region(client, url, options->region, error) != SL_OK)
+        return SL_FATAL;
+    if (role.ptr && !is_role(role))
+        return bad_param(url, "role", role, "a role's ARN (arn:aws:iam::123456789012:role/name)", error);
+    client->credentials = sl_credentials_for(client->aws, role);
+    return SL_OK;
 }
 
 enum sl_status sl_client_init(struct sl_client *client, struct sl_aws *aws,
@@ -95,15 +110,13 @@ enum sl_status sl_client_init(struct sl_client *client, struct sl_aws *aws,
     sl_retry_bucket_init(&client->bucket);
     client->name = sl_arena_printf(aws->lasting, "%.*s:%s%.*s", SL_ARG(url->scheme),
                                    url->has_slashes ? "//" : "", SL_ARG(url->rest));
-    struct sl_span role = sl_url_param(url, "role");
-    if (read_in_flight(client, url, error) != SL_OK ||
-        read_region(client, url, options->region, error) != SL_OK ||
-        read_endpoint(client, url, error) != SL_OK || read_rejects(client, url, error) != SL_OK)
+    client->is_plain = options->is_plain;
+    client->login = options->login;
+    client->password = options->password;
+    if (read_in_flight(client, url, error) != SL_OK || read_endpoint(client, options, error) != SL_OK ||
+        read_rejects(client, url, error) != SL_OK)
         return SL_FATAL;
-    if (role.ptr && !is_role(role))
-        return bad_param(url, "role", role, "a role's ARN (arn:aws:iam::123456789012:role/name)", error);
-    client->credentials = sl_credentials_for(aws, role);
-    return SL_OK;
+    return client->is_plain ? SL_OK : read_identity(client, options, error);
 }
 
 void sl_client_clean_up(struct sl_client *client)
@@ -131,7 +144,7 @@ enum sl_status sl_client_ready(struct sl_client *client, struct sl_error *error)
     if (client->is_ready)
         return SL_OK;
     struct sl_aws *aws = client->aws;
-    if (!client->region[0] && find_region(client, error) != SL_OK)
+    if (!client->is_plain && !client->region[0] && find_region(client, error) != SL_OK)
         return SL_FATAL;
     const struct sl_endpoint_request request = {
         .service = client->service,
@@ -139,7 +152,7 @@ enum sl_status sl_client_ready(struct sl_client *client, struct sl_error *error)
         .configured = client->endpoint_url,
         .label = client->label,
         .vars = aws->vars,
-        .profile = sl_aws_profile(aws),
+        .profile = client->is_plain ? NULL : sl_aws_profile(aws),
     };
     if (sl_endpoint_resolve(&request, &client->endpoint, error) != SL_OK) {
         sl_error_context(error, "%s", client->name);

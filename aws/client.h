@@ -20,6 +20,9 @@ struct sl_client {
     const char *name;                   /* of the target, for messages: "dynamodb://totals" */
     char region[SL_REGION_BYTES];       /* "" until it is found */
     struct sl_span endpoint_url;        /* the target's own, mostly absent */
+    bool is_plain;                      /* no service of AWS's: it has no region */
+    const char *login;                  /* the value of the header Authorization; NULL: none, or signed */
+    const char *password;               /* in `login`; NULL: none */
     struct sl_span label;               /* in front of the host name: S3's bucket */
     struct sl_credentials *credentials; /* NULL: requests go unsigned */
     size_t in_flight;
@@ -42,8 +45,16 @@ struct sl_client {
 struct sl_client_options {
     const struct sl_service *service;
     struct sl_url *url;    /* the target: the parameters above are read from it */
-    struct sl_span region; /* the region in the target's ARN, absent when it has none */
+    struct sl_span region; /* the region in the target's ARN or host, absent when it has none */
+
+    /* Of a target whose URL names its server. */
+    struct sl_span address; /* "https://host:port"; absent: endpoint= and AWS's own are looked for */
+    bool is_plain;          /* neither region nor credentials; the parameters are in_flight and reject */
+    const char *login, *password; /* see struct sl_client; in memory that lives as long */
 };
+
+/* The parameters of a plain target. */
+#define SL_CLIENT_PLAIN_PARAMS "in_flight, reject"
 
 /* What the client keeps lives in `aws->lasting`. SL_FATAL when a parameter is wrong. */
 enum sl_status sl_client_init(struct sl_client *client, struct sl_aws *aws,

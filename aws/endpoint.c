@@ -106,6 +106,16 @@ const struct sl_service sl_service_lambda = {
     .base_ms = 50,
 };
 
+/* Its domains have hosts of their own: a target names one. */
+const struct sl_service sl_service_opensearch = {
+    .id = "OPENSEARCH",
+    .host = "es",
+    .signing = "es",
+    .media = "application/json",
+    .attempts = 4,
+    .base_ms = 50,
+};
+
 /* AWS's partitions by how their regions begin; the last row is for all others. */
 static const struct partition {
     const char *begins, *suffix, *dual_stack_suffix;

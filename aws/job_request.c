@@ -28,6 +28,15 @@ static void add_service_fields(struct fields *fields, const struct sl_client *cl
         fields->list[fields->n++] = job->fields[i];
 }
 
+static void add_attempt(struct fields *fields, const struct sl_client *client, const struct sl_job *job,
+                        struct sl_arena *arena)
+{
+    add(fields, "amz-sdk-invocation-id", sl_span_str(job->invocation));
+    add(fields, "amz-sdk-request",
+        sl_span_str(
+            sl_arena_printf(arena, "attempt=%u; max=%u", job->attempts + 1, sl_client_attempts(client))));
+}
+
 static void sign(struct sl_client *client, struct sl_job *job, struct fields *fields, const char *path,
                  struct sl_arena *arena)
 {
@@ -99,10 +108,10 @@ void sl_job_write(struct sl_client *client, struct sl_job_slot *slot)
     add_service_fields(&fields, client, job, slot->arena);
     if (client->credentials)
         sign(client, job, &fields, path, slot->arena);
-    add(&fields, "amz-sdk-invocation-id", sl_span_str(job->invocation));
-    add(&fields, "amz-sdk-request",
-        sl_span_str(sl_arena_printf(slot->arena, "attempt=%u; max=%u", job->attempts + 1,
-                                    sl_client_attempts(client))));
+    if (client->login)
+        add(&fields, "authorization", sl_span_str(client->login));
+    if (!client->is_plain)
+        add_attempt(&fields, client, job, slot->arena);
     add(&fields, "user-agent", SL_LIT("sluice"));
     exchange->n_headers = 0;
     for (size_t i = 0; i < fields.n; i++)

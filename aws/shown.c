@@ -48,6 +48,8 @@ static void fill(struct sl_mask *mask, struct sl_job *job)
     for (const struct sl_credentials *c = client->aws->credentials; c; c = c->next)
         if (c != client->credentials)
             add_keys(mask, &c->keys);
+    sl_mask_secret(mask, sl_span_str(client->login));
+    sl_mask_secret(mask, sl_span_str(client->password));
     sl_mask_own(mask, sl_span_str(client->name));
     sl_mask_own(mask, sl_span_str(job->operation));
     sl_mask_own(mask, sl_span_str(client->region));

@@ -17,6 +17,7 @@ declare -A may=(
     [aws]="base net"
     [sinks]="base net aws"
     [sinks/dynamodb]="base net aws sinks"
+    [sinks/opensearch]="base net aws sinks"
     [sinks/file]="base net aws sinks"
     [sinks/s3]="base net aws sinks"
     [sinks/sqlite]="base net aws sinks"

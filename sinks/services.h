@@ -13,6 +13,8 @@ enum sl_status sl_s3_open(struct sl_sinks *sinks, struct sl_span url, struct sl_
                           struct sl_error *error) SL_MUST_USE;
 enum sl_status sl_dynamodb_open(struct sl_sinks *sinks, struct sl_span url, struct sl_table_port **out,
                                 struct sl_error *error) SL_MUST_USE;
+enum sl_status sl_opensearch_open(struct sl_sinks *sinks, struct sl_span url, struct sl_table_port **out,
+                                  struct sl_error *error) SL_MUST_USE;
 enum sl_status sl_sqs_open(struct sl_sinks *sinks, struct sl_span url, struct sl_queue_port **out,
                            struct sl_error *error) SL_MUST_USE;
 enum sl_status sl_sns_open(struct sl_sinks *sinks, struct sl_span url, struct sl_queue_port **out,

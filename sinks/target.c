@@ -31,6 +31,7 @@ static const struct scheme {
 #ifndef SL_WITHOUT_SQLITE /* the zip for Lambda: its tables are DynamoDB's */
     {.name = "sqlite", .table = sl_sqlite_open, .to_read = sl_sqlite_open_to_read, .check = sl_sqlite_check},
 #endif
+    {.name = "opensearch", .table = sl_opensearch_open},
     {.name = "sqs", .queue = sl_sqs_open},
     {.name = "sns", .queue = sl_sns_open},
     {.name = "events", .queue = sl_events_open},

@@ -1,7 +1,7 @@
 /* Targets: a URL opens a port. The scheme picks the sink, so one configuration runs in AWS and on a laptop.
  *
  *   objects  s3://bucket/prefix?region=  file:folder
- *   table    dynamodb://table?region=    sqlite:file.db?table=name
+ *   table    dynamodb://table?region=    sqlite:file.db?table=name    opensearch://host/index
  *   queue    sqs://name  sns:arn  events://bus  kinesis://stream  firehose://stream  https://host/path
  *            jsonl:file  stdout:
  *

@@ -6,6 +6,8 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 mvn -q -B -f pom.xml dependency:copy-dependencies -DoutputDirectory="$work/jars"
 (cd "$work/jars" && LC_ALL=C ls | grep -E '\.jar$|linux-amd64.*\.so$' | xargs sha256sum) >jars.sha256
+mvn -q -B -f opensearch/pom.xml dependency:copy-dependencies -DoutputDirectory="$work/search"
+(cd "$work/search" && LC_ALL=C ls | grep '\.jar$' | xargs sha256sum) >opensearch/jars.sha256
 python3 -m venv "$work/venv"
 "$work/venv/bin/pip" install -q pip-tools==7.6.2
 "$work/venv/bin/pip-compile" -q --generate-hashes --strip-extras --no-annotate --no-header --no-emit-find-links \

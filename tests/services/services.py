@@ -48,10 +48,19 @@ def moto_command(port):
     return [os.environ["MOTO_HOME"] + "/bin/python", "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
 
 
+def opensearch_command(port):
+    """Its data are in the service's folder, so that a node that is started again finds them."""
+    home, more = os.environ["OPENSEARCH_HOME"], os.environ.get("OPENSEARCH_SETTINGS", "").split()
+    folder = os.environ.get("OPENSEARCH_DATA", "opensearch")
+    java = ["-Xmx512m" if word.startswith("-Xmx") else word for word in JAVA]
+    return java + ["-cp", f"{home}:{home}/*", "SearchNode", folder, str(port)] + more
+
+
 # name: (command of a port, what install.sh leaves when it is done, the variables that name the endpoint)
 SERVICES = {
     "dynamodb": (dynamodb_command, os.environ.get("DYNAMODB_HOME", ""),
                  ["DYNAMODB_ENDPOINT", "AWS_ENDPOINT_URL_DYNAMODB", "AWS_ENDPOINT_URL_DYNAMODB_STREAMS"]),
+    "opensearch": (opensearch_command, os.environ.get("OPENSEARCH_HOME", ""), ["OPENSEARCH_ENDPOINT"]),
     "moto": (moto_command, os.environ.get("MOTO_HOME", "") + "/installed", ["MOTO_ENDPOINT", "AWS_ENDPOINT_URL"]),
 }
 

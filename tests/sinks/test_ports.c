@@ -26,9 +26,10 @@ static struct sl_vars vars;
 static struct sl_log log_;
 static char *folder;
 static struct port_suite sqlite, files, lines, dynamodb, s3, sqs, fifo, sns, events, kinesis, firehose;
-static struct port_suite webhook, arrays;
-static struct port_suite *const sides[] = {&sqlite, &files,  &lines,   &dynamodb, &s3,      &sqs,   &fifo,
-                                           &sns,    &events, &kinesis, &firehose, &webhook, &arrays};
+static struct port_suite webhook, arrays, search, scanned, scripted, texts;
+static struct port_suite *const sides[] = {&sqlite, &files,  &lines,   &dynamodb, &s3,       &sqs,
+                                           &fifo,   &sns,    &events,  &kinesis,  &firehose, &webhook,
+                                           &arrays, &search, &scanned, &scripted, &texts};
 static struct scripted_server *receiver;
 static size_t requests_read;
 static const char *sqs_url, *fifo_url, *sns_url, *events_url;
@@ -263,6 +264,7 @@ static void open_embedded(void)
     open_side(&sqlite, "sqlite", url);
     sqlite.side_table = "side";
     sqlite.number_table = "numbers";
+    sqlite.has_keys = true;
     snprintf(url, sizeof(url), "file:%s/objects/pre/fix", folder);
     open_side(&files, "file", url);
     files.read_object = read_file;
@@ -287,6 +289,7 @@ static void open_dynamodb(void)
     open_side(&dynamodb, "dynamodb", "dynamodb://sluice.port-suite");
     dynamodb.side_table = "sluice.side";
     dynamodb.number_table = "sluice.numbers";
+    dynamodb.has_keys = true;
     make_table("sluice.port-suite", "S", true);
     make_table("sluice.side", "S", false);
     make_table("sluice.numbers", "N", false);
@@ -384,6 +387,26 @@ static void open_firehose(void)
              "-firehose','RoleARN':'arn:aws:iam::123456789012:role/r'}}");
 }
 
+/* An index of its own for each; check_ports.sh has made them. */
+static void open_search(void)
+{
+    const char *host = strstr(sl_vars_get(&vars, "OPENSEARCH_ENDPOINT"), "://") + 3;
+    static const struct {
+        struct port_suite *suite;
+        const char *name, *index;
+    } indexes[] = {
+        {&search, "opensearch", "ports?tls=off"},
+        {&scanned, "opensearch scanned", "ports-scanned?tls=off"},
+        {&scripted, "opensearch scripted", "ports-scripted?tls=off&order=script"},
+        {&texts, "opensearch texts", "ports-texts?tls=off&numbers=text"},
+    };
+    for (size_t i = 0; i < sizeof(indexes) / sizeof(indexes[0]); i++) {
+        char url[300];
+        snprintf(url, sizeof(url), "opensearch://%s/%s", host, indexes[i].index);
+        open_side(indexes[i].suite, indexes[i].name, url);
+    }
+}
+
 static size_t add_cases(struct CMUnitTest *tests, size_t n, struct port_suite *suite,
                         const struct port_case *cases)
 {
@@ -394,7 +417,7 @@ static size_t add_cases(struct CMUnitTest *tests, size_t n, struct port_suite *s
 
 int main(void)
 {
-    struct CMUnitTest tests[200];
+    struct CMUnitTest tests[300];
     size_t n = 0;
     vars.list = (const char *const *)environ;
     folder = test_folder();
@@ -415,6 +438,15 @@ int main(void)
         n = add_cases(tests, n, &dynamodb, port_table_cases);
         n = add_cases(tests, n, &dynamodb, port_value_cases);
         n = add_cases(tests, n, &dynamodb, port_scan_cases);
+    }
+    if (sl_vars_get(&vars, "OPENSEARCH_ENDPOINT")) {
+        open_search();
+        n = add_cases(tests, n, &search, port_table_cases);
+        n = add_cases(tests, n, &search, port_value_cases);
+        n = add_cases(tests, n, &scanned, port_scan_cases);
+        n = add_cases(tests, n, &scripted, port_table_cases);
+        n = add_cases(tests, n, &texts, port_table_cases);
+        n = add_cases(tests, n, &texts, port_value_cases);
     }
     if (sl_vars_get(&vars, "MOTO_ENDPOINT")) {
         open_moto();

@@ -18,7 +18,7 @@ static void run_bound(void **state)
 
 struct CMUnitTest port_suite_test(struct port_suite *suite, const struct port_case *which)
 {
-    static struct bound bounds[200]; /* cmocka borrows names and states */
+    static struct bound bounds[300]; /* cmocka borrows names and states */
     static size_t n;
     assert_true(n < sizeof(bounds) / sizeof(bounds[0]));
     struct bound *bound = &bounds[n++];

@@ -22,8 +22,9 @@ struct port_suite {
 
     /* Key: PK (S), SK (S). */
     struct sl_table_port *table;
-    const char *side_table;   /* another of the same place; key: PK (S) alone */
-    const char *number_table; /* key: PK (N) alone */
+    const char *side_table; /* another of the same place; key: PK (S) alone; NULL: the table takes any key */
+    const char *number_table; /* key: PK (N) alone; NULL: likewise */
+    bool has_keys;            /* the table knows what its key is */
 
     struct sl_queue_port *queue;
     /* The bodies that arrived since the last call, in any order, in the call's arena. */

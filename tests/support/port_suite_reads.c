@@ -445,13 +445,16 @@ static void a_table_is_described(struct port_suite *suite)
 {
     struct sl_table_facts facts;
     put_items(suite);
+    scan_page(suite, (struct sl_table_scan){.is_consistent = true}); /* an index counts what was refreshed */
     suite->table->describe(suite->table, sl_span(NULL, 0), &facts, &suite->call);
     if (facts.result.status != SL_OK)
         fail_msg("%s: %s", facts.result.code, facts.result.text);
-    assert_int_equal(facts.n_keys, 2);
-    assert_span(facts.keys[0].name, SL_LIT("PK"));
-    assert_span(facts.keys[1].name, SL_LIT("SK"));
-    assert_int_equal(facts.keys[0].type, 'S');
+    if (suite->has_keys) {
+        assert_int_equal(facts.n_keys, 2);
+        assert_span(facts.keys[0].name, SL_LIT("PK"));
+        assert_span(facts.keys[1].name, SL_LIT("SK"));
+        assert_int_equal(facts.keys[0].type, 'S');
+    }
     assert_true(facts.is_on_demand);
     assert_true(facts.items >= ITEMS);
     assert_true(facts.bytes > ITEMS * 10);
@@ -463,7 +466,7 @@ static void a_table_is_described(struct port_suite *suite)
 static void units_are_counted(struct port_suite *suite)
 {
     struct sl_table_units units = {0, 0};
-    bool has_units = strcmp(suite->name, "sqlite") != 0;
+    bool has_units = strcmp(suite->name, "dynamodb") == 0;
     suite->table->units = &units;
     put_items(suite);
     const double written = units.write;

@@ -373,6 +373,8 @@ static void numbers_are_keys_by_value(struct port_suite *suite)
 
 static void a_group_writes_all(struct port_suite *suite)
 {
+    if (!(suite->table->can & SL_TABLE_GROUPS))
+        skip();
     const struct sl_set one = {SL_ADD, SL_LIT("n"), SL_LIT(N("1"))};
     const struct sl_test absent = {SL_ABSENT, SL_LIT("PK"), {NULL, 0}};
     put(suite, "group", "gone", "");
@@ -400,6 +402,8 @@ static void a_group_writes_all(struct port_suite *suite)
 
 static void a_refused_group_writes_nothing(struct port_suite *suite)
 {
+    if (!(suite->table->can & SL_TABLE_GROUPS))
+        skip();
     const struct sl_test absent = {SL_ABSENT, SL_LIT("PK"), {NULL, 0}};
     put(suite, "none", "there", "\"v\":" N("9"));
     struct sl_table_op ops[] = {
@@ -430,6 +434,8 @@ static void a_refused_group_writes_nothing(struct port_suite *suite)
 
 static void a_group_has_a_hundred_at_most(struct port_suite *suite)
 {
+    if (!(suite->table->can & SL_TABLE_GROUPS))
+        skip();
     enum { COUNT = 101 };
     struct sl_table_op ops[COUNT];
     struct sl_result results[COUNT];
@@ -447,6 +453,8 @@ static void a_group_has_a_hundred_at_most(struct port_suite *suite)
 
 static void a_group_takes_no_key_twice_and_no_running_value(struct port_suite *suite)
 {
+    if (!(suite->table->can & SL_TABLE_GROUPS))
+        skip();
     const struct sl_set most = {SL_SET_MAX, SL_LIT("n"), SL_LIT(N("1"))};
     struct sl_table_op twice[] = {put_op(suite, "twice", "a", ""), put_op(suite, "twice", "a", "")};
     struct sl_table_op running[] = {

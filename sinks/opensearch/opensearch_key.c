@@ -1,0 +1,88 @@
+/* A key as a document's id, and as its place in a scan. */
+#include "sinks/opensearch/opensearch_private.h"
+
+#include "base/json.h"
+#include "base/json_walk.h"
+#include "base/json_write.h"
+#include "base/utf8.h"
+
+/* In front of a key's digest; an id that begins so by itself becomes a digest, too. */
+#define DIGEST "sha256:"
+
+/* The value of one of the key's attributes, without escapes. */
+static struct sl_span value_of(struct sl_span json, struct sl_buffer *buffer)
+{
+    struct sl_json_walk walk = sl_json_walk(json);
+    struct sl_span tag, content;
+    if (!sl_json_walk_next(&walk, &tag, &content) || content.len < 2)
+        return sl_span("", 0);
+    return sl_json_unescape_in(sl_span(content.ptr + 1, content.len - 2), buffer);
+}
+
+/* "100%|x" becomes "100%25%7Cx": the first '|' is what divides the key's two values. */
+static void add_first(struct sl_buffer *out, struct sl_span text)
+{
+    for (size_t i = 0; i < text.len; i++) {
+        char c = text.ptr[i];
+        if (c == '%' || c == '|')
+            sl_buffer_add_str(out, c == '%' ? "%25" : "%7C");
+        else
+            sl_buffer_add_char(out, c);
+    }
+}
+
+/* The values of the key's one or two attributes, in the order of the attributes' names. */
+static void add_values(struct sl_buffer *out, struct sl_span key_text, struct sl_buffer *buffer)
+{
+    struct sl_json_walk walk = sl_json_walk(key_text);
+    struct sl_span name, value, second;
+    (void)sl_json_walk_next(&walk, &name, &value);
+    if (!sl_json_walk_next(&walk, &name, &second)) {
+        sl_buffer_add_span(out, value_of(value, buffer));
+        return;
+    }
+    add_first(out, value_of(value, buffer));
+    sl_buffer_add_char(out, '|');
+    sl_buffer_add_span(out, value_of(second, buffer));
+}
+
+static bool is_id(struct sl_span text)
+{
+    return text.len > 0 && text.len <= SL_OPENSEARCH_ID_BYTES && sl_utf8_is_valid(text) &&
+           !sl_span_starts(text, SL_LIT(DIGEST));
+}
+
+static void digest(struct sl_opensearch *index, struct sl_span text, char out[SL_SHA256_HEX])
+{
+    unsigned char bytes[SL_SHA256_BYTES];
+    sl_sha256_parts(sl_aws_sha(index->client.aws), &text, 1, bytes);
+    sl_sha256_hex(bytes, out);
+}
+
+struct sl_span sl_opensearch_id(struct sl_opensearch *index, struct sl_span key_text, struct sl_arena *arena)
+{
+    struct sl_buffer text, id;
+    sl_buffer_init(&text, SIZE_MAX);
+    sl_buffer_init(&id, SIZE_MAX);
+    add_values(&text, key_text, &index->unescaped);
+    if (is_id(sl_buffer_span(&text))) {
+        sl_json_add_escaped(&id, sl_buffer_span(&text));
+    } else {
+        char hex[SL_SHA256_HEX];
+        digest(index, key_text, hex);
+        sl_buffer_printf(&id, DIGEST "%s", hex);
+    }
+    struct sl_span out = sl_span(sl_arena_copy(arena, sl_buffer_span(&id)), id.len);
+    sl_buffer_clean_up(&text);
+    sl_buffer_clean_up(&id);
+    return out;
+}
+
+void sl_opensearch_hash(struct sl_opensearch *index, struct sl_span key_text,
+                        char out[SL_OPENSEARCH_HASH_BYTES])
+{
+    char hex[SL_SHA256_HEX];
+    digest(index, key_text, hex);
+    memcpy(out, hex, SL_OPENSEARCH_HASH_BYTES - 1);
+    out[SL_OPENSEARCH_HASH_BYTES - 1] = '\0';
+}
