@@ -47,7 +47,7 @@ declare -A may=(
     [replay/esm]="base streams streams/when"
     [replay/backfill]="base streams sinks/port.h sinks/target.h handlers handlers/pipeline work/source work/backfill work/restore"
     [replay/source]="base net streams streams/decode aws sinks/target.h work/source replay/esm"
-    [replay/lease]="base sinks/port.h"
+    [replay/lease]="base net aws sinks replay/tail"
     [replay/sandbox]="base replay/esm"
     [replay/output]="base replay/esm replay/source replay/sandbox"
     [replay/tail]="base net streams streams/decode streams/when aws sinks/port.h sinks/target.h handlers handlers/pipeline handlers/dispatch
@@ -57,7 +57,7 @@ declare -A may=(
     [replay/verify]="base sinks/port.h sinks/target.h handlers handlers/pipeline work/verify work/verify/archive"
     [replay/repair]="base handlers handlers/pipeline work/verify work/verify/archive work/repair"
     [replay]="base net streams streams/decode streams/when aws sinks handlers handlers/pipeline handlers/dispatch
-              replay/config replay/esm replay/source replay/sandbox replay/output replay/output/report replay/tail replay/backfill replay/verify replay/repair
+              replay/config replay/esm replay/source replay/sandbox replay/output replay/output/report replay/tail replay/lease replay/backfill replay/verify replay/repair
               work/source work/backfill work/restore work/verify work/verify/archive work/repair"
 )
 

@@ -13,6 +13,7 @@ struct sl_book *sl_book_new(const struct sl_book_options *options)
     if (!book)
         sl_die("out of memory: a book of leases");
     book->options = *options;
+    book->deadline_ms = INT64_MAX;
     return book;
 }
 
@@ -34,8 +35,14 @@ int64_t sl_book_now(const struct sl_book *book)
 
 struct sl_call sl_book_call(const struct sl_book *book, struct sl_arena *arena)
 {
-    int64_t part_ms = book->options.failover_ms / (2 * SL_BOOK_RENEW_PART);
-    return (struct sl_call){.arena = arena, .deadline_ms = sl_book_now(book) + part_ms};
+    int64_t deadline_ms = sl_book_now(book) + book->options.failover_ms / (2 * SL_BOOK_RENEW_PART);
+    return (struct sl_call){.arena = arena,
+                            .deadline_ms = deadline_ms < book->deadline_ms ? deadline_ms : book->deadline_ms};
+}
+
+void sl_book_hurry(struct sl_book *book, int64_t deadline_ms)
+{
+    book->deadline_ms = deadline_ms;
 }
 
 /* ---- entries ---- */

@@ -77,6 +77,9 @@ enum sl_status sl_book_turn(struct sl_book *book, int64_t *next_ms, struct sl_er
 /* The same, but what was saved is written now. True: nothing that was saved is left unwritten. */
 bool sl_book_flush(struct sl_book *book, struct sl_error *error);
 
+/* From now on no request reaches beyond this moment (steady time). */
+void sl_book_hurry(struct sl_book *book, int64_t deadline_ms);
+
 /* One lease as the book sees it. */
 struct sl_book_lease {
     const struct sl_lease *lease;

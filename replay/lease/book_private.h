@@ -26,7 +26,8 @@ struct sl_book {
     struct sl_book_entry *list; /* sorted by key */
     size_t n, room;
     uint64_t holds, lost;
-    int64_t looked_ms; /* when the table was read, or could not be read, the last time */
+    int64_t deadline_ms; /* of all requests */
+    int64_t looked_ms;   /* when the table was read, or could not be read, the last time */
     char *trouble;
 };
 

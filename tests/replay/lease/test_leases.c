@@ -1,0 +1,243 @@
+/* The keeper of leases as the engine of tail sees it: events, in real time, two workers on one table. Every
+ * wait is for a condition, with a long bound. */
+#include "tests/support/test.h"
+
+#include "base/clock.h"
+#include "replay/lease/leases.h"
+
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#define STREAM  "arn:aws:dynamodb:eu-west-1:123456789012:table/orders/stream/2026-01-01T00:00:00.000"
+#define WAIT_MS 60000
+#define EVENTS  64
+
+struct worker {
+    struct sl_keeper keeper;
+    int bell;
+    char target[256];
+    struct sl_leases_options options;
+    struct {
+        enum sl_keeper_event_kind kind;
+        char shard[64], after[64], text[512];
+        int64_t since_ms;
+    } events[EVENTS];
+    size_t n;
+};
+
+static char *none[] = {NULL};
+
+static struct worker *worker_new(const char *folder, const char *name, int64_t seconds)
+{
+    struct worker *w = calloc(1, sizeof(*w));
+    struct sl_error error = SL_NO_ERROR;
+    snprintf(w->target, sizeof(w->target), "sqlite:%s/leases.db?table=leases", folder);
+    w->options = (struct sl_leases_options){
+        .target = w->target, .environment = none, .worker = name, .seconds = seconds, .is_quiet = true};
+    w->bell = eventfd(0, EFD_NONBLOCK);
+    if (sl_leases_new(&w->options, &w->keeper, &error) != SL_OK)
+        fail_msg("%s", error.text);
+    return w;
+}
+
+static void worker_open(struct worker *w)
+{
+    struct sl_error error = SL_NO_ERROR;
+    if (w->keeper.ops->open(w->keeper.self, STREAM, w->bell, &error) != SL_OK)
+        fail_msg("%s", error.text);
+}
+
+static void worker_end(struct worker *w)
+{
+    struct sl_error error = SL_NO_ERROR;
+    if (w->keeper.ops->close(w->keeper.self, WAIT_MS, &error) != SL_OK)
+        fail_msg("%s", error.text);
+    close(w->bell);
+    free(w);
+}
+
+static void take_all(struct worker *w)
+{
+    struct sl_keeper_event event;
+    while (w->n < EVENTS && w->keeper.ops->take(w->keeper.self, &event)) {
+        w->events[w->n].kind = event.kind;
+        snprintf(w->events[w->n].shard, 64, "%s", event.shard ? event.shard : "");
+        snprintf(w->events[w->n].after, 64, "%s", event.place.after ? event.place.after : "");
+        snprintf(w->events[w->n].text, 512, "%s", event.text ? event.text : "");
+        w->events[w->n++].since_ms = event.place.since_ms;
+    }
+}
+
+/* Where the event is in the worker's list; it is waited for. */
+static size_t wait_for(struct worker *w, enum sl_keeper_event_kind kind, const char *shard)
+{
+    struct sl_clock *clock = sl_clock_system();
+    int64_t end_ms = clock->now_ms(clock) + WAIT_MS;
+    while (clock->now_ms(clock) < end_ms) {
+        struct pollfd bell = {.fd = w->bell, .events = POLLIN};
+        uint64_t rings;
+        take_all(w);
+        for (size_t i = 0; i < w->n; i++)
+            if (w->events[i].kind == kind && strcmp(w->events[i].shard, shard) == 0)
+                return i;
+        if (poll(&bell, 1, 100) > 0)
+            (void)!read(w->bell, &rings, sizeof(rings));
+    }
+    fail_msg("no event %d of %s", kind, shard);
+    return 0;
+}
+
+static bool has(struct worker *w, enum sl_keeper_event_kind kind, const char *shard)
+{
+    take_all(w);
+    for (size_t i = 0; i < w->n; i++)
+        if (w->events[i].kind == kind && strcmp(w->events[i].shard, shard) == 0)
+            return true;
+    return false;
+}
+
+static void list(struct worker *w, bool is_from_latest)
+{
+    static const struct sl_keeper_shard shards[] = {
+        {"a", "", false, true}, {"b", "a", true, false}, {"c", "", false, false}};
+    const struct sl_keeper_listing listing = {
+        .shards = shards, .n = 3, .now_ms = 1790000000000, .is_from_latest = is_from_latest};
+    w->keeper.ops->listed(w->keeper.self, &listing);
+}
+
+static void save(struct worker *w, const char *shard, const char *after, bool is_done)
+{
+    const struct sl_keeper_place place = {.shard = shard, .after = after, .is_done = is_done};
+    w->keeper.ops->save(w->keeper.self, &place, 1);
+}
+
+static int64_t left_ms(struct worker *w, const char *shard)
+{
+    struct sl_clock *clock = sl_clock_system();
+    int64_t until = w->keeper.ops->until_ms(w->keeper.self, shard);
+    return until ? until - clock->now_ms(clock) : 0;
+}
+
+static void one_worker_has_all_parents_first(void **state)
+{
+    (void)state;
+    char *folder = test_folder_in_memory();
+    struct worker *w = worker_new(folder, "one", 30);
+    worker_open(w);
+    list(w, false);
+    (void)wait_for(w, SL_KEEPER_GAINED, "a");
+    size_t c = wait_for(w, SL_KEEPER_GAINED, "c");
+    assert_string_equal(w->events[c].after, "");
+    assert_int_equal(w->events[c].since_ms, 0);
+    assert_false(has(w, SL_KEEPER_GAINED, "b")); /* its parent is not done */
+    assert_int_equal(left_ms(w, "b"), 0);
+    save(w, "a", "17", false);
+    save(w, "a", "18", true);
+    size_t ended = wait_for(w, SL_KEEPER_ENDED, "a"), begun = wait_for(w, SL_KEEPER_GAINED, "b");
+    assert_true(ended < begun);
+    assert_false(has(w, SL_KEEPER_LOST, "a"));
+    assert_int_equal(left_ms(w, "a"), 0);
+    worker_end(w);
+    test_folder_remove(folder);
+}
+
+static void what_was_saved_is_where_the_next_begins(void **state)
+{
+    (void)state;
+    char *folder = test_folder_in_memory();
+    struct worker *w = worker_new(folder, "first", 30);
+    worker_open(w);
+    list(w, false);
+    (void)wait_for(w, SL_KEEPER_GAINED, "c");
+    save(w, "c", "100000000000000000042", false);
+    worker_end(w);
+    w = worker_new(folder, "second", 30);
+    worker_open(w); /* no listing: the leases are there */
+    size_t c = wait_for(w, SL_KEEPER_GAINED, "c");
+    assert_string_equal(w->events[c].after, "100000000000000000042");
+    worker_end(w);
+    test_folder_remove(folder);
+}
+
+static void latest_keeps_its_moment(void **state)
+{
+    (void)state;
+    char *folder = test_folder_in_memory();
+    for (int round = 0; round < 2; round++) {
+        struct worker *w = worker_new(folder, "w", 30);
+        worker_open(w);
+        list(w, round == 0);
+        size_t c = wait_for(w, SL_KEEPER_GAINED, "c");
+        assert_int_equal(w->events[c].since_ms, 1790000000000);
+        (void)wait_for(w, SL_KEEPER_GAINED, "b");
+        (void)wait_for(w, SL_KEEPER_ENDED, "a"); /* it was closed: nobody wants it */
+        worker_end(w);
+    }
+    test_folder_remove(folder);
+}
+
+static void two_workers_share(void **state)
+{
+    (void)state;
+    char *folder = test_folder_in_memory();
+    struct worker *one = worker_new(folder, "one", 4), *two = worker_new(folder, "two", 4);
+    worker_open(one);
+    list(one, false);
+    (void)wait_for(one, SL_KEEPER_GAINED, "a");
+    save(one, "a", "1", true);
+    (void)wait_for(one, SL_KEEPER_GAINED, "b");
+    (void)wait_for(one, SL_KEEPER_GAINED, "c");
+    /* Of two unfinished shards the second worker takes one: the first learns it before the second begins. */
+    worker_open(two);
+    list(two, false);
+    bool is_b = false;
+    for (int i = 0; i < WAIT_MS / 50 && !is_b && !has(two, SL_KEEPER_GAINED, "c"); i++) {
+        is_b = has(two, SL_KEEPER_GAINED, "b");
+        usleep(50000);
+    }
+    const char *moved = is_b ? "b" : "c", *kept = is_b ? "c" : "b";
+    assert_true(has(one, SL_KEEPER_LOST, moved));
+    assert_int_equal(left_ms(one, moved), 0);
+    assert_int_equal(left_ms(two, kept), 0);
+    /* The first gives back what it has: the second gets it. */
+    worker_end(one);
+    (void)wait_for(two, SL_KEEPER_GAINED, kept);
+    worker_end(two);
+    test_folder_remove(folder);
+}
+
+static void options_are_checked(void **state)
+{
+    (void)state;
+    static const struct {
+        struct sl_leases_options options;
+        const char *text;
+    } cases[] = {
+        {{.target = "s3://bucket", .environment = none}, "--leases is the target of a table"},
+        {{.target = "dynamodb://t", .environment = none, .seconds = 1},
+         "--lease-seconds must be from 2 to 3600"},
+        {{.target = "dynamodb://t", .environment = none, .seconds = 3601}, "--lease-seconds must be from"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct sl_keeper keeper;
+        struct sl_error error = SL_NO_ERROR;
+        assert_int_equal(sl_leases_new(&cases[i].options, &keeper, &error), SL_REJECT);
+        assert_non_null(strstr(error.text, cases[i].text));
+        assert_int_equal(keeper.ops->close(keeper.self, 0, NULL), SL_OK);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(one_worker_has_all_parents_first),
+        cmocka_unit_test(what_was_saved_is_where_the_next_begins),
+        cmocka_unit_test(latest_keeps_its_moment),
+        cmocka_unit_test(two_workers_share),
+        cmocka_unit_test(options_are_checked),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
