@@ -85,8 +85,9 @@ int main(void)
         PATTERN(
             "{\"dynamodb\":{\"NewImage\":{\"address\":{\"M\":{\"city\":{\"S\":[\"Oslo\",\"Paris\"]}}}}}}"),
         "{\"item\":{\"address.city\":[\"Oslo\",\"Paris\"]}}");
-    compare(text, "number", PATTERN("{\"dynamodb\":{\"NewImage\":{\"total\":{\"N\":[\"101\"]}}}}"),
-            "{\"item\":{\"total\":[101]}}");
+    compare(text, "two numbers",
+            PATTERN("{\"dynamodb\":{\"NewImage\":{\"total\":{\"N\":[\"101\",\"102\"]}}}}"),
+            "{\"item\":{\"total\":[101,102]}}");
     measure(text, "rose above 100",
             "{\"item\":{\"total\":[{\"numeric\":[\">\",100]}]},\"old_item\":{\"total\":[{\"numeric\":[\"<=\","
             "100]}]}}");

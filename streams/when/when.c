@@ -3,6 +3,7 @@
 
 #include "base/json.h"
 #include "base/nearest.h"
+#include "streams/record_layout.h"
 #include "streams/when/when_private.h"
 
 /* ---- the members of `when` ---- */
@@ -268,11 +269,10 @@ static unsigned images_of(enum sl_event event)
 
 static unsigned lacking(const struct sl_when *when, const struct sl_record *record)
 {
-    unsigned lacks = when->needs & images_of(sl_record_event(record));
-    for (unsigned image = SL_KEYS; lacks && image <= SL_OLD_IMAGE; image++)
-        if (sl_record_image(record, (enum sl_image)image).type != SL_NONE)
-            lacks &= ~(1u << image);
-    return lacks;
+    unsigned has = 0;
+    for (unsigned image = SL_KEYS; image <= SL_OLD_IMAGE; image++)
+        has |= (unsigned)(record->image_len[image] != 0) << image;
+    return when->needs & images_of((enum sl_event)record->event) & ~has;
 }
 
 /* What a record of any view type shows. */
@@ -282,7 +282,7 @@ static bool is_concerned(const struct sl_when *when, const struct sl_record *rec
         return false;
     if (when->expired && !is_expired(when, record))
         return false;
-    return !when->plain[SL_KEYS] || sl_record_image(record, SL_KEYS).type == SL_NONE ||
+    return !when->plain[SL_KEYS] || !record->image_len[SL_KEYS] ||
            sl_plain_match_image(when->plain[SL_KEYS], record, SL_KEYS, scratch);
 }
 
@@ -293,7 +293,7 @@ static bool is_image_met(const struct sl_when *when, const struct sl_record *rec
     const struct sl_plain *plain = when->plain[image];
     if (!plain)
         return true;
-    if (!(images_of(sl_record_event(record)) & 1u << image))
+    if (!(images_of((enum sl_event)record->event) & 1u << image))
         return plain->may_lack;
     return sl_plain_match_image(plain, record, image, scratch);
 }

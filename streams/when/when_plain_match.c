@@ -109,16 +109,18 @@ static struct verdict judge_elements(const struct sl_plain *c, struct sl_value l
 
 static struct verdict judge(const struct sl_plain *c, struct sl_value v, struct sl_arena *scratch)
 {
-    const struct verdict lacking = {c->steps_may_lack, false};
     const struct map map = {.text = v.raw};
     if (v.type == SL_NONE)
         return (struct verdict){c->may_lack, false};
     if (c->has_tests && !passes(c, v, scratch))
         return (struct verdict){false, false};
-    struct verdict all = !c->child && !c->ors ? (struct verdict){true, false}
-                         : v.type == SL_M     ? judge_members(c, &map, scratch)
-                         : v.type == SL_L     ? judge_elements(c, v, scratch)
-                                              : lacking;
+    if (!c->child && !c->ors)
+        return (struct verdict){true, true};
+    struct verdict all = {c->steps_may_lack, false};
+    if (v.type == SL_M)
+        all = judge_members(c, &map, scratch);
+    else if (v.type == SL_L)
+        all = judge_elements(c, v, scratch);
     all.by_value = all.by_value || c->has_tests;
     return all;
 }

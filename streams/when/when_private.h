@@ -52,6 +52,7 @@ enum sl_when_op {
 struct sl_when_bounds {
     const struct sl_number *low, *high;
     bool low_open, high_open; /* the bound itself is outside */
+    struct sl_span normal;    /* of a literal: its normal form */
 };
 
 struct sl_when_network {

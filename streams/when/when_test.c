@@ -131,6 +131,8 @@ static const struct sl_when_bounds *read_number(struct sl_arena *arena, struct s
         return NULL;
     struct sl_when_bounds *bounds = sl_arena_zalloc(arena, sizeof(*bounds));
     bounds->low = bounds->high = value;
+    char *normal = sl_arena_alloc(arena, SL_NUMBER_TEXT);
+    bounds->normal = sl_span(normal, sl_number_text(value, normal));
     return bounds;
 }
 

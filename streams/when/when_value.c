@@ -55,9 +55,23 @@ static bool is_in_bounds(struct sl_span text, const struct sl_when_bounds *bound
     return (bounds->low_open ? low > 0 : low >= 0) && (bounds->high_open ? high < 0 : high <= 0);
 }
 
+/* Nearly all numbers are integers in normal form, which are equal if their texts are. */
+static bool is_normal_integer(struct sl_span text)
+{
+    size_t sign = text.len && text.ptr[0] == '-', i = sign;
+    while (i < text.len && text.ptr[i] >= '0' && text.ptr[i] <= '9')
+        i++;
+    return i == text.len && i > sign && (text.ptr[sign] != '0' || text.len == 1);
+}
+
+static bool is_number(struct sl_span text, const struct sl_when_bounds *bounds)
+{
+    return is_normal_integer(text) ? sl_span_eq(text, bounds->normal) : is_in_bounds(text, bounds);
+}
+
 static bool is_equal(const struct sl_when_test *test, struct sl_span text)
 {
-    return sl_span_eq(text, test->text) || (test->bounds && is_in_bounds(text, test->bounds)) ||
+    return sl_span_eq(text, test->text) || (test->bounds && is_number(text, test->bounds)) ||
            (test->network && is_in_network(text, test->network));
 }
 
