@@ -55,18 +55,29 @@ static bool is_in_bounds(struct sl_span text, const struct sl_when_bounds *bound
     return (bounds->low_open ? low > 0 : low >= 0) && (bounds->high_open ? high < 0 : high <= 0);
 }
 
-/* Nearly all numbers are integers in normal form, which are equal if their texts are. */
-static bool is_normal_integer(struct sl_span text)
+static size_t skip_digits(struct sl_span text, size_t i)
 {
-    size_t sign = text.len && text.ptr[0] == '-', i = sign;
     while (i < text.len && text.ptr[i] >= '0' && text.ptr[i] <= '9')
         i++;
-    return i == text.len && i > sign && (text.ptr[sign] != '0' || text.len == 1);
+    return i;
+}
+
+/* Nearly all numbers are in normal form, in which equal ones have equal texts. (That of zero has no sign.) */
+static bool is_normal(struct sl_span text)
+{
+    size_t first = text.len && text.ptr[0] == '-', i = skip_digits(text, first);
+    bool has_zero = i > first && text.ptr[first] == '0', is_whole = i == text.len;
+    if (i == first || (has_zero && i - first > 1) || (is_whole && has_zero && first))
+        return false;
+    if (is_whole)
+        return true;
+    return text.ptr[i] == '.' && i + 1 < text.len && skip_digits(text, i + 1) == text.len &&
+           text.ptr[text.len - 1] != '0';
 }
 
 static bool is_number(struct sl_span text, const struct sl_when_bounds *bounds)
 {
-    return is_normal_integer(text) ? sl_span_eq(text, bounds->normal) : is_in_bounds(text, bounds);
+    return is_normal(text) ? sl_span_eq(text, bounds->normal) : is_in_bounds(text, bounds);
 }
 
 static bool is_equal(const struct sl_when_test *test, struct sl_span text)
