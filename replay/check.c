@@ -30,6 +30,17 @@ struct check {
     unsigned losses, notes;
 };
 
+/* ---- findings ---- */
+
+static void find(void *arg, enum sl_finding finding, const char *text)
+{
+    struct check *c = arg;
+    const struct sl_finding_row *row = &sl_findings[finding];
+    printf("%s: %s [%s]\n", row->loses ? "warning" : "note", text, row->code);
+    c->losses += row->loses;
+    c->notes += !row->loses;
+}
+
 /* ---- variables ---- */
 
 static bool has_var(const char **list, size_t n, struct sl_span name)
@@ -90,9 +101,10 @@ static void gather_vars(struct check *c, struct sl_span text)
         if (has_var(list, n, name))
             continue;
         list[n++] = sl_arena_printf(c->arena, "%.*s=%s", SL_ARG(name), stand_in(c->arena, name));
-        printf("note: %.*s is not set here; its own name is used as its value (--set %.*s=VALUE)\n",
-               SL_ARG(name), SL_ARG(name));
-        c->notes++;
+        find(c, SL_FINDING_VARIABLE_NOT_SET,
+             sl_arena_printf(c->arena,
+                             "%.*s is not set here; its own name is used as its value (--set %.*s=VALUE)",
+                             SL_ARG(name), SL_ARG(name)));
     }
     list[n] = NULL;
     c->vars.list = list;
@@ -163,14 +175,6 @@ static void print_route(struct sl_route *route)
 
 /* ---- what would lose data ---- */
 
-static void find(void *arg, bool loses, const char *text)
-{
-    struct check *c = arg;
-    printf("%s: %s\n", loses ? "warning" : "note", text);
-    c->losses += loses;
-    c->notes += !loses;
-}
-
 static void lint_when(struct check *c, const struct sl_route *route)
 {
     if (!route->config->when.ptr)
@@ -192,7 +196,7 @@ static void check_targets(struct check *c, const struct sl_route *route)
 {
     const char *target = route->stats.target;
     if (target && target[0] && sl_target_is_local(sl_span_str(target)))
-        find(c, false,
+        find(c, SL_FINDING_TARGET_LOCAL,
              sl_arena_printf(c->arena,
                              "%s.to: %s is local: for a laptop; in Lambda it disappears with the sandbox",
                              route->config->path, target));
@@ -206,7 +210,7 @@ static enum sl_status check_mapping(struct check *c, struct sl_error *error)
         facts.all_routes_park &= c->pipeline->routes[i].n_targets > 0;
     if (!c->mapping_path) {
         if (!facts.config_reports_failures)
-            find(c, false,
+            find(c, SL_FINDING_BATCH_FAILS_WHOLE,
                  "report_batch_item_failures is not true: any failure fails the whole batch; set it to true "
                  "if the "
                  "mapping has ReportBatchItemFailures (as in template.yaml)");

@@ -87,7 +87,7 @@ static void check_shared(const struct sl_check_totals *c, const struct ledger *l
         struct ledger other;
         if (ledger_of(c, &c->pipeline->routes[k], &other) && strcmp(other.name, l->name) == 0 &&
             sl_span_eq(other.to, l->to) && sl_span_eq(other.table, l->table))
-            c->find(c->arg, true,
+            c->find(c->arg, SL_FINDING_LEDGER_SHARED,
                     sl_arena_printf(
                         c->arena,
                         "%s.ledger: the routes %s and %s share the ledger %s: what one of them has "
@@ -103,7 +103,7 @@ static void check_shared(const struct sl_check_totals *c, const struct ledger *l
 static void check_shards(const struct sl_check_totals *c, const struct ledger *l)
 {
     if (l->shards > 0 && !c->reads_tables)
-        c->find(c->arg, false,
+        c->find(c->arg, SL_FINDING_SHARDS_READ,
                 sl_arena_printf(c->arena,
                                 "%s.shards: " READERS " (--tables tells whether the number changes)",
                                 l->route->config->path));
@@ -135,19 +135,19 @@ static void check_row(const struct sl_check_totals *c, const struct ledger *l, c
 {
     int64_t shards = number_of(map, "shards"), epoch = number_of(map, "epoch");
     if (shards != l->shards)
-        c->find(c->arg, true,
+        c->find(c->arg, SL_FINDING_SHARDS_CHANGED,
                 sl_arena_printf(c->arena, "%s.shards: changes from %lld to %lld: " READERS,
                                 l->route->config->path, (long long)shards, (long long)l->shards));
     if (epoch > l->epoch)
         c->find(
-            c->arg, true,
+            c->arg, SL_FINDING_EPOCH_BEHIND,
             sl_arena_printf(c->arena,
                             "%s.epoch: the ledger %s is in epoch %lld, and a route with epoch %lld stops at "
                             "its first record: set it to %lld",
                             l->route->config->path, l->name, (long long)epoch, (long long)l->epoch,
                             (long long)epoch));
     if (epoch < l->epoch)
-        c->find(c->arg, false,
+        c->find(c->arg, SL_FINDING_EPOCH_RAISED,
                 sl_arena_printf(c->arena,
                                 "%s.epoch: changes from %lld to %lld: backfill the table that takes over",
                                 l->route->config->path, (long long)epoch, (long long)l->epoch));

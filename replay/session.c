@@ -70,17 +70,26 @@ void sl_session_invoke(void *self, struct sl_esm_invocation *inv, struct sl_esm_
 
 /* ---- before it runs ---- */
 
-static enum sl_status compile_filters(struct sl_session *r, struct sl_error *error)
-{
-    r->settings.n_filters = r->filters.n;
-    return sl_filters_compile(r->filters.values, r->filters.n, r->settings.is_kinesis, r->arena,
-                              &r->settings.filters, error);
-}
-
 static void say(const struct sl_session *r, const char *text)
 {
     if (text)
         fprintf(stderr, "sluice %s: note: %s\n", r->verb, text);
+}
+
+static void say_never(void *arg, const char *text)
+{
+    const struct sl_session *r = arg;
+    say(r, sl_arena_printf(r->arena, "--filter: %s", text));
+}
+
+static enum sl_status compile_filters(struct sl_session *r, struct sl_error *error)
+{
+    r->settings.n_filters = r->filters.n;
+    enum sl_status status = sl_filters_compile(r->filters.values, r->filters.n, r->settings.is_kinesis,
+                                               r->arena, &r->settings.filters, error);
+    if (status == SL_OK)
+        sl_filters_judge(r->filters.values, r->filters.n, r->settings.is_kinesis, say_never, r);
+    return status;
 }
 
 static enum sl_status read_inputs(struct sl_session *r, struct sl_inputs *inputs, struct sl_error *error)

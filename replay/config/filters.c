@@ -60,3 +60,13 @@ enum sl_status sl_filters_compile(const char *const *patterns, size_t n, bool is
     *out = all;
     return SL_OK;
 }
+
+void sl_filters_judge(const char *const *patterns, size_t n, bool is_kinesis, sl_when_found_fn found,
+                      void *arg)
+{
+    for (size_t i = 0; i < n; i++) {
+        struct sl_span pattern = sl_span_str(patterns[i]);
+        if (!is_kinesis || take_data(&pattern, NULL) == SL_OK)
+            (void)!sl_pattern_judge(pattern, found, arg, NULL);
+    }
+}

@@ -21,4 +21,9 @@ enum sl_status sl_filters_compile(const char *const *patterns, size_t n, bool is
                                   struct sl_arena *arena, const struct sl_when *const **out,
                                   struct sl_error *error) SL_MUST_USE;
 
+/* Tells what in patterns that compile can match no record, although AWS takes it: `found` as sl_pattern_judge
+ * calls it. */
+void sl_filters_judge(const char *const *patterns, size_t n, bool is_kinesis, sl_when_found_fn found,
+                      void *arg);
+
 #endif

@@ -7,38 +7,47 @@
 #include <jansson.h>
 #include <stdio.h>
 
+const struct sl_finding_row sl_findings[SL_FINDINGS] = {
+    [SL_FINDING_VARIABLE_NOT_SET] = {"variable-not-set", false},
+    [SL_FINDING_TARGET_LOCAL] = {"target-local", false},
+    [SL_FINDING_BATCH_FAILS_WHOLE] = {"batch-fails-whole", false},
+    [SL_FINDING_COUNTER_MOVES] = {"counter-moves", true},
+    [SL_FINDING_VIEW_LACKS_IMAGE] = {"view-lacks-image", true},
+    [SL_FINDING_NEVER_MATCHES] = {"never-matches", true},
+    [SL_FINDING_ALWAYS_MATCHES] = {"always-matches", true},
+    [SL_FINDING_ABSENCE_IN_LIST] = {"absence-in-list", true},
+    [SL_FINDING_CASE_OF_EMOJI] = {"case-of-emoji", true},
+    [SL_FINDING_OPERATOR_UNPUBLISHED] = {"operator-unpublished", false},
+    [SL_FINDING_FILTER_REFUSED] = {"filter-refused", true},
+    [SL_FINDING_FILTER_TOO_LONG] = {"filter-too-long", false},
+    [SL_FINDING_FILTERS_TOO_MANY] = {"filters-too-many", false},
+    [SL_FINDING_FAILURES_IGNORED] = {"failures-ignored", true},
+    [SL_FINDING_FAILURES_UNUSED] = {"failures-unused", false},
+    [SL_FINDING_NO_DESTINATION] = {"no-destination", true},
+    [SL_FINDING_AGE_SHORT] = {"age-short", true},
+    [SL_FINDING_RETRIES_FEW] = {"retries-few", true},
+    [SL_FINDING_SHARD_BLOCKED] = {"shard-blocked", true},
+    [SL_FINDING_BISECT_OFF] = {"bisect-off", true},
+    [SL_FINDING_STARTS_LATEST] = {"starts-latest", true},
+    [SL_FINDING_WINDOW_PARALLEL] = {"window-parallel", false},
+    [SL_FINDING_LEDGER_SHARED] = {"ledger-shared", true},
+    [SL_FINDING_SHARDS_READ] = {"shards-read", false},
+    [SL_FINDING_SHARDS_CHANGED] = {"shards-changed", true},
+    [SL_FINDING_EPOCH_BEHIND] = {"epoch-behind", true},
+    [SL_FINDING_EPOCH_RAISED] = {"epoch-raised", false},
+};
+
 struct lint {
     const char *where;
     sl_lint_fn found;
     void *arg;
 };
 
-static bool is_type(const char *name)
-{
-    static const char *const types[] = {"S", "N", "B", "BOOL", "NULL", "SS", "NS", "BS", "L", "M"};
-    for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
-        if (strcmp(name, types[i]) == 0)
-            return true;
-    return false;
-}
-
-static bool has_operator(const json_t *list, const char *name)
-{
-    size_t i;
-    const json_t *one;
-    json_array_foreach(list, i, one)
-    {
-        if (json_object_get(one, name))
-            return true;
-    }
-    return false;
-}
-
-static void say(const struct lint *l, const char *attribute, const char *what)
+static void say(const struct lint *l, enum sl_finding finding, const char *attribute, const char *what)
 {
     char line[512];
     snprintf(line, sizeof(line), "%s: %.80s: %s", l->where, attribute, what);
-    l->found(l->arg, true, line);
+    l->found(l->arg, finding, line);
 }
 
 /* ---- attributes and their types ---- */
@@ -73,20 +82,14 @@ static bool has_absence(const json_t *list)
 static void lint_type(const struct lint *l, const char *name, const char *type, const json_t *rule,
                       bool is_in_list)
 {
-    if (strcmp(type, "N") == 0 && has_operator(rule, "numeric"))
-        say(l, name,
-            "\"numeric\" never matches an N: its value is a string in the event; list the values "
-            "(\"N\": [\"1\", \"2\"]), or filter in the function");
     if (is_in_list && has_absence(rule))
-        say(l, name,
+        say(l, SL_FINDING_ABSENCE_IN_LIST, name,
             "below a list, \"exists\": false asks one element only if a name that comes before it in the "
             "alphabet has matched in that element; else it asks all of them");
     if (strcmp(type, "M") == 0)
         lint_map(l, rule, is_in_list);
     if (strcmp(type, "L") == 0 && json_is_object(rule))
         lint_attribute(l, name, rule, true);
-    if (!is_type(type) && strcmp(type, "$or") != 0)
-        say(l, name, "a type (S, N, BOOL, ...) is missing between the attribute's name and its value");
 }
 
 /* The rules below an attribute's name: {"N": [...]}. */
@@ -94,16 +97,10 @@ static void lint_attribute(const struct lint *l, const char *name, const json_t 
 {
     const char *type;
     json_t *rule;
-    if (json_is_array(value)) {
-        say(l, name,
-            has_operator(value, "exists")
-                ? "\"exists\" looks at leaves: beside the attribute's name it sees none, so false matches "
-                  "every record and true matches none; write {\"S\": [{\"exists\": ...}]} with the "
-                  "attribute's type"
-                : "an attribute's value has its type in between, so this matches nothing; write "
-                  "{\"S\": [...]}");
-        return;
-    }
+    if (has_absence(value))
+        say(l, SL_FINDING_ALWAYS_MATCHES, name,
+            "\"exists\" looks at leaves: beside the attribute's name it sees none, so false matches every "
+            "record; write {\"S\": [{\"exists\": ...}]} with the attribute's type");
     json_object_foreach((json_t *)value, type, rule)
     {
         lint_type(l, name, type, rule, is_in_list);
@@ -171,7 +168,7 @@ static void look_at_case(const struct lint *l, const char *field, const char *op
     const json_t *inner = json_object_get(operand, "equals-ignore-case");
     bool is_fold = strcmp(operator_name, "equals-ignore-case") == 0;
     if (has_wide_text(is_fold ? operand : inner))
-        say(l, field,
+        say(l, SL_FINDING_CASE_OF_EMOJI, field,
             "on AWS, \"equals-ignore-case\" never matches a text with a character beyond U+FFFF (an emoji)");
 }
 
@@ -187,7 +184,7 @@ static void look_at_publication(const struct lint *l, const char *field, const c
         return;
     snprintf(line, sizeof(line), "%s: %.80s: \"%.80s\"%s is not in Lambda's published list of operators",
              l->where, field, operator_name, json_is_object(operand) ? " around another operator" : "");
-    l->found(l->arg, false, line);
+    l->found(l->arg, SL_FINDING_OPERATOR_UNPUBLISHED, line);
 }
 
 void sl_lint_pattern(struct sl_span json, const char *where, sl_lint_fn found, void *arg)
@@ -199,7 +196,15 @@ void sl_lint_pattern(struct sl_span json, const char *where, sl_lint_fn found, v
     json_decref(root);
 }
 
-static bool is_refused(const struct lint *l, struct sl_span json)
+static void never_matches(void *arg, const char *text)
+{
+    const struct lint *l = arg;
+    char line[1024];
+    snprintf(line, sizeof(line), "%s: %s", l->where, text);
+    l->found(l->arg, SL_FINDING_NEVER_MATCHES, line);
+}
+
+static bool is_refused(struct lint *l, struct sl_span json)
 {
     struct sl_arena *arena = sl_arena_new(4096);
     struct sl_error error = SL_NO_ERROR;
@@ -208,16 +213,16 @@ static bool is_refused(const struct lint *l, struct sl_span json)
     bool is_refused = sl_pattern_compile(json, arena, &unused, &error) != SL_OK;
     sl_arena_destroy(arena);
     if (!is_refused)
-        return false;
+        return sl_pattern_judge(json, never_matches, l, NULL) != SL_OK;
     snprintf(line, sizeof(line), "%s: AWS refuses this pattern: %s", l->where, error.text);
-    l->found(l->arg, true, line);
+    l->found(l->arg, SL_FINDING_FILTER_REFUSED, line);
     sl_error_clear(&error);
     return true;
 }
 
 void sl_lint_filter(struct sl_span json, const char *where, sl_lint_fn found, void *arg)
 {
-    const struct lint l = {where, found, arg};
+    struct lint l = {where, found, arg};
     if (is_refused(&l, json))
         return;
     json_t *root = json_loadb(json.ptr ? json.ptr : "", json.len, 0, NULL);

@@ -85,25 +85,21 @@ struct judge {
     void *arg;
 };
 
-static void warn(const struct judge *j, const char *text)
+static void say(const struct judge *j, enum sl_finding finding, const char *text)
 {
-    j->found(j->arg, true, text);
-}
-
-static void note(const struct judge *j, const char *text)
-{
-    j->found(j->arg, false, text);
+    j->found(j->arg, finding, text);
 }
 
 static void check_answers(const struct judge *j)
 {
     if (j->facts->config_reports_failures && !j->mapping->reports_failures)
-        warn(j,
-             "report_batch_item_failures is true, but the mapping has no ReportBatchItemFailures: it takes "
-             "every partial answer for a success, and the failed records are lost");
+        say(j, SL_FINDING_FAILURES_IGNORED,
+            "report_batch_item_failures is true, but the mapping has no ReportBatchItemFailures: it takes "
+            "every partial answer for a success, and the failed records are lost");
     if (!j->facts->config_reports_failures && j->mapping->reports_failures)
-        note(j, "the mapping has ReportBatchItemFailures, but report_batch_item_failures is not true: every "
-                "failure fails the whole batch");
+        say(j, SL_FINDING_FAILURES_UNUSED,
+            "the mapping has ReportBatchItemFailures, but report_batch_item_failures is not true: every "
+            "failure fails the whole batch");
 }
 
 static void check_limits(const struct judge *j)
@@ -112,25 +108,27 @@ static void check_limits(const struct judge *j)
     char line[320];
     bool has_limit = m->max_retries >= 0 || m->max_age_s >= 0;
     if (has_limit && !m->has_destination)
-        warn(j, "MaximumRetryAttempts or MaximumRecordAgeInSeconds makes the mapping give records up, and "
-                "there is no OnFailure destination that would receive them");
+        say(j, SL_FINDING_NO_DESTINATION,
+            "MaximumRetryAttempts or MaximumRecordAgeInSeconds makes the mapping give records up, and "
+            "there is no OnFailure destination that would receive them");
     if (m->max_age_s >= 0 && m->max_age_s < STREAM_HOURS * 3600) {
         snprintf(line, sizeof(line),
                  "MaximumRecordAgeInSeconds is %lld: a longer outage gives up records that the stream still "
                  "keeps (%d hours); -1 has no limit",
                  (long long)m->max_age_s, STREAM_HOURS);
-        warn(j, line);
+        say(j, SL_FINDING_AGE_SHORT, line);
     }
     if (m->max_retries >= 0 && m->max_retries < 1000) {
         snprintf(line, sizeof(line),
                  "MaximumRetryAttempts is %lld: an outage uses them up within minutes, and then good records "
                  "are given up; 10000 outlasts the stream's %d hours",
                  (long long)m->max_retries, STREAM_HOURS);
-        warn(j, line);
+        say(j, SL_FINDING_RETRIES_FEW, line);
     }
     if (!has_limit && !j->facts->all_routes_park)
-        warn(j, "a route has on_failure \"report\", and the mapping retries without limit: one record that "
-                "can never succeed blocks its shard until the stream drops it and the records after it");
+        say(j, SL_FINDING_SHARD_BLOCKED,
+            "a route has on_failure \"report\", and the mapping retries without limit: one record that "
+            "can never succeed blocks its shard until the stream drops it and the records after it");
 }
 
 static void check_filters(const struct judge *j)
@@ -140,7 +138,7 @@ static void check_filters(const struct judge *j)
         snprintf(line, sizeof(line),
                  "FilterCriteria has %zu filters: AWS takes %d, and up to %d when the quota was raised",
                  j->mapping->n_filters, SL_FILTERS_BY_DEFAULT, SL_FILTERS_AT_MOST);
-        note(j, line);
+        say(j, SL_FINDING_FILTERS_TOO_MANY, line);
     }
     for (size_t i = 0; i < j->mapping->n_filters; i++) {
         char where[64];
@@ -148,7 +146,7 @@ static void check_filters(const struct judge *j)
         if (sl_filters_is_too_long(sl_span_str(j->mapping->filters[i]))) {
             snprintf(line, sizeof(line), "%s: has more than %d characters: AWS refuses it", where,
                      SL_FILTERS_CHARACTERS);
-            note(j, line);
+            say(j, SL_FINDING_FILTER_TOO_LONG, line);
         }
         sl_lint_filter(sl_span_str(j->mapping->filters[i]), where, j->found, j->arg);
     }
@@ -161,13 +159,14 @@ void sl_mapping_check(const struct sl_mapping *m, const struct sl_mapping_facts 
     check_answers(&j);
     check_limits(&j);
     if (!m->bisect && !facts->all_routes_park)
-        warn(&j,
-             "BisectBatchOnFunctionError is off, and a route has on_failure \"report\": a record that can "
-             "never succeed takes its whole batch with it");
+        say(&j, SL_FINDING_BISECT_OFF,
+            "BisectBatchOnFunctionError is off, and a route has on_failure \"report\": a record that can "
+            "never succeed takes its whole batch with it");
     if (strcmp(m->starting_position, "LATEST") == 0)
-        warn(&j, "StartingPosition is LATEST: changes that are made while the mapping is created or updated "
-                 "can be missed; TRIM_HORIZON reads them all");
+        say(&j, SL_FINDING_STARTS_LATEST,
+            "StartingPosition is LATEST: changes that are made while the mapping is created or updated "
+            "can be missed; TRIM_HORIZON reads them all");
     if (m->tumbling_s > 0 && m->parallelization > 1)
-        note(&j, "TumblingWindowInSeconds needs a ParallelizationFactor of 1");
+        say(&j, SL_FINDING_WINDOW_PARALLEL, "TumblingWindowInSeconds needs a ParallelizationFactor of 1");
     check_filters(&j);
 }

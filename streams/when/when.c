@@ -182,13 +182,13 @@ static unsigned possible_events(const struct sl_when *when, struct sl_arena *scr
     return when->expired ? events & 1u << SL_REMOVE : events;
 }
 
-static enum sl_status compile(struct sl_span json, read_fn read, struct sl_arena *arena, struct sl_when **out,
-                              struct sl_error *error)
+static enum sl_status compile_as(struct sl_when_parse parse, read_fn read, struct sl_when **out)
 {
-    enum sl_status status = sl_json_check(json, error);
+    struct sl_span json = parse.json;
+    struct sl_arena *arena = parse.arena;
+    enum sl_status status = sl_json_check(json, parse.error);
     if (status != SL_OK)
         return status;
-    struct sl_when_parse parse = {.json = json, .arena = arena, .error = error};
     struct draft draft = {.when = sl_arena_zalloc(arena, sizeof(struct sl_when))};
     struct sl_span value = sl_json_find(json, "");
     parse.scratch = sl_arena_new(4096);
@@ -202,6 +202,12 @@ static enum sl_status compile(struct sl_span json, read_fn read, struct sl_arena
     }
     sl_arena_destroy(parse.scratch);
     return status;
+}
+
+static enum sl_status compile(struct sl_span json, read_fn read, struct sl_arena *arena, struct sl_when **out,
+                              struct sl_error *error)
+{
+    return compile_as((struct sl_when_parse){.json = json, .arena = arena, .error = error}, read, out);
 }
 
 /* Whatever was written, a condition that no record can meet was not meant. */
@@ -220,7 +226,8 @@ static enum sl_status check_events(struct sl_span json, const struct sl_when *wh
 enum sl_status sl_when_compile(struct sl_span json, struct sl_arena *arena, struct sl_when **out,
                                struct sl_error *error)
 {
-    enum sl_status status = compile(json, read_when, arena, out, error);
+    const struct sl_when_parse parse = {.json = json, .arena = arena, .error = error, .is_judged = true};
+    enum sl_status status = compile_as(parse, read_when, out);
     return status == SL_OK ? check_events(json, *out, error) : status;
 }
 
@@ -234,6 +241,18 @@ enum sl_status sl_pattern_compile(struct sl_span json, struct sl_arena *arena, s
                                   struct sl_error *error)
 {
     return compile(json, read_pattern, arena, out, error);
+}
+
+enum sl_status sl_pattern_judge(struct sl_span json, sl_when_found_fn found, void *arg,
+                                struct sl_error *error)
+{
+    struct sl_when *unused;
+    struct sl_when_parse parse = {
+        .json = json, .error = error, .is_judged = true, .found = found, .found_arg = arg};
+    parse.arena = sl_arena_new(4096);
+    enum sl_status status = compile_as(parse, read_pattern, &unused);
+    sl_arena_destroy(parse.arena);
+    return status;
 }
 
 /* ---- matching ---- */

@@ -21,7 +21,14 @@ enum sl_status sl_when_compile(struct sl_span json, struct sl_arena *arena, stru
 enum sl_status sl_pattern_compile(struct sl_span json, struct sl_arena *arena, struct sl_when **out,
                                   struct sl_error *error) SL_MUST_USE;
 
-/* The same for one bare condition on plain values: {"status":["PAID"]}. For sl_where_match alone. */
+/* Tells what in a FilterCriteria pattern can match no record of DynamoDB, although AWS takes it: a mistyped
+ * name, a value of another kind. Each finding is one line that begins with the path in the pattern; its text
+ * lives until `found` returns. A pattern that is no pattern is an error, as above. */
+typedef void (*sl_when_found_fn)(void *arg, const char *text);
+enum sl_status sl_pattern_judge(struct sl_span json, sl_when_found_fn found, void *arg,
+                                struct sl_error *error) SL_MUST_USE;
+
+/* Compiles one bare condition on plain values: {"status":["PAID"]}. For sl_where_match alone. */
 enum sl_status sl_where_compile(struct sl_span json, struct sl_arena *arena, struct sl_when **out,
                                 struct sl_error *error) SL_MUST_USE;
 

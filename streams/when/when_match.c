@@ -302,6 +302,24 @@ unsigned sl_when_set_events(const struct sl_when_set *set, struct sl_arena *scra
     return events;
 }
 
+static bool needs_image(const struct sl_when_set *set, enum sl_image image)
+{
+    const struct sl_when_tree *tree = &set->images[image];
+    for (size_t i = 0; i < set->n_attributes; i++)
+        if (set->attributes[i].image == image && !set->attributes[i].leaf->absent_ok)
+            return true;
+    return tree->root && (tree->root->below & ~tree->absent_ok);
+}
+
+unsigned sl_when_set_possible(const struct sl_when_set *set, unsigned events)
+{
+    if (needs_image(set, SL_NEW_IMAGE))
+        events &= ~(1u << SL_REMOVE);
+    if (needs_image(set, SL_OLD_IMAGE))
+        events &= ~(1u << SL_INSERT);
+    return events;
+}
+
 /* What is looked up in a record's own index is not there in another object: these paths have another form
  * in an item, where a type follows every name. */
 bool sl_when_match_json(const struct sl_when_set *set, struct sl_span json, struct sl_arena *scratch)

@@ -58,6 +58,8 @@ static enum sl_status add_leaf(struct sl_when_parse *parse, struct sl_span path,
     struct sl_when_leaf *leaf = sl_arena_zalloc(parse->arena, sizeof(*leaf));
     leaf->path = path;
     enum sl_status status = sl_when_compile_tests(parse, list, &leaf->tests, &leaf->n, &leaf->absent_ok);
+    if (status == SL_OK && parse->is_judged)
+        status = sl_when_judge(parse, leaf, list);
     for (size_t i = 0; status == SL_OK && i < drafts->n; i++) {
         if (drafts->list[i].n == SL_WHEN_MAX_LEAVES)
             return sl_when_fail(parse, list, "more than %d fields in one pattern", SL_WHEN_MAX_LEAVES);
@@ -391,6 +393,18 @@ static void make_room(struct sl_arena *arena, struct sl_when_sets *sets, size_t 
     sets->sets = larger;
 }
 
+/* Of patterns whose leaves could match by themselves. */
+static enum sl_status judge_sets(struct sl_when_parse *parse, struct sl_span json,
+                                 const struct sl_when_sets *sets, size_t from)
+{
+    for (size_t i = from; i < sets->n; i++) {
+        unsigned events = sl_when_set_events(&sets->sets[i], parse->scratch);
+        if (events && !sl_when_set_possible(&sets->sets[i], events))
+            return sl_when_never(parse, json, "a REMOVE has no NewImage, and an INSERT no OldImage");
+    }
+    return SL_OK;
+}
+
 enum sl_status sl_when_compile_pattern(struct sl_when_parse *parse, struct sl_span json,
                                        struct sl_when_sets *sets)
 {
@@ -399,6 +413,7 @@ enum sl_status sl_when_compile_pattern(struct sl_when_parse *parse, struct sl_sp
     struct draft first = copy_draft(parse->scratch, NULL);
     struct drafts drafts = {&first, 1};
     parse->or_is_field = !are_ors_operators(json, 0, false);
+    parse->top = parse->place;
     enum sl_status status = read_object(parse, &(struct level){.drafts = &drafts}, json);
     if (status != SL_OK)
         return status;
@@ -413,7 +428,8 @@ enum sl_status sl_when_compile_pattern(struct sl_when_parse *parse, struct sl_sp
         return sl_when_fail(parse, json, "more than %d combinations of patterns and \"$or\"",
                             SL_WHEN_MAX_SETS);
     make_room(parse->arena, sets, drafts.n);
+    size_t n_before = sets->n;
     for (size_t i = 0; i < drafts.n; i++)
         sets->sets[sets->n++] = finish_set(parse->arena, &drafts.list[i], &sets->images);
-    return SL_OK;
+    return parse->is_judged ? judge_sets(parse, json, sets, n_before) : SL_OK;
 }

@@ -227,6 +227,8 @@ bool sl_when_match_set(const struct sl_when_set *set, const struct sl_record *r,
 bool sl_when_match_json(const struct sl_when_set *set, struct sl_span json, struct sl_arena *scratch);
 /* Bits 1 << enum sl_event whose names the set's tests of eventName let through. */
 unsigned sl_when_set_events(const struct sl_when_set *set, struct sl_arena *scratch);
+/* Of these events, those that have the images in which the set asks for a value. */
+unsigned sl_when_set_possible(const struct sl_when_set *set, unsigned events);
 
 /* ---- reading checked JSON ---- */
 
@@ -245,11 +247,23 @@ struct sl_when_parse {
     const struct sl_when_place *place; /* innermost */
     bool or_is_field;                  /* in this pattern, "$or" is the name of a field */
     bool is_plain;                     /* a condition on an item's plain values is read, not a pattern */
+    bool is_judged;                    /* a pattern that can match no record is a finding */
+    const struct sl_when_place *top;   /* then: of the pattern as a whole */
+    sl_when_found_fn found;            /* receives the findings; NULL: the first one is an error */
+    void *found_arg;
 };
 
 /* SL_REJECT, code "InvalidPattern", the byte of `at`, "path: why". */
 enum sl_status sl_when_fail(const struct sl_when_parse *parse, struct sl_span at, const char *format,
                             ...) SL_MUST_USE SL_PRINTF(3, 4);
+
+/* A finding: "path: can never match: why". SL_OK if it was only reported. */
+enum sl_status sl_when_never(const struct sl_when_parse *parse, struct sl_span at, const char *format,
+                             ...) SL_MUST_USE SL_PRINTF(3, 4);
+
+/* Finds out whether any record of DynamoDB could match the leaf that was read at `parse->place`. */
+enum sl_status sl_when_judge(struct sl_when_parse *parse, const struct sl_when_leaf *leaf,
+                             struct sl_span list) SL_MUST_USE;
 
 /* A string's text, copied into the compiled condition's arena. `string` has its quotes. */
 struct sl_span sl_when_string(const struct sl_when_parse *parse, struct sl_span string);

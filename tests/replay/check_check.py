@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import re
 import subprocess
 import tempfile
 
@@ -94,29 +95,92 @@ def filter_limits():
     check("4,097 characters", "FilterCriteria.Filters[1]: has more than 4096 characters" in of(short, long + " "))
 
 
+def new(**attributes):
+    return {"dynamodb": {"NewImage": attributes}}
+
+
+# A pattern, a part of what is said of it, and the finding's code; a route refuses what can never match.
+NEVER, CASE = "never-matches", "case-of-emoji"
+PATTERNS = [
+    (new(n={"N": [{"numeric": [">", 1]}]}), "numeric", NEVER),
+    (new(n={"N": [5]}), "bare numbers match none", NEVER),
+    (new(n={"N": ["five"]}), "string in the record", NEVER),
+    (new(n={"NS": [5]}), "string in the record", NEVER),
+    (new(n={"N": ["1", {"prefix": "x"}]}), None, None),
+    (new(n=[{"exists": True}]), "type", NEVER),
+    ({"dynamodb": {"OldImage": {"n": [{"exists": False}]}}}, "exists", "always-matches"),
+    (new(n=["x"]), "a type (S, N, B", NEVER),
+    (new(n={"STR": ["x"]}), "a type (S, N, B", NEVER),
+    (new(n={"S": {"x": ["y"]}}), "nothing is below a value", NEVER),
+    (new(n={"M": ["x"]}), "a map has members with types", NEVER),
+    (new(n={"L": ["x"]}), "the elements of a list have types", NEVER),
+    (new(n={"L": {"x": ["y"]}}), "a type (S, N, B", NEVER),
+    (new(n={"BOOL": ["true"]}), "without quotes", NEVER),
+    (new(n={"BOOL": [False]}), None, None),
+    (new(n={"NULL": [None]}), "a NULL is true", NEVER),
+    (new(n={"S": [5]}), "a string in the record", NEVER),
+    ({"dynamodb": {"Keys": {"k": {"BOOL": [True]}}}}, "a key attribute is", NEVER),
+    ({"dynamodb": {"Keys": {"k": {"N": ["7"]}}}}, None, None),
+    ({"dynamodb": {"NewImage": ["x"]}}, "an image is no value", NEVER),
+    ({"dynamodb": ["x"]}, "dynamodb is no value", NEVER),
+    ({"dynamodb": {"NewImag": {"n": {"S": ["x"]}}}}, 'no record has "NewImag" here (did you mean "NewImage"?)', NEVER),
+    ({"NewImage": {"n": {"S": ["x"]}}}, 'no record has "NewImage" here', NEVER),
+    ({"eventname": ["INSERT"]}, 'did you mean "eventName"', NEVER),
+    ({"eventName": ["MODIFIED"]}, "eventName is INSERT, MODIFY, REMOVE", NEVER),
+    ({"eventName": ["INSERT", "REMOVED"]}, "did you mean REMOVE", NEVER),
+    ({"eventName": [{"prefix": "REMOVED"}]}, "eventName is", NEVER),
+    ({"eventName": [{"anything-but": "INSERT"}]}, None, None),
+    ({"eventName": [1]}, "eventName is a text", NEVER),
+    ({"eventName": {"x": ["INSERT"]}}, "eventName is a single value", NEVER),
+    ({"userIdentity": {"type": ["service"]}}, "type is Service; did you mean Service", NEVER),
+    ({"userIdentity": {"type": [{"exists": False}]}}, None, None),
+    ({"dynamodb": {"SizeBytes": ["5"]}}, "SizeBytes is a number", NEVER),
+    ({"dynamodb": {"SequenceNumber": [5]}}, "SequenceNumber is a text", NEVER),
+    ({"dynamodb": {"StreamViewType": ["NEW"]}}, "StreamViewType is", NEVER),
+    ({"eventName": ["REMOVE"], **new(n={"S": ["x"]})}, "a REMOVE has no NewImage", NEVER),
+    ({"eventName": ["INSERT"], "dynamodb": {"OldImage": {"m": {"M": {"n": {"S": ["x"]}}}}}}, "an INSERT no OldImage", NEVER),
+    ({"eventName": ["REMOVE"], **new(n={"S": [{"exists": False}]})}, None, None),
+    ({"$or": [{"eventName": ["INSERT"]}, {"eventNam": ["MODIFY"]}]}, 'did you mean "eventName"', NEVER),
+    ({"dynamodb.NewImage": {"status.S": ["x"]}}, None, None),
+    ({"dynamodb.NewImage": {"a.b.S": ["x"]}}, None, None),
+    ({"dynamodb.NewImages": {"a.b.S": ["x"]}}, 'did you mean "NewImage"', NEVER),
+    (new(m={"M": {"n": {"N": [{"numeric": ["=", 1]}]}}}), "numeric", NEVER),
+    ({**new(n={"N": ["1"]}, s={"S": [{"exists": True}]}), "eventName": ["INSERT"]}, None, None),
+    ({"dynamodb": {"ApproximateCreationDateTime": [{"numeric": [">", 1]}]}}, None, None),
+    (new(l={"L": {"M": {"n": {"N": [{"numeric": [">", 1]}]}}}}), "numeric", NEVER),
+    (new(l={"L": {"M": {"a": {"S": ["x"]}, "n": {"N": [{"exists": False}]}}}}), "below a list", "absence-in-list"),
+    (new(l={"L": {"S": [{"exists": False}]}}), "below a list", "absence-in-list"),
+    (new(l={"L": {"M": {"n": {"N": [{"exists": True}]}}}}, n={"N": [{"exists": False}]}), None, None),
+    (new(s={"S": [{"equals-ignore-case": "\U0001f600"}]}), "beyond U+FFFF", CASE),
+    ({"$or": [{"awsRegion": [{"anything-but": {"equals-ignore-case": ["a", "\U0001f600"]}}]}, {"eventID": ["1"]}]}, "beyond U+FFFF", CASE),
+    (new(s={"S": [{"equals-ignore-case": "\u00fc\uffee"}, "\U0001f600"]}), None, None),
+]
+
+
+def is_said(done, where, text, code):
+    found = warnings(done)
+    return len(found) == 1 and where in found[0] and text in found[0] and found[0].endswith(f"[{code}]")
+
+
 def patterns():
-    cases = [
-        ({"dynamodb": {"NewImage": {"n": {"N": [{"numeric": [">", 1]}]}}}}, "numeric"),
-        ({"dynamodb": {"OldImage": {"n": [{"exists": False}]}}}, "exists"),
-        ({"dynamodb": {"NewImage": {"n": ["x"]}}}, "type"),
-        ({"dynamodb": {"NewImage": {"m": {"M": {"n": {"N": [{"numeric": ["=", 1]}]}}}}}}, "numeric"),
-        ({"dynamodb": {"NewImage": {"n": {"N": ["1"]}, "s": {"S": [{"exists": True}]}}}, "eventName": ["INSERT"]}, None),
-        ({"dynamodb": {"ApproximateCreationDateTime": [{"numeric": [">", 1]}]}}, None),
-        ({"dynamodb": {"NewImage": {"l": {"L": {"M": {"n": {"N": [{"numeric": [">", 1]}]}}}}}}}, "numeric"),
-        ({"dynamodb": {"NewImage": {"l": {"L": {"M": {"a": {"S": ["x"]}, "n": {"N": [{"exists": False}]}}}}}}}, "below a list"),
-        ({"dynamodb": {"NewImage": {"l": {"L": {"S": [{"exists": False}]}}}}}, "below a list"),
-        ({"dynamodb": {"NewImage": {"l": {"L": {"M": {"n": {"N": [{"exists": True}]}}}}, "n": {"N": [{"exists": False}]}}}}, None),
-        ({"dynamodb": {"NewImage": {"s": {"S": [{"equals-ignore-case": "\U0001f600"}]}}}}, "beyond U+FFFF"),
-        ({"$or": [{"eventName": [{"anything-but": {"equals-ignore-case": ["a", "\U0001f600"]}}]}, {"eventID": ["1"]}]}, "beyond U+FFFF"),
-        ({"dynamodb": {"NewImage": {"s": {"S": [{"equals-ignore-case": "\u00fc\uffee"}, "\U0001f600"]}}}}, None),
-    ]
-    for pattern, text in cases:
-        as_filter = run(PLAIN, mapping={**SOUND, "FilterCriteria": {"Filters": [{"Pattern": json.dumps(pattern)}]}})
-        as_when = run({**PLAIN, "routes": [{**PLAIN["routes"][0], "when": {"pattern": [pattern]}}]})
-        for done, where in ((as_filter, "FilterCriteria.Filters[0]"), (as_when, "$.routes[0].when.pattern[0]")):
-            found = warnings(done)
-            check(f"{pattern} in {where}", (not found and done.returncode == 0) if text is None else
-                  (len(found) == 1 and where in found[0] and text in found[0]), done.out + done.err)
+    for pattern, text, code in PATTERNS:
+        done = run(PLAIN, mapping={**SOUND, "FilterCriteria": {"Filters": [{"Pattern": json.dumps(pattern)}]}})
+        check(f"{pattern} in a filter", (not warnings(done) and done.returncode == 0) if text is None else
+              is_said(done, "FilterCriteria.Filters[0]", text, code), done.out + done.err)
+        done, where = run({**PLAIN, "routes": [{**PLAIN["routes"][0], "when": {"pattern": [pattern]}}]}), "$.routes[0].when.pattern[0]"
+        check(f"{pattern} in a route", (not warnings(done) and done.returncode == 0) if text is None else
+              (done.returncode == 2 and where in done.err and text in done.err and "can never match" in done.err) if code == NEVER else
+              is_said(done, where, text, code), done.out + done.err)
+
+
+def codes():
+    """Each finding has its line in the page."""
+    with open("replay/config/lint.c", encoding="utf-8") as f:
+        known = re.findall(r'= \{"([a-z-]+)", (true|false)\}', f.read())
+    with open("docs/CHECK.md", encoding="utf-8") as f:
+        listed = re.findall(r"^\| `([a-z-]+)` \| (warning|note) \|", f.read(), re.M)
+    check("the page lists each code once", sorted(listed) == sorted((c, "warning" if w == "true" else "note") for c, w in known) and len(known) > 20,
+          set(listed) ^ {(c, "warning" if w == "true" else "note") for c, w in known})
 
 
 def operators():
@@ -128,7 +192,7 @@ def operators():
         ([{"prefix": "a"}, {"suffix": "b"}, {"anything-but": ["a"]}, {"equals-ignore-case": "a"}, {"exists": True}, "x", ""], []),
     ]
     for tests, texts in cases:
-        for pattern in ({"eventName": tests}, {"$or": [{"eventName": tests}, {"eventID": ["1"]}]}):
+        for pattern in ({"awsRegion": tests}, {"$or": [{"awsRegion": tests}, {"eventID": ["1"]}]}):
             as_filter = run(PLAIN, mapping={**SOUND, "FilterCriteria": {"Filters": [{"Pattern": json.dumps(pattern)}]}})
             notes = [line for line in as_filter.out.splitlines() if "published list" in line]
             check(f"{pattern}: notes", as_filter.returncode == 0 and len(notes) == len(texts) and
@@ -191,6 +255,7 @@ configurations()
 mappings()
 filter_limits()
 patterns()
+codes()
 operators()
 refusals()
 totals()

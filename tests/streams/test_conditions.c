@@ -248,7 +248,7 @@ static void a_condition_tells_the_images_it_needs(void **state)
         {"{}", 0},
         {"{'changed':['a']}", 1u << SL_NEW_IMAGE | 1u << SL_OLD_IMAGE},
         {"{'pattern':[" STATUS("'a'") "]}", 1u << SL_NEW_IMAGE},
-        {"{'pattern':[" STATUS("'a'") ",{'dynamodb':{'OldImage':{'a':{'M':{'b':[1]}}}}}]}",
+        {"{'pattern':[" STATUS("'a'") ",{'dynamodb':{'OldImage':{'a':{'M':{'b':{'N':['1']}}}}}}]}",
          1u << SL_NEW_IMAGE | 1u << SL_OLD_IMAGE},
         {"{'pattern':[{'dynamodb':{'Keys':{'a':{'S':['b']}}}}]}", 0},
         {"{'item':{'a':['b']}}", 1u << SL_NEW_IMAGE},
