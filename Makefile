@@ -209,6 +209,11 @@ verify-long: all ## ten minutes of writers beside `sluice verify`: no false alar
 	@scripts/setup.sh build check
 	@BUILD=$(BUILD) LONG=1 PYTHONPATH=tests/replay python3 tests/replay/check_verify.py
 
+WORLDS ?= 1-40
+webhook-long: all ## make webhook-long WORLDS=1-40: as many random worlds with receivers that fail half of their requests
+	@scripts/setup.sh build check
+	@BUILD=$(BUILD) SEEDS=$(WORLDS) tests/sinks/check_webhook.py
+
 cover: ## branch coverage of the decoder's files; names each branch that no test takes
 	@scripts/setup.sh build check
 	@BUILD=$(BUILD) scripts/cover.sh
@@ -232,7 +237,7 @@ clean: ## remove everything that was built
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
-.PHONY: all install uninstall unit quick lint check conformance setup run package build-SluiceFunction build-SeedFunction fuzz ruler simulate verify-long cover bench memory bless clean help
+.PHONY: all install uninstall unit quick lint check conformance setup run package build-SluiceFunction build-SeedFunction fuzz ruler simulate verify-long webhook-long cover bench memory bless clean help
 .SECONDARY:
 
 -include $(OBJECTS:.o=.d) $(TOOL_OBJ:.o=.d) $(BUILD)/runtime/bootstrap.d $(BUILD)/replay/sluice.d $(patsubst %.c,$(BUILD)/%.d,$(call below,tests,*.c)) $(CORPORA:=.d) $(BENCHES:=.d)
