@@ -1,8 +1,13 @@
 /* The JSON Schema of sluice.json, from the option rows. */
 #include "handlers/pipeline/config.h"
 
+#include "base/embed.h"
 #include "base/json_write.h"
 #include "base/span.h"
+
+/* "$defs": what a `when` is, and all that is in it. The parser is streams/when; a test holds both against the
+ * same conditions. */
+SL_EMBED(sl_text_when_schema, "handlers/pipeline/when.schema.json");
 
 /* A handler's routes: what every route has and the handler's own, in the route or in "options". */
 static void add_handler(const struct sl_handler *handler, struct sl_buffer *out)
@@ -41,5 +46,7 @@ void sl_config_schema(const struct sl_handler *const *handlers, struct sl_buffer
     add_routes(handlers, out);
     sl_buffer_add_char(out, ',');
     sl_options_schema(sl_config_rows + 1, out);
-    sl_buffer_add_str(out, "}}\n");
+    sl_buffer_add_str(out, "},\"$defs\":");
+    sl_buffer_add_str(out, sl_text_when_schema);
+    sl_buffer_add_str(out, "}\n");
 }

@@ -76,7 +76,6 @@ static void add_type(struct sl_buffer *out, const struct sl_option *row)
 {
     const char *type = row->type == SL_OPTION_INTEGER ? "integer"
                        : row->type == SL_OPTION_BOOL  ? "boolean"
-                       : row->type == SL_OPTION_WHEN  ? "object"
                                                       : "string";
     if (row->type == SL_OPTION_ENUM) {
         add_choices(out, row->values);
@@ -84,6 +83,10 @@ static void add_type(struct sl_buffer *out, const struct sl_option *row)
     }
     if (row->type == SL_OPTION_JSON) /* whatever the handler takes */
         return;
+    if (row->type == SL_OPTION_WHEN) {
+        sl_buffer_add_str(out, "\"$ref\":\"#/$defs/when\"");
+        return;
+    }
     sl_buffer_printf(out, row->flags & SL_OPTION_NULLABLE ? "\"type\":[\"%s\",\"null\"]" : "\"type\":\"%s\"",
                      type);
     if (row->type == SL_OPTION_INTEGER && (row->min || row->max))

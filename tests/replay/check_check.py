@@ -8,6 +8,7 @@ import subprocess
 import tempfile
 
 from harness import BUILD, check, finish
+from pattern_cases import NEVER, PATTERNS
 
 folder = pathlib.Path(tempfile.mkdtemp())
 PLAIN = {"on_failure": "sqs://${QUEUE}", "report_batch_item_failures": True,
@@ -93,68 +94,6 @@ def filter_limits():
     check("six filters", "FilterCriteria has 6 filters: AWS takes 5, and up to 10" in of(*[short] * 6))
     check("4,096 characters", len(long) == 4096 and "characters" not in of(short, long))
     check("4,097 characters", "FilterCriteria.Filters[1]: has more than 4096 characters" in of(short, long + " "))
-
-
-def new(**attributes):
-    return {"dynamodb": {"NewImage": attributes}}
-
-
-# A pattern, a part of what is said of it, and the finding's code; a route refuses what can never match.
-NEVER, CASE = "never-matches", "case-of-emoji"
-PATTERNS = [
-    (new(n={"N": [{"numeric": [">", 1]}]}), "numeric", NEVER),
-    (new(n={"N": [5]}), "bare numbers match none", NEVER),
-    (new(n={"N": ["five"]}), "string in the record", NEVER),
-    (new(n={"NS": [5]}), "string in the record", NEVER),
-    (new(n={"N": ["1", {"prefix": "x"}]}), None, None),
-    (new(n=[{"exists": True}]), "type", NEVER),
-    ({"dynamodb": {"OldImage": {"n": [{"exists": False}]}}}, "exists", "always-matches"),
-    (new(n=["x"]), "a type (S, N, B", NEVER),
-    (new(n={"STR": ["x"]}), "a type (S, N, B", NEVER),
-    (new(n={"S": {"x": ["y"]}}), "nothing is below a value", NEVER),
-    (new(n={"M": ["x"]}), "a map has members with types", NEVER),
-    (new(n={"L": ["x"]}), "the elements of a list have types", NEVER),
-    (new(n={"L": {"x": ["y"]}}), "a type (S, N, B", NEVER),
-    (new(n={"BOOL": ["true"]}), "without quotes", NEVER),
-    (new(n={"BOOL": [False]}), None, None),
-    (new(n={"NULL": [None]}), "a NULL is true", NEVER),
-    (new(n={"S": [5]}), "a string in the record", NEVER),
-    ({"dynamodb": {"Keys": {"k": {"BOOL": [True]}}}}, "a key attribute is", NEVER),
-    ({"dynamodb": {"Keys": {"k": {"N": ["7"]}}}}, None, None),
-    ({"dynamodb": {"NewImage": ["x"]}}, "an image is no value", NEVER),
-    ({"dynamodb": ["x"]}, "dynamodb is no value", NEVER),
-    ({"dynamodb": {"NewImag": {"n": {"S": ["x"]}}}}, 'no record has "NewImag" here (did you mean "NewImage"?)', NEVER),
-    ({"NewImage": {"n": {"S": ["x"]}}}, 'no record has "NewImage" here', NEVER),
-    ({"eventname": ["INSERT"]}, 'did you mean "eventName"', NEVER),
-    ({"eventName": ["MODIFIED"]}, "eventName is INSERT, MODIFY, REMOVE", NEVER),
-    ({"eventName": ["INSERT", "REMOVED"]}, "did you mean REMOVE", NEVER),
-    ({"eventName": [{"prefix": "REMOVED"}]}, "eventName is", NEVER),
-    ({"eventName": [{"anything-but": "INSERT"}]}, None, None),
-    ({"eventName": [1]}, "eventName is a text", NEVER),
-    ({"eventName": {"x": ["INSERT"]}}, "eventName is a single value", NEVER),
-    ({"userIdentity": {"type": ["service"]}}, "type is Service; did you mean Service", NEVER),
-    ({"userIdentity": {"type": [{"exists": False}]}}, None, None),
-    ({"dynamodb": {"SizeBytes": ["5"]}}, "SizeBytes is a number", NEVER),
-    ({"dynamodb": {"SequenceNumber": [5]}}, "SequenceNumber is a text", NEVER),
-    ({"dynamodb": {"StreamViewType": ["NEW"]}}, "StreamViewType is", NEVER),
-    ({"eventName": ["REMOVE"], **new(n={"S": ["x"]})}, "a REMOVE has no NewImage", NEVER),
-    ({"eventName": ["INSERT"], "dynamodb": {"OldImage": {"m": {"M": {"n": {"S": ["x"]}}}}}}, "an INSERT no OldImage", NEVER),
-    ({"eventName": ["REMOVE"], **new(n={"S": [{"exists": False}]})}, None, None),
-    ({"$or": [{"eventName": ["INSERT"]}, {"eventNam": ["MODIFY"]}]}, 'did you mean "eventName"', NEVER),
-    ({"dynamodb.NewImage": {"status.S": ["x"]}}, None, None),
-    ({"dynamodb.NewImage": {"a.b.S": ["x"]}}, None, None),
-    ({"dynamodb.NewImages": {"a.b.S": ["x"]}}, 'did you mean "NewImage"', NEVER),
-    (new(m={"M": {"n": {"N": [{"numeric": ["=", 1]}]}}}), "numeric", NEVER),
-    ({**new(n={"N": ["1"]}, s={"S": [{"exists": True}]}), "eventName": ["INSERT"]}, None, None),
-    ({"dynamodb": {"ApproximateCreationDateTime": [{"numeric": [">", 1]}]}}, None, None),
-    (new(l={"L": {"M": {"n": {"N": [{"numeric": [">", 1]}]}}}}), "numeric", NEVER),
-    (new(l={"L": {"M": {"a": {"S": ["x"]}, "n": {"N": [{"exists": False}]}}}}), "below a list", "absence-in-list"),
-    (new(l={"L": {"S": [{"exists": False}]}}), "below a list", "absence-in-list"),
-    (new(l={"L": {"M": {"n": {"N": [{"exists": True}]}}}}, n={"N": [{"exists": False}]}), None, None),
-    (new(s={"S": [{"equals-ignore-case": "\U0001f600"}]}), "beyond U+FFFF", CASE),
-    ({"$or": [{"awsRegion": [{"anything-but": {"equals-ignore-case": ["a", "\U0001f600"]}}]}, {"eventID": ["1"]}]}, "beyond U+FFFF", CASE),
-    (new(s={"S": [{"equals-ignore-case": "\u00fc\uffee"}, "\U0001f600"]}), None, None),
-]
 
 
 def is_said(done, where, text, code):
