@@ -59,7 +59,8 @@ def item(pk, sk="0", **more):
 ROUTES = {
     "replica": {"handler": "replicate", "to": "dynamodb://{p}-replica"},
     "aside": {"handler": "replicate", "to": "dynamodb://{p}-aside", "tombstones": {"table": "{p}-marks"}},
-    "beside": {"handler": "replicate", "to": "dynamodb://{p}-beside", "guard": {"table": "{p}-guards"}, "rename": {"cost": "price"}, "drop": ["tags"]},
+    "beside": {"handler": "replicate", "to": "dynamodb://{p}-beside", "guard": {"table": "{p}-guards"}, "rename": {"cost": "price"}, "drop": ["tags", "deep.l"],
+               "set": {"label": "{PK|upper}:{deep.n|number}", "n": "{cost|default:0|number}"}},
     "byuser": {"handler": "replicate", "to": "dynamodb://{p}-byuser", "key": {"ID": "{PK}"}},
     "totals": {"handler": "aggregate", "to": "dynamodb://{p}-totals", "ledger": {"table": "{p}-ledger"},
                "counters": [{"key": {"PK": "STATUS#{status}"}, "add": {"n": 1, "sum": "{cost}"}}]},

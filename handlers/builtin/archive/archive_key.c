@@ -33,6 +33,16 @@ static int64_t place_unit(struct sl_span name)
     return 0;
 }
 
+/* The brace that closes the place at byte `i`: none within backquotes. The template was compiled, so there is
+ * one. */
+static size_t place_end(struct sl_span text, size_t i)
+{
+    bool is_quoted = false;
+    for (; i < text.len && (is_quoted || text.ptr[i] != '}'); i++)
+        is_quoted ^= text.ptr[i] == '`';
+    return i;
+}
+
 /* Walks over the template's text. Each place counts as one 'x', and "{{" and "}}" as a brace. */
 static size_t template_step(struct sl_span text, size_t i, char *c, struct sl_span *place)
 {
@@ -43,11 +53,10 @@ static size_t template_step(struct sl_span text, size_t i, char *c, struct sl_sp
         return i + 2;
     if (*c != '{')
         return i + 1;
-    const char *end = memchr(text.ptr + i, '}', text.len - i);
-    size_t to = end ? (size_t)(end - text.ptr) : text.len;
+    size_t to = place_end(text, i);
     *place = (struct sl_span){text.ptr + i + 1, to - i - 1};
     *c = 'x';
-    return end ? to + 1 : to;
+    return to < text.len ? to + 1 : to;
 }
 
 static bool is_bad_segment(const char *segment, size_t len)

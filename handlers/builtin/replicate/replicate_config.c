@@ -1,8 +1,7 @@
 /* The replicate handler's options: read and checked. */
-#include "handlers/builtin/replicate/replicate_private.h"
+#include "handlers/builtin/replicate/replicate_set.h"
 
 #include "handlers/builtin/toolkit/array.h"
-#include "handlers/builtin/toolkit/opening.h"
 
 #include <stdio.h>
 
@@ -32,7 +31,12 @@ const struct sl_option replicate_options[] = {
      "the source table: items are read back from it if the stream does not carry them"},
     {"project", SL_OPTION_JSON, 0, 0, 0, NULL, NULL,
      "list of the attributes to copy; the key is always copied"},
-    {"drop", SL_OPTION_JSON, 0, 0, 0, NULL, NULL, "list of attributes not to copy"},
+    {"drop", SL_OPTION_JSON, 0, 0, 0, NULL, NULL,
+     "list of attributes not to copy, also within maps and lists: \"card.number\", \"lines[*].card\""},
+    {"set", SL_OPTION_JSON, 0, 0, 0, NULL, NULL,
+     "{\"day\": \"{created|date:yyyy-mm-dd}\"}: attributes that templates make of the source's item, instead "
+     "of "
+     "copying them"},
     {"rename", SL_OPTION_JSON, 0, 0, 0, NULL, NULL, "{\"old\": \"new\"}: attributes under another name"},
     {"where", SL_OPTION_JSON, 0, 0, 0, NULL, NULL,
      "a condition on the item, {\"status\": [\"OPEN\"]}: the replica holds the items that match; one that "
@@ -76,6 +80,24 @@ static struct replicate_rule *rule_for(struct opening *o, struct sl_span name)
     return &p->rules[p->n_rules++];
 }
 
+/* A plain "a.b" also names the attribute that is itself called so: until 1.3 it named that one alone, and
+ * what was left out then has to stay left out. */
+static enum sl_status read_drop(struct opening *o, size_t i, struct sl_span path)
+{
+    struct replicate *p = o->p;
+    const char *why = sl_prune_add(o->base.host, o->base.arena, &p->dropped, path);
+    if (why)
+        return BAD(o, "drop[%zu]: %s", i, why);
+    if (!memchr(path.ptr, '`', path.len))
+        rule_for(o, path)->is_dropped = true;
+    for (const struct sl_prune *step = p->dropped.below; step; step = step->next) {
+        struct replicate_rule *rule = rule_for(o, step->name);
+        rule->is_dropped = rule->is_dropped || step->is_left_out;
+        rule->prune = step;
+    }
+    return SL_OK;
+}
+
 static enum sl_status read_names(struct opening *o, const char *option)
 {
     json_t *list = sl_opening_json(&o->base, option), *name;
@@ -89,11 +111,12 @@ static enum sl_status read_names(struct opening *o, const char *option)
             status = BAD(o, "%s[%zu]: expected an attribute name", option, i);
             break;
         }
-        struct replicate_rule *rule = rule_for(o, sl_opening_text(name));
         if (strcmp(option, "drop") == 0)
-            rule->is_dropped = true;
+            status = read_drop(o, i, sl_opening_text(name));
         else
-            rule->is_kept = true;
+            rule_for(o, sl_opening_text(name))->is_kept = true;
+        if (status != SL_OK)
+            break;
     }
     json_decref(list);
     return status;
@@ -118,6 +141,25 @@ static enum sl_status read_renames(struct opening *o)
     return status;
 }
 
+/* What templates make takes the place of what the item has. */
+static enum sl_status take_set_places(struct opening *o)
+{
+    struct replicate *p = o->p;
+    for (size_t i = 0; i < p->n_sets; i++) {
+        struct sl_span name = p->sets[i].name;
+        for (size_t k = 0; k < p->n_keys; k++)
+            if (sl_span_eq(p->keys[k].name, name))
+                return BAD(o, "set.%.*s: \"key\" makes this attribute", SL_ARG(name));
+        for (size_t k = 0; k < p->n_rules; k++)
+            if (sl_span_eq(p->rules[k].renamed, name))
+                return BAD(o, "set.%.*s: rename.%.*s makes this attribute", SL_ARG(name),
+                           SL_ARG(p->rules[k].name));
+        struct replicate_rule *taken = rule_for(o, name);
+        taken->is_dropped = taken->is_dropped || !taken->renamed.ptr;
+    }
+    return SL_OK;
+}
+
 /* An attribute goes if a renamed one, or a key attribute, takes its name. */
 static enum sl_status take_places(struct opening *o)
 {
@@ -137,7 +179,7 @@ static enum sl_status take_places(struct opening *o)
     }
     for (size_t i = 0; i < p->n_keys; i++)
         rule_for(o, p->keys[i].name)->is_dropped = true;
-    return SL_OK;
+    return take_set_places(o);
 }
 
 static enum sl_status read_where(struct opening *o)
@@ -167,7 +209,7 @@ static enum sl_status read_key_attribute(struct opening *o, const char *name, co
                    "key.%s: use attributes of the source's key only; others change, and would move the item",
                    name);
     if (text.len > 2 && text.ptr[0] == '{' && !memchr(text.ptr + 1, '{', text.len - 1) &&
-        memchr(text.ptr, '}', text.len) == text.ptr + text.len - 1)
+        !memchr(text.ptr, '|', text.len) && memchr(text.ptr, '}', text.len) == text.ptr + text.len - 1)
         key->place = keep(o, (struct sl_span){text.ptr + 1, text.len - 2});
     char where[300];
     snprintf(where, sizeof(where), "key.%s", name);
@@ -291,6 +333,8 @@ static enum sl_status check_places(struct opening *o)
             status = check_place(o, "rename", p->rules[i].name, p->rules[i].renamed);
     for (size_t i = 0; i < p->n_keys && status == SL_OK; i++)
         status = check_place(o, "key", p->keys[i].name, p->keys[i].name);
+    for (size_t i = 0; i < p->n_sets && status == SL_OK; i++)
+        status = check_place(o, "set", p->sets[i].name, p->sets[i].name);
     return status;
 }
 
@@ -325,6 +369,7 @@ enum sl_status replicate_open(const struct sl_host *host, struct sl_route *route
     status = status == SL_OK ? read_renames(&o) : status;
     status = status == SL_OK ? read_where(&o) : status;
     status = status == SL_OK ? read_key(&o) : status;
+    status = status == SL_OK ? replicate_set_open(&o.base, p) : status;
     status = status == SL_OK ? check_places(&o) : status;
     return status == SL_OK ? take_places(&o) : status;
 }

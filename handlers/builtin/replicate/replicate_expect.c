@@ -64,11 +64,11 @@ static enum sl_status row_make(const struct replicate *p, const struct sl_record
     row->port = p->table;
     row->key = change.key;
     if (change.image.value.type != SL_NONE)
-        row->item = replicate_shape(p, &change, arena);
+        status = replicate_shape(p, &change, arena, &row->item, error);
     if (p->guard == REPLICATE_SIDE || p->tombstones.table.ptr)
         change.item_key = p->n_keys ? change.key : p->host->record_item_key(r, arena);
     set_side(p, &change, row, arena);
-    return SL_OK;
+    return status;
 }
 
 enum sl_status replicate_expect(void *self, struct sl_expect *e, struct sl_error *error)

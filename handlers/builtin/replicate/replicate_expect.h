@@ -11,8 +11,9 @@ enum sl_status replicate_trace(void *self, struct sl_trace *t, struct sl_error *
 
 /* The replica's item without what is ours; the image itself where nothing is reshaped. `image.value`,
  * `record` and `key` of the change are set. (replicate_item.c) */
-struct sl_span replicate_shape(const struct replicate *p, const struct replicate_change *change,
-                               struct sl_arena *arena);
+enum sl_status replicate_shape(const struct replicate *p, const struct replicate_change *change,
+                               struct sl_arena *arena, struct sl_span *item,
+                               struct sl_error *error) SL_MUST_USE;
 
 /* The name that an attribute of the source's key has on the replica; absent: it is not copied.
  * (replicate_item.c) */

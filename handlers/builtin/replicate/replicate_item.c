@@ -1,13 +1,11 @@
 /* The replica's keys and items. An image that is not reshaped is copied as it came, with the guard put in
  * front. Otherwise its top-level attributes are written one after the other, each value as it came. */
 #include "handlers/builtin/replicate/replicate_expect.h"
+#include "handlers/builtin/replicate/replicate_set.h"
 #include "handlers/builtin/replicate/replicate_sign.h"
 
 #include <inttypes.h>
 #include <stdio.h>
-
-/* What a member adds to its name and text: quotes, a colon, a comma, and a tag with its own. */
-#define MEMBER_BYTES (6 + SL_VALUE_JSON_BYTES)
 
 struct sl_span replicate_plain_name(const struct replicate *p, struct sl_span name, struct sl_arena *arena)
 {
@@ -63,6 +61,12 @@ static const struct replicate_rule *rule_of(const struct replicate *p, struct sl
     return NULL;
 }
 
+bool replicate_is_renamed(const struct replicate *p, struct sl_span name)
+{
+    const struct replicate_rule *rule = rule_of(p, name);
+    return rule && rule->renamed.ptr;
+}
+
 static size_t renames_bytes(const struct replicate *p)
 {
     size_t n = 0;
@@ -110,6 +114,9 @@ enum sl_status replicate_key(const struct replicate *p, const struct sl_record *
     if (p->n_keys > 0)
         return key_from_templates(p, r, arena, key, error);
     struct sl_value keys = p->host->record_image(r, SL_KEYS);
+    enum sl_status status = replicate_set_check(p, keys, error);
+    if (status != SL_OK)
+        return status;
     *key = renames_bytes(p) > 0 ? renamed_key(p, keys, arena) : keys.raw;
     return SL_OK;
 }
@@ -155,8 +162,18 @@ static void add_attributes(const struct replicate *p, const struct replicate_cha
         if (is_left_out(p, change, name, rule))
             continue;
         add_name(o, new_name(rule, raw_name));
-        o->at = p->host->value_put(o->at, value);
+        o->at = rule && rule->prune ? sl_prune_put(p->host, arena, rule->prune, value, o->at)
+                                    : p->host->value_put(o->at, value);
     }
+}
+
+static void add_sets(const struct replicate *p, const struct replicate_made *made, struct object *o)
+{
+    for (size_t i = 0; i < p->n_sets; i++)
+        if (made->values[i].type != SL_NONE) {
+            add_name(o, p->sets[i].name);
+            o->at = p->host->value_put(o->at, made->values[i]);
+        }
 }
 
 static bool carries(const struct replicate *p, const struct replicate_change *change, struct sl_span name)
@@ -240,7 +257,8 @@ static void add_members(struct object *o, struct sl_span json)
 
 static size_t room_for_signature(const struct replicate *p)
 {
-    return p->write_attribute.len + REPLICATE_SIGNATURE_BYTES + REPLICATE_REVIVED_BYTES + 2 * MEMBER_BYTES;
+    return p->write_attribute.len + REPLICATE_SIGNATURE_BYTES + REPLICATE_REVIVED_BYTES +
+           2 * REPLICATE_MEMBER_BYTES;
 }
 
 static struct object signed_begin(const struct replicate *p, struct sl_arena *arena, size_t room)
@@ -276,36 +294,47 @@ enum sl_status replicate_item(const struct replicate *p, const struct replicate_
 {
     struct sl_span image = change->image.value.raw;
     bool reshaped = is_reshaped(p, change), is_inline = p->guard == REPLICATE_INLINE;
+    struct replicate_made made = {.bytes = 0};
     *item = image;
     if (!is_inline && !reshaped)
         return SL_OK;
-    size_t room = image.len + renames_bytes(p) + change->key.len + p->guard_attribute.len +
-                  change->guard.value.len + 2 * MEMBER_BYTES;
+    if (reshaped && replicate_set_make(p, change, arena, &made, error) != SL_OK)
+        return SL_REJECT;
+    size_t room = image.len + made.bytes + renames_bytes(p) + change->key.len + p->guard_attribute.len +
+                  change->guard.value.len + 2 * REPLICATE_MEMBER_BYTES;
     struct object o = is_inline ? signed_begin(p, arena, room) : object_begin(p, arena, room);
     if (is_inline)
         add_guard(p, &change->guard, &o);
     if (p->n_keys > 0 && !change->is_shaped)
         add_members(&o, change->key);
-    if (reshaped)
+    if (reshaped) {
         add_attributes(p, change, arena, &o);
-    else
+        add_sets(p, &made, &o);
+    } else {
         add_members(&o, image);
+    }
     *item = is_inline ? signed_end(p, change, &o) : object_end(&o);
     return check_size(p, *item, error);
 }
 
-struct sl_span replicate_shape(const struct replicate *p, const struct replicate_change *change,
-                               struct sl_arena *arena)
+enum sl_status replicate_shape(const struct replicate *p, const struct replicate_change *change,
+                               struct sl_arena *arena, struct sl_span *item, struct sl_error *error)
 {
     struct sl_span image = change->image.value.raw;
+    struct replicate_made made;
+    *item = image;
     if (p->n_rules == 0 && p->n_keys == 0 && !p->is_projected)
-        return image;
-    struct object o =
-        object_begin(p, arena, image.len + renames_bytes(p) + change->key.len + 2 * MEMBER_BYTES);
+        return SL_OK;
+    if (replicate_set_make(p, change, arena, &made, error) != SL_OK)
+        return SL_REJECT;
+    size_t room = image.len + made.bytes + renames_bytes(p) + change->key.len + 2 * REPLICATE_MEMBER_BYTES;
+    struct object o = object_begin(p, arena, room);
     if (p->n_keys > 0)
         add_members(&o, change->key);
     add_attributes(p, change, arena, &o);
-    return object_end(&o);
+    add_sets(p, &made, &o);
+    *item = object_end(&o);
+    return SL_OK;
 }
 
 /* ---- tombstones ---- */
@@ -327,7 +356,7 @@ static size_t tombstone_bytes(const struct replicate *p, struct sl_span key, con
                               struct sl_span expires)
 {
     return key.len + p->guard_attribute.len + guard->value.len + p->deleted_attribute.len +
-           p->ttl_attribute.len + expires.len + 4 * MEMBER_BYTES;
+           p->ttl_attribute.len + expires.len + 4 * REPLICATE_MEMBER_BYTES;
 }
 
 struct sl_span replicate_tombstone_bare(const struct replicate *p, struct sl_span key,
@@ -353,7 +382,7 @@ struct sl_span replicate_tombstone(const struct replicate *p, const struct repli
 struct sl_span replicate_without(const struct replicate *p, struct sl_value item, struct sl_span name,
                                  struct sl_arena *arena)
 {
-    struct object o = object_begin(p, arena, item.raw.len + MEMBER_BYTES);
+    struct object o = object_begin(p, arena, item.raw.len + REPLICATE_MEMBER_BYTES);
     struct sl_iter iter = p->host->value_iter(item);
     struct sl_span raw_name;
     struct sl_value value;

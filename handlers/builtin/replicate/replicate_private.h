@@ -7,6 +7,7 @@
 #include "handlers/builtin/toolkit/loop.h"
 #include "handlers/builtin/toolkit/order.h"
 #include "handlers/builtin/toolkit/outcome.h"
+#include "handlers/builtin/toolkit/prune.h"
 #include "handlers/builtin/toolkit/render.h"
 #include "handlers/builtin/toolkit/text.h"
 
@@ -25,9 +26,16 @@ struct replicate_side {
 /* What becomes of an attribute. */
 struct replicate_rule {
     struct sl_span name;
-    bool is_kept;           /* named in `project` */
-    bool is_dropped;        /* named in `drop`, or its place is taken by another attribute's new name */
-    struct sl_span renamed; /* its new name; absent: none */
+    bool is_kept;                 /* named in `project` */
+    bool is_dropped;              /* named in `drop`, or its place is taken: by a new name, or by `set` */
+    struct sl_span renamed;       /* its new name; absent: none */
+    const struct sl_prune *prune; /* what `drop` leaves out of its value; NULL: nothing */
+};
+
+/* An attribute that a template makes of the source's item. */
+struct replicate_set {
+    struct sl_span name;
+    struct sl_render_template value;
 };
 
 /* An attribute of the replica's key that a template makes. */
@@ -58,6 +66,9 @@ struct replicate {
     uint32_t n_rules, room_rules;
     struct replicate_key *keys;
     size_t n_keys; /* 0: the source's key */
+    struct sl_prune dropped;
+    struct replicate_set *sets;
+    size_t n_sets;
 };
 
 /* ---- replicate_config.c ---- */
@@ -183,6 +194,12 @@ struct sl_span replicate_without(const struct replicate *p, struct sl_value item
 
 /* The name of an attribute, as an iterator returned it, without escapes. */
 struct sl_span replicate_plain_name(const struct replicate *p, struct sl_span name, struct sl_arena *arena);
+
+/* Does the attribute have another name on the replica? */
+bool replicate_is_renamed(const struct replicate *p, struct sl_span name);
+
+/* What a member adds to its name and text: quotes, a colon, a comma, and a tag with its own. */
+#define REPLICATE_MEMBER_BYTES (6 + SL_VALUE_JSON_BYTES)
 
 /* ---- replicate_guard.c: the order of changes as guards keep it ---- */
 

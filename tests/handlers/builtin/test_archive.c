@@ -215,6 +215,18 @@ static void bad_templates_are_refused(void **state)
     }
 }
 
+/* A brace in an argument ends no place, and a slash in one no segment. */
+static void functions_stand_in_keys(void **state)
+{
+    (void)state;
+    char *names;
+    names_of(ROUTE(",'key':'{PK|default:`}/..`}/{v|date:yyyy-mm|default:`a//b`}/{PK|upper}/'"),
+             EVENT(INSERT("1", "1", "x/y", "1")), &names);
+    if (strncmp(names, "x%2Fy/1970-01/X%2FY/", 20) != 0)
+        fail_msg("%s", names);
+    free(names);
+}
+
 /* ---- what is missing ---- */
 
 #define LACKS EVENT(INSERT("1", BEFORE, "a", "1"), RECORD("INSERT", "2", KEYS(PK("b")) NEW(PK("b"))))
@@ -300,6 +312,7 @@ int main(void)
         cmocka_unit_test(hostile_values_stay_inside_the_prefix),
         cmocka_unit_test(long_values_are_cut_and_stay_apart),
         cmocka_unit_test(bad_templates_are_refused),
+        cmocka_unit_test(functions_stand_in_keys),
         cmocka_unit_test(what_a_key_lacks_has_a_stated_result),
         cmocka_unit_test(a_view_type_that_cannot_serve_is_refused_by_name),
         cmocka_unit_test(a_refused_key_leaves_nothing),
