@@ -20,6 +20,8 @@ void aggregate_run_init(struct aggregate_run *run, const struct aggregate *a, st
     sl_keymap_init(&run->keys, host, slice->arena, a->has_ledger ? n : 0);
     run->units = host->alloc(slice->arena, n * sizeof(*run->units));
     run->changes = host->alloc(slice->arena, n * sizeof(*run->changes));
+    run->next_slot = (uint32_t)(host->random(a->route) >> 32);
+    run->next_shard = (uint32_t)(host->random(a->route) >> 32);
 }
 
 static enum sl_status check_target(const struct aggregate *a, const struct sl_slice *slice,
@@ -64,8 +66,10 @@ static enum sl_status handle(void *self, struct sl_slice *slice, struct sl_error
     if (status != SL_OK)
         return status;
     aggregate_prepare(&run);
-    aggregate_write_units(&run);
+    status = aggregate_write_units(&run, error);
     aggregate_units_warn(&run);
+    if (status != SL_OK)
+        return status;
     aggregate_extremes_write(&run);
     return sl_outcome_end(&run.outcome, error);
 }

@@ -16,7 +16,8 @@ const struct sl_option aggregate_options[] = {
      "the totals: dynamodb://table?region=, sqlite:file.db?table=name"},
     {"counters", SL_OPTION_JSON, SL_OPTION_REQUIRED, 0, 0, NULL, NULL,
      "list of {\"key\": {\"PK\": template}, \"add\": {\"orders\": 1, \"revenue\": \"{total}\"}}; also "
-     "\"where\": a condition on the item, \"running_max\" and \"running_min\""},
+     "\"where\": a condition on the item, \"distinct\": {\"customers\": \"{PK}\"}, \"members\": {\"by\": "
+     "\"{total}\"}, \"running_max\" and \"running_min\""},
     {"per", SL_OPTION_ENUM, 0, 0, 0, "item|event", "item",
      "item: what each item contributes now; event: what each change contributes, counted once"},
     {"mode", SL_OPTION_ENUM, 0, 0, 0, "exact|at-least-once", "exact",
@@ -39,6 +40,8 @@ const struct sl_option aggregate_options[] = {
     {"missing", SL_OPTION_ENUM, 0, 0, 0, SL_MISSING_VALUES, "reject",
      "an item that lacks what a counter names: reject it, leave it out of that counter (skip), or put "
      "nothing (for an amount, 0) in the place (empty)"},
+    {"empty", SL_OPTION_ENUM, 0, 0, 0, "keep|delete", "keep",
+     "rows whose counts are all zero: keep them, or delete them (every counter needs an amount that is 1)"},
     {"shards", SL_OPTION_INTEGER, 0, 0, 1000, NULL, "0",
      "spreads each counter over this many rows (\"#0\", \"#1\", ... after its first key attribute); readers "
      "add them up"},
@@ -179,6 +182,53 @@ static enum sl_status read_amounts(struct opening *o, size_t i, const json_t *co
     return SL_OK;
 }
 
+/* ---- values that are counted once, and members ---- */
+
+static enum sl_status read_distinct(struct opening *o, size_t i, const json_t *distinct)
+{
+    struct aggregate_counter *c = &o->a->counters[i];
+    const char *name;
+    json_t *value;
+    if (distinct && (!json_is_object(distinct) || json_object_size(distinct) == 0))
+        return BAD(o, "counters[%zu].distinct: expected an object of attributes and templates", i);
+    c->distinct = make(o, json_object_size(distinct), sizeof(*c->distinct));
+    json_object_foreach((json_t *)distinct, name, value)
+    {
+        struct aggregate_distinct *d = &c->distinct[c->n_distinct++];
+        struct member m = member_at(i, "distinct", name, value);
+        d->name = keep(o, sl_span_str(name));
+        if (!sl_opening_is_name(d->name))
+            return BAD(o, "counters[%zu].distinct: an attribute's name is empty, too long, or holds quotes",
+                       i);
+        if (!json_is_string(value))
+            return BAD(o, "%s: expected a template of the value, as text", m.path);
+        enum sl_status status = compile(o, &m, &d->value);
+        if (status != SL_OK)
+            return status;
+        o->a->has_distinct = true;
+    }
+    return SL_OK;
+}
+
+static enum sl_status read_members(struct opening *o, size_t i, const json_t *members)
+{
+    struct aggregate_counter *c = &o->a->counters[i];
+    struct member m =
+        member_at(i, "members", AGGREGATE_MEMBER_BY, json_object_get(members, AGGREGATE_MEMBER_BY));
+    if (!members)
+        return SL_OK;
+    if (!json_is_object(members) || !m.json || json_object_size(members) != 1)
+        return BAD(o, "counters[%zu].members: expected {\"by\": a template of the number}", i);
+    if (o->a->n_key_names != 2)
+        return BAD(o,
+                   "counters[%zu].members: its rows are sorted by the table's sort key: give \"key\" the "
+                   "partition key and the sort key, in this order, of a table that has both",
+                   i);
+    c->has_members = o->a->has_members = true;
+    c->by.name = SL_LIT("members.by");
+    return read_amount(o, &m, &c->by);
+}
+
 /* ---- counters ---- */
 
 typedef enum sl_status (*compile_fn)(struct sl_arena *arena, struct sl_span json, struct sl_when **out,
@@ -213,7 +263,8 @@ static enum sl_status read_conditions(struct opening *o, size_t i, const json_t 
 
 static enum sl_status check_members(struct opening *o, size_t i, const json_t *counter)
 {
-    static const char *const known[] = {"key", "add", "where", "when", "running_max", "running_min", NULL};
+    static const char *const known[] = {"key",     "add",         "where",       "when", "distinct",
+                                        "members", "running_max", "running_min", NULL};
     const char *name;
     json_t *value;
     if (!json_is_object(counter))
@@ -221,10 +272,11 @@ static enum sl_status check_members(struct opening *o, size_t i, const json_t *c
     json_object_foreach((json_t *)counter, name, value)
     {
         if (!known[sl_text_index(sl_span_str(name), known)])
-            return BAD(o,
-                       "counters[%zu].%s: unknown member; known are key, add, where, when, running_max and "
-                       "running_min",
-                       i, name);
+            return BAD(
+                o,
+                "counters[%zu].%s: unknown member; known are key, add, where, when, distinct, members, "
+                "running_max and running_min",
+                i, name);
     }
     return SL_OK;
 }
@@ -247,7 +299,11 @@ static enum sl_status read_counter(struct opening *o, size_t i, const json_t *co
         status = read_amounts(o, i, counter, "running_max", SL_SET_MAX);
     if (status == SL_OK)
         status = read_amounts(o, i, counter, "running_min", SL_SET_MIN);
-    if (status == SL_OK && c->n_amounts == 0)
+    if (status == SL_OK)
+        status = read_distinct(o, i, json_object_get(counter, "distinct"));
+    if (status == SL_OK)
+        status = read_members(o, i, json_object_get(counter, "members"));
+    if (status == SL_OK && c->n_amounts == 0 && c->n_distinct == 0 && !c->has_members)
         status = BAD(o, "counters[%zu].add: missing; it says what is counted", i);
     return status;
 }
@@ -358,6 +414,7 @@ enum sl_status aggregate_open(const struct sl_host *host, struct sl_route *route
                             .per_event = sl_opening_is(&o.base, "per", "event"),
                             .has_ledger = sl_opening_is(&o.base, "mode", "exact"),
                             .marks_own = sl_opening_is(&o.base, "own_rows", "mark"),
+                            .deletes_empty = sl_opening_is(&o.base, "empty", "delete"),
                             .epoch = host->option_integer(route, "epoch"),
                             .shards = host->option_integer(route, "shards"),
                             .expires_attribute = host->option_text(route, "expires_attribute"),
@@ -375,5 +432,7 @@ enum sl_status aggregate_open(const struct sl_host *host, struct sl_route *route
     if (!sl_opening_is_name(a->expires_attribute))
         return BAD(&o, "expires_attribute: expected the name of an attribute");
     enum sl_status status = read_counters(&o);
-    return status == SL_OK ? read_ledger(&o) : status;
+    if (status == SL_OK)
+        status = read_ledger(&o);
+    return status == SL_OK ? aggregate_check(a, error) : status;
 }

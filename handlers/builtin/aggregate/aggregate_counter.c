@@ -98,7 +98,10 @@ enum sl_status aggregate_counter_find(const struct aggregate_look *look, const s
     status = key_json(look, c, &key, error);
     if (status != SL_OK)
         return status;
-    *out = sl_keymap_index(&t->counters, key);
+    *out = aggregate_place_at(t, key);
+    if (t->places[*out].kind != AGGREGATE_SUMS)
+        return t->a->host->fail(error, SL_REJECT, "ReservedKey",
+                                "the counter's row has the key of a row that the route keeps beside it");
     if (!source.is_cut && t->sources.n < AGGREGATE_KNOWN_SOURCES)
         t->counter_of[sl_keymap_index(&t->sources, t->a->host->join(t->arena, &text, 1))] = *out;
     return SL_OK;
@@ -127,6 +130,15 @@ static bool is_plain_number(struct sl_span text)
 static bool is_number(struct aggregate_tally *t, struct sl_span text)
 {
     return is_plain_number(text) || t->a->host->decimal_add(t->scratch, text, false);
+}
+
+enum sl_status aggregate_value_of(const struct aggregate_look *look, const struct aggregate_distinct *of,
+                                  struct sl_span *out, struct sl_error *error)
+{
+    enum sl_status status = sl_render_key(&look->in, &of->value, out, error);
+    if (status == SL_OK)
+        *out = aggregate_value_short(look->t, *out);
+    return status;
 }
 
 enum sl_status aggregate_amount_of(const struct aggregate_look *look, const struct aggregate_amount *amount,

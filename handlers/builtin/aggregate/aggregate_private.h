@@ -26,6 +26,16 @@
 /* When that change was made, in milliseconds. Rows of earlier releases do not have it. */
 #define AGGREGATE_ROW_AT "at"
 
+/* The row of a value that is counted once: how many items have it, of which group, for which attribute. */
+#define AGGREGATE_VALUE_COUNT     "n"
+#define AGGREGATE_VALUE_GROUP     "group"
+#define AGGREGATE_VALUE_ATTRIBUTE "attribute"
+#define AGGREGATE_VALUE_VALUE     "value"
+
+/* A member's row: the number by which it is sorted, and the key attributes of its item. */
+#define AGGREGATE_MEMBER_BY   "by"
+#define AGGREGATE_MEMBER_ITEM "item"
+
 #define AGGREGATE_NONE UINT32_MAX
 
 /* A number, and the attribute of the counter row that it goes into. */
@@ -37,12 +47,23 @@ struct aggregate_amount {
     uint32_t attribute; /* its number in every tally */
 };
 
+/* An attribute that counts different values. */
+struct aggregate_distinct {
+    struct sl_span name;
+    struct sl_render_template value;
+    uint32_t attribute; /* its number in every tally */
+};
+
 struct aggregate_counter {
     const struct sl_when *where;     /* on the item; NULL: every one contributes */
     const struct sl_when *when;      /* a pattern on the item, with its types; the same */
     struct sl_render_template *keys; /* one for each of the handler's `key_names` */
     struct aggregate_amount *amounts;
     size_t n_amounts;
+    struct aggregate_distinct *distinct;
+    size_t n_distinct;
+    bool has_members;
+    struct aggregate_amount by; /* of members */
 };
 
 struct aggregate_owner;
@@ -57,7 +78,8 @@ struct aggregate {
     enum sl_expired expired;
     int64_t epoch;       /* goes before every order */
     int64_t shards;      /* 0: none */
-    size_t shard_key;    /* which of `key_names` the sub-counter's number is appended to */
+    size_t shard_key;    /* which of `key_names` was written first: the partition key. The sub-counter's
+                            number is appended to it */
     int64_t forget_s;    /* how long the ledger keeps rows of removed items, and of events; 0: for ever */
     struct sl_span name; /* the ledger's */
     struct sl_span ledger_table; /* absent: the totals' own */
@@ -71,6 +93,8 @@ struct aggregate {
     struct aggregate_counter *counters;
     size_t n_counters;
     bool has_extremes;
+    bool has_distinct, has_members; /* any counter */
+    bool deletes_empty;
     unsigned events; /* that the route lets through, as bits 1 << SL_INSERT, ... */
 };
 
@@ -80,16 +104,42 @@ extern const struct sl_option aggregate_options[];
 enum sl_status aggregate_open(const struct sl_host *host, struct sl_route *route, void **self,
                               struct sl_error *error) SL_MUST_USE;
 
+/* ---- aggregate_check.c ---- */
+
+/* Does the attribute say how many items there are? It is an amount, and always 1. */
+bool aggregate_counts_items(const struct aggregate *a, struct sl_span name);
+
+/* Do the options go together? SL_FATAL: `error` says which do not, and why. */
+enum sl_status aggregate_check(const struct aggregate *a, struct sl_error *error) SL_MUST_USE;
+
 /* ---- aggregate_source.c ---- */
 
 void aggregate_source_init(struct aggregate *a, struct sl_arena *arena);
 
 /* ---- what a slice's records contribute ---- */
 
+/* What a row is that terms go into. */
+enum aggregate_kind {
+    AGGREGATE_SUMS,  /* a counter's row */
+    AGGREGATE_VALUE, /* of one value of one group: a term is an item that has it */
+    AGGREGATE_MEMBER /* of one item of one group: it is there when its terms add up to 1 */
+};
+
+struct aggregate_place {
+    enum aggregate_kind kind;
+    uint32_t group, attribute; /* VALUE: the counter row, and the attribute that counts its values */
+    struct sl_span shown;      /* VALUE: the value. MEMBER: the number. Attribute value JSON */
+    struct sl_span item;       /* MEMBER: the row; absent: only its key is known */
+    bool is_read, is_there;    /* VALUE: `held` is what the row says; there is a row */
+    bool is_left;              /* SUMS: something was taken away */
+    unsigned n_short;          /* VALUE: how often less was held than is to be taken away */
+    int64_t held;
+};
+
 struct aggregate_term {
     uint32_t counter, attribute; /* numbers in the slice's key maps */
     struct sl_span number;
-    bool begins;   /* the first of a counter's */
+    bool begins;   /* the first of a counter's, and each of a value's and a member's */
     bool subtract; /* in a difference */
 };
 
@@ -124,8 +174,11 @@ struct aggregate_tally {
     const struct aggregate *a;
     struct sl_arena *arena;
     struct sl_decimal *scratch;
-    struct sl_keymap counters; /* counter rows by their key's JSON */
-    struct sl_keymap sources;  /* what keys were made of, and the rows they led to */
+    struct sl_keymap counters;      /* rows by their key's JSON */
+    struct aggregate_place *places; /* what they are, by the same numbers */
+    uint32_t room_places;
+    uint32_t count;           /* the attribute of terms of values and members */
+    struct sl_keymap sources; /* what keys were made of, and the rows they led to */
     uint32_t *counter_of;
     struct sl_keymap attributes; /* of counter rows, by name */
     struct aggregate_terms terms;
@@ -134,6 +187,46 @@ struct aggregate_tally {
     struct aggregate_feed *feeds;
     uint32_t room_extremes, n_feeds, room_feeds;
 };
+
+/* ---- aggregate_number.c: numbers as texts that sort as they do ---- */
+
+/* A letter, three digits of a power of ten, 38 digits, and an end. */
+#define AGGREGATE_SORT_BYTES 48
+
+/* The number, in its normal form (decimal_text's), as a text; docs/HANDLERS.md has the format. Returns its
+ * bytes. */
+size_t aggregate_number_sort(struct sl_span number, char out[AGGREGATE_SORT_BYTES]);
+
+/* Can thousands of such numbers be added up within 38 digits? */
+bool aggregate_number_is_moderate(struct sl_span number);
+
+/* ---- aggregate_place.c: rows that terms go into ---- */
+
+/* The number of the row with that key; a new one is a counter's. */
+uint32_t aggregate_place_at(struct aggregate_tally *t, struct sl_span key);
+
+/* The number of the value's row; AGGREGATE_NONE when its key is another row's. `value`: canonical JSON, or
+ * what aggregate_value_short made of it. */
+uint32_t aggregate_place_value(struct aggregate_tally *t, uint32_t group, uint32_t attribute,
+                               struct sl_span value);
+
+/* A long value's digest, as a value of a type that no value has: {"M":{"sha256":{"S":...}}}. */
+struct sl_span aggregate_value_short(const struct aggregate_tally *t, struct sl_span value);
+
+/* A value as a row keeps it, in the form in which equal values are equal texts. Absent: it is no such value.
+ */
+struct sl_span aggregate_value_read(const struct aggregate_tally *t, struct sl_value value);
+
+/* The value's row with that count. */
+struct sl_span aggregate_value_row(const struct aggregate_tally *t, uint32_t place, struct sl_span count);
+
+/* The number of the row of the record's item under the group's key. SL_REJECT: it cannot have one. */
+enum sl_status aggregate_place_member(struct aggregate_tally *t, const struct sl_record *r, uint32_t group,
+                                      struct sl_span number, uint32_t *out,
+                                      struct sl_error *error) SL_MUST_USE;
+
+/* The same by the row's key, as a ledger keeps it. */
+uint32_t aggregate_place_member_key(struct aggregate_tally *t, struct sl_span key, struct sl_span number);
 
 /* ---- aggregate_counter.c: one counter, and one image of one record ---- */
 
@@ -151,6 +244,10 @@ bool aggregate_matches(const struct aggregate_look *look, const struct aggregate
 /* The number of the counter row that the image belongs to. */
 enum sl_status aggregate_counter_find(const struct aggregate_look *look, const struct aggregate_counter *c,
                                       uint32_t *out, struct sl_error *error) SL_MUST_USE;
+
+/* The value that the image has for a count of different values, as aggregate_place_value takes it. */
+enum sl_status aggregate_value_of(const struct aggregate_look *look, const struct aggregate_distinct *of,
+                                  struct sl_span *out, struct sl_error *error) SL_MUST_USE;
 
 /* The amount that the image contributes. */
 enum sl_status aggregate_amount_of(const struct aggregate_look *look, const struct aggregate_amount *amount,
@@ -184,6 +281,15 @@ struct aggregate_row {
     struct aggregate_part terms;
 };
 
+/* The JSON of the key of a row beside the ledger's: "sluice:KIND:NAME:TEXT". The text needs no escapes but of
+ * quotes and backslashes; one that is too long for a key is replaced by its digest. */
+struct sl_span aggregate_own_key(const struct aggregate *a, const char *kind, struct sl_span text,
+                                 struct sl_arena *arena);
+
+/* The mark of the route's own rows as a member of an item's JSON, with its comma; "" when it does not mark.
+ */
+struct sl_span aggregate_own_member(const struct aggregate *a, struct sl_arena *arena);
+
 /* The JSON of the key of the unit's row: an item's, or an event's. */
 struct sl_span aggregate_ledger_key(const struct aggregate *a, const struct sl_record *r,
                                     struct sl_arena *arena);
@@ -201,6 +307,9 @@ struct aggregate_entry {
 };
 
 struct sl_span aggregate_ledger_row(const struct aggregate_tally *t, const struct aggregate_entry *entry);
+
+/* Terms as they are in a row, in the same text. False: aggregate did not write it. */
+bool aggregate_ledger_terms(struct aggregate_tally *t, struct sl_value sums, struct aggregate_part *out);
 
 /* Reads a row as the sink returned it. Absent text: there is no row. SL_FATAL when aggregate did not write
  * it. */

@@ -30,6 +30,16 @@ struct aggregate_unit {
     size_t n_tests;
 };
 
+/* Slots of delta rows. */
+#define AGGREGATE_DELTA_SLOTS 64
+
+/* A row of sums that were counted, and are not in the totals yet. */
+struct aggregate_delta {
+    uint32_t slot;
+    struct sl_span id; /* no two are alike; attribute value JSON */
+    struct aggregate_part terms;
+};
+
 struct aggregate_run {
     const struct aggregate *a;
     struct sl_slice *slice;
@@ -45,6 +55,10 @@ struct aggregate_run {
     size_t n_older;                   /* changes that are `is_older` */
     struct sl_span older;             /* the sequence number of one of them */
     bool is_repair;                   /* a row that is not the expected one is left alone */
+    bool has_done; /* a change was found done: who did it may have been killed before its fold */
+    struct aggregate_delta *folds; /* delta rows that are to be folded */
+    uint32_t n_folds, room_folds;
+    uint32_t next_slot, next_shard; /* drawn in turn from a random start */
 };
 
 /* ---- aggregate.c ---- */
@@ -100,7 +114,8 @@ void aggregate_extremes_write(struct aggregate_run *run);
 /* ---- aggregate_write.c ---- */
 
 /* Writes the units that are pending, in transactions with their sums; without a ledger each row of the totals
- * on its own. */
-void aggregate_write_units(struct aggregate_run *run);
+ * on its own. A failure is that of every record that has no outcome of its own: what was counted is not in
+ * the totals yet. */
+enum sl_status aggregate_write_units(struct aggregate_run *run, struct sl_error *error) SL_MUST_USE;
 
 #endif

@@ -35,8 +35,10 @@ static void unit_walk(struct aggregate_run *run, struct aggregate_unit *unit, st
     unit_begin(run, unit);
     for (uint32_t i = unit->first; i != AGGREGATE_NONE; i = run->changes[i].next) {
         const struct aggregate_change *change = &run->changes[i];
-        if (from_order.ptr && sl_order_compare(change->order.text, from_order) <= 0)
+        if (from_order.ptr && sl_order_compare(change->order.text, from_order) <= 0) {
+            run->has_done = true;
             continue;
+        }
         if (change->keeps)
             unit_add(run, unit, begin, change->after);
         current = change->keeps ? no_terms : change->after;
@@ -131,6 +133,7 @@ void aggregate_units_warn(const struct aggregate_run *run)
 static void unit_overtaken(struct aggregate_run *run, struct aggregate_unit *unit, bool is_same)
 {
     unit->state = AGGREGATE_DONE;
+    run->has_done = true;
     run->a->host->note(run->slice, unit->last, is_same ? SL_EFFECT_REPEATED : SL_EFFECT_OVERTAKEN);
 }
 
@@ -173,6 +176,12 @@ static void unit_moved(struct aggregate_run *run, struct aggregate_unit *unit)
     sl_outcome_fail(&run->outcome, unit->first, &error);
 }
 
+static void event_counted(struct aggregate_run *run, struct aggregate_unit *unit)
+{
+    unit->state = AGGREGATE_DONE;
+    run->has_done = true;
+}
+
 void aggregate_unit_refused(struct aggregate_run *run, struct aggregate_unit *unit, struct sl_span item)
 {
     struct sl_error error = SL_NO_ERROR;
@@ -180,7 +189,7 @@ void aggregate_unit_refused(struct aggregate_run *run, struct aggregate_unit *un
     if (run->is_repair)
         unit_moved(run, unit);
     else if (run->a->per_event)
-        unit->state = AGGREGATE_DONE; /* counted before */
+        event_counted(run, unit);
     else if (unit_take_row(run, unit, item, &error) != SL_OK)
         aggregate_unit_failed(run, unit, &error);
 }
@@ -198,7 +207,8 @@ static enum sl_status unit_learn(struct aggregate_run *run, struct aggregate_uni
     }
     if (!run->a->per_event)
         return unit_take_row(run, unit, result->item, error);
-    unit->state = result->item.ptr ? AGGREGATE_DONE : AGGREGATE_PENDING;
+    if (result->item.ptr)
+        event_counted(run, unit);
     return SL_OK;
 }
 

@@ -105,6 +105,8 @@ enum sl_status aggregate_repair(void *self, struct sl_slice *slice, struct sl_re
     enum sl_status status = aggregate_source_check(&r.run, error);
     if (status != SL_OK)
         return status;
-    aggregate_write_units(&r.run);
+    status = aggregate_write_units(&r.run, error);
+    if (status != SL_OK)
+        return status;
     return sl_outcome_end(&r.run.outcome, error);
 }

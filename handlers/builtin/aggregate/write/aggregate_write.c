@@ -30,43 +30,64 @@ static void tx_refused(struct aggregate_packing *p, const struct aggregate_tx *t
         tx_failed(p, tx, error);
 }
 
-/* The operations of all transactions; those that have none, because of an error, go. */
-static void make_ops(struct aggregate_packing *p)
+/* A value's row held less than is taken away: it was read too early, or a unit was counted before. */
+static void tx_short(struct aggregate_packing *p, const struct aggregate_tx *tx)
 {
-    size_t kept = 0;
-    p->ops = p->a->host->alloc(p->arena, (p->n_order + p->n_slots) * sizeof(*p->ops));
-    for (size_t i = 0; i < p->n_txs; i++) {
-        struct sl_error error = SL_NO_ERROR;
-        if (aggregate_write_ops(p, &p->txs[i], (uint32_t)i + 1, &error) == SL_OK)
-            p->txs[kept++] = p->txs[i];
-        else
-            tx_refused(p, &p->txs[i], &error);
+    struct sl_error error = SL_NO_ERROR;
+    if (aggregate_ops_short(p, tx, &error) != SL_OK) {
+        tx_failed(p, tx, &error);
+        return;
     }
-    p->n_txs = kept;
+    for (size_t u = 0; u < tx->n_units; u++)
+        p->order[tx->first_unit + u]->is_asked = p->order[tx->first_unit + u]->key.ptr != NULL;
+}
+
+/* The transaction's operations; false: it has none, because of an error. */
+static bool make_ops(struct aggregate_packing *p, struct aggregate_tx *tx)
+{
+    struct sl_error error = SL_NO_ERROR;
+    enum sl_status status = aggregate_write_ops(p, tx, (uint32_t)(tx - p->txs) + 1, &error);
+    if (status == SL_RETRY)
+        tx_short(p, tx);
+    else if (status != SL_OK)
+        tx_refused(p, tx, &error);
+    return status == SL_OK;
 }
 
 /* ---- waves: transactions that share no row are in flight together ---- */
 
 /* The first wave in which a transaction may be that writes to the row: after all that share a row with it. */
 struct waves {
-    struct sl_keymap rows; /* counter rows as they are written, with their sub-counters */
+    struct sl_keymap rows; /* by their numbers, with their sub-counters' */
     uint32_t *free_from;
+    struct row_name {
+        uint32_t counter, shard;
+    } * names; /* of all slots */
 };
 
-static uint32_t *free_from(struct waves *waves, const struct sl_table_op *op)
+/* NULL: the row is in the delta row, or the item's own. */
+static uint32_t *free_from(const struct aggregate_packing *p, struct waves *waves,
+                           const struct aggregate_tx *tx, size_t slot)
 {
-    return op->verb == SL_TABLE_UPDATE ? &waves->free_from[sl_keymap_index(&waves->rows, op->key)] : NULL;
+    const struct aggregate_slot *s = &p->slots[slot];
+    enum aggregate_kind kind = p->run->tally.places[s->counter].kind;
+    struct row_name *name = &waves->names[slot];
+    if (s->is_hot || kind == AGGREGATE_MEMBER)
+        return NULL;
+    *name = (struct row_name){s->counter, kind == AGGREGATE_SUMS ? (uint32_t)tx->shard : 0};
+    return &waves->free_from[sl_keymap_index(&waves->rows,
+                                             (struct sl_span){(const char *)name, sizeof(*name)})];
 }
 
-static void find_wave(struct waves *waves, const struct sl_table_op *ops, struct aggregate_tx *tx)
+static void find_wave(const struct aggregate_packing *p, struct waves *waves, struct aggregate_tx *tx)
 {
-    for (size_t k = 0; k < tx->n_ops; k++) {
-        const uint32_t *from = free_from(waves, &ops[k]);
+    for (size_t s = tx->first_slot; s < tx->first_slot + tx->n_slots; s++) {
+        const uint32_t *from = free_from(p, waves, tx, s);
         if (from && *from > tx->wave)
             tx->wave = *from;
     }
-    for (size_t k = 0; k < tx->n_ops; k++) {
-        uint32_t *from = free_from(waves, &ops[k]);
+    for (size_t s = tx->first_slot; s < tx->first_slot + tx->n_slots; s++) {
+        uint32_t *from = free_from(p, waves, tx, s);
         if (from)
             *from = tx->wave + 1;
     }
@@ -79,9 +100,10 @@ static uint32_t order_in_waves(struct aggregate_packing *p)
     struct waves waves;
     sl_keymap_init(&waves.rows, p->a->host, p->arena, p->n_slots + 1);
     waves.free_from = sl_array_new(p->a->host, p->arena, p->n_slots + 1, sizeof(*waves.free_from));
+    waves.names = sl_array_new(p->a->host, p->arena, p->n_slots + 1, sizeof(*waves.names));
     for (size_t i = 0; i < p->n_txs; i++) {
         struct aggregate_tx *tx = &p->txs[i];
-        find_wave(&waves, &p->ops[tx->first_op], tx);
+        find_wave(p, &waves, tx);
         n = tx->wave + 1 > n ? tx->wave + 1 : n;
     }
     return n;
@@ -151,6 +173,25 @@ static void sums_result(struct aggregate_packing *p, const struct aggregate_tx *
     }
 }
 
+/* The delta row's slot holds another one, which is folded with ours. */
+static void delta_result(struct aggregate_packing *p, const struct aggregate_tx *tx,
+                         const struct sl_result *results)
+{
+    struct sl_error error = SL_NO_ERROR;
+    if (tx->delta_op == AGGREGATE_NONE || !results[tx->delta_op].condition_failed)
+        return;
+    if (aggregate_delta_met(p->run, tx->delta.slot, results[tx->delta_op].item, &error) != SL_OK)
+        tx_failed(p, tx, &error);
+}
+
+static void tx_done(struct aggregate_packing *p, const struct aggregate_tx *tx)
+{
+    for (size_t u = 0; u < tx->n_units; u++)
+        p->order[tx->first_unit + u]->state = AGGREGATE_DONE;
+    if (tx->delta_op != AGGREGATE_NONE)
+        aggregate_delta_written(p->run, &tx->delta);
+}
+
 static void tx_result(struct aggregate_packing *p, const struct aggregate_tx *tx,
                       const struct sl_result *results)
 {
@@ -158,11 +199,14 @@ static void tx_result(struct aggregate_packing *p, const struct aggregate_tx *tx
         .status = SL_RETRY, .code = "TransactionCanceled", .text = "the transaction was canceled"};
     const struct sl_result *cause = sl_outcome_cause(results, tx->n_ops);
     struct sl_error error;
-    if (!any_failed(results, tx->n_ops)) {
-        for (size_t u = 0; u < tx->n_units; u++)
-            p->order[tx->first_unit + u]->state = AGGREGATE_DONE;
-    } else if (any_refused(results, tx->n_ops) && (!cause || cause->status == SL_REJECT)) {
+    bool is_refused = any_refused(results, tx->n_ops) && (!cause || cause->status == SL_REJECT);
+    bool is_done = !any_failed(results, tx->n_ops);
+    aggregate_ops_learn(p, tx, is_done || is_refused ? results : NULL);
+    if (is_done) {
+        tx_done(p, tx);
+    } else if (is_refused) {
         units_refused(p, tx, results);
+        delta_result(p, tx, results);
     } else {
         sl_outcome_error(p->a->host, cause ? cause : &canceled, &error);
         tx_refused(p, tx, &error);
@@ -171,55 +215,105 @@ static void tx_result(struct aggregate_packing *p, const struct aggregate_tx *tx
 
 /* ---- applying ---- */
 
-static void wave_apply(struct aggregate_packing *p, uint32_t wave)
+/* Makes as many of the wave's transactions as there are slots for their delta rows; returns how many. */
+static size_t wave_make(struct aggregate_packing *p, uint32_t wave, struct aggregate_tx **txs)
+{
+    size_t n = 0, free = aggregate_delta_free(p->run);
+    for (size_t i = 0; i < p->n_txs; i++) {
+        struct aggregate_tx *tx = &p->txs[i];
+        if (tx->wave != wave || tx->is_over || (tx->n_hot > 0 && free == 0))
+            continue;
+        free -= tx->n_hot > 0;
+        tx->is_over = true;
+        if (make_ops(p, tx))
+            txs[n++] = tx;
+    }
+    return n;
+}
+
+static void txs_apply(struct aggregate_packing *p, struct aggregate_tx *const *txs, size_t n_txs)
 {
     const struct aggregate *a = p->a;
-    struct sl_table_op *ops = a->host->alloc(p->arena, p->n_ops * sizeof(*ops));
+    struct sl_table_op *ops = a->host->alloc(p->arena, (p->n_ops + 1) * sizeof(*ops));
     size_t n = 0;
-    for (size_t i = 0; i < p->n_txs; i++) {
-        const struct aggregate_tx *tx = &p->txs[i];
-        if (tx->wave != wave || tx->n_ops == 0)
-            continue;
-        memcpy(ops + n, p->ops + tx->first_op, tx->n_ops * sizeof(*ops));
-        n += tx->n_ops;
+    for (size_t i = 0; i < n_txs; i++) {
+        if (txs[i]->n_ops > 0)
+            memcpy(ops + n, p->ops + txs[i]->first_op, txs[i]->n_ops * sizeof(*ops));
+        n += txs[i]->n_ops;
     }
     const struct sl_result *results = sl_apply_table(a->host, p->run->slice, a->table, ops, n);
     n = 0;
-    for (size_t i = 0; i < p->n_txs; i++) {
-        const struct aggregate_tx *tx = &p->txs[i];
-        if (tx->wave != wave)
-            continue;
+    for (size_t i = 0; i < n_txs; i++) {
         if (a->has_ledger)
-            tx_result(p, tx, results + n);
+            tx_result(p, txs[i], results + n);
         else
-            sums_result(p, tx, results + n);
-        n += tx->n_ops;
+            sums_result(p, txs[i], results + n);
+        n += txs[i]->n_ops;
     }
 }
 
-static void wave_late(struct aggregate_packing *p, uint32_t wave)
+static bool is_waiting(const struct aggregate_packing *p, uint32_t wave)
 {
-    struct sl_error error = SL_NO_ERROR;
-    (void)p->a->host->fail(&error, SL_RETRY, "Deadline", "time ran out before all transactions had begun");
     for (size_t i = 0; i < p->n_txs; i++)
-        if (p->txs[i].wave == wave)
-            tx_failed(p, &p->txs[i], &error);
+        if (p->txs[i].wave == wave && !p->txs[i].is_over)
+            return true;
+    return false;
 }
 
-/* One round over the units that are pending. */
-static void write_round(struct aggregate_run *run)
+/* Slots run out when there are more delta rows than slots: then those that are there are folded first. */
+static enum sl_status wave_apply(struct aggregate_packing *p, uint32_t wave, struct sl_error *error)
+{
+    struct aggregate_tx **txs = p->a->host->alloc(p->arena, (p->n_txs + 1) * sizeof(struct aggregate_tx *));
+    enum sl_status status = SL_OK;
+    while (status == SL_OK && is_waiting(p, wave)) {
+        size_t n = wave_make(p, wave, txs);
+        txs_apply(p, txs, n);
+        if (is_waiting(p, wave))
+            status = aggregate_fold(p->run, error);
+    }
+    return status;
+}
+
+/* What is left of the wave fails as `error` says. */
+static void wave_failed(struct aggregate_packing *p, uint32_t wave, const struct sl_error *error)
+{
+    for (size_t i = 0; i < p->n_txs; i++)
+        if (p->txs[i].wave == wave && !p->txs[i].is_over)
+            tx_failed(p, &p->txs[i], error);
+}
+
+/* Packs the units that are pending, twice if rows are hot. */
+static enum sl_status pack(struct aggregate_packing *p, struct sl_error *error)
+{
+    aggregate_write_pack(p);
+    if (!p->a->has_ledger)
+        return SL_OK;
+    enum sl_status status = aggregate_hot_find(p, error);
+    if (status == SL_OK && p->is_hot)
+        aggregate_write_pack(p);
+    return status;
+}
+
+/* One round over the units that are pending. A failure is the slice's. */
+static enum sl_status write_round(struct aggregate_run *run, struct sl_error *error)
 {
     const struct aggregate *a = run->a;
     struct aggregate_packing p = {.run = run, .a = a, .arena = run->slice->arena};
-    aggregate_write_pack(&p);
-    make_ops(&p);
+    enum sl_status status = pack(&p, error);
+    if (status != SL_OK)
+        return status;
     uint32_t waves = order_in_waves(&p);
-    for (uint32_t wave = 0; wave < waves; wave++) {
-        if (a->host->now_ms(a->route) < run->slice->deadline_ms)
-            wave_apply(&p, wave);
-        else
-            wave_late(&p, wave);
+    p.ops = a->host->alloc(p.arena, (p.n_order + p.n_slots + p.n_txs) * sizeof(*p.ops));
+    for (uint32_t wave = 0; wave < waves && status == SL_OK; wave++) {
+        struct sl_error late = SL_NO_ERROR;
+        if (a->host->now_ms(a->route) < run->slice->deadline_ms) {
+            status = wave_apply(&p, wave, error);
+            continue;
+        }
+        (void)a->host->fail(&late, SL_RETRY, "Deadline", "time ran out before all transactions had begun");
+        wave_failed(&p, wave, &late);
     }
+    return status;
 }
 
 static bool any_pending(const struct aggregate_run *run)
@@ -230,16 +324,36 @@ static bool any_pending(const struct aggregate_run *run)
     return false;
 }
 
-void aggregate_write_units(struct aggregate_run *run)
+/* What was written and what was found done is in the totals only after the fold. */
+static enum sl_status fold_all(struct aggregate_run *run, struct sl_error *error)
 {
-    for (int round = 0; round < ROUNDS && any_pending(run); round++) {
-        write_round(run);
-        aggregate_units_ask(run);
+    enum sl_status status = SL_OK;
+    if (run->has_done && run->a->has_ledger && !run->is_repair)
+        status = aggregate_delta_look(run, error);
+    if (status == SL_OK)
+        status = aggregate_fold(run, error);
+    return status == SL_OK ? aggregate_delete_empty(run, error) : status;
+}
+
+enum sl_status aggregate_write_units(struct aggregate_run *run, struct sl_error *error)
+{
+    enum sl_status status = SL_OK;
+    for (int round = 0; round < ROUNDS && any_pending(run) && status == SL_OK; round++) {
+        status = write_round(run, error);
+        if (status == SL_OK)
+            aggregate_units_ask(run);
+        if (status == SL_OK && any_pending(run))
+            status = aggregate_fold(run, error);
     }
-    struct sl_error error = SL_NO_ERROR;
-    (void)run->a->host->fail(&error, SL_RETRY, "LedgerBusy",
+    if (status == SL_OK)
+        status = fold_all(run, error);
+    if (status != SL_OK)
+        return status;
+    struct sl_error busy = SL_NO_ERROR;
+    (void)run->a->host->fail(&busy, SL_RETRY, "LedgerBusy",
                              "another invocation keeps changing the same rows; a retry may succeed");
     for (size_t u = 0; u < run->n_units; u++)
         if (run->units[u].state == AGGREGATE_PENDING)
-            aggregate_unit_failed(run, &run->units[u], &error);
+            aggregate_unit_failed(run, &run->units[u], &busy);
+    return SL_OK;
 }
