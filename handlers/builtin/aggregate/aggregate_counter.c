@@ -1,5 +1,5 @@
 /* One counter, and one image of one record: the counter row that it belongs to, and the amounts. */
-#include "handlers/builtin/aggregate/aggregate_private.h"
+#include "handlers/builtin/aggregate/aggregate_tally_private.h"
 
 /* A longer source is not looked up. */
 #define SOURCE_BYTES 256

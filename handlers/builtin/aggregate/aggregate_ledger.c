@@ -1,5 +1,5 @@
 /* The ledger: rows that say what has been counted, written and read as JSON. */
-#include "handlers/builtin/aggregate/aggregate_private.h"
+#include "handlers/builtin/aggregate/aggregate_tally_private.h"
 
 #include <inttypes.h>
 #include <stdio.h>

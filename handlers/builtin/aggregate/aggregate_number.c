@@ -5,7 +5,7 @@
  * from 255 and each digit from 9, so that greater magnitudes come first; '~', which is above every digit,
  * ends them, so that -1.2 comes before -1. A positive number has no end of its own: what follows has to be
  * below '0'. */
-#include "handlers/builtin/aggregate/aggregate_private.h"
+#include "handlers/builtin/aggregate/aggregate_tally_private.h"
 
 #include <stdio.h>
 

@@ -1,5 +1,5 @@
 /* Rows that terms go into: of counters, of values that are counted once, and of members. */
-#include "handlers/builtin/aggregate/aggregate_private.h"
+#include "handlers/builtin/aggregate/aggregate_tally_private.h"
 
 #include "handlers/builtin/toolkit/array.h"
 

@@ -2,7 +2,7 @@
 #ifndef SL_HANDLERS_BUILTIN_AGGREGATE_AGGREGATE_RUN_PRIVATE_H
 #define SL_HANDLERS_BUILTIN_AGGREGATE_AGGREGATE_RUN_PRIVATE_H
 
-#include "handlers/builtin/aggregate/aggregate_private.h"
+#include "handlers/builtin/aggregate/aggregate_tally_private.h"
 
 /* What a record makes of its item. */
 struct aggregate_change {

@@ -1,5 +1,5 @@
 /* Contributions: the terms that an item adds to the totals, and their differences. */
-#include "handlers/builtin/aggregate/aggregate_private.h"
+#include "handlers/builtin/aggregate/aggregate_tally_private.h"
 
 #include "handlers/builtin/toolkit/array.h"
 

@@ -1,6 +1,7 @@
 /* What the ledger should hold of an item, and what is the matter with a row that it holds. */
 #include "handlers/builtin/aggregate/audit/aggregate_expect.h"
 
+#include "handlers/builtin/aggregate/aggregate_tally_private.h"
 #include "handlers/builtin/toolkit/array.h"
 #include "handlers/builtin/toolkit/expected.h"
 
