@@ -186,6 +186,15 @@ package: ## build/sluice-x86_64.zip and build/sluice-arm64.zip; DEPLOY=folder: i
 package-%:
 	+@$(PACKAGED) ARCH=$* zip
 
+licenses: package ## what the zips hold of others: revision, license and source of each part (fails when one is unknown)
+	@for arch in x86_64 arm64; do unzip -p build/sluice-$$arch.zip sbom.cdx.json | grep -o '"name":"[^"]*","version":"[^"]*","licenses":[^]]*' | \
+		sed 's/"name":"\(.*\)","version":"\(.*\)","licenses":.*:"\(.*\)".*/\1 \2  \3/' | column -t -l 3 | sed "s/^/$$arch  /"; done
+
+sources: ## the sources of these parts, at the same revisions, into build/sources (250 MB)
+	@scripts/setup.sh package
+	+@$(PACKAGED) archive
+	@scripts/package/sources.sh $$($(PACKAGED) where) build/sources
+
 # `sam build` calls this, through scripts/package/ARCH/Makefile: for each of the two functions, the same files.
 build-SluiceFunction build-SeedFunction:
 	@scripts/setup.sh package
@@ -239,7 +248,8 @@ clean: ## remove everything that was built
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
-.PHONY: all install uninstall unit quick lint check conformance setup run package build-SluiceFunction build-SeedFunction fuzz ruler simulate verify-long webhook-long cover bench memory bless clean help
+# (Every target with a line of help is one.)
+.PHONY: $(shell sed -nE 's/^([a-z-]+):.*## .*/\1/p' $(firstword $(MAKEFILE_LIST))) build-SluiceFunction build-SeedFunction
 .SECONDARY:
 
 -include $(OBJECTS:.o=.d) $(TOOL_OBJ:.o=.d) $(BUILD)/runtime/bootstrap.d $(BUILD)/replay/sluice.d $(patsubst %.c,$(BUILD)/%.d,$(call below,tests,*.c)) $(CORPORA:=.d) $(BENCHES:=.d)

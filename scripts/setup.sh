@@ -11,7 +11,7 @@ declare -A packages=(
     [check]="gcc-aarch64-linux-gnu git libc6-dev-arm64-cross libcmocka-dev clang libclang-rt-14-dev g++ python3 python3-venv curl openssl qemu-user-static unzip maven openjdk-17-jdk-headless chromium-headless-shell"
     [ruler]="maven openjdk-17-jdk-headless"
     [fuzz]="clang libclang-rt-14-dev"
-    [package]="gcc gcc-aarch64-linux-gnu make zip patch xz-utils debian-archive-keyring"
+    [package]="gcc gcc-aarch64-linux-gnu make zip unzip patch xz-utils bsdextrautils debian-archive-keyring"
     [bench]="g++ libsimdjson-dev"
 )
 

@@ -1,13 +1,10 @@
 #!/bin/bash
 # Downloads what versions.txt names, for both architectures, into a folder: scripts/package/fetch.sh FOLDER.
-# By apt with its signatures, but with settings of its own: it needs no root, and this machine's package sources and
-# architectures stay as they are. DEBIAN_MIRROR names another mirror than deb.debian.org.
+# By apt with its signatures, see apt.sh.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 folder=$1
-mirror=${DEBIAN_MIRROR:-http://deb.debian.org}
-keys=/usr/share/keyrings/debian-archive-keyring.gpg
-[ -r "$keys" ] || { echo "package: no $keys; install debian-archive-keyring" >&2; exit 1; }
+. "$here/apt.sh"
 
 # Made aside and renamed at the end: a folder that exists is whole.
 aside=$folder.new
@@ -16,30 +13,10 @@ exec 9>"$folder.lock"
 flock -w 900 9 || { echo "package: another fetch holds $folder.lock" >&2; exit 1; }
 [ ! -d "$folder" ] || exit 0
 rm -rf "$aside"
-mkdir -p "$aside/apt/lists/partial" "$aside/apt/cache/archives/partial"
+mkdir -p "$aside"
 aside=$(cd "$aside" && pwd)
 apt=$aside/apt
-: >"$apt/status"
-for type in deb deb-src; do
-    echo "$type [signed-by=$keys] $mirror/debian bookworm main"
-    echo "$type [signed-by=$keys] $mirror/debian-security bookworm-security main"
-done >"$apt/sources.list"
-cat >"$apt/apt.conf" <<EOF
-APT::Architecture "amd64";
-APT::Architectures { "amd64"; "arm64"; };
-APT::Sandbox::User "";
-Acquire::Languages "none";
-Acquire::Retries "3";
-APT::Update::Error-Mode "any";
-Dir::State "$apt";
-Dir::State::lists "$apt/lists";
-Dir::State::status "$apt/status";
-Dir::Cache "$apt/cache";
-Dir::Etc::sourcelist "$apt/sources.list";
-Dir::Etc::sourceparts "-";
-EOF
-export APT_CONFIG=$apt/apt.conf
-apt-get update -qq
+use_apt "$apt"
 
 # "name version" of all that is offered: binaries for arm64 (the same revision as for amd64), and curl's source.
 mapfile -t names < <(sed -nE '/^(#|src:|$)/d; s/^([^ ]+) .*/\1:arm64/p' "$here/versions.txt")
@@ -49,7 +26,7 @@ mapfile -t names < <(sed -nE '/^(#|src:|$)/d; s/^([^ ]+) .*/\1:arm64/p' "$here/v
 } >"$apt/offered"
 
 packages=()
-while read -r name version; do
+while read -r name version _; do
     case $name in '#'* | '') continue ;; esac
     offered=$(sed -n "s/^$name //p" "$apt/offered")
     upstream=${offered#*:}

@@ -18,6 +18,8 @@ rm -rf "$sysroot"
 mkdir -p "$sysroot/curl"
 for package in "$archive"/*_"$debian".deb; do
     dpkg-deb -x "$package" "$sysroot"
+    # Which package a file is from, for licenses.sh.
+    dpkg-deb -c "$package" | sed -n "s|^[-l].* \./\([^ ]*\).*|$(basename "$package" | cut -d_ -f1) \1|p" >>"$sysroot/files.txt"
 done
 
 cd "$sysroot/curl"
@@ -50,5 +52,8 @@ without() { printf -- '--without-%s ' "$@"; }
 make -s -C lib libcurl.la >make.log 2>&1 || { tail -n 20 make.log >&2; exit 1; }
 cp lib/.libs/libcurl.a "$out/"
 cp -r include/curl "$sysroot/usr/include/"
+mkdir -p "$sysroot/usr/share/doc/curl"
+cp debian/copyright "$sysroot/usr/share/doc/curl/"
+echo "curl usr/lib/$triplet/libcurl.a" >>"$sysroot/files.txt"
 rm -rf "$sysroot/curl"
 mv "$sysroot" "$folder"

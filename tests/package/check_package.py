@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""The zips for Lambda: what is in them, that they need nothing from the machine they run on, and that building them again, in
-another folder, makes the same bytes."""
+"""The zips for Lambda: what is in them, that they need nothing from the machine they run on, that every part of others has its
+license beside it, and that building them again, in another folder, makes the same bytes."""
 import http.client
+import json
 import os
 import pathlib
 import re
@@ -18,7 +19,7 @@ LOADERS = {"x86_64": "ld-linux-x86-64.so.2", "arm64": "ld-linux-aarch64.so.1"}
 MACHINES = {"x86_64": "Advanced Micro Devices X86-64", "arm64": "AArch64"}
 GLIBC = (2, 36)            # Debian 12's, which lies in the zip
 KERNEL = (4, 14)           # the oldest that Lambda has had under provided.al2
-ZIP_BYTES = 4 * 1000 * 1000
+ZIP_BYTES = 5 * 1000 * 1000  # our own limit: Lambda takes 50 MB
 
 
 def run(*command, **options):
@@ -36,9 +37,12 @@ def version(text):
 def contents(architecture, zip_path):
     names = {"bootstrap": 0o755, "sluice.json": 0o644, "archive.json": 0o644}
     names |= {f"lib/{name}": 0o755 for name in (LOADERS[architecture], "libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0",
-                                                 "librt.so.1", "libgcc_s.so.1")}
+                                                 "librt.so.1", "libgcc_s.so.1", "libgmp.so.10")}
+    names |= {name: 0o644 for name in ("LICENSE", "NOTICE", "sbom.cdx.json")}
     with zipfile.ZipFile(zip_path) as archive:
         infos = archive.infolist()
+    infos, legal = [i for i in infos if not i.filename.startswith("licenses/")], [i for i in infos if i.filename.startswith("licenses/")]
+    assert len(legal) > 15 and {(i.external_attr >> 16) & 0o777 for i in legal} == {0o644}
     assert {info.filename: (info.external_attr >> 16) & 0o777 for info in infos} == names
     assert [info.filename for info in infos] == sorted(names), "the order is not the sorted one"
     assert {info.date_time for info in infos} == {(1980, 1, 1, 0, 0, 0)}
@@ -83,6 +87,38 @@ def whole(architecture, root):
 def kernel(_, root):
     note = re.search(r"OS: Linux, ABI: ([0-9.]+)", readelf(root / "lib/libc.so.6", "-n"))
     assert version(note.group(1)) <= KERNEL, note.group(0)
+
+
+# What the programs contain of others, found by what only they say: component of the SBOM, file, bytes.
+TRACES = {"libssl-dev": ("bootstrap", rb"OpenSSL 3\."), "curl": ("bootstrap", rb"An unknown option was passed in to libcurl"), "libjansson-dev": ("bootstrap", rb"json_dumps"),
+          "zlib1g-dev": ("bootstrap", rb"inflate 1\.2"), "libgmp10": ("lib/libgmp.so.10", rb"GNU MP"),
+          "libc6": ("lib/libc.so.6", rb"GNU C Library"), "libgcc-s1": ("lib/libgcc_s.so.1", rb"GCC_")}
+STATIC = {"libc6-dev", "libdeflate-dev"}  # parts of bootstrap that leave no text of their own
+
+
+def licensed(architecture, root):
+    """The SBOM names what is there and nothing else; each part has its copyright file, and each license that one names its text."""
+    bom = json.loads((root / "sbom.cdx.json").read_text())
+    assert (bom["bomFormat"], bom["specVersion"]) == ("CycloneDX", "1.5")
+    parts = {part["name"]: part for part in bom["components"]}
+    assert set(parts) == set(TRACES) | STATIC, set(parts) ^ (set(TRACES) | STATIC)
+    archive = pathlib.Path(run("make", "-s", "-f", "scripts/package/Makefile", "where", cwd=TOP).strip())
+    taken = dict(line.split() for line in (archive / "taken.txt").read_text().splitlines())
+    for name, part in parts.items():
+        copyright = (root / "licenses" / f"{name}.copyright").read_text()
+        assert len(copyright) > 1000, f"{name}: its copyright file is too short to be one"
+        assert re.fullmatch(r"[0-9a-f]{64}", part["hashes"][0]["content"]) and part["licenses"][0]["expression"]
+        assert part["version"] == taken.get(name, taken.get(f"src:{name}")), f"{name}: {part['version']} is not what was taken"
+        assert part["purl"].startswith(f"pkg:deb/debian/{name}@") and "+" not in part["purl"]
+        for text in re.findall(r"/usr/share/common-licenses/([A-Za-z0-9.-]*[A-Za-z0-9])", copyright):
+            assert (root / "licenses" / text).stat().st_size > 1000, f"{name}: the text of {text} is missing"
+        if name in TRACES:
+            file, trace = TRACES[name]
+            assert re.search(trace, (root / file).read_bytes()), f"{file} does not look like {name}: is it there at all?"
+    for name in ("LICENSE", "NOTICE"):
+        assert (root / name).read_bytes() == (TOP / name).read_bytes()
+    assert {path.name.split(".")[0].removeprefix("lib") for path in (root / "lib").iterdir()} <= {
+        "c", "m", "dl", "pthread", "rt", "ld-linux-x86-64", "ld-linux-aarch64", "gcc_s", "gmp"}, "a library that no part of the SBOM stands for"
 
 
 def jansson_for_plugins(_, root):
@@ -157,7 +193,7 @@ def main():
         with tempfile.TemporaryDirectory() as folder:
             run("unzip", "-q", zip_path, "-d", folder)
             for case, argument in [(contents, zip_path), (small, zip_path), *((case, pathlib.Path(folder)) for case in
-                                   (program, whole, kernel, jansson_for_plugins, sam_builds_the_same))]:
+                                   (program, whole, kernel, licensed, jansson_for_plugins, sam_builds_the_same))]:
                 try:
                     case(architecture, argument)
                 except AssertionError as wrong:
