@@ -190,7 +190,7 @@ licenses: package ## what the zips hold of others: revision, license and source 
 	@for arch in x86_64 arm64; do unzip -p build/sluice-$$arch.zip sbom.cdx.json | grep -o '"name":"[^"]*","version":"[^"]*","licenses":[^]]*' | \
 		sed 's/"name":"\(.*\)","version":"\(.*\)","licenses":.*:"\(.*\)".*/\1 \2  \3/' | column -t -l 3 | sed "s/^/$$arch  /"; done
 
-sources: ## the sources of these parts, at the same revisions, into build/sources (250 MB)
+sources: ## the sources of these parts, at the same revisions, into build/sources (130 MB)
 	@scripts/setup.sh package
 	+@$(PACKAGED) archive
 	@scripts/package/sources.sh $$($(PACKAGED) where) build/sources
