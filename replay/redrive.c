@@ -1,238 +1,310 @@
 /* `sluice redrive`: runs the records in a failure queue, topic or bucket through the handlers again. */
-#include "base/json.h"
-#include "base/json_walk.h"
-#include "replay/config/restrict.h"
-#include "replay/sandbox/paths.h"
-#include "replay/session.h"
-#include "replay/source/dead_letters.h"
-#include "replay/source/input.h"
-#include "replay/source/live.h"
+#include "replay/redrive/letter.h"
+#include "replay/redrive/mailbox.h"
+#include "replay/redrive/picker.h"
+#include "replay/redrive/round.h"
+#include "replay/redrive/tally.h"
 #include "replay/verbs.h"
+#include "sinks/queues/inbox.h"
 
+#include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+/* How long a message is hidden from others at a time. Should this process be killed, its messages come back
+ * after so long; and three invocations fit into it. */
+#define HIDDEN_S       300
+#define HIDDEN_TIMEOUT 3
+
 extern char **environ;
 
 struct redrive {
-    const char *config, *handler_path, *region, *endpoint, *trace;
-    bool is_dry;
-    int64_t timeout_s;
-    struct sl_arena *arena;
-    struct sl_dead_letters messages;
-    struct sl_live *live; /* opened for the first pointer */
+    struct sl_crew_options crew_options;
+    struct sl_pointer_options pointer_options;
+    struct sl_mailbox_options box_options;
+    const char *config, *since;
+    bool is_dry, removes, skips_unreadable;
+    int64_t hidden_s, wait_s;
+    struct sl_flag_list matches;
+    struct sl_picker picker;
+    struct sl_vars vars;
+    struct sl_log log;
+    struct sl_sinks sinks;
+    struct sl_round round;
+    struct sl_tally tally;
+    struct sl_mailbox *box; /* that is being emptied */
+    bool has_broken_off;
 };
 
-/* ---- pointers: their records are read from the stream ---- */
+static volatile int stop_asked;
 
-static enum sl_status open_live(struct redrive *r, const char *arn, struct sl_error *error)
+static void on_stop(int number)
 {
-    if (r->live)
-        return SL_OK;
-    /* arn:aws:dynamodb:REGION:... */
-    const char *p = arn;
-    for (int i = 0; i < 3 && p; i++)
-        p = strchr(p, ':') ? strchr(p, ':') + 1 : NULL;
-    struct sl_live_options options = {.environment = environ, .region = r->region, .endpoint = r->endpoint};
-    if (!options.region && p)
-        options.region = sl_arena_copy(r->arena, sl_span(p, strcspn(p, ":")));
-    return sl_live_open(&options, &r->live, error);
+    (void)number;
+    stop_asked = 1;
 }
 
-static bool is_after(struct sl_span a, const char *b)
+static void keep(void *arg)
 {
-    size_t n = strlen(b);
-    return a.len != n ? a.len > n : memcmp(a.ptr, b, n) > 0;
+    struct redrive *r = arg;
+    r->box->keep(r->box);
 }
 
-/* Adds the records of a GetRecords answer, up to the last one of the message. True: that one was reached. */
-static bool add_records(struct sl_span answer, const char *last, struct sl_buffer *out, size_t *n)
+static int64_t wall_ms(void)
 {
-    struct sl_json_walk walk = sl_json_walk(sl_json_find(answer, "Records"));
-    struct sl_span record;
-    while (sl_json_walk_next(&walk, NULL, &record)) {
-        struct sl_span id = sl_json_find(record, "dynamodb.SequenceNumber");
-        id = id.len >= 2 ? sl_span(id.ptr + 1, id.len - 2) : id;
-        if (is_after(id, last))
-            return true;
-        sl_buffer_add_str(out, *n ? "," : "");
-        sl_buffer_add_span(out, record);
-        ++*n;
-        if (sl_span_is(id, last))
-            return true;
+    struct sl_clock *clock = sl_clock_system();
+    return clock->wall_ns(clock) / 1000000;
+}
+
+/* ---- a page ---- */
+
+static void open_mail(struct redrive *r, struct sl_mail_page *page, struct sl_arena *arena)
+{
+    for (size_t i = 0; i < page->n; i++) {
+        sl_letter_open(&page->list[i], arena);
+        sl_picker_pick(&r->picker, &page->list[i]);
+        for (size_t k = 0; k < page->list[i].n && r->is_dry; k++)
+            if (page->list[i].letters[k].outcome == SL_MAIL_WAITING)
+                page->list[i].letters[k].outcome = SL_MAIL_LISTED;
     }
-    return false;
 }
 
-static enum sl_status explain_gone(const struct sl_dead_letter *m, struct sl_error *why,
-                                   struct sl_error *error)
+static enum sl_status work_page(struct redrive *r, struct sl_arena *arena, bool *is_last,
+                                struct sl_error *error)
 {
-    bool is_gone = strcmp(why->code, "TrimmedDataAccessException") == 0 ||
-                   strcmp(why->code, "ResourceNotFoundException") == 0;
-    if (is_gone)
-        return sl_fail(
-            error, SL_REJECT, why->code,
-            "the records %s to %s are gone from the stream, which keeps them 24 hours; take their items from "
-            "the table (%s)",
-            m->first, m->last, why->code);
-    return sl_fail(error, why->status, why->code, "%s", why->text);
+    struct sl_mail_page page = {0};
+    enum sl_status status = r->box->next(r->box, arena, &page, error);
+    open_mail(r, &page, arena);
+    r->box->keep(r->box);
+    if (status == SL_OK && !r->is_dry)
+        status = sl_round_run(&r->round, &page, arena, error);
+    r->box->settle(r->box, arena, &page, r->removes && !r->is_dry);
+    sl_tally_add(&r->tally, &page, wall_ms());
+    *is_last = page.is_last || sl_picker_is_full(&r->picker);
+    return status;
 }
 
-/* Reads the records that the message points to: {"Records":[...]}. */
-static enum sl_status fetch(struct redrive *r, const struct sl_dead_letter *m, struct sl_span *event,
-                            struct sl_error *error)
+/* ---- a mailbox ---- */
+
+static void complain(struct redrive *r, const struct sl_error *error)
 {
-    struct sl_error why = SL_NO_ERROR;
-    const char *iterator = NULL;
-    struct sl_buffer text;
-    size_t n = 0;
-    bool is_whole = false;
-    enum sl_status status = open_live(r, m->stream_arn, error);
+    (void)sl_flags_complain("redrive", error);
+    r->has_broken_off = true;
+}
+
+static void empty(struct redrive *r)
+{
+    bool is_last = false;
+    enum sl_status status = SL_OK;
+    struct sl_error error = SL_NO_ERROR, release = SL_NO_ERROR;
+    r->round.is_fifo = r->box->is_fifo;
+    while (status == SL_OK && !is_last && !stop_asked) {
+        struct sl_arena *arena = sl_arena_new(256 * 1024);
+        status = work_page(r, arena, &is_last, &error);
+        sl_arena_destroy(arena);
+    }
     if (status != SL_OK)
-        return status;
-    sl_buffer_init(&text, SL_INPUT_BYTES);
-    sl_buffer_add_str(&text, "{\"Records\":[");
-    const struct sl_live_position first = {m->stream_arn, m->shard, "AT_SEQUENCE_NUMBER", m->first};
-    status = sl_live_get_iterator(r->live, &first, r->arena, &iterator, &why);
-    while (status == SL_OK && iterator && !is_whole) {
-        struct sl_live_page page;
-        status = sl_live_get_records(r->live, iterator, r->arena, &page, &why);
+        complain(r, &error);
+    if (r->box->finish(r->box, &release) != SL_OK)
+        complain(r, &release);
+}
+
+static void warn(const struct redrive *r, const struct sl_mailbox *box)
+{
+    if (box->is_queue && r->is_dry)
+        fprintf(stderr,
+                "sluice redrive: note: %s: SQS shows a message only by a receive, which it counts; all are "
+                "released at the end\n",
+                box->name);
+    if (box->is_fifo && (r->is_dry || !r->removes))
+        fprintf(stderr,
+                "sluice redrive: note: %s: of each group of a FIFO queue SQS shows only the first messages "
+                "until they are removed\n",
+                box->name);
+}
+
+/* All are opened before anything is taken: a wrong name is found first. */
+static enum sl_status open_boxes(struct redrive *r, char **names, size_t n, struct sl_mailbox **boxes,
+                                 struct sl_error *error)
+{
+    for (size_t i = 0; i < n; i++) {
+        enum sl_status status = sl_mailbox_open(&r->box_options, names[i], &boxes[i], error);
         if (status != SL_OK)
-            break;
-        is_whole = add_records(page.text, m->last, &text, &n);
-        iterator = page.next_iterator;
+            return status;
+        if (r->removes && !boxes[i]->can_remove)
+            return sl_fail(
+                error, SL_REJECT, "Usage",
+                "%s: --delete-done removes messages of a queue, and objects of a bucket or folder. "
+                "Remove lines and files yourself when all of them are done",
+                names[i]);
     }
-    sl_buffer_add_str(&text, "]}");
-    *event = sl_span(sl_arena_copy(r->arena, sl_buffer_span(&text)), text.len);
-    sl_buffer_clean_up(&text);
-    if (status != SL_OK)
-        return explain_gone(m, &why, error);
-    if (m->records && n != m->records)
-        fprintf(stderr, "sluice redrive: the message names %zu records, the stream has %zu from %s to %s\n",
-                m->records, n, m->first, m->last);
     return SL_OK;
 }
 
-/* ---- running ---- */
+/* ---- the run ---- */
 
-static enum sl_status text_of(struct redrive *r, struct sl_dead_letter *m, struct sl_error *error)
+static enum sl_status check_flags(struct redrive *r, struct sl_error *error)
 {
-    return m->kind == SL_DEAD_LETTER_POINTER ? fetch(r, m, &m->text, error) : SL_OK;
+    int64_t least_s = HIDDEN_TIMEOUT * r->crew_options.timeout_s;
+    r->hidden_s = r->hidden_s ? r->hidden_s : HIDDEN_S > least_s ? HIDDEN_S : least_s;
+    if (r->crew_options.timeout_s < 1 || r->crew_options.timeout_s > 900)
+        return sl_fail(error, SL_REJECT, "Usage", "--timeout: must be 1 to 900 seconds, as in Lambda");
+    if (r->hidden_s < least_s || r->hidden_s > SL_INBOX_HIDDEN_MAX_S)
+        return sl_fail(error, SL_REJECT, "Usage",
+                       "--visibility: must be %lld (three invocations of --timeout) to %d seconds",
+                       (long long)least_s, SL_INBOX_HIDDEN_MAX_S);
+    if (r->wait_s < 1 || r->wait_s > SL_INBOX_WAIT_S)
+        return sl_fail(error, SL_REJECT, "Usage", "--wait: must be 1 to %d seconds", SL_INBOX_WAIT_S);
+    if (r->crew_options.parallel < 1 || r->crew_options.parallel > 10)
+        return sl_fail(error, SL_REJECT, "Usage", "--parallel: must be 1 to 10");
+    return sl_picker_init(&r->picker, r->since, wall_ms(), error);
 }
 
-static void print_plan(const struct sl_dead_letter *m, size_t i)
+static void set_up(struct redrive *r)
 {
-    if (m->kind == SL_DEAD_LETTER_PARKED)
-        printf("message %zu: one record, through the route %s\n", i + 1, m->route);
-    else if (m->kind == SL_DEAD_LETTER_EVENT)
-        printf("message %zu: a whole event, through every route\n", i + 1);
-    else
-        printf("message %zu: records %s to %s of %s, through every route\n", i + 1, m->first, m->last,
-               m->shard);
+    /* A second signal ends it at once; the messages then come back by themselves. */
+    const struct sigaction action = {.sa_handler = on_stop, .sa_flags = (int)SA_RESETHAND};
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+    sigaction(SIGHUP, &action, NULL);
+    r->vars.list = (const char *const *)environ;
+    sl_log_init(&r->log, STDERR_FILENO, SL_WARN, SL_LOG_TEXT, sl_clock_system());
+    sl_sinks_init(&r->sinks, sl_clock_system(), &r->log, &r->vars);
+    r->box_options = (struct sl_mailbox_options){
+        .sinks = &r->sinks, .stop = &stop_asked, .hidden_s = r->hidden_s, .wait_s = r->wait_s};
+    r->crew_options.config = r->config;
+    r->crew_options.stop = r->pointer_options.stop = &stop_asked;
+    r->crew_options.keep = keep;
+    r->crew_options.keep_arg = r;
+    r->pointer_options.environment = environ;
+    r->tally.is_dry = r->is_dry;
+    r->tally.shows_progress = isatty(STDERR_FILENO);
+    r->round = (struct sl_round){.crew = sl_crew_new(&r->crew_options),
+                                 .pointer = sl_pointer_new(&r->pointer_options),
+                                 .route = r->picker.route,
+                                 .skips_unreadable = r->skips_unreadable,
+                                 .stop = &stop_asked,
+                                 .keep = keep,
+                                 .keep_arg = r};
 }
 
-/* Runs one message, in a session of its own, because its route may be another. Failed batches are bisected,
- * to find the records that fail. */
-static int run_one(struct redrive *r, struct sl_dead_letter *m, size_t i)
+static int result_of(const struct redrive *r)
 {
+    const uint64_t *n = r->tally.messages;
+    bool is_undone = n[SL_MAIL_FAILED] || n[SL_MAIL_HELD_BACK] || n[SL_MAIL_WAITING] || r->tally.not_removed;
+    if (is_undone || r->has_broken_off || stop_asked)
+        return SL_EXIT_FAILED;
+    return n[SL_MAIL_UNREADABLE] ? SL_EXIT_UNREADABLE : SL_EXIT_OK;
+}
+
+static int run(struct redrive *r, char **names, size_t n)
+{
+    struct sl_mailbox **boxes = calloc(n, sizeof(*boxes));
     struct sl_error error = SL_NO_ERROR;
-    struct sl_restricted config = {.fd = -1};
-    struct sl_session session = {.verb = "redrive",
-                                 .trace = r->trace,
-                                 .handler_path = r->handler_path,
-                                 .timeout_s = r->timeout_s,
-                                 .is_quiet = true,
-                                 .has_no_summary = true,
-                                 .sets_report_failures = true,
-                                 .arena = sl_arena_new(64 * 1024)};
-    session.handler_path = sl_paths_handlers(session.arena, r->handler_path, r->config, NULL);
-    sl_esm_settings_init(&session.settings);
-    session.settings.max_retries = 0;
-    session.settings.bisect = session.settings.report_failures = true;
-    enum sl_status status = sl_restrict_config(r->config, m->kind == SL_DEAD_LETTER_PARKED ? m->route : NULL,
-                                               session.arena, &config, &error);
-    session.config = config.path;
+    int result = SL_EXIT_BAD;
+    if (!boxes)
+        sl_die("out of memory: %zu places of messages", n);
+    enum sl_status status = r->is_dry ? SL_OK : sl_crew_check(r->round.crew, r->picker.route, &error);
     if (status == SL_OK)
-        status = text_of(r, m, &error);
-    const char *name = sl_arena_printf(session.arena, "message %zu", i + 1);
-    struct sl_inputs input = {.names = &name, .texts = &m->text, .n = 1};
-    int result = status == SL_OK ? sl_session_run(&session, &input) : sl_flags_complain("redrive", &error);
-    sl_session_clean_up(&session);
-    if (config.fd >= 0)
-        close(config.fd);
+        status = open_boxes(r, names, n, boxes, &error);
+    for (size_t i = 0; i < n && status == SL_OK && !r->has_broken_off && !stop_asked; i++) {
+        r->box = boxes[i];
+        warn(r, boxes[i]);
+        empty(r);
+    }
+    if (status == SL_OK) {
+        const struct sl_tally_next next = {r->config, names[0], boxes[0]->can_remove && !r->removes};
+        sl_tally_print(&r->tally, &next);
+        result = result_of(r);
+        if (stop_asked)
+            fprintf(stderr, "sluice redrive: interrupted; what is not done stays where it is\n");
+    } else {
+        (void)sl_flags_complain("redrive", &error);
+    }
+    for (size_t i = 0; i < n; i++)
+        if (boxes[i])
+            boxes[i]->close(boxes[i]);
+    free(boxes);
     return result;
 }
 
-static int run_all(struct redrive *r)
+static void clean_up(struct redrive *r)
 {
-    int worst = SL_EXIT_OK;
-    size_t done = 0;
-    for (size_t i = 0; i < r->messages.n; i++) {
-        print_plan(&r->messages.list[i], i);
-        fflush(stdout);
-        if (r->is_dry)
-            continue;
-        int result = run_one(r, &r->messages.list[i], i);
-        worst = result > worst ? result : worst;
-        printf("message %zu: %s\n", i + 1, result == SL_EXIT_OK ? "done" : "failed again");
-        done += result == SL_EXIT_OK;
-    }
-    if (!r->is_dry)
-        printf("%zu of %zu messages are done%s\n", done, r->messages.n,
-               done == r->messages.n ? ": they can be deleted" : "");
-    return worst;
+    sl_crew_destroy(r->round.crew);
+    sl_pointer_destroy(r->round.pointer);
+    sl_sinks_clean_up(&r->sinks);
+    sl_log_clean_up(&r->log);
 }
 
-static enum sl_status read_messages(struct redrive *r, char **names, size_t n, struct sl_error *error)
-{
-    for (size_t i = 0; i < n; i++) {
-        struct sl_span text;
-        enum sl_status status = sl_input_load(names[i], r->arena, &text, error);
-        if (status == SL_OK)
-            status = sl_dead_letters_add(&r->messages, names[i], text, r->arena, error);
-        if (status != SL_OK)
-            return status;
-    }
-    return SL_OK;
-}
+/* ---- the verb ---- */
+
+static struct redrive the = {.config = "sluice.json",
+                             .wait_s = 5,
+                             .crew_options = {.timeout_s = 60, .parallel = 1},
+                             .picker = {.matches = &the.matches, .limit = -1}};
+
+static const struct sl_flag flags[] = {
+    {"config", SL_FLAG_TEXT, &the.config, "FILE", "the configuration (./sluice.json)"},
+    {"dry-run", SL_FLAG_BOOL, &the.is_dry, NULL, "list the messages, and run nothing"},
+    {"delete-done", SL_FLAG_BOOL, &the.removes, NULL,
+     "remove each message or object whose records are all handled"},
+    {"match", SL_FLAG_LIST, &the.matches, "FIELD=VALUE",
+     "only these; FIELD: " SL_PICKER_FIELDS "; VALUE may end in *; != for others; may be repeated"},
+    {"route", SL_FLAG_TEXT, &the.picker.route, "NAME",
+     "only what this route parked; events and pointers go through it alone"},
+    {"since", SL_FLAG_TEXT, &the.since, "TIME",
+     "only what failed since 2026-11-20T10:00:00Z, or 90m, 24h, 7d ago"},
+    {"limit", SL_FLAG_INTEGER, &the.picker.limit, "N", "end after so many messages that match"},
+    {"parallel", SL_FLAG_INTEGER, &the.crew_options.parallel, "N",
+     "invocations at a time, 1 to 10; an item's records stay in order (1)"},
+    {"skip-unreadable", SL_FLAG_BOOL, &the.skips_unreadable, NULL,
+     "FIFO: an unreadable message does not hold back those behind it in its group"},
+    {"timeout", SL_FLAG_INTEGER, &the.crew_options.timeout_s, "S", "timeout of an invocation, 1 to 900 (60)"},
+    {"visibility", SL_FLAG_INTEGER, &the.hidden_s, "S",
+     "hide messages of a queue for so long at a time; extended while it works (300)"},
+    {"wait", SL_FLAG_INTEGER, &the.wait_s, "S",
+     "of a queue's long poll, 1 to 10; two empty ones end the run (5)"},
+    {"trace", SL_FLAG_TEXT, &the.crew_options.trace, "FILE",
+     "write one JSON line per invocation; further sandboxes write to FILE.2, ..."},
+    {"handler-path", SL_FLAG_TEXT, &the.crew_options.handler_path, "FOLDERS",
+     "folders of plugins, separated by ':'"},
+    {"region", SL_FLAG_TEXT, &the.pointer_options.region, "REGION", "region of the stream (as in its ARN)"},
+    {"endpoint-url", SL_FLAG_TEXT, &the.pointer_options.endpoint, "URL", "endpoint of DynamoDB (AWS's)"},
+    {0},
+};
+
+static const struct sl_usage usage = {
+    .line = "redrive [flags] PLACE...",
+    .summary =
+        "Runs again what ended in a failure queue, topic or bucket: parked records, each through the route\n"
+        "that parked it, and failure records of the event source mapping, whose records are read from the\n"
+        "stream or from the payload. PLACE is sqs://QUEUE (also FIFO), s3://BUCKET/PREFIX, a folder, a file, "
+        "or\n"
+        "- for standard input: bodies of messages, one JSON value after the other, or what\n"
+        "`aws sqs receive-message` printed. Nothing is parked a second time. One line for each message says\n"
+        "its id, the item's key and the outcome. Handlers are repeatable: a message that was handled and "
+        "not\n"
+        "removed may be handled again, and does no harm; a once-only effect (notify) then happens again.\n"
+        "Exit status: 0 all done, 1 something failed again or was not begun, 2 bad usage or nothing could "
+        "be\n"
+        "begun, 4 all else is done, but a message could not be read.",
+    .flags = flags,
+    .operand = "PLACE",
+    .least = 1,
+};
 
 int sl_verb_redrive(int argc, char **argv)
 {
-    struct redrive r = {.config = "sluice.json", .timeout_s = 60};
-    const struct sl_flag flags[] = {
-        {"config", SL_FLAG_TEXT, &r.config, "FILE", "the configuration (./sluice.json)"},
-        {"dry-run", SL_FLAG_BOOL, &r.is_dry, NULL, "print what would be done"},
-        {"timeout", SL_FLAG_INTEGER, &r.timeout_s, "S", "timeout of an invocation, 1 to 900 (60)"},
-        {"trace", SL_FLAG_TEXT, &r.trace, "FILE", "write one JSON line per invocation, of the last message"},
-        {"handler-path", SL_FLAG_TEXT, &r.handler_path, "FOLDERS", "folders of plugins, separated by ':'"},
-        {"region", SL_FLAG_TEXT, &r.region, "REGION", "region of the stream (as in its ARN)"},
-        {"endpoint-url", SL_FLAG_TEXT, &r.endpoint, "URL", "endpoint of DynamoDB (AWS's)"},
-        {0},
-    };
-    const struct sl_usage usage = {
-        .line = "redrive [flags] MESSAGE...",
-        .summary =
-            "Runs again what ended in a failure queue, topic or bucket: parked records, each through the "
-            "route\n"
-            "that parked it, and failure records of the event source mapping, whose records are read from "
-            "the\n"
-            "stream or from the payload. MESSAGE is a file, or - for standard input: the body of a message, "
-            "one\n"
-            "body a line, or what `aws sqs receive-message` printed. Nothing is parked a second time. Exit\n"
-            "status: 0 all done, 1 something failed again, 2 bad input.",
-        .flags = flags,
-        .operand = "MESSAGE",
-        .least = 1,
-    };
     int n, result;
     struct sl_error error = SL_NO_ERROR;
     if (sl_flags_read(&usage, argc, argv, &n, &result) != SL_OK)
         return result;
-    r.arena = sl_arena_new(64 * 1024);
-    result = read_messages(&r, argv + 1, (size_t)n, &error) == SL_OK ? run_all(&r)
-                                                                     : sl_flags_complain("redrive", &error);
-    sl_live_close(r.live);
-    sl_arena_destroy(r.arena);
+    if (check_flags(&the, &error) != SL_OK)
+        return sl_flags_complain("redrive", &error);
+    set_up(&the);
+    result = run(&the, argv + 1, (size_t)n);
+    clean_up(&the);
     return result;
 }

@@ -48,6 +48,8 @@ declare -A may=(
     [replay/backfill]="base streams sinks/port.h sinks/target.h handlers handlers/pipeline work/source work/backfill work/restore"
     [replay/source]="base net streams streams/decode aws sinks/target.h work/source replay/esm"
     [replay/lease]="base net aws sinks replay/tail"
+    [replay/redrive]="base streams streams/decode sinks/target.h sinks/queues/inbox.h work/source replay/config replay/esm replay/source
+                      replay/sandbox replay/flags.h replay/session.h"
     [replay/sandbox]="base replay/esm"
     [replay/output]="base replay/esm replay/source replay/sandbox"
     [replay/tail]="base net streams streams/decode streams/when aws sinks/port.h sinks/target.h handlers handlers/pipeline handlers/dispatch
@@ -58,6 +60,7 @@ declare -A may=(
     [replay/repair]="base handlers handlers/pipeline work/verify work/verify/archive work/repair"
     [replay]="base net streams streams/decode streams/when aws sinks handlers handlers/pipeline handlers/dispatch
               replay/config replay/esm replay/source replay/sandbox replay/output replay/output/report replay/tail replay/lease replay/backfill replay/verify replay/repair
+              replay/redrive sinks/queues/inbox.h
               work/source work/backfill work/restore work/verify work/verify/archive work/repair"
 )
 

@@ -4,6 +4,7 @@
 #include "base/json.h"
 #include "base/json_walk.h"
 #include "base/span.h"
+#include "base/time.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,21 +13,47 @@
 
 struct reading {
     struct sl_dead_letters *out;
-    const char *name;
+    const char *id; /* of the outermost envelope that has one; "" */
     struct sl_arena *arena;
-    struct sl_error *error;
 };
 
-static enum sl_status unwrap(struct reading *r, struct sl_span json, unsigned depth);
+static void unwrap(struct reading *r, struct sl_span json, unsigned depth);
 
-static enum sl_status no_message(struct reading *r, const char *why)
+/* ---- letters ---- */
+
+static void push(struct reading *r, struct sl_dead_letter letter)
 {
-    return sl_fail(
-        r->error, SL_REJECT, "NoMessage",
-        "%s: %s; a parked record (\"sluiceParked\") or a failure record of an event source mapping "
-        "(\"DDBStreamBatchInfo\") is expected",
-        r->name, why);
+    struct sl_dead_letters *m = r->out;
+    const char **const texts[] = {&letter.route, &letter.handler,    &letter.code,  &letter.why,
+                                  &letter.shard, &letter.stream_arn, &letter.first, &letter.last};
+    if (m->n == m->room) {
+        struct sl_dead_letter *old = m->list;
+        m->room = m->room ? m->room * 2 : 4;
+        m->list = sl_arena_alloc(r->arena, m->room * sizeof(*m->list));
+        if (m->n)
+            memcpy(m->list, old, m->n * sizeof(*old));
+    }
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+        *texts[i] = *texts[i] ? *texts[i] : "";
+    letter.id = r->id;
+    m->list[m->n++] = letter;
 }
+
+static void push_unreadable(struct reading *r, const char *code, const char *why)
+{
+    push(r, (struct sl_dead_letter){.kind = SL_DEAD_LETTER_UNREADABLE, .code = code, .why = why});
+}
+
+static void push_foreign(struct reading *r, const char *why)
+{
+    push_unreadable(r, "NoMessage",
+                    sl_arena_printf(r->arena,
+                                    "%s; a parked record (\"sluiceParked\") or a failure record of an event "
+                                    "source mapping (\"DDBStreamBatchInfo\") is expected",
+                                    why));
+}
+
+/* ---- members ---- */
 
 static struct sl_span member(struct sl_span json, const char *path)
 {
@@ -47,74 +74,84 @@ static const char *string_of(struct reading *r, struct sl_span json, const char 
     return sl_arena_copy(r->arena, text_of(r, json, path));
 }
 
-static void push(struct reading *r, struct sl_dead_letter letter)
+static int64_t time_of(struct reading *r, struct sl_span json, const char *path)
 {
-    struct sl_dead_letters *m = r->out;
-    if (m->n == m->room) {
-        struct sl_dead_letter *old = m->list;
-        m->room = m->room ? m->room * 2 : 16;
-        m->list = sl_arena_alloc(r->arena, m->room * sizeof(*m->list));
-        if (m->n)
-            memcpy(m->list, old, m->n * sizeof(*old));
-    }
-    m->list[m->n++] = letter;
+    int64_t ns, step_ns;
+    return sl_time_parse(text_of(r, json, path), &ns, &step_ns) ? ns / 1000000 : 0;
 }
 
 /* ---- the three kinds ---- */
 
-static enum sl_status add_parked(struct reading *r, struct sl_span json)
+static void add_parked(struct reading *r, struct sl_span json)
 {
     struct sl_dead_letter letter = {
         .kind = SL_DEAD_LETTER_PARKED, .text = member(json, "record"), .records = 1};
     letter.route = string_of(r, json, "route");
+    letter.handler = string_of(r, json, "handler");
+    letter.code = string_of(r, json, "code");
+    letter.stream_arn = string_of(r, json, "streamArn");
+    letter.time_ms = time_of(r, json, "time");
     if (!letter.text.ptr || letter.text.ptr[0] != '{' || !letter.route[0])
-        return no_message(r, "a parked record without its record or route");
-    if (!sl_span_is(member(json, "sluiceParked"), "1"))
-        return sl_fail(r->error, SL_REJECT, "NewerFormat",
-                       "%s: a newer Sluice parked this record (format %.*s); use that version", r->name,
-                       SL_ARG(member(json, "sluiceParked")));
-    push(r, letter);
-    return SL_OK;
+        push_foreign(r, "a parked record without its record or route");
+    else if (!sl_span_is(member(json, "sluiceParked"), "1"))
+        push_unreadable(r, "NewerFormat", "a newer Sluice parked this record; use that version");
+    else
+        push(r, letter);
 }
 
-static enum sl_status add_failure(struct reading *r, struct sl_span json)
+/* The event that S3's failure record has as a text, or as JSON. False: it is no JSON. */
+static bool take_payload(struct reading *r, struct sl_span json, struct sl_dead_letter *letter)
+{
+    struct sl_span payload = member(json, "payload");
+    letter->kind = SL_DEAD_LETTER_EVENT;
+    letter->text = payload.ptr[0] == '"' ? text_of(r, json, "payload") : payload;
+    return sl_json_check(letter->text, NULL) == SL_OK;
+}
+
+static void add_failure(struct reading *r, struct sl_span json, struct sl_span info)
 {
     struct sl_dead_letter letter = {.kind = SL_DEAD_LETTER_POINTER};
-    struct sl_span payload = member(json, "payload"), n = member(json, "DDBStreamBatchInfo.batchSize");
+    struct sl_span n = member(info, "batchSize");
     letter.records = n.ptr ? strtoul(sl_arena_copy(r->arena, n), NULL, 10) : 0;
-    if (payload.ptr) {
-        letter.kind = SL_DEAD_LETTER_EVENT;
-        letter.text = payload.ptr[0] == '"' ? text_of(r, json, "payload") : payload;
-    } else {
-        letter.stream_arn = string_of(r, json, "DDBStreamBatchInfo.streamArn");
-        letter.shard = string_of(r, json, "DDBStreamBatchInfo.shardId");
-        letter.first = string_of(r, json, "DDBStreamBatchInfo.startSequenceNumber");
-        letter.last = string_of(r, json, "DDBStreamBatchInfo.endSequenceNumber");
-        if (!letter.stream_arn[0] || !letter.shard[0] || !letter.first[0] || !letter.last[0])
-            return no_message(r, "a failure record without a stream, shard or sequence numbers");
-    }
-    push(r, letter);
-    return SL_OK;
+    letter.code = string_of(r, json, "requestContext.condition");
+    letter.time_ms = time_of(r, json, "timestamp");
+    letter.stream_arn = string_of(r, info, "streamArn");
+    letter.shard = string_of(r, info, "shardId");
+    letter.first = string_of(r, info, "startSequenceNumber");
+    letter.last = string_of(r, info, "endSequenceNumber");
+    bool is_whole = letter.stream_arn[0] && letter.shard[0] && letter.first[0] && letter.last[0];
+    if (member(json, "payload").ptr && !take_payload(r, json, &letter))
+        push_foreign(r, "a failure record whose payload is not JSON");
+    else if (letter.kind == SL_DEAD_LETTER_POINTER && !is_whole)
+        push_foreign(r, "a failure record without a stream, shard or sequence numbers");
+    else if (letter.kind == SL_DEAD_LETTER_POINTER && member(json, "KinesisBatchInfo").ptr)
+        push_unreadable(r, "KinesisPointer",
+                        "its records are in a Kinesis stream, which redrive does not read; only a failure "
+                        "record in S3 has them with it");
+    else
+        push(r, letter);
 }
 
 /* ---- envelopes ---- */
 
-static enum sl_status unwrap_text(struct reading *r, struct sl_span text, unsigned depth)
+static void unwrap_text(struct reading *r, struct sl_span text, unsigned depth)
 {
     if (sl_json_check(text, NULL) != SL_OK)
-        return no_message(r, "a message whose body is not JSON");
-    return unwrap(r, text, depth + 1);
+        push_foreign(r, "a message whose body is not JSON");
+    else
+        unwrap(r, text, depth + 1);
 }
 
 /* Each element of an array. */
-static enum sl_status unwrap_all(struct reading *r, struct sl_span list, unsigned depth)
+static void unwrap_all(struct reading *r, struct sl_span list, unsigned depth)
 {
     struct sl_json_walk walk = sl_json_walk(list);
     struct sl_span one;
-    enum sl_status status = SL_OK;
-    while (status == SL_OK && sl_json_walk_next(&walk, NULL, &one))
-        status = unwrap(r, one, depth + 1);
-    return status;
+    size_t before = r->out->n;
+    while (sl_json_walk_next(&walk, NULL, &one))
+        unwrap(r, one, depth + 1);
+    if (r->out->n == before)
+        push_foreign(r, "is empty");
 }
 
 static bool is_event(struct sl_span json)
@@ -122,53 +159,70 @@ static bool is_event(struct sl_span json)
     return member(json, "Records[0].dynamodb").ptr || member(json, "Records[0].kinesis").ptr;
 }
 
-static enum sl_status unwrap(struct reading *r, struct sl_span json, unsigned depth)
+/* The text in an envelope; absent when it is none. */
+static struct sl_span body_of(struct reading *r, struct sl_span json)
 {
     static const char *const bodies[] = {"Body", "body", "Message", "Sns.Message"};
-    static const char *const lists[] = {"Messages", "Records"};
-    if (depth > MOST_ENVELOPES)
-        return no_message(r, "too many nested messages");
+    struct sl_span body = {NULL, 0};
+    for (size_t i = 0; i < sizeof(bodies) / sizeof(bodies[0]) && !body.ptr; i++)
+        body = text_of(r, json, bodies[i]);
+    return body;
+}
+
+static void unwrap_body(struct reading *r, struct sl_span json, struct sl_span body, unsigned depth)
+{
+    const char *outer = r->id;
+    const char *own = string_of(r, json, member(json, "MessageId").ptr ? "MessageId" : "messageId");
+    r->id = outer[0] ? outer : own;
+    unwrap_text(r, body, depth);
+    r->id = outer;
+}
+
+static void unwrap(struct reading *r, struct sl_span json, unsigned depth)
+{
     const char *begin = sl_json_space(json.ptr, json.ptr + json.len);
     json = sl_span(begin, (size_t)(json.ptr + json.len - begin));
-    if (json.len && json.ptr[0] == '[')
-        return unwrap_all(r, json, depth);
-    if (json.len && json.ptr[0] == '"') /* jsonl: writes a body that is not JSON to it as a string */
-        return unwrap_text(r, sl_json_unescape(sl_span(json.ptr + 1, json.len - 2), r->arena), depth);
-    if (member(json, "sluiceParked").ptr)
-        return add_parked(r, json);
-    if (member(json, "DDBStreamBatchInfo").ptr)
-        return add_failure(r, json);
-    if (is_event(json)) {
+    struct sl_span body, ddb = member(json, "DDBStreamBatchInfo"), kinesis = member(json, "KinesisBatchInfo");
+    if (depth > MOST_ENVELOPES)
+        push_foreign(r, "too many nested messages");
+    else if (json.len && json.ptr[0] == '[')
+        unwrap_all(r, json, depth);
+    else if (json.len && json.ptr[0] == '"') /* jsonl: writes a body that is not JSON to it as a string */
+        unwrap_text(r, sl_json_unescape(sl_span(json.ptr + 1, json.len - 2), r->arena), depth);
+    else if (member(json, "sluiceParked").ptr)
+        add_parked(r, json);
+    else if (ddb.ptr || kinesis.ptr)
+        add_failure(r, json, ddb.ptr ? ddb : kinesis);
+    else if (is_event(json))
         push(r, (struct sl_dead_letter){.kind = SL_DEAD_LETTER_EVENT, .text = json});
-        return SL_OK;
-    }
-    for (size_t i = 0; i < sizeof(bodies) / sizeof(bodies[0]); i++)
-        if (text_of(r, json, bodies[i]).ptr)
-            return unwrap_text(r, text_of(r, json, bodies[i]), depth);
-    for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
-        if (member(json, lists[i]).ptr)
-            return unwrap_all(r, member(json, lists[i]), depth);
-    return no_message(r, "is not a failure message");
+    else if ((body = body_of(r, json)).ptr)
+        unwrap_body(r, json, body, depth);
+    else if (member(json, "Messages").ptr)
+        unwrap_all(r, member(json, "Messages"), depth);
+    else if (member(json, "Records").ptr)
+        unwrap_all(r, member(json, "Records"), depth);
+    else
+        push_foreign(r, "is not a failure message");
 }
 
 /* One JSON value after another, with white space between them. */
-enum sl_status sl_dead_letters_add(struct sl_dead_letters *letters, const char *name, struct sl_span text,
-                                   struct sl_arena *arena, struct sl_error *error)
+void sl_dead_letters_add(struct sl_dead_letters *letters, struct sl_span text, struct sl_arena *arena)
 {
-    struct reading r = {letters, name, arena, error};
+    struct reading r = {.out = letters, .id = "", .arena = arena};
     struct sl_json_scan scan = {.end = text.ptr + text.len};
     size_t before = letters->n;
-    enum sl_status status = SL_OK;
-    const char *p = sl_json_space(text.ptr, scan.end);
-    while (status == SL_OK && p < scan.end) {
+    const char *p = text.len ? sl_json_space(text.ptr, scan.end) : scan.end;
+    while (p < scan.end) {
         const char *end = sl_json_value(&scan, p);
-        if (!end)
-            return sl_fail(error, SL_REJECT, "InvalidJson", "%s: invalid JSON at byte %zu: %s", name,
-                           (size_t)(scan.at - text.ptr), scan.why);
-        status = unwrap(&r, sl_span(p, (size_t)(end - p)), 0);
+        if (!end) {
+            push_unreadable(&r, "InvalidJson",
+                            sl_arena_printf(arena, "invalid JSON at byte %zu: %s",
+                                            (size_t)(scan.at - text.ptr), scan.why));
+            return;
+        }
+        unwrap(&r, sl_span(p, (size_t)(end - p)), 0);
         p = sl_json_space(end, scan.end);
     }
-    if (status == SL_OK && letters->n == before)
-        return no_message(&r, "is empty");
-    return status;
+    if (letters->n == before)
+        push_foreign(&r, "is empty");
 }

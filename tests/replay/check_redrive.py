@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""`sluice redrive`: what was parked or discarded, mended and run again."""
+"""`sluice redrive`: what was parked or discarded, mended and run again, from files and standard input."""
+import gzip
 import json
 import os
 import pathlib
@@ -37,9 +38,9 @@ def parked_records():
     parked = lines("parked.jsonl")
     check("three are parked by one route", run.status == 0 and len(parked) == 3 and len(lines("all.jsonl")) == 3 and not lines("said.jsonl"), run.err)
     done = redrive("--dry-run", "parked.jsonl")
-    check("--dry-run says it, and does nothing", done.returncode == 0 and done.out.count("through the route say") == 3 and not lines("said.jsonl"), done.out)
+    check("--dry-run says it, and does nothing", done.returncode == 0 and done.out.count("listed  ") == 4 and done.out.count("route=say  code=MissingAttribute") == 3 and not lines("said.jsonl"), done.out)
     done = redrive("parked.jsonl")
-    check("not mended: fails again, exit 1, and is not parked again", done.returncode == 1 and done.out.count("failed again") == 3 and
+    check("not mended: fails again, exit 1, and is not parked again", done.returncode == 1 and done.out.count("failed  ") >= 3 and "0 of 3 messages are done" in done.out and
           lines("parked.jsonl") == parked, done.out + done.err)
     configure(MENDED)
     (folder / "one.json").write_text(parked[0])
@@ -60,7 +61,7 @@ def parked_records():
         check(f"{name}: done", done.returncode == 0 and lines("said.jsonl")[before:] == ["mended k2"], done.out + done.err)
     configure({**MENDED, "routes": MENDED["routes"][1:]})
     done = redrive("one.json")
-    check("a route that no longer exists: exit 2, the line names it", done.returncode == 2 and '"say"' in done.err, done.err)
+    check("a route that no longer exists: it fails, and the line names it", done.returncode == 1 and "code=NoRoute" in done.out and '"say"' in done.out, done.out)
 
 
 def discarded_batches():
@@ -82,20 +83,44 @@ def discarded_batches():
 
 
 def bad_messages():
-    for text, what in ((b"", "is empty"), (b"{}", "not a failure message"), (b'{"Body":"hello"}', "not JSON"), (b'{"sluiceParked":1}', "without its record"),
-                       (b'{"sluiceParked":2,"record":{},"route":"say"}', "newer"), (b'{"DDBStreamBatchInfo":{}}', "without a stream"), (b'{"a"', "byte 4")):
+    for text, what in ((b"{}", "not a failure message"), (b'{"Body":"hello"}', "not JSON"), (b'{"sluiceParked":1}', "without its record"),
+                       (b'{"sluiceParked":2,"record":{},"route":"say"}', "newer"), (b'{"DDBStreamBatchInfo":{}}', "without a stream"), (b'{"a"', "byte 4"),
+                       (b'{"Records":[]}', "is empty"), (b'[]', "is empty"), (b'{"KinesisBatchInfo":{"shardId":"s","startSequenceNumber":"1",'
+                       b'"endSequenceNumber":"2","streamArn":"arn:aws:kinesis:r:1:stream/s"}}', "Kinesis stream")):
         done = redrive("-", stdin=text)
-        check(f"{text}: exit 2, one line", done.returncode == 2 and what in done.err and done.err.count("\n") == 1, done.err)
+        line = done.out.splitlines()[0]
+        check(f"{text}: reported, exit 4", done.returncode == 4 and line.startswith("unreadable  -:1  code=") and what in line and not done.err, done.out + done.err)
     deep = b'{"x":1}'
     for _ in range(12):
         deep = json.dumps({"Message": deep.decode()}).encode()
-    check("endless envelopes", redrive("-", stdin=deep).returncode == 2)
-    done = redrive("nowhere.json")
-    check("no such file", done.returncode == 2 and "nowhere.json" in done.err)
-    check("no message", redrive().returncode == 2)
+    check("endless envelopes", redrive("-", stdin=deep).returncode == 4)
+    done = redrive("-", stdin=b" \n")
+    check("nothing at all", done.returncode == 0 and "there is no message" in done.out, done.out)
+    for args, what in ((["nowhere.json"], "nowhere.json"), ([], "PLACE is missing"), (["--match", "color=red", "-"], "color=red"), (["--since", "noon", "-"], "noon"),
+                       (["--limit", "0", "-"], "--limit"), (["--delete-done", "-"], "--delete-done"), (["--visibility", "10", "-"], "180 "),
+                       (["ftp://x"], "ftp://x"), (["sqs://no/such/queue!"], "queue name"), (["--config", "none.json", "-"], "none.json"), (["--parallel", "11", "-"], "--parallel")):
+        done = redrive(*args, stdin=b"")
+        check(f"{args}: exit 2, one line", done.returncode == 2 and what in done.err and done.err.count("\n") == 1 and not done.out, done.err)
+
+
+def lines_of_a_file():
+    configure(MENDED)
+    good = lines("parked.jsonl")
+    text = "\n".join([good[0], "{broken", "", good[1], '{"a":', '1}', good[2]]) + "\n"
+    (folder / "mixed.jsonl").write_text(text)
+    done = redrive("mixed.jsonl")
+    ids = [l.split()[1] for l in done.out.splitlines() if l.startswith(("done  ", "unreadable  ")) and "mixed" in l]
+    check("a broken line is skipped; one value may have several lines", ids == [f"mixed.jsonl:{n}" for n in (1, 2, 4, 5, 7)] and done.returncode == 4, done.out)
+    (folder / "mixed.jsonl.gz").write_bytes(gzip.compress(text.encode()))
+    again = redrive("mixed.jsonl.gz")
+    check("the same in gzip", again.out.count("done  ") == done.out.count("done  ") and again.returncode == 4, again.out)
+    (folder / "long.jsonl").write_text("\n".join(good[0] for _ in range(3000)))
+    done = redrive("--limit", "700", "long.jsonl")
+    check("--limit: so many of the same record, each by itself", "700 of 700 messages are done" in done.out, done.out[-300:])
 
 
 parked_records()
 discarded_batches()
+lines_of_a_file()
 bad_messages()
 finish()
