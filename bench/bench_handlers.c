@@ -73,10 +73,8 @@ static void close_messages(struct sl_queue_port *port)
     (void)port;
 }
 
-static struct sl_object_port objects = {.size = sizeof(objects),
-                                       .max_body_bytes = SIZE_MAX,
-                                       .apply = take_objects,
-                                       .close = close_objects};
+static struct sl_object_port objects = {
+    .size = sizeof(objects), .max_body_bytes = SIZE_MAX, .apply = take_objects, .close = close_objects};
 static struct sl_table_port rows = {.size = sizeof(rows),
                                     .max_item_bytes = 400 * 1024,
                                     .apply = take_rows,
@@ -219,7 +217,7 @@ int main(int argc, char **argv)
     bench_event(&event, RECORDS, 1);
     struct sl_span text = sl_buffer_span(&event);
     measure(text, "dispatch alone",
-            "\"handler\":\"archive\",\"to\":\"file:x\",\"when\":{\"pattern\":[{\"eventName\":[\"NONE\"]}]}",
+            "\"handler\":\"archive\",\"to\":\"file:x\",\"when\":{\"pattern\":[{\"eventID\":[\"NONE\"]}]}",
             false);
     measure(text, "archive, records, no compression",
             "\"handler\":\"archive\",\"to\":\"file:x\",\"compression\":\"none\"", true);
@@ -247,6 +245,28 @@ int main(int argc, char **argv)
             "\"handler\":\"notify\",\"to\":\"jsonl:x\",\"message\":\"order {SK} of {PK} is "
             "{status}\",\"max_records\":5000",
             false);
+    measure(text, "notify, the same through functions",
+            "\"handler\":\"notify\",\"to\":\"jsonl:x\",\"message\":\"order {SK|after:#} of {PK|split:#:1} is "
+            "{status|lower}\",\"max_records\":5000",
+            true);
+    measure(text, "notify, a day and a number",
+            "\"handler\":\"notify\",\"to\":\"jsonl:x\",\"message\":\""
+            "{NewImage.ttl|default:0|date:yyyy-mm-dd} {total|number}\",\"max_records\":5000",
+            false);
+    measure(
+        text, "notify, a SHA-256",
+        "\"handler\":\"notify\",\"to\":\"jsonl:x\",\"message\":\"{customer|sha256}\",\"max_records\":5000",
+        false);
+    measure(text, "notify, a map as JSON",
+            "\"handler\":\"notify\",\"to\":\"jsonl:x\",\"message\":\"{address|json}\",\"max_records\":5000",
+            false);
+    measure(
+        text, "replicate, no guard, three attributes made and one dropped within a map",
+        "\"handler\":\"replicate\",\"to\":\"sqlite:x?table=t\",\"guard\":\"none\",\"drop\":[\"address.zip\"],"
+        "\"set\":{\"day\":\"{NewImage.ttl|date:yyyy-mm-dd}\",\"customer\":\"{customer|sha256}\",\"n\":\"{SK|"
+        "after:#|"
+        "number}\"}",
+        false);
     sl_buffer_clean_up(&event);
     return 0;
 }
