@@ -58,6 +58,15 @@ $(BUILD)/handlers/pipeline/config_schema.o: handlers/pipeline/when.schema.json
 
 $(BUILD)/replay/output/report/page.o: $(addprefix replay/output/report/page.,css js svg)
 
+# Written anew only when it has changed: one object knows the version.
+VERSION  := $(shell cat VERSION)
+COMMIT   ?= $(or $(shell git rev-parse --short=12 HEAD 2>/dev/null),unknown)
+STAMP     = $(BUILD)/version-$(VERSION)-$(COMMIT)
+$(STAMP):
+	@mkdir -p $(@D) && rm -f $(BUILD)/version-* && touch $@
+$(BUILD)/base/version.o: $(STAMP)
+$(BUILD)/base/version.o: BASE += -DSL_VERSION='"$(VERSION)"' -DSL_COMMIT='"$(COMMIT)"'
+
 $(LIBRARY): $(OBJECTS)
 	@rm -f $@
 	@$(AR) rcs $@ $^
@@ -176,7 +185,7 @@ run: ## the main job: replay a recorded stream through the real bootstrap
 
 ARCH    ?= arm64
 DEPLOY  ?= deploy
-PACKAGED = $(MAKE) --no-print-directory -f scripts/package/Makefile SOURCES="$(SOURCES)" PUBLIC="$(PUBLIC)" WARN="$(WARN)" DEPLOY="$(DEPLOY)"
+PACKAGED = $(MAKE) --no-print-directory -f scripts/package/Makefile SOURCES="$(SOURCES)" VERSION="$(VERSION)" COMMIT="$(COMMIT)" PUBLIC="$(PUBLIC)" WARN="$(WARN)" DEPLOY="$(DEPLOY)"
 
 package: ## build/sluice-x86_64.zip and build/sluice-arm64.zip; DEPLOY=folder: its sluice.json and handlers/
 	@scripts/setup.sh package

@@ -1,5 +1,6 @@
 /* One attempt of a job as an HTTP exchange: URL, header fields, signature, body. */
 #include "aws/job_private.h"
+#include "base/version.h"
 
 #include <assert.h>
 
@@ -112,7 +113,7 @@ void sl_job_write(struct sl_client *client, struct sl_job_slot *slot)
         add(&fields, "authorization", sl_span_str(client->login));
     if (!client->is_plain)
         add_attempt(&fields, client, job, slot->arena);
-    add(&fields, "user-agent", SL_LIT("sluice"));
+    add(&fields, "user-agent", sl_span_str(sl_user_agent));
     exchange->n_headers = 0;
     for (size_t i = 0; i < fields.n; i++)
         exchange->headers[exchange->n_headers++] = line_of(&fields.list[i], slot->arena);

@@ -1,6 +1,7 @@
 /* sluice: the command line tool. It finds the verb and runs it. */
 #include "base/nearest.h"
 #include "base/span.h"
+#include "base/version.h"
 #include "replay/flags.h"
 #include "replay/verbs.h"
 
@@ -32,11 +33,18 @@ static int print_help(FILE *out, int result)
     fputs("usage: sluice VERB [flags] [INPUT...]\n\n", out);
     for (size_t i = 0; i < N_VERBS; i++)
         fprintf(out, "  %-12s %s\n", verbs[i].name, verbs[i].summary);
-    fputs("\n`sluice VERB --help` lists the flags of a verb. Exit status: 0 all handled, 1 something failed "
+    fputs("\n`sluice VERB --help` lists the flags of a verb, `sluice --version` tells the version. Exit "
+          "status: 0 all handled, 1 something failed "
           "or was\n"
           "discarded, 2 bad usage or input.\n",
           out);
     return result;
+}
+
+static int print_version(void)
+{
+    printf("sluice %s\n", sl_version);
+    return SL_EXIT_OK;
 }
 
 static int refuse_verb(const char *name)
@@ -61,6 +69,8 @@ int main(int argc, char **argv)
         return print_help(stderr, SL_EXIT_BAD);
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0)
         return print_help(stdout, SL_EXIT_OK);
+    if (strcmp(argv[1], "--version") == 0)
+        return print_version();
     for (size_t i = 0; i < N_VERBS; i++)
         if (strcmp(argv[1], verbs[i].name) == 0)
             return verbs[i].run(argc - 1, argv + 1);

@@ -1,6 +1,7 @@
 /* The loop of one process: an event, its batch, its answer. */
 #include "runtime/serve.h"
 
+#include "base/version.h"
 #include "handlers/dispatch/dispatch.h"
 #include "runtime/api/client.h"
 #include "runtime/contain/contain.h"
@@ -307,7 +308,7 @@ static enum sl_status init(struct server *s, struct sl_error *error)
             error, SL_FATAL, "NoRuntimeApi",
             "AWS_LAMBDA_RUNTIME_API is not set: bootstrap runs inside Lambda only; on any other machine use "
             "`sluice replay`");
-    enum sl_status status = sl_runtime_open(s->settings->endpoint, "sluice/1.0", &s->rt, error);
+    enum sl_status status = sl_runtime_open(s->settings->endpoint, sl_user_agent, &s->rt, error);
     if (status == SL_OK)
         status = sl_pipeline_open(&s->options, &s->pipeline, error);
     if (status == SL_OK)

@@ -2,7 +2,7 @@
 # What a zip says about the software of others in it: scripts/package/licenses.sh ARCH ARCHIVE SYSROOT MAP STAGE. STAGE has lib/
 # already; it gets LICENSE, NOTICE, licenses/ (Debian's copyright files, and the licenses that they name) and sbom.cdx.json
 # (CycloneDX 1.5). MAP is the linker's: every archive that bootstrap was made of must be a known package's, or this fails.
-# The SBOM's time is SOURCE_DATE_EPOCH, or that of the files in the zip.
+# The SBOM's time is SOURCE_DATE_EPOCH, or that of the files in the zip; VERSION is ours.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 arch=$1 archive=$2 sysroot=$3 map=$4 stage=$5
@@ -67,7 +67,7 @@ component() { # NAME: as a component of the SBOM
 {
     printf '{"bomFormat":"CycloneDX","specVersion":"1.5","version":1,"metadata":{"timestamp":"%s",' \
         "$(date -u -d "@${SOURCE_DATE_EPOCH:-315532800}" +%Y-%m-%dT%H:%M:%SZ)"
-    printf '"component":{"type":"application","bom-ref":"sluice","name":"sluice","licenses":[{"expression":"Apache-2.0"}]}},"components":[\n'
+    printf '"component":{"type":"application","bom-ref":"sluice","name":"sluice","version":"%s","licenses":[{"expression":"Apache-2.0"}]}},"components":[\n' "$VERSION"
     for i in "${!names[@]}"; do
         [ "$i" = 0 ] || printf ',\n'
         component "${names[$i]}"

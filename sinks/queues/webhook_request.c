@@ -4,6 +4,7 @@
 #include "base/base64.h"
 #include "base/json.h"
 #include "base/json_write.h"
+#include "base/version.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -157,7 +158,7 @@ void sl_webhook_sign(struct sl_webhook *webhook, struct sl_webhook_slot *slot)
     snprintf(stamp, sizeof(stamp), "%0*" PRId64, STAMP_DIGITS, sl_aws_now_s(webhook->aws));
     memcpy(slot->text.ptr + slot->body_at - 1 - STAMP_DIGITS, stamp, STAMP_DIGITS);
     exchange->n_headers = 0;
-    add_line(slot, "user-agent: sluice");
+    add_line(slot, sl_user_agent_line);
     if (!webhook->has_type)
         add_line(slot, slot->is_json ? "content-type: application/json"
                                      : "content-type: text/plain; charset=utf-8");

@@ -100,6 +100,8 @@ def licensed(architecture, root):
     """The SBOM names what is there and nothing else; each part has its copyright file, and each license that one names its text."""
     bom = json.loads((root / "sbom.cdx.json").read_text())
     assert (bom["bomFormat"], bom["specVersion"]) == ("CycloneDX", "1.5")
+    release = (TOP / "VERSION").read_text().strip()
+    assert bom["metadata"]["component"]["version"] == release and re.search(rb"sluice/" + release.encode() + rb" \([0-9a-f]{12}\)", (root / "bootstrap").read_bytes())
     parts = {part["name"]: part for part in bom["components"]}
     assert set(parts) == set(TRACES) | STATIC, set(parts) ^ (set(TRACES) | STATIC)
     archive = pathlib.Path(run("make", "-s", "-f", "scripts/package/Makefile", "where", cwd=TOP).strip())
@@ -135,7 +137,7 @@ def reproducible(zips):
             if name and (TOP / name).is_file():
                 (copy / name).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy(TOP / name, copy / name)
-        environment = {**os.environ, "TZ": "Asia/Tokyo", "LC_ALL": "C"}
+        environment = {**os.environ, "TZ": "Asia/Tokyo", "LC_ALL": "C", "COMMIT": run("git", "rev-parse", "--short=12", "HEAD", cwd=TOP).strip()}
         subprocess.run(["bash", "-c", "umask 077; make -s package"], cwd=copy, env=environment, check=True, stdout=subprocess.DEVNULL)
         for path in zips:
             assert (copy / "build" / path.name).read_bytes() == path.read_bytes(), f"{path.name}: a second build differs"

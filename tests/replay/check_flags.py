@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Every verb and every flag: --help names it, a slip of the finger is answered with it, and a value that is none is refused by its name."""
+import pathlib
 import re
 import subprocess
 
@@ -16,6 +17,9 @@ def slips(name):
     return name[:middle] + name[middle + 1:], name[:middle] + name[middle] + name[middle:], name[:middle - 1] + name[middle] + name[middle - 1] + name[middle + 1:]
 
 
+release = (pathlib.Path(__file__).resolve().parents[2] / "VERSION").read_text().strip()
+run = sluice("--version")
+check("--version tells version and commit", run.returncode == 0 and re.fullmatch(rf"sluice {re.escape(release)} \(([0-9a-f]{{12}}|unknown)\)\n", run.stdout), run.stdout)
 verbs = re.findall(r"^  ([a-z-]+) +\S", sluice("--help").stdout, re.M)
 check("verbs are listed", len(verbs) >= 10, verbs)
 for verb in verbs:

@@ -17,7 +17,7 @@ from harness import BUILD, check, finish  # noqa: E402
 
 folder = pathlib.Path(tempfile.mkdtemp(prefix="endless-"))
 ROUND = ["a", "b", "c"]
-tell_units, scans = True, []
+tell_units, scans, agents = True, [], set()
 
 
 def describe(name):
@@ -50,6 +50,7 @@ class Table(http.server.BaseHTTPRequestHandler):
 
     def do_POST(self):
         asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        agents.add(self.headers["user-agent"])
         operation = self.headers["x-amz-target"].rpartition(".")[2]
         answer = {"DescribeTable": lambda: describe(asked["TableName"]), "Scan": lambda: scan(asked),
                   "BatchGetItem": lambda: {"Responses": {name: [] for name in asked["RequestItems"]}, "UnprocessedKeys": {}},
@@ -105,4 +106,6 @@ process.send_signal(signal.SIGTERM)
 stopped = time.time()
 process.wait(60)
 check("a wait for the budget ends with a signal", time.time() - stopped < 15, process.stderr.read())
+version = subprocess.run([f"{BUILD}/sluice", "--version"], capture_output=True, text=True).stdout.split(maxsplit=1)[1].strip()
+check("requests say who asks", agents == {f"sluice/{version}"}, agents)
 finish()
