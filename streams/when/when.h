@@ -8,6 +8,7 @@
 #ifndef SL_STREAMS_WHEN_WHEN_H
 #define SL_STREAMS_WHEN_WHEN_H
 
+#include "base/buffer.h"
 #include "streams/record.h"
 
 /* Compiles the JSON text of a `when` object. `out` lives in `arena` and borrows nothing of `json`. What no
@@ -34,6 +35,15 @@ enum sl_status sl_where_compile(struct sl_span json, struct sl_arena *arena, str
 
 /* `item` is an M, or absent. */
 bool sl_where_match(const struct sl_when *where, struct sl_value item, struct sl_arena *scratch);
+
+/* Writes the filter of an event source mapping that is nearest to `when`: it lets through every record that
+ * `when` does. Of a `when` with patterns it is about the other members alone. */
+enum sl_when_nearest {
+    SL_WHEN_NO_FILTER,    /* none would keep any record back: nothing was written */
+    SL_WHEN_FILTER_EXACT, /* it lets through the same records */
+    SL_WHEN_FILTER_WIDER
+};
+enum sl_when_nearest sl_when_filter(const struct sl_when *when, struct sl_buffer *out);
 
 /* NULL matches everything. `scratch` is for what must be unescaped. */
 bool sl_when_match(const struct sl_when *when, const struct sl_record *record, struct sl_arena *scratch);

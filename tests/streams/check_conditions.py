@@ -314,13 +314,32 @@ def case(rng):
     return "!" + write(when), record
 
 
+def ask(lines):
+    binary = os.path.join(os.environ.get("BUILD", "build"), "tests/streams/test_when")
+    return subprocess.run([binary, "lines"], input="".join(lines), text=True, capture_output=True, check=True).stdout.splitlines()
+
+
+def check_filters(cases, want):
+    """The nearest filter lets through what the `when` does, and nothing else if it says so."""
+    asked = [(c, r, w) for (c, r), w in zip(cases, want, strict=True) if c[0] == "!" and w in ("0", "1")]
+    got = ask(f"?{c[1:]}\t{json.dumps(r)}\n" for c, r, _ in asked)
+    bad = [(c, r, w, g) for (c, r, w), g in zip(asked, got, strict=True)
+           if g not in ("none", ">0", ">1", "=0", "=1") or (w == "1" and g[1:] == "0") or (g[0] == "=" and g[1:] != w)]
+    for c, r, w, g in bad[:5]:
+        print(f"want {w}, the filter says {g}:\n  {c}\n  {json.dumps(r)}")
+    shares = {g: round(got.count(g) / len(got), 3) for g in set(got)}
+    few = any(shares.get(g, 0) < 0.02 for g in ("=0", "=1", ">0", ">1", "none"))
+    if few or bad:
+        print(f"{len(bad)} of {len(asked)} filters are wrong, {shares}")
+        sys.exit(1)
+    return shares
+
+
 def main():
     seed = int(os.environ.get("SEED", "20261122"))
     rng = random.Random(seed)
     cases = [case(rng) for _ in range(int(os.environ.get("CASES", "8000")))]
-    binary = os.path.join(os.environ.get("BUILD", "build"), "tests/streams/test_when")
-    lines = "".join(f"{c}\t{json.dumps(r, ensure_ascii=rng.random() < 0.5)}\n" for c, r in cases)
-    got = subprocess.run([binary, "lines"], input=lines, text=True, capture_output=True, check=True).stdout.split()
+    got = ask(f"{c}\t{json.dumps(r, ensure_ascii=rng.random() < 0.5)}\n" for c, r in cases)
     want = [expected(c, r) for c, r in cases]
     bad = [i for i in range(len(cases)) if want[i] != (got[i] if i < len(got) else None)]
     for i in bad[:10]:
@@ -329,7 +348,8 @@ def main():
     if bad or len(got) != len(cases) or not 0.1 < shares.get("1", 0) < 0.9 or shares.get("lacks", 0) < 0.01:
         print(f"seed {seed}: {len(bad)} of {len(cases)} differ, {shares}")
         sys.exit(1)
-    print(f"1 passed, 0 failed ({len(cases)} pairs, {shares})")
+    filters = check_filters(cases, want)
+    print(f"2 passed, 0 failed ({len(cases)} pairs, {shares}; filters: {filters})")
 
 
 if __name__ == "__main__":
