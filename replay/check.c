@@ -2,6 +2,7 @@
 #include "base/json.h"
 #include "base/json_write.h"
 #include "handlers/pipeline/route.h"
+#include "replay/check_route.h"
 #include "replay/check_totals.h"
 #include "replay/config/mapping.h"
 #include "replay/flags.h"
@@ -110,75 +111,28 @@ static void gather_vars(struct check *c, struct sl_span text)
     c->vars.list = list;
 }
 
-/* ---- what the routes do ---- */
-
-static void print_events(const struct sl_route *route)
-{
-    printf("    takes    ");
-    if ((route->events & 0xE) == 0xE)
-        printf(" every event");
-    for (int i = SL_INSERT; i <= SL_REMOVE && (route->events & 0xE) != 0xE; i++)
-        if (route->events & (1u << i))
-            printf(" %s", sl_event_name((enum sl_event)i));
-    if (!route->config->when.ptr) {
-        putchar('\n');
-        return;
-    }
-    struct sl_buffer text;
-    sl_buffer_init(&text, SL_CONFIG_BYTES);
-    sl_json_add_compact(&text, route->config->when);
-    printf(", when %.*s\n", SL_ARG(sl_buffer_span(&text)));
-    sl_buffer_clean_up(&text);
-}
-
-static void print_views(struct sl_route *route)
-{
-    printf("    works with");
-    unsigned images = sl_when_images(route->when), n = 0;
-    for (int view = SL_VIEW_KEYS_ONLY; view <= SL_VIEW_NEW_AND_OLD_IMAGES; view++) {
-        bool has_new = view == SL_VIEW_NEW_IMAGE || view == SL_VIEW_NEW_AND_OLD_IMAGES;
-        bool has_old = view == SL_VIEW_OLD_IMAGE || view == SL_VIEW_NEW_AND_OLD_IMAGES;
-        bool is_seen =
-            (has_new || !(images & (1u << SL_NEW_IMAGE))) && (has_old || !(images & (1u << SL_OLD_IMAGE)));
-        if (is_seen && sl_route_accepts(route, (enum sl_view)view, NULL) == SL_OK) {
-            printf("%s %s", n ? "," : "", sl_view_name((enum sl_view)view));
-            n++;
-        }
-    }
-    puts(n ? "" : " no view type");
-}
-
-static void print_failure(const struct sl_route *route)
-{
-    printf("    rejected  ");
-    if (route->n_targets == 0)
-        printf("reported to the event source mapping");
-    for (size_t i = 0; i < route->n_targets; i++)
-        printf("%s%.*s", i ? ", or if that is not possible " : "parked in ", SL_ARG(route->targets[i]->name));
-    putchar('\n');
-}
-
-static void print_route(struct sl_route *route)
-{
-    const struct sl_handler *h = &route->loaded.handler;
-    printf("\n  %s: %s%s%s\n", route->config->name, route->config->handler, h->summary ? ": " : "",
-           h->summary ? h->summary : "");
-    print_events(route);
-    if (route->stats.target && route->stats.target[0])
-        printf("    to        %s\n", route->stats.target);
-    print_views(route);
-    print_failure(route);
-    if (sl_route_is_once_only(route))
-        printf("    once only: after all other routes, and only records that the answer does not report as "
-               "failed\n");
-}
-
 /* ---- what would lose data ---- */
+
+/* A view type that the handler and the rest of `when` can do with, and a pattern cannot. */
+static void check_view(struct check *c, const struct sl_route *route)
+{
+    enum sl_view view = c->pipeline->config.view;
+    unsigned images = sl_when_images(route->when);
+    bool lacks_new = view == SL_VIEW_KEYS_ONLY || view == SL_VIEW_OLD_IMAGE;
+    bool lacks_old = view == SL_VIEW_KEYS_ONLY || view == SL_VIEW_NEW_IMAGE;
+    if ((lacks_new && images & 1u << SL_NEW_IMAGE) || (lacks_old && images & 1u << SL_OLD_IMAGE))
+        find(c, SL_FINDING_VIEW_LACKS_IMAGE,
+             sl_arena_printf(c->arena,
+                             "%s.pattern: looks into an image that a stream of view type %s does not carry: "
+                             "what it asks of it never matches",
+                             route->config->when_path, sl_view_name(view)));
+}
 
 static void lint_when(struct check *c, const struct sl_route *route)
 {
     if (!route->config->when.ptr)
         return;
+    check_view(c, route);
     json_t *root = json_loadb(route->config->when.ptr, route->config->when.len, 0, NULL);
     size_t i;
     json_t *pattern;
@@ -263,7 +217,7 @@ static enum sl_status run(struct check *c, struct sl_error *error)
         return status;
     printf("%s: %zu route%s\n", c->config_path, c->pipeline->n, c->pipeline->n == 1 ? "" : "s");
     for (size_t i = 0; i < c->pipeline->n; i++)
-        print_route(&c->pipeline->routes[i]);
+        sl_check_route(&c->pipeline->routes[i]);
     putchar('\n');
     for (size_t i = 0; i < c->pipeline->n; i++) {
         lint_when(c, &c->pipeline->routes[i]);

@@ -3,6 +3,7 @@
 #include "replay/check_totals.h"
 
 #include "base/error.h"
+#include "streams/template/template.h"
 
 #include <jansson.h>
 #include <stdlib.h>
@@ -109,6 +110,43 @@ static void check_shards(const struct sl_check_totals *c, const struct ledger *l
                                 l->route->config->path));
 }
 
+/* Does the template have a place of time? */
+static bool names_time(const struct sl_check_totals *c, const json_t *text)
+{
+    struct sl_template *compiled;
+    return json_is_string(text) &&
+           sl_template_compile(sl_span_str(json_string_value(text)), c->pipeline->options.vars, c->arena,
+                               &compiled, NULL) == SL_OK &&
+           (sl_template_uses(compiled) & SL_USES_TIME);
+}
+
+/* A place of time is that of the change: a total over items then counts an item on the day of its last one.
+ */
+static void check_days(const struct sl_check_totals *c, const struct sl_route *route)
+{
+    json_t *counters = json_option(route, "counters"), *counter, *text;
+    const char *name;
+    size_t i;
+    bool counts_items =
+        strcmp(route->config->handler, "aggregate") == 0 && !sl_span_is(text_option(route, "per"), "event");
+    json_array_foreach(counters, i, counter)
+    {
+        json_object_foreach(json_object_get(counter, "key"), name, text)
+        {
+            if (counts_items && names_time(c, text))
+                c->find(c->arg, SL_FINDING_COUNTER_MOVES,
+                        sl_arena_printf(
+                            c->arena,
+                            "%s.counters[%zu].key.%s: its places of time are those of the change: an item "
+                            "counts where its last change puts it, and moves when it is touched; use an "
+                            "attribute that stays, as in \"DAY#{created|date:yyyy-mm-dd}\", or \"per\": "
+                            "\"event\" to count changes",
+                            route->config->path, i, name));
+        }
+    }
+    json_decref(counters);
+}
+
 /* ---- what the ledger says ---- */
 
 /* {"PK":{"S":"sluice:source:NAME"}} */
@@ -193,6 +231,7 @@ enum sl_status sl_check_totals(const struct sl_check_totals *c, struct sl_error 
     enum sl_status status = SL_OK;
     for (size_t i = 0; i < c->pipeline->n && status == SL_OK; i++) {
         struct ledger l;
+        check_days(c, &c->pipeline->routes[i]);
         if (!ledger_of(c, &c->pipeline->routes[i], &l))
             continue;
         check_shared(c, &l, i);

@@ -122,6 +122,37 @@ def codes():
           set(listed) ^ {(c, "warning" if w == "true" else "note") for c, w in known})
 
 
+def conditions():
+    """What is printed of a `when` on plain values, and where it is refused."""
+    def route(when, **more):
+        return {**PLAIN, **more, "routes": [{**PLAIN["routes"][0], "when": when}]}
+
+    for when, text in (
+            ({"item": {"status": ["PAID"], "total": [{"numeric": [">", 100]}]}},
+             'the nearest that there is (lets through more): {"dynamodb":{"NewImage":{"status":{"$or":[{"S":["PAID"]},{"SS":["PAID"]},{"L":{"S":["PAID"]}}]},'
+             '"total":{"$or":[{"N":[{"exists":true}]},{"NS":[{"exists":true}]},{"L":{"N":[{"exists":true}]}}]}}}}'),
+            ({"keys": {"PK": [{"prefix": "USER#"}]}}, 'for the same records: {"dynamodb":{"Keys":{"PK":{"S":[{"prefix":"USER#"}]}}}}'),
+            ({"expired": True}, 'for the same records: {"eventName":["REMOVE"],"userIdentity":{"type":["Service"],"principalId":["dynamodb.amazonaws.com"]}}'),
+            ({"events": ["MODIFY"], "changed": ["a"]}, 'lets through more): {"eventName":["MODIFY"]}'),
+            ({"item": {"a": [{"exists": True}]}}, "filter    none: a mapping cannot say any of this"),
+            ({"pattern": [{"eventName": ["INSERT"]}]}, 'one for each pattern: [{"eventName":["INSERT"]}]')):
+        done = run(route(when))
+        check(f"{when}: its filter", done.returncode == 0 and f"{text}\n" in done.out, done.out + done.err)
+    done = run(route({"old_item": {"a": [1]}}))
+    check("the views that can judge old_item", "works with OLD_IMAGE, NEW_AND_OLD_IMAGES\n" in done.out, done.out)
+    for view, when in (("NEW_IMAGE", {"old_item": {"a": [1]}}), ("KEYS_ONLY", {"item": {"a": [1]}}), ("OLD_IMAGE", {"changed": ["a"]})):
+        done = run(route(when, view_type=view))
+        check(f"{when} is refused of {view}", done.returncode == 2 and "$.routes[0].when" in done.err and view in done.err and done.err.count("\n") == 1,
+              done.err)
+    done = run(route({"pattern": [{"dynamodb": {"OldImage": {"a": {"S": ["x"]}}}}]}, view_type="NEW_IMAGE"))
+    check("a pattern on an image that is not there: a warning", is_said(done, "$.routes[0].when", "view type NEW_IMAGE", "view-lacks-image"), done.out)
+    for when, text in (({"item": {"a": [{"prefx": "b"}]}}, '$.routes[0].when.item.a[0]: not an operator (did you mean "prefix"?)'),
+                       ({"old_itm": {"a": [1]}}, '$.routes[0].when.old_itm: not a condition (did you mean "old_item"?)'),
+                       ({"item": {"a": {"S": ["x"]}}}, "$.routes[0].when.item.a.S: S looks like a type")):
+        done = run(route(when))
+        check(f"{when}: refused with its place", done.returncode == 2 and text in done.err, done.err)
+
+
 def operators():
     """Operators that Lambda does not publish are named for a filter, and not for a route's pattern."""
     cases = [
@@ -167,6 +198,10 @@ def totals():
         done = run(config(*routes))
         found = warnings(done)
         check(f"{routes}: a ledger of two routes", len(found) == (text is not None) and (text is None or text in found[0]), done.out + done.err)
+    for key, per, text in (("DAY#{yyyy}-{mm}", {}, "$.routes[0].counters[0].key.PK: its places of time"), ("DAY#{created|date:yyyy-mm}", {}, None),
+                           ("DAY#{yyyy}", {"per": "event"}, None)):
+        done = run(config({"counters": [{"key": {"PK": key}, "add": {"n": 1}}], **per}))
+        check(f"{key}, {per}: days that move", is_said(done, text, "", "counter-moves") if text else not warnings(done), done.out + done.err)
     done = run(config({"shards": 3}))
     check("readers of sub-counters are noted", done.returncode == 0 and "note: $.routes[0].shards: rows that were written with another number" in done.out,
           done.out)
@@ -195,6 +230,7 @@ mappings()
 filter_limits()
 patterns()
 codes()
+conditions()
 operators()
 refusals()
 totals()
