@@ -57,18 +57,24 @@ static bool meets_often(const struct aggregate_packing *p, const uint32_t *meeti
     return kind != AGGREGATE_MEMBER && (meetings[counter] + rows - 1) / rows >= AGGREGATE_HOT_TXS;
 }
 
+static bool is_moderate_value(const struct aggregate_packing *p, struct sl_value held)
+{
+    struct sl_decimal *number = p->a->host->decimal_new(p->arena);
+    struct sl_span text;
+    return held.type == SL_NONE ||
+           (held.type == SL_N && p->a->host->decimal_add(number, held.raw, false) &&
+            p->a->host->decimal_text(number, p->arena, &text) && aggregate_number_is_moderate(text));
+}
+
 /* What the row holds adds up, too. */
 static bool is_moderate(const struct aggregate_packing *p, const struct sl_result *result)
 {
     const struct sl_host *host = p->a->host;
     const struct sl_keymap *names = &p->run->tally.attributes;
     struct sl_value row = {.type = SL_M, .raw = result->item};
-    for (uint32_t i = 0; i < p->n_attributes && result->item.ptr; i++) {
-        struct sl_value held = host->value_member(row, names->entries[i].text);
-        bool fits = held.type == SL_NONE || (held.type == SL_N && aggregate_number_is_moderate(held.raw));
-        if (!fits)
+    for (uint32_t i = 0; i < p->n_attributes && result->item.ptr; i++)
+        if (!is_moderate_value(p, host->value_member(row, names->entries[i].text)))
             return false;
-    }
     return result->status == SL_OK;
 }
 
