@@ -60,7 +60,7 @@ static enum sl_status row_make(const struct replicate *p, const struct sl_record
         change.image.value = image;
     enum sl_status status = replicate_key(p, r, arena, &change.key, error);
     if (status != SL_OK)
-        return status;
+        return replicate_has_no_place(p, r, arena, error) ? SL_OK : status;
     row->port = p->table;
     row->key = change.key;
     if (change.image.value.type != SL_NONE)

@@ -15,6 +15,12 @@ enum sl_status replicate_shape(const struct replicate *p, const struct replicate
                                struct sl_arena *arena, struct sl_span *item,
                                struct sl_error *error) SL_MUST_USE;
 
+/* Is the error of an item's key no error? An item of which no key can be made has no row and never had one,
+ * since key attributes do not change; where "where" leaves it out, nothing is to be done. (replicate_fold.c)
+ */
+bool replicate_has_no_place(const struct replicate *p, const struct sl_record *r, struct sl_arena *arena,
+                            const struct sl_error *error);
+
 /* The name that an attribute of the source's key has on the replica; absent: it is not copied.
  * (replicate_item.c) */
 struct sl_span replicate_held_name(const struct replicate *p, struct sl_span name);

@@ -1,4 +1,5 @@
 /* Folding a slice: of each item only its newest change is written. */
+#include "handlers/builtin/replicate/replicate_expect.h"
 #include "handlers/builtin/replicate/replicate_sign.h"
 
 /* By length, then bytes: orders are decimal digits without leading zeros. */
@@ -44,6 +45,16 @@ static void return_add(struct replicate_fold *f, size_t i)
     f->returns[f->n_returns++] = (struct replicate_return){.record = (uint32_t)i, .revival = revival};
 }
 
+bool replicate_has_no_place(const struct replicate *p, const struct sl_record *r, struct sl_arena *arena,
+                            const struct sl_error *error)
+{
+    struct sl_value image = p->host->record_image(r, SL_NEW_IMAGE);
+    if (!p->where || error->status != SL_REJECT || strcmp(error->code, "MissingAttribute") != 0)
+        return false;
+    return p->host->record_event(r) == SL_REMOVE ||
+           (image.type != SL_NONE && !replicate_is_inside(p, image, arena));
+}
+
 /* Items are distinguished by the replica's key if templates make it, otherwise by their own. */
 static enum sl_status record_take(struct replicate_fold *f, size_t i, struct sl_error *error)
 {
@@ -61,14 +72,20 @@ static enum sl_status record_take(struct replicate_fold *f, size_t i, struct sl_
         p->host->note(f->slice, i, SL_EFFECT_LEFT_OUT);
     if (status != SL_OK || origin != REPLICATE_USER || sl_expired_is_kept(p->expired, p->host, r))
         return status;
+    struct sl_error why = SL_NO_ERROR;
     struct sl_span key;
     if (p->n_keys == 0)
         key = p->host->record_item_key(r, f->slice->arena);
     else
-        status = replicate_key(p, r, f->slice->arena, &key, error);
-    if (status == SL_OK)
-        record_fold(f, i, key, may_carry);
-    return status;
+        status = replicate_key(p, r, f->slice->arena, &key, &why);
+    if (status != SL_OK && replicate_has_no_place(p, r, f->slice->arena, &why)) {
+        p->host->note(f->slice, i, SL_EFFECT_LEFT_OUT);
+        return SL_OK;
+    }
+    if (status != SL_OK)
+        return p->host->fail(error, status, why.code, "%s", why.text);
+    record_fold(f, i, key, may_carry);
+    return SL_OK;
 }
 
 enum sl_status replicate_fold_slice(struct replicate_fold *f, struct sl_error *error)

@@ -231,6 +231,32 @@ static void an_attribute_of_the_key_cannot_be_made(void **state)
     stage_destroy(s);
 }
 
+/* Many kinds of items are in one table, and a key is made of one kind alone. */
+static void items_left_out_need_no_key(void **state)
+{
+    (void)state;
+    struct stage *s =
+        stage_new(ROUTE(",'key':{'id':'{PK|after:ORDER#}'},'where':{'PK':[{'prefix':'ORDER#'}]}"), NULL);
+    stage_deliver_all(
+        s,
+        EVENT(RECORD("INSERT", "1", KEYS(PK("USER#1")) NEW(PK("USER#1"))),
+              RECORD("MODIFY", "2", KEYS(PK("USER#1")) NEW(PK("USER#1") ",'b':{'S':'x'}") OLD(PK("USER#1"))),
+              RECORD("REMOVE", "3", KEYS(PK("USER#1")) OLD(PK("USER#1"))),
+              RECORD("INSERT", "4", KEYS(PK("ORDER#7")) NEW(PK("ORDER#7")))));
+    assert_int_equal(s->answer.parked, 0);
+    char *row = replica(s);
+    assert_non_null(strstr(row, "\"id\":{\"S\":\"7\"}"));
+    free(row);
+    stage_destroy(s);
+    s = stage_new(ROUTE(",'key':{'id':'{PK|after:ORDER#}'},'where':{'b':[{'exists':true}]}"), NULL);
+    stage_deliver_all(s,
+                      EVENT(RECORD("INSERT", "1", KEYS(PK("USER#1")) NEW(PK("USER#1"))),
+                            RECORD("MODIFY", "2",
+                                   KEYS(PK("USER#1")) NEW(PK("USER#1") ",'b':{'S':'x'}") OLD(PK("USER#1")))));
+    assert_int_equal(s->answer.parked, 1); /* the replica should hold it, and cannot */
+    stage_destroy(s);
+}
+
 static void mistakes_are_named(void **state)
 {
     (void)state;
@@ -280,6 +306,7 @@ int main(void)
         cmocka_unit_test(items_that_are_read_back_are_made_alike),
         cmocka_unit_test(made_attributes_are_signed),
         cmocka_unit_test(an_attribute_of_the_key_cannot_be_made),
+        cmocka_unit_test(items_left_out_need_no_key),
         cmocka_unit_test(mistakes_are_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
