@@ -147,13 +147,14 @@ static enum sl_status open_boxes(struct redrive *r, char **names, size_t n, stru
 
 static enum sl_status check_flags(struct redrive *r, struct sl_error *error)
 {
-    int64_t least_s = HIDDEN_TIMEOUT * r->crew_options.timeout_s;
+    int64_t longest_s = r->crew_options.timeout_s > r->wait_s ? r->crew_options.timeout_s : r->wait_s;
+    int64_t least_s = HIDDEN_TIMEOUT * longest_s;
     r->hidden_s = r->hidden_s ? r->hidden_s : HIDDEN_S > least_s ? HIDDEN_S : least_s;
     if (r->crew_options.timeout_s < 1 || r->crew_options.timeout_s > 900)
         return sl_fail(error, SL_REJECT, "Usage", "--timeout: must be 1 to 900 seconds, as in Lambda");
     if (r->hidden_s < least_s || r->hidden_s > SL_INBOX_HIDDEN_MAX_S)
         return sl_fail(error, SL_REJECT, "Usage",
-                       "--visibility: must be %lld (three invocations of --timeout) to %d seconds",
+                       "--visibility: must be %lld (three times --timeout, and --wait) to %d seconds",
                        (long long)least_s, SL_INBOX_HIDDEN_MAX_S);
     if (r->wait_s < 1 || r->wait_s > SL_INBOX_WAIT_S)
         return sl_fail(error, SL_REJECT, "Usage", "--wait: must be 1 to %d seconds", SL_INBOX_WAIT_S);

@@ -142,8 +142,9 @@ static void plan_requests(struct queue *q, size_t got)
 static enum sl_status receive(struct queue *q, struct sl_arena *arena, struct sl_mail_page *out,
                               struct sl_error *error)
 {
+    /* Still a long poll, which asks all of SQS's servers; but those that are here do not wait for others. */
     const struct sl_inbox_receive how = {
-        .requests = q->requests, .wait_s = q->options->wait_s, .hidden_s = q->options->hidden_s};
+        .requests = q->requests, .wait_s = out->n ? 1 : q->options->wait_s, .hidden_s = q->options->hidden_s};
     const struct sl_call call = call_of(q, arena);
     struct sl_inbox_message *list = NULL;
     struct sl_error why = SL_NO_ERROR, taking = SL_NO_ERROR;

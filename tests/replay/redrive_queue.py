@@ -10,8 +10,6 @@ import time
 import uuid
 from http.server import BaseHTTPRequestHandler
 
-REQUESTS = collections.Counter
-
 
 class Message:
     __slots__ = ("id", "body", "group", "sent", "receives", "receipt", "until", "first")
@@ -94,9 +92,12 @@ class Server(socketserver.ThreadingTCPServer):
     def __init__(self):
         super().__init__(("127.0.0.1", 0), Handler)
         self.lock, self.queues, self.log, self.counts = threading.Lock(), {}, [], collections.Counter()
-        self.plan = None   # (operation, body, reply) -> reply or None: what is answered instead; "drop": nothing
+        self.plans = {}  # by queue: (operation, body, reply) -> reply or None: what is answered instead; "drop": nothing
         self.url = f"http://127.0.0.1:{self.server_address[1]}"
         threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
+
+    def handle_error(self, request, client_address):
+        """A client that was killed is no error."""
 
     def queue(self, name, **more):
         return self.queues.setdefault(name, Queue(name, **more))
@@ -114,8 +115,9 @@ class Handler(BaseHTTPRequestHandler):
         body = json.loads(self.rfile.read(int(self.headers["content-length"])))
         operation = self.headers["x-amz-target"].rpartition(".")[2]
         status, answer = self.answer(operation, body)
-        if self.server.plan:
-            told = self.server.plan(operation, body, answer)
+        plan = self.server.plans.get(body.get("QueueName") or body["QueueUrl"].rpartition("/")[2])
+        if plan:
+            told = plan(operation, body, answer)
             if told == "drop":
                 self.close_connection = True
                 return
