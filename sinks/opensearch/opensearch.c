@@ -306,6 +306,9 @@ static void apply_ops(struct sl_table_port *port, const struct sl_table_op *ops,
     }
     sl_contrast_begin(&index->client.contrast);
     check_all(&a);
+    for (size_t i = 0; i < n && !index->key_names[0].ptr; i++)
+        if (!a.ops[i].is_over)
+            sl_opensearch_learn_key(index, ops[i].key);
     if (sl_opensearch_resolve(index, call, &why) == SL_OK)
         run(&a);
     else

@@ -86,3 +86,47 @@ void sl_opensearch_hash(struct sl_opensearch *index, struct sl_span key_text,
     memcpy(out, hex, SL_OPENSEARCH_HASH_BYTES - 1);
     out[SL_OPENSEARCH_HASH_BYTES - 1] = '\0';
 }
+
+void sl_opensearch_learn_key(struct sl_opensearch *index, struct sl_span key)
+{
+    struct sl_json_walk walk = sl_json_walk(key);
+    struct sl_span name, value;
+    if (index->key_names[0].ptr)
+        return;
+    for (size_t i = 0; i < 2 && sl_json_walk_next(&walk, &name, &value); i++) {
+        struct sl_span plain = sl_json_unescape_in(name, &index->unescaped);
+        index->key_names[i] = sl_span(sl_arena_copy(index->arena, plain), plain.len);
+    }
+}
+
+static bool add_key(struct sl_opensearch *index, struct sl_span item, struct sl_buffer *key)
+{
+    for (size_t i = 0; i < 2 && index->key_names[i].ptr; i++) {
+        struct sl_span value = sl_item_attribute(item, index->key_names[i]);
+        if (!value.ptr)
+            return false;
+        sl_buffer_add_str(key, i ? ",\"" : "{\"");
+        sl_json_add_exact(key, index->key_names[i]);
+        sl_buffer_add_str(key, "\":");
+        sl_buffer_add_span(key, value);
+    }
+    sl_buffer_add_char(key, '}');
+    return true;
+}
+
+bool sl_opensearch_is_in_place(struct sl_opensearch *index, struct sl_span item, struct sl_span id)
+{
+    struct sl_buffer key, text;
+    if (!index->key_names[0].ptr)
+        return true;
+    sl_buffer_init(&key, SIZE_MAX);
+    sl_buffer_init(&text, SIZE_MAX);
+    bool has_key =
+        add_key(index, item, &key) && sl_table_key_text(sl_buffer_span(&key), &text, NULL) == SL_OK;
+    bool is_there =
+        !has_key ||
+        sl_json_same(sl_opensearch_id(index, sl_buffer_span(&text), index->client.aws->scratch), id);
+    sl_buffer_clean_up(&key);
+    sl_buffer_clean_up(&text);
+    return is_there;
+}

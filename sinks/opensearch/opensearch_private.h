@@ -45,6 +45,7 @@ struct sl_opensearch {
     char *path;             /* "/index" of the concrete index; NULL until it was looked up */
     int64_t checked_ms;     /* when it was seen last */
     struct sl_buffer document, types, unescaped; /* where texts are made */
+    struct sl_span key_names[2];                 /* learned from the first apply; absent: not known, or one */
     size_t item_bytes;                           /* of an item of the last pages, for the size of the next */
     bool expects_absent; /* most documents that were to be written lately were not there */
 };
@@ -103,6 +104,13 @@ struct sl_span sl_opensearch_item(struct sl_span source, struct sl_arena *arena)
 
 /* The key's text (sl_table_key_text) as an id, as it is written in JSON. */
 struct sl_span sl_opensearch_id(struct sl_opensearch *index, struct sl_span key_text, struct sl_arena *arena);
+
+/* Remembers what the attributes of the items' keys are called. */
+void sl_opensearch_learn_key(struct sl_opensearch *index, struct sl_span key);
+
+/* Whether the item belongs into the document with this id, as it is written in JSON. So it does when the
+ * names of the key's attributes are not known, or it has none of these. */
+bool sl_opensearch_is_in_place(struct sl_opensearch *index, struct sl_span item, struct sl_span id);
 
 /* A key's place in a scan. */
 void sl_opensearch_hash(struct sl_opensearch *index, struct sl_span key_text,

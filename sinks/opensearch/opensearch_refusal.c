@@ -30,7 +30,7 @@ static const struct row {
     {"cluster_block_exception", "disk usage exceeded", SL_OPENSEARCH_TARGETS,
      "give the cluster more disk; the block goes away by itself"},
     {"cluster_block_exception", NULL, SL_OPENSEARCH_TARGETS, "remove the block from the index's settings"},
-    {"index_not_found_exception", NULL, SL_OPENSEARCH_TARGETS, TEMPLATE_HINT},
+    {"index_not_found_exception", NULL, SL_OPENSEARCH_TARGETS, TEMPLATE_HINT " (a data stream is no index)"},
     {"index_closed_exception", NULL, SL_OPENSEARCH_TARGETS, "open the index"},
     {"security_exception", NULL, SL_OPENSEARCH_TARGETS, "check the target's auth= and the user's rights"},
     {"routing_missing_exception", NULL, SL_OPENSEARCH_TARGETS, TEMPLATE_HINT},

@@ -117,8 +117,16 @@ static enum sl_job_next mapping_answered(struct sl_job *job)
     return SL_JOB_DONE;
 }
 
+/* Of a closed index nothing is told. */
+static enum sl_job_next mapping_refused(struct sl_job *job, const struct sl_refusal *refusal)
+{
+    if (job->answer->status == 404 && sl_span_is(sl_buffer_span(&job->answer->body), "{}"))
+        return refuse(job, "ClosedIndex", "the index is closed; open it");
+    return sl_opensearch_refused(job, refusal);
+}
+
 static const struct sl_job_kind aliases_kind = {aliases_answered, sl_opensearch_refused},
-                                mapping_kind = {mapping_answered, sl_opensearch_refused};
+                                mapping_kind = {mapping_answered, mapping_refused};
 
 static bool ask(struct look *look, const struct sl_job_kind *kind, const char *path,
                 const struct sl_call *call, struct sl_result *result)

@@ -206,6 +206,24 @@ static bool take_place(struct page *p, struct sl_span hit)
     return true;
 }
 
+static struct sl_span id_of(struct sl_span hit)
+{
+    struct sl_span id = sl_json_walk_member(hit, SL_LIT("_id"));
+    return id.len >= 2 ? sl_span(id.ptr + 1, id.len - 2) : sl_span("", 0);
+}
+
+static bool is_in_place(const struct page *p, struct sl_span hit, struct sl_span item)
+{
+    return sl_opensearch_is_in_place(p->index, item, id_of(hit));
+}
+
+/* A document under an id that is not its key's cannot be read by its key. All that is said of it is its id:
+ * so nobody takes it for the item. */
+static struct sl_span astray(const struct page *p, struct sl_span hit)
+{
+    return sl_span_str(sl_arena_printf(p->call->arena, "{\"_id\":{\"S\":\"%.*s\"}}", SL_ARG(id_of(hit))));
+}
+
 static bool take_hit(struct page *p, struct sl_span hit)
 {
     struct sl_span source = sl_json_walk_member(hit, SL_LIT("_source"));
@@ -222,6 +240,8 @@ static bool take_hit(struct page *p, struct sl_span hit)
         return false;
     struct sl_span item = sl_opensearch_item(source, p->call->arena);
     p->bytes += sl_item_bytes(item);
+    if (!p->asked->n_names && !is_in_place(p, hit, item))
+        item = astray(p, hit);
     p->out->items[p->out->n++] = project(p, item);
     return true;
 }
@@ -323,7 +343,7 @@ static void finish(struct page *p, const struct sl_job *job)
         p->index->item_bytes =
             (p->index->item_bytes * 3 + p->bytes / p->out->n) / (p->index->item_bytes ? 4 : 1) + 1;
     bool is_full = p->is_cut || p->n_hits == p->size;
-    size_t from = p->from + p->out->n;
+    size_t from = p->is_of_strangers ? p->from + p->out->n : 0;
     if (p->is_of_strangers ? from < p->n_strangers : !is_full && p->asked->segment == 0)
         set_next(p, sl_arena_printf(p->call->arena, "%c%zu", STRANGERS, from));
     else if (is_full && !p->is_of_strangers)

@@ -446,7 +446,6 @@ int main(void)
         n = add_cases(tests, n, &scanned, port_scan_cases);
         n = add_cases(tests, n, &scripted, port_table_cases);
         n = add_cases(tests, n, &texts, port_table_cases);
-        n = add_cases(tests, n, &texts, port_value_cases);
     }
     if (sl_vars_get(&vars, "MOTO_ENDPOINT")) {
         open_moto();
