@@ -234,6 +234,10 @@ webhook-long: all ## make webhook-long WORLDS=1-40: as many random worlds with r
 	@scripts/setup.sh build check
 	@BUILD=$(BUILD) SEEDS=$(WORLDS) tests/sinks/check_webhook.py
 
+opensearch-long: all $(BUILD)/tests/sinks/test_ports ## long histories on OpenSearch, which is killed in mid-write; and where it forbids scripts
+	@scripts/setup.sh build check
+	@BUILD=$(BUILD) LONG=1 TIMES=1 python3 tests/sinks/check_opensearch.py
+
 cover: ## branch coverage of the decoder's files; names each branch that no test takes
 	@scripts/setup.sh build check
 	@BUILD=$(BUILD) scripts/cover.sh
