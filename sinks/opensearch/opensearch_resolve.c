@@ -62,8 +62,7 @@ static enum sl_job_next took_aliases(struct sl_job *job, struct look *look, stru
     struct sl_json_walk walk = sl_json_walk(body);
     struct sl_span name, value, more, other;
     if (!sl_json_walk_next(&walk, &name, &value))
-        return refuse(job, "NoIndex",
-                      "there is no such index; create it from the template in docs/SEARCH.md");
+        return SL_JOB_BROKEN; /* an index that is missing is a 404 */
     if (sl_json_walk_next(&walk, &more, &other))
         return refuse(job, "SeveralIndexes", "the name stands for several indexes; name one");
     struct sl_span aliases = sl_json_walk_member(value, SL_LIT("aliases"));
@@ -131,8 +130,9 @@ static const struct sl_job_kind aliases_kind = {aliases_answered, sl_opensearch_
 static bool ask(struct look *look, const struct sl_job_kind *kind, const char *path,
                 const struct sl_call *call, struct sl_result *result)
 {
+    const char *operation = kind == &aliases_kind ? "GetAlias" : "GetMapping";
     struct sl_job job = {.kind = kind,
-                         .operation = "GetIndex",
+                         .operation = operation,
                          .method = "GET",
                          .path = path,
                          .context = look,

@@ -189,6 +189,15 @@ static struct sl_span project(const struct page *p, struct sl_span item)
     return sl_buffer_span(&out);
 }
 
+static bool is_of_segment(const struct page *p, struct sl_span hash)
+{
+    char from[17], to[17];
+    bound(p->asked, p->asked->segment, from);
+    bound(p->asked, p->asked->segment + 1, to);
+    bool is_last = p->asked->of < 2 || p->asked->segment + 1 == p->asked->of;
+    return memcmp(hash.ptr, from, 16) >= 0 && (is_last || memcmp(hash.ptr, to, 16) < 0);
+}
+
 /* {"sort":["<hash>"]}, after the one before. */
 static bool take_place(struct page *p, struct sl_span hit)
 {
@@ -200,7 +209,7 @@ static bool take_place(struct page *p, struct sl_span hit)
         return false;
     value = sl_span(value.ptr + 1, value.len - 2);
     const char *before = p->last[0] ? p->last : p->after;
-    if (!is_hash(value) || (*before && memcmp(value.ptr, before, value.len) < 0))
+    if (!is_hash(value) || !is_of_segment(p, value) || (*before && memcmp(value.ptr, before, value.len) < 0))
         return false;
     memcpy(p->last, value.ptr, value.len);
     return true;
@@ -350,12 +359,15 @@ static void finish(struct page *p, const struct sl_job *job)
         set_next(p, p->last);
 }
 
+/* {"_shards":{"total":2,"successful":1,"failed":0}}, and nothing else. */
 static enum sl_job_next refreshed(struct sl_job *job)
 {
-    struct sl_span body = sl_buffer_span(&job->answer->body);
-    bool is_good =
-        sl_json_check(body, NULL) == SL_OK &&
-        sl_span_is(sl_opensearch_digits(sl_json_walk_member(body, SL_LIT("_shards")), "failed"), "0");
+    struct sl_span body = sl_buffer_span(&job->answer->body), name, shards, more;
+    struct sl_json_walk walk = sl_json_walk(body);
+    bool is_good = sl_json_check(body, NULL) == SL_OK && walk.is_object &&
+                   sl_json_walk_next(&walk, &name, &shards) && sl_span_is(name, "_shards") &&
+                   sl_span_is(sl_opensearch_digits(shards, "failed"), "0") &&
+                   !sl_json_walk_next(&walk, &name, &more);
     return is_good ? SL_JOB_DONE : SL_JOB_BROKEN;
 }
 

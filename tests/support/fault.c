@@ -68,7 +68,11 @@ void fault_close(struct fault *fault)
 
 struct sl_span fault_target(struct fault *fault, const char *url)
 {
-    static const char server[] = "http://server/";
+    static const char server[] = "http://server/", search[] = "opensearch://server/";
+    if (strncmp(url, search, sizeof(search) - 1) == 0)
+        return sl_span_str(sl_arena_printf(fault->call.arena, "opensearch%s/%s",
+                                           strchr(scripted_server_url(fault->server), ':'),
+                                           url + sizeof(search) - 1));
     if (strncmp(url, server, sizeof(server) - 1) != 0)
         return sl_span_str(url);
     return sl_span_str(sl_arena_printf(fault->call.arena, "%s/%s", scripted_server_url(fault->server),

@@ -4,6 +4,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+/* By what follows the index in the path. */
+static const char *search_operation(const char *path)
+{
+    static const char *const names[][2] = {
+        {"_alias", "GetAlias"}, {"_mapping", "GetMapping"}, {"_mget", "MultiGet"}, {"_bulk", "Bulk"},
+        {"_search", "Search"},  {"_refresh", "Refresh"},    {"_stats", "Stats"}};
+    size_t i = 0;
+    while (i < 6 && strncmp(path, names[i][0], strlen(names[i][0])) != 0)
+        i++;
+    return names[i][1];
+}
+
 void honest_operation(const struct scripted_request *request, char *out, size_t room)
 {
     struct sl_span target = scripted_header(request, "x-amz-target");
@@ -11,6 +23,10 @@ void honest_operation(const struct scripted_request *request, char *out, size_t 
     bool is_form = sl_span_starts(request->body, SL_LIT("Action=")) && strcmp(request->method, "POST") == 0;
     const char *action = request->body.ptr;
     bool is_get = strcmp(request->method, "GET") == 0;
+    if (strncmp(request->path, "/idx/_", 6) == 0) {
+        snprintf(out, room, "%s", search_operation(request->path + 5));
+        return;
+    }
     if (is_get && strstr(request->path, "list-type=2"))
         snprintf(out, room, "ListObjectsV2");
     else if (is_get && scripted_header(request, "range").len)
@@ -155,10 +171,91 @@ static void put_record_batch(const json_t *asked, struct sl_buffer *out)
             "\"RecordId\":\"r\"", out);
 }
 
+/* ---- OpenSearch ---- */
+
+static void get_alias(const json_t *asked, struct sl_buffer *out)
+{
+    (void)asked;
+    sl_buffer_add_str(out, "{\"idx\":{\"aliases\":{}}}");
+}
+
+static void get_mapping(const json_t *asked, struct sl_buffer *out)
+{
+    (void)asked;
+    sl_buffer_add_str(out, "{\"idx\":{\"mappings\":{\"sluice_hash\":{\"mapping\":{\"sluice_hash\":{\"type\":"
+                           "\"keyword\"}}}}}}");
+}
+
+/* No document is there. */
+static void multi_get(const json_t *asked, struct sl_buffer *out)
+{
+    size_t i;
+    json_t *doc;
+    sl_buffer_add_str(out, "{\"docs\":[");
+    json_array_foreach(json_object_get(asked, "docs"), i, doc)
+        sl_buffer_printf(out, "%s{\"_id\":\"%s\",\"found\":false}", i ? "," : "",
+                         json_string_value(json_object_get(doc, "_id")));
+    sl_buffer_add_str(out, "]}");
+}
+
+/* Lines: an action, and mostly a document. */
+static void bulk(struct sl_span body, struct sl_buffer *out)
+{
+    size_t n = 0;
+    sl_buffer_add_str(out, "{\"items\":[");
+    while (body.len) {
+        const char *end = memchr(body.ptr, '\n', body.len), *name;
+        json_t *line = json_loadb(body.ptr, (size_t)(end - body.ptr), JSON_ALLOW_NUL, NULL), *value;
+        json_object_foreach(line, name, value)
+        {
+            const char *id = json_string_value(json_object_get(value, "_id"));
+            if (id && (strcmp(name, "index") == 0 || strcmp(name, "create") == 0))
+                sl_buffer_printf(
+                    out,
+                    "%s{\"%s\":{\"_id\":\"%s\",\"status\":201,\"result\":\"created\",\"_seq_no\":1,"
+                    "\"_primary_term\":1}}",
+                    n++ ? "," : "", name, id);
+        }
+        json_decref(line);
+        body = sl_span_from(body, (size_t)(end - body.ptr) + 1);
+    }
+    sl_buffer_add_str(out, "]}");
+}
+
+/* Of the last of four segments. */
+static void search(const json_t *asked, struct sl_buffer *out)
+{
+    (void)asked;
+    sl_buffer_add_str(out,
+                      "{\"timed_out\":false,\"_shards\":{\"failed\":0},\"hits\":{\"hits\":["
+                      "{\"_id\":\"a\",\"_source\":{\"PK\":\"a\",\"l\":[1,null]},\"sort\":["
+                      "\"c0000000000000000000000000000000\"]},"
+                      "{\"_id\":\"b\",\"_source\":{},\"sort\":[\"d0000000000000000000000000000000\"]}]}}");
+}
+
+static void refresh(const json_t *asked, struct sl_buffer *out)
+{
+    (void)asked;
+    sl_buffer_add_str(out, "{\"_shards\":{\"failed\":0}}");
+}
+
+static void stats(const json_t *asked, struct sl_buffer *out)
+{
+    (void)asked;
+    sl_buffer_add_str(out, "{\"_shards\":{\"failed\":0},\"_all\":{\"primaries\":{\"docs\":{\"count\":7},"
+                           "\"store\":{\"size_in_bytes\":700}}}}");
+}
+
 static const struct {
     const char *operation;
     void (*write)(const json_t *asked, struct sl_buffer *out);
 } operations[] = {
+    {"GetAlias", get_alias},
+    {"GetMapping", get_mapping},
+    {"MultiGet", multi_get},
+    {"Search", search},
+    {"Refresh", refresh},
+    {"Stats", stats},
     {"PutItem", nothing},
     {"UpdateItem", nothing},
     {"DeleteItem", nothing},
@@ -215,6 +312,8 @@ void honest_answer(const struct scripted_request *request, struct scripted_reply
         reply->headers = "etag: \"9b2cf535f27731c974343645a3985328\"\r\n";
     else if (strcmp(operation, "DeleteObject") == 0)
         reply->status = 204;
+    else if (strcmp(operation, "Bulk") == 0)
+        bulk(request->body, body);
     else if (strcmp(operation, "PublishBatch") == 0)
         publish_batch(request->body, body);
     else if (strcmp(operation, "ListObjectsV2") == 0)

@@ -25,6 +25,12 @@
 #define LIST(count, more, rest)                                                                              \
     "<ListBucketResult><KeyCount>" count "</KeyCount><EncodingType>url</EncodingType><IsTruncated>" more     \
     "</IsTruncated>" rest "</ListBucketResult>"
+#define DID(id, status, rest)                                                                                \
+    "{'index':{'_id':'" id "','status':" status ",'_seq_no':1,'_primary_term':1," rest "}}"
+#define DONE(id)          DID(id, "201", "'result':'created'")
+#define BULK(a, b, c)     "{'items':[" a "," b "," c "]}"
+#define GONE(id)          "{'_id':'" id "','found':false}"
+#define FOUND(id, rest)   "{'_id':'" id "','found':true" rest "}"
 #define PAGE(items, rest) "{'Items':[" items "],'Count':1,'ScannedCount':1" rest "}"
 #define SAID(code)        "<Error><Code>" code "</Code><Message>x</Message></Error>"
 
@@ -103,6 +109,39 @@ const struct lies_special lies_specials[] = {
      "{'FailedPutCount':2,'RequestResponses':[{'RecordId':'1'},{'RecordId':'1'},{'RecordId':'1'}]}",
      {false},
      false},
+    {"Bulk", 200, BULK(DONE("0"), DONE("1"), DONE("1")), {false}, false},
+    {"Bulk", 200, BULK(DONE("1"), DONE("0"), DONE("2")), {false}, false},
+    {"Bulk", 200, BULK(DONE("0"), DONE("1"), DONE("2") "," DONE("2")), {false}, false},
+    {"Bulk", 200, BULK(DONE("0"), DONE("1"), DID("2", "201", "'result':'noop'")), {false}, false},
+    {"Bulk", 200, BULK(DONE("0"), DONE("1"), DID("2", "200", "'result':'created'")), {false}, false},
+    {"Bulk", 200, BULK(DONE("0"), DONE("1"), DID("2", "404", "'result':'not_found'")), {false}, false},
+    {"Bulk",
+     200,
+     BULK(DONE("0"), DONE("1"), DID("2", "201", "'result':'created','error':{}")),
+     {false},
+     false},
+    {"Bulk", 200, BULK(DONE("0"), DONE("1"), DID("2", "429", "'error':{'type':'x'}")), {true, true}, false},
+    {"Bulk", 200, BULK(DONE("0"), DONE("1"), DID("2", "503", "'error':{}")), {true, true}, false},
+    {"Bulk", 200, BULK(DONE("0"), DONE("1"), "{'create':{'_id':'2','status':201}}"), {false}, false},
+    {"MultiGet", 200, "{'docs':[" GONE("0") "," GONE("1") "," GONE("1") "]}", {false}, false},
+    {"MultiGet", 200, "{'docs':[" GONE("0") "," GONE("1") "," FOUND("2", "") "]}", {false}, false},
+    {"MultiGet",
+     200,
+     "{'docs':[" GONE("0") "," GONE("1") "," FOUND("2", ",'_seq_no':1,'_primary_term':1") "]}",
+     {false},
+     false},
+    {"MultiGet",
+     200,
+     "{'docs':[" GONE("0") "," GONE("1") "," FOUND("2", ",'_seq_no':-1,'_primary_term':1,'_source':{}") "]}",
+     {false},
+     false},
+    {"MultiGet",
+     200,
+     "{'docs':[" GONE("0") "," GONE("1") ",{'_id':'2','error':{'type':'x'}}]}",
+     {false},
+     false},
+    {"GetAlias", 200, "{'other':{'aliases':{}}}", {false}, false},
+    {"GetAlias", 200, "{'other':{'aliases':{'alias':{}}}}", {false}, false},
     {"GetQueueUrl", 200, "{'QueueUrl':'ftp://x/queue'}", {false}, false},
     {"GetQueueUrl", 200, "{'QueueUrl':'https://sqs/a b'}", {false}, false},
     {"GetQueueUrl", 200, "{'QueueUrl':'https://sqs/\\u0000'}", {false}, false},
@@ -320,4 +359,31 @@ bool lies_is_page(const json_t *answer)
         json_object_foreach((json_t *)next, name, value) if (!is_key_value(value)) return false;
     return are_all(items, is_item, 0) &&
            (!consumed || json_is_number(json_object_get(consumed, "CapacityUnits")));
+}
+
+static bool is_place(const char *text, const char *before)
+{
+    return text && strlen(text) == 32 && strspn(text, "0123456789abcdef") == 32 && strcmp(text, before) >= 0;
+}
+
+bool lies_is_search(const json_t *answer)
+{
+    const json_t *failed = json_object_get(json_object_get(answer, "_shards"), "failed");
+    const json_t *hits = json_object_get(json_object_get(answer, "hits"), "hits");
+    const char *before = "c";
+    size_t i;
+    json_t *hit;
+    if (!json_is_false(json_object_get(answer, "timed_out")) || !json_is_integer(failed) ||
+        json_integer_value(failed) != 0 || !json_is_array(hits))
+        return false;
+    json_array_foreach(hits, i, hit)
+    {
+        const json_t *sort = json_object_get(hit, "sort");
+        const char *place = json_string_value(json_array_get(sort, 0));
+        if (!json_is_object(json_object_get(hit, "_source")) || json_array_size(sort) != 1 ||
+            !is_place(place, before))
+            return false;
+        before = place;
+    }
+    return true;
 }

@@ -22,6 +22,9 @@ extern const struct lies_special lies_specials[];
  * from its beginning, at most 100 bytes. Ends with NULL. */
 extern const char *const lies_ranges[];
 
+/* Whether it is a page of documents of the last of four segments, by a reading of its own. */
+bool lies_is_search(const json_t *answer);
+
 /* Whether it is a page of items, by a reading of its own. */
 bool lies_is_page(const json_t *answer);
 
