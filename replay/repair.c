@@ -287,7 +287,8 @@ static enum sl_status take_finding(struct repair *r, struct sl_span line, struct
     struct sl_span key = sl_json_find(line, "source_key");
     if (!sl_span_is(result, "\"different\""))
         return SL_OK;
-    if (sl_span_is(sl_json_find(line, "kind"), "\"sum\"") ||
+    struct sl_span kind = sl_json_find(line, "kind");
+    if (sl_span_is(kind, "\"sum\"") || sl_span_is(kind, "\"values\"") || sl_span_is(kind, "\"members\"") ||
         sl_span_is(sl_json_find(line, "handler"), "\"archive\"")) {
         r->others++;
         return SL_OK;

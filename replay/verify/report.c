@@ -94,6 +94,18 @@ static void print_sum(struct sl_span line)
                SL_ARG(key), SL_ARG(attribute), SL_ARG(low), SL_ARG(high));
 }
 
+/* Rows of values or members that are not those which the ledgers name. */
+static void print_rows(struct sl_span line)
+{
+    struct sl_span kind = member(line, "kind"), attribute = member(line, "attribute");
+    bool is_settled = sl_span_is(member(line, "result"), "different");
+    printf("%.*s: %s%.*s of %.*s%s%.*s: %s\n", SL_ARG(member(line, "target")),
+           is_settled ? "" : "unsettled, ", SL_ARG(kind), SL_ARG(sl_json_find(line, "key")),
+           attribute.len ? ", " : "", SL_ARG(attribute),
+           is_settled ? "their rows are not those that the ledgers name"
+                      : "the ledger changed during every scan");
+}
+
 /* A finding of an archive: its route, what it is, and all that the line says of it. */
 static void print_archive(struct sl_span line)
 {
@@ -123,6 +135,8 @@ void sl_report_line(struct sl_report *r, struct sl_span line)
         fwrite(line.ptr, 1, line.len, stdout);
     else if (sl_span_is(member(line, "kind"), "sum"))
         print_sum(line);
+    else if (sl_span_is(member(line, "kind"), "values") || sl_span_is(member(line, "kind"), "members"))
+        print_rows(line);
     else
         print_archive(line);
     fflush(stdout);

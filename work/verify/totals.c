@@ -3,11 +3,8 @@
 
 #include "base/cycle.h"
 #include "base/decimal.h"
-#include "base/hash.h"
-#include "base/json.h"
 #include "base/json_write.h"
 #include "base/span.h"
-#include "streams/value.h"
 #include "work/verify/totals_private.h"
 
 #define SEGMENTS   4 /* scanned together */
@@ -17,8 +14,6 @@
 /* More than 2^20 passes of 50,000 groups are no totals. */
 #define PASSES_MAX ((uint64_t)1 << 20)
 
-enum scan { FIRST, TOTAL, SECOND };
-
 struct check {
     const struct sl_totals_options *o;
     struct sl_totals_counts *counts;
@@ -26,135 +21,10 @@ struct check {
     struct groups groups;
     struct sl_arena *arena; /* of a page */
     struct sl_buffer line, key;
-    enum scan scan;
+    struct totals_rows rows;
     uint64_t rows_first, rows_second; /* digests of all rows of the ledgers, added up */
     bool is_stopped;
 };
-
-/* ---- rows ---- */
-
-static bool is_one_of(struct sl_span name, const struct sl_span *names, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        if (sl_span_eq(names[i], name))
-            return true;
-    return false;
-}
-
-static bool is_judged(const struct totals *t, struct sl_span name)
-{
-    return is_one_of(name, t->counted, t->n_counted) && !is_one_of(name, t->spoiled, t->n_spoiled);
-}
-
-/* The key's one text, of a map that has its attributes among others; `cut`: bytes that are left out at the
- * end of the first attribute's text. Absent: it is no such key. */
-static struct sl_span key_text(struct check *c, struct sl_value map, size_t cut)
-{
-    struct sl_buffer json;
-    sl_buffer_init_in(&json, c->arena, LINE_BYTES);
-    for (size_t i = 0; i < c->t->n_keys; i++) {
-        struct sl_value value = sl_value_member(map, c->t->keys[i]);
-        if (value.type == SL_NONE)
-            return sl_span(NULL, 0);
-        if (i == 0)
-            value.raw.len -= cut;
-        sl_buffer_add_str(&json, i ? ",\"" : "{\"");
-        sl_json_add_escaped(&json, c->t->keys[i]);
-        sl_buffer_add_str(&json, "\":");
-        sl_buffer_add_span(&json, sl_value_json(value, c->arena));
-    }
-    sl_buffer_add_char(&json, '}');
-    sl_buffer_reset(&c->key);
-    sl_value_canonical((struct sl_value){.type = SL_M, .raw = sl_buffer_span(&json)}, &c->key);
-    return sl_buffer_span(&c->key);
-}
-
-/* Bytes of "#12" at the end of the text; 0: there is none. */
-static size_t shard_suffix(struct sl_value key)
-{
-    size_t n = 0;
-    while (key.type == SL_S && n < key.raw.len && n < 5 && key.raw.ptr[key.raw.len - 1 - n] >= '0' &&
-           key.raw.ptr[key.raw.len - 1 - n] <= '9')
-        n++;
-    return n > 0 && n < key.raw.len && key.raw.ptr[key.raw.len - 1 - n] == '#' ? n + 1 : 0;
-}
-
-static void add_term(struct check *c, struct sl_span key, struct sl_span name, struct sl_span number,
-                     uint64_t digest)
-{
-    struct group_sum *sum = is_judged(c->t, name) ? sl_groups_find(&c->groups, key, name, true) : NULL;
-    if (!sum)
-        return;
-    bool first = c->scan == FIRST;
-    (void)sl_decimal_add(first ? sum->first : sum->second, number, false);
-    *(first ? &sum->rows_first : &sum->rows_second) += digest;
-}
-
-static struct sl_span plain(struct check *c, struct sl_span name)
-{
-    return memchr(name.ptr, '\\', name.len) ? sl_json_unescape(name, c->arena) : name;
-}
-
-/* A row of a ledger. Its digest is of its key and order, which grow with every change. */
-static void take_ledger_row(struct check *c, const struct totals_ledger *l, struct sl_value row)
-{
-    struct sl_value key = sl_value_member(row, l->key), element, number;
-    struct sl_value order = sl_value_member(row, SL_LIT("order")),
-                    sums = sl_value_member(row, SL_LIT("sums"));
-    if (key.type != SL_S || order.type != SL_S || sums.type != SL_L)
-        return;
-    struct sl_span text = sl_value_text(key, c->arena), name;
-    if (!sl_span_starts(text, l->prefix))
-        return;
-    uint64_t digest = sl_hash(text) * 0x9E3779B97F4A7C15u + sl_hash(order.raw);
-    digest ^= digest >> 29;
-    *(c->scan == FIRST ? &c->rows_first : &c->rows_second) += digest;
-    for (struct sl_iter iter = sl_value_iter(sums); sl_value_next(&iter, NULL, &element);) {
-        struct sl_span group = key_text(c, sl_value_member(element, SL_LIT("key")), 0);
-        struct sl_value add = sl_value_member(element, SL_LIT("add"));
-        for (struct sl_iter i = sl_value_iter(add); group.ptr && sl_value_next(&i, &name, &number);)
-            if (number.type == SL_N)
-                add_term(c, group, plain(c, name), number.raw, digest);
-    }
-}
-
-/* A row with a number at its end is a part of a group, unless it is a group itself. */
-static struct sl_span group_of_total(struct check *c, struct sl_value row, struct sl_span name)
-{
-    size_t cut = c->t->has_shards ? shard_suffix(sl_value_member(row, c->t->keys[0])) : 0;
-    struct sl_span whole = key_text(c, row, 0);
-    struct group_sum *own = cut ? sl_groups_find(&c->groups, whole, name, false) : NULL;
-    return cut && !own ? key_text(c, row, cut) : whole;
-}
-
-static void take_mark(struct check *c, struct sl_value row, struct sl_span name, struct sl_value value)
-{
-    struct sl_span attribute = sl_span_from(name, strlen(SL_TOTALS_MARK));
-    if (!is_judged(c->t, attribute))
-        return;
-    struct group_sum *sum = sl_groups_find(&c->groups, key_text(c, row, 0), attribute, true);
-    struct sl_span json = sl_value_json(value, c->arena);
-    if (sum)
-        sum->mark = sl_span(sl_arena_copy(c->groups.arena, json), json.len);
-}
-
-static void take_total_row(struct check *c, struct sl_value row)
-{
-    struct sl_value key = sl_value_member(row, c->t->keys[0]), value;
-    struct sl_span raw_name;
-    if (key.type == SL_NONE || (key.type == SL_S && sl_span_starts(key.raw, SL_LIT("sluice:"))))
-        return;
-    for (struct sl_iter iter = sl_value_iter(row); sl_value_next(&iter, &raw_name, &value);) {
-        struct sl_span name = plain(c, raw_name);
-        if (sl_span_starts(name, SL_LIT(SL_TOTALS_MARK)))
-            take_mark(c, row, name, value);
-        if (value.type != SL_N || !is_judged(c->t, name))
-            continue;
-        struct group_sum *sum = sl_groups_find(&c->groups, group_of_total(c, row, name), name, true);
-        if (sum)
-            (void)sl_decimal_add(sum->total, value.raw, false);
-    }
-}
 
 /* ---- scans ---- */
 
@@ -186,9 +56,9 @@ static enum sl_status scan_table(struct check *c, struct sl_span table, const st
             for (size_t k = 0; k < pages[i].n && status == SL_OK; k++) {
                 struct sl_value row = {.type = SL_M, .raw = pages[i].items[k]};
                 if (ledger)
-                    take_ledger_row(c, ledger, row);
+                    sl_totals_ledger_row(&c->rows, ledger, row);
                 else
-                    take_total_row(c, row);
+                    sl_totals_row(&c->rows, row);
             }
             if (!pages[i].next.ptr)
                 continue;
@@ -211,12 +81,19 @@ static enum sl_status scan_table(struct check *c, struct sl_span table, const st
     return status;
 }
 
-static enum sl_status scan_ledgers(struct check *c, enum scan scan, struct sl_error *error)
+static void begin_scan(struct check *c, enum totals_scan scan)
+{
+    c->rows = (struct totals_rows){
+        .t = c->t, .groups = &c->groups, .arena = c->arena, .key = &c->key, .scan = scan};
+}
+
+static enum sl_status scan_ledgers(struct check *c, enum totals_scan scan, struct sl_error *error)
 {
     enum sl_status status = SL_OK;
-    c->scan = scan;
+    begin_scan(c, scan);
     for (size_t i = 0; i < c->t->n_ledgers && status == SL_OK && !c->is_stopped; i++)
         status = scan_table(c, c->t->ledgers[i].table, &c->t->ledgers[i], error);
+    *(scan == TOTALS_FIRST ? &c->rows_first : &c->rows_second) = c->rows.digest;
     return status;
 }
 
@@ -252,13 +129,26 @@ static struct sl_decimal *difference(struct check *c, const struct sl_decimal *t
     return d;
 }
 
+/* Rows of values or members, and no attribute. */
+static bool is_of_rows(const struct group_sum *s, const char *kind)
+{
+    return sl_span_starts(s->name, sl_span_str(kind));
+}
+
+static struct sl_span kind_of(const struct group_sum *s)
+{
+    return is_of_rows(s, TOTALS_VALUES)    ? SL_LIT("values")
+           : is_of_rows(s, TOTALS_MEMBERS) ? SL_LIT("members")
+                                           : SL_LIT("sum");
+}
+
 static void begin_line(struct check *c, const struct group_sum *s, const char *result)
 {
     struct sl_buffer *b = &c->line;
     sl_buffer_reset(b);
     sl_buffer_add_char(b, '{');
     sl_json_add_member(b, "result", sl_span_str(result));
-    sl_json_add_member(b, "kind", SL_LIT("sum"));
+    sl_json_add_member(b, "kind", kind_of(s));
     sl_json_add_member(b, "handler", SL_LIT("aggregate"));
     sl_json_add_member(b, "target", sl_span_str(c->t->url));
     sl_json_add_raw(b, "routes", SL_LIT("["));
@@ -269,7 +159,10 @@ static void begin_line(struct check *c, const struct group_sum *s, const char *r
     sl_buffer_add_char(b, ']');
     /* {"M":{...}}: the key is within */
     sl_json_add_raw(b, "key", sl_span(s->key.ptr + 5, s->key.len - 6));
-    sl_json_add_member(b, "attribute", s->name);
+    if (is_of_rows(s, TOTALS_VALUES))
+        sl_json_add_member(b, "attribute", sl_span_from(s->name, strlen(TOTALS_VALUES)));
+    else if (!is_of_rows(s, TOTALS_MEMBERS))
+        sl_json_add_member(b, "attribute", s->name);
 }
 
 static void end_line(struct check *c)
@@ -287,9 +180,11 @@ static void settle(struct check *c, struct group_sum *s, const struct sl_decimal
     }
     c->counts->different++;
     begin_line(c, s, "different");
-    sl_json_add_member(&c->line, "total", text_of(c, s->total));
-    sl_json_add_member(&c->line, "ledger", text_of(c, s->first));
-    sl_json_add_member(&c->line, "difference", text_of(c, d));
+    if (sl_span_is(kind_of(s), "sum")) {
+        sl_json_add_member(&c->line, "total", text_of(c, s->total));
+        sl_json_add_member(&c->line, "ledger", text_of(c, s->first));
+        sl_json_add_member(&c->line, "difference", text_of(c, d));
+    }
     if (s->mark.ptr)
         sl_json_add_raw(&c->line, "mark", s->mark);
     end_line(c);
@@ -349,8 +244,10 @@ static void report_restless(struct check *c)
             continue;
         c->counts->unsettled++;
         begin_line(c, s, "unsettled");
-        sl_json_add_member(&c->line, "low", text_of(c, s->low));
-        sl_json_add_member(&c->line, "high", text_of(c, s->high));
+        if (sl_span_is(kind_of(s), "sum")) {
+            sl_json_add_member(&c->line, "low", text_of(c, s->low));
+            sl_json_add_member(&c->line, "high", text_of(c, s->high));
+        }
         sl_json_add_member(&c->line, "why",
                            SL_LIT("the ledger changed during every scan; stop the consumer and try again"));
         end_line(c);
@@ -362,11 +259,12 @@ static void report_restless(struct check *c)
 static enum sl_status round_of(struct check *c, struct sl_error *error)
 {
     begin_round(c);
-    enum sl_status status = scan_ledgers(c, FIRST, error);
+    enum sl_status status = scan_ledgers(c, TOTALS_FIRST, error);
+    begin_scan(c, TOTALS_TOTAL);
     if (status == SL_OK && !c->groups.is_full)
         status = scan_table(c, sl_span(NULL, 0), NULL, error);
     if (status == SL_OK && !c->groups.is_full)
-        status = scan_ledgers(c, SECOND, error);
+        status = scan_ledgers(c, TOTALS_SECOND, error);
     return status;
 }
 
@@ -426,7 +324,7 @@ enum sl_status sl_totals_verify(const struct sl_totals_options *o, struct sl_tot
             continue;
         counts->targets++;
         for (size_t k = 0; k < c.t->n_counted; k++)
-            counts->not_judged += !is_judged(c.t, c.t->counted[k]);
+            counts->not_judged += !sl_totals_is_judged(c.t, c.t->counted[k]);
         status = check_totals(&c, error);
     }
     sl_buffer_clean_up(&c.line);

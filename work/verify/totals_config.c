@@ -53,6 +53,8 @@ static void add_attributes(struct totals *t, const struct sl_route *route, struc
     {
         json_object_foreach(json_object_get(counter, "add"), name, amount) add_name(
             exact ? t->counted : t->spoiled, exact ? &t->n_counted : &t->n_spoiled, keep(arena, name));
+        json_object_foreach(json_object_get(counter, "distinct"), name, amount) add_name(
+            exact ? t->counted : t->spoiled, exact ? &t->n_counted : &t->n_spoiled, keep(arena, name));
         json_object_foreach(json_object_get(counter, "running_max"), name, amount)
             add_name(t->spoiled, &t->n_spoiled, keep(arena, name));
         json_object_foreach(json_object_get(counter, "running_min"), name, amount)
@@ -76,7 +78,10 @@ static void add_ledger(struct totals *t, const struct sl_route *route, struct sl
     const char *key = json_string_value(json_object_get(ledger, "key"));
     struct totals_ledger *l = &t->ledgers[t->n_ledgers];
     *l = (struct totals_ledger){.route = route->config->name};
-    l->prefix = sl_span_str(sl_arena_printf(arena, "sluice:ledger:%s:", name ? name : route->config->name));
+    name = name ? name : route->config->name;
+    l->prefix = sl_span_str(sl_arena_printf(arena, "sluice:ledger:%s:", name));
+    l->deltas = sl_span_str(sl_arena_printf(arena, "sluice:delta:%s:", name));
+    l->values = sl_span_str(sl_arena_printf(arena, "sluice:distinct:%s:", name));
     l->table = table ? keep(arena, table) : sl_span(NULL, 0);
     l->key = !table ? t->keys[0] : key ? keep(arena, key) : SL_LIT("PK");
     t->n_ledgers += t->n_ledgers + 1 < TOTALS_LEDGERS;

@@ -12,6 +12,8 @@
 struct totals_ledger {
     const char *route;
     struct sl_span prefix; /* of its rows' keys: "sluice:ledger:NAME:" */
+    struct sl_span deltas; /* likewise of rows that are to be folded into the totals: "sluice:delta:NAME:" */
+    struct sl_span values; /* and of rows of values that are counted once: "sluice:distinct:NAME:" */
     struct sl_span table;  /* absent: the totals' own */
     struct sl_span key;    /* the partition key's name */
 };
@@ -38,7 +40,38 @@ struct totals {
 /* Finds the totals of the pipeline. Everything is in `arena`. Returns how many there are. */
 size_t sl_totals_find(const struct sl_totals_options *o, struct sl_arena *arena, struct totals **out);
 
+/* ---- totals_rows.c: what the rows of a ledger and of the totals say ---- */
+
+enum totals_scan { TOTALS_FIRST, TOTALS_TOTAL, TOTALS_SECOND };
+
+struct groups;
+
+/* What rows are added up into, and where; of one page. */
+struct totals_rows {
+    const struct totals *t;
+    struct groups *groups;
+    struct sl_arena *arena;
+    struct sl_buffer *key;
+    enum totals_scan scan;
+    uint64_t digest; /* of the rows of the ledgers, added up */
+};
+
+/* A row of the ledger's table. */
+void sl_totals_ledger_row(struct totals_rows *r, const struct totals_ledger *l, struct sl_value row);
+
+/* A row of the totals' table. */
+void sl_totals_row(struct totals_rows *r, struct sl_value row);
+
+/* Is the attribute the sum of what the ledgers say, and of nothing else? */
+bool sl_totals_is_judged(const struct totals *t, struct sl_span name);
+
 /* ---- totals_groups.c: sums by group ---- */
+
+/* Beside the attributes of a row: whether the rows of values of an attribute, and of the members of a group,
+ * are those that the ledgers name. A row counts as a number that is made of its key; so D is 0 when they are,
+ * and not 0 when they are not, but for one in two thousand million. */
+#define TOTALS_VALUES  "sluice_values:"
+#define TOTALS_MEMBERS "sluice_members"
 
 /* One attribute of one row of the totals. */
 struct group_sum {

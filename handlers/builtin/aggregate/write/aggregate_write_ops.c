@@ -208,8 +208,8 @@ enum sl_status aggregate_ops_short(const struct aggregate_packing *p, const stru
             return p->a->host->fail(
                 error, SL_FATAL, "ValueRow",
                 "a row sluice:distinct:%.*s:... of the ledger counts fewer items than the "
-                "ledger takes away: another program changed it; `sluice verify` names it, "
-                "and `sluice repair --sums` sets it right",
+                "ledger takes away: another program changed it; `sluice verify` names its "
+                "group, and docs/VERIFY.md says how to count anew",
                 SL_ARG(p->a->name));
     }
     return SL_OK;
