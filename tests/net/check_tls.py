@@ -40,13 +40,13 @@ class Server(http.server.ThreadingHTTPServer):
         pass
 
 
-def run(port, host, bundle):
+def run(port, host, bundle, target):
     env = dict(os.environ, AWS_ENDPOINT_URL=f"https://{host}:{port}", AWS_REGION="us-east-1", AWS_ACCESS_KEY_ID="AKIDEXAMPLE",
                AWS_SECRET_ACCESS_KEY="secret")
     env.pop("AWS_CA_BUNDLE", None)
     if bundle:
         env["AWS_CA_BUNDLE"] = os.path.join(HERE, "tls", bundle)
-    done = subprocess.run([os.environ["BUILD"] + "/tests/net/test_tls", "write", "dynamodb://tbl", "-", "20"], env=env, capture_output=True, text=True, timeout=60)
+    done = subprocess.run([os.environ["BUILD"] + "/tests/net/test_tls", "write", target, "-", "20"], env=env, capture_output=True, text=True, timeout=60)
     return done.stdout.strip()
 
 
@@ -61,9 +61,10 @@ def main():
              ("localhost", None, "0 FATAL UntrustedCertificate"), ("127.0.0.1", "ca.pem", "0 FATAL UntrustedCertificate"),
              ("localhost", "absent.pem", "0 FATAL UntrustedCertificate")]
     bad = 0
-    for host, bundle, wanted in cases:
+    webhook = "https://{}:{}/hook#attempts=1"
+    for host, bundle, wanted, target in [(*case, target) for target in ("dynamodb://tbl", webhook) for case in cases]:
         before = handshakes
-        answer = run(port, host, bundle)
+        answer = run(port, host, bundle, target.format(host, port))
         if answer != wanted:
             print(f"{host}, {bundle}: {answer!r}, and should be {wanted!r}")
             bad += 1
@@ -73,7 +74,7 @@ def main():
     server.shutdown()
     if bad:
         sys.exit(1)
-    print(f"{len(cases)} passed")
+    print(f"{2 * len(cases)} passed, 0 failed")
 
 
 main()
