@@ -56,6 +56,7 @@ declare -A may=(
                    replay/esm replay/source replay/sandbox"
     [replay/output/report]="base streams replay/esm replay/source replay/sandbox replay/output"
     [work/verify/archive]="base streams streams/decode sinks/port.h sinks/target.h handlers handlers/pipeline"
+    [replay/watch]="base replay/tail"
     [replay/verify]="base sinks/port.h sinks/target.h handlers handlers/pipeline work/verify work/verify/archive"
     [replay/repair]="base handlers handlers/pipeline work/verify work/verify/archive work/repair"
     [replay]="base net streams streams/decode streams/template streams/when aws sinks handlers handlers/pipeline handlers/dispatch
