@@ -118,6 +118,11 @@ uninstall: ## with the same DESTDIR= and PREFIX=: remove all that install put th
 		$(MANDIR)/man1/sluice.1 $(MANDIR)/man7/sluice-handler.7
 	-rmdir $(LIBDIR)/handlers $(LIBDIR) $(DESTDIR)$(PREFIX)/include/sluice
 
+IMAGE ?= $(BUILD)/sluice-image.tar
+image: all ## a container image of sluice for this machine's architecture, made without a daemon: build/sluice-image.tar
+	@rm -rf $(BUILD)/image && $(MAKE) --no-print-directory -s install DESTDIR=$(abspath $(BUILD))/image PREFIX=/usr
+	@scripts/image.sh $(BUILD)/image $(IMAGE)
+
 # ---- tests ----
 
 TESTS    := $(patsubst %.c,$(BUILD)/%,$(call below,tests,test_*.c))

@@ -5,6 +5,7 @@
 #include "base/json.h"
 #include "base/json_write.h"
 #include "base/version.h"
+#include "base/version.h"
 
 #include <assert.h>
 #include <inttypes.h>
