@@ -71,6 +71,14 @@ $(LIBRARY): $(OBJECTS)
 	@rm -f $@
 	@$(AR) rcs $@ $^
 
+# What a Lambda function in C links: the Runtime API client and what it stands on, as one object that shows sl_lambda_* alone.
+RUNTIME  := $(BUILD)/libsluice-runtime.a
+$(RUNTIME): $(BUILD)/runtime/lambda/lambda.o $(BUILD)/runtime/api/client.o $(LIBRARY)
+	@echo "  AR    $@"
+	@$(CC) -r -nostdlib -Wl,--gc-sections,-u,sl_lambda_run,-u,sl_lambda_init_failed,-u,sl_lambda_succeed,-u,sl_lambda_fail,-u,sl_lambda_remaining_ms -Wl,-e,sl_lambda_run -o $(@:.a=.o) $^
+	@objcopy --wildcard --keep-global-symbol='sl_lambda_*' $(@:.a=.o)
+	@rm -f $@ && $(AR) rcs $@ $(@:.a=.o)
+
 $(BUILD)/bootstrap: $(BUILD)/runtime/bootstrap.o $(LIBRARY)
 	@echo "  LINK  $@"
 	@$(CC) $(LDFLAGS) -o $@ $^ $(LIBS)
@@ -99,24 +107,33 @@ $(MANUAL): $(BUILD)/sluice scripts/man.sh docs/man/sluice.1.in
 	@scripts/man.sh $(BUILD)/sluice docs/man/sluice.1.in >$@
 
 PREFIX  ?= /usr/local
-LIBDIR   = $(DESTDIR)$(PREFIX)/lib/sluice
-MANDIR   = $(DESTDIR)$(PREFIX)/share/man
+INSTALL  = install -D -m
+AT       = $(DESTDIR)$(PREFIX)
+# What uninstall removes.
+PLACES   = bin/sluice lib/sluice/sluice lib/sluice/bootstrap lib/libsluice-runtime.a include/sluice/handler.h include/sluice/lambda.h \
+           lib/pkgconfig/sluice.pc lib/pkgconfig/sluice-runtime.pc share/sluice/sluice.schema.json share/man/man1/sluice.1 \
+           share/man/man7/sluice-handler.7 share/man/man3/sluice-lambda.3 share/bash-completion/completions/sluice \
+           share/zsh/site-functions/_sluice
 
-install: all $(MANUAL) ## make install DESTDIR= PREFIX=/usr/local: sluice, bootstrap, handler.h, sluice.pc, man pages
-	install -d $(LIBDIR)/handlers $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/include/sluice \
-		$(DESTDIR)$(PREFIX)/lib/pkgconfig $(MANDIR)/man1 $(MANDIR)/man7
-	install -m 755 $(BUILD)/sluice $(BUILD)/bootstrap $(LIBDIR)/
-	ln -sf ../lib/sluice/sluice $(DESTDIR)$(PREFIX)/bin/sluice
-	install -m 644 $(HEADER) $(DESTDIR)$(PREFIX)/include/sluice/handler.h
-	sed 's|@PREFIX@|$(PREFIX)|' docs/man/sluice.pc.in >$(DESTDIR)$(PREFIX)/lib/pkgconfig/sluice.pc
-	install -m 644 $(MANUAL) $(MANDIR)/man1/
-	install -m 644 docs/man/sluice-handler.7 $(MANDIR)/man7/
+install: all $(RUNTIME) $(MANUAL) ## make install DESTDIR= PREFIX=/usr/local: sluice, bootstrap, the headers, the runtime library, man pages, completion
+	install -d $(AT)/lib/sluice/handlers $(AT)/bin
+	$(INSTALL) 755 -t $(AT)/lib/sluice $(BUILD)/sluice $(BUILD)/bootstrap
+	ln -sf ../lib/sluice/sluice $(AT)/bin/sluice
+	$(INSTALL) 644 $(RUNTIME) $(AT)/lib/libsluice-runtime.a
+	$(INSTALL) 644 -t $(AT)/include/sluice $(HEADER) runtime/lambda/lambda.h
+	$(INSTALL) 644 docs/sluice.schema.json $(AT)/share/sluice/sluice.schema.json
+	$(INSTALL) 644 -t $(AT)/share/man/man1 $(MANUAL)
+	$(INSTALL) 644 -t $(AT)/share/man/man7 docs/man/sluice-handler.7
+	$(INSTALL) 644 -t $(AT)/share/man/man3 docs/man/sluice-lambda.3
+	install -d $(AT)/lib/pkgconfig $(AT)/share/bash-completion/completions $(AT)/share/zsh/site-functions
+	for pc in sluice sluice-runtime; do \
+		sed 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|' docs/man/$$pc.pc.in >$(AT)/lib/pkgconfig/$$pc.pc || exit 1; done
+	scripts/completion.sh $(BUILD)/sluice bash >$(AT)/share/bash-completion/completions/sluice
+	scripts/completion.sh $(BUILD)/sluice zsh >$(AT)/share/zsh/site-functions/_sluice
 
 uninstall: ## with the same DESTDIR= and PREFIX=: remove all that install put there
-	rm -f $(DESTDIR)$(PREFIX)/bin/sluice $(LIBDIR)/sluice $(LIBDIR)/bootstrap \
-		$(DESTDIR)$(PREFIX)/include/sluice/handler.h $(DESTDIR)$(PREFIX)/lib/pkgconfig/sluice.pc \
-		$(MANDIR)/man1/sluice.1 $(MANDIR)/man7/sluice-handler.7
-	-rmdir $(LIBDIR)/handlers $(LIBDIR) $(DESTDIR)$(PREFIX)/include/sluice
+	rm -f $(PLACES:%=$(AT)/%)
+	-rmdir $(AT)/lib/sluice/handlers $(AT)/lib/sluice $(AT)/include/sluice $(AT)/share/sluice
 
 IMAGE ?= $(BUILD)/sluice-image.tar
 image: all ## a container image of sluice for this machine's architecture, made without a daemon: build/sluice-image.tar
@@ -131,7 +148,7 @@ FUZZERS  := $(patsubst tests/fuzz/%.c,$(BUILD)/tests/fuzz/%,$(wildcard tests/fuz
 # Each reads the corpus folder named on its command line.
 CORPORA  := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/conformance/*.c))
 SIMULATION := $(patsubst %.c,$(BUILD)/%.o,$(filter-out tests/simulation/test_%,$(wildcard tests/simulation/*.c)))
-BENCH_OBJ := $(patsubst %.c,$(BUILD)/%.o,$(wildcard bench/support/*.c))
+BENCH_OBJ := $(patsubst %.c,$(BUILD)/%.o,$(filter-out bench/support/runtime_echo.c,$(wildcard bench/support/*.c)))
 BENCHES  := $(patsubst %.c,$(BUILD)/%,$(wildcard bench/bench_*.c))
 
 $(BUILD)/tests/%: $(BUILD)/tests/%.o $(SUPPORT) $(TOOL_OBJ) $(LIBRARY)
@@ -153,6 +170,11 @@ $(BUILD)/bench/%.o: bench/%.cc
 
 $(BUILD)/bench/bench_decode: $(BUILD)/bench/simdjson.o
 $(BUILD)/bench/bench_decode: LIBS += -lsimdjson -lstdc++
+
+$(BUILD)/bench/bench_invoke: | $(BUILD)/bench/runtime_echo
+$(BUILD)/bench/runtime_echo: $(BUILD)/bench/support/runtime_echo.o $(RUNTIME)
+	@echo "  LINK  $@"
+	@$(CC) $(LDFLAGS) -o $@ $^ $(shell pkg-config --libs libcurl)
 
 $(BUILD)/bench/bench_plugin: | $(BUILD)/bench/empty.so
 $(BUILD)/bench/empty.so: bench/support/empty_handler.c $(HEADER)

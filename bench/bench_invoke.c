@@ -1,6 +1,7 @@
 /* A whole invocation, as the platform sees it: a local Runtime API hands out an event and waits for the
  * answer. bootstrap decodes it and dispatches to a route that matches nothing; beside it, where bench/echo.sh
- * could build it, aws-lambda-cpp echoes the same event without looking at it. Prints the median time, the
+ * could build it, aws-lambda-cpp echoes the same event without looking at it, and so does a function with our
+ * runtime library. Prints the median time, the
  * ratio, and the resident memory at its highest. */
 #include "bench/support/events.h"
 
@@ -175,23 +176,33 @@ static void figure(const char *size, const char *what, double value, const char 
     bench_figure(name, value, unit);
 }
 
-static void compare(const char *size, size_t records, size_t rounds, const char *bootstrap, const char *echo)
+struct programs {
+    char bootstrap[512], library[512], echo[512];
+};
+
+static void compare(const char *size, size_t records, size_t rounds, const struct programs *programs)
 {
     struct sl_buffer event;
-    struct server ours, theirs;
+    struct server ours, theirs, library;
     sl_buffer_init(&event, 64u << 20);
     bench_event(&event, records, 7);
-    start(&ours, bootstrap);
+    start(&ours, programs->bootstrap);
     double mine = median_ms(&ours, sl_buffer_span(&event), rounds);
     figure(size, "bootstrap, no route matches", mine, "ms");
     figure(size, "bootstrap, resident", resident_mb(ours.child), "MB");
     stop(&ours);
-    if (access(echo, X_OK) == 0) {
-        start(&theirs, echo);
+    start(&library, programs->library);
+    double plain = median_ms(&library, sl_buffer_span(&event), rounds);
+    figure(size, "sluice-runtime, echo", plain, "ms");
+    figure(size, "sluice-runtime, resident", resident_mb(library.child), "MB");
+    stop(&library);
+    if (access(programs->echo, X_OK) == 0) {
+        start(&theirs, programs->echo);
         double other = median_ms(&theirs, sl_buffer_span(&event), rounds);
         figure(size, "aws-lambda-cpp, echo", other, "ms");
         figure(size, "aws-lambda-cpp, resident", resident_mb(theirs.child), "MB");
         figure(size, "bootstrap against the echo", mine / other, "x");
+        figure(size, "sluice-runtime against aws-lambda-cpp, both echo", plain / other, "x");
         stop(&theirs);
     }
     sl_buffer_clean_up(&event);
@@ -200,10 +211,11 @@ static void compare(const char *size, size_t records, size_t rounds, const char 
 int main(void)
 {
     const char *build = getenv("BUILD") ? getenv("BUILD") : "build";
-    char bootstrap[512], echo[512];
-    snprintf(bootstrap, sizeof(bootstrap), "%s/bootstrap", build);
-    snprintf(echo, sizeof(echo), "%s/bench/echo", build);
-    compare("105 KB", 100, 400, bootstrap, echo);
-    compare("5.3 MB", 5000, 60, bootstrap, echo);
+    struct programs programs;
+    snprintf(programs.bootstrap, sizeof(programs.bootstrap), "%s/bootstrap", build);
+    snprintf(programs.library, sizeof(programs.library), "%s/bench/runtime_echo", build);
+    snprintf(programs.echo, sizeof(programs.echo), "%s/bench/echo", build);
+    compare("105 KB", 100, 400, &programs);
+    compare("5.3 MB", 5000, 60, &programs);
     return 0;
 }

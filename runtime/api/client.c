@@ -110,8 +110,8 @@ static void expect_length(struct sl_runtime *rt, struct sl_span value)
     size_t n = 0;
     for (size_t i = 0; i < value.len && value.ptr[i] >= '0' && value.ptr[i] <= '9' && n < SIZE_MAX / 20; i++)
         n = n * 10 + (size_t)(value.ptr[i] - '0');
-    if (n <= rt->payload.max)
-        (void)sl_buffer_reserve(&rt->payload, n);
+    if (n < rt->payload.max)
+        (void)sl_buffer_reserve(&rt->payload, n + 1);
 }
 
 static size_t on_header(char *bytes, size_t size, size_t n, void *arg)
@@ -215,7 +215,7 @@ enum sl_status sl_runtime_open(const char *endpoint, const char *user_agent, str
     snprintf(rt->user_agent, sizeof(rt->user_agent), "%s", user_agent);
     for (int i = 0; i < HEADERS; i++)
         sl_buffer_init(&rt->headers[i], HEADER_BYTES);
-    sl_buffer_init(&rt->payload, SL_RUNTIME_PAYLOAD_BYTES);
+    sl_buffer_init(&rt->payload, SL_RUNTIME_PAYLOAD_BYTES + 1); /* and a NUL */
     sl_buffer_init(&rt->reply, REPLY_BYTES);
     enum sl_status status = set_base(rt, endpoint, error);
     if (status == SL_OK) {
@@ -267,8 +267,10 @@ static int64_t epoch_ms(const char *text)
     return ms;
 }
 
-static void fill_event(const struct sl_runtime *rt, struct sl_runtime_event *out)
+static void fill_event(struct sl_runtime *rt, struct sl_runtime_event *out)
 {
+    sl_buffer_add_char(&rt->payload, '\0'); /* no part of it */
+    rt->payload.len -= !rt->payload.failed;
     *out = (struct sl_runtime_event){
         .payload = sl_buffer_span(&rt->payload),
         .request_id = header_text(rt, REQUEST_ID),
@@ -280,8 +282,6 @@ static void fill_event(const struct sl_runtime *rt, struct sl_runtime_event *out
         .content_type = header_text(rt, CONTENT_TYPE),
         .deadline_epoch_ms = epoch_ms(header_text(rt, DEADLINE)),
     };
-    if (!out->payload.ptr)
-        out->payload.ptr = "";
 }
 
 static enum sl_status judge_next(struct sl_runtime *rt, struct sl_runtime_event *out, struct sl_error *error)
@@ -294,6 +294,7 @@ static enum sl_status judge_next(struct sl_runtime *rt, struct sl_runtime_event 
                        "the Runtime API answered 500 to next: this environment cannot go on");
     if (code != 200)
         return sl_fail(error, SL_RETRY, "UnexpectedAnswer", "the Runtime API answered %ld to next", code);
+    rt->is_cut |= rt->payload.len > SL_RUNTIME_PAYLOAD_BYTES;
     fill_event(rt, out);
     if (!out->request_id[0])
         return sl_fail(error, SL_RETRY, "NoRequestId",

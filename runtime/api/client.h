@@ -12,7 +12,8 @@
 struct sl_runtime;
 
 struct sl_runtime_event {
-    struct sl_span payload; /* all of these are borrowed until the next call of sl_runtime_next */
+    struct sl_span payload; /* all of these are borrowed until the next call of sl_runtime_next; a NUL stands
+                               behind it */
     const char *request_id;
     const char *function_arn; /* "" when absent; the same holds for the texts below */
     const char *trace_id;
