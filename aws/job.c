@@ -118,6 +118,20 @@ static int64_t next_due_ms(const struct sl_job_run *run)
     return due;
 }
 
+/* Reads what has come of the requests that are over. */
+static void settle_over(struct sl_job_run *run)
+{
+    for (size_t i = 0; i < SL_CLIENT_IN_FLIGHT_MAX && run->flying; i++) {
+        struct sl_job_slot *slot = run->slots[i];
+        if (!slot || slot->exchange.outcome == SL_HTTP_RUNNING)
+            continue;
+        run->flying_bytes -= slot->exchange.body_bytes;
+        sl_job_settle(run, slot);
+        run->slots[i] = NULL;
+        give_slot(run->client->aws, slot);
+    }
+}
+
 static bool step(struct sl_job_run *run)
 {
     struct sl_aws *aws = run->client->aws;
@@ -130,15 +144,7 @@ static bool step(struct sl_job_run *run)
         return true;
     }
     sl_http_wait(sl_aws_http(aws), wait < 1000 && wait >= 0 ? wait : 1000);
-    for (size_t i = 0; i < SL_CLIENT_IN_FLIGHT_MAX; i++) {
-        struct sl_job_slot *slot = run->slots[i];
-        if (!slot || slot->exchange.outcome == SL_HTTP_RUNNING)
-            continue;
-        run->flying_bytes -= slot->exchange.body_bytes;
-        sl_job_settle(run, slot);
-        run->slots[i] = NULL;
-        give_slot(aws, slot);
-    }
+    settle_over(run);
     return true;
 }
 
@@ -154,26 +160,85 @@ static void end_fresh(struct sl_job_run *run)
     }
 }
 
+static void begin(struct sl_job_run *run)
+{
+    struct sl_error error = SL_NO_ERROR;
+    for (size_t i = 0; i < run->n; i++) {
+        struct sl_job *job = &run->jobs[i];
+        assert(job->kind->answered);
+        job->client = run->client;
+        job->call = run->call;
+        job->not_sent = true;
+        sl_client_uuid(run->client, job->invocation);
+    }
+    if (run->n && sl_client_ready(run->client, &error) != SL_OK) {
+        sl_job_fail(&run->jobs[0], error.status, error.code, "%s", error.text);
+        run->fresh = 1;
+        sl_job_end(run, &run->jobs[0], true);
+    }
+}
+
+static void finish(struct sl_job_run *run)
+{
+    if (run->stop)
+        end_fresh(run);
+    if (run->doubted)
+        sl_job_judge_doubted(run);
+}
+
 void sl_job_run(struct sl_client *client, struct sl_job *jobs, size_t n, const struct sl_call *call)
 {
     struct sl_job_run run = {.client = client, .jobs = jobs, .n = n, .call = call};
-    struct sl_error error = SL_NO_ERROR;
-    for (size_t i = 0; i < n; i++) {
-        assert(jobs[i].kind->answered);
-        jobs[i].client = client;
-        jobs[i].call = call;
-        jobs[i].not_sent = true;
-        sl_client_uuid(client, jobs[i].invocation);
-    }
-    if (n && sl_client_ready(client, &error) != SL_OK) {
-        sl_job_fail(&jobs[0], error.status, error.code, "%s", error.text);
-        run.fresh = 1;
-        sl_job_end(&run, &jobs[0], true);
-    }
+    begin(&run);
     while (step(&run)) {
     }
-    if (run.stop)
-        end_fresh(&run);
-    if (run.doubted)
-        sl_job_judge_doubted(&run);
+    finish(&run);
+}
+
+/* ---- one job among others that come and go ---- */
+
+struct sl_job_flight {
+    struct sl_job_run run;
+};
+
+struct sl_job_flight *sl_job_begin(struct sl_client *client, struct sl_job *job, const struct sl_call *call)
+{
+    struct sl_job_flight *flight = calloc(1, sizeof(*flight));
+    if (!flight)
+        sl_die("out of memory: a request");
+    flight->run = (struct sl_job_run){.client = client, .jobs = job, .n = 1, .call = call};
+    begin(&flight->run);
+    launch_due(&flight->run);
+    return flight;
+}
+
+bool sl_job_turn(struct sl_job_flight *flight)
+{
+    struct sl_job_run *run = &flight->run;
+    settle_over(run);
+    if (!run->flying)
+        launch_due(run);
+    if (run->jobs->state != SL_JOB_OVER)
+        return false;
+    finish(run);
+    free(flight);
+    return true;
+}
+
+int64_t sl_job_due_ms(const struct sl_job_flight *flight)
+{
+    return flight->run.flying ? INT64_MAX : next_due_ms(&flight->run);
+}
+
+void sl_job_abandon(struct sl_job_flight *flight)
+{
+    struct sl_aws *aws = flight->run.client->aws;
+    for (size_t i = 0; i < SL_CLIENT_IN_FLIGHT_MAX; i++) {
+        struct sl_job_slot *slot = flight->run.slots[i];
+        if (!slot)
+            continue;
+        sl_http_abandon(sl_aws_http(aws), &slot->exchange);
+        give_slot(aws, slot);
+    }
+    free(flight);
 }

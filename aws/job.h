@@ -97,4 +97,24 @@ struct sl_job {
 /* Returns when each of the `n` jobs is SL_JOB_OVER. */
 void sl_job_run(struct sl_client *client, struct sl_job *jobs, size_t n, const struct sl_call *call);
 
+/* ---- one job among others that come and go ---- */
+
+struct sl_job_flight;
+
+/* Begins the job, and does not wait. Job and call are borrowed until it is over. Its owner drives it: with
+ * sl_http_wait on the process's connections, and sl_job_turn after that. Credentials that are about to end
+ * are fetched here and in sl_job_turn, which then wait for them. */
+struct sl_job_flight *sl_job_begin(struct sl_client *client, struct sl_job *job,
+                                   const struct sl_call *call) SL_MUST_USE;
+
+/* Takes what has come, and sends the next attempt when it is due. True: the job is SL_JOB_OVER, and the
+ * flight is freed. */
+bool sl_job_turn(struct sl_job_flight *flight) SL_MUST_USE;
+
+/* When to turn it although nothing has come, on the clock's steady time; INT64_MAX: it is on the wire. */
+int64_t sl_job_due_ms(const struct sl_job_flight *flight);
+
+/* Breaks it off: the job has no outcome, the flight is freed. */
+void sl_job_abandon(struct sl_job_flight *flight);
+
 #endif

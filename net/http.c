@@ -7,6 +7,7 @@
 #include <assert.h>
 #include <curl/curl.h>
 #include <malloc.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <strings.h>
@@ -523,22 +524,54 @@ static size_t collect(struct sl_http *http)
     return done;
 }
 
-size_t sl_http_wait(struct sl_http *http, int64_t timeout_ms)
+/* True: the bell can be read. */
+static bool wait_once(struct sl_http *http, int64_t left_ms, int bell)
+{
+    struct curl_waitfd extra = {.fd = bell, .events = CURL_WAIT_POLLIN};
+    int ms = left_ms < 1000 ? (int)left_ms : 1000;
+    if (http->running) {
+        curl_multi_poll(http->multi, &extra, bell >= 0, ms, NULL);
+        return bell >= 0 && extra.revents;
+    }
+    struct pollfd fd = {.fd = bell, .events = POLLIN};
+    return poll(&fd, 1, ms) > 0;
+}
+
+static size_t drive(struct sl_http *http, int64_t timeout_ms, int bell)
 {
     struct sl_clock *real = sl_clock_system();
     int64_t until = real->now_ms(real) + timeout_ms;
-    while (http->running) {
+    bool is_rung = false;
+    while (http->running || bell >= 0) {
         int running = 0;
-        curl_multi_perform(http->multi, &running);
-        if (collect(http))
+        if (http->running)
+            curl_multi_perform(http->multi, &running);
+        if (http->running && collect(http))
             break;
         int64_t now = real->now_ms(real), left = until - now;
         sl_idle_check(&http->idle, now);
-        if (left <= 0)
+        if (left <= 0 || is_rung)
             break;
-        curl_multi_poll(http->multi, NULL, 0, left < 1000 ? (int)left : 1000, NULL);
+        is_rung = wait_once(http, left, bell);
     }
     return http->running;
+}
+
+size_t sl_http_wait(struct sl_http *http, int64_t timeout_ms)
+{
+    return drive(http, timeout_ms, -1);
+}
+
+size_t sl_http_wait_or(struct sl_http *http, int64_t timeout_ms, int bell)
+{
+    return drive(http, timeout_ms, bell);
+}
+
+void sl_http_abandon(struct sl_http *http, struct sl_http_exchange *exchange)
+{
+    (void)http;
+    if (exchange->transfer)
+        finish(exchange->transfer, CURLE_ABORTED_BY_CALLBACK);
 }
 
 struct sl_span sl_http_header(const struct sl_http_exchange *exchange, const char *name)

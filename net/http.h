@@ -81,6 +81,13 @@ void sl_http_start(struct sl_http *http, struct sl_http_exchange *exchange);
  * run. */
 size_t sl_http_wait(struct sl_http *http, int64_t timeout_ms);
 
+/* The same, and ends also when `bell` (-1: none) can be read. It waits for the bell even when nothing runs.
+ */
+size_t sl_http_wait_or(struct sl_http *http, int64_t timeout_ms, int bell);
+
+/* Breaks the exchange off: nobody waits for it any more. It is SL_HTTP_BROKEN. */
+void sl_http_abandon(struct sl_http *http, struct sl_http_exchange *exchange);
+
 /* The answer's header, absent when the answer has none of this name; borrowed from `head`. */
 struct sl_span sl_http_header(const struct sl_http_exchange *exchange, const char *name);
 

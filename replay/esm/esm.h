@@ -134,6 +134,8 @@ struct sl_esm_discard {
  * for the call; an invocation lives from `begin` to `decided`. */
 struct sl_esm_driver {
     void *self;
+    /* NULL: a simulation. Else the mapping is live, see below. */
+    bool (*may_begin)(void *self, const struct sl_esm_shard *shard, unsigned lane, bool was_sent);
     void (*begin)(void *self, struct sl_esm_invocation *inv);
     void (*invoke)(void *self, struct sl_esm_invocation *inv, struct sl_esm_result *out);
     void (*decided)(void *self, const struct sl_esm_invocation *inv, const struct sl_esm_result *result,
@@ -177,6 +179,41 @@ struct sl_esm_stats {
 struct sl_esm_stats sl_esm_stats(const struct sl_esm *esm);
 /* For a stream that is run page by page. */
 void sl_esm_stats_add(struct sl_esm_stats *sum, const struct sl_esm_stats *more);
+
+/* ---- live: in real time, page by page (esm_live.c) ----
+ *
+ * With `may_begin` the mapping follows real time. Its shards get their records page by page, an invocation
+ * lasts until its caller says that it is over, and one begins only when `may_begin` says so (`was_sent`: a
+ * part of its batch was in an invocation before). sl_esm_step is not used. Times are milliseconds since
+ * sl_esm_new, and never go back. The driver has `begin` and `invoke`; `invoke` returns the result of an
+ * invocation that is over. */
+
+/* Adds records to the end of the shard, borrowed until sl_esm_forget has counted their page. They are
+ * available at once: available_ms is at most sl_esm_wall_at(now_ms). */
+void sl_esm_feed(struct sl_esm *esm, size_t shard, const struct sl_esm_record *records, size_t n,
+                 int64_t now_ms);
+
+/* The wall time that the mapping takes for this time. */
+int64_t sl_esm_wall_at(const struct sl_esm *esm, int64_t now_ms);
+
+/* Does everything that is due. */
+void sl_esm_run(struct sl_esm *esm, int64_t now_ms);
+
+/* When something is due after `now_ms`; INT64_MAX: nothing, before something is fed or over. What waits for
+ * `may_begin` does not count. */
+int64_t sl_esm_due_ms(const struct sl_esm *esm, int64_t now_ms);
+
+/* The invocation that `begin` was called with is over: `invoke` and `decided` are called. Its batch then
+ * waits, or is gone; sl_esm_run goes on. */
+void sl_esm_end(struct sl_esm_invocation *inv, int64_t now_ms);
+
+/* Lets go of pages whose records are all below the checkpoint, and returns their number, the oldest first.
+ * The checkpoint's id stays. */
+size_t sl_esm_forget(struct sl_esm *esm, size_t shard);
+
+/* The number of the shard's records at and above its checkpoint; the first of them, NULL: there is none. */
+size_t sl_esm_left(const struct sl_esm *esm, size_t shard);
+const struct sl_esm_record *sl_esm_first_left(const struct sl_esm *esm, size_t shard);
 
 /* ---- events and failure records (esm_event.c, esm_failure.c) ---- */
 

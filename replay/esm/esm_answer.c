@@ -26,7 +26,7 @@ static bool read_list(struct sl_esm_lane *lane, const json_t *failures, size_t *
         at = position(&lane->inv, sl_span(json_string_value(id), json_string_length(id)), at);
         if (at == lane->inv.n)
             return false;
-        lane->shard->marks[index[at]] |= SL_ESM_BLAMED;
+        *sl_esm_mark_at(lane->shard, index[at]) |= SL_ESM_BLAMED;
         *failed = at < *failed ? at : *failed;
     }
     return true;

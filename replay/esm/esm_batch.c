@@ -24,7 +24,7 @@ static void push_record(struct sl_esm_lane *lane, uint32_t index)
         if (!lane->batch || !lane->index)
             sl_die("out of memory: a batch of %zu records", lane->room);
     }
-    lane->batch[lane->n] = &lane->shard->shard->records[index];
+    lane->batch[lane->n] = sl_esm_record_at(lane->shard, index);
     lane->index[lane->n++] = index;
 }
 
@@ -36,7 +36,7 @@ static bool drop_unread(struct sl_esm_lane *lane)
     enum sl_esm_condition first = SL_ESM_TRIMMED, condition;
     struct sl_esm_part part = {.from = lane->n, .to = lane->n};
     while (lane->next < lane->n_mine && (int64_t)(part.to - part.from) < shard->esm->settings.batch_size) {
-        const struct sl_esm_record *r = &shard->shard->records[lane->mine[lane->next]];
+        const struct sl_esm_record *r = sl_esm_record_at(shard, lane->mine[lane->next]);
         if (!sl_esm_is_expired(shard->esm, r, &condition) || !matches(shard->esm, r) ||
             (part.to > part.from && condition != first))
             break;
@@ -86,7 +86,7 @@ static bool gather(struct sl_esm_lane *lane)
     const struct sl_esm_settings *s = &esm->settings;
     while (lane->next < lane->n_mine) {
         uint32_t index = lane->mine[lane->next];
-        const struct sl_esm_record *r = &shard->shard->records[index];
+        const struct sl_esm_record *r = sl_esm_record_at(shard, index);
         if (r->available_ms > sl_esm_wall_ms(esm))
             return false;
         if (!matches(esm, r)) {
@@ -143,7 +143,7 @@ static int64_t next_available(const struct sl_esm_lane *lane)
     const struct sl_esm_track *shard = lane->shard;
     if (lane->next == lane->n_mine)
         return INT64_MAX;
-    int64_t at = shard->shard->records[lane->mine[lane->next]].available_ms - shard->esm->wall_ms;
+    int64_t at = sl_esm_record_at(shard, lane->mine[lane->next])->available_ms - shard->esm->wall_ms;
     return at > shard->esm->now_ms ? at : shard->esm->now_ms;
 }
 

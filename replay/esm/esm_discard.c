@@ -45,7 +45,7 @@ void sl_esm_give_up(struct sl_esm_lane *lane, struct sl_esm_part *part, size_t n
         esm->stats.discarded += n;
     for (size_t i = 0; i < n; i++) {
         uint32_t index = lane->index[part->from + i];
-        unsigned known = lane->shard->marks[index];
+        unsigned known = *sl_esm_mark_at(lane->shard, index);
         esm->stats.beside += (known & SL_ESM_DELIVERED) && !(known & SL_ESM_BLAMED);
         sl_esm_mark_done(lane->shard, index);
     }

@@ -50,7 +50,7 @@ static void mark_failed(const struct sl_esm_lane *lane, const struct sl_esm_part
     struct sl_esm_stats *stats = &lane->shard->esm->stats;
     stats->failed_batches++;
     for (size_t i = part->from; i < part->to; i++) {
-        unsigned char *marks = &lane->shard->marks[lane->index[i]];
+        unsigned char *marks = sl_esm_mark_at(lane->shard, lane->index[i]);
         stats->failed += !(*marks & SL_ESM_DELIVERED);
         *marks |= known;
     }

@@ -1,4 +1,5 @@
-/* What the files of the simulator share. esm_run.c drives esm_batch.c and esm_judge.c; both stand on
+/* What the files of the simulator share. esm_run.c (and in real time esm_live.c above it) drives esm_batch.c
+ * and esm_judge.c; both stand on
  * esm_discard.c, esm_event.c and esm_answer.c; all stand on esm_state.c. */
 #ifndef SL_REPLAY_ESM_ESM_PRIVATE_H
 #define SL_REPLAY_ESM_ESM_PRIVATE_H
@@ -28,7 +29,7 @@ struct sl_esm_lane {
     int64_t send_at; /* when the batch that is being gathered is invoked, full or not */
 
     uint32_t *mine; /* indices, in the shard, of this lane's records */
-    size_t n_mine, next;
+    size_t n_mine, mine_room, next;
 
     const struct sl_esm_record **batch; /* the batch under way */
     uint32_t *index;                    /* of these records, in the shard */
@@ -42,6 +43,7 @@ struct sl_esm_lane {
     struct sl_esm_invocation inv;
     char request_id[37];
     struct sl_buffer payload;
+    bool was_sent;    /* a part of the batch was in an invocation */
     bool has_payload; /* `payload` is that of the next part: kept between attempts */
     struct sl_buffer body;
     enum sl_esm_outcome outcome;
@@ -54,14 +56,23 @@ enum sl_esm_mark {
     SL_ESM_BLAMED = 4     /* an answer named it, or an invocation failed with it alone */
 };
 
+/* Records of a shard that came together: all of them, or a page of a live stream. */
+struct sl_esm_page {
+    const struct sl_esm_record *records;
+    size_t from, n;       /* the index of the first one in the shard */
+    unsigned char *marks; /* per record: enum sl_esm_mark */
+};
+
 /* A shard and how far it is. */
 struct sl_esm_track {
     struct sl_esm *esm;
     const struct sl_esm_shard *shard;
     struct sl_esm_lane *lanes;
     unsigned lanes_left;
-    unsigned char *marks; /* per record: enum sl_esm_mark */
+    struct sl_esm_page *pages; /* the first one holds `checkpoint`, or the record before it */
+    size_t n_pages, n;         /* pages; records of the shard so far */
     size_t checkpoint;
+    char *forgotten_id; /* of the last record of a page that is gone; NULL: none is */
 
     bool has_window;
     int64_t window; /* its number: it begins at this times its length */
@@ -104,6 +115,30 @@ static inline struct sl_esm_part *sl_esm_top(struct sl_esm_lane *lane)
 
 /* ---- esm_state.c ---- */
 
+/* The page that holds the record: one of a few. */
+static inline struct sl_esm_page *sl_esm_page_of(const struct sl_esm_track *shard, size_t index)
+{
+    struct sl_esm_page *page = shard->pages;
+    while (index - page->from >= page->n)
+        page++;
+    return page;
+}
+
+static inline const struct sl_esm_record *sl_esm_record_at(const struct sl_esm_track *shard, size_t index)
+{
+    const struct sl_esm_page *page = sl_esm_page_of(shard, index);
+    return &page->records[index - page->from];
+}
+
+static inline unsigned char *sl_esm_mark_at(const struct sl_esm_track *shard, size_t index)
+{
+    const struct sl_esm_page *page = sl_esm_page_of(shard, index);
+    return &page->marks[index - page->from];
+}
+
+/* Adds records to the end of the shard, and shares them out to its lanes. */
+void sl_esm_add_page(struct sl_esm_track *shard, const struct sl_esm_record *records, size_t n);
+
 void sl_esm_new_uuid(uint64_t *random, char out[37]);
 
 /* The record is done, given up or filtered out. Moves the shard's checkpoint. */
@@ -142,6 +177,17 @@ bool sl_esm_names_failures(struct sl_span answer);
 
 /* Reads the state in a window's answer, as JSON text, into `out`. False: there is none. */
 bool sl_esm_read_state(struct sl_span answer, struct sl_buffer *out);
+
+/* ---- esm_run.c ---- */
+
+/* Whether the simulation is driven in real time (esm_live.c). */
+static inline bool sl_esm_is_live(const struct sl_esm *esm)
+{
+    return esm->driver.may_begin;
+}
+
+/* Does at esm->now_ms what the lane waits for. */
+void sl_esm_step_lane(struct sl_esm_lane *lane);
 
 /* ---- esm_batch.c ---- */
 

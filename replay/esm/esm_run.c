@@ -1,7 +1,6 @@
 /* The simulated mapping: opens its shards, runs invocations, and goes from one moment to the next. */
 #include "replay/esm/esm.h"
 
-#include "base/hash.h"
 #include "replay/esm/esm_private.h"
 
 #include <stdlib.h>
@@ -19,20 +18,11 @@ static void *zalloc(size_t n, size_t size)
 
 /* ---- opening ---- */
 
-/* The lane of an item's records. */
-static unsigned lane_of(struct sl_span item_key, unsigned lanes)
-{
-    uint64_t hash = sl_hash(item_key);
-    return (unsigned)((hash ^ (hash >> 32)) % lanes);
-}
-
 static void open_lanes(struct sl_esm_track *shard, unsigned lanes)
 {
-    const struct sl_esm_shard *s = shard->shard;
     for (unsigned k = 0; k < lanes; k++) {
         struct sl_esm_lane *lane = &shard->lanes[k];
         *lane = (struct sl_esm_lane){.shard = shard, .number = k, .state = SL_ESM_BLOCKED};
-        lane->mine = zalloc(s->n, sizeof(*lane->mine));
         lane->parts_room = 4;
         lane->parts = zalloc(lane->parts_room, sizeof(*lane->parts));
         lane->room = 16;
@@ -40,10 +30,6 @@ static void open_lanes(struct sl_esm_track *shard, unsigned lanes)
         lane->index = zalloc(lane->room, sizeof(*lane->index));
         sl_buffer_init(&lane->payload, EVENT_BYTES);
         sl_buffer_init(&lane->body, EVENT_BYTES);
-    }
-    for (uint32_t i = 0; i < s->n; i++) {
-        struct sl_esm_lane *lane = &shard->lanes[lanes > 1 ? lane_of(s->records[i].item_key, lanes) : 0];
-        lane->mine[lane->n_mine++] = i;
     }
 }
 
@@ -72,10 +58,10 @@ struct sl_esm *sl_esm_new(const struct sl_esm_settings *settings, const struct s
         struct sl_esm_track *shard = &esm->shards[i];
         *shard = (struct sl_esm_track){
             .esm = esm, .shard = &shards[i], .lanes = esm->lanes + i * lanes, .lanes_left = lanes};
-        shard->marks = zalloc(shards[i].n, sizeof(*shard->marks));
         sl_buffer_init(&shard->state, EVENT_BYTES);
         sl_buffer_init(&shard->new_state, EVENT_BYTES);
         open_lanes(shard, lanes);
+        sl_esm_add_page(shard, shards[i].records, shards[i].n);
         if (shards[i].parent < 0)
             begin_shard(shard, lanes);
     }
@@ -96,7 +82,10 @@ void sl_esm_destroy(struct sl_esm *esm)
         sl_buffer_clean_up(&lane->body);
     }
     for (size_t i = 0; i < esm->n; i++) {
-        free(esm->shards[i].marks);
+        for (size_t k = 0; k < esm->shards[i].n_pages; k++)
+            free(esm->shards[i].pages[k].marks);
+        free(esm->shards[i].pages);
+        free(esm->shards[i].forgotten_id);
         sl_buffer_clean_up(&esm->shards[i].state);
         sl_buffer_clean_up(&esm->shards[i].new_state);
     }
@@ -152,6 +141,7 @@ static void start(struct sl_esm_lane *lane)
     struct sl_esm *esm = lane->shard->esm;
     fill_invocation(lane);
     lane->state = SL_ESM_RUNNING;
+    lane->was_sent = true;
     if (esm->settings.concurrency && esm->running >= esm->settings.concurrency) {
         take_result(lane, &(struct sl_esm_result){
                               .outcome = SL_ESM_THROTTLED,
@@ -164,7 +154,7 @@ static void start(struct sl_esm_lane *lane)
     esm->running++;
     if (esm->driver.begin) {
         esm->driver.begin(esm->driver.self, &lane->inv);
-        lane->when = esm->now_ms + esm->settings.invocation_ms;
+        lane->when = sl_esm_is_live(esm) ? INT64_MAX : esm->now_ms + esm->settings.invocation_ms;
     } else {
         run_now(lane);
     }
@@ -188,7 +178,12 @@ static void go_on(struct sl_esm_lane *lane, int64_t pause_ms)
         lane->n_parts--;
         lane->has_payload = false;
     }
+    if (sl_esm_is_live(esm)) { /* hundreds of shards: an event is kept no longer than it is needed */
+        sl_buffer_clean_up(&lane->payload);
+        sl_buffer_init(&lane->payload, EVENT_BYTES);
+    }
     lane->n = lane->bytes = 0;
+    lane->was_sent = false;
     lane->is_final = lane->is_terminated_early = false;
     lane->state = SL_ESM_READING;
     lane->when = lane->free_at = esm->now_ms;
@@ -247,6 +242,13 @@ bool sl_esm_step(struct sl_esm *esm)
     if (!lane)
         return false;
     esm->now_ms = lane->when;
+    sl_esm_step_lane(lane);
+    return true;
+}
+
+void sl_esm_step_lane(struct sl_esm_lane *lane)
+{
+    struct sl_esm *esm = lane->shard->esm;
     esm->stats.elapsed_ms = esm->now_ms;
     esm->clock->ms = esm->base_ms + esm->now_ms;
     if (lane->state == SL_ESM_RUNNING)
@@ -257,7 +259,6 @@ bool sl_esm_step(struct sl_esm *esm)
         sl_esm_read(lane);
     if (lane->state == SL_ESM_ENDED && --lane->shard->lanes_left == 0)
         release_children(esm, lane->shard);
-    return true;
 }
 
 int64_t sl_esm_next_ms(const struct sl_esm *esm)

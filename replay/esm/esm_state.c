@@ -2,8 +2,10 @@
 #include "replay/esm/esm_private.h"
 
 #include "base/clock.h"
+#include "base/hash.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 void sl_esm_new_uuid(uint64_t *random, char out[37])
 {
@@ -13,10 +15,55 @@ void sl_esm_new_uuid(uint64_t *random, char out[37])
              (unsigned long long)b & 0xFFFFFFFFFFFFu);
 }
 
+/* ---- records ---- */
+
+/* The lane of an item's records. */
+static unsigned lane_of(struct sl_span item_key, unsigned lanes)
+{
+    uint64_t hash = sl_hash(item_key);
+    return (unsigned)((hash ^ (hash >> 32)) % lanes);
+}
+
+/* Room for `n` more; those that were taken are forgotten. */
+static void make_room(struct sl_esm_lane *lane, size_t n)
+{
+    if (lane->next) {
+        memmove(lane->mine, lane->mine + lane->next, (lane->n_mine - lane->next) * sizeof(*lane->mine));
+        lane->n_mine -= lane->next;
+        lane->next = 0;
+    }
+    if (lane->n_mine + n <= lane->mine_room)
+        return;
+    lane->mine_room = lane->n_mine + n;
+    lane->mine = realloc(lane->mine, lane->mine_room * sizeof(*lane->mine));
+    if (!lane->mine)
+        sl_die("out of memory: %zu records of the simulation", lane->mine_room);
+}
+
+void sl_esm_add_page(struct sl_esm_track *shard, const struct sl_esm_record *records, size_t n)
+{
+    unsigned lanes = (unsigned)shard->esm->settings.parallelization;
+    if (n == 0)
+        return;
+    shard->pages = realloc(shard->pages, (shard->n_pages + 1) * sizeof(*shard->pages));
+    unsigned char *marks = calloc(n, 1);
+    if (!shard->pages || !marks)
+        sl_die("out of memory: a page of %zu records", n);
+    shard->pages[shard->n_pages++] =
+        (struct sl_esm_page){.records = records, .from = shard->n, .n = n, .marks = marks};
+    for (unsigned k = 0; k < lanes; k++)
+        make_room(&shard->lanes[k], n);
+    for (size_t i = 0; i < n; i++) {
+        struct sl_esm_lane *lane = &shard->lanes[lanes > 1 ? lane_of(records[i].item_key, lanes) : 0];
+        lane->mine[lane->n_mine++] = (uint32_t)(shard->n + i);
+    }
+    shard->n += n;
+}
+
 void sl_esm_mark_done(struct sl_esm_track *shard, uint32_t index)
 {
-    shard->marks[index] |= SL_ESM_DONE;
-    while (shard->checkpoint < shard->shard->n && shard->marks[shard->checkpoint] & SL_ESM_DONE)
+    *sl_esm_mark_at(shard, index) |= SL_ESM_DONE;
+    while (shard->checkpoint < shard->n && *sl_esm_mark_at(shard, shard->checkpoint) & SL_ESM_DONE)
         shard->checkpoint++;
 }
 
@@ -42,5 +89,7 @@ void sl_esm_stats_add(struct sl_esm_stats *sum, const struct sl_esm_stats *more)
 
 struct sl_span sl_esm_checkpoint_id(const struct sl_esm_track *shard)
 {
-    return shard->checkpoint ? shard->shard->records[shard->checkpoint - 1].id : sl_span(NULL, 0);
+    if (shard->n_pages && shard->checkpoint > shard->pages[0].from)
+        return sl_esm_record_at(shard, shard->checkpoint - 1)->id;
+    return shard->forgotten_id ? sl_span_str(shard->forgotten_id) : sl_span(NULL, 0);
 }

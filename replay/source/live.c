@@ -68,25 +68,38 @@ static enum sl_job_next keep_answer(struct sl_job *job)
     return SL_JOB_DONE;
 }
 
+static const struct sl_job_kind kind = {.answered = keep_answer};
+
+static struct sl_job job_of(struct request *r, struct sl_span *part)
+{
+    sl_buffer_add_char(&r->body, '}');
+    *part = sl_buffer_span(&r->body);
+    return (struct sl_job){.kind = &kind,
+                           .context = r,
+                           .operation = r->operation,
+                           .parts = part,
+                           .n_parts = 1,
+                           .of_no_record = true,
+                           .answer_bytes = ANSWER_BYTES};
+}
+
+static void tell_failure(const struct sl_job *job, struct sl_error *error)
+{
+    sl_fail(error, job->status, job->code ? job->code : "Failed", "%s",
+            job->text ? job->text : job->operation);
+}
+
 /* Sends the request. Its answer, a JSON object, is then in r->answer; absent on failure. */
 static struct sl_span ask(struct request *r, struct sl_error *error)
 {
-    static const struct sl_job_kind kind = {.answered = keep_answer};
     struct sl_clock *clock = r->client->aws->clock;
     struct sl_arena *arena = sl_arena_new(16 * 1024);
-    sl_buffer_add_char(&r->body, '}');
-    struct sl_span part = sl_buffer_span(&r->body);
+    struct sl_span part;
+    struct sl_job job = job_of(r, &part);
     const struct sl_call call = {.arena = arena, .deadline_ms = clock->now_ms(clock) + TIMEOUT_MS};
-    struct sl_job job = {.kind = &kind,
-                         .context = r,
-                         .operation = r->operation,
-                         .parts = &part,
-                         .n_parts = 1,
-                         .of_no_record = true,
-                         .answer_bytes = ANSWER_BYTES};
     sl_job_run(r->client, &job, 1, &call);
     if (job.status != SL_OK)
-        sl_fail(error, job.status, job.code ? job.code : "Failed", "%s", job.text ? job.text : r->operation);
+        tell_failure(&job, error);
     sl_arena_destroy(arena);
     return job.status == SL_OK ? sl_buffer_span(&r->answer) : sl_span(NULL, 0);
 }
@@ -244,33 +257,48 @@ static bool sort_parents_first(struct sl_live_shards *s)
     return true;
 }
 
+/* One page of the list. `*after` as in sl_live_told_shards. */
+static enum sl_status take_shards(struct sl_span answer, struct sl_arena *arena, struct sl_live_shards *out,
+                                  const char **after, struct sl_error *error)
+{
+    size_t before = out->n;
+    struct sl_span stream = sl_answer_container(answer, "StreamDescription", '{'),
+                   state = sl_answer_text(stream, "StreamStatus");
+    add_shards(out, sl_answer_container(stream, "Shards", '['), arena);
+    out->is_disabled = sl_span_is(state, "DISABLED") || sl_span_is(state, "DISABLING");
+    *after = keep(stream, "LastEvaluatedShardId", arena);
+    if (*after && out->n == before)
+        return sl_fail(error, SL_RETRY, "BrokenAnswer",
+                       "DescribeStream: a page without shards says that another follows");
+    if (out->n > SHARDS)
+        return sl_fail(error, SL_REJECT, "BrokenAnswer", "DescribeStream: the list of shards has no end");
+    if (!*after && !sort_parents_first(out))
+        return sl_fail(error, SL_REJECT, "BrokenAnswer",
+                       "DescribeStream: the answer was not understood: its shards are each other's parents");
+    return SL_OK;
+}
+
+static void write_shards(struct request *r, const char *arn, const char *after)
+{
+    add(r, "StreamArn", arn);
+    add(r, "ExclusiveStartShardId", after);
+}
+
 enum sl_status sl_live_list_shards(struct sl_live *live, const char *arn, struct sl_arena *arena,
                                    struct sl_live_shards *out, struct sl_error *error)
 {
-    const char *last = NULL;
-    struct sl_span answer;
+    const char *after = NULL;
+    enum sl_status status;
     *out = (struct sl_live_shards){0};
     do {
         struct request r;
-        size_t before = out->n;
         begin(&r, &live->streams, "DescribeStream", is_stream);
-        add(&r, "StreamArn", arn);
-        add(&r, "ExclusiveStartShardId", last);
-        answer = ask(&r, error);
-        struct sl_span stream = sl_answer_container(answer, "StreamDescription", '{');
-        add_shards(out, sl_answer_container(stream, "Shards", '['), arena);
-        last = keep(stream, "LastEvaluatedShardId", arena);
+        write_shards(&r, arn, after);
+        struct sl_span answer = ask(&r, error);
+        status = answer.ptr ? take_shards(answer, arena, out, &after, error) : error->status;
         end(&r);
-        if (last && out->n == before)
-            return sl_fail(error, SL_RETRY, "BrokenAnswer",
-                           "DescribeStream: a page without shards says that another follows");
-        if (out->n > SHARDS)
-            return sl_fail(error, SL_REJECT, "BrokenAnswer", "DescribeStream: the list of shards has no end");
-    } while (answer.ptr && last);
-    if (!sort_parents_first(out))
-        return sl_fail(error, SL_REJECT, "BrokenAnswer",
-                       "DescribeStream: the answer was not understood: its shards are each other's parents");
-    return answer.ptr ? SL_OK : error->status;
+    } while (status == SL_OK && after);
+    return status;
 }
 
 static bool is_iterator(struct sl_span answer)
@@ -278,15 +306,20 @@ static bool is_iterator(struct sl_span answer)
     return is_text(answer, "ShardIterator", false);
 }
 
+static void write_position(struct request *r, const struct sl_live_position *position)
+{
+    add(r, "StreamArn", position->stream_arn);
+    add(r, "ShardId", position->shard);
+    add(r, "ShardIteratorType", position->type);
+    add(r, "SequenceNumber", position->sequence);
+}
+
 enum sl_status sl_live_get_iterator(struct sl_live *live, const struct sl_live_position *position,
                                     struct sl_arena *arena, const char **iterator, struct sl_error *error)
 {
     struct request r;
     begin(&r, &live->streams, "GetShardIterator", is_iterator);
-    add(&r, "StreamArn", position->stream_arn);
-    add(&r, "ShardId", position->shard);
-    add(&r, "ShardIteratorType", position->type);
-    add(&r, "SequenceNumber", position->sequence);
+    write_position(&r, position);
     *iterator = keep(ask(&r, error), "ShardIterator", arena);
     end(&r);
     return *iterator ? SL_OK : error->status;
@@ -304,16 +337,158 @@ static bool is_page(struct sl_span answer)
     return list.ptr && is_text(answer, "NextShardIterator", true);
 }
 
+static void write_records(struct request *r, const char *iterator)
+{
+    add(r, "ShardIterator", iterator);
+    sl_json_add_integer(&r->body, "Limit", 1000);
+}
+
 enum sl_status sl_live_get_records(struct sl_live *live, const char *iterator, struct sl_arena *arena,
                                    struct sl_live_page *page, struct sl_error *error)
 {
     struct request r;
     begin(&r, &live->streams, "GetRecords", is_page);
-    add(&r, "ShardIterator", iterator);
-    sl_json_add_integer(&r.body, "Limit", 1000);
+    write_records(&r, iterator);
     struct sl_span answer = ask(&r, error);
     page->next_iterator = keep(answer, "NextShardIterator", arena);
     page->text = sl_span(sl_arena_copy(arena, answer), answer.len);
     end(&r);
     return answer.ptr ? SL_OK : error->status;
+}
+
+/* ---- requests that fly together ---- */
+
+struct sl_live_ask {
+    struct sl_live *live;
+    struct request r;
+    struct sl_arena *arena; /* the call's */
+    struct sl_span part;
+    struct sl_job job;
+    struct sl_call call;
+    struct sl_job_flight *flight; /* NULL: none flies */
+    bool is_begun;                /* `r` has buffers */
+};
+
+struct sl_live_ask *sl_live_ask_new(struct sl_live *live)
+{
+    struct sl_live_ask *ask = calloc(1, sizeof(*ask));
+    if (!ask)
+        sl_die("out of memory: a request");
+    ask->live = live;
+    ask->arena = sl_arena_new(2 * 1024);
+    return ask;
+}
+
+void sl_live_forget(struct sl_live_ask *a)
+{
+    if (a->is_begun)
+        end(&a->r);
+    a->is_begun = false;
+}
+
+void sl_live_ask_destroy(struct sl_live_ask *a)
+{
+    if (!a)
+        return;
+    if (a->flight)
+        sl_job_abandon(a->flight);
+    sl_live_forget(a);
+    sl_arena_destroy(a->arena);
+    free(a);
+}
+
+static void prepare(struct sl_live_ask *a, struct sl_client *client, const char *operation, check_fn is_good)
+{
+    sl_live_forget(a);
+    sl_arena_reset(a->arena);
+    begin(&a->r, client, operation, is_good);
+    a->is_begun = true;
+}
+
+static void send(struct sl_live_ask *a)
+{
+    struct sl_clock *clock = a->r.client->aws->clock;
+    a->job = job_of(&a->r, &a->part);
+    a->call = (struct sl_call){.arena = a->arena, .deadline_ms = clock->now_ms(clock) + TIMEOUT_MS};
+    a->flight = sl_job_begin(a->r.client, &a->job, &a->call);
+}
+
+void sl_live_ask_iterator(struct sl_live_ask *a, const struct sl_live_position *position)
+{
+    prepare(a, &a->live->streams, "GetShardIterator", is_iterator);
+    write_position(&a->r, position);
+    send(a);
+}
+
+void sl_live_ask_records(struct sl_live_ask *a, const char *iterator)
+{
+    prepare(a, &a->live->streams, "GetRecords", is_page);
+    write_records(&a->r, iterator);
+    send(a);
+}
+
+void sl_live_ask_shards(struct sl_live_ask *a, const char *arn, const char *after)
+{
+    prepare(a, &a->live->streams, "DescribeStream", is_stream);
+    write_shards(&a->r, arn, after);
+    send(a);
+}
+
+void sl_live_ask_table(struct sl_live_ask *a, const char *table)
+{
+    prepare(a, &a->live->tables, "DescribeTable", is_table);
+    add(&a->r, "TableName", table);
+    send(a);
+}
+
+void sl_live_wait(struct sl_live *live, int64_t timeout_ms, int bell)
+{
+    (void)sl_http_wait_or(sl_aws_http(live->aws), timeout_ms, bell);
+}
+
+bool sl_live_is_over(struct sl_live_ask *a)
+{
+    if (!a->flight || !sl_job_turn(a->flight))
+        return false;
+    a->flight = NULL;
+    return true;
+}
+
+bool sl_live_is_flying(const struct sl_live_ask *a)
+{
+    return a->flight;
+}
+
+int64_t sl_live_due_ms(const struct sl_live_ask *a)
+{
+    return a->flight ? sl_job_due_ms(a->flight) : INT64_MAX;
+}
+
+enum sl_status sl_live_outcome(const struct sl_live_ask *a, struct sl_error *error)
+{
+    if (a->job.status != SL_OK)
+        tell_failure(&a->job, error);
+    return a->job.status;
+}
+
+const char *sl_live_told_iterator(const struct sl_live_ask *a, struct sl_arena *arena)
+{
+    return keep(sl_buffer_span(&a->r.answer), "ShardIterator", arena);
+}
+
+struct sl_live_page sl_live_told_records(const struct sl_live_ask *a, struct sl_arena *arena)
+{
+    struct sl_span answer = sl_buffer_span(&a->r.answer);
+    return (struct sl_live_page){.text = answer, .next_iterator = keep(answer, "NextShardIterator", arena)};
+}
+
+const char *sl_live_told_stream(const struct sl_live_ask *a, struct sl_arena *arena)
+{
+    return keep(sl_answer_container(sl_buffer_span(&a->r.answer), "Table", '{'), "LatestStreamArn", arena);
+}
+
+enum sl_status sl_live_told_shards(const struct sl_live_ask *a, struct sl_arena *arena,
+                                   struct sl_live_shards *shards, const char **after, struct sl_error *error)
+{
+    return take_shards(sl_buffer_span(&a->r.answer), arena, shards, after, error);
 }

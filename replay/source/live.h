@@ -34,6 +34,7 @@ struct sl_live_shards {
         bool is_closed;     /* no record will be added */
     } * list;               /* parents before children */
     size_t n, room;
+    bool is_disabled; /* StreamStatus DISABLING or DISABLED: nothing will be added any more */
 };
 
 /* All shards that the stream still lists. */
@@ -57,5 +58,49 @@ struct sl_live_page {
 
 enum sl_status sl_live_get_records(struct sl_live *live, const char *iterator, struct sl_arena *arena,
                                    struct sl_live_page *page, struct sl_error *error) SL_MUST_USE;
+
+/* ---- requests that fly together ----
+ *
+ * An ask is one request, begun without waiting. Its owner calls sl_live_wait, and sl_live_is_over for each
+ * that is flying. One thread. */
+
+struct sl_live_ask; /* used for one request after another */
+
+struct sl_live_ask *sl_live_ask_new(struct sl_live *live);
+void sl_live_ask_destroy(struct sl_live_ask *ask); /* breaks off what flies; NULL is fine */
+
+/* Each begins a request; none is flying. What they are given is copied. */
+void sl_live_ask_iterator(struct sl_live_ask *ask, const struct sl_live_position *position);
+void sl_live_ask_records(struct sl_live_ask *ask, const char *iterator);
+void sl_live_ask_shards(struct sl_live_ask *ask, const char *arn, const char *after);
+void sl_live_ask_table(struct sl_live_ask *ask, const char *table);
+
+/* Waits until something has come for one of them, `bell` (-1: none) can be read, or the time is over. */
+void sl_live_wait(struct sl_live *live, int64_t timeout_ms, int bell);
+
+/* Takes what has come. True: it is over. False: also when none was begun. */
+bool sl_live_is_over(struct sl_live_ask *ask);
+bool sl_live_is_flying(const struct sl_live_ask *ask);
+
+/* When to look at it although nothing has come, on the steady clock; INT64_MAX: not at all. */
+int64_t sl_live_due_ms(const struct sl_live_ask *ask);
+
+/* The outcome of the one that is over: SL_OK, or what the functions above fail with. */
+enum sl_status sl_live_outcome(const struct sl_live_ask *ask, struct sl_error *error) SL_MUST_USE;
+
+/* Its answer; each of them copies, and reads what its own request answers. */
+const char *sl_live_told_iterator(const struct sl_live_ask *ask, struct sl_arena *arena);
+struct sl_live_page sl_live_told_records(const struct sl_live_ask *ask,
+                                         struct sl_arena *arena); /* `text` is borrowed from the ask */
+const char *sl_live_told_stream(const struct sl_live_ask *ask, struct sl_arena *arena); /* NULL: none */
+
+/* Adds the page's shards. `*after`: where the next page begins; NULL: this is the last, and then `shards` is
+ * in order, parents first. */
+enum sl_status sl_live_told_shards(const struct sl_live_ask *ask, struct sl_arena *arena,
+                                   struct sl_live_shards *shards, const char **after,
+                                   struct sl_error *error) SL_MUST_USE;
+
+/* Frees the memory of the last answer. */
+void sl_live_forget(struct sl_live_ask *ask);
 
 #endif
