@@ -41,6 +41,8 @@ void sl_session_decided(void *self, const struct sl_esm_invocation *inv, const s
         sl_trace_add(r->trace_out, inv, result, decision);
     if (r->picture)
         sl_picture_add(r->picture, inv, result, decision, sl_runner_notes(r->runner));
+    if (!r->runner)
+        return; /* whoever runs the sandboxes knows how far they are */
     sl_notes_forget(sl_runner_notes(r->runner), inv->request_id);
     r->delivered_bytes += inv->payload.len;
     if (r->recording.texts && r->delivered_bytes > RELEASE_BYTES) {
@@ -58,12 +60,12 @@ void sl_session_discarded(void *self, const struct sl_esm_discard *discard)
         sl_picture_add_discard(r->picture, discard);
 }
 
-void sl_session_begin(void *self, struct sl_esm_invocation *inv)
+static void begin(void *self, struct sl_esm_invocation *inv)
 {
     sl_runner_begin(((struct sl_session *)self)->runner, inv);
 }
 
-void sl_session_invoke(void *self, struct sl_esm_invocation *inv, struct sl_esm_result *out)
+static void invoke(void *self, struct sl_esm_invocation *inv, struct sl_esm_result *out)
 {
     sl_runner_collect(((struct sl_session *)self)->runner, inv, out);
 }
@@ -179,10 +181,11 @@ static enum sl_status find_identity(struct sl_session *r, struct sl_error *error
     return status;
 }
 
-static enum sl_status start_runner(struct sl_session *r, struct sl_error *error)
+enum sl_status sl_session_sandboxes(struct sl_session *r, struct sl_runner_options *out,
+                                    struct sl_error *error)
 {
     const char *folder = sl_paths_own_folder(r->arena);
-    struct sl_runner_options options = {
+    *out = (struct sl_runner_options){
         .sandbox = {.bootstrap = sl_arena_printf(r->arena, "%s/bootstrap", folder),
                     .command = r->command,
                     .task_root = r->command ? sl_paths_absolute(r->arena, ".") : folder,
@@ -196,17 +199,24 @@ static enum sl_status start_runner(struct sl_session *r, struct sl_error *error)
         .faults = {.random = (uint64_t)r->seed + 1},
     };
     for (size_t i = 0; i < r->faults.n; i++)
-        if (sl_faults_add(&options.faults, r->faults.values[i], error) != SL_OK)
+        if (sl_faults_add(&out->faults, r->faults.values[i], error) != SL_OK)
             return SL_REJECT;
-    if (!r->handles_signals)
-        sl_sandbox_end_with_us();
+    return SL_OK;
+}
+
+static enum sl_status start_runner(struct sl_session *r, struct sl_error *error)
+{
+    struct sl_runner_options options;
+    if (sl_session_sandboxes(r, &options, error) != SL_OK)
+        return SL_REJECT;
+    sl_sandbox_end_with_us();
     r->runner = sl_runner_new(&options);
     return sl_runner_warm_up(r->runner, error);
 }
 
 /* ---- the verb ---- */
 
-static bool close_trace(struct sl_session *r)
+bool sl_session_close_trace(struct sl_session *r)
 {
     if (!r->trace_file)
         return true;
@@ -255,8 +265,8 @@ static enum sl_status write_picture(struct sl_session *r, const struct sl_summar
 static int run(struct sl_session *r)
 {
     const struct sl_esm_driver driver = {.self = r,
-                                         .begin = sl_session_begin,
-                                         .invoke = sl_session_invoke,
+                                         .begin = begin,
+                                         .invoke = invoke,
                                          .decided = sl_session_decided,
                                          .discarded = sl_session_discarded};
     sl_clock_virtual_init(&r->clock, r->recording.start_ms * 1000000, (uint64_t)r->seed);
@@ -270,7 +280,7 @@ static int run(struct sl_session *r)
         .recording = &r->recording, .mapping = sl_esm_stats(r->esm), .runner = r->runner};
     summary.processes = sl_runner_stats(r->runner);
     is_written = print_summary(r, &summary) && is_written;
-    is_written = close_trace(r) && is_written;
+    is_written = sl_session_close_trace(r) && is_written;
     struct sl_error error = SL_NO_ERROR;
     if (r->picture && write_picture(r, &summary, &error) != SL_OK) {
         (void)sl_flags_complain(r->verb, &error);
@@ -300,7 +310,7 @@ enum sl_status sl_session_open(struct sl_session *r, struct sl_error *error)
     enum sl_status status = find_identity(r, error);
     if (status == SL_OK)
         status = open_outputs(r, error);
-    return status == SL_OK ? start_runner(r, error) : status;
+    return status;
 }
 
 int sl_session_run(struct sl_session *r, struct sl_inputs *inputs)
@@ -313,7 +323,7 @@ int sl_session_run(struct sl_session *r, struct sl_inputs *inputs)
         return sl_flags_complain(r->verb, &error);
     if (config_status != SL_OK)
         return sl_flags_complain(r->verb, &config_error);
-    if (sl_session_open(r, &error) != SL_OK)
+    if (sl_session_open(r, &error) != SL_OK || start_runner(r, &error) != SL_OK)
         return sl_flags_complain(r->verb, &error);
     say(r, sl_order_late(&r->recording.order));
     say(r, sl_order_streams(&r->recording.order));
@@ -327,6 +337,6 @@ void sl_session_clean_up(struct sl_session *r)
     sl_output_close(r->output);
     sl_failures_close(&r->failures);
     sl_picture_destroy(r->picture);
-    (void)close_trace(r);
+    (void)sl_session_close_trace(r);
     sl_arena_destroy(r->arena);
 }

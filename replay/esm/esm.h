@@ -211,6 +211,9 @@ void sl_esm_end(struct sl_esm_invocation *inv, int64_t now_ms);
  * The checkpoint's id stays. */
 size_t sl_esm_forget(struct sl_esm *esm, size_t shard);
 
+/* The id of the last record below the checkpoint; absent: there is none. Borrowed until the next call. */
+struct sl_span sl_esm_checkpoint_id(const struct sl_esm *esm, size_t shard);
+
 /* The number of the shard's records at and above its checkpoint; the first of them, NULL: there is none. */
 size_t sl_esm_left(const struct sl_esm *esm, size_t shard);
 const struct sl_esm_record *sl_esm_first_left(const struct sl_esm *esm, size_t shard);

@@ -78,7 +78,7 @@ static bool is_over(const struct sl_esm_track *track)
 
 static void keep_id(struct sl_esm_track *track)
 {
-    struct sl_span id = sl_esm_checkpoint_id(track);
+    struct sl_span id = sl_esm_track_id(track);
     char *copy = id.ptr ? strndup(id.ptr, id.len) : NULL;
     if (id.ptr && !copy)
         sl_die("out of memory: a checkpoint");
@@ -98,6 +98,11 @@ size_t sl_esm_forget(struct sl_esm *esm, size_t shard)
         n++;
     }
     return n;
+}
+
+struct sl_span sl_esm_checkpoint_id(const struct sl_esm *esm, size_t shard)
+{
+    return sl_esm_track_id(&esm->shards[shard]);
 }
 
 size_t sl_esm_left(const struct sl_esm *esm, size_t shard)

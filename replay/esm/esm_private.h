@@ -145,7 +145,7 @@ void sl_esm_new_uuid(uint64_t *random, char out[37]);
 void sl_esm_mark_done(struct sl_esm_track *shard, uint32_t index);
 
 /* The id of the last record below the checkpoint; absent when there is none. */
-struct sl_span sl_esm_checkpoint_id(const struct sl_esm_track *shard);
+struct sl_span sl_esm_track_id(const struct sl_esm_track *shard);
 
 /* ---- esm_discard.c ---- */
 

@@ -204,7 +204,7 @@ static void finish(struct sl_esm_lane *lane)
     struct sl_esm_decision decision = {.verb = SL_ESM_ADVANCE};
     int64_t pause_ms = 0;
     sl_esm_judge(lane, &decision, &pause_ms);
-    decision.checkpoint = sl_esm_checkpoint_id(lane->shard);
+    decision.checkpoint = sl_esm_track_id(lane->shard);
     const struct sl_esm_result result = {.outcome = lane->outcome, .body = sl_buffer_span(&lane->body)};
     if (esm->driver.decided)
         esm->driver.decided(esm->driver.self, &lane->inv, &result, &decision);

@@ -87,7 +87,7 @@ void sl_esm_stats_add(struct sl_esm_stats *sum, const struct sl_esm_stats *more)
     sum->elapsed_ms += more->elapsed_ms;
 }
 
-struct sl_span sl_esm_checkpoint_id(const struct sl_esm_track *shard)
+struct sl_span sl_esm_track_id(const struct sl_esm_track *shard)
 {
     if (shard->n_pages && shard->checkpoint > shard->pages[0].from)
         return sl_esm_record_at(shard, shard->checkpoint - 1)->id;

@@ -38,12 +38,13 @@ static void print_discarded(const struct sl_esm_stats *m, FILE *out)
                 (ull)m->beside);
 }
 
-static void print_mapping(const struct sl_esm_stats *m, FILE *out)
+static void print_mapping(const struct sl_summary *s, FILE *out)
 {
+    const struct sl_esm_stats *m = &s->mapping;
     fprintf(out, "invocations     %8llu   retries %llu, splits %llu, throttled %llu, in ",
             (ull)m->invocations, (ull)m->retries, (ull)m->splits, (ull)m->throttles);
     print_time(m->elapsed_ms, out);
-    fputs(" of virtual time\n", out);
+    fputs(s->is_real_time ? "\n" : " of virtual time\n", out);
     if (m->failed_batches)
         fprintf(out, "failed batches  %8llu   with %llu distinct records\n", (ull)m->failed_batches,
                 (ull)m->failed);
@@ -78,26 +79,36 @@ static void print_troubles(const struct sl_summary *s, FILE *out)
     note("unknown routes", p->protocol.unknown, out);
 }
 
-static int width_of(const struct sl_runner *runner, bool is_handler)
+static size_t n_routes(const struct sl_summary *s)
+{
+    return s->runner ? sl_runner_routes(s->runner) : s->n_routes;
+}
+
+static const struct sl_runner_route *route_of(const struct sl_summary *s, size_t i)
+{
+    return s->runner ? sl_runner_route(s->runner, i) : &s->routes[i];
+}
+
+static int width_of(const struct sl_summary *s, bool is_handler)
 {
     size_t width = is_handler ? 7 : 5;
-    for (size_t i = 0; i < sl_runner_routes(runner); i++) {
-        const struct sl_runner_route *r = sl_runner_route(runner, i);
+    for (size_t i = 0; i < n_routes(s); i++) {
+        const struct sl_runner_route *r = route_of(s, i);
         size_t n = strlen(is_handler ? r->handler : r->name);
         width = n > width ? n : width;
     }
     return (int)width;
 }
 
-static void print_routes(const struct sl_runner *runner, FILE *out)
+static void print_routes(const struct sl_summary *s, FILE *out)
 {
-    int name = width_of(runner, false), handler = width_of(runner, true);
-    if (sl_runner_routes(runner) == 0)
+    int name = width_of(s, false), handler = width_of(s, true);
+    if (n_routes(s) == 0)
         return;
     fprintf(out, "\n%-*s  %-*s  %8s  %8s  %7s  %7s  %7s  %s\n", name, "route", handler, "handler", "matched",
             "applied", "parked", "failed", "calls", "to");
-    for (size_t i = 0; i < sl_runner_routes(runner); i++) {
-        const struct sl_runner_route *r = sl_runner_route(runner, i);
+    for (size_t i = 0; i < n_routes(s); i++) {
+        const struct sl_runner_route *r = route_of(s, i);
         fprintf(out, "%-*s  %-*s  %8llu  %8llu  %7llu  %7llu  %7llu  %s\n", name, r->name, handler,
                 r->handler, (ull)r->matched, (ull)r->applied, (ull)r->parked, (ull)r->failed, (ull)r->calls,
                 r->target);
@@ -107,7 +118,7 @@ static void print_routes(const struct sl_runner *runner, FILE *out)
 void sl_summary_print(const struct sl_summary *s, FILE *out)
 {
     print_records(s->recording, out);
-    print_mapping(&s->mapping, out);
+    print_mapping(s, out);
     print_troubles(s, out);
-    print_routes(s->runner, out);
+    print_routes(s, out);
 }

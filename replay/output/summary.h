@@ -11,7 +11,10 @@ struct sl_summary {
     const struct sl_recording *recording;
     struct sl_esm_stats mapping;
     struct sl_runner_stats processes;
-    struct sl_runner *runner; /* has the routes */
+    struct sl_runner *runner;             /* has the routes; NULL: these are they */
+    const struct sl_runner_route *routes; /* borrowed */
+    size_t n_routes;
+    bool is_real_time; /* mapping.elapsed_ms is no virtual time */
 };
 
 void sl_summary_print(const struct sl_summary *summary, FILE *out);

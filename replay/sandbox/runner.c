@@ -10,6 +10,7 @@
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -26,6 +27,7 @@ struct slot {
     char trace_id[SL_IDENTITY_TRACE_BYTES];
     enum sl_faults_kind fault;
     int64_t started_ms; /* the process */
+    int64_t until_ms;   /* when the invocation ends at the latest; INT64_MAX: its timeout alone counts */
     bool is_over;       /* the invocation has its result: */
     enum sl_esm_outcome outcome;
     struct sl_span body;
@@ -45,6 +47,8 @@ struct sl_runner {
     off_t report_at;
     struct sl_buffer report;
     char *temp_folder; /* of the sandboxes in this run */
+    int64_t until_ms;
+    int cancel_fd; /* an eventfd: readable when the invocations are to be cancelled */
 };
 
 /* ---- reports of our bootstrap ---- */
@@ -189,9 +193,10 @@ static void fail_timeout(struct sl_runner *r, struct slot *slot)
 static int64_t deadline_of(const struct sl_runner *r, const struct slot *slot)
 {
     enum sl_server_state state = sl_server_state(slot->sandbox.server);
-    if (state == SL_SERVER_STARTING || state == SL_SERVER_OFFERED)
-        return slot->started_ms + INIT_MS + r->options.timeout_ms;
-    return sl_server_deadline_ms(slot->sandbox.server);
+    bool is_begun = state != SL_SERVER_STARTING && state != SL_SERVER_OFFERED;
+    int64_t deadline_ms = is_begun ? sl_server_deadline_ms(slot->sandbox.server)
+                                   : slot->started_ms + INIT_MS + r->options.timeout_ms;
+    return deadline_ms < slot->until_ms ? deadline_ms : slot->until_ms;
 }
 
 /* Checks what has happened to the invocation of a taken slot. */
@@ -235,10 +240,23 @@ static void react(struct sl_runner *r, struct slot *slot, const struct pollfd fd
         judge(r, slot);
 }
 
+/* Somebody asked for it, mostly while nothing runs any more. */
+static void cancel(struct sl_runner *r)
+{
+    uint64_t n;
+    if (read(r->cancel_fd, &n, sizeof(n)) != (ssize_t)sizeof(n))
+        return;
+    for (size_t i = 0; i < r->n; i++)
+        if (r->slots[i].is_taken && !r->slots[i].is_over) {
+            retire(r, &r->slots[i]);
+            fail(&r->slots[i], "Sandbox.Cancelled", "the invocation was broken off");
+        }
+}
+
 /* Waits until something happens in a sandbox, at most until `until_ms`, and handles it. */
 static void pump(struct sl_runner *r, int64_t until_ms)
 {
-    struct pollfd fds[MAX_SANDBOXES * FDS_EACH];
+    struct pollfd fds[MAX_SANDBOXES * FDS_EACH + 1];
     for (size_t i = 0; i < r->n; i++) {
         const struct slot *slot = &r->slots[i];
         bool alive = sl_sandbox_is_alive(&slot->sandbox);
@@ -252,10 +270,14 @@ static void pump(struct sl_runner *r, int64_t until_ms)
             until_ms = deadline_of(r, slot);
     }
     int64_t left = until_ms - r->clock->now_ms(r->clock);
-    poll(fds, r->n * FDS_EACH, left < 0 ? 0 : left > 60000 ? 60000 : (int)left);
+    fds[r->n * FDS_EACH] = (struct pollfd){.fd = r->cancel_fd, .events = POLLIN};
+    poll(fds, r->n * FDS_EACH + 1, left < 0 ? 0 : left > 60000 ? 60000 : (int)left);
+    bool is_cancelled = fds[r->n * FDS_EACH].revents;
     for (size_t i = 0; i < r->n; i++)
         if (r->slots[i].sandbox.server)
             react(r, &r->slots[i], fds + i * FDS_EACH);
+    if (is_cancelled)
+        cancel(r);
 }
 
 /* ---- the driver ---- */
@@ -284,6 +306,7 @@ static void offer(struct sl_runner *r, struct slot *slot, const struct sl_esm_in
         .trace_id = slot->trace_id,
         .payload = inv->payload,
         .timeout_ms = r->options.timeout_ms,
+        .until_ms = r->until_ms == INT64_MAX ? 0 : r->until_ms,
     };
     slot->is_over = false;
     slot->was_offered = true;
@@ -300,6 +323,7 @@ void sl_runner_begin(void *self, struct sl_esm_invocation *inv)
     slot->is_taken = true;
     slot->is_over = true;
     slot->was_offered = false;
+    slot->until_ms = r->until_ms;
     slot->fault = sl_faults_draw(&r->options.faults, ++r->invocations);
     if (slot->fault == SL_FAULTS_THROTTLE) {
         end(slot, SL_ESM_THROTTLED,
@@ -393,8 +417,20 @@ struct sl_runner *sl_runner_new(const struct sl_runner_options *options)
     r->temp_folder = sl_paths_make_temp(sl_vars_get(&vars, "TMPDIR"));
     r->options.sandbox.temp_folder = r->temp_folder;
     r->options.sandbox.report_fd = memfd_create("sluice-report", MFD_CLOEXEC);
+    r->cancel_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    r->until_ms = INT64_MAX;
     sl_buffer_init(&r->report, REPORT_BYTES);
     return r;
+}
+
+void sl_runner_set_until(struct sl_runner *r, int64_t until_ms)
+{
+    r->until_ms = until_ms;
+}
+
+void sl_runner_cancel(struct sl_runner *r)
+{
+    (void)!write(r->cancel_fd, &(uint64_t){1}, sizeof(uint64_t));
 }
 
 /* Lambda would kill the processes. Here the handlers may close what they opened. */
@@ -424,6 +460,8 @@ void sl_runner_destroy(struct sl_runner *r)
     }
     if (r->options.sandbox.report_fd >= 0)
         close(r->options.sandbox.report_fd);
+    if (r->cancel_fd >= 0)
+        close(r->cancel_fd);
     if (r->temp_folder)
         sl_paths_remove_temp(r->temp_folder);
     free(r->temp_folder);

@@ -38,6 +38,14 @@ void sl_runner_destroy(struct sl_runner *runner); /* kills the processes that st
  * error; `error` has its message. */
 enum sl_status sl_runner_warm_up(struct sl_runner *runner, struct sl_error *error) SL_MUST_USE;
 
+/* The invocations that begin from now on end at this moment of the steady clock at the latest: their deadline
+ * is no later, and their process is killed then. INT64_MAX: their timeout alone counts. */
+void sl_runner_set_until(struct sl_runner *runner, int64_t until_ms);
+
+/* Kills the processes of the invocations that are under way, which fail. From any thread; it may come too
+ * late for them, and then meets the next one. */
+void sl_runner_cancel(struct sl_runner *runner);
+
 /* `begin` and `invoke` of the simulator's driver. */
 void sl_runner_begin(void *runner, struct sl_esm_invocation *inv);
 void sl_runner_collect(void *runner, struct sl_esm_invocation *inv, struct sl_esm_result *out);

@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -117,15 +118,15 @@ static char **environment(const struct sl_sandbox_spec *spec, unsigned port, str
 
 #define MAX_LIVE 256
 
-static volatile pid_t live[MAX_LIVE];
+static _Atomic pid_t live[MAX_LIVE]; /* sandboxes may be started from several threads */
 
 static void note_live(pid_t old, pid_t pid)
 {
-    for (size_t i = 0; i < MAX_LIVE; i++)
-        if (live[i] == old) {
-            live[i] = pid;
+    for (size_t i = 0; i < MAX_LIVE; i++) {
+        pid_t expected = old;
+        if (atomic_compare_exchange_strong(&live[i], &expected, pid))
             return;
-        }
+    }
 }
 
 static void on_end(int number)

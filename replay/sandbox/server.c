@@ -80,6 +80,8 @@ static void start_clock(struct sl_server *s, char text[32])
     struct sl_clock *clock = sl_clock_system();
     if (s->state == SL_SERVER_OFFERED)
         s->deadline_ms = clock->now_ms(clock) + s->event.timeout_ms;
+    if (s->event.until_ms && s->event.until_ms < s->deadline_ms)
+        s->deadline_ms = s->event.until_ms;
     int64_t left_ms = s->deadline_ms - clock->now_ms(clock);
     snprintf(text, 32, "%lld", (long long)(clock->wall_ns(clock) / 1000000 + left_ms));
 }

@@ -15,6 +15,7 @@ struct sl_server_event {
     const char *request_id, *function_arn, *trace_id;
     struct sl_span payload; /* borrowed until the answer, or until the server stops */
     int64_t timeout_ms;     /* from the moment at which the event is fetched */
+    int64_t until_ms;       /* on the system clock's steady time: the deadline is no later; 0: no limit */
 };
 
 /* The state of the invocation. */

@@ -1,58 +1,55 @@
-/* How far each shard of a live stream has been handled, and the checkpoint file that keeps it. */
+/* How far each shard of a live stream has been handled, as the checkpoint file keeps it.
+ *
+ * {"stream":"arn:...","through":"2026-11-20T21:04:00.123Z","shards":{
+ *   "shardId-...":{"after":"111..."},      its records up to this sequence number are handled
+ *   "shardId-...":{"since":"2026-..."},    none is; it begins with the records of this moment (--from latest)
+ *   "shardId-...":{"done":true},           it is handled to its end
+ *   "shardId-...":{"after":"111...","unlisted":"2026-..."}}}   since when the stream does not list it
+ *
+ * A shard without an entry begins with its oldest record. "through": every change of the table before this
+ * time is handled. */
 #ifndef SL_REPLAY_SOURCE_PLACES_H
 #define SL_REPLAY_SOURCE_PLACES_H
 
 #include "base/arena.h"
 #include "base/buffer.h"
+#include "base/error.h"
 #include "base/time.h"
-#include "replay/source/live.h"
 
 struct sl_place {
-    char *id, *parent;
-    char *after;               /* sequence number of the last handled record; NULL: none yet */
-    char *iterator;            /* where the next read begins; NULL: not asked for yet */
-    bool is_done;              /* read and handled to its end */
-    bool is_closed;            /* no record will be added */
-    bool is_listed;            /* the stream still lists it */
-    bool is_skipped_to_latest; /* its older records are skipped */
-    int64_t through_ms;        /* its changes before this wall time are handled; 0: not known */
-    unsigned empty_reads;      /* in a row */
-    int64_t empty_since_ms;    /* the first of them */
-    int64_t ended_ms;          /* when this process learnt that it is done */
+    char *id;
+    char *after;         /* sequence number of the last handled record; NULL: none yet */
+    int64_t since_ms;    /* with `after` NULL: it begins there; 0: with its oldest record */
+    bool is_done;        /* handled to its end */
+    int64_t unlisted_ms; /* since when the stream does not list it; 0: it does */
+    unsigned misses;     /* listings in a row that lacked it, of this process */
+    bool is_known;       /* the caller's */
 };
 
 struct sl_places {
-    struct sl_place *list; /* parents before children */
-    size_t n;
-    const char *path; /* of the checkpoint file; NULL: nothing is saved */
+    struct sl_place *list;
+    size_t n, room;
     char *stream_arn;
-    int64_t through_ms; /* every change of the table before this wall time is handled; 0: not known */
+    int64_t through_ms; /* 0: not known */
 };
 
-/* Reads the file, if it exists. SL_REJECT: it is damaged, or belongs to another stream. */
-enum sl_status sl_places_open(struct sl_places *places, const char *path, const char *stream_arn,
+/* Reads the file, if it exists; without a `path` or a file there are none. SL_REJECT: it is damaged, or
+ * belongs to another stream; with `stream_arn` NULL any stream will do. */
+enum sl_status sl_places_read(struct sl_places *places, const char *path, const char *stream_arn,
                               struct sl_error *error) SL_MUST_USE;
 void sl_places_clean_up(struct sl_places *places);
 
-/* Takes over the stream's list of shards. Returns the number of shards that the stream no longer lists
- * although they were not handled to their end. With `from_latest`, and when no shard is known yet, all begin
- * at their end. */
-size_t sl_places_update(struct sl_places *places, const struct sl_live_shards *shards, bool from_latest);
+struct sl_place *sl_places_find(const struct sl_places *places, const char *id); /* NULL: it has none */
+struct sl_place *sl_places_add(struct sl_places *places, const char *id);        /* moves the others */
 
-/* Whether the shard may be read: it has more records, and its parent is done. */
-bool sl_places_is_ready(const struct sl_places *places, const struct sl_place *place);
+/* A place that no listing had, twice in a row, and that is done, or has not been listed for 48 hours, is
+ * dropped: a list may lack a shard for a while, and a stream keeps nothing for longer than 24 hours. */
+void sl_places_drop_old(struct sl_places *places, int64_t now_ms);
 
 /* Replaces one of a place's texts. */
 void sl_places_set(char **text, const char *value);
 
-/* One page of the place was read at `read_ms` (wall time) and handled; `last_ms`: when the change of its last
- * record was made, 0: there was none. */
-void sl_places_handled(struct sl_place *place, int64_t read_ms, int64_t last_ms);
-
-/* Makes through_ms what all places allow. True: it has moved. */
-bool sl_places_through(struct sl_places *places, int64_t now_ms);
-
-/* Replaces the checkpoint file, whole or not at all (sl_disk_replace). */
-enum sl_status sl_places_save(const struct sl_places *places, struct sl_error *error) SL_MUST_USE;
+/* The file's text. */
+void sl_places_write(const struct sl_places *places, struct sl_buffer *out);
 
 #endif

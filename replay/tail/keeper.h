@@ -91,6 +91,13 @@ struct sl_keeper_ops {
      * NULL: the keeper does not keep it. */
     void (*save_through)(void *self, int64_t through_ms);
 
+    /* What was kept of it when it was opened; 0: nothing. NULL as well. */
+    int64_t (*through)(void *self);
+
+    /* The stream is at its end, every shard of it is done, and the table has another: from now on places are
+     * of that one; a listing follows. False, with a text for the user: not with this keeper. NULL: never. */
+    bool (*follow)(void *self, const char *stream_arn, struct sl_error *error);
+
     /* The next event. False: there is none. */
     bool (*take)(void *self, struct sl_keeper_event *out);
 

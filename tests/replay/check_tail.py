@@ -144,6 +144,8 @@ class Stream(BaseHTTPRequestHandler):
         self.reply({"StreamDescription": {"Shards": page, **({"LastEvaluatedShardId": page[-1]["ShardId"]} if at + 2 < len(shards) else {})}})
 
     def GetShardIterator(self, body):
+        if body["ShardId"] not in self.server.shards:
+            return self.refuse("ResourceNotFoundException")
         numbers = self.server.shards[body["ShardId"]][2]
         kind, after = body["ShardIteratorType"], int(body.get("SequenceNumber", 0))
         if kind == "AFTER_SEQUENCE_NUMBER" and numbers and after < self.server.trimmed.get(body["ShardId"], 0):
@@ -229,8 +231,9 @@ def failures():
     live = tail("--stream", ARN, "--endpoint-url", s.url, "--config", "poison.json", "--checkpoint", "never.json", wait=False)
     time.sleep(1.5)
     live.send_signal(signal.SIGTERM)
-    live.communicate(timeout=30)
-    check("retried without limit, ended in between: no checkpoint", live.returncode == 0 and not (folder / "never.json").exists())
+    out, err = (t.decode() for t in live.communicate(timeout=30))
+    kept = json.loads((folder / "never.json").read_text())["shards"]
+    check("retried without limit, ended in between: no place, exit 1", live.returncode == 1 and not kept and "not handled" in out, out + err)
 
 
 def odd_records():
