@@ -60,12 +60,12 @@ void sl_session_discarded(void *self, const struct sl_esm_discard *discard)
         sl_picture_add_discard(r->picture, discard);
 }
 
-static void begin(void *self, struct sl_esm_invocation *inv)
+void sl_session_begin(void *self, struct sl_esm_invocation *inv)
 {
     sl_runner_begin(((struct sl_session *)self)->runner, inv);
 }
 
-static void invoke(void *self, struct sl_esm_invocation *inv, struct sl_esm_result *out)
+void sl_session_invoke(void *self, struct sl_esm_invocation *inv, struct sl_esm_result *out)
 {
     sl_runner_collect(((struct sl_session *)self)->runner, inv, out);
 }
@@ -209,7 +209,8 @@ static enum sl_status start_runner(struct sl_session *r, struct sl_error *error)
     struct sl_runner_options options;
     if (sl_session_sandboxes(r, &options, error) != SL_OK)
         return SL_REJECT;
-    sl_sandbox_end_with_us();
+    if (!r->handles_signals)
+        sl_sandbox_end_with_us();
     r->runner = sl_runner_new(&options);
     return sl_runner_warm_up(r->runner, error);
 }
@@ -265,8 +266,8 @@ static enum sl_status write_picture(struct sl_session *r, const struct sl_summar
 static int run(struct sl_session *r)
 {
     const struct sl_esm_driver driver = {.self = r,
-                                         .begin = begin,
-                                         .invoke = invoke,
+                                         .begin = sl_session_begin,
+                                         .invoke = sl_session_invoke,
                                          .decided = sl_session_decided,
                                          .discarded = sl_session_discarded};
     sl_clock_virtual_init(&r->clock, r->recording.start_ms * 1000000, (uint64_t)r->seed);
@@ -305,12 +306,16 @@ enum sl_status sl_session_prepare(struct sl_session *r, struct sl_error *error)
     return SL_OK;
 }
 
-enum sl_status sl_session_open(struct sl_session *r, struct sl_error *error)
+enum sl_status sl_session_open_outputs(struct sl_session *r, struct sl_error *error)
 {
     enum sl_status status = find_identity(r, error);
-    if (status == SL_OK)
-        status = open_outputs(r, error);
-    return status;
+    return status == SL_OK ? open_outputs(r, error) : status;
+}
+
+enum sl_status sl_session_open(struct sl_session *r, struct sl_error *error)
+{
+    enum sl_status status = sl_session_open_outputs(r, error);
+    return status == SL_OK ? start_runner(r, error) : status;
 }
 
 int sl_session_run(struct sl_session *r, struct sl_inputs *inputs)
@@ -323,7 +328,7 @@ int sl_session_run(struct sl_session *r, struct sl_inputs *inputs)
         return sl_flags_complain(r->verb, &error);
     if (config_status != SL_OK)
         return sl_flags_complain(r->verb, &config_error);
-    if (sl_session_open(r, &error) != SL_OK || start_runner(r, &error) != SL_OK)
+    if (sl_session_open(r, &error) != SL_OK)
         return sl_flags_complain(r->verb, &error);
     say(r, sl_order_late(&r->recording.order));
     say(r, sl_order_streams(&r->recording.order));

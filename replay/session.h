@@ -26,6 +26,7 @@ struct sl_session {
     bool collects_log; /* lines that are repeated, in log and trace, are counted; else all are written at once
                         */
     bool with_ids, is_quiet, has_no_summary;
+    bool handles_signals;      /* the caller does, so the session does not */
     bool sets_report_failures; /* settings.report_failures counts; else the configuration decides */
     int64_t timeout_s, seed;
     struct sl_esm_settings settings;
@@ -53,18 +54,26 @@ struct sl_session {
 int sl_session_run(struct sl_session *session, struct sl_inputs *inputs) SL_MUST_USE;
 void sl_session_clean_up(struct sl_session *session);
 
-/* The steps of sl_session_run, for a caller that runs the mapping itself: read the configuration; check the
- * filters and settings; open the outputs; say how its sandboxes are run. */
+/* The steps of sl_session_run, for a caller that feeds the mapping itself: read the configuration; check the
+ * filters and settings; open the outputs and start the first process. */
 enum sl_status sl_session_read_config(struct sl_session *session, struct sl_error *error) SL_MUST_USE;
 enum sl_status sl_session_prepare(struct sl_session *session, struct sl_error *error) SL_MUST_USE;
 enum sl_status sl_session_open(struct sl_session *session, struct sl_error *error) SL_MUST_USE;
+
+/* For a caller that runs the sandboxes itself: opens the outputs alone; then says how sandboxes are run. */
+enum sl_status sl_session_open_outputs(struct sl_session *session, struct sl_error *error) SL_MUST_USE;
 enum sl_status sl_session_sandboxes(struct sl_session *session, struct sl_runner_options *out,
                                     struct sl_error *error) SL_MUST_USE;
 
-/* What the outputs are told. False: a trace is incomplete, and a line on standard error said so. */
+/* The calls of the simulator's driver, with the session as `self`; the last two also without its sandboxes.
+ */
+void sl_session_begin(void *session, struct sl_esm_invocation *inv);
+void sl_session_invoke(void *session, struct sl_esm_invocation *inv, struct sl_esm_result *out);
 void sl_session_decided(void *session, const struct sl_esm_invocation *inv,
                         const struct sl_esm_result *result, const struct sl_esm_decision *decision);
 void sl_session_discarded(void *session, const struct sl_esm_discard *discard);
+
+/* False: the trace is incomplete, and a line on standard error said so. */
 bool sl_session_close_trace(struct sl_session *session);
 
 #endif

@@ -37,9 +37,9 @@ struct tail {
     struct sl_runner_options sandboxes;
     struct sl_worker_pipeline_options pipelines;
     struct sl_vars vars; /* of pipelines in this process */
-    struct sl_worker *workers[SL_CREW_MAX];
+    struct sl_worker *workers[SL_POOL_MAX];
     size_t n_workers;
-    struct sl_crew *crew;
+    struct sl_pool *pool;
     struct sl_vitals_board *board;
     struct sl_engine_result result;
     int bell;
@@ -74,8 +74,8 @@ static enum sl_status check_usage(const struct tail *t, struct sl_error *error)
                        "--table NAME or --stream ARN is missing (see sluice tail --help)");
     if (strcmp(t->from, "oldest") != 0 && strcmp(t->from, "latest") != 0)
         return sl_fail(error, SL_REJECT, "Usage", "--from must be oldest or latest, not \"%s\"", t->from);
-    if (t->concurrency < 0 || t->concurrency > SL_CREW_MAX)
-        return sl_fail(error, SL_REJECT, "Usage", "--concurrency must be 1 to %d, not %lld", SL_CREW_MAX,
+    if (t->concurrency < 0 || t->concurrency > SL_POOL_MAX)
+        return sl_fail(error, SL_REJECT, "Usage", "--concurrency must be 1 to %d, not %lld", SL_POOL_MAX,
                        (long long)t->concurrency);
     if (t->memory_mb < 1 || t->memory_mb > 1024 * 1024)
         return sl_fail(error, SL_REJECT, "Usage", "--memory must be 1 to 1048576 (MB), not %lld",
@@ -168,13 +168,13 @@ static enum sl_status make_pipelines(struct tail *t, struct sl_error *error)
         .timeout_ms = t->session.timeout_s * 1000,
     };
     t->n_workers = (size_t)(t->concurrency ? t->concurrency : sysconf(_SC_NPROCESSORS_ONLN));
-    t->n_workers = t->n_workers < 1 ? 1 : t->n_workers > SL_CREW_MAX ? SL_CREW_MAX : t->n_workers;
+    t->n_workers = t->n_workers < 1 ? 1 : t->n_workers > SL_POOL_MAX ? SL_POOL_MAX : t->n_workers;
     for (size_t i = 0; i < t->n_workers; i++)
         t->workers[i] = sl_worker_pipeline_new(i, &t->pipelines);
     return sl_worker_pipeline_check(t->session.config, &t->vars, t->trusts_plugins, false, error);
 }
 
-static enum sl_status open_crew(struct tail *t, struct sl_error *error)
+static enum sl_status open_pool(struct tail *t, struct sl_error *error)
 {
     enum sl_status status = sl_session_sandboxes(&t->session, &t->sandboxes, error);
     if (status != SL_OK)
@@ -188,8 +188,8 @@ static enum sl_status open_crew(struct tail *t, struct sl_error *error)
     }
     if (status != SL_OK)
         return status;
-    t->crew = sl_crew_new(t->workers, t->n_workers, t->bell);
-    return sl_crew_warm_up(t->crew, error);
+    t->pool = sl_pool_new(t->workers, t->n_workers, t->bell);
+    return sl_pool_warm_up(t->pool, error);
 }
 
 /* ---- the run ---- */
@@ -211,7 +211,7 @@ static enum sl_status start(struct tail *t, struct sl_error *error)
         sl_session_prepare(&t->session, error) != SL_OK || sl_live_open(&live, &t->live, error) != SL_OK ||
         find_stream(t, error) != SL_OK || open_keeper(t, error) != SL_OK)
         return SL_REJECT;
-    return sl_session_open(&t->session, error) == SL_OK ? open_crew(t, error) : SL_REJECT;
+    return sl_session_open_outputs(&t->session, error) == SL_OK ? open_pool(t, error) : SL_REJECT;
 }
 
 static void on_followed(void *self, const char *stream_arn)
@@ -237,7 +237,7 @@ static void run(struct tail *t)
                                               .stream_arn = t->stream_arn,
                                               .table = t->table,
                                               .keeper = t->keeper,
-                                              .crew = t->crew,
+                                              .pool = t->pool,
                                               .bell = t->bell,
                                               .stop = &stop_asked,
                                               .settings = &t->session.settings,
@@ -260,8 +260,8 @@ static void print_summary(struct tail *t)
     memcpy(read.by_event, t->result.by_event, sizeof(read.by_event));
     memcpy(read.removed_by, t->result.removed_by, sizeof(read.removed_by));
     struct sl_summary summary = {.recording = &read, .mapping = t->result.mapping, .is_real_time = true};
-    summary.processes = sl_crew_stats(t->crew);
-    summary.routes = sl_crew_routes(t->crew, &summary.n_routes);
+    summary.processes = sl_pool_stats(t->pool);
+    summary.routes = sl_pool_routes(t->pool, &summary.n_routes);
     sl_summary_print(&summary, stdout);
     if (t->result.gaps)
         printf("gaps            %8u   records were gone before they could be read\n", t->result.gaps);
@@ -301,7 +301,7 @@ static int finish(struct tail *t)
 static void clean_up(struct tail *t, int status)
 {
     (void)close_keeper(t);
-    if (!sl_crew_close(t->crew, CLOSE_MS)) {
+    if (!sl_pool_close(t->pool, CLOSE_MS)) {
         fflush(NULL);
         _exit(status);
     }

@@ -405,7 +405,7 @@ static void prepare(struct sl_live_ask *a, struct sl_client *client, const char 
     a->is_begun = true;
 }
 
-static void send(struct sl_live_ask *a)
+static void begin_flight(struct sl_live_ask *a)
 {
     struct sl_clock *clock = a->r.client->aws->clock;
     a->job = job_of(&a->r, &a->part);
@@ -417,28 +417,28 @@ void sl_live_ask_iterator(struct sl_live_ask *a, const struct sl_live_position *
 {
     prepare(a, &a->live->streams, "GetShardIterator", is_iterator);
     write_position(&a->r, position);
-    send(a);
+    begin_flight(a);
 }
 
 void sl_live_ask_records(struct sl_live_ask *a, const char *iterator)
 {
     prepare(a, &a->live->streams, "GetRecords", is_page);
     write_records(&a->r, iterator);
-    send(a);
+    begin_flight(a);
 }
 
 void sl_live_ask_shards(struct sl_live_ask *a, const char *arn, const char *after)
 {
     prepare(a, &a->live->streams, "DescribeStream", is_stream);
     write_shards(&a->r, arn, after);
-    send(a);
+    begin_flight(a);
 }
 
 void sl_live_ask_table(struct sl_live_ask *a, const char *table)
 {
     prepare(a, &a->live->tables, "DescribeTable", is_table);
     add(&a->r, "TableName", table);
-    send(a);
+    begin_flight(a);
 }
 
 void sl_live_wait(struct sl_live *live, int64_t timeout_ms, int bell)

@@ -142,8 +142,8 @@ static void take_events(struct sl_engine *e)
 
 static void take_tasks(struct sl_engine *e)
 {
-    struct sl_crew_task *task;
-    while ((task = sl_crew_take(e->o.crew)))
+    struct sl_pool_task *task;
+    while ((task = sl_pool_take(e->o.pool)))
         sl_lane_take(task->owner, task);
 }
 
@@ -263,7 +263,7 @@ static void break_off(struct sl_engine *e)
     for (size_t i = 0; i < e->n; i++)
         for (size_t k = 0; k < SL_LANE_PARALLEL; k++)
             if (e->lanes[i]->is_running[k])
-                (void)sl_crew_cancel(e->o.crew, e->lanes[i]->tasks[k].worker);
+                (void)sl_pool_cancel(e->o.pool, e->lanes[i]->tasks[k].worker);
 }
 
 static bool is_over(struct sl_engine *e)

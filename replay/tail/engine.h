@@ -1,7 +1,7 @@
 /* The engine of `sluice tail`: a live stream, shard by shard, through the workers.
  *
  * One thread owns everything here: it drives all requests to the service (they fly together), the mapping of
- * each shard, and the places. Workers (crew.h) run the invocations in threads of their own, a keeper
+ * each shard, and the places. Workers (pool.h) run the invocations in threads of their own, a keeper
  * (keeper.h) writes places in its own; both ring one bell.
  *
  * What it promises:
@@ -17,7 +17,7 @@
 #define SL_REPLAY_TAIL_ENGINE_H
 
 #include "replay/source/live.h"
-#include "replay/tail/crew.h"
+#include "replay/tail/pool.h"
 #include "replay/tail/keeper.h"
 #include "replay/tail/vitals.h"
 
@@ -28,7 +28,7 @@ struct sl_engine_options {
     const char *stream_arn;
     const char *table;       /* asked whether its stream is still this one; NULL: not asked */
     struct sl_keeper keeper; /* open; the engine does not close it */
-    struct sl_crew *crew;    /* likewise */
+    struct sl_pool *pool;    /* likewise */
     int bell;                /* the eventfd of both; also rung when `*stop` was set */
     const volatile sig_atomic_t *stop;
     const struct sl_esm_settings *settings; /* parallelization, retries, filters, ... */

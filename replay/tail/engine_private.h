@@ -53,7 +53,7 @@ struct sl_lane {
     int64_t esm_base_ms;
     struct sl_page *pages[SL_LANE_PAGES];
     size_t n_pages, page_bytes;
-    struct sl_crew_task tasks[SL_LANE_PARALLEL];
+    struct sl_pool_task tasks[SL_LANE_PARALLEL];
     bool is_running[SL_LANE_PARALLEL];
     size_t worker_of[SL_LANE_PARALLEL]; /* that had the last batch of the lane of the mapping */
     size_t picked;                      /* for the invocation that begins */
@@ -171,7 +171,7 @@ void sl_lane_feed(struct sl_lane *lane, struct sl_page *page);
 /* Begins what may begin. */
 void sl_lane_run(struct sl_lane *lane);
 /* A task of it is over. */
-void sl_lane_take(struct sl_lane *lane, struct sl_crew_task *task);
+void sl_lane_take(struct sl_lane *lane, struct sl_pool_task *task);
 /* Everything that was read is handled. */
 bool sl_lane_is_idle(const struct sl_lane *lane);
 /* Records that were read and are not handled. */

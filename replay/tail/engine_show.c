@@ -60,7 +60,7 @@ static void show_shards(struct sl_engine *e, struct sl_vitals *v)
 
 static void show_routes(struct sl_engine *e, struct sl_vitals *v)
 {
-    const struct sl_runner_route *routes = sl_crew_routes(e->o.crew, &v->n_routes);
+    const struct sl_runner_route *routes = sl_pool_routes(e->o.pool, &v->n_routes);
     v->routes = sl_arena_zalloc(e->scratch, (v->n_routes + 1) * sizeof(*v->routes));
     for (size_t i = 0; i < v->n_routes; i++)
         v->routes[i] = (struct sl_vitals_route){.name = routes[i].name,
@@ -76,7 +76,7 @@ static void show_routes(struct sl_engine *e, struct sl_vitals *v)
 static void show_totals(struct sl_engine *e, struct sl_vitals *v)
 {
     struct sl_esm_stats sum = e->gone;
-    struct sl_runner_stats processes = sl_crew_stats(e->o.crew);
+    struct sl_runner_stats processes = sl_pool_stats(e->o.pool);
     for (size_t i = 0; i < e->n; i++) {
         struct sl_esm_stats one = sl_lane_stats(e->lanes[i]);
         sl_esm_stats_add(&sum, &one);
@@ -114,8 +114,8 @@ void sl_engine_show(struct sl_engine *e)
                           .through_ms = e->through_ms,
                           .memory_bytes = e->memory_bytes,
                           .memory_limit_bytes = e->o.memory_bytes,
-                          .workers = sl_crew_size(e->o.crew),
-                          .busy_workers = sl_crew_busy(e->o.crew),
+                          .workers = sl_pool_size(e->o.pool),
+                          .busy_workers = sl_pool_busy(e->o.pool),
                           .trouble = is_in_trouble ? e->trouble : NULL};
     sl_arena_reset(e->scratch);
     sl_engine_find_through(e);

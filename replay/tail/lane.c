@@ -27,7 +27,7 @@ struct sl_lane *sl_lane_new(struct sl_engine *e, const char *id)
     sl_lane_set(&lane->parent, "");
     lane->ask = sl_live_ask_new(e->o.live);
     for (size_t i = 0; i < SL_LANE_PARALLEL; i++) {
-        lane->worker_of[i] = SL_CREW_NONE;
+        lane->worker_of[i] = SL_POOL_NONE;
         sl_buffer_init(&lane->tasks[i].body, 64 * 1024 * 1024);
     }
     return lane;
@@ -77,7 +77,7 @@ void sl_lane_destroy(struct sl_lane *lane)
 
 void sl_lane_gain(struct sl_lane *lane, const struct sl_keeper_place *place)
 {
-    const struct sl_engine *e = lane->engine;
+    struct sl_engine *e = lane->engine;
     lane->is_ours = true;
     lane->is_done = lane->is_at_end = place->is_done;
     lane->ended_wall_ms = place->is_done ? e->wall_ms : 0; /* its children may not be listed yet */
@@ -90,7 +90,9 @@ void sl_lane_gain(struct sl_lane *lane, const struct sl_keeper_place *place)
     lane->answer_bytes = 0;
     lane->through = (struct sl_through){.ms = place->through_ms};
     for (size_t i = 0; i < SL_LANE_PARALLEL; i++)
-        lane->worker_of[i] = SL_CREW_NONE;
+        lane->worker_of[i] = SL_POOL_NONE;
+    if (place->is_done)
+        sl_engine_want_list(e);
 }
 
 /* Once nothing runs any more. */
@@ -113,7 +115,7 @@ void sl_lane_lose(struct sl_lane *lane)
     sl_lane_stop_read(lane);
     for (size_t i = 0; i < SL_LANE_PARALLEL; i++)
         if (lane->is_running[i])
-            (void)sl_crew_cancel(e->o.crew, lane->tasks[i].worker);
+            (void)sl_pool_cancel(e->o.pool, lane->tasks[i].worker);
     drop_lost(lane);
 }
 
@@ -135,26 +137,26 @@ static bool may_begin(void *self, const struct sl_esm_shard *shard, unsigned k, 
     if (until_ms(lane) - LEAST_MS <= e->now_ms)
         return false;
     lane->picked =
-        sl_crew_pick(e->o.crew, lane->worker_of[k], was_sent && lane->worker_of[k] != SL_CREW_NONE);
-    return lane->picked != SL_CREW_NONE;
+        sl_pool_pick(e->o.pool, lane->worker_of[k], was_sent && lane->worker_of[k] != SL_POOL_NONE);
+    return lane->picked != SL_POOL_NONE;
 }
 
 static void on_begin(void *self, struct sl_esm_invocation *inv)
 {
     struct sl_lane *lane = self;
-    struct sl_crew_task *task = &lane->tasks[inv->lane];
+    struct sl_pool_task *task = &lane->tasks[inv->lane];
     task->owner = lane;
     task->inv = inv;
     task->until_ms = until_ms(lane);
     lane->worker_of[inv->lane] = lane->picked;
     lane->is_running[inv->lane] = true;
     lane->running++;
-    sl_crew_give(lane->engine->o.crew, lane->picked, task);
+    sl_pool_give(lane->engine->o.pool, lane->picked, task);
 }
 
 static void on_invoke(void *self, struct sl_esm_invocation *inv, struct sl_esm_result *out)
 {
-    const struct sl_crew_task *task = &((struct sl_lane *)self)->tasks[inv->lane];
+    const struct sl_pool_task *task = &((struct sl_lane *)self)->tasks[inv->lane];
     *out = (struct sl_esm_result){.outcome = task->outcome, .body = sl_buffer_span(&task->body)};
 }
 
@@ -264,7 +266,7 @@ void sl_lane_run(struct sl_lane *lane)
     settle(lane); /* filters may have passed over all of it */
 }
 
-void sl_lane_take(struct sl_lane *lane, struct sl_crew_task *task)
+void sl_lane_take(struct sl_lane *lane, struct sl_pool_task *task)
 {
     lane->is_running[task->inv->lane] = false;
     lane->running--;

@@ -62,7 +62,7 @@ static enum sl_status open_worker(struct sl_worker *base, struct sl_error *error
     return status;
 }
 
-static void fail(struct worker *w, struct sl_crew_task *task, const struct sl_error *why)
+static void fail(struct worker *w, struct sl_pool_task *task, const struct sl_error *why)
 {
     struct sl_buffer *b = &task->body;
     sl_log(&w->log, SL_ERROR, "%s: %s", why->code, why->text);
@@ -73,7 +73,7 @@ static void fail(struct worker *w, struct sl_crew_task *task, const struct sl_er
     sl_buffer_add_char(b, '}');
 }
 
-static void answer(struct worker *w, struct sl_crew_task *task, const struct sl_batch *batch)
+static void answer(struct worker *w, struct sl_pool_task *task, const struct sl_batch *batch)
 {
     struct sl_clock *clock = sl_clock_system();
     struct sl_answer *a = &w->answer;
@@ -96,7 +96,7 @@ static void answer(struct worker *w, struct sl_crew_task *task, const struct sl_
     sl_buffer_add_span(&task->body, sl_buffer_span(&a->body));
 }
 
-static void run(struct sl_worker *base, struct sl_crew_task *task)
+static void run(struct sl_worker *base, struct sl_pool_task *task)
 {
     struct worker *w = of(base);
     const struct sl_decode_options options = {.ttl_attribute = sl_pipeline_ttl_attribute(w->pipeline)};

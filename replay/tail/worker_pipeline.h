@@ -6,7 +6,7 @@
 #define SL_REPLAY_TAIL_WORKER_PIPELINE_H
 
 #include "handlers/pipeline/pipeline.h"
-#include "replay/tail/crew.h"
+#include "replay/tail/pool.h"
 
 /* All borrowed as long as the worker. */
 struct sl_worker_pipeline_options {

@@ -21,7 +21,7 @@ static enum sl_status open_worker(struct sl_worker *base, struct sl_error *error
     return base->number == 0 ? sl_runner_warm_up(of(base)->runner, error) : SL_OK;
 }
 
-static void run(struct sl_worker *base, struct sl_crew_task *task)
+static void run(struct sl_worker *base, struct sl_pool_task *task)
 {
     struct worker *w = of(base);
     struct sl_esm_result result = {.outcome = SL_ESM_FAILED};

@@ -3,17 +3,17 @@
  * The engine's thread gives a task to a worker that is free, and takes it back when it is over; between the
  * two the task is the worker's. What a worker runs it in, a sandbox (worker_sandbox.h) or a pipeline in this
  * process (worker_pipeline.h), is its kind. */
-#ifndef SL_REPLAY_TAIL_CREW_H
-#define SL_REPLAY_TAIL_CREW_H
+#ifndef SL_REPLAY_TAIL_POOL_H
+#define SL_REPLAY_TAIL_POOL_H
 
 #include "base/buffer.h"
 #include "replay/esm/esm.h"
 #include "replay/sandbox/runner.h"
 
-#define SL_CREW_NONE SIZE_MAX
-#define SL_CREW_MAX  256
+#define SL_POOL_NONE SIZE_MAX
+#define SL_POOL_MAX  256
 
-struct sl_crew_task {
+struct sl_pool_task {
     void *owner;                   /* the engine's */
     struct sl_esm_invocation *inv; /* its payload stays as it is until the task is over */
     int64_t
@@ -29,7 +29,7 @@ struct sl_worker;
 struct sl_worker_kind {
     /* In the worker's thread. */
     enum sl_status (*open)(struct sl_worker *worker, struct sl_error *error) SL_MUST_USE;
-    void (*run)(struct sl_worker *worker, struct sl_crew_task *task); /* sets outcome and body */
+    void (*run)(struct sl_worker *worker, struct sl_pool_task *task); /* sets outcome and body */
     void (*close)(struct sl_worker *worker);
     /* From any thread, while `run` is under way: it ends soon. NULL: it cannot be broken off. */
     void (*cancel)(struct sl_worker *worker);
@@ -45,35 +45,35 @@ struct sl_worker {
     size_t number;
 };
 
-struct sl_crew;
+struct sl_pool;
 
 /* Takes the `n` workers, at least 1, which outlive it. Their threads begin now; each worker is opened with
  * its first task. `bell` (an eventfd) is rung when a task is over. */
-struct sl_crew *sl_crew_new(struct sl_worker *const *workers, size_t n, int bell);
+struct sl_pool *sl_pool_new(struct sl_worker *const *workers, size_t n, int bell);
 
 /* Opens the first worker, and waits for it: what is wrong with the configuration is known then. */
-enum sl_status sl_crew_warm_up(struct sl_crew *crew, struct sl_error *error) SL_MUST_USE;
+enum sl_status sl_pool_warm_up(struct sl_pool *pool, struct sl_error *error) SL_MUST_USE;
 
-/* A worker that is free: `preferred` (or SL_CREW_NONE) if it can be, with `must` no other. */
-size_t sl_crew_pick(const struct sl_crew *crew, size_t preferred, bool must);
-size_t sl_crew_size(const struct sl_crew *crew);
-size_t sl_crew_busy(const struct sl_crew *crew);
+/* A worker that is free: `preferred` (or SL_POOL_NONE) if it can be, with `must` no other. */
+size_t sl_pool_pick(const struct sl_pool *pool, size_t preferred, bool must);
+size_t sl_pool_size(const struct sl_pool *pool);
+size_t sl_pool_busy(const struct sl_pool *pool);
 
-void sl_crew_give(struct sl_crew *crew, size_t worker, struct sl_crew_task *task);
+void sl_pool_give(struct sl_pool *pool, size_t worker, struct sl_pool_task *task);
 
 /* A task that is over; its worker is free again. NULL: there is none. */
-struct sl_crew_task *sl_crew_take(struct sl_crew *crew);
+struct sl_pool_task *sl_pool_take(struct sl_pool *pool);
 
 /* The worker's task ends soon, and fails. False: its kind cannot. */
-bool sl_crew_cancel(struct sl_crew *crew, size_t worker);
+bool sl_pool_cancel(struct sl_pool *pool, size_t worker);
 
 /* Sums over the workers, as of their last tasks. Routes by their name, in the configuration's order. Borrowed
  * until the next call. */
-const struct sl_runner_route *sl_crew_routes(struct sl_crew *crew, size_t *n);
-struct sl_runner_stats sl_crew_stats(struct sl_crew *crew);
+const struct sl_runner_route *sl_pool_routes(struct sl_pool *pool, size_t *n);
+struct sl_runner_stats sl_pool_stats(struct sl_pool *pool);
 
 /* Closes all workers. False: some were not closed within `wait_ms`: their threads go on, nothing of theirs
- * may be freed, and the process has to end with _exit. Then the crew stays as it is. */
-bool sl_crew_close(struct sl_crew *crew, int64_t wait_ms);
+ * may be freed, and the process has to end with _exit. Then the pool stays as it is. */
+bool sl_pool_close(struct sl_pool *pool, int64_t wait_ms);
 
 #endif

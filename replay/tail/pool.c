@@ -1,5 +1,5 @@
 /* The workers' threads, and what passes between them and the engine. */
-#include "replay/tail/crew.h"
+#include "replay/tail/pool.h"
 
 #include "base/clock.h"
 
@@ -12,21 +12,21 @@
 
 enum state { FREE, OPENING, BUSY, OVER, CLOSING, CLOSED };
 
-/* A worker's place. `state` and `task` are under the crew's mutex. */
+/* A worker's place. `state` and `task` are under the pool's mutex. */
 struct place {
-    struct sl_crew *crew;
+    struct sl_pool *pool;
     struct sl_worker *worker;
     pthread_t thread;
     pthread_cond_t wake;
     enum state state;
     bool is_open;
-    struct sl_crew_task *task;
+    struct sl_pool_task *task;
     struct sl_error error;          /* of opening */
     struct sl_runner_route *routes; /* as of its last task: the engine's */
     size_t n_routes;
 };
 
-struct sl_crew {
+struct sl_pool {
     pthread_mutex_t mutex;
     pthread_cond_t changed; /* a worker was opened or closed */
     struct place *places;
@@ -36,14 +36,14 @@ struct sl_crew {
     size_t n_sums;
 };
 
-static void ring(const struct sl_crew *crew)
+static void ring(const struct sl_pool *pool)
 {
-    (void)!write(crew->bell, &(uint64_t){1}, sizeof(uint64_t));
+    (void)!write(pool->bell, &(uint64_t){1}, sizeof(uint64_t));
 }
 
 /* ---- a worker's thread ---- */
 
-static void fail(struct sl_crew_task *task, const struct sl_error *error)
+static void fail(struct sl_pool_task *task, const struct sl_error *error)
 {
     task->outcome = SL_ESM_FAILED;
     sl_buffer_reset(&task->body);
@@ -83,52 +83,52 @@ static enum state act(struct place *p, enum state asked)
 static void *live(void *arg)
 {
     struct place *p = arg;
-    struct sl_crew *crew = p->crew;
-    pthread_mutex_lock(&crew->mutex);
+    struct sl_pool *pool = p->pool;
+    pthread_mutex_lock(&pool->mutex);
     while (p->state != CLOSED) {
         while (p->state == FREE || p->state == OVER)
-            pthread_cond_wait(&p->wake, &crew->mutex);
+            pthread_cond_wait(&p->wake, &pool->mutex);
         enum state asked = p->state;
-        pthread_mutex_unlock(&crew->mutex);
+        pthread_mutex_unlock(&pool->mutex);
         enum state next = act(p, asked);
-        pthread_mutex_lock(&crew->mutex);
+        pthread_mutex_lock(&pool->mutex);
         p->state = p->state == asked ? next : p->state; /* it may have been asked to close meanwhile */
-        crew->over += next == OVER;
+        pool->over += next == OVER;
         if (next == OVER)
-            ring(crew);
+            ring(pool);
         else
-            pthread_cond_broadcast(&crew->changed);
+            pthread_cond_broadcast(&pool->changed);
     }
-    pthread_mutex_unlock(&crew->mutex);
+    pthread_mutex_unlock(&pool->mutex);
     return NULL;
 }
 
 /* ---- the engine's side ---- */
 
-struct sl_crew *sl_crew_new(struct sl_worker *const *workers, size_t n, int bell)
+struct sl_pool *sl_pool_new(struct sl_worker *const *workers, size_t n, int bell)
 {
-    struct sl_crew *crew = calloc(1, sizeof(*crew));
+    struct sl_pool *pool = calloc(1, sizeof(*pool));
     struct place *places = calloc(n, sizeof(*places));
     pthread_condattr_t attributes;
-    if (!crew || !places)
+    if (!pool || !places)
         sl_die("out of memory: the workers");
-    *crew = (struct sl_crew){.places = places, .n = n, .bell = bell};
+    *pool = (struct sl_pool){.places = places, .n = n, .bell = bell};
     pthread_condattr_init(&attributes);
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_mutex_init(&crew->mutex, NULL);
-    pthread_cond_init(&crew->changed, &attributes);
+    pthread_mutex_init(&pool->mutex, NULL);
+    pthread_cond_init(&pool->changed, &attributes);
     sigset_t all, before; /* signals are the engine's */
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     for (size_t i = 0; i < n; i++) {
-        places[i] = (struct place){.crew = crew, .worker = workers[i], .error = SL_NO_ERROR};
+        places[i] = (struct place){.pool = pool, .worker = workers[i], .error = SL_NO_ERROR};
         pthread_cond_init(&places[i].wake, NULL);
         if (pthread_create(&places[i].thread, NULL, live, &places[i]) != 0)
             sl_die("a thread for worker %zu cannot be started: %s", i, strerror(errno));
     }
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     pthread_condattr_destroy(&attributes);
-    return crew;
+    return pool;
 }
 
 static void ask(struct place *p, enum state what)
@@ -137,14 +137,14 @@ static void ask(struct place *p, enum state what)
     pthread_cond_signal(&p->wake);
 }
 
-enum sl_status sl_crew_warm_up(struct sl_crew *crew, struct sl_error *error)
+enum sl_status sl_pool_warm_up(struct sl_pool *pool, struct sl_error *error)
 {
-    struct place *first = &crew->places[0];
-    pthread_mutex_lock(&crew->mutex);
+    struct place *first = &pool->places[0];
+    pthread_mutex_lock(&pool->mutex);
     ask(first, OPENING);
     while (first->state == OPENING)
-        pthread_cond_wait(&crew->changed, &crew->mutex);
-    pthread_mutex_unlock(&crew->mutex);
+        pthread_cond_wait(&pool->changed, &pool->mutex);
+    pthread_mutex_unlock(&pool->mutex);
     if (!first->is_open && error)
         *error = first->error;
     return first->is_open ? SL_OK : SL_REJECT;
@@ -156,35 +156,35 @@ static bool is_free(const struct place *p)
     return !p->task;
 }
 
-size_t sl_crew_pick(const struct sl_crew *crew, size_t preferred, bool must)
+size_t sl_pool_pick(const struct sl_pool *pool, size_t preferred, bool must)
 {
-    if (preferred < crew->n && is_free(&crew->places[preferred]))
+    if (preferred < pool->n && is_free(&pool->places[preferred]))
         return preferred;
-    for (size_t i = 0; i < crew->n && !must && crew->busy < crew->n; i++)
-        if (is_free(&crew->places[i]))
+    for (size_t i = 0; i < pool->n && !must && pool->busy < pool->n; i++)
+        if (is_free(&pool->places[i]))
             return i;
-    return SL_CREW_NONE;
+    return SL_POOL_NONE;
 }
 
-size_t sl_crew_size(const struct sl_crew *crew)
+size_t sl_pool_size(const struct sl_pool *pool)
 {
-    return crew->n;
+    return pool->n;
 }
 
-size_t sl_crew_busy(const struct sl_crew *crew)
+size_t sl_pool_busy(const struct sl_pool *pool)
 {
-    return crew->busy;
+    return pool->busy;
 }
 
-void sl_crew_give(struct sl_crew *crew, size_t worker, struct sl_crew_task *task)
+void sl_pool_give(struct sl_pool *pool, size_t worker, struct sl_pool_task *task)
 {
-    struct place *p = &crew->places[worker];
+    struct place *p = &pool->places[worker];
     task->worker = worker;
-    pthread_mutex_lock(&crew->mutex);
+    pthread_mutex_lock(&pool->mutex);
     p->task = task;
     ask(p, BUSY);
-    pthread_mutex_unlock(&crew->mutex);
-    crew->busy++;
+    pthread_mutex_unlock(&pool->mutex);
+    pool->busy++;
 }
 
 static void take_routes(struct place *p)
@@ -201,30 +201,30 @@ static void take_routes(struct place *p)
         kind->route(p->worker, i, &p->routes[i]);
 }
 
-struct sl_crew_task *sl_crew_take(struct sl_crew *crew)
+struct sl_pool_task *sl_pool_take(struct sl_pool *pool)
 {
     struct place *found = NULL;
-    pthread_mutex_lock(&crew->mutex);
-    for (size_t i = 0; i < crew->n && crew->over && !found; i++)
-        if (crew->places[i].state == OVER)
-            found = &crew->places[i];
+    pthread_mutex_lock(&pool->mutex);
+    for (size_t i = 0; i < pool->n && pool->over && !found; i++)
+        if (pool->places[i].state == OVER)
+            found = &pool->places[i];
     if (found) {
         found->state = FREE;
-        crew->over--;
+        pool->over--;
     }
-    pthread_mutex_unlock(&crew->mutex);
+    pthread_mutex_unlock(&pool->mutex);
     if (!found)
         return NULL;
-    struct sl_crew_task *task = found->task;
+    struct sl_pool_task *task = found->task;
     found->task = NULL;
-    crew->busy--;
+    pool->busy--;
     take_routes(found);
     return task;
 }
 
-bool sl_crew_cancel(struct sl_crew *crew, size_t worker)
+bool sl_pool_cancel(struct sl_pool *pool, size_t worker)
 {
-    struct place *p = &crew->places[worker];
+    struct place *p = &pool->places[worker];
     bool can = p->worker->kind->cancel;
     if (can && p->task)
         p->worker->kind->cancel(p->worker);
@@ -233,41 +233,41 @@ bool sl_crew_cancel(struct sl_crew *crew, size_t worker)
 
 /* ---- sums ---- */
 
-static struct sl_runner_route *sum_named(struct sl_crew *crew, const struct sl_runner_route *like)
+static struct sl_runner_route *sum_named(struct sl_pool *pool, const struct sl_runner_route *like)
 {
-    for (size_t i = 0; i < crew->n_sums; i++)
-        if (strcmp(crew->sums[i].name, like->name) == 0)
-            return &crew->sums[i];
-    crew->sums = realloc(crew->sums, (crew->n_sums + 1) * sizeof(*crew->sums));
-    if (!crew->sums)
+    for (size_t i = 0; i < pool->n_sums; i++)
+        if (strcmp(pool->sums[i].name, like->name) == 0)
+            return &pool->sums[i];
+    pool->sums = realloc(pool->sums, (pool->n_sums + 1) * sizeof(*pool->sums));
+    if (!pool->sums)
         sl_die("out of memory: routes");
-    struct sl_runner_route *sum = &crew->sums[crew->n_sums++];
+    struct sl_runner_route *sum = &pool->sums[pool->n_sums++];
     *sum = (struct sl_runner_route){.name = like->name, .handler = like->handler, .target = like->target};
     return sum;
 }
 
-const struct sl_runner_route *sl_crew_routes(struct sl_crew *crew, size_t *n)
+const struct sl_runner_route *sl_pool_routes(struct sl_pool *pool, size_t *n)
 {
-    crew->n_sums = 0;
-    for (size_t i = 0; i < crew->n; i++)
-        for (size_t k = 0; k < crew->places[i].n_routes; k++) {
-            const struct sl_runner_route *one = &crew->places[i].routes[k];
-            struct sl_runner_route *sum = sum_named(crew, one);
+    pool->n_sums = 0;
+    for (size_t i = 0; i < pool->n; i++)
+        for (size_t k = 0; k < pool->places[i].n_routes; k++) {
+            const struct sl_runner_route *one = &pool->places[i].routes[k];
+            struct sl_runner_route *sum = sum_named(pool, one);
             sum->matched += one->matched;
             sum->applied += one->applied;
             sum->parked += one->parked;
             sum->failed += one->failed;
             sum->calls += one->calls;
         }
-    *n = crew->n_sums;
-    return crew->sums;
+    *n = pool->n_sums;
+    return pool->sums;
 }
 
-struct sl_runner_stats sl_crew_stats(struct sl_crew *crew)
+struct sl_runner_stats sl_pool_stats(struct sl_pool *pool)
 {
     struct sl_runner_stats sum = {0};
-    for (size_t i = 0; i < crew->n; i++) {
-        struct place *p = &crew->places[i];
+    for (size_t i = 0; i < pool->n; i++) {
+        struct place *p = &pool->places[i];
         if (p->is_open && is_free(p) && p->worker->kind->stats)
             p->worker->kind->stats(p->worker, &sum);
     }
@@ -276,47 +276,47 @@ struct sl_runner_stats sl_crew_stats(struct sl_crew *crew)
 
 /* ---- the end ---- */
 
-static bool are_closed(const struct sl_crew *crew)
+static bool are_closed(const struct sl_pool *pool)
 {
     bool all = true;
-    for (size_t i = 0; i < crew->n; i++)
-        all &= crew->places[i].state == CLOSED;
+    for (size_t i = 0; i < pool->n; i++)
+        all &= pool->places[i].state == CLOSED;
     return all;
 }
 
-static void free_crew(struct sl_crew *crew)
+static void free_pool(struct sl_pool *pool)
 {
-    for (size_t i = 0; i < crew->n; i++) {
-        pthread_join(crew->places[i].thread, NULL);
-        pthread_cond_destroy(&crew->places[i].wake);
-        free(crew->places[i].routes);
+    for (size_t i = 0; i < pool->n; i++) {
+        pthread_join(pool->places[i].thread, NULL);
+        pthread_cond_destroy(&pool->places[i].wake);
+        free(pool->places[i].routes);
     }
-    pthread_cond_destroy(&crew->changed);
-    pthread_mutex_destroy(&crew->mutex);
-    free(crew->sums);
-    free(crew->places);
-    free(crew);
+    pthread_cond_destroy(&pool->changed);
+    pthread_mutex_destroy(&pool->mutex);
+    free(pool->sums);
+    free(pool->places);
+    free(pool);
 }
 
-bool sl_crew_close(struct sl_crew *crew, int64_t wait_ms)
+bool sl_pool_close(struct sl_pool *pool, int64_t wait_ms)
 {
     struct timespec until;
-    if (!crew)
+    if (!pool)
         return true;
     clock_gettime(CLOCK_MONOTONIC, &until);
     until.tv_sec += wait_ms / 1000;
     until.tv_nsec += wait_ms % 1000 * 1000000;
     until.tv_sec += until.tv_nsec / 1000000000;
     until.tv_nsec %= 1000000000;
-    pthread_mutex_lock(&crew->mutex);
-    for (size_t i = 0; i < crew->n; i++)
-        ask(&crew->places[i], CLOSING);
+    pthread_mutex_lock(&pool->mutex);
+    for (size_t i = 0; i < pool->n; i++)
+        ask(&pool->places[i], CLOSING);
     int err = 0;
-    while (!are_closed(crew) && err == 0)
-        err = pthread_cond_timedwait(&crew->changed, &crew->mutex, &until);
-    bool all = are_closed(crew);
-    pthread_mutex_unlock(&crew->mutex);
+    while (!are_closed(pool) && err == 0)
+        err = pthread_cond_timedwait(&pool->changed, &pool->mutex, &until);
+    bool all = are_closed(pool);
+    pthread_mutex_unlock(&pool->mutex);
     if (all)
-        free_crew(crew);
+        free_pool(pool);
     return all;
 }
