@@ -4,6 +4,7 @@
 #include "handlers/pipeline/route.h"
 #include "replay/check_route.h"
 #include "replay/check_totals.h"
+#include "replay/check_webhooks.h"
 #include "replay/config/mapping.h"
 #include "replay/flags.h"
 #include "replay/dry.h"
@@ -223,6 +224,7 @@ static enum sl_status run(struct check *c, struct sl_error *error)
         lint_when(c, &c->pipeline->routes[i]);
         check_targets(c, &c->pipeline->routes[i]);
     }
+    sl_check_webhooks(c->pipeline, c->arena, &c->vars, find, c);
     const struct sl_check_totals totals = {.pipeline = c->pipeline,
                                            .sinks = &c->sinks,
                                            .arena = c->arena,

@@ -55,8 +55,11 @@ static enum sl_status look_queue(struct sl_sinks *sinks, struct sl_span url, str
                                  struct sl_error *error)
 {
     struct sl_queue_port *port = NULL;
+    bool was_dry = sinks->is_dry;
+    sinks->is_dry = true;
     enum sl_status status =
         sl_target_is_local(url) ? sl_target_check(url, error) : sl_target_queue(sinks, url, &port, error);
+    sinks->is_dry = was_dry;
     if (port)
         port->close(port);
     *out = &dry_queue;

@@ -13,6 +13,7 @@ const struct sl_finding_row sl_findings[SL_FINDINGS] = {
     [SL_FINDING_BATCH_FAILS_WHOLE] = {"batch-fails-whole", false},
     [SL_FINDING_COUNTER_MOVES] = {"counter-moves", true},
     [SL_FINDING_VIEW_LACKS_IMAGE] = {"view-lacks-image", true},
+    [SL_FINDING_WEBHOOK_IDS_SHARED] = {"webhook-ids-shared", true},
     [SL_FINDING_NEVER_MATCHES] = {"never-matches", true},
     [SL_FINDING_ALWAYS_MATCHES] = {"always-matches", true},
     [SL_FINDING_ABSENCE_IN_LIST] = {"absence-in-list", true},

@@ -48,7 +48,7 @@ enum sl_status sl_webhook_open(struct sl_sinks *sinks, struct sl_span url, struc
     sl_retry_bucket_init(&webhook->bucket);
     webhook->port =
         (struct sl_queue_port){.size = sizeof(webhook->port), .apply = apply, .close = close_port};
-    if (sl_webhook_read(webhook, url, sinks->vars, error) != SL_OK) {
+    if (sl_webhook_read(webhook, url, sinks, error) != SL_OK) {
         close_port(&webhook->port);
         return SL_FATAL;
     }

@@ -95,8 +95,8 @@ struct sl_webhook {
 /* ---- webhook_target.c ---- */
 
 /* Fills in all that the target says. Errors name the host, never path, query or a secret. */
-enum sl_status sl_webhook_read(struct sl_webhook *webhook, struct sl_span target, const struct sl_vars *vars,
-                               struct sl_error *error) SL_MUST_USE;
+enum sl_status sl_webhook_read(struct sl_webhook *webhook, struct sl_span target,
+                               const struct sl_sinks *sinks, struct sl_error *error) SL_MUST_USE;
 
 /* ---- webhook_request.c ---- */
 

@@ -17,10 +17,13 @@
 #define KEY_MIN_BYTES 24
 #define KEY_MAX_BYTES 64
 #define ID_WORD_BYTES 64 /* of id= */
+/* Where a target is only looked at, for a variable that is not set there: it passes as a secret. */
+#define STAND_IN "whsec_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
 
 struct reading {
     struct sl_webhook *webhook;
     const struct sl_vars *vars;
+    bool is_dry;
     struct sl_url options;
     struct sl_error *error;
 };
@@ -166,6 +169,8 @@ static enum sl_status read_variable(const struct reading *r, const char *option,
     char name[256];
     snprintf(name, sizeof(name), "%.*s", SL_ARG(variable));
     const char *value = variable.len < sizeof(name) ? sl_vars_or(r->vars, name, NULL) : NULL;
+    if (!value && r->is_dry && variable.len)
+        value = STAND_IN;
     if (!value)
         return bad(r, "%s: the variable %.*s is not set in the environment", option, SL_ARG(variable));
     *out = sl_span(sl_arena_copy(r->webhook->arena, sl_span_str(value)), strlen(value));
@@ -376,10 +381,11 @@ static enum sl_status parse_options(struct reading *r, struct sl_span text)
     return check_names(r);
 }
 
-enum sl_status sl_webhook_read(struct sl_webhook *webhook, struct sl_span target, const struct sl_vars *vars,
-                               struct sl_error *error)
+enum sl_status sl_webhook_read(struct sl_webhook *webhook, struct sl_span target,
+                               const struct sl_sinks *sinks, struct sl_error *error)
 {
-    struct reading r = {.webhook = webhook, .vars = vars, .error = error};
+    const struct sl_vars *vars = sinks->vars;
+    struct reading r = {.webhook = webhook, .vars = vars, .is_dry = sinks->is_dry, .error = error};
     const char *mark = memchr(target.ptr, '#', target.len);
     struct sl_span url = sl_span(target.ptr, mark ? (size_t)(mark - target.ptr) : target.len);
     struct sl_span options = mark ? sl_span_from(target, url.len + 1) : sl_span("", 0);

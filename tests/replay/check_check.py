@@ -29,6 +29,24 @@ def run(config, *flags, mapping=None):
     return done
 
 
+def webhooks():
+    route = lambda name, to, **more: {"name": name, "handler": "notify", "to": to, **more}
+    url = "https://hooks.example.com/SECRET"
+    for routes, warns in (
+            ([route("a", url), route("b", url)], True),
+            ([route("a", url + "#batch=5&id=x"), route("b", url + "#id=x")], True),
+            ([route("a", url, dedupe="{PK}"), route("b", url + "#", dedupe="{PK}")], True),
+            ([route("a", url + "#id=x"), route("b", url + "#id=y")], False),
+            ([route("a", url), route("b", url, dedupe="{PK}")], False),
+            ([route("a", url), route("b", url + "2")], False)):
+        done = run({**PLAIN, "routes": routes})
+        check("two routes, one receiver, one id", done.returncode == warns and ("[webhook-ids-shared]" in done.out) == warns, done.out + done.err)
+        check("a webhook's path is not shown", "SECRET" not in done.out + done.err and "to        https://hooks.example.com\n" in done.out, done.out)
+    done = run({**PLAIN, "routes": [route("a", url + "#secret=HOOK_NEW,HOOK_OLD&header_env.X=HOOK_X")]}, "--set", "HOOK_OLD=whsec_" + "A" * 32)
+    check("secrets may be elsewhere, and that is said", done.returncode == 0 and all(
+        (f"note: {name} is not set here; the route a needs it" in done.out) == (name != "HOOK_OLD") for name in ("HOOK_NEW", "HOOK_OLD", "HOOK_X")), done.out + done.err)
+
+
 def warnings(done):
     return [l for l in done.out.splitlines() if l.startswith("warning: ")]
 
@@ -234,4 +252,5 @@ conditions()
 operators()
 refusals()
 totals()
+webhooks()
 finish()

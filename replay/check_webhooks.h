@@ -1,0 +1,13 @@
+/* What `sluice check` says of webhooks: variables with secrets that are not set here, and routes whose
+ * messages one receiver cannot tell apart. */
+#ifndef SL_REPLAY_CHECK_WEBHOOKS_H
+#define SL_REPLAY_CHECK_WEBHOOKS_H
+
+#include "base/vars.h"
+#include "handlers/pipeline/route.h"
+#include "replay/config/lint.h"
+
+void sl_check_webhooks(struct sl_pipeline *pipeline, struct sl_arena *arena, const struct sl_vars *vars,
+                       sl_lint_fn find, void *arg);
+
+#endif
