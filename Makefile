@@ -257,6 +257,10 @@ verify-long: all ## ten minutes of writers beside `sluice verify`: no false alar
 	@BUILD=$(BUILD) LONG=1 PYTHONPATH=tests/replay python3 tests/replay/check_verify.py
 
 WORLDS ?= 1-40
+redrive-long: all ## `sluice redrive` of 100,000 messages: memory is flat; and of thousands on moto
+	@scripts/setup.sh build check
+	@BUILD=$(BUILD) PYTHONPATH=tests/replay python3 tests/replay/redrive_long.py
+
 webhook-long: all ## make webhook-long WORLDS=1-40: as many random worlds with receivers that fail half of their requests
 	@scripts/setup.sh build check
 	@BUILD=$(BUILD) SEEDS=$(WORLDS) tests/sinks/check_webhook.py

@@ -115,6 +115,33 @@ static const char *encoded(struct lambda *l, const char *text)
     return out;
 }
 
+static bool is_limit(const json_t *mapping, const char *name)
+{
+    const json_t *value = json_object_get(mapping, name);
+    return !value || json_is_null(value) || json_is_integer(value);
+}
+
+/* A mapping as Lambda describes one. A limit of another type must not count as none. */
+static bool is_mapping(const json_t *mapping)
+{
+    const json_t *criteria = json_object_get(mapping, "FilterCriteria");
+    const json_t *filters = json_object_get(criteria, "Filters");
+    const json_t *modified = json_object_get(mapping, "LastModified");
+    return text_of(mapping, "UUID")[0] && text_of(mapping, "EventSourceArn")[0] &&
+           json_is_string(json_object_get(mapping, "State")) &&
+           json_is_string(json_object_get(mapping, "StartingPosition")) &&
+           (!modified || json_is_number(modified)) && is_limit(mapping, "MaximumRetryAttempts") &&
+           is_limit(mapping, "MaximumRecordAgeInSeconds") &&
+           (!criteria || json_is_null(criteria) || json_is_object(criteria)) &&
+           (!filters || json_is_null(filters) || json_is_array(filters));
+}
+
+static enum sl_status not_understood(const char *operation, struct sl_error *error)
+{
+    return sl_fail(error, SL_RETRY, "BrokenAnswer",
+                   "%s: the answer was not understood: it has something that is not a mapping", operation);
+}
+
 static enum sl_status take_page(struct lambda *l, json_t **found, size_t *n, struct sl_error *error)
 {
     json_t *list = json_object_get(l->answer, "EventSourceMappings"), *mapping;
@@ -124,6 +151,8 @@ static enum sl_status take_page(struct lambda *l, json_t **found, size_t *n, str
                        "ListEventSourceMappings: the answer was not understood: it has no list of mappings");
     json_array_foreach(list, i, mapping)
     {
+        if (is_of_table(l, mapping) && !is_mapping(mapping))
+            return not_understood("ListEventSourceMappings", error);
         if (!is_of_table(l, mapping))
             continue;
         json_decref(*found);
@@ -167,6 +196,8 @@ static enum sl_status get(struct lambda *l, json_t **found, struct sl_error *err
         return sl_fail(error, SL_REJECT, "NoMapping",
                        "the mapping %s reads %s, which is not a stream of %.*s", l->options->mapping,
                        text_of(l->answer, "EventSourceArn"), SL_ARG(l->options->table_arn));
+    if (!is_mapping(l->answer))
+        return not_understood("GetEventSourceMapping", error);
     *found = json_incref(l->answer);
     return SL_OK;
 }

@@ -195,8 +195,9 @@ enum sl_status sl_live_find_stream(struct sl_live *live, const char *table, stru
 
 static bool is_shard(struct sl_span shard)
 {
-    return is_text(shard, "ShardId", false) && is_text(shard, "ParentShardId", true) &&
-           sl_answer_container(shard, "SequenceNumberRange", '{').ptr;
+    struct sl_span range = sl_answer_container(shard, "SequenceNumberRange", '{');
+    return is_text(shard, "ShardId", false) && is_text(shard, "ParentShardId", true) && range.ptr &&
+           is_text(range, "EndingSequenceNumber", true);
 }
 
 /* An empty list of shards is a stream that has just been made. */
