@@ -75,6 +75,7 @@ static enum sl_status work_page(struct redrive *r, struct sl_arena *arena, bool 
                                 struct sl_error *error)
 {
     struct sl_mail_page page = {0};
+    r->box->wants = r->picker.limit < 0 ? INT64_MAX : r->picker.limit - r->picker.taken;
     enum sl_status status = r->box->next(r->box, arena, &page, error);
     open_mail(r, &page, arena);
     r->box->keep(r->box);

@@ -5,12 +5,14 @@
 #include "base/span.h"
 #include "replay/source/spool.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#define TIMEOUT_MS 30000
-#define TOGETHER   160 /* receipts of one call: sixteen requests */
+#define TIMEOUT_MS  30000
+#define TOGETHER    160 /* receipts of one call: sixteen requests */
+#define PUNCH_BYTES ((uint64_t)4 * 1024 * 1024)
 /* After so long nothing more is received: what is held has to be let go of before SQS does it. */
 #define OLD_MS ((int64_t)(SL_INBOX_HIDDEN_MAX_S - 1800) * 1000)
 
@@ -27,7 +29,8 @@ struct sl_hold {
     int64_t hidden_ms, kept_ms;
     struct sl_arena *arena; /* the spool's */
     struct sl_spool *spool;
-    uint64_t first; /* no entry before it is ours */
+    uint64_t first;   /* no entry before it is ours */
+    uint64_t punched; /* and so much of it is given back to the file system */
     int64_t oldest_ms;
     size_t n;
 };
@@ -83,6 +86,16 @@ static int file_of(struct sl_hold *hold)
     return sl_spool_file(hold->spool, &fd, &ignored) == SL_OK ? fd : -1;
 }
 
+/* A file system that cannot do it keeps the whole file. */
+static void punch(struct sl_hold *hold)
+{
+    if (hold->first - hold->punched < PUNCH_BYTES)
+        return;
+    (void)fallocate(file_of(hold), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)hold->punched,
+                    (off_t)(hold->first - hold->punched));
+    hold->punched = hold->first;
+}
+
 static void forget(struct sl_hold *hold, uint64_t place)
 {
     const uint32_t gone = 1;
@@ -93,6 +106,10 @@ static void forget(struct sl_hold *hold, uint64_t place)
 void sl_hold_drop(struct sl_hold *hold, uint64_t place)
 {
     forget(hold, place);
+    if (hold->n)
+        return;
+    hold->first = sl_spool_bytes(hold->spool);
+    punch(hold);
 }
 
 /* ---- going through it ---- */
@@ -143,6 +160,7 @@ static void skip_gone(struct sl_hold *hold)
         hold->first += sizeof(entry) + entry.bytes;
     if (hold->n && read_at(hold, hold->first, &entry, sizeof(entry)))
         hold->oldest_ms = entry.received_ms;
+    punch(hold);
 }
 
 /* Hides all that are ours. A message whose receipt SQS no longer takes is not ours any more. Returns how many

@@ -61,8 +61,9 @@ static void take_records(struct sl_letter *letter, const struct sl_lambda_batch 
     struct sl_span arn = sl_record_text(first, SL_FIELD_SOURCE_ARN);
     letter->key = key_of(first, arena);
     letter->table = table.len ? sl_arena_copy(arena, table) : letter->table;
-    if (!letter->dead.stream_arn[0] && arn.len)
-        letter->dead.stream_arn = sl_arena_copy(arena, arn);
+    const char *own = sl_arena_copy(arena, arn);
+    if (!letter->dead.stream_arn[0] && sl_dead_letter_is_arn(own))
+        letter->dead.stream_arn = own;
 }
 
 void sl_letter_decode(struct sl_letter *letter, struct sl_span event, struct sl_arena *arena)

@@ -13,6 +13,7 @@ struct sl_mailbox {
     const char *name; /* for messages */
     bool is_fifo, is_queue;
     bool can_remove;
+    int64_t wants; /* so many more messages are asked for: no need to fetch more; set before `next` */
     /* The next page. On failure nothing was lost: what is in `out` is to be settled, then the box finished.
      * SL_REJECT "NearLimit": one more receive would move messages to another queue. */
     enum sl_status (*next)(struct sl_mailbox *box, struct sl_arena *arena, struct sl_mail_page *out,

@@ -182,7 +182,7 @@ static enum sl_status next(struct sl_mailbox *box, struct sl_arena *arena, struc
 {
     struct queue *q = (struct queue *)box;
     enum sl_status status = SL_OK;
-    while (status == SL_OK && !*q->options->stop && out->n < SL_MAIL_PAGE &&
+    while (status == SL_OK && !*q->options->stop && out->n < SL_MAIL_PAGE && (int64_t)out->n < box->wants &&
            bytes_of(out) < SL_MAIL_PAGE_BYTES) {
         bool has_ended = q->empty >= EMPTY_POLLS || q->is_full || sl_hold_is_old(q->hold);
         out->is_last = has_ended;

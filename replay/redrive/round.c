@@ -74,8 +74,7 @@ static bool holds_back(const struct sl_round *round, const struct sl_letter *let
 }
 
 /* Reads what the letter points to. False: it has ended, or cannot be run now. */
-static bool make_ready(struct wave *w, struct sl_letter *letter, enum sl_status *status,
-                       struct sl_error *error)
+static bool make_ready(struct wave *w, struct sl_letter *letter)
 {
     struct sl_span event;
     struct sl_error why = SL_NO_ERROR;
@@ -89,11 +88,9 @@ static bool make_ready(struct wave *w, struct sl_letter *letter, enum sl_status 
     }
     if (*w->round->stop)
         return false;
-    if (is == SL_FATAL)
-        *status = sl_fail(error, SL_FATAL, why.code, "%s", why.text);
-    else
-        sl_letter_end(letter, SL_MAIL_FAILED, sl_arena_printf(w->arena, "%s", why.code),
-                      sl_arena_printf(w->arena, "%s", why.text));
+    /* Also a refusal for good is of this stream alone: the next message may be of another. */
+    sl_letter_end(letter, SL_MAIL_FAILED, sl_arena_printf(w->arena, "%s", why.code),
+                  sl_arena_printf(w->arena, "%s", why.text));
     return false;
 }
 
@@ -117,28 +114,25 @@ static void join(struct wave *w, struct sl_letter *letter)
 }
 
 /* Those that can go together now. What cannot waits for the next wave; in its group, all behind it. */
-static enum sl_status choose(struct wave *w, struct sl_error *error)
+static void choose(struct wave *w)
 {
-    enum sl_status status = SL_OK;
     struct names held = {0};
     w->ids = w->groups = (struct names){0};
     w->n = w->bytes = 0;
-    for (size_t i = 0; i < w->n_letters && status == SL_OK && !*w->round->stop && w->bytes < WAVE_BYTES;
-         i++) {
+    for (size_t i = 0; i < w->n_letters && !*w->round->stop && w->bytes < WAVE_BYTES; i++) {
         struct sl_letter *letter = w->letters[i];
         struct sl_span group = sl_span_str(w->round->is_fifo ? letter->mail->group : NULL);
         bool is_waiting = letter->outcome == SL_MAIL_WAITING;
         if (is_waiting && group.len && has(&held, group))
             sl_letter_end(letter, SL_MAIL_HELD_BACK, "HeldBack", "");
-        else if (is_waiting && !(group.len && has(&w->groups, group)) &&
-                 make_ready(w, letter, &status, error) && !is_in_wave(w, letter))
+        else if (is_waiting && !(group.len && has(&w->groups, group)) && make_ready(w, letter) &&
+                 !is_in_wave(w, letter))
             join(w, letter);
         if (group.len && holds_back(w->round, letter))
             add(&held, group, w->arena);
         if (group.len && letter->outcome == SL_MAIL_WAITING)
             add(&w->groups, group, w->arena);
     }
-    return status;
 }
 
 /* ---- running ---- */
@@ -218,8 +212,8 @@ enum sl_status sl_round_run(const struct sl_round *round, struct sl_mail_page *p
             w.letters[at++] = &page->list[i].letters[k];
     enum sl_status status = SL_OK;
     do {
-        status = choose(&w, error);
-        if (status == SL_OK && w.n)
+        choose(&w);
+        if (w.n)
             status = run_wave(&w, error);
     } while (status == SL_OK && w.n && !*round->stop);
     return status;

@@ -80,6 +80,27 @@ static int64_t time_of(struct reading *r, struct sl_span json, const char *path)
     return sl_time_parse(text_of(r, json, path), &ns, &step_ns) ? ns / 1000000 : 0;
 }
 
+/* "arn:aws:dynamodb:us-east-1:123456789012:table/..." */
+bool sl_dead_letter_is_arn(const char *arn)
+{
+    static const char *const sets[] = {"arn", "abcdefghijklmnopqrstuvwxyz-", "abcdefghijklmnopqrstuvwxyz",
+                                       "abcdefghijklmnopqrstuvwxyz0123456789-", "0123456789"};
+    const char *at = arn;
+    for (size_t i = 0; i < sizeof(sets) / sizeof(sets[0]); i++) {
+        size_t n = strspn(at, sets[i]);
+        if (n == 0 || n > 39 || at[n] != ':')
+            return false;
+        at += n + 1;
+    }
+    return *at != '\0' && strlen(arn) < 1024;
+}
+
+static const char *arn_of(struct reading *r, struct sl_span json, const char *path)
+{
+    const char *arn = string_of(r, json, path);
+    return sl_dead_letter_is_arn(arn) ? arn : "";
+}
+
 /* ---- the three kinds ---- */
 
 static void add_parked(struct reading *r, struct sl_span json)
@@ -89,7 +110,7 @@ static void add_parked(struct reading *r, struct sl_span json)
     letter.route = string_of(r, json, "route");
     letter.handler = string_of(r, json, "handler");
     letter.code = string_of(r, json, "code");
-    letter.stream_arn = string_of(r, json, "streamArn");
+    letter.stream_arn = arn_of(r, json, "streamArn");
     letter.time_ms = time_of(r, json, "time");
     if (!letter.text.ptr || letter.text.ptr[0] != '{' || !letter.route[0])
         push_foreign(r, "a parked record without its record or route");
@@ -115,7 +136,7 @@ static void add_failure(struct reading *r, struct sl_span json, struct sl_span i
     letter.records = n.ptr ? strtoul(sl_arena_copy(r->arena, n), NULL, 10) : 0;
     letter.code = string_of(r, json, "requestContext.condition");
     letter.time_ms = time_of(r, json, "timestamp");
-    letter.stream_arn = string_of(r, info, "streamArn");
+    letter.stream_arn = arn_of(r, info, "streamArn");
     letter.shard = string_of(r, info, "shardId");
     letter.first = string_of(r, info, "startSequenceNumber");
     letter.last = string_of(r, info, "endSequenceNumber");

@@ -26,7 +26,7 @@ struct sl_dead_letter {
                                          their condition; UNREADABLE: why it cannot be read */
     const char *why;                  /* UNREADABLE: one line */
     int64_t time_ms;                  /* when it was parked or given up, since 1970; 0: it does not say */
-    const char *stream_arn;           /* PARKED, POINTER */
+    const char *stream_arn;           /* PARKED, POINTER; "" also when it cannot be one */
     const char *shard, *first, *last; /* POINTER: sequence numbers, both included */
     size_t records;                   /* as the message says; 0: it does not say */
 };
@@ -35,6 +35,10 @@ struct sl_dead_letters {
     struct sl_dead_letter *list;
     size_t n, room;
 };
+
+/* Whether it is the ARN of a stream, with a Region and an account that can be: what is started for a message
+ * depends on it. */
+bool sl_dead_letter_is_arn(const char *arn);
 
 /* Adds the messages of a text: one message, one a line, an array, the answer of `aws sqs receive-message`, an
  * SQS or SNS event, or a notification. At least one letter is added. */

@@ -85,6 +85,7 @@ def discarded_batches():
 def bad_messages():
     for text, what in ((b"{}", "not a failure message"), (b'{"Body":"hello"}', "not JSON"), (b'{"sluiceParked":1}', "without its record"),
                        (b'{"sluiceParked":2,"record":{},"route":"say"}', "newer"), (b'{"DDBStreamBatchInfo":{}}', "without a stream"), (b'{"a"', "byte 4"),
+                       (b'{"DDBStreamBatchInfo":{"shardId":"s","startSequenceNumber":"1","endSequenceNumber":"2","streamArn":"arn:aws:dynamodb:../x:1:t"}}', "without a stream"),
                        (b'{"Records":[]}', "is empty"), (b'[]', "is empty"), (b'{"KinesisBatchInfo":{"shardId":"s","startSequenceNumber":"1",'
                        b'"endSequenceNumber":"2","streamArn":"arn:aws:kinesis:r:1:stream/s"}}', "Kinesis stream")):
         done = redrive("-", stdin=text)
@@ -101,6 +102,18 @@ def bad_messages():
                        (["ftp://x"], "ftp://x"), (["sqs://no/such/queue!"], "queue name"), (["--config", "none.json", "-"], "none.json"), (["--parallel", "11", "-"], "--parallel")):
         done = redrive(*args, stdin=b"")
         check(f"{args}: exit 2, one line", done.returncode == 2 and what in done.err and done.err.count("\n") == 1 and not done.out, done.err)
+
+
+def texts_of_others():
+    """A message decides nothing but what its record and route say; what is printed of it drives no terminal."""
+    configure(MENDED)
+    said = len(lines("said.jsonl"))
+    rec = record(77, key="k\x1b[2J\u202e")
+    text = json.dumps({"sluiceParked": 1, "route": "say", "code": "A\nB", "streamArn": "arn:aws:dynamodb:../../x:1:table/t", "record": rec})
+    done = redrive("-", stdin=text.encode())
+    check("a strange ARN is not used", done.returncode == 0 and len(lines("said.jsonl")) == said + 1, done.out + done.err)
+    done = redrive("--dry-run", "-", stdin=text.encode())
+    check("no control characters", "\x1b" not in done.out and "\u202e" not in done.out and "code=A?B" in done.out and done.out.count("\n") == 4, done.out)
 
 
 def lines_of_a_file():
@@ -122,5 +135,6 @@ def lines_of_a_file():
 parked_records()
 discarded_batches()
 lines_of_a_file()
+texts_of_others()
 bad_messages()
 finish()

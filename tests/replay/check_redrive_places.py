@@ -199,6 +199,9 @@ def choosing():
     check("--limit", outcomes(done.stdout)["done"] == 50 and len(queue.messages) == 250 and done.returncode == 0, done.stdout[-500:])
     check("... the others are released", all(m.until == 0 for m in queue.messages.values()))
     check("... and none of those that do not match is done", all(json.loads(b)["code"] != "TooLarge" for b in queue.deleted_order))
+    before = sum(m.receives for m in queue.messages.values())
+    done = run.run("--limit", "1", "sqs://chosen")
+    check("--limit 1 receives few", outcomes(done.stdout)["done"] == 1 and sum(m.receives for m in queue.messages.values()) == before + 10, done.stdout[-300:])
     done = run.run("sqs://chosen")
     check("without --delete-done all are done and stay", outcomes(done.stdout)["done"] == 250 and len(queue.messages) == 250 and "can be deleted" in done.stdout, done.stdout[-400:])
 
