@@ -414,6 +414,64 @@ static void entries_are_told_one_by_one(void **state)
     sl_buffer_clean_up(&stage.liar.truth);
 }
 
+/* Ten receipts to a request, each receipt once; and what a request says of the receive. */
+static void requests_are_as_the_service_wants_them(void **state)
+{
+    (void)state;
+    struct stage stage;
+    const char *many[25];
+    struct sl_result results[25];
+    int64_t seconds[25];
+    open_stage(&stage, &operations[1]);
+    open_place(&stage);
+    for (int i = 0; i < 25; i++) {
+        many[i] = sl_arena_printf(f.call.arena, "receipt-%02d.", i);
+        seconds[i] = 100 + i;
+    }
+    sl_inbox_hide(stage.place.inbox, many, seconds, 25, results, &f.call);
+    size_t n = scripted_server_requests(f.server), entries = 0;
+    assert_int_equal(n, 4); /* the first is GetQueueUrl */
+    for (size_t i = 1; i < n; i++) {
+        struct sl_span body = scripted_server_request(f.server, i)->body;
+        json_t *asked = json_loadb(body.ptr, body.len, 0, NULL), *list = json_object_get(asked, "Entries"),
+               *entry;
+        size_t k;
+        assert_true(json_array_size(list) == 10 || json_array_size(list) == 5);
+        json_array_foreach(list, k, entry)
+        {
+            int number = -1;
+            assert_int_equal(
+                sscanf(json_string_value(json_object_get(entry, "ReceiptHandle")), "receipt-%d.", &number),
+                1);
+            assert_int_equal(json_integer_value(json_object_get(entry, "VisibilityTimeout")), 100 + number);
+            entries += (size_t)1 << number;
+        }
+        json_decref(asked);
+    }
+    assert_int_equal(entries, (1u << 25) - 1);
+    for (int i = 0; i < 25; i++)
+        assert_int_equal(results[i].status, SL_OK);
+    receive(&stage.place, results);
+    struct sl_span body = scripted_server_request(f.server, n)->body;
+    json_t *asked = json_loadb(body.ptr, body.len, 0, NULL);
+    assert_int_equal(json_string_length(json_object_get(asked, "ReceiveRequestAttemptId")), 36);
+    assert_int_equal(json_integer_value(json_object_get(asked, "VisibilityTimeout")), 30);
+    assert_int_equal(json_integer_value(json_object_get(asked, "MaxNumberOfMessages")), 10);
+    assert_int_equal(json_array_size(json_object_get(asked, "MessageSystemAttributeNames")), 3);
+    json_decref(asked);
+    /* Two receives that bring the same messages bring each once. */
+    const struct sl_inbox_receive how = {.requests = 2, .hidden_s = 30};
+    struct sl_inbox_message *list;
+    struct sl_error error = SL_NO_ERROR;
+    size_t got;
+    assert_int_equal(sl_inbox_receive(stage.place.inbox, &how, &f.call, &list, &got, &error), SL_OK);
+    assert_int_equal(got, 2);
+    assert_string_not_equal(list[0].id, list[1].id);
+    close_place(&stage);
+    fault_close(&f);
+    sl_buffer_clean_up(&stage.liar.truth);
+}
+
 /* Code, and what follows from it. */
 static void refusals_are_told(void **state)
 {
@@ -486,6 +544,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(no_lie_is_taken_for_done),
         cmocka_unit_test(entries_are_told_one_by_one),
+        cmocka_unit_test(requests_are_as_the_service_wants_them),
         cmocka_unit_test(refusals_are_told),
         cmocka_unit_test(a_replaced_object_stays),
     };
