@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 static struct sl_arena *arena;
-static const char *const variables[] = {"KEY=Jefe", "EMPTY=", NULL};
+static const char *const variables[] = {"KEY=Jefe", "EMPTY=", "aZ_09Az=Jefe", NULL};
 static const struct sl_vars vars = {variables};
 
 static int set_up(void **state)
@@ -277,6 +277,63 @@ static void dates_are_read_and_written(void **state)
     CHECK(rows);
 }
 
+/* The day after, as a calendar on the wall has it. */
+static void turn(int *y, int *m, int *d)
+{
+    static const int days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
+    bool is_leap = (*y % 4 == 0 && *y % 100 != 0) || *y % 400 == 0;
+    if (++*d <= days[*m - 1] + (*m == 2 && is_leap))
+        return;
+    *d = 1;
+    if (++*m <= 12)
+        return;
+    *m = 1;
+    ++*y;
+}
+
+static void make_date(struct sl_arena *scratch, const struct sl_template *t, const char *item,
+                      const char *want)
+{
+    static const struct sl_record *any;
+    struct sl_value out;
+    any = any ? any : record_of("{'N':'0'}");
+    const struct sl_rendering how = {.record = any,
+                                     .image = SL_NEW_IMAGE,
+                                     .scratch = scratch,
+                                     .item = {.type = SL_M, .raw = sl_span_str(item)}};
+    assert_int_equal(sl_template_make(t, &how, 64, &out, NULL), SL_OK);
+    if (!sl_span_is(out.raw, want))
+        fail_msg("%s: %.*s, expected %s", item, SL_ARG(out.raw), want);
+}
+
+#define MS_LIMIT INT64_C(100000000000) /* from here on a number is milliseconds */
+
+/* The days that there are, from number to name, in seconds and milliseconds, and from name to name. */
+static void every_day_has_its_name(void **state)
+{
+    (void)state;
+    struct sl_template *t = compile("{a|date:yyyy-mm-dd}"), *back = compile("{a|date:yyyymmdd}");
+    struct sl_arena *scratch = sl_arena_new(4096);
+    char item[128], want[32], name[32];
+    int y = 1, m = 1, d = 1;
+    for (int64_t day = -719162; y < 10000; day++, turn(&y, &m, &d)) {
+        bool is_near = y >= 1890 && y <= 2110, is_edge = d <= 1 || d >= 28;
+        if (!is_near && !is_edge && day % 7 != 0)
+            continue;
+        snprintf(want, sizeof(want), "%04d-%02d-%02d", y, m, d);
+        int64_t s = day * 86400 + (day % 2 ? 86399 : 0);
+        bool is_ms = s >= MS_LIMIT / 1000 || s <= -MS_LIMIT / 1000, is_s = s < MS_LIMIT && s > -MS_LIMIT;
+        snprintf(item, sizeof(item), "{\"a\":{\"N\":\"%lld%s\"}}", (long long)s,
+                 is_ms && (!is_s || day % 3) ? "000" : "");
+        make_date(scratch, t, item, want);
+        snprintf(item, sizeof(item), "{\"a\":{\"S\":\"%s\"}}", want);
+        snprintf(name, sizeof(name), "%04d%02d%02d", y, m, d);
+        make_date(scratch, back, item, name);
+        sl_arena_reset(scratch);
+    }
+    sl_arena_destroy(scratch);
+}
+
 static void digests_are_the_known_ones(void **state)
 {
     (void)state;
@@ -287,6 +344,7 @@ static void digests_are_the_known_ones(void **state)
         {"{'S':'what do ya want for nothing?'}", "{a|hmac:KEY}",
          "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843"},
         {"{'S':''}", "{a|hmac:KEY|slice:0:8}", "923598ca"},
+        {"{'S':''}", "{a|hmac:aZ_09Az|slice:0:8}", "923598ca"},
         {"{'S':'a'}", "{b|sha256}{b|hmac:KEY}", "(missing)"},
         {"{'S':' Ann@Example.ORG '}", "{a|trim|lower|sha256|slice:0:8}", "438c4c7a"},
     };
@@ -467,6 +525,9 @@ static void mistakes_are_refused_at_their_byte(void **state)
     refused("{a|date}", 3, "date: too few arguments");
     refused("{a|date:YYYY-MM-DD}", 3, "date: expected a form such as yyyy-mm-dd");
     refused("{a|date:}", 3, "date: expected a form");
+    refused("{a|date:yyyyA}", 3, "date: expected a form");
+    refused("{a|date:yyyya}", 3, "date: expected a form");
+    refused("{a|date:yyyyz}", 3, "date: expected a form");
     refused("{a|date:--}", 3, "date: expected a form");
     refused("{a|date:hh:mi}", 3, "a form with ':' in it is written in backquotes");
     refused("{a|date:hh:+25:00}", 3, "date: expected an offset such as +09:00");
@@ -477,6 +538,10 @@ static void mistakes_are_refused_at_their_byte(void **state)
     refused("{a|hmac:EMPTY}", 3, "hmac: the environment variable EMPTY is empty");
     refused("{a|hmac:}", 3, "hmac: expected the name of the environment variable");
     refused("{a|hmac:1A}", 3, "hmac: expected the name");
+    refused("{a|hmac:@A}", 3, "hmac: expected the name");
+    refused("{a|hmac:A{}", 0, "'{' is not closed");
+    refused("{a|hmac:A/}", 3, "hmac: expected the name");
+    refused("{a|hmac:A;}", 3, "hmac: expected the name");
     refused("{a|hmac:kj3+fh/2}", 3, "that holds the key, and not the key");
     refused("{a|after:x`y`}", 9, "a backquote in it");
     refused("{a|after:`x`y}", 9, "a backquote in it");
@@ -549,6 +614,7 @@ int main(void)
         cmocka_unit_test(a_default_takes_the_place_of_what_has_no_text),
         cmocka_unit_test(numbers_have_one_form),
         cmocka_unit_test(dates_are_read_and_written),
+        cmocka_unit_test(every_day_has_its_name),
         cmocka_unit_test(digests_are_the_known_ones),
         cmocka_unit_test(json_is_the_same_for_equal_values),
         cmocka_unit_test(json_is_not_escaped_where_json_is_written),

@@ -127,6 +127,18 @@ static void paths_are_left_out(void **state)
     CHECK(rows);
 }
 
+/* What should be there of the record's item. */
+static struct sl_expected expected_of(struct stage *s, const char *record, struct test_batch *t)
+{
+    test_decode(t, sl_span_str(json(record)), NULL);
+    const struct sl_record *r = sl_batch_record(&t->batch, 0);
+    struct sl_expect e = {.records = &r, .n = 1, .arena = t->arena};
+    struct sl_error error = SL_NO_ERROR;
+    struct sl_route *route = &s->p->routes[0];
+    assert_int_equal(route->loaded.handler.expect(route->self, &e, &error), SL_OK);
+    return e.rows[0];
+}
+
 /* What the handler says should be there is what it writes: of a change, of an item that was read back, of the
  * same change late and again. */
 static void every_way_makes_the_same_item(void **state)
@@ -147,20 +159,15 @@ static void every_way_makes_the_same_item(void **state)
         stage_deliver_all(s, EVENT(RECORD("INSERT", "1", KEYS(PK("a")) NEW(PK("a") SHAPED)),
                                    RECORD("MODIFY", "2", KEYS(PK("a")) NEW(PK("a") SHAPED) OLD(PK("a")))));
         stage_deliver_all(s, EVENT(RECORD("INSERT", "1", KEYS(PK("a")) NEW(PK("a") SHAPED))));
-        test_decode(&t, sl_span_str(json(record)), NULL);
-        const struct sl_record *r = sl_batch_record(&t.batch, 0);
-        struct sl_expect e = {.records = &r, .n = 1, .arena = t.arena};
-        struct sl_error error = SL_NO_ERROR;
-        struct sl_route *route = &s->p->routes[0];
-        assert_int_equal(route->loaded.handler.expect(route->self, &e, &error), SL_OK);
+        struct sl_expected wanted = expected_of(s, record, &t);
         char *row = replica(s);
         assert_non_null(
             strstr(row, json("'q':{'N':'1'},'n':{'N':'7'},'k':{'S':'a'},'m':{'M':{'x':{'S':'1'},'y':")));
         /* The row is what was expected, and what is ours in front of it. */
-        assert_true(strlen(row) > e.rows[0].item.len);
-        struct sl_span end = sl_span(row + strlen(row) - e.rows[0].item.len, e.rows[0].item.len - 1);
-        if (memcmp(end.ptr, e.rows[0].item.ptr + 1, end.len) != 0)
-            fail_msg("%.*s is not the end of %s", SL_ARG(e.rows[0].item), row);
+        assert_true(strlen(row) > wanted.item.len);
+        struct sl_span end = sl_span(row + strlen(row) - wanted.item.len, wanted.item.len - 1);
+        if (memcmp(end.ptr, wanted.item.ptr + 1, end.len) != 0)
+            fail_msg("%.*s is not the end of %s", SL_ARG(wanted.item), row);
         free(row);
         test_batch_clean_up(&t);
         stage_destroy(s);
@@ -228,6 +235,28 @@ static void an_attribute_of_the_key_cannot_be_made(void **state)
     assert_int_equal(s->answer.error.status, SL_FATAL);
     assert_string_equal(s->answer.error.code, "SetOnKey");
     assert_non_null(strstr(s->answer.error.text, "set.PK: it is an attribute of the items' key"));
+    stage_destroy(s);
+}
+
+static void nothing_is_expected_of_items_left_out(void **state)
+{
+    (void)state;
+    struct stage *s =
+        stage_new(ROUTE(",'key':{'id':'{PK|after:ORDER#}'},'where':{'b':[{'exists':true}]}"), NULL);
+    struct test_batch t;
+    struct sl_expected row = expected_of(s, RECORD("INSERT", "1", KEYS(PK("USER#1")) NEW(PK("USER#1"))), &t);
+    assert_int_equal(row.status, SL_OK);
+    assert_null(row.key.ptr);
+    test_batch_clean_up(&t);
+    row = expected_of(s, RECORD("INSERT", "1", KEYS(PK("USER#1")) NEW(PK("USER#1") ",'b':{'S':'x'}")), &t);
+    assert_int_equal(row.status, SL_REJECT);
+    assert_string_equal(row.code, "MissingAttribute");
+    test_batch_clean_up(&t);
+    row = expected_of(s, RECORD("INSERT", "1", KEYS(PK("ORDER#1")) NEW(PK("ORDER#1"))), &t);
+    assert_int_equal(row.status, SL_OK);
+    assert_non_null(row.key.ptr);
+    assert_null(row.item.ptr);
+    test_batch_clean_up(&t);
     stage_destroy(s);
 }
 
@@ -307,6 +336,7 @@ int main(void)
         cmocka_unit_test(made_attributes_are_signed),
         cmocka_unit_test(an_attribute_of_the_key_cannot_be_made),
         cmocka_unit_test(items_left_out_need_no_key),
+        cmocka_unit_test(nothing_is_expected_of_items_left_out),
         cmocka_unit_test(mistakes_are_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
