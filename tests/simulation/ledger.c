@@ -65,12 +65,30 @@ static void add_totals(struct sim *s, unsigned group, const int64_t counted[2])
                             (long long)counted[1]));
 }
 
+/* What an earlier process counted of items that do not change any more, and did not fold. */
+static void add_deltas(struct sim *s)
+{
+    for (size_t n = 1 + sim_draw(s, 4); n > 0; n--) {
+        unsigned group = (unsigned)sim_draw(s, SIM_GROUPS), slot = (unsigned)(16 * n + sim_draw(s, 16)) % 64;
+        int64_t units = (int64_t)sim_draw(s, 1000);
+        add_row(s, sl_arena_printf(s->arena, "sluice:delta:totals:%u", slot),
+                sl_arena_printf(s->arena,
+                                "'sluice_delta':{'S':'%u'},'sluice_sums':{'L':[{'M':{'key':{'M':{'PK':{'S':"
+                                "'G#%s'}}},'add':{'M':{'orders':{'N':'1'},'revenue':{'N':'%lld'}}}}}]}",
+                                slot, sim_groups[group], (long long)units));
+        s->group_items[group]++;
+        s->group_cents[group] += 100 * units;
+    }
+}
+
 void sim_write_ledger(struct sim *s)
 {
     int64_t counted[SIM_GROUPS][2] = {{0, 0}};
     if (s->ledger == SIM_LEDGER_FOREIGN)
         add_row(s, "sluice:source:totals",
                 "'sluice_source':{'M':{'table':{'S':'others'},'epoch':{'N':'0'},'shards':{'N':'0'}}}");
+    if (s->has_delta)
+        add_deltas(s);
     if (s->ledger != SIM_LEDGER_OLDER)
         return;
     for (size_t i = 0; i < s->n_items; i++)

@@ -70,6 +70,8 @@ static bool is_in_table(const struct sim *s, const struct sim_change *c, enum si
     const struct sim_row *row = route == SIM_REPLICA
                                     ? sim_find_row(&s->replica, s->guards_aside ? "guards" : "", part, NULL)
                                     : sim_find_row(&s->totals, "", part, NULL);
+    while (route == SIM_TOTALS && row && !memmem(row->key.ptr, row->key.len, "sluice:ledger:", 14))
+        row = sim_find_row(&s->totals, "", part, row);
     if (!row)
         return false;
     struct sl_span order = sim_attribute(row->item, is_inline ? "sluice_order" : "order").raw;
@@ -162,6 +164,18 @@ static void check_replica(struct sim *s)
     }
 }
 
+/* A row that is to be folded into the totals is a part of them. */
+static void add_delta(const struct sim_row *row, const char *key, const char *name, struct sl_decimal *d)
+{
+    struct sl_value sums = sim_attribute(row->item, "sluice_sums"), element;
+    for (struct sl_iter iter = sl_value_iter(sums); sl_value_next(&iter, NULL, &element);) {
+        struct sl_value group = sl_value_member(element, SL_LIT("key"));
+        struct sl_value number = sl_value_member(sl_value_member(element, SL_LIT("add")), sl_span_str(name));
+        if (memmem(group.raw.ptr, group.raw.len, key, strlen(key)) && number.type == SL_N)
+            sl_decimal_add(d, number.raw, false);
+    }
+}
+
 /* The sum over the counter's rows, with its sub-counters. */
 static void expect_number(struct sim *s, const char *key, const char *name, int64_t hundredths)
 {
@@ -176,8 +190,79 @@ static void expect_number(struct sim *s, const char *key, const char *name, int6
         if (value.type == SL_N)
             sl_decimal_add(d, value.raw, false);
     }
+    for (const struct sim_row *row = NULL;
+         (row = sim_find_row(&s->totals, "", "\"sluice:delta:totals:", row));)
+        add_delta(row, key, name, d);
     if (!sl_decimal_is_zero(d))
         sim_violation(s, "totals: %s of %s is not %s", name, key, text);
+}
+
+/* ---- values and members ---- */
+
+static bool is_of_group(const struct sim *s, size_t i, unsigned group)
+{
+    const struct sim_item *item = &s->items[i];
+    return last_of(s, i) && item->exists && item->group == group && !item->lacks_total;
+}
+
+/* So many items of the group have another total than all items before them. */
+static int64_t amounts_of(const struct sim *s, unsigned group)
+{
+    int64_t n = 0;
+    for (size_t i = 0; i < s->n_items; i++) {
+        bool is_new = is_of_group(s, i, group);
+        for (size_t k = 0; k < i && is_new; k++)
+            is_new = !is_of_group(s, k, group) || s->items[k].cents != s->items[i].cents;
+        n += is_new;
+    }
+    return n;
+}
+
+static void expect_rows(struct sim *s, const char *what, const char *part, const char *also, int64_t wanted)
+{
+    int64_t n = 0;
+    for (const struct sim_row *row = NULL; (row = sim_find_row(&s->totals, "", part, row));)
+        n += memmem(row->key.ptr, row->key.len, also, strlen(also)) != NULL;
+    if (n != wanted)
+        sim_violation(s, "totals: %lld %s of %s, and not %lld", (long long)n, what, part, (long long)wanted);
+}
+
+/* The sort key is the number and the item's digest: the rows of a group are as many as its items, and each
+ * says its item's total. */
+static void check_members(struct sim *s, unsigned group, const char *key, int64_t orders)
+{
+    expect_rows(s, "members", key, "\"-#", orders);
+    for (size_t i = 0; i < s->n_items; i++) {
+        int64_t cents = s->items[i].cents;
+        char part[64], by[64];
+        bool found = !is_of_group(s, i, group);
+        snprintf(part, sizeof(part), "%s\"", s->items[i].key);
+        for (const struct sim_row *row = NULL; (row = sim_find_row(&s->totals, "", key, row));)
+            if (memmem(row->key.ptr, row->key.len, "\"-#", 3) &&
+                memmem(row->item.ptr, row->item.len, part, strlen(part))) {
+                struct sl_value held = sim_attribute(row->item, "by");
+                snprintf(by, sizeof(by), "%s%lld.%02lld", cents < 0 ? "-" : "",
+                         (long long)(cents < 0 ? -cents : cents) / 100,
+                         (long long)(cents < 0 ? -cents : cents) % 100);
+                found = sl_value_equal(held, (struct sl_value){.type = SL_N, .raw = sl_span_str(by)});
+            }
+        if (!found)
+            sim_violation(s, "totals: %s is no member of %s with its total", s->items[i].key, key);
+    }
+}
+
+static void check_groups(struct sim *s, unsigned group, const char *key, int64_t orders)
+{
+    int64_t amounts = amounts_of(s, group);
+    expect_number(s, key, "people", 100 * orders);
+    expect_number(s, key, "amounts", 100 * amounts);
+    expect_rows(s, "values", "sluice:distinct:totals:", sl_arena_printf(s->arena, "G#g%u|", group),
+                orders + amounts);
+    check_members(s, group, key, orders);
+    for (const struct sim_row *row = NULL;
+         !s->sub_counters && (row = sim_find_row(&s->totals, "", key, row));)
+        if (sl_span_is(sim_attribute(row->item, "orders").raw, "0"))
+            sim_violation(s, "totals: %s is empty, and there", key);
 }
 
 /* The change that made what the expiry removed. */
@@ -213,6 +298,8 @@ static void check_totals(struct sim *s)
         snprintf(key, sizeof(key), "\"G#%s", sim_groups[group]);
         expect_number(s, key, "orders", 100 * orders);
         expect_number(s, key, "revenue", cents);
+        if (s->has_members)
+            check_groups(s, group, key, orders);
     }
 }
 

@@ -60,6 +60,8 @@ static void choose_routes(struct sim *s)
         s->ledger = sim_draw(s, 5) ? SIM_LEDGER_OLDER : SIM_LEDGER_FOREIGN;
     if (s->ledger == SIM_LEDGER_FOREIGN)
         s->plan.broken = SIM_PORT_TOTALS;
+    s->has_members = s->ledger == SIM_LEDGER_EMPTY && !s->keeps_expired && sim_draw(s, 2);
+    s->has_delta = s->ledger == SIM_LEDGER_EMPTY && !s->has_members && sim_draw(s, 3) == 0;
     s->parks = sim_draw(s, 3) > 0;
     s->dlq_bytes = sim_draw(s, 3) ? 0 : 700 + sim_draw(s, 600);
     s->reports = sim_draw(s, 4) > 0;
@@ -104,13 +106,16 @@ void sim_choose_plan(struct sim *s)
 /* Members of a route: ' stands for ". */
 #define MESSAGE  ",'message':'{PK} {sequence}'"
 #define COUNTERS ",'counters':[{'key':{'PK':'G#{group}'},'add':{'orders':1,'revenue':'{total}'}}]"
+#define MEMBERS                                                                                              \
+    ",'counters':[{'key':{'PK':'G#{group}','SK':'-'},'add':{'orders':1,'revenue':'{total}'},"                \
+    "'distinct':{'people':'{PK}','amounts':'{total}'},'members':{'by':'{total}'}}]"
 
 static void add_route(struct sim *s, enum sim_route route, struct sl_buffer *b)
 {
     static const char *const routes[SIM_ROUTES] = {
         [SIM_ARCHIVE] = "'name':'archive','handler':'archive','to':'sim:archive','compression':'none'",
         [SIM_REPLICA] = "'name':'replica','handler':'replicate','to':'sim:replica'",
-        [SIM_TOTALS] = "'name':'totals','handler':'aggregate','to':'sim:totals'" COUNTERS,
+        [SIM_TOTALS] = "'name':'totals','handler':'aggregate','to':'sim:totals'",
         [SIM_PROBE] = "'name':'probe','handler':'probe'",
         [SIM_NOTIFY] = "'name':'notify','handler':'notify','to':'sim:queue'" MESSAGE,
         [SIM_ECHO] = "'name':'echo','handler':'notify','to':'sim:echo'" MESSAGE,
@@ -119,6 +124,10 @@ static void add_route(struct sim *s, enum sim_route route, struct sl_buffer *b)
     sl_buffer_printf(b, "{%s", routes[route]);
     if (route == SIM_REPLICA && s->guards_aside)
         sl_buffer_add_str(b, ",'guard':{'table':'guards','key':'PK'}");
+    if (route == SIM_TOTALS)
+        sl_buffer_add_str(b, s->has_members ? MEMBERS : COUNTERS);
+    if (route == SIM_TOTALS && s->has_members && !s->sub_counters)
+        sl_buffer_add_str(b, ",'empty':'delete'");
     if (route == SIM_TOTALS && s->sub_counters)
         sl_buffer_printf(b, ",'shards':%u", s->sub_counters);
     if (route == SIM_TOTALS && s->keeps_expired)

@@ -125,7 +125,7 @@ struct sim_row {
     bool is_gone;
 };
 
-#define SIM_ROWS 96
+#define SIM_ROWS 256
 
 struct sim_table {
     struct sim_row rows[SIM_ROWS];
@@ -169,6 +169,8 @@ struct sim {
     unsigned sub_counters;
     enum sim_ledger ledger;
     bool keeps_expired;              /* the totals keep what TTL removes */
+    bool has_members;                /* different values and members are counted too, and empty rows go */
+    bool has_delta;                  /* an earlier process was killed before its fold */
     int64_t group_cents[SIM_GROUPS]; /* what the earlier epoch counted of items that have no change */
     int64_t group_items[SIM_GROUPS];
     size_t enabled_again; /* the change from which on the stream has another label */
