@@ -211,6 +211,15 @@ enum sl_status sl_book_open(struct sl_book *book, struct sl_error *error)
     return status;
 }
 
+void sl_book_follow(struct sl_book *book, const char *stream_arn)
+{
+    for (size_t i = 0; i < book->n; i++)
+        sl_book_clean_up_entry(&book->list[i]);
+    book->n = 0;
+    book->options.stream_arn = stream_arn;
+    book->looked_ms = sl_book_now(book) - book->options.failover_ms;
+}
+
 static enum sl_status look_and_take(struct sl_book *book, struct sl_error *error)
 {
     enum sl_status status = sl_book_look(book, false, error);

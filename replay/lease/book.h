@@ -47,8 +47,8 @@ struct sl_book_options {
 struct sl_book *sl_book_new(const struct sl_book_options *options);
 void sl_book_destroy(struct sl_book *book); /* writes nothing; NULL is fine */
 
-/* Reads the table for the first time. SL_REJECT: it has a row that is not a lease of KCL 1.x, or leases of
- * another table's stream. */
+/* Reads the table for the first time. SL_REJECT: it has a row that is not a lease of KCL 1.x, leases of
+ * another table's stream, or unfinished leases of another stream of this table. */
 enum sl_status sl_book_open(struct sl_book *book, struct sl_error *error) SL_MUST_USE;
 
 struct sl_book_shard {
@@ -76,6 +76,10 @@ enum sl_status sl_book_turn(struct sl_book *book, int64_t *next_ms, struct sl_er
 
 /* The same, but what was saved is written now. True: nothing that was saved is left unwritten. */
 bool sl_book_flush(struct sl_book *book, struct sl_error *error);
+
+/* From now on the book is of this stream, the table's next one; `stream_arn` is borrowed. What is held is
+ * given up without a write: every shard of the last stream is done. */
+void sl_book_follow(struct sl_book *book, const char *stream_arn);
 
 /* From now on no request reaches beyond this moment (steady time). */
 void sl_book_hurry(struct sl_book *book, int64_t deadline_ms);

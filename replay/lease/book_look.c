@@ -63,6 +63,12 @@ static enum sl_status read_row(struct sl_book *book, struct sl_span item, bool i
     enum sl_status status = sl_lease_read(item, arena, &row, &why);
     if (status == SL_OK)
         status = sl_book_check_stream(book, &row, &is_ours, &why);
+    if (status == SL_OK && is_first && !is_ours && !sl_lease_is_done(&row))
+        status =
+            sl_fail(&why, SL_REJECT, "AnotherStream",
+                    "the row %s is of the stream %s, which is not read to its end. Read it with --stream, "
+                    "or delete its rows",
+                    row.key, row.stream);
     if (status != SL_OK && is_first)
         return sl_fail(error, status, why.code, "%s: %s", book->options.table, why.text);
     if (status != SL_OK)

@@ -85,10 +85,18 @@ static enum sl_status open_book(struct sl_leases *l, struct sl_error *error)
     return sl_book_open(l->book, error);
 }
 
+static char *copy(const char *text)
+{
+    char *made = strdup(text);
+    if (!made)
+        sl_die("out of memory: the keeper of leases");
+    return made;
+}
+
 static enum sl_status open_keeper(void *self, const char *stream_arn, int bell, struct sl_error *error)
 {
     struct sl_leases *l = self;
-    l->stream_arn = sl_arena_copy(l->arena, sl_span_str(stream_arn));
+    l->stream_arn = copy(stream_arn);
     l->bell = bell;
     if (open_table(l, error) != SL_OK || open_book(l, error) != SL_OK)
         return SL_REJECT;
@@ -150,11 +158,8 @@ static void save(void *self, const struct sl_keeper_place *places, size_t n)
         if (!shard || !shard->hold || (!places[i].after && !places[i].is_done))
             continue;
         const char *place = places[i].is_done ? "SHARD_END" : places[i].after;
-        char *kept = strdup(place);
-        if (!kept)
-            sl_die("out of memory: a place");
         free(shard->saved);
-        shard->saved = kept;
+        shard->saved = copy(place);
         is_urgent |= places[i].is_done;
     }
     pthread_mutex_unlock(&l->mutex);
@@ -199,6 +204,21 @@ static void drop(void *self, const char *id)
     poke(l);
 }
 
+static bool follow(void *self, const char *stream_arn, struct sl_error *error)
+{
+    struct sl_leases *l = self;
+    (void)error;
+    pthread_mutex_lock(&l->mutex);
+    free(l->next_stream);
+    l->next_stream = copy(stream_arn);
+    if (l->listing) /* of the old one */
+        sl_arena_destroy(l->listing->arena);
+    l->listing = NULL;
+    pthread_mutex_unlock(&l->mutex);
+    poke(l);
+    return true;
+}
+
 /* ---- the end ---- */
 
 static void free_all(struct sl_leases *l)
@@ -213,6 +233,8 @@ static void free_all(struct sl_leases *l)
         free(event);
     }
     free(l->taken);
+    free(l->stream_arn);
+    free(l->next_stream);
     if (l->listing)
         sl_arena_destroy(l->listing->arena);
     sl_book_destroy(l->book);
@@ -257,6 +279,7 @@ static const struct sl_keeper_ops ops = {
     .take = take,
     .until_ms = until_ms,
     .drop = drop,
+    .follow = follow,
     .close = close_keeper,
 };
 

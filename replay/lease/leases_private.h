@@ -30,8 +30,8 @@ struct sl_leases_shard {
 struct sl_leases {
     struct sl_leases_options options;
     char worker[SL_LEASE_OWNER_BYTES];
-    char *target; /* with region and endpoint */
-    char *stream_arn;
+    char *target;     /* with region and endpoint */
+    char *stream_arn; /* the thread's, once it runs */
     struct sl_arena *arena;
     struct sl_vars vars;
     struct sl_log log;
@@ -48,6 +48,7 @@ struct sl_leases {
     int bell, poke;
 
     pthread_mutex_t mutex; /* for all that follows */
+    char *next_stream;     /* to follow; NULL: none */
     struct sl_leases_listing *listing;
     struct sl_leases_shard *shards; /* sorted by id */
     size_t n_shards, room;

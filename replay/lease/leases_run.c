@@ -208,6 +208,25 @@ static void take_over(struct sl_leases *l)
     }
 }
 
+/* Its shards come with the next listing. */
+static void follow(struct sl_leases *l, struct sl_leases_listing **listing)
+{
+    if (!l->next_stream)
+        return;
+    if (*listing)
+        sl_arena_destroy((*listing)->arena);
+    *listing = NULL;
+    sl_book_follow(l->book, l->next_stream);
+    free(l->stream_arn);
+    l->stream_arn = l->next_stream;
+    l->next_stream = NULL;
+    for (size_t i = 0; i < l->n_shards; i++) {
+        free(l->shards[i].id);
+        free(l->shards[i].saved);
+    }
+    l->n_shards = 0;
+}
+
 static void say(struct sl_leases *l, const char *text)
 {
     if (strcmp(l->said, text) == 0)
@@ -307,6 +326,7 @@ void *sl_leases_run(void *leases)
     for (;;) {
         pthread_mutex_lock(&l->mutex);
         bool is_new = l->listing != NULL;
+        follow(l, &listing);
         if (is_new) {
             if (listing)
                 sl_arena_destroy(listing->arena);

@@ -274,12 +274,40 @@ static void tables_of_others_are_refused(void **state)
         assert_int_equal(sl_book_open(w->book, &error), SL_REJECT);
         assert_string_equal(error.code, cases[i].code);
     }
-    /* The same table's stream, switched off and on since: its leases are left alone. */
-    world_put(world,
-              "{'leaseKey':{'S':'a'},'leaseCounter':{'N':'7'},'checkpoint':{'S':'5'},'sluiceStream':"
-              "{'S':'arn:aws:dynamodb:eu-west-1:123456789012:table/orders/stream/2025-01-01T00:00:00.000'}}");
-    struct world_worker *w = start(4);
+}
+
+#define OLD "arn:aws:dynamodb:eu-west-1:123456789012:table/orders/stream/2025-01-01T00:00:00.000"
+
+/* The table's stream was switched off and on. */
+static void what_is_left_of_the_last_stream_comes_first(void **state)
+{
+    (void)state;
+    struct sl_error error = SL_NO_ERROR;
+    static const char row[] = "{'leaseKey':{'S':'o'},'leaseCounter':{'N':'7'},'checkpoint':{'S':'%s'},"
+                              "'sluiceStream':{'S':'" OLD "'}}";
+    world_put(world, json_printf(row, "5"));
+    assert_int_equal(sl_book_open(world_worker(world, 0)->book, &error), SL_REJECT);
+    assert_non_null(strstr(error.text, "not read to its end"));
+    world_put(world, json_printf(row, "SHARD_END"));
+    struct world_worker *w = start(1);
     assert_int_equal(sl_book_count(w->book), 0);
+    /* Later it is another worker's, which still reads the last stream. */
+    world_put(world, json_printf(row, "5"));
+    pass(w, NULL, 2 * FAILOVER_MS);
+    assert_int_equal(sl_book_count(w->book), 0);
+    assert_null(sl_book_trouble(w->book));
+    world_put(world, json_printf(row, "SHARD_END"));
+    list(w, one, 1, false);
+    assert_int_equal(turn(w), SL_OK);
+    sl_book_save(w->book, "a", lease_of(w, "a").hold, "SHARD_END");
+    assert_int_equal(turn(w), SL_OK);
+    /* And the next one: its shards are new ones. */
+    sl_book_follow(w->book, STREAM "1");
+    list(w, (const struct sl_book_shard[]){{"z", "", false}}, 1, false);
+    assert_int_equal(turn(w), SL_OK);
+    assert_int_equal(sl_book_count(w->book), 1);
+    assert_true(lease_of(w, "z").is_handed_out);
+    assert_string_equal(world_lease(world, "z").stream, STREAM "1");
 }
 
 static void a_shard_that_should_be_listed_betrays_another_stream(void **state)
@@ -457,6 +485,7 @@ int main(void)
         TEST(latest_is_for_open_shards_that_follow_nothing),
         TEST(a_finished_lease_goes_late),
         TEST(tables_of_others_are_refused),
+        TEST(what_is_left_of_the_last_stream_comes_first),
         TEST(a_shard_that_should_be_listed_betrays_another_stream),
         TEST(a_row_that_breaks_stops_its_shard_alone),
         TEST(a_counter_that_goes_back_ends_a_holding),
