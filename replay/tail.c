@@ -1,4 +1,5 @@
 /* `sluice tail`: runs the handlers on a live stream, with a place for each shard in a checkpoint file. */
+#include "replay/lease/leases.h"
 #include "replay/session.h"
 #include "replay/source/live.h"
 #include "replay/source/places.h"
@@ -20,15 +21,17 @@
 #define MEMORY_MB   64
 #define CLOSE_MS    600 /* told to stop, it ends within two seconds: see engine.c for the others */
 #define KEEP_MS     300
+#define LEASES_MS   800 /* places are written and leases given back over a network */
 #define MB          ((size_t)1024 * 1024)
 #define FOLDERS_MAX 32
 
 extern char **environ;
 
 struct tail {
-    const char *table, *stream, *region, *endpoint, *checkpoint, *from;
+    const char *table, *stream, *region, *endpoint, *checkpoint, *from, *leases, *worker_id;
     bool is_once, is_in_process, trusts_plugins, follows;
-    int64_t concurrency, memory_mb;
+    int64_t concurrency, memory_mb, lease_seconds;
+    struct sl_guard *guard; /* with leases: of the sandboxes; NULL */
     struct sl_session session;
     const char *stream_arn;
     struct sl_live *live;
@@ -72,6 +75,15 @@ static enum sl_status check_usage(const struct tail *t, struct sl_error *error)
     if (!t->table && !t->stream)
         return sl_fail(error, SL_REJECT, "Usage",
                        "--table NAME or --stream ARN is missing (see sluice tail --help)");
+    if (t->leases && t->checkpoint)
+        return sl_fail(error, SL_REJECT, "Usage",
+                       "--leases and --checkpoint: the places are kept in one of them");
+    if (t->leases && t->is_once)
+        return sl_fail(error, SL_REJECT, "Usage",
+                       "--leases and --once: no worker knows when the others have handled what is theirs");
+    if (!t->leases && (t->lease_seconds || t->worker_id))
+        return sl_fail(error, SL_REJECT, "Usage", "%s needs --leases",
+                       t->worker_id ? "--worker-id" : "--lease-seconds");
     if (strcmp(t->from, "oldest") != 0 && strcmp(t->from, "latest") != 0)
         return sl_fail(error, SL_REJECT, "Usage", "--from must be oldest or latest, not \"%s\"", t->from);
     if (t->concurrency < 0 || t->concurrency > SL_POOL_MAX)
@@ -116,11 +128,25 @@ static enum sl_status find_stream(struct tail *t, struct sl_error *error)
     return status;
 }
 
+static enum sl_status new_keeper(struct tail *t, struct sl_error *error)
+{
+    const struct sl_leases_options options = {.target = t->leases,
+                                              .environment = environ,
+                                              .region = t->region,
+                                              .endpoint = t->endpoint,
+                                              .worker = t->worker_id,
+                                              .seconds = t->lease_seconds};
+    t->has_keeper = true;
+    if (t->leases)
+        return sl_leases_new(&options, &t->keeper, error);
+    t->keeper = sl_keeper_file_new(t->checkpoint);
+    return SL_OK;
+}
+
 static enum sl_status open_keeper(struct tail *t, struct sl_error *error)
 {
-    t->keeper = sl_keeper_file_new(t->checkpoint);
-    t->has_keeper = true;
-    return t->keeper.ops->open(t->keeper.self, t->stream_arn, t->bell, error);
+    enum sl_status status = new_keeper(t, error);
+    return status != SL_OK ? status : t->keeper.ops->open(t->keeper.self, t->stream_arn, t->bell, error);
 }
 
 /* ---- workers ---- */
@@ -171,7 +197,7 @@ static enum sl_status make_pipelines(struct tail *t, struct sl_error *error)
     t->n_workers = t->n_workers < 1 ? 1 : t->n_workers > SL_POOL_MAX ? SL_POOL_MAX : t->n_workers;
     for (size_t i = 0; i < t->n_workers; i++)
         t->workers[i] = sl_worker_pipeline_new(i, &t->pipelines);
-    return sl_worker_pipeline_check(t->session.config, &t->vars, t->trusts_plugins, false, error);
+    return sl_worker_pipeline_check(t->session.config, &t->vars, t->trusts_plugins, t->leases != NULL, error);
 }
 
 static enum sl_status open_pool(struct tail *t, struct sl_error *error)
@@ -179,6 +205,7 @@ static enum sl_status open_pool(struct tail *t, struct sl_error *error)
     enum sl_status status = sl_session_sandboxes(&t->session, &t->sandboxes, error);
     if (status != SL_OK)
         return status;
+    t->sandboxes.sandbox.guard = t->guard;
     if (t->is_in_process) {
         status = make_pipelines(t, error);
     } else {
@@ -206,6 +233,9 @@ static enum sl_status start(struct tail *t, struct sl_error *error)
 {
     set_up_memory();
     watch_signals(t);
+    /* Before threads, and files that must not live longer than this process. */
+    if (t->leases && !t->is_in_process && sl_guard_start(&t->guard, error) != SL_OK)
+        return SL_REJECT;
     const struct sl_live_options live = {environ, t->region, t->endpoint};
     if (check_usage(t, error) != SL_OK || sl_session_read_config(&t->session, error) != SL_OK ||
         sl_session_prepare(&t->session, error) != SL_OK || sl_live_open(&live, &t->live, error) != SL_OK ||
@@ -282,7 +312,8 @@ static int exit_status(const struct tail *t, bool is_kept)
 static bool close_keeper(struct tail *t)
 {
     struct sl_error error = SL_NO_ERROR;
-    bool is_kept = !t->has_keeper || t->keeper.ops->close(t->keeper.self, KEEP_MS, &error) == SL_OK;
+    int64_t wait_ms = t->leases ? LEASES_MS : KEEP_MS;
+    bool is_kept = !t->has_keeper || t->keeper.ops->close(t->keeper.self, wait_ms, &error) == SL_OK;
     t->has_keeper = false;
     if (!is_kept && error.text[0])
         fprintf(stderr, "sluice tail: %s\n", error.text);
@@ -314,6 +345,7 @@ static void clean_up(struct tail *t, int status)
     sl_session_clean_up(&t->session);
     sl_live_close(t->live);
     sl_vitals_board_destroy(t->board);
+    sl_guard_end(t->guard);
     stop_bell = -1;
     close(t->bell);
 }
@@ -330,6 +362,12 @@ static const struct sl_flag flags[] = {
     {"config", SL_FLAG_TEXT, &the.session.config, "FILE", "the configuration (./sluice.json)"},
     {"checkpoint", SL_FLAG_TEXT, &the.checkpoint, "FILE",
      "where to continue, and where the progress is saved"},
+    {"leases", SL_FLAG_TEXT, &the.leases, "TARGET",
+     "share the shards with other machines: places and owners are kept in this table, dynamodb://NAME"},
+    {"lease-seconds", SL_FLAG_INTEGER, &the.lease_seconds, "S",
+     "a worker that is silent for so long has lost its shards to others, 2 to 3600 (10)"},
+    {"worker-id", SL_FLAG_TEXT, &the.worker_id, "NAME",
+     "the beginning of this worker's name in the table (host name and pid)"},
     {"from", SL_FLAG_TEXT, &the.from, "WHERE",
      "oldest or latest: where to begin without a checkpoint (oldest)"},
     {"follow-new-stream", SL_FLAG_BOOL, &the.follows, NULL,

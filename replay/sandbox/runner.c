@@ -292,6 +292,14 @@ static struct slot *free_slot(struct sl_runner *r)
     return NULL;
 }
 
+/* Also while this process stands still the sandbox's process does not live longer. */
+static void guard(const struct sl_runner *r, const struct slot *slot, int64_t until_ms)
+{
+    struct sl_guard *who = r->options.sandbox.guard;
+    if (who && sl_sandbox_is_alive(&slot->sandbox))
+        (void)sl_guard_watch(who, slot->sandbox.pid, until_ms);
+}
+
 static void offer(struct sl_runner *r, struct slot *slot, const struct sl_esm_invocation *inv)
 {
     struct sl_error error = SL_NO_ERROR;
@@ -308,6 +316,7 @@ static void offer(struct sl_runner *r, struct slot *slot, const struct sl_esm_in
         .timeout_ms = r->options.timeout_ms,
         .until_ms = r->until_ms == INT64_MAX ? 0 : r->until_ms,
     };
+    guard(r, slot, r->until_ms);
     slot->is_over = false;
     slot->was_offered = true;
     sl_server_offer(slot->sandbox.server, &event);
@@ -398,6 +407,7 @@ void sl_runner_collect(void *self, struct sl_esm_invocation *inv, struct sl_esm_
     *out = (struct sl_esm_result){.outcome = slot->outcome, .body = slot->body};
     if (slot->sandbox.server)
         sl_server_settle(slot->sandbox.server);
+    guard(r, slot, INT64_MAX);
     slot->is_taken = false;
 }
 

@@ -225,6 +225,8 @@ enum sl_status sl_sandbox_start(struct sl_sandbox *sb, const struct sl_sandbox_s
 
 static void reap(struct sl_sandbox *sb)
 {
+    if (sb->spec->guard)
+        sl_guard_forget(sb->spec->guard, sb->pid);
     while (waitpid(sb->pid, &sb->exit_status, 0) < 0 && errno == EINTR) {
     }
     if (sb->pid_fd >= 0)

@@ -6,6 +6,7 @@
 #ifndef SL_REPLAY_SANDBOX_SANDBOX_H
 #define SL_REPLAY_SANDBOX_SANDBOX_H
 
+#include "replay/sandbox/guard.h"
 #include "replay/sandbox/identity.h"
 #include "replay/sandbox/output.h"
 #include "replay/sandbox/server.h"
@@ -22,6 +23,8 @@ struct sl_sandbox_spec {
     bool report_failures;
     int report_fd;   /* SLUICE_REPORT_FD: stays open in the process; -1: none */
     bool is_watched; /* see replay/sandbox/syscalls.h */
+    struct sl_guard
+        *guard; /* replay/sandbox/guard.h: kills in time while we stand still; NULL: nobody does */
     char *const *environment;
 };
 
