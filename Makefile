@@ -252,6 +252,10 @@ FIRST ?= 1
 simulate: $(BUILD)/tests/simulation/test_simulation ## make simulate SEEDS=100000 FIRST=1: for each seed a history with faults, checked by an oracle
 	@$< $(SEEDS) $(FIRST)
 
+leases-kcl: all ## leases handed to and fro between `sluice tail` and the Kinesis Client Library itself
+	@scripts/setup.sh build check
+	@BUILD=$(BUILD) tests/replay/lease/kcl/compare.sh
+
 verify-long: all ## ten minutes of writers beside `sluice verify`: no false alarm, and every breakage found
 	@scripts/setup.sh build check
 	@BUILD=$(BUILD) LONG=1 PYTHONPATH=tests/replay python3 tests/replay/check_verify.py
