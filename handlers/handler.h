@@ -66,6 +66,7 @@
  *        struct sl_object_port: remove.
  *        struct sl_host: template_type, template_item.
  *        struct sl_host: where_compile, where_match, when_lacks.
+ *        struct sl_handler: price.
  */
 #ifndef SL_HANDLERS_HANDLER_H
 #define SL_HANDLERS_HANDLER_H
@@ -151,6 +152,24 @@ struct sl_per_item {
     uint32_t units_of_item, units_more;
 };
 
+/* What the handler's requests cost for one batch, as the route is configured: for `sluice check`. All goes
+ * well: nothing is refused, throttled or delivered again. */
+struct sl_price {
+    struct sl_abi abi;
+    enum sl_event event;
+    enum sl_view view;   /* of the stream; SL_VIEW_UNKNOWN: with both images */
+    size_t records;      /* changes of one batch, each of another item */
+    uint32_t item_bytes; /* of each item, before and after, by DynamoDB's formula */
+    bool is_spread;      /* rows that several items can share (totals): each has its own. Else one for all */
+    struct sl_arena *arena;
+
+    /* Set by the handler. Capacity units of the whole batch, and its operations on tables, a transaction's
+     * counted one by one. */
+    double write_units, read_units;
+    size_t writes, reads;
+    const char *formula; /* one line: what a change costs, and what u, ... are */
+};
+
 /* In `flags`: the effects cannot be repeated, so the handler is called only for records below the checkpoint
  * that the answer will set. */
 #define SL_ONCE_ONLY 1u
@@ -208,6 +227,11 @@ struct sl_handler {
      * that exist: records of SL_INSERT without an order, which are older than every change. SL_OK: it is, and
      * `out` is filled in. SL_REJECT: it is not, and `error` says why. NULL: it is not. */
     enum sl_status (*per_item)(void *self, struct sl_per_item *out, struct sl_error *error);
+
+    /* ---- since 1.4 ---- */
+
+    /* What changes cost. SL_REJECT: nobody can say, and `error` says why. NULL: the handler does not say. */
+    enum sl_status (*price)(void *self, struct sl_price *price, struct sl_error *error);
 };
 
 #define SL_HANDLER_ABI                                                                                       \

@@ -20,9 +20,14 @@
 
 extern char **environ;
 
+#define ITEM_BYTES      500
+#define ITEM_BYTES_MOST (400 * 1024) /* DynamoDB's */
+
 struct check {
     const char *config_path, *mapping_path, *handler_path;
     bool reads_tables;
+    int64_t item_bytes;
+    struct sl_mapping mapping;
     struct sl_flag_list set;
     struct sl_arena *arena;
     struct sl_vars vars;
@@ -157,30 +162,33 @@ static void check_targets(struct check *c, const struct sl_route *route)
                              route->config->path, target));
 }
 
-static enum sl_status check_mapping(struct check *c, struct sl_error *error)
+static enum sl_status read_mapping(struct check *c, struct sl_error *error)
+{
+    struct sl_span text;
+    c->mapping = (struct sl_mapping){.batch_size = SL_MAPPING_BATCH_SIZE};
+    if (!c->mapping_path)
+        return SL_OK;
+    enum sl_status status = sl_input_load(c->mapping_path, c->arena, &text, error);
+    if (status != SL_OK)
+        return status;
+    status = sl_mapping_read(text, c->arena, &c->mapping, error);
+    sl_error_context(error, "%s", c->mapping_path);
+    return status;
+}
+
+static void check_mapping(struct check *c)
 {
     struct sl_mapping_facts facts = {.config_reports_failures = sl_pipeline_reports_failures(c->pipeline),
                                      .all_routes_park = true};
     for (size_t i = 0; i < c->pipeline->n; i++)
         facts.all_routes_park &= c->pipeline->routes[i].n_targets > 0;
-    if (!c->mapping_path) {
-        if (!facts.config_reports_failures)
-            find(c, SL_FINDING_BATCH_FAILS_WHOLE,
-                 "report_batch_item_failures is not true: any failure fails the whole batch; set it to true "
-                 "if the "
-                 "mapping has ReportBatchItemFailures (as in template.yaml)");
-        return SL_OK;
-    }
-    struct sl_span text;
-    struct sl_mapping mapping;
-    enum sl_status status = sl_input_load(c->mapping_path, c->arena, &text, error);
-    if (status == SL_OK) {
-        status = sl_mapping_read(text, c->arena, &mapping, error);
-        sl_error_context(error, "%s", c->mapping_path);
-    }
-    if (status == SL_OK)
-        sl_mapping_check(&mapping, &facts, find, c);
-    return status;
+    if (c->mapping_path)
+        sl_mapping_check(&c->mapping, &facts, find, c);
+    else if (!facts.config_reports_failures)
+        find(c, SL_FINDING_BATCH_FAILS_WHOLE,
+             "report_batch_item_failures is not true: any failure fails the whole batch; set it to true if "
+             "the "
+             "mapping has ReportBatchItemFailures (as in template.yaml)");
 }
 
 /* ---- the verb ---- */
@@ -214,11 +222,16 @@ static enum sl_status run(struct check *c, struct sl_error *error)
     sl_log_init(&c->log, STDERR_FILENO, SL_WARN, SL_LOG_TEXT, sl_clock_system());
     sl_sinks_init(&c->sinks, sl_clock_system(), &c->log, &c->vars);
     status = open_pipeline(c, error);
+    if (status == SL_OK)
+        status = read_mapping(c, error);
     if (status != SL_OK)
         return status;
+    const struct sl_check_batch batch = {.records = c->mapping.batch_size > 0 ? (size_t)c->mapping.batch_size
+                                                                              : SL_MAPPING_BATCH_SIZE,
+                                         .item_bytes = (uint32_t)c->item_bytes};
     printf("%s: %zu route%s\n", c->config_path, c->pipeline->n, c->pipeline->n == 1 ? "" : "s");
     for (size_t i = 0; i < c->pipeline->n; i++)
-        sl_check_route(&c->pipeline->routes[i]);
+        sl_check_route(&c->pipeline->routes[i], &batch, c->arena);
     putchar('\n');
     for (size_t i = 0; i < c->pipeline->n; i++) {
         lint_when(c, &c->pipeline->routes[i]);
@@ -232,17 +245,21 @@ static enum sl_status run(struct check *c, struct sl_error *error)
                                            .find = find,
                                            .arg = c};
     status = sl_check_totals(&totals, error);
-    return status == SL_OK ? check_mapping(c, error) : status;
+    if (status == SL_OK)
+        check_mapping(c);
+    return status;
 }
 
 int sl_verb_check(int argc, char **argv)
 {
-    struct check c = {0};
+    struct check c = {.item_bytes = ITEM_BYTES};
     const struct sl_flag flags[] = {
         {"mapping", SL_FLAG_TEXT, &c.mapping_path, "FILE",
          "check this mapping as well: what `aws lambda get-event-source-mapping` printed"},
         {"tables", SL_FLAG_BOOL, &c.reads_tables, NULL,
          "read one row of each ledger of totals, to find what a new configuration changes"},
+        {"item-bytes", SL_FLAG_INTEGER, &c.item_bytes, "N",
+         "what an item has, for what a change costs (500); the batch has the mapping's BatchSize (100)"},
         {"set", SL_FLAG_LIST, &c.set, "NAME=VALUE", "the value of ${NAME}; may be repeated"},
         {"handler-path", SL_FLAG_TEXT, &c.handler_path, "FOLDER",
          "folder of plugins (handlers/ beside the configuration)"},
@@ -262,6 +279,11 @@ int sl_verb_check(int argc, char **argv)
     if (sl_flags_read(&usage, argc, argv, &n, &result) != SL_OK)
         return result;
     struct sl_error error = SL_NO_ERROR;
+    if (c.item_bytes < 1 || c.item_bytes > ITEM_BYTES_MOST) {
+        (void)!sl_fail(&error, SL_REJECT, "BadFlag", "--item-bytes %lld: from 1 to %d",
+                       (long long)c.item_bytes, ITEM_BYTES_MOST);
+        return sl_flags_complain("check", &error);
+    }
     c.config_path = n ? argv[1] : "sluice.json";
     c.arena = sl_arena_new(64 * 1024);
     if (run(&c, &error) == SL_OK) {

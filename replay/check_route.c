@@ -83,7 +83,79 @@ static void print_failure(const struct sl_route *route)
     putchar('\n');
 }
 
-void sl_check_route(struct sl_route *route)
+/* Of one kind of change: where all items share their rows of totals, and where each has its own. */
+struct price {
+    bool is_known;
+    struct sl_price one, spread;
+};
+
+static struct price price_of(struct sl_route *route, const struct sl_check_batch *batch, enum sl_event event,
+                             struct sl_arena *arena)
+{
+    const struct sl_handler *h = &route->loaded.handler;
+    bool is_cut = route->max_records && route->max_records < batch->records;
+    struct price p = {.one = {.abi = {SL_ABI_MAJOR, SL_ABI_MINOR, sizeof(struct sl_price)},
+                              .event = event,
+                              .view = route->pipeline->config.view,
+                              .records = is_cut ? route->max_records : batch->records,
+                              .item_bytes = batch->item_bytes,
+                              .arena = arena}};
+    p.spread = p.one;
+    p.spread.is_spread = true;
+    sl_route_enter(route);
+    p.is_known = h->price && (route->events & 1u << event) && h->price(route->self, &p.one, NULL) == SL_OK &&
+                 h->price(route->self, &p.spread, NULL) == SL_OK && p.one.formula;
+    sl_route_leave(route);
+    return p;
+}
+
+static bool is_same_cost(const struct sl_price *a, const struct sl_price *b)
+{
+    return a->writes == b->writes && a->reads == b->reads && a->write_units == b->write_units &&
+           a->read_units == b->read_units;
+}
+
+static bool is_same_price(const struct price *a, const struct price *b)
+{
+    return b->is_known && is_same_cost(&a->one, &b->one) && is_same_cost(&a->spread, &b->spread) &&
+           strcmp(a->one.formula, b->one.formula) == 0;
+}
+
+static void print_cost(const struct sl_price *price, const char *where)
+{
+    printf("                %zu changes of %u bytes%s: %zu writes, %g write units", price->records,
+           price->item_bytes, where, price->writes, price->write_units);
+    if (price->reads)
+        printf(", %zu reads, %g read units", price->reads, price->read_units);
+    putchar('\n');
+}
+
+static void print_price(struct sl_route *route, const struct sl_check_batch *batch, struct sl_arena *arena)
+{
+    struct price prices[SL_REMOVE + 1] = {{.is_known = false}};
+    const char *label = "costs   ";
+    for (int event = SL_INSERT; event <= SL_REMOVE; event++)
+        prices[event] = price_of(route, batch, (enum sl_event)event, arena);
+    for (int event = SL_INSERT; event <= SL_REMOVE; event++) {
+        const struct price p = prices[event];
+        if (!p.is_known)
+            continue;
+        printf("    %s  ", label);
+        for (int other = event; other <= SL_REMOVE; other++)
+            if (is_same_price(&p, &prices[other])) {
+                printf("%s%s", other > event ? ", " : "", sl_event_name((enum sl_event)other));
+                prices[other].is_known = false;
+            }
+        printf(": %s\n", p.one.formula);
+        label = "        ";
+        if (p.one.writes)
+            print_cost(&p.one, is_same_cost(&p.one, &p.spread) ? "" : ", all in one group");
+        if (!is_same_cost(&p.one, &p.spread))
+            print_cost(&p.spread, ", each in a group of its own");
+    }
+}
+
+void sl_check_route(struct sl_route *route, const struct sl_check_batch *batch, struct sl_arena *arena)
 {
     const struct sl_handler *h = &route->loaded.handler;
     printf("\n  %s: %s%s%s\n", route->config->name, route->config->handler, h->summary ? ": " : "",
@@ -94,6 +166,7 @@ void sl_check_route(struct sl_route *route)
         printf("    to        %s\n", route->stats.target);
     print_views(route);
     print_failure(route);
+    print_price(route, batch, arena);
     if (sl_route_is_once_only(route))
         printf("    once only: after all other routes, and only records that the answer does not report as "
                "failed\n");

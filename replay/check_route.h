@@ -5,7 +5,13 @@
 
 #include "handlers/pipeline/route.h"
 
+/* For what is said of the price. */
+struct sl_check_batch {
+    size_t records;
+    uint32_t item_bytes;
+};
+
 /* To standard output. */
-void sl_check_route(struct sl_route *route);
+void sl_check_route(struct sl_route *route, const struct sl_check_batch *batch, struct sl_arena *arena);
 
 #endif

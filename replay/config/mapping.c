@@ -65,6 +65,7 @@ enum sl_status sl_mapping_read(struct sl_span json, struct sl_arena *arena, stru
         .max_age_s = integer(root, "MaximumRecordAgeInSeconds", -1),
         .parallelization = integer(root, "ParallelizationFactor", 1),
         .tumbling_s = integer(root, "TumblingWindowInSeconds", 0),
+        .batch_size = integer(root, "BatchSize", SL_MAPPING_BATCH_SIZE),
         .bisect = json_is_true(json_object_get(root, "BisectBatchOnFunctionError")),
         .reports_failures =
             has_word(json_object_get(root, "FunctionResponseTypes"), "ReportBatchItemFailures"),

@@ -6,10 +6,12 @@
 #include "base/error.h"
 #include "replay/config/lint.h"
 
+#define SL_MAPPING_BATCH_SIZE 100 /* of a stream's mapping that does not say it */
+
 /* Read from what `aws lambda get-event-source-mapping` prints, or from the properties of an
  * AWS::Lambda::EventSourceMapping. */
 struct sl_mapping {
-    int64_t max_retries, max_age_s, parallelization, tumbling_s;
+    int64_t max_retries, max_age_s, parallelization, tumbling_s, batch_size;
     bool bisect, reports_failures, has_destination;
     const char *starting_position; /* "" when it is missing */
     const char **filters;          /* patterns, as text */

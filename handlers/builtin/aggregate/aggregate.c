@@ -149,4 +149,5 @@ const struct sl_handler sl_aggregate_handler = {
     .trace = aggregate_trace,
     .repair = aggregate_repair,
     .per_item = per_item,
+    .price = aggregate_price,
 };

@@ -116,4 +116,8 @@ enum sl_status aggregate_check(const struct aggregate *a, struct sl_error *error
 
 void aggregate_source_init(struct aggregate *a, struct sl_arena *arena);
 
+/* ---- write/aggregate_write_price.c ---- */
+
+enum sl_status aggregate_price(void *self, struct sl_price *price, struct sl_error *error) SL_MUST_USE;
+
 #endif

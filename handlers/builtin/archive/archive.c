@@ -233,6 +233,14 @@ static enum sl_status per_item(void *self, struct sl_per_item *out, struct sl_er
                          "an archive holds changes, by the time of each; an item is not a change");
 }
 
+static enum sl_status price(void *self, struct sl_price *price, struct sl_error *error)
+{
+    (void)self;
+    (void)error;
+    price->formula = "one object for each \"key\" that the batch touches, of all its records";
+    return SL_OK;
+}
+
 const struct sl_handler sl_archive_handler = {
     .abi = SL_HANDLER_ABI,
     .name = "archive",
@@ -242,4 +250,5 @@ const struct sl_handler sl_archive_handler = {
     .handle = handle,
     .accepts = accepts,
     .per_item = per_item,
+    .price = price,
 };

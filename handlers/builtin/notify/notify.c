@@ -122,6 +122,14 @@ static enum sl_status per_item(void *self, struct sl_per_item *out, struct sl_er
                          "a message tells of a change; an item is not a change");
 }
 
+static enum sl_status price(void *self, struct sl_price *price, struct sl_error *error)
+{
+    (void)self;
+    (void)error;
+    price->formula = "one message";
+    return SL_OK;
+}
+
 const struct sl_handler sl_notify_handler = {
     .abi = SL_HANDLER_ABI,
     .name = "notify",
@@ -132,4 +140,5 @@ const struct sl_handler sl_notify_handler = {
     .open = open_notify,
     .handle = handle,
     .per_item = per_item,
+    .price = price,
 };

@@ -70,4 +70,5 @@ const struct sl_handler sl_replicate_handler = {
     .trace = replicate_trace,
     .repair = replicate_repair,
     .per_item = per_item,
+    .price = replicate_price,
 };
