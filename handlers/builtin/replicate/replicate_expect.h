@@ -25,4 +25,7 @@ bool replicate_has_no_place(const struct replicate *p, const struct sl_record *r
  * (replicate_item.c) */
 struct sl_span replicate_held_name(const struct replicate *p, struct sl_span name);
 
+/* What changes cost. */
+enum sl_status replicate_price(void *self, struct sl_price *price, struct sl_error *error) SL_MUST_USE;
+
 #endif

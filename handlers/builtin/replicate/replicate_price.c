@@ -1,7 +1,6 @@
 /* What a change costs, in each form of guard. docs/HANDLERS.md has the same in words; a test holds both
  * against what DynamoDB Local says that it consumed. */
-#include "handlers/builtin/replicate/replicate_private.h"
-
+#include "handlers/builtin/replicate/replicate_expect.h"
 #include "handlers/builtin/replicate/replicate_sign.h"
 
 #define WRITE_UNIT 1024 /* bytes; begun ones count. A transaction costs twice */

@@ -295,8 +295,4 @@ enum replicate_step replicate_step_next(const struct replicate *p, struct replic
 /* Writes the changes and the returns, and tells the outcome of each. */
 void replicate_write_changes(struct replicate_fold *f);
 
-/* ---- replicate_price.c ---- */
-
-enum sl_status replicate_price(void *self, struct sl_price *price, struct sl_error *error) SL_MUST_USE;
-
 #endif
