@@ -113,6 +113,10 @@ static bool is_of_item(const struct aggregate *a, const struct aggregate_counter
         is = sl_render_is_of_item(a->host, c->keys[i].compiled, facts) && is;
     for (size_t i = 0; i < c->n_amounts; i++)
         is = sl_render_is_of_item(a->host, c->amounts[i].value.compiled, facts) && is;
+    for (size_t i = 0; i < c->n_distinct; i++)
+        is = sl_render_is_of_item(a->host, c->distinct[i].value.compiled, facts) && is;
+    if (c->has_members)
+        is = sl_render_is_of_item(a->host, c->by.value.compiled, facts) && is;
     return is;
 }
 
@@ -133,6 +137,8 @@ static enum sl_status per_item(void *self, struct sl_per_item *out, struct sl_er
             why = "a template of its counters names the time or the event of a change, or the old image";
     out->remembers_s = a->forget_s;
     out->units_more = 3; /* in a transaction: the ledger's row, and a share of the total's */
+    for (size_t i = 0; i < a->n_counters; i++)
+        out->units_more += 2 * (uint32_t)(a->counters[i].n_distinct + a->counters[i].has_members);
     return why ? a->host->fail(error, SL_REJECT, "NotPerItem", "%s", why) : SL_OK;
 }
 

@@ -244,6 +244,11 @@ static void mistakes_are_named(void **state)
 {
     (void)state;
 #define COUNTER(members) ROUTE("'counters':[{" members "}]")
+#define ONE              "'key':{'PK':'a'},'add':{'n':1}"
+#define TWO              "'key':{'PK':'a','SK':'b'},'add':{'n':1}"
+#define TEN(a)                                                                                               \
+    "'" a "0':'{a}','" a "1':'{a}','" a "2':'{a}','" a "3':'{a}','" a "4':'{a}','" a "5':'{a}','" a          \
+    "6':'{a}','" a "7':'{a}','" a "8':'{a}','" a "9':'{a}',"
     static const struct {
         const char *config, *message;
     } cases[] = {
@@ -269,6 +274,44 @@ static void mistakes_are_named(void **state)
         {ROUTE(BY_STATUS ",'ledger':{'key':'x'}"), "ledger.key: only for a ledger with its own table"},
         {ROUTE(BY_STATUS ",'expires_attribute':''"), "expires_attribute: expected"},
         {ROUTE(BY_STATUS ",'shard':1"), "did you mean \"shards\"?"},
+        {COUNTER(ONE ",'distinct':1"), "counters[0].distinct: expected an object"},
+        {COUNTER(ONE ",'distinct':{}"), "counters[0].distinct: expected an object"},
+        {COUNTER(ONE ",'distinct':{'d':1}"), "counters[0].distinct.d: expected a template"},
+        {COUNTER(ONE ",'distinct':{'d':'{a'}"), "counters[0].distinct.d: byte 0"},
+        {COUNTER(ONE ",'distinct':{'d':'{OldImage.a}'}"), "counters[0].distinct.d: write {name} without"},
+        {COUNTER(ONE ",'distinct':{'n':'{a}'}"),
+         "counters[0].distinct.n: an amount of the route has this name"},
+        {ROUTE("'mode':'at-least-once','counters':[{" ONE ",'distinct':{'d':'{a}'}}]"),
+         "counters.distinct: only with \"mode\": \"exact\""},
+        {ROUTE("'ledger':{'table':'l','key':'group'},'counters':[{" ONE ",'distinct':{'d':'{a}'}}]"),
+         "counters.distinct: its rows have an attribute group of their own"},
+        {COUNTER(ONE ",'members':{'by':'{n}'}"),
+         "counters[0].members: its rows are sorted by the table's sort key"},
+        {COUNTER(TWO ",'members':'{n}'"), "counters[0].members: expected {\"by\""},
+        {COUNTER(TWO ",'members':{}"), "counters[0].members: expected {\"by\""},
+        {COUNTER(TWO ",'members':{'by':'{n}','of':1}"), "counters[0].members: expected {\"by\""},
+        {COUNTER(TWO ",'members':{'by':1.5}"), "counters[0].members.by: expected an integer"},
+        {ROUTE("'per':'event','counters':[{" TWO ",'members':{'by':'{n}'}}]"),
+         "counters.members: only with \"per\": \"item\""},
+        {ROUTE("'expired':'keep','counters':[{" TWO ",'members':{'by':'{n}'}}]"),
+         "counters.members: not with \"expired\": \"keep\""},
+        {ROUTE("'counters':[{'key':{'PK':'a','by':'b'},'add':{'n':1},'members':{'by':'{n}'}}]"),
+         "counters.members: its rows have an attribute by of their own"},
+        {ROUTE("'empty':'delete','shards':2,'counters':[{" ONE "}]"), "empty: not with \"shards\""},
+        {ROUTE("'empty':'delete','mode':'at-least-once','counters':[{" ONE "}]"),
+         "empty: only with \"mode\""},
+        {ROUTE("'empty':'delete','per':'event','counters':[{" ONE "}]"), "empty: only with \"per\""},
+        {ROUTE("'empty':'delete','expired':'keep','counters':[{" ONE "}]"), "empty: only with \"per\""},
+        {ROUTE("'empty':'delete','counters':[{" ONE "},{'key':{'PK':'b'},'add':{'s':'{t}'}}]"),
+         "empty: counters[1].add has no amount that is 1"},
+        {ROUTE("'empty':'delete','counters':[{" ONE "},{'key':{'PK':'b'},'add':{'n':'{t}'}}]"),
+         "empty: counters[0].add has no amount that is 1 in every counter"},
+        {ROUTE("'empty':'delete','counters':[{" ONE ",'running_max':{'m':'{t}'}}]"),
+         "empty: not with counters[0].running_max"},
+        {ROUTE("'empty':'remove','counters':[{" ONE "}]"), "empty"},
+        {ROUTE("'counters':[{" ONE ",'distinct':{" TEN("a") TEN("b") TEN("c") TEN("d")
+                   TEN("e") "'z':'{a}'}}]"),
+         "counters: with their values and members a change may write 105 rows, and a transaction has 100"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
         stage_refused(cases[i].config, cases[i].message);

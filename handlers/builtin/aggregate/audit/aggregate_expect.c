@@ -12,6 +12,8 @@ static const struct sl_span counted[] = {{AGGREGATE_ROW_SUMS, sizeof(AGGREGATE_R
 /* Does the route keep nothing but running values? They do not follow from the items that are there. */
 static bool has_sums(const struct aggregate *a)
 {
+    if (a->has_distinct || a->has_members)
+        return true;
     for (size_t i = 0; i < a->n_counters; i++)
         for (size_t k = 0; k < a->counters[i].n_amounts; k++)
             if (a->counters[i].amounts[k].verb == SL_ADD)
