@@ -3,6 +3,7 @@
 #include "replay/session.h"
 #include "replay/source/live.h"
 #include "replay/source/places.h"
+#include "replay/watch/watch.h"
 #include "replay/tail/engine.h"
 #include "replay/tail/keeper_file.h"
 #include "replay/tail/worker_pipeline.h"
@@ -44,6 +45,9 @@ struct tail {
     size_t n_workers;
     struct sl_pool *pool;
     struct sl_vitals_board *board;
+    const char *listen;
+    bool is_per_shard, is_quiet;
+    struct sl_watch *watch;
     struct sl_engine_result result;
     int bell;
 };
@@ -221,6 +225,24 @@ static enum sl_status open_pool(struct tail *t, struct sl_error *error)
 
 /* ---- the run ---- */
 
+/* Its threads begin when all else stands: the first snapshot says that the stream is read. */
+static enum sl_status open_watch(struct tail *t, struct sl_error *error)
+{
+    const struct sl_vars outer = {(const char *const *)environ};
+    t->board = sl_vitals_board_new();
+    const struct sl_watch_options options = {.board = t->board,
+                                             .vars = &outer,
+                                             .listen = t->listen,
+                                             .is_per_shard = t->is_per_shard,
+                                             .is_quiet = t->is_quiet,
+                                             .fd = STDERR_FILENO};
+    enum sl_status status = sl_watch_start(&options, &t->watch, error);
+    if (status == SL_OK && t->listen)
+        fprintf(stderr, "sluice tail: metrics are at port %u of %.*s\n", sl_watch_port(t->watch),
+                (int)(strrchr(t->listen, ':') - t->listen), t->listen);
+    return status;
+}
+
 /* Pages come and go: their memory is given back to the system, and threads share what is kept. */
 static void set_up_memory(void)
 {
@@ -241,7 +263,9 @@ static enum sl_status start(struct tail *t, struct sl_error *error)
         sl_session_prepare(&t->session, error) != SL_OK || sl_live_open(&live, &t->live, error) != SL_OK ||
         find_stream(t, error) != SL_OK || open_keeper(t, error) != SL_OK)
         return SL_REJECT;
-    return sl_session_open_outputs(&t->session, error) == SL_OK ? open_pool(t, error) : SL_REJECT;
+    if (sl_session_open_outputs(&t->session, error) != SL_OK || open_pool(t, error) != SL_OK)
+        return SL_REJECT;
+    return open_watch(t, error);
 }
 
 static void on_followed(void *self, const char *stream_arn)
@@ -282,6 +306,7 @@ static void run(struct tail *t)
                                               .discarded = on_discarded,
                                               .followed = on_followed};
     sl_engine_run(&options, &t->result);
+    sl_watch_stop(t->watch);
 }
 
 static void print_summary(struct tail *t)
@@ -380,6 +405,10 @@ static const struct sl_flag flags[] = {
     {"trust-plugins", SL_FLAG_BOOL, &the.trusts_plugins, NULL, "run plugins in this process, too"},
     {"memory", SL_FLAG_INTEGER, &the.memory_mb, "MB", "what is read and not handled yet may take (64)"},
     {"region", SL_FLAG_TEXT, &the.region, "REGION", "region of the table (AWS_REGION)"},
+    {"listen", SL_FLAG_TEXT, &the.listen, "HOST:PORT", "serve /metrics, /health and /ready there"},
+    {"per-shard", SL_FLAG_BOOL, &the.is_per_shard, NULL,
+     "single shards in /metrics, also when more than 64 are open"},
+    {"quiet", SL_FLAG_BOOL, &the.is_quiet, NULL, "print no lines about how far it is"},
     {"endpoint-url", SL_FLAG_TEXT, &the.endpoint, "URL", "endpoint of DynamoDB Local, for example (AWS's)"},
     {"batch-size", SL_FLAG_INTEGER, &the.session.settings.batch_size, "N", "BatchSize, 1 to 10000 (100)"},
     {"parallelization", SL_FLAG_INTEGER, &the.session.settings.parallelization, "N",

@@ -61,7 +61,7 @@ declare -A may=(
     [replay/verify]="base sinks/port.h sinks/target.h handlers handlers/pipeline work/verify work/verify/archive"
     [replay/repair]="base handlers handlers/pipeline work/verify work/verify/archive work/repair"
     [replay]="base net streams streams/decode streams/template streams/when aws sinks handlers handlers/pipeline handlers/dispatch
-              replay/config replay/esm replay/source replay/sandbox replay/output replay/output/report replay/tail replay/lease replay/backfill replay/verify replay/repair
+              replay/config replay/esm replay/source replay/sandbox replay/output replay/output/report replay/tail replay/watch replay/lease replay/backfill replay/verify replay/repair
               replay/redrive sinks/queues/inbox.h
               work/source work/backfill work/restore work/verify work/verify/archive work/repair"
 )

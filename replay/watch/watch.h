@@ -27,7 +27,7 @@
 
 struct sl_watch_options {
     struct sl_vitals_board *board; /* borrowed until sl_watch_stop */
-    const struct sl_vars *vars;    /* NOTIFY_SOCKET, WATCHDOG_USEC, WATCHDOG_PID */
+    const struct sl_vars *vars;    /* NOTIFY_SOCKET, WATCHDOG_USEC, WATCHDOG_PID; read at the start alone */
     const char *listen;            /* "127.0.0.1:9464", "[::1]:9464", "name:9464"; NULL: no server */
     bool is_per_shard;             /* single shards in /metrics, however many */
     bool is_quiet;                 /* no lines */

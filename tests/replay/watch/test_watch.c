@@ -35,8 +35,8 @@ static struct sl_vitals snapshot(size_t n)
     };
     for (size_t i = 0; i < n; i++) {
         snprintf(ids[i], sizeof(ids[i]), "shardId-%08zu", i);
-        shards[i] =
-            (struct sl_vitals_shard){.id = ids[i], .state = SL_VITALS_OPEN, .is_ours = true, .lag_ms = 1500};
+        shards[i] = (struct sl_vitals_shard){
+            .id = ids[i], .state = SL_VITALS_OPEN, .is_ours = true, .lag_ms = 1500, .memory_bytes = 77};
     }
     return (struct sl_vitals){.started_ms = 1795208640000,
                               .now_ms = 1795208700250,
@@ -104,6 +104,8 @@ static void metrics_say_what_the_snapshot_says(void **state)
         "\nsluice_tail_route_bytes_total{route=\"replica\",handler=\"replicate\"} 12345678901234\n",
         "\nsluice_tail_through_timestamp_seconds 1795208698.000\n",
         "\nsluice_tail_workers_busy 2\n",
+        "\nsluice_tail_shard_memory_bytes{shard=\"shardId-00000000\"} 77\n",
+        "\nsluice_tail_route_calls_total{route=\"a\\\"b\\\\c?d",
         "\n# EOF\n",
     };
     for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
