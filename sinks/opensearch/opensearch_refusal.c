@@ -123,15 +123,33 @@ static bool is_named(const struct sl_client *client, const char *code)
     return false;
 }
 
+/* A type as a code (aws/refusal.h), in which its words are divided by dots, and back. */
+static void swap_chars(char *text, char from, char to)
+{
+    for (; *text; text++)
+        if (*text == from)
+            *text = to;
+}
+
 /* The type when it is one that we know, or may be shown; else the status. */
 static const char *code_of(struct sl_job *job, const struct told *t, const struct row *row,
-                           const struct sl_shown *shown)
+                           struct sl_shown *shown)
 {
     if (row && row->type)
         return row->type;
-    if (strcmp(shown->code, "Refused") != 0 || !t->status)
-        return sl_arena_copy(job->call->arena, sl_span_str(shown->code));
-    return sl_arena_printf(job->call->arena, "Http%d", t->status);
+    if (strcmp(shown->code, "Refused") == 0 && t->status)
+        return sl_arena_printf(job->call->arena, "Http%d", t->status);
+    swap_chars(shown->code, '.', '_');
+    return sl_arena_copy(job->call->arena, sl_span_str(shown->code));
+}
+
+/* What may be shown of type and reason. */
+static void show(struct sl_job *job, const struct told *t, struct sl_shown *out)
+{
+    char type[SL_REFUSAL_CODE_BYTES];
+    snprintf(type, sizeof(type), "%.*s", SL_ARG(t->type));
+    swap_chars(type, '_', '.');
+    sl_shown_part(job, sl_span_str(type), sl_span_str(t->reason), out);
 }
 
 struct sl_opensearch_refusal sl_opensearch_refuse(struct sl_job *job, struct sl_span error, int status)
@@ -142,7 +160,7 @@ struct sl_opensearch_refusal sl_opensearch_refuse(struct sl_job *job, struct sl_
     sl_buffer_init(&buffer, SIZE_MAX);
     read_error(&t, error, &buffer);
     const struct row *row = find(&t);
-    sl_shown_part(job, t.type, sl_span_str(t.reason), &shown);
+    show(job, &t, &shown);
     struct sl_opensearch_refusal out = {.fault = row ? row->fault : by_status(status)};
     if (status == 401 || (status == 403 && out.fault != SL_OPENSEARCH_CONFLICT))
         out.fault = SL_OPENSEARCH_TARGETS;

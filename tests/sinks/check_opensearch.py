@@ -170,22 +170,25 @@ def restarts(node, history):
     """The node is killed while records are written, several times; what was answered is there."""
     node.make("killed")
     conf = config("killed.json", route(node.target("killed")))
-    stop = threading.Event()
+    failed = []
 
-    def restart():
-        while not stop.wait(2):
-            node.kill()
-            time.sleep(1)
-            node.start()
+    def write():
+        try:
+            for seed in range(6):
+                replay(conf, "history.json", faults=FAULTS, seed=seed, timeout=900)
+        except SystemExit as error:
+            failed.append(error)
 
-    thread = threading.Thread(target=restart)
-    thread.start()
-    try:
-        for seed in range(6):
-            replay(conf, "history.json", faults=FAULTS, seed=seed, timeout=900)
-    finally:
-        stop.set()
-        thread.join()
+    writer, kills = threading.Thread(target=write), 0
+    writer.start()
+    while writer.is_alive():  # (A node dies with the thread that has started it: that is this one.)
+        time.sleep(2)
+        node.kill()
+        kills += 1
+        time.sleep(1)
+        node.start()
+    writer.join()
+    check("the history was written", not failed and kills > 5, (failed, kills))
     compare(node, "killed", history, "after restarts of OpenSearch")
 
 

@@ -193,8 +193,11 @@ static void multi_get(const json_t *asked, struct sl_buffer *out)
     json_t *doc;
     sl_buffer_add_str(out, "{\"docs\":[");
     json_array_foreach(json_object_get(asked, "docs"), i, doc)
-        sl_buffer_printf(out, "%s{\"_id\":\"%s\",\"found\":false}", i ? "," : "",
-                         json_string_value(json_object_get(doc, "_id")));
+    {
+        char *id = json_dumps(json_object_get(doc, "_id"), JSON_ENCODE_ANY);
+        sl_buffer_printf(out, "%s{\"_id\":%s,\"found\":false}", i ? "," : "", id);
+        free(id);
+    }
     sl_buffer_add_str(out, "]}");
 }
 
@@ -208,13 +211,13 @@ static void bulk(struct sl_span body, struct sl_buffer *out)
         json_t *line = json_loadb(body.ptr, (size_t)(end - body.ptr), JSON_ALLOW_NUL, NULL), *value;
         json_object_foreach(line, name, value)
         {
-            const char *id = json_string_value(json_object_get(value, "_id"));
+            char *id = json_dumps(json_object_get(value, "_id"), JSON_ENCODE_ANY);
             if (id && (strcmp(name, "index") == 0 || strcmp(name, "create") == 0))
-                sl_buffer_printf(
-                    out,
-                    "%s{\"%s\":{\"_id\":\"%s\",\"status\":201,\"result\":\"created\",\"_seq_no\":1,"
-                    "\"_primary_term\":1}}",
-                    n++ ? "," : "", name, id);
+                sl_buffer_printf(out,
+                                 "%s{\"%s\":{\"_id\":%s,\"status\":201,\"result\":\"created\",\"_seq_no\":1,"
+                                 "\"_primary_term\":1}}",
+                                 n++ ? "," : "", name, id);
+            free(id);
         }
         json_decref(line);
         body = sl_span_from(body, (size_t)(end - body.ptr) + 1);
