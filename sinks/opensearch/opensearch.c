@@ -6,6 +6,7 @@
 #include "base/base64.h"
 #include "base/json_walk.h"
 #include "base/json.h"
+#include "base/utf8.h"
 #include "net/uri.h"
 #include "sinks/result.h"
 #include "sinks/services.h"
@@ -32,9 +33,22 @@ static enum sl_status check_group(const struct sl_opensearch_op *op, struct sl_e
     return SL_OK;
 }
 
+static enum sl_status check_names(const struct sl_table_op *op, struct sl_error *error)
+{
+    bool is_good = true;
+    for (size_t i = 0; i < op->n_sets; i++)
+        is_good = is_good && sl_utf8_is_valid(op->sets[i].name);
+    for (size_t i = 0; i < op->n_tests; i++)
+        is_good = is_good && sl_utf8_is_valid(op->tests[i].name);
+    return is_good ? SL_OK
+                   : sl_fail(error, SL_REJECT, "ValidationException", "an attribute's name is not UTF-8");
+}
+
 static enum sl_status check_tests(const struct sl_table_op *op, struct sl_error *error)
 {
     bool ignored;
+    if (check_names(op, error) != SL_OK)
+        return SL_REJECT;
     return op->n_tests ? sl_item_test(op, SL_LIT("{}"), &ignored, error) : SL_OK;
 }
 

@@ -343,6 +343,47 @@ def table(case, text, requests):
         check(case, inner.get("Item", inner.get("Key")) == {"PK": {"S": decoded}}, inner)
 
 
+# ---- documents ----
+
+def document(case, text, requests):
+    """Bulks are lines of JSON: an action, then a document."""
+    decoded, field = utf8(text), case["field"]
+    held = decoded if decoded is not None else text.decode(errors="replace")
+    fine = {"value": True, "name": True, "item": False, "key json": False, "test value": False, "test name": decoded is not None,
+            "key": 0 < len(held.encode()) <= 2048}[field] and (len(text) < 400 * 1024 or field == "test name")
+    check(case, (case["status"] == 0) == fine, case["why"])
+    found, read = {}, []
+    for request in requests:
+        headers(case, request)
+        check(case, request["path"].startswith(b"/idx/_"), request["path"])
+        if request["path"] == b"/idx/_bulk":
+            lines = request["body"].split(b"\n")
+            check(case, lines.pop() == b"" and len(lines) % 2 == 0, lines)
+            for action, doc in zip(lines[::2], lines[1::2]):
+                (verb, of), = strict(action).items()
+                check(case, verb in ("index", "create") and set(of) == {"_id"} and of["_id"] not in found, action)
+                found[of["_id"]] = strict(doc)
+        elif b"_mget" in request["path"]:
+            read += strict(request["body"])["docs"]
+    z = found.pop("z")
+    check(case, set(z) == {"sluice_hash", "PK"} and z["PK"] == "z", z)
+    check(case, len(found) == fine, found)
+    if field == "test name" and fine and read:
+        wanted = ["sluice_types", "t"] + ([decoded] if decoded != "t" else [])
+        check(case, [d.get("_source", wanted) for d in read] == [wanted] * len(read), read)
+    if not fine or decoded is None:
+        return
+    (at, doc), = found.items()
+    check(case, re.fullmatch("[0-9a-f]{32}", doc.pop("sluice_hash")), doc)
+    if field == "key":
+        check(case, at == decoded if len(text) <= 512 else re.fullmatch("sha256:[0-9a-f]{64}", at), at)
+        check(case, doc == {"PK": decoded}, doc)
+    elif field == "value":
+        check(case, doc == {"PK": "a", "v": decoded}, doc)
+    elif field == "name":
+        check(case, doc == {"PK": "a", decoded: "v"}, doc)
+
+
 # ---- reading ----
 
 def is_key_name(text):
@@ -416,5 +457,5 @@ def main():
     print(f"{passed} passed, 0 failed")
 
 
-JUDGES = {"s3": s3, "read": read, "list": listing, "scan": scan, "webhook": webhook, "webhook array": webhook}
+JUDGES = {"document": document, "s3": s3, "read": read, "list": listing, "scan": scan, "webhook": webhook, "webhook array": webhook}
 main()

@@ -289,6 +289,40 @@ static void hostile_operations(void **state)
     close_all();
 }
 
+/* Documents: what is hostile in an item, its key, or a guard that is read. */
+static void hostile_documents(void **state)
+{
+    (void)state;
+    static const char *const fields[] = {"value",    "name",      "item",      "key",
+                                         "key json", "test name", "test value"};
+    open_all();
+    struct sl_table_port *table = fault_table(&f, "opensearch://server/idx?tls=off");
+    for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
+        for (size_t k = 0; k < N_TEXTS; k++) {
+            struct table_case c = {
+                .field = fields[i],
+                .op = {.verb = SL_TABLE_PUT, .key = SL_LIT("{\"PK\":{\"S\":\"a\"}}"), .n_tests = i >= 5},
+                .test = {.verb = SL_NE, .name = SL_LIT("t"), .value = SL_LIT("{\"N\":\"1\"}")}};
+            c.op.item = c.op.key;
+            if (!set_field(&c, texts[k]))
+                continue;
+            const struct sl_test absent = {.verb = SL_ABSENT, .name = SL_LIT("t")};
+            const struct sl_test tests[] = {absent, c.test};
+            c.op.tests = tests;
+            c.op.n_tests *= 2;
+            c.op.any_test = true;
+            struct sl_table_op ops[2] = {c.op,
+                                         {.verb = SL_TABLE_PUT, .key = SL_LIT("{\"PK\":{\"S\":\"z\"}}")}};
+            struct sl_result results[2];
+            ops[1].item = ops[1].key;
+            table->apply(table, ops, 2, results, &f.call);
+            write_case("document", fields[i], texts[k], results);
+            sl_arena_reset(f.call.arena);
+        }
+    table->close(table);
+    close_all();
+}
+
 /* ---- reading ---- */
 
 static void hostile_reads(void **state)
@@ -375,6 +409,10 @@ static void hostile_targets_are_refused(void **state)
         "kinesis://a\"b",
         "firehose://a\"b",
         "dynamodb://a\"b",
+        "opensearch://h/a\"b",
+        "opensearch://h/a%22b",
+        "opensearch://h%0d%0a/idx",
+        "opensearch://h\r\nX-Evil: 1/idx",
         "s3://bu%22cket",
         "s3://bucket?storage_class=A%0d%0aX-Evil:1",
         "s3://bucket?kms_key=a%0ab",
@@ -414,13 +452,10 @@ static void hostile_targets_are_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(hostile_messages),
-        cmocka_unit_test(hostile_objects),
-        cmocka_unit_test(hostile_operations),
-        cmocka_unit_test(hostile_reads),
-        cmocka_unit_test(hostile_lists),
-        cmocka_unit_test(hostile_scans),
-        cmocka_unit_test(hostile_targets_are_refused),
+        cmocka_unit_test(hostile_messages),   cmocka_unit_test(hostile_objects),
+        cmocka_unit_test(hostile_operations), cmocka_unit_test(hostile_documents),
+        cmocka_unit_test(hostile_reads),      cmocka_unit_test(hostile_lists),
+        cmocka_unit_test(hostile_scans),      cmocka_unit_test(hostile_targets_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
