@@ -76,6 +76,16 @@ static void run(struct bench *b, struct sl_span event)
     sl_arena_reset(b->arena);
 }
 
+/* For others that are measured beside: EVENTS names a folder. */
+static void keep_event(const struct sl_buffer *event, int i)
+{
+    char path[300];
+    snprintf(path, sizeof(path), "%s/event-%d.json", getenv("EVENTS"), i);
+    FILE *file = fopen(path, "w");
+    if (!file || fwrite(event->ptr, 1, event->len, file) != event->len || fclose(file) != 0)
+        sl_die("bench_search: %s cannot be written", path);
+}
+
 static double measure(const struct sl_vars *vars, const char *name, const char *to)
 {
     struct bench b = {.arena = sl_arena_new(1 << 20)};
@@ -88,6 +98,8 @@ static double measure(const struct sl_vars *vars, const char *name, const char *
     for (int i = 0; i < ROUNDS; i++) {
         sl_buffer_init(&events[i], SIZE_MAX / 2);
         bench_event(&events[i], RECORDS, (uint64_t)i + 1);
+        if (getenv("EVENTS"))
+            keep_event(&events[i], i);
     }
     run(&b, sl_buffer_span(&events[0])); /* connections, compilers, and the server's own warming */
     double began = bench_seconds(), used = cpu();

@@ -18,10 +18,13 @@ boto3.client("dynamodb").create_table(TableName="bench", BillingMode="PAY_PER_RE
 template = json.load(open("deploy/opensearch/template.json"))["template"]
 template.pop("aliases")
 template["settings"]["index.number_of_replicas"] = 0
-for index in ("read", "script"):
+for index in ("read", "script", "client"):
     urllib.request.urlopen(urllib.request.Request(f"{os.environ['OPENSEARCH_ENDPOINT']}/{index}", data=json.dumps(template).encode(), method="PUT",
                                                   headers={"content-type": "application/json"})).read()
 PY
 host=${OPENSEARCH_ENDPOINT#http://}
-"${BUILD:-build}/bench/bench_search" "DynamoDB Local=dynamodb://bench" "OpenSearch (read)=opensearch://$host/read?tls=off" \
+EVENTS=$dir "${BUILD:-build}/bench/bench_search" "DynamoDB Local=dynamodb://bench" "OpenSearch (read)=opensearch://$host/read?tls=off" \
     "OpenSearch (script)=opensearch://$host/script?tls=off&order=script"
+if node -e 'require("@opensearch-project/opensearch")' 2>/dev/null; then
+    node bench/search_client.js "$OPENSEARCH_ENDPOINT" client "$dir"/event-*.json
+fi
