@@ -4,6 +4,8 @@
 #include "tests/support/fault.h"
 #include "tests/support/honest.h"
 
+#include "aws/contrast.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -241,6 +243,78 @@ static void an_absent_document_is_created(void **state)
     close_script(&script);
 }
 
+/* Guarded writes of `n` items, from the key k<first> on; returns how many multi gets that took. */
+static size_t write_many(struct sl_table_port *port, struct script *script, size_t first, size_t n)
+{
+    struct sl_table_op *ops = sl_arena_alloc(f.call.arena, n * sizeof(*ops));
+    struct sl_result *results = sl_arena_alloc(f.call.arena, n * sizeof(*results));
+    script->n_bulk = script->n_multi_get = MOST; /* the answers are honest */
+    size_t before = scripted_server_requests(f.server), gets = 0;
+    for (size_t i = 0; i < n; i++) {
+        ops[i] = guarded_op("5");
+        ops[i].key = ops[i].item =
+            sl_span_str(sl_arena_printf(f.call.arena, "{\"PK\":{\"S\":\"k%zu\"}}", first + i));
+    }
+    port->apply(port, ops, n, results, &f.call);
+    for (size_t i = 0; i < n; i++)
+        assert_result(results[i], SL_OK, NULL);
+    for (size_t i = before; i < scripted_server_requests(f.server); i++)
+        gets += strstr(scripted_server_request(f.server, i)->path, "_mget") != NULL;
+    return gets;
+}
+
+/* Where nearly all documents were new, the next ones are created without a look; until one is there. */
+static void new_documents_are_created_without_a_look(void **state)
+{
+    (void)state;
+    struct script script = {.n_bulk = 0};
+    open_script(&script);
+    struct sl_table_port *port = fault_table(&f, INDEX);
+    assert_int_equal(write_many(port, &script, 0, 20), 1);
+    assert_int_equal(write_many(port, &script, 100, 20), 0);
+    assert_int_equal(write_many(port, &script, 200, 20), 0);
+    port->close(port);
+    close_script(&script);
+}
+
+static void documents_that_are_there_are_read_first(void **state)
+{
+    (void)state;
+    struct script script = {.n_bulk = 0};
+    open_script(&script);
+    struct sl_table_port *port = fault_table(&f, INDEX);
+    assert_int_equal(write_many(port, &script, 0, 20), 1);
+    struct sl_buffer conflicts, found;
+    sl_buffer_init_in(&conflicts, f.call.arena, SIZE_MAX);
+    sl_buffer_init_in(&found, f.call.arena, SIZE_MAX);
+    for (int i = 0; i < 9; i++) {
+        sl_buffer_printf(&conflicts,
+                         "%s{\"create\":{\"_id\":\"k%d\",\"status\":409,\"error\":{\"type\":"
+                         "\"version_conflict_engine_exception\"}}}",
+                         i ? "," : "{\"items\":[", i);
+        sl_buffer_printf(
+            &found, "%s{\"_id\":\"k%d\",\"found\":true,\"_seq_no\":1,\"_primary_term\":1,\"_source\":{}}",
+            i ? "," : "{\"docs\":[", i);
+    }
+    sl_buffer_add(&conflicts, "]}", 3);
+    sl_buffer_add(&found, "]}", 3);
+    struct sl_table_op ops[9];
+    struct sl_result results[9];
+    for (int i = 0; i < 9; i++) {
+        ops[i] = guarded_op("5");
+        ops[i].key = ops[i].item = sl_span_str(sl_arena_printf(f.call.arena, "{\"PK\":{\"S\":\"k%d\"}}", i));
+    }
+    script.n_bulk = script.n_multi_get = 0;
+    script.bulk[0] = conflicts.ptr;
+    script.multi_get[0] = found.ptr;
+    port->apply(port, ops, 9, results, &f.call);
+    for (int i = 0; i < 9; i++)
+        assert_result(results[i], SL_OK, NULL);
+    assert_int_equal(write_many(port, &script, 0, 9), 1);
+    port->close(port);
+    close_script(&script);
+}
+
 static void a_script_compares_on_the_shard(void **state)
 {
     (void)state;
@@ -369,6 +443,40 @@ static void an_unknown_error_is_the_records_beside_a_success(void **state)
     script.n_bulk = 0;
     script.bulk[0] = failing("400", "brand_new_exception", "x");
     assert_int_equal(apply_one(port, ops[0]).status, SL_REJECT);
+    port->close(port);
+    close_script(&script);
+}
+
+/* An earlier success vouches for a few refusals, and no more. */
+static void many_unknown_errors_are_the_targets(void **state)
+{
+    (void)state;
+    struct script script = {.n_bulk = 0};
+    open_script(&script);
+    struct sl_table_port *port = fault_table(&f, INDEX);
+    for (size_t n = 1; n <= 6; n++) {
+        struct sl_table_op ops[6];
+        struct sl_result results[6];
+        struct sl_buffer said;
+        sl_buffer_init_in(&said, f.call.arena, SIZE_MAX);
+        script.n_bulk = MOST;
+        assert_result(apply_one(port, put_op("{'PK':{'S':'a'}}")), SL_OK, NULL);
+        for (size_t i = 0; i < n; i++) {
+            sl_buffer_printf(
+                &said,
+                "%s{\"index\":{\"_id\":\"k%zu\",\"status\":400,\"error\":{\"type\":\"new_exception\"}}}",
+                i ? "," : "{\"items\":[", i);
+            ops[i] = put_op("{}");
+            ops[i].key = ops[i].item =
+                sl_span_str(sl_arena_printf(f.call.arena, "{\"PK\":{\"S\":\"k%zu\"}}", i));
+        }
+        sl_buffer_add(&said, "]}", 3);
+        script.n_bulk = 0;
+        script.bulk[0] = said.ptr;
+        port->apply(port, ops, n, results, &f.call);
+        for (size_t i = 0; i < n; i++)
+            assert_int_equal(results[i].status, n <= SL_CONTRAST_REFUSALS ? SL_REJECT : SL_FATAL);
+    }
     port->close(port);
     close_script(&script);
 }
@@ -552,10 +660,13 @@ int main(void)
         cmocka_unit_test(a_conflict_is_read_again),
         cmocka_unit_test(a_guard_that_stands_refuses),
         cmocka_unit_test(an_absent_document_is_created),
+        cmocka_unit_test(new_documents_are_created_without_a_look),
+        cmocka_unit_test(documents_that_are_there_are_read_first),
         cmocka_unit_test(a_script_compares_on_the_shard),
         cmocka_unit_test(errors_of_documents_have_their_class),
         cmocka_unit_test(errors_of_requests_have_their_class),
         cmocka_unit_test(an_unknown_error_is_the_records_beside_a_success),
+        cmocka_unit_test(many_unknown_errors_are_the_targets),
         cmocka_unit_test(only_what_failed_for_now_is_sent_again),
         cmocka_unit_test(a_changed_document_shows_its_change),
         cmocka_unit_test(targets_are_checked),
