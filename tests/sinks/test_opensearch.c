@@ -315,6 +315,60 @@ static void documents_that_are_there_are_read_first(void **state)
     close_script(&script);
 }
 
+/* A document that others write all the time is given up for now. */
+static void always_refuse(void *arg, const struct scripted_request *request, struct scripted_reply *reply)
+{
+    struct script *script = arg;
+    honest_answer(request, reply, &script->truth);
+    if (strstr(request->path, "_bulk")) {
+        script->n_bulk++;
+        reply->body = SL_LIT(CONFLICT("index"));
+    } else if (strstr(request->path, "_mget")) {
+        reply->body = SL_LIT(FOUND("1", "7"));
+    }
+}
+
+static void conflicts_have_an_end(void **state)
+{
+    (void)state;
+    struct script script = {.n_bulk = 0};
+    sl_buffer_init(&script.truth, 1024 * 1024);
+    fault_open(&f, always_refuse, &script);
+    struct sl_table_port *port = fault_table(&f, INDEX);
+    assert_result(apply_one(port, guarded_op("5")), SL_RETRY, "VersionConflict");
+    assert_int_equal(script.n_bulk, 20);
+    port->close(port);
+    close_script(&script);
+}
+
+static void a_bulk_has_a_thousand_documents_at_most(void **state)
+{
+    (void)state;
+    enum { COUNT = 1001 };
+    struct script script = {.n_bulk = MOST};
+    open_script(&script);
+    struct sl_table_port *port = fault_table(&f, INDEX "&in_flight=1");
+    struct sl_table_op *ops = sl_arena_alloc(f.call.arena, COUNT * sizeof(*ops));
+    struct sl_result *results = sl_arena_alloc(f.call.arena, COUNT * sizeof(*results));
+    for (size_t i = 0; i < COUNT; i++) {
+        ops[i] = put_op("{}");
+        ops[i].key = ops[i].item = sl_span_str(sl_arena_printf(f.call.arena, "{\"PK\":{\"S\":\"k%zu\"}}", i));
+    }
+    port->apply(port, ops, COUNT, results, &f.call);
+    for (size_t i = 0; i < COUNT; i++)
+        assert_result(results[i], SL_OK, NULL);
+    size_t lines[2] = {0, 0};
+    for (size_t i = 0; i < 2; i++) {
+        struct sl_span body = body_of("Bulk", i);
+        for (size_t k = 0; k < body.len; k++)
+            lines[i] += body.ptr[k] == '\n';
+    }
+    assert_int_equal(lines[0], 2000);
+    assert_int_equal(lines[1], 2);
+    port->close(port);
+    close_script(&script);
+}
+
 static void a_script_compares_on_the_shard(void **state)
 {
     (void)state;
@@ -559,62 +613,7 @@ static void a_changed_document_shows_its_change(void **state)
     }
 }
 
-/* ---- targets ---- */
-
-static void targets_are_checked(void **state)
-{
-    (void)state;
-    static const struct {
-        const char *url, *says; /* NULL: it is fine */
-    } cases[] = {
-        {"opensearch://h/i", NULL},
-        {"opensearch://h:9200/a.b-c_d?tls=off&auth=none&numbers=text&order=script&in_flight=4&reject=x",
-         NULL},
-        {"opensearch://search-x-abc.eu-west-1.es.amazonaws.com/i", NULL},
-        {"opensearch://vpc-x.cn-north-1.es.amazonaws.com.cn/i?role=arn:aws-cn:iam::123456789012:role/r",
-         NULL},
-        {"opensearch://search-x-abc.eu-west-1.es.amazonaws.com/i?region=us-east-1", "region of its ARN"},
-        {"opensearch://abc.eu-west-1.aoss.amazonaws.com/i", "Serverless"},
-        {"opensearch:h/i", "opensearch://HOST/INDEX"},
-        {"opensearch://h", "opensearch://HOST/INDEX"},
-        {"opensearch://h/", "name of an index"},
-        {"opensearch://h/a*", "name of an index"},
-        {"opensearch://h/a,b", "name of an index"},
-        {"opensearch://h/A", "name of an index"},
-        {"opensearch://h/_all", "name of an index"},
-        {"opensearch://h/a/b", "name of an index"},
-        {"opensearch://u:p@h/i", "HOST"},
-        {"opensearch://h h/i", "HOST"},
-        {"opensearch:///i", "HOST"},
-        {"opensearch://h/i?tls=no", "tls=no is neither on nor off"},
-        {"opensearch://h/i?numbers=x", "numbers=x"},
-        {"opensearch://h/i?order=x", "order=x"},
-        {"opensearch://h/i?auth=x", "auth=x"},
-        {"opensearch://h/i?auth=basic", "OPENSEARCH_USERNAME"},
-        {"opensearch://h/i?region=us-east-1", "region"},
-        {"opensearch://h/i?endpoint=http://x", "endpoint"},
-        {"opensearch://h/i?nonsense=1", "nonsense"},
-    };
-    struct script script = {.n_bulk = 0};
-    open_script(&script);
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct sl_table_port *port = NULL;
-        struct sl_error error = SL_NO_ERROR;
-        enum sl_status status = sl_target_table(&f.sinks, sl_span_str(cases[i].url), &port, &error);
-        if ((status == SL_OK) != !cases[i].says || (cases[i].says && !strstr(error.text, cases[i].says)))
-            fail_msg("%s: %s", cases[i].url, error.text);
-        if (port)
-            port->close(port);
-    }
-    fault_set(&f, "OPENSEARCH_USERNAME", "me");
-    fault_set(&f, "OPENSEARCH_PASSWORD", "secret");
-    struct sl_table_port *port = NULL;
-    struct sl_error error = SL_NO_ERROR;
-    assert_int_equal(sl_target_table(&f.sinks, SL_LIT("opensearch://h/i?auth=basic&tls=off"), &port, &error),
-                     SL_FATAL);
-    assert_non_null(strstr(error.text, "in the clear"));
-    close_script(&script);
-}
+/* ---- who asks ---- */
 
 /* The canary is the password: fault_close looks for it in all that was said. */
 static void who_asks_is_in_the_header_alone(void **state)
@@ -662,6 +661,8 @@ int main(void)
         cmocka_unit_test(an_absent_document_is_created),
         cmocka_unit_test(new_documents_are_created_without_a_look),
         cmocka_unit_test(documents_that_are_there_are_read_first),
+        cmocka_unit_test(conflicts_have_an_end),
+        cmocka_unit_test(a_bulk_has_a_thousand_documents_at_most),
         cmocka_unit_test(a_script_compares_on_the_shard),
         cmocka_unit_test(errors_of_documents_have_their_class),
         cmocka_unit_test(errors_of_requests_have_their_class),
@@ -669,7 +670,6 @@ int main(void)
         cmocka_unit_test(many_unknown_errors_are_the_targets),
         cmocka_unit_test(only_what_failed_for_now_is_sent_again),
         cmocka_unit_test(a_changed_document_shows_its_change),
-        cmocka_unit_test(targets_are_checked),
         cmocka_unit_test(who_asks_is_in_the_header_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
