@@ -2,12 +2,7 @@
  * others together, each read before it is written where a condition asks for it. */
 #include "sinks/opensearch/opensearch_private.h"
 
-#include "aws/sources.h"
-#include "base/base64.h"
-#include "base/json_walk.h"
-#include "base/json.h"
 #include "base/utf8.h"
-#include "net/uri.h"
 #include "sinks/result.h"
 #include "sinks/services.h"
 
