@@ -461,7 +461,7 @@ static void errors_of_requests_have_their_class(void **state)
         struct script script = {.n_bulk = 0};
         open_script(&script);
         fault_set(&f, "AWS_MAX_ATTEMPTS", "1");
-        script.status[0] = atoi(judged[i].status);
+        script.status[0] = (int)strtol(judged[i].status, NULL, 10);
         script.bulk[0] =
             sl_arena_printf(f.call.arena, "{\"error\":{\"type\":\"%s\",\"reason\":\"%s\"},\"status\":%s}",
                             judged[i].type, judged[i].reason, judged[i].status);
