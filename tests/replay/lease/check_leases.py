@@ -37,14 +37,16 @@ def stopped_and_thawed(db, flags):
     seen = len(a.lines())
     a.wait_for("goes on", lambda: len(a.lines()) > seen + 3)
     a.signal(signal.SIGSTOP)
-    b.wait_for("takes over", lambda: len(b.numbers()) >= 60)
+    b.wait_for("takes over", lambda: b.lines() and len(numbers_of(a, b)) == 60)
     a.signal(signal.SIGCONT)
     db.put(range(60, 80))
-    b.wait_for("has it for good", lambda: len(numbers_of(b)) == 80)
+    b.wait_for("has it for good", lambda: len(numbers_of(a, b)) == 80)
     time.sleep(1)
     last, first = a.lines()[-1][0], b.lines()[0][0]
     check("no effect after the take-over", last < first, f"{last} {first} {a.text()}")
-    check("all is handled by the new owner, each once", len(b.numbers()) == 80 and db.lease()["leaseOwner"].startswith("b:"), b.text())
+    # A may have come as far as a record or two: a batch that takes longer than the lease is broken off, and its records are tried alone.
+    check("all that was left is handled by the new owner, in order, each once",
+          b.numbers() == sorted(numbers_of(a, b))[-len(b.numbers()):] and len(b.numbers()) > 60 and db.lease()["leaseOwner"].startswith("b:"), b.text())
     check("the old one ends in order", a.end(signal.SIGTERM) == 0, a.text())
     return b
 
