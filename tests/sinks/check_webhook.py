@@ -260,14 +260,15 @@ def world(seed):
         for receiver in receivers:
             arrived = set(receiver.taken)
             check(f"seed {seed}: each change arrives", arrived == changes, f"{sorted(changes - arrived)[:5]} {said[-600:]}")
-            check(f"seed {seed}: half of the requests failed", receiver.failures * 3 > receiver.requests, receiver.failures)
+        requests, failures = sum(r.requests for r in receivers), sum(r.failures for r in receivers)
+        check(f"seed {seed}: about half of the requests failed", failures * 4 > requests > len(changes), f"{failures} of {requests}")
         rows = sqlite3.connect(folder / "copy.db").execute("select count(*) from sqlite_master").fetchone()[0]
         check(f"seed {seed}: the other routes ran", rows > 0 and any((folder / "archived").rglob("*.gz")))
         check(f"seed {seed}: the poison alone is parked", set(parked(folder)) == ({("hook", *poison), ("arrays", *poison)} if poison else set()),
               f"{poison} {parked(folder)} {said[-600:]}")
         for secret in [*SECRETS.values(), "canary-of-the-webhook", "team=7"]:
             check(f"seed {seed}: no secret is shown", secret.removeprefix("whsec_") not in said, secret)
-        return sum(r.requests for r in receivers), sum(r.failures for r in receivers)
+        return requests, failures
 
 
 def main():
