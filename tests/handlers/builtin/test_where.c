@@ -247,6 +247,46 @@ static void a_row_of_ours_is_left_out(void **state)
     stage_destroy(s);
 }
 
+/* ---- where, in counters: each image is judged by itself ---- */
+
+#define COUNTS(n, rows)                                                                                      \
+    expect(s,                                                                                                \
+           "SELECT count(*) FROM totals WHERE item NOT LIKE '%sluice:%' AND item LIKE '%\"n\":{\"N\":\"" n   \
+           "\"}%'",                                                                                          \
+           rows "\n")
+#define CHANGE(seq, after, before)                                                                           \
+    EVENT(RECORD("MODIFY", SEQ(seq), KEYS(PK("a")) NEW(PK("a") after) OLD(PK("a") before)))
+
+static void an_item_counts_while_it_meets_where(void **state)
+{
+    (void)state;
+    static const char *const conditions[] = {
+        "'where':{'v':[{'numeric':['>',100]}]}",
+        "'where':{'v':[{'numeric':['>',100]}]},'when':{'v':{'N':[{'anything-but':['7']}]}}"};
+    for (size_t i = 0; i < 2; i++) {
+        char config[512];
+        snprintf(config, sizeof(config), COUNTER("'add':{'n':1},%s"), conditions[i]);
+        struct stage *s = stage_new(config, NULL);
+        stage_deliver_all(s, ITEM("7", V("150"))); /* of a backfill: the item is the new image */
+        COUNTS("1", "1");
+        stage_deliver_all(s, CHANGE("1", V("100"), V("150")));
+        COUNTS("0", "1");
+        stage_deliver_all(s, CHANGE("2", V("100.5"), V("100")));
+        COUNTS("1", "1");
+        stage_deliver_all(s, CHANGE("3", ",'v':{'S':'200'}", V("100.5"))); /* a text is no number */
+        COUNTS("0", "1");
+        stage_deliver_all(s, CHANGE("4", V("1e3"), ",'v':{'S':'200'}"));
+        COUNTS("1", "1");
+        stage_deliver_all(s, EVENT(RECORD("REMOVE", SEQ("5"), KEYS(PK("a")) OLD(PK("a") V("1e3")))));
+        COUNTS("0", "1");
+        stage_destroy(s);
+    }
+    stage_refused(COUNTER("'add':{'n':1},'where':{'v':[{'numerc':['>',1]}]}"),
+                  "counters[0].where: v[0]: not an operator");
+    stage_refused(COUNTER("'add':{'n':1},'where':{'v':{'N':['1']}}"),
+                  "counters[0].where: v.N: N looks like a type");
+}
+
 static void a_wrong_pattern_is_named(void **state)
 {
     (void)state;
@@ -267,6 +307,7 @@ int main(void)
         cmocka_unit_test(an_item_of_an_earlier_epoch_goes),
         cmocka_unit_test(an_item_with_a_guard_is_left_out),
         cmocka_unit_test(a_row_of_ours_is_left_out),
+        cmocka_unit_test(an_item_counts_while_it_meets_where),
         cmocka_unit_test(a_wrong_pattern_is_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
