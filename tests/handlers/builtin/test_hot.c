@@ -440,6 +440,50 @@ static void long_values_are_told_apart(void **state)
     stage_destroy(s);
 }
 
+/* ---- a counter that comes later ---- */
+
+#define LATER                                                                                                \
+    "'counters':[{'key':{'PK':'ALL'},'add':{'n':1}},{'key':{'PK':'NEW'},'add':{'m':1},'distinct':{'people':" \
+    "'{who}'}}]"
+/* An item that exists, as a backfill hands it on. */
+#define ITEM_OF(id)                                                                                          \
+    "{'eventID':'b" id "','eventName':'INSERT','dynamodb':{" KEYS(PK(id)) NEW(WHO(id, "ann")) "}}"
+
+static void export_items(struct stage *s)
+{
+    stage_deliver_all(s, EVENT(ITEM_OF("a"), ITEM_OF("b")));
+}
+
+static void expect_new(struct stage *s, const char *wanted)
+{
+    char *got = stage_query(s, "db", "SELECT item FROM totals WHERE key = '{\"PK\":{\"S\":\"NEW\"}}'");
+    assert_string_equal(got, json(wanted));
+    free(got);
+}
+
+/* It counts what changes; after a backfill in a new epoch, what is there. */
+static void a_counter_that_comes_later_counts_all_after_an_epoch_and_a_backfill(void **state)
+{
+    (void)state;
+    struct stage *s = stage_new(ROUTE("'counters':[{'key':{'PK':'ALL'},'add':{'n':1}}]"), NULL);
+    stage_deliver_all(s, EVENT(RECORD("INSERT", "1", KEYS(PK("a")) NEW(WHO("a", "ann"))),
+                               RECORD("INSERT", "2", KEYS(PK("b")) NEW(WHO("b", "ann")))));
+    stage_reopen(s, ROUTE(LATER));
+    stage_deliver_all(s,
+                      EVENT(RECORD("MODIFY", "3", KEYS(PK("a")) NEW(WHO("a", "ann")) OLD(WHO("a", "ann")))));
+    expect_new(s, "{'PK':{'S':'NEW'},'m':{'N':'1'},'people':{'N':'1'}}\n");
+    export_items(s);
+    expect_new(s, "{'PK':{'S':'NEW'},'m':{'N':'1'},'people':{'N':'1'}}\n");
+    stage_reopen(s, ROUTE(LATER ",'epoch':1"));
+    export_items(s);
+    export_items(s);
+    expect_new(s, "{'PK':{'S':'NEW'},'m':{'N':'2'},'people':{'N':'1'}}\n");
+    expect_row(s, "ALL", "{'PK':{'S':'ALL'},'n':{'N':'2'}}\n");
+    stage_deliver_all(s, EVENT(RECORD("REMOVE", "4", KEYS(PK("b")) OLD(WHO("b", "ann")))));
+    expect_new(s, "{'PK':{'S':'NEW'},'m':{'N':'1'},'people':{'N':'1'}}\n");
+    stage_destroy(s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -457,6 +501,7 @@ int main(void)
         cmocka_unit_test(values_come_and_go),
         cmocka_unit_test(a_damaged_row_of_a_value_stops_the_route),
         cmocka_unit_test(long_values_are_told_apart),
+        cmocka_unit_test(a_counter_that_comes_later_counts_all_after_an_epoch_and_a_backfill),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
