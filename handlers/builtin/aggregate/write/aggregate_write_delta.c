@@ -163,39 +163,17 @@ static enum sl_status fail_as(const struct aggregate_run *run, const struct sl_r
                               "the ledger's rows sluice:delta:%.*s: %s", SL_ARG(run->a->name), why.text);
 }
 
-/* Reads those slots; `slots` becomes those that could not be read now. */
-static enum sl_status look_at(struct aggregate_run *run, uint32_t *slots, size_t *n, struct sl_error *error)
+enum sl_status aggregate_delta_look(struct aggregate_run *run, struct sl_error *error)
 {
     struct sl_table_op ops[AGGREGATE_DELTA_SLOTS];
     enum sl_status status = SL_OK;
-    size_t left = 0;
-    for (size_t i = 0; i < *n; i++)
-        ops[i] = (struct sl_table_op){
-            .verb = SL_TABLE_GET, .table = run->a->ledger_table, .key = slot_key(run, slots[i])};
-    const struct sl_result *results = sl_apply_table(run->a->host, run->slice, run->a->table, ops, *n);
-    for (size_t i = 0; i < *n && status == SL_OK; i++) {
-        if (results[i].status == SL_RETRY)
-            slots[left++] = slots[i];
-        else
-            status = results[i].status == SL_OK ? aggregate_delta_met(run, slots[i], results[i].item, error)
-                                                : fail_as(run, &results[i], error);
-    }
-    if (status == SL_OK && left == *n)
-        return fail_as(run, &results[0], error);
-    *n = left;
-    return status;
-}
-
-/* A part that could not be read is read again, as long as another part could. */
-enum sl_status aggregate_delta_look(struct aggregate_run *run, struct sl_error *error)
-{
-    uint32_t slots[AGGREGATE_DELTA_SLOTS];
-    size_t n = AGGREGATE_DELTA_SLOTS;
-    enum sl_status status = SL_OK;
     for (uint32_t i = 0; i < AGGREGATE_DELTA_SLOTS; i++)
-        slots[i] = i;
-    while (n > 0 && status == SL_OK)
-        status = look_at(run, slots, &n, error);
+        ops[i] = (struct sl_table_op){
+            .verb = SL_TABLE_GET, .table = run->a->ledger_table, .key = slot_key(run, i)};
+    const struct sl_result *results = aggregate_read(run, ops, AGGREGATE_DELTA_SLOTS);
+    for (uint32_t i = 0; i < AGGREGATE_DELTA_SLOTS && status == SL_OK; i++)
+        status = results[i].status == SL_OK ? aggregate_delta_met(run, i, results[i].item, error)
+                                            : fail_as(run, &results[i], error);
     return status;
 }
 

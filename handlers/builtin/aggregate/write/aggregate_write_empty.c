@@ -118,7 +118,7 @@ enum sl_status aggregate_delete_empty(struct aggregate_run *run, struct sl_error
         return SL_OK;
     struct sl_table_op *ops = a->host->alloc(run->slice->arena, (run->tally.counters.n + 1) * sizeof(*ops));
     size_t n = rows_left(run, ops);
-    const struct sl_result *results = sl_apply_table(a->host, run->slice, a->table, ops, n);
+    const struct sl_result *results = aggregate_read(run, ops, n);
     enum sl_status status = choose_empty(run, results, ops, &n, error);
     if (status != SL_OK)
         return status;

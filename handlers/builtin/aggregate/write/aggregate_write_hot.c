@@ -8,7 +8,6 @@
  * added to it are far from the limits of a number. */
 #include "handlers/builtin/aggregate/write/aggregate_write_private.h"
 
-#include "handlers/builtin/toolkit/apply.h"
 #include "handlers/builtin/toolkit/array.h"
 
 /* ---- rows of values ---- */
@@ -133,8 +132,7 @@ enum sl_status aggregate_hot_values(struct aggregate_packing *p, struct sl_error
 {
     struct look look = look_new(p);
     look_at_values(p, &look);
-    const struct sl_result *results =
-        sl_apply_table(p->a->host, p->run->slice, p->a->table, look.ops, look.n);
+    const struct sl_result *results = aggregate_read(p->run, look.ops, look.n);
     return look_values(p, &look, results, error);
 }
 
@@ -157,8 +155,7 @@ enum sl_status aggregate_hot_find(struct aggregate_packing *p, struct sl_error *
     struct look look = look_new(p);
     look_at_values(p, &look);
     look_at_hot(p, meetings, &look);
-    const struct sl_result *results =
-        sl_apply_table(p->a->host, p->run->slice, p->a->table, look.ops, look.n);
+    const struct sl_result *results = aggregate_read(p->run, look.ops, look.n);
     enum sl_status status = look_values(p, &look, results, error);
     for (size_t i = 0; i < look.n && status == SL_OK; i++) {
         uint32_t c = look.counters[i];

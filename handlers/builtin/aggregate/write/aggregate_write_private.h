@@ -78,6 +78,12 @@ void aggregate_pack_terms(struct aggregate_packing *p, struct aggregate_tx *tx,
 /* Sorts the pending units, sums what they add, and packs them into transactions. */
 void aggregate_write_pack(struct aggregate_packing *p);
 
+/* ---- aggregate_write_read.c ---- */
+
+/* The results of reads. A part that could not be read is read again, as long as another part could. */
+const struct sl_result *aggregate_read(const struct aggregate_run *run, const struct sl_table_op *ops,
+                                       size_t n);
+
 /* ---- aggregate_write_hot.c ---- */
 
 /* Reads the rows of values that the transactions touch, and finds the rows on which many of them meet: then
