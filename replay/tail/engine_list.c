@@ -288,7 +288,7 @@ static void tell_old(struct sl_engine *e)
     char through[SL_TIME_BYTES] = "an unknown time";
     if (!e->stream.is_old || e->stream.was_told)
         return;
-    e->stream.was_told = true;
+    e->stream.was_told = e->result.has_begun = true;
     sl_engine_find_through(e);
     if (e->through_ms)
         sl_time_text(e->through_ms * 1000000, through);

@@ -113,6 +113,12 @@ class Stream(BaseHTTPRequestHandler):
     def log_message(self, *args):
         pass
 
+    def handle(self):
+        try:
+            super().handle()
+        except ConnectionError:
+            pass  # of a tail that was killed
+
     def reply(self, body, code=200):
         self.send(json.dumps(body).encode(), code)
 
@@ -134,38 +140,48 @@ class Stream(BaseHTTPRequestHandler):
                 return self.send(self.server.lies[operation].encode(), 200)
             getattr(self, operation)(body)
 
+    def DescribeTable(self, body):
+        if self.server.latest is None:
+            return self.refuse("ResourceNotFoundException")
+        self.reply({"Table": {"TableName": "t", **({"LatestStreamArn": self.server.latest} if self.server.latest else {})}})
+
     def DescribeStream(self, body):
+        if body["StreamArn"] in self.server.gone:
+            return self.refuse("ResourceNotFoundException")
         shards = [{"ShardId": name, **({"ParentShardId": parent} if parent else {}),
                    "SequenceNumberRange": {"StartingSequenceNumber": "1", **({"EndingSequenceNumber": "9"} if closed else {})}}
-                  for name, (parent, closed, _) in self.server.shards.items()]
+                  for name, (parent, closed, _) in self.server.of(body["StreamArn"]).items()]
         first = body.get("ExclusiveStartShardId")
         at = [s["ShardId"] for s in shards].index(first) + 1 if first else 0
         page = shards[at:at + 2]  # two a page, so that paging is seen
-        self.reply({"StreamDescription": {"Shards": page, **({"LastEvaluatedShardId": page[-1]["ShardId"]} if at + 2 < len(shards) else {})}})
+        self.reply({"StreamDescription": {"Shards": page, "StreamStatus": self.server.status, **({"LastEvaluatedShardId": page[-1]["ShardId"]} if at + 2 < len(shards) else {})}})
 
     def GetShardIterator(self, body):
-        if body["ShardId"] not in self.server.shards:
+        if body["ShardId"] not in self.server.of(body["StreamArn"]) or body["StreamArn"] in self.server.gone:
             return self.refuse("ResourceNotFoundException")
-        numbers = self.server.shards[body["ShardId"]][2]
+        numbers = self.server.of(body["StreamArn"])[body["ShardId"]][2]
         kind, after = body["ShardIteratorType"], int(body.get("SequenceNumber", 0))
         if kind == "AFTER_SEQUENCE_NUMBER" and numbers and after < self.server.trimmed.get(body["ShardId"], 0):
             return self.refuse("TrimmedDataAccessException")
         at = {"TRIM_HORIZON": 0, "LATEST": len(numbers), "AFTER_SEQUENCE_NUMBER": sum(n <= after for n in numbers)}[kind]
-        self.reply({"ShardIterator": f"{body['ShardId']}:{at}"})
+        self.reply({"ShardIterator": f"{body['StreamArn']}|{body['ShardId']}:{at}"})
 
     def GetRecords(self, body):
-        name, at = body["ShardIterator"].rsplit(":", 1)
+        place, at = body["ShardIterator"].rsplit(":", 1)
+        stream, name = place.split("|")
+        if stream in self.server.gone:
+            return self.refuse("ResourceNotFoundException")
         if self.server.expire:
             self.server.expire -= 1
             return self.refuse("ExpiredIteratorException")
-        parent, closed, numbers = self.server.shards[name]
-        page = numbers[int(at):int(at) + 3]
+        parent, closed, numbers = self.server.of(stream)[name]
+        page = numbers[int(at):int(at) + self.server.page]
         ended = closed and int(at) + len(page) == len(numbers)
-        records = [{k: v for k, v in record(n).items() if k != "eventSourceARN"} for n in page]
+        records = [{k: v for k, v in record(n, **self.server.made).items() if k != "eventSourceARN"} for n in page]
         for r, n in zip(records, page):
             r["dynamodb"].setdefault("NewImage", {}).update(self.server.odd.get(n, {}))
         self.server.served += [(name, n) for n in page]
-        self.reply({"Records": records, **({} if ended else {"NextShardIterator": f"{name}:{int(at) + len(page)}"})})
+        self.reply({"Records": records, **({} if ended else {"NextShardIterator": f"{place}:{int(at) + len(page)}"})})
 
 
 ARN = "arn:aws:dynamodb:us-east-1:123456789012:table/t/stream/2026-01-01T00:00:00.000"
@@ -177,6 +193,9 @@ class Script:
         self.server.daemon_threads = True
         self.server.lock, self.server.shards, self.server.trimmed, self.server.expire = threading.Lock(), shards, {}, 0
         self.server.asked, self.server.served, self.server.odd, self.server.lies = [], [], {}, {}
+        self.server.page, self.server.made, self.server.status, self.server.latest, self.server.gone = 3, {}, "ENABLED", ARN, set()
+        self.server.streams = {}  # of other streams: ARN -> shards
+        self.server.of = lambda arn: self.server.streams.get(arn, self.server.shards)
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
         self.url = f"http://127.0.0.1:{self.server.server_port}"
 
@@ -282,9 +301,197 @@ def liars():
     check("and then the truth", run.returncode == 0 and archived() == list("123"), run.out + run.err)
 
 
+# ---- lanes, and failures that must be seen ----
+
+def until(condition, seconds=60):
+    """Whether it comes true: machines are slow at times."""
+    end = time.time() + seconds
+    while time.time() < end:
+        if condition():
+            return True
+        time.sleep(0.05)
+    return False
+
+
+def places(name):
+    try:
+        return json.loads((folder / name).read_text())["shards"]
+    except (OSError, ValueError):
+        return {}
+
+
+def stopped(process, number=signal.SIGTERM):
+    process.send_signal(number)
+    process.out, process.err = (t.decode() for t in process.communicate(timeout=60))
+    return process
+
+
+def begin(script, *args, **env):
+    return tail("--stream", ARN, "--endpoint-url", script.url, *args, wait=False, **env)
+
+
+def said(name):
+    path = folder / name
+    return [l.strip().strip('"') for l in path.read_text().splitlines()] if path.exists() else []
+
+
+def blocked():
+    """One shard's record fails for as long as it likes: the others go on, and their places move."""
+    good, s = list(range(100, 400)), Script({"bad": (None, False, [1, 2, 3]), "a": (None, False, []), "b": (None, False, []), "c": (None, False, [])})
+    config = {**CONFIG, "routes": [{"name": "say", "handler": "notify", "to": "jsonl:blocked.jsonl", "message": "{word}"}]}
+    (folder / "blocked.json").write_text(json.dumps(config))
+    s.server.odd = {n: {"word": {"S": str(n)}} for n in good}
+    live = begin(s, "--config", "blocked.json", "--checkpoint", "blocked-place.json", "--concurrency", "2")
+    until(lambda: any(o == "GetRecords" for o, _ in s.server.asked))
+    time.sleep(2)  # the bad shard is in its pauses by now
+    for i, n in enumerate(good):
+        s.server.shards["abc"[i % 3]][2].append(n)
+    check("a blocked shard: the others are handled", until(lambda: len(said("blocked.jsonl")) == len(good)), len(said("blocked.jsonl")))
+    check("in order, each shard", all([n for n in map(int, said("blocked.jsonl")) if n % 3 == k] == [n for n in good if n % 3 == k] for k in range(3)))
+    check("and their places move, the blocked one's does not",
+          until(lambda: [places("blocked-place.json").get(n, {}).get("after") for n in ("a", "b", "c", "bad")] == ["397", "398", "399", None]), places("blocked-place.json"))
+    stopped(live)
+    check("it ends with 1, and says what is not handled", live.returncode == 1 and "not handled            3" in live.out, live.out + live.err)
+
+
+def parallel():
+    """The place is below all that is not handled, whatever the lanes of the shard have done beyond it."""
+    numbers = list(range(1, 61))
+    s = Script({"only": (None, False, numbers)})
+    s.server.page = 20
+    s.server.odd = {n: {"word": {"S": str(n)}} for n in numbers if n != 7}
+    config = {**CONFIG, "routes": [{"name": "say", "handler": "notify", "to": "jsonl:parallel.jsonl", "message": "{word}"}]}
+    (folder / "parallel.json").write_text(json.dumps(config))
+    live = begin(s, "--config", "parallel.json", "--checkpoint", "parallel-place.json", "--parallelization", "10", "--batch-size", "1")
+    check("other lanes go on, to the end of the second page", until(lambda: len(said("parallel.jsonl")) >= 30), said("parallel.jsonl"))
+    check("the place is before the record that fails", until(lambda: places("parallel-place.json").get("only", {}).get("after") == "6"), places("parallel-place.json"))
+    stopped(live)
+    s.server.odd[7] = {"word": {"S": "7"}}
+    run = s.tail("--config", "parallel.json", "--checkpoint", "parallel-place.json", "--parallelization", "10", "--batch-size", "1")
+    check("and nothing is lost", run.returncode == 0 and set(said("parallel.jsonl")) == set(map(str, numbers)), run.out + run.err)
+
+
+def kept_or_not():
+    """The checkpoint's path is proven and locked at the start; when it can no longer be written, tail ends."""
+    s = Script({"only": (None, False, list(range(1, 500)))})
+    first = begin(s, "--checkpoint", "locked.json")
+    check("a tail that works", until(lambda: places("locked.json").get("only", {}).get("after") == "499"))
+    second = s.tail("--checkpoint", "locked.json")
+    check("a second one is refused, and told who has it", second.returncode == 2 and f"process {first.pid}" in second.err, second.err)
+    check("the first goes on, and ends with 0", stopped(first).returncode == 0, first.err)
+    run = s.tail("--checkpoint", "locked.json")
+    check("then another may have it", run.returncode == 0, run.err)
+    run = s.tail("--checkpoint", "nowhere/place.json")
+    check("a path that cannot be written is refused", run.returncode == 2 and "nowhere/place.json" in run.err and not s.server.served, run.err)
+    (folder / "full").mkdir()
+    live = begin(s, "--checkpoint", "full/place.json")
+    until(lambda: "only" in places("full/place.json"))
+    for path in (folder / "full").iterdir():
+        path.unlink()
+    (folder / "full").rmdir()
+    s.server.shards["only"][2].append(500)
+    live.out, live.err = (t.decode() for t in live.communicate(timeout=60))
+    check("one that can no longer be written ends it with 1", live.returncode == 1 and "cannot be written" in live.err, live.err)
+
+
+def stopping():
+    """SIGTERM while an invocation hangs: the end comes nevertheless."""
+    (folder / "hang.json").write_text(json.dumps({**CONFIG, "routes": [{"name": "all", "handler": "archive", "to": "s3://bucket/x?endpoint=http://10.255.255.1&region=us-east-1"}]}))
+    s = Script({"only": (None, False, [1, 2, 3])})
+    live = begin(s, "--config", "hang.json", "--checkpoint", "hang-place.json")
+    until(lambda: any(o == "GetRecords" for o, _ in s.server.asked))
+    time.sleep(0.5)
+    began = time.time()
+    stopped(live)
+    check("ended with 1", live.returncode == 1 and time.time() - began < 20 and "not handled" in live.out, f"{time.time() - began} {live.out} {live.err}")
+
+
+def latest():
+    """--from latest begins at one moment: also when it is started again before the first record came."""
+    s = Script({"closed": (None, True, [1, 2]), "open": (None, False, [3, 4])})
+    s.server.made = {"created": int(time.time()) - 3600}
+    run = s.tail("--from", "latest", "--checkpoint", "latest.json")
+    check("nothing old", run.returncode == 0 and not archived() and "since" in places("latest.json")["open"] and places("latest.json")["closed"] == {"done": True}, run.out + run.err)
+    s.server.shards["open"][2].append(5)
+    s.server.made = {"created": int(time.time()) + 1}
+    run = s.tail("--from", "latest", "--checkpoint", "latest.json")
+    check("what came between the two runs is handled", run.returncode == 0 and "5" in archived(), run.out + run.err)
+
+
+def other_streams():
+    """A stream that is disabled, replaced or deleted is said, then followed, or tail ends."""
+    new = ARN.replace("2026-01-01", "2026-02-02")
+    s = Script({"old": (None, False, [1, 2, 3])})
+    s.server.streams = {new: {"new": (None, False, [11, 12])}}
+    follow = ("--table", "t", "--endpoint-url", s.url, "--checkpoint", "follow.json")
+    run = tail(*follow, "--once")
+    check("the stream of the table", run.returncode == 0 and archived() == ["1", "2", "3"], run.out + run.err)
+    s.server.shards["old"] = (None, True, [1, 2, 3, 4])
+    s.server.status, s.server.latest = "DISABLED", new
+    run = tail(*follow, "--once")
+    check("another stream than the checkpoint's: refused, with what to do", run.returncode == 2 and "--follow-new-stream" in run.err, run.err)
+    run = tail("--stream", ARN, "--endpoint-url", s.url, "--checkpoint", "follow.json")
+    check("a disabled stream ends it with 1, with what to do", run.returncode == 1 and "gets no more changes" in run.err and "--follow-new-stream" in run.err, run.out + run.err)
+    live = tail(*follow, "--follow-new-stream", wait=False)
+    check("followed: the old one's shards first", until(lambda: {"4", "11", "12"} <= set(archived())), archived())
+    check("the checkpoint is the new one's", until(lambda: places("follow.json").get("new", {}).get("after") == "12"), places("follow.json"))
+    stopped(live)
+    order = [n for _, n in s.server.served]
+    check("said with its gap", live.returncode == 1 and "is handled to its end; follows" in live.err and order.index(4) < order.index(11), live.out + live.err)
+    s.server.status, s.server.gone = "ENABLED", {new}
+    run = tail("--stream", new, "--endpoint-url", s.url, "--checkpoint", "follow.json")
+    check("a deleted stream ends it", run.returncode in (1, 2) and "ResourceNotFoundException" in run.err, run.out + run.err)
+
+
+def in_process():
+    """The built-in handlers without sandboxes; plugins are not trusted by themselves."""
+    s = Script({"root": (None, True, list(range(1, 30))), "child": ("root", False, list(range(30, 60)))})
+    run = s.tail("--in-process", "--checkpoint", "inside.json", "--batch-size", "5")
+    check("everything is handled in this process", run.returncode == 0 and sorted(map(int, archived())) == list(range(1, 60)) and "archive" in run.out, run.out + run.err)
+    (folder / "plugin.json").write_text(json.dumps({**CONFIG, "routes": [{"name": "x", "handler": "mine", "to": "file:x"}]}))
+    run = s.tail("--in-process", "--config", "plugin.json", "--checkpoint", "plugin-place.json")
+    check("a plugin is refused", run.returncode == 2 and "--trust-plugins" in run.err, run.err)
+
+
+def many_shards():
+    """256 shards; and shards that share a memory of less than one page."""
+    for n, flags in ((256, ()), (24, ("--memory", "1"))):
+        s = Script({f"shard-{i:03}": (None, True, list(range(i * 10 + 1, i * 10 + 4))) for i in range(n)})
+        run = s.tail("--in-process", "--checkpoint", f"many{n}.json", *flags)
+        check(f"all of {n} shards {flags}", run.returncode == 0 and len(archived()) == n * 3, run.out + run.err)
+
+
+def killed(times):
+    """Killed while it works: every record is handled, in its shard's order when repeats are left out."""
+    numbers = {f"s{k}": list(range(k * 1000 + 1, k * 1000 + 301)) for k in range(4)}
+    s = Script({name: (None, True, list(n)) for name, n in numbers.items()})
+    config = {**CONFIG, "routes": [{"name": "say", "handler": "notify", "to": "jsonl:killed.jsonl", "message": "{word}"}]}
+    (folder / "killed.json").write_text(json.dumps(config))
+    s.server.odd = {n: {"word": {"S": str(n)}} for ns in numbers.values() for n in ns}
+    flags = ("--config", "killed.json", "--checkpoint", "killed-place.json", "--batch-size", "10")
+    for i in range(times):
+        live = begin(s, *flags)
+        until(lambda: live.poll() is not None or len(s.server.served) > 20 * i, 20)
+        time.sleep(0.05 + (i * 37 % 50) / 100)
+        live.kill()
+        live.communicate()
+    run = s.tail(*flags)
+    first_seen = {name: [n for n in dict.fromkeys(map(int, said("killed.jsonl"))) if n in set(ns)] for name, ns in numbers.items()}
+    check(f"killed {times} times: nothing lost, first deliveries in order", run.returncode == 0 and first_seen == numbers, run.out + run.err)
+
+
 by_script()
 odd_records()
 liars()
 failures()
+blocked()
+parallel()
+kept_or_not()
+stopping()
+latest()
+other_streams()
+in_process()
+many_shards()
+killed(20 if os.environ.get("LONG") else 6)
 against_dynamodb_local()
 finish()
