@@ -37,6 +37,11 @@ def archived():
     return found
 
 
+def forget_archived():
+    for path in (folder / "archived").rglob("*.gz"):
+        path.unlink()
+
+
 # ---- a real one ----
 
 def dynamodb(endpoint, operation, body):
@@ -48,6 +53,7 @@ def dynamodb(endpoint, operation, body):
 
 
 def against_dynamodb_local():
+    forget_archived()
     services = folder / "services"
     subprocess.run(["tests/services/start.sh", "--owner", str(os.getpid()), str(services), "dynamodb"], check=True)
     try:
@@ -200,8 +206,7 @@ class Script:
         self.url = f"http://127.0.0.1:{self.server.server_port}"
 
     def tail(self, *args):
-        for path in (folder / "archived").rglob("*.gz"):
-            path.unlink()
+        forget_archived()
         self.server.served.clear()
         return tail("--stream", ARN, "--endpoint-url", self.url, "--once", *args)
 
@@ -285,8 +290,7 @@ LIES = {
 
 def liars():
     """An answer that proves nothing is neither an empty page nor the end of a shard; and the truth is read afterwards."""
-    for path in (folder / "archived").rglob("*.gz"):
-        path.unlink()
+    forget_archived()
     told = [(operation, text) for operation, texts in LIES.items() for text in texts]
     while told:
         runs, told = [(Script({"only": (None, True, [1, 2, 3])}), lie) for lie in told[:36]], told[36:]
@@ -386,9 +390,7 @@ def kept_or_not():
     (folder / "full").mkdir()
     live = begin(s, "--checkpoint", "full/place.json")
     until(lambda: "only" in places("full/place.json"))
-    for path in (folder / "full").iterdir():
-        path.unlink()
-    (folder / "full").rmdir()
+    (folder / "full").rename(folder / "moved away")
     s.server.shards["only"][2].append(500)
     live.out, live.err = (t.decode() for t in live.communicate(timeout=60))
     check("one that can no longer be written ends it with 1", live.returncode == 1 and "cannot be written" in live.err, live.err)
@@ -423,6 +425,7 @@ def other_streams():
     new = ARN.replace("2026-01-01", "2026-02-02")
     s = Script({"old": (None, False, [1, 2, 3])})
     s.server.streams = {new: {"new": (None, False, [11, 12])}}
+    forget_archived()
     follow = ("--table", "t", "--endpoint-url", s.url, "--checkpoint", "follow.json")
     run = tail(*follow, "--once")
     check("the stream of the table", run.returncode == 0 and archived() == ["1", "2", "3"], run.out + run.err)
