@@ -176,6 +176,10 @@ $(BUILD)/bench/runtime_echo: $(BUILD)/bench/support/runtime_echo.o $(RUNTIME)
 	@echo "  LINK  $@"
 	@$(CC) $(LDFLAGS) -o $@ $^ $(shell pkg-config --libs libcurl)
 
+$(BUILD)/bench/bench_tail: $(BUILD)/bench/bench_tail.o $(BENCH_OBJ) $(TOOL_OBJ) $(LIBRARY)
+	@echo "  LINK  $@"
+	@$(CC) $(LDFLAGS) -o $@ $^ $(LIBS) $(TOOL_LIBS)
+
 $(BUILD)/bench/bench_plugin: | $(BUILD)/bench/empty.so
 $(BUILD)/bench/empty.so: bench/support/empty_handler.c $(HEADER)
 	@mkdir -p $(@D)

@@ -52,10 +52,17 @@ static enum kind kind_of(struct sl_span json)
     return *json.ptr == '-' || (*json.ptr >= '0' && *json.ptr <= '9') ? NUMBER : (enum kind) * json.ptr;
 }
 
+/* Most names have no escape, and are then what they say. */
 static size_t find_member(const struct member *model, size_t n, struct sl_span name)
 {
     size_t i = 0;
-    while (i < n && !sl_json_text_is(name, sl_span_str(model[i].name)))
+    if (memchr(name.ptr, '\\', name.len)) {
+        while (i < n && !sl_json_text_is(name, sl_span_str(model[i].name)))
+            i++;
+        return i;
+    }
+    while (i < n && (model[i].name[0] != name.ptr[0] || strncmp(model[i].name, name.ptr, name.len) != 0 ||
+                     model[i].name[name.len]))
         i++;
     return i;
 }
@@ -68,9 +75,10 @@ static bool is_foreign(struct sl_span name)
     return false;
 }
 
-/* The values of the model's members, absent where one is missing or of another kind. True: the object is as
- * Lambda writes it. */
-static bool read_object(struct sl_span object, const struct member *model, size_t n, struct sl_span *values)
+/* The values of the model's members, absent where one is missing or of another kind; `*others`: it has
+ * others, too. True: the object is as Lambda writes it. */
+static bool read_object(struct sl_span object, const struct member *model, size_t n, struct sl_span *values,
+                        bool *others)
 {
     bool is_good = true;
     memset(values, 0, n * sizeof(*values));
@@ -79,6 +87,7 @@ static bool read_object(struct sl_span object, const struct member *model, size_
     while (sl_json_walk_next(&walk, &name, &value)) {
         size_t i = find_member(model, n, name);
         if (i == n) {
+            *others = true;
             is_good &= !is_foreign(name);
             continue;
         }
@@ -92,6 +101,7 @@ static bool read_object(struct sl_span object, const struct member *model, size_
 
 struct parts {
     struct sl_span record[N_RECORD], change[N_CHANGE], identity[N_IDENTITY];
+    bool record_others, change_others; /* members that the model does not have */
 };
 
 bool sl_lambda_form_is_compact(struct sl_span json)
@@ -121,10 +131,13 @@ static bool is_in_seconds(const struct sl_record *r, struct sl_span number)
 static bool read_record(const struct sl_record *r, struct parts *parts)
 {
     struct sl_span raw = sl_record_text(r, SL_FIELD_RAW);
-    bool is_good = read_object(raw, record_model, N_RECORD, parts->record);
-    is_good &= read_object(parts->record[CHANGE], change_model, N_CHANGE, parts->change);
+    bool ignored = false;
+    bool is_good = read_object(raw, record_model, N_RECORD, parts->record, &parts->record_others);
+    is_good &=
+        read_object(parts->record[CHANGE], change_model, N_CHANGE, parts->change, &parts->change_others);
     if (parts->record[IDENTITY].ptr)
-        is_good &= read_object(parts->record[IDENTITY], identity_model, N_IDENTITY, parts->identity);
+        is_good &=
+            read_object(parts->record[IDENTITY], identity_model, N_IDENTITY, parts->identity, &ignored);
     return is_good && is_in_seconds(r, parts->change[CREATED]);
 }
 
@@ -312,7 +325,8 @@ static bool add_change(struct writer *w, const char *sequence)
     else
         sl_json_add_integer(w->out, "SizeBytes", (int64_t)(sl_record_computed_bytes(w->r) + keys_bytes));
     add_text(w, &change_model[VIEW], p->change[VIEW], sl_view_name(view_of(w->r, !p->record[CHANGE].ptr)));
-    add_others(w, p->record[CHANGE], change_model, N_CHANGE);
+    if (p->change_others)
+        add_others(w, p->record[CHANGE], change_model, N_CHANGE);
     sl_buffer_add_char(w->out, '}');
     return true;
 }
@@ -375,7 +389,8 @@ static bool add_record(struct writer *w)
         return false;
     add_identity(w);
     add_text(w, &record_model[ARN], p->record[ARN], made_arn(w, region));
-    add_others(w, sl_record_text(w->r, SL_FIELD_RAW), record_model, N_RECORD);
+    if (p->record_others)
+        add_others(w, sl_record_text(w->r, SL_FIELD_RAW), record_model, N_RECORD);
     sl_buffer_add_char(w->out, '}');
     return true;
 }

@@ -326,16 +326,38 @@ enum sl_status sl_live_get_iterator(struct sl_live *live, const struct sl_live_p
     return *iterator ? SL_OK : error->status;
 }
 
+/* The two members of a page, found in one walk over it. */
+static void find_page(struct sl_span answer, struct sl_span *records, struct sl_span *next)
+{
+    struct sl_json_walk walk = sl_json_walk(answer);
+    struct sl_span name, value;
+    *records = *next = (struct sl_span){NULL, 0};
+    while (sl_json_walk_next(&walk, &name, &value)) {
+        if (sl_json_text_is(name, SL_LIT("Records")) && value.ptr[0] == '[')
+            *records = value;
+        else if (sl_json_text_is(name, SL_LIT("NextShardIterator")))
+            *next = value;
+    }
+}
+
+/* Whether the value, as it is written, is a text with something in it and without a NUL. */
+static bool is_good_text(struct sl_span value)
+{
+    return value.len > 2 && value.ptr[0] == '"' &&
+           !memmem(value.ptr, value.len, "\\u0000", strlen("\\u0000"));
+}
+
 /* A page without a list of records is not an empty page, and a record without a place in the stream is not a
  * record: what follows it could not be found again. */
 static bool is_page(struct sl_span answer)
 {
-    struct sl_span list = sl_answer_container(answer, "Records", '['), record;
+    struct sl_span list, next, record;
+    find_page(answer, &list, &next);
     struct sl_json_walk walk = sl_json_walk(list);
     while (sl_json_walk_next(&walk, NULL, &record))
         if (!is_text(sl_answer_container(record, "dynamodb", '{'), "SequenceNumber", false))
             return false;
-    return list.ptr && is_text(answer, "NextShardIterator", true);
+    return list.ptr && (!next.ptr || sl_span_is(next, "null") || is_good_text(next));
 }
 
 static void write_records(struct request *r, const char *iterator)
@@ -479,8 +501,12 @@ const char *sl_live_told_iterator(const struct sl_live_ask *a, struct sl_arena *
 
 struct sl_live_page sl_live_told_records(const struct sl_live_ask *a, struct sl_arena *arena)
 {
-    struct sl_span answer = sl_buffer_span(&a->r.answer);
-    return (struct sl_live_page){.text = answer, .next_iterator = keep(answer, "NextShardIterator", arena)};
+    struct sl_span answer = sl_buffer_span(&a->r.answer), records, next;
+    find_page(answer, &records, &next);
+    if (!is_good_text(next))
+        return (struct sl_live_page){.text = answer};
+    struct sl_span text = sl_json_unescape(sl_span(next.ptr + 1, next.len - 2), arena);
+    return (struct sl_live_page){.text = answer, .next_iterator = sl_arena_copy(arena, text)};
 }
 
 const char *sl_live_told_stream(const struct sl_live_ask *a, struct sl_arena *arena)
