@@ -243,11 +243,12 @@ static enum sl_status open_watch(struct tail *t, struct sl_error *error)
     return status;
 }
 
-/* Pages come and go: their memory is given back to the system, and threads share what is kept. */
+/* Pages come and go: their memory is used again, not given back and taken anew for each, and what is kept is
+ * shared by the threads. */
 static void set_up_memory(void)
 {
-    (void)mallopt(M_MMAP_THRESHOLD, 128 * 1024);
-    (void)mallopt(M_TRIM_THRESHOLD, 1024 * 1024);
+    (void)mallopt(M_MMAP_THRESHOLD, 4 * 1024 * 1024);
+    (void)mallopt(M_TRIM_THRESHOLD, 16 * 1024 * 1024);
     (void)mallopt(M_ARENA_MAX, 2);
 }
 
