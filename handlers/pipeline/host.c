@@ -15,6 +15,7 @@
 
 #include <jansson.h>
 #include <openssl/evp.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -348,15 +349,39 @@ static struct sl_span host_gzip(struct sl_arena *arena, const struct sl_span *pa
     return take_text(&buffer);
 }
 
-/* SHA256() looks its implementation up at each call, which takes longer than a short text. */
+/* SHA256() looks its implementation up at each call, which takes longer than a short text. Pipelines may be
+ * at work on several threads: each has a context of its own, freed when its thread ends. */
+static pthread_once_t sha_once = PTHREAD_ONCE_INIT;
+static pthread_key_t sha_key;
+static EVP_MD *sha_md;
+
+static void free_sha(void *work)
+{
+    EVP_MD_CTX_free(work);
+}
+
+static void find_sha(void)
+{
+    sha_md = EVP_MD_fetch(NULL, "SHA256", NULL);
+    if (pthread_key_create(&sha_key, free_sha) != 0)
+        sl_die("no thread-specific memory for SHA-256");
+}
+
+static EVP_MD_CTX *sha_context(void)
+{
+    pthread_once(&sha_once, find_sha);
+    EVP_MD_CTX *work = pthread_getspecific(sha_key);
+    if (work)
+        return work;
+    work = EVP_MD_CTX_new();
+    (void)pthread_setspecific(sha_key, work);
+    return work;
+}
+
 static void host_sha256(struct sl_span bytes, unsigned char out[32])
 {
-    static EVP_MD *md;
-    static EVP_MD_CTX *work;
-    if (!md) {
-        md = EVP_MD_fetch(NULL, "SHA256", NULL);
-        work = EVP_MD_CTX_new();
-    }
+    EVP_MD_CTX *work = sha_context();
+    const EVP_MD *md = sha_md;
     if (!md || !work || !EVP_DigestInit_ex2(work, md, NULL) ||
         !EVP_DigestUpdate(work, bytes.ptr, bytes.len) || !EVP_DigestFinal_ex(work, out, NULL))
         sl_die("libcrypto: SHA-256 failed; is the installed OpenSSL whole?");

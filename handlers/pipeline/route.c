@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-static struct {
+static _Thread_local struct {
     struct sl_log *log;
     pid_t pid; /* processes that a handler forked may exit */
     bool is_registered;
@@ -31,8 +31,8 @@ void sl_route_watch_exit(struct sl_log *log)
     watched.is_registered = watched.is_registered || on_exit(at_exit, NULL) == 0;
 }
 
-/* A handler is called on one thread, and one at a time. */
-static const struct sl_route *entered;
+/* A handler is called on its pipeline's thread, and one at a time. */
+static _Thread_local const struct sl_route *entered;
 
 void sl_route_enter(struct sl_route *route)
 {
