@@ -418,9 +418,18 @@ static bool step_brackets(struct brackets *b, const char *to, const char *end)
     return false;
 }
 
+/* Without the instruction, which not every processor has, the compiler's own is a call. */
+static unsigned count_ones(uint64_t x)
+{
+    x -= (x >> 1) & 0x5555555555555555u;
+    x = (x & 0x3333333333333333u) + ((x >> 2) & 0x3333333333333333u);
+    x = (x + (x >> 4)) & 0x0F0F0F0F0F0F0F0Fu;
+    return (unsigned)((x * 0x0101010101010101u) >> 56);
+}
+
 static unsigned count_bytes(uint64_t mask)
 {
-    return (unsigned)__builtin_popcountll(mask) / SL_MASK_BITS;
+    return count_ones(mask) / SL_MASK_BITS;
 }
 
 /* The bytes from an opening quote up to the closing one: each quote flips all bits after it. */

@@ -8,7 +8,7 @@
 #include "replay/tail/worker_pipeline.h"
 
 #include <malloc.h>
-#include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -66,20 +66,29 @@ static void take_messages(struct sl_queue_port *port, const struct sl_message *m
 
 static void close_rows(struct sl_table_port *port)
 {
-    (void)port;
+    free(port);
 }
 
 static void close_messages(struct sl_queue_port *port)
 {
-    (void)port;
+    free(port);
 }
 
-static struct sl_table_port rows = {.size = sizeof(rows),
-                                    .max_item_bytes = 400 * 1024,
-                                    .apply = take_rows,
-                                    .close = close_rows,
-                                    .can = SL_TABLE_ALL};
-static struct sl_queue_port messages = {
+/* A port belongs to one pipeline, and so to one thread. */
+static void *copy_port(const void *port, size_t n)
+{
+    void *copy = malloc(n);
+    if (!copy)
+        sl_die("out of memory: a port");
+    return memcpy(copy, port, n);
+}
+
+static const struct sl_table_port rows = {.size = sizeof(rows),
+                                          .max_item_bytes = 400 * 1024,
+                                          .apply = take_rows,
+                                          .close = close_rows,
+                                          .can = SL_TABLE_ALL};
+static const struct sl_queue_port messages = {
     .size = sizeof(messages), .max_message_bytes = 1 << 20, .apply = take_messages, .close = close_messages};
 
 static enum sl_status open_table(struct sl_sinks *sinks, struct sl_span url, struct sl_table_port **out,
@@ -88,7 +97,7 @@ static enum sl_status open_table(struct sl_sinks *sinks, struct sl_span url, str
     (void)sinks;
     (void)url;
     (void)error;
-    *out = &rows;
+    *out = copy_port(&rows, sizeof(rows));
     return SL_OK;
 }
 
@@ -98,7 +107,7 @@ static enum sl_status open_queue(struct sl_sinks *sinks, struct sl_span url, str
     (void)sinks;
     (void)url;
     (void)error;
-    *out = &messages;
+    *out = copy_port(&messages, sizeof(messages));
     return SL_OK;
 }
 
@@ -127,19 +136,12 @@ struct run {
 static volatile sig_atomic_t stop;
 static int bell;
 
-static void ring(void)
+static void on_alarm(int number)
 {
-    (void)!write(bell, &(uint64_t){1}, sizeof(uint64_t));
-}
-
-static void *end_later(void *arg)
-{
-    sleep(*(const unsigned *)arg);
+    (void)number;
     stop = 1;
-    ring();
-    usleep(100000);
     atomic_store(&is_slow, false);
-    return NULL;
+    (void)!write(bell, &(uint64_t){1}, sizeof(uint64_t));
 }
 
 static const char *write_config(const char *text)
@@ -182,8 +184,9 @@ static void run_engine(const struct run *r, const char *url, const char *config,
     if (sl_live_open(&where, &live, &error) != SL_OK || sl_pool_warm_up(pool, &error) != SL_OK ||
         keeper.ops->open(keeper.self, BENCH_STREAM_ARN, bell, &error) != SL_OK)
         sl_die("bench_tail: %s", error.text);
-    pthread_t timer;
-    pthread_create(&timer, NULL, end_later, (void *)(uintptr_t)&r->seconds);
+    const struct sigaction action = {.sa_handler = on_alarm};
+    sigaction(SIGALRM, &action, NULL);
+    alarm(r->seconds);
     const struct sl_engine_options options = {.live = live,
                                               .stream_arn = BENCH_STREAM_ARN,
                                               .keeper = keeper,

@@ -198,7 +198,9 @@ struct writer {
 static void add_name(struct writer *w, const char *name)
 {
     struct sl_buffer *out = w->out;
-    sl_buffer_printf(out, "%s\"%s\":", out->ptr[out->len - 1] == '{' ? "" : ",", name);
+    sl_buffer_add_str(out, out->ptr[out->len - 1] == '{' ? "\"" : ",\"");
+    sl_buffer_add_str(out, name);
+    sl_buffer_add_str(out, "\":");
 }
 
 /* The member as it came, else with this text. */
@@ -358,7 +360,7 @@ static const char *region_of(const struct writer *w)
                    arn = sl_record_text(w->r, SL_FIELD_SOURCE_ARN);
     if (!region.len)
         region = arn_field(arn.ptr ? arn : sl_span_str(w->form->stream_arn), 3);
-    return sl_arena_printf(w->arena, "%.*s", SL_ARG(region));
+    return sl_arena_copy(w->arena, region);
 }
 
 /* The ARN of a stream that the record does not name. */

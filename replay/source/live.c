@@ -347,9 +347,16 @@ static bool is_good_text(struct sl_span value)
            !memmem(value.ptr, value.len, "\\u0000", strlen("\\u0000"));
 }
 
-/* A page without a list of records is not an empty page, and a record without a place in the stream is not a
- * record: what follows it could not be found again. */
-static bool is_page(struct sl_span answer)
+/* A page without a list of records is not an empty page. */
+static bool has_records(struct sl_span answer)
+{
+    struct sl_span list, next;
+    find_page(answer, &list, &next);
+    return list.ptr && (!next.ptr || sl_span_is(next, "null") || is_good_text(next));
+}
+
+/* A record without a place in the stream is not a record: what follows it could not be found again. */
+bool sl_live_is_page(struct sl_span answer)
 {
     struct sl_span list, next, record;
     find_page(answer, &list, &next);
@@ -357,7 +364,7 @@ static bool is_page(struct sl_span answer)
     while (sl_json_walk_next(&walk, NULL, &record))
         if (!is_text(sl_answer_container(record, "dynamodb", '{'), "SequenceNumber", false))
             return false;
-    return list.ptr && (!next.ptr || sl_span_is(next, "null") || is_good_text(next));
+    return has_records(answer);
 }
 
 static void write_records(struct request *r, const char *iterator)
@@ -370,7 +377,7 @@ enum sl_status sl_live_get_records(struct sl_live *live, const char *iterator, s
                                    struct sl_live_page *page, struct sl_error *error)
 {
     struct request r;
-    begin(&r, &live->streams, "GetRecords", is_page);
+    begin(&r, &live->streams, "GetRecords", sl_live_is_page);
     write_records(&r, iterator);
     struct sl_span answer = ask(&r, error);
     page->next_iterator = keep(answer, "NextShardIterator", arena);
@@ -445,7 +452,7 @@ void sl_live_ask_iterator(struct sl_live_ask *a, const struct sl_live_position *
 
 void sl_live_ask_records(struct sl_live_ask *a, const char *iterator)
 {
-    prepare(a, &a->live->streams, "GetRecords", is_page);
+    prepare(a, &a->live->streams, "GetRecords", has_records);
     write_records(&a->r, iterator);
     begin_flight(a);
 }

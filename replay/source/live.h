@@ -90,6 +90,9 @@ enum sl_status sl_live_outcome(const struct sl_live_ask *ask, struct sl_error *e
 
 /* Its answer; each of them copies, and reads what its own request answers. */
 const char *sl_live_told_iterator(const struct sl_live_ask *ask, struct sl_arena *arena);
+/* Of a page that was asked for here, only its two members were checked: whoever finds a record in it without
+ * a sequence number, or cannot read it, asks whether it is a page of records at all. */
+bool sl_live_is_page(struct sl_span answer);
 struct sl_live_page sl_live_told_records(const struct sl_live_ask *ask,
                                          struct sl_arena *arena); /* `text` is borrowed from the ask */
 const char *sl_live_told_stream(const struct sl_live_ask *ask, struct sl_arena *arena); /* NULL: none */

@@ -272,6 +272,19 @@ static enum sl_status make_page(struct sl_lane *lane, struct sl_span answer, str
     return sl_page_make(&options, answer, out, error);
 }
 
+/* An answer whose records are none is asked for again. A record that cannot be read stays so. */
+static void fail_page(struct sl_lane *lane, struct sl_span answer, const struct sl_error *error)
+{
+    struct sl_error broken = SL_NO_ERROR;
+    if (sl_live_is_page(answer)) {
+        sl_engine_fail(lane->engine, "%s", error->text);
+        return;
+    }
+    (void)sl_fail(&broken, SL_RETRY, "BrokenAnswer", "GetRecords: the answer was not understood (%s)",
+                  error->code);
+    fail(lane, &broken);
+}
+
 static void take_records(struct sl_lane *lane, struct sl_error *error)
 {
     struct sl_engine *e = lane->engine;
@@ -280,12 +293,12 @@ static void take_records(struct sl_lane *lane, struct sl_error *error)
     struct sl_page *page;
     e->reads++;
     e->result.has_begun = true;
-    lane->failures = lane->misunderstood = 0;
     lane->answer_bytes = answer.text.len;
     if (make_page(lane, answer.text, &page, error) != SL_OK) {
-        sl_engine_fail(e, "%s", error->text);
+        fail_page(lane, answer.text, error);
         return;
     }
+    lane->failures = lane->misunderstood = 0;
     plan_next(lane, page, answer.text.len);
     bool is_cut = page->is_cut;
     lane->is_at_end = !is_cut && !answer.next_iterator;

@@ -99,6 +99,8 @@ static enum sl_status add(struct sl_page *page, const struct sl_page_options *o,
         return sl_fail(error, SL_REJECT, "BrokenAnswer",
                        "GetRecords: the answer was not understood: record %zu", page->n_read - 1);
     struct sl_span id = sl_record_text(r, SL_FIELD_IDENTIFIER), key = {NULL, 0};
+    if (!id.len)
+        return sl_fail(error, SL_REJECT, "NoPlace", "record %zu has no sequence number", page->n_read - 1);
     if (o->needs_item_keys)
         key = sl_record_item_key(r, page->arena);
     page->records[page->n++] = (struct sl_esm_record){
