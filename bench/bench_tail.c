@@ -136,9 +136,26 @@ struct run {
 static volatile sig_atomic_t stop;
 static int bell;
 
+static unsigned left_seconds; /* after the first alarm: until then, nothing is measured */
+static double cpu_before;
+
+static double cpu_seconds_of(int who)
+{
+    struct rusage use;
+    getrusage(who, &use);
+    return (double)(use.ru_utime.tv_sec + use.ru_stime.tv_sec) +
+           (double)(use.ru_utime.tv_usec + use.ru_stime.tv_usec) / 1e6;
+}
+
 static void on_alarm(int number)
 {
     (void)number;
+    if (left_seconds) {
+        cpu_before = cpu_seconds_of(RUSAGE_SELF);
+        alarm(left_seconds);
+        left_seconds = 0;
+        return;
+    }
     stop = 1;
     atomic_store(&is_slow, false);
     (void)!write(bell, &(uint64_t){1}, sizeof(uint64_t));
@@ -186,7 +203,8 @@ static void run_engine(const struct run *r, const char *url, const char *config,
         sl_die("bench_tail: %s", error.text);
     const struct sigaction action = {.sa_handler = on_alarm};
     sigaction(SIGALRM, &action, NULL);
-    alarm(r->seconds);
+    left_seconds = r->warm_seconds ? r->seconds : 0;
+    alarm(r->warm_seconds ? r->warm_seconds : r->seconds);
     const struct sl_engine_options options = {.live = live,
                                               .stream_arn = BENCH_STREAM_ARN,
                                               .keeper = keeper,
@@ -298,12 +316,12 @@ static void report_memory(const char *name, const struct run *r, const struct sl
 int main(int argc, char **argv)
 {
     const struct run speed = {
-        AGGREGATE, {.shards = 16, .page_records = 1000, .record_bytes = 100}, 8, 1000, false};
+        AGGREGATE, {.shards = 16, .page_records = 1000, .record_bytes = 100}, 8, 1000, false, 0};
     const struct run idle = {AGGREGATE, {.shards = 256}, 15, 100, false, 25};
-    const struct run few = {NOTIFY, {.shards = 16, .rate = 1000, .record_bytes = 100}, 8, 100, false};
-    const struct run many = {NOTIFY, {.shards = 256, .rate = 1000, .record_bytes = 100}, 8, 100, false};
+    const struct run few = {NOTIFY, {.shards = 16, .rate = 1000, .record_bytes = 100}, 8, 100, false, 0};
+    const struct run many = {NOTIFY, {.shards = 256, .rate = 1000, .record_bytes = 100}, 8, 100, false, 0};
     const struct run full = {
-        AGGREGATE, {.shards = 256, .page_records = 1000, .record_bytes = 600}, 6, 100, true};
+        AGGREGATE, {.shards = 256, .page_records = 1000, .record_bytes = 600}, 6, 100, true, 0};
     const char *only = argc > 1 ? argv[1] : "";
     if (!only[0] || strcmp(only, "speed") == 0)
         measure("tail --in-process, aggregate in memory, 16 shards", &speed, report_speed);
