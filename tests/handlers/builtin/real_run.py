@@ -119,7 +119,9 @@ def as_lambda(record, arn):
 COUNTERS = {"missing": "skip", "counters": [
     {"key": {"PK": "STATUS#{status}", "SK": "all"}, "add": {"orders": 1, "revenue": "{total}"}},
     {"key": {"PK": "DONE", "SK": "{status}"}, "add": {"orders": 1}, "when": {"status": {"S": ["SHIPPED", "CANCELED"]}}}]}
-TOTALS = {"name": "totals", "handler": "aggregate", "to": "dynamodb://totals", "ledger": {"table": "ledger"}} | COUNTERS
+GROUPS = {"missing": "skip", "empty": "delete", "counters": [
+    COUNTERS["counters"][0] | {"distinct": {"customers": "{PK}", "totals": "{total}"}, "members": {"by": "{total}"}}, COUNTERS["counters"][1]]}
+TOTALS = {"name": "totals", "handler": "aggregate", "to": "dynamodb://totals", "ledger": {"table": "ledger"}} | GROUPS
 CONFIG = {"on_failure": "report", "report_batch_item_failures": True, "routes": [
     {"name": "inline", "handler": "replicate", "to": "dynamodb://replica-inline"},
     {"name": "side", "handler": "replicate", "to": "dynamodb://replica-side", "guard": {"table": "guards"}},
@@ -176,9 +178,40 @@ def group_by(items):
     return {k: v for k, v in sums.items() if v}
 
 
+def with_values(sums, items):
+    """The same with the numbers of different customers and totals."""
+    values = {(f"STATUS#{i['status']['S']}", "all", name, value) for i in items if "total" in i
+              for name, value in (("customers", i["PK"]["S"]), ("totals", decimal.Decimal(i["total"]["N"])))}
+    return sums | collections.Counter(value[:3] for value in values)
+
+
+def leaderboards():
+    """Keys of items by status, in the order in which a Query gives their rows."""
+    out = {}
+    for status in STATES:
+        pages = dynamodb.get_paginator("query").paginate(
+            TableName="totals", KeyConditionExpression="PK = :p AND begins_with(SK, :m)",
+            ExpressionAttributeValues={":p": {"S": f"STATUS#{status}"}, ":m": {"S": "all#"}})
+        out[status] = [(decimal.Decimal(row["by"]["N"]), row["item"]["M"]["PK"]["S"], row["item"]["M"]["SK"]["N"])
+                       for page in pages for row in page["Items"]]
+    return out
+
+
+def expect_leaderboards(items, when):
+    found = leaderboards()
+    for status in STATES:
+        wanted = [(decimal.Decimal(i["total"]["N"]), i["PK"]["S"], i["SK"]["N"]) for i in items
+                  if i["status"]["S"] == status and "total" in i]
+        check(sorted(found[status]) == sorted(wanted), f"{when}: the members of {status} are not its items")
+        check([m[0] for m in found[status]] == sorted(m[0] for m in wanted), f"{when}: the members of {status} are not in order")
+    empty = [row for row in scan("totals") if row.get("orders") == {"N": "0"}]
+    check(not empty, f"{when}: an empty row is there: {empty}")
+    check(not [row for row in scan("ledger") if row["PK"]["S"].startswith("sluice:delta:")], f"{when}: a delta row is left")
+
+
 def totals(table="totals"):
     return {(row["PK"]["S"], row["SK"]["S"], name): decimal.Decimal(value["N"]) for row in scan(table) for name, value in row.items()
-            if not row["PK"]["S"].startswith("sluice:") and "N" in value and decimal.Decimal(value["N"])}
+            if not row["PK"]["S"].startswith("sluice:") and "item" not in row and "N" in value and decimal.Decimal(value["N"])}
 
 
 def archived():
@@ -206,7 +239,8 @@ def compare(records, when):
     check(by_key(scan("replica-side")) == by_key(source), f"{when}: the replica with a side table is not the source")
     check(by_key(scan("replica-aside")) == by_key(source), f"{when}: the replica with tombstones in a side table is not the source")
     check(len(scan("replica-aside")) == len(source), f"{when}: the replica with tombstones in a side table has tombstones of its own")
-    check(totals() == group_by(source), f"{when}: the totals are not a GROUP BY of the source")
+    check(totals() == with_values(group_by(source), source), f"{when}: the totals are not a GROUP BY of the source")
+    expect_leaderboards(source, when)
     expired = [r["dynamodb"]["OldImage"] for r in records if "userIdentity" in r]
     check(totals("kept") == group_by(source + expired), f"{when}: the totals that keep are not a GROUP BY of the source and what expired")
     check(archived() == {r["eventID"] for r in records if "userIdentity" in r}, f"{when}: the archive is not complete")
@@ -242,7 +276,9 @@ def take_over():
     for part in (records, backfill, records, gone):
         done = feed_totals(part, epoch=1)
         check(done.returncode == 0, f"the table that takes over: {done.stderr}")
-    check(totals() == group_by(scan("restored")), "the totals are not a GROUP BY of the table that took over")
+    restored = scan("restored")
+    check(totals() == with_values(group_by(restored), restored), "the totals are not a GROUP BY of the table that took over")
+    expect_leaderboards(restored, "after another table took over")
 
 
 make_source()
