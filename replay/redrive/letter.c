@@ -77,6 +77,8 @@ void sl_letter_decode(struct sl_letter *letter, struct sl_span event, struct sl_
     struct sl_batch raw;
     struct sl_error why = SL_NO_ERROR;
     enum sl_status status = sl_batch_decode(event, arena, &options, &raw, &why);
+    if (status == SL_OK && raw.n == 0) /* nothing to handle is not the same as handled */
+        status = sl_fail(&why, SL_REJECT, "NoRecords", "its event has no records");
     if (status == SL_OK)
         status = sl_lambda_batch_make(&raw, &form, 0, arena, &batch, &why);
     if (status == SL_OK)

@@ -69,9 +69,12 @@ static struct sl_span text_of(struct reading *r, struct sl_span json, const char
     return sl_json_unescape(sl_span(raw.ptr + 1, raw.len - 2), r->arena);
 }
 
+/* "" also for a text with a NUL, which no name or number has: what is before it would pass for the whole. */
 static const char *string_of(struct reading *r, struct sl_span json, const char *path)
 {
-    return sl_arena_copy(r->arena, text_of(r, json, path));
+    struct sl_span text = text_of(r, json, path);
+    bool has_nul = text.len && memchr(text.ptr, '\0', text.len);
+    return sl_arena_copy(r->arena, has_nul ? sl_span(NULL, 0) : text);
 }
 
 static int64_t time_of(struct reading *r, struct sl_span json, const char *path)

@@ -86,11 +86,16 @@ def bad_messages():
     for text, what in ((b"{}", "not a failure message"), (b'{"Body":"hello"}', "not JSON"), (b'{"sluiceParked":1}', "without its record"),
                        (b'{"sluiceParked":2,"record":{},"route":"say"}', "newer"), (b'{"DDBStreamBatchInfo":{}}', "without a stream"), (b'{"a"', "byte 4"),
                        (b'{"DDBStreamBatchInfo":{"shardId":"s","startSequenceNumber":"1","endSequenceNumber":"2","streamArn":"arn:aws:dynamodb:../x:1:t"}}', "without a stream"),
-                       (b'{"Records":[]}', "is empty"), (b'[]', "is empty"), (b'{"KinesisBatchInfo":{"shardId":"s","startSequenceNumber":"1",'
+                       (b'{"Records":[]}', "is empty"), (b'[]', "is empty"),
+                       # Nothing to handle is not the same as handled: it would be removed.
+                       (b'{"sluiceParked":1,"route":"say","record":{"Records":[]}}', "no records"), (b'{"DDBStreamBatchInfo":{},"payload":"[]"}', "no records"),
+                       (b'{"DDBStreamBatchInfo":{},"payload":{"Records":[]}}', "no records"), (b'{"KinesisBatchInfo":{},"payload":"{\\"Records\\":[]}"}', "no records"),
+                       (b'{"sluiceParked":1,"record":{},"route":"say\\u0000x"}', "without its record"),
+                       (b'{"KinesisBatchInfo":{"shardId":"s","startSequenceNumber":"1",'
                        b'"endSequenceNumber":"2","streamArn":"arn:aws:kinesis:r:1:stream/s"}}', "Kinesis stream")):
         done = redrive("-", stdin=text)
         line = done.out.splitlines()[0]
-        check(f"{text}: reported, exit 4", done.returncode == 4 and line.startswith("unreadable  -:1  code=") and what in line and not done.err, done.out + done.err)
+        check(f"{text}: reported, exit 4", done.returncode == 4 and line.startswith("unreadable  -:1  ") and "  code=" in line and what in line and not done.err, done.out + done.err)
     deep = b'{"x":1}'
     for _ in range(12):
         deep = json.dumps({"Message": deep.decode()}).encode()
