@@ -260,6 +260,9 @@ leases-kcl: all ## leases handed to and fro between `sluice tail` and the Kinesi
 	@scripts/setup.sh build check
 	@BUILD=$(BUILD) tests/replay/lease/kcl/compare.sh
 
+tail-long: all ## the script test of tail with 20 kills while it writes
+	@BUILD=$(BUILD) LONG=1 PYTHONPATH=tests/replay python3 tests/replay/check_tail.py
+
 verify-long: all ## ten minutes of writers beside `sluice verify`: no false alarm, and every breakage found
 	@scripts/setup.sh build check
 	@BUILD=$(BUILD) LONG=1 PYTHONPATH=tests/replay python3 tests/replay/check_verify.py
