@@ -97,17 +97,27 @@ enum sl_status sl_target_check(struct sl_span url, struct sl_error *error)
     return sl_target_is_local(url) ? find(url)->check(url, error) : SL_OK;
 }
 
+static size_t until_path(struct sl_span url, size_t from)
+{
+    while (from < url.len && !strchr("/?#\\", url.ptr[from]))
+        from++;
+    return from;
+}
+
+/* A webhook's address up to its host. Without a known scheme it may be one that was written wrongly. */
 struct sl_span sl_target_shown(struct sl_span url)
 {
     const struct scheme *scheme = find(url);
-    if (!scheme || scheme->queue != sl_webhook_open)
+    if (scheme && scheme->queue != sl_webhook_open)
         return url;
-    size_t begin = strlen(scheme->name) + strlen("://"), n = begin;
-    while (n < url.len && !strchr("/?#\\", url.ptr[n]))
-        n++;
-    bool is_whole = sl_span_starts(sl_span_from(url, strlen(scheme->name)), SL_LIT("://")) && n > begin &&
-                    !memchr(url.ptr + begin, '@', n - begin);
-    return is_whole ? sl_span(url.ptr, n) : sl_span_str(scheme->name);
+    size_t begin = until_path(url, 0);
+    begin = begin && url.ptr[begin - 1] == ':' && sl_span_starts(sl_span_from(url, begin), SL_LIT("//"))
+                ? begin + 2
+                : 0;
+    size_t n = until_path(url, begin);
+    bool is_whole = n > begin && !memchr(url.ptr, '@', n) &&
+                    (!scheme || sl_span_starts(sl_span_from(url, strlen(scheme->name)), SL_LIT("://")));
+    return is_whole ? sl_span(url.ptr, n) : sl_span_str(scheme ? scheme->name : "");
 }
 
 static void list_schemes(enum sl_port_kind kind, struct sl_buffer *out)

@@ -55,7 +55,8 @@ enum sl_status sl_target_check(struct sl_span url, struct sl_error *error) SL_MU
 
 /* So much of the target as errors, logs, metrics and reports show: of a webhook the scheme, the host and the
  * port, because its path and query may be secrets (of one that names a user, which will be refused, the
- * scheme alone); of others all. A part of `url`, or static. */
+ * scheme alone), and likewise of a target whose scheme is not known; of others all. A part of `url`, or
+ * static. */
 struct sl_span sl_target_shown(struct sl_span url);
 
 /* Which port a URL's scheme belongs to. */

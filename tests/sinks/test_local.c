@@ -360,6 +360,31 @@ static void bad_targets_are_refused_by_name(void **state)
     assert_int_equal(sl_target_kind(SL_LIT("what")), SL_PORT_NONE);
 }
 
+/* Of a webhook whose scheme is mistyped or forgotten, too: its path may be a secret. */
+static void a_wrong_target_is_not_quoted_whole(void **state)
+{
+    (void)state;
+    const struct {
+        const char *url, *shown;
+    } cases[] = {
+        {"HTTPS://hooks.example/T0/SECRET", "\"HTTPS://hooks.example\""},
+        {" https://hooks.example?SECRET", "\" https://hooks.example\""},
+        {"htps://hooks.example#SECRET", "\"htps://hooks.example\""},
+        {"hooks.example/T0/SECRET", "\"hooks.example\""},
+        {"hooks.example/SECRET?to=https://x", "\"hooks.example\""},
+        {"wss://me:SECRET@hooks.example/", "\"\""},
+        {"//hooks.example/SECRET", "\"\""},
+        {"dynamo://orders", "\"dynamo://orders\""},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct sl_queue_port *queue = NULL;
+        struct sl_error error = SL_NO_ERROR;
+        assert_int_equal(sl_target_queue(&sinks, sl_span_str(cases[i].url), &queue, &error), SL_FATAL);
+        if (!strstr(error.text, cases[i].shown) || strstr(error.text, "SECRET"))
+            fail_msg("%s: got \"%s\", wanted %s", cases[i].url, error.text, cases[i].shown);
+    }
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -375,6 +400,7 @@ int main(void)
         TEST(a_failed_append_leaves_no_torn_line),
         TEST(writers_share_a_file),
         TEST(bad_targets_are_refused_by_name),
+        TEST(a_wrong_target_is_not_quoted_whole),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
