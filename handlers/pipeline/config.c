@@ -100,7 +100,10 @@ static enum sl_status load(struct sl_span text, struct sl_arena *arena, json_t *
     *out = json_loadb(text.ptr ? text.ptr : "", text.len, 0, &why);
     if (!*out)
         return sl_fail_at(error, SL_FATAL, "InvalidJson", why.position > 0 ? (size_t)why.position : 0,
-                          "line %d, column %d (byte %d): %s", why.line, why.column, why.position, why.text);
+                          "line %d, column %d (byte %d): %s%s", why.line, why.column, why.position, why.text,
+                          json_error_code(&why) == json_error_numeric_overflow
+                              ? "; write a number of 19 digits or more with a point (12345678901234567890.0)"
+                              : "");
     sl_arena_defer(arena, release, *out);
     if (!json_is_object(*out))
         return sl_fail(error, SL_FATAL, INVALID, "$: is not an object; write {\"routes\": [...]}");

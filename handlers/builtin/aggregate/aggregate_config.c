@@ -234,31 +234,38 @@ static enum sl_status read_members(struct opening *o, size_t i, const json_t *me
 typedef enum sl_status (*compile_fn)(struct sl_arena *arena, struct sl_span json, struct sl_when **out,
                                      struct sl_error *error);
 
-/* "where", on the item's plain values; "when", a pattern on the item with its types. */
-static enum sl_status read_condition(struct opening *o, const struct member *m, compile_fn compile_condition,
-                                     const struct sl_when **out)
+/* "where", on the item's plain values; "when", a pattern on the item with its types: compiled from the text
+ * as it was written, since jansson's numbers are not exact. */
+static enum sl_status read_condition(struct opening *o, const char *path, struct sl_span json,
+                                     compile_fn compile_condition, const struct sl_when **out)
 {
     struct sl_error why = SL_NO_ERROR;
     struct sl_when *compiled = NULL;
-    if (!m->json)
-        return SL_OK;
-    char *text = json_dumps(m->json, JSON_ENCODE_ANY | JSON_COMPACT);
-    enum sl_status status = compile_condition(o->base.arena, sl_span_str(text), &compiled, &why);
-    free(text);
+    enum sl_status status = compile_condition(o->base.arena, json, &compiled, &why);
     *out = compiled;
-    return status == SL_OK ? SL_OK : BAD(o, "%s: %s", m->path, why.text);
+    return status == SL_OK ? SL_OK : BAD(o, "%s: %s", path, why.text);
 }
 
 static enum sl_status read_conditions(struct opening *o, size_t i, const json_t *counter)
 {
     struct aggregate_counter *c = &o->a->counters[i];
     const struct sl_host *host = o->base.host;
-    struct member when = {.json = json_object_get(counter, "when")};
-    struct member where = {.json = json_object_get(counter, "where")};
-    snprintf(when.path, sizeof(when.path), "counters[%zu].when", i);
-    snprintf(where.path, sizeof(where.path), "counters[%zu].where", i);
-    enum sl_status status = read_condition(o, &when, host->pattern_compile, &c->when);
-    return status == SL_OK ? read_condition(o, &where, host->where_compile, &c->where) : status;
+    struct sl_span written = sl_opening_written(host->option_text(o->base.route, "counters"), i);
+    enum sl_status status = SL_OK;
+    const char *name;
+    json_t *value;
+    size_t n = 0;
+    json_object_foreach((json_t *)counter, name, value)
+    {
+        struct sl_span json = sl_opening_written(written, n++);
+        bool is_where = strcmp(name, "where") == 0;
+        char path[64];
+        snprintf(path, sizeof(path), "counters[%zu].%s", i, name);
+        if (status == SL_OK && (is_where || strcmp(name, "when") == 0))
+            status = read_condition(o, path, json, is_where ? host->where_compile : host->pattern_compile,
+                                    is_where ? &c->where : &c->when);
+    }
+    return status;
 }
 
 static enum sl_status check_members(struct opening *o, size_t i, const json_t *counter)

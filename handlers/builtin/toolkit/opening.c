@@ -14,6 +14,25 @@ json_t *sl_opening_json(const struct sl_opening *o, const char *option)
     return text.len ? json_loadb(text.ptr, text.len, JSON_DECODE_ANY, NULL) : NULL;
 }
 
+struct sl_span sl_opening_written(struct sl_span json, size_t n)
+{
+    size_t depth = 0, begin = 0;
+    bool is_text = false;
+    for (size_t i = 0; i < json.len; i++) {
+        char c = json.ptr[i];
+        bool opens = !is_text && (c == '{' || c == '['), closes = !is_text && (c == '}' || c == ']');
+        bool ends = closes || (!is_text && c == ',');
+        if (ends && depth == 1 && n-- == 0)
+            return (struct sl_span){json.ptr + begin, i - begin};
+        depth = depth + opens - closes;
+        if (depth == 1 && !is_text && (opens || c == ',' || c == ':'))
+            begin = i + 1;
+        i += is_text && c == '\\';
+        is_text = c == '"' ? !is_text : is_text;
+    }
+    return (struct sl_span){NULL, 0};
+}
+
 struct sl_span sl_opening_keep(const struct sl_opening *o, struct sl_span text)
 {
     return o->host->join(o->arena, &text, 1);

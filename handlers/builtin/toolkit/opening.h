@@ -25,6 +25,11 @@ bool sl_opening_is(const struct sl_opening *o, const char *option, const char *t
 /* The option's JSON, NULL when it is not given. The caller frees it with json_decref. */
 json_t *sl_opening_json(const struct sl_opening *o, const char *option);
 
+/* The nth value, from 0, of an array or object that jansson has read, as it was written: a number keeps its
+ * digits, which jansson does not. (jansson gives an object's members in the order in which they were
+ * written.) */
+struct sl_span sl_opening_written(struct sl_span json, size_t n);
+
 /* A copy in the route's arena. */
 struct sl_span sl_opening_keep(const struct sl_opening *o, struct sl_span text);
 
