@@ -72,6 +72,8 @@ void sl_run_init(struct sl_run *run, struct sl_dispatch *d, struct sl_route *rou
     if (d->is_ruined)
         sl_run_stop(run, d->failure);
     route->stats.matched += run->n;
+    for (size_t i = 0; i < run->n; i++)
+        route->stats.bytes += sl_record_text(sl_batch_record(d->batch, entries[i].index), SL_FIELD_RAW).len;
 }
 
 /* ---- one call ---- */

@@ -49,6 +49,7 @@ bool sl_pipeline_reports_failures(const struct sl_pipeline *p);
 struct sl_route_stats {
     const char *name, *handler, *target; /* target: the URL as configured, "" when none */
     uint64_t matched, applied, parked, failed, calls;
+    uint64_t bytes; /* of the records that matched, as they were delivered */
     uint64_t effects[SL_EFFECT_LEFT_OUT + 1]; /* of those applied: by enum sl_effect */
 };
 size_t sl_pipeline_routes(const struct sl_pipeline *p);

@@ -95,6 +95,7 @@ static void add_report(struct sl_runner *r, struct sl_span line)
         route->parked += number(one, "parked");
         route->failed += number(one, "failed");
         route->calls += number(one, "calls");
+        route->bytes += number(one, "bytes");
     }
     sl_notes_add(&r->notes, root);
     json_decref(root);

@@ -15,6 +15,7 @@
 struct sl_runner_route {
     char *name, *handler, *target;
     uint64_t matched, applied, parked, failed, calls;
+    uint64_t bytes; /* of the records that matched */
 };
 
 struct sl_runner_stats {

@@ -70,7 +70,8 @@ static void show_routes(struct sl_engine *e, struct sl_vitals *v)
                                                 .applied = routes[i].applied,
                                                 .parked = routes[i].parked,
                                                 .failed = routes[i].failed,
-                                                .calls = routes[i].calls};
+                                                .calls = routes[i].calls,
+                                                .bytes = routes[i].bytes};
 }
 
 static void show_totals(struct sl_engine *e, struct sl_vitals *v)

@@ -258,6 +258,7 @@ const struct sl_runner_route *sl_pool_routes(struct sl_pool *pool, size_t *n)
             sum->parked += one->parked;
             sum->failed += one->failed;
             sum->calls += one->calls;
+            sum->bytes += one->bytes;
         }
     *n = pool->n_sums;
     return pool->sums;

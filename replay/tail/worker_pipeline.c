@@ -127,7 +127,8 @@ static void route(const struct sl_worker *base, size_t i, struct sl_runner_route
                                     .applied = s.applied,
                                     .parked = s.parked,
                                     .failed = s.failed,
-                                    .calls = s.calls};
+                                    .calls = s.calls,
+                                    .bytes = s.bytes};
 }
 
 struct sl_worker *sl_worker_pipeline_new(size_t number, const struct sl_worker_pipeline_options *options)

@@ -139,6 +139,7 @@ def running(folder):
         processes.append(good)
         wait("all is handled, and counted", lambda: value(good, "sluice_tail_records_handled_total") == 20, lambda: ask(good.port, "/metrics"))
         wait("and each route's part", lambda: value(good, "sluice_tail_route_records_applied_total") == 20, lambda: ask(good.port, "/metrics"))
+        check("the records' bytes", 20 * 150 < value(good, "sluice_tail_route_bytes_total") < 20 * 2000, value(good, "sluice_tail_route_bytes_total"))
         check("it is ready and healthy", ask(good.port, "/ready")[0] == 200 and ask(good.port, "/health")[0] == 200)
         check("a page of another name gets nothing", ask(good.port, "/metrics", "evil.example")[0] == 421)
         wait("the live line is there", lambda: b"\r\x1b[Klag " in good.said and b" records/s, " in good.said, lambda: good.said)
