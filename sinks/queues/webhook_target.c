@@ -5,6 +5,7 @@
 #include "base/url.h"
 #include "net/uri.h"
 
+#include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <strings.h>
@@ -162,11 +163,22 @@ static enum sl_status read_numbers(struct reading *r)
     return SL_OK;
 }
 
+/* A secret in the place of its variable's name is not quoted. */
+static bool is_name(struct sl_span variable)
+{
+    for (size_t i = 0; i < variable.len; i++)
+        if (!isalnum((unsigned char)variable.ptr[i]) && variable.ptr[i] != '_')
+            return false;
+    return variable.len > 0 && !sl_span_starts(variable, SL_LIT("whsec_"));
+}
+
 /* The value of the variable that an option names. */
 static enum sl_status read_variable(const struct reading *r, const char *option, struct sl_span variable,
                                     struct sl_span *out)
 {
     char name[256];
+    if (!is_name(variable))
+        return bad(r, "%s: expected the name of an environment variable, and not its value", option);
     snprintf(name, sizeof(name), "%.*s", SL_ARG(variable));
     const char *value = variable.len < sizeof(name) ? sl_vars_or(r->vars, name, NULL) : NULL;
     if (!value && r->is_dry && variable.len)

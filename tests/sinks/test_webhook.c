@@ -489,6 +489,8 @@ static void wrong_targets_are_refused(void **state)
         "https://hooks.example.com/SECRET#reject=Http500",
         "https://hooks.example.com/SECRET#reject=AccessDenied",
         "https://hooks.example.com/SECRET#secret=ABSENT",
+        "https://hooks.example.com/SECRET#secret=whsec_SECRET",
+        "https://hooks.example.com/SECRET#header_env.A=Bearer%20SECRET",
         "https://hooks.example.com/SECRET#secret=PLAIN",
         "https://hooks.example.com/SECRET#secret=SHORT",
         "https://hooks.example.com/SECRET#secret=LONG",
