@@ -20,10 +20,10 @@ static const struct sl_openers real_openers = {sl_target_kind, sl_target_objects
 /* The text of a condition's error begins with a path inside the condition. */
 static enum sl_status fail_inside(struct sl_error *error, const char *path, const struct sl_error *why)
 {
-    const char *joint = why->text[0] == '$'        ? ""
-                        : why->text[0] == '['      ? ""
-                        : strcspn(why->text, ": ") ? "."
-                                                   : "";
+    size_t first = strcspn(why->text, ": ");
+    const char *joint = why->text[0] == '$' || why->text[0] == '[' || !first ? ""
+                        : why->text[first] == ' '                            ? ": "
+                                                                             : ".";
     return sl_fail(error, SL_FATAL, INVALID, "%s%s%s", path, joint, why->text);
 }
 

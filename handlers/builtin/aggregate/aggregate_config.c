@@ -130,8 +130,11 @@ static enum sl_status read_key(struct opening *o, size_t i, const json_t *key)
     for (size_t k = 0; k < a->n_key_names && status == SL_OK; k++) {
         const char *name = a->key_names[k].ptr;
         struct member m = member_at(i, "key", name, json_object_get(key, name));
-        if (!json_is_string(m.json) || n != a->n_key_names)
-            return BAD(o, "%s: expected a template; all counters have the same key attributes", m.path);
+        if (!m.json || n != a->n_key_names)
+            return BAD(o, "counters[%zu].key: all counters have the same key attributes; counters[0] has others",
+                       i);
+        if (!json_is_string(m.json))
+            return BAD(o, "%s: expected a template", m.path);
         status = compile(o, &m, &c->keys[k]);
     }
     return status;
@@ -154,6 +157,9 @@ static enum sl_status read_amount(struct opening *o, const struct member *m, str
         out->constant = keep(o, text);
         return SL_OK;
     }
+    if (!memchr(text.ptr, '{', text.len))
+        return BAD(o, "%s: \"%.*s\" is not a number; for an attribute's value write \"{%.*s}\"", m->path,
+                   SL_ARG(text), SL_ARG(text));
     return compile(o, m, &out->value);
 }
 

@@ -47,6 +47,8 @@ static void faults_inside_a_value_have_their_path(void **state)
         {ROUTE("'handler':'one','text':'{a'"), "sluice.json: $.routes[0].text: "},
         {ROUTE("'handler':'one','options':{'text':'}'}"), "sluice.json: $.routes[0].options.text: "},
         {ROUTE("'handler':'one','when':{'evens':[]}"), "sluice.json: $.routes[0].when"},
+        {ROUTE("'handler':'one','when':{'events':['REMOVE'],'item':{'a':[1]}}"),
+         "sluice.json: $.routes[0].when: no event can meet all of its members"},
         {ROUTE("'handler':'one','when':{'pattern':[{'a':1}]}"), "sluice.json: $.routes[0].when.pattern[0]"},
         {ROUTE("'handler':'one','options':{'only':{'changed':3}}"),
          "sluice.json: $.routes[0].options.only.changed"},
