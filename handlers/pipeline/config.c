@@ -99,11 +99,12 @@ static enum sl_status load(struct sl_span text, struct sl_arena *arena, json_t *
     json_error_t why;
     *out = json_loadb(text.ptr ? text.ptr : "", text.len, 0, &why);
     if (!*out)
-        return sl_fail_at(error, SL_FATAL, "InvalidJson", why.position > 0 ? (size_t)why.position : 0,
-                          "line %d, column %d (byte %d): %s%s", why.line, why.column, why.position, why.text,
-                          json_error_code(&why) == json_error_numeric_overflow
-                              ? "; write a number of 19 digits or more with a point (12345678901234567890.0)"
-                              : "");
+        return sl_fail_at(
+            error, SL_FATAL, "InvalidJson", why.position > 0 ? (size_t)why.position : 0,
+            "line %d, column %d (byte %d): %s%s", why.line, why.column, why.position, why.text,
+            json_error_code(&why) == json_error_numeric_overflow
+                ? "; write 12345678901234567890.0, with a point, in a condition, and a text for an amount"
+                : "");
     sl_arena_defer(arena, release, *out);
     if (!json_is_object(*out))
         return sl_fail(error, SL_FATAL, INVALID, "$: is not an object; write {\"routes\": [...]}");
