@@ -274,7 +274,7 @@ static void arrays_have_a_limit_of_bytes(void **state)
         (struct sl_message){.body = sl_span(body, 508)};        /* with quotes, comma and brackets: 1,023 */
     many[2] = (struct sl_message){.body = sl_span(over, 1020)}; /* 1,024 alone */
     many[3] = (struct sl_message){.body = sl_span(over, 1021)};
-    send("http://server/hook#batch=10&max_bytes=1024", many, 4, results);
+    send("http://server/hook#batch=10&max_bytes=1024&in_flight=1", many, 4, results);
     assert_result(results[0], SL_OK, NULL);
     assert_result(results[1], SL_OK, NULL);
     assert_result(results[2], SL_OK, NULL);
