@@ -37,11 +37,10 @@ static enum sl_status move_on(struct sl_verify *v, struct segment *s, const stru
         s->after = sl_span(copy, page->next.len);
         if (!sl_cycle_closes(&s->cycle, s->after))
             return SL_OK;
-        return sl_fail(
-            error, SL_FATAL, "EndlessScan",
-            "the pages of segment %u of a scan lead round to a key that was read already: nothing that "
-            "answers so is DynamoDB. See what is behind the endpoint",
-            s->number);
+        return sl_fail(error, SL_FATAL, "EndlessScan",
+                       "the pages of segment %u of a scan lead round to a key that was read already: neither "
+                       "DynamoDB nor OpenSearch answers so. See what is behind the endpoint",
+                       s->number);
     }
     sl_cycle_clean_up(&s->cycle);
     s->is_open = false;
