@@ -242,17 +242,34 @@ static size_t index_of(const struct sl_live_shards *s, const char *id)
     return SIZE_MAX;
 }
 
-/* A parent that the stream does not list is gone. False when shards are each other's parents. */
+/* A list that changes while its pages are read may name a shard twice: what was said last holds. */
+static void drop_doubles(struct sl_live_shards *s)
+{
+    size_t n = s->n;
+    s->n = 0;
+    for (size_t i = 0; i < n; i++) {
+        struct sl_live_shard one = s->list[i];
+        size_t at = index_of(s, one.id);
+        if (at == SIZE_MAX)
+            at = s->n++;
+        else
+            one.is_closed |= s->list[at].is_closed; /* none opens again */
+        s->list[at] = one;
+    }
+}
+
+/* A parent that the stream does not list is gone. False when shards are each other's parents, or their own.
+ */
 static bool sort_parents_first(struct sl_live_shards *s)
 {
     for (size_t i = 0; i < s->n; i++) {
         size_t moves = 0, parent;
-        while ((parent = index_of(s, s->list[i].parent)) != SIZE_MAX && parent > i) {
+        while ((parent = index_of(s, s->list[i].parent)) != SIZE_MAX && parent >= i) {
+            if (parent == i || ++moves > s->n)
+                return false;
             struct sl_live_shard moved = s->list[parent];
             memmove(&s->list[i + 1], &s->list[i], (parent - i) * sizeof(moved));
             s->list[i] = moved;
-            if (++moves > s->n)
-                return false;
         }
     }
     return true;
@@ -273,6 +290,8 @@ static enum sl_status take_shards(struct sl_span answer, struct sl_arena *arena,
                        "DescribeStream: a page without shards says that another follows");
     if (out->n > SHARDS)
         return sl_fail(error, SL_REJECT, "BrokenAnswer", "DescribeStream: the list of shards has no end");
+    if (!*after)
+        drop_doubles(out);
     if (!*after && !sort_parents_first(out))
         return sl_fail(error, SL_REJECT, "BrokenAnswer",
                        "DescribeStream: the answer was not understood: its shards are each other's parents");

@@ -220,7 +220,7 @@ static void save_through(struct sl_engine *e, bool at_once)
     if (!keeper->ops->save_through || (!at_once && e->now_ms - e->saved_at_ms < SAVE_MS))
         return;
     sl_engine_find_through(e);
-    if (e->through_ms > e->saved_through_ms)
+    if (e->through_ms != e->saved_through_ms)
         keeper->ops->save_through(keeper->self, e->through_ms);
     e->saved_through_ms = e->through_ms;
     e->saved_at_ms = e->now_ms;

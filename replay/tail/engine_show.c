@@ -13,9 +13,20 @@ static bool counts(const struct sl_lane *lane)
     return !lane->is_ended && (!parent || parent->is_ended);
 }
 
+/* The clock was set back: times that it told before say nothing. */
+static void forget_future(struct sl_engine *e)
+{
+    if (e->through_ms > e->wall_ms)
+        e->through_ms = 0;
+    for (size_t i = 0; i < e->n; i++)
+        if (e->lanes[i]->through.ms > e->wall_ms)
+            e->lanes[i]->through = (struct sl_through){0};
+}
+
 void sl_engine_find_through(struct sl_engine *e)
 {
     int64_t through_ms = INT64_MAX;
+    forget_future(e);
     for (size_t i = 0; i < e->n; i++)
         if (counts(e->lanes[i]) && e->lanes[i]->through.ms < through_ms)
             through_ms = e->lanes[i]->through.ms;

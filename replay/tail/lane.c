@@ -243,7 +243,7 @@ static void settle(struct sl_lane *lane)
     lane->handled = lane->handled_before + stats.done + stats.filtered + stats.discarded + stats.trimmed;
     if (n) {
         lane->last_created_ms = lane->pages[n - 1]->last_ms;
-        sl_through_handled(&lane->through, lane->last_created_ms);
+        sl_through_handled(&lane->through, lane->pages[n - 1]->told_ms, lane->engine->wall_ms);
     }
     forget_pages(lane, n);
     sl_lane_finish(lane);

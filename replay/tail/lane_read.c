@@ -218,6 +218,17 @@ static void fail(struct sl_lane *lane, const struct sl_error *error)
     wait_longer(lane);
 }
 
+/* After `mend`: at once, but not when the next answer is the same. */
+static void go_on(struct sl_lane *lane, const struct sl_error *error)
+{
+    if (lane->failures++ == 0) {
+        lane->read_at_ms = lane->engine->now_ms;
+        return;
+    }
+    sl_engine_complain(lane->engine, error);
+    wait_longer(lane);
+}
+
 /* ---- what comes ---- */
 
 /* A parent that no list shows is gone only when the service says so. Else it is a shard like others. */
@@ -318,7 +329,7 @@ static void take_answer(struct sl_lane *lane, enum sl_lane_ask asked)
         if (!mend(lane, error.code))
             fail(lane, &error);
         else
-            lane->read_at_ms = lane->engine->now_ms;
+            go_on(lane, &error);
     } else if (asked == SL_LANE_ITERATOR) {
         sl_arena_reset(lane->engine->scratch);
         sl_lane_set(&lane->iterator, sl_live_told_iterator(lane->ask, lane->engine->scratch));

@@ -92,6 +92,7 @@ static enum sl_status add(struct sl_page *page, const struct sl_page_options *o,
     int64_t created_ms = sl_record_created_ns(r) / 1000000;
     size_t from = page->text.len;
     page->n_read++;
+    page->told_ms = created_ms;
     page->last_ms = created_ms ? created_ms : o->now_ms;
     if (is_before(o, created_ms))
         return SL_OK;

@@ -19,6 +19,7 @@ struct sl_page {
     size_t removed_by[4]; /* REMOVEs by enum sl_ttl */
     const char *last_id;  /* sequence number of the last of those; NULL: there was none */
     int64_t last_ms;      /* when the change of its last record was made; 0: there was none */
+    int64_t told_ms;      /* the same, as the record says it; 0: it does not */
     bool is_cut;          /* the answer had more records, the first of which cannot be read */
 
     struct sl_arena *arena; /* its own */

@@ -10,10 +10,11 @@
 /* A change is in its stream a moment after it was made, and most within a second. */
 #define LATE_MS 2000
 
-void sl_through_handled(struct sl_through *t, int64_t last_ms)
+/* A record of the future was made by another clock than ours, and a record without a time says none. */
+void sl_through_handled(struct sl_through *t, int64_t last_ms, int64_t now_ms)
 {
     t->empty_reads = 0;
-    if (last_ms > t->ms)
+    if (last_ms > t->ms && last_ms <= now_ms)
         t->ms = last_ms;
 }
 

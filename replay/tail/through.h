@@ -12,8 +12,9 @@ struct sl_through {
     int64_t empty_since_ms;
 };
 
-/* All that was read of the shard is handled; the last record that was read was made at `last_ms`. */
-void sl_through_handled(struct sl_through *through, int64_t last_ms);
+/* All that was read of the shard is handled; the last record that was read was made at `last_ms`; 0: it does
+ * not say when. `now_ms` is the wall time now. */
+void sl_through_handled(struct sl_through *through, int64_t last_ms, int64_t now_ms);
 
 /* A read that began at `read_ms` found nothing, and all that was read before is handled. */
 void sl_through_empty(struct sl_through *through, bool is_closed, int64_t read_ms);

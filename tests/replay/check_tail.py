@@ -157,6 +157,8 @@ class Stream(BaseHTTPRequestHandler):
         shards = [{"ShardId": name, **({"ParentShardId": parent} if parent else {}),
                    "SequenceNumberRange": {"StartingSequenceNumber": "1", **({"EndingSequenceNumber": "9"} if closed else {})}}
                   for name, (parent, closed, _) in self.server.of(body["StreamArn"]).items()]
+        if self.server.doubles:  # a list that changes while its pages are read may name a shard twice
+            return self.reply({"StreamDescription": {"Shards": shards + shards}})
         first = body.get("ExclusiveStartShardId")
         at = [s["ShardId"] for s in shards].index(first) + 1 if first else 0
         page = shards[at:at + 2]  # two a page, so that paging is seen
@@ -177,6 +179,8 @@ class Stream(BaseHTTPRequestHandler):
         stream, name = place.split("|")
         if stream in self.server.gone:
             return self.refuse("ResourceNotFoundException")
+        if self.server.code:
+            return self.refuse(self.server.code)
         if self.server.expire:
             self.server.expire -= 1
             return self.refuse("ExpiredIteratorException")
@@ -186,6 +190,9 @@ class Stream(BaseHTTPRequestHandler):
         records = [{k: v for k, v in record(n, **self.server.made).items() if k != "eventSourceARN"} for n in page]
         for r, n in zip(records, page):
             r["dynamodb"].setdefault("NewImage", {}).update(self.server.odd.get(n, {}))
+            if n in self.server.times:
+                r["dynamodb"].pop("ApproximateCreationDateTime", None)
+                r["dynamodb"].update(self.server.times[n])
         self.server.served += [(name, n) for n in page]
         self.reply({"Records": records, **({} if ended else {"NextShardIterator": f"{place}:{int(at) + len(page)}"})})
 
@@ -202,6 +209,7 @@ class Script:
         self.server.page, self.server.made, self.server.status, self.server.latest, self.server.gone = 3, {}, "ENABLED", ARN, set()
         self.server.streams = {}  # of other streams: ARN -> shards
         self.server.of = lambda arn: self.server.streams.get(arn, self.server.shards)
+        self.server.doubles, self.server.code, self.server.times = False, None, {}
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
         self.url = f"http://127.0.0.1:{self.server.server_port}"
 
@@ -274,6 +282,48 @@ def odd_records():
           run.returncode == 1 and archived() == ["7", "8"] and after == "8" and '"9" cannot be read' in run.err and "checkpoint" in run.err, run.out + run.err)
 
 
+def doubles():
+    s = Script({"child": ("root", False, [21, 22]), "root": (None, True, [1, 2, 3])})
+    s.server.doubles = True
+    run = s.tail("--checkpoint", "doubles.json")
+    check("shards that are listed twice are read once", run.returncode == 0 and sorted(map(int, archived())) == [1, 2, 3, 21, 22], run.out + run.err)
+
+
+def storms():
+    """A place that is refused again and again is asked for less and less, and it is said."""
+    for code in ("ExpiredIteratorException", "TrimmedDataAccessException"):
+        s = Script({"only": (None, False, [1])})
+        s.server.code = code
+        live = tail("--stream", ARN, "--endpoint-url", s.url, wait=False)
+        time.sleep(3)
+        live.send_signal(signal.SIGTERM)
+        out, err = live.communicate(timeout=30)
+        asked = [operation for operation, _ in s.server.asked].count("GetRecords")
+        check(f"{code} without end: {asked} reads", 2 <= asked <= 6 and code.encode() in err, err)
+
+
+def through_is_never_too_late():
+    """`through` is a proof for others: what no record says, and times of the future, do not move it."""
+    for name, made in (("no time", {}), ("of the future", {"ApproximateCreationDateTime": int(time.time()) + 86400})):
+        s = Script({"only": (None, False, [1, 2])})
+        s.server.times = {1: made, 2: made}
+        place = f"through-{s.server.server_port}.json"
+        live = tail("--stream", ARN, "--endpoint-url", s.url, "--checkpoint", place, wait=False)
+        until = time.time() + 30
+        while time.time() < until and not ((folder / place).exists() and '"after":"2"' in (folder / place).read_text()):
+            time.sleep(0.02)
+        live.send_signal(signal.SIGTERM)
+        out, err = live.communicate(timeout=30)
+        kept = json.loads((folder / place).read_text())
+        late = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(time.time() - 1))  # empty reads prove what is two seconds old
+        check(f"{name}: {kept}", kept["shards"]["only"]["after"] == "2" and kept.get("through", "") < late, out + err)
+    kept["through"] = "2999-01-01T00:00:00Z"
+    (folder / place).write_text(json.dumps(kept))
+    run = s.tail("--checkpoint", place)
+    kept = json.loads((folder / place).read_text())
+    check("a kept time of the future is forgotten", run.returncode == 0 and kept.get("through", "") < "2900", f"{kept} {run.out} {run.err}")
+
+
 LIES = {
     "GetRecords": ['{}', '[]', '5', '""', 'null', '', '<html></html>', '{"Records":5}', '{"Records":{}}', '{"Records":[5]}', '{"Records":[{}]}',
                    '{"Records":[{"dynamodb":{}}]}', '{"Records":[{"dynamodb":{"SequenceNumber":7}}]}', '{"Records":[{"dynamodb":{"SequenceNumber":""}}]}',
@@ -284,6 +334,7 @@ LIES = {
                        '{"StreamDescription":{"Shards":[{}]}}', '{"StreamDescription":{"Shards":[{"ShardId":"a"}]}}',
                        '{"StreamDescription":{"Shards":[],"LastEvaluatedShardId":5}}', '{"StreamDescription":{"Shards":[],"LastEvaluatedShardId":"a"}}',
                        json.dumps({"StreamDescription": {"Shards": [{"ShardId": a, "ParentShardId": b, "SequenceNumberRange": {}} for a, b in ("ab", "ba")]}}),
+                       json.dumps({"StreamDescription": {"Shards": [{"ShardId": "a", "ParentShardId": "a", "SequenceNumberRange": {}}]}}),
                        '<html></html>'],
 }
 
@@ -484,6 +535,9 @@ def killed(times):
 
 
 by_script()
+doubles()
+storms()
+through_is_never_too_late()
 odd_records()
 liars()
 failures()

@@ -164,12 +164,16 @@ static void some_empty_reads_do_not_prove_an_end(void **state)
 {
     (void)state;
     struct sl_through t = {0};
-    sl_through_handled(&t, NOW - 3600000);
+    sl_through_handled(&t, NOW - 3600000, NOW);
     /* As fast as one likes, and as slowly. */
     for (int i = 1; i < 100; i++)
         sl_through_empty(&t, false, NOW + i);
     assert_int_equal(t.ms, NOW - 3600000);
-    sl_through_handled(&t, NOW - 3000000);
+    sl_through_handled(&t, NOW - 3000000, NOW);
+    int64_t before_ms = t.ms;
+    sl_through_handled(&t, 0, NOW); /* the record says no time */
+    sl_through_handled(&t, NOW + 1, NOW);
+    assert_int_equal(t.ms, before_ms);
     sl_through_empty(&t, false, NOW + 10000);
     sl_through_empty(&t, false, NOW + 20000);
     assert_int_equal(t.ms, NOW - 3000000);
