@@ -180,11 +180,19 @@ static void tell(const struct aggregate_run *run, const struct row *row, const s
                      ": the rows that were written before still count; readers add up the row without a "
                      "number and all rows with one",
                      row->shards, next->shards);
-    if (row->text.ptr && row->epoch != next->epoch)
+    if (!row->text.ptr || row->epoch == next->epoch)
+        return;
+    struct sl_span was = sl_source_text(a->host, run->slice->arena, &row->is);
+    struct sl_span is = sl_source_text(a->host, run->slice->arena, &next->is);
+    if (was.len == is.len && memcmp(was.ptr, is.ptr, is.len) == 0)
+        a->host->log(a->route, SL_INFO,
+                     "the ledger %.*s begins epoch %" PRId64
+                     ": items are counted anew when they change or a backfill brings them",
+                     SL_ARG(a->name), next->epoch);
+    else
         a->host->log(a->route, SL_WARN,
                      "the ledger %.*s belonged to %.*s, and belongs to %.*s from epoch %" PRId64 " on",
-                     SL_ARG(a->name), SL_ARG(sl_source_text(a->host, run->slice->arena, &row->is)),
-                     SL_ARG(sl_source_text(a->host, run->slice->arena, &next->is)), next->epoch);
+                     SL_ARG(a->name), SL_ARG(was), SL_ARG(is), next->epoch);
 }
 
 /* ---- the slice ---- */
