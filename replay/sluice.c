@@ -33,11 +33,13 @@ static int print_help(FILE *out, int result)
     fputs("usage: sluice VERB [flags] [INPUT...]\n\n", out);
     for (size_t i = 0; i < N_VERBS; i++)
         fprintf(out, "  %-12s %s\n", verbs[i].name, verbs[i].summary);
-    fputs("\n`sluice VERB --help` lists the flags of a verb, `sluice --version` tells the version. Exit "
-          "status: 0 all handled, 1 something failed "
-          "or was\n"
-          "discarded, 2 bad usage or input.\n",
-          out);
+    fputs(
+        "\n`sluice VERB --help` lists the flags of a verb, and what its exit status says: 0 all handled, 1 "
+        "something\n"
+        "failed or was discarded, 2 bad usage or input; verify, repair and redrive have others, too. `sluice "
+        "--version`\n"
+        "tells the version.\n",
+        out);
     return result;
 }
 

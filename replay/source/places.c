@@ -117,8 +117,12 @@ enum sl_status sl_places_read(struct sl_places *places, const char *path, const 
     json_error_t why;
     json_t *root = json_load_file(path, JSON_REJECT_DUPLICATES, &why);
     enum sl_status status =
-        root ? take_file(places, path, stream_arn, root, error)
-             : sl_fail(error, SL_REJECT, "BadCheckpoint", "%s: %s (byte %d)", path, why.text, why.position);
+        root
+            ? take_file(places, path, stream_arn, root, error)
+            : sl_fail(error, SL_REJECT, "BadCheckpoint",
+                      "%s is not a checkpoint of sluice tail: %s (byte %d). Name another file, or remove it: "
+                      "tail then begins where --from says",
+                      path, why.text, why.position);
     json_decref(root);
     return status;
 }

@@ -269,7 +269,7 @@ struct sl_runner_stats sl_pool_stats(struct sl_pool *pool)
     struct sl_runner_stats sum = {0};
     for (size_t i = 0; i < pool->n; i++) {
         struct place *p = &pool->places[i];
-        if (p->is_open && is_free(p) && p->worker->kind->stats)
+        if (is_free(p) && p->is_open && p->worker->kind->stats) /* a worker that is busy may be opening */
             p->worker->kind->stats(p->worker, &sum);
     }
     return sum;

@@ -37,6 +37,15 @@ static bool is_variable_name(struct sl_span name)
     return name.len > 0;
 }
 
+/* A name as people write them: short, or of several words. What is not one may be a key, say in base32. */
+static bool is_plainly_a_name(struct sl_span name)
+{
+    for (size_t i = 0; i < name.len; i++)
+        if (name.ptr[i] >= 'a' && name.ptr[i] <= 'z')
+            return false;
+    return name.len <= 8 || memchr(name.ptr, '_', name.len);
+}
+
 enum sl_status template_hmac_read(const struct template_reader *r, struct template_call *call,
                                   const struct template_call *before)
 {
@@ -50,9 +59,9 @@ enum sl_status template_hmac_read(const struct template_reader *r, struct templa
     name[call->args[0].len] = '\0';
     const char *key = r->vars ? sl_vars_get(r->vars, name) : NULL;
     if (!key || !*key)
-        return template_fail(r, call->at,
-                             "hmac: the environment variable %s is %s; set it to the key, a long random text",
-                             name, key ? "empty" : "not set");
+        return template_fail(
+            r, call->at, "hmac: the environment variable %s is %s; set it to the key, a long random text",
+            is_plainly_a_name(call->args[0]) ? name : "that is named here", key ? "empty" : "not set");
     call->digest = digest_new(r->arena);
     sl_sha256_key_set(&call->digest->sha, &call->digest->key, sl_span_str(key));
     return SL_OK;

@@ -68,6 +68,7 @@ static void another_streams_file_is_refused(void **state)
     sl_error_clear(&error);
     assert_int_equal(sl_places_read(&places, path, STREAM, &error), SL_REJECT);
     assert_string_equal(error.code, "BadCheckpoint");
+    assert_non_null(strstr(error.text, "is not a checkpoint of sluice tail"));
     sl_places_clean_up(&places);
     unlink(path);
 }

@@ -58,6 +58,8 @@ const char *sl_prune_add(const struct sl_host *host, struct sl_arena *arena, str
     struct sl_span name = {NULL, 0};
     if (p < end && *p == '[')
         return "a path begins with an attribute's name";
+    if (p < end && *p == '$' && (p + 1 == end || p[1] == '.' || p[1] == '['))
+        return "a path begins with an attribute's name, not with $";
     do {
         if (step != root && *p == '.')
             p++;
