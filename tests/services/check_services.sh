@@ -62,7 +62,7 @@ gone_within 5 "${servers[@]}" || fail "servers outlive their supervisor"
 ok
 
 # Refusals are one line each, and leave nothing.
-[[ $(refusal "$here/start.sh" "$work/s" mysql) == "services: usage: start.sh [--owner PID] DIR SERVICE..., of: dynamodb moto" ]] || fail "unknown service"
+[[ $(refusal "$here/start.sh" "$work/s" mysql) == "services: usage: start.sh [--owner PID] DIR SERVICE..., of: dynamodb moto opensearch" ]] || fail "unknown service"
 ok
 [[ $(XDG_CACHE_HOME=$work/empty refusal "$here/start.sh" "$work/s" moto) == "services: moto is not installed; run tests/services/install.sh moto" ]] ||
     fail "not installed"
