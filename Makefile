@@ -163,6 +163,12 @@ $(FUZZERS): $(BUILD)/tests/fuzz/%: $(BUILD)/tests/fuzz/%.o $(BUILD)/tests/fuzz/d
 	@echo "  LINK  $@"
 	@$(CC) $(LDFLAGS) -o $@ $^ $(LIBS)
 
+# With SANITIZE=fuzzer-no-link,address,undefined and clang (scripts/fuzz.sh).
+$(BUILD)/libfuzzer/%: $(BUILD)/tests/fuzz/%.o $(LIBRARY)
+	@mkdir -p $(@D)
+	@echo "  LINK  $@"
+	@$(CC) $(LDFLAGS) -fsanitize=fuzzer -o $@ $^ $(LIBS)
+
 $(BUILD)/bench/%.o: bench/%.cc
 	@mkdir -p $(@D)
 	@echo "  CXX   $<"

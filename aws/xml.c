@@ -162,7 +162,7 @@ static bool skip_around(struct document *d)
 
 bool sl_xml_is_document(struct sl_span xml, const char *root)
 {
-    struct document d = {.p = xml.ptr, .end = xml.ptr + xml.len};
+    struct document d = {.p = xml.ptr, .end = sl_span_end(xml)};
     if (!xml.len || !skip_around(&d) || !is_at(&d, "<"))
         return false;
     struct document first = {.p = d.p + 1, .end = d.end};

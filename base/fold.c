@@ -130,7 +130,7 @@ static size_t folded_begin(struct sl_span text, struct sl_span folded)
 {
     if (folded.len == 0 || text.len == 0)
         return folded.len == 0 ? 0 : SIZE_MAX;
-    const char *p = text.ptr, *end = text.ptr + text.len, *f = folded.ptr, *f_end = folded.ptr + folded.len;
+    const char *p = text.ptr, *end = sl_span_end(text), *f = folded.ptr, *f_end = sl_span_end(folded);
     while (f < f_end) {
         if (p == end || sl_fold(next_character(&p, end)) != next_character(&f, f_end))
             return SIZE_MAX;
@@ -167,7 +167,7 @@ size_t sl_fold_text(struct sl_span text, char *out)
 {
     if (text.len == 0)
         return 0;
-    const char *p = text.ptr, *end = text.ptr + text.len;
+    const char *p = text.ptr, *end = sl_span_end(text);
     char *to = out;
     while (p < end)
         to += write_character(sl_fold(next_character(&p, end)), to);

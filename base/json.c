@@ -344,7 +344,7 @@ const char *sl_json_value(struct sl_json_scan *s, const char *p)
 static enum sl_status check(struct sl_span text, bool is_loose, struct sl_error *error)
 {
     const char *p = text.ptr, *begin = text.ptr;
-    struct sl_json_scan s = {.end = text.ptr + text.len, .is_loose = is_loose};
+    struct sl_json_scan s = {.end = sl_span_end(text), .is_loose = is_loose};
     if (text.len >= 3 && memcmp(p, "\xEF\xBB\xBF", 3) == 0)
         p += 3;
     p = sl_json_value(&s, sl_json_space(p, s.end));

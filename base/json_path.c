@@ -47,7 +47,7 @@ static const char *step(const char **path, const char *value, const char *end)
 
 struct sl_span sl_json_find(struct sl_span text, const char *path)
 {
-    const char *end = text.ptr + text.len, *value = text.ptr;
+    const char *end = sl_span_end(text), *value = text.ptr;
     if (text.len >= 3 && memcmp(value, "\xEF\xBB\xBF", 3) == 0)
         value += 3;
     value = sl_json_space(value, end);
@@ -108,7 +108,7 @@ static const char *part_with(const char *p, const char *end, const char *at, str
 void sl_json_path_of(struct sl_span text, const char *at, char *out, size_t room)
 {
     struct path path = {out, 0, room};
-    const char *end = text.ptr + text.len, *p = sl_json_space(text.ptr, end);
+    const char *end = sl_span_end(text), *p = sl_json_space(text.ptr, end);
     out[0] = '\0';
     while (p && p != at && (*p == '{' || *p == '['))
         p = part_with(p, end, at, &path);

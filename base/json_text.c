@@ -79,7 +79,7 @@ static size_t unescape_one(const char **p, const char *end, char *out)
 
 size_t sl_json_unescape_to(struct sl_span inner, char *out)
 {
-    const char *p = inner.ptr, *end = inner.ptr + inner.len;
+    const char *p = inner.ptr, *end = sl_span_end(inner);
     char *to = out;
     while (p < end) {
         const char *next = memchr(p, '\\', (size_t)(end - p));
@@ -128,8 +128,8 @@ size_t sl_json_unescaped_bytes(struct sl_span inner)
 
 bool sl_json_text_is(struct sl_span inner, struct sl_span text)
 {
-    const char *p = inner.ptr, *end = inner.ptr + inner.len;
-    const char *t = text.ptr, *t_end = text.ptr + text.len;
+    const char *p = inner.ptr, *end = sl_span_end(inner);
+    const char *t = text.ptr, *t_end = sl_span_end(text);
     while (p < end && t < t_end) {
         char piece[4];
         size_t n = next_piece(&p, end, piece);

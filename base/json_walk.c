@@ -5,7 +5,7 @@
 
 struct sl_json_walk sl_json_walk(struct sl_span json)
 {
-    const char *end = json.ptr + json.len;
+    const char *end = sl_span_end(json);
     const char *p = json.ptr ? sl_json_space(json.ptr, end) : end;
     if (p < end && (*p == '{' || *p == '['))
         return (struct sl_json_walk){sl_json_space(p + 1, end), end, *p == '{'};

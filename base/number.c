@@ -76,7 +76,7 @@ const char *sl_number_parse(struct sl_span text, struct sl_number *out)
     struct reader r = {.out = out};
     if (text.len == 0)
         return not_one;
-    const char *p = text.ptr, *end = text.ptr + text.len;
+    const char *p = text.ptr, *end = sl_span_end(text);
     out->n = 0;
     out->exponent = 0;
     out->is_negative = *p == '-';

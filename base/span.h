@@ -21,10 +21,16 @@ static inline bool sl_span_ends(struct sl_span a, struct sl_span suffix)
            (suffix.len == 0 || memcmp(a.ptr + a.len - suffix.len, suffix.ptr, suffix.len) == 0);
 }
 
+/* Where it ends; of an absent one (whose bytes are nowhere), what it has as its beginning. */
+static inline const char *sl_span_end(struct sl_span a)
+{
+    return a.len ? a.ptr + a.len : a.ptr;
+}
+
 /* Everything from byte `from` on; empty when `from` is beyond the end. */
 static inline struct sl_span sl_span_from(struct sl_span a, size_t from)
 {
-    return from >= a.len ? sl_span(a.len ? a.ptr + a.len : a.ptr, 0) : sl_span(a.ptr + from, a.len - from);
+    return from >= a.len ? sl_span(sl_span_end(a), 0) : sl_span(a.ptr + from, a.len - from);
 }
 
 #endif

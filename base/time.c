@@ -1,6 +1,8 @@
 /* Times as ISO 8601 text, written and read. */
 #include "base/time.h"
 
+#include "base/span.h"
+
 #include <stdio.h>
 #include <time.h>
 
@@ -87,7 +89,7 @@ static bool read_zone(const char **p, const char *end, int64_t *seconds)
 
 bool sl_time_parse(struct sl_span text, int64_t *ns, int64_t *step_ns)
 {
-    const char *p = text.ptr, *end = text.ptr + text.len;
+    const char *p = text.ptr, *end = sl_span_end(text);
     static const char separators[] = "--T::";
     static const uint8_t lengths[] = {4, 2, 2, 2, 2, 2};
     static const uint8_t least[] = {0, 1, 1, 0, 0, 0}, most[] = {99, 12, 31, 23, 59, 60};

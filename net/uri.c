@@ -15,7 +15,7 @@ static bool is_unreserved(unsigned char c)
 void sl_uri_encode(struct sl_buffer *out, struct sl_span text, char keep)
 {
     static const char digits[] = "0123456789ABCDEF";
-    const char *p = text.ptr, *end = text.ptr + text.len;
+    const char *p = text.ptr, *end = sl_span_end(text);
     while (p < end) {
         const char *run = p;
         while (run < end && (is_unreserved((unsigned char)*run) || (keep && *run == keep)))

@@ -210,7 +210,7 @@ static struct sl_span text_of(struct sl_value map, const char *name, struct sl_a
 /* Does the ARN's text have it at this place? What the row does not say fits. */
 static bool fits(struct sl_span said, struct sl_span arn, unsigned part)
 {
-    const char *at = arn.ptr, *end = arn.ptr + arn.len;
+    const char *at = arn.ptr, *end = sl_span_end(arn);
     for (unsigned i = 0; at && i < part; i++) {
         at = memchr(at, ':', (size_t)(end - at));
         at = at ? at + 1 : NULL;

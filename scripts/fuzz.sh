@@ -8,18 +8,15 @@ build=${BUILD:-build}/fuzz time=${TIME:-60}
 export LC_ALL=C
 flags=fuzzer-no-link,address,undefined
 entries=${ENTRIES:-$(ls tests/fuzz/fuzz_*.c | sed 's|.*/fuzz_\(.*\)\.c|\1|')}
-objects=()
-for name in $entries; do objects+=("$build/tests/fuzz/fuzz_$name.o"); done
-make -s -j"$(nproc)" CC=clang BUILD="$build" SANITIZE=$flags CFLAGS="-O1 -g" "$build/libsluice.a" "${objects[@]}"
+# (Everything is compiled, not the entries alone: so clang's warnings are seen, too.)
+make --no-print-directory -j"$(nproc)" CC=clang BUILD="$build" SANITIZE=$flags CFLAGS="-O1 -g" all \
+    $(printf "$build/libfuzzer/fuzz_%s\n" $entries)
 
 bad=0
 for name in $entries; do
     mkdir -p "$build/corpus/$name" "tests/fuzz/corpus/$name"
-    # shellcheck disable=SC2046
-    clang -fsanitize=fuzzer,address,undefined -o "$build/fuzz_$name" "$build/tests/fuzz/fuzz_$name.o" "$build/libsluice.a" \
-        $(pkg-config --libs libcurl libcrypto jansson zlib gmp sqlite3) -ldl -lm
     log=$build/fuzz_$name.log
-    if "$build/fuzz_$name" -max_total_time="$time" -timeout=10 -rss_limit_mb=2048 -max_len=4096 -print_final_stats=1 \
+    if "$build/libfuzzer/fuzz_$name" -max_total_time="$time" -timeout=10 -rss_limit_mb=2048 -max_len=4096 -print_final_stats=1 \
         -artifact_prefix="$build/crash_${name}_" "$build/corpus/$name" "tests/fuzz/corpus/$name" >"$log" 2>&1; then
         echo "fuzz $name: $(sed -nE 's/^stat::number_of_executed_units: *//p' "$log") inputs in $time s, nothing found"
     else

@@ -19,7 +19,7 @@ bool sl_record_may_hold(struct sl_span text, struct sl_span needle)
 {
     if (text.len < needle.len)
         return text.len && memchr(text.ptr, '\\', text.len);
-    const char *p = text.ptr, *end = text.ptr + text.len;
+    const char *p = text.ptr, *end = sl_span_end(text);
     size_t low = needle.len > 2 && needle.ptr[0] == '"';
     size_t high = needle.len - 1 - (needle.len > 2 && needle.ptr[needle.len - 1] == '"');
     for (; (size_t)(end - p) >= needle.len - 1 + SL_BLOCK; p += SL_BLOCK) {
@@ -85,7 +85,7 @@ static bool may_come_again(const char *p, const char *end, struct sl_span name)
 struct sl_value sl_map_scan(struct sl_span image, struct sl_span wanted)
 {
     struct sl_value found = {.type = SL_NONE};
-    const char *end = image.ptr + image.len, *p = sl_json_space(image.ptr + 1, end);
+    const char *end = sl_span_end(image), *p = sl_json_space(image.ptr + 1, end);
     while (*p != '}') {
         bool escaped;
         const char *name = p + 1, *close = string_end(name, end, &escaped);

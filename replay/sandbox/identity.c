@@ -18,7 +18,7 @@ static void split(struct sl_span arn, struct sl_span fields[FIELDS])
     for (int i = 0; i < FIELDS; i++) {
         const char *colon = arn.len ? memchr(arn.ptr, ':', arn.len) : NULL;
         fields[i] = sl_span(arn.ptr, colon ? (size_t)(colon - arn.ptr) : arn.len);
-        arn = colon ? sl_span_from(arn, fields[i].len + 1) : sl_span(arn.ptr + arn.len, 0);
+        arn = colon ? sl_span_from(arn, fields[i].len + 1) : sl_span(sl_span_end(arn), 0);
     }
 }
 

@@ -53,7 +53,7 @@ static enum sl_status rewrite(const struct sl_batch *in, const struct sl_lambda_
 static bool is_wrapped(const struct sl_batch *in, size_t i)
 {
     const char *raw = sl_record_text(sl_batch_record(in, i), SL_FIELD_RAW).ptr;
-    return raw < in->payload.ptr || raw >= in->payload.ptr + in->payload.len;
+    return raw < in->payload.ptr || raw >= sl_span_end(in->payload);
 }
 
 static struct sl_span compacted(struct sl_span json, struct sl_arena *arena)
@@ -73,7 +73,7 @@ static void take_outer(const struct sl_batch *in, struct sl_arena *arena, struct
     if (sl_span_starts(whole, SL_LIT("\xEF\xBB\xBF")))
         whole = sl_span_from(whole, 3);
     if (in->shape == SL_SHAPE_LINES) {
-        const char *end = whole.ptr + whole.len, *p = sl_json_space(whole.ptr, end);
+        const char *end = sl_span_end(whole), *p = sl_json_space(whole.ptr, end);
         for (size_t i = 0; i < in->n; i++) {
             const char *next = sl_json_value_end(p, end);
             texts[i] = compacted(sl_span(p, (size_t)(next - p)), arena);

@@ -106,7 +106,7 @@ struct parts {
 
 bool sl_lambda_form_is_compact(struct sl_span json)
 {
-    const char *p = json.ptr, *end = json.ptr + json.len;
+    const char *p = json.ptr, *end = sl_span_end(json);
     bool escaped;
     for (; p < end; p++) {
         if (*p == '"')
@@ -371,7 +371,7 @@ static const char *made_arn(const struct writer *w, const char *region)
     if (w->form->is_arn_certain || !place.ptr || sl_span_is(place, region))
         return whole;
     return sl_arena_printf(w->arena, "arn:%s:dynamodb:%s%s", partition_of(sl_span_str(region)), region,
-                           place.ptr + place.len);
+                           sl_span_end(place));
 }
 
 /* False: the record is an item without its keys. */

@@ -106,7 +106,7 @@ static enum sl_status take_entry(const struct sl_work_results *results, struct r
 static struct sl_span next_entry(struct reader *r, bool *is_last)
 {
     struct sl_span rest = rest_of(r);
-    const char *end = rest.ptr + rest.len;
+    const char *end = sl_span_end(rest);
     const char *p = sl_json_space(rest.ptr, end);
     if (p < end && (*p == ',' || *p == '['))
         p = sl_json_space(p + 1, end);
@@ -145,8 +145,8 @@ static enum sl_status begin_array(struct reader *r, struct sl_error *error)
     for (;;) {
         enum sl_status status = read_more(r, error);
         struct sl_span text = rest_of(r);
-        const char *p = sl_json_space(text.ptr, text.ptr + text.len);
-        bool has_begun = p < text.ptr + text.len;
+        const char *p = sl_json_space(text.ptr, sl_span_end(text));
+        bool has_begun = p < sl_span_end(text);
         if (status != SL_OK || (has_begun && *p == '['))
             return status;
         if (has_begun || is_at_end(r))

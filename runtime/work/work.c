@@ -70,7 +70,7 @@ enum sl_status sl_work_place(struct sl_work *work, struct sl_object_port **out, 
 
 bool sl_work_is_item(struct sl_span event)
 {
-    const char *end = event.ptr + event.len;
+    const char *end = sl_span_end(event);
     const char *p = sl_json_space(event.ptr, end);
     if (p == end || *p != '{')
         return false;

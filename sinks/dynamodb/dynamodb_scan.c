@@ -132,7 +132,7 @@ static enum sl_job_next answered(struct sl_job *job)
     struct sl_arena *arena = job->call->arena;
     struct sl_span body = sl_buffer_span(&job->answer->body);
     body.ptr = sl_arena_copy(arena, body); /* its memory is used again */
-    struct reader r = {.s = {.end = body.ptr + body.len, .is_loose = true}, .scan = scan};
+    struct reader r = {.s = {.end = sl_span_end(body), .is_loose = true}, .scan = scan};
     sl_buffer_init_in(&r.items, arena, SIZE_MAX);
     if (!read_members(&r, body.ptr))
         return SL_JOB_BROKEN;

@@ -22,7 +22,7 @@ static struct sl_span detail_type(const struct sl_message *message)
 /* A detail must be a JSON object; any other text is wrapped in one. */
 static bool is_object(struct sl_span body)
 {
-    const char *end = body.ptr + body.len, *p = body.len ? sl_json_space(body.ptr, end) : end;
+    const char *end = sl_span_end(body), *p = body.len ? sl_json_space(body.ptr, end) : end;
     return p < end && *p == '{' && sl_json_check(body, NULL) == SL_OK;
 }
 

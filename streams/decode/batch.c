@@ -232,7 +232,7 @@ enum sl_status sl_batch_decode(struct sl_span text, struct sl_arena *arena,
     if (text.len > UINT32_MAX)
         return sl_fail(error, SL_REJECT, "TooLarge", "the payload has 4 GiB or more; split it");
     struct sl_decoder d = {
-        .scan = {.end = text.ptr + text.len},
+        .scan = {.end = sl_span_end(text)},
         .base = text.ptr,
         .batch = out,
         .shared = shared_new(arena, options),

@@ -71,7 +71,7 @@ const char *sl_decode_kinesis(struct sl_decoder *d, const struct sl_draft *outer
         return sl_decode_fault(&d->scan, outer->raw.ptr, SL_FAULT_RECORD, "kinesis.data is not base64");
     const struct sl_json_scan outer_scan = d->scan;
     const char *outer_base = d->base;
-    d->scan = (struct sl_json_scan){.end = data.ptr + data.len};
+    d->scan = (struct sl_json_scan){.end = sl_span_end(data)};
     d->base = d->data;
     const char *begin = sl_json_space(data.ptr, d->scan.end);
     bool good = read_change(d, begin, &draft);

@@ -173,7 +173,7 @@ static const char *walk_value(const struct walk *w, const struct sl_when_node *n
 static uint64_t walk_text(const struct sl_when_tree *tree, struct sl_span text, struct walk w)
 {
     struct hits hits = {w.given, 0};
-    w.end = text.ptr + text.len;
+    w.end = sl_span_end(text);
     if (text.ptr)
         walk_value(&w, tree->root, text.ptr, &hits);
     return hits.found;
@@ -196,7 +196,7 @@ static bool set_passes(const struct sl_when_leaf *leaf, struct sl_span array, st
     struct sl_span element;
     bool is_empty = true;
     for (; sl_json_walk_next(&c, NULL, &element); is_empty = false)
-        if (passes(leaf, scalar(element.ptr, element.ptr + element.len, true), scratch))
+        if (passes(leaf, scalar(element.ptr, sl_span_end(element), true), scratch))
             return true;
     return is_empty && leaf->absent_ok;
 }

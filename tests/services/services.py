@@ -229,7 +229,7 @@ def start(arguments):
         owner = int(arguments[1])
         arguments = arguments[2:]
     if len(arguments) < 2 or not set(arguments[1:]) <= set(SERVICES):
-        raise Failure(f"usage: start.sh [--owner PID] DIR SERVICE..., of: {' '.join(SERVICES)}")
+        raise Failure(f"usage: start.sh [--owner PID] DIR SERVICE..., of: {' '.join(sorted(SERVICES))}")
     folder, names = os.path.abspath(arguments[0]), list(dict.fromkeys(arguments[1:]))
     for name in names:
         if not os.path.exists(SERVICES[name][1]):

@@ -19,7 +19,7 @@ static bool is_json(struct sl_span line)
 
 static bool is_blank(struct sl_span line)
 {
-    return sl_json_space(line.ptr, line.ptr + line.len) == line.ptr + line.len;
+    return sl_json_space(line.ptr, sl_span_end(line)) == sl_span_end(line);
 }
 
 /* Moves `*from` to the next line that is not blank, and counts it. False: there is none. */

@@ -132,7 +132,7 @@ static enum sl_status no_keys(const struct convert *c, size_t i, struct sl_error
 /* Digits over zeros: the text is ours and not yet anybody's. */
 static void put_number(struct sl_span zeros, uint64_t number)
 {
-    char *at = (char *)(uintptr_t)zeros.ptr + zeros.len;
+    char *at = (char *)(uintptr_t)sl_span_end(zeros);
     for (; number; number /= 10)
         *--at = (char)('0' + number % 10);
 }

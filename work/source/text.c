@@ -148,7 +148,7 @@ static enum sl_status too_long(const struct sl_text *t, bool is_line, size_t mos
 static size_t end_of(const struct sl_batch *batch, size_t i)
 {
     struct sl_span raw = sl_record_text(sl_batch_record(batch, i), SL_FIELD_RAW), all = batch->payload;
-    bool is_within = raw.ptr >= all.ptr && raw.ptr < all.ptr + all.len;
+    bool is_within = raw.ptr >= all.ptr && raw.ptr < sl_span_end(all);
     return is_within ? (size_t)(raw.ptr + raw.len - all.ptr) : 0;
 }
 
