@@ -72,14 +72,6 @@ static int64_t deadline_of(struct server *s, const struct sl_runtime_event *even
     return s->clock->now_ms(s->clock) + left;
 }
 
-static void export_trace_id(const char *trace_id)
-{
-    if (trace_id[0])
-        setenv("_X_AMZN_TRACE_ID", trace_id, 1);
-    else
-        unsetenv("_X_AMZN_TRACE_ID");
-}
-
 static enum sl_status post_failure(struct server *s, const struct sl_runtime_event *event,
                                    const struct sl_error *why, struct sl_error *error)
 {
@@ -207,7 +199,7 @@ static enum sl_status serve_event(struct server *s, const struct sl_runtime_even
                                   struct sl_error *error)
 {
     snprintf(s->log.request_id, sizeof(s->log.request_id), "%s", event->request_id);
-    export_trace_id(event->trace_id);
+    sl_runtime_export_trace_id(event->trace_id);
     enum sl_status status = take_event(s, event, error);
     sl_arena_reset(s->arena);
     return status;

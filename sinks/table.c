@@ -1,6 +1,8 @@
 /* The table port's rules, and its answers to a refusal. */
 #include "sinks/table.h"
 
+#include "base/json.h"
+#include "base/json_walk.h"
 #include "base/utf8.h"
 #include "sinks/name.h"
 #include "sinks/result.h"
@@ -53,6 +55,34 @@ enum sl_status sl_table_check_scan(const struct sl_table_scan *scan, struct sl_e
             return sl_fail(error, SL_REJECT, "ValidationException",
                            "the name of an attribute that is wanted is empty, or is not UTF-8");
     return SL_OK;
+}
+
+static bool is_wanted(const struct sl_table_scan *scan, struct sl_span name)
+{
+    for (size_t i = 0; i < scan->n_names; i++)
+        if (sl_json_text_is(name, scan->names[i]))
+            return true;
+    return false;
+}
+
+struct sl_span sl_table_project(const struct sl_table_scan *scan, struct sl_span item, struct sl_arena *arena)
+{
+    struct sl_json_walk walk = sl_json_walk(item);
+    struct sl_span name, value;
+    struct sl_buffer out;
+    if (!scan->n_names)
+        return item;
+    sl_buffer_init_in(&out, arena, SIZE_MAX);
+    while (sl_json_walk_next(&walk, &name, &value)) {
+        if (!is_wanted(scan, name))
+            continue;
+        sl_buffer_add_str(&out, out.len ? ",\"" : "{\"");
+        sl_buffer_add_span(&out, name);
+        sl_buffer_add_str(&out, "\":");
+        sl_buffer_add_span(&out, value);
+    }
+    sl_buffer_add_str(&out, out.len ? "}" : "{}");
+    return sl_buffer_span(&out);
 }
 
 static bool has_key_twice(const struct sl_table_group *group)

@@ -43,6 +43,10 @@ enum sl_status sl_table_check_verb(const struct sl_table_op *op, struct sl_error
  * is empty. Whether `after` is a key is the sink's to check. */
 enum sl_status sl_table_check_scan(const struct sl_table_scan *scan, struct sl_error *error) SL_MUST_USE;
 
+/* The item with the attributes that the scan wants, made in `arena`; the item itself when it wants all. */
+struct sl_span sl_table_project(const struct sl_table_scan *scan, struct sl_span item,
+                                struct sl_arena *arena);
+
 /* ---- groups ---- */
 
 /* The operations of one group. A result that is not SL_OK is one that a check refused. */

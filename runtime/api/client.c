@@ -306,6 +306,14 @@ static enum sl_status judge_next(struct sl_runtime *rt, struct sl_runtime_event 
     return SL_OK;
 }
 
+void sl_runtime_export_trace_id(const char *trace_id)
+{
+    if (trace_id[0])
+        setenv("_X_AMZN_TRACE_ID", trace_id, 1);
+    else
+        unsetenv("_X_AMZN_TRACE_ID");
+}
+
 /* A broken transfer is repeated at once, on a new connection: until an event is answered, the Runtime API
  * serves the same event. */
 enum sl_status sl_runtime_next(struct sl_runtime *rt, struct sl_runtime_event *out, struct sl_error *error)

@@ -40,6 +40,9 @@ void sl_runtime_stop_on(struct sl_runtime *rt, int fd);
 enum sl_status sl_runtime_next(struct sl_runtime *rt, struct sl_runtime_event *out,
                                struct sl_error *error) SL_MUST_USE;
 
+/* Sets _X_AMZN_TRACE_ID, where SDKs look for the event's trace id; "" removes it. */
+void sl_runtime_export_trace_id(const char *trace_id);
+
 /* Answers the event. SL_OK: go on with `next`. Also SL_OK when the platform refuses the answer because it has
  * moved on (400, 403, 410, 413); `error` then says so, with the status SL_REJECT. SL_RETRY: the answer may
  * not have arrived; go on with `next`, which serves the event again in that case. SL_FATAL: exit. After a

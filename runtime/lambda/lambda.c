@@ -63,14 +63,6 @@ EXPORT int64_t sl_lambda_remaining_ms(const struct sl_lambda_event *event)
 
 /* ---- events ---- */
 
-static void export_trace_id(const char *trace_id)
-{
-    if (trace_id[0])
-        setenv("_X_AMZN_TRACE_ID", trace_id, 1);
-    else
-        unsetenv("_X_AMZN_TRACE_ID");
-}
-
 static struct sl_lambda_event event_of(const struct sl_runtime_event *from)
 {
     return (struct sl_lambda_event){.payload = from->payload.ptr,
@@ -100,7 +92,7 @@ static enum sl_status one_round(struct sl_runtime *rt, sl_lambda_fn handler, voi
     enum sl_status status = sl_runtime_next(rt, &event, error);
     if (status == SL_OK) {
         const struct sl_lambda_event shown = event_of(&event);
-        export_trace_id(event.trace_id);
+        sl_runtime_export_trace_id(event.trace_id);
         set_answer(answer, false, "application/json", SL_LIT("null"));
         handler(&shown, answer, arg);
         return answer_with(rt, &event, answer, error);

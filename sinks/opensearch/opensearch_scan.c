@@ -161,34 +161,6 @@ static void write_body(struct page *p)
 
 /* ---- the answer ---- */
 
-static bool is_wanted(const struct sl_table_scan *asked, struct sl_span name)
-{
-    for (size_t i = 0; i < asked->n_names; i++)
-        if (sl_json_text_is(name, asked->names[i]))
-            return true;
-    return false;
-}
-
-static struct sl_span project(const struct page *p, struct sl_span item)
-{
-    struct sl_json_walk walk = sl_json_walk(item);
-    struct sl_span name, value;
-    struct sl_buffer out;
-    if (!p->asked->n_names)
-        return item;
-    sl_buffer_init_in(&out, p->call->arena, SIZE_MAX);
-    while (sl_json_walk_next(&walk, &name, &value)) {
-        if (!is_wanted(p->asked, name))
-            continue;
-        sl_buffer_add_str(&out, out.len ? ",\"" : "{\"");
-        sl_buffer_add_span(&out, name);
-        sl_buffer_add_str(&out, "\":");
-        sl_buffer_add_span(&out, value);
-    }
-    sl_buffer_add_str(&out, out.len ? "}" : "{}");
-    return sl_buffer_span(&out);
-}
-
 static bool is_of_segment(const struct page *p, struct sl_span hash)
 {
     char from[17], to[17];
@@ -251,7 +223,7 @@ static bool take_hit(struct page *p, struct sl_span hit)
     p->bytes += sl_item_bytes(item);
     if (!p->asked->n_names && !is_in_place(p, hit, item))
         item = astray(p, hit);
-    p->out->items[p->out->n++] = project(p, item);
+    p->out->items[p->out->n++] = sl_table_project(p->asked, item, p->call->arena);
     return true;
 }
 

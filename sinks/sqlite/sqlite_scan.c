@@ -25,35 +25,6 @@ static struct sl_span text_of(sqlite3_stmt *row, int column)
 
 /* ---- items ---- */
 
-static bool is_wanted(const struct sl_table_scan *asked, struct sl_span name)
-{
-    for (size_t i = 0; i < asked->n_names; i++)
-        if (sl_json_text_is(name, asked->names[i]))
-            return true;
-    return false;
-}
-
-/* The item with the attributes that are wanted. */
-static struct sl_span project(const struct page *page, struct sl_span item)
-{
-    struct sl_json_walk walk = sl_json_walk(item);
-    struct sl_span name, value;
-    struct sl_buffer out;
-    if (!page->asked->n_names)
-        return item;
-    sl_buffer_init_in(&out, page->arena, SIZE_MAX);
-    while (sl_json_walk_next(&walk, &name, &value)) {
-        if (!is_wanted(page->asked, name))
-            continue;
-        sl_buffer_add_str(&out, out.len ? ",\"" : "{\"");
-        sl_buffer_add_span(&out, name);
-        sl_buffer_add_str(&out, "\":");
-        sl_buffer_add_span(&out, value);
-    }
-    sl_buffer_add_str(&out, out.len ? "}" : "{}");
-    return sl_buffer_span(&out);
-}
-
 static bool is_full(const struct page *page)
 {
     size_t n = page->items.len / sizeof(struct sl_span);
@@ -70,7 +41,7 @@ static bool take_row(struct page *page, const struct sl_sqlite_table *table)
     if (!sl_sqlite_take_item(page->p, &row, page->arena, &item))
         return false;
     page->bytes += sl_item_bytes(item);
-    item = project(page, item);
+    item = sl_table_project(page->asked, item, page->arena);
     sl_buffer_add(&page->items, &item, sizeof(item));
     if (is_full(page))
         page->out->next = sl_span(sl_arena_copy(page->arena, key), key.len);
