@@ -102,4 +102,7 @@ if [ -f handlers/handler.h ] && command -v c++ >/dev/null; then
     echo '#include "handlers/handler.h"' | c++ -std=c++11 -I. -Wall -Wextra -Wpedantic -Werror -fsyntax-only -x c++ - ||
         say "handlers/handler.h does not compile as C++"
 fi
+
+# Every fenced block of the documents says what it is (CONTRIBUTING.md).
+python3 tests/docs/blocks.py || bad=1
 exit $bad
