@@ -46,6 +46,13 @@ static bool copy_part(CURLU *url, CURLUPart part, char *out, size_t room)
     return fits && out[0];
 }
 
+/* No server listens there. */
+static bool has_port_0(CURLU *url)
+{
+    char port[8];
+    return copy_part(url, CURLUPART_PORT, port, sizeof(port)) && strcmp(port, "0") == 0;
+}
+
 bool sl_uri_parse(const char *text, struct sl_uri *out)
 {
     char scheme[8];
@@ -55,7 +62,7 @@ bool sl_uri_parse(const char *text, struct sl_uri *out)
     bool good = curl_url_set(url, CURLUPART_URL, text, 0) == CURLUE_OK &&
                 copy_part(url, CURLUPART_SCHEME, scheme, sizeof(scheme)) &&
                 copy_part(url, CURLUPART_HOST, out->host, sizeof(out->host)) &&
-                !has_part(url, CURLUPART_USER) && !has_part(url, CURLUPART_PASSWORD);
+                !has_part(url, CURLUPART_USER) && !has_part(url, CURLUPART_PASSWORD) && !has_port_0(url);
     out->is_https = good && strcmp(scheme, "https") == 0;
     good = good && (out->is_https || strcmp(scheme, "http") == 0);
     /* libcurl takes one slash or three for two. */

@@ -147,6 +147,7 @@ static enum sl_status read_targets(struct sl_config *config, const json_t *list,
     size_t i;
     json_t *url;
     out->urls = urls;
+    out->is_list = true;
     json_array_foreach((json_t *)list, i, url)
     {
         if (!json_is_string(url) || json_string_length(url) == 0 ||

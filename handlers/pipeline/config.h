@@ -19,6 +19,7 @@
 struct sl_config_failure {
     bool is_report; /* rejected records are reported to the event source, nothing is parked */
     const char *path;
+    bool is_list;               /* written as a list of targets */
     const struct sl_span *urls; /* in the order in which they are tried; each is followed by a NUL */
     size_t n;
 };

@@ -155,7 +155,10 @@ static enum sl_status open_failure_targets(struct sl_pipeline *p, struct sl_rout
     route->targets = sl_arena_zalloc(p->arena, (failure->n + 1) * sizeof(struct sl_failure_target *));
     for (size_t i = 0; i < failure->n; i++) {
         if (failure_target(p, failure->urls[i], &route->targets[i], error) != SL_OK) {
-            sl_error_context(error, "%s", failure->path);
+            if (failure->is_list)
+                sl_error_context(error, "%s[%zu]", failure->path, i);
+            else
+                sl_error_context(error, "%s", failure->path);
             return SL_FATAL;
         }
         route->n_targets++;
@@ -182,6 +185,39 @@ static struct sl_route_stats no_stats(const struct sl_route *route)
         .name = route->config->name, .handler = route->config->handler, .target = target};
 }
 
+/* The option whose name the text begins with, as a path does: "counters[0].add.n: ...". */
+static const struct sl_option *named_option(const struct sl_option *rows, const char *text)
+{
+    size_t n = strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789_");
+    if (!n || !strchr(".[:", text[n]) || !text[n])
+        return NULL;
+    for (; rows && rows->type != SL_OPTION_END; rows++)
+        if (sl_span_is(sl_span(text, n), rows->name))
+            return rows;
+    return NULL;
+}
+
+/* A handler names its option; only the pipeline knows where in the file it is. */
+static void place_error(const struct sl_route *route, struct sl_error *error)
+{
+    const struct sl_option *rows = route->loaded.handler.options;
+    const struct sl_option *row = error ? named_option(rows, error->text) : NULL;
+    if (!row) {
+        sl_error_context(error, "%s", route->config->path);
+        return;
+    }
+    struct sl_error placed = *error;
+    const char *given = route->options.values[row - rows].path;
+    const char *path = given && given[0] == '$' ? given : NULL;
+    placed.status = SL_OK;
+    if (path)
+        sl_fail(&placed, error->status, error->code, "%s%s", path, error->text + strlen(row->name));
+    else
+        sl_fail(&placed, error->status, error->code, "%s.%s", route->config->path, error->text);
+    placed.offset = error->offset;
+    *error = placed;
+}
+
 static enum sl_status open_handler(struct sl_pipeline *p, struct sl_route *route, struct sl_error *error)
 {
     const struct sl_handler *handler = &route->loaded.handler;
@@ -197,7 +233,7 @@ static enum sl_status open_handler(struct sl_pipeline *p, struct sl_route *route
     route->is_open = status == SL_OK;
     if (status == SL_OK && p->config.view != SL_VIEW_UNKNOWN)
         status = sl_route_accepts(route, p->config.view, error);
-    sl_error_context(error, "%s", route->config->path);
+    place_error(route, error);
     return status == SL_OK ? SL_OK : SL_FATAL;
 }
 

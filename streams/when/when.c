@@ -63,7 +63,7 @@ static enum sl_status read_events(struct sl_when_parse *parse, struct sl_span va
 
 static enum sl_status read_name(struct sl_when_parse *parse, struct sl_span value, struct draft *draft)
 {
-    if (value.ptr[0] != '"')
+    if (value.ptr[0] != '"' || sl_span_is(value, "\"\""))
         return sl_when_fail(parse, value, "the name of an attribute is expected");
     draft->changed[draft->when->n_changed++] = sl_when_string(parse, value);
     return SL_OK;

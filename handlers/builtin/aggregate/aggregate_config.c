@@ -131,9 +131,9 @@ static enum sl_status read_key(struct opening *o, size_t i, const json_t *key)
         const char *name = a->key_names[k].ptr;
         struct member m = member_at(i, "key", name, json_object_get(key, name));
         if (!m.json || n != a->n_key_names)
-            return BAD(o, "counters[%zu].key: all counters have the same key attributes; counters[0] has others",
-                       i);
-        if (!json_is_string(m.json))
+            return BAD(
+                o, "counters[%zu].key: all counters have the same key attributes; counters[0] has others", i);
+        if (sl_opening_text(m.json).len == 0)
             return BAD(o, "%s: expected a template", m.path);
         status = compile(o, &m, &c->keys[k]);
     }
@@ -141,6 +141,23 @@ static enum sl_status read_key(struct opening *o, size_t i, const json_t *key)
 }
 
 /* ---- amounts ---- */
+
+/* Can the template make a number, by what is outside of its places: "-{total}", "{cents}e-2"? An argument in
+ * backquotes may hold a brace. */
+static bool is_around_number(struct sl_span text)
+{
+    bool is_inside = false, is_quoted = false;
+    for (size_t i = 0; i < text.len; i++) {
+        char c = text.ptr[i];
+        is_quoted = is_inside && (c == '`' ? !is_quoted : is_quoted);
+        if (is_quoted)
+            continue;
+        if (!is_inside && c != '{' && !strchr("0123456789+-.eE", c))
+            return false;
+        is_inside = c == '{' || (is_inside && c != '}');
+    }
+    return true;
+}
 
 static enum sl_status read_amount(struct opening *o, const struct member *m, struct aggregate_amount *out)
 {
@@ -160,6 +177,11 @@ static enum sl_status read_amount(struct opening *o, const struct member *m, str
     if (!memchr(text.ptr, '{', text.len))
         return BAD(o, "%s: \"%.*s\" is not a number; for an attribute's value write \"{%.*s}\"", m->path,
                    SL_ARG(text), SL_ARG(text));
+    if (!is_around_number(text))
+        return BAD(o,
+                   "%s: what is outside of the {place} is not part of a number; an amount is a number or one "
+                   "{attribute}",
+                   m->path);
     return compile(o, m, &out->value);
 }
 
@@ -211,6 +233,11 @@ static enum sl_status read_distinct(struct opening *o, size_t i, const json_t *d
         enum sl_status status = compile(o, &m, &d->value);
         if (status != SL_OK)
             return status;
+        if (!o->base.host->template_uses(d->value.compiled))
+            return BAD(o,
+                       "%s: has no {place}, so every item has the same value; for an attribute's value write "
+                       "\"{%s}\"",
+                       m.path, json_string_value(value));
         o->a->has_distinct = true;
     }
     return SL_OK;
@@ -249,7 +276,7 @@ static enum sl_status read_condition(struct opening *o, const char *path, struct
     struct sl_when *compiled = NULL;
     enum sl_status status = compile_condition(o->base.arena, json, &compiled, &why);
     *out = compiled;
-    return status == SL_OK ? SL_OK : BAD(o, "%s: %s", path, why.text);
+    return status == SL_OK ? SL_OK : sl_opening_bad_inside(&o->base, path, &why);
 }
 
 static enum sl_status read_conditions(struct opening *o, size_t i, const json_t *counter)

@@ -7,6 +7,7 @@
 #include "handlers/builtin/toolkit/outcome.h"
 
 #include <stdio.h>
+#include <strings.h>
 
 /* When a message fails, the rest of its slice is delivered again. So slices are small: ten requests of ten.
  */
@@ -66,12 +67,29 @@ static enum sl_status handle(void *self, struct sl_slice *slice, struct sl_error
 
 /* ---- opening ---- */
 
+/* SQS developer guide, "Amazon SQS message metadata"; SNS has the same rules. */
+static bool is_attribute_name(const char *name)
+{
+    size_t n = strlen(name);
+    bool is_plain = n > 0 && n <= 256 && name[0] != '.' && name[n - 1] != '.' && !strstr(name, "..");
+    for (size_t i = 0; i < n && is_plain; i++)
+        is_plain = (name[i] >= 'a' && name[i] <= 'z') || (name[i] >= 'A' && name[i] <= 'Z') ||
+                   (name[i] >= '0' && name[i] <= '9') || strchr("_-.", name[i]);
+    return is_plain && strncasecmp(name, "aws.", 4) != 0 && strncasecmp(name, "amazon.", 7) != 0;
+}
+
 static enum sl_status read_attribute(const struct sl_opening *o, struct notify *p, const char *name,
                                      const json_t *value)
 {
     struct notify_attribute *attribute = &p->attributes[p->n_attributes++];
     char where[300];
     attribute->name = sl_opening_keep(o, sl_span_str(name));
+    if (!is_attribute_name(name))
+        return SL_OPENING_BAD(
+            o,
+            "attributes: \"%s\" is not a name that SQS and SNS take; use 1 to 256 of A-Z a-z "
+            "0-9 _ - and single dots inside, and do not begin with AWS. or Amazon.",
+            name);
     if (!json_is_string(value))
         return SL_OPENING_BAD(o, "attributes.%s: expected a template", name);
     snprintf(where, sizeof(where), "attributes.%s", name);
@@ -95,6 +113,22 @@ static enum sl_status read_attributes(const struct sl_opening *o, struct notify 
     return status;
 }
 
+/* No queue takes an empty message. What has no place is the same for every record. */
+static enum sl_status check_templates(const struct sl_opening *o, const struct notify *p)
+{
+    static const char *const names[] = {"message", "subject", "group", "dedupe"};
+    for (size_t i = 0; i < 4; i++) {
+        struct sl_span text = o->host->option_text(o->route, names[i]);
+        if (text.ptr && !text.len)
+            return SL_OPENING_BAD(o, "%s: is empty; write a text, or leave the option out", names[i]);
+    }
+    if (p->dedupe && !o->host->template_uses(p->dedupe))
+        return SL_OPENING_BAD(o,
+                              "dedupe: has no {place}, so every message would be a repeat of the first one, "
+                              "which the destination drops");
+    return SL_OK;
+}
+
 static enum sl_status open_notify(const struct sl_host *host, struct sl_route *route, void **self,
                                   struct sl_error *error)
 {
@@ -111,7 +145,8 @@ static enum sl_status open_notify(const struct sl_host *host, struct sl_route *r
                          .escape = sl_opening_is(&o, "escape", "json") ? SL_ESCAPE_JSON : SL_ESCAPE_NONE,
                          .missing = sl_render_missing(host, route)};
     *self = p;
-    return read_attributes(&o, p);
+    enum sl_status status = check_templates(&o, p);
+    return status == SL_OK ? read_attributes(&o, p) : status;
 }
 
 static enum sl_status per_item(void *self, struct sl_per_item *out, struct sl_error *error)

@@ -107,7 +107,7 @@ static enum sl_status read_names(struct opening *o, const char *option)
         status = BAD(o, "%s: expected a list of attribute names", option);
     json_array_foreach(list, i, name)
     {
-        if (!json_is_string(name)) {
+        if (sl_opening_text(name).len == 0) {
             status = BAD(o, "%s[%zu]: expected an attribute name", option, i);
             break;
         }
@@ -131,8 +131,8 @@ static enum sl_status read_renames(struct opening *o)
         status = BAD(o, "rename: expected an object of old and new attribute names");
     json_object_foreach(object, name, value)
     {
-        if (!sl_opening_is_name(sl_opening_text(value))) {
-            status = BAD(o, "rename.%s: expected an attribute name", name);
+        if (!name[0] || !sl_opening_is_name(sl_opening_text(value))) {
+            status = BAD(o, "rename.%s: expected an attribute name, and the name that it gets", name);
             break;
         }
         rule_for(o, sl_span_str(name))->renamed = keep(o, sl_opening_text(value));
@@ -189,7 +189,7 @@ static enum sl_status read_where(struct opening *o)
     struct sl_when *compiled = NULL;
     struct sl_error why = SL_NO_ERROR;
     if (text.len && host->where_compile(o->base.arena, text, &compiled, &why) != SL_OK)
-        return BAD(o, "where: %s", why.text);
+        return sl_opening_bad_inside(&o->base, "where", &why);
     o->p->where = compiled;
     return SL_OK;
 }
@@ -204,6 +204,8 @@ static enum sl_status read_key_attribute(struct opening *o, const char *name, co
     key->name = keep(o, sl_span_str(name));
     if (!sl_opening_is_name(key->name) || !json_is_string(value))
         return BAD(o, "key.%s: expected a template", name);
+    if (text.len == 0)
+        return BAD(o, "key.%s: is empty, and a key attribute cannot be", name);
     if (sl_render_names_image(text))
         return BAD(o,
                    "key.%s: use attributes of the source's key only; others change, and would move the item",
@@ -214,6 +216,19 @@ static enum sl_status read_key_attribute(struct opening *o, const char *name, co
     char where[300];
     snprintf(where, sizeof(where), "key.%s", name);
     return sl_opening_template(&o->base, where, text, &key->value);
+}
+
+/* Without a place every item would be the same row. */
+static enum sl_status check_key(struct opening *o)
+{
+    const struct replicate *p = o->p;
+    unsigned uses = 0;
+    for (size_t i = 0; i < p->n_keys; i++)
+        uses |= o->base.host->template_uses(p->keys[i].value.compiled);
+    if (p->n_keys && !uses)
+        return BAD(o,
+                   "key: no template has a {place}, so all items would have one key and replace each other");
+    return SL_OK;
 }
 
 static enum sl_status read_key(struct opening *o)
@@ -231,7 +246,7 @@ static enum sl_status read_key(struct opening *o)
             status = read_key_attribute(o, name, value);
     }
     json_decref(object);
-    return status;
+    return status == SL_OK ? check_key(o) : status;
 }
 
 /* ---- the guard ---- */
@@ -294,6 +309,18 @@ static enum sl_status read_tombstones(struct opening *o)
     return status;
 }
 
+/* ---- the source ---- */
+
+/* The same text is the same table. `sluice check` finds it in other words, too. */
+static enum sl_status check_source(struct opening *o)
+{
+    const struct sl_host *host = o->base.host;
+    struct sl_span source = host->option_text(o->base.route, "source");
+    if (source.len && sl_span_eq(source, host->option_text(o->base.route, "to")))
+        return BAD(o, "source: is the replica itself (\"to\"); name the table that the stream is of");
+    return SL_OK;
+}
+
 /* ---- our attributes ---- */
 
 static const char *const ours[] = {"guard_attribute", "write_attribute", "deleted_attribute",
@@ -308,7 +335,8 @@ static enum sl_status check_attributes(struct opening *o)
             return BAD(o, "%s: expected the name of an attribute", ours[i]);
         for (size_t k = 0; k < i; k++)
             if (sl_span_eq(name, o->base.host->option_text(o->base.route, ours[k])))
-                return BAD(o, "%s and %s: expected different names", ours[k], ours[i]);
+                return BAD(o, "%s: \"%.*s\" is the %s too; give each attribute a name of its own", ours[i],
+                           SL_ARG(name), ours[k]);
     }
     return SL_OK;
 }
@@ -362,6 +390,7 @@ enum sl_status replicate_open(const struct sl_host *host, struct sl_route *route
     *self = p;
     sl_loop_init(&p->loop, host->option_text(route, "to"));
     enum sl_status status = check_attributes(&o);
+    status = status == SL_OK ? check_source(&o) : status;
     status = status == SL_OK ? read_guard(&o) : status;
     status = status == SL_OK ? read_tombstones(&o) : status;
     status = status == SL_OK ? read_names(&o, "project") : status;

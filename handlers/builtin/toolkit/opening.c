@@ -3,6 +3,15 @@
 
 #define NAME_BYTES 255
 
+/* What has a blank before its first colon is a sentence, not a path. */
+enum sl_status sl_opening_bad_inside(const struct sl_opening *o, const char *path, const struct sl_error *why)
+{
+    size_t first = strcspn(why->text, ": ");
+    bool is_sentence = !why->text[first] || why->text[first] == ' ';
+    bool is_step = why->text[0] == '[' || first == 0;
+    return SL_OPENING_BAD(o, "%s%s%s", path, is_sentence ? ": " : is_step ? "" : ".", why->text);
+}
+
 bool sl_opening_is(const struct sl_opening *o, const char *option, const char *text)
 {
     return sl_span_is(o->host->option_text(o->route, option), text);
@@ -57,5 +66,5 @@ enum sl_status sl_opening_template(const struct sl_opening *o, const char *where
     struct sl_error why = SL_NO_ERROR;
     if (sl_render_compile(o->host, o->arena, text, out, &why) == SL_OK)
         return SL_OK;
-    return SL_OPENING_BAD(o, "%s: byte %zu: %s", where, why.offset, why.text);
+    return SL_OPENING_BAD(o, "%s: %s (byte %zu)", where, why.text, why.offset);
 }

@@ -19,6 +19,10 @@ struct sl_opening {
 /* Refuses the configuration: `return SL_OPENING_BAD(o, "rename.%s: ...", name);` */
 #define SL_OPENING_BAD(o, ...) (o)->host->fail((o)->error, SL_FATAL, "InvalidConfiguration", __VA_ARGS__)
 
+/* The same for a condition below `path`, whose error begins with a path inside the condition. */
+enum sl_status sl_opening_bad_inside(const struct sl_opening *o, const char *path,
+                                     const struct sl_error *why) SL_MUST_USE;
+
 /* Is the option this text? */
 bool sl_opening_is(const struct sl_opening *o, const char *option, const char *text);
 

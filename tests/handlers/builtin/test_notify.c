@@ -94,7 +94,7 @@ static void mistakes_are_named(void **state)
     } cases[] = {
         {ROUTE(",'attributes':[]"), "attributes: expected an object"},
         {ROUTE(",'attributes':{'a':1}"), "attributes.a: expected a template"},
-        {ROUTE(",'attributes':{'a':'{'}"), "attributes.a: byte 0"},
+        {ROUTE(",'attributes':{'a':'{'}"), "$.routes[0].attributes.a: '{' is not closed"},
         {ROUTE(",'mesage':'x'"), "did you mean \"message\"?"},
         {ROUTE(",'body':'xml'"), "$.routes[0].body"},
     };

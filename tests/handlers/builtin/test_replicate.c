@@ -519,7 +519,7 @@ static void mistakes_are_named(void **state)
         {ROUTE(",'rename':{'a':'c','b':'c'}"), "rename: two attributes become c"},
         {ROUTE(",'drop':['a'],'rename':{'a':'c'}"), "rename.a: the attribute is in drop"},
         {ROUTE(",'key':{'a':'{NewImage.b}'}"), "key.a: use attributes of the source's key only"},
-        {ROUTE(",'key':{'a':'{b'}"), "key.a: byte 0: '{' is not closed"},
+        {ROUTE(",'key':{'a':'{b'}"), "$.routes[0].key.a: '{' is not closed"},
         {ROUTE(",'key':{}"), "key: expected an object of one or two"},
         {ROUTE(",'epoc':1"), "$.routes[0].epoc: is not known here; did you mean \"epoch\"?"},
         {ROUTE(",'guard_attribute':'a\\\"b'"), "guard_attribute: expected the name of an attribute"},
@@ -533,8 +533,10 @@ static void mistakes_are_named(void **state)
          "rename.a: gone is the deleted_attribute"},
         {ROUTE(",'rename':{'a':'sluice_expires'}"), "rename.a: sluice_expires is the expires_attribute"},
         {ROUTE(",'key':{'sluice_order':'{a}'}"), "key.sluice_order: sluice_order is the guard_attribute"},
-        {ROUTE(",'guard_attribute':'x','deleted_attribute':'x'"), "expected different names"},
-        {ROUTE(",'expires_attribute':'sluice_deleted'"), "expected different names"},
+        {ROUTE(",'guard_attribute':'x','deleted_attribute':'x'"),
+         "$.routes[0].deleted_attribute: \"x\" is the guard_attribute too"},
+        {ROUTE(",'expires_attribute':'sluice_deleted'"),
+         "$.routes[0].expires_attribute: \"sluice_deleted\" is the deleted_attribute too"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
         stage_refused(cases[i].config, cases[i].message);

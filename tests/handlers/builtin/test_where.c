@@ -282,18 +282,18 @@ static void an_item_counts_while_it_meets_where(void **state)
         stage_destroy(s);
     }
     stage_refused(COUNTER("'add':{'n':1},'where':{'v':[{'numerc':['>',1]}]}"),
-                  "counters[0].where: v[0]: not an operator");
+                  "counters[0].where.v[0]: not an operator");
     stage_refused(COUNTER("'add':{'n':1},'where':{'v':{'N':['1']}}"),
-                  "counters[0].where: v.N: N looks like a type");
+                  "counters[0].where.v.N: N looks like a type");
 }
 
 static void a_wrong_pattern_is_named(void **state)
 {
     (void)state;
-    stage_refused(REPLICA(",'where':{'v':[]}"), "where: v: the list is empty");
-    stage_refused(REPLICA(",'where':{'v':[{'between':1}]}"), "where: v[0]: not an operator");
+    stage_refused(REPLICA(",'where':{'v':[]}"), "$.routes[0].where.v: the list is empty");
+    stage_refused(REPLICA(",'where':{'v':[{'between':1}]}"), "$.routes[0].where.v[0]: not an operator");
     stage_refused(REPLICA(",'where':7"), "where");
-    stage_refused(REPLICA(",'where':{'v':{'N':['1']}}"), "where: v.N: N looks like a type");
+    stage_refused(REPLICA(",'where':{'v':{'N':['1']}}"), "$.routes[0].where.v.N: N looks like a type");
 }
 
 int main(void)

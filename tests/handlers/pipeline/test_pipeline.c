@@ -16,7 +16,7 @@ static const struct {
     {ROUTE("'handler':'one','on_failure':'memt:x'"),
      "$.routes[0].on_failure: \"memt:x\" is a table; records are parked in a queue or an object store"},
     {ROUTE("'handler':'one','on_failure':['mem:x','what:x']"),
-     "$.routes[0].on_failure: \"what:x\" is not a target"},
+     "$.routes[0].on_failure[1]: \"what:x\" is not a target"},
     {"{'on_failure':'what:x','routes':[{'name':'a','handler':'one'}]}",
      "$.on_failure: \"what:x\" is not a target"},
     {ROUTE("'handler':'one','tow':1"), "$.routes[0].tow: is not known here; did you mean \"to\"?"},
