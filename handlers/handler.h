@@ -1,3 +1,6 @@
+/* SPDX-FileCopyrightText: 2026 The Sluice authors
+ * SPDX-License-Identifier: Apache-2.0 */
+
 /* Writing a handler for Sluice: this header is the manual.
  *
  * A handler is one file that exports one symbol, SL_HANDLER. It links nothing of Sluice: everything it needs

@@ -1,3 +1,6 @@
+/* SPDX-FileCopyrightText: 2026 The Sluice authors
+ * SPDX-License-Identifier: Apache-2.0 */
+
 /* A Lambda function in C, on provided.al2 or provided.al2023:
  *
  *   #include <sluice/lambda.h>
