@@ -14,11 +14,13 @@ static enum sl_status read_in_flight(struct sl_client *client, struct sl_url *ur
 {
     struct sl_span text = sl_url_param(url, "in_flight");
     size_t n = 0;
-    for (size_t i = 0; i < text.len && n <= SL_CLIENT_IN_FLIGHT_MAX; i++)
+    for (size_t i = 0; i < text.len && n <= SL_PACE_MAX; i++)
         n = text.ptr[i] >= '0' && text.ptr[i] <= '9' ? n * 10 + (size_t)(text.ptr[i] - '0') : SIZE_MAX / 2;
-    client->in_flight = text.ptr ? n : SL_CLIENT_IN_FLIGHT;
-    if (client->in_flight < 1 || client->in_flight > SL_CLIENT_IN_FLIGHT_MAX)
+    if (!text.ptr)
+        n = SL_PACE_MAX;
+    if (n < 1 || n > SL_PACE_MAX)
         return bad_param(url, "in_flight", text, "a number from 1 to 64", error);
+    sl_pace_init(&client->pace, n);
     return SL_OK;
 }
 

@@ -9,6 +9,7 @@
 #include "aws/endpoint.h"
 #include "aws/sigv4.h"
 #include "base/url.h"
+#include "net/pace.h"
 #include "net/retry.h"
 
 /* Codes that reject= may name. */
@@ -25,7 +26,7 @@ struct sl_client {
     const char *password;               /* in `login`; NULL: none */
     struct sl_span label;               /* in front of the host name: S3's bucket */
     struct sl_credentials *credentials; /* NULL: requests go unsigned */
-    size_t in_flight;
+    struct sl_pace pace;                /* its cap is in_flight= */
     struct sl_endpoint endpoint;
     struct sl_aws_host *host; /* of the endpoint: what is known of its clock */
     bool is_ready;            /* region, endpoint, host and signer are set */
@@ -35,9 +36,6 @@ struct sl_client {
     struct sl_span rejects[SL_CLIENT_REJECTS]; /* codes of reject= */
     size_t n_rejects;
 };
-
-#define SL_CLIENT_IN_FLIGHT     16
-#define SL_CLIENT_IN_FLIGHT_MAX 64
 
 /* The parameters that every AWS target takes, for sl_url_done's list. */
 #define SL_CLIENT_PARAMS "region, endpoint, role, in_flight, reject"

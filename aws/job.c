@@ -5,8 +5,6 @@
 #include <stdlib.h>
 
 #define LINE_ARENA_BYTES (8 * 1024)
-/* Bodies on the wire at a time, in a function of 128 MB; a larger one goes alone. */
-#define FLYING_BYTES (32u * 1024 * 1024)
 
 /* ---- slots ---- */
 
@@ -79,6 +77,7 @@ static void launch(struct sl_job_run *run, struct sl_job *job)
     slot->job = job;
     sl_job_write(run->client, slot);
     slot->exchange.timeout_ms = run->call->deadline_ms - now;
+    job->number = sl_pace_begin(&run->client->pace, now);
     job->state = SL_JOB_FLYING;
     run->flying++;
     run->flying_bytes += slot->exchange.body_bytes;
@@ -87,10 +86,10 @@ static void launch(struct sl_job_run *run, struct sl_job *job)
 
 static bool has_room(const struct sl_job_run *run, const struct sl_job *job)
 {
-    size_t bytes = run->flying_bytes;
+    size_t bytes = 0;
     for (size_t i = 0; i < job->n_parts; i++)
         bytes += job->parts[i].len;
-    return run->flying < run->client->in_flight && (!run->flying || bytes <= FLYING_BYTES);
+    return sl_pace_has_room(&run->client->pace, run->flying, run->flying_bytes, bytes);
 }
 
 /* The ones that wait and are due go first, and among the fresh ones the first. */
@@ -107,6 +106,7 @@ static void launch_due(struct sl_job_run *run)
         struct sl_job *job = &run->jobs[run->fresh++];
         launch(run, job);
     }
+    run->is_full = run->fresh < run->n && run->flying >= run->client->pace.limit;
 }
 
 static int64_t next_due_ms(const struct sl_job_run *run)
@@ -121,7 +121,7 @@ static int64_t next_due_ms(const struct sl_job_run *run)
 /* Reads what has come of the requests that are over. */
 static void settle_over(struct sl_job_run *run)
 {
-    for (size_t i = 0; i < SL_CLIENT_IN_FLIGHT_MAX && run->flying; i++) {
+    for (size_t i = 0; i < SL_PACE_MAX && run->flying; i++) {
         struct sl_job_slot *slot = run->slots[i];
         if (!slot || slot->exchange.outcome == SL_HTTP_RUNNING)
             continue;
@@ -233,7 +233,7 @@ int64_t sl_job_due_ms(const struct sl_job_flight *flight)
 void sl_job_abandon(struct sl_job_flight *flight)
 {
     struct sl_aws *aws = flight->run.client->aws;
-    for (size_t i = 0; i < SL_CLIENT_IN_FLIGHT_MAX; i++) {
+    for (size_t i = 0; i < SL_PACE_MAX; i++) {
         struct sl_job_slot *slot = flight->run.slots[i];
         if (!slot)
             continue;

@@ -1,7 +1,7 @@
 /* Requests to a service: signed, several at a time, sent again as the rules say, and judged.
  *
- * A job is one request with its retries. sl_job_run carries out many, with at most the client's `in_flight`
- * on the wire, and returns when each job has its outcome.
+ * A job is one request with its retries. sl_job_run carries out many, with as many on the wire as the
+ * client's pace lets through (net/pace.h), and returns when each job has its outcome.
  *
  * What it promises:
  * - A job is SL_OK only when a whole answer with the operation's status (200) came, its CRC-32 (if sent) is
@@ -88,6 +88,7 @@ struct sl_job {
     unsigned hurried;
     int last_cost;
     int64_t due_ms;
+    uint64_t number; /* of its last request, for net/pace.h */
     size_t searched; /* bytes that aws/shown.h has compared with the server's words */
     uint64_t serial; /* of the credentials that it was signed with */
     int64_t skew_s;  /* that it was dated with */

@@ -64,12 +64,22 @@ static void wait_until_due(struct sl_job_run *run, struct sl_job *job)
     run->waiting++;
 }
 
+/* A server that is too busy says so, refuses everything, or takes no connection. A transaction that meets
+ * another is no such answer: fewer requests at a time would not help it. */
+static bool is_too_much(const struct sl_job *job, enum sl_retry_kind kind)
+{
+    return kind == SL_RETRY_THROTTLE ||
+           (job->answer && (job->answer->status == 503 || job->answer->outcome == SL_HTTP_NOT_SENT));
+}
+
 /* A job that failed for now waits for its next attempt, or ends. The status that is set is the one after the
  * last attempt: when time or budget ends before, it is SL_RETRY. `ends_all`: the failure would meet the other
  * jobs too. */
 static void retry_or_end(struct sl_job_run *run, struct sl_job *job, enum sl_retry_kind kind, bool ends_all)
 {
     struct sl_aws *aws = run->client->aws;
+    if (is_too_much(job, kind))
+        sl_pace_throttled(&run->client->pace, job->number);
     bool is_due = find_due(run, job, kind, &ends_all);
     if (is_due || job->attempts < sl_client_attempts(run->client))
         job->status = SL_RETRY;
@@ -232,6 +242,7 @@ static void follow(struct sl_job_run *run, struct sl_job *job, enum sl_job_next 
     switch (next) {
     case SL_JOB_DONE:
         sl_retry_success(&run->client->bucket, job->last_cost);
+        sl_pace_took(&run->client->pace, job->answer->body.len, run->is_full);
         if (job->answer->status == 200 && !job->is_no_proof && !job->of_no_record)
             sl_contrast_succeeded(&run->client->contrast, job->operation, job->place,
                                   sl_aws_now_ms(run->client->aws));

@@ -20,8 +20,9 @@ struct sl_job_run {
     size_t fresh; /* the first job that was not begun */
     size_t waiting, flying;
     size_t flying_bytes; /* of the bodies on the wire */
+    bool is_full;        /* more jobs wait than the pace lets through */
     const struct sl_call *call;
-    struct sl_job_slot *slots[SL_CLIENT_IN_FLIGHT_MAX];
+    struct sl_job_slot *slots[SL_PACE_MAX];
     size_t doubted;            /* jobs that wait for the end of the run to be judged */
     const struct sl_job *stop; /* failed in a way in which the jobs not begun would fail too */
 };

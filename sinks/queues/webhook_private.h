@@ -22,13 +22,14 @@
 #include "aws/aws.h"
 #include "aws/contrast.h"
 #include "base/sha256.h"
+#include "net/pace.h"
 #include "net/retry.h"
 #include "sinks/services.h"
 
 #define SL_WEBHOOK_KEYS       2  /* while they rotate: the new one and the old one */
 #define SL_WEBHOOK_LINES      16 /* headers from options */
 #define SL_WEBHOOK_REJECTS    8
-#define SL_WEBHOOK_IN_FLIGHT  64 /* at most */
+#define SL_WEBHOOK_IN_FLIGHT  SL_PACE_MAX /* at most */
 #define SL_WEBHOOK_BYTES      (1024u * 1024)
 #define SL_WEBHOOK_MAX_BYTES  (16u * 1024 * 1024)
 #define SL_WEBHOOK_TIMEOUT_MS 15000
@@ -58,6 +59,7 @@ struct sl_webhook_slot {
     int64_t due_ms;
     bool was_sent;
     struct sl_arena *arena; /* of one attempt: header lines */
+    uint64_t number;        /* of the request, for net/pace.h */
     struct sl_http_exchange exchange;
 };
 
@@ -87,6 +89,7 @@ struct sl_webhook {
 
     /* What was learned, from one apply to the next. */
     struct sl_retry_bucket bucket;
+    struct sl_pace pace; /* its cap is in_flight */
     struct sl_contrast contrast;
     int64_t paused_until_ms; /* the receiver asked for it (Retry-After) */
     struct sl_webhook_slot slots[SL_WEBHOOK_IN_FLIGHT];

@@ -7,8 +7,6 @@
 
 #include <stdlib.h>
 
-/* Bodies under way at a time, in a function of 128 MB; a larger one goes alone. */
-#define FLYING_BYTES     (32u * 1024 * 1024)
 #define LINE_ARENA_BYTES 2048
 #define NONE             SIZE_MAX
 #define OPERATION        "POST" /* for contrast: a webhook has one */
@@ -165,7 +163,8 @@ static struct sl_webhook_slot *find_slot(struct run *run)
 static void fill_slots(struct run *run)
 {
     struct sl_webhook_slot *slot;
-    while (!run->stop && (!run->active || run->bytes < FLYING_BYTES) && (slot = find_slot(run))) {
+    while (!run->stop && sl_pace_has_room(&run->webhook->pace, run->active, run->bytes, 0) &&
+           (slot = find_slot(run))) {
         if (!slot->entries)
             make_ready(run, slot);
         if (!choose(run, slot))
@@ -210,6 +209,7 @@ static void launch(struct run *run, struct sl_webhook_slot *slot)
     sl_webhook_sign(webhook, slot);
     slot->exchange.timeout_ms = left < webhook->timeout_ms ? left : webhook->timeout_ms;
     slot->state = SL_WEBHOOK_FLYING;
+    slot->number = sl_pace_begin(&webhook->pace, now_ms(run));
     run->flying++;
     sl_http_start(sl_aws_http(webhook->aws), &slot->exchange);
 }
@@ -244,6 +244,8 @@ static void try_again(struct run *run, struct sl_webhook_slot *slot, const struc
     int64_t until = now_ms(run) + verdict->after_ms;
     if (verdict->after_ms && until > run->webhook->paused_until_ms)
         run->webhook->paused_until_ms = until;
+    if (verdict->next == SL_WEBHOOK_THROTTLED || slot->exchange.outcome == SL_HTTP_NOT_SENT)
+        sl_pace_throttled(&run->webhook->pace, slot->number);
     if (plan_retry(run, slot, verdict->next)) {
         slot->state = SL_WEBHOOK_WAITING;
         return;
@@ -260,6 +262,7 @@ static void take(struct run *run, struct sl_webhook_slot *slot)
 {
     struct sl_webhook *webhook = run->webhook;
     sl_retry_success(&webhook->bucket, slot->last_cost);
+    sl_pace_took(&webhook->pace, slot->exchange.body.len, run->active >= webhook->pace.limit);
     sl_contrast_succeeded(&webhook->contrast, OPERATION, 0, now_ms(run));
     finish_slot(run, slot, (struct sl_result){.status = SL_OK});
     free_slot(run, slot);

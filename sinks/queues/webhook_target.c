@@ -157,6 +157,7 @@ static enum sl_status read_numbers(struct reading *r)
     for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
         if (read_number(r, &numbers[i]) != SL_OK)
             return SL_FATAL;
+    sl_pace_init(&webhook->pace, webhook->in_flight);
     webhook->timeout_ms = (int64_t)timeout;
     webhook->attempts = (unsigned)attempts;
     webhook->rules.is_private_allowed = private;
