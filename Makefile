@@ -286,6 +286,11 @@ opensearch-long: all $(BUILD)/tests/sinks/test_ports ## long histories on OpenSe
 	@scripts/setup.sh build check
 	@BUILD=$(BUILD) LONG=1 TIMES=1 python3 tests/sinks/check_opensearch.py
 
+mutate: TIME = 600
+mutate: ## make mutate TIME=600 FILES='streams/*.c' SEED=1: changes one token at a time, names the changes that no unit test notices
+	@scripts/setup.sh build check
+	@BUILD=$(BUILD) CC="$(CC)" TIME=$(TIME) COUNT="$(COUNT)" FILES="$(FILES)" SEED="$(SEED)" ONLY="$(ONLY)" GATE="$(GATE)" scripts/mutate.py
+
 cover: ## branch coverage of the decoder's files; names each branch that no test takes
 	@scripts/setup.sh build check
 	@BUILD=$(BUILD) scripts/cover.sh

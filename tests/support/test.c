@@ -60,23 +60,23 @@ const char *json_printf(const char *format, ...)
     return text;
 }
 
-static char *folder_in(const char *pattern)
+static char *folder_in(const char *parent)
 {
-    char *path = strdup(pattern);
-    assert_non_null(path);
+    char *path = NULL;
+    assert_true(asprintf(&path, "%s/sluice-test-XXXXXX", parent) > 0);
     assert_non_null(mkdtemp(path));
     return path;
 }
 
 char *test_folder(void)
 {
-    return folder_in("/tmp/sluice-test-XXXXXX");
+    const char *parent = getenv("TMPDIR");
+    return folder_in(parent ? parent : "/tmp");
 }
 
 char *test_folder_in_memory(void)
 {
-    return folder_in(access("/dev/shm", W_OK) == 0 ? "/dev/shm/sluice-test-XXXXXX"
-                                                   : "/tmp/sluice-test-XXXXXX");
+    return getenv("TMPDIR") || access("/dev/shm", W_OK) ? test_folder() : folder_in("/dev/shm");
 }
 
 static int remove_one(const char *path, const struct stat *stat, int type, struct FTW *ftw)
