@@ -1,6 +1,6 @@
-/* Linked into the library that `make mutate` measures with, which is compiled with -finstrument-functions: notes in the file named
- * by SL_REACH which functions a test's processes enter, a byte at each function's offset in the library. The file is a shared
- * mapping, so that what a killed process did is in it, too. */
+/* Linked into the library that `make mutate` measures with, which is compiled with -finstrument-functions:
+ * notes in the file named by SL_REACH which functions a test's processes enter, a byte at each function's
+ * offset in the library. The file is a shared mapping, so that what a killed process did is in it, too. */
 #include <fcntl.h>
 #include <stddef.h>
 #include <stdlib.h>
