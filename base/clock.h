@@ -12,6 +12,7 @@ struct sl_clock {
     int64_t (*wall_ns)(struct sl_clock *clock); /* nanoseconds since 1970-01-01T00:00:00Z; may jump */
     void (*sleep_ms)(struct sl_clock *clock, int64_t ms);
     uint64_t (*random)(struct sl_clock *clock); /* 64 bits, not for secrets */
+    int64_t (*now_ns)(struct sl_clock *clock);  /* steady, of another zero than now_ms: for measuring */
 };
 
 /* The machine's clock; one for the process. Steady time is CLOCK_BOOTTIME, since a sandbox may be frozen. */

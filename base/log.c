@@ -1,11 +1,11 @@
-/* Log lines and metrics, each in one write. */
+/* Log lines and metrics. */
 #include "base/log.h"
 
 #include "base/clean.h"
 #include "base/json_write.h"
 
 #include <errno.h>
-#include <math.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <strings.h>
@@ -40,17 +40,47 @@ enum sl_level sl_log_level(const char *name, enum sl_level otherwise)
 }
 
 /* A frozen or full pipe may take part of a line; what is left follows, so a line stays whole. */
-static void put_line(struct sl_log *log)
+static bool put(const struct sl_log *log, const char *text, size_t bytes)
 {
-    sl_buffer_add_char(&log->line, '\n');
-    for (size_t done = 0; log->fd >= 0 && done < log->line.len;) {
-        ssize_t n = write(log->fd, log->line.ptr + done, log->line.len - done);
+    for (size_t done = 0; done < bytes;) {
+        ssize_t n = write(log->fd, text + done, bytes - done);
         if (n < 0 && errno == EINTR)
             continue;
         if (n <= 0)
-            return;
+            return false;
         done += (size_t)n;
     }
+    return true;
+}
+
+/* So much of the text as goes out in one piece: whole lines that fit into what a pipe takes at once, so that
+ * lines of several processes do not mix; or one line that does not. */
+static size_t piece_of(struct sl_span text)
+{
+    if (text.len <= PIPE_BUF)
+        return text.len;
+    const char *end = memrchr(text.ptr, '\n', PIPE_BUF);
+    end = end ? end : memchr(text.ptr, '\n', text.len);
+    return end ? (size_t)(end - text.ptr) + 1 : text.len;
+}
+
+/* Writes out the lines in log->line. */
+static void put_lines(struct sl_log *log)
+{
+    struct sl_span rest = sl_buffer_span(&log->line);
+    while (log->fd >= 0 && rest.len) {
+        size_t n = piece_of(rest);
+        if (!put(log, rest.ptr, n))
+            break;
+        rest = sl_span_from(rest, n);
+    }
+    sl_buffer_reset(&log->line);
+}
+
+static void put_line(struct sl_log *log)
+{
+    sl_buffer_add_char(&log->line, '\n');
+    put_lines(log);
 }
 
 /* What must not be shown becomes an escape: \n, \x1b, \u202e. A value's newline must not begin a line of its
@@ -118,20 +148,21 @@ static void begin_text(struct sl_log *log, enum sl_level level)
     sl_buffer_add_char(&log->line, ' ');
 }
 
-void sl_log_write(struct sl_log *log, enum sl_level level, const char *format, ...)
+/* Lambda's own filter keeps a line of this level. */
+static const char *kept_level(const struct sl_log *log)
 {
-    char text[4096];
-    va_list args;
-    va_start(args, format);
-    int n = vsnprintf(text, sizeof(text), format, args);
-    va_end(args);
-    if (n < 0 || level >= SL_OFF)
-        return;
-    struct sl_span message = sl_span_str(text);
+    return log->level == SL_ERROR ? "FATAL" : level_names[log->level];
+}
+
+/* `members`: of the JSON form, each with a comma before it. */
+static void write_line(struct sl_log *log, enum sl_level level, struct sl_span message,
+                       struct sl_span members)
+{
     sl_buffer_reset(&log->line);
     if (log->format == SL_LOG_JSON) {
         begin_json(log, level);
         add_member(log, "message", message);
+        sl_buffer_add_span(&log->line, members);
         sl_buffer_add_char(&log->line, '}');
     } else {
         begin_text(log, level);
@@ -140,26 +171,41 @@ void sl_log_write(struct sl_log *log, enum sl_level level, const char *format, .
     put_line(log);
 }
 
-void sl_log_metric(struct sl_log *log, const char *function, const char *name, double value, const char *unit)
+void sl_log_facts(struct sl_log *log, enum sl_level level, struct sl_span message, struct sl_span members)
 {
-    struct sl_buffer *b = &log->line;
+    if (level >= log->level)
+        write_line(log, level, message, members);
+}
+
+void sl_log_write(struct sl_log *log, enum sl_level level, const char *format, ...)
+{
+    char text[4096];
+    va_list args;
+    va_start(args, format);
+    int n = vsnprintf(text, sizeof(text), format, args);
+    va_end(args);
+    if (n >= 0 && level < SL_OFF)
+        write_line(log, level, sl_span_str(text), SL_LIT(""));
+}
+
+void sl_log_metrics(struct sl_log *log, struct sl_emf *documents, size_t n)
+{
     if (log->no_metrics)
         return;
-    sl_buffer_reset(b);
-    sl_buffer_printf(b, "{\"_aws\":{\"Timestamp\":%lld,\"CloudWatchMetrics\":[{\"Namespace\":\"Sluice\",",
-                     (long long)(log->clock->wall_ns(log->clock) / 1000000));
-    sl_buffer_printf(
-        b, "\"Dimensions\":[[\"Function\"%s]],\"Metrics\":[{\"Name\":", log->route ? ",\"Route\"" : "");
-    sl_json_add_string(b, sl_span_str(name));
-    sl_buffer_add_str(b, ",\"Unit\":");
-    sl_json_add_string(b, sl_span_str(unit));
-    sl_buffer_add_str(b, "}]}]}");
-    sl_json_add_member(b, "Function", sl_span_str(function));
-    if (log->route)
-        sl_json_add_member(b, "Route", sl_span_str(log->route));
-    sl_buffer_add_char(b, ',');
-    sl_json_add_string(b, sl_span_str(name));
-    /* JSON has no infinity and no NaN: such a metric counts as 0. */
-    sl_buffer_printf(b, ":%.17g}", isfinite(value) ? value : 0.0);
-    put_line(log);
+    sl_buffer_reset(&log->line);
+    for (size_t i = 0; i < n; i++) {
+        documents[i].epoch_ms = log->clock->wall_ns(log->clock) / 1000000;
+        documents[i].level = log->format == SL_LOG_JSON && log->level > SL_INFO ? kept_level(log) : NULL;
+        sl_emf_add(&log->line, &documents[i]);
+        if (log->line.len > SL_LOG_LINE_BYTES / 2)
+            put_lines(log);
+    }
+    put_lines(log);
+}
+
+void sl_log_metric(struct sl_log *log, const char *function, const char *name, double value, const char *unit)
+{
+    const struct sl_emf_metric metric = {name, unit, value};
+    sl_log_metrics(
+        log, &(struct sl_emf){.function = function, .route = log->route, .metrics = &metric, .n = 1}, 1);
 }

@@ -1,14 +1,16 @@
-/* The log: one line an event, on one descriptor, each line in one write.
+/* The log: one line an event, on one descriptor, each line in one write. Short lines that belong together may
+ * share one.
  *
  * As JSON (Lambda's structured form: timestamp, level, message, requestId, then what the caller adds) or as
  * text. Callers never pass payloads, item values or secrets. The level is tested before the arguments
  * are evaluated. What must not be shown of a text (base/clean.h) becomes an escape. Metrics are lines in
- * CloudWatch's embedded metric format. */
+ * CloudWatch's embedded metric format (base/emf.h), whatever the log's form. */
 #ifndef SL_BASE_LOG_H
 #define SL_BASE_LOG_H
 
 #include "base/buffer.h"
 #include "base/clock.h"
+#include "base/emf.h"
 
 enum sl_log_format { SL_LOG_TEXT, SL_LOG_JSON };
 
@@ -18,7 +20,7 @@ struct sl_log {
     int fd;                 /* -1: nothing is written */
     struct sl_clock *clock; /* for timestamps */
     char request_id[128];   /* of the invocation, empty outside one */
-    bool no_metrics;        /* nobody collects them: sl_log_metric writes nothing */
+    bool no_metrics;        /* nobody collects them: sl_log_metrics writes nothing */
     const char *route;      /* whose handler is running, NULL outside one; borrowed */
     bool is_in_port;        /* and a port that it called is at work */
     struct sl_buffer line;  /* reused */
@@ -44,8 +46,14 @@ enum sl_level sl_log_level(const char *name, enum sl_level otherwise);
 
 void sl_log_write(struct sl_log *log, enum sl_level level, const char *format, ...) SL_PRINTF(3, 4);
 
-/* One metric as one EMF line: namespace "Sluice", dimension Function (and Route, when one is set).
- * `unit` as CloudWatch has it ("Count", "Milliseconds", "Bytes"). */
+/* A line with members of its own in the JSON form (`members`: each with a comma before it, made with
+ * base/json_write.h); the text form has the message alone, which then says the same. */
+void sl_log_facts(struct sl_log *log, enum sl_level level, struct sl_span message, struct sl_span members);
+
+/* Writes the documents together; sets their time and level. */
+void sl_log_metrics(struct sl_log *log, struct sl_emf *documents, size_t n);
+
+/* One metric as one document, with the log's route. */
 void sl_log_metric(struct sl_log *log, const char *function, const char *name, double value,
                    const char *unit);
 

@@ -18,6 +18,7 @@ static void add_route(struct sl_buffer *b, const struct sl_route_stats *r)
     sl_json_add_integer(b, "applied", (int64_t)r->applied);
     sl_json_add_integer(b, "parked", (int64_t)r->parked);
     sl_json_add_integer(b, "failed", (int64_t)r->failed);
+    sl_json_add_integer(b, "skipped", (int64_t)r->skipped);
     sl_json_add_integer(b, "calls", (int64_t)r->calls);
     sl_json_add_integer(b, "bytes", (int64_t)r->bytes);
     sl_buffer_add_char(b, '}');

@@ -6,7 +6,7 @@
 #include "handlers/dispatch/dispatch.h"
 
 /* {"requestId":...,"records":N,"checkpoint":K,"parked":N,"routes":[{"name":...,"handler":...,"to":...,
- * "matched":N,"applied":N,"parked":N,"failed":N,"calls":N}],
+ * "matched":N,"applied":N,"parked":N,"failed":N,"skipped":N,"calls":N,"bytes":N}],
  * "notes":[{"parked":BOOL,"route":...,"id":...,"code":...,"message":...}]}, in one write. A note says why a
  * record was parked, or which record failed at the checkpoint. */
 void sl_report_batch(int fd, const struct sl_pipeline *p, const char *request_id, size_t records,

@@ -3,11 +3,13 @@
 
 #include "base/version.h"
 #include "handlers/dispatch/dispatch.h"
+#include "runtime/account.h"
 #include "runtime/api/client.h"
 #include "runtime/contain/contain.h"
 #include "runtime/contain/crash.h"
 #include "runtime/report.h"
 #include "runtime/work/work.h"
+#include "streams/record.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -42,10 +44,10 @@ struct server {
     struct sl_work *work; /* NULL: stream events are taken, work items refused; else the other way round */
     struct sl_runtime *rt;
     struct sl_arena *arena;
+    struct sl_account *account;
     struct sl_answer answer;
     int stop_fd;
     int failures; /* of the Runtime API, in a row */
-    bool is_warm;
 };
 
 /* ---- one event ---- */
@@ -81,22 +83,30 @@ static enum sl_status post_failure(struct server *s, const struct sl_runtime_eve
     return sl_runtime_fail(s->rt, event->request_id, type, sl_span_str(why->text), error);
 }
 
-static void count(struct server *s, const char *name, double value)
+/* A shard's records come in the order of their time, so the first that has one is the oldest. */
+static int64_t oldest_ns(const struct sl_batch *batch)
 {
-    if (value > 0)
-        sl_log_metric(&s->log, s->settings->function_name, name, value, "Count");
+    for (size_t i = 0; i < batch->n; i++) {
+        int64_t ns = sl_record_created_ns(sl_batch_record(batch, i));
+        if (ns)
+            return ns;
+    }
+    return 0;
 }
 
-static void account(struct server *s, const struct sl_batch *batch)
+static void account(struct server *s, const struct sl_batch *batch, uint64_t decode_ns)
 {
     const struct sl_answer *a = &s->answer;
-    count(s, "Records", (double)batch->n);
-    count(s, "ColdStart", s->is_warm ? 0 : 1);
-    count(s, "Parked", (double)a->parked);
-    count(s, "FailedBatches", a->checkpoint < batch->n || a->is_error ? 1 : 0);
-    s->is_warm = true;
+    const struct sl_invoked invoked = {
+        .records = batch->n,
+        .created_ns = oldest_ns(batch),
+        .decode_ns = decode_ns,
+        .parked = a->parked,
+        .is_failed = a->checkpoint < batch->n || a->is_error,
+    };
     if (s->settings->report_fd >= 0)
         sl_report_batch(s->settings->report_fd, s->pipeline, s->log.request_id, batch->n, a);
+    sl_account_add(s->account, &invoked);
     sl_pipeline_stats_reset(s->pipeline);
 }
 
@@ -134,7 +144,7 @@ static enum sl_status respond(struct server *s, const struct sl_runtime_event *e
 }
 
 static enum sl_status answer_batch(struct server *s, const struct sl_runtime_event *event,
-                                   const struct sl_batch *batch, struct sl_error *error)
+                                   const struct sl_batch *batch, uint64_t decode_ns, struct sl_error *error)
 {
     const struct sl_invocation invocation = invocation_of(s, event);
     struct sl_answer *a = &s->answer;
@@ -142,7 +152,7 @@ static enum sl_status answer_batch(struct server *s, const struct sl_runtime_eve
     sl_dispatch(s->pipeline, batch, &invocation, a);
     if (a->is_ruined)
         return give_up(s, event, error);
-    account(s, batch);
+    account(s, batch, decode_ns);
     if (a->is_error)
         return post_failure(s, event, &a->error, error);
     if (a->error.status != SL_OK)
@@ -161,8 +171,8 @@ static enum sl_status answer_work(struct server *s, const struct sl_runtime_even
                                                      : sl_work_refuse_event(&a->error);
     if (!sl_contain_is_whole(s->contain))
         return give_up(s, event, error);
-    count(s, "ColdStart", s->is_warm ? 0 : 1);
-    s->is_warm = true;
+    sl_account_add(s->account, &(struct sl_invoked){.is_work = true});
+    sl_pipeline_stats_reset(s->pipeline);
     return status == SL_OK ? respond(s, event, error) : post_failure(s, event, &a->error, error);
 }
 
@@ -187,12 +197,15 @@ static enum sl_status take_event(struct server *s, const struct sl_runtime_event
     const struct sl_span payload = payload_of(s, event);
     if (s->work || sl_work_is_item(payload))
         return answer_work(s, event, payload, error);
-    if (sl_batch_decode(payload, s->arena, &options, &batch, &why) != SL_OK) {
-        if (why.offset != SL_NO_OFFSET)
-            sl_error_context(&why, "byte %zu of the event", why.offset);
-        return post_failure(s, event, &why, error);
-    }
-    return answer_batch(s, event, &batch, error);
+    const int64_t began_ns = s->clock->now_ns(s->clock);
+    enum sl_status status = sl_batch_decode(payload, s->arena, &options, &batch, &why);
+    const uint64_t decode_ns = (uint64_t)(s->clock->now_ns(s->clock) - began_ns);
+    if (status == SL_OK)
+        return answer_batch(s, event, &batch, decode_ns, error);
+    if (why.offset != SL_NO_OFFSET)
+        sl_error_context(&why, "byte %zu of the event", why.offset);
+    sl_account_add(s->account, &(struct sl_invoked){.decode_ns = decode_ns, .is_failed = true});
+    return post_failure(s, event, &why, error);
 }
 
 static enum sl_status serve_event(struct server *s, const struct sl_runtime_event *event,
@@ -305,6 +318,8 @@ static enum sl_status init(struct server *s, struct sl_error *error)
         status = sl_pipeline_open(&s->options, &s->pipeline, error);
     if (status == SL_OK)
         status = open_work(s, error);
+    if (status == SL_OK)
+        s->account = sl_account_open(s->settings, &s->log, s->pipeline);
     if (sl_contain_is_whole(s->contain))
         return status;
     s->log.fd = -1; /* it may be open as something else by now */
@@ -315,6 +330,7 @@ static enum sl_status init(struct server *s, struct sl_error *error)
 static void clean_up(struct server *s)
 {
     s->log.request_id[0] = '\0';
+    sl_account_close(s->account); /* first: little time is left after SIGTERM */
     sl_work_close(s->work);
     sl_pipeline_close(s->pipeline);
     sl_contain_close(s->contain);
@@ -332,8 +348,9 @@ int sl_serve(const struct sl_settings *settings, bool posts_init_error, int read
 {
     struct server s = {.settings = settings, .clock = sl_clock_system(), .stop_fd = open_stop_fd()};
     sl_log_init(&s.log, STDERR_FILENO, settings->log_level, settings->log_format, s.clock);
-    /* Nobody reads metrics outside CloudWatch. A replay reads the report instead. */
-    s.log.no_metrics = !sl_vars_get(&settings->vars, "AWS_LAMBDA_LOG_GROUP_NAME") || settings->report_fd >= 0;
+    s.log.no_metrics = settings->metrics_ms == SL_METRICS_OFF;
+    for (size_t i = 0; i < settings->n_wrong; i++)
+        sl_log(&s.log, SL_WARN, "%s; its default is used", settings->wrong[i]);
     sl_crash_report(&s.log);
     sl_sinks_init(&s.sinks, s.clock, &s.log, &settings->vars);
     s.options = (struct sl_pipeline_options){

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #define MAX_FOLDERS (sizeof(((struct sl_settings *)0)->handler_path) / sizeof(char *) - 1)
+#define MAX_SECONDS 86400
 #define MAX_WORKERS 1024 /* processes and threads that Lambda allows in one sandbox */
 
 static void copy_environment(struct sl_settings *s, char *const *environment)
@@ -60,6 +61,48 @@ static long number(const struct sl_vars *vars, const char *name, long otherwise,
     return text && (*end || value < 0 || value > max) ? otherwise : value;
 }
 
+static void complain(struct sl_settings *s, const char *name, const char *text, const char *choices)
+{
+    s->wrong[s->n_wrong++] =
+        sl_arena_printf(s->arena, "the variable %s is \"%.100s\"; it must be %s", name, text, choices);
+}
+
+/* `otherwise` when it is absent, or neither of the two. */
+static bool choice(struct sl_settings *s, const char *name, const char *const words[2], bool otherwise)
+{
+    const char *text = sl_vars_or(&s->vars, name, NULL);
+    if (!text || strcasecmp(text, words[0]) == 0 || strcasecmp(text, words[1]) == 0)
+        return text ? strcasecmp(text, words[1]) == 0 : otherwise;
+    complain(s, name, text, sl_arena_printf(s->arena, "%s or %s", words[1], words[0]));
+    return otherwise;
+}
+
+static int64_t metrics_ms(struct sl_settings *s, bool is_collected)
+{
+    const char *text = sl_vars_or(&s->vars, "SLUICE_METRICS", NULL);
+    long seconds = number(&s->vars, "SLUICE_METRICS", 0, MAX_SECONDS);
+    if (!text)
+        return is_collected ? 0 : SL_METRICS_OFF;
+    if (strcasecmp(text, "off") == 0)
+        return SL_METRICS_OFF;
+    if (seconds == 0 && strcasecmp(text, "each") != 0)
+        complain(s, "SLUICE_METRICS", text, "each, off, or a number of seconds from 1 to 86400");
+    return seconds * 1000;
+}
+
+/* Outside Lambda nobody collects lines of a log, so there they have to be asked for. Whoever reads the report
+ * needs neither. */
+static void read_observation(struct sl_settings *s)
+{
+    static const char *const off_on[2] = {"off", "on"}, *const no_yes[2] = {"0", "1"};
+    bool is_collected = sl_vars_get(&s->vars, "AWS_LAMBDA_LOG_GROUP_NAME");
+    s->has_summary = choice(s, "SLUICE_SUMMARY", off_on, is_collected) && s->report_fd < 0;
+    s->metrics_ms = metrics_ms(s, is_collected);
+    if (s->report_fd >= 0)
+        s->metrics_ms = SL_METRICS_OFF;
+    s->has_shutdown = choice(s, "SLUICE_SHUTDOWN", no_yes, false);
+}
+
 void sl_settings_init(struct sl_settings *s, char *const *environment, const char *program)
 {
     *s = (struct sl_settings){.arena = sl_arena_new(16 * 1024)};
@@ -79,6 +122,7 @@ void sl_settings_init(struct sl_settings *s, char *const *environment, const cha
     s->workers = (unsigned)number(&s->vars, "AWS_LAMBDA_MAX_CONCURRENCY", 1, MAX_WORKERS);
     s->workers = s->workers ? s->workers : 1;
     s->report_fd = (int)number(&s->vars, "SLUICE_REPORT_FD", -1, 1 << 20);
+    read_observation(s);
 }
 
 void sl_settings_clean_up(struct sl_settings *s)

@@ -99,9 +99,10 @@ static void run_repeatable(struct sl_dispatch *d, size_t route, struct sl_run *r
     sl_run_init(run, d, &d->p->routes[route], entries, limit_of(d));
     run->deadline_ms = share_end(d, route);
     sl_run_entries(run, 0, run->n);
+    sl_count_run(run);
+    note_parked(d, run);
     if (d->is_ruined)
         return;
-    note_parked(d, run);
     say_outcome(run);
 }
 
@@ -128,9 +129,12 @@ static int by_place(const void *a, const void *b)
 
 static void skip_remembered(struct sl_run *run)
 {
-    for (size_t i = 0; run->d->p->memory.n && i < run->n; i++)
-        if (sl_memory_has(run->d, run->route, run->entries[i].index))
-            run->entries[i].state = SL_ENTRY_APPLIED;
+    for (size_t i = 0; run->d->p->memory.n && i < run->n; i++) {
+        struct sl_entry *entry = &run->entries[i];
+        entry->is_remembered = sl_memory_has(run->d, run->route, entry->index);
+        if (entry->is_remembered)
+            entry->state = SL_ENTRY_APPLIED;
+    }
 }
 
 static bool is_done(const struct sl_entry *entry)
@@ -223,6 +227,8 @@ static void run_once_only(struct sl_dispatch *d, struct lanes *lanes)
             n++;
         sl_dispatch_park(d, d->parked, n);
     }
+    for (size_t i = 0; i < lanes->n; i++)
+        sl_count_run(&lanes->runs[i]);
     for (size_t i = 0; i < lanes->n && !d->is_ruined; i++)
         say_outcome(&lanes->runs[i]);
 }
@@ -302,5 +308,6 @@ void sl_dispatch(struct sl_pipeline *p, const struct sl_batch *batch, const stru
         watch->begin(watch, batch, invocation->request_id);
     if (d.n || batch->is_window)
         run_phases(&d);
+    sl_count_parked(&d);
     sl_answer_write(&d, out);
 }

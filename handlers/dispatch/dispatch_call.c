@@ -55,6 +55,21 @@ static enum sl_status closed(const struct sl_slice_call *call, struct sl_error *
     return SL_FATAL;
 }
 
+struct sl_call_time sl_call_time_begin(const struct sl_route *route)
+{
+    const struct sl_port_meter *meter = &route->pipeline->meter;
+    return (struct sl_call_time){meter->clock->now_ns(meter->clock), meter->ns};
+}
+
+void sl_call_time_add(struct sl_route *route, const struct sl_call_time *time)
+{
+    const struct sl_port_meter *meter = &route->pipeline->meter;
+    uint64_t all = (uint64_t)(meter->clock->now_ns(meter->clock) - time->began_ns);
+    uint64_t sinks = meter->ns - time->sink_ns;
+    route->stats.sink_ns += sinks;
+    route->stats.handle_ns += all > sinks ? all - sinks : 0;
+}
+
 enum sl_status sl_dispatch_call(struct sl_route *route, struct sl_slice_call *call, struct sl_error *error)
 {
     struct sl_watch *watch = route->pipeline->options.watch;
@@ -63,7 +78,9 @@ enum sl_status sl_dispatch_call(struct sl_route *route, struct sl_slice_call *ca
     sl_route_enter(route);
     if (watch)
         watch->enter(watch, route->config->name, slice->records, slice->n);
+    const struct sl_call_time time = sl_call_time_begin(route);
     enum sl_status status = route->loaded.handler.handle(route->self, slice, error);
+    sl_call_time_add(route, &time);
     call->has_closed = watch && !watch->is_whole(watch);
     if (watch && !call->has_closed)
         watch->leave(watch);

@@ -12,4 +12,13 @@
 enum sl_status sl_dispatch_call(struct sl_route *route, struct sl_slice_call *call,
                                 struct sl_error *error) SL_MUST_USE;
 
+/* The time of a call of a handler, and of the ports that it called: taken before, and added to the route's
+ * stats after. */
+struct sl_call_time {
+    int64_t began_ns;
+    uint64_t sink_ns;
+};
+struct sl_call_time sl_call_time_begin(const struct sl_route *route);
+void sl_call_time_add(struct sl_route *route, const struct sl_call_time *time);
+
 #endif

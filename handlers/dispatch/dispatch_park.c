@@ -241,13 +241,16 @@ static bool send_some(struct sl_dispatch *d, struct parcel *parcels, size_t n, b
     struct sl_log *log = d->p->options.log;
     sl_route_enter(route);
     log->is_in_port = true;
+    const int64_t began_ns = d->clock->now_ns(d->clock);
     if (bulk.target->queue)
         send_messages(d, &bulk);
     else
         send_objects(d, &bulk);
+    const uint64_t share_ns = (uint64_t)(d->clock->now_ns(d->clock) - began_ns) / bulk.n;
     log->is_in_port = false;
     sl_route_leave(route);
     for (size_t i = 0; i < bulk.n; i++) {
+        bulk.list[i]->parked->route->stats.sink_ns += share_ns;
         take_result(d, bulk.list[i], &bulk.results[i]);
         *retry |= bulk.results[i].status == SL_RETRY;
     }
@@ -305,15 +308,13 @@ static bool park_step(struct sl_dispatch *d, struct sl_parked *list, size_t n)
     }
     send_all(d, parcels, n);
     for (size_t i = 0; i < n; i++) {
-        struct sl_route_stats *stats = &list[i].route->stats;
         list[i].is_durable = parcels[i].is_durable;
+        list[i].is_tried = true;
         if (list[i].is_durable) {
-            stats->parked++;
             d->n_durable++;
             sl_dispatch_note(d, true, list[i].index, list[i].route, list[i].why);
             continue;
         }
-        stats->failed++;
         all = false;
         sl_dispatch_fail(d, list[i].index, list[i].route, parcels[i].why);
     }

@@ -22,7 +22,7 @@ struct sl_parked {
     uint32_t index;
     struct sl_route *route;
     const struct sl_why *why;
-    bool is_durable;
+    bool is_tried, is_durable;
 };
 
 struct sl_dispatch {
@@ -153,6 +153,7 @@ struct sl_entry {
     uint32_t index;
     enum sl_entry_state state;
     const struct sl_why *why; /* REJECTED, PARKED, FAILED */
+    bool is_remembered;       /* APPLIED by an earlier delivery */
 };
 
 /* Rejections of one code. */
@@ -215,6 +216,14 @@ void sl_run_init(struct sl_run *run, struct sl_dispatch *d, struct sl_route *rou
 
 /* Calls the handler until every entry in [from, to) is applied, parked, failed or held, and k is right. */
 void sl_run_entries(struct sl_run *run, size_t from, size_t to);
+
+/* ---- what became of each record, counted (dispatch_count.c) ---- */
+
+/* Adds the run's records to its route's stats, when nothing more is done with them in this invocation. */
+void sl_count_run(const struct sl_run *run);
+
+/* The same for the records that were to be parked in phase 2, which a run leaves uncounted. */
+void sl_count_parked(const struct sl_dispatch *d);
 
 /* ---- a tumbling window's state (dispatch_window.c) ---- */
 

@@ -43,7 +43,7 @@ static bool is_judged(struct sl_run *run, const struct sl_record *record, size_t
         return !run->is_stopped;
     }
     run->stop = why;
-    *entry = (struct sl_entry){(uint32_t)index, SL_ENTRY_FAILED, why};
+    *entry = (struct sl_entry){.index = (uint32_t)index, .state = SL_ENTRY_FAILED, .why = why};
     sl_dispatch_fail(d, index, run->route, why);
     return false;
 }
@@ -63,7 +63,8 @@ void sl_run_init(struct sl_run *run, struct sl_dispatch *d, struct sl_route *rou
         entries[run->n++] = (struct sl_entry){.index = (uint32_t)i};
         if (is_served(run, record))
             continue;
-        entries[run->n - 1] = (struct sl_entry){(uint32_t)i, SL_ENTRY_FAILED, run->stop};
+        entries[run->n - 1] =
+            (struct sl_entry){.index = (uint32_t)i, .state = SL_ENTRY_FAILED, .why = run->stop};
         sl_dispatch_fail(d, i, route, run->stop);
         break;
     }
@@ -71,9 +72,6 @@ void sl_run_init(struct sl_run *run, struct sl_dispatch *d, struct sl_route *rou
         sl_dispatch_look(d, route, "accepts");
     if (d->is_ruined)
         sl_run_stop(run, d->failure);
-    route->stats.matched += run->n;
-    for (size_t i = 0; i < run->n; i++)
-        route->stats.bytes += sl_record_text(sl_batch_record(d->batch, entries[i].index), SL_FIELD_RAW).len;
 }
 
 /* ---- one call ---- */

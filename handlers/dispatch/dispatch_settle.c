@@ -11,7 +11,6 @@ void sl_run_stop(struct sl_run *run, const struct sl_why *why)
 
 void sl_run_fail(struct sl_run *run, struct sl_entry *entry, const struct sl_why *why)
 {
-    run->route->stats.failed += entry->state != SL_ENTRY_FAILED;
     entry->state = SL_ENTRY_FAILED;
     entry->why = why;
     sl_dispatch_fail(run->d, entry->index, run->route, why);
@@ -98,7 +97,6 @@ static void apply(struct sl_run *run, struct sl_entry *entry, enum sl_effect not
     run->route->stats.effects[note]++;
     run->route->is_distrusted = false;
     entry->state = SL_ENTRY_APPLIED;
-    run->route->stats.applied++;
 }
 
 size_t sl_run_gather(struct sl_run *run, size_t from, size_t to)

@@ -1,4 +1,5 @@
 /* Trials: has a record tried alone, and says what its end means. */
+#include "handlers/dispatch/dispatch_call.h"
 #include "handlers/dispatch/dispatch_private.h"
 #include "handlers/dispatch/watch.h"
 
@@ -22,7 +23,9 @@ bool sl_dispatch_try_alone(struct sl_dispatch *d, struct sl_route *route, struct
     *out = (struct sl_trial){.end = SL_TRIAL_UNABLE};
     if (!watch->has_suspects) /* the last trial could not be made: there is nobody left to make one */
         return false;
-    watch->try_alone(watch, order, out);
+    const struct sl_call_time time = sl_call_time_begin(route);
+    watch->try_alone(watch, order, out); /* of its time nobody here knows how much its ports took */
+    sl_call_time_add(route, &time);
     route->stats.calls += out->end != SL_TRIAL_UNABLE;
     return out->end != SL_TRIAL_UNABLE;
 }

@@ -1,6 +1,7 @@
 /* A tumbling window's state: made by the one route whose handler has window(). */
 #include "base/json.h"
 #include "base/span.h"
+#include "handlers/dispatch/dispatch_call.h"
 #include "handlers/dispatch/dispatch_private.h"
 
 #include <jansson.h>
@@ -50,7 +51,9 @@ static enum sl_status call_window(struct sl_dispatch *d, struct sl_route *route,
                                   struct sl_error *error)
 {
     sl_route_enter(route);
+    const struct sl_call_time time = sl_call_time_begin(route);
     enum sl_status status = route->loaded.handler.window(route->self, window, error);
+    sl_call_time_add(route, &time);
     sl_error_seal(error);
     sl_route_leave(route);
     sl_dispatch_look(d, route, "window");

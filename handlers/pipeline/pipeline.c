@@ -45,13 +45,13 @@ static enum sl_status compile_template(struct sl_pipeline *p, struct sl_option_v
 
 static void mark_ports(struct sl_pipeline *p, struct sl_option_value *value)
 {
-    struct sl_log *log = p->options.log;
+    struct sl_port_meter *meter = &p->meter;
     if (value->objects)
-        value->objects = sl_ports_mark_objects(value->objects, log, p->arena);
+        value->objects = sl_ports_mark_objects(value->objects, meter, p->arena);
     if (value->table)
-        value->table = sl_ports_mark_table(value->table, log, p->arena);
+        value->table = sl_ports_mark_table(value->table, meter, p->arena);
     if (value->queue)
-        value->queue = sl_ports_mark_queue(value->queue, log, p->arena);
+        value->queue = sl_ports_mark_queue(value->queue, meter, p->arena);
 }
 
 static enum sl_status open_target(struct sl_pipeline *p, const struct sl_option *row,
@@ -322,6 +322,7 @@ enum sl_status sl_pipeline_open(const struct sl_pipeline_options *options, struc
     struct sl_pipeline *p = sl_arena_zalloc(arena, sizeof(*p));
     p->arena = arena;
     p->options = *options;
+    p->meter = (struct sl_port_meter){.log = options->log, .clock = options->clock};
     p->openers = options->openers ? *options->openers : real_openers;
     if (!p->options.builtins)
         p->options.builtins = sl_builtins;
@@ -402,6 +403,9 @@ struct sl_route_stats sl_pipeline_stats(const struct sl_pipeline *p, size_t rout
 
 void sl_pipeline_stats_reset(struct sl_pipeline *p)
 {
-    for (size_t i = 0; i < p->n; i++)
-        p->routes[i].stats = no_stats(&p->routes[i]);
+    for (size_t i = 0; i < p->n; i++) {
+        struct sl_route_stats *stats = &p->routes[i].stats;
+        *stats =
+            (struct sl_route_stats){.name = stats->name, .handler = stats->handler, .target = stats->target};
+    }
 }

@@ -45,11 +45,20 @@ void sl_pipeline_close(struct sl_pipeline *p); /* NULL is fine */
 struct sl_span sl_pipeline_ttl_attribute(const struct sl_pipeline *p);
 bool sl_pipeline_reports_failures(const struct sl_pipeline *p);
 
-/* For reports: what a route did since the last reset. */
+/* For reports: what a route did since the last reset. Each record that the route took is counted once:
+ * matched = applied + parked + failed + skipped. */
 struct sl_route_stats {
     const char *name, *handler, *target; /* target: the URL as configured, "" when none */
-    uint64_t matched, applied, parked, failed, calls;
-    uint64_t bytes; /* of the records that matched, as they were delivered */
+    uint64_t matched;
+    uint64_t applied; /* the handler said SL_OK of it */
+    uint64_t parked;  /* rejected, and durably parked */
+    uint64_t failed;  /* tried without success, or still to be tried when the route stopped */
+    uint64_t skipped; /* not tried: it comes after a failed record of its item, an earlier delivery had done
+                         it, or the batch ended before its turn */
+    uint64_t calls;
+    uint64_t bytes;     /* of the records that matched, as they were delivered */
+    uint64_t handle_ns; /* that the handler's handle() and window() took, without sink_ns */
+    uint64_t sink_ns;   /* that its ports, and the failure targets of its records, took */
     uint64_t effects[SL_EFFECT_LEFT_OUT + 1]; /* of those applied: by enum sl_effect */
 };
 size_t sl_pipeline_routes(const struct sl_pipeline *p);

@@ -1,21 +1,33 @@
-/* Ports that say when they are at work. */
+/* Ports that say when they are at work, and for how long. */
 #include "handlers/pipeline/ports.h"
+
+static int64_t begin(const struct sl_port_meter *meter)
+{
+    meter->log->is_in_port = true;
+    return meter->clock->now_ns(meter->clock);
+}
+
+static void end(struct sl_port_meter *meter, int64_t began_ns)
+{
+    meter->log->is_in_port = false;
+    meter->ns += (uint64_t)(meter->clock->now_ns(meter->clock) - began_ns);
+}
 
 /* ---- objects ---- */
 
 struct marked_objects {
     struct sl_object_port port; /* first: the handler's pointer is this one's */
     struct sl_object_port *inner;
-    struct sl_log *log;
+    struct sl_port_meter *meter;
 };
 
 static void apply_objects(struct sl_object_port *port, const struct sl_object *objects, size_t n,
                           struct sl_result *results, const struct sl_call *call)
 {
     const struct marked_objects *marked = (const struct marked_objects *)port;
-    marked->log->is_in_port = true;
+    const int64_t began_ns = begin(marked->meter);
     marked->inner->apply(marked->inner, objects, n, results, call);
-    marked->log->is_in_port = false;
+    end(marked->meter, began_ns);
 }
 
 static void close_objects(struct sl_object_port *port)
@@ -28,33 +40,33 @@ static void read_objects(struct sl_object_port *port, const struct sl_object_rea
                          struct sl_object_piece *pieces, const struct sl_call *call)
 {
     const struct marked_objects *marked = (const struct marked_objects *)port;
-    marked->log->is_in_port = true;
+    const int64_t began_ns = begin(marked->meter);
     marked->inner->read(marked->inner, reads, n, pieces, call);
-    marked->log->is_in_port = false;
+    end(marked->meter, began_ns);
 }
 
 static void list_objects(struct sl_object_port *port, const struct sl_object_list *list,
                          struct sl_object_page *page, const struct sl_call *call)
 {
     const struct marked_objects *marked = (const struct marked_objects *)port;
-    marked->log->is_in_port = true;
+    const int64_t began_ns = begin(marked->meter);
     marked->inner->list(marked->inner, list, page, call);
-    marked->log->is_in_port = false;
+    end(marked->meter, began_ns);
 }
 
 static void remove_objects(struct sl_object_port *port, const struct sl_object_removal *removals, size_t n,
                            struct sl_result *results, const struct sl_call *call)
 {
     const struct marked_objects *marked = (const struct marked_objects *)port;
-    marked->log->is_in_port = true;
+    const int64_t began_ns = begin(marked->meter);
     marked->inner->remove(marked->inner, removals, n, results, call);
-    marked->log->is_in_port = false;
+    end(marked->meter, began_ns);
 }
 
 _Static_assert(sizeof(struct sl_object_port) == 7 * sizeof(void *),
                "a new function of the port is to be marked here");
 
-struct sl_object_port *sl_ports_mark_objects(struct sl_object_port *port, struct sl_log *log,
+struct sl_object_port *sl_ports_mark_objects(struct sl_object_port *port, struct sl_port_meter *meter,
                                              struct sl_arena *arena)
 {
     struct marked_objects *marked = sl_arena_alloc(arena, sizeof(*marked));
@@ -66,7 +78,7 @@ struct sl_object_port *sl_ports_mark_objects(struct sl_object_port *port, struct
                                        .list = port->list ? list_objects : NULL,
                                        .remove = port->remove ? remove_objects : NULL},
                                       port,
-                                      log};
+                                      meter};
     return &marked->port;
 }
 
@@ -75,17 +87,17 @@ struct sl_object_port *sl_ports_mark_objects(struct sl_object_port *port, struct
 struct marked_table {
     struct sl_table_port port; /* first: the handler's pointer is this one's */
     struct sl_table_port *inner;
-    struct sl_log *log;
+    struct sl_port_meter *meter;
 };
 
 static void apply_table(struct sl_table_port *port, const struct sl_table_op *ops, size_t n,
                         struct sl_result *results, const struct sl_call *call)
 {
     const struct marked_table *marked = (const struct marked_table *)port;
-    marked->log->is_in_port = true;
+    const int64_t began_ns = begin(marked->meter);
     marked->inner->units = port->units;
     marked->inner->apply(marked->inner, ops, n, results, call);
-    marked->log->is_in_port = false;
+    end(marked->meter, began_ns);
 }
 
 static void close_table(struct sl_table_port *port)
@@ -98,25 +110,25 @@ static void scan_table(struct sl_table_port *port, const struct sl_table_scan *s
                        struct sl_table_page *pages, const struct sl_call *call)
 {
     const struct marked_table *marked = (const struct marked_table *)port;
-    marked->log->is_in_port = true;
+    const int64_t began_ns = begin(marked->meter);
     marked->inner->units = port->units;
     marked->inner->scan(marked->inner, scans, n, pages, call);
-    marked->log->is_in_port = false;
+    end(marked->meter, began_ns);
 }
 
 static void describe_table(struct sl_table_port *port, struct sl_span table, struct sl_table_facts *facts,
                            const struct sl_call *call)
 {
     const struct marked_table *marked = (const struct marked_table *)port;
-    marked->log->is_in_port = true;
+    const int64_t began_ns = begin(marked->meter);
     marked->inner->describe(marked->inner, table, facts, call);
-    marked->log->is_in_port = false;
+    end(marked->meter, began_ns);
 }
 
 _Static_assert(sizeof(struct sl_table_port) == 8 * sizeof(void *),
                "a new function of the port is to be marked here");
 
-struct sl_table_port *sl_ports_mark_table(struct sl_table_port *port, struct sl_log *log,
+struct sl_table_port *sl_ports_mark_table(struct sl_table_port *port, struct sl_port_meter *meter,
                                           struct sl_arena *arena)
 {
     struct marked_table *marked = sl_arena_alloc(arena, sizeof(*marked));
@@ -128,7 +140,7 @@ struct sl_table_port *sl_ports_mark_table(struct sl_table_port *port, struct sl_
                                      .describe = port->describe ? describe_table : NULL,
                                      .can = port->can},
                                     port,
-                                    log};
+                                    meter};
     return &marked->port;
 }
 
@@ -137,16 +149,16 @@ struct sl_table_port *sl_ports_mark_table(struct sl_table_port *port, struct sl_
 struct marked_queue {
     struct sl_queue_port port; /* first: the handler's pointer is this one's */
     struct sl_queue_port *inner;
-    struct sl_log *log;
+    struct sl_port_meter *meter;
 };
 
 static void apply_queue(struct sl_queue_port *port, const struct sl_message *messages, size_t n,
                         struct sl_result *results, const struct sl_call *call)
 {
     const struct marked_queue *marked = (const struct marked_queue *)port;
-    marked->log->is_in_port = true;
+    const int64_t began_ns = begin(marked->meter);
     marked->inner->apply(marked->inner, messages, n, results, call);
-    marked->log->is_in_port = false;
+    end(marked->meter, began_ns);
 }
 
 static void close_queue(struct sl_queue_port *port)
@@ -158,11 +170,11 @@ static void close_queue(struct sl_queue_port *port)
 _Static_assert(sizeof(struct sl_queue_port) == 4 * sizeof(void *),
                "a new function of the port is to be marked here");
 
-struct sl_queue_port *sl_ports_mark_queue(struct sl_queue_port *port, struct sl_log *log,
+struct sl_queue_port *sl_ports_mark_queue(struct sl_queue_port *port, struct sl_port_meter *meter,
                                           struct sl_arena *arena)
 {
     struct marked_queue *marked = sl_arena_alloc(arena, sizeof(*marked));
-    *marked =
-        (struct marked_queue){{sizeof(*port), port->max_message_bytes, apply_queue, close_queue}, port, log};
+    *marked = (struct marked_queue){
+        {sizeof(*port), port->max_message_bytes, apply_queue, close_queue}, port, meter};
     return &marked->port;
 }

@@ -1,19 +1,27 @@
-/* Ports that say when they are at work: `log->is_in_port` is true while one of their
- * functions runs. So the process that
- * dies there, and the one that asks why, know that the handler was not running. */
+/* Ports that say when they are at work: `log->is_in_port` is true while one of their functions runs. So the
+ * process that dies there, and the one that asks why, know that the handler was not running. The meter counts
+ * the time. */
 #ifndef SL_HANDLERS_PIPELINE_PORTS_H
 #define SL_HANDLERS_PIPELINE_PORTS_H
 
 #include "base/arena.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "sinks/port.h"
 
-/* Takes ownership of `port`; the result is in `arena`, and is closed with its `close`. Borrows `log`. */
-struct sl_object_port *sl_ports_mark_objects(struct sl_object_port *port, struct sl_log *log,
+/* One for all ports of a pipeline: its handlers run one after the other, and a port does not call another. */
+struct sl_port_meter {
+    struct sl_log *log;
+    struct sl_clock *clock;
+    uint64_t ns; /* that the ports' functions took */
+};
+
+/* Takes ownership of `port`; the result is in `arena`, and is closed with its `close`. Borrows `meter`. */
+struct sl_object_port *sl_ports_mark_objects(struct sl_object_port *port, struct sl_port_meter *meter,
                                              struct sl_arena *arena);
-struct sl_table_port *sl_ports_mark_table(struct sl_table_port *port, struct sl_log *log,
+struct sl_table_port *sl_ports_mark_table(struct sl_table_port *port, struct sl_port_meter *meter,
                                           struct sl_arena *arena);
-struct sl_queue_port *sl_ports_mark_queue(struct sl_queue_port *port, struct sl_log *log,
+struct sl_queue_port *sl_ports_mark_queue(struct sl_queue_port *port, struct sl_port_meter *meter,
                                           struct sl_arena *arena);
 
 #endif

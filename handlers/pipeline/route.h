@@ -8,6 +8,7 @@
 #include "handlers/pipeline/config.h"
 #include "handlers/pipeline/loader.h"
 #include "handlers/pipeline/pipeline.h"
+#include "handlers/pipeline/ports.h"
 
 /* Where rejected records are parked. Routes that name the same URL share one. */
 struct sl_failure_target {
@@ -58,6 +59,7 @@ struct sl_pipeline {
     struct sl_failure_target *targets;
     size_t n_targets;
     struct sl_memory memory;
+    struct sl_port_meter meter; /* of the ports that handlers call */
 };
 
 static inline bool sl_route_is_once_only(const struct sl_route *route)

@@ -2,6 +2,7 @@
 #include "tests/simulation/sim.h"
 
 #include "base/span.h"
+#include "tests/support/counts.h"
 
 #include <stdio.h>
 
@@ -45,7 +46,11 @@ static void dispatch(struct sim *s, const struct sl_esm_invocation *inv)
         sim_violation(s, "an event does not decode: %s", error.text);
         return;
     }
+    const struct counts before = counts_of(s->p);
     sl_dispatch(s->p, &batch, &invocation, &s->answer);
+    const char *wrong = counts_wrong(s->p, &before, &s->answer, true);
+    if (wrong)
+        sim_violation(s, "%s", wrong);
     if (s->clock.ms >= invocation.deadline_ms && !s->has_crashed)
         sim_violation(s, "an invocation would have been killed at its deadline");
     const struct sim_change *first = inv->n ? inv->records[0]->tag : NULL;

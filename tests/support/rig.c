@@ -1,5 +1,7 @@
 #include "tests/support/rig.h"
 
+#include "handlers/pipeline/route.h"
+#include "tests/support/counts.h"
 #include "tests/support/test.h"
 
 #include <stdio.h>
@@ -438,7 +440,13 @@ void rig_event_text(struct rig *rig, const char *text, size_t n)
 void rig_run(struct rig *rig, int64_t time_ms)
 {
     rig->invocation.deadline_ms = rig->clock.ms + time_ms;
+    const struct counts before = counts_of(rig->p);
+    const bool remembers = rig->p->memory.n;
     sl_dispatch(rig->p, &rig->batch, &rig->invocation, &rig->answer);
+    const char *wrong = counts_wrong(rig->p, &before, &rig->answer, remembers);
+    if (wrong)
+        print_error("%s\n", wrong);
+    assert_null(wrong);
 }
 
 const char *rig_body(struct rig *rig)

@@ -2,6 +2,7 @@
 
 #include "base/gzip.h"
 #include "streams/decode/batch.h"
+#include "tests/support/counts.h"
 #include "tests/support/history.h"
 #include "tests/support/test.h"
 
@@ -337,7 +338,11 @@ void stage_deliver(struct stage *s, struct sl_span payload)
     s->answer.is_error = false;
     sl_error_clear(&s->answer.error);
     s->n = batch.n;
+    const struct counts before = counts_of(s->p);
     sl_dispatch(s->p, &batch, &invocation, &s->answer);
+    const char *wrong = counts_wrong(s->p, &before, &s->answer, true);
+    if (wrong)
+        fail_msg("%s", wrong);
 }
 
 void stage_deliver_all(struct stage *s, const char *event)

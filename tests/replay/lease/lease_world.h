@@ -140,7 +140,7 @@ static inline struct world_worker *world_worker(struct world *w, size_t n)
     static unsigned starts;
     *worker = (struct world_worker){.world = w};
     worker->clock =
-        (struct world_clock){{world_clock_now, world_clock_wall, NULL, world_clock_random}, w, 0, 1000};
+        (struct world_clock){{world_clock_now, world_clock_wall, NULL, world_clock_random, NULL}, w, 0, 1000};
     worker->port = (struct world_port){.port = {.size = sizeof(struct sl_table_port)}, .world = w};
     worker->port.port.apply = world_apply;
     worker->port.port.scan = world_scan;

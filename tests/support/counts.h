@@ -1,0 +1,20 @@
+/* What a pipeline counts has to add up, whatever its handlers, ports and the time did. For every dispatch
+ * that a test makes. */
+#ifndef SL_TESTS_SUPPORT_COUNTS_H
+#define SL_TESTS_SUPPORT_COUNTS_H
+
+#include "handlers/dispatch/dispatch.h"
+
+struct counts {
+    uint64_t matched, applied, parked, failed, skipped;
+};
+
+/* The sums over all routes, since the last reset. */
+struct counts counts_of(const struct sl_pipeline *p);
+
+/* What is wrong with what was counted between `before` and now; NULL: nothing. `remembers`: an earlier
+ * delivery may have done some of the effects. */
+const char *counts_wrong(const struct sl_pipeline *p, const struct counts *before,
+                         const struct sl_answer *answer, bool remembers);
+
+#endif
