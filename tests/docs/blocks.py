@@ -55,8 +55,8 @@ class Block:
 
 
 def read(path):
-    """The blocks of a file, in order. A fence that is not closed is a ValueError."""
-    blocks, block, indent = [], None, 0
+    """The blocks of a file, in order. A fence that is not closed, and a block without a fence, is a ValueError."""
+    blocks, block, indent, before, in_list = [], None, 0, "", False
     with open(path, encoding="utf-8") as f:
         for number, line in enumerate(f, 1):
             fence = re.match(r"( *)(```+|~~~+)(.*)$", line)
@@ -67,6 +67,11 @@ def read(path):
                 block = None
             elif block is not None:
                 block.text += line[indent:] if not line[:indent].strip() else line
+            elif line.startswith("    ") and line.strip() and not before.strip() and not in_list:
+                raise ValueError(f"{path}:{number}: an indented block; give it a fence and a tag")
+            if line.strip() and not line.startswith(" "):
+                in_list = bool(re.match(r"[-*]|\d+\.", line))
+            before = line
     if block is not None:
         raise ValueError(f"{block.where()}: the block is not closed")
     return blocks

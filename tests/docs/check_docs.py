@@ -15,6 +15,7 @@ if not sys.prefix.startswith(SAM):
     os.execv(f"{SAM}/bin/python", [f"{SAM}/bin/python", *sys.argv])
 
 import blocks  # noqa: E402
+import claims  # noqa: E402
 import clone  # noqa: E402
 import commands  # noqa: E402
 import prose  # noqa: E402
@@ -43,7 +44,8 @@ def main():
     asked = [os.path.relpath(p, clone.TOP) for p in map(os.path.abspath, sys.argv[1:])]
     documents = {path: blocks.read(path) for path in asked or blocks.documents()}
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
-        results = [pool.submit(f, *a) for path, found in documents.items() for f, a in ((shell.document, (path, found)), (look, (found,)), (read, (path,)))]
+        claimed = [] if asked else [pool.submit(claims.check)]
+        results = claimed + [pool.submit(f, *a) for path, found in documents.items() for f, a in ((shell.document, (path, found)), (look, (found,)), (read, (path,)))]
         wrong, good = (sum(column, start) for column, start in zip(zip(*(r.result() for r in results)), ([], 0)))
     kinds = collections.Counter(b.kind for found in documents.values() for b in found)
     print(", ".join(f"{n} {kind}" for kind, n in kinds.most_common()))
