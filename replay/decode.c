@@ -1,141 +1,217 @@
-/* `sluice decode`: prints the records of any input, one JSON line each. */
+/* `sluice decode`: prints the records of any input, one JSON line each, piece by piece. */
+#include "base/block.h"
+#include "base/disk.h"
 #include "base/json_walk.h"
 #include "base/json_write.h"
 #include "replay/flags.h"
 #include "replay/source/inputs.h"
+#include "replay/source/lambda_form.h"
 #include "replay/verbs.h"
 #include "streams/names.h"
 #include "streams/record.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
-/* A line holds one record, which is at most as long as a document, and what we add to it. */
-#define LINE_BYTES (SL_INPUTS_DOCUMENT_BYTES + (1 << 16))
+/* Lines are written so many bytes at a time. The last one before that is a record, which is at most as long
+ * as a document, and what we add to it. */
+#define OUTPUT_BYTES ((size_t)1 << 20)
+#define MOST_BYTES   (OUTPUT_BYTES + SL_INPUTS_DOCUMENT_BYTES + (1 << 16))
 
 struct decode {
     const char *ttl_attribute;
     bool keep_going;
     struct sl_inputs inputs;
-    struct sl_buffer line;
+    struct sl_buffer out;  /* lines that are not written yet */
+    struct sl_buffer file; /* what each line of the input has: its name */
+    size_t n_bad;          /* records that were left out */
+    int err;               /* of standard output */
 };
 
 /* ---- a line ---- */
 
-static void add_verdict(struct sl_buffer *line, const char *file, size_t index, const struct sl_record *r)
+static void add_number(struct sl_buffer *out, uint64_t n)
 {
-    sl_buffer_add_str(line, "\"sluice\":{");
-    sl_json_add_member(line, "file", sl_span_str(file));
-    sl_json_add_integer(line, "index", (int64_t)index);
-    sl_json_add_member(line, "ttl", sl_span_str(sl_ttl_name(sl_record_ttl(r))));
-    sl_json_add_integer(line, "bytes", (int64_t)sl_record_computed_bytes(r));
-    sl_buffer_add_str(line, "}}\n");
+    char digits[20], *p = digits + sizeof(digits);
+    do
+        *--p = (char)('0' + n % 10);
+    while (n /= 10);
+    sl_buffer_add(out, p, (size_t)(digits + sizeof(digits) - p));
 }
 
-/* Every member and digit as received, except a member that an earlier decode added; then ours. */
-static void make_line(struct sl_buffer *line, const char *file, size_t index, const struct sl_record *r)
+static void add_verdict(struct decode *d, size_t index, const struct sl_record *r)
 {
-    struct sl_json_walk walk = sl_json_walk(sl_record_text(r, SL_FIELD_RAW));
+    struct sl_buffer *out = &d->out;
+    sl_buffer_add_span(out, sl_buffer_span(&d->file));
+    add_number(out, index);
+    sl_buffer_add_str(out, ",\"ttl\":\"");
+    sl_buffer_add_str(out, sl_ttl_name(sl_record_ttl(r)));
+    sl_buffer_add_str(out, "\",\"bytes\":");
+    add_number(out, sl_record_computed_bytes(r));
+    sl_buffer_add_str(out, "}}\n");
+}
+
+/* Whether the text may have a member "sluice". Two letters of it are looked for at sixteen places at a time.
+ */
+static bool may_be_decoded(struct sl_span text)
+{
+    const char *p = text.ptr, *end = sl_span_end(text);
+    for (; end - p >= SL_BLOCK + 8; p += SL_BLOCK) {
+        const unsigned char *at = (const unsigned char *)p;
+        uint64_t both = sl_block_eq(at + 1, 's') & sl_block_eq(at + 5, 'c');
+        if (both && memmem(p, SL_BLOCK + 8, "\"sluice\"", 8))
+            return true;
+    }
+    return memmem(p, (size_t)(end - p), "\"sluice\"", 8);
+}
+
+/* Every member as it was received but the one that an earlier decode added, without whitespace. */
+static void add_members(struct sl_buffer *out, struct sl_span raw)
+{
+    struct sl_json_walk walk = sl_json_walk(raw);
     struct sl_span name, value;
-    sl_buffer_reset(line);
-    sl_buffer_add_char(line, '{');
+    sl_buffer_add_char(out, '{');
     while (sl_json_walk_next(&walk, &name, &value)) {
         if (sl_span_is(name, "sluice"))
             continue;
-        sl_buffer_printf(line, "\"%.*s\":", SL_ARG(name));
-        sl_json_add_compact(line, value);
-        sl_buffer_add_char(line, ',');
+        sl_buffer_add_char(out, '"');
+        sl_buffer_add_span(out, name);
+        sl_buffer_add_str(out, "\":");
+        sl_json_add_compact(out, value);
+        sl_buffer_add_char(out, ',');
     }
-    add_verdict(line, file, index, r);
 }
 
-/* ---- the inputs ---- */
-
-static int cannot_write(void)
+/* What came compact is written as it is. */
+static void add_line(struct decode *d, size_t index, const struct sl_record *r)
 {
-    fprintf(stderr, "sluice decode: standard output cannot be written: %s\n", strerror(errno));
+    struct sl_span raw = sl_record_text(r, SL_FIELD_RAW);
+    if (raw.len > 2 && sl_lambda_form_is_compact(raw) && !may_be_decoded(raw)) {
+        sl_buffer_add(&d->out, raw.ptr, raw.len - 1);
+        sl_buffer_add_char(&d->out, ',');
+    } else {
+        add_members(&d->out, raw);
+    }
+    add_verdict(d, index, r);
+}
+
+/* ---- standard output ---- */
+
+static bool flush(struct decode *d)
+{
+    if (!d->err && d->out.len)
+        d->err = sl_disk_write(STDOUT_FILENO, sl_buffer_span(&d->out));
+    sl_buffer_reset(&d->out);
+    return !d->err;
+}
+
+/* A reader that went away, as `head` does, is told nothing. */
+static int cannot_write(const struct decode *d)
+{
+    if (d->err != EPIPE)
+        fprintf(stderr, "sluice decode: standard output cannot be written: %s\n", strerror(d->err));
     return SL_EXIT_FAILED;
-}
-
-/* What is done with each piece. False: standard output cannot be written. */
-typedef bool (*piece_fn)(struct decode *d, const struct sl_source_piece *piece);
-
-static bool pass(struct decode *d, const struct sl_source_piece *piece)
-{
-    (void)d;
-    (void)piece;
-    return true;
 }
 
 static bool print_records(struct decode *d, const struct sl_source_piece *piece)
 {
-    for (size_t i = 0; i < piece->batch.n; i++) {
-        size_t index = (size_t)piece->from.record + i;
-        make_line(&d->line, d->inputs.names[piece->file], index, sl_batch_record(&piece->batch, i));
-        if (fwrite(d->line.ptr, 1, d->line.len, stdout) != d->line.len)
-            return false;
+    for (size_t i = 0; i < piece->batch.n && !d->err; i++) {
+        add_line(d, (size_t)piece->from.record + i, sl_batch_record(&piece->batch, i));
+        if (d->out.len >= OUTPUT_BYTES)
+            (void)flush(d);
     }
-    return true;
+    return !d->err;
 }
 
-/* Reads the inputs `from` to `to` - 1 piece by piece. A bad one ends it, after the good records before the
- * bad one. */
-static int read_inputs(struct decode *d, size_t from, size_t to, piece_fn each)
+/* ---- the inputs ---- */
+
+/* Most errors name the byte already. */
+static void say_bad(const struct sl_error *error)
 {
-    struct sl_arena *arena = sl_arena_new(1 << 20);
+    if (strstr(error->text, " byte "))
+        fprintf(stderr, "%s\n", error->text);
+    else
+        fprintf(stderr, "%s (byte %zu)\n", error->text, error->offset);
+}
+
+/* The good records before a bad one are out before anything is said about it. True: the source goes on after
+ * the bad one. */
+static bool go_on(struct decode *d, struct sl_source *source, const struct sl_call *call,
+                  const struct sl_error *error)
+{
+    bool goes_on = false;
+    struct sl_error why = SL_NO_ERROR;
+    if (!flush(d))
+        return false;
+    if (d->keep_going && sl_source_skip_bad(source, call, &goes_on, &why) != SL_OK)
+        fprintf(stderr, "%s\n", why.text);
+    if (goes_on)
+        say_bad(error);
+    else
+        fprintf(stderr, "%s\n", error->text);
+    d->n_bad += goes_on;
+    return goes_on;
+}
+
+static void begin_input(struct decode *d, const char *name)
+{
+    sl_buffer_reset(&d->file);
+    sl_buffer_add_str(&d->file, "\"sluice\":{");
+    sl_json_add_member(&d->file, "file", sl_span_str(name));
+    sl_buffer_add_str(&d->file, ",\"index\":");
+}
+
+/* False: it was not read to its end, or not all of it was good. */
+static bool decode_input(struct decode *d, size_t i, struct sl_arena *arena)
+{
     const struct sl_call call = {.arena = arena, .deadline_ms = INT64_MAX};
-    struct sl_inputs some = {.names = d->inputs.names + from, .n = to - from};
+    struct sl_inputs one = {.names = d->inputs.names + i, .n = 1};
     struct sl_source_piece piece = {.is_last = false};
     struct sl_error error = SL_NO_ERROR;
     struct sl_source *source = NULL;
-    bool is_written = true;
-    some.kept = d->inputs.kept ? d->inputs.kept + from : NULL;
-    enum sl_status status = sl_inputs_open(&some, d->ttl_attribute, &source, &error);
-    while (status == SL_OK && !piece.is_last && is_written) {
+    size_t n_bad = d->n_bad;
+    begin_input(d, one.names[0]);
+    enum sl_status status = sl_inputs_open(&one, d->ttl_attribute, &source, &error);
+    bool goes_on = status == SL_OK;
+    while (goes_on && !piece.is_last) {
         sl_arena_reset(arena);
         status = sl_source_pull(source, SL_SOURCE_PIECE_BYTES, &call, &piece, &error);
-        piece.file += from;
-        is_written = each(d, &piece);
+        /* Of a document that is bad nothing is printed, unless what is good is wanted. */
+        bool is_printed = (status != SL_OK && !d->keep_going) || print_records(d, &piece);
+        goes_on = is_printed && (status == SL_OK || go_on(d, source, &call, &error));
+        sl_error_clear(&error);
     }
     sl_source_close(source);
-    sl_arena_destroy(arena);
-    if (!is_written)
-        return cannot_write();
-    if (status != SL_OK)
-        fprintf(stderr, "%s\n", error.text);
-    return status == SL_OK ? SL_EXIT_OK : SL_EXIT_BAD;
+    return status == SL_OK && d->n_bad == n_bad;
 }
 
-/* One input after the other, each up to its first bad record. */
-static int decode_each(struct decode *d)
+/* A name that is mistyped is found before anything is printed. */
+static bool can_be_opened(const struct sl_inputs *inputs)
 {
-    int result = SL_EXIT_OK;
-    for (size_t i = 0; i < d->inputs.n && result != SL_EXIT_FAILED; i++) {
-        int one = read_inputs(d, i, i + 1, print_records);
-        result = one != SL_EXIT_OK ? one : result;
-        if (fflush(stdout) != 0 && result != SL_EXIT_FAILED)
-            result = cannot_write();
-    }
-    return result;
+    for (size_t i = 0; i < inputs->n; i++)
+        if (strcmp(inputs->names[i], "-") != 0 && access(inputs->names[i], R_OK) != 0) {
+            fprintf(stderr, "%s: cannot be opened: %s\n", inputs->names[i], strerror(errno));
+            return false;
+        }
+    return true;
 }
 
-/* All inputs are read twice, so that the first line is printed when all of them have been checked. */
 static int decode_all(struct decode *d)
 {
-    struct sl_arena *arena = sl_arena_new(4096);
-    struct sl_error error = SL_NO_ERROR;
-    int result = SL_EXIT_BAD;
-    if (sl_inputs_keep(&d->inputs, arena, &error) != SL_OK)
-        fprintf(stderr, "%s\n", error.text);
-    else
-        result = read_inputs(d, 0, d->inputs.n, pass);
-    if (result == SL_EXIT_OK)
-        result = read_inputs(d, 0, d->inputs.n, print_records);
-    if (result == SL_EXIT_OK && fflush(stdout) != 0)
-        result = cannot_write();
+    struct sl_arena *arena = sl_arena_new(1 << 20);
+    bool is_good = true;
+    for (size_t i = 0; i < d->inputs.n && !d->err && (is_good || d->keep_going); i++)
+        is_good &= decode_input(d, i, arena);
     sl_arena_destroy(arena);
-    return result;
+    if (!flush(d))
+        return cannot_write(d);
+    if (d->n_bad)
+        fprintf(stderr, "sluice decode: %zu bad record%s left out\n", d->n_bad,
+                d->n_bad == 1 ? " was" : "s were");
+    return is_good ? SL_EXIT_OK : SL_EXIT_BAD;
 }
 
 int sl_verb_decode(int argc, char **argv)
@@ -145,7 +221,7 @@ int sl_verb_decode(int argc, char **argv)
         {"ttl-attribute", SL_FLAG_TEXT, &d.ttl_attribute, "NAME",
          "the table's TTL attribute: lets removals without a userIdentity be inferred"},
         {"keep-going", SL_FLAG_BOOL, &d.keep_going, NULL,
-         "print the good records before a bad one, and continue with the next input"},
+         "say what is bad, leave it out and go on: at the next line, or after a document at the next input"},
         {.type = SL_FLAG_END},
     };
     const struct sl_usage usage = {
@@ -163,8 +239,12 @@ int sl_verb_decode(int argc, char **argv)
     if (sl_flags_read(&usage, argc, argv, &n, &result) != SL_OK)
         return result;
     d.inputs = (struct sl_inputs){.names = (const char *const *)argv + 1, .n = (size_t)n};
-    sl_buffer_init(&d.line, LINE_BYTES);
-    result = d.keep_going ? decode_each(&d) : decode_all(&d);
-    sl_buffer_clean_up(&d.line);
+    if (!d.keep_going && !can_be_opened(&d.inputs))
+        return SL_EXIT_BAD;
+    sl_buffer_init(&d.out, MOST_BYTES);
+    sl_buffer_init(&d.file, 8 * PATH_MAX);
+    result = decode_all(&d);
+    sl_buffer_clean_up(&d.out);
+    sl_buffer_clean_up(&d.file);
     return result;
 }

@@ -60,7 +60,8 @@ enum sl_status sl_inputs_open(const struct sl_inputs *inputs, const char *ttl_at
                                          .texts = inputs->texts,
                                          .open_files = inputs->kept,
                                          .n = inputs->n,
-                                         .document_bytes = SL_INPUTS_DOCUMENT_BYTES};
+                                         .document_bytes = SL_INPUTS_DOCUMENT_BYTES,
+                                         .reads_ahead = true};
     const struct sl_call call = {.deadline_ms = INT64_MAX};
     return sl_source_open_files(&options, &what, &call, out, error);
 }

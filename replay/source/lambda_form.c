@@ -1,6 +1,7 @@
 /* Writes stream records as Lambda would deliver them. */
 #include "replay/source/lambda_form.h"
 
+#include "base/block.h"
 #include "base/json.h"
 #include "base/json_walk.h"
 #include "base/json_write.h"
@@ -104,7 +105,7 @@ struct parts {
     bool record_others, change_others; /* members that the model does not have */
 };
 
-bool sl_lambda_form_is_compact(struct sl_span json)
+static bool is_compact_exactly(struct sl_span json)
 {
     const char *p = json.ptr, *end = sl_span_end(json);
     bool escaped;
@@ -114,6 +115,75 @@ bool sl_lambda_form_is_compact(struct sl_span json)
         else if ((unsigned char)*p <= ' ')
             return false;
     }
+    return true;
+}
+
+/* What a byte beside a space may be, if the space stands between two tokens. */
+enum {
+    OPENS = 1, /* a value or a closing bracket comes after it */
+    ENDS = 2,  /* a comma, a colon or a closing bracket comes after it */
+    STARTS = 4,
+    FOLLOWS = 8
+};
+
+static const unsigned char beside_space[256] = {
+    ['{'] = OPENS | STARTS,
+    ['['] = OPENS | STARTS,
+    [','] = OPENS | FOLLOWS,
+    [':'] = OPENS | FOLLOWS,
+    ['}'] = ENDS | STARTS | FOLLOWS,
+    [']'] = ENDS | STARTS | FOLLOWS,
+    ['"'] = ENDS | STARTS,
+    ['0'] = ENDS | STARTS,
+    ['1'] = ENDS | STARTS,
+    ['2'] = ENDS | STARTS,
+    ['3'] = ENDS | STARTS,
+    ['4'] = ENDS | STARTS,
+    ['5'] = ENDS | STARTS,
+    ['6'] = ENDS | STARTS,
+    ['7'] = ENDS | STARTS,
+    ['8'] = ENDS | STARTS,
+    ['9'] = ENDS | STARTS,
+    ['-'] = STARTS,
+    ['t'] = STARTS,
+    ['f'] = STARTS,
+    ['n'] = STARTS,
+    ['e'] = ENDS,
+    ['l'] = ENDS,
+    [' '] = OPENS | ENDS | STARTS | FOLLOWS,
+};
+
+static bool may_part_tokens(unsigned char before, unsigned char after)
+{
+    unsigned b = beside_space[before], a = beside_space[after];
+    return ((b & OPENS) && (a & STARTS)) || ((b & ENDS) && (a & FOLLOWS));
+}
+
+/* Whether it is sure that each of the spaces is in a string. */
+static bool are_in_strings(const char *p, uint64_t spaces, const char *begin, const char *end)
+{
+    for (; spaces; spaces = sl_mask_without(spaces, sl_mask_first(spaces))) {
+        const char *at = p + sl_mask_first(spaces);
+        if (at == begin || at + 1 == end || may_part_tokens((unsigned char)at[-1], (unsigned char)at[1]))
+            return false;
+    }
+    return true;
+}
+
+/* A string in checked text has no tab, no newline, and mostly no space that might stand elsewhere. */
+bool sl_lambda_form_is_compact(struct sl_span json)
+{
+    const char *p = json.ptr, *end = sl_span_end(json);
+    for (; end - p >= SL_BLOCK; p += SL_BLOCK) {
+        uint64_t spaces = sl_block_eq((const unsigned char *)p, ' ');
+        if (sl_block_bytes(p, '\n', '\t') || sl_block_eq((const unsigned char *)p, '\r'))
+            return false;
+        if (spaces && !are_in_strings(p, spaces, json.ptr, end))
+            return is_compact_exactly(json);
+    }
+    for (; p < end; p++)
+        if ((unsigned char)*p <= ' ')
+            return is_compact_exactly(json);
     return true;
 }
 

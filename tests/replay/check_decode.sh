@@ -49,8 +49,10 @@ expect again 0 "$(line_a - 0; line_b - 1 unknown)" "" "$sluice" decode - < <("$s
 expect cut 2 "" "cut.json: invalid JSON at byte 120: the text ends too early" "$sluice" decode cut.json
 expect other 2 "" 'other.json: not a stream event: it has no member "dynamodb"' "$sluice" decode other.json
 why='bad.jsonl: line 2: record 1: dynamodb.NewImage.n.N: not a number'
-expect bad 2 "" "$why" "$sluice" decode event.json bad.jsonl
-expect keep-going 2 "$(line_a bad.jsonl 0; line_a pipes.json 0)" "$why" "$sluice" decode --keep-going bad.jsonl pipes.json
+expect bad 2 "$(line_a event.json 0; line_b event.json 1 unknown; line_a bad.jsonl 0)" "$why" "$sluice" decode event.json bad.jsonl
+expect keep-going 2 "$(line_a bad.jsonl 0; line_a pipes.json 0)" "$why (byte 191)
+sluice decode: 1 bad record was left out" "$sluice" decode --keep-going bad.jsonl pipes.json
+expect mistyped 2 "" "missing.json: cannot be opened: No such file or directory" "$sluice" decode event.json missing.json
 expect missing 2 "" "missing.json: cannot be opened: No such file or directory" "$sluice" decode missing.json
 expect none 2 "" "sluice decode: INPUT is missing (see sluice decode --help)" "$sluice" decode
 expect full 1 "" "sluice decode: standard output cannot be written: No space left on device" \

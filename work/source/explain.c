@@ -2,6 +2,7 @@
 #include "work/source/explain.h"
 
 #include "base/json.h"
+#include "work/source/kind.h"
 
 #include <stdio.h>
 
@@ -66,6 +67,9 @@ enum sl_status sl_text_explain(const char *name, struct sl_span piece, const str
                                const struct sl_error *why, struct sl_error *error)
 {
     struct sl_error own = *why, of_line = SL_NO_ERROR;
+    const char *kind = from->byte == 0 ? sl_text_kind(piece, why->offset) : NULL;
+    if (kind)
+        return sl_fail_at(error, SL_REJECT, why->code, why->offset, "%s: %s", name, kind);
     bool is_syntax = strcmp(why->code, "InvalidJson") == 0;
     /* As many lines as records: one record a line. */
     size_t n_good = from->record && from->line == from->record ? (size_t)from->record : 0, begin, number;

@@ -16,6 +16,7 @@ struct sl_reader {
                            struct sl_error *error);
     void (*close)(struct sl_reader *r);
     uint64_t bytes; /* of all of it; 0: not known */
+    bool unpacks;   /* what it gives was gzip, or is to be taken as it is */
 };
 
 /* Takes ownership of the descriptor, unless it is standard input's. */

@@ -73,6 +73,13 @@ enum sl_status sl_source_pull(struct sl_source *source, size_t max_bytes, const 
     return source->pull(source, max_bytes, call, out, error);
 }
 
+enum sl_status sl_source_skip_bad(struct sl_source *source, const struct sl_call *call, bool *goes_on,
+                                  struct sl_error *error)
+{
+    *goes_on = false;
+    return source->skip_bad ? source->skip_bad(source, call, goes_on, error) : SL_OK;
+}
+
 static bool has_only_items(const struct sl_batch *batch)
 {
     bool are_items = batch->shape == SL_SHAPE_LINES;

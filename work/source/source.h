@@ -102,6 +102,7 @@ struct sl_source_files {
     const int *open_files;
     size_t n;              /* 1 or more */
     size_t document_bytes; /* a text that is one document has so many at most; 0: SL_SOURCE_DOCUMENT_BYTES */
+    bool reads_ahead;      /* a thread of its own reads and unpacks (work/source/ahead.h) */
 };
 
 /* Each reads what has to be known before the first record; `call` bounds that in time. On failure nothing is
@@ -161,6 +162,13 @@ struct sl_source_piece {
  * that comes first. After the last piece every further one is empty and the last. */
 enum sl_status sl_source_pull(struct sl_source *source, size_t max_bytes, const struct sl_call *call,
                               struct sl_source_piece *out, struct sl_error *error) SL_MUST_USE;
+
+/* After SL_REJECT: goes on behind what is wrong, which counts as one record. That is a record which is JSON,
+ * or else a line, with the lines after it that are indented or begin with a closing bracket. `*goes_on` is
+ * false where that cannot be told, in a document that was partly read, in bad gzip, in other kinds of
+ * sources: no more can be read there. For `files`. */
+enum sl_status sl_source_skip_bad(struct sl_source *source, const struct sl_call *call, bool *goes_on,
+                                  struct sl_error *error) SL_MUST_USE;
 
 /* ---- rows that may be no items ---- */
 

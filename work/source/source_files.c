@@ -1,5 +1,6 @@
 /* Files and standard input, one after the other. */
 #include "base/json_write.h"
+#include "work/source/ahead.h"
 #include "work/source/source_private.h"
 
 struct files {
@@ -35,6 +36,8 @@ static enum sl_status open_next(struct files *f, struct sl_error *error)
         status = sl_reader_open(name_of(f), &reader, error);
     if (status != SL_OK)
         return status;
+    if (f->what.reads_ahead)
+        reader = sl_reader_ahead(reader);
     sl_text_open(&f->text, &options, reader);
     f->skip = (struct sl_text_from){.byte = 0};
     f->is_open = true;
@@ -74,6 +77,13 @@ static enum sl_status pull(struct sl_source *source, size_t max_bytes, const str
     return SL_OK;
 }
 
+static enum sl_status skip_bad(struct sl_source *source, const struct sl_call *call, bool *goes_on,
+                               struct sl_error *error)
+{
+    struct files *f = (struct files *)source;
+    return f->is_open ? sl_text_skip_bad(&f->text, call, goes_on, error) : SL_OK;
+}
+
 static void close_files(struct sl_source *source)
 {
     sl_text_close(&((struct files *)source)->text);
@@ -102,6 +112,7 @@ enum sl_status sl_source_open_files(const struct sl_source_options *options,
     (void)call;
     struct files *f = sl_source_new(options, sizeof(*f));
     f->source.pull = pull;
+    f->source.skip_bad = skip_bad;
     f->source.close = close_files;
     f->what = *what;
     f->source.facts.name = what->n == 1 ? what->names[0] : "files";

@@ -12,7 +12,9 @@ struct sl_source {
     enum sl_status (*pull)(struct sl_source *source, size_t max_bytes, const struct sl_call *call,
                            struct sl_source_piece *out, struct sl_error *error);
     struct sl_source_file (*file)(const struct sl_source *source, size_t i); /* NULL: no export */
-    void (*close)(struct sl_source *source);                                 /* what is the kind's own */
+    enum sl_status (*skip_bad)(struct sl_source *source, const struct sl_call *call, bool *goes_on,
+                               struct sl_error *error); /* NULL: it never goes on */
+    void (*close)(struct sl_source *source);            /* what is the kind's own */
     struct sl_source_options options;
     struct sl_source_facts facts;
     struct sl_arena *arena; /* as long as the source */

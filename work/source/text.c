@@ -1,7 +1,8 @@
-/* Unpacks a text, cuts it between records, and decodes what was cut off. */
-#include "work/source/text.h"
+/* Cuts a text between records, and decodes what was cut off. */
+#include "work/source/text_private.h"
 
 #include "streams/record.h"
+#include "work/source/kind.h"
 #include "work/source/source.h"
 
 #include <stdio.h>
@@ -16,6 +17,7 @@ void sl_text_open(struct sl_text *t, const struct sl_text_options *options, stru
 {
     *t = (struct sl_text){.options = *options, .reader = reader, .last = '\n', .from = options->skip};
     sl_buffer_init(&t->window, SIZE_MAX / 4);
+    sl_buffer_init(&t->kept, SIZE_MAX / 4);
     if (!options->wants_md5)
         return;
     t->md5 = EVP_MD_CTX_new();
@@ -29,103 +31,13 @@ void sl_text_close(struct sl_text *t)
     sl_inflater_destroy(t->inflater);
     EVP_MD_CTX_free(t->md5);
     sl_buffer_clean_up(&t->window);
+    sl_buffer_clean_up(&t->kept);
     *t = (struct sl_text){.is_at_end = true};
 }
 
 void sl_text_md5(struct sl_text *t, unsigned char out[SL_MD5_BYTES])
 {
     EVP_DigestFinal_ex(t->md5, out, NULL);
-}
-
-/* ---- unpacking ---- */
-
-static bool is_late(const struct sl_text *t, const struct sl_call *call)
-{
-    return t->options.clock->now_ms(t->options.clock) >= call->deadline_ms;
-}
-
-static enum sl_status read_raw(struct sl_text *t, const struct sl_call *call, struct sl_error *error)
-{
-    struct sl_error why = SL_NO_ERROR;
-    enum sl_status status = t->reader->next(t->reader, call, &t->raw, &why);
-    if (status == SL_RETRY && is_late(t, call)) {
-        t->raw = sl_span(NULL, 0); /* what did not come in time is asked for again */
-        return SL_OK;
-    }
-    if (status != SL_OK)
-        return sl_fail(error, status, why.code, "%s: %s", t->options.name, why.text);
-    t->is_read = t->raw.len == 0;
-    t->stored_bytes += t->raw.len;
-    if (t->md5 && t->raw.len)
-        EVP_DigestUpdate(t->md5, t->raw.ptr, t->raw.len);
-    if (!t->is_begun && sl_gzip_is(t->raw))
-        t->inflater = sl_inflater_new();
-    t->is_begun = true;
-    return SL_OK;
-}
-
-static enum sl_status bad_gzip(struct sl_text *t, const struct sl_error *why, struct sl_error *error)
-{
-    return sl_fail_at(error, SL_REJECT, why->code, why->offset, "%s: bad gzip at byte %zu: %s",
-                      t->options.name, why->offset, why->text);
-}
-
-/* Text that was handed out before the text was opened again is dropped. */
-static void skip(struct sl_text *t)
-{
-    uint64_t left = t->options.skip.byte - t->n_skipped;
-    size_t n = left < t->window.len ? (size_t)left : t->window.len;
-    if (n == 0)
-        return;
-    memmove(t->window.ptr, t->window.ptr + n, t->window.len - n);
-    t->window.len -= n;
-    t->n_skipped += n;
-}
-
-/* Moves some of what was read into the window, which then has at most `want` bytes. */
-static enum sl_status unpack(struct sl_text *t, size_t want, struct sl_error *error)
-{
-    struct sl_error why = SL_NO_ERROR;
-    size_t room = want - t->window.len;
-    if (!t->inflater) {
-        size_t n = t->raw.len < room ? t->raw.len : room;
-        sl_buffer_add(&t->window, t->raw.ptr, n);
-        t->raw = sl_span_from(t->raw, n);
-    } else if (sl_inflater_add(t->inflater, &t->raw, room, &t->window, &why) != SL_OK) {
-        return bad_gzip(t, &why, error);
-    }
-    skip(t);
-    return SL_OK;
-}
-
-static enum sl_status end_of_text(struct sl_text *t, struct sl_error *error)
-{
-    struct sl_error why = SL_NO_ERROR;
-    t->is_drained = true;
-    if (t->inflater && sl_inflater_end(t->inflater, &why) != SL_OK)
-        return bad_gzip(t, &why, error);
-    if (t->n_skipped < t->options.skip.byte)
-        return sl_fail(
-            error, SL_REJECT, "WrongPlace",
-            "%s: ends before the place at which it is to go on; it is another text than the one that "
-            "was begun",
-            t->options.name);
-    return SL_OK;
-}
-
-/* Until the window has `want` bytes, all is in it (is_drained), or the deadline comes. */
-static enum sl_status fill(struct sl_text *t, size_t want, const struct sl_call *call, struct sl_error *error)
-{
-    enum sl_status status = SL_OK;
-    while (status == SL_OK && t->window.len < want && !t->is_drained && !is_late(t, call)) {
-        size_t raw = t->raw.len;
-        uint64_t unpacked = t->n_skipped + t->window.len;
-        status = unpack(t, want, error);
-        if (status != SL_OK || t->raw.len < raw || t->n_skipped + t->window.len > unpacked)
-            continue;
-        status = t->is_read ? end_of_text(t, error) : read_raw(t, call, error);
-    }
-    return status;
 }
 
 /* ---- cutting and decoding ---- */
@@ -165,7 +77,7 @@ static size_t limit_records(struct sl_text *t, struct sl_batch *batch, size_t cu
     return end;
 }
 
-static uint64_t count_newlines(struct sl_span text)
+uint64_t sl_text_count_newlines(struct sl_span text)
 {
     uint64_t n = 0;
     const char *p = text.ptr, *end = p + text.len;
@@ -180,7 +92,7 @@ static uint64_t count_newlines(struct sl_span text)
 static void hand_out(struct sl_text *t, size_t n, const struct sl_batch *batch, struct sl_arena *arena)
 {
     struct sl_buffer rest;
-    t->from.line += count_newlines(sl_span(t->window.ptr, n));
+    t->from.line += sl_text_count_newlines(sl_span(t->window.ptr, n));
     sl_buffer_init(&rest, t->window.max);
     sl_buffer_add(&rest, t->window.ptr + n, t->window.len - n);
     sl_arena_defer(arena, free, t->window.ptr);
@@ -200,7 +112,7 @@ static void explain(struct sl_text *t, const struct sl_call *call, const struct 
 {
     struct sl_error unused = SL_NO_ERROR;
     if (call)
-        (void)!fill(t, t->window.len + AFTER_BYTES, call, &unused);
+        (void)!sl_text_fill(t, t->window.len + AFTER_BYTES, call, &unused);
     sl_text_explain(t->options.name, sl_span(t->window.len ? t->window.ptr : "", t->window.len), &t->from,
                     why, error);
 }
@@ -230,6 +142,9 @@ static enum look decode(struct sl_text *t, size_t cut, const struct sl_call *cal
     if (!t->is_drained && is_short)
         return LOOK_MORE;
     explain(t, out->n ? NULL : call, &why, error);
+    bool is_other = t->from.byte == 0 && sl_text_kind(sl_buffer_span(&t->window), why.offset);
+    t->may_skip = !is_other && (is_lines || out->n == 0);
+    t->n_before = out->n;
     return LOOK_FAILED;
 }
 
@@ -253,26 +168,34 @@ enum sl_status sl_text_pull(struct sl_text *t, size_t max_bytes, const struct sl
 {
     bool may_be_document = t->from.record == 0 && t->options.document_bytes;
     size_t most = may_be_document ? t->options.document_bytes : SL_SOURCE_RECORD_BYTES;
+    t->may_skip = false;
     for (size_t want = first_want(t, max_bytes);; want = want <= most / 2 ? 2 * want : most + 1) {
         /* The look before may have left records of half a document: views of a window that moves now. */
         *out = (struct sl_batch){.arena = call->arena, .shape = SL_SHAPE_LINES};
-        enum sl_status status = fill(t, want, call, error);
-        bool is_late = !t->is_drained && t->window.len < want;
-        if (status != SL_OK || is_late)
-            return status;
-        size_t cut = cut_of(t);
+        struct sl_error why = SL_NO_ERROR;
+        enum sl_status status = sl_text_fill(t, want, call, &why);
+        bool is_late = status == SL_OK && !t->is_drained && t->window.len < want;
+        if (is_late)
+            return SL_OK;
+        /* What came before the text broke off is good. */
+        size_t cut = status == SL_OK || status == SL_REJECT ? cut_of(t) : 0;
         bool is_empty = t->is_drained && t->from.byte + cut == 0 && may_be_document; /* which is no JSON */
         enum look look = cut || is_empty ? decode(t, cut, call, out, error) : LOOK_MORE;
         if (look == LOOK_DONE)
             return SL_OK;
         if (look == LOOK_FAILED)
             return SL_REJECT;
+        if (status != SL_OK)
+            return sl_fail_at(error, status, why.code, why.offset, "%s", why.text);
         if (t->is_drained) {
             t->is_at_end = true;
             return SL_OK;
         }
-        if (want > most)
+        if (want > most) {
+            t->may_skip = true;
+            t->n_before = 0;
             return too_long(t, !may_be_document, most, error);
+        }
     }
 }
 
@@ -293,8 +216,8 @@ enum sl_status sl_text_scan(struct sl_text *t, size_t max_bytes, const struct sl
 {
     enum sl_status status = SL_OK;
     uint64_t most = t->from.byte + max_bytes;
-    while (status == SL_OK && !t->is_at_end && t->from.byte < most && !is_late(t, call)) {
-        status = fill(t, SCAN_BYTES, call, error);
+    while (status == SL_OK && !t->is_at_end && t->from.byte < most && !sl_text_is_late(t, call)) {
+        status = sl_text_fill(t, SCAN_BYTES, call, error);
         t->from.record += count_lines(sl_buffer_span(&t->window), t->last);
         if (t->window.len)
             t->last = t->window.ptr[t->window.len - 1];
@@ -311,7 +234,7 @@ enum sl_status sl_text_scan(struct sl_text *t, size_t max_bytes, const struct sl
 
 bool sl_text_drain(struct sl_text *t, const struct sl_call *call)
 {
-    while (!t->is_read && !is_late(t, call) && read_raw(t, call, NULL) == SL_OK)
+    while (!t->is_read && !sl_text_is_late(t, call) && sl_text_read_raw(t, call, NULL) == SL_OK)
         ;
     return t->is_read;
 }

@@ -39,8 +39,13 @@ struct sl_text {
     bool is_begun, is_read, is_drained; /* all was read; and is in the window */
     struct sl_buffer window;            /* unpacked, not yet handed out */
     uint64_t n_skipped;                 /* bytes dropped so far, up to options.skip.byte */
-    char last;                          /* byte that was scanned; a newline before the first */
-    size_t hint;                        /* so much text had SL_TEXT_PIECE_RECORDS; 0: no piece had so many */
+    struct sl_buffer kept;              /* comes before `raw`, unpacked, from the byte `kept_from` on */
+    size_t kept_from;
+    struct sl_error broken; /* it cannot be read on; SL_OK: it can */
+    bool may_skip;          /* what failed is at the window's beginning, after `n_before` good records */
+    size_t n_before;
+    char last;   /* byte that was scanned; a newline before the first */
+    size_t hint; /* so much text had SL_TEXT_PIECE_RECORDS; 0: no piece had so many */
 
     /* To be read. */
     bool is_at_end; /* everything was handed out */
@@ -60,6 +65,10 @@ void sl_text_close(struct sl_text *t); /* zeroed memory is fine */
  */
 enum sl_status sl_text_pull(struct sl_text *t, size_t max_bytes, const struct sl_call *call,
                             struct sl_batch *out, struct sl_error *error) SL_MUST_USE;
+
+/* After sl_text_pull has refused a text: see sl_source_skip_bad (text_skip.c). */
+enum sl_status sl_text_skip_bad(struct sl_text *t, const struct sl_call *call, bool *goes_on,
+                                struct sl_error *error) SL_MUST_USE;
 
 /* Reads on, some `max_bytes` of text or to the deadline, without decoding: gzip is checked, and lines are
  * counted as records. */
