@@ -2,9 +2,13 @@
 #include "base/json.h"
 #include "base/json_write.h"
 #include "handlers/pipeline/route.h"
-#include "replay/check_route.h"
-#include "replay/check_totals.h"
-#include "replay/check_webhooks.h"
+#include "replay/check/check_keys.h"
+#include "replay/check/check_route.h"
+#include "replay/check/check_shared.h"
+#include "replay/check/check_totals.h"
+#include "replay/check/check_unused.h"
+#include "replay/check/check_vars.h"
+#include "replay/check/check_webhooks.h"
 #include "replay/config/mapping.h"
 #include "replay/flags.h"
 #include "replay/dry.h"
@@ -17,8 +21,6 @@
 #include <jansson.h>
 #include <stdio.h>
 #include <unistd.h>
-
-extern char **environ;
 
 #define ITEM_BYTES      500
 #define ITEM_BYTES_MOST (400 * 1024) /* DynamoDB's */
@@ -46,75 +48,6 @@ static void find(void *arg, enum sl_finding finding, const char *text)
     printf("%s: %s [%s]\n", row->loses ? "warning" : "note", text, row->code);
     c->losses += row->loses;
     c->notes += !row->loses;
-}
-
-/* ---- variables ---- */
-
-static bool has_var(const char **list, size_t n, struct sl_span name)
-{
-    for (size_t i = 0; i < n; i++)
-        if (strncmp(list[i], name.ptr, name.len) == 0 && list[i][name.len] == '=')
-            return true;
-    return false;
-}
-
-/* The next ${NAME} at or after `from`; "$${" is not one. */
-static struct sl_span next_name(struct sl_span text, size_t *from)
-{
-    for (size_t i = *from; i + 2 < text.len; i++) {
-        if (text.ptr[i] != '$')
-            continue;
-        if (text.ptr[i + 1] == '$') {
-            i++;
-            continue;
-        }
-        const char *end = text.ptr[i + 1] == '{' ? memchr(text.ptr + i, '}', text.len - i) : NULL;
-        if (end) {
-            *from = (size_t)(end - text.ptr) + 1;
-            return sl_span(text.ptr + i + 2, (size_t)(end - text.ptr) - i - 2);
-        }
-    }
-    *from = text.len;
-    return sl_span(NULL, 0);
-}
-
-/* A value that every service accepts: ARCHIVE_BUCKET becomes archive-bucket. */
-static const char *stand_in(struct sl_arena *arena, struct sl_span name)
-{
-    char *text = sl_arena_copy(arena, name);
-    for (char *c = text; *c; c++)
-        *c = *c == '_' ? '-' : *c >= 'A' && *c <= 'Z' ? (char)(*c - 'A' + 'a') : *c;
-    return text;
-}
-
-/* The values of --set, then the environment; every other ${NAME} gets its own name as its value. The function
- * may be deployed elsewhere, with variables that are not set here. */
-static void gather_vars(struct check *c, struct sl_span text)
-{
-    size_t n = 0, room = c->set.n + 3, from = 0;
-    for (size_t i = 0; environ[i]; i++)
-        room++;
-    for (size_t i = 0; i < text.len; i++)
-        room += text.ptr[i] == '$';
-    const char **list = sl_arena_alloc(c->arena, room * sizeof(*list));
-    for (size_t i = 0; i < c->set.n; i++)
-        list[n++] = c->set.values[i];
-    for (size_t i = 0; environ[i]; i++)
-        if (!has_var(list, n, sl_span(environ[i], strcspn(environ[i], "="))))
-            list[n++] = environ[i];
-    if (!has_var(list, n, SL_LIT("AWS_REGION")))
-        list[n++] = "AWS_REGION=us-east-1";
-    for (struct sl_span name = next_name(text, &from); name.ptr; name = next_name(text, &from)) {
-        if (has_var(list, n, name))
-            continue;
-        list[n++] = sl_arena_printf(c->arena, "%.*s=%s", SL_ARG(name), stand_in(c->arena, name));
-        find(c, SL_FINDING_VARIABLE_NOT_SET,
-             sl_arena_printf(c->arena,
-                             "%.*s is not set here; its own name is used as its value (--set %.*s=VALUE)",
-                             SL_ARG(name), SL_ARG(name)));
-    }
-    list[n] = NULL;
-    c->vars.list = list;
 }
 
 /* ---- what would lose data ---- */
@@ -152,14 +85,33 @@ static void lint_when(struct check *c, const struct sl_route *route)
     json_decref(root);
 }
 
+/* Routes without an on_failure of their own share one. */
+static bool is_told(const struct check *c, const struct sl_route *route,
+                    const struct sl_failure_target *target)
+{
+    for (const struct sl_route *other = c->pipeline->routes; other < route; other++)
+        for (size_t i = 0; i < other->n_targets; i++)
+            if (other->targets[i] == target)
+                return true;
+    return false;
+}
+
+static void check_local(struct check *c, const char *path, struct sl_span target)
+{
+    if (target.len && sl_target_is_local(target))
+        find(c, SL_FINDING_TARGET_LOCAL,
+             sl_arena_printf(c->arena,
+                             "%s: %.*s is local: for a laptop; in Lambda it disappears with the sandbox",
+                             path, SL_ARG(target)));
+}
+
 static void check_targets(struct check *c, const struct sl_route *route)
 {
     const char *target = route->stats.target;
-    if (target && target[0] && sl_target_is_local(sl_span_str(target)))
-        find(c, SL_FINDING_TARGET_LOCAL,
-             sl_arena_printf(c->arena,
-                             "%s.to: %s is local: for a laptop; in Lambda it disappears with the sandbox",
-                             route->config->path, target));
+    check_local(c, sl_arena_printf(c->arena, "%s.to", route->config->path), sl_span_str(target));
+    for (size_t i = 0; i < route->n_targets; i++)
+        if (!is_told(c, route, route->targets[i]))
+            check_local(c, route->config->on_failure.path, route->targets[i]->name);
 }
 
 static enum sl_status read_mapping(struct check *c, struct sl_error *error)
@@ -212,13 +164,33 @@ static enum sl_status open_pipeline(struct check *c, struct sl_error *error)
     return sl_pipeline_open(&options, &c->pipeline, error);
 }
 
+/* All that the configuration alone says. */
+static void lint(struct check *c)
+{
+    for (size_t i = 0; i < c->pipeline->n; i++) {
+        lint_when(c, &c->pipeline->routes[i]);
+        check_targets(c, &c->pipeline->routes[i]);
+        sl_check_unused(&c->pipeline->routes[i], c->arena, find, c);
+    }
+    sl_check_webhooks(c->pipeline, c->arena, find, c);
+    sl_check_shared(&(struct sl_check_shared){.pipeline = c->pipeline,
+                                              .stream_arn = c->mapping_path ? c->mapping.source_arn : "",
+                                              .arena = c->arena,
+                                              .find = find,
+                                              .arg = c});
+}
+
 static enum sl_status run(struct check *c, struct sl_error *error)
 {
     struct sl_span text;
     enum sl_status status = sl_input_load(c->config_path, c->arena, &text, error);
     if (status != SL_OK)
         return status;
-    gather_vars(c, text);
+    const struct sl_check_vars vars = {
+        .text = text, .set = &c->set, .arena = c->arena, .find = find, .arg = c};
+    status = sl_check_vars(&vars, &c->vars, error);
+    if (status != SL_OK)
+        return status;
     sl_log_init(&c->log, STDERR_FILENO, SL_WARN, SL_LOG_TEXT, sl_clock_system());
     sl_sinks_init(&c->sinks, sl_clock_system(), &c->log, &c->vars);
     status = open_pipeline(c, error);
@@ -233,18 +205,18 @@ static enum sl_status run(struct check *c, struct sl_error *error)
     for (size_t i = 0; i < c->pipeline->n; i++)
         sl_check_route(&c->pipeline->routes[i], &batch, c->arena);
     putchar('\n');
-    for (size_t i = 0; i < c->pipeline->n; i++) {
-        lint_when(c, &c->pipeline->routes[i]);
-        check_targets(c, &c->pipeline->routes[i]);
-    }
-    sl_check_webhooks(c->pipeline, c->arena, &c->vars, find, c);
+    lint(c);
     const struct sl_check_totals totals = {.pipeline = c->pipeline,
                                            .sinks = &c->sinks,
                                            .arena = c->arena,
                                            .reads_tables = c->reads_tables,
                                            .find = find,
                                            .arg = c};
-    status = sl_check_totals(&totals, error);
+    const struct sl_check_keys keys = {
+        .pipeline = c->pipeline, .sinks = &c->sinks, .arena = c->arena, .find = find, .arg = c};
+    status = c->reads_tables ? sl_check_keys(&keys, error) : SL_OK;
+    if (status == SL_OK)
+        status = sl_check_totals(&totals, error);
     if (status == SL_OK)
         check_mapping(c);
     return status;
@@ -255,9 +227,9 @@ int sl_verb_check(int argc, char **argv)
     struct check c = {.item_bytes = ITEM_BYTES};
     const struct sl_flag flags[] = {
         {"mapping", SL_FLAG_TEXT, &c.mapping_path, "FILE",
-         "check this mapping as well: what `aws lambda get-event-source-mapping` printed"},
+         "check this mapping as well: what `aws lambda get-event-source-mapping` (or list-...) printed"},
         {"tables", SL_FLAG_BOOL, &c.reads_tables, NULL,
-         "read one row of each ledger of totals, to find what a new configuration changes"},
+         "ask each table for its key, and read one row of each ledger of totals"},
         {"item-bytes", SL_FLAG_INTEGER, &c.item_bytes, "N",
          "what an item has, for what a change costs (500); the batch has the mapping's BatchSize (100)"},
         {"set", SL_FLAG_LIST, &c.set, "NAME=VALUE", "the value of ${NAME}; may be repeated"},

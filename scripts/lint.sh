@@ -45,6 +45,8 @@ declare -A may=(
                work/source work/backfill work/verify"
     [runtime/contain]="runtime/api base streams streams/decode sinks/target.h handlers handlers/pipeline handlers/dispatch"
     [replay/config]="base streams/when"
+    [replay/check]="base streams streams/template streams/when aws/arn.h sinks/port.h sinks/target.h handlers handlers/pipeline
+                    replay/config replay/flags.h"
     [replay/esm]="base streams streams/when"
     [replay/backfill]="base streams sinks/port.h sinks/target.h handlers handlers/pipeline work/source work/backfill work/restore"
     [replay/source]="base net streams streams/decode aws sinks/target.h work/source replay/esm"
@@ -61,7 +63,7 @@ declare -A may=(
     [replay/verify]="base sinks/port.h sinks/target.h handlers handlers/pipeline work/verify work/verify/archive"
     [replay/repair]="base handlers handlers/pipeline work/verify work/verify/archive work/repair"
     [replay]="base net streams streams/decode streams/template streams/when aws sinks handlers handlers/pipeline handlers/dispatch
-              replay/config replay/esm replay/source replay/sandbox replay/output replay/output/report replay/tail replay/watch replay/lease replay/backfill replay/verify replay/repair
+              replay/check replay/config replay/esm replay/source replay/sandbox replay/output replay/output/report replay/tail replay/watch replay/lease replay/backfill replay/verify replay/repair
               replay/redrive sinks/queues/inbox.h
               work/source work/backfill work/restore work/verify work/verify/archive work/repair"
 )

@@ -15,7 +15,7 @@ bool sl_filters_is_too_long(struct sl_span pattern)
 }
 
 /* What stands below "data" is the pattern for the change, which a recording has as the record. */
-static enum sl_status take_data(struct sl_span *pattern, struct sl_error *error)
+enum sl_status sl_filters_data(struct sl_span *pattern, struct sl_error *error)
 {
     struct sl_span data = {NULL, 0}, name, value;
     struct sl_json_walk walk = sl_json_walk(*pattern);
@@ -38,7 +38,7 @@ static enum sl_status compile(struct sl_span pattern, bool is_kinesis, struct sl
         return sl_fail(error, SL_REJECT, "ValidationException",
                        "--filter: a pattern has more than %d characters: AWS refuses it",
                        SL_FILTERS_CHARACTERS);
-    if (is_kinesis && sl_json_check(pattern, &unused) == SL_OK && take_data(&pattern, error) != SL_OK)
+    if (is_kinesis && sl_json_check(pattern, &unused) == SL_OK && sl_filters_data(&pattern, error) != SL_OK)
         return SL_REJECT;
     if (sl_pattern_compile(pattern, arena, out, &why) == SL_OK)
         return SL_OK;
@@ -66,7 +66,7 @@ void sl_filters_judge(const char *const *patterns, size_t n, bool is_kinesis, sl
 {
     for (size_t i = 0; i < n; i++) {
         struct sl_span pattern = sl_span_str(patterns[i]);
-        if (!is_kinesis || take_data(&pattern, NULL) == SL_OK)
+        if (!is_kinesis || sl_filters_data(&pattern, NULL) == SL_OK)
             (void)!sl_pattern_judge(pattern, found, arg, NULL);
     }
 }

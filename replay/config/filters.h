@@ -15,6 +15,10 @@
 /* In Unicode characters. */
 bool sl_filters_is_too_long(struct sl_span pattern);
 
+/* Of a Kinesis stream's mapping: leaves of the pattern what is below "data", the pattern for the change.
+ * SL_REJECT when it is not about "data" alone. */
+enum sl_status sl_filters_data(struct sl_span *pattern, struct sl_error *error) SL_MUST_USE;
+
 /* Compiles `n` patterns into `arena`. Of a Kinesis stream's mapping, the patterns are those for the decoded
  * data: AWS filters such records on "data" alone. SL_REJECT with AWS's code and words where it has some. */
 enum sl_status sl_filters_compile(const char *const *patterns, size_t n, bool is_kinesis,

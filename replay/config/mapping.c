@@ -1,20 +1,71 @@
 /* Reads an event source mapping, and finds what in it would lose data. */
 #include "replay/config/mapping.h"
 
+#include "base/nearest.h"
 #include "base/span.h"
 #include "replay/config/filters.h"
 
+#include <inttypes.h>
 #include <jansson.h>
+#include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #define STREAM_HOURS 24
 
 /* ---- reading ---- */
 
-static int64_t integer(const json_t *root, const char *name, int64_t otherwise)
+/* A number that AWS takes; a template's may be a text. */
+struct number {
+    const char *name;
+    size_t at; /* in struct sl_mapping */
+    int64_t otherwise, least, most;
+    bool has_none; /* -1: no limit */
+};
+
+/* The ranges of Lambda's API, CreateEventSourceMapping. */
+static const struct number numbers[] = {
+    {"MaximumRetryAttempts", offsetof(struct sl_mapping, max_retries), -1, 0, 10000, true},
+    {"MaximumRecordAgeInSeconds", offsetof(struct sl_mapping, max_age_s), -1, 60, 604800, true},
+    {"ParallelizationFactor", offsetof(struct sl_mapping, parallelization), 1, 1, 10, false},
+    {"TumblingWindowInSeconds", offsetof(struct sl_mapping, tumbling_s), 0, 0, 900, false},
+    {"BatchSize", offsetof(struct sl_mapping, batch_size), SL_MAPPING_BATCH_SIZE, 1, 10000, false},
+    {"MaximumBatchingWindowInSeconds", offsetof(struct sl_mapping, batching_s), 0, 0, 300, false},
+};
+#define N_NUMBERS (sizeof(numbers) / sizeof(numbers[0]))
+
+static bool read_integer(const json_t *value, int64_t *out)
+{
+    const char *text = json_string_value(value);
+    char *end = NULL;
+    *out = text ? strtoll(text, &end, 10) : (int64_t)json_integer_value(value);
+    return json_is_integer(value) || (text && *text && !*end);
+}
+
+static enum sl_status read_numbers(const json_t *root, struct sl_mapping *out, struct sl_error *error)
+{
+    for (size_t i = 0; i < N_NUMBERS; i++) {
+        const json_t *value = json_object_get(root, numbers[i].name);
+        int64_t *number = (int64_t *)((char *)out + numbers[i].at);
+        *number = numbers[i].otherwise;
+        if (value && !json_is_null(value) && !read_integer(value, number))
+            return sl_fail(error, SL_REJECT, "InvalidMapping", "$.%s: is not a whole number",
+                           numbers[i].name);
+    }
+    return SL_OK;
+}
+
+static enum sl_status read_bool(const json_t *root, const char *name, bool otherwise, bool *out,
+                                struct sl_error *error)
 {
     const json_t *value = json_object_get(root, name);
-    return json_is_integer(value) ? (int64_t)json_integer_value(value) : otherwise;
+    const char *text = json_string_value(value);
+    bool is_no = json_is_false(value) || (text && strcmp(text, "false") == 0);
+    *out = !value || json_is_null(value) ? otherwise
+                                         : json_is_true(value) || (text && strcmp(text, "true") == 0);
+    if (!value || json_is_null(value) || *out || is_no)
+        return SL_OK;
+    return sl_fail(error, SL_REJECT, "InvalidMapping", "$.%s: is neither true nor false", name);
 }
 
 static const char *text(const json_t *root, const char *name, struct sl_arena *arena)
@@ -47,34 +98,192 @@ static void read_filters(const json_t *root, struct sl_arena *arena, struct sl_m
     }
 }
 
+/* ---- which mapping ---- */
+
+/* What the API's answer and CloudFormation's type have, in AWS SAM's words, too. */
+static const char *const members[] = {
+    "AmazonManagedKafkaEventSourceConfig",
+    "BatchSize",
+    "BisectBatchOnFunctionError",
+    "DestinationConfig",
+    "DocumentDBEventSourceConfig",
+    "Enabled",
+    "EventSourceArn",
+    "EventSourceMappingArn",
+    "FilterCriteria",
+    "FilterCriteriaError",
+    "FunctionArn",
+    "FunctionName",
+    "FunctionResponseTypes",
+    "Id",
+    "KMSKeyArn",
+    "KmsKeyArn",
+    "LastModified",
+    "LastProcessingResult",
+    "LoggingConfig",
+    "MaximumBatchingWindowInSeconds",
+    "MaximumRecordAgeInSeconds",
+    "MaximumRetryAttempts",
+    "MetricsConfig",
+    "ParallelizationFactor",
+    "ProvisionedPollerConfig",
+    "Queues",
+    "ScalingConfig",
+    "SelfManagedEventSource",
+    "SelfManagedKafkaEventSourceConfig",
+    "SourceAccessConfigurations",
+    "StartingPosition",
+    "StartingPositionTimestamp",
+    "State",
+    "StateTransitionReason",
+    "Stream",
+    "Tags",
+    "Topics",
+    "TumblingWindowInSeconds",
+    "UUID",
+};
+#define N_MEMBERS (sizeof(members) / sizeof(members[0]))
+
+static bool is_member(const char *name)
+{
+    for (size_t i = 0; i < N_MEMBERS; i++)
+        if (strcmp(name, members[i]) == 0)
+            return true;
+    return false;
+}
+
+/* A stream of DynamoDB, or of Kinesis with the changes of a table. An ARN that a template makes is none. */
+static bool is_of_stream(const json_t *mapping)
+{
+    const char *arn = json_string_value(json_object_get(mapping, "EventSourceArn"));
+    bool is_other = json_object_get(mapping, "Queues") || json_object_get(mapping, "Topics") ||
+                    json_object_get(mapping, "SelfManagedEventSource");
+    return arn ? strstr(arn, ":dynamodb:") || strstr(arn, ":kinesis:") : !is_other;
+}
+
+/* Of a list, as `aws lambda list-event-source-mappings` prints it, the one that can be meant. */
+static enum sl_status choose(const json_t *list, const json_t **out, struct sl_error *error)
+{
+    size_t i, n = 0, taken = 0;
+    const json_t *one;
+    char names[256] = "";
+    json_array_foreach(list, i, one)
+    {
+        const char *uuid = json_string_value(json_object_get(one, "UUID"));
+        if (!is_of_stream(one))
+            continue;
+        *out = one;
+        if (taken < sizeof(names))
+            taken += (size_t)snprintf(names + taken, sizeof(names) - taken, "%s%s", n ? ", " : "",
+                                      uuid ? uuid : "one without UUID");
+        n++;
+    }
+    if (n == 1)
+        return SL_OK;
+    if (n == 0)
+        return sl_fail(error, SL_REJECT, "InvalidMapping",
+                       "is a list of %zu mappings, and none of them is of a stream", json_array_size(list));
+    return sl_fail(
+        error, SL_REJECT, "InvalidMapping",
+        "is a list of mappings, and %zu of them are of streams (%s): give one of them, as `aws lambda "
+        "get-event-source-mapping --uuid UUID` prints it",
+        n, names);
+}
+
+static bool has_any_member(const json_t *mapping)
+{
+    const char *name;
+    json_t *value;
+    json_object_foreach((json_t *)mapping, name, value)
+    {
+        if (is_member(name))
+            return true;
+    }
+    return false;
+}
+
+/* The mapping itself: of a list its one, of a template's resource its properties. */
+static enum sl_status find_mapping(const json_t *root, const json_t **out, struct sl_error *error)
+{
+    const json_t *list = json_object_get(root, "EventSourceMappings"),
+                 *properties = json_object_get(root, "Properties");
+    *out = properties ? properties : root;
+    if (json_is_array(list) && choose(list, out, error) != SL_OK)
+        return SL_REJECT;
+    const char *arn = json_string_value(json_object_get(*out, "EventSourceArn"));
+    if (!is_of_stream(*out))
+        return sl_fail(
+            error, SL_REJECT, "InvalidMapping",
+            "is the mapping of %s, and Sluice takes events of a stream of DynamoDB, or of one of Kinesis "
+            "with a table's changes",
+            arn ? arn : "queues or topics");
+    if (json_is_object(*out) && has_any_member(*out))
+        return SL_OK;
+    return sl_fail(
+        error, SL_REJECT, "InvalidMapping",
+        "is not an event source mapping (what `aws lambda get-event-source-mapping` prints): it has no "
+        "member of one, such as BatchSize");
+}
+
+/* ---- all of it ---- */
+
+static void read_strangers(const json_t *mapping, struct sl_arena *arena, struct sl_mapping *out)
+{
+    const char *name;
+    json_t *value;
+    out->strangers = sl_arena_alloc(arena, (json_object_size(mapping) + 1) * sizeof(*out->strangers));
+    json_object_foreach((json_t *)mapping, name, value)
+    {
+        struct sl_nearest search = sl_nearest_begin(sl_span_str(name));
+        for (size_t i = 0; i < N_MEMBERS; i++)
+            sl_nearest_consider(&search, members[i]);
+        if (!is_member(name) && search.best)
+            out->strangers[out->n_strangers++] = sl_arena_printf(
+                arena, "%s: is not a member of a mapping; did you mean %s?", name, search.best);
+    }
+}
+
+static enum sl_status read_mapping(const json_t *mapping, struct sl_arena *arena, struct sl_mapping *out,
+                                   struct sl_error *error)
+{
+    const json_t *failure = json_object_get(json_object_get(mapping, "DestinationConfig"), "OnFailure");
+    bool is_enabled = true;
+    *out = (struct sl_mapping){
+        .reports_failures =
+            has_word(json_object_get(mapping, "FunctionResponseTypes"), "ReportBatchItemFailures"),
+        .has_destination = json_object_get(failure, "Destination") != NULL,
+        .starting_position = text(mapping, "StartingPosition", arena),
+        .source_arn = text(mapping, "EventSourceArn", arena),
+    };
+    enum sl_status status = read_numbers(mapping, out, error);
+    if (status == SL_OK)
+        status = read_bool(mapping, "BisectBatchOnFunctionError", false, &out->bisect, error);
+    if (status == SL_OK)
+        status = read_bool(mapping, "Enabled", true, &is_enabled, error);
+    out->is_disabled = !is_enabled || strncmp(text(mapping, "State", arena), "Disabl", 6) == 0;
+    read_filters(mapping, arena, out);
+    read_strangers(mapping, arena, out);
+    return status;
+}
+
 enum sl_status sl_mapping_read(struct sl_span json, struct sl_arena *arena, struct sl_mapping *out,
                                struct sl_error *error)
 {
     json_error_t why;
+    const json_t *mapping;
     json_t *root = json_loadb(json.ptr ? json.ptr : "", json.len, JSON_REJECT_DUPLICATES, &why);
-    if (!json_is_object(root)) {
-        json_decref(root);
-        return sl_fail(
-            error, SL_REJECT, "InvalidMapping",
-            "is not an event source mapping (what `aws lambda get-event-source-mapping` prints): %s",
-            root ? "not an object" : why.text);
-    }
-    const json_t *failure = json_object_get(json_object_get(root, "DestinationConfig"), "OnFailure");
-    *out = (struct sl_mapping){
-        .max_retries = integer(root, "MaximumRetryAttempts", -1),
-        .max_age_s = integer(root, "MaximumRecordAgeInSeconds", -1),
-        .parallelization = integer(root, "ParallelizationFactor", 1),
-        .tumbling_s = integer(root, "TumblingWindowInSeconds", 0),
-        .batch_size = integer(root, "BatchSize", SL_MAPPING_BATCH_SIZE),
-        .bisect = json_is_true(json_object_get(root, "BisectBatchOnFunctionError")),
-        .reports_failures =
-            has_word(json_object_get(root, "FunctionResponseTypes"), "ReportBatchItemFailures"),
-        .has_destination = json_object_get(failure, "Destination") != NULL,
-        .starting_position = text(root, "StartingPosition", arena),
-    };
-    read_filters(root, arena, out);
+    enum sl_status status = SL_OK;
+    if (!json_is_object(root))
+        status =
+            sl_fail(error, SL_REJECT, "InvalidMapping",
+                    "is not an event source mapping (what `aws lambda get-event-source-mapping` prints): %s",
+                    root ? "not an object" : why.text);
+    if (status == SL_OK)
+        status = find_mapping(root, &mapping, error);
+    if (status == SL_OK)
+        status = read_mapping(mapping, arena, out, error);
     json_decref(root);
-    return SL_OK;
+    return status;
 }
 
 /* ---- judging ---- */
@@ -126,14 +335,46 @@ static void check_limits(const struct judge *j)
                  (long long)m->max_retries, STREAM_HOURS);
         say(j, SL_FINDING_RETRIES_FEW, line);
     }
+    if (!has_limit && j->facts->all_routes_park)
+        say(j, SL_FINDING_RETRIES_UNLIMITED,
+            "MaximumRetryAttempts and MaximumRecordAgeInSeconds have no limit: what makes the function "
+            "itself "
+            "fail (a permission, a table that is gone) blocks a shard until the stream drops its records, "
+            "and "
+            "no destination receives them; set MaximumRetryAttempts to 10000, with an OnFailure destination");
     if (!has_limit && !j->facts->all_routes_park)
         say(j, SL_FINDING_SHARD_BLOCKED,
             "a route has on_failure \"report\", and the mapping retries without limit: one record that "
             "can never succeed blocks its shard until the stream drops it and the records after it");
 }
 
+/* AWS refuses it, so it is not the mapping of anything. */
+static void check_ranges(const struct judge *j)
+{
+    char line[200];
+    for (size_t i = 0; i < N_NUMBERS; i++) {
+        const struct number *n = &numbers[i];
+        int64_t is = *(const int64_t *)((const char *)j->mapping + n->at);
+        if ((is >= n->least && is <= n->most) || (n->has_none && is == -1))
+            continue;
+        snprintf(line, sizeof(line), "%s is %" PRId64 ": AWS takes %s%" PRId64 " to %" PRId64, n->name, is,
+                 n->has_none ? "-1 (no limit), or " : "", n->least, n->most);
+        say(j, SL_FINDING_MAPPING_REFUSED, line);
+    }
+}
+
+static void check_members(const struct judge *j)
+{
+    for (size_t i = 0; i < j->mapping->n_strangers; i++)
+        say(j, SL_FINDING_MAPPING_MISTYPED, j->mapping->strangers[i]);
+    if (j->mapping->is_disabled)
+        say(j, SL_FINDING_MAPPING_DISABLED,
+            "the mapping is disabled: no record is read, and the stream drops each one after 24 hours");
+}
+
 static void check_filters(const struct judge *j)
 {
+    bool is_kinesis = strstr(j->mapping->source_arn, ":kinesis:");
     char line[160];
     if (j->mapping->n_filters > SL_FILTERS_BY_DEFAULT) {
         snprintf(line, sizeof(line),
@@ -149,7 +390,9 @@ static void check_filters(const struct judge *j)
                      SL_FILTERS_CHARACTERS);
             say(j, SL_FINDING_FILTER_TOO_LONG, line);
         }
-        sl_lint_filter(sl_span_str(j->mapping->filters[i]), where, j->found, j->arg);
+        struct sl_span pattern = sl_span_str(j->mapping->filters[i]);
+        if (!is_kinesis || sl_filters_data(&pattern, NULL) == SL_OK)
+            sl_lint_filter(pattern, where, j->found, j->arg);
     }
 }
 
@@ -157,6 +400,8 @@ void sl_mapping_check(const struct sl_mapping *m, const struct sl_mapping_facts 
                       void *arg)
 {
     const struct judge j = {m, facts, found, arg};
+    check_ranges(&j);
+    check_members(&j);
     check_answers(&j);
     check_limits(&j);
     if (!m->bisect && !facts->all_routes_park)

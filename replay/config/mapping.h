@@ -8,11 +8,14 @@
 
 #define SL_MAPPING_BATCH_SIZE 100 /* of a stream's mapping that does not say it */
 
-/* Read from what `aws lambda get-event-source-mapping` prints, or from the properties of an
- * AWS::Lambda::EventSourceMapping. */
+/* Read from what `aws lambda get-event-source-mapping` prints; from what `list-event-source-mappings` prints,
+ * if one of the list is of a stream; or from an AWS::Lambda::EventSourceMapping, or its properties. */
 struct sl_mapping {
-    int64_t max_retries, max_age_s, parallelization, tumbling_s, batch_size;
-    bool bisect, reports_failures, has_destination;
+    int64_t max_retries, max_age_s, parallelization, tumbling_s, batch_size, batching_s;
+    bool bisect, reports_failures, has_destination, is_disabled;
+    const char *source_arn; /* "" when it is missing */
+    const char **strangers; /* a line for each member that is near to a known one */
+    size_t n_strangers;
     const char *starting_position; /* "" when it is missing */
     const char **filters;          /* patterns, as text */
     size_t n_filters;

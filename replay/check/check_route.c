@@ -1,5 +1,5 @@
 /* `sluice check`, the part that describes a route. */
-#include "replay/check_route.h"
+#include "replay/check/check_route.h"
 
 #include "base/json.h"
 #include "base/json_write.h"

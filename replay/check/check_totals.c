@@ -1,6 +1,6 @@
 /* `sluice check`, the part about totals. What it knows of a ledger's row is what docs/HANDLERS.md promises:
  * its key "sluice:source:NAME", and the members of its attribute sluice_source. */
-#include "replay/check_totals.h"
+#include "replay/check/check_totals.h"
 
 #include "base/error.h"
 #include "streams/template/template.h"

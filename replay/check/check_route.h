@@ -1,7 +1,7 @@
 /* What `sluice check` prints of a route: what it takes, the filter that the mapping could have, where it
  * writes, the view types that serve it, and where its rejected records go. */
-#ifndef SL_REPLAY_CHECK_ROUTE_H
-#define SL_REPLAY_CHECK_ROUTE_H
+#ifndef SL_REPLAY_CHECK_CHECK_ROUTE_H
+#define SL_REPLAY_CHECK_CHECK_ROUTE_H
 
 #include "handlers/pipeline/route.h"
 

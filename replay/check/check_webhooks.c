@@ -1,5 +1,5 @@
 /* Webhooks in a configuration: see replay/check_webhooks.h. The targets are well formed: they were opened. */
-#include "replay/check_webhooks.h"
+#include "replay/check/check_webhooks.h"
 
 #include "base/url.h"
 #include "handlers/pipeline/pipeline.h"
@@ -7,7 +7,6 @@
 
 struct finder {
     struct sl_arena *arena;
-    const struct sl_vars *vars;
     sl_lint_fn find;
     void *arg;
 };
@@ -35,31 +34,6 @@ static bool read_hook(const struct finder *f, const struct sl_route *route, stru
     return sl_url_parse(sl_span_str(options), f->arena, &out->options, NULL) == SL_OK;
 }
 
-/* ---- variables ---- */
-
-static void check_variable(const struct finder *f, const struct hook *hook, struct sl_span name)
-{
-    if (!name.len || sl_vars_or(f->vars, sl_arena_copy(f->arena, name), NULL))
-        return;
-    f->find(f->arg, SL_FINDING_VARIABLE_NOT_SET,
-            sl_arena_printf(f->arena, "%.*s is not set here; the route %s needs it where it runs",
-                            SL_ARG(name), hook->route->config->name));
-}
-
-static void check_variables(const struct finder *f, struct hook *hook)
-{
-    struct sl_span rest = sl_url_param(&hook->options, "secret");
-    while (rest.len) {
-        const char *comma = memchr(rest.ptr, ',', rest.len);
-        struct sl_span name = sl_span(rest.ptr, comma ? (size_t)(comma - rest.ptr) : rest.len);
-        check_variable(f, hook, name);
-        rest = sl_span_from(rest, name.len + 1);
-    }
-    for (size_t i = 0; i < hook->options.n_params; i++)
-        if (sl_span_starts(hook->options.params[i].name, SL_LIT("header_env.")))
-            check_variable(f, hook, hook->options.params[i].value);
-}
-
 /* ---- ids ---- */
 
 static void check_ids(const struct finder *f, struct hook *one, struct hook *other)
@@ -76,16 +50,14 @@ static void check_ids(const struct finder *f, struct hook *one, struct hook *oth
                 other->route->config->name, one->route->config->name, SL_ARG(sl_target_shown(one->url))));
 }
 
-void sl_check_webhooks(struct sl_pipeline *pipeline, struct sl_arena *arena, const struct sl_vars *vars,
-                       sl_lint_fn find, void *arg)
+void sl_check_webhooks(struct sl_pipeline *pipeline, struct sl_arena *arena, sl_lint_fn find, void *arg)
 {
-    const struct finder f = {arena, vars, find, arg};
+    const struct finder f = {arena, find, arg};
     struct hook *hooks = sl_arena_alloc(arena, (pipeline->n + 1) * sizeof(*hooks));
     size_t n = 0;
     for (size_t i = 0; i < pipeline->n; i++) {
         if (!read_hook(&f, &pipeline->routes[i], &hooks[n]))
             continue;
-        check_variables(&f, &hooks[n]);
         for (size_t k = 0; k < n; k++)
             check_ids(&f, &hooks[n], &hooks[k]);
         n++;

@@ -1,7 +1,7 @@
 /* What `sluice check` says of totals (routes of the handler aggregate): ledgers that two routes share, and
  * rows that readers would miss. */
-#ifndef SL_REPLAY_CHECK_TOTALS_H
-#define SL_REPLAY_CHECK_TOTALS_H
+#ifndef SL_REPLAY_CHECK_CHECK_TOTALS_H
+#define SL_REPLAY_CHECK_CHECK_TOTALS_H
 
 #include "handlers/pipeline/route.h"
 #include "replay/config/lint.h"

@@ -1,0 +1,192 @@
+/* Places that two writers share: see replay/check/check_shared.h. */
+#include "replay/check/check_shared.h"
+
+#include "base/span.h"
+#include "replay/check/check_place.h"
+
+#include <jansson.h>
+
+/* A table that a route writes. */
+struct writer {
+    const struct sl_route *route;
+    const char *path;   /* of the option that names it */
+    const char *side;   /* what it keeps there beside its target: "guards"; NULL: it is the target */
+    struct sl_span key; /* of a side table */
+    struct sl_check_place place;
+};
+
+/* Of each route its target and two side tables at most. */
+struct writers {
+    const struct sl_check_shared *c;
+    struct writer *list;
+    size_t n;
+};
+
+static bool is_handled_by(const struct sl_route *route, const char *handler)
+{
+    return strcmp(route->config->handler, handler) == 0;
+}
+
+static struct sl_span text_of(const struct sl_route *route, const char *option)
+{
+    const struct sl_option_value *value = sl_options_get(&route->options, option);
+    return value && value->is_set ? value->text : sl_span(NULL, 0);
+}
+
+static const char *path_of(const struct sl_check_shared *c, const struct sl_route *route, const char *option)
+{
+    const struct sl_option_value *value = sl_options_get(&route->options, option);
+    return value && value->path && value->path[0] == '$'
+               ? value->path
+               : sl_arena_printf(c->arena, "%s.%s", route->config->path, option);
+}
+
+#define FIND(c, finding, ...) (c)->find((c)->arg, finding, sl_arena_printf((c)->arena, __VA_ARGS__))
+
+/* ---- what is written ---- */
+
+/* {"table": NAME, "key": NAME}: an option that names a table beside the target. */
+static void add_side(struct writers *w, const struct writer *target, const char *option, const char *what)
+{
+    struct sl_arena *arena = w->c->arena;
+    struct sl_span json = text_of(target->route, option);
+    json_t *root = json.len ? json_loadb(json.ptr, json.len, JSON_DECODE_ANY, NULL) : NULL;
+    const char *table = json_string_value(json_object_get(root, "table")),
+               *key = json_string_value(json_object_get(root, "key"));
+    if (table) {
+        struct writer *side = &w->list[w->n++];
+        *side = *target;
+        side->path = sl_arena_printf(arena, "%s.table", path_of(w->c, target->route, option));
+        side->side = what;
+        side->key = sl_span_str(sl_arena_copy(arena, sl_span_str(key ? key : "PK")));
+        side->place =
+            sl_check_place_beside(target->place, sl_span_str(sl_arena_copy(arena, sl_span_str(table))));
+    }
+    json_decref(root);
+}
+
+static void add_route(struct writers *w, const struct sl_route *route)
+{
+    bool is_replicate = is_handled_by(route, "replicate"), is_aggregate = is_handled_by(route, "aggregate");
+    struct writer target = {.route = route, .path = path_of(w->c, route, "to")};
+    if (!is_replicate && !is_aggregate)
+        return;
+    target.place = sl_check_place_of(text_of(route, "to"), w->c->pipeline->options.vars, w->c->arena);
+    w->list[w->n++] = target;
+    if (is_replicate) {
+        add_side(w, &target, "guard", "guards");
+        add_side(w, &target, "tombstones", "tombstones' marks");
+    } else if (!sl_span_is(text_of(route, "mode"), "at-least-once")) {
+        add_side(w, &target, "ledger", "ledger");
+    }
+}
+
+/* ---- tables ---- */
+
+/* Two replicas in one table: their items are one another's, unless each has keys of its own. */
+static const char *fault_of_replicas(const struct writer *a, const struct writer *b)
+{
+    static const char *const same[] = {"guard", "guard_attribute", "write_attribute", "deleted_attribute",
+                                       "tombstones"};
+    if (sl_span_eq(text_of(a->route, "key"), text_of(b->route, "key")))
+        return "each writes the whole item of a key, so one undoes the other; give each a \"key\" or a table "
+               "of its own";
+    for (size_t i = 0; i < sizeof(same) / sizeof(same[0]); i++)
+        if (!sl_span_eq(text_of(a->route, same[i]), text_of(b->route, same[i])))
+            return "they keep their guards in different ways, so neither respects the other's; set guard, "
+                   "tombstones "
+                   "and their attributes alike";
+    return NULL;
+}
+
+static const char *fault_of(const struct writer *a, const struct writer *b)
+{
+    bool is_totals = is_handled_by(a->route, "aggregate"),
+         is_totals_too = is_handled_by(b->route, "aggregate");
+    if (a->side && b->side)
+        return sl_span_eq(a->key, b->key) ? NULL
+                                          : "they name its partition key differently, and a table has one";
+    if (!a->side && !b->side)
+        return is_totals != is_totals_too
+                   ? "a replica's items and totals are not told apart: a verification takes "
+                     "the one for the other's leftovers; use another table"
+               : is_totals ? NULL
+                           : fault_of_replicas(a, b);
+    return is_totals && is_totals_too
+               ? NULL
+               : "rows that a route keeps for itself get among another's items; use another "
+                 "table for them";
+}
+
+static void check_pair(const struct sl_check_shared *c, const struct writer *a, const struct writer *b)
+{
+    const char *fault =
+        a->route != b->route && sl_check_place_is(&a->place, &b->place) ? fault_of(a, b) : NULL;
+    if (fault)
+        FIND(c, SL_FINDING_TABLE_SHARED, "%s: %.*s is also the table of the %s of the route %s: %s", b->path,
+             SL_ARG(b->place.table), a->side ? a->side : "target", a->route->config->name, fault);
+}
+
+static void check_source(const struct sl_check_shared *c, const struct writer *w)
+{
+    struct sl_span own = text_of(w->route, "source");
+    struct sl_check_place stream = sl_check_place_of_stream(c->stream_arn),
+                          source = sl_check_place_of(own, c->pipeline->options.vars, c->arena);
+    bool is_marked = sl_span_is(text_of(w->route, "own_rows"), "mark");
+    if (own.len && !w->side && sl_check_place_is(&source, &w->place))
+        FIND(c, SL_FINDING_SOURCE_IS_TARGET,
+             "%s: is the table of \"to\": items would be read back from the replica",
+             path_of(c, w->route, "source"));
+    if (!is_marked && sl_check_place_is(&stream, &w->place))
+        FIND(c, SL_FINDING_SOURCE_IS_TARGET,
+             "%s: %.*s is the table that the mapping's stream is of: what the route writes there would come "
+             "back "
+             "as a change",
+             w->path, SL_ARG(w->place.table));
+}
+
+/* ---- objects, and rejected records ---- */
+
+static void check_archives(const struct sl_check_shared *c, const struct sl_route *a,
+                           const struct sl_route *b)
+{
+    if (is_handled_by(a, "archive") && is_handled_by(b, "archive") &&
+        sl_span_eq(text_of(a, "to"), text_of(b, "to")) && sl_span_eq(text_of(a, "key"), text_of(b, "key")))
+        FIND(c, SL_FINDING_OBJECTS_SHARED,
+             "%s: the route %s writes into the same folder, with the same \"key\": a reader finds records "
+             "twice, "
+             "and cannot tell which route they are of; give each its own folder",
+             path_of(c, b, "to"), a->config->name);
+}
+
+static void check_failures(const struct sl_check_shared *c, const struct sl_route *parks,
+                           const struct sl_route *writes)
+{
+    struct sl_span to = text_of(writes, "to");
+    for (size_t i = 0; i < parks->n_targets; i++)
+        if (to.len && sl_span_eq(parks->targets[i]->url, to))
+            FIND(c, SL_FINDING_FAILURES_MIXED,
+                 "%s: the rejected records of the route %s are parked there, too: its readers get them among "
+                 "what "
+                 "they wait for, and redrive reads both; use another target for one of them",
+                 path_of(c, writes, "to"), parks->config->name);
+}
+
+void sl_check_shared(const struct sl_check_shared *c)
+{
+    const struct sl_pipeline *p = c->pipeline;
+    struct writers w = {.c = c, .list = sl_arena_alloc(c->arena, 3 * p->n * sizeof(*w.list))};
+    for (size_t i = 0; i < p->n; i++)
+        add_route(&w, &p->routes[i]);
+    for (size_t i = 0; i < w.n; i++) {
+        check_source(c, &w.list[i]);
+        for (size_t k = 0; k < i; k++)
+            check_pair(c, &w.list[k], &w.list[i]);
+    }
+    for (size_t i = 0; i < p->n; i++)
+        for (size_t k = 0; k < p->n; k++) {
+            if (k < i)
+                check_archives(c, &p->routes[k], &p->routes[i]);
+            check_failures(c, &p->routes[k], &p->routes[i]);
+        }
+}
