@@ -55,6 +55,13 @@ static int64_t days_of(int year, int month, int day)
     return era_days + (153 * month_from_march + 2) / 5 + day - 1 - 719468;
 }
 
+static int days_in(int year, int month)
+{
+    static const uint8_t days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
+    bool is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    return month == 2 && is_leap ? 29 : days[month - 1];
+}
+
 /* ".123456": to nanoseconds; the step is that of its last digit. */
 static bool read_fraction(const char **p, const char *end, int64_t *ns, int64_t *step_ns)
 {
@@ -102,8 +109,8 @@ bool sl_time_parse(struct sl_span text, int64_t *ns, int64_t *step_ns)
             return false;
     }
     int64_t fraction, zone;
-    if (parts[0] < 1970 || parts[0] > 2261 || !read_fraction(&p, end, &fraction, step_ns) ||
-        !read_zone(&p, end, &zone))
+    if (parts[0] < 1970 || parts[0] > 2261 || parts[2] > days_in(parts[0], parts[1]) ||
+        !read_fraction(&p, end, &fraction, step_ns) || !read_zone(&p, end, &zone))
         return false;
     int64_t seconds =
         days_of(parts[0], parts[1], parts[2]) * 86400 + parts[3] * 3600 + parts[4] * 60 + parts[5];

@@ -10,6 +10,9 @@ for file in json.load(open(path))['files']:
     source = open(name).read().splitlines()
     for line in file['lines']:
         taken = [branch['count'] > 0 for branch in line['branches']]
+        # What ends the process (out of memory) cannot be tested in it: one side of the condition before it does not count.
+        if not all(taken) and source[line['line_number']].strip().startswith('sl_die('):
+            taken.remove(False)
         rooms[os.path.dirname(name)][0] += sum(taken)
         rooms[os.path.dirname(name)][1] += len(taken)
         if not all(taken):

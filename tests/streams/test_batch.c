@@ -203,6 +203,39 @@ static void lines_go_on_until_the_bad_one(void **state)
     test_batch_clean_up(&t);
 }
 
+/* A byte order mark is one at the beginning of the whole text only, and a piece is never taken for an event.
+ */
+static void lines_in_pieces_are_read_as_the_whole(void **state)
+{
+    (void)state;
+    static const char whole[] = RECORD "\n" RECORD "\n\n" RECORD "\n", bad[] = "\xEF\xBB\xBF" RECORD "\n";
+    for (const char *cut = strchr(whole, '\n') + 1; *cut; cut = strchr(cut, '\n') + 1) {
+        struct test_batch first, second;
+        test_decode(&first, sl_span(whole, (size_t)(cut - whole)), NULL);
+        assert_int_equal(first.status, SL_OK);
+        test_decode_lines(&second, sl_span_str(cut), first.batch.n);
+        assert_int_equal(second.status, SL_OK);
+        assert_int_equal(first.batch.n + second.batch.n, 3);
+        assert_int_equal(second.batch.shape, SL_SHAPE_LINES);
+        test_batch_clean_up(&first);
+        test_batch_clean_up(&second);
+    }
+    struct test_batch t;
+    test_decode(&t, sl_span_str(bad), NULL);
+    assert_int_equal(t.status, SL_OK);
+    test_batch_clean_up(&t);
+    test_decode_lines(&t, sl_span_str(bad), 1);
+    assert_int_equal(t.status, SL_REJECT);
+    assert_int_equal(t.error.offset, 0);
+    test_batch_clean_up(&t);
+    test_decode_lines(&t, SL_LIT(RECORD "\n{\"foo\":1}\n"), 7);
+    assert_string_equal(t.error.text, "record 8: it has no member \"dynamodb\"");
+    test_batch_clean_up(&t);
+    test_decode_lines(&t, SL_LIT("{\"Records\":[" RECORD "]}\n"), 1);
+    assert_int_equal(t.status, SL_REJECT);
+    test_batch_clean_up(&t);
+}
+
 static void a_full_export_is_read_as_inserts(void **state)
 {
     (void)state;
@@ -516,6 +549,7 @@ int main(void)
         cmocka_unit_test(a_window_has_bounds_and_state),
         cmocka_unit_test(a_file_may_hold_a_record_a_line),
         cmocka_unit_test(lines_go_on_until_the_bad_one),
+        cmocka_unit_test(lines_in_pieces_are_read_as_the_whole),
         cmocka_unit_test(a_full_export_is_read_as_inserts),
         cmocka_unit_test(an_incremental_export_tells_its_events_by_their_images),
         cmocka_unit_test(kinesis_records_are_unwrapped),

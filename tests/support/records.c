@@ -26,6 +26,11 @@ void test_decode_event(struct test_batch *t, struct sl_span text)
     decode(t, text, &(struct sl_decode_options){.any_shape = false});
 }
 
+void test_decode_lines(struct test_batch *t, struct sl_span text, size_t lines_before)
+{
+    decode(t, text, &(struct sl_decode_options){.any_shape = true, .lines_before = lines_before});
+}
+
 void test_batch_clean_up(struct test_batch *t)
 {
     sl_arena_destroy(t->arena);

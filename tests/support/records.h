@@ -17,6 +17,8 @@ struct test_batch {
 void test_decode(struct test_batch *t, struct sl_span text, const char *ttl);
 /* What a Lambda function takes. */
 void test_decode_event(struct test_batch *t, struct sl_span text);
+/* A later piece of lines. */
+void test_decode_lines(struct test_batch *t, struct sl_span text, size_t lines_before);
 void test_batch_clean_up(struct test_batch *t);
 
 /* A record of a Lambda event, with ' for ". `members` go into "dynamodb", `others` into the record; both may
