@@ -18,7 +18,7 @@ import template  # noqa: E402  in SAM's environment
 STREAM = f"arn:aws:dynamodb:{template.REGION}:{template.ACCOUNT}:table/users/stream/2026-01-01T00:00:00.000"
 TABLE = f"arn:aws:dynamodb:{template.REGION}:{template.ACCOUNT}:table/users"
 EXPORT = "s3://exports/of/users/AWSDynamoDB/01700000000000-0a1b2c3d"
-SEED = {"SeedFunction", "SeedRole", "SeedStateMachine", "SeedStepsRole", "SeedBucket"}
+SEED = {"SeedFunction", "SeedRole", "SeedStateMachine", "SeedStepsRole", "SeedBucket", "SeedBucketPolicy"}
 DOCUMENTED = {"Lambda.TooManyRequestsException", "Lambda.ServiceException", "Lambda.AWSLambdaException", "Lambda.SdkClientException",
               "States.Timeout"}
 DEFINITION = template.TOP / "deploy/steps/seed.asl.json"

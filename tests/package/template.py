@@ -1,4 +1,5 @@
 """The template as CloudFormation would see it with given parameters: `resolve(overrides)`. Only what template.yaml uses."""
+import functools
 import pathlib
 import re
 
@@ -10,17 +11,32 @@ PSEUDO = {"AWS::Partition": "aws", "AWS::Region": REGION, "AWS::AccountId": ACCO
 NOTHING = object()  # AWS::NoValue
 
 
+@functools.cache
+def document():
+    return yaml_parse((TOP / "template.yaml").read_text())
+
+
+def refuse(name, row, value):
+    """What CloudFormation refuses in a parameter's value."""
+    assert re.fullmatch(row.get("AllowedPattern", "(?s).*"), value), f"{name}: {value} does not match"
+    assert value in [str(v) for v in row.get("AllowedValues", [value])], f"{name}: {value} is not allowed"
+    assert len(value) <= row.get("MaxLength", 4096), f"{name}: {len(value)} characters"
+    if row["Type"] == "Number":
+        assert row.get("MinValue", 0) <= int(value) <= row.get("MaxValue", 10000), f"{name}: {value} is out of bounds"
+
+
 class Resolver:
-    def __init__(self, text, overrides):
-        self.document = yaml_parse(text)
+    def __init__(self, overrides):
+        self.document = document()
         parameters = self.document["Parameters"]
         unknown = set(overrides) - set(parameters)
         assert not unknown, f"no such parameters: {unknown}"
         self.values = {**{name: row.get("Default") for name, row in parameters.items()}, **overrides, **PSEUDO}
         for name, row in parameters.items():
-            value = str(self.values[name])
-            assert re.fullmatch(row.get("AllowedPattern", "(?s).*"), value), f"{name}: {value} does not match"
-            assert value in [str(v) for v in row.get("AllowedValues", [value])], f"{name}: {value} is not allowed"
+            refuse(name, row, str(self.values[name]))
+        for name, rule in self.document["Rules"].items():
+            for row in rule["Assertions"] if self.value(rule["RuleCondition"]) else []:
+                assert self.value(row["Assert"]), f"rule {name}: {row['AssertDescription']}"
 
     def condition(self, name):
         return self.value(self.document["Conditions"][name])
@@ -51,7 +67,7 @@ class Resolver:
             if name in extra:
                 return self.value(extra[name])
             return self.attribute(name) if "." in name else str(self.ref(name))
-        return re.sub(r"\$\{([^}!]+)\}", one, text)
+        return re.sub(r"\$\{([^}!]+)\}", one, text).replace("${!", "${")
 
     def value(self, node):
         if isinstance(node, list):
@@ -69,7 +85,7 @@ class Resolver:
             case "Fn::If":
                 return self.value(argument[1] if self.condition(argument[0]) else argument[2])
             case "Fn::Equals":
-                return self.value(argument[0]) == self.value(argument[1])
+                return str(self.value(argument[0])) == str(self.value(argument[1]))
             case "Fn::Not":
                 return not self.value(argument[0])
             case "Fn::Or":
@@ -89,7 +105,7 @@ class Resolver:
 
 def resolve(overrides):
     """{name: resource} with everything resolved, and {name: output}."""
-    resolver = Resolver((TOP / "template.yaml").read_text(), overrides)
+    resolver = Resolver(overrides)
     resources = {name: {**resolver.value(body), "Type": body["Type"]}
                  for name, body in resolver.document["Resources"].items() if resolver.exists(name)}
     outputs = {name: resolver.value(body["Value"]) for name, body in resolver.document["Outputs"].items()
