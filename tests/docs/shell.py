@@ -35,7 +35,7 @@ def differs(shown, printed):
 
 def script(blocks, folder):
     """The shell's script. Each block ends with a file that says so; the shell ends at the first command that fails."""
-    lines = ["set -eo pipefail", "umask 022"]
+    lines = ["set -e", "umask 022"]
     for n, block in enumerate(blocks):
         at = folder / f"block{n}"
         if block.kind in ("file", "config", "record"):
@@ -88,7 +88,10 @@ def judge(blocks, todo, folder, log):
             said = "".join(p.read_text(errors="replace")[-3000:] for p in (at.with_suffix(".out"), at.with_suffix(".err")) if p.exists())
             return wrong + [f"{block.where()}: the block failed, or took over {LIMIT_S} s\n{said or log}"], good
         if block.kind == "output":
-            problem = differs(block.text, before.with_suffix(".out").read_text(encoding="utf-8", errors="replace"))
+            printed = before.with_suffix(".out").read_text(encoding="utf-8", errors="replace")
+            problem = differs(block.text, printed)
+            if problem and os.environ.get("BLESS"):
+                block.replace(printed)
             wrong += [f"{block.where()}: prints something else\n{problem}"] if problem else []
             good += not problem
         good += block.kind == "run"
