@@ -1,5 +1,5 @@
-"""What two pages claim: each promise of docs/GUARANTEES.md has its limits, and tests that something runs; each figure of the README is
-one of docs/PERFORMANCE.md, which has it from `make bench`."""
+"""What pages claim of the tree: each promise of docs/GUARANTEES.md has its limits, and tests that something runs; each figure of the
+README is one of docs/PERFORMANCE.md, which has it from `make bench`; docs/TOUR.md has every room."""
 import os
 import re
 
@@ -60,7 +60,16 @@ def figures():
     return wrong + ([] if numbers else ["README.md: no figure in bold"]), len(numbers)
 
 
+def rooms():
+    """docs/TOUR.md names each room of the table in scripts/lint.sh, and no other that could be one."""
+    listed = set(re.findall(r"^    \[([a-z/]+)\]=", read("scripts/lint.sh"), re.M))
+    table = read("docs/TOUR.md").split("## Every room")[1]
+    named = set(re.findall(r"`([a-z0-9/]+)`", "\n".join(row.split("|")[1] for row in table.splitlines() if row.startswith("| `"))))
+    wrong = [f"docs/TOUR.md: the room {r} is missing" for r in sorted(listed - named)]
+    return wrong + [f"docs/TOUR.md: there is no room {r}" for r in sorted(named) if not (clone.TOP / r).is_dir()], len(listed)
+
+
 def check():
-    """(what is wrong, how many promises and figures were looked at)"""
-    results = [guarantees(), figures()]
+    """(what is wrong, how many promises, figures and rooms were looked at)"""
+    results = [guarantees(), figures(), rooms()]
     return sum((wrong for wrong, _ in results), []), sum(n for _, n in results)

@@ -53,7 +53,7 @@ def variables():
 
 def span(text):
     """What is wrong with a text in backquotes."""
-    for name in re.findall(r"SLUICE_[A-Z0-9_]+[A-Z0-9]", text):
+    for name in re.findall(r"SLUICE_[A-Z0-9_]*[A-Z0-9](?![A-Z0-9_])", text):
         if name not in variables():
             return f"nothing reads {name}"
     if re.match(r"(build/)?sluice [a-z-]|(make|sam) [a-z]|aws [a-z0-9-]+ [a-z]", text):

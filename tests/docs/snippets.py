@@ -11,10 +11,11 @@ import clone
 
 SLUICE = str(clone.BUILD / "sluice")
 SCHEMA = jsonschema.Draft202012Validator(json.loads((clone.TOP / "docs/sluice.schema.json").read_text(encoding="utf-8")))
-# What stands for the environment of a Lambda function, by the end of its name.
-VALUES = {"ARN": "arn:aws:sns:eu-central-1:123456789012:orders", "ROLE": "arn:aws:iam::123456789012:role/writer", "REGION": "us-west-2",
-          "HOOK_URL": "https://hooks.example.com/orders", "FAILED": "sqs://failed", "ARCHIVE": "s3://my-archive", "LEDGER": "results-ledger",
-          "TABLE": "dynamodb://results", "MESSAGES": "sqs://orders", "QUEUE": "https://sqs.eu-central-1.amazonaws.com/123456789012/failed", "OUT": "out", "": "some-name"}
+# What stands for the environment of a Lambda function: by the whole name (docs/COOKBOOK.md), or by its end.
+WHOLE = {"ARCHIVE": "s3://my-archive", "TABLE": "dynamodb://results", "LEDGER": "results-ledger", "MESSAGES": "sqs://orders",
+         "FAILED": "sqs://failed", "HOOK_URL": "https://hooks.example.com/orders"}
+ENDS = {"_ARN": "arn:aws:sns:eu-central-1:123456789012:orders", "_ROLE": "arn:aws:iam::123456789012:role/writer", "_REGION": "us-west-2",
+        "_QUEUE": "https://sqs.eu-central-1.amazonaws.com/123456789012/failed", "": "some-name"}
 
 
 def around(kind, value):
@@ -30,7 +31,7 @@ def around(kind, value):
 
 def settings(text):
     for name in sorted(set(re.findall(r"\$\{([A-Z_0-9]+)\}", text))):
-        value = VALUES.get(name) or next(v for end, v in VALUES.items() if name.endswith("_" + end) or not end)
+        value = WHOLE.get(name) or next(v for end, v in ENDS.items() if name.endswith(end))
         yield from ("--set", f"{name}={value}")
 
 
