@@ -5,7 +5,7 @@ SANITIZE ?=
 BUILD    ?= build$(if $(SANITIZE),/asan)
 CORPUS   ?= ../shared/conformance
 CFLAGS   ?= -O2 -g
-PKGS     := libcurl libcrypto jansson zlib gmp sqlite3
+PKGS     := libcurl libssl libcrypto jansson zlib gmp sqlite3
 WARN     := -Wall -Wextra -Wshadow -Wpointer-arith -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wformat=2 -Wundef -Werror
 BASE     := -std=c11 -D_GNU_SOURCE -I. -fvisibility=hidden -ffunction-sections -fdata-sections -fno-plt $(WARN) -MMD -MP
 ifneq ($(SANITIZE),)

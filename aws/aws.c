@@ -45,6 +45,12 @@ struct sl_http *sl_aws_http(struct sl_aws *aws)
     return aws->http;
 }
 
+void sl_aws_prepare(struct sl_aws *aws)
+{
+    if (aws->has_tls)
+        sl_http_prepare(sl_aws_http(aws));
+}
+
 struct sl_sha256 *sl_aws_sha(struct sl_aws *aws)
 {
     if (!aws->has_sha)

@@ -34,6 +34,7 @@ struct sl_aws {
     struct sl_sha256 sha;
     struct sl_profile profile;
     bool has_sha, has_profile;
+    bool has_tls; /* a target needs TLS, as far as can be said before anything is read */
     uint64_t serial; /* of the credentials obtained last */
     struct sl_aws_host *hosts;
     struct sl_credentials *credentials;
@@ -50,6 +51,10 @@ struct sl_aws *sl_aws_new(struct sl_clock *clock, struct sl_log *log, const stru
 void sl_aws_destroy(struct sl_aws *aws);
 
 struct sl_http *sl_aws_http(struct sl_aws *aws);
+
+/* Reads the TLS roots now if a target needs TLS. */
+void sl_aws_prepare(struct sl_aws *aws);
+
 struct sl_sha256 *sl_aws_sha(struct sl_aws *aws);
 const struct sl_profile *sl_aws_profile(struct sl_aws *aws);
 

@@ -104,6 +104,17 @@ static enum sl_status read_identity(struct sl_client *client, const struct sl_cl
     return SL_OK;
 }
 
+/* For sl_aws_prepare. Neither the region matters, nor the profile, which is not read yet. */
+static bool is_tls(const struct sl_client *client)
+{
+    struct sl_endpoint endpoint;
+    const struct sl_endpoint_request request = {.service = client->service,
+                                                .region = "us-east-1",
+                                                .configured = client->endpoint_url,
+                                                .vars = client->aws->vars};
+    return sl_endpoint_resolve(&request, &endpoint, NULL) == SL_OK && sl_endpoint_is_tls(&endpoint);
+}
+
 enum sl_status sl_client_init(struct sl_client *client, struct sl_aws *aws,
                               const struct sl_client_options *options, struct sl_error *error)
 {
@@ -118,7 +129,10 @@ enum sl_status sl_client_init(struct sl_client *client, struct sl_aws *aws,
     if (read_in_flight(client, url, error) != SL_OK || read_endpoint(client, options, error) != SL_OK ||
         read_rejects(client, url, error) != SL_OK)
         return SL_FATAL;
-    return client->is_plain ? SL_OK : read_identity(client, options, error);
+    if (!client->is_plain && read_identity(client, options, error) != SL_OK)
+        return SL_FATAL;
+    aws->has_tls = aws->has_tls || is_tls(client);
+    return SL_OK;
 }
 
 void sl_client_clean_up(struct sl_client *client)
@@ -163,6 +177,7 @@ enum sl_status sl_client_ready(struct sl_client *client, struct sl_error *error)
     if (!client->signer.sha)
         sl_sigv4_init(&client->signer, sl_aws_sha(aws));
     client->host = sl_aws_host(aws, sl_endpoint_host(&client->endpoint));
+    client->pace.is_alone = !client->pace.begun && sl_endpoint_is_tls(&client->endpoint);
     client->is_ready = true;
     return SL_OK;
 }

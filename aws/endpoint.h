@@ -47,6 +47,11 @@ static inline struct sl_span sl_endpoint_host(const struct sl_endpoint *endpoint
     return sl_span(endpoint->base + endpoint->host_at, endpoint->host_bytes);
 }
 
+static inline bool sl_endpoint_is_tls(const struct sl_endpoint *endpoint)
+{
+    return strncmp(endpoint->base, "https:", 6) == 0;
+}
+
 /* The path after the host; mostly "". */
 static inline const char *sl_endpoint_path(const struct sl_endpoint *endpoint)
 {

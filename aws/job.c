@@ -96,6 +96,7 @@ static bool has_room(const struct sl_job_run *run, const struct sl_job *job)
 static void launch_due(struct sl_job_run *run)
 {
     int64_t now = sl_aws_now_ms(run->client->aws);
+    sl_pace_look(&run->client->pace, run->flying, now);
     for (size_t i = 0; i < run->fresh && run->waiting; i++)
         if (run->jobs[i].state == SL_JOB_WAITING && run->jobs[i].due_ms <= now &&
             has_room(run, &run->jobs[i])) {
@@ -132,18 +133,23 @@ static void settle_over(struct sl_job_run *run)
     }
 }
 
+static int64_t longest_wait_ms(const struct sl_job_run *run)
+{
+    return run->client->pace.is_alone ? SL_PACE_ALONE_MS : 1000;
+}
+
 static bool step(struct sl_job_run *run)
 {
     struct sl_aws *aws = run->client->aws;
     launch_due(run);
     if (!run->flying && !run->waiting)
         return run->fresh < run->n && !run->stop;
-    int64_t wait = next_due_ms(run) - sl_aws_now_ms(aws);
+    int64_t wait = next_due_ms(run) - sl_aws_now_ms(aws), most = longest_wait_ms(run);
     if (!run->flying) {
         aws->clock->sleep_ms(aws->clock, wait);
         return true;
     }
-    sl_http_wait(sl_aws_http(aws), wait < 1000 && wait >= 0 ? wait : 1000);
+    sl_http_wait(sl_aws_http(aws), wait < most && wait >= 0 ? wait : most);
     settle_over(run);
     return true;
 }

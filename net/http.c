@@ -2,11 +2,14 @@
 #include "net/http.h"
 
 #include "net/idle.h"
+#include "net/roots.h"
+#include "net/session.h"
 #include "net/uri.h"
 
 #include <assert.h>
 #include <curl/curl.h>
 #include <malloc.h>
+#include <openssl/ssl.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,13 +42,16 @@ struct sl_http_transfer {
     const char *forbidden; /* what an address was that the rules do not allow; NULL: none was */
     bool is_allowed;       /* another was allowed */
     char problem[CURL_ERROR_SIZE];
+    char roots_problem[160]; /* why the roots cannot be read; "": they can */
 };
 
 struct sl_http {
     struct sl_http_options options;
     CURLM *multi;
     struct sl_http_transfer *spare;
-    const char *ca_bundle;
+    CURLSH *share; /* TLS sessions: they outlive the connections */
+    struct sl_roots roots;
+    const char *ca_bundle; /* NULL: none was found */
     int64_t last_used_ms;
     struct sl_idle idle;
     size_t running;
@@ -79,8 +85,10 @@ void sl_http_destroy(struct sl_http *http)
     drop_spares(http);
     if (http->multi) {
         curl_multi_cleanup(http->multi);
+        curl_share_cleanup(http->share);
         curl_global_cleanup();
     }
+    sl_roots_clean_up(&http->roots);
     sl_idle_clean_up(&http->idle);
     free(http);
 }
@@ -160,6 +168,16 @@ static void open_multi(struct sl_http *http)
     curl_multi_setopt(http->multi, CURLMOPT_PIPELINING, CURLPIPE_NOTHING);
 }
 
+/* Until libcurl 8.12 a session belongs to the easy handle that made it, unless it is shared. All that share
+ * are of one thread, so nothing is locked. */
+static void open_share(struct sl_http *http)
+{
+    http->share = curl_share_init();
+    if (!http->share ||
+        curl_share_setopt(http->share, CURLSHOPT_SHARE, CURL_LOCK_DATA_SSL_SESSION) != CURLSHE_OK)
+        sl_die("libcurl cannot share TLS sessions; check the installed libcurl");
+}
+
 static void make_ready(struct sl_http *http)
 {
     int64_t now = http->options.clock->now_ms(http->options.clock);
@@ -171,12 +189,20 @@ static void make_ready(struct sl_http *http)
                                                   : sl_vars_or(http->options.vars, "AWS_CA_BUNDLE", NULL);
         if (!http->ca_bundle)
             http->ca_bundle = find_roots();
+        open_share(http);
         open_multi(http);
     } else if (http->running == 0 && now - http->last_used_ms > IDLE_MS) {
         curl_multi_cleanup(http->multi); /* the only way to close its idle connections */
         open_multi(http);
     }
     http->last_used_ms = now;
+}
+
+void sl_http_prepare(struct sl_http *http)
+{
+    make_ready(http);
+    if (http->ca_bundle)
+        (void)!sl_roots_read(&http->roots, http->ca_bundle);
 }
 
 /* ---- callbacks ---- */
@@ -270,6 +296,27 @@ static int on_begun(void *arg, char *remote_ip, char *local_ip, int remote_port,
     return CURL_PREREQFUNC_OK;
 }
 
+/* libcurl calls it for each TLS connection: the roots are ours. Without them nothing would be verified, so
+ * nothing is connected. */
+static CURLcode on_tls(CURL *easy, void *context, void *arg)
+{
+    struct sl_http_transfer *t = arg;
+    const char *path = t->http->ca_bundle;
+    const char *problem =
+        path ? sl_roots_read(&t->http->roots, path) : "no file of root certificates was found";
+    (void)easy;
+    if (problem) {
+        snprintf(t->roots_problem, sizeof(t->roots_problem), "%.100s%s%s", path ? path : "", path ? ": " : "",
+                 problem);
+        return CURLE_SSL_CACERT_BADFILE;
+    }
+    /* not the context's own store: libcurl replaces that later by one that it has kept */
+    if (!SSL_CTX_set1_verify_cert_store(context, t->http->roots.store))
+        return CURLE_OUT_OF_MEMORY;
+    sl_session_share(context);
+    return CURLE_OK;
+}
+
 static int on_socket(void *arg, curl_socket_t fd, curlsocktype purpose)
 {
     struct sl_http *http = arg;
@@ -320,8 +367,14 @@ static void set_fixed_options(struct sl_http_transfer *t)
     curl_easy_setopt(
         easy, CURLOPT_NOPROXY,
         sl_vars_or(http->options.vars, "NO_PROXY", sl_vars_or(http->options.vars, "no_proxy", "")));
-    if (http->ca_bundle)
-        curl_easy_setopt(easy, CURLOPT_CAINFO, http->ca_bundle);
+    curl_easy_setopt(easy, CURLOPT_SHARE, http->share);
+    /* libcurl's own roots, which it would read for each multi handle (with a CAPATH: for each connection) */
+    curl_easy_setopt(easy, CURLOPT_CAINFO, NULL);
+    curl_easy_setopt(easy, CURLOPT_CAPATH, NULL);
+    curl_easy_setopt(easy, CURLOPT_PROXY_CAINFO, NULL);
+    curl_easy_setopt(easy, CURLOPT_PROXY_CAPATH, NULL);
+    curl_easy_setopt(easy, CURLOPT_SSL_CTX_FUNCTION, on_tls);
+    curl_easy_setopt(easy, CURLOPT_SSL_CTX_DATA, t);
 }
 
 static struct sl_http_transfer *take_transfer(struct sl_http *http)
@@ -432,7 +485,7 @@ void sl_http_start(struct sl_http *http, struct sl_http_exchange *exchange)
     t->head_complete = t->is_begun = false;
     t->forbidden = NULL;
     t->is_allowed = false;
-    t->problem[0] = '\0';
+    t->problem[0] = t->roots_problem[0] = '\0';
     exchange->transfer = t;
     exchange->outcome = SL_HTTP_RUNNING;
     long connect_ms = exchange->connect_timeout_ms ? (long)exchange->connect_timeout_ms : CONNECT_TIMEOUT_MS;
@@ -503,6 +556,7 @@ static void finish(struct sl_http_transfer *t, CURLcode code)
                  exchange->body.failed ? "the answer is longer than this operation's answers are"
                  : code == CURLE_OK    ? "the answer ended inside its headers"
                  : exchange->outcome == SL_HTTP_FORBIDDEN ? t->forbidden
+                 : t->roots_problem[0]                    ? t->roots_problem
                  : t->problem[0]                          ? t->problem
                                                           : curl_easy_strerror(code));
     release(t);

@@ -67,6 +67,10 @@ struct sl_http_options {
 struct sl_http *sl_http_new(const struct sl_http_options *options);
 void sl_http_destroy(struct sl_http *http); /* NULL is fine; nothing may be running */
 
+/* Does now what the first exchange over TLS would do at its beginning: initializes libcurl and reads the roots.
+ * Roots that cannot be read are the exchange's failure, not this one's. */
+void sl_http_prepare(struct sl_http *http);
+
 void sl_http_exchange_init(struct sl_http_exchange *exchange);
 void sl_http_exchange_clean_up(struct sl_http_exchange *exchange);
 

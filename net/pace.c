@@ -26,8 +26,16 @@ bool sl_pace_has_room(const struct sl_pace *pace, size_t flying, size_t flying_b
 {
     if (flying == 0)
         return true;
+    if (pace->is_alone)
+        return false;
     return flying < pace->limit && flying_bytes + bytes <= SL_PACE_BYTES &&
            (flying + 1) * pace->answer_bytes <= SL_PACE_BYTES;
+}
+
+void sl_pace_look(struct sl_pace *pace, size_t flying, int64_t now_ms)
+{
+    if (pace->begun && (!flying || now_ms - pace->used_ms >= SL_PACE_ALONE_MS))
+        pace->is_alone = false;
 }
 
 uint64_t sl_pace_begin(struct sl_pace *pace, int64_t now_ms)

@@ -7,6 +7,9 @@
  * So it stays near what the target takes. After SL_PACE_IDLE_MS without a request the connections are gone,
  * and it begins anew.
  *
+ * Over TLS the first request goes alone, until it is over or SL_PACE_ALONE_MS have passed: with its answer
+ * comes the session that the other connections resume, which saves each of them most of a handshake.
+ *
  * It lies between 1 and the cap, always; with nothing on the wire there is always room for one request. The
  * bytes on the wire are bounded too, in both directions: what is sent by its size, what is received by the
  * largest of the answers that came lately. Each target has one of its own, and targets are used one after the
@@ -16,9 +19,10 @@
 
 #include "base/types.h"
 
-#define SL_PACE_BEGIN   8
-#define SL_PACE_MAX     64
-#define SL_PACE_IDLE_MS 50000 /* AWS closes idle connections after 20 to 60 s */
+#define SL_PACE_BEGIN    8
+#define SL_PACE_MAX      64
+#define SL_PACE_ALONE_MS 500
+#define SL_PACE_IDLE_MS  50000 /* AWS closes idle connections after 20 to 60 s */
 /* Of bodies on the wire, and of answers, in a function of 128 MB; a larger one goes alone. */
 #define SL_PACE_BYTES (32u * 1024 * 1024)
 
@@ -31,6 +35,7 @@ struct sl_pace {
     uint64_t begun;      /* requests begun so far */
     uint64_t cut_at;     /* `begun` when the limit was halved last: earlier requests do not halve it again */
     int64_t used_ms;
+    bool is_alone; /* a request over TLS is the first; its owner sets it at the start */
 };
 
 /* `cap` is 1 to SL_PACE_MAX. */
@@ -39,6 +44,9 @@ void sl_pace_init(struct sl_pace *pace, size_t cap);
 /* Whether one more request with a body of `bytes` may be begun beside `flying` others, whose bodies have
  * `flying_bytes`. */
 bool sl_pace_has_room(const struct sl_pace *pace, size_t flying, size_t flying_bytes, size_t bytes);
+
+/* To be called before: the first request over TLS is over, or it is too late to wait for it. */
+void sl_pace_look(struct sl_pace *pace, size_t flying, int64_t now_ms);
 
 /* A request is begun at `now_ms` of a steady clock. Returns its number, for the three below. */
 uint64_t sl_pace_begin(struct sl_pace *pace, int64_t now_ms);

@@ -318,8 +318,10 @@ static enum sl_status init(struct server *s, struct sl_error *error)
         status = sl_pipeline_open(&s->options, &s->pipeline, error);
     if (status == SL_OK)
         status = open_work(s, error);
-    if (status == SL_OK)
+    if (status == SL_OK) {
         s->account = sl_account_open(s->settings, &s->log, s->pipeline);
+        sl_sinks_prepare(&s->sinks);
+    }
     if (sl_contain_is_whole(s->contain))
         return status;
     s->log.fd = -1; /* it may be open as something else by now */

@@ -57,6 +57,12 @@ void sl_sinks_clean_up(struct sl_sinks *sinks)
     *sinks = (struct sl_sinks){0};
 }
 
+void sl_sinks_prepare(struct sl_sinks *sinks)
+{
+    if (sinks->aws)
+        sl_aws_prepare(sinks->aws);
+}
+
 struct sl_aws *sl_sinks_aws(struct sl_sinks *sinks)
 {
     if (!sinks->aws)

@@ -52,6 +52,7 @@ enum sl_status sl_webhook_open(struct sl_sinks *sinks, struct sl_span url, struc
         close_port(&webhook->port);
         return SL_FATAL;
     }
+    webhook->aws->has_tls = webhook->aws->has_tls || webhook->pace.is_alone;
     webhook->port.max_message_bytes = webhook->max_bytes;
     *out = &webhook->port;
     return SL_OK;

@@ -163,6 +163,7 @@ static struct sl_webhook_slot *find_slot(struct run *run)
 static void fill_slots(struct run *run)
 {
     struct sl_webhook_slot *slot;
+    sl_pace_look(&run->webhook->pace, run->active, now_ms(run));
     while (!run->stop && sl_pace_has_room(&run->webhook->pace, run->active, run->bytes, 0) &&
            (slot = find_slot(run))) {
         if (!slot->entries)
@@ -361,7 +362,8 @@ static void wait(struct run *run)
         aws->clock->sleep_ms(aws->clock, left > 0 ? left : 0);
         return;
     }
-    sl_http_wait(sl_aws_http(aws), left < 1000 && left >= 0 ? left : 1000);
+    int64_t most = run->webhook->pace.is_alone ? SL_PACE_ALONE_MS : 1000;
+    sl_http_wait(sl_aws_http(aws), left < most && left >= 0 ? left : most);
     for (size_t i = 0; i < run->webhook->in_flight; i++) {
         struct sl_webhook_slot *slot = &run->webhook->slots[i];
         if (slot->state == SL_WEBHOOK_FLYING && slot->exchange.outcome != SL_HTTP_RUNNING)

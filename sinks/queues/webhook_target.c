@@ -158,6 +158,7 @@ static enum sl_status read_numbers(struct reading *r)
         if (read_number(r, &numbers[i]) != SL_OK)
             return SL_FATAL;
     sl_pace_init(&webhook->pace, webhook->in_flight);
+    webhook->pace.is_alone = strncmp(webhook->url, "https:", 6) == 0;
     webhook->timeout_ms = (int64_t)timeout;
     webhook->attempts = (unsigned)attempts;
     webhook->rules.is_private_allowed = private;

@@ -104,6 +104,73 @@ static int write_many(char **argv)
     return 0;
 }
 
+/* ---- many writes at once, for check_tls.py ---- */
+
+/* The system's, and ahead of it: a sandbox that was frozen for a while. */
+struct later {
+    struct sl_clock clock;
+    int64_t by_ms;
+};
+
+static int64_t later_now_ms(struct sl_clock *clock)
+{
+    struct sl_clock *real = sl_clock_system();
+    return real->now_ms(real) + ((struct later *)clock)->by_ms;
+}
+
+#define WAVE 100
+
+/* Conditional, so that each is a request of its own. */
+static void write_wave(struct sl_sinks *sinks, const char *target, const struct sl_call *call)
+{
+    static const struct sl_test absent = {SL_ABSENT, SL_LIT("PK"), {NULL, 0}};
+    struct sl_table_op ops[WAVE];
+    struct sl_result results[WAVE];
+    struct sl_table_port *table = NULL;
+    struct sl_error error = SL_NO_ERROR;
+    size_t good = 0;
+    for (size_t i = 0; i < WAVE; i++) {
+        const char *key = sl_arena_printf(call->arena, "{\"PK\":{\"S\":\"%zu\"}}", i);
+        ops[i] = (struct sl_table_op){.verb = SL_TABLE_PUT,
+                                      .key = sl_span_str(key),
+                                      .item = sl_span_str(key),
+                                      .tests = &absent,
+                                      .n_tests = 1};
+    }
+    if (sl_target_table(sinks, sl_span_str(target), &table, &error) != SL_OK)
+        sl_die("%s", error.text);
+    table->apply(table, ops, WAVE, results, call);
+    table->close(table);
+    for (size_t i = 0; i < WAVE; i++)
+        good += results[i].status == SL_OK;
+    printf("%zu%s%s\n", good, good < WAVE ? " " : "", good < WAVE ? results[WAVE - 1].code : "");
+    fflush(stdout);
+}
+
+/* "waves STEP…", in one process: a table's target is written to WAVE times at once, "idle" is a minute, and
+ * with "wait" a line is read first. */
+static int write_waves(char **steps)
+{
+    struct sl_vars vars = {(const char *const *)environ};
+    struct later later = {.clock = *sl_clock_system()};
+    struct sl_sinks sinks;
+    struct sl_call call = {sl_arena_new(4096), INT64_MAX};
+    char line[8];
+    later.clock.now_ms = later_now_ms;
+    sl_sinks_init(&sinks, &later.clock, NULL, &vars);
+    for (; *steps; steps++) {
+        if (strcmp(*steps, "idle") == 0)
+            later.by_ms += 60000;
+        else if (strcmp(*steps, "wait") == 0)
+            (void)!fgets(line, sizeof(line), stdin);
+        else
+            write_wave(&sinks, *steps, &call);
+    }
+    sl_sinks_clean_up(&sinks);
+    sl_arena_destroy(call.arena);
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -112,5 +179,7 @@ int main(int argc, char **argv)
     };
     if (argc == 5 && strcmp(argv[1], "write") == 0)
         return write_many(argv + 2);
+    if (argc > 2 && strcmp(argv[1], "waves") == 0)
+        return write_waves(argv + 2);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
