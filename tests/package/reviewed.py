@@ -7,6 +7,8 @@ import os
 import random
 import re
 
+import botocore.session
+import botocore.validate
 import template
 from samtranslator.public.translator import ManagedPolicyLoader
 from samtranslator.translator.transform import transform
@@ -179,6 +181,27 @@ def alarms_are_explained():
         assert set(shown) == {f"<{name}.Arn>" for name in alarms}, shown
 
 
+def alarms_look_back_a_day_at_most():
+    """CloudWatch refuses an alarm over more, unless its periods are of an hour."""
+    for name, alarm in of_type(template.resolve({})[0], "AWS::CloudWatch::Alarm"):
+        settings = alarm["Properties"]
+        period = settings.get("Period") or next(row["MetricStat"]["Period"] for row in settings["Metrics"] if "MetricStat" in row)
+        assert period * settings["EvaluationPeriods"] <= 24 * 3600, name
+        assert settings.get("DatapointsToAlarm", 1) <= settings["EvaluationPeriods"], name
+        assert settings["TreatMissingData"] == "notBreaching", f"{name}: silence is what most of these metrics do when all is well"
+
+
+def glue_takes_the_table():
+    """cfn-lint lets anything pass as a table's parameters; Glue's own model does not."""
+    model = botocore.session.get_session().get_service_model("glue")
+    for parameters, resources, _ in worlds():
+        made = {body["Type"]: body["Properties"] for body in resources.values() if body["Type"].startswith("AWS::Glue::")}
+        assert bool(made) == ("AthenaDatabase" in parameters)
+        for kind, part in (("Database", "DatabaseInput"), ("Table", "TableInput")) if made else ():
+            report = botocore.validate.ParamValidator().validate(made[f"AWS::Glue::{kind}"][part], model.shape_for(part))
+            assert not report.has_errors(), report.generate_report()
+
+
 def charts(resources):
     for widget in json.loads(resources["Dashboard"]["Properties"]["DashboardBody"])["widgets"]:
         if widget["type"] == "metric":
@@ -263,4 +286,4 @@ def parameters_are_documented():
 
 
 CASES = [every_wish_is_covered, what_is_unset_is_left_out, rights_name_their_resources, buckets_are_kept_well, the_queue_is_kept_well,
-         a_demonstration_goes_whole, alarms_are_explained, metrics_are_those_that_are_written, sam_makes_the_mapping, parameters_are_documented]
+         a_demonstration_goes_whole, alarms_are_explained, alarms_look_back_a_day_at_most, glue_takes_the_table, metrics_are_those_that_are_written, sam_makes_the_mapping, parameters_are_documented]
