@@ -8,8 +8,8 @@
   GATE=percent   fail below this rate
 
 The unit tests of the copy link one shared library of all rooms, so that a mutant costs one compilation and one link. Each test runs
-once on an instrumented library first, which tells the functions that it enters. A mutant meets the tests that enter its function,
-those that have noticed most in its file and the quick ones first; what passes all of them meets all other tests, too. A mutant whose
+once on an instrumented library first, which tells the functions that it enters, in all its processes. A mutant meets the tests that
+enter its function (the others cannot notice it): those that have noticed most in its file and the quick ones first. A mutant whose
 object file is the same as the original's, byte by byte, is equivalent and does not count; nor do those in tests/mutate/equivalent."""
 import concurrent.futures as futures
 import filecmp, fnmatch, hashlib, os, pathlib, random, re, resource, shlex, shutil, signal, subprocess, sys, tempfile, threading, time
@@ -181,7 +181,7 @@ class Build:
 
 class Test:
     def __init__(self, name):
-        self.name, self.seconds, self.enters, self.noticed = name, 0.0, set(), {}
+        self.name, self.digest, self.seconds, self.enters, self.noticed = name, '', 0.0, set(), {}
 
 
 def limits(cpu_s):
@@ -229,32 +229,29 @@ def measure(test, names, size):
     return test if good else None
 
 
-def digest_of(build):
-    total = hashlib.sha256()
-    for path in [BUILD / 'reach/libsluice.so', *(BUILD / 'run' / t for t in build.tests)]:
-        total.update(path.read_bytes())
-    return total.hexdigest()
-
-
 def measured(build):
-    """Every test that passes without a mutant. The figures are kept until a program or the library changes."""
-    kept, now = BUILD / 'measured', digest_of(build)
-    if kept.exists() and (lines := kept.read_text().splitlines())[0] == now:
-        tests = []
-        for line in lines[1:]:
-            name, seconds, *enters = line.split()
-            test = Test(name)
-            test.seconds, test.enters = float(seconds), set(enters)
-            tests.append(test)
-        return tests
+    """Every test that passes without a mutant. A test's figures are kept until it or the library changes."""
+    kept, library = BUILD / 'measured', hashlib.sha256((BUILD / 'reach/libsluice.so').read_bytes()).hexdigest()
+    known = {digest: (name, seconds, enters) for digest, name, seconds, *enters in map(str.split, kept.read_text().splitlines())} \
+        if kept.exists() else {}
     names, size = symbols(BUILD / 'reach/libsluice.so'), (BUILD / 'reach/libsluice.so').stat().st_size
+
+    def one(name):
+        test = Test(name)
+        test.digest = hashlib.sha256((BUILD / 'run' / name).read_bytes() + library.encode()).hexdigest()
+        if test.digest in known:
+            _, seconds, enters = known[test.digest]
+            test.seconds, test.enters = float(seconds), set(enters)
+            return test
+        return measure(test, names, size)
+
     with futures.ThreadPoolExecutor(JOBS) as pool:
-        results = list(pool.map(lambda t: measure(Test(t), names, size), build.tests))
+        results = list(pool.map(one, build.tests))
     for name, test in zip(build.tests, results):
         if not test:
             print(f'mutate: {name} fails without any change; it does not take part', flush=True)
     tests = [t for t in results if t]
-    kept.write_text('\n'.join([now, *(' '.join([t.name, f'{t.seconds:.3f}', *sorted(t.enters)]) for t in tests)]))
+    kept.write_text(''.join(' '.join([t.digest, t.name, f'{t.seconds:.3f}', *sorted(t.enters)]) + '\n' for t in tests))
     return tests
 
 
@@ -263,6 +260,7 @@ def measured(build):
 class Judge:
     def __init__(self, build, tests):
         self.build, self.tests, self.lock, self.originals = build, tests, threading.Lock(), {}
+        self.functions = {name for _, name in symbols(BUILD / 'reach/libsluice.so')}
 
     def compile(self, folder, source):
         """The object of the source that `folder` has in place of the tree's; None: it does not compile."""
@@ -284,12 +282,12 @@ class Judge:
             return self.originals[source]
 
     def order(self, mutant):
-        """The tests that enter the function, and then all others."""
-        name = mutant.function
-        near = [t for t in self.tests if name in t.enters]
+        """The tests that can notice it: those that enter its function; all, when it is in none."""
+        near = [t for t in self.tests if mutant.function in t.enters]
+        if mutant.function not in self.functions:
+            near = list(self.tests)
         room = '/'.join(mutant.path.split('/')[:2])
-        near.sort(key=lambda t: (-t.noticed.get(mutant.path, 0) / (t.seconds + 0.05), t.seconds * (1 if f'tests/{room}' in t.name else 3)))
-        return near + sorted((t for t in self.tests if name not in t.enters), key=lambda t: t.seconds)
+        return sorted(near, key=lambda t: (-t.noticed.get(mutant.path, 0) / (t.seconds + 0.05), t.seconds * (1 if f'tests/{room}' in t.name else 3)))
 
     def judge(self, mutant):
         """'broken', 'equal', 'survived', or the name of the test that notices."""

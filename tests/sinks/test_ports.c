@@ -428,6 +428,7 @@ int main(void)
     n = add_cases(tests, n, &sqlite, port_table_cases);
     n = add_cases(tests, n, &sqlite, port_value_cases);
     n = add_cases(tests, n, &sqlite, port_scan_cases);
+    n = add_cases(tests, n, &sqlite, port_batch_cases);
     n = add_cases(tests, n, &files, port_object_cases);
     n = add_cases(tests, n, &files, port_read_cases);
     n = add_cases(tests, n, &lines, port_queue_cases);
@@ -438,11 +439,13 @@ int main(void)
         n = add_cases(tests, n, &dynamodb, port_table_cases);
         n = add_cases(tests, n, &dynamodb, port_value_cases);
         n = add_cases(tests, n, &dynamodb, port_scan_cases);
+        n = add_cases(tests, n, &dynamodb, port_batch_cases);
     }
     if (sl_vars_get(&vars, "OPENSEARCH_ENDPOINT")) {
         open_search();
         n = add_cases(tests, n, &search, port_table_cases);
         n = add_cases(tests, n, &search, port_value_cases);
+        n = add_cases(tests, n, &search, port_batch_cases);
         n = add_cases(tests, n, &scanned, port_scan_cases);
         n = add_cases(tests, n, &scripted, port_table_cases);
         n = add_cases(tests, n, &texts, port_table_cases);
