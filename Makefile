@@ -54,7 +54,7 @@ $(BUILD)/%.o: %.c
 # The assembler includes these files (base/embed.h); -MMD does not see that.
 $(BUILD)/replay/new_handler.o: examples/handler_template.c $(wildcard examples/skeleton/*)
 
-$(BUILD)/handlers/pipeline/config_schema.o: handlers/pipeline/when.schema.json
+$(BUILD)/handlers/pipeline/config_schema.o: handlers/pipeline/when.schema.json handlers/pipeline/options.schema.json
 
 $(BUILD)/replay/output/report/page.o: $(addprefix replay/output/report/page.,css js svg)
 

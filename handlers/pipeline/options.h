@@ -76,7 +76,15 @@ const char *sl_options_type_name(enum sl_option_type type);
 /* Markdown: a table of the rows. */
 void sl_options_help(const struct sl_option *rows, struct sl_buffer *out);
 
+/* Where options have a schema of their own: the text of a JSON object with members "OWNER.OPTION", which the
+ * schema has as its "$defs". */
+struct sl_option_defs {
+    const char *owner; /* of the rows: "replicate" */
+    const char *text;
+};
+
 /* JSON Schema: the members of "properties", `"name":{...},...`, without the braces around them. */
-void sl_options_schema(const struct sl_option *rows, struct sl_buffer *out);
+void sl_options_schema(const struct sl_option *rows, const struct sl_option_defs *defs,
+                       struct sl_buffer *out);
 
 #endif

@@ -5,6 +5,7 @@
 #include "base/span.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 
 /* A bare '|' would end the table's cell. */
 static void add_cell(struct sl_buffer *out, const char *text)
@@ -72,25 +73,43 @@ static void add_choices(struct sl_buffer *out, const char *values)
     sl_buffer_add_char(out, ']');
 }
 
-static void add_type(struct sl_buffer *out, const struct sl_option *row)
+/* A variable may be in the place of any text, and nobody knows its value here. */
+static void add_text_type(struct sl_buffer *out, const struct sl_option *row)
 {
-    const char *type = row->type == SL_OPTION_INTEGER ? "integer"
-                       : row->type == SL_OPTION_BOOL  ? "boolean"
-                                                      : "string";
+    static const char *const refs[] = {
+        [SL_OPTION_TEXT] = NULL,     [SL_OPTION_TEMPLATE] = "template", [SL_OPTION_OBJECTS] = "objects",
+        [SL_OPTION_TABLE] = "table", [SL_OPTION_QUEUE] = "queue",       [SL_OPTION_WHEN] = "when"};
     if (row->type == SL_OPTION_ENUM) {
+        sl_buffer_add_str(out, "\"anyOf\":[{");
         add_choices(out, row->values);
-        return;
+        sl_buffer_add_str(out, "},{\"$ref\":\"#/$defs/variable\"}]");
+    } else if (refs[row->type]) {
+        sl_buffer_printf(out, "\"$ref\":\"#/$defs/%s\"", refs[row->type]);
+    } else {
+        sl_buffer_add_str(out, "\"type\":\"string\"");
     }
-    if (row->type == SL_OPTION_JSON) /* whatever the handler takes */
-        return;
-    if (row->type == SL_OPTION_WHEN) {
-        sl_buffer_add_str(out, "\"$ref\":\"#/$defs/when\"");
-        return;
+}
+
+static bool has_def(const struct sl_option_defs *defs, const char *name)
+{
+    char member[160];
+    int n = snprintf(member, sizeof(member), "\"%s.%s\":", defs->owner, name);
+    return n > 0 && (size_t)n < sizeof(member) && strstr(defs->text, member);
+}
+
+static void add_type(struct sl_buffer *out, const struct sl_option *row, const struct sl_option_defs *defs)
+{
+    if (has_def(defs, row->name)) {
+        sl_buffer_printf(out, "\"$ref\":\"#/$defs/%s.%s\"", defs->owner, row->name);
+    } else if (row->type == SL_OPTION_INTEGER || row->type == SL_OPTION_BOOL) {
+        const char *type = row->type == SL_OPTION_INTEGER ? "integer" : "boolean";
+        sl_buffer_printf(
+            out, row->flags & SL_OPTION_NULLABLE ? "\"type\":[\"%s\",\"null\"]" : "\"type\":\"%s\"", type);
+        if (row->type == SL_OPTION_INTEGER && (row->min || row->max))
+            sl_buffer_printf(out, ",\"minimum\":%" PRId64 ",\"maximum\":%" PRId64, row->min, row->max);
+    } else if (row->type != SL_OPTION_JSON) { /* of which the handler takes what it likes */
+        add_text_type(out, row);
     }
-    sl_buffer_printf(out, row->flags & SL_OPTION_NULLABLE ? "\"type\":[\"%s\",\"null\"]" : "\"type\":\"%s\"",
-                     type);
-    if (row->type == SL_OPTION_INTEGER && (row->min || row->max))
-        sl_buffer_printf(out, ",\"minimum\":%" PRId64 ",\"maximum\":%" PRId64, row->min, row->max);
 }
 
 static void add_schema_default(struct sl_buffer *out, const struct sl_option *row)
@@ -104,14 +123,14 @@ static void add_schema_default(struct sl_buffer *out, const struct sl_option *ro
         sl_json_add_member(out, "default", sl_span_str(row->fallback));
 }
 
-void sl_options_schema(const struct sl_option *rows, struct sl_buffer *out)
+void sl_options_schema(const struct sl_option *rows, const struct sl_option_defs *defs, struct sl_buffer *out)
 {
     for (size_t i = 0; rows && rows[i].type != SL_OPTION_END; i++) {
         if (i)
             sl_buffer_add_char(out, ',');
         sl_json_add_string(out, sl_span_str(rows[i].name));
         sl_buffer_add_str(out, ":{");
-        add_type(out, &rows[i]);
+        add_type(out, &rows[i], defs);
         if (rows[i].help)
             sl_json_add_member(out, "description", sl_span_str(rows[i].help));
         add_schema_default(out, &rows[i]);

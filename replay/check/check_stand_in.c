@@ -148,9 +148,11 @@ static const char *of_member(const char *member)
 {
     static const struct {
         const char *name, *value;
-    } rows[] = {{"events", "INSERT"},   {"expired", "any"},   {"guard", "inline"},  {"tombstones", "inline"},
-                {"cidr", "10.0.0.0/8"}, {"type", "S"},        {"base64", "eA=="},   {"handler", "archive"},
-                {"add", "1"},           {"running_max", "1"}, {"running_min", "1"}, {"by", "1"}};
+    } rows[] = {
+        {"events", "INSERT"},   {"expired", "any"},    {"guard", "inline"},   {"tombstones", "inline"},
+        {"cidr", "10.0.0.0/8"}, {"type", "S"},         {"base64", "eA=="},    {"by", "1"},
+        {"add/", "1"},          {"running_max/", "1"}, {"running_min/", "1"}, {"key/", "{PK}"},
+        {"distinct/", "{PK}"}};
     for (size_t i = 0; member && i < sizeof(rows) / sizeof(rows[0]); i++)
         if (strcmp(rows[i].name, member) == 0)
             return rows[i].value;
@@ -172,6 +174,8 @@ static const char *special(const struct sl_stand_in_place *place, struct sl_aren
         return of_whole(place, arena);
     if (colon && (is_target(place) || !place->row))
         return of_target(place, sl_span(place->before.ptr, (size_t)(colon - place->before.ptr)), arena);
+    if (is_all && place->row && place->row->type == SL_OPTION_TEMPLATE)
+        return sl_arena_printf(arena, "{%s}", plain_name(place->name, arena));
     if (is_all && place->row && place->row->type == SL_OPTION_ENUM)
         return sl_arena_copy(arena, sl_span(place->row->values, strcspn(place->row->values, "|")));
     return is_all ? of_member(place->member) : NULL;

@@ -7,8 +7,10 @@
 #include "handlers/handler.h"
 
 struct sl_stand_in_place {
-    const struct sl_option *row;  /* of the option that the text is of, or in; NULL: not known */
-    const char *member;           /* the name of the member that holds the text, or of its list */
+    const struct sl_option *row; /* of the option that the text is of, or in; NULL: not known */
+    /* The name of the member that holds the text, or of its list. "add/": a member of "add", whose name is
+     * the user's. */
+    const char *member;
     bool is_failure;              /* a target for rejected records */
     bool is_nested;               /* below the option */
     struct sl_span before, after; /* of the text */

@@ -186,14 +186,14 @@ static void look_at_text(struct gathering *g, const struct place *place, const c
 
 static void look_at(struct gathering *g, const struct place *place, const json_t *value);
 
-/* Amounts have names of the user's: what counts is in which object they are. */
-static bool is_named_freely(const char *member)
+/* Of objects whose members have names of the user's: what counts is in which one a text is. */
+static const char *member_of(const char *object, const char *name, struct sl_arena *arena)
 {
-    static const char *const groups[] = {"add", "running_max", "running_min"};
-    for (size_t i = 0; member && i < 3; i++)
-        if (strcmp(member, groups[i]) == 0)
-            return true;
-    return false;
+    static const char *const groups[] = {"add", "running_max", "running_min", "key", "distinct"};
+    for (size_t i = 0; object && i < sizeof(groups) / sizeof(groups[0]); i++)
+        if (strcmp(object, groups[i]) == 0)
+            return sl_arena_printf(arena, "%s/", object);
+    return name;
 }
 
 static void look_below(struct gathering *g, const struct place *place, const json_t *object)
@@ -204,7 +204,7 @@ static void look_below(struct gathering *g, const struct place *place, const jso
     {
         struct place below = *place;
         below.is_nested = true;
-        below.member = is_named_freely(place->member) ? place->member : name;
+        below.member = member_of(place->member, name, g->in->arena);
         look_at_text(g, &(struct place){.route = place->route}, name);
         look_at(g, &below, value);
     }

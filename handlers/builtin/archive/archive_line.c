@@ -40,10 +40,11 @@ static enum sl_status refuse_view(const struct archive *a, enum sl_view view, en
                                   struct sl_error *error)
 {
     const char *image = event == SL_REMOVE ? "OldImage" : "NewImage", *name = a->host->event_name(event);
-    return a->host->fail(error, SL_FATAL, "ViewType",
-                         "format %s needs the %s of every %s, which a stream of view type %s does not carry: "
-                         "enable the stream with NEW_AND_OLD_IMAGES, or leave %s out with \"when\"",
-                         format_name(a->format), image, name, a->host->view_name(view), name);
+    return a->host->fail(
+        error, SL_FATAL, "ViewType",
+        "format %s needs the %s of every %s, which a stream of view type %s does not carry: "
+        "enable the stream with NEW_AND_OLD_IMAGES, or leave %s out with \"when\"",
+        format_name(a->format), image, name, a->host->view_name(view), name);
 }
 
 enum sl_status archive_accepts(const struct archive *a, enum sl_view view, struct sl_error *error)

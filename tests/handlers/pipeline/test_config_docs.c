@@ -74,7 +74,7 @@ static void schema_is_in_step(void **state)
     struct sl_buffer out;
     sl_buffer_init(&out, 1 << 20);
     sl_config_schema(sl_builtins, &out);
-    json_t *schema = json_loadb(out.ptr, out.len, 0, NULL);
+    json_t *schema = json_loadb(out.ptr, out.len, JSON_REJECT_DUPLICATES, NULL);
     assert_non_null(schema);
     char *text = json_dumps(schema, JSON_INDENT(2));
     sl_buffer_reset(&out);
@@ -91,7 +91,7 @@ static void example_is_right(void **state)
 {
     (void)state;
     static const char *const list[] = {"FAILURE_QUEUE=q", "ARCHIVE_BUCKET=b", NULL};
-    char *text = test_read("docs/CONFIG.md", NULL), *begin = strstr(text, "```json\n") + strlen("```json\n");
+    char *text = test_read("docs/CONFIG.md", NULL), *begin = strchr(strstr(text, "```json"), '\n');
     struct sl_arena *arena = sl_arena_new(4096);
     struct sl_config config;
     struct sl_error error = SL_NO_ERROR;
