@@ -10,8 +10,8 @@ WARN     := -Wall -Wextra -Wshadow -Wpointer-arith -Wstrict-prototypes -Wmissing
 BASE     := -std=c11 -D_GNU_SOURCE -I. -fvisibility=hidden -ffunction-sections -fdata-sections -fno-plt $(WARN) -MMD -MP
 ifneq ($(SANITIZE),)
 # (In instrumented code gcc does not see the ranges that its format-truncation warning needs.)
-BASE     += -fsanitize=$(SANITIZE) -fno-sanitize-recover=all -fno-omit-frame-pointer -DSL_ARENA_DEBUG \
-            -Wno-unknown-warning-option -Wno-format-truncation
+BASE     += -fsanitize=$(SANITIZE) -fno-sanitize-recover=all -fno-omit-frame-pointer \
+            -DSL_SANITIZED -DSL_ARENA_DEBUG -Wno-unknown-warning-option -Wno-format-truncation
 LDFLAGS  += -fsanitize=$(SANITIZE)
 endif
 LDFLAGS  += -Wl,--gc-sections -Wl,--as-needed
@@ -163,7 +163,7 @@ $(FUZZERS): $(BUILD)/tests/fuzz/%: $(BUILD)/tests/fuzz/%.o $(BUILD)/tests/fuzz/d
 	@echo "  LINK  $@"
 	@$(CC) $(LDFLAGS) -o $@ $^ $(LIBS)
 
-# With SANITIZE=fuzzer-no-link,address,undefined and clang (scripts/fuzz.sh).
+# (By `make sanitized`.)
 $(BUILD)/libfuzzer/%: $(BUILD)/tests/fuzz/%.o $(LIBRARY)
 	@mkdir -p $(@D)
 	@echo "  LINK  $@"
@@ -197,6 +197,12 @@ $(BUILD)/bench/%: $(BUILD)/bench/%.o $(BENCH_OBJ) $(LIBRARY)
 
 unit: all $(TESTS) $(FUZZERS) ## the unit tests and the fuzz corpora alone
 	@BUILD=$(BUILD) scripts/run_tests.sh $(TESTS) $(FUZZERS)
+
+# clang, so that its warnings are seen, too; and ready for libFuzzer, so that one build serves all.
+SANITIZED = CC=clang SANITIZE=fuzzer-no-link,address,undefined BUILD=$(BUILD)/clang CFLAGS="-O1 -g"
+GOALS ?= unit
+sanitized: ## make sanitized GOALS=unit: built by clang with ASan and UBSan, in build/clang
+	@$(MAKE) --no-print-directory $(SANITIZED) $(GOALS)
 
 quick: lint unit ## what every commit must pass: lint and the unit tests
 
@@ -248,10 +254,9 @@ build-SluiceFunction build-SeedFunction:
 
 # ---- longer runs ----
 
-TIME ?= 60
-fuzz: ## make fuzz TIME=600: libFuzzer on every entry, TIME seconds each
+fuzz: ## make fuzz TIME=600: libFuzzer on every entry, TIME (60) seconds each; RUNS=3000: so many inputs, the same each time
 	@scripts/setup.sh build check fuzz
-	@BUILD=$(BUILD) TIME=$(TIME) scripts/fuzz.sh
+	@BUILD=$(BUILD) TIME=$(TIME) RUNS=$(RUNS) scripts/fuzz.sh
 
 ruler: all $(BUILD)/tests/streams/test_when ## make ruler CASES=20000 SEED=1: patterns against AWS's own engine, event-ruler
 	@scripts/setup.sh ruler

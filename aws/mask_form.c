@@ -273,7 +273,7 @@ static void say_resolved(struct pieces *f, struct sl_span piece)
     bool any = false;
     for (int depth = 0; depth < DEPTH; depth++) {
         size_t len = 0;
-        for (const char *p = piece.ptr, *end = p + piece.len; p < end;) {
+        for (const char *p = piece.ptr, *end = sl_span_end(piece); p < end;) {
             char out[4];
             size_t n = next(&p, end, out);
             memcpy(f->text + len, out, n);
@@ -319,7 +319,7 @@ void sl_mask_forms_of(const struct sl_span *texts, size_t n, sl_mask_piece_fn fn
 {
     struct pieces f = {.fn = fn, .arg = arg};
     for (size_t i = 0; i < n; i++) {
-        const char *p = texts[i].ptr, *end = p + texts[i].len;
+        const char *p = texts[i].ptr, *end = sl_span_end(texts[i]);
         if (!texts[i].len)
             continue;
         say_all(&f, texts[i]);

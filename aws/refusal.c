@@ -65,7 +65,7 @@ static void read_json(struct sl_span body, struct sl_refusal *out)
 /* The document's outermost element. */
 static bool is_element(struct sl_span xml, const char *name)
 {
-    const char *p = xml.ptr, *end = p + xml.len;
+    const char *p = xml.ptr, *end = sl_span_end(xml);
     while (p < end && (*p <= ' ' || sl_span_starts(sl_span(p, (size_t)(end - p)), SL_LIT("<?")))) {
         const char *close = *p <= ' ' ? p : memchr(p, '>', (size_t)(end - p));
         p = close ? close + 1 : end;

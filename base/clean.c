@@ -32,7 +32,7 @@ const char *sl_clean_next(const char *p, const char *end, bool *shown)
 size_t sl_clean(struct sl_span text, char *out, size_t room)
 {
     size_t len = 0;
-    for (const char *p = text.ptr, *end = p + text.len; p < end;) {
+    for (const char *p = text.ptr, *end = sl_span_end(text); p < end;) {
         bool shown;
         const char *next = sl_clean_next(p, end, &shown);
         size_t n = shown ? (size_t)(next - p) : 1;

@@ -121,7 +121,7 @@ size_t sl_json_unescaped_bytes(struct sl_span inner)
 {
     char piece[4];
     size_t n = 0;
-    for (const char *p = inner.ptr, *end = p + inner.len; p < end;)
+    for (const char *p = inner.ptr, *end = sl_span_end(inner); p < end;)
         n += next_piece(&p, end, piece);
     return n;
 }

@@ -47,7 +47,7 @@ static const char *add_plain(struct sl_buffer *b, const char *p, const char *end
 
 void sl_json_add_escaped(struct sl_buffer *b, struct sl_span text)
 {
-    const char *p = text.ptr, *end = p + text.len;
+    const char *p = text.ptr, *end = sl_span_end(text);
     while ((p = add_plain(b, p, end)) < end) {
         if ((unsigned char)*p < 0x80) {
             add_ascii(b, *p++);
@@ -70,7 +70,7 @@ static unsigned half_at(const char *p, const char *end)
 
 void sl_json_add_exact(struct sl_buffer *b, struct sl_span text)
 {
-    const char *p = text.ptr, *end = p + text.len;
+    const char *p = text.ptr, *end = sl_span_end(text);
     const char *after_first = NULL; /* where a first half ended that was escaped */
     while ((p = add_plain(b, p, end)) < end) {
         unsigned half = half_at(p, end);
@@ -122,7 +122,7 @@ void sl_json_add_raw(struct sl_buffer *b, const char *name, struct sl_span json)
 
 void sl_json_add_compact(struct sl_buffer *b, struct sl_span json)
 {
-    const char *p = json.ptr, *end = p + json.len;
+    const char *p = json.ptr, *end = sl_span_end(json);
     bool escaped;
     while (p < end) {
         const char *from = p;

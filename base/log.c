@@ -101,7 +101,7 @@ static void add_escape(struct sl_buffer *line, const char *p, const char *next)
 /* `kept`: characters that the line's own form escapes. */
 static void add_text(struct sl_buffer *line, struct sl_span text, const char *kept)
 {
-    for (const char *p = text.ptr, *end = p + text.len; p < end;) {
+    for (const char *p = text.ptr, *end = sl_span_end(text); p < end;) {
         bool shown;
         const char *next = sl_clean_next(p, end, &shown);
         if (shown || (*p && strchr(kept, *p)))

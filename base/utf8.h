@@ -2,7 +2,7 @@
 #ifndef SL_BASE_UTF8_H
 #define SL_BASE_UTF8_H
 
-#include "base/types.h"
+#include "base/span.h"
 
 /* Where the character at `p` ends, whose first byte is 0x80 or more; NULL when it is not UTF-8 (RFC 3629:
  * nothing overlong, no surrogates, nothing above U+10FFFF) or goes beyond `end`. */
@@ -25,7 +25,7 @@ static inline const char *sl_utf8_next(const char *p, const char *end)
 
 static inline bool sl_utf8_is_valid(struct sl_span text)
 {
-    const char *p = text.ptr, *end = p + text.len;
+    const char *p = text.ptr, *end = sl_span_end(text);
     while (p && p < end)
         p = (unsigned char)*p < 0x80 ? p + 1 : sl_utf8_next(p, end);
     return p != NULL || text.len == 0;

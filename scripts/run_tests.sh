@@ -1,38 +1,42 @@
 #!/bin/bash
-# Runs test programs and scripts one after another and counts: a cmocka program counts its tests, a script
-# the "N passed" of its last line, anything else counts one. Prints what failed, and ends with the line "N passed, N failed".
-# AGAIN=1: what failed runs a second time, after all others, and its second result counts; both are printed. (For
+# Runs test programs and scripts, JOBS at a time (as many as there are cores), and counts: a cmocka program counts its tests,
+# a script the "N passed" of its last line, anything else counts one. Prints what failed, and ends with "N passed, N failed".
+# AGAIN=1: what failed runs a second time, alone, after all others, and its second result counts; both are printed. (For
 # machines that other work shares: many scripts wait for servers, and a wait may end too early there.)
 set -uo pipefail
-log=$(mktemp)
-trap 'rm -f "$log"' EXIT
-passed=0 failed=0
-again=()
 
-run() { # prints the result of one test; 1: it failed, $n tests of it
-    local began
+one() { # one DIR WORD TEST: prints the result as a whole; DIR/passed and DIR/failed get a line: the count, and the test
+    local dir=$1 word=$2 test=$3 began log n
+    log=$(mktemp -p "$dir")
     began=$(date +%s%N)
-    if "$1" >"$log" 2>&1; then
+    if "$test" >"$log" 2>&1 </dev/null; then
         n=$(sed -nE 's/^\[  PASSED  \] ([0-9]+) test.*/\1/p; s/^([0-9]+) passed.*/\1/p' "$log" | tail -n 1)
-        passed=$((passed + ${n:-1}))
-        printf 'ok    %6d ms  %s (%d)\n' $((($(date +%s%N) - began) / 1000000)) "$1" "${n:-1}"
-        return 0
+        echo "${n:-1} $test" >>"$dir/passed"
+        printf 'ok    %6d ms  %s (%d)\n' $((($(date +%s%N) - began) / 1000000)) "$test" "${n:-1}"
+    else
+        n=$(sed -nE 's/^\[  FAILED  \] ([0-9]+) test.*/\1/p' "$log" | tail -n 1)
+        echo "${n:-1} $test" >>"$dir/failed"
+        flock "$dir" sh -c 'printf "%s  %s\n" "$1" "$2"; tail -n 60 "$3" | sed "s/^/      /"' sh "$word" "$test" "$log"
     fi
-    n=$(sed -nE 's/^\[  FAILED  \] ([0-9]+) test.*/\1/p' "$log" | tail -n 1)
-    printf '%s  %s\n' "${2:-FAIL}" "$1"
-    tail -n 60 "$log" | sed 's/^/      /'
-    return 1
+    rm -f "$log"
 }
 
-for test in "$@"; do
-    if [ "${AGAIN:-}" = 1 ]; then
-        run "$test" AGAIN || again+=("$test")
-    else
-        run "$test" || failed=$((failed + ${n:-1}))
-    fi
-done
-for test in "${again[@]}"; do
-    run "$test" || failed=$((failed + ${n:-1}))
-done
-echo "$passed passed, $failed failed"
-[ "$failed" = 0 ]
+if [ "${1:-}" = --one ]; then
+    one "$2" "$3" "$4"
+    exit 0
+fi
+
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+sum() { awk '{ n += $1 } END { print n + 0 }' "$dir/$1"; }
+
+touch "$dir/passed" "$dir/failed"
+[ $# = 0 ] || printf '%s\0' "$@" | xargs -0 -n 1 -P "${JOBS:-$(nproc)}" "$0" --one "$dir" "$([ "${AGAIN:-}" = 1 ] && echo AGAIN || echo FAIL)"
+if [ "${AGAIN:-}" = 1 ] && [ -s "$dir/failed" ]; then
+    mv "$dir/failed" "$dir/again" && touch "$dir/failed"
+    while read -r _ test; do
+        one "$dir" FAIL "$test"
+    done <"$dir/again"
+fi
+echo "$(sum passed) passed, $(sum failed) failed"
+[ ! -s "$dir/failed" ]

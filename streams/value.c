@@ -73,7 +73,7 @@ struct sl_iter sl_value_iter(struct sl_value v)
     struct sl_iter iter = {.type = v.type};
     if (v.type >= SL_SS) {
         iter.at = v.raw.ptr + 1;
-        iter.end = v.raw.ptr + v.raw.len - 1;
+        iter.end = sl_span_end(v.raw) - 1;
     }
     return iter;
 }

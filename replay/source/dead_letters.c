@@ -204,7 +204,7 @@ static void unwrap_body(struct reading *r, struct sl_span json, struct sl_span b
 
 static void unwrap(struct reading *r, struct sl_span json, unsigned depth)
 {
-    const char *begin = sl_json_space(json.ptr, json.ptr + json.len);
+    const char *begin = sl_json_space(json.ptr, sl_span_end(json));
     json = sl_span(begin, (size_t)(json.ptr + json.len - begin));
     struct sl_span body, ddb = member(json, "DDBStreamBatchInfo"), kinesis = member(json, "KinesisBatchInfo");
     if (depth > MOST_ENVELOPES)
@@ -233,7 +233,7 @@ static void unwrap(struct reading *r, struct sl_span json, unsigned depth)
 void sl_dead_letters_add(struct sl_dead_letters *letters, struct sl_span text, struct sl_arena *arena)
 {
     struct reading r = {.out = letters, .id = "", .arena = arena};
-    struct sl_json_scan scan = {.end = text.ptr + text.len};
+    struct sl_json_scan scan = {.end = sl_span_end(text)};
     size_t before = letters->n;
     const char *p = text.len ? sl_json_space(text.ptr, scan.end) : scan.end;
     while (p < scan.end) {

@@ -69,7 +69,7 @@ static void on_signal(int number)
 void sl_crash_report(const struct sl_log *log)
 {
     crash_log = log;
-#if !defined(__SANITIZE_ADDRESS__)
+#if !defined(SL_SANITIZED)
     static char stack[16 * 1024]; /* the handler may have used up the usual one */
     const int numbers[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
     sigaltstack(&(stack_t){.ss_sp = stack, .ss_size = sizeof(stack)}, NULL);

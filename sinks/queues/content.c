@@ -33,7 +33,7 @@ static bool is_noncharacter(const char *p)
 
 const char *sl_content_problem(enum sl_content rule, struct sl_span text)
 {
-    const char *p = text.ptr, *end = p + text.len, *problem;
+    const char *p = text.ptr, *end = sl_span_end(text), *problem;
     while (p < end && rule != SL_CONTENT_BYTES) {
         if (end - p >= 8 && is_plain_block(p)) {
             p += 8;

@@ -48,7 +48,7 @@ static const char *skip_index(const char *p, const char *end)
 /* Where the path breaks the grammar "a.b[0].`c.d`", NULL when it does not. */
 static const char *find_fault(struct sl_span path)
 {
-    const char *end = path.ptr + path.len, *next = skip_name(path.ptr, end), *p = path.ptr;
+    const char *end = sl_span_end(path), *next = skip_name(path.ptr, end), *p = path.ptr;
     while (next && next < end) {
         p = next;
         if (*p == '.')
@@ -111,7 +111,7 @@ static enum sl_status read_name(const struct template_reader *r, struct sl_span 
 static const char *find_functions(struct sl_span inner)
 {
     bool quoted = false;
-    const char *p = inner.ptr, *end = p + inner.len;
+    const char *p = inner.ptr, *end = sl_span_end(inner);
     for (; p < end && (quoted || *p != '|'); p++)
         quoted ^= *p == '`';
     return p;
@@ -120,7 +120,7 @@ static const char *find_functions(struct sl_span inner)
 /* The text between the braces. */
 static enum sl_status read_place(const struct template_reader *r, struct sl_span inner, struct part *out)
 {
-    const char *end = inner.ptr + inner.len, *bar = find_functions(inner);
+    const char *end = sl_span_end(inner), *bar = find_functions(inner);
     bool is_followed = bar < end;
     enum sl_status status = read_name(r, sl_span(inner.ptr, (size_t)(bar - inner.ptr)), is_followed, out);
     out->whole = inner;
@@ -214,7 +214,7 @@ enum sl_status sl_template_compile(struct sl_span text, const struct sl_vars *va
     for (size_t i = 0; i < own.len; i++)
         most += own.ptr[i] == '{' || own.ptr[i] == '}';
     struct sl_template *t = sl_arena_zalloc(arena, sizeof(*t) + 2 * most * sizeof(t->parts[0]));
-    for (const char *p = own.ptr; p < own.ptr + own.len; t->n++) {
+    for (const char *p = own.ptr; p < sl_span_end(own); t->n++) {
         enum sl_status status = read_part(&r, &p, &t->parts[t->n]);
         if (status != SL_OK)
             return status;

@@ -144,7 +144,7 @@ static bool read_zone(const char *p, const char *end, int64_t *seconds)
 
 static bool read_iso(struct sl_span text, int64_t *seconds)
 {
-    const char *p = text.ptr, *end = p + text.len;
+    const char *p = text.ptr, *end = sl_span_end(text);
     struct moment m = {{0}};
     bool is_extended;
     int64_t zone = 0;

@@ -260,7 +260,7 @@ enum sl_status template_chain_read(const struct template_reader *r, struct sl_sp
                                    struct template_chain **out)
 {
     struct template_chain *chain = sl_arena_zalloc(r->arena, sizeof(*chain));
-    const char *p = text.ptr, *end = p + text.len;
+    const char *p = text.ptr, *end = sl_span_end(text);
     *out = chain;
     for (;; p++) {
         if (chain->n == SL_TEMPLATE_FUNCTIONS)

@@ -264,8 +264,8 @@ static void broken_profiles_are_refused_by_name(void **state)
     (void)state;
     static const char *const configs[] = {
         "[default]\nrole_arn = arn:aws:iam::1:role/r\n",
-        "[default]\nrole_arn = arn:aws:iam::1:role/r\nsource_profile = loop\n[profile loop]\n"
-        "role_arn = arn:aws:iam::1:role/l\nsource_profile = default\n",
+        ("[default]\nrole_arn = arn:aws:iam::1:role/r\nsource_profile = loop\n[profile loop]\n"
+         "role_arn = arn:aws:iam::1:role/l\nsource_profile = default\n"),
         "[default]\nrole_arn = arn:aws:iam::1:role/r\nsource_profile = empty\n[profile empty]\n",
         "[default]\nrole_arn = arn:aws:iam::1:role/r\ncredential_source = Moon\n",
         "[default]\nrole_arn = arn:aws:iam::1:role/r\ncredential_source = Environment\n",

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What a debug build (make SANITIZE=address,undefined) tells the writer of a plugin that breaks a rule of handler.h."""
+"""What a debug build (`make sanitized`) tells the writer of a plugin that breaks a rule of handler.h."""
 import json
 import os
 import pathlib
@@ -10,17 +10,15 @@ import tempfile
 sys.path.insert(0, "tests/replay")
 from harness import BUILD, check, finish, record  # noqa: E402
 
-DEBUG = f"{BUILD}/asan"
-SANITIZE = "address,undefined"
+DEBUG = f"{BUILD}/clang"
 
 
 def build(folder):
-    """As scripts/check.sh builds it for the unit tests."""
-    build_folder = os.path.join(os.environ.get("BUILD", "build"), "asan")  # by the same name: dependencies are told by it
-    subprocess.run(["make", "--no-print-directory", "-s", "-j2", f"SANITIZE={SANITIZE}", f"BUILD={build_folder}", "CFLAGS=-O1 -g", "all"],
+    build_folder = os.environ.get("BUILD", "build")  # by the same name as elsewhere: dependencies are told by it
+    subprocess.run(["make", "--no-print-directory", "-s", "-j2", "sanitized", f"BUILD={build_folder}", "GOALS=all"],
                    check=True, stdout=subprocess.DEVNULL)
     (folder / "handlers").mkdir()
-    subprocess.run(["cc", "-std=c11", "-g", "-O1", f"-fsanitize={SANITIZE}", "-fPIC", "-shared", "-fvisibility=hidden",
+    subprocess.run(["clang", "-std=c11", "-g", "-O1", "-fsanitize=address,undefined", "-fPIC", "-shared", "-fvisibility=hidden",
                     f"-I{DEBUG}/include", "-o", folder / "handlers/keeps.so", "tests/runtime/plugins/keeps.c"], check=True)
 
 

@@ -80,7 +80,7 @@ static size_t limit_records(struct sl_text *t, struct sl_batch *batch, size_t cu
 uint64_t sl_text_count_newlines(struct sl_span text)
 {
     uint64_t n = 0;
-    const char *p = text.ptr, *end = p + text.len;
+    const char *p = text.ptr, *end = sl_span_end(text);
     while (p && (p = memchr(p, '\n', (size_t)(end - p)))) {
         n++;
         p++;
@@ -203,7 +203,7 @@ enum sl_status sl_text_pull(struct sl_text *t, size_t max_bytes, const struct sl
 static uint64_t count_lines(struct sl_span text, char last)
 {
     uint64_t n = 0;
-    const char *p = text.ptr, *end = p + text.len;
+    const char *p = text.ptr, *end = sl_span_end(text);
     while (p && (p = memchr(p, '\n', (size_t)(end - p)))) {
         n += (p > text.ptr ? p[-1] : last) != '\n';
         p++;

@@ -3,9 +3,9 @@
 
 struct sl_span sl_source_arn_part(struct sl_span arn, unsigned number)
 {
-    const char *at = arn.ptr, *end = arn.ptr + arn.len, *colon;
-    if (arn.len < 4 || memcmp(at, "arn:", 4) != 0)
+    if (arn.len < 4 || memcmp(arn.ptr, "arn:", 4) != 0)
         return (struct sl_span){NULL, 0};
+    const char *at = arn.ptr, *end = arn.ptr + arn.len, *colon;
     for (; (colon = memchr(at, ':', (size_t)(end - at))); at = colon + 1)
         if (number-- == 0)
             return (struct sl_span){at, (size_t)(colon - at)};

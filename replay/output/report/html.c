@@ -59,7 +59,7 @@ static void add_character(struct sl_buffer *b, const char *p, size_t n)
 
 void sl_html_add(struct sl_buffer *b, struct sl_span text)
 {
-    const char *p = text.ptr, *end = p + text.len;
+    const char *p = text.ptr, *end = sl_span_end(text);
     while (p < end) {
         const char *next = (unsigned char)*p < 0x80 ? p + 1 : sl_utf8_next(p, end);
         if (next)

@@ -200,7 +200,7 @@ static inline struct sl_span world_row(struct world *w, const char *key)
 
 static inline struct sl_lease world_lease(struct world *w, const char *key)
 {
-    struct sl_lease lease;
+    struct sl_lease lease = {0};
     struct sl_error error = SL_NO_ERROR;
     struct sl_span row = world_row(w, key);
     if (!row.ptr || sl_lease_read(row, w->arena, &lease, &error) != SL_OK)
