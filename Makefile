@@ -278,11 +278,11 @@ verify-long: all ## ten minutes of writers beside `sluice verify`: no false alar
 	@scripts/setup.sh build check
 	@BUILD=$(BUILD) LONG=1 PYTHONPATH=tests/replay python3 tests/replay/check_verify.py
 
-WORLDS ?= 1-40
 redrive-long: all ## `sluice redrive` of 100,000 messages: memory is flat; and of thousands on moto
 	@scripts/setup.sh build check
-	@BUILD=$(BUILD) PYTHONPATH=tests/replay python3 tests/replay/redrive_long.py
+	@BUILD=$(BUILD) PYTHONPATH=tests/replay MESSAGES=$(or $(MESSAGES),100000) QUEUES=$(or $(QUEUES),12) python3 tests/replay/redrive_long.py
 
+WORLDS ?= 1-40
 webhook-long: all ## make webhook-long WORLDS=1-40: as many random worlds with receivers that fail half of their requests
 	@scripts/setup.sh build check
 	@BUILD=$(BUILD) SEEDS=$(WORLDS) tests/sinks/check_webhook.py
