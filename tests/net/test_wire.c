@@ -287,7 +287,8 @@ static void answer_done(void *arg, const struct scripted_request *request, struc
     *reply = (struct scripted_reply){.status = 200, .body = SL_LIT("{}")};
 }
 
-static unsigned patience_ms = 60; /* where nobody listens; the proxy answers at once, on a machine that is not busy */
+static unsigned patience_ms =
+    60; /* where nobody listens; the proxy answers at once, on a machine that is not busy */
 
 /* Whether a request to the host comes to the proxy. */
 static bool asks_proxy(struct sl_http *http, struct scripted_server *proxy, const char *host, bool is_https,
