@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 /* Events, after which their records leave the memory. */
-#define RELEASE_BYTES ((size_t)32 * 1024 * 1024)
+#define RELEASE_BYTES ((size_t)8 * 1024 * 1024)
 
 extern char **environ;
 
@@ -45,7 +45,7 @@ void sl_session_decided(void *self, const struct sl_esm_invocation *inv, const s
         return; /* whoever runs the sandboxes knows how far they are */
     sl_notes_forget(sl_runner_notes(r->runner), inv->request_id);
     r->delivered_bytes += inv->payload.len;
-    if (r->recording.texts && r->delivered_bytes > RELEASE_BYTES) {
+    if (r->recording.index && r->delivered_bytes > RELEASE_BYTES) {
         sl_recording_release(&r->recording);
         r->delivered_bytes = 0;
     }
@@ -104,6 +104,7 @@ static enum sl_status read_inputs(struct sl_session *r, struct sl_inputs *inputs
     options->default_arn = r->settings.stream_arn;
     options->needs_item_keys = r->settings.parallelization > 1;
     options->needs_records = r->filters.n || r->report;
+    options->needs_all = r->report;
     enum sl_status status = sl_recording_build(options, r->arena, &r->recording, error);
     if (status != SL_OK)
         return status;
@@ -263,13 +264,25 @@ static enum sl_status write_picture(struct sl_session *r, const struct sl_summar
     return sl_picture_write(r->picture, r->report, &run, summary, error);
 }
 
+static size_t more(void *self, size_t shard, const struct sl_esm_record **records)
+{
+    return sl_recording_more(&((struct sl_session *)self)->recording, shard, records);
+}
+
+static void forget(void *self, size_t shard, size_t n)
+{
+    sl_recording_forget(&((struct sl_session *)self)->recording, shard, n);
+}
+
 static int run(struct sl_session *r)
 {
     const struct sl_esm_driver driver = {.self = r,
                                          .begin = sl_session_begin,
                                          .invoke = sl_session_invoke,
                                          .decided = sl_session_decided,
-                                         .discarded = sl_session_discarded};
+                                         .discarded = sl_session_discarded,
+                                         .more = r->recording.pages ? more : NULL,
+                                         .forget = forget};
     sl_clock_virtual_init(&r->clock, r->recording.start_ms * 1000000, (uint64_t)r->seed);
     r->settings.seed = (uint64_t)r->seed;
     r->esm = sl_esm_new(&r->settings, r->recording.shards, r->recording.n_shards, &r->clock, &driver);

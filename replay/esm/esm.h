@@ -141,6 +141,12 @@ struct sl_esm_driver {
     void (*decided)(void *self, const struct sl_esm_invocation *inv, const struct sl_esm_result *result,
                     const struct sl_esm_decision *decision);
     void (*discarded)(void *self, const struct sl_esm_discard *discard);
+    /* NULL: the shards have all their records. Else `more` gives the records that come next in the shard,
+     * borrowed until `forget`, and returns their number; 0: there are no more. It is called when the mapping
+     * would read them. `forget`: the oldest `n` lots of the shard are no longer needed. With one lane for
+     * each shard (parallelization 1) there are never more lots than a batch needs, and one. */
+    size_t (*more)(void *self, size_t shard, const struct sl_esm_record **records);
+    void (*forget)(void *self, size_t shard, size_t n);
 };
 
 /* ---- running ---- */

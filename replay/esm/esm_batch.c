@@ -35,7 +35,7 @@ static bool drop_unread(struct sl_esm_lane *lane)
     const struct sl_esm_track *shard = lane->shard;
     enum sl_esm_condition first = SL_ESM_TRIMMED, condition;
     struct sl_esm_part part = {.from = lane->n, .to = lane->n};
-    while (lane->next < lane->n_mine && (int64_t)(part.to - part.from) < shard->esm->settings.batch_size) {
+    while (sl_esm_has_next(lane) && (int64_t)(part.to - part.from) < shard->esm->settings.batch_size) {
         const struct sl_esm_record *r = sl_esm_record_at(shard, lane->mine[lane->next]);
         if (!sl_esm_is_expired(shard->esm, r, &condition) || !matches(shard->esm, r) ||
             (part.to > part.from && condition != first))
@@ -84,7 +84,7 @@ static bool gather(struct sl_esm_lane *lane)
     struct sl_esm_track *shard = lane->shard;
     struct sl_esm *esm = shard->esm;
     const struct sl_esm_settings *s = &esm->settings;
-    while (lane->next < lane->n_mine) {
+    while (sl_esm_has_next(lane)) {
         uint32_t index = lane->mine[lane->next];
         const struct sl_esm_record *r = sl_esm_record_at(shard, index);
         if (r->available_ms > sl_esm_wall_ms(esm))
@@ -138,10 +138,10 @@ static int64_t batching_window_end(const struct sl_esm_lane *lane)
     return lane->free_at + ((esm->now_ms - lane->free_at) / length + 1) * length;
 }
 
-static int64_t next_available(const struct sl_esm_lane *lane)
+static int64_t next_available(struct sl_esm_lane *lane)
 {
     const struct sl_esm_track *shard = lane->shard;
-    if (lane->next == lane->n_mine)
+    if (!sl_esm_has_next(lane))
         return INT64_MAX;
     int64_t at = sl_esm_record_at(shard, lane->mine[lane->next])->available_ms - shard->esm->wall_ms;
     return at > shard->esm->now_ms ? at : shard->esm->now_ms;

@@ -3,7 +3,6 @@
 
 #include <assert.h>
 #include <stddef.h>
-#include <stdlib.h>
 
 static void set_now(struct sl_esm *esm, int64_t now_ms)
 {
@@ -71,33 +70,9 @@ void sl_esm_end(struct sl_esm_invocation *inv, int64_t now_ms)
     sl_esm_step_lane(lane);
 }
 
-static bool is_over(const struct sl_esm_track *track)
-{
-    return track->n_pages && track->checkpoint >= track->pages[0].from + track->pages[0].n;
-}
-
-static void keep_id(struct sl_esm_track *track)
-{
-    struct sl_span id = sl_esm_track_id(track);
-    char *copy = id.ptr ? strndup(id.ptr, id.len) : NULL;
-    if (id.ptr && !copy)
-        sl_die("out of memory: a checkpoint");
-    free(track->forgotten_id);
-    track->forgotten_id = copy;
-}
-
 size_t sl_esm_forget(struct sl_esm *esm, size_t shard)
 {
-    struct sl_esm_track *track = &esm->shards[shard];
-    size_t n = 0;
-    if (is_over(track))
-        keep_id(track);
-    while (is_over(track)) {
-        free(track->pages[0].marks);
-        memmove(track->pages, track->pages + 1, --track->n_pages * sizeof(*track->pages));
-        n++;
-    }
-    return n;
+    return sl_esm_drop_pages(&esm->shards[shard]);
 }
 
 struct sl_span sl_esm_checkpoint_id(const struct sl_esm *esm, size_t shard)

@@ -73,6 +73,7 @@ struct sl_esm_track {
     size_t n_pages, n;         /* pages; records of the shard so far */
     size_t checkpoint;
     char *forgotten_id; /* of the last record of a page that is gone; NULL: none is */
+    bool has_all;       /* no more pages come from the driver */
 
     bool has_window;
     int64_t window; /* its number: it begins at this times its length */
@@ -135,6 +136,12 @@ static inline unsigned char *sl_esm_mark_at(const struct sl_esm_track *shard, si
     const struct sl_esm_page *page = sl_esm_page_of(shard, index);
     return &page->marks[index - page->from];
 }
+
+/* Whether the lane has a record that it did not read. The driver is asked for more. */
+bool sl_esm_has_next(struct sl_esm_lane *lane);
+
+/* Lets go of pages below the checkpoint, and returns their number. */
+size_t sl_esm_drop_pages(struct sl_esm_track *shard);
 
 /* Adds records to the end of the shard, and shares them out to its lanes. */
 void sl_esm_add_page(struct sl_esm_track *shard, const struct sl_esm_record *records, size_t n);

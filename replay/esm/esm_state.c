@@ -60,6 +60,51 @@ void sl_esm_add_page(struct sl_esm_track *shard, const struct sl_esm_record *rec
     shard->n += n;
 }
 
+static bool is_over(const struct sl_esm_track *track)
+{
+    return track->n_pages && track->checkpoint >= track->pages[0].from + track->pages[0].n;
+}
+
+static void keep_id(struct sl_esm_track *track)
+{
+    struct sl_span id = sl_esm_track_id(track);
+    char *copy = id.ptr ? strndup(id.ptr, id.len) : NULL;
+    if (id.ptr && !copy)
+        sl_die("out of memory: a checkpoint");
+    free(track->forgotten_id);
+    track->forgotten_id = copy;
+}
+
+size_t sl_esm_drop_pages(struct sl_esm_track *shard)
+{
+    size_t n = 0;
+    if (is_over(shard))
+        keep_id(shard);
+    while (is_over(shard)) {
+        free(shard->pages[0].marks);
+        memmove(shard->pages, shard->pages + 1, --shard->n_pages * sizeof(*shard->pages));
+        n++;
+    }
+    return n;
+}
+
+bool sl_esm_has_next(struct sl_esm_lane *lane)
+{
+    struct sl_esm_track *shard = lane->shard;
+    const struct sl_esm_driver *driver = &shard->esm->driver;
+    size_t number = (size_t)(shard - shard->esm->shards);
+    while (lane->next == lane->n_mine && driver->more && !shard->has_all) {
+        const struct sl_esm_record *records;
+        size_t n_dropped = sl_esm_drop_pages(shard);
+        if (n_dropped)
+            driver->forget(driver->self, number, n_dropped);
+        size_t n = driver->more(driver->self, number, &records);
+        shard->has_all = n == 0;
+        sl_esm_add_page(shard, records, n);
+    }
+    return lane->next < lane->n_mine;
+}
+
 void sl_esm_mark_done(struct sl_esm_track *shard, uint32_t index)
 {
     *sl_esm_mark_at(shard, index) |= SL_ESM_DONE;

@@ -89,6 +89,15 @@ static void take_outer(const struct sl_batch *in, struct sl_arena *arena, struct
 
 /* ---- batches ---- */
 
+bool sl_lambda_batch_take(const struct sl_batch *in, struct sl_lambda_batch *out)
+{
+    *out = (struct sl_lambda_batch){.batch = *in};
+    for (size_t i = 0; i < in->n; i++)
+        if (is_wrapped(in, i))
+            return false;
+    return is_in_form(in);
+}
+
 enum sl_status sl_lambda_batch_make(const struct sl_batch *in, const struct sl_lambda_form *form,
                                     size_t first, struct sl_arena *arena, struct sl_lambda_batch *out,
                                     struct sl_error *error)

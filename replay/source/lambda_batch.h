@@ -20,6 +20,9 @@ enum sl_status sl_lambda_batch_make(const struct sl_batch *in, const struct sl_l
                                     size_t first, struct sl_arena *arena, struct sl_lambda_batch *out,
                                     struct sl_error *error) SL_MUST_USE;
 
+/* Whether all records are those of DynamoDB Streams in Lambda's form already: `out` has them then. */
+bool sl_lambda_batch_take(const struct sl_batch *in, struct sl_lambda_batch *out);
+
 /* What is delivered for record `i`. */
 struct sl_span sl_lambda_batch_text(const struct sl_lambda_batch *batch, size_t i);
 

@@ -1,5 +1,5 @@
 /* Writes stream records as Lambda would deliver them. */
-#include "replay/source/lambda_form.h"
+#include "replay/source/lambda_form_private.h"
 
 #include "base/block.h"
 #include "base/json.h"
@@ -472,7 +472,8 @@ static bool add_record(struct writer *w)
 bool sl_lambda_form_is(const struct sl_record *r)
 {
     struct parts parts;
-    return sl_lambda_form_is_compact(sl_record_text(r, SL_FIELD_RAW)) && read_record(r, &parts);
+    return sl_lambda_form_is_compact(sl_record_text(r, SL_FIELD_RAW)) &&
+           (sl_lambda_form_quick(r) || read_record(r, &parts));
 }
 
 bool sl_lambda_form_write(const struct sl_lambda_form *form, const struct sl_record *r, size_t index,
