@@ -254,6 +254,8 @@ static char *replicated(const char *config, const char *event)
     return row;
 }
 
+static struct sl_arena *test_arena;
+
 /* The item with `from` in its text replaced. */
 static const char *edited(const char *item, const char *from, const char *to)
 {
@@ -422,6 +424,83 @@ static void a_revived_item_is_repaired(void **state)
     free(tombstone);
 }
 
+/* Records of items that were revived on the other side: each one's own item here is still a tombstone with a
+ * value. */
+static const char *revived_event(const char *const *copies, const char *const *ids, size_t n)
+{
+    struct sl_buffer text;
+    sl_buffer_init(&text, 1 << 16);
+    sl_buffer_add_str(&text, "{\"Records\":[");
+    for (size_t i = 0; i < n; i++)
+        sl_buffer_printf(
+            &text,
+            "%s{\"eventID\":\"e%zu\",\"eventName\":\"INSERT\",\"eventSource\":\"aws:dynamodb\","
+            "\"dynamodb\":{\"Keys\":{\"PK\":{\"S\":\"%s\"}},\"NewImage\":%s,\"SequenceNumber\":\"%zu\","
+            "\"StreamViewType\":\"NEW_AND_OLD_IMAGES\"}}",
+            i ? "," : "", i, ids[i], copies[i], 9 + i);
+    sl_buffer_add_str(&text, "]}");
+    sl_buffer_add_char(&text, '\0');
+    const char *event = sl_arena_printf(test_arena, "%s", text.ptr);
+    sl_buffer_clean_up(&text);
+    return event;
+}
+
+/* Also where half of the writes fail: an echo whose item was not repaired comes again. */
+static void every_revived_item_of_a_slice_is_repaired(void **state)
+{
+    (void)state;
+    static const char *const ids[] = {"a", "b", "c"};
+    static const char *const removals[] = {EVENT(RECORD("REMOVE", "5", KEYS(PK("a")) OLD(PK("a")))),
+                                           EVENT(RECORD("REMOVE", "5", KEYS(PK("b")) OLD(PK("b")))),
+                                           EVENT(RECORD("REMOVE", "5", KEYS(PK("c")) OLD(PK("c"))))};
+    const char *written[3], *copies[3];
+    test_arena = sl_arena_new(1 << 16);
+    for (size_t i = 0; i < 3; i++) {
+        char *tombstone = replicated(ROUTE(""), removals[i]);
+        written[i] = sl_arena_printf(test_arena, "%s", edited(tombstone, "'PK'", "'v':{'N':'2'},'PK'"));
+        char *copy = copied(ROUTE(""), "MODIFY", tombstone, written[i]);
+        copies[i] = sl_arena_printf(test_arena, "%.*s", (int)strcspn(copy, "\n"), copy);
+        free(copy);
+        free(tombstone);
+    }
+    for (unsigned seed = 0; seed < 24; seed++) {
+        struct stage *s = stage_new(ROUTE(""), NULL);
+        for (size_t i = 0; i < 3; i++)
+            stage_change(s, "db",
+                         sl_arena_printf(test_arena,
+                                         "INSERT INTO replica VALUES('{\"PK\":{\"S\":\"%s\"}}','%s')", ids[i],
+                                         written[i]));
+        s->chance = seed;
+        s->one_in = seed % 3 ? 2 : 0;
+        assert_true(stage_drive(s, revived_event(copies, ids, 1 + seed % 4 % 3), 100));
+        for (size_t i = 0; i < 3; i++) {
+            const char *sql = sl_arena_printf(
+                test_arena, "SELECT item FROM replica WHERE key = '{\"PK\":{\"S\":\"%s\"}}'", ids[i]);
+            char *row = stage_query(s, "db", sql);
+            row[strcspn(row, "\n")] = '\0';
+            assert_string_equal(row, i < 1 + seed % 4 % 3 ? edited(written[i], TOMBSTONE, "") : written[i]);
+            free(row);
+        }
+        stage_destroy(s);
+    }
+    sl_arena_destroy(test_arena);
+}
+
+/* A record that the key's template cannot place is one that failed, whatever the event is. */
+static void what_a_key_lacks_is_parked(void **state)
+{
+    (void)state;
+    static const char *const events[] = {EVENT(RECORD("INSERT", "1", KEYS(A) NEW(A))),
+                                         EVENT(RECORD("MODIFY", "1", KEYS(A) NEW(A) OLD(A))),
+                                         EVENT(RECORD("REMOVE", "1", KEYS(A) OLD(A)))};
+    for (size_t i = 0; i < 3; i++) {
+        struct stage *s = stage_new(ROUTE(",'guard':'none','key':{'id':'{lacking}'}"), NULL);
+        stage_deliver_all(s, events[i]);
+        assert_int_equal(s->answer.parked, 1);
+        stage_destroy(s);
+    }
+}
+
 /* ---- the target is the source ---- */
 
 /* Delivers a change of the table "orders" in eu-west-1, account 123456789012, or of DynamoDB Local's; true
@@ -561,6 +640,8 @@ int main(void)
         cmocka_unit_test(a_guard_without_its_signature_is_an_earlier_releases),
         cmocka_unit_test(a_tombstone_that_was_written_on_is_an_item),
         cmocka_unit_test(a_revived_item_is_repaired),
+        cmocka_unit_test(every_revived_item_of_a_slice_is_repaired),
+        cmocka_unit_test(what_a_key_lacks_is_parked),
         cmocka_unit_test(a_target_that_is_the_source_is_refused_however_it_is_named),
         cmocka_unit_test(mistakes_are_named),
     };
