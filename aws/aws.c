@@ -1,7 +1,9 @@
 /* What all AWS clients of a process share, each part made when it is first used. */
 #include "aws/aws.h"
 
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define ARENA_BYTES (16 * 1024)
 
@@ -30,6 +32,27 @@ void sl_aws_destroy(struct sl_aws *aws)
     sl_http_destroy(aws->http);
     sl_sha256_clean_up(&aws->sha);
     free(aws);
+}
+
+static bool is_plain(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           strchr("_.~-=;:+&[]{}\"',", c);
+}
+
+void sl_aws_trace(struct sl_aws *aws, const char *trace_id)
+{
+    size_t n = 0;
+    aws->trace_id[0] = '\0';
+    for (const char *c = trace_id ? trace_id : ""; *c; c++) {
+        int wrote = snprintf(aws->trace_id + n, sizeof(aws->trace_id) - n, is_plain(*c) ? "%c" : "%%%02X",
+                             (unsigned char)*c);
+        n += (size_t)wrote;
+        if (n < sizeof(aws->trace_id))
+            continue;
+        aws->trace_id[0] = '\0';
+        return;
+    }
 }
 
 struct sl_http *sl_aws_http(struct sl_aws *aws)

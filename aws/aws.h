@@ -26,6 +26,10 @@ struct sl_aws_host {
     int64_t skew_s; /* its clock minus ours; added when a request to it is dated */
 };
 
+/* X-Ray's header as Lambda gives it has some 100 bytes, with "Lineage=" some 150. A longer one is not sent: a
+ * part of it would name another trace. */
+#define SL_AWS_TRACE_BYTES 1024
+
 struct sl_aws {
     struct sl_clock *clock;
     struct sl_log *log; /* NULL: nothing is logged */
@@ -40,8 +44,9 @@ struct sl_aws {
     struct sl_credentials *credentials;
     struct sl_job_slot *spare_slots; /* see job.c */
     sl_aws_keys_fn find_keys;
-    struct sl_arena *lasting; /* as long as the process */
-    struct sl_arena *scratch; /* of one apply, which resets it */
+    char trace_id[SL_AWS_TRACE_BYTES]; /* as it is sent; "": none */
+    struct sl_arena *lasting;          /* as long as the process */
+    struct sl_arena *scratch;          /* of one apply, which resets it */
 };
 
 /* Borrows all that it is given. `log` may be NULL. `find_keys` is sl_sources_find. */
@@ -49,6 +54,10 @@ struct sl_aws *sl_aws_new(struct sl_clock *clock, struct sl_log *log, const stru
                           sl_aws_keys_fn find_keys);
 /* Close everything that uses it first. NULL is fine. */
 void sl_aws_destroy(struct sl_aws *aws);
+
+/* Signed requests carry it from now on, in the header X-Amzn-Trace-Id, as those of AWS's SDKs do: not signed,
+ * and percent-encoded but for its own punctuation. NULL and "": none. */
+void sl_aws_trace(struct sl_aws *aws, const char *trace_id);
 
 struct sl_http *sl_aws_http(struct sl_aws *aws);
 

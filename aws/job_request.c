@@ -111,6 +111,8 @@ void sl_job_write(struct sl_client *client, struct sl_job_slot *slot)
         sign(client, job, &fields, path, slot->arena);
     if (client->login)
         add(&fields, "authorization", sl_span_str(client->login));
+    if (client->credentials && client->aws->trace_id[0])
+        add(&fields, "x-amzn-trace-id", sl_span_str(client->aws->trace_id));
     if (!client->is_plain)
         add_attempt(&fields, client, job, slot->arena);
     add(&fields, "user-agent", sl_span_str(sl_user_agent));

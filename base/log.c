@@ -197,8 +197,6 @@ void sl_log_metrics(struct sl_log *log, struct sl_emf *documents, size_t n)
         documents[i].epoch_ms = log->clock->wall_ns(log->clock) / 1000000;
         documents[i].level = log->format == SL_LOG_JSON && log->level > SL_INFO ? kept_level(log) : NULL;
         sl_emf_add(&log->line, &documents[i]);
-        if (log->line.len > SL_LOG_LINE_BYTES / 2)
-            put_lines(log);
     }
     put_lines(log);
 }

@@ -8,6 +8,7 @@
 #include "runtime/contain/contain.h"
 #include "runtime/contain/crash.h"
 #include "runtime/report.h"
+#include "runtime/shutdown.h"
 #include "runtime/work/work.h"
 #include "streams/record.h"
 
@@ -42,9 +43,10 @@ struct server {
     struct sl_pipeline_options options;
     struct sl_pipeline *pipeline;
     struct sl_work *work; /* NULL: stream events are taken, work items refused; else the other way round */
-    struct sl_runtime *rt;
+    struct sl_runtime *rt, *ruined_rt; /* `ruined_rt`: is not used any more */
     struct sl_arena *arena;
     struct sl_account *account;
+    struct sl_shutdown shutdown;
     struct sl_answer answer;
     int stop_fd;
     int failures; /* of the Runtime API, in a row */
@@ -110,10 +112,23 @@ static void account(struct server *s, const struct sl_batch *batch, uint64_t dec
     sl_pipeline_stats_reset(s->pipeline);
 }
 
+/* Descriptors were closed that are ours, and may be open as something else by now: nothing is written to the
+ * log any more, and libcurl, which would take what another file has to say for its own, begins anew. */
+static void distrust_descriptors(struct server *s)
+{
+    struct sl_error error = SL_NO_ERROR;
+    struct sl_runtime *fresh = NULL;
+    s->log.fd = -1;
+    if (s->ruined_rt || sl_runtime_open(s->settings->endpoint, sl_user_agent, &fresh, &error) != SL_OK)
+        return;
+    s->ruined_rt = s->rt;
+    s->rt = fresh;
+}
+
 /* Nothing that this process did since its last answer can be trusted. */
 static enum sl_status give_up(struct server *s, const struct sl_runtime_event *event, struct sl_error *error)
 {
-    s->log.fd = -1; /* it may be open as something else by now */
+    distrust_descriptors(s);
     (void)post_failure(s, event, &s->answer.error, error);
     sl_error_clear(error);
     return sl_fail(error, SL_FATAL, s->answer.error.code, "%s", s->answer.error.text);
@@ -132,6 +147,7 @@ static struct sl_invocation invocation_of(struct server *s, const struct sl_runt
     return (struct sl_invocation){
         .request_id = event->request_id,
         .function_arn = event->function_arn,
+        .trace_id = event->trace_id,
         .deadline_ms = deadline_of(s, event),
         .arena = s->arena,
     };
@@ -212,9 +228,12 @@ static enum sl_status serve_event(struct server *s, const struct sl_runtime_even
                                   struct sl_error *error)
 {
     snprintf(s->log.request_id, sizeof(s->log.request_id), "%s", event->request_id);
+    sl_contain_own_connection(s->contain, sl_runtime_connection(s->rt));
     sl_runtime_export_trace_id(event->trace_id);
+    sl_sinks_trace(&s->sinks, event->trace_id);
     enum sl_status status = take_event(s, event, error);
     sl_arena_reset(s->arena);
+    sl_contain_own_connection(s->contain, -1);
     return status;
 }
 
@@ -314,6 +333,11 @@ static enum sl_status init(struct server *s, struct sl_error *error)
             "AWS_LAMBDA_RUNTIME_API is not set: bootstrap runs inside Lambda only; on any other machine use "
             "`sluice replay`");
     enum sl_status status = sl_runtime_open(s->settings->endpoint, sl_user_agent, &s->rt, error);
+    sl_contain_own_all(s->contain);
+    if (status == SL_OK && s->settings->workers == 1) { /* else the parent of the workers does it */
+        sl_shutdown_open(&s->shutdown, s->settings, &s->log);
+        sl_runtime_beside(s->rt, &s->shutdown.beside);
+    }
     if (status == SL_OK)
         status = sl_pipeline_open(&s->options, &s->pipeline, error);
     if (status == SL_OK)
@@ -324,7 +348,7 @@ static enum sl_status init(struct server *s, struct sl_error *error)
     }
     if (sl_contain_is_whole(s->contain))
         return status;
-    s->log.fd = -1; /* it may be open as something else by now */
+    distrust_descriptors(s);
     return sl_fail(error, SL_FATAL, "HandlerClosedDescriptors",
                    "a handler closed descriptors that are not its own while it was opened");
 }
@@ -338,6 +362,8 @@ static void clean_up(struct server *s)
     sl_contain_close(s->contain);
     sl_sinks_clean_up(&s->sinks);
     sl_runtime_close(s->rt);
+    sl_runtime_close(s->ruined_rt);
+    sl_shutdown_close(&s->shutdown);
     sl_buffer_clean_up(&s->answer.body);
     sl_arena_destroy(s->arena);
     sl_crash_report(NULL);
@@ -365,8 +391,6 @@ int sl_serve(const struct sl_settings *settings, bool posts_init_error, int read
         .function_name = settings->function_name,
     };
     s.contain = sl_contain_open(settings->temp_folder, &s.options);
-    sl_contain_own(s.contain, s.log.fd);
-    sl_contain_own(s.contain, s.stop_fd);
     s.options.watch = sl_contain_watch(s.contain);
     sl_buffer_init(&s.answer.body, SL_ANSWER_BYTES);
     s.arena = sl_arena_new(ARENA_BYTES);

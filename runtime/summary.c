@@ -3,9 +3,6 @@
 
 #include "base/json_write.h"
 
-/* A route's part has 300 bytes at most, its name included. */
-#define ROUTES_BYTES (SL_LOG_LINE_BYTES - 4096)
-
 void sl_summary_init(struct sl_summary *s)
 {
     sl_buffer_init(&s->text, SL_LOG_LINE_BYTES);
@@ -32,19 +29,14 @@ static void add_route_text(struct sl_buffer *b, const struct sl_route_stats *r)
 
 static void make_text(struct sl_buffer *b, const struct sl_sums *sums)
 {
-    size_t left_out = 0;
     sl_buffer_printf(b, "records %llu, decode %.3f ms, peak memory %.1f MB",
                      (unsigned long long)sums->records, sl_sums_ms(sums->decode_ns),
                      sl_sums_mb(sums->peak_kb));
     if (sums->age_ms >= 0)
         sl_buffer_printf(b, ", oldest record %.3f s", (double)sums->age_ms / 1000);
     for (size_t i = 0; i < sums->n_routes; i++)
-        if (b->len > ROUTES_BYTES)
-            left_out += sums->routes[i].matched > 0;
-        else if (sums->routes[i].matched)
+        if (sums->routes[i].matched)
             add_route_text(b, &sums->routes[i]);
-    if (left_out)
-        sl_buffer_printf(b, "; and %zu more routes", left_out);
 }
 
 /* ---- JSON ---- */
@@ -71,7 +63,6 @@ static void add_route_json(struct sl_buffer *b, const struct sl_route_stats *r)
 
 static void make_members(struct sl_buffer *b, const struct sl_sums *sums)
 {
-    size_t left_out = 0;
     sl_buffer_printf(b, ",\"records\":%llu", (unsigned long long)sums->records);
     add_ms(b, "decodeMs", sums->decode_ns);
     sl_buffer_printf(b, ",\"peakMemoryMB\":%.15g", sl_sums_mb(sums->peak_kb));
@@ -81,17 +72,11 @@ static void make_members(struct sl_buffer *b, const struct sl_sums *sums)
     for (size_t i = 0, shown = 0; i < sums->n_routes; i++) {
         if (!sums->routes[i].matched)
             continue;
-        if (b->len > ROUTES_BYTES) {
-            left_out++;
-            continue;
-        }
         if (shown++)
             sl_buffer_add_char(b, ',');
         add_route_json(b, &sums->routes[i]);
     }
     sl_buffer_add_char(b, ']');
-    if (left_out)
-        sl_buffer_printf(b, ",\"moreRoutes\":%zu", left_out);
 }
 
 void sl_summary_write(struct sl_summary *s, struct sl_log *log, const struct sl_sums *sums)

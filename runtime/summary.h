@@ -5,8 +5,8 @@
 #include "base/log.h"
 #include "runtime/sums.h"
 
-/* `text` and `members` are scratch, with SL_LOG_LINE_BYTES at most; reused. Routes that took nothing are left
- * out, and so are those that do not fit into a line: their number is given. */
+/* Scratch, reused. A route's part has 300 bytes at most, its name included, and there are 100 routes at most.
+ * Those that took nothing are left out. */
 struct sl_summary {
     struct sl_buffer text, members;
 };

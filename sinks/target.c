@@ -63,6 +63,12 @@ void sl_sinks_prepare(struct sl_sinks *sinks)
         sl_aws_prepare(sinks->aws);
 }
 
+void sl_sinks_trace(struct sl_sinks *sinks, const char *trace_id)
+{
+    if (sinks->aws)
+        sl_aws_trace(sinks->aws, trace_id);
+}
+
 struct sl_aws *sl_sinks_aws(struct sl_sinks *sinks)
 {
     if (!sinks->aws)

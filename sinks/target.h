@@ -31,6 +31,9 @@ void sl_sinks_init(struct sl_sinks *sinks, struct sl_clock *clock, struct sl_log
                    const struct sl_vars *vars);
 void sl_sinks_clean_up(struct sl_sinks *sinks);
 
+/* The trace of the invocation that begins: aws/aws.h, sl_aws_trace. */
+void sl_sinks_trace(struct sl_sinks *sinks, const char *trace_id);
+
 /* sinks->aws, created if needed. */
 struct sl_aws *sl_sinks_aws(struct sl_sinks *sinks);
 

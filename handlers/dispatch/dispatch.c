@@ -293,6 +293,7 @@ void sl_dispatch(struct sl_pipeline *p, const struct sl_batch *batch, const stru
         .batch = batch,
         .request_id = invocation->request_id,
         .function_arn = invocation->function_arn,
+        .trace_id = invocation->trace_id ? invocation->trace_id : "",
         .deadline_ms = invocation->deadline_ms,
         .arena = invocation->arena,
         .clock = p->options.clock,
@@ -305,7 +306,7 @@ void sl_dispatch(struct sl_pipeline *p, const struct sl_batch *batch, const stru
     d.marks = sl_arena_alloc(d.arena, d.n * sizeof(*d.marks));
     struct sl_watch *watch = p->options.watch;
     if (watch && watch->has_suspects)
-        watch->begin(watch, batch, invocation->request_id);
+        watch->begin(watch, batch, d.request_id, d.trace_id);
     if (d.n || batch->is_window)
         run_phases(&d);
     sl_count_parked(&d);

@@ -11,6 +11,7 @@
 struct sl_invocation {
     const char *request_id;   /* "" outside Lambda */
     const char *function_arn; /* "" outside Lambda */
+    const char *trace_id;     /* X-Ray's; NULL or "": none */
     int64_t deadline_ms;      /* on the clock's steady time: when the invocation is killed. Dispatch keeps a
                                  reserve before it */
     struct sl_arena *arena;   /* the invocation's; the batch's too */

@@ -45,6 +45,8 @@ static void write_message(const struct sl_dispatch *d, const struct sl_parked *p
     sl_json_add_member(out, "message", sl_span_str(parked->why->text));
     sl_json_add_member(out, "requestId", sl_span_str(d->request_id));
     sl_json_add_member(out, "functionArn", sl_span_str(d->function_arn));
+    if (d->trace_id[0])
+        sl_json_add_member(out, "traceId", sl_span_str(d->trace_id));
     sl_json_add_member(out, "streamArn", source.ptr ? source : d->batch->source_arn);
     sl_json_add_raw(out, "record", SL_LIT(""));
     sl_json_add_compact(out, sl_record_text(record, SL_FIELD_RAW));

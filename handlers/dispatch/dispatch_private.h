@@ -28,7 +28,7 @@ struct sl_parked {
 struct sl_dispatch {
     struct sl_pipeline *p;
     const struct sl_batch *batch;
-    const char *request_id, *function_arn;
+    const char *request_id, *function_arn, *trace_id;
     struct sl_arena *arena;
     struct sl_clock *clock;
     size_t n;

@@ -17,8 +17,9 @@ struct sl_watch {
      * nothing more is done in it, and `leave` is not called: the next process tries the records alone. */
     bool (*is_whole)(struct sl_watch *watch);
 
-    /* Before the records of a batch. Both are borrowed until the next one. */
-    void (*begin)(struct sl_watch *watch, const struct sl_batch *batch, const char *request_id);
+    /* Before the records of a batch. All are borrowed until the next one. */
+    void (*begin)(struct sl_watch *watch, const struct sl_batch *batch, const char *request_id,
+                  const char *trace_id);
     bool (*is_suspect)(struct sl_watch *watch, const char *route, const struct sl_record *record);
     void (*try_alone)(struct sl_watch *watch, const struct sl_trial_order *order, struct sl_trial *out);
     /* The trial has shown that the record is at fault: for the time being, try_alone returns it again,

@@ -55,6 +55,7 @@ struct sl_runtime {
     char base[BASE_BYTES];
     char user_agent[128];
     int stop_fd; /* -1: none */
+    const struct sl_runtime_beside *beside;
     struct sl_buffer headers[HEADERS];
     struct sl_buffer payload; /* of the event; reused */
     struct sl_buffer reply;   /* to a POST */
@@ -157,6 +158,31 @@ static void prepare(struct sl_runtime *rt, const char *url, bool is_retry)
     curl_easy_setopt(easy, CURLOPT_FRESH_CONNECT, is_retry ? 1L : 0L);
 }
 
+#define WAIT_MS 60000
+
+/* Waits until the transfer can go on, or has to stop. False: libcurl cannot wait. */
+static bool wait_for_more(struct sl_runtime *rt, bool may_stop, bool *stops)
+{
+    struct curl_waitfd more[2] = {{.fd = -1}};
+    unsigned n = 0;
+    int wait_ms = WAIT_MS;
+    const bool is_watched = may_stop && rt->stop_fd >= 0;
+    if (is_watched)
+        more[n++] = (struct curl_waitfd){.fd = rt->stop_fd, .events = CURL_WAIT_POLLIN};
+    if (may_stop && rt->beside) {
+        const struct sl_runtime_beside *beside = rt->beside;
+        beside->turn(beside->self);
+        int fd = beside->fd(beside->self), due_ms = beside->wait_ms(beside->self);
+        wait_ms = due_ms < wait_ms ? due_ms : wait_ms;
+        if (fd >= 0)
+            more[n++] = (struct curl_waitfd){.fd = fd, .events = CURL_WAIT_POLLIN};
+    }
+    if (curl_multi_poll(rt->multi, more, n, wait_ms, NULL) != CURLM_OK)
+        return false;
+    *stops = is_watched && more[0].revents;
+    return true;
+}
+
 /* Runs the prepared request to its end. SL_FATAL: it has to stop (see sl_runtime_stop_on). */
 static enum sl_status perform(struct sl_runtime *rt, bool may_stop, CURLcode *result)
 {
@@ -164,12 +190,10 @@ static enum sl_status perform(struct sl_runtime *rt, bool may_stop, CURLcode *re
     enum sl_status status = SL_OK;
     int running = 1;
     *result = CURLE_RECV_ERROR;
-    while (curl_multi_perform(rt->multi, &running) == CURLM_OK && running) {
-        struct curl_waitfd stop = {.fd = rt->stop_fd, .events = CURL_WAIT_POLLIN};
-        bool watched = may_stop && rt->stop_fd >= 0;
-        if (curl_multi_poll(rt->multi, watched ? &stop : NULL, watched ? 1 : 0, 60000, NULL) != CURLM_OK)
+    for (bool stops = false; curl_multi_perform(rt->multi, &running) == CURLM_OK && running;) {
+        if (!wait_for_more(rt, may_stop, &stops))
             break;
-        if (watched && stop.revents) {
+        if (stops) {
             status = SL_FATAL;
             break;
         }
@@ -241,6 +265,17 @@ void sl_runtime_close(struct sl_runtime *rt)
     sl_buffer_clean_up(&rt->payload);
     sl_buffer_clean_up(&rt->reply);
     free(rt);
+}
+
+int sl_runtime_connection(const struct sl_runtime *rt)
+{
+    curl_socket_t fd = CURL_SOCKET_BAD;
+    return curl_easy_getinfo(rt->easy, CURLINFO_ACTIVESOCKET, &fd) == CURLE_OK ? fd : -1;
+}
+
+void sl_runtime_beside(struct sl_runtime *rt, const struct sl_runtime_beside *beside)
+{
+    rt->beside = beside;
 }
 
 void sl_runtime_stop_on(struct sl_runtime *rt, int fd)

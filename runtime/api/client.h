@@ -35,6 +35,21 @@ void sl_runtime_close(struct sl_runtime *rt);
 /* From then on `next` also ends when this descriptor becomes readable: SL_FATAL, code "Stopped". */
 void sl_runtime_stop_on(struct sl_runtime *rt, int fd);
 
+/* The descriptor of the connection that the last event came on; -1: it is not known. */
+int sl_runtime_connection(const struct sl_runtime *rt);
+
+/* What has to be looked at while `next` waits. `turn` is called before each wait, and when `fd` (-1: none) is
+ * readable or `wait_ms` is over. */
+struct sl_runtime_beside {
+    void *self;
+    void (*turn)(void *self);
+    int (*fd)(void *self);
+    int (*wait_ms)(void *self);
+};
+
+/* Borrows it until the client is closed. */
+void sl_runtime_beside(struct sl_runtime *rt, const struct sl_runtime_beside *beside);
+
 /* Waits for the next event. SL_RETRY: call it again after a pause; code "NoEvent" says that nothing is
  * wrong. SL_REJECT: the event cannot be taken (too large); fail it with `out->request_id`. SL_FATAL: exit. */
 enum sl_status sl_runtime_next(struct sl_runtime *rt, struct sl_runtime_event *out,

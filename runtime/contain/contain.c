@@ -7,7 +7,9 @@
 #include "runtime/contain/holds.h"
 #include "runtime/contain/trials.h"
 
+#include <dirent.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 /* A kill and a time-out may have had a reason that passes: so long they are not looked at again. */
 #define PROOF_MS (5 * 60 * 1000)
@@ -30,7 +32,7 @@ struct sl_contain {
     struct suspect *suspects;
     size_t n, unjudged, uncleared;
     const struct sl_batch *batch;
-    struct sl_owned owned[2];
+    struct sl_owned owned[SL_CONTAIN_OWNED], connection;
     size_t n_owned;
 };
 
@@ -66,16 +68,31 @@ static void contain_leave(struct sl_watch *watch)
 
 bool sl_contain_is_whole(const struct sl_contain *c)
 {
-    bool is_whole = true;
+    bool is_whole = sl_owned_is_whole(&c->connection);
     for (size_t i = 0; i < c->n_owned; i++)
         is_whole = is_whole && sl_owned_is_whole(&c->owned[i]);
     return is_whole;
 }
 
-void sl_contain_own(struct sl_contain *c, int fd)
+void sl_contain_own_all(struct sl_contain *c)
 {
-    if (fd >= 0 && c->n_owned < sizeof(c->owned) / sizeof(c->owned[0]))
-        c->owned[c->n_owned++] = sl_owned_note(fd);
+    DIR *folder = opendir("/proc/self/fd");
+    const struct dirent *entry;
+    c->n_owned = 0;
+    while (folder && (entry = readdir(folder)) && c->n_owned < SL_CONTAIN_OWNED) {
+        long fd = strtol(entry->d_name, NULL, 10);
+        if (fd > STDOUT_FILENO && fd != dirfd(folder))
+            c->owned[c->n_owned++] = sl_owned_note((int)fd);
+    }
+    if (folder)
+        closedir(folder);
+    else
+        c->owned[c->n_owned++] = sl_owned_note(c->log->fd);
+}
+
+void sl_contain_own_connection(struct sl_contain *c, int fd)
+{
+    c->connection = sl_owned_note(fd);
 }
 
 static bool contain_is_whole(struct sl_watch *watch)
@@ -83,11 +100,12 @@ static bool contain_is_whole(struct sl_watch *watch)
     return sl_contain_is_whole(self_of(watch));
 }
 
-static void contain_begin(struct sl_watch *watch, const struct sl_batch *batch, const char *request_id)
+static void contain_begin(struct sl_watch *watch, const struct sl_batch *batch, const char *request_id,
+                          const char *trace_id)
 {
     struct sl_contain *c = self_of(watch);
     c->batch = batch;
-    sl_trials_begin(c->trials, batch, request_id);
+    sl_trials_begin(c->trials, batch, request_id, trace_id);
 }
 
 static bool contain_is_suspect(struct sl_watch *watch, const char *route, const struct sl_record *record)
@@ -254,6 +272,7 @@ struct sl_contain *sl_contain_open(const char *folder, const struct sl_pipeline_
         .clock = pipeline->clock,
         .holds = holds,
         .arena = arena,
+        .connection = {.fd = -1},
     };
     if (c->holds)
         suspect(c, pipeline);

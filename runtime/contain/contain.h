@@ -21,8 +21,13 @@ struct sl_contain;
 struct sl_contain *sl_contain_open(const char *folder, const struct sl_pipeline_options *pipeline);
 void sl_contain_close(struct sl_contain *contain); /* NULL is fine */
 
-/* The descriptor is this process's own from now on: two at most; -1 is fine. */
-void sl_contain_own(struct sl_contain *contain, int fd);
+/* Every descriptor above standard output that is open now is this process's own until its end, up to
+ * SL_CONTAIN_OWNED. Call it before plugins are loaded. One of theirs that takes the number of one of ours
+ * would get our bytes: answers, requests, lines of the log. */
+void sl_contain_own_all(struct sl_contain *contain);
+/* The connection that the current event came on; -1: none is known. */
+void sl_contain_own_connection(struct sl_contain *contain, int fd);
+#define SL_CONTAIN_OWNED 16
 bool sl_contain_is_whole(const struct sl_contain *contain);
 
 /* For the pipeline's options. */

@@ -24,6 +24,7 @@
 
 #define ARENA_BYTES      (256 * 1024)
 #define REQUEST_ID_BYTES 128
+#define TRACE_ID_BYTES   1024
 #define KEEPER_MS        1000 /* what the keeper itself may take, besides the time it waits */
 
 /* What all processes see: what is too large for a socket, and the word of a child that dies, or whose socket
@@ -44,6 +45,7 @@ struct order {
     uint64_t batch; /* its number: when it changes, the payload is decoded anew */
     bool is_fresh;  /* to be run by a child that has run nothing else */
     char request_id[REQUEST_ID_BYTES];
+    char trace_id[TRACE_ID_BYTES]; /* "": none, or too long to be passed on */
 };
 
 struct sl_trials {
@@ -151,6 +153,8 @@ static void run_order(struct child *c, const struct order *order, struct sl_tria
         return;
     }
     snprintf(c->log->request_id, sizeof(c->log->request_id), "%s", order->request_id);
+    sl_runtime_export_trace_id(order->trace_id);
+    sl_sinks_trace(&c->sinks, order->trace_id);
     struct sl_arena *arena = sl_arena_new(ARENA_BYTES);
     c->shared->is_in_handler = 1;
     *out = sl_trial_run(c->pipeline, &c->batch, &order->order, order->request_id, arena);
@@ -346,12 +350,15 @@ void sl_trials_close(struct sl_trials *t)
     free(t);
 }
 
-void sl_trials_begin(struct sl_trials *t, const struct sl_batch *batch, const char *request_id)
+void sl_trials_begin(struct sl_trials *t, const struct sl_batch *batch, const char *request_id,
+                     const char *trace_id)
 {
     t->batch = batch;
     t->is_shared = false;
     t->next.batch++;
     snprintf(t->next.request_id, sizeof(t->next.request_id), "%s", request_id);
+    bool fits = strlen(trace_id) < sizeof(t->next.trace_id);
+    snprintf(t->next.trace_id, sizeof(t->next.trace_id), "%s", fits ? trace_id : "");
 }
 
 static void ask(struct sl_trials *t, const struct sl_trial_order *order, bool is_fresh, struct sl_trial *out)

@@ -18,7 +18,8 @@ struct sl_trials *sl_trials_open(const struct sl_pipeline_options *pipeline);
 void sl_trials_close(struct sl_trials *trials); /* NULL is fine */
 
 /* The batch whose records are tried; borrowed until the next call. */
-void sl_trials_begin(struct sl_trials *trials, const struct sl_batch *batch, const char *request_id);
+void sl_trials_begin(struct sl_trials *trials, const struct sl_batch *batch, const char *request_id,
+                     const char *trace_id);
 
 /* Tries one record. When the handler does not return in order from it, the record is tried again in a new
  * child that has run nothing else, and then once more in another one. What it does not return from in time is

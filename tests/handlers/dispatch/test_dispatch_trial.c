@@ -62,8 +62,10 @@ static bool is_whole(struct sl_watch *watch)
     return !s->is_broken || s->entered == s->left;
 }
 
-static void begin(struct sl_watch *watch, const struct sl_batch *batch, const char *request_id)
+static void begin(struct sl_watch *watch, const struct sl_batch *batch, const char *request_id,
+                  const char *trace_id)
 {
+    assert_string_equal(trace_id, "");
     assert_int_equal(batch->n, N);
     assert_string_equal(request_id, "request-1");
     script_of(watch)->begun++;

@@ -1,0 +1,63 @@
+/* A handler that closes descriptors of its host ("what": "sockets", "all", "none"), in each call; and says on
+ * standard output and in the file "told" when it is closed itself. */
+#include <sluice/handler.h>
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct closes {
+    const struct sl_host *host;
+    const char *what, *told;
+};
+
+static const struct sl_option options[] = {
+    {.name = "what", .type = SL_OPTION_TEXT, .fallback = "none", .help = "sockets, all, none"},
+    {.name = "told", .type = SL_OPTION_TEXT, .flags = SL_OPTION_REQUIRED, .help = "a file"},
+    {.type = SL_OPTION_END},
+};
+
+static enum sl_status closes_open(const struct sl_host *host, struct sl_route *route, void **self,
+                                  struct sl_error *error)
+{
+    struct closes *c = host->alloc(host->route_arena(route), sizeof(*c));
+    (void)error;
+    *c = (struct closes){host, host->option_text(route, "what").ptr, host->option_text(route, "told").ptr};
+    *self = c;
+    return SL_OK;
+}
+
+static enum sl_status closes_handle(void *self, struct sl_slice *slice, struct sl_error *error)
+{
+    const struct closes *c = self;
+    struct stat facts;
+    (void)slice;
+    (void)error;
+    for (int fd = 3; fd < 1024 && strcmp(c->what, "none") != 0; fd++)
+        if (strcmp(c->what, "all") == 0 || (fstat(fd, &facts) == 0 && S_ISSOCK(facts.st_mode)))
+            close(fd);
+    return SL_OK;
+}
+
+static void closes_close(void *self)
+{
+    const struct closes *c = self;
+    FILE *told = fopen(c->told, "a");
+    if (told) {
+        fprintf(told, "closed %ld\n", (long)getpid());
+        fclose(told);
+    }
+    printf("a plugin's line\n");
+    fflush(stdout);
+}
+
+SL_EXPORT const struct sl_handler SL_HANDLER = {
+    .abi = SL_HANDLER_ABI,
+    .name = "closes",
+    .options = options,
+    .open = closes_open,
+    .handle = closes_handle,
+    .close = closes_close,
+};
