@@ -22,7 +22,7 @@ STREAM = f"arn:aws:dynamodb:{template.REGION}:{template.ACCOUNT}:table/users/str
 REPLICA = f"arn:aws:dynamodb:us-west-2:{template.ACCOUNT}:table/users_replica"
 ROLE = "arn:aws:iam::210987654321:role/replica-writer"
 TOPIC = f"arn:aws:sns:{template.REGION}:{template.ACCOUNT}:on-call"
-ALARMS = {"IteratorAgeAlarm", "ErrorsAlarm", "ThrottlesAlarm", "FailureQueueAlarm", "FailureAgeAlarm", "FailureBucketAlarm", "DroppedAlarm"}
+ALARMS = {"IteratorAgeAlarm", "RecordAgeAlarm", "ErrorsAlarm", "ThrottlesAlarm", "FailureQueueAlarm", "FailureAgeAlarm", "FailureBucketAlarm", "DroppedAlarm"}
 ALWAYS = {"SluiceFunction", "SluiceRole", "SluiceLogs", "FailureQueue", "FailureQueuePolicy", "FailureBucket", "FailureBucketPolicy",
           "Dashboard", *ALARMS}
 DEMONSTRATION = {"OrdersTable", "ReplicaTable", "TotalsTable", "ArchiveBucket", "ArchiveBucketPolicy"}

@@ -105,6 +105,9 @@ def rights_name_their_resources():
             assert place == "*" or re.fullmatch(r"(arn:aws:|<\w+\.\w+>)[^*]*(?:[/:]\*)?", place), f"{where}: {place}"
             assert not action.startswith("kms:") or place == parameters["KmsKeyArn"], where
             assert not action.startswith("ec2:") or "VpcSubnetIds" in parameters, where
+        networked = {where.partition(".")[0] for where, action, _ in statements(resources) if action == "ec2:CreateNetworkInterface"}
+        assert networked == {body["Properties"]["Role"][1:].partition(".")[0] for _, body in of_type(resources, "AWS::Serverless::Function")
+                             if "VpcConfig" in body["Properties"]}, networked
         keyed = {where.partition(".")[0] for where, action, _ in statements(resources) if action == "kms:GenerateDataKey"}
         roles = {name for name, _ in of_type(resources, "AWS::IAM::Role")}
         assert keyed == (roles if "KmsKeyArn" in parameters else set()), f"{keyed} with {parameters}"
@@ -146,7 +149,7 @@ def the_queue_is_kept_well():
         (name, queue), = of_type(resources, "AWS::SQS::Queue")
         settings = queue["Properties"]
         assert settings.pop("MessageRetentionPeriod") == 14 * 24 * 3600
-        assert settings == ({"KmsMasterKeyId": KEY} if "KmsKeyArn" in parameters else {"SqsManagedSseEnabled": True}), settings
+        assert settings == ({"KmsMasterKeyId": KEY, "SqsManagedSseEnabled": False} if "KmsKeyArn" in parameters else {"SqsManagedSseEnabled": True}), settings
         (policy, action, where), = tls_only(resources, "AWS::SQS::QueuePolicy", name)
         assert action == "sqs:*" and where == [f"<{name}.Arn>"]
         for kept in (queue, resources[policy]):
@@ -243,9 +246,9 @@ def metrics_are_those_that_are_written():
                 seen.add(((found.group(1), found.group(2)), found.group(3)))
     assert seen >= {(("Function",), metric) for metric in written["Function",] - {"ColdStart"}}, seen
     assert {metric for dimensions, metric in seen if len(dimensions) == 2} == {"Applied", "Parked", "Failed", "SinkMs"}, seen
-    used, = [row["MetricStat"]["Metric"] for row in resources["IteratorAgeAlarm"]["Properties"]["Metrics"]
-             if row.get("MetricStat", {}).get("Metric", {}).get("Namespace") == "Sluice"]
-    assert used["MetricName"] in written[tuple(row["Name"] for row in used["Dimensions"])]
+    used, = [row["MetricStat"]["Metric"] for row in resources["RecordAgeAlarm"]["Properties"]["Metrics"]
+             if "MetricStat" in row]
+    assert used["Namespace"] == "Sluice" and used["MetricName"] in written[tuple(row["Name"] for row in used["Dimensions"])]
 
 
 class NoPolicies(ManagedPolicyLoader):
