@@ -1,7 +1,7 @@
 #!/bin/bash
 # Branch coverage. First the decoder's files by their own tests: the gate is 100 percent. Then every room by all unit tests, fuzz
 # corpora and the simulation: GATE percent (95). The table goes to the output, each branch that no test takes to
-# BUILD/cover/not-taken.txt, annotated sources to BUILD/cover/html.
+# BUILD/cover/not-taken.txt, annotated sources to BUILD/cover/html.html.
 #   ONLY=decoder   the first part alone
 #   SCRIPTS=1      the script tests count, too: their processes are the instrumented programs (a quarter of an hour more)
 set -euo pipefail
@@ -12,7 +12,13 @@ mapfile -t programs < <(find tests/base tests/streams -name "test_*.c" | sed "s/
 
 compile() { make -s -j"$(nproc)" BUILD="$build" WARN=-w CFLAGS="-O0 -g --coverage" LDFLAGS=--coverage "$@" >/dev/null; }
 
-forget() { find "$build" -name '*.gcda' -delete 2>/dev/null || true; }
+forget() { # what earlier runs counted, and objects whose source is gone
+    mkdir -p "$build"
+    find "$build" -name '*.gcda' -delete
+    find "$build" -name '*.gcno' -printf '%P\n' | while read -r note; do
+        [ -f "${note%.gcno}.c" ] || rm "$build/${note%.gcno}".*
+    done
+}
 
 run() { # every program given, several at a time
     printf '%s\0' "$@" | xargs -0 -P "$(nproc)" -I{} sh -c '{} >/dev/null 2>&1 || { echo "cover: {} fails" >&2; exit 1; }'
@@ -29,8 +35,9 @@ table() { # TITLE GATE gcovr's filters
 forget
 compile "${programs[@]/#/$build/}"
 run "${programs[@]/#/$build/}"
-table decoder 100 --filter "($decoder)\$"
-[ "${ONLY:-}" = decoder ] && exit
+bad=0
+table decoder 100 --filter "($decoder)\$" || bad=1
+[ "${ONLY:-}" != decoder ] || exit $bad
 
 mapfile -t tests < <(find tests -name 'test_*.c' -o -name 'fuzz_*.c' | sed "s|^|$build/|; s|\.c\$||" | sort)
 compile all "${tests[@]}"
@@ -39,4 +46,5 @@ if [ "${SCRIPTS:-}" = 1 ]; then
     mapfile -t scripts < <(find tests -name 'check_*.sh' -o -name 'check_*.py' | sort)
     BUILD=$build scripts/run_tests.sh "${scripts[@]}" | grep -A60 FAIL || true
 fi
-table rooms "${GATE:-95}" --exclude '(tests|bench|examples)/' --html-details "$build/html.html"
+table rooms "${GATE:-95}" --exclude '(tests|bench|examples)/' --html-details "$build/html.html" || bad=1
+exit $bad

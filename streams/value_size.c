@@ -30,6 +30,8 @@ static uint64_t number_bytes(struct sl_value v)
 
 /* ---- plain values, from their text alone: most are compact strings and short numbers ---- */
 
+/* (The text was checked: a container's closing bracket ends each loop.) */
+
 /* What sl_number_bytes counts, of at most fifteen digits with perhaps a minus and a point. */
 static uint64_t short_number_bytes(const char *p, const char *end)
 {
@@ -54,7 +56,7 @@ static const char *add_value(const char *p, const char *end, uint64_t *sum);
 static const char *add_members(const char *p, const char *end, uint64_t each, uint64_t *sum)
 {
     p = sl_json_space(p, end);
-    while (p < end && *p != '}') {
+    while (*p != '}') {
         bool escaped = false;
         const char *name = p + 1, *after = sl_scan_string(p, end);
         if (!after)
@@ -62,7 +64,7 @@ static const char *add_members(const char *p, const char *end, uint64_t each, ui
         *sum += text_bytes(sl_span(name, (size_t)(after - 1 - name)), escaped) + each;
         p = sl_json_space(sl_json_space(after, end) + 1, end);
         p = sl_json_space(add_value(p, end, sum), end);
-        if (p < end && *p == ',')
+        if (*p == ',')
             p = sl_json_space(p + 1, end);
     }
     return p + 1;
@@ -72,10 +74,10 @@ static const char *add_members(const char *p, const char *end, uint64_t each, ui
 static const char *add_elements(const char *p, const char *end, uint64_t *sum)
 {
     p = sl_json_space(p, end);
-    while (p < end && *p != ']') {
+    while (*p != ']') {
         *sum += 1;
         p = sl_json_space(add_value(p, end, sum), end);
-        if (p < end && *p == ',')
+        if (*p == ',')
             p = sl_json_space(p + 1, end);
     }
     return p + 1;
@@ -89,7 +91,7 @@ static const char *add_plain(const char *p, const char *end, uint64_t *sum)
         after = sl_scan_string(text, end);
     else if (p[2] == 'N')
         after = sl_scan_quoted_number(text, end);
-    if (!after || after >= end || *after != '}')
+    if (!after || *after != '}')
         return NULL;
     *sum += p[2] == 'S' ? (uint64_t)(after - text - 2) : short_number_bytes(text + 1, after - 1);
     return after + 1;
@@ -106,11 +108,11 @@ static const char *add_container(const char *p, const char *end, uint64_t *sum)
     return sl_json_space(p, end) + 1;
 }
 
-/* From an attribute value's brace to the byte after its other one. */
+/* From an attribute value's brace to the byte after its other one. (No value has less than eight bytes.) */
 static const char *add_value(const char *p, const char *end, uint64_t *sum)
 {
     const char *after = NULL;
-    if (end - p > 8 && p[1] == '"' && p[3] == '"' && p[4] == ':')
+    if (p[1] == '"' && p[3] == '"' && p[4] == ':')
         after = p[5] == '"' ? add_plain(p, end, sum) : add_container(p, end, sum);
     if (!after)
         *sum += sl_value_counted_bytes(sl_value_at(p, end, &after));
@@ -155,8 +157,11 @@ uint64_t sl_value_counted_bytes(struct sl_value v)
     case SL_NS:
     case SL_BS:
         return set_bytes(v);
+    case SL_M:
+    case SL_L:
+        return 3 + container_bytes(v, 1);
     default:
-        return v.type == SL_M || v.type == SL_L ? 3 + container_bytes(v, 1) : 3;
+        return 0; /* what is absent takes no room */
     }
 }
 

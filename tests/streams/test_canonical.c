@@ -127,7 +127,12 @@ static void value(struct speller *s, uint64_t seed, unsigned i, unsigned depth)
     unsigned type = (unsigned)(seed >> 8) % (depth < 3 ? 10 : 5);
     if (depth == 0)
         type = 5 + type % 5;
-    sl_buffer_printf(s->out, "{\"%s\":", tags[type]);
+    sl_buffer_add_char(s->out, '{');
+    space(s);
+    sl_buffer_printf(s->out, "\"%s\"", tags[type]);
+    space(s);
+    sl_buffer_add_char(s->out, ':');
+    space(s);
     uint64_t inner = mix(seed, 7);
     switch (type) {
     case 0:
@@ -205,6 +210,7 @@ static struct sl_value say(struct texts *x, struct test_batch *t, uint64_t seed,
     return v;
 }
 
+/* And count for the same bytes. */
 static void equal_values_have_equal_texts(void **state)
 {
     (void)state;
@@ -215,6 +221,7 @@ static void equal_values_have_equal_texts(void **state)
     for (uint64_t seed = 1; seed <= CASES; seed++) {
         struct sl_value v = say(&a, &s, mix(seed, 0), seed), w = say(&b, &t, mix(seed, 0), ~seed);
         assert_true(sl_value_equal(v, w));
+        assert_int_equal(sl_value_counted_bytes(v), sl_value_counted_bytes(w));
         assert_true(sl_span_eq(sl_buffer_span(&a.canonical), sl_buffer_span(&b.canonical)));
         assert_true(sl_span_eq(sl_buffer_span(&a.plain), sl_buffer_span(&b.plain)));
         test_batch_clean_up(&s);

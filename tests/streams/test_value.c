@@ -360,6 +360,13 @@ static void bytes_are_counted_as_dynamodb_does(void **state)
     assert_int_equal(sl_value_item_bytes((struct sl_value){.type = SL_NONE}), 0);
 }
 
+static void what_is_absent_takes_no_room(void **state)
+{
+    (void)state;
+    assert_int_equal(sl_value_counted_bytes((struct sl_value){0}), 0);
+    assert_int_equal(sl_value_item_bytes((struct sl_value){0}), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -374,6 +381,7 @@ int main(void)
         cmocka_unit_test(members_and_elements_come_in_order),
         cmocka_unit_test(sets_and_maps_compare_without_order),
         cmocka_unit_test(bytes_are_counted_as_dynamodb_does),
+        cmocka_unit_test(what_is_absent_takes_no_room),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
