@@ -7,6 +7,7 @@ import os
 import pathlib
 import subprocess
 import sys
+import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 # jsonschema and botocore are in the pinned environment of SAM.
@@ -38,12 +39,20 @@ def read(path):
     return wrong, not wrong
 
 
+def start_services(folder):
+    """One DynamoDB Local for all documents that need it; it ends with this process."""
+    subprocess.run([clone.TOP / "tests/services/start.sh", "--owner", str(os.getpid()), folder, "dynamodb"], check=True)
+    os.environ["DOCS_SERVICES"] = folder
+
+
 def main():
     os.chdir(clone.TOP)
     clone.prepare()
     asked = [os.path.relpath(p, clone.TOP) for p in map(os.path.abspath, sys.argv[1:])]
     documents = {path: blocks.read(path) for path in asked or blocks.documents()}
-    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as services, concurrent.futures.ThreadPoolExecutor(3) as pool:
+        if any(map(shell.needs_dynamodb, documents)):
+            start_services(services)
         claimed = [] if asked else [pool.submit(claims.check)]
         results = claimed + [pool.submit(f, *a) for path, found in documents.items() for f, a in ((shell.document, (path, found)), (look, (found,)), (read, (path,)))]
         wrong, good = (sum(column, start) for column, start in zip(zip(*(r.result() for r in results)), ([], 0)))

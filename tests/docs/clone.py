@@ -49,5 +49,5 @@ def make(folder):
             (build / entry.name).symlink_to(entry)
     home = folder / "home"
     (home / "tmp").mkdir(parents=True)
-    return folder / "sluice", {**clean(), "HOME": str(home), "TMPDIR": str(home / "tmp"), "COMMIT": commit(), "TOP": str(TOP),
+    return folder / "sluice", {**clean(), "HOME": str(home), "TMPDIR": str(home / "tmp"), "COMMIT": commit(), "TOP": str(TOP), "DOCS_SERVICES": os.environ.get("DOCS_SERVICES", ""),
                                "PATH": f"{home}/.local/bin:{build}:{os.environ['PATH']}"}

@@ -53,13 +53,22 @@ def steps(blocks):
     return [b for b in blocks if b.kind in ("run", "file") or (b.kind in ("config", "record") and "file" in b.options)]
 
 
-def execute(name, todo, folder):
+def setup(path):
+    """What the shell of a document reads first, if there is one."""
+    file = SETUP / (path.removesuffix(".md").replace("/", "-") + ".sh")
+    return file if file.exists() else None
+
+
+def needs_dynamodb(path):
+    return setup(path) is not None and "world.sh" in setup(path).read_text(encoding="utf-8")
+
+
+def execute(path, todo, folder):
     """Runs the script in a clone, within its time; returns what was printed when it went wrong outside of a block."""
     tree, environment = clone.make(folder)
     for n, block in enumerate(todo):
         (folder / f"block{n}").write_text(block.text, encoding="utf-8")
-    setup = SETUP / f"{name}.sh"
-    text = (f". '{setup}'\n" if setup.exists() else "") + script(todo, folder)
+    text = (f". '{setup(path)}'\n" if setup(path) else "") + script(todo, folder)
     (folder / "script").write_text(text, encoding="utf-8")
     with open(folder / "log", "wb") as log:
         shell = subprocess.Popen(["bash", str(folder / "script")], cwd=tree, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
@@ -105,8 +114,7 @@ def document(path, blocks):
         return [], 0
     folder = pathlib.Path(tempfile.mkdtemp(prefix="sluice-docs-"))
     try:
-        name = re.sub(r"\.md$", "", path).replace("docs/", "").replace("/", "-")
-        log = execute(name, todo, folder)
+        log = execute(path, todo, folder)
         return judge(blocks, todo, folder, log)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
