@@ -120,6 +120,7 @@ void sl_job_write(struct sl_client *client, struct sl_job_slot *slot)
     for (size_t i = 0; i < fields.n; i++)
         exchange->headers[exchange->n_headers++] = line_of(&fields.list[i], slot->arena);
     exchange->answer_bytes = job->answer_bytes;
+    exchange->expected_bytes = client->pace.answer_bytes;
     exchange->is_secret = client->service == &sl_service_sts; /* its answers hold keys */
     exchange->method = job->method ? job->method : "POST";
     exchange->url = sl_arena_printf(slot->arena, "%s%s%s%s", client->endpoint.base, job_path,

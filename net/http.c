@@ -1,5 +1,5 @@
 /* HTTP exchanges on one libcurl multi handle. */
-#include "net/http.h"
+#include "net/http_private.h"
 
 #include "net/idle.h"
 #include "net/roots.h"
@@ -7,7 +7,6 @@
 #include "net/uri.h"
 
 #include <assert.h>
-#include <curl/curl.h>
 #include <malloc.h>
 #include <openssl/ssl.h>
 #include <poll.h>
@@ -22,28 +21,14 @@
 #define NO_PROGRESS_S 15
 /* AWS closes idle connections after 20 to 60 s, and a thawed sandbox may not know. */
 #define IDLE_MS 50000
-/* One read takes an answer of 1 MB in 2 system calls; it is allocated per connection, when it reads. */
-#define RECEIVE_BYTES    (512L * 1024)
-#define KEPT_CONNECTIONS 64L
+/* libcurl allocates what it reads into for each exchange. The larger one takes an answer of 1 MB in 2 system
+ * calls; most answers are small, and 64 of them are under way at once. */
+#define RECEIVE_BYTES       (16L * 1024)
+#define RECEIVE_LARGE_BYTES (512L * 1024)
+#define LARGE_ANSWER_BYTES  (64u * 1024)
+#define KEPT_CONNECTIONS    64L
 /* The memory of a larger answer is freed before the next exchange. */
 #define KEPT_BUFFER_BYTES (256u * 1024)
-
-/* A libcurl easy handle and what its callbacks need; reused from one exchange to the next. */
-struct sl_http_transfer {
-    struct sl_http *http;
-    struct sl_http_transfer *next; /* in the list of free ones */
-    struct sl_http_exchange *exchange;
-    CURL *easy;
-    /* libcurl reads the list, and neither changes nor frees it: nothing is copied into nodes of its own. */
-    struct curl_slist lines[SL_HTTP_HEADERS + 2];
-    size_t part, offset; /* what of the body was read */
-    bool head_complete;
-    bool is_begun; /* a connection stood, tunnel and TLS included, and the request was to go out on it */
-    const char *forbidden; /* what an address was that the rules do not allow; NULL: none was */
-    bool is_allowed;       /* another was allowed */
-    char problem[CURL_ERROR_SIZE];
-    char roots_problem[160]; /* why the roots cannot be read; "": they can */
-};
 
 struct sl_http {
     struct sl_http_options options;
@@ -67,12 +52,19 @@ struct sl_http *sl_http_new(const struct sl_http_options *options)
     return http;
 }
 
+static void free_transfer(struct sl_http_transfer *t)
+{
+    curl_easy_cleanup(t->easy);
+    sl_buffer_clean_up(&t->line);
+    sl_buffer_clean_up(&t->body);
+    free(t);
+}
+
 static void drop_spares(struct sl_http *http)
 {
     for (struct sl_http_transfer *t = http->spare, *next; t; t = next) {
         next = t->next;
-        curl_easy_cleanup(t->easy);
-        free(t);
+        free_transfer(t);
     }
     http->spare = NULL;
 }
@@ -228,36 +220,6 @@ static size_t on_head(char *bytes, size_t size, size_t n, void *arg)
     return t->exchange->head.failed ? 0 : line.len;
 }
 
-static size_t on_read(char *out, size_t size, size_t n, void *arg)
-{
-    struct sl_http_transfer *t = arg;
-    size_t room = size * n, done = 0;
-    while (done < room && t->part < t->exchange->n_parts) {
-        struct sl_span left = sl_span_from(t->exchange->parts[t->part], t->offset);
-        size_t take = left.len < room - done ? left.len : room - done;
-        if (take)
-            memcpy(out + done, left.ptr, take);
-        done += take;
-        t->offset += take;
-        if (take == left.len) {
-            t->part++;
-            t->offset = 0;
-        }
-    }
-    return done;
-}
-
-/* libcurl sends again from the start when a kept connection turns out to be closed. */
-static int on_seek(void *arg, curl_off_t offset, int origin)
-{
-    struct sl_http_transfer *t = arg;
-    if (origin != SEEK_SET || offset != 0)
-        return CURL_SEEKFUNC_CANTSEEK;
-    t->part = 0;
-    t->offset = 0;
-    return CURL_SEEKFUNC_OK;
-}
-
 static bool is_allowed(struct sl_http_transfer *t, const struct sockaddr *address)
 {
     const struct sl_address_rules *rules = t->exchange ? t->exchange->rules : NULL;
@@ -342,16 +304,15 @@ static void set_fixed_options(struct sl_http_transfer *t)
     curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
     curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
     curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
-    curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, RECEIVE_BYTES);
     curl_easy_setopt(easy, CURLOPT_LOW_SPEED_LIMIT, 1L);
     curl_easy_setopt(easy, CURLOPT_LOW_SPEED_TIME, (long)NO_PROGRESS_S);
     curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_body);
     curl_easy_setopt(easy, CURLOPT_WRITEDATA, t);
     curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, on_head);
     curl_easy_setopt(easy, CURLOPT_HEADERDATA, t);
-    curl_easy_setopt(easy, CURLOPT_READFUNCTION, on_read);
+    curl_easy_setopt(easy, CURLOPT_READFUNCTION, sl_http_on_read);
     curl_easy_setopt(easy, CURLOPT_READDATA, t);
-    curl_easy_setopt(easy, CURLOPT_SEEKFUNCTION, on_seek);
+    curl_easy_setopt(easy, CURLOPT_SEEKFUNCTION, sl_http_on_seek);
     curl_easy_setopt(easy, CURLOPT_SEEKDATA, t);
     curl_easy_setopt(easy, CURLOPT_PREREQFUNCTION, on_begun);
     curl_easy_setopt(easy, CURLOPT_PREREQDATA, t);
@@ -388,6 +349,9 @@ static struct sl_http_transfer *take_transfer(struct sl_http *http)
     if (!t || !(t->easy = curl_easy_init()))
         sl_die("out of memory: an HTTP transfer");
     t->http = http;
+    sl_buffer_init(&t->line, SL_HTTP_LINES_BYTES);
+    sl_buffer_init(&t->body, SL_HTTP_JOINED_BYTES);
+    t->line.is_secret = true; /* a session token */
     set_fixed_options(t);
     return t;
 }
@@ -405,47 +369,6 @@ static const char *proxy_for(const struct sl_http *http, const struct sl_http_ex
     return proxy;
 }
 
-/* The number of the header that cannot be written: a control byte in it would begin another. */
-static size_t find_broken_header(const struct sl_http_exchange *exchange)
-{
-    for (size_t i = 0; i < exchange->n_headers; i++)
-        for (const char *p = exchange->headers[i]; *p; p++)
-            if ((unsigned char)*p < ' ' || *p == 0x7F)
-                return i;
-    return SIZE_MAX;
-}
-
-static void set_lines(struct sl_http_transfer *t)
-{
-    const struct sl_http_exchange *exchange = t->exchange;
-    size_t n = exchange->n_headers;
-    for (size_t i = 0; i < n; i++)
-        t->lines[i].data = (char *)(uintptr_t)exchange->headers[i];
-    static char no_expect[] = "Expect:", no_accept[] = "Accept:"; /* an Expect may cost a second */
-    t->lines[n++].data = no_expect;
-    t->lines[n++].data = no_accept;
-    for (size_t i = 0; i < n; i++)
-        t->lines[i].next = i + 1 < n ? &t->lines[i + 1] : NULL;
-    curl_easy_setopt(t->easy, CURLOPT_HTTPHEADER, t->lines);
-}
-
-static void set_body(struct sl_http_transfer *t)
-{
-    const struct sl_http_exchange *exchange = t->exchange;
-    bool is_get = strcmp(exchange->method, "GET") == 0;
-    curl_easy_setopt(t->easy, CURLOPT_POSTFIELDS, NULL);
-    if (is_get) {
-        curl_easy_setopt(t->easy, CURLOPT_HTTPGET, 1L);
-        curl_easy_setopt(t->easy, CURLOPT_CUSTOMREQUEST, NULL);
-        return;
-    }
-    curl_easy_setopt(t->easy, CURLOPT_POST, 1L);
-    curl_easy_setopt(t->easy, CURLOPT_CUSTOMREQUEST, exchange->method);
-    curl_easy_setopt(t->easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)exchange->body_bytes);
-    if (exchange->n_parts <= 1) /* libcurl sends from there, and for small ones in one packet with the head */
-        curl_easy_setopt(t->easy, CURLOPT_POSTFIELDS, exchange->body_bytes ? exchange->parts[0].ptr : "");
-}
-
 static void drop_answer(struct sl_http_exchange *exchange)
 {
     exchange->timed_out = false;
@@ -459,24 +382,12 @@ static void drop_answer(struct sl_http_exchange *exchange)
     exchange->body.max = exchange->answer_bytes ? exchange->answer_bytes : SL_HTTP_ANSWER_BYTES;
 }
 
-static bool is_sendable(struct sl_http_exchange *exchange)
-{
-    size_t i = find_broken_header(exchange);
-    if (i == SIZE_MAX)
-        return true;
-    const char *line = exchange->headers[i];
-    exchange->outcome = SL_HTTP_UNSENDABLE;
-    snprintf(exchange->problem, sizeof(exchange->problem), "the header %.*s holds a control character",
-             (int)strcspn(line, ":;"), line);
-    return false;
-}
-
 void sl_http_start(struct sl_http *http, struct sl_http_exchange *exchange)
 {
     assert(!exchange->transfer && exchange->timeout_ms > 0);
     assert(exchange->n_headers <= SL_HTTP_HEADERS);
     drop_answer(exchange);
-    if (!is_sendable(exchange))
+    if (!sl_http_is_sendable(exchange))
         return;
     make_ready(http);
     struct sl_http_transfer *t = take_transfer(http);
@@ -494,8 +405,9 @@ void sl_http_start(struct sl_http *http, struct sl_http_exchange *exchange)
     curl_easy_setopt(t->easy, CURLOPT_CONNECTTIMEOUT_MS, connect_ms);
     curl_easy_setopt(t->easy, CURLOPT_TIMEOUT_MS,
                      (long)(exchange->timeout_ms < INT32_MAX ? exchange->timeout_ms : INT32_MAX));
-    set_lines(t);
-    set_body(t);
+    curl_easy_setopt(t->easy, CURLOPT_BUFFERSIZE,
+                     exchange->expected_bytes < LARGE_ANSWER_BYTES ? RECEIVE_BYTES : RECEIVE_LARGE_BYTES);
+    sl_http_write_request(t);
     if (curl_multi_add_handle(http->multi, t->easy) != CURLM_OK)
         sl_die("libcurl cannot start a transfer");
     http->running++;
@@ -513,9 +425,9 @@ static void release(struct sl_http_transfer *t)
     t->exchange->transfer = NULL;
     t->exchange = NULL;
     if (is_secret) { /* the handle's buffers hold the answer */
-        curl_easy_cleanup(t->easy);
-        free(t);
+        free_transfer(t);
     } else {
+        sl_buffer_reset(&t->line);
         t->next = http->spare;
         http->spare = t;
     }

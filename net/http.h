@@ -1,9 +1,9 @@
 /* HTTP exchanges, many at once, on one libcurl multi handle with kept-alive connections.
  *
  * An exchange is started, and its `outcome` says when it is over; sl_http_wait drives all that run. Bodies
- * are sent from the pieces that they consist of: nothing is copied or joined here. The first exchange
- * initializes libcurl. HTTP/1.1, without redirects, decompression or cookies. When the peer has closed an
- * idle connection, libcurl opens another without an error. One thread. */
+ * are sent from the pieces that they consist of; small ones are joined, so that they go out with the head.
+ * The first exchange initializes libcurl. HTTP/1.1, without redirects, decompression or cookies. When the
+ * peer has closed an idle connection, libcurl opens another without an error. One thread. */
 #ifndef SL_NET_HTTP_H
 #define SL_NET_HTTP_H
 
@@ -44,6 +44,7 @@ struct sl_http_exchange {
                                    its address is checked */
     const struct sl_address_rules *rules; /* of the address that is connected to; NULL: any */
     bool is_secret;                       /* its answer holds secrets: all memory of it is wiped */
+    size_t expected_bytes;                /* of the answer's body, as others were; 0: few */
     size_t answer_bytes;                  /* a longer answer is SL_HTTP_BROKEN; 0: SL_HTTP_ANSWER_BYTES */
 
     /* The answer. */
@@ -67,8 +68,8 @@ struct sl_http_options {
 struct sl_http *sl_http_new(const struct sl_http_options *options);
 void sl_http_destroy(struct sl_http *http); /* NULL is fine; nothing may be running */
 
-/* Does now what the first exchange over TLS would do at its beginning: initializes libcurl and reads the roots.
- * Roots that cannot be read are the exchange's failure, not this one's. */
+/* Does now what the first exchange over TLS would do at its beginning: initializes libcurl and reads the
+ * roots. Roots that cannot be read are the exchange's failure, not this one's. */
 void sl_http_prepare(struct sl_http *http);
 
 void sl_http_exchange_init(struct sl_http_exchange *exchange);

@@ -1,0 +1,45 @@
+/* One exchange on its way through libcurl: what http.c, which drives all of them, and http_request.c, which
+ * writes the request, know of it. */
+#ifndef SL_NET_HTTP_PRIVATE_H
+#define SL_NET_HTTP_PRIVATE_H
+
+#include "net/http.h"
+
+#include <curl/curl.h>
+
+/* Of a body that libcurl sends together with the head, in one packet where it fits: its
+ * MAX_INITIAL_POST_SIZE. One that consists of several pieces is joined for it. */
+#define SL_HTTP_JOINED_BYTES (64u * 1024 - 1)
+/* Header lines that are handed over as one; longer ones go one by one. */
+#define SL_HTTP_LINES_BYTES (32u * 1024)
+
+/* A libcurl easy handle and what its callbacks need; reused from one exchange to the next. */
+struct sl_http_transfer {
+    struct sl_http *http;
+    struct sl_http_transfer *next; /* in the list of free ones */
+    struct sl_http_exchange *exchange;
+    CURL *easy;
+    /* libcurl reads the list, and neither changes nor frees it: nothing is copied into nodes of its own. */
+    struct curl_slist lines[SL_HTTP_HEADERS + 2];
+    struct sl_buffer line; /* header lines in one node */
+    struct sl_buffer body; /* a small one that consists of several pieces */
+    size_t part, offset;   /* what of the body was read */
+    bool head_complete;
+    bool is_begun; /* a connection stood, tunnel and TLS included, and the request was to go out on it */
+    const char *forbidden; /* what an address was that the rules do not allow; NULL: none was */
+    bool is_allowed;       /* another was allowed */
+    char problem[CURL_ERROR_SIZE];
+    char roots_problem[160]; /* why the roots cannot be read; "": they can */
+};
+
+/* Sets what of a request only the exchange says: header lines and body. */
+void sl_http_write_request(struct sl_http_transfer *t);
+
+/* Whether the exchange's header lines can be written; else it is SL_HTTP_UNSENDABLE, with its problem. */
+bool sl_http_is_sendable(struct sl_http_exchange *exchange);
+
+/* libcurl's callbacks for a body in pieces; the argument is the transfer. */
+size_t sl_http_on_read(char *out, size_t size, size_t n, void *arg);
+int sl_http_on_seek(void *arg, curl_off_t offset, int origin);
+
+#endif
