@@ -1,9 +1,10 @@
-/* A handler that closes descriptors of its host ("what": "sockets", "all", "none"), in each call; and says on
- * standard output and in the file "told" when it is closed itself. */
+/* A handler that closes descriptors of its host ("what": "sockets", "all", "none", a number), in each call;
+ * and says on standard output and in the file "told" when it is closed itself. */
 #include <sluice/handler.h>
 
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -14,7 +15,7 @@ struct closes {
 };
 
 static const struct sl_option options[] = {
-    {.name = "what", .type = SL_OPTION_TEXT, .fallback = "none", .help = "sockets, all, none"},
+    {.name = "what", .type = SL_OPTION_TEXT, .fallback = "none", .help = "sockets, all, none, a number"},
     {.name = "told", .type = SL_OPTION_TEXT, .flags = SL_OPTION_REQUIRED, .help = "a file"},
     {.type = SL_OPTION_END},
 };
@@ -35,8 +36,9 @@ static enum sl_status closes_handle(void *self, struct sl_slice *slice, struct s
     struct stat facts;
     (void)slice;
     (void)error;
-    for (int fd = 3; fd < 1024 && strcmp(c->what, "none") != 0; fd++)
-        if (strcmp(c->what, "all") == 0 || (fstat(fd, &facts) == 0 && S_ISSOCK(facts.st_mode)))
+    for (int fd = 3; fd < 1024; fd++)
+        if (strcmp(c->what, "all") == 0 || strtol(c->what, NULL, 10) == fd ||
+            (strcmp(c->what, "sockets") == 0 && fstat(fd, &facts) == 0 && S_ISSOCK(facts.st_mode)))
             close(fd);
     return SL_OK;
 }

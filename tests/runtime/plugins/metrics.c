@@ -23,8 +23,8 @@ static enum sl_status metrics_handle(void *self, struct sl_slice *slice, struct 
 {
     const struct metrics *m = self;
     char longest[3000];
-    const char *names[] = {"",       " ",        "_aws",    "Function", "Route",
-                           "level",  "a\nb\"\\", "\x01\x7f", "\xff\xfe", longest};
+    const char *names[] = {"",      " ",        "_aws",     "Function", "Route",
+                           "level", "a\nb\"\\", "\x01\x7f", "\xff\xfe", longest};
     const double values[] = {NAN, INFINITY, -INFINITY, 1e300, -1e300, 1e-300, 0.1, 3, 1e22, 5e-324};
     const char *units[] = {"Count", "count", "", NULL};
     (void)slice;
