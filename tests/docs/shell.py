@@ -55,7 +55,7 @@ def steps(blocks):
 
 def setup(path):
     """What the shell of a document reads first, if there is one."""
-    file = SETUP / (path.removesuffix(".md").replace("/", "-") + ".sh")
+    file = SETUP / (path.removeprefix("docs/").removesuffix(".md").replace("/", "-") + ".sh")
     return file if file.exists() else None
 
 
