@@ -4,6 +4,7 @@
 #include "base/disk.h"
 #include "base/error.h"
 #include "base/gzip.h"
+#include "bench/support/events.h"
 #include "bench/support/keeper.h"
 
 #include <inttypes.h>
@@ -198,7 +199,8 @@ static void run(const struct export *e, const char *sluice, const char *mb)
 
 int main(int argc, char **argv)
 {
-    static const char *const usual[] = {"10", "100"};
+    const char *const usual[] = {bench_size(10, 1) == 10 ? "10" : "1",
+                                 bench_size(100, 2) == 100 ? "100" : "2"};
     size_t n = argc > 1 ? (size_t)argc - 1 : 2;
     char sluice[4096];
     char *own = realpath(argv[0], NULL);

@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#define ROUNDS 4000000
+#define ROUNDS ((int)bench_size(4000000, 4000))
 
 static void measure(const char *name, const char *first, const char *const numbers[4])
 {

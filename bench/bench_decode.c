@@ -14,7 +14,7 @@ bool bench_simdjson_dom(void *parser, const char *text, size_t n);
 const char *bench_simdjson_kind(void);
 
 #define RECORDS ((size_t)5000)
-#define ROUNDS  60
+#define ROUNDS  ((int)bench_size(60, 1))
 #define PADDING 64 /* bytes that simdjson needs after the text */
 
 static void decode(struct sl_span text, struct sl_arena *arena, struct sl_batch *batch)

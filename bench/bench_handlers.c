@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #define RECORDS 5000
-#define ROUNDS  25
+#define ROUNDS  ((int)bench_size(25, 1))
 
 /* ---- counting ---- */
 

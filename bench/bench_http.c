@@ -1,9 +1,10 @@
 /* Requests through the pool and the AWS layer to a local keep-alive server in a process of its own: requests
  * a second on one core of ours, processor time, allocations and copies of a request, and how many of a slice
  * fly at once. One JSON line a figure. */
-#include "base/error.h"
-#include "bench/support/keeper.h"
 #include "aws/aws.h"
+#include "base/error.h"
+#include "bench/support/events.h"
+#include "bench/support/keeper.h"
 #include "sinks/target.h"
 
 #include <stdio.h>
@@ -87,7 +88,7 @@ static void open_sinks(const struct keeper *keeper)
 
 /* ---- the pool alone ---- */
 
-#define ROUNDS 20000
+#define ROUNDS bench_size(20000, 1000)
 #define FLIGHT 16
 
 static void bench_pool(void)

@@ -215,7 +215,7 @@ int main(void)
     snprintf(programs.bootstrap, sizeof(programs.bootstrap), "%s/bootstrap", build);
     snprintf(programs.library, sizeof(programs.library), "%s/bench/runtime_echo", build);
     snprintf(programs.echo, sizeof(programs.echo), "%s/bench/echo", build);
-    compare("105 KB", 100, 400, &programs);
-    compare("5.3 MB", 5000, 60, &programs);
+    compare("105 KB", 100, bench_size(400, 4), &programs);
+    compare("5.3 MB", 5000, bench_size(60, 4), &programs);
     return 0;
 }

@@ -1,6 +1,7 @@
 /* Pages of a table through the AWS layer, from a local server in a process of its own: items a second on one
  * core of ours, and processor time a page. One JSON line a figure. */
 #include "base/error.h"
+#include "bench/support/events.h"
 #include "bench/support/keeper.h"
 #include "sinks/target.h"
 
@@ -10,7 +11,7 @@
 
 #define ITEMS  2000 /* of about 500 bytes: a page of 1 MB */
 #define FLIGHT 16
-#define ROUNDS 40
+#define ROUNDS ((int)bench_size(40, 2))
 
 static double wall(void)
 {

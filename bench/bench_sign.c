@@ -1,13 +1,14 @@
 /* What a signature costs, with the day's key at hand: a DynamoDB request as it goes out, with a session
  * token. The hash of the body is given apart. One JSON line a figure. */
-#include "base/error.h"
 #include "aws/sigv4.h"
+#include "base/error.h"
+#include "bench/support/events.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
-#define ROUNDS 200000
+#define ROUNDS ((int)bench_size(200000, 500))
 
 static double seconds(void)
 {

@@ -315,13 +315,15 @@ static void report_memory(const char *name, const struct run *r, const struct sl
 
 int main(int argc, char **argv)
 {
+    unsigned s8 = (unsigned)bench_size(8, 1), s6 = (unsigned)bench_size(6, 1);
+    unsigned s15 = (unsigned)bench_size(15, 1), s25 = (unsigned)bench_size(25, 1);
     const struct run speed = {
-        AGGREGATE, {.shards = 16, .page_records = 1000, .record_bytes = 100}, 8, 1000, false, 0};
-    const struct run idle = {AGGREGATE, {.shards = 256}, 15, 100, false, 25};
-    const struct run few = {NOTIFY, {.shards = 16, .rate = 1000, .record_bytes = 100}, 8, 100, false, 0};
-    const struct run many = {NOTIFY, {.shards = 256, .rate = 1000, .record_bytes = 100}, 8, 100, false, 0};
+        AGGREGATE, {.shards = 16, .page_records = 1000, .record_bytes = 100}, s8, 1000, false, 0};
+    const struct run idle = {AGGREGATE, {.shards = 256}, s15, 100, false, s25};
+    const struct run few = {NOTIFY, {.shards = 16, .rate = 1000, .record_bytes = 100}, s8, 100, false, 0};
+    const struct run many = {NOTIFY, {.shards = 256, .rate = 1000, .record_bytes = 100}, s8, 100, false, 0};
     const struct run full = {
-        AGGREGATE, {.shards = 256, .page_records = 1000, .record_bytes = 600}, 6, 100, true, 0};
+        AGGREGATE, {.shards = 256, .page_records = 1000, .record_bytes = 600}, s6, 100, true, 0};
     const char *only = argc > 1 ? argv[1] : "";
     if (!only[0] || strcmp(only, "speed") == 0)
         measure("tail --in-process, aggregate in memory, 16 shards", &speed, report_speed);

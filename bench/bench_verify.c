@@ -2,6 +2,7 @@
  * and the most memory that the process held, of tables that differ tenfold in size. bench_verify [ITEMS...]
  */
 #include "base/error.h"
+#include "bench/support/events.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -273,8 +274,8 @@ int main(int argc, char **argv)
           config);
     fclose(config);
     if (argc < 2) {
-        measure(folder, 200000);
-        measure(folder, 2000000);
+        measure(folder, bench_size(200000, 2000));
+        measure(folder, bench_size(2000000, 4000));
     }
     for (int i = 1; i < argc; i++)
         measure(folder, strtoul(argv[i], NULL, 10));

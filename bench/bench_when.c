@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 #define RECORDS 5000
-#define ROUNDS  7
+#define ROUNDS  ((int)bench_size(7, 1))
 
 static double measure(struct sl_span event, const char *name, const char *json)
 {

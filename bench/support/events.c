@@ -4,6 +4,7 @@
 #include "base/clock.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <time.h>
 
 struct order {
@@ -109,6 +110,12 @@ void bench_event(struct sl_buffer *out, size_t n, uint64_t seed)
     for (size_t i = 0; i < n; i++)
         add_record(out, i, &seed);
     sl_buffer_add_str(out, "]}");
+}
+
+size_t bench_size(size_t usual, size_t least)
+{
+    const char *is_short = getenv("BENCH_SHORT");
+    return is_short && is_short[0] ? least : usual;
 }
 
 double bench_seconds(void)

@@ -11,6 +11,10 @@ void bench_event(struct sl_buffer *out, size_t n, uint64_t seed);
 double bench_seconds(void);
 
 /* One line: {"figure":...,"value":...,"unit":...}. */
+/* How often or how much: `usual`, or `least` with BENCH_SHORT=1, which shows that everything runs and what it
+ * prints. Its figures mean nothing. */
+size_t bench_size(size_t usual, size_t least);
+
 void bench_figure(const char *name, double value, const char *unit);
 
 #endif
