@@ -230,13 +230,16 @@ ARCH    ?= arm64
 DEPLOY  ?= deploy
 PACKAGED = $(MAKE) --no-print-directory -f scripts/package/Makefile SOURCES="$(SOURCES)" VERSION="$(VERSION)" COMMIT="$(COMMIT)" PUBLIC="$(PUBLIC)" WARN="$(WARN)" DEPLOY="$(DEPLOY)"
 
-package: ## build/sluice-x86_64.zip and build/sluice-arm64.zip; DEPLOY=folder: its sluice.json and handlers/
+# (SAM may build its two functions at the same time.)
+ALONE    = @mkdir -p build/package && flock -w 1800 build/package/$(1).lock
+
+package: ## build/sluice-x86_64.zip and build/sluice-arm64.zip; DEPLOY=folder: its *.json and plugins, see docs/PLUGINS.md
 	@scripts/setup.sh package
 	+@$(PACKAGED) archive
 	@$(MAKE) --no-print-directory -j2 package-x86_64 package-arm64
 
 package-%:
-	+@$(PACKAGED) ARCH=$* zip
+	+$(call ALONE,$*) $(PACKAGED) ARCH=$* zip
 
 licenses: package ## what the zips hold of others: revision, license and source of each part (fails when one is unknown)
 	@for arch in x86_64 arm64; do unzip -p build/sluice-$$arch.zip sbom.cdx.json | grep -o '"name":"[^"]*","version":"[^"]*","licenses":[^]]*' | \
@@ -250,7 +253,7 @@ sources: ## the sources of these parts, at the same revisions, into build/source
 # `sam build` calls this, through scripts/package/ARCH/Makefile: for each of the two functions, the same files.
 build-SluiceFunction build-SeedFunction:
 	@scripts/setup.sh package
-	+@$(PACKAGED) -j$$(nproc) ARCH=$(ARCH) DESTDIR=$(ARTIFACTS_DIR) install
+	+$(call ALONE,$(ARCH)) $(PACKAGED) -j$$(nproc) ARCH=$(ARCH) DESTDIR=$(ARTIFACTS_DIR) install
 
 # ---- longer runs ----
 

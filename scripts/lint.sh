@@ -38,6 +38,7 @@ declare -A may=(
     [work/verify]="base streams streams/decode streams/when sinks/port.h sinks/target.h handlers handlers/pipeline handlers/dispatch work/source"
     [work/repair]="base streams streams/decode streams/when sinks/port.h sinks/target.h handlers handlers/pipeline handlers/dispatch work/source work/verify"
     [runtime/api]="base"
+    [scripts/package]="base"
     [runtime/lambda]="base runtime/api"
     [runtime/work]="base streams streams/decode sinks/port.h sinks/target.h handlers handlers/pipeline handlers/dispatch work/source
                    work/backfill"

@@ -3,8 +3,8 @@
 # scripts/package/sysroot.sh x86_64|arm64 ARCHIVE SYSROOT. Debian's own libcurl.a wants 25 other libraries.
 set -euo pipefail
 case $1 in
-x86_64) debian=amd64 triplet=x86_64-linux-gnu ;;
-arm64) debian=arm64 triplet=aarch64-linux-gnu ;;
+x86_64) debian=amd64 triplet=x86_64-linux-gnu protection=-fcf-protection=full ;;
+arm64) debian=arm64 triplet=aarch64-linux-gnu protection=-mbranch-protection=standard ;;
 *) echo "package: no architecture '$1': x86_64 or arm64" >&2; exit 2 ;;
 esac
 archive=$(cd "$2" && pwd)
@@ -20,6 +20,10 @@ for package in "$archive"/*_"$debian".deb; do
     dpkg-deb -x "$package" "$sysroot"
     # Which package a file is from, for licenses.sh.
     dpkg-deb -c "$package" | sed -n "s|^[-l].* \./\([^ ]*\).*|$(basename "$package" | cut -d_ -f1) \1|p" >>"$sysroot/files.txt"
+done
+# Links to /lib/... would lead out of it, and the linker would take libm.a.
+find "$sysroot" -type l -lname '/lib/*' | while read -r link; do
+    ln -sfr "$sysroot$(readlink "$link")" "$link"
 done
 
 cd "$sysroot/curl"
@@ -47,7 +51,7 @@ without() { printf -- '--without-%s ' "$@"; }
     $(off ftp file ldap ldaps rtsp dict telnet tftp pop3 imap smb smtp gopher mqtt manual cookies netrc ntlm tls-srp) \
     $(off unix-sockets alt-svc hsts doh mime progress-meter dnsshuffle get-easy-options libcurl-option ares) \
     $(without ca-bundle ca-path zlib zstd brotli nghttp2 libpsl libidn2 librtmp libssh2 libgsasl ngtcp2) \
-    CC="$triplet-gcc --sysroot=$sysroot -B$out" CFLAGS="-O2 -fPIC -ffunction-sections -fdata-sections -fstack-protector-strong" \
+    CC="$triplet-gcc --sysroot=$sysroot -B$out" CFLAGS="-O2 -fPIC -ffunction-sections -fdata-sections -D_FORTIFY_SOURCE=2 -fstack-protector-strong $protection" \
     >configure.log 2>&1 || { tail -n 20 configure.log >&2; exit 1; }
 make -s -C lib libcurl.la >make.log 2>&1 || { tail -n 20 make.log >&2; exit 1; }
 cp lib/.libs/libcurl.a "$out/"

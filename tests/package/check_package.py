@@ -23,7 +23,7 @@ ZIP_BYTES = 5 * 1000 * 1000  # our own limit: Lambda takes 50 MB
 
 
 def run(*command, **options):
-    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, **options).stdout
+    return subprocess.run([str(part) for part in command], check=True, stdout=subprocess.PIPE, text=True, **options).stdout
 
 
 def readelf(path, *what):
@@ -61,6 +61,46 @@ def program(architecture, root):
     assert "Library rpath: [/var/task/lib]" in headers, "Lambda's LD_LIBRARY_PATH names /lib64: only an RPATH goes before it"
     assert "RUNPATH" not in headers and "GNU_RELRO" in headers and "BIND_NOW" in headers
     assert re.search(r"GNU_STACK.* RW ", headers), "the stack may be executed"
+
+
+# The marks that a linked file has only if everything in it has them: for branches, and for return addresses.
+MARKS = {"x86_64": {"IBT", "SHSTK"}, "arm64": {"BTI", "PAC"}}
+PLACES = {"x86_64": b"\xf3\x0f\x1e\xfa", "arm64": b"\x3f\x23\x03\xd5"}  # endbr64; paciasp
+# Debian 12 builds these without (the compiler's own start files on arm64 only).
+UNMARKED = {"Scrt1.o", "crti.o", "crtn.o", "libc_nonshared.a", "libcrypto.a", "libssl.a", "libjansson.a", "libz.a", "libdeflate.a"}
+UNMARKED_ARM64 = {"crtbeginS.o", "crtendS.o", "libgcc.a"}
+
+
+def marked(architecture, *files):
+    """Which of these objects, or members of an archive, carry both marks: (how many do, of how many)."""
+    said = readelf(files[0], "-n", *files[1:])
+    found = [set(re.findall(r"\w+", line)) for line in re.findall(r"Properties: .*feature: (.*)", said)]
+    return sum(MARKS[architecture] <= words for words in found), max(said.count("File: "), 1)
+
+
+def hardened(architecture, root):
+    """All that is compiled here has the marks; bootstrap as a whole would, but for what Debian built without. No file's relocations
+    stay writable, no stack runs, nothing is writable and executable."""
+    out = TOP / run("make", "-s", "-f", "scripts/package/Makefile", f"ARCH={architecture}", "folder", cwd=TOP).strip()
+    ours = sorted((out / "obj").rglob("*.o"))
+    assert len(ours) > 100 and marked(architecture, *ours) == (len(ours), len(ours)), marked(architecture, *ours)
+    without = set()
+    for path in set(re.findall(r"^LOAD (/.*\.[ao])$", (out / "bootstrap.map").read_text(), re.M)):
+        have, of = marked(architecture, path)
+        if have < of:
+            without.add(pathlib.Path(path).name)
+    assert without <= UNMARKED | (UNMARKED_ARM64 if architecture == "arm64" else set()), f"without marks: {without}"
+    assert (marked(architecture, root / "bootstrap")[0] == 1) == (not without), "bootstrap's marks are not what its parts say"
+    assert (root / "bootstrap").read_bytes().count(PLACES[architecture]) > 1000
+    for path in [root / "bootstrap", *(root / "lib").iterdir()]:
+        headers = readelf(path, "-l")
+        assert "GNU_RELRO" in headers and re.search(r"GNU_STACK.* RW ", headers), path
+        assert not re.search(r"LOAD.* RWE ", headers), path
+
+
+def valid(_, zip_path):
+    """Somebody else's tools say the same of the SBOM and the licenses."""
+    run(SAM / "bin/python", TOP / "tests/package/legal.py", zip_path)
 
 
 def whole(architecture, root):
@@ -111,7 +151,8 @@ def licensed(architecture, root):
         assert len(copyright) > 1000, f"{name}: its copyright file is too short to be one"
         assert re.fullmatch(r"[0-9a-f]{64}", part["hashes"][0]["content"]) and part["licenses"][0]["expression"]
         assert part["version"] == taken.get(name, taken.get(f"src:{name}")), f"{name}: {part['version']} is not what was taken"
-        assert part["purl"].startswith(f"pkg:deb/debian/{name}@") and "+" not in part["purl"]
+        assert part["purl"].startswith(f"pkg:deb/debian/{name}@"), part["purl"]
+        assert "+" not in part["purl"]
         for text in re.findall(r"/usr/share/common-licenses/([A-Za-z0-9.-]*[A-Za-z0-9])", copyright):
             assert (root / "licenses" / text).stat().st_size > 1000, f"{name}: the text of {text} is missing"
         if name in TRACES:
@@ -194,8 +235,8 @@ def main():
     for architecture, zip_path in zips.items():
         with tempfile.TemporaryDirectory() as folder:
             run("unzip", "-q", zip_path, "-d", folder)
-            for case, argument in [(contents, zip_path), (small, zip_path), *((case, pathlib.Path(folder)) for case in
-                                   (program, whole, kernel, licensed, jansson_for_plugins, sam_builds_the_same))]:
+            for case, argument in [(contents, zip_path), (small, zip_path), (valid, zip_path), *((case, pathlib.Path(folder)) for case in
+                                   (program, hardened, whole, kernel, licensed, jansson_for_plugins, sam_builds_the_same))]:
                 try:
                     case(architecture, argument)
                 except AssertionError as wrong:
