@@ -6,7 +6,9 @@ BUILD    ?= build$(if $(SANITIZE),/asan)
 CORPUS   ?= ../shared/conformance
 CFLAGS   ?= -O2 -g
 PKGS     := libcurl libssl libcrypto jansson zlib gmp sqlite3
-WARN     := -Wall -Wextra -Wshadow -Wpointer-arith -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wformat=2 -Wundef -Werror
+# `make WERROR=` for a compiler that warns of more than ours.
+WERROR   ?= -Werror
+WARN     := -Wall -Wextra -Wshadow -Wpointer-arith -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wformat=2 -Wundef $(WERROR)
 BASE     := -std=c11 -D_GNU_SOURCE -I. -fvisibility=hidden -ffunction-sections -fdata-sections -fno-plt $(WARN) -MMD -MP
 ifneq ($(SANITIZE),)
 # (In instrumented code gcc does not see the ranges that its format-truncation warning needs.)
@@ -49,7 +51,7 @@ all: $(PROGRAMS) $(PLUGINS) $(HEADER) ## build/bootstrap, build/sluice and the e
 $(BUILD)/%.o: %.c
 	@mkdir -p $(@D)
 	@echo "  CC    $<"
-	@$(CC) $(BASE) $(DEFLATE) $(CFLAGS) -c $< -o $@
+	@$(CC) $(BASE) $(DEFLATE) $(CPPFLAGS) $(CFLAGS) -c $< -o $@
 
 # The assembler includes these files (base/embed.h); -MMD does not see that.
 $(BUILD)/replay/new_handler.o: examples/handler_template.c $(wildcard examples/skeleton/*)
@@ -60,7 +62,8 @@ $(BUILD)/replay/output/report/page.o: $(addprefix replay/output/report/page.,css
 
 # Written anew only when it has changed: one object knows the version.
 VERSION  := $(shell cat VERSION)
-COMMIT   ?= $(or $(shell git rev-parse --short=12 HEAD 2>/dev/null),unknown)
+# (Of this tree, not of one around it; and root may install what a user has built.)
+COMMIT   ?= $(or $(if $(wildcard .git),$(shell git -c safe.directory='*' rev-parse --short=12 HEAD 2>/dev/null)),unknown)
 STAMP     = $(BUILD)/version-$(VERSION)-$(COMMIT)
 $(STAMP):
 	@mkdir -p $(@D) && rm -f $(BUILD)/version-* && touch $@
@@ -108,32 +111,34 @@ $(MANUAL): $(BUILD)/sluice scripts/man.sh docs/man/sluice.1.in
 
 PREFIX  ?= /usr/local
 INSTALL  = install -D -m
+# In quotes where it is used: a folder may have spaces.
 AT       = $(DESTDIR)$(PREFIX)
 # What uninstall removes.
 PLACES   = bin/sluice lib/sluice/sluice lib/sluice/bootstrap lib/libsluice-runtime.a include/sluice/handler.h include/sluice/lambda.h \
            lib/pkgconfig/sluice.pc lib/pkgconfig/sluice-runtime.pc share/sluice/sluice.schema.json share/man/man1/sluice.1 \
            share/man/man7/sluice-handler.7 share/man/man3/sluice-lambda.3 share/bash-completion/completions/sluice \
-           share/zsh/site-functions/_sluice
+           share/zsh/site-functions/_sluice share/doc/sluice/LICENSE share/doc/sluice/NOTICE
 
 install: all $(RUNTIME) $(MANUAL) ## make install DESTDIR= PREFIX=/usr/local: sluice, bootstrap, the headers, the runtime library, man pages, completion
-	install -d $(AT)/lib/sluice/handlers $(AT)/bin
-	$(INSTALL) 755 -t $(AT)/lib/sluice $(BUILD)/sluice $(BUILD)/bootstrap
-	ln -sf ../lib/sluice/sluice $(AT)/bin/sluice
-	$(INSTALL) 644 $(RUNTIME) $(AT)/lib/libsluice-runtime.a
-	$(INSTALL) 644 -t $(AT)/include/sluice $(HEADER) runtime/lambda/lambda.h
-	$(INSTALL) 644 docs/sluice.schema.json $(AT)/share/sluice/sluice.schema.json
-	$(INSTALL) 644 -t $(AT)/share/man/man1 $(MANUAL)
-	$(INSTALL) 644 -t $(AT)/share/man/man7 docs/man/sluice-handler.7
-	$(INSTALL) 644 -t $(AT)/share/man/man3 docs/man/sluice-lambda.3
-	install -d $(AT)/lib/pkgconfig $(AT)/share/bash-completion/completions $(AT)/share/zsh/site-functions
+	install -d "$(AT)/lib/sluice/handlers" "$(AT)/bin"
+	$(INSTALL) 755 -t "$(AT)/lib/sluice" $(BUILD)/sluice $(BUILD)/bootstrap
+	ln -sf ../lib/sluice/sluice "$(AT)/bin/sluice"
+	$(INSTALL) 644 $(RUNTIME) "$(AT)/lib/libsluice-runtime.a"
+	$(INSTALL) 644 -t "$(AT)/include/sluice" $(HEADER) runtime/lambda/lambda.h
+	$(INSTALL) 644 docs/sluice.schema.json "$(AT)/share/sluice/sluice.schema.json"
+	$(INSTALL) 644 -t "$(AT)/share/man/man1" $(MANUAL)
+	$(INSTALL) 644 -t "$(AT)/share/man/man7" docs/man/sluice-handler.7
+	$(INSTALL) 644 -t "$(AT)/share/man/man3" docs/man/sluice-lambda.3
+	$(INSTALL) 644 -t "$(AT)/share/doc/sluice" LICENSE NOTICE
+	install -d "$(AT)/lib/pkgconfig" "$(AT)/share/bash-completion/completions" "$(AT)/share/zsh/site-functions"
 	for pc in sluice sluice-runtime; do \
-		sed 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|' docs/man/$$pc.pc.in >$(AT)/lib/pkgconfig/$$pc.pc || exit 1; done
-	scripts/completion.sh $(BUILD)/sluice bash >$(AT)/share/bash-completion/completions/sluice
-	scripts/completion.sh $(BUILD)/sluice zsh >$(AT)/share/zsh/site-functions/_sluice
+		sed 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|' docs/man/$$pc.pc.in >"$(AT)/lib/pkgconfig/$$pc.pc" || exit 1; done
+	scripts/completion.sh $(BUILD)/sluice bash >"$(AT)/share/bash-completion/completions/sluice"
+	scripts/completion.sh $(BUILD)/sluice zsh >"$(AT)/share/zsh/site-functions/_sluice"
 
 uninstall: ## with the same DESTDIR= and PREFIX=: remove all that install put there
-	rm -f $(PLACES:%=$(AT)/%)
-	-rmdir $(AT)/lib/sluice/handlers $(AT)/lib/sluice $(AT)/include/sluice $(AT)/share/sluice
+	for place in $(PLACES); do rm -f "$(AT)/$$place" || exit 1; done
+	-rmdir "$(AT)/lib/sluice/handlers" "$(AT)/lib/sluice" "$(AT)/include/sluice" "$(AT)/share/sluice" "$(AT)/share/doc/sluice"
 
 IMAGE ?= $(BUILD)/sluice-image.tar
 image: all ## a container image of sluice for this machine's architecture, made without a daemon: build/sluice-image.tar
