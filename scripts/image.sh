@@ -30,6 +30,8 @@ place_of() { case $1 in /usr/*) echo "$1" ;; *) echo "/usr$1" ;; esac; }
 
 programs=("$root"/usr/lib/sluice/{sluice,bootstrap})
 mapfile -t libraries < <(for program in "${programs[@]}"; do ldd "$program"; done | grep -oE '/[^ ]+\.so[^ ]*' | sort -u)
+# glibc loads this one by itself, when a thread is cancelled.
+for library in "${libraries[@]}"; do case $library in */libc.so.6) libraries+=("${library%/*}/libgcc_s.so.1") && break ;; esac; done
 [ "${#libraries[@]}" -gt 2 ] || fail "ldd names no libraries of ${programs[0]}"
 # Debian knows a library by its path in / or in /usr, or the file that it is a link to.
 declare -A packages=() owners=()

@@ -82,7 +82,7 @@ brought_component() { # FILE NAME: a library of the deployed folder. Its license
     local base=${2%%.so*} text license
     base=${base%.a}
     text=$(cd "$taken/licenses" && ls -d "$base" "$base".* 2>/dev/null | head -n 1)
-    license=$(sed -nE 's/.*SPDX-License-Identifier: *([A-Za-z0-9.()+ -]*[A-Za-z0-9)+]).*/\1/p' "$taken/licenses/$text" | head -n 1)
+    license=$(sed -nE 's/.*SPDX-[L]icense-Identifier: *([A-Za-z0-9.()+ -]*[A-Za-z0-9)+]).*/\1/p' "$taken/licenses/$text" | head -n 1)
     if [ -n "$license" ]; then license="\"expression\":\"$license\""; else license="\"license\":{\"name\":\"see licenses/$text\"}"; fi
     printf '{"type":"library","bom-ref":"%s","name":"%s","licenses":[{%s}],"hashes":[{"alg":"SHA-256","content":"%s"}],' \
         "$2" "$base" "$license" "$(sha256sum "$1" | cut -d' ' -f1)"

@@ -96,9 +96,9 @@ def whole_folder(folder):
         "many/many.c": MANY, "many/more.c": '#include "many.h"\nint many(int n) { return n; }\n', "many/many.h": "int many(int n);\n",
         "orders.cc": ORDERS, "handlers/old.c": '#include "own.h"\n' + HANDLER % "OWN",
         "linked.c": "#include <tiny.h>\n#include <math.h>\nstatic volatile double two = 2;\n" + HANDLER % "tiny() + still() + (int)cbrt(two * 4) - 2",
-        "include/tiny.h": "int tiny(void), still(void);\n", "plugin.mk": "PLUGIN_LIBS = -ltiny -lstill -lm\n",
+        "include/tiny.h": "int tiny(void), still(void);\n", "plugin.mk": "PLUGIN_LIBS = -ltiny -lstill\n",
         "tests/test_own.c": "this is not C", "sluice.json": ["own", "many", "orders", "archive"], "second one.json": ["old", "linked", "built"],
-        "licenses/libtiny.txt": "SPDX-License-Identifier: MIT\nPermission is hereby granted\n", "licenses/libstill.txt": "Do what you like.\n",
+        "licenses/libtiny.txt": "SPDX-" "License-Identifier: MIT\nPermission is hereby granted\n", "licenses/libstill.txt": "Do what you like.\n",
         "licenses/crate.txt": "A part of built.so.\n"})
     place = folder / "lib" / MACHINE
     library(place / "libtiny.so.3", "int tiny(void) { return 40; }", MACHINE, "-Wl,-soname,libtiny.so.3")
@@ -149,7 +149,7 @@ def contents(archive):
 def what_builds_there_builds_here(work):
     folder, zip_path = work / "a folder", work / "first.zip"
     whole_folder(folder)
-    run("make", "-s", "-C", folder, "-f", TOP / "examples/skeleton/Makefile", f"SLUICE=-I{TOP}/build/include", "PLUGIN_LIBS=-ltiny -lstill -lm",
+    run("make", "-s", "-C", folder, "-f", TOP / "examples/skeleton/Makefile", f"SLUICE=-I{TOP}/build/include", "PLUGIN_LIBS=-ltiny -lstill",
         f"LDFLAGS=-Llib/{MACHINE}")
     assert {path.stem for path in (folder / "handlers").glob("*.so")} == {"own", "many", "orders", "linked"}
     status, said = package(folder, zip_path)
