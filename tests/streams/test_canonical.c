@@ -153,6 +153,7 @@ static void value(struct speller *s, uint64_t seed, unsigned i, unsigned depth)
     default:
         parts(s, (enum kind[]){STRINGS, NUMBERS, BYTES, LIST, MAP}[type - 5], inner, depth);
     }
+    space(s);
     sl_buffer_add_char(s->out, '}');
 }
 
