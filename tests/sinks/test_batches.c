@@ -17,6 +17,7 @@ struct tables {
     unsigned since;    /* requests since one was throttled: its next attempt passes */
     unsigned spare;    /* one in so many requests or entries is not spared; 0: all are */
     const char *fault; /* what broke the service's rules */
+    size_t writes;     /* that took effect */
     size_t left;       /* entries that were left out */
     struct sl_buffer body;
 };
@@ -46,6 +47,7 @@ static json_t *table_of(struct tables *t, const char *table)
 static void write_one(struct tables *t, const char *table, json_t *item, json_t *key)
 {
     char *text = key_text(table, item ? item : key);
+    t->writes++;
     if (item)
         json_object_set(table_of(t, table), text, item);
     else
@@ -144,6 +146,15 @@ static json_t *one(struct tables *t, const char *operation, json_t *asked)
     return have ? json_pack("{s:O}", "Item", have) : json_object();
 }
 
+/* Of items with the attribute "bad": the whole request is. */
+static bool is_refused(const json_t *asked)
+{
+    char *text = json_dumps(asked, JSON_COMPACT);
+    bool is = strstr(text, "\"bad\"") != NULL;
+    free(text);
+    return is;
+}
+
 static json_t *answer_to(struct tables *t, const char *operation, json_t *asked)
 {
     return strcmp(operation, "BatchWriteItem") == 0 ? batch_write(t, asked)
@@ -164,14 +175,17 @@ static void serve(void *arg, const struct scripted_request *request, struct scri
     bool is_throttled = t->since++ > 12 && !spares(t);
     if (is_throttled)
         t->since = 0;
+    bool refuses = !is_throttled && is_refused(asked);
     json_t *answer = is_throttled ? json_pack("{s:s,s:s}", "__type", "ProvisionedThroughputExceededException",
                                               "message", "later")
+                     : refuses    ? json_pack("{s:s,s:s}", "__type", "ValidationException", "message",
+                                              "Item size has exceeded the maximum allowed size")
                                   : answer_to(t, operation, asked);
     char *text = json_dumps(answer, JSON_COMPACT);
     sl_buffer_reset(&t->body);
     sl_buffer_add_str(&t->body, text);
     *reply = (struct scripted_reply){
-        .status = is_throttled ? 400 : 200, .body = sl_buffer_span(&t->body), .with_crc = true};
+        .status = is_throttled || refuses ? 400 : 200, .body = sl_buffer_span(&t->body), .with_crc = true};
     free(text);
     json_decref(answer);
     json_decref(asked);
@@ -209,11 +223,84 @@ static void what_is_left_out_comes_again(void **state)
         run(spare, true);
 }
 
+/* ---- several writes of one key ---- */
+
+#define WRITES_OF_KEYS 60
+#define FEW_KEYS       6
+
+/* Some of the writes are of items that the service refuses; the last good one of each key is what stays, and
+ * a write that another one follows is not sent in vain. */
+static void write_few_keys(uint64_t seed, unsigned bad_one_in)
+{
+    static struct fault f;
+    struct tables t = {.items = json_object()};
+    struct sl_table_op ops[WRITES_OF_KEYS];
+    struct sl_result results[WRITES_OF_KEYS];
+    int key_of[WRITES_OF_KEYS], last_good[FEW_KEYS], n_keys = 0;
+    bool bad[WRITES_OF_KEYS];
+    memset(last_good, -1, sizeof(last_good));
+    sl_buffer_init(&t.body, 1 << 26);
+    fault_open(&f, serve, &t);
+    struct sl_table_port *table = fault_table(&f, "dynamodb://main");
+    for (int i = 0; i < WRITES_OF_KEYS; i++) {
+        int key = key_of[i] = (int)(sl_random_step(&seed) % FEW_KEYS);
+        bool is_put = sl_random_step(&seed) % 4 != 0;
+        bad[i] = is_put && bad_one_in && sl_random_step(&seed) % bad_one_in == 0;
+        const char *text = sl_arena_printf(f.call.arena, "{\"PK\":{\"S\":\"%d\"},\"SK\":{\"S\":\"s\"}", key);
+        ops[i] = (struct sl_table_op){.verb = is_put ? SL_TABLE_PUT : SL_TABLE_DELETE,
+                                      .key = sl_span_str(sl_arena_printf(f.call.arena, "%s}", text))};
+        if (is_put)
+            ops[i].item = sl_span_str(sl_arena_printf(f.call.arena, "%s,\"v\":{\"N\":\"%d\"}%s}", text, i,
+                                                      bad[i] ? ",\"bad\":{\"BOOL\":true}" : ""));
+        n_keys += last_good[key] < 0 && !bad[i];
+        last_good[key] = bad[i] ? last_good[key] : i;
+    }
+    table->apply(table, ops, WRITES_OF_KEYS, results, &f.call);
+    for (int i = 0; i < WRITES_OF_KEYS; i++) {
+        bool is_overwritten = i < last_good[key_of[i]];
+        assert_int_equal(results[i].status, bad[i] && !is_overwritten ? SL_REJECT : SL_OK);
+    }
+    for (int key = 0; key < FEW_KEYS; key++) {
+        json_t *asked = json_pack("{s:{s:s},s:{s:s}}", "PK", "S", "", "SK", "S", "s");
+        char digit[2] = {(char)('0' + key), '\0'};
+        json_object_set_new(json_object_get(asked, "PK"), "S", json_string(digit));
+        json_t *item = read_one(&t, "main", asked);
+        int last = last_good[key];
+        assert_int_equal(item != NULL, last >= 0 && ops[last].verb == SL_TABLE_PUT);
+        if (item)
+            assert_int_equal(
+                strtol(json_string_value(json_object_get(json_object_get(item, "v"), "N")), NULL, 10), last);
+        json_decref(asked);
+    }
+    if (!bad_one_in)
+        assert_int_equal(t.writes, n_keys);
+    table->close(table);
+    fault_close(&f);
+    sl_buffer_clean_up(&t.body);
+    json_decref(t.items);
+}
+
+static void the_last_write_of_a_key_is_sent_once(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 10; seed++)
+        write_few_keys(seed, 0);
+}
+
+static void a_refused_write_leaves_the_one_before_it(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 30; seed++)
+        write_few_keys(seed, 2 + (unsigned)seed % 5);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(batches_are_written_and_read),
         cmocka_unit_test(what_is_left_out_comes_again),
+        cmocka_unit_test(the_last_write_of_a_key_is_sent_once),
+        cmocka_unit_test(a_refused_write_leaves_the_one_before_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
