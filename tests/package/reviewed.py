@@ -3,6 +3,7 @@ coming, and a few hundred sets by chance. check_template.py runs CASES."""
 import functools
 import itertools
 import json
+import logging
 import os
 import random
 import re
@@ -92,6 +93,7 @@ def statements(resources):
     for name, role in of_type(resources, "AWS::IAM::Role"):
         for policy in role["Properties"]["Policies"]:
             for statement in policy["PolicyDocument"]["Statement"]:
+                assert statement["Effect"] == "Allow", f"{name}: {statement}"
                 listed = (statement[part] if isinstance(statement[part], list) else [statement[part]] for part in ("Action", "Resource"))
                 for action, place in itertools.product(*listed):
                     yield f"{name}.{statement['Sid']}", action, place
@@ -181,6 +183,43 @@ def alarms_are_explained():
         assert set(shown) == {f"<{name}.Arn>" for name in alarms}, shown
 
 
+# {alarm: (namespace, metric, statistic, dimensions)}
+WATCHED = {
+    "IteratorAgeAlarm": ("AWS/Lambda", "IteratorAge", "Maximum", {"FunctionName": "<SluiceFunction>"}),
+    "RecordAgeAlarm": ("Sluice", "IteratorAgeMs", "Maximum", {"Function": "<SluiceFunction>"}),
+    "ErrorsAlarm": ("AWS/Lambda", "Errors", "Sum", {"FunctionName": "<SluiceFunction>"}),
+    "ThrottlesAlarm": ("AWS/Lambda", "Throttles", "Sum", {"FunctionName": "<SluiceFunction>"}),
+    "FailureQueueAlarm": ("AWS/SQS", "ApproximateNumberOfMessagesVisible", "Maximum", {"QueueName": "<FailureQueue>"}),
+    "FailureAgeAlarm": ("AWS/SQS", "ApproximateAgeOfOldestMessage", "Maximum", {"QueueName": "<FailureQueue>"}),
+    "FailureBucketAlarm": ("AWS/S3", "PutRequests", "Sum", {"BucketName": "<FailureBucket>", "FilterId": "all"}),
+    "DroppedAlarm": ("AWS/Lambda", "DroppedEventCount", "Sum", {"EventSourceMappingUUID": "<SluiceFunctionStream>"}),
+}
+
+
+def watched(alarm):
+    """(namespace, metric, statistic, dimensions) of an alarm on one metric, or on a calculation with one."""
+    if "Metrics" not in alarm:
+        metric, statistic = alarm, alarm["Statistic"]
+    else:
+        inner, = [row["MetricStat"] for row in alarm["Metrics"] if not row.get("ReturnData", True)]
+        metric, statistic = inner["Metric"], inner["Stat"]
+    return metric["Namespace"], metric["MetricName"], statistic, {row["Name"]: row["Value"] for row in metric["Dimensions"]}
+
+
+def alarms_watch_what_they_say():
+    resources, _ = template.resolve({"IteratorAgeAlarmMinutes": 5, "FailureAgeAlarmDays": 3})
+    alarms = {name: body["Properties"] for name, body in of_type(resources, "AWS::CloudWatch::Alarm")}
+    assert {name: watched(alarm) for name, alarm in alarms.items()} == WATCHED
+    thresholds = {name: alarm["Threshold"] for name, alarm in alarms.items() if alarm["Threshold"]}
+    assert thresholds == {"IteratorAgeAlarm": 5, "RecordAgeAlarm": 5, "FailureAgeAlarm": 3}, thresholds
+    units = {name: row["Expression"] for name, alarm in alarms.items() for row in alarm.get("Metrics", []) if "Expression" in row}
+    assert units == {"IteratorAgeAlarm": "age / 60000", "RecordAgeAlarm": "age / 60000", "FailureAgeAlarm": "age / 86400"}, units
+    assert {alarm["ComparisonOperator"] for alarm in alarms.values()} == {"GreaterThanThreshold"}
+    # S3 has the alarm's metric only if it is asked for, and the mapping has its counts.
+    assert resources["FailureBucket"]["Properties"]["MetricsConfigurations"] == [{"Id": WATCHED["FailureBucketAlarm"][3]["FilterId"]}]
+    assert resources["SluiceFunction"]["Properties"]["Events"]["Stream"]["Properties"]["MetricsConfig"] == {"Metrics": ["EventCount"]}
+
+
 def alarms_look_back_a_day_at_most():
     """CloudWatch refuses an alarm over more, unless its periods are of an hour."""
     for name, alarm in of_type(template.resolve({})[0], "AWS::CloudWatch::Alarm"):
@@ -246,9 +285,7 @@ def metrics_are_those_that_are_written():
                 seen.add(((found.group(1), found.group(2)), found.group(3)))
     assert seen >= {(("Function",), metric) for metric in written["Function",] - {"ColdStart"}}, seen
     assert {metric for dimensions, metric in seen if len(dimensions) == 2} == {"Applied", "Parked", "Failed", "SinkMs"}, seen
-    used, = [row["MetricStat"]["Metric"] for row in resources["RecordAgeAlarm"]["Properties"]["Metrics"]
-             if "MetricStat" in row]
-    assert used["Namespace"] == "Sluice" and used["MetricName"] in written[tuple(row["Name"] for row in used["Dimensions"])]
+    assert all(metric in written[tuple(dimensions)] for namespace, metric, _, dimensions in WATCHED.values() if namespace == "Sluice")
 
 
 class NoPolicies(ManagedPolicyLoader):
@@ -262,6 +299,7 @@ class NoPolicies(ManagedPolicyLoader):
 def sam_makes_the_mapping():
     """SAM's own transform of the resolved template: what the parameters set arrives in the mapping and in the function."""
     os.environ.setdefault("AWS_DEFAULT_REGION", template.REGION)
+    logging.getLogger("samtranslator").setLevel(logging.ERROR)  # (it wants metrics of itself to be sent)
     parameters = {**BASES[1], "Filter1": REMOVALS, "Filter3": INSERTS, "KmsKeyArn": KEY, "TumblingWindowSeconds": 60, "MaximumRetryAttempts": 7,
                   "MaximumRecordAgeSeconds": 600, "ReservedConcurrency": "10", "VpcSubnetIds": "subnet-0a1b2c3d", "VpcSecurityGroupIds": "sg-0a1b2c3d"}
     for given in (parameters, BASES[1]):
@@ -295,4 +333,5 @@ def parameters_are_documented():
 
 
 CASES = [every_wish_is_covered, what_is_unset_is_left_out, rights_name_their_resources, buckets_are_kept_well, the_queue_is_kept_well,
-         a_demonstration_goes_whole, alarms_are_explained, alarms_look_back_a_day_at_most, glue_takes_the_table, metrics_are_those_that_are_written, sam_makes_the_mapping, parameters_are_documented]
+         a_demonstration_goes_whole, alarms_are_explained, alarms_watch_what_they_say, alarms_look_back_a_day_at_most,
+         glue_takes_the_table, metrics_are_those_that_are_written, sam_makes_the_mapping, parameters_are_documented]
