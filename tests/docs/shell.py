@@ -53,9 +53,13 @@ def steps(blocks):
     return [b for b in blocks if b.kind in ("run", "file") or (b.kind in ("config", "record") and "file" in b.options)]
 
 
+def name(path):
+    return path.removeprefix("docs/").removesuffix(".md").replace("/", "-")
+
+
 def setup(path):
     """What the shell of a document reads first, if there is one."""
-    file = SETUP / (path.removeprefix("docs/").removesuffix(".md").replace("/", "-") + ".sh")
+    file = SETUP / (name(path) + ".sh")
     return file if file.exists() else None
 
 
@@ -67,7 +71,9 @@ def execute(path, todo, folder):
     """Runs the script in a clone, within its time; returns what was printed when it went wrong outside of a block."""
     tree, environment = clone.make(folder)
     for n, block in enumerate(todo):
-        (folder / f"block{n}").write_text(block.text, encoding="utf-8")
+        prelude = SETUP / (name(path) + ".py")
+        before = prelude.read_text(encoding="utf-8") if block.kind == "run" and block.language == "python" and prelude.exists() else ""
+        (folder / f"block{n}").write_text(before + block.text, encoding="utf-8")
     text = (f". '{setup(path)}'\n" if setup(path) else "") + script(todo, folder)
     (folder / "script").write_text(text, encoding="utf-8")
     with open(folder / "log", "wb") as log:

@@ -1,9 +1,10 @@
 """A receiver of webhooks that believes nothing: receiver.py URL-FILE LOG. It checks each signature of Standard Webhooks by hand, as
-docs/WEBHOOKS.md says, and writes a line for each request."""
+docs/WEBHOOKS.md says, and writes a line for each request; the last one is in request.json."""
 import base64
 import hashlib
 import hmac
 import http.server
+import json
 import os
 import sys
 
@@ -19,6 +20,8 @@ class Receiver(http.server.BaseHTTPRequestHandler):
         signed = f'{self.headers["webhook-id"]}.{self.headers["webhook-timestamp"]}.'.encode() + body
         expected = "v1," + base64.b64encode(hmac.new(KEY, signed, hashlib.sha256).digest()).decode()
         is_right = any(hmac.compare_digest(expected, s) for s in self.headers["webhook-signature"].split())
+        with open("request.json", "w", encoding="utf-8") as file:
+            json.dump({"headers": dict(self.headers), "body": body.decode()}, file)
         with open(log, "ab") as file:
             file.write((b"signed " if is_right else b"NOT SIGNED ") + body + b"\n")
         self.send_response(204 if is_right else 401)
