@@ -149,7 +149,8 @@ static enum sl_status find_region(struct sl_client *client, struct sl_error *err
     if (!sl_endpoint_is_region(region))
         return sl_fail(error, SL_FATAL, "NoRegion",
                        region.len ? "%s: \"%.*s\" is not a region; set AWS_REGION or the target's region="
-                                  : "%s: no region is set%.*s; set AWS_REGION or the target's region=",
+                                  : "%s: no region is set%.*s; set AWS_REGION, the target's region=, or "
+                                    "--region of the command",
                        client->name, SL_ARG(region));
     snprintf(client->region, sizeof(client->region), "%.*s", SL_ARG(region));
     return SL_OK;

@@ -1,10 +1,13 @@
 /* Parses the command line of a verb, and prints its help. */
 #include "replay/flags.h"
 
+#include "aws/endpoint.h"
 #include "base/nearest.h"
 #include "base/span.h"
+#include "net/uri.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -71,14 +74,43 @@ static bool read_integer(const char *text, int64_t *out)
     return true;
 }
 
-static enum sl_status set(const char *verb, const struct sl_flag *f, const char *value)
+static enum sl_status set_integer(const struct sl_usage *usage, const char *verb, const struct sl_flag *f,
+                                  const char *value)
+{
+    if (!read_integer(value, f->out))
+        return refuse(verb, "--%s needs a whole number, not \"%s\"", f->name, value);
+    int64_t number = *(const int64_t *)f->out;
+    for (const struct sl_flag_range *r = usage->ranges; r && r->name; r++)
+        if (strcmp(r->name, f->name) == 0 && (number < r->least || number > r->most))
+            return refuse(verb, "--%s %s is out of range; write a number from %" PRId64 " to %" PRId64,
+                          f->name, value, r->least, r->most);
+    return SL_OK;
+}
+
+static enum sl_status set_checked(const char *verb, const struct sl_flag *f, const char *value)
+{
+    struct sl_uri unused;
+    *(const char **)f->out = value;
+    if (f->type == SL_FLAG_REGION && !sl_endpoint_is_region(sl_span_str(value)))
+        return refuse(verb, "--%s \"%s\" is not an AWS Region such as us-west-2", f->name, value);
+    if (f->type == SL_FLAG_URL && !sl_uri_parse(value, &unused))
+        return refuse(verb, "--%s \"%s\" is not a URL such as http://host:port or https://host", f->name,
+                      value);
+    return SL_OK;
+}
+
+static enum sl_status set(const struct sl_usage *usage, const char *verb, const struct sl_flag *f,
+                          const char *value)
 {
     struct sl_flag_list *list = f->out;
+    if (!*value)
+        return refuse(verb, "--%s needs a value, and this one is empty", f->name);
     if (f->type == SL_FLAG_TEXT) {
         *(const char **)f->out = value;
     } else if (f->type == SL_FLAG_INTEGER) {
-        if (!read_integer(value, f->out))
-            return refuse(verb, "--%s needs a whole number, not \"%s\"", f->name, value);
+        return set_integer(usage, verb, f, value);
+    } else if (f->type == SL_FLAG_REGION || f->type == SL_FLAG_URL) {
+        return set_checked(verb, f, value);
     } else {
         if (list->n == sizeof(list->values) / sizeof(list->values[0]))
             return refuse(verb, "--%s is given too often", f->name);
@@ -97,8 +129,24 @@ static enum sl_status refuse_unknown(const struct sl_usage *usage, const char *v
                        : refuse(verb, "unknown flag %s", arg);
 }
 
+/* Which flags were there. No verb has more than so many. */
+#define FLAGS_MOST 64
+
+struct seen {
+    bool is[FLAGS_MOST];
+};
+
+static enum sl_status see(const struct sl_usage *usage, const char *verb, const struct sl_flag *f,
+                          struct seen *seen)
+{
+    bool *is = &seen->is[(size_t)(f - usage->flags) % FLAGS_MOST], was = *is;
+    *is = true;
+    return was && f->type != SL_FLAG_LIST ? refuse(verb, "--%s is given twice; keep one", f->name) : SL_OK;
+}
+
 /* Reads the flag at argv[*i]; `*i` ends on its last argument. */
-static enum sl_status read_flag(const struct sl_usage *usage, int argc, char **argv, int *i)
+static enum sl_status read_flag(const struct sl_usage *usage, int argc, char **argv, int *i,
+                                struct seen *seen)
 {
     const char *text = argv[*i] + 2;
     const char *equals = strchr(text, '=');
@@ -107,15 +155,17 @@ static enum sl_status read_flag(const struct sl_usage *usage, int argc, char **a
     const struct sl_flag *f = find(usage->flags, name, &is_negated);
     if (!f)
         return refuse_unknown(usage, argv[0], argv[*i], name);
+    if (see(usage, argv[0], f, seen) != SL_OK)
+        return SL_REJECT;
     if (f->type == SL_FLAG_BOOL) {
         *(bool *)f->out = !is_negated;
         return equals ? refuse(argv[0], "--%s takes no value", f->name) : SL_OK;
     }
     if (equals)
-        return set(argv[0], f, equals + 1);
+        return set(usage, argv[0], f, equals + 1);
     if (*i + 1 == argc || strncmp(argv[*i + 1], "--", 2) == 0)
         return refuse(argv[0], "--%s needs a value", f->name);
-    return set(argv[0], f, argv[++*i]);
+    return set(usage, argv[0], f, argv[++*i]);
 }
 
 static enum sl_status check_operands(const struct sl_usage *usage, char **argv, int n)
@@ -134,6 +184,7 @@ enum sl_status sl_flags_read(const struct sl_usage *usage, int argc, char **argv
                              int *exit_status)
 {
     bool ended = false;
+    struct seen seen = {{false}};
     *n_operands = 0;
     *exit_status = SL_EXIT_BAD;
     for (int i = 1; i < argc; i++) {
@@ -147,7 +198,7 @@ enum sl_status sl_flags_read(const struct sl_usage *usage, int argc, char **argv
             argv[++*n_operands] = argv[i];
         } else if (argv[i][1] != '-') {
             return refuse(argv[0], "unknown flag %s", argv[i]);
-        } else if (read_flag(usage, argc, argv, &i) != SL_OK) {
+        } else if (read_flag(usage, argc, argv, &i, &seen) != SL_OK) {
             return SL_REJECT;
         }
     }

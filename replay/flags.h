@@ -1,7 +1,9 @@
 /* The command line of a verb: one row per flag feeds the parser, the help, and the refusal of unknown flags.
  *
  * `--name VALUE` and `--name=VALUE`; a value that looks like a flag needs the '='. "--" ends the flags; "-"
- * alone is an operand. `--help` prints the rows. */
+ * alone is an operand. `--help` prints the rows. Refused, in one line that names the flag, what is wrong and
+ * what fits: an unknown flag, one without a value or with an empty one, one that is given twice and is no
+ * list, a number out of its range, a Region or URL that is none. */
 #ifndef SL_REPLAY_FLAGS_H
 #define SL_REPLAY_FLAGS_H
 
@@ -15,7 +17,9 @@ enum sl_flag_type {
     SL_FLAG_END = 0,
     SL_FLAG_BOOL,    /* bool: `--name` sets it, `--no-name` clears it */
     SL_FLAG_INTEGER, /* int64_t */
-    SL_FLAG_TEXT,    /* const char * */
+    SL_FLAG_TEXT,    /* const char *, not empty */
+    SL_FLAG_REGION,  /* the same: an AWS Region */
+    SL_FLAG_URL,     /* the same: http://host:port or https://host */
     SL_FLAG_LIST     /* struct sl_flag_list: the flag may be repeated */
 };
 
@@ -32,12 +36,19 @@ struct sl_flag {
     const char *help;  /* one line */
 };
 
+/* What a number may be. */
+struct sl_flag_range {
+    const char *name;
+    int64_t least, most;
+};
+
 struct sl_usage {
     const char *line;    /* "replay [flags] INPUT..." */
     const char *summary; /* one or more lines */
     const struct sl_flag *flags;
-    const char *operand; /* what an operand is, for errors: "INPUT"; NULL: there are none */
-    int least, most;     /* operands; most 0: no limit, unless `operand` is NULL */
+    const struct sl_flag_range *ranges; /* of some numbers, up to one without a name; NULL: of none */
+    const char *operand;                /* what an operand is, for errors: "INPUT"; NULL: there are none */
+    int least, most;                    /* operands; most 0: no limit, unless `operand` is NULL */
 };
 
 /* Reads the flags in argv[1..] and moves the operands to argv[1..*n_operands]. When this is not SL_OK, the

@@ -5,6 +5,7 @@
  * item are folded into one (none for an item that was created and removed within the window) and written to
  * AWSDynamoDB/data, with the manifests and checksums that readers of exports expect. The same lines always
  * make the same files with the same names. */
+#include "aws/arn.h"
 #include "base/arena.h"
 #include "base/base64.h"
 #include "base/clock.h"
@@ -340,22 +341,31 @@ static void add_time(struct sl_buffer *out, const char *name, int64_t micros)
     sl_json_add_member(out, name, sl_span_str(text));
 }
 
+/* What nobody said is null, as DynamoDB writes what an export does not have. */
+static void add_text(struct sl_buffer *out, const char *name, const char *text)
+{
+    if (text)
+        sl_json_add_member(out, name, sl_span_str(text));
+    else
+        sl_json_add_raw(out, name, SL_LIT("null"));
+}
+
 /* The end of the window is exclusive; streams have whole seconds. */
 static void make_summary(const struct manifest *m, const char *id, struct sl_buffer *out)
 {
     int64_t from = m->oldest_micros / 1000000 * 1000000, to = (m->newest_micros / 1000000 + 1) * 1000000;
     sl_buffer_add_char(out, '{');
     sl_json_add_member(out, "version", SL_LIT("2023-08-01"));
-    sl_json_add_member(out, "exportArn",
-                       sl_span_str(sl_arena_printf(m->arena, "%s/export/%s", m->table_arn, id)));
+    add_text(out, "exportArn",
+             m->table_arn ? sl_arena_printf(m->arena, "%s/export/%s", m->table_arn, id) : NULL);
     add_time(out, "startTime", to);
     add_time(out, "endTime", to);
-    sl_json_add_member(out, "tableArn", sl_span_str(m->table_arn));
+    add_text(out, "tableArn", m->table_arn);
     sl_json_add_raw(out, "tableId", SL_LIT("null"));
     sl_json_add_raw(out, "exportTime", SL_LIT("null"));
     add_time(out, "exportFromTime", from);
     add_time(out, "exportToTime", to);
-    sl_json_add_member(out, "s3Bucket", sl_span_str(m->bucket));
+    add_text(out, "s3Bucket", m->bucket);
     sl_json_add_member(out, "s3Prefix", sl_span_str(m->s3_prefix));
     sl_json_add_member(out, "s3SseAlgorithm", SL_LIT("AES256"));
     sl_json_add_raw(out, "s3SseKmsKeyId", SL_LIT("null"));
@@ -395,9 +405,38 @@ static enum sl_status write_manifests(struct manifest *m)
 
 /* ---- the verb ---- */
 
+static enum sl_status check_arn(struct manifest *m)
+{
+    struct sl_span arn = sl_span_str(m->table_arn), name = sl_arn_part(arn, 5);
+    if (!m->table_arn ||
+        (sl_span_is(sl_arn_part(arn, 2), "dynamodb") && sl_span_starts(name, SL_LIT("table/")) &&
+         !memchr(name.ptr + strlen("table/"), '/', name.len - strlen("table/"))))
+        return SL_OK;
+    return sl_fail(&m->error, SL_REJECT, "BadFlag",
+                   "--table-arn %s: is not a table's ARN: write arn:aws:dynamodb:REGION:ACCOUNT:table/NAME",
+                   m->table_arn);
+}
+
+/* Readers of DynamoDB's exports may look there. */
+static void say_missing(const struct manifest *m)
+{
+    if (!m->table_arn || !m->bucket)
+        fprintf(
+            stderr,
+            "sluice manifest: manifest-summary.json does not name the %s: give %s if a program reads it\n",
+            !m->table_arn && !m->bucket ? "table and the bucket"
+            : m->table_arn              ? "bucket"
+                                        : "table",
+            !m->table_arn && !m->bucket ? "--table-arn and --bucket"
+            : m->table_arn              ? "--bucket"
+                                        : "--table-arn");
+}
+
 static enum sl_status run(struct manifest *m)
 {
-    enum sl_status status = find_objects(m);
+    enum sl_status status = check_arn(m);
+    if (status == SL_OK)
+        status = find_objects(m);
     for (size_t i = 0; i < m->n_names && status == SL_OK; i++)
         status = take_object(m, m->names[i]);
     if (status == SL_OK)
@@ -411,12 +450,14 @@ static enum sl_status run(struct manifest *m)
 
 int sl_verb_manifest(int argc, char **argv)
 {
-    struct manifest m = {.bucket = "", .s3_prefix = "", .table_arn = "", .error = SL_NO_ERROR};
+    struct manifest m = {.s3_prefix = "", .error = SL_NO_ERROR};
     const struct sl_flag flags[] = {
-        {"bucket", SL_FLAG_TEXT, &m.bucket, "NAME", "the bucket to which the folder will be copied"},
+        {"bucket", SL_FLAG_TEXT, &m.bucket, "NAME",
+         "the bucket to which the folder will be copied (null without it)"},
         {"s3-prefix", SL_FLAG_TEXT, &m.s3_prefix, "PATH",
          "the folder's key prefix in the bucket: the manifests name data files with it"},
-        {"table-arn", SL_FLAG_TEXT, &m.table_arn, "ARN", "the table, for manifest-summary.json"},
+        {"table-arn", SL_FLAG_TEXT, &m.table_arn, "ARN",
+         "the table, for manifest-summary.json (null without it)"},
         {.type = SL_FLAG_END},
     };
     const struct sl_usage usage = {
@@ -441,6 +482,8 @@ int sl_verb_manifest(int argc, char **argv)
     enum sl_status status = run(&m);
     if (status != SL_OK)
         (void)sl_flags_complain("manifest", &m.error);
+    else
+        say_missing(&m);
     for (size_t i = 0; i < m.n_names; i++)
         free(m.names[i]);
     free(m.names);

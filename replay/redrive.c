@@ -265,16 +265,21 @@ static const struct sl_flag flags[] = {
      "FIFO: an unreadable message does not hold back those behind it in its group"},
     {"timeout", SL_FLAG_INTEGER, &the.crew_options.timeout_s, "S", "timeout of an invocation, 1 to 900 (60)"},
     {"visibility", SL_FLAG_INTEGER, &the.hidden_s, "S",
-     "hide messages of a queue for so long at a time; extended while it works (300)"},
+     "hide messages of a queue for so long at a time, 1 to 43200; extended while it works (300)"},
     {"wait", SL_FLAG_INTEGER, &the.wait_s, "S",
      "of a queue's long poll, 1 to 10; two empty ones end the run (5)"},
     {"trace", SL_FLAG_TEXT, &the.crew_options.trace, "FILE",
      "write one JSON line per invocation; further sandboxes write to FILE.2, ..."},
     {"handler-path", SL_FLAG_TEXT, &the.crew_options.handler_path, "FOLDERS",
      "folders of plugins, separated by ':'"},
-    {"region", SL_FLAG_TEXT, &the.pointer_options.region, "REGION", "region of the stream (as in its ARN)"},
-    {"endpoint-url", SL_FLAG_TEXT, &the.pointer_options.endpoint, "URL", "endpoint of DynamoDB (AWS's)"},
+    {"region", SL_FLAG_REGION, &the.pointer_options.region, "REGION", "region of the stream (as in its ARN)"},
+    {"endpoint-url", SL_FLAG_URL, &the.pointer_options.endpoint, "URL", "endpoint of DynamoDB (AWS's)"},
     {0},
+};
+
+static const struct sl_flag_range ranges[] = {
+    {"limit", 1, 1000000000}, {"parallel", 1, 10}, {"timeout", 1, 900},
+    {"visibility", 1, 43200}, {"wait", 1, 10},     {0},
 };
 
 static const struct sl_usage usage = {
@@ -293,6 +298,7 @@ static const struct sl_usage usage = {
         "be\n"
         "begun, 4 all else is done, but a message could not be read.",
     .flags = flags,
+    .ranges = ranges,
     .operand = "PLACE",
     .least = 1,
 };

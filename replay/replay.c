@@ -40,16 +40,17 @@ static const struct sl_flag flags[] = {
      "OnFailure destination: FILE gets SQS's records, FOLDER/ gets S3's objects"},
     {"overwrite", SL_FLAG_BOOL, &overwrite, NULL, "write over what --on-failure names, if it has records"},
     {"concurrency", SL_FLAG_INTEGER, &the.settings.concurrency, "N",
-     "ReservedConcurrentExecutions: more invocations at a time are throttled (0: no limit)"},
+     "ReservedConcurrentExecutions, 0 to 1000: more invocations at a time are throttled (0: no limit)"},
     {"timeout", SL_FLAG_INTEGER, &the.timeout_s, "S",
      "timeout of an invocation, in real time, 1 to 900 (60)"},
     {"invocation-ms", SL_FLAG_INTEGER, &the.settings.invocation_ms, "MS",
-     "how long each invocation takes in virtual time (100)"},
+     "how long each invocation takes in virtual time, 0 to 900000 (100)"},
     {"live", SL_FLAG_BOOL, &the.recording_options.is_live, NULL,
      "each record becomes available at its own time; else all at the beginning"},
     {"start", SL_FLAG_INTEGER, &the.recording_options.start_epoch_s, "EPOCH_S",
      "when the mapping begins (at the newest record)"},
-    {"shards", SL_FLAG_INTEGER, &the.recording_options.shards, "N", "spread the items over N shards (1)"},
+    {"shards", SL_FLAG_INTEGER, &the.recording_options.shards, "N",
+     "spread the items over N shards, 1 to 1000 (1)"},
     {"shard-per-file", SL_FLAG_BOOL, &the.recording_options.is_shard_per_file, NULL,
      "make each input a shard"},
     {"keys", SL_FLAG_TEXT, &the.recording_options.keys, "PK,SK",
@@ -73,6 +74,15 @@ static const struct sl_flag flags[] = {
     {0},
 };
 
+static const struct sl_flag_range ranges[] = {
+    {"batch-size", 1, 10000},     {"window", 0, 300},
+    {"parallelization", 1, 10},   {"max-retries", -1, 10000},
+    {"max-age", -1, 604800},      {"tumbling", 0, 900},
+    {"concurrency", 0, 1000},     {"timeout", 1, 900},
+    {"invocation-ms", 0, 900000}, {"start", 0, 253402300799}, /* the year 9999 */
+    {"shards", 1, 1000},          {0},
+};
+
 static const struct sl_usage usage = {
     .line = "replay [flags] INPUT...",
     .summary =
@@ -83,6 +93,7 @@ static const struct sl_usage usage = {
         "something\n"
         "was discarded, 2 bad usage or input.",
     .flags = flags,
+    .ranges = ranges,
     .operand = "INPUT",
     .least = 1,
 };

@@ -1,4 +1,5 @@
 /* Runs one replay: inputs, mapping, sandboxes, outputs. */
+#include "replay/parked.h"
 #include "replay/session.h"
 
 #include "handlers/pipeline/config.h"
@@ -14,23 +15,54 @@
 /* Events, after which their records leave the memory. */
 #define RELEASE_BYTES ((size_t)8 * 1024 * 1024)
 
+/* When a run that goes on says so, and what counts as a target that is not there. */
+#define HINT_MS      5000
+#define HINT_RETRIES 20
+
 extern char **environ;
 
 /* ---- while it runs ---- */
 
+/* Virtual hours of retries may take minutes: whoever waits is told once why, and what ends it. */
+static void hint_at_retries(struct sl_session *r, const struct sl_esm_stats *s, int64_t now_ms)
+{
+    r->began_ms = r->began_ms ? r->began_ms : now_ms;
+    if (r->has_hinted || now_ms - r->began_ms < HINT_MS || s->retries < HINT_RETRIES ||
+        r->settings.max_retries >= 0)
+        return;
+    r->has_hinted = true;
+    fprintf(stderr,
+            "%ssluice %s: %llu records wait for batches that fail again and again (%llu retries); they are "
+            "retried "
+            "until the stream drops them, after %lld hours of virtual time. --max-retries N gives them up "
+            "after N\n",
+            isatty(STDERR_FILENO) ? "\n" : "", r->verb,
+            (unsigned long long)(r->recording.n - (s->done + s->filtered + s->discarded + s->trimmed)),
+            (unsigned long long)s->retries, (long long)r->settings.retention_s / 3600);
+}
+
+/* A terminal sees the line move; a log gets one now and then. */
 static void show_progress(struct sl_session *r, bool is_last)
 {
     struct sl_clock *clock = sl_clock_system();
     bool is_tty = isatty(STDERR_FILENO);
     int64_t now_ms = clock->now_ms(clock);
-    if (r->is_quiet || (!is_last && (!is_tty || now_ms - r->progress_ms < 100)))
+    if (r->is_quiet)
         return;
+    if (!is_last && now_ms - r->progress_ms < (is_tty ? 100 : HINT_MS))
+        return;
+    if (!is_last && !is_tty && !r->progress_ms) {
+        r->progress_ms = r->began_ms = now_ms;
+        return;
+    }
     r->progress_ms = now_ms;
     struct sl_esm_stats s = sl_esm_stats(r->esm);
     fprintf(stderr, "%s%llu of %zu records, %llu invocations, %lld s of virtual time%s",
             is_tty ? "\r\x1b[K" : "", (unsigned long long)(s.done + s.filtered + s.discarded + s.trimmed),
             r->recording.n, (unsigned long long)s.invocations, (long long)s.elapsed_ms / 1000,
-            is_last ? "\n" : "");
+            is_last || !is_tty ? "\n" : "");
+    if (!is_last)
+        hint_at_retries(r, &s, now_ms);
 }
 
 void sl_session_decided(void *self, const struct sl_esm_invocation *inv, const struct sl_esm_result *result,
@@ -293,6 +325,8 @@ static int run(struct sl_session *r)
     struct sl_summary summary = {
         .recording = &r->recording, .mapping = sl_esm_stats(r->esm), .runner = r->runner};
     summary.processes = sl_runner_stats(r->runner);
+    if (!r->command)
+        summary.parked = sl_parked_text(r->config, r->runner, r->arena);
     is_written = print_summary(r, &summary) && is_written;
     is_written = sl_session_close_trace(r) && is_written;
     struct sl_error error = SL_NO_ERROR;
@@ -309,8 +343,13 @@ enum sl_status sl_session_prepare(struct sl_session *r, struct sl_error *error)
     if (r->timeout_s < 1 || r->timeout_s > 900)
         return sl_fail(error, SL_REJECT, "ValidationException",
                        "--timeout: must be 1 to 900 seconds, as in Lambda");
-    if (compile_filters(r, error) != SL_OK || sl_esm_settings_check(&r->settings, error) != SL_OK)
+    if (compile_filters(r, error) != SL_OK)
         return SL_REJECT;
+    if (sl_esm_settings_check(&r->settings, error) != SL_OK) {
+        if (r->settings.max_age_s >= 0 && r->settings.max_age_s < 60)
+            sl_error_context(error, "--max-age");
+        return SL_REJECT;
+    }
     if (r->filters.n > SL_FILTERS_BY_DEFAULT)
         say(r,
             sl_arena_printf(r->arena,

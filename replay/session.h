@@ -47,6 +47,8 @@ struct sl_session {
     struct sl_picture *picture;
     size_t delivered_bytes; /* since the recording's pages were released */
     int64_t progress_ms;    /* when the progress line was last drawn */
+    int64_t began_ms;       /* 0: not yet */
+    bool has_hinted;        /* that retries take long */
 };
 
 /* Checks everything, runs, and prints the summary. Returns the exit status. The inputs have their names and

@@ -405,19 +405,19 @@ static const struct sl_flag flags[] = {
      "run the built-in handlers in this process, without sandboxes: faster"},
     {"trust-plugins", SL_FLAG_BOOL, &the.trusts_plugins, NULL, "run plugins in this process, too"},
     {"memory", SL_FLAG_INTEGER, &the.memory_mb, "MB", "what is read and not handled yet may take (64)"},
-    {"region", SL_FLAG_TEXT, &the.region, "REGION", "region of the table (AWS_REGION)"},
+    {"region", SL_FLAG_REGION, &the.region, "REGION", "region of the table (AWS_REGION)"},
     {"listen", SL_FLAG_TEXT, &the.listen, "HOST:PORT", "serve /metrics, /health and /ready there"},
     {"per-shard", SL_FLAG_BOOL, &the.is_per_shard, NULL,
      "single shards in /metrics, also when more than 64 are open"},
     {"quiet", SL_FLAG_BOOL, &the.is_quiet, NULL, "print no lines about how far it is"},
-    {"endpoint-url", SL_FLAG_TEXT, &the.endpoint, "URL", "endpoint of DynamoDB Local, for example (AWS's)"},
+    {"endpoint-url", SL_FLAG_URL, &the.endpoint, "URL", "endpoint of DynamoDB Local, for example (AWS's)"},
     {"batch-size", SL_FLAG_INTEGER, &the.session.settings.batch_size, "N", "BatchSize, 1 to 10000 (100)"},
     {"parallelization", SL_FLAG_INTEGER, &the.session.settings.parallelization, "N",
      "ParallelizationFactor, 1 to 10 (1)"},
     {"max-retries", SL_FLAG_INTEGER, &the.session.settings.max_retries, "N",
-     "MaximumRetryAttempts (-1: no limit)"},
+     "MaximumRetryAttempts, -1 to 10000 (-1: no limit)"},
     {"max-age", SL_FLAG_INTEGER, &the.session.settings.max_age_s, "S",
-     "MaximumRecordAgeInSeconds (-1: no limit)"},
+     "MaximumRecordAgeInSeconds, 60 to 604800 (-1: no limit)"},
     {"bisect", SL_FLAG_BOOL, &the.session.settings.bisect, NULL, "BisectBatchOnFunctionError"},
     {"report-failures", SL_FLAG_BOOL, &the.session.settings.report_failures, NULL,
      "ReportBatchItemFailures (on)"},
@@ -432,6 +432,11 @@ static const struct sl_flag flags[] = {
     {0},
 };
 
+static const struct sl_flag_range ranges[] = {
+    {"lease-seconds", 2, 3600}, {"concurrency", 1, 256}, {"batch-size", 1, 10000}, {"parallelization", 1, 10},
+    {"max-retries", -1, 10000}, {"max-age", -1, 604800}, {"timeout", 1, 900},      {0},
+};
+
 static const struct sl_usage usage = {
     .line = "tail [flags] --table NAME",
     .summary =
@@ -442,6 +447,7 @@ static const struct sl_usage usage = {
         "discarded\n"
         "or was gone before it could be read, or tail could not go on; 2 bad usage.",
     .flags = flags,
+    .ranges = ranges,
 };
 
 int sl_verb_tail(int argc, char **argv)

@@ -381,7 +381,10 @@ static enum sl_status begin(struct sl_verify_session *v, struct sl_error *error)
         status = sl_input_load(v->checkpoint, v->arena, &place, error);
     if (status == SL_OK)
         status = sl_verify_open(&v->options, place, &v->work, error);
-    sl_error_context(error, "%s", place.ptr ? v->checkpoint : v->table);
+    if (place.ptr)
+        sl_error_context(error, "--checkpoint %s", v->checkpoint);
+    else
+        sl_error_context(error, "%s", v->table);
     for (size_t i = 0; i < v->items.n && status == SL_OK; i++) {
         status = add_item(v, v->items.values[i], error);
     }
@@ -626,9 +629,8 @@ size_t sl_verify_session_flags(struct sl_verify_session *v, struct sl_flag *rows
         {"json", SL_FLAG_BOOL, &v->is_json, NULL,
          "print a JSON line for each finding, and one for the result"},
         {"quiet", SL_FLAG_BOOL, &v->is_quiet, NULL, "no progress, and no line of the cost"},
-        {"region", SL_FLAG_TEXT, &v->region, "REGION", "region of the table (AWS_REGION)"},
-        {"endpoint-url", SL_FLAG_TEXT, &v->endpoint, "URL",
-         "endpoint of DynamoDB Local, for example (AWS's)"},
+        {"region", SL_FLAG_REGION, &v->region, "REGION", "region of the table (AWS_REGION)"},
+        {"endpoint-url", SL_FLAG_URL, &v->endpoint, "URL", "endpoint of DynamoDB Local, for example (AWS's)"},
         {"handler-path", SL_FLAG_TEXT, &v->handler_path, "FOLDER",
          "folder of plugins (handlers/ beside the configuration)"},
     };

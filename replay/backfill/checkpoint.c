@@ -73,9 +73,12 @@ enum sl_status sl_checkpoint_open(struct sl_checkpoint *c, struct sl_arena *aren
     if (!c->path || (access(c->path, F_OK) != 0 && errno == ENOENT))
         return SL_OK;
     json_t *root = json_load_file(c->path, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &why);
-    enum sl_status status = root ? take_file(c, root, arena, error)
-                                 : sl_fail(error, SL_REJECT, "BadCheckpoint", "%s: %s (byte %d)", c->path,
-                                           why.text, why.position);
+    enum sl_status status =
+        root ? take_file(c, root, arena, error)
+             : sl_fail(error, SL_REJECT, "BadCheckpoint",
+                       "--checkpoint %s: is not a checkpoint of sluice backfill: %s (byte %d); name "
+                       "another file, or remove it to begin anew",
+                       c->path, why.text, why.position);
     json_decref(root);
     return status;
 }

@@ -121,4 +121,6 @@ void sl_summary_print(const struct sl_summary *s, FILE *out)
     print_mapping(s, out);
     print_troubles(s, out);
     print_routes(s, out);
+    if (s->parked)
+        fputs(s->parked, out);
 }

@@ -10,6 +10,7 @@
 struct sl_summary {
     const struct sl_recording *recording;
     struct sl_esm_stats mapping;
+    const char *parked; /* lines that say where records were parked; NULL: none */
     struct sl_runner_stats processes;
     struct sl_runner *runner;             /* has the routes; NULL: these are they */
     const struct sl_runner_route *routes; /* borrowed */

@@ -120,7 +120,13 @@ def line(second, sequence, key, new=None, old=None):
     line(5, "10", "a", "3", "2"), line(6, "11", "b", None, "1"), line(5, "10", "a", "3", "2"))))
 (folder / "small" / "c.json").write_text("".join(json.dumps(x) + "\n" for x in (
     line(5, "9", "a", "2", "1"), line(4, "8", "b", "1", "0"), line(7, "12", "c", "1"), line(7, "13", "c", None, "1"))))
-check(sluice("manifest", folder / "small").returncode == 0, "the small one")
+for wrong in ("orders", "arn:aws:s3:::b", "arn:aws:dynamodb:eu-west-1:1:table/orders/export/1"):
+    done = sluice("manifest", "--table-arn", wrong, folder / "small")
+    check(done.returncode == 2 and f"--table-arn {wrong}: is not a table's ARN" in done.stderr, f"{wrong}: {done.stderr}")
+done = sluice("manifest", folder / "small")
+check(done.returncode == 0 and "does not name the table and the bucket: give --table-arn and --bucket" in done.stderr, f"the small one: {done.stderr}")
+summary = json.loads(next((folder / "small" / "AWSDynamoDB").glob("*/manifest-summary.json")).read_text())
+check(all(summary[name] is None for name in ("tableArn", "exportArn", "s3Bucket")), f"what nobody said is not there: {summary}")
 data, = (folder / "small" / "AWSDynamoDB" / "data").iterdir()
 got = {x["Keys"]["PK"]["S"]: x for x in map(json.loads, gzip.open(data))}
 check(got == {"a": line(5, "10", "a", "3", "1"), "b": line(6, "11", "b", None, "0")}, f"the fold: {got}")

@@ -253,7 +253,7 @@ def identity():
     check("told: the Region of its clients", out["AWS_REGION"] == "us-west-2" and ":eu-west-1:" in out["arn"], out)
     odd = given([{**record(1), "eventSourceARN": "x"}])
     check("an ARN that is none", odd["arn"] == "arn:aws:lambda:us-east-1:123456789012:function:sluice", odd)
-    for bad in ("a b", "x" * 65, "arn:aws:s3:::bucket", "", "orders:7"):
+    for bad in ("a b", "x" * 65, "arn:aws:s3:::bucket", "orders:7"):
         check(f"{bad[:9]}: refused", "neither the name of a function" in given(stream, "--function", bad, status=2))
 
 
@@ -351,10 +351,10 @@ def bad_input():
 def bad_usage():
     write_event(folder / "in.json", ten)
     cases = [
-        (("--batch-size", "0"), "BatchSize"), (("--batch-size", "10001"), "BatchSize"), (("--batch-size", "ten"), "whole number"),
-        (("--window", "301"), "MaximumBatchingWindowInSeconds"), (("--parallelization", "11"), "ParallelizationFactor"),
-        (("--max-retries", "-2"), "MaximumRetryAttempts"), (("--max-age", "59"), "MaximumRecordAgeInSeconds"),
-        (("--tumbling", "901"), "TumblingWindowInSeconds"), (("--tumbling", "60", "--parallelization", "2"), "ParallelizationFactor"),
+        (("--batch-size", "0"), "--batch-size 0"), (("--batch-size", "10001"), "--batch-size 10001"), (("--batch-size", "ten"), "whole number"),
+        (("--window", "301"), "--window 301"), (("--parallelization", "11"), "--parallelization 11"),
+        (("--max-retries", "-2"), "--max-retries -2"), (("--max-age", "59"), "--max-age: MaximumRecordAgeInSeconds"),
+        (("--tumbling", "901"), "--tumbling 901"), (("--tumbling", "60", "--parallelization", "2"), "ParallelizationFactor"),
         (("--timeout", "0"), "--timeout"), (("--frobnicate",), "unknown flag"), (("--trace",), "needs a value"),
         (("--trace", "/nonexistent/t"), "--trace"), (("--bisect=yes",), "takes no value"),
     ]
@@ -390,12 +390,17 @@ def bad_configuration():
 
 def own_bootstrap():
     run = configured(route(), "--batch-size", "3")
+    check("nothing was parked", "parked   " in run.out and "parked          " not in run.out, run.out)
     check("routes are in the table", run.status == 0 and "file:archived" in run.out and run.sizes() == [3, 3, 3, 1], run.out + run.err)
     run = configured({**route(), "report_batch_item_failures": True}, "--batch-size", "3")
     check("the configuration says what the mapping is", run.trace[0]["answer"] == {"batchItemFailures": []}, run.trace)
     run = Run(folder, "--bootstrap", f"exec {os.path.abspath(os.environ.get('BUILD', 'build'))}/bootstrap", "in.json",
               env={"SLUICE_CONFIG": str(folder / "sluice.json")})
     check("as another's command, too", run.status == 0, run.err)
+    run = configured({"on_failure": ["jsonl:parked.jsonl", "file:parked"], "report_batch_item_failures": True,
+                      "routes": [{"name": "strict", "handler": "notify", "to": "jsonl:mail.jsonl", "message": "{nothing}"},
+                                 {"name": "fine", "handler": "notify", "to": "jsonl:mail.jsonl"}]}, "--batch-size", "5")
+    check("where records were parked", run.out.endswith("\n\nparked                10   of strict, in jsonl:parked.jsonl, or if that was not possible file:parked\n"), run.out)
 
 
 for test in (bad_functions, what_was_given_up, ends_with_us, faults, determinism, side_by_side, picture, full, environment, identity, windows, shapes, bad_input, bad_usage, bad_configuration, own_bootstrap):

@@ -47,7 +47,8 @@ class Run:
         for name in ("trace.jsonl", "failed.jsonl"):
             (folder / name).unlink(missing_ok=True)
         self.done = subprocess.run(
-            [f"{BUILD}/sluice", "replay", "--trace", "trace.jsonl", "--trace-records", "--on-failure", "failed.jsonl", *args],
+            [f"{BUILD}/sluice", "replay", *(x for pair in (("--trace", "trace.jsonl"), ("--trace-records",), ("--on-failure", "failed.jsonl"))
+                                            if pair[0] not in args for x in pair), *args],
             cwd=folder, input=stdin, env={**os.environ, **(env or {})}, capture_output=True, timeout=120)
         self.status = self.done.returncode
         self.out, self.err = self.done.stdout.decode(), self.done.stderr.decode(errors="replace")
