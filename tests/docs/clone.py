@@ -1,4 +1,4 @@
-"""A copy of the tree that looks like a fresh clone which has been built: the files that git knows, and build/ as links."""
+"""A copy of the tree that looks like a fresh clone which has been built: the files that git knows, tests/ and build/ as links."""
 import os
 import pathlib
 import shutil
@@ -38,10 +38,11 @@ def clean():
 
 def make(folder):
     """The clone in `folder`, and the environment in which its blocks run."""
-    for name in tracked():
+    for name in (n for n in tracked() if not n.startswith("tests/")):
         target = folder / "sluice" / name
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(TOP / name, target)
+    (folder / "sluice/tests").symlink_to(TOP / "tests")  # the largest part, which no document writes to
     build = folder / "sluice/build"
     build.mkdir()
     for entry in BUILD.iterdir():
