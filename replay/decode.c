@@ -3,6 +3,7 @@
 #include "base/disk.h"
 #include "base/json_walk.h"
 #include "base/json_write.h"
+#include "replay/behind.h"
 #include "replay/flags.h"
 #include "replay/source/inputs.h"
 #include "replay/source/lambda_form.h"
@@ -29,6 +30,8 @@ struct decode {
     struct sl_buffer file; /* what each line of the input has: its name */
     size_t n_bad;          /* records that were left out */
     int err;               /* of standard output */
+    struct sl_behind *printer;
+    struct sl_arena *arenas[2]; /* of the piece that is read, and of the one that is printed */
 };
 
 /* ---- a line ---- */
@@ -116,8 +119,10 @@ static int cannot_write(const struct decode *d)
     return SL_EXIT_FAILED;
 }
 
-static bool print_records(struct decode *d, const struct sl_source_piece *piece)
+/* In its own thread, while the next piece is decoded. */
+static bool print_records(void *self, const struct sl_source_piece *piece)
 {
+    struct decode *d = self;
     for (size_t i = 0; i < piece->batch.n && !d->err; i++) {
         add_line(d, (size_t)piece->from.record + i, sl_batch_record(&piece->batch, i));
         if (d->out.len >= OUTPUT_BYTES)
@@ -144,7 +149,7 @@ static bool go_on(struct decode *d, struct sl_source *source, const struct sl_ca
 {
     bool goes_on = false;
     struct sl_error why = SL_NO_ERROR;
-    if (!flush(d))
+    if (!sl_behind_wait(d->printer) || !flush(d))
         return false;
     if (d->keep_going && sl_source_skip_bad(source, call, &goes_on, &why) != SL_OK)
         fprintf(stderr, "%s\n", why.text);
@@ -164,26 +169,35 @@ static void begin_input(struct decode *d, const char *name)
     sl_buffer_add_str(&d->file, ",\"index\":");
 }
 
-/* False: it was not read to its end, or not all of it was good. */
-static bool decode_input(struct decode *d, size_t i, struct sl_arena *arena)
+/* Reads a piece, and has it printed. Of a document that is bad nothing is printed, unless what is good is
+ * wanted. False: it was the last one, or nothing more is to be read. */
+static bool decode_piece(struct decode *d, struct sl_source *source, enum sl_status *status)
 {
-    const struct sl_call call = {.arena = arena, .deadline_ms = INT64_MAX};
-    struct sl_inputs one = {.names = d->inputs.names + i, .n = 1};
+    const struct sl_call call = {.arena = d->arenas[0], .deadline_ms = INT64_MAX};
     struct sl_source_piece piece = {.is_last = false};
+    struct sl_error error = SL_NO_ERROR;
+    sl_arena_reset(call.arena);
+    *status = sl_source_pull(source, SL_SOURCE_PIECE_BYTES, &call, &piece, &error);
+    bool is_printed = *status == SL_OK || d->keep_going;
+    if (is_printed && !sl_behind_give(d->printer, &piece))
+        return false;
+    d->arenas[0] = d->arenas[1];
+    d->arenas[1] = call.arena;
+    return *status == SL_OK ? !piece.is_last : go_on(d, source, &call, &error);
+}
+
+/* False: it was not read to its end, or not all of it was good. */
+static bool decode_input(struct decode *d, size_t i)
+{
+    struct sl_inputs one = {.names = d->inputs.names + i, .n = 1};
     struct sl_error error = SL_NO_ERROR;
     struct sl_source *source = NULL;
     size_t n_bad = d->n_bad;
     begin_input(d, one.names[0]);
     enum sl_status status = sl_inputs_open(&one, d->ttl_attribute, &source, &error);
-    bool goes_on = status == SL_OK;
-    while (goes_on && !piece.is_last) {
-        sl_arena_reset(arena);
-        status = sl_source_pull(source, SL_SOURCE_PIECE_BYTES, &call, &piece, &error);
-        /* Of a document that is bad nothing is printed, unless what is good is wanted. */
-        bool is_printed = (status != SL_OK && !d->keep_going) || print_records(d, &piece);
-        goes_on = is_printed && (status == SL_OK || go_on(d, source, &call, &error));
-        sl_error_clear(&error);
-    }
+    while (status == SL_OK && decode_piece(d, source, &status))
+        status = SL_OK;
+    (void)sl_behind_wait(d->printer);
     sl_source_close(source);
     return status == SL_OK && d->n_bad == n_bad;
 }
@@ -201,11 +215,15 @@ static bool can_be_opened(const struct sl_inputs *inputs)
 
 static int decode_all(struct decode *d)
 {
-    struct sl_arena *arena = sl_arena_new(1 << 20);
     bool is_good = true;
+    for (int i = 0; i < 2; i++)
+        d->arenas[i] = sl_arena_new(1 << 20);
+    d->printer = sl_behind_new(print_records, d);
     for (size_t i = 0; i < d->inputs.n && !d->err && (is_good || d->keep_going); i++)
-        is_good &= decode_input(d, i, arena);
-    sl_arena_destroy(arena);
+        is_good &= decode_input(d, i);
+    sl_behind_destroy(d->printer);
+    for (int i = 0; i < 2; i++)
+        sl_arena_destroy(d->arenas[i]);
     if (!flush(d))
         return cannot_write(d);
     if (d->n_bad)

@@ -94,10 +94,31 @@ static struct sl_span created_text(const struct sl_record *r)
     return sl_span(p, strcspn(p, p[-1] == '"' ? "\"" : ",} \t\r\n"));
 }
 
+/* A whole number of seconds with as many digits as they have from 2001 to 2286, which is what Streams sends.
+ */
+static bool is_plain_seconds(const struct sl_record *r, int64_t *ns, int64_t *step_ns)
+{
+    enum { DIGITS = 10 };
+    const char *p = sl_record_origin(r)->base + r->created;
+    int64_t seconds = 0;
+    if (r->unit != SL_SECONDS || p[-1] == '"')
+        return false;
+    for (int i = 0; i < DIGITS; i++) {
+        if (p[i] < '0' || p[i] > '9')
+            return false;
+        seconds = 10 * seconds + (p[i] - '0');
+    }
+    if (p[0] == '0' || seconds > INT64_MAX / 1000000000 || (p[DIGITS] != ',' && p[DIGITS] != '}'))
+        return false;
+    *ns = seconds * 1000000000;
+    *step_ns = 1000000000;
+    return true;
+}
+
 static bool created(const struct sl_record *r, int64_t *ns, int64_t *step_ns)
 {
     *ns = 0;
-    if (r->created)
+    if (r->created && !is_plain_seconds(r, ns, step_ns))
         (void)sl_record_read_time(created_text(r), (enum sl_time_unit)r->unit, ns, step_ns);
     return r->created;
 }
