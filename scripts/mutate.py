@@ -33,7 +33,10 @@ TOKENS = [(r' < ', [' <= ']), (r' <= ', [' < ']), (r' > ', [' >= ']), (r' >= ', 
           (r' \+= ', [' -= ']), (r' -= ', [' += '])]
 CALL = re.compile(r'^( +)[a-z_]+\([^;{}]*\);$')
 NOT_CODE = re.compile(r'"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'|/\*.*?\*/|//[^\n]*', re.S)
-SKIPPED = re.compile(r'\s*(#|assert\(|static const|case )')
+SKIPPED = re.compile(r'\s*(#|assert\(|static const|case |sl_die\(|sl_log)')
+# By rule: an allocation that is larger does the same; memory that is not given back is seen by the instrumented tests.
+LARGER = re.compile(r'alloc\(|sl_array_new\(|\bchar \w+\[|sizeof')
+GIVEN_BACK = re.compile(r'(free|\w+_clean_up|\w+_destroy|json_decref)\(')
 
 
 class Mutant:
@@ -73,12 +76,13 @@ def mutants_of(path):
         inside = line == '{' or (inside and line != '}')
         if inside and not SKIPPED.match(line):
             for pattern, news in TOKENS:
-                found += [(offset + m.start(), offset + m.end(), new) for m in re.finditer(pattern, line) for new in news]
+                found += [(offset + m.start(), offset + m.end(), new) for m in re.finditer(pattern, line) for new in news
+                          if not (new == ' + 2' and LARGER.search(line))]
             for m in re.finditer(r'\bif \(', line):
                 end = closing(masked, offset + m.end() - 1)
                 if end > 0:
                     found.append((offset + m.start(), end + 1, f'if (!{source[offset + m.end() - 1:end + 1]})'))
-            if CALL.match(line):
+            if CALL.match(line) and not GIVEN_BACK.match(line.lstrip()):
                 found.append((offset + len(CALL.match(line)[1]), offset + len(line), '(void)0;'))
         offset += len(line) + 1
     return [(path, source, masked, *site) for site in found]
