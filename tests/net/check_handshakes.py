@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
-"""TLS handshakes: many requests at once need one in full, the other connections resume its session, also after a pause; a server that
-refuses sessions is served as well; and no session makes up for a certificate that is not trusted. TLS servers here, the sinks in
-build/tests/net/test_tls, which writes 100 items at once for each target that it is given."""
+"""TLS handshakes: many requests at once need one in full, the other connections resume its session, also after a pause; one slow answer
+holds nobody up; a server that refuses sessions is served as well; and no session makes up for a certificate that is not trusted. TLS
+servers here, the sinks in build/tests/net/test_tls, which writes 100 items at once for each target that it is given."""
 import http.server
 import os
 import shutil
-import socket
 import ssl
 import subprocess
 import sys
@@ -25,6 +24,7 @@ class Answer(http.server.BaseHTTPRequestHandler):
 
     def do_POST(self):
         self.rfile.read(int(self.headers["content-length"]))
+        self.server.hold()
         self.send_response(200)
         self.send_header("content-length", "2")
         if self.server.closes:
@@ -41,10 +41,11 @@ class Server(http.server.ThreadingHTTPServer):
     """Counts handshakes in full and resumed ones."""
     request_queue_size = 128
 
-    def __init__(self, cert=CA, key="tls/key.pem", tickets=True, closes=False, forgets=False, tls12=False):
+    def __init__(self, cert=CA, key="tls/key.pem", tickets=True, closes=False, forgets=False, tls12=False, held=0):
         super().__init__(("127.0.0.1", 0), Answer)
         self.cert, self.key, self.tickets, self.closes, self.forgets, self.tls12 = cert, os.path.join(HERE, key), tickets, closes, forgets, tls12
-        self.full = self.resumed = 0
+        self.full = self.resumed = self.served = 0
+        self.held, self.others = held, threading.Event()
         self.lock = threading.Lock()
         self.context = self.new_context()
         threading.Thread(target=self.serve_forever, daemon=True).start()
@@ -58,6 +59,16 @@ class Server(http.server.ThreadingHTTPServer):
             context.options |= ssl.OP_NO_TICKET
         context.load_cert_chain(self.cert, self.key)
         return context
+
+    def hold(self):
+        """Request number `held` has its answer when 90 others have theirs."""
+        with self.lock:
+            self.served += 1
+            number = self.served
+        if number >= 91:
+            self.others.set()
+        if number == self.held and not self.others.wait(30):
+            raise OSError("the others wait for this one")
 
     def finish_request(self, request, address):
         context = self.new_context() if self.forgets else self.context
@@ -134,6 +145,10 @@ def main():
     check("no tickets", waves(server.target()), ["100"], server, many, [0])
     server = Server(forgets=True)
     check("tickets that are refused", waves(server.target(), "idle", server.target()), ["100", "100"], server, range(2, 128), [0])
+
+    for held in 1, 2, 30, 60:
+        server = Server(held=held)
+        check(f"one answer, number {held}, that comes after 90 others", waves(server.target()), ["100"], server)
 
     # What is not trusted stays so beside a session that is.
     server, other = Server(), Server(cert=os.path.join(HERE, "tls/ca.pem"))

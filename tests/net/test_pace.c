@@ -95,6 +95,29 @@ static void a_long_pause_begins_anew(void **state)
     assert_int_equal(pace.limit, 2 * SL_PACE_BEGIN);
 }
 
+static void over_tls_the_first_goes_alone(void **state)
+{
+    (void)state;
+    for (int is_slow = 0; is_slow < 2; is_slow++) {
+        struct sl_pace pace;
+        sl_pace_init(&pace, 64);
+        pace.is_alone = true;
+        sl_pace_look(&pace, 0, 900);
+        assert_true(sl_pace_has_room(&pace, 0, 0, 0));
+        sl_pace_begin(&pace, 1000);
+        sl_pace_look(&pace, 1, 1000 + SL_PACE_ALONE_MS - 1);
+        assert_false(sl_pace_has_room(&pace, 1, 0, 0));
+        if (is_slow) { /* what it takes so long for is not the handshake */
+            sl_pace_look(&pace, 1, 1000 + SL_PACE_ALONE_MS);
+        } else {
+            sl_pace_took(&pace, 2, true);
+            sl_pace_look(&pace, 0, 1001);
+        }
+        assert_true(sl_pace_has_room(&pace, 1, 0, 0));
+        assert_false(sl_pace_has_room(&pace, SL_PACE_BEGIN, 0, 0));
+    }
+}
+
 static void bytes_bound_both_directions(void **state)
 {
     (void)state;
@@ -304,6 +327,7 @@ int main(void)
         cmocka_unit_test(answers_that_no_work_waited_for_prove_nothing),
         cmocka_unit_test(one_wave_halves_once),
         cmocka_unit_test(a_long_pause_begins_anew),
+        cmocka_unit_test(over_tls_the_first_goes_alone),
         cmocka_unit_test(bytes_bound_both_directions),
         cmocka_unit_test(any_schedule_keeps_the_limit_and_recovers),
         cmocka_unit_test(a_target_that_throttles_is_asked_less_and_served_as_soon),
