@@ -29,6 +29,9 @@ void sl_buffer_add(struct sl_buffer *b, const void *bytes, size_t n);
 void sl_buffer_add_span(struct sl_buffer *b, struct sl_span span);
 void sl_buffer_add_str(struct sl_buffer *b, const char *text);
 void sl_buffer_add_char(struct sl_buffer *b, char c);
+void sl_buffer_add_integer(struct sl_buffer *b, int64_t number);
+/* 12345 as "12.345", 12300 as "12.3", 12000 as "12". */
+void sl_buffer_add_thousandths(struct sl_buffer *b, uint64_t number);
 void sl_buffer_printf(struct sl_buffer *b, const char *format, ...) SL_PRINTF(2, 3);
 
 /* Room for at least `n` more bytes at the end, NULL when that would pass `max`; the caller writes there and

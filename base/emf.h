@@ -34,4 +34,21 @@ struct sl_emf {
  * nothing when there is none. */
 void sl_emf_add(struct sl_buffer *out, const struct sl_emf *emf);
 
+/* A document whose numbers change and whose texts do not: written once, and then only filled in. */
+#define SL_EMF_PLAN_NUMBERS 16 /* the time, metrics and facts together */
+
+struct sl_emf_plan {
+    struct sl_buffer text;
+    size_t cuts[SL_EMF_PLAN_NUMBERS]; /* where the numbers go */
+    size_t n;
+};
+
+/* Of `emf` only what is no number is taken. */
+void sl_emf_plan_init(struct sl_emf_plan *plan, const struct sl_emf *emf);
+void sl_emf_plan_clean_up(struct sl_emf_plan *plan);
+
+/* `values`: those of the metrics, then those of the facts. */
+void sl_emf_plan_add(const struct sl_emf_plan *plan, int64_t epoch_ms, const double *values,
+                     struct sl_buffer *out);
+
 #endif

@@ -111,7 +111,7 @@ void sl_json_add_member(struct sl_buffer *b, const char *name, struct sl_span te
 void sl_json_add_integer(struct sl_buffer *b, const char *name, int64_t number)
 {
     add_name(b, name);
-    sl_buffer_printf(b, "%lld", (long long)number);
+    sl_buffer_add_integer(b, number);
 }
 
 void sl_json_add_raw(struct sl_buffer *b, const char *name, struct sl_span json)

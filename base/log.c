@@ -148,12 +148,6 @@ static void begin_text(struct sl_log *log, enum sl_level level)
     sl_buffer_add_char(&log->line, ' ');
 }
 
-/* Lambda's own filter keeps a line of this level. */
-static const char *kept_level(const struct sl_log *log)
-{
-    return log->level == SL_ERROR ? "FATAL" : level_names[log->level];
-}
-
 /* `members`: of the JSON form, each with a comma before it. */
 static void write_line(struct sl_log *log, enum sl_level level, struct sl_span message,
                        struct sl_span members)
@@ -188,22 +182,35 @@ void sl_log_write(struct sl_log *log, enum sl_level level, const char *format, .
         write_line(log, level, sl_span_str(text), SL_LIT(""));
 }
 
-void sl_log_metrics(struct sl_log *log, struct sl_emf *documents, size_t n)
+struct sl_buffer *sl_log_metrics_begin(struct sl_log *log)
 {
-    if (log->no_metrics)
-        return;
     sl_buffer_reset(&log->line);
-    for (size_t i = 0; i < n; i++) {
-        documents[i].epoch_ms = log->clock->wall_ns(log->clock) / 1000000;
-        documents[i].level = log->format == SL_LOG_JSON && log->level > SL_INFO ? kept_level(log) : NULL;
-        sl_emf_add(&log->line, &documents[i]);
-    }
+    return log->no_metrics ? NULL : &log->line;
+}
+
+void sl_log_metrics_end(struct sl_log *log)
+{
     put_lines(log);
+}
+
+const char *sl_log_metrics_level(const struct sl_log *log)
+{
+    if (log->format != SL_LOG_JSON || log->level <= SL_INFO)
+        return NULL;
+    return log->level == SL_ERROR ? "FATAL" : level_names[log->level];
 }
 
 void sl_log_metric(struct sl_log *log, const char *function, const char *name, double value, const char *unit)
 {
     const struct sl_emf_metric metric = {name, unit, value};
-    sl_log_metrics(
-        log, &(struct sl_emf){.function = function, .route = log->route, .metrics = &metric, .n = 1}, 1);
+    struct sl_buffer *line = sl_log_metrics_begin(log);
+    if (!line)
+        return;
+    sl_emf_add(line, &(struct sl_emf){.epoch_ms = log->clock->wall_ns(log->clock) / 1000000,
+                                      .function = function,
+                                      .route = log->route,
+                                      .level = sl_log_metrics_level(log),
+                                      .metrics = &metric,
+                                      .n = 1});
+    sl_log_metrics_end(log);
 }

@@ -20,7 +20,7 @@ struct sl_log {
     int fd;                 /* -1: nothing is written */
     struct sl_clock *clock; /* for timestamps */
     char request_id[128];   /* of the invocation, empty outside one */
-    bool no_metrics;        /* nobody collects them: sl_log_metrics writes nothing */
+    bool no_metrics;        /* nobody collects them: none are written */
     const char *route;      /* whose handler is running, NULL outside one; borrowed */
     bool is_in_port;        /* and a port that it called is at work */
     struct sl_buffer line;  /* reused */
@@ -50,8 +50,13 @@ void sl_log_write(struct sl_log *log, enum sl_level level, const char *format, .
  * base/json_write.h); the text form has the message alone, which then says the same. */
 void sl_log_facts(struct sl_log *log, enum sl_level level, struct sl_span message, struct sl_span members);
 
-/* Writes the documents together; sets their time and level. */
-void sl_log_metrics(struct sl_log *log, struct sl_emf *documents, size_t n);
+/* Where documents are added, to be written together by sl_log_metrics_end; NULL: nobody collects them.
+ * Nothing else is logged in between. */
+struct sl_buffer *sl_log_metrics_begin(struct sl_log *log);
+void sl_log_metrics_end(struct sl_log *log);
+
+/* The level that a document has to carry, or else Lambda would drop it; NULL: none. */
+const char *sl_log_metrics_level(const struct sl_log *log);
 
 /* One metric as one document, with the log's route. */
 void sl_log_metric(struct sl_log *log, const char *function, const char *name, double value,

@@ -122,14 +122,14 @@ struct sl_account *sl_account_open(const struct sl_settings *settings, struct sl
     open_sums(&a->one, p);
     open_sums(&a->waiting, p);
     sl_summary_init(&a->summary);
-    sl_metrics_init(&a->metrics, settings->function_name, a->one.n_routes);
+    sl_metrics_init(&a->metrics, log, settings->function_name, p);
     return a;
 }
 
 static void write_metrics(struct sl_account *a)
 {
     if (a->waiting.invocations)
-        sl_metrics_write(&a->metrics, a->log, &a->waiting);
+        sl_metrics_write(&a->metrics, &a->waiting);
     empty(&a->waiting);
 }
 

@@ -3,76 +3,107 @@
 
 #include <stdlib.h>
 
-/* Metrics of a document, and one fact. */
-#define OF_FUNCTION 9
-#define OF_ROUTE    7
+#define COUNT_OF(list) (sizeof(list) / sizeof((list)[0]))
 
-void sl_metrics_init(struct sl_metrics *m, const char *function_name, size_t n_routes)
+/* The last may be absent. */
+static const struct sl_emf_metric of_function[] = {
+    {.name = "Records", .unit = "Count"},
+    {.name = "Parked", .unit = "Count"},
+    {.name = "FailedBatches", .unit = "Count"},
+    {.name = "ColdStart", .unit = "Count"},
+    {.name = "DecodeMs", .unit = "Milliseconds"},
+    {.name = "HandleMs", .unit = "Milliseconds"},
+    {.name = "SinkMs", .unit = "Milliseconds"},
+    {.name = "PeakMemoryMB", .unit = "Megabytes"},
+    {.name = "IteratorAgeMs", .unit = "Milliseconds"},
+};
+static const struct sl_emf_metric function_facts[] = {{.name = "Invocations"}};
+
+static const struct sl_emf_metric of_route[] = {
+    {.name = "Matched", .unit = "Count"},       {.name = "Applied", .unit = "Count"},
+    {.name = "Parked", .unit = "Count"},        {.name = "Failed", .unit = "Count"},
+    {.name = "Bytes", .unit = "Bytes"},         {.name = "HandleMs", .unit = "Milliseconds"},
+    {.name = "SinkMs", .unit = "Milliseconds"},
+};
+static const struct sl_emf_metric route_facts[] = {{.name = "Skipped"}};
+
+void sl_metrics_init(struct sl_metrics *m, struct sl_log *log, const char *function_name,
+                     const struct sl_pipeline *p)
 {
-    *m = (struct sl_metrics){.function_name = function_name};
-    m->documents = calloc(n_routes + 1, sizeof(*m->documents));
-    m->metrics = calloc(OF_FUNCTION + 1 + n_routes * (OF_ROUTE + 1), sizeof(*m->metrics));
-    if (!m->documents || !m->metrics)
-        sl_die("out of memory: metrics of %zu routes", n_routes);
+    struct sl_emf emf = {
+        .function = function_name,
+        .level = sl_log_metrics_level(log),
+        .metrics = of_function,
+        .n = COUNT_OF(of_function),
+        .facts = function_facts,
+        .n_facts = COUNT_OF(function_facts),
+    };
+    *m = (struct sl_metrics){.log = log, .n_routes = sl_pipeline_routes(p)};
+    sl_emf_plan_init(&m->function, &emf);
+    emf.n--;
+    sl_emf_plan_init(&m->ageless, &emf);
+    m->routes = calloc(m->n_routes + 1, sizeof(*m->routes));
+    if (!m->routes)
+        sl_die("out of memory: metrics of %zu routes", m->n_routes);
+    emf.metrics = of_route;
+    emf.n = COUNT_OF(of_route);
+    emf.facts = route_facts;
+    emf.n_facts = COUNT_OF(route_facts);
+    for (size_t i = 0; i < m->n_routes; i++) {
+        emf.route = sl_pipeline_stats(p, i).name;
+        sl_emf_plan_init(&m->routes[i], &emf);
+    }
 }
 
 void sl_metrics_clean_up(struct sl_metrics *m)
 {
-    free(m->documents);
-    free(m->metrics);
+    sl_emf_plan_clean_up(&m->function);
+    sl_emf_plan_clean_up(&m->ageless);
+    for (size_t i = 0; i < m->n_routes; i++)
+        sl_emf_plan_clean_up(&m->routes[i]);
+    free(m->routes);
 }
 
-static void fill_function(struct sl_metrics *m, const struct sl_sums *sums, struct sl_emf *out)
+static void add_function(const struct sl_metrics *m, const struct sl_sums *sums, int64_t epoch_ms,
+                         struct sl_buffer *out)
 {
-    size_t n = 0;
-    struct sl_emf_metric *list = m->metrics;
-    list[n++] = (struct sl_emf_metric){"Records", "Count", (double)sums->records};
-    list[n++] = (struct sl_emf_metric){"Parked", "Count", (double)sums->parked};
-    list[n++] = (struct sl_emf_metric){"FailedBatches", "Count", (double)sums->failed};
-    list[n++] = (struct sl_emf_metric){"ColdStart", "Count", (double)sums->cold};
-    list[n++] = (struct sl_emf_metric){"DecodeMs", "Milliseconds", sl_sums_ms(sums->decode_ns)};
-    list[n++] = (struct sl_emf_metric){"HandleMs", "Milliseconds", sl_sums_ms(sl_sums_handle_ns(sums))};
-    list[n++] = (struct sl_emf_metric){"SinkMs", "Milliseconds", sl_sums_ms(sl_sums_sink_ns(sums))};
-    list[n++] = (struct sl_emf_metric){"PeakMemoryMB", "Megabytes", sl_sums_mb(sums->peak_kb)};
-    if (sums->age_ms >= 0)
-        list[n++] = (struct sl_emf_metric){"IteratorAgeMs", "Milliseconds", (double)sums->age_ms};
-    list[n] = (struct sl_emf_metric){"Invocations", "Count", (double)sums->invocations};
-    *out = (struct sl_emf){
-        .function = m->function_name, .metrics = list, .n = n, .facts = &list[n], .n_facts = 1};
-}
-
-static void fill_route(struct sl_metrics *m, const struct sl_route_stats *r, struct sl_emf_metric *list,
-                       struct sl_emf *out)
-{
-    const struct sl_emf_metric metrics[OF_ROUTE + 1] = {
-        {"Matched", "Count", (double)r->matched},
-        {"Applied", "Count", (double)r->applied},
-        {"Parked", "Count", (double)r->parked},
-        {"Failed", "Count", (double)r->failed},
-        {"Bytes", "Bytes", (double)r->bytes},
-        {"HandleMs", "Milliseconds", sl_sums_ms(r->handle_ns)},
-        {"SinkMs", "Milliseconds", sl_sums_ms(r->sink_ns)},
-        {"Skipped", "Count", (double)r->skipped},
+    double values[COUNT_OF(of_function) + COUNT_OF(function_facts)] = {
+        (double)sums->records,
+        (double)sums->parked,
+        (double)sums->failed,
+        (double)sums->cold,
+        sl_sums_ms(sums->decode_ns),
+        sl_sums_ms(sl_sums_handle_ns(sums)),
+        sl_sums_ms(sl_sums_sink_ns(sums)),
+        sl_sums_mb(sums->peak_kb),
     };
-    memcpy(list, metrics, sizeof(metrics));
-    *out = (struct sl_emf){.function = m->function_name,
-                           .route = r->name,
-                           .metrics = list,
-                           .n = OF_ROUTE,
-                           .facts = &list[OF_ROUTE],
-                           .n_facts = 1};
+    const bool has_age = sums->age_ms >= 0;
+    size_t n = COUNT_OF(of_function) - 1;
+    if (has_age)
+        values[n++] = (double)sums->age_ms;
+    values[n] = (double)sums->invocations;
+    sl_emf_plan_add(has_age ? &m->function : &m->ageless, epoch_ms, values, out);
 }
 
-void sl_metrics_write(struct sl_metrics *m, struct sl_log *log, const struct sl_sums *sums)
+static void add_route(const struct sl_emf_plan *plan, const struct sl_route_stats *r, int64_t epoch_ms,
+                      struct sl_buffer *out)
 {
-    size_t n = 1;
-    struct sl_emf_metric *list = m->metrics + OF_FUNCTION + 1;
-    fill_function(m, sums, &m->documents[0]);
-    for (size_t i = 0; i < sums->n_routes; i++) {
-        if (!sums->routes[i].matched)
-            continue;
-        fill_route(m, &sums->routes[i], list, &m->documents[n++]);
-        list += OF_ROUTE + 1;
-    }
-    sl_log_metrics(log, m->documents, n);
+    const double values[COUNT_OF(of_route) + COUNT_OF(route_facts)] = {
+        (double)r->matched, (double)r->applied,       (double)r->parked,      (double)r->failed,
+        (double)r->bytes,   sl_sums_ms(r->handle_ns), sl_sums_ms(r->sink_ns), (double)r->skipped,
+    };
+    sl_emf_plan_add(plan, epoch_ms, values, out);
+}
+
+void sl_metrics_write(struct sl_metrics *m, const struct sl_sums *sums)
+{
+    const int64_t epoch_ms = m->log->clock->wall_ns(m->log->clock) / 1000000;
+    struct sl_buffer *out = sl_log_metrics_begin(m->log);
+    if (!out)
+        return;
+    add_function(m, sums, epoch_ms, out);
+    for (size_t i = 0; i < m->n_routes; i++)
+        if (sums->routes[i].matched)
+            add_route(&m->routes[i], &sums->routes[i], epoch_ms, out);
+    sl_log_metrics_end(m->log);
 }

@@ -7,15 +7,18 @@
 #include "runtime/sums.h"
 
 struct sl_metrics {
-    const char *function_name;
-    struct sl_emf *documents; /* room for all */
-    struct sl_emf_metric *metrics;
+    struct sl_log *log;
+    struct sl_emf_plan function, ageless; /* with IteratorAgeMs, and without */
+    struct sl_emf_plan *routes;
+    size_t n_routes;
 };
 
-void sl_metrics_init(struct sl_metrics *m, const char *function_name, size_t n_routes);
+/* Borrows `log`. */
+void sl_metrics_init(struct sl_metrics *m, struct sl_log *log, const char *function_name,
+                     const struct sl_pipeline *p);
 void sl_metrics_clean_up(struct sl_metrics *m);
 
 /* All in one write, if they fit into what a pipe takes at once. */
-void sl_metrics_write(struct sl_metrics *m, struct sl_log *log, const struct sl_sums *sums);
+void sl_metrics_write(struct sl_metrics *m, const struct sl_sums *sums);
 
 #endif

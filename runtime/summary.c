@@ -15,25 +15,52 @@ void sl_summary_clean_up(struct sl_summary *s)
     sl_buffer_clean_up(&s->members);
 }
 
+static void add_count(struct sl_buffer *b, const char *label, uint64_t number)
+{
+    sl_buffer_add_str(b, label);
+    sl_buffer_add_integer(b, (int64_t)number);
+}
+
+static void add_ms(struct sl_buffer *b, const char *label, uint64_t ns)
+{
+    sl_buffer_add_str(b, label);
+    sl_buffer_add_thousandths(b, ns / 1000);
+}
+
+static void add_mb(struct sl_buffer *b, const char *label, uint64_t kb)
+{
+    sl_buffer_add_str(b, label);
+    sl_buffer_add_thousandths(b, kb * 10 / 1024 * 100);
+}
+
 /* ---- text ---- */
 
 static void add_route_text(struct sl_buffer *b, const struct sl_route_stats *r)
 {
-    sl_buffer_printf(b, "; %s: matched %llu, applied %llu, parked %llu, failed %llu, skipped %llu", r->name,
-                     (unsigned long long)r->matched, (unsigned long long)r->applied,
-                     (unsigned long long)r->parked, (unsigned long long)r->failed,
-                     (unsigned long long)r->skipped);
-    sl_buffer_printf(b, ", %llu bytes, handle %.3f ms, sinks %.3f ms", (unsigned long long)r->bytes,
-                     sl_sums_ms(r->handle_ns), sl_sums_ms(r->sink_ns));
+    sl_buffer_add_str(b, "; ");
+    sl_buffer_add_str(b, r->name);
+    add_count(b, ": matched ", r->matched);
+    add_count(b, ", applied ", r->applied);
+    add_count(b, ", parked ", r->parked);
+    add_count(b, ", failed ", r->failed);
+    add_count(b, ", skipped ", r->skipped);
+    add_count(b, ", bytes ", r->bytes);
+    add_ms(b, ", handle ", r->handle_ns);
+    add_ms(b, " ms, sinks ", r->sink_ns);
+    sl_buffer_add_str(b, " ms");
 }
 
 static void make_text(struct sl_buffer *b, const struct sl_sums *sums)
 {
-    sl_buffer_printf(b, "records %llu, decode %.3f ms, peak memory %.1f MB",
-                     (unsigned long long)sums->records, sl_sums_ms(sums->decode_ns),
-                     sl_sums_mb(sums->peak_kb));
-    if (sums->age_ms >= 0)
-        sl_buffer_printf(b, ", oldest record %.3f s", (double)sums->age_ms / 1000);
+    add_count(b, "records ", sums->records);
+    add_ms(b, ", decode ", sums->decode_ns);
+    add_mb(b, " ms, peak memory ", sums->peak_kb);
+    sl_buffer_add_str(b, " MB");
+    if (sums->age_ms >= 0) {
+        sl_buffer_add_str(b, ", oldest record ");
+        sl_buffer_add_thousandths(b, (uint64_t)sums->age_ms);
+        sl_buffer_add_str(b, " s");
+    }
     for (size_t i = 0; i < sums->n_routes; i++)
         if (sums->routes[i].matched)
             add_route_text(b, &sums->routes[i]);
@@ -41,33 +68,28 @@ static void make_text(struct sl_buffer *b, const struct sl_sums *sums)
 
 /* ---- JSON ---- */
 
-static void add_ms(struct sl_buffer *b, const char *name, uint64_t ns)
-{
-    sl_buffer_printf(b, ",\"%s\":%.15g", name, sl_sums_ms(ns));
-}
-
 static void add_route_json(struct sl_buffer *b, const struct sl_route_stats *r)
 {
     sl_buffer_add_char(b, '{');
     sl_json_add_member(b, "name", sl_span_str(r->name));
-    sl_json_add_integer(b, "matched", (int64_t)r->matched);
-    sl_json_add_integer(b, "applied", (int64_t)r->applied);
-    sl_json_add_integer(b, "parked", (int64_t)r->parked);
-    sl_json_add_integer(b, "failed", (int64_t)r->failed);
-    sl_json_add_integer(b, "skipped", (int64_t)r->skipped);
-    sl_json_add_integer(b, "bytes", (int64_t)r->bytes);
-    add_ms(b, "handleMs", r->handle_ns);
-    add_ms(b, "sinkMs", r->sink_ns);
+    add_count(b, ",\"matched\":", r->matched);
+    add_count(b, ",\"applied\":", r->applied);
+    add_count(b, ",\"parked\":", r->parked);
+    add_count(b, ",\"failed\":", r->failed);
+    add_count(b, ",\"skipped\":", r->skipped);
+    add_count(b, ",\"bytes\":", r->bytes);
+    add_ms(b, ",\"handleMs\":", r->handle_ns);
+    add_ms(b, ",\"sinkMs\":", r->sink_ns);
     sl_buffer_add_char(b, '}');
 }
 
 static void make_members(struct sl_buffer *b, const struct sl_sums *sums)
 {
-    sl_buffer_printf(b, ",\"records\":%llu", (unsigned long long)sums->records);
-    add_ms(b, "decodeMs", sums->decode_ns);
-    sl_buffer_printf(b, ",\"peakMemoryMB\":%.15g", sl_sums_mb(sums->peak_kb));
+    add_count(b, ",\"records\":", sums->records);
+    add_ms(b, ",\"decodeMs\":", sums->decode_ns);
+    add_mb(b, ",\"peakMemoryMB\":", sums->peak_kb);
     if (sums->age_ms >= 0)
-        sl_buffer_printf(b, ",\"iteratorAgeMs\":%lld", (long long)sums->age_ms);
+        add_count(b, ",\"iteratorAgeMs\":", (uint64_t)sums->age_ms);
     sl_buffer_add_str(b, ",\"routes\":[");
     for (size_t i = 0, shown = 0; i < sums->n_routes; i++) {
         if (!sums->routes[i].matched)

@@ -6,7 +6,9 @@
 #include "base/log.h"
 #include "base/vars.h"
 
+#include <inttypes.h>
 #include <jansson.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -181,6 +183,95 @@ static void variables_are_found_by_whole_name(void **state)
     assert_null(sl_vars_get(&(struct sl_vars){NULL}, "A"));
 }
 
+/* Against printf, which is slower. */
+static void numbers_are_written_as_printf_does(void **state)
+{
+    (void)state;
+    uint64_t seed = 21;
+    struct sl_buffer b;
+    char wanted[64];
+    sl_buffer_init(&b, 1024);
+    for (int i = 0; i < 20000; i++) {
+        int64_t number = (int64_t)(sl_random_step(&seed) >> (sl_random_step(&seed) % 64));
+        number = i == 0 ? INT64_MIN : i == 1 ? INT64_MAX : i % 2 ? -number : number;
+        sl_buffer_reset(&b);
+        sl_buffer_add_integer(&b, number);
+        snprintf(wanted, sizeof(wanted), "%" PRId64, number);
+        assert_true(b.len == strlen(wanted) && memcmp(b.ptr, wanted, b.len) == 0);
+        uint64_t thousandths = sl_random_step(&seed) % 1000000 * (i % 3 ? 1 : i % 2 ? 10 : 100);
+        sl_buffer_reset(&b);
+        sl_buffer_add_thousandths(&b, thousandths);
+        snprintf(wanted, sizeof(wanted), "%.15g", (double)thousandths / 1000);
+        assert_true(b.len == strlen(wanted) && memcmp(b.ptr, wanted, b.len) == 0);
+    }
+    sl_buffer_clean_up(&b);
+}
+
+/* A plan that is filled in is the document itself, whatever its numbers are. */
+static void a_planned_document_is_the_document(void **state)
+{
+    (void)state;
+    uint64_t seed = 5;
+    struct sl_emf_metric metrics[] = {{"A", "Count", 0}, {"B\n", "Milliseconds", 0}, {"Route", "?", 0}},
+                         fact = {"F", "", 0};
+    struct sl_emf emf = {.function = "f\"", .metrics = metrics, .n = 3, .facts = &fact, .n_facts = 1};
+    struct sl_buffer one, other;
+    sl_buffer_init(&one, 65536);
+    sl_buffer_init(&other, 65536);
+    for (int i = 0; i < 2000; i++) {
+        emf.route = i % 2 ? "r" : NULL;
+        emf.level = i % 3 ? "WARN" : NULL;
+        struct sl_emf_plan plan;
+        sl_emf_plan_init(&plan, &emf);
+        double values[4];
+        for (size_t k = 0; k < 4; k++)
+            values[k] =
+                (double)(int64_t)sl_random_step(&seed) / (double)(1ull << (sl_random_step(&seed) % 60));
+        if (i % 5 == 0)
+            values[1] = (double)(sl_random_step(&seed) % 100000) / 1000;
+        for (size_t k = 0; k < 3; k++)
+            metrics[k].value = values[k];
+        fact.value = values[3];
+        emf.epoch_ms = 1795359003109 + i;
+        sl_buffer_reset(&one);
+        sl_buffer_reset(&other);
+        sl_emf_add(&one, &emf);
+        sl_emf_plan_add(&plan, emf.epoch_ms, values, &other);
+        assert_true(one.len == other.len && memcmp(one.ptr, other.ptr, one.len) == 0);
+        json_t *value = json_loadb(one.ptr, one.len, JSON_REJECT_DUPLICATES, NULL);
+        assert_true(json_integer_value(json_object_get(json_object_get(value, "_aws"), "Timestamp")) ==
+                    emf.epoch_ms);
+        assert_float_equal(json_number_value(json_object_get(value, "A")), values[0],
+                           fabs(values[0]) * 1e-14);
+        assert_float_equal(json_number_value(json_object_get(value, "Route_")), values[2],
+                           fabs(values[2]) * 1e-14);
+        json_decref(value);
+        sl_emf_plan_clean_up(&plan);
+    }
+    sl_buffer_clean_up(&one);
+    sl_buffer_clean_up(&other);
+}
+
+/* More metrics than a document may have become several documents. */
+static void a_document_has_a_hundred_metrics_at_most(void **state)
+{
+    (void)state;
+    struct sl_emf_metric metrics[250];
+    struct sl_buffer b;
+    for (size_t i = 0; i < 250; i++)
+        metrics[i] = (struct sl_emf_metric){"M", "Count", (double)i};
+    const size_t cases[][2] = {{0, 0}, {1, 1}, {100, 1}, {101, 2}, {200, 2}, {250, 3}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        size_t lines = 0;
+        sl_buffer_init(&b, 1 << 20);
+        sl_emf_add(&b, &(struct sl_emf){.function = "f", .metrics = metrics, .n = cases[i][0]});
+        for (size_t k = 0; k < b.len; k++)
+            lines += b.ptr[k] == '\n';
+        assert_int_equal(lines, cases[i][1]);
+        sl_buffer_clean_up(&b);
+    }
+}
+
 /* Whatever is logged, each line is one JSON object with no control byte in it. */
 static void log_lines_cannot_be_injected(void **state)
 {
@@ -244,6 +335,9 @@ int main(void)
         cmocka_unit_test(virtual_time_moves_only_by_sleep),
         cmocka_unit_test(times_are_read_as_they_are_written),
         cmocka_unit_test(variables_are_found_by_whole_name),
+        cmocka_unit_test(numbers_are_written_as_printf_does),
+        cmocka_unit_test(a_planned_document_is_the_document),
+        cmocka_unit_test(a_document_has_a_hundred_metrics_at_most),
         cmocka_unit_test(log_lines_cannot_be_injected),
         cmocka_unit_test(text_lines_stay_one_line),
     };

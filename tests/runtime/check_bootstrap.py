@@ -71,7 +71,7 @@ class Bootstrap:
         self.api.daemon_threads = True
         self.api.events, self.api.seen, self.api.post_code = queue.Queue(), queue.Queue(), post_code
         self.api.ids = iter(range(1, 10 ** 9))
-        threading.Thread(target=self.api.serve_forever, daemon=True).start()
+        threading.Thread(target=self.api.serve_forever, args=(0.02,), daemon=True).start()
         (folder / "sluice.json").write_text(json.dumps(config) if not isinstance(config, str) else config)
         base = {k: v for k, v in os.environ.items() if not k.startswith(("AWS_", "SLUICE_", "LAMBDA_"))}
         self.process = subprocess.Popen(
