@@ -1,5 +1,6 @@
 /* Runs one replay: inputs, mapping, sandboxes, outputs. */
 #include "replay/parked.h"
+#include "replay/patience.h"
 #include "replay/session.h"
 
 #include "handlers/pipeline/config.h"
@@ -99,7 +100,10 @@ void sl_session_begin(void *self, struct sl_esm_invocation *inv)
 
 void sl_session_invoke(void *self, struct sl_esm_invocation *inv, struct sl_esm_result *out)
 {
-    sl_runner_collect(((struct sl_session *)self)->runner, inv, out);
+    struct sl_session *r = self;
+    sl_patience_begin(r->patience);
+    sl_runner_collect(r->runner, inv, out);
+    sl_patience_end(r->patience);
 }
 
 /* ---- before it runs ---- */
@@ -318,8 +322,11 @@ static int run(struct sl_session *r)
     sl_clock_virtual_init(&r->clock, r->recording.start_ms * 1000000, (uint64_t)r->seed);
     r->settings.seed = (uint64_t)r->seed;
     r->esm = sl_esm_new(&r->settings, r->recording.shards, r->recording.n_shards, &r->clock, &driver);
+    r->patience = r->is_quiet ? NULL : sl_patience_new(r->verb, r->timeout_s);
     while (sl_esm_step(r->esm)) {
     }
+    sl_patience_destroy(r->patience);
+    r->patience = NULL;
     show_progress(r, true);
     bool is_written = sl_output_settle(r->output);
     struct sl_summary summary = {

@@ -48,7 +48,8 @@ struct sl_session {
     size_t delivered_bytes; /* since the recording's pages were released */
     int64_t progress_ms;    /* when the progress line was last drawn */
     int64_t began_ms;       /* 0: not yet */
-    bool has_hinted;        /* that retries take long */
+    struct sl_patience *patience;
+    bool has_hinted; /* that retries take long */
 };
 
 /* Checks everything, runs, and prints the summary. Returns the exit status. The inputs have their names and

@@ -403,6 +403,20 @@ def own_bootstrap():
     check("where records were parked", run.out.endswith("\n\nparked                10   of strict, in jsonl:parked.jsonl, or if that was not possible file:parked\n"), run.out)
 
 
-for test in (bad_functions, what_was_given_up, ends_with_us, faults, determinism, side_by_side, picture, full, environment, identity, windows, shapes, bad_input, bad_usage, bad_configuration, own_bootstrap):
+def patience():
+    """A target that is dead: whoever waits is told what for, long before the invocation's timeout."""
+    write_event(folder / "in.json", ten)
+    (folder / "dead.json").write_text(json.dumps({"on_failure": "report", "routes": [
+        {"name": "dead", "handler": "notify", "to": "sqs://123456789012/q?region=us-east-1"}]}))
+    replay = subprocess.Popen([f"{BUILD}/sluice", "replay", "--config", "dead.json", "--timeout", "600", "in.json"], cwd=folder, text=True,
+                              stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                              env={**os.environ, "AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b", "AWS_ENDPOINT_URL": "http://127.0.0.1:9"})
+    line = next((x for x in replay.stderr if "of real time" in x), "nothing was said")
+    replay.terminate()
+    replay.wait(timeout=30)
+    check("a line says what is waited for", "its timeout is 600 s (--timeout)" in line, line)
+
+
+for test in (patience, bad_functions, what_was_given_up, ends_with_us, faults, determinism, side_by_side, picture, full, environment, identity, windows, shapes, bad_input, bad_usage, bad_configuration, own_bootstrap):
     test()
 finish()
