@@ -1,6 +1,7 @@
 /* Cuts a text between records, and decodes what was cut off. */
 #include "work/source/text_private.h"
 
+#include "base/json.h"
 #include "streams/record.h"
 #include "work/source/kind.h"
 #include "work/source/source.h"
@@ -51,9 +52,10 @@ static enum sl_status too_long(const struct sl_text *t, bool is_line, size_t mos
             "is so long",
             t->options.name, (unsigned long long)t->from.record, (unsigned long long)t->from.byte,
             most >> 20);
-    return sl_fail(error, SL_REJECT, "TooLarge",
-                   "%s: is one JSON text of more than %zu MB; write one record a line (jq -c '.Records[]')",
-                   t->options.name, most >> 20);
+    return sl_fail_at(
+        error, SL_REJECT, "TooLarge", 0,
+        "%s: is one JSON text of more than %zu MB; write one record a line (jq -c '.Records[]')",
+        t->options.name, most >> 20);
 }
 
 /* The byte of the payload after record `i`; 0: not known, because it is a view of something else. */
@@ -163,11 +165,22 @@ static size_t first_want(const struct sl_text *t, size_t max_bytes)
     return t->hint && t->hint < want ? t->hint : want;
 }
 
+/* Whether all of the text may be one document, which is held whole: it begins as one. */
+static bool may_be_document(const struct sl_text *t)
+{
+    struct sl_span begin = sl_buffer_span(&t->window);
+    if (t->from.record || !t->options.document_bytes)
+        return false;
+    if (begin.len && sl_span_starts(begin, SL_LIT("\xEF\xBB\xBF")))
+        begin = sl_span_from(begin, 3);
+    const char *p = begin.len ? sl_json_space(begin.ptr, sl_span_end(begin)) : NULL;
+    return begin.len == 0 || (p < sl_span_end(begin) && (*p == '{' || *p == '['));
+}
+
 enum sl_status sl_text_pull(struct sl_text *t, size_t max_bytes, const struct sl_call *call,
                             struct sl_batch *out, struct sl_error *error)
 {
-    bool may_be_document = t->from.record == 0 && t->options.document_bytes;
-    size_t most = may_be_document ? t->options.document_bytes : SL_SOURCE_RECORD_BYTES;
+    size_t most = 0;
     t->may_skip = false;
     for (size_t want = first_want(t, max_bytes);; want = want <= most / 2 ? 2 * want : most + 1) {
         /* The look before may have left records of half a document: views of a window that moves now. */
@@ -179,7 +192,9 @@ enum sl_status sl_text_pull(struct sl_text *t, size_t max_bytes, const struct sl
             return SL_OK;
         /* What came before the text broke off is good. */
         size_t cut = status == SL_OK || status == SL_REJECT ? cut_of(t) : 0;
-        bool is_empty = t->is_drained && t->from.byte + cut == 0 && may_be_document; /* which is no JSON */
+        bool is_whole = may_be_document(t);
+        bool is_empty = t->is_drained && t->from.byte + cut == 0 && is_whole; /* which is no JSON */
+        most = is_whole ? t->options.document_bytes : SL_SOURCE_RECORD_BYTES;
         enum look look = cut || is_empty ? decode(t, cut, call, out, error) : LOOK_MORE;
         if (look == LOOK_DONE)
             return SL_OK;
@@ -194,7 +209,7 @@ enum sl_status sl_text_pull(struct sl_text *t, size_t max_bytes, const struct sl
         if (want > most) {
             t->may_skip = true;
             t->n_before = 0;
-            return too_long(t, !may_be_document, most, error);
+            return too_long(t, !is_whole, most, error);
         }
     }
 }

@@ -67,7 +67,7 @@ static enum sl_status drop_line(struct sl_text *t, const struct sl_call *call, s
         drop(t, newline ? (size_t)(newline + 1 - t->window.ptr) : t->window.len);
         if (newline || t->is_drained || status != SL_OK)
             return status;
-        status = sl_text_fill(t, AFTER_BYTES, call, error);
+        status = sl_text_fill(t, SL_READER_BYTES, call, error);
     }
 }
 
