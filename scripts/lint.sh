@@ -69,9 +69,7 @@ declare -A may=(
               work/source work/backfill work/restore work/verify work/verify/archive work/repair"
 )
 
-# (A tarball has no .git.)
-mapfile -t sources < <(if [ -e .git ]; then git ls-files '*.c' '*.h'; git ls-files -o --exclude-standard '*.c' '*.h'; else
-    find . -name build -prune -o \( -name '*.c' -o -name '*.h' \) -printf '%P\n'; fi)
+mapfile -t sources < <(scripts/files.sh | grep '\.[ch]$')
 for file in "${sources[@]}"; do
     [ -f "$file" ] || continue
     room=$(dirname "$file") top=${file%%/*}

@@ -89,8 +89,8 @@ def read(path):
 
 def documents():
     """Every Markdown file of the tree, also those that are not committed yet."""
-    found = subprocess.run(["git", "ls-files", "-co", "--exclude-standard", "*.md"], text=True, capture_output=True, check=True)
-    return sorted(set(found.stdout.splitlines()))
+    found = subprocess.run(["scripts/files.sh"], text=True, capture_output=True, check=True)
+    return [path for path in found.stdout.splitlines() if path.endswith(".md")]
 
 
 def main():

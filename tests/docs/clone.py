@@ -12,7 +12,7 @@ NOT_LINKED = {"tests", "asan", "clang", "bench", "libfuzzer", "cover"}
 
 
 def tracked():
-    found = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=TOP, text=True, capture_output=True, check=True)
+    found = subprocess.run([TOP / "scripts/files.sh"], text=True, capture_output=True, check=True)
     return [f for f in found.stdout.splitlines() if (TOP / f).is_file()]
 
 
