@@ -81,11 +81,11 @@ def library(path, source, architecture=MACHINE, *flags):
             run(f"{triplet}-gcc", "-shared", "-fPIC", include, "-o", path, made.with_suffix(".c"), *flags)
 
 
-def package(folder, zip_path=None, **variables):
+def package(folder, zip_path=None, umask=-1, **variables):
     """(status, what was printed)"""
     command = ["make", "-s", "--no-print-directory", f"package-{MACHINE}", f"DEPLOY={folder}", *([f"ZIP={zip_path}"] if zip_path else []),
                *(f"{name}={value}" for name, value in variables.items())]
-    done = subprocess.run(command, cwd=TOP, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=600)
+    done = subprocess.run(command, cwd=TOP, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=600, umask=umask)
     return done.returncode, done.stdout
 
 
@@ -159,7 +159,7 @@ def what_builds_there_builds_here(work):
     run(SAM / "bin/python", TOP / "tests/package/legal.py", zip_path)
     runs(work, zip_path)
     shutil.copytree(folder, work / "elsewhere", symlinks=True)
-    status, said = package(work / "elsewhere", work / "second.zip")
+    status, said = package(work / "elsewhere", work / "second.zip", 0o077)
     assert status == 0 and zip_path.read_bytes() == (work / "second.zip").read_bytes(), f"a second build differs {said}"
     return folder, zip_path
 
