@@ -304,7 +304,7 @@ mutate: ## make mutate TIME=600 FILES='streams/*.c' SEED=1: changes one token at
 	@scripts/setup.sh build check
 	@BUILD=$(BUILD) CC="$(CC)" TIME=$(TIME) COUNT="$(COUNT)" FILES="$(FILES)" SEED="$(SEED)" ONLY="$(ONLY)" GATE="$(GATE)" scripts/mutate.py
 
-cover: ## branch coverage of the decoder's files; names each branch that no test takes
+cover: ## branch coverage of each room by the unit tests, of the decoder alone with ONLY=decoder; names each branch that no test takes
 	@scripts/setup.sh build check
 	@BUILD=$(BUILD) scripts/cover.sh
 

@@ -1,7 +1,7 @@
 #!/bin/bash
-# Branch coverage. First the decoder's files by their own tests: the gate is 100 percent. Then every room by all unit tests, fuzz
-# corpora and the simulation: GATE percent (95). The table goes to the output, each branch that no test takes to
-# BUILD/cover/not-taken.txt, annotated sources to BUILD/cover/html.html.
+# Branch coverage. First the decoder's files by the tests of their rooms: the gate is 100 percent. Then every room by all unit tests,
+# fuzz corpora and the simulation: GATE percent (60; much of replay and runtime runs in the script tests' processes alone). The tables
+# go to the output, each branch that no test takes to BUILD/cover/not-taken.txt, annotated sources to BUILD/cover/html.html.
 #   ONLY=decoder   the first part alone
 #   SCRIPTS=1      the script tests count, too: their processes are the instrumented programs (a quarter of an hour more)
 set -euo pipefail
@@ -9,6 +9,7 @@ cd "$(dirname "$0")/.."
 build=${BUILD:-build}/cover
 decoder='base/(json|json_text|json_path|json_walk|json_write|base64|time|number)\.c|base/(hex|json|scan|utf8)\.h|streams/decode/batch\w*\.c|streams/decode/form\.h|streams/(record|record_scan|record_index|record_time|record_item|value|value_canonical|value_equal|value_size)\.c'
 mapfile -t programs < <(find tests/base tests/streams -name "test_*.c" | sed "s/\.c$//"; printf "tests/fuzz/fuzz_%s\n" json event value number)
+rooms=(base net streams aws sinks handlers work runtime replay)
 
 compile() { make -s -j"$(nproc)" BUILD="$build" WARN=-w CFLAGS="-O0 -g --coverage" LDFLAGS=--coverage "$@" >/dev/null; }
 
@@ -27,8 +28,9 @@ run() { # every program given, several at a time
 table() { # TITLE GATE gcovr's filters
     local title=$1 gate=$2
     shift 2
-    # (What compilers add for exceptions does not exist in C. An assertion's other side is a defect of ours, and ends the process.)
-    gcovr -j "$(nproc)" -r . --object-directory "$build" --exclude-branches-by-pattern '.*\bassert\(' --json "$build/$title.json" "$@" "$build" >/dev/null
+    # (An assertion's other side is a defect of ours, and ends the process; SL_ARG has a branch of its own.)
+    gcovr -j "$(nproc)" -r . --object-directory "$build" --exclude-branches-by-pattern '.*\b(assert|SL_ARG)\(' --json "$build/$title.json" "$@" \
+        "${rooms[@]/#/$build/}" >/dev/null
     python3 scripts/cover_table.py "$title" "$gate" "$build/$title.json" "$build/not-taken.txt"
 }
 
@@ -46,5 +48,5 @@ if [ "${SCRIPTS:-}" = 1 ]; then
     mapfile -t scripts < <(find tests -name 'check_*.sh' -o -name 'check_*.py' | sort)
     BUILD=$build scripts/run_tests.sh "${scripts[@]}" | grep -A60 FAIL || true
 fi
-table rooms "${GATE:-95}" --exclude '(tests|bench|examples)/' --html-details "$build/html.html" || bad=1
+table rooms "${GATE:-60}" --exclude '(tests|bench|examples)/' --html-details "$build/html.html" || bad=1
 exit $bad

@@ -108,10 +108,32 @@ static void apply_table(struct sl_table_port *port, const struct sl_table_op *op
     merge(&p, fates, n, results);
 }
 
+static bool same_row(const struct sl_table_op *a, const struct sl_table_op *b)
+{
+    return sl_span_eq(a->key, b->key) && a->table.len == b->table.len && sl_span_eq(a->table, b->table);
+}
+
+/* The service's rules of a transaction: 100 operations at most, and no row twice. */
+static void look_at_groups(struct stage *s, const struct sl_table_op *ops, size_t n)
+{
+    for (size_t i = 0, end; i < n; i = end) {
+        for (end = i + 1; end < n && ops[i].group && ops[end].group == ops[i].group; end++)
+            for (size_t k = i; k < end; k++)
+                if (same_row(&ops[k], &ops[end]))
+                    fail_msg("a transaction names the row %.*s twice", SL_ARG(ops[end].key));
+        if (end - i > SL_TABLE_GROUP_MAX)
+            fail_msg("a transaction has %zu operations", end - i);
+        if (ops[i].group && end - i > s->largest_group)
+            s->largest_group = end - i;
+        s->groups += ops[i].group != 0;
+    }
+}
+
 static void apply_or_refuse(struct sl_table_port *port, const struct sl_table_op *ops, size_t n,
                             struct sl_result *results, const struct sl_call *call)
 {
     bool is_refused = ((struct faulty *)port)->stage->refuses_groups && n > 0 && ops[0].group;
+    look_at_groups(((struct faulty *)port)->stage, ops, n);
     for (size_t i = 0; i < n && is_refused; i++)
         results[i] = (struct sl_result){
             .status = SL_REJECT, .code = "ValidationException", .text = "the test lets it be refused"};

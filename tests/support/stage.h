@@ -29,7 +29,9 @@ struct stage {
     unsigned one_in;         /* operations fails, half of them after they took effect; 0: none does */
     size_t failures;         /* so far */
     bool refuses_groups; /* tables refuse every transaction as a whole, and do not say which test failed */
-    int64_t time_ms;     /* of an invocation */
+    size_t groups,
+        largest_group; /* transactions that tables were asked for, and the most operations of one */
+    int64_t time_ms;   /* of an invocation */
     enum stage_fate (*at_table)(
         struct stage *s); /* asked before each call of a table; NULL: goes by chance */
     void *context;        /* of at_table */

@@ -120,6 +120,34 @@ static void sub_counters_spread_by_the_first_key_attribute(void **state)
     stage_destroy(s);
 }
 
+/* A transaction takes 100 operations: 99 items' rows and the total's, which is one more item than 98 and one
+ * less than 100. */
+static void a_transaction_is_filled_to_its_limit(void **state)
+{
+    (void)state;
+    static const struct {
+        size_t items, groups, largest;
+    } cases[] = {{1, 1, 2}, {98, 1, 99}, {99, 1, 100}, {100, 2, 100}, {198, 2, 100}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct stage *s = stage_new(ROUTE(BY_STATUS), NULL);
+        struct sl_buffer text;
+        char wanted[200];
+        sl_buffer_init(&text, 1 << 20);
+        for (size_t k = 0; k < cases[i].items; k++)
+            sl_buffer_printf(&text, "%s" INSERT("%zu", "k%zu", "OPEN", "2"), k ? "," : "{'Records':[", k + 1,
+                             k, k, k + 1);
+        sl_buffer_add_str(&text, "]}");
+        stage_deliver_all(s, json_printf("%.*s", (int)text.len, text.ptr));
+        assert_int_equal(s->groups, cases[i].groups);
+        assert_int_equal(s->largest_group, cases[i].largest);
+        snprintf(wanted, sizeof(wanted), "{'PK':{'S':'OPEN'},'n':{'N':'%zu'},'sum':{'N':'%zu'}}\n",
+                 cases[i].items, 2 * cases[i].items);
+        expect_totals(s, wanted);
+        sl_buffer_clean_up(&text);
+        stage_destroy(s);
+    }
+}
+
 static void what_an_item_lacks_has_a_stated_result(void **state)
 {
     (void)state;
@@ -478,6 +506,7 @@ int main(void)
         cmocka_unit_test(events_are_counted_once_each),
         cmocka_unit_test(running_values_never_fall),
         cmocka_unit_test(sub_counters_spread_by_the_first_key_attribute),
+        cmocka_unit_test(a_transaction_is_filled_to_its_limit),
         cmocka_unit_test(what_an_item_lacks_has_a_stated_result),
         cmocka_unit_test(what_cannot_be_added_is_rejected_alone),
         cmocka_unit_test(later_changes_wait_for_a_rejected_one),
