@@ -243,8 +243,62 @@ def totals():
     check("a new epoch is noted", "note: $.routes[0].epoch: changes from 2 to 3: backfill" in done.out, done.out)
 
 
+def keys():
+    """--tables: the key that the configuration names, against the table's own."""
+    def config(**more):
+        return {**PLAIN, "on_failure": "report", "routes": [{"name": "r", "handler": "replicate", "to": "sqlite:keys.db?table=replica", **more}]}
+
+    (folder / "sluice.json").write_text(json.dumps(config()))
+    done = subprocess.run([f"{BUILD}/sluice", "replay", "event.json"], cwd=folder, capture_output=True, timeout=60)
+    check("a replica is made", done.returncode == 0, done.stderr.decode())
+    for more, code, where in (
+            ({}, None, ""), ({"key": {"PK": "{PK}"}}, None, ""), ({"set": {"day": "{PK}"}}, None, ""),
+            ({"key": {"id": "{PK}"}}, "key-differs", "$.routes[0].key: names the key id, and the table's key is PK"),
+            ({"key": {"PK": "{PK}", "SK": "x"}}, "key-differs", "$.routes[0].key: names the key PK and SK"),
+            ({"set": {"PK": "{status}"}}, "set-on-key", "$.routes[0].set.PK: "),
+            ({"guard": {"table": "replica2"}}, None, "")):
+        done = run(config(**more), "--tables")
+        check(f"{more}: the table's key", is_said(done, where, "", code) if code else not warnings(done), done.out + done.err)
+        check(f"{more}: not without --tables", not warnings(run(config(**more))))
+
+
+def sets():
+    for text, wanted in (("FOO", "--set FOO: write NAME=VALUE"), ("=x", "--set =x: write NAME=VALUE"), ("1 A=x", "--set 1 A=x: write NAME=VALUE")):
+        done = run(PLAIN, "--set", text)
+        check(f"--set {text}", done.returncode == 2 and wanted in done.err and done.err.count("\n") == 1, done.err)
+    done = run(PLAIN, "--set", "QUEUE=a", "--set", "QUEUE=b")
+    check("--set of one name twice", done.returncode == 2 and "--set QUEUE is given twice" in done.err, done.err)
+    done = run(PLAIN, "--set", "QUEU=a")
+    check("a --set that nothing uses", "note: --set QUEU: the configuration has no ${QUEU}" in done.out and "[set-unused]" in done.out, done.out)
+    check("one that is used", "set-unused" not in run(PLAIN, "--set", "QUEUE=a").out)
+
+
+def kinds_of_mappings():
+    arn = "arn:aws:dynamodb:us-east-1:123456789012:table/orders/stream/2026"
+    one, other = {**SOUND, "EventSourceArn": arn, "UUID": "u1"}, {**SOUND, "EventSourceArn": "arn:aws:sqs:us-east-1:123456789012:q"}
+    for mapping, ok in (({"EventSourceMappings": [one]}, True), ({"EventSourceMappings": [other, one]}, True),
+                        ({"Type": "AWS::Lambda::EventSourceMapping", "Properties": SOUND}, True), ({**SOUND, "BatchSize": "100"}, True),
+                        ({**SOUND, "EventSourceArn": "arn:aws:kinesis:us-east-1:123456789012:stream/s"}, True),
+                        ({"EventSourceMappings": []}, "none of them"), ({"EventSourceMappings": [other]}, "none of them"),
+                        ({"EventSourceMappings": [one, {**one, "UUID": "u2"}]}, "u1, u2"), (other, "is the mapping of arn:aws:sqs"),
+                        ({**SOUND, "Queues": ["q"]}, "queues or topics"), ({}, "no member of one"), ({"a": 1}, "no member of one"),
+                        ({**SOUND, "BatchSize": "many"}, "$.BatchSize: is not a whole number"), ({**SOUND, "BisectBatchOnFunctionError": "on"}, "$.Bisect")):
+        done = run(PLAIN, mapping=mapping)
+        check(f"{mapping}: taken or refused", (done.returncode == 0 and not warnings(done)) if ok is True else (done.returncode == 2 and ok in done.err), done.out + done.err)
+    replica = {**PLAIN, "routes": [{"name": "r", "handler": "replicate", "to": "dynamodb://orders"}]}
+    for config, change, code, text in (
+            (PLAIN, {"BatchSize": 10001}, "mapping-refused", "BatchSize is 10001"), (PLAIN, {"ParallelizationFactor": 0}, "mapping-refused", "ParallelizationFactor is 0"),
+            (PLAIN, {"BatchSiz": 100}, "mapping-mistyped", "did you mean BatchSize?"), (PLAIN, {"State": "Disabled"}, "mapping-disabled", "disabled"),
+            (PLAIN, {"Enabled": False}, "mapping-disabled", "disabled"), (PLAIN, {"MaximumRetryAttempts": -1}, "retries-unlimited", "no limit"),
+            (replica, {"EventSourceArn": arn}, "source-is-target", "$.routes[0].to: orders is the table")):
+        done = run(config, mapping={**SOUND, **change})
+        check(f"{change}: {code}", is_said(done, "", text, code), done.out + done.err)
+
+
 configurations()
 mappings()
+kinds_of_mappings()
+sets()
 filter_limits()
 patterns()
 codes()
@@ -252,5 +306,6 @@ conditions()
 operators()
 refusals()
 totals()
+keys()
 webhooks()
 finish()
