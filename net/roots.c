@@ -134,7 +134,7 @@ static X509 *add_to_store(X509_STORE *store, struct root *root)
 }
 
 /* Adds all of that name to the store, and returns one. OpenSSL calls it when the store has none, and looks
- * among all that the store has afterwards. Where it puts the result, it counts the reference itself. */
+ * among all that the store has afterwards. It takes a reference of its own to the result. */
 static int find_subject(X509_LOOKUP *lookup, X509_LOOKUP_TYPE type, const X509_NAME *name, X509_OBJECT *out)
 {
     struct list *list = X509_LOOKUP_get_method_data(lookup);
@@ -143,8 +143,10 @@ static int find_subject(X509_LOOKUP *lookup, X509_LOOKUP_TYPE type, const X509_N
         if (X509_NAME_cmp(list->roots[i].subject, name) != 0)
             continue;
         X509 *certificate = add_to_store(X509_LOOKUP_get_store(lookup), &list->roots[i]);
-        if (certificate && !found)
-            found = X509_OBJECT_set1_X509(out, certificate);
+        if (certificate && !found && X509_OBJECT_set1_X509(out, certificate)) {
+            X509_free(certificate); /* what `out` holds is borrowed from the store */
+            found = 1;
+        }
         X509_free(certificate);
     }
     return found;
