@@ -13,7 +13,7 @@ SLUICE = str(clone.BUILD / "sluice")
 SCHEMA = jsonschema.Draft202012Validator(json.loads((clone.TOP / "docs/sluice.schema.json").read_text(encoding="utf-8")))
 # What stands for the environment of a Lambda function: by the whole name (docs/COOKBOOK.md), or by its end.
 WHOLE = {"ARCHIVE": "s3://my-archive", "TABLE": "dynamodb://results", "LEDGER": "results-ledger", "MESSAGES": "sqs://orders",
-         "FAILED": "sqs://failed", "HOOK_URL": "https://hooks.example.com/orders"}
+         "FAILED": "sqs://failed", "HOOK_URL": "https://hooks.example.com/orders#secret=HOOK_SECRET"}
 ENDS = {"_ARN": "arn:aws:sns:eu-central-1:123456789012:orders", "_ROLE": "arn:aws:iam::123456789012:role/writer", "_REGION": "us-west-2",
         "_QUEUE": "https://sqs.eu-central-1.amazonaws.com/123456789012/failed", "": "some-name"}
 

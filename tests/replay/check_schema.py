@@ -2,10 +2,17 @@
 """The JSON Schema of `when` against the parser: what the parser takes, the schema takes; what the parser refuses, the schema
 refuses, but for what a schema cannot say. The cases are those of the parser's own tests, and random conditions."""
 import json
+import os
 import pathlib
 import random
 import re
+import subprocess
 import sys
+
+# jsonschema is in the pinned environment of SAM.
+SAM = subprocess.run(["tests/package/install.sh"], check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
+if not sys.prefix.startswith(SAM):
+    os.execv(f"{SAM}/bin/python", [f"{SAM}/bin/python", *sys.argv])
 
 import jsonschema
 from pattern_cases import NEVER, PATTERNS

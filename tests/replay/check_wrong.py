@@ -13,6 +13,11 @@ import subprocess
 import sys
 import tempfile
 
+# jsonschema is in the pinned environment of SAM.
+SAM = subprocess.run(["tests/package/install.sh"], check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
+if not sys.prefix.startswith(SAM):
+    os.execv(f"{SAM}/bin/python", [f"{SAM}/bin/python", *sys.argv])
+
 import jsonschema
 
 import config_cases as cases
