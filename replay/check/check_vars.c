@@ -171,7 +171,7 @@ static void look_at_text(struct gathering *g, const struct place *place, const c
 {
     look_for_places(g, place, sl_span_str(text));
     look_for_secrets(g, place, text, "|hmac:", "|}");
-    if (strncmp(text, "https:", 6) == 0 || strncmp(text, "http:", 5) == 0) {
+    if (strncmp(text, "https:", 6) == 0 || strncmp(text, "http:", 5) == 0 || strncmp(text, "${", 2) == 0) {
         look_for_secrets(g, place, text, "#secret=", "&");
         look_for_secrets(g, place, text, "&secret=", "&");
         look_for_headers(g, place, text);

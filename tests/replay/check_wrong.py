@@ -149,7 +149,7 @@ def variables():
     made += [(cases.config({**route, "to": to}), to) for route, targets in (
         (cases.NOTIFY, ("sns:${TOPIC_ARN}", "sqs:${QUEUE_ARN}", "sqs://${ACCOUNT}/${QUEUE}", "sqs://https://sqs.${REGION}.amazonaws.com/${ACCOUNT}/q", "events:${BUS}",
                         "sns:arn:aws:sns:${REGION}:${ACCOUNT}:${TOPIC}", "kinesis:${STREAM}", "firehose:${STREAM}?region=${REGION}", "https://${HOST}:${PORT}/${PATH_OF_IT}",
-                        "${QUEUE_URL}", "https://h/#secret=KEY_A,KEY_B&header_env.X=KEY_C", "sqs://q?role=${ROLE}&in_flight=${MANY}")),
+                        "${QUEUE_URL}", "${HOOK_URL}#secret=HOOK_SECRET&in_flight=2", "https://h/#secret=KEY_A,KEY_B&header_env.X=KEY_C", "sqs://q?role=${ROLE}&in_flight=${MANY}")),
         (cases.ARCHIVE, ("s3://${B}/${PREFIX}", "s3://${BUCKET}?region=${REGION}&kms_key=${KEY}&sse=${SSE}", "file:${FOLDER}", "${ARCHIVE_URL}")),
         (cases.REPLICATE, ("dynamodb://${T}?region=${REGION}", "dynamodb://arn:aws:dynamodb:${REGION}:${ACCOUNT}:table/${TABLE}", "${TABLE_URL}",
                            "opensearch://${HOST}/${INDEX}", "opensearch://search-x.${REGION}.es.amazonaws.com/i?auth=${AUTH}", "opensearch://h/i?auth=basic"))) for to in targets]
