@@ -125,6 +125,7 @@ take_maps() {
     done >"$new/linked.txt"
     rm -f "$new"/handlers/*.map
     rm -rf "$new/handlers/obj"
+    for file in "$new"/handlers/*.so; do chmod 755 "$file"; done # whatever the umask is
 }
 
 symbols() { "$TRIPLET-nm" -D --with-symbol-versions "$@" 2>/dev/null; }
