@@ -199,6 +199,34 @@ def hostile_metrics():
     check("and whatever their values are", {v for e in own for v in e[1].values()} >= {0, 1.174271e+108, -1.174271e+108}, own)
 
 
+def times():
+    """A target that takes 100 ms a request, in three calls of the handler; then as the place where a record is parked."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Refuses)
+    server.daemon_threads, server.seen = True, []
+
+    def slowly(headers, body):
+        if headers.get("X-Amz-Target", "").endswith("GetQueueUrl"):
+            return json.dumps({"QueueUrl": f"http://127.0.0.1:{server.server_port}/1/q"}).encode()
+        time.sleep(0.1)
+        return json.dumps({"Failed": [], "Successful": [{"Id": e["Id"], "MessageId": "m", "MD5OfMessageBody": hashlib.md5(e["MessageBody"].encode()).hexdigest()}
+                                                        for e in json.loads(body)["Entries"]]}).encode()
+    server.answer = slowly
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    env = {"AWS_ENDPOINT_URL": f"http://127.0.0.1:{server.server_port}", "AWS_REGION": "us-east-1", "AWS_ACCESS_KEY_ID": "A", "AWS_SECRET_ACCESS_KEY": "B"}
+    slow = {"name": "slow", "handler": "notify", "to": "sqs://q", "message": "{PK}", "max_records": 1, "on_failure": "report"}
+    parks = {"name": "parks", "handler": "notify", "to": "jsonl:said.jsonl", "message": "{absent}", "on_failure": "sqs://q"}
+    b = Bootstrap({"report_batch_item_failures": True, "routes": [slow, parks]}, **LAMBDA, **env)
+    began = time.monotonic()
+    b.send(event(3))
+    b.posted()
+    whole = (time.monotonic() - began) * 1000
+    (function, slow, parks), _ = lines_of(b.end()[2])
+    check("three calls of 100 ms are in the sinks' time", 300 <= slow[1]["SinkMs"] < whole and slow[1]["Applied"] == 3, (slow, whole))
+    check("and not in the handler's", slow[1]["HandleMs"] < slow[1]["SinkMs"] / 2, slow)
+    check("parking, too", parks[1]["SinkMs"] >= 100 and parks[1]["Parked"] == 3, parks)
+    check("the parts do not overlap", sum(function[1][n] for n in ("DecodeMs", "HandleMs", "SinkMs")) <= whole, (function, whole))
+
+
 # ---- the trace id ----
 
 class Refuses(BaseHTTPRequestHandler):
@@ -273,6 +301,6 @@ def traces():
 
 
 if __name__ == "__main__":
-    for test in (one_invocation, text_form, switches, sums, many_routes, hostile_metrics, traces):
+    for test in (one_invocation, text_form, switches, sums, many_routes, hostile_metrics, times, traces):
         test()
     finish()

@@ -48,7 +48,7 @@ static void dispatch(struct sim *s, const struct sl_esm_invocation *inv)
     }
     const struct counts before = counts_of(s->p);
     sl_dispatch(s->p, &batch, &invocation, &s->answer);
-    const char *wrong = counts_wrong(s->p, &before, &s->answer, true);
+    const char *wrong = counts_wrong(s->p, &before, &s->answer, &batch, true);
     if (wrong)
         sim_violation(s, "%s", wrong);
     if (s->clock.ms >= invocation.deadline_ms && !s->has_crashed)

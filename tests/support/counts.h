@@ -12,9 +12,9 @@ struct counts {
 /* The sums over all routes, since the last reset. */
 struct counts counts_of(const struct sl_pipeline *p);
 
-/* What is wrong with what was counted between `before` and now; NULL: nothing. `remembers`: an earlier
- * delivery may have done some of the effects. */
+/* What is wrong with what was counted for the batch between `before` and now; NULL: nothing. `remembers`: an
+ * earlier delivery may have done some of the effects. */
 const char *counts_wrong(const struct sl_pipeline *p, const struct counts *before,
-                         const struct sl_answer *answer, bool remembers);
+                         const struct sl_answer *answer, const struct sl_batch *batch, bool remembers);
 
 #endif

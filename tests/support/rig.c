@@ -443,7 +443,7 @@ void rig_run(struct rig *rig, int64_t time_ms)
     const struct counts before = counts_of(rig->p);
     const bool remembers = rig->p->memory.n;
     sl_dispatch(rig->p, &rig->batch, &rig->invocation, &rig->answer);
-    const char *wrong = counts_wrong(rig->p, &before, &rig->answer, remembers);
+    const char *wrong = counts_wrong(rig->p, &before, &rig->answer, &rig->batch, remembers);
     if (wrong)
         print_error("%s\n", wrong);
     assert_null(wrong);

@@ -362,7 +362,7 @@ void stage_deliver(struct stage *s, struct sl_span payload)
     s->n = batch.n;
     const struct counts before = counts_of(s->p);
     sl_dispatch(s->p, &batch, &invocation, &s->answer);
-    const char *wrong = counts_wrong(s->p, &before, &s->answer, true);
+    const char *wrong = counts_wrong(s->p, &before, &s->answer, &batch, true);
     if (wrong)
         fail_msg("%s", wrong);
 }
