@@ -54,7 +54,8 @@ struct sl_runtime {
     CURLM *multi; /* drives the one handle, so that a descriptor can end the wait */
     char base[BASE_BYTES];
     char user_agent[128];
-    int stop_fd; /* -1: none */
+    int stop_fd;              /* -1: none */
+    curl_socket_t connection; /* of the last request; CURL_SOCKET_BAD (-1): not known */
     const struct sl_runtime_beside *beside;
     struct sl_buffer headers[HEADERS];
     struct sl_buffer payload; /* of the event; reused */
@@ -202,6 +203,8 @@ static enum sl_status perform(struct sl_runtime *rt, bool may_stop, CURLcode *re
     for (CURLMsg *m = curl_multi_info_read(rt->multi, &left); m; m = curl_multi_info_read(rt->multi, &left))
         if (m->msg == CURLMSG_DONE)
             *result = m->data.result;
+    if (curl_easy_getinfo(rt->easy, CURLINFO_ACTIVESOCKET, &rt->connection) != CURLE_OK)
+        rt->connection = CURL_SOCKET_BAD; /* (it is found only while the handle is in the multi) */
     curl_multi_remove_handle(rt->multi, rt->easy);
     return status;
 }
@@ -236,6 +239,7 @@ enum sl_status sl_runtime_open(const char *endpoint, const char *user_agent, str
     if (!rt)
         sl_die("out of memory: the Runtime API client");
     rt->stop_fd = -1;
+    rt->connection = CURL_SOCKET_BAD;
     snprintf(rt->user_agent, sizeof(rt->user_agent), "%s", user_agent);
     for (int i = 0; i < HEADERS; i++)
         sl_buffer_init(&rt->headers[i], HEADER_BYTES);
@@ -269,8 +273,7 @@ void sl_runtime_close(struct sl_runtime *rt)
 
 int sl_runtime_connection(const struct sl_runtime *rt)
 {
-    curl_socket_t fd = CURL_SOCKET_BAD;
-    return curl_easy_getinfo(rt->easy, CURLINFO_ACTIVESOCKET, &fd) == CURLE_OK ? fd : -1;
+    return rt->connection;
 }
 
 void sl_runtime_beside(struct sl_runtime *rt, const struct sl_runtime_beside *beside)
