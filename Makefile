@@ -222,7 +222,7 @@ conformance: all $(TESTS) $(CORPORA) ## make conformance CORPUS=folder: the test
 	@BUILD=$(BUILD) scripts/conformance.sh $(CORPUS)
 
 setup: ## install what is needed (Debian 12), once
-	@scripts/setup.sh build run check package
+	@scripts/setup.sh build run check bench package
 
 run: ## the main job: replay a recorded stream through the real bootstrap
 	@scripts/setup.sh build
@@ -272,8 +272,10 @@ ruler: all $(BUILD)/tests/streams/test_when ## make ruler CASES=20000 SEED=1: pa
 
 SEEDS ?= 100000
 FIRST ?= 1
-simulate: $(BUILD)/tests/simulation/test_simulation ## make simulate SEEDS=100000 FIRST=1: for each seed a history with faults, checked by an oracle
-	@$< $(SEEDS) $(FIRST)
+simulate: ## make simulate SEEDS=100000 FIRST=1: for each seed a history with faults, checked by an oracle
+	@scripts/setup.sh build check
+	@$(MAKE) --no-print-directory $(BUILD)/tests/simulation/test_simulation
+	@$(BUILD)/tests/simulation/test_simulation $(SEEDS) $(FIRST)
 
 leases-kcl: all ## leases handed to and fro between `sluice tail` and the Kinesis Client Library itself
 	@scripts/setup.sh build check
@@ -308,8 +310,10 @@ cover: ## branch coverage of each room by the unit tests, of the decoder alone w
 	@scripts/setup.sh build check
 	@BUILD=$(BUILD) scripts/cover.sh
 
-bench: $(BENCHES) all ## the benchmarks, one JSON line for each figure
+# (The set-up first: what is compiled needs it.)
+bench: ## the benchmarks, one JSON line for each figure; BENCH_SHORT=1: in seconds, to see that they run
 	@scripts/setup.sh build bench package
+	@$(MAKE) --no-print-directory $(BENCHES) all
 	@bench/support/echo.sh $(abspath $(BUILD))/bench/echo
 	@BUILD=$(BUILD) scripts/bench.sh $(BENCHES)
 
