@@ -12,6 +12,11 @@ import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+# jsonschema is in the pinned environment of SAM.
+SAM = subprocess.run(["tests/package/install.sh"], check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
+if not sys.prefix.startswith(SAM):
+    os.execv(f"{SAM}/bin/python", [f"{SAM}/bin/python", *sys.argv])
+
 import jsonschema
 
 sys.path[:0] = ["tests/replay", "tests/runtime"]
