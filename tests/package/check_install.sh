@@ -21,7 +21,7 @@ for found in "$PKG_CONFIG_PATH" ""; do # by pkg-config, then by the folder that 
     PKG_CONFIG_PATH=$found make -s -C first || fail "new-handler does not build below a folder with spaces"
     (cd first && sluice replay --quiet events.jsonl 2>/dev/null | grep -qE '^first +first +5 ') || fail "its handler does not replay" && ok
 done
-eval "cc -o function $top/examples/lambda/function.c $(pkg-config --cflags --libs sluice-runtime)" && ok
+eval "cc -o function $top/examples/lambda/function.c $(pkg-config --cflags --libs sluice-runtime)" || fail "a function does not link below a folder with spaces" && ok
 cd "$top"
 make -s install BUILD="$BUILD" DESTDIR="$work/dest" PREFIX="/usr/a prefix" >/dev/null
 (cd "$work/dest/usr/a prefix" && find . ! -type d) | sort >"$work/with_destdir"
