@@ -223,7 +223,8 @@ def wrong_inputs(export):
     torn = write_export(folder / "torn", [ITEMS[:2000]], now(), level=0)
     path = torn / "data" / "0000000000000.json.gz"
     data = bytearray(path.read_bytes())
-    data[len(data) // 2] ^= 1
+    status = b'"status": {"S": "'
+    data[data.index(status, len(data) // 2) + len(status)] ^= 1  # in a value: every item can still be handled
     path.write_bytes(data)
     twice = write_export(folder / "twice", [ITEMS[:5]], now())
     line = (twice / "manifest-files.json").read_text().strip()
