@@ -108,7 +108,8 @@ static bool is_plain_seconds(const struct sl_record *r, int64_t *ns, int64_t *st
             return false;
         seconds = 10 * seconds + (p[i] - '0');
     }
-    if (p[0] == '0' || seconds > INT64_MAX / 1000000000 || (p[DIGITS] != ',' && p[DIGITS] != '}'))
+    /* (The decoder has refused what 64 bits of nanoseconds do not hold.) */
+    if (p[DIGITS] != ',' && p[DIGITS] != '}')
         return false;
     *ns = seconds * 1000000000;
     *step_ns = 1000000000;

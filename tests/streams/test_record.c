@@ -30,6 +30,8 @@ static void times_are_read_in_every_spelling(void **state)
     /* The last second that has 64 bits of nanoseconds; numbers that look like it. */
     assert_int_equal(created("9223372036", ""), 9223372036000000000);
     assert_int_equal(created("1480642020 ", ""), 1480642020000000000);
+    assert_int_equal(created("1480642020,'SizeBytes':26", ""), 1480642020000000000);
+    assert_int_equal(created("9223372036,'SizeBytes':26", ""), 9223372036000000000);
     assert_int_equal(created("148064202e1", ""), 1480642020000000000);
     assert_int_equal(created("1.4285376E9", ""), 1428537600000000000);
     assert_int_equal(created("1.635734407123456789E9", ""), 1635734407123456789);
