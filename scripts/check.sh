@@ -6,7 +6,7 @@ cd "$(dirname "$0")/.."
 jobs=$(nproc)
 logs=$BUILD/check
 mkdir -p "$logs"
-rm -f "$logs"/*
+rm -rf "$logs"/*
 step() { echo "== $* ($SECONDS s)"; }
 
 step "unit tests"
@@ -15,6 +15,9 @@ if [ -d "$CORPUS" ] && [ -x scripts/conformance.sh ]; then
     step "conformance"
     make --no-print-directory conformance CORPUS="$CORPUS"
 fi
+
+# What several scripts install is built once, before they run side by side.
+make --no-print-directory -s install DESTDIR="$logs/installed" >/dev/null
 
 # The longest begin first.
 long=(tests/replay/check_verify.py tests/replay/check_repair.py tests/handlers/builtin/check_real_run.sh tests/replay/check_tail.py)
