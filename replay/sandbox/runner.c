@@ -6,10 +6,13 @@
 #include "replay/sandbox/paths.h"
 #include "replay/sandbox/syscalls.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <jansson.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -414,6 +417,16 @@ void sl_runner_collect(void *self, struct sl_esm_invocation *inv, struct sl_esm_
 
 /* ---- beginning and end ---- */
 
+/* All processes write to it, several at once. They share its position, which the kernel does not lock for a
+ * memfd: without O_APPEND one line would go over another. -1: there is none. */
+static int open_report(void)
+{
+    int fd = memfd_create("sluice-report", MFD_CLOEXEC);
+    if (fd >= 0 && fcntl(fd, F_SETFL, O_APPEND) != 0)
+        sl_die("the file of the function's reports cannot be set up: %s", strerror(errno));
+    return fd;
+}
+
 struct sl_runner *sl_runner_new(const struct sl_runner_options *options)
 {
     struct sl_runner *r = calloc(1, sizeof(*r));
@@ -427,7 +440,7 @@ struct sl_runner *sl_runner_new(const struct sl_runner_options *options)
     struct sl_vars vars = {(const char *const *)options->sandbox.environment};
     r->temp_folder = sl_paths_make_temp(sl_vars_get(&vars, "TMPDIR"));
     r->options.sandbox.temp_folder = r->temp_folder;
-    r->options.sandbox.report_fd = memfd_create("sluice-report", MFD_CLOEXEC);
+    r->options.sandbox.report_fd = open_report();
     r->cancel_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     r->until_ms = INT64_MAX;
     sl_buffer_init(&r->report, REPORT_BYTES);

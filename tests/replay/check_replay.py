@@ -205,6 +205,18 @@ def side_by_side():
     check("lanes really run side by side", len(run.trace) == 4 and run.status == 0 and time.time() - began < 3, time.time() - began)
 
 
+def counts_side_by_side():
+    """Several processes report what their routes did at the same time: nothing is lost of it."""
+    n = 3000
+    write_event(folder / "many.json", [record(i, key=f"k{i % 97}") for i in range(1, n + 1)])
+    (folder / "many.sluice.json").write_text(json.dumps({"on_failure": "report", "routes": [{"name": "all", "handler": "archive", "to": "file:archived"}]}))
+    flags = ("--config", "many.sluice.json", "--batch-size", "5", "--parallelization", "10", "--shards", "2", "--quiet", "many.json")
+    run = Run(folder, *flags)
+    row = next((line.split() for line in run.out.splitlines() if line.startswith("all ")), [])
+    check("what many processes report is counted whole", run.status == 0 and row[2:4] == [str(n), str(n)] and row[6] == str(len(run.trace)),
+          run.out + run.err)
+
+
 # ---- what the function is given ----
 
 def environment():
@@ -417,6 +429,6 @@ def patience():
     check("a line says what is waited for", "its timeout is 600 s (--timeout)" in line, line)
 
 
-for test in (patience, bad_functions, what_was_given_up, ends_with_us, faults, determinism, side_by_side, picture, full, environment, identity, windows, shapes, bad_input, bad_usage, bad_configuration, own_bootstrap):
+for test in (patience, bad_functions, what_was_given_up, ends_with_us, faults, determinism, side_by_side, counts_side_by_side, picture, full, environment, identity, windows, shapes, bad_input, bad_usage, bad_configuration, own_bootstrap):
     test()
 finish()
