@@ -220,6 +220,8 @@ const char *sl_roots_read(struct sl_roots *roots, const char *path)
     bool is_there = stat(path, &now) == 0;
     if (roots->store && (!is_there || is_same_file(&now, &roots->file)))
         return NULL;
-    const char *problem = is_there ? read_again(roots, path, &now) : "it cannot be read";
+    const char *problem = !is_there              ? "it cannot be read"
+                          : S_ISDIR(now.st_mode) ? "it is a folder; name a file of certificates in PEM"
+                                                 : read_again(roots, path, &now);
     return roots->store ? NULL : problem;
 }

@@ -23,7 +23,7 @@ struct sl_roots {
 void sl_roots_clean_up(struct sl_roots *roots);
 
 /* Reads the file unless this was done, and it is the same. NULL: the store stands; else why it does not, a
- * clause without the file's name: it cannot be read, is no PEM, or has no certificate. */
+ * clause without the file's name: it cannot be read, is a folder, is no PEM, or has no certificate. */
 const char *sl_roots_read(struct sl_roots *roots, const char *path) SL_MUST_USE;
 
 #endif

@@ -215,6 +215,13 @@ static void launch(struct run *run, struct sl_webhook_slot *slot)
     sl_http_start(sl_aws_http(webhook->aws), &slot->exchange);
 }
 
+/* Slots that were filled before the limit was halved wait their turn: those that were refused together come
+ * back together. */
+static bool may_fly(const struct run *run)
+{
+    return run->flying == 0 || run->flying < run->webhook->pace.limit;
+}
+
 static void launch_due(struct run *run)
 {
     for (size_t i = 0; i < run->webhook->in_flight; i++) {
@@ -223,7 +230,7 @@ static void launch_due(struct run *run)
             continue;
         if (now_ms(run) >= run->call->deadline_ms || due_of(run, slot) >= run->call->deadline_ms)
             give_up(run, slot);
-        else if (due_of(run, slot) <= now_ms(run))
+        else if (due_of(run, slot) <= now_ms(run) && may_fly(run))
             launch(run, slot);
     }
 }

@@ -189,12 +189,29 @@ static void any_text_is_read_or_refused(void **state)
     }
 }
 
+static void what_is_no_file_is_named(void **state)
+{
+    (void)state;
+    static const char *const cases[][2] = {
+        {"tests/net/tls", "it is a folder; name a file of certificates in PEM"},
+        {"tests/net/tls/missing.pem", "it cannot be read"},
+        {"/dev/null", "it has no certificate"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct sl_roots roots = {.store = NULL};
+        const char *problem = sl_roots_read(&roots, cases[i][0]);
+        assert_string_equal(problem, cases[i][1]);
+        assert_null(roots.store);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_system_s_roots_are_the_same),
         cmocka_unit_test(chains_are_judged_alike),
         cmocka_unit_test(any_text_is_read_or_refused),
+        cmocka_unit_test(what_is_no_file_is_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

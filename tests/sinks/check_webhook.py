@@ -3,6 +3,7 @@
 replica, an archive and two receivers that fail half of their requests in every way they can. Each change arrives at least
 once and in order per item; each signature is verified by the package standardwebhooks. SEEDS=first-last runs others."""
 import collections
+import http.server
 import json
 import os
 import pathlib
@@ -271,7 +272,50 @@ def world(seed):
         return requests, failures
 
 
+# ---- a receiver that takes fewer at a time ----
+
+def refused_together():
+    """Requests that are refused together with a Retry-After come back at half the number, not all at once."""
+    wave, lock, held, most = 8, threading.Lock(), [0], [0]
+    together, seen = threading.Barrier(wave), [0]
+
+    class Full(http.server.BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_POST(self):
+            self.rfile.read(int(self.headers["Content-Length"]))
+            with lock:
+                seen[0] += 1
+                is_first = seen[0] <= wave
+                held[0] += 1
+                most[0] = most[0] if is_first else max(most[0], held[0])
+            together.wait(10) if is_first else time.sleep(0.2)
+            with lock:
+                held[0] -= 1
+            self.send_response(429 if is_first else 200)
+            if is_first:
+                self.send_header("Retry-After", "1")
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, *_):
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Full)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    with tempfile.TemporaryDirectory() as folder:
+        folder = pathlib.Path(folder)
+        (folder / "sluice.json").write_text(json.dumps({"on_failure": "report", "routes": [
+            {"name": "w", "handler": "notify", "to": f"http://127.0.0.1:{server.server_port}/x#in_flight=64"}]}))
+        (folder / "in.jsonl").write_text("".join(json.dumps({"Item": {"PK": {"S": str(i)}}}) + "\n" for i in range(wave)))
+        run = subprocess.run([f"{BUILD}/sluice", "replay", "--quiet", "--keys", "PK", "in.jsonl"], cwd=folder, capture_output=True, text=True, timeout=60)
+    server.shutdown()
+    check("refused together, all arrive", run.returncode == 0 and seen[0] == 2 * wave, (seen, run.stdout, run.stderr))
+    check("refused together, half come back at once", 1 <= most[0] <= wave // 2 + 1, most)
+
+
 def main():
+    refused_together()
     first, _, last = os.environ.get("SEEDS", "1-2").partition("-")
     began, totals = time.time(), []
     for seed in range(int(first), int(last or first) + 1):
