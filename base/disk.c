@@ -44,6 +44,14 @@ enum sl_status sl_disk_make_parent(const char *path, struct sl_error *error)
     return status;
 }
 
+/* Else the next file that is opened would be standard error, and log lines would be written into it. */
+void sl_disk_fill_standard(void)
+{
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && errno == EBADF)
+            (void)!open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY); /* takes the lowest number */
+}
+
 int sl_disk_write(int fd, struct sl_span bytes)
 {
     for (size_t done = 0; done < bytes.len;) {

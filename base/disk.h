@@ -12,6 +12,11 @@ enum sl_status sl_disk_make_folder(const char *path, struct sl_error *error) SL_
 /* Creates the folder that the file at `path` is to be in, likewise. */
 enum sl_status sl_disk_make_parent(const char *path, struct sl_error *error) SL_MUST_USE;
 
+/* Opens /dev/null in the place of each of the descriptors 0, 1 and 2 that the caller of this program closed:
+ * 0 for writing, 1 and 2 for reading, so that using them stays an error, and no file or connection of ours
+ * gets their numbers. To be called first in main(). */
+void sl_disk_fill_standard(void);
+
 /* Writes all the bytes; returns 0 or an errno. */
 int sl_disk_write(int fd, struct sl_span bytes) SL_MUST_USE;
 

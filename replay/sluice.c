@@ -1,4 +1,5 @@
 /* sluice: the command line tool. It finds the verb and runs it. */
+#include "base/disk.h"
 #include "base/nearest.h"
 #include "base/span.h"
 #include "base/version.h"
@@ -67,6 +68,7 @@ int main(int argc, char **argv)
     /* A reader that went away, or a file at the process's limit, is an error of that write. */
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN);
+    sl_disk_fill_standard();
     if (argc < 2)
         return print_help(stderr, SL_EXIT_BAD);
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0)

@@ -1,4 +1,5 @@
 /* bootstrap: a custom runtime for AWS Lambda that runs the pipeline of sluice.json. */
+#include "base/disk.h"
 #include "runtime/serve.h"
 #include "runtime/workers.h"
 
@@ -25,6 +26,7 @@ int main(int argc, char **argv)
      * here and in the trials' processes. */
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN);
+    sl_disk_fill_standard();
     sl_settings_init(&settings, environ, program_path(argc ? argv[0] : "bootstrap", path));
     int result = settings.workers > 1 ? sl_workers_run(&settings) : sl_serve(&settings, true, -1);
     sl_settings_clean_up(&settings);

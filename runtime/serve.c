@@ -248,6 +248,7 @@ static enum sl_status one_round(struct server *s, struct sl_error *error)
     } else if (status == SL_REJECT) {
         struct sl_error why = *error;
         sl_error_clear(error);
+        sl_account_add(s->account, &(struct sl_invoked){.is_failed = true});
         status = post_failure(s, &event, &why, error);
     }
     return status;

@@ -20,6 +20,7 @@ if not sys.prefix.startswith(SAM):
 import jsonschema
 
 sys.path[:0] = ["tests/replay", "tests/runtime"]
+import check_bootstrap  # noqa: E402
 from check_bootstrap import Bootstrap, event  # noqa: E402
 from harness import BUILD, check, finish  # noqa: E402
 
@@ -191,6 +192,36 @@ def many_routes():
           len(log) == 8, (len(emf), len(summaries)))
 
 
+def closed_descriptors():
+    """Lines of the log go to standard error or nowhere: never into the file or connection that would get the number of a descriptor that was closed at the start."""
+    started = check_bootstrap.subprocess.Popen
+    for closed in ((2,), (1, 2), (0, 2), (0, 1), (0, 1, 2)):
+        said = check_bootstrap.folder / f"said{closed}.jsonl"
+
+        def start(*args, closed=closed, **options):
+            return started(*args, **options, preexec_fn=lambda: [os.close(fd) for fd in closed])
+        check_bootstrap.subprocess.Popen = start
+        try:
+            b = Bootstrap({"report_batch_item_failures": True, "on_failure": "report", "routes": [
+                {"name": "say", "handler": "notify", "to": f"jsonl:{said}", "message": "{PK}"}]}, **LAMBDA)
+        finally:
+            check_bootstrap.subprocess.Popen = started
+        b.send(event(2))
+        b.posted()
+        where = {fd: os.readlink(f"/proc/{b.process.pid}/fd/{fd}") for fd in closed}
+        _, _, err = b.end()
+        check(f"{closed} closed: each number is taken by nothing of ours", set(where.values()) == {"/dev/null"}, where)
+        check(f"{closed} closed: the target has the messages alone", said.read_text() == '"k0"\n"k1"\n' and (2 in closed) == (err == ""), (said.read_text(), err))
+
+
+def too_large():
+    b = Bootstrap(PARKS, **LAMBDA)
+    b.send(b"x" * (6 * 1024 * 1024 + 101))
+    check("an event that is too large is refused", b.posted()[2] == "Function.EventTooLarge")
+    (function,), _ = lines_of(b.end()[2])
+    check("and counts as a failed batch", (function[1]["FailedBatches"], function[1]["Records"], function[1]["ColdStart"]) == (1, 0, 1), function)
+
+
 def hostile_metrics():
     with tempfile.TemporaryDirectory() as folder:
         subprocess.run(["cc", "-std=c11", "-D_GNU_SOURCE", "-O1", "-fPIC", "-shared", "-fvisibility=hidden", f"-I{BUILD}/include", "-o", f"{folder}/metrics.so",
@@ -306,6 +337,6 @@ def traces():
 
 
 if __name__ == "__main__":
-    for test in (one_invocation, text_form, switches, sums, many_routes, hostile_metrics, times, traces):
+    for test in (one_invocation, text_form, switches, sums, many_routes, closed_descriptors, too_large, hostile_metrics, times, traces):
         test()
     finish()
