@@ -91,7 +91,10 @@ static const char *include_folder(struct sl_arena *arena)
 static enum sl_status write_all(const char *name, struct sl_arena *arena, struct sl_error *error)
 {
     const struct place places[] = {
-        {"@NAME@", name}, {"@INCLUDE@", include_folder(arena)}, {"handler_template", name}};
+        {"@NAME@", name},
+        {"@INCLUDE@", include_folder(arena)},
+        {"@SLUICE@", sl_arena_printf(arena, "%s/sluice", sl_paths_own_folder(arena))},
+        {"handler_template", name}};
     const struct {
         const char *path, *text;
     } files[] = {{sl_arena_printf(arena, "%s/%s.c", name, name), sl_text_handler},
@@ -140,9 +143,8 @@ int sl_verb_new_handler(int argc, char **argv)
     struct sl_arena *arena = sl_arena_new(4096);
     enum sl_status status = make(argv[1], arena, &error);
     if (status == SL_OK)
-        printf("%s/: %s.c, Makefile, sluice.json, events.jsonl\nnext: cd %s && make && sluice replay "
-               "events.jsonl\n",
-               argv[1], argv[1], argv[1]);
+        printf("%s/: %s.c, Makefile, sluice.json, events.jsonl\nnext: cd %s && make try\n", argv[1], argv[1],
+               argv[1]);
     else
         (void)sl_flags_complain("new-handler", &error);
     sl_arena_destroy(arena);

@@ -63,9 +63,10 @@ static enum sl_status open_target(struct sl_pipeline *p, const struct sl_option 
     enum sl_port_kind kind = p->openers.kind(value->text);
     enum sl_status status = SL_OK;
     if (kind != SL_PORT_NONE && kind != kinds[row->type])
-        return sl_fail(error, SL_FATAL, INVALID, "%s: \"%.*s\" is not %s %s", value->path,
+        return sl_fail(error, SL_FATAL, INVALID, "%s: \"%.*s\" is not %s %s%s%s%s", value->path,
                        SL_ARG(sl_target_shown(value->text)), row->type == SL_OPTION_OBJECTS ? "an" : "a",
-                       sl_options_type_name(row->type));
+                       sl_options_type_name(row->type), row->help ? " (" : "", row->help ? row->help : "",
+                       row->help ? ")" : "");
     if (row->type == SL_OPTION_OBJECTS)
         status = p->openers.objects(p->options.sinks, value->text, &value->objects, error);
     else if (row->type == SL_OPTION_TABLE)

@@ -87,6 +87,12 @@ static bool read_address(const struct sl_uri *uri, struct sockaddr_storage *out)
     return sl_address_parse(host, 0, out);
 }
 
+/* What AWS shows as the URL of a queue answers no POST of JSON: it is meant for sqs:. */
+static bool is_queue_url(const char *host)
+{
+    return strncasecmp(host, "sqs.", 4) == 0 && strstr(host, ".amazonaws.com");
+}
+
 static enum sl_status check_host(const struct reading *r, const struct sl_uri *uri)
 {
     struct sl_webhook *webhook = r->webhook;
@@ -101,6 +107,8 @@ static enum sl_status check_host(const struct reading *r, const struct sl_uri *u
                    sl_address_kind((struct sockaddr *)&address, NULL) == SL_ADDRESS_PRIVATE
                        ? " unless the target ends in #private=1"
                        : "");
+    if (is_queue_url(uri->host))
+        return bad(r, "is the URL of an SQS queue; write sqs:// before it");
     if (!uri->is_https && !webhook->rules.is_loopback)
         return bad(r, "http: is for this machine alone (localhost, 127.0.0.1, [::1]); use https:");
     return SL_OK;

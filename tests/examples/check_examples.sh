@@ -105,13 +105,14 @@ new_handler() { # the folder of the command, with or without pkg-config
     rm -rf "$work/new" && mkdir "$work/new" && cd "$work/new"
     PATH=$1:$PATH
     sluice new-handler first >said
-    [ "$(cat said)" = "$(printf 'first/: first.c, Makefile, sluice.json, events.jsonl\nnext: cd first && make && sluice replay events.jsonl')" ] ||
+    [ "$(cat said)" = "$(printf 'first/: first.c, Makefile, sluice.json, events.jsonl\nnext: cd first && make try')" ] ||
         fail "new-handler said $(cat said)"
     cd first
     make -s CFLAGS=-Werror
     replay_first
     make -s try >try.log 2>&1 || { cat try.log >&2; fail "make try"; }
     grep -q '4 changes of status in one batch' try.log || fail "make try does not show the handler's line"
+    PATH=/usr/bin:/bin make -s try >try.log 2>&1 || { cat try.log >&2; fail "make try without sluice on the path"; }
     ok
 }
 replay_first() {

@@ -446,6 +446,9 @@ static void wrong_targets_are_refused(void **state)
         "https://[fc00::1]/SECRET",
         "https://169.254.169.254/SECRET#private=1",
         "https://[::ffff:169.254.169.254]/SECRET#private=1",
+        /* a queue, by the URL that AWS shows */
+        "https://sqs.eu-central-1.amazonaws.com/123456789012/SECRET",
+        "https://SQS.us-gov-west-1.amazonaws.com/123456789012/SECRET#batch=10",
         /* http: for this machine alone */
         "http://hooks.example.com/SECRET",
         "http://8.8.8.8/SECRET",

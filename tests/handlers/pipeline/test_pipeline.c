@@ -11,7 +11,7 @@ static const struct {
 } mistakes[] = {
     {ROUTE("'handler':'won'"), "$.routes[0].handler: \"won\" is not a built-in handler, and won.so is not on "
                                "the handler path (empty); did you mean \"one\"?"},
-    {ROUTE("'handler':'one','to':'memo:x'"), "$.routes[0].to: \"memo:x\" is not a queue target"},
+    {ROUTE("'handler':'one','to':'memo:x'"), "$.routes[0].to: \"memo:x\" is not a queue target (a queue)"},
     {ROUTE("'handler':'one','to':'nothing:x'"), "$.routes[0].to: \"nothing:x\" is not a target"},
     {ROUTE("'handler':'one','on_failure':'memt:x'"),
      "$.routes[0].on_failure: \"memt:x\" is a table; records are parked in a queue or an object store"},
