@@ -154,7 +154,8 @@ class World:
     # ---- verifying ----
 
     def verify(self, *flags, consumer=True, wait=True):
-        command = [SLUICE, "verify", "--table", self.table, "--json", "--quiet", *flags]
+        table = [] if "--table" in flags else ["--table", self.table]
+        command = [SLUICE, "verify", *table, "--json", "--quiet", *flags]
         command += ["--consumer", "place.json"] if consumer else []
         process = subprocess.Popen(command, cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         return Run(process) if wait else process
