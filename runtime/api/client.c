@@ -344,12 +344,16 @@ static enum sl_status judge_next(struct sl_runtime *rt, struct sl_runtime_event 
     return SL_OK;
 }
 
+/* One place for all of them: setenv() keeps every value that it was ever given, and each invocation has
+ * another. */
 void sl_runtime_export_trace_id(const char *trace_id)
 {
-    if (trace_id[0])
-        setenv("_X_AMZN_TRACE_ID", trace_id, 1);
-    else
-        unsetenv("_X_AMZN_TRACE_ID");
+    static const char name[] = "_X_AMZN_TRACE_ID";
+    static char variable[HEADER_BYTES];
+    unsetenv(name);
+    int n = snprintf(variable, sizeof(variable), "%s=%s", name, trace_id);
+    if (trace_id[0] && n > 0 && (size_t)n < sizeof(variable))
+        putenv(variable);
 }
 
 /* A broken transfer is repeated at once, on a new connection: until an event is answered, the Runtime API

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <cmocka.h>
+#include <malloc.h>
 
 #define ID       "Lambda-Runtime-Aws-Request-Id: 8476a536-e9f4-11e8-9739-2dfe598c3fcd\r\n"
 #define ACCEPTED "HTTP/1.1 202 Accepted\r\nContent-Length: 16\r\n\r\n{\"status\":\"OK\"}\n"
@@ -346,6 +347,32 @@ static void takes_an_endpoint_with_scheme_and_path(void **state)
     assert_int_equal(sl_runtime_open(NULL, "t", &rt, NULL), SL_FATAL);
 }
 
+/* Each invocation has another trace id, and a process may have millions of them. */
+static void keeps_only_the_last_trace_id(void **state)
+{
+    (void)state;
+    char id[200];
+    size_t before = 0;
+    for (int i = 0; i < 20000; i++) {
+        snprintf(id, sizeof(id), "Root=1-%024d;Parent=%016d;Sampled=1", i, i);
+        sl_runtime_export_trace_id(id);
+        assert_string_equal(getenv("_X_AMZN_TRACE_ID"), id);
+        if (i == 100)
+            before = mallinfo2().uordblks;
+    }
+    assert_true(mallinfo2().uordblks <= before + 4096);
+    sl_runtime_export_trace_id("");
+    assert_null(getenv("_X_AMZN_TRACE_ID"));
+    char *long_id = malloc(70000);
+    assert_non_null(long_id);
+    memset(long_id, 'x', 69999);
+    long_id[69999] = '\0';
+    sl_runtime_export_trace_id(id);
+    sl_runtime_export_trace_id(long_id); /* too long to be kept: the last one's must not stand in for it */
+    assert_null(getenv("_X_AMZN_TRACE_ID"));
+    free(long_id);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -361,6 +388,7 @@ int main(void)
         cmocka_unit_test(survives_a_reply_cut_at_every_byte),
         cmocka_unit_test(reports_errors_as_ascii_headers_and_valid_json),
         cmocka_unit_test(reports_an_answer_that_is_too_large_instead_of_sending_it),
+        cmocka_unit_test(keeps_only_the_last_trace_id),
         cmocka_unit_test(stops_waiting_when_told),
         cmocka_unit_test(takes_an_endpoint_with_scheme_and_path),
     };
