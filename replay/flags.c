@@ -129,24 +129,9 @@ static enum sl_status refuse_unknown(const struct sl_usage *usage, const char *v
                        : refuse(verb, "unknown flag %s", arg);
 }
 
-/* Which flags were there. No verb has more than so many. */
-#define FLAGS_MOST 64
-
-struct seen {
-    bool is[FLAGS_MOST];
-};
-
-static enum sl_status see(const struct sl_usage *usage, const char *verb, const struct sl_flag *f,
-                          struct seen *seen)
-{
-    bool *is = &seen->is[(size_t)(f - usage->flags) % FLAGS_MOST], was = *is;
-    *is = true;
-    return was && f->type != SL_FLAG_LIST ? refuse(verb, "--%s is given twice; keep one", f->name) : SL_OK;
-}
-
-/* Reads the flag at argv[*i]; `*i` ends on its last argument. */
-static enum sl_status read_flag(const struct sl_usage *usage, int argc, char **argv, int *i,
-                                struct seen *seen)
+/* Reads the flag at argv[*i]; `*i` ends on its last argument. Of a flag that is given twice the last one
+ * counts. */
+static enum sl_status read_flag(const struct sl_usage *usage, int argc, char **argv, int *i)
 {
     const char *text = argv[*i] + 2;
     const char *equals = strchr(text, '=');
@@ -155,8 +140,6 @@ static enum sl_status read_flag(const struct sl_usage *usage, int argc, char **a
     const struct sl_flag *f = find(usage->flags, name, &is_negated);
     if (!f)
         return refuse_unknown(usage, argv[0], argv[*i], name);
-    if (see(usage, argv[0], f, seen) != SL_OK)
-        return SL_REJECT;
     if (f->type == SL_FLAG_BOOL) {
         *(bool *)f->out = !is_negated;
         return equals ? refuse(argv[0], "--%s takes no value", f->name) : SL_OK;
@@ -184,7 +167,6 @@ enum sl_status sl_flags_read(const struct sl_usage *usage, int argc, char **argv
                              int *exit_status)
 {
     bool ended = false;
-    struct seen seen = {{false}};
     *n_operands = 0;
     *exit_status = SL_EXIT_BAD;
     for (int i = 1; i < argc; i++) {
@@ -198,7 +180,7 @@ enum sl_status sl_flags_read(const struct sl_usage *usage, int argc, char **argv
             argv[++*n_operands] = argv[i];
         } else if (argv[i][1] != '-') {
             return refuse(argv[0], "unknown flag %s", argv[i]);
-        } else if (read_flag(usage, argc, argv, &i, &seen) != SL_OK) {
+        } else if (read_flag(usage, argc, argv, &i) != SL_OK) {
             return SL_REJECT;
         }
     }

@@ -278,7 +278,7 @@ static enum sl_status make_page(struct sl_lane *lane, struct sl_span answer, str
                                             .needs_records = e->o.settings->n_filters > 0,
                                             .now_ms = e->wall_ms,
                                             .available_ms = sl_lane_available_ms(lane),
-                                            .since_ms = lane->since_ms,
+                                            .since_ms = lane->from_latest ? 0 : lane->since_ms,
                                             .scratch = e->page_scratch};
     return sl_page_make(&options, answer, out, error);
 }

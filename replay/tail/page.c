@@ -79,9 +79,10 @@ static void count(struct sl_page *page, const struct sl_record *r)
         page->removed_by[sl_record_ttl(r)]++;
 }
 
+/* DynamoDB rounds the time of a change down to the second, DynamoDB Local to the minute. */
 static bool is_before(const struct sl_page_options *o, int64_t created_ms)
 {
-    return created_ms && created_ms / 1000 < o->since_ms / 1000;
+    return created_ms && created_ms / 60000 < o->since_ms / 60000;
 }
 
 /* The spans hold offsets in the text until it no longer moves. */

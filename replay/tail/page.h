@@ -33,7 +33,7 @@ struct sl_page_options {
     bool needs_records;           /* sl_esm_record.record is set: for filters */
     int64_t now_ms;               /* wall time: of records that say no time */
     int64_t available_ms;         /* of all records */
-    int64_t since_ms;             /* records that were made in an earlier second are left out; 0: none */
+    int64_t since_ms;             /* records that were made in an earlier minute are left out; 0: none */
     struct sl_arena *scratch;     /* reset here */
 };
 

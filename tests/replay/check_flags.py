@@ -78,8 +78,7 @@ for verb in verbs:
                   wrong in run.stderr and text in run.stderr, run.stderr)
         good = fitting(value.strip(), lines[name])
         run = sluice(verb, *[f"--{name}" if good is None else f"--{name}={good}"] * 2, "--no-such-flag")
-        text = "unknown flag --no-such-flag" if "may be repeated" in lines[name] else f"--{name} is given twice"
-        check(f"{verb} --{name} twice", run.returncode == 2 and run.stderr.count("\n") == 1 and text in run.stderr, run.stderr)
+        check(f"{verb} --{name} twice", run.returncode == 2 and run.stderr.count("\n") == 1 and "unknown flag --no-such-flag" in run.stderr, run.stderr)
 run = sluice("replay", "--nothing-of-the-kind")
 check("what is near to nothing is not guessed", "did you mean" not in run.stderr and "unknown flag --nothing-of-the-kind (see sluice replay --help)" in run.stderr, run.stderr)
 finish()

@@ -234,7 +234,9 @@ def broken_ends():
     os.mkfifo(folder / "fifo")
     threading.Thread(target=lambda: (folder / "fifo").write_bytes(lines), daemon=True).start()
     check("a FIFO", decode("fifo")[1].count(b"\n") == 8000)
-    process = subprocess.Popen([SLUICE, "decode", "-"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=folder)
+    # (In the background of a shell without job control SIGINT is ignored, and that is inherited.)
+    process = subprocess.Popen([SLUICE, "decode", "-"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=folder,
+                               preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
     process.stdin.write(lines[:3000000])
     process.stdin.flush()
     time.sleep(0.3)

@@ -85,6 +85,17 @@ def against_dynamodb_local():
         check("follows, and ends in order", live.returncode == 0 and len(archived()) == 40 and b"INSERT 5," in out, out + err)
         run = tail("--table", "orders", "--once", "--from", "latest", "--endpoint-url", endpoint)
         check("--from latest sees nothing old", run.returncode == 0 and "INSERT 0," in run.out, run.out + run.err)
+        live = tail("--table", "orders", "--from", "latest", "--endpoint-url", endpoint, "--checkpoint", "began.json", wait=False)
+        until = time.time() + 60
+        while time.time() < until and not (folder / "began.json").exists():
+            time.sleep(0.1)
+        time.sleep(2)  # (through its first reads; the stream's times are those of whole minutes)
+        put(40)
+        while len(archived()) < 41 and time.time() < until:
+            time.sleep(0.1)
+        live.terminate()
+        out, err = live.communicate(timeout=30)
+        check("--from latest sees what comes in the minute of its start", live.returncode == 0 and b"INSERT 1," in out, out + err)
         for args, text in ((("--table", "nowhere"), "nowhere"), ((), "--table"), (("--table", "orders", "--from", "x"), "--from")):
             run = tail(*args, *flags)
             check(f"{args}: exit 2", run.returncode == 2 and text in run.err, run.err)
