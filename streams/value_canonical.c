@@ -98,7 +98,7 @@ static void collect(struct sl_value v, enum form form, struct parts *parts, stru
         part->len = out->len - part->at;
         if (v.type != SL_M)
             part->key_len = part->len;
-        if (parts->n > 1 && parts->in_order)
+        if (parts->n > 1 && parts->in_order && !out->failed)
             parts->in_order = compare_keys(part - 1, part, out->ptr) < 0;
     }
 }
