@@ -118,6 +118,9 @@ static bool contain_is_suspect(struct sl_watch *watch, const char *route, const 
 static void relax(struct sl_contain *c)
 {
     c->watch.has_suspects = false;
+    for (size_t i = 0; i < c->n_owned; i++) /* we close this one, not a handler */
+        if (c->owned[i].fd == sl_trials_fd(c->trials))
+            c->owned[i].fd = -1;
     sl_trials_close(c->trials);
     c->trials = NULL;
 }

@@ -334,6 +334,11 @@ struct sl_trials *sl_trials_open(const struct sl_pipeline_options *pipeline)
     return NULL;
 }
 
+int sl_trials_fd(const struct sl_trials *t)
+{
+    return t ? t->fd : -1;
+}
+
 void sl_trials_close(struct sl_trials *t)
 {
     if (!t)

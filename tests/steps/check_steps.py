@@ -177,7 +177,7 @@ def out_of_reach(stage, place):
         front.behind = stage.services[variable].removeprefix("http://")
         refusal = (400 if b"__type" in body else 503, body)
         front.refuse = lambda request, refusal=refusal: refusal if "/seeds/" not in request.path and open_at and (
-            time.time() < open_at[0] or chance.random() < 0.05) else None
+            time.time() < open_at[0] or chance.random() < 0.01) else None
 
     def fault(number, payload):
         if number == 2:  # after the plan

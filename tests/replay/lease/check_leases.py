@@ -92,7 +92,7 @@ def refused(db, flags):
                          ("s3://bucket", "--leases is the target of a table"), ("dynamodb://x", "between 3 and 255")):
         e = start(f"e{len(workers)}", *base, "--leases", leases)
         check(f"{leases}: {text}", e.process.wait(60) == 2 and text in e.text(), e.text())
-    for more, text in ((("--checkpoint", "x.json"), "--leases and --checkpoint"), (("--once",), "--leases and --once"), (("--lease-seconds", "1"), "--lease-seconds must be"),
+    for more, text in ((("--checkpoint", "x.json"), "--leases and --checkpoint"), (("--once",), "--leases and --once"), (("--lease-seconds", "1"), "--lease-seconds 1 is out of range"),
                        (("--in-process", "--trust-plugins"), "slow")):
         e = start(f"e{len(workers)}", *flags, *more)
         check(f"{more}: {text}", e.process.wait(60) == 2 and text in e.text(), e.text())
