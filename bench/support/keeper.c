@@ -93,15 +93,23 @@ static void serve_all(int listener)
     }
 }
 
-void keeper_start(struct keeper *keeper, const char *answer, unsigned delay_us)
+int keeper_listen(unsigned *port)
 {
     struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
     socklen_t len = sizeof(at);
     int listener = socket(AF_INET, SOCK_STREAM, 0);
-    if (bind(listener, (struct sockaddr *)&at, sizeof(at)) != 0 || listen(listener, 64) != 0 ||
+    if (bind(listener, (struct sockaddr *)&at, sizeof(at)) != 0 || listen(listener, 128) != 0 ||
         getsockname(listener, (struct sockaddr *)&at, &len) != 0)
         sl_die("the local server cannot listen");
-    snprintf(keeper->url, sizeof(keeper->url), "http://127.0.0.1:%d", ntohs(at.sin_port));
+    *port = ntohs(at.sin_port);
+    return listener;
+}
+
+void keeper_start(struct keeper *keeper, const char *answer, unsigned delay_us)
+{
+    unsigned port;
+    int listener = keeper_listen(&port);
+    snprintf(keeper->url, sizeof(keeper->url), "http://127.0.0.1:%u", port);
     keeper->shared = shared =
         mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     reply_bytes = (size_t)snprintf(

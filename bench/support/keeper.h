@@ -16,6 +16,9 @@ struct keeper {
     struct keeper_shared *shared;
 };
 
+/* A listening socket of 127.0.0.1, at a free port. */
+int keeper_listen(unsigned *port);
+
 void keeper_start(struct keeper *keeper, const char *answer, unsigned delay_us);
 void keeper_stop(struct keeper *keeper);
 

@@ -2,8 +2,8 @@
 #include "bench/support/keeper_tls.h"
 
 #include "base/error.h"
+#include "bench/support/keeper.h"
 
-#include <arpa/inet.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <openssl/ssl.h>
@@ -90,13 +90,9 @@ static void open_context(const char *folder)
 
 void keeper_tls_start(struct keeper_tls *keeper, const char *folder)
 {
-    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
-    socklen_t len = sizeof(at);
-    int listener = socket(AF_INET, SOCK_STREAM, 0);
-    if (bind(listener, (struct sockaddr *)&at, sizeof(at)) != 0 || listen(listener, 128) != 0 ||
-        getsockname(listener, (struct sockaddr *)&at, &len) != 0)
-        sl_die("the local server cannot listen");
-    snprintf(keeper->url, sizeof(keeper->url), "https://localhost:%d", ntohs(at.sin_port));
+    unsigned port;
+    int listener = keeper_listen(&port);
+    snprintf(keeper->url, sizeof(keeper->url), "https://localhost:%u", port);
     keeper->shared = shared =
         mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     fflush(NULL);
