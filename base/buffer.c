@@ -1,4 +1,4 @@
-/* A buffer that grows by doubling, up to its maximum. */
+/* A buffer that grows by doubling from what it first had to hold, up to its maximum. */
 #include "base/buffer.h"
 
 #include "base/arena.h"
@@ -68,7 +68,7 @@ char *sl_buffer_reserve(struct sl_buffer *b, size_t n)
         return NULL;
     }
     if (n > b->room - b->len || !b->ptr) {
-        size_t room = b->room ? b->room : b->arena ? 64 : 256;
+        size_t least = b->arena ? 64 : 256, room = b->room ? b->room : n > least ? n : least;
         while (room - b->len < n)
             room = room > b->max / 2 ? b->max : room * 2;
         grow(b, room);

@@ -1,8 +1,6 @@
 /* HTTP exchanges on one libcurl multi handle. */
 #include "net/http_private.h"
 
-#include "net/idle.h"
-#include "net/roots.h"
 #include "net/session.h"
 #include "net/uri.h"
 
@@ -25,23 +23,8 @@
  * calls; most answers are small, and 64 of them are under way at once. */
 #define RECEIVE_BYTES       (16L * 1024)
 #define RECEIVE_LARGE_BYTES (512L * 1024)
-#define LARGE_ANSWER_BYTES  (64u * 1024)
+#define RECEIVE_LARGE_MOST  8u
 #define KEPT_CONNECTIONS    64L
-/* The memory of a larger answer is freed before the next exchange. */
-#define KEPT_BUFFER_BYTES (256u * 1024)
-
-struct sl_http {
-    struct sl_http_options options;
-    CURLM *multi;
-    struct sl_http_transfer *spare;
-    CURLSH *share; /* TLS sessions: they outlive the connections */
-    struct sl_roots roots;
-    const char *ca_bundle; /* NULL: none was found */
-    int64_t last_used_ms;
-    struct sl_idle idle;
-    size_t running;
-    uint64_t connections;
-};
 
 struct sl_http *sl_http_new(const struct sl_http_options *options)
 {
@@ -49,6 +32,7 @@ struct sl_http *sl_http_new(const struct sl_http_options *options)
     if (!http)
         sl_die("out of memory: an HTTP pool");
     http->options = *options;
+    http->hold.most = options->held_bytes ? options->held_bytes : SL_HTTP_HELD_BYTES;
     return http;
 }
 
@@ -73,7 +57,7 @@ void sl_http_destroy(struct sl_http *http)
 {
     if (!http)
         return;
-    assert(http->running == 0);
+    assert(http->running == 0 && http->hold.held == 0);
     drop_spares(http);
     if (http->multi) {
         curl_multi_cleanup(http->multi);
@@ -95,12 +79,22 @@ void sl_http_exchange_init(struct sl_http_exchange *exchange)
 void sl_http_exchange_clean_up(struct sl_http_exchange *exchange)
 {
     assert(!exchange->transfer);
+    sl_http_give_back(exchange);
     sl_buffer_clean_up(&exchange->head);
     sl_buffer_clean_up(&exchange->body);
 }
 
+/* The memory of a small body is used again. */
+static void free_large_body(struct sl_http_exchange *exchange)
+{
+    sl_http_give_back(exchange);
+    if (exchange->body.room > SL_HTTP_SMALL_BYTES)
+        sl_buffer_clean_up(&exchange->body);
+}
+
 void sl_http_exchange_forget(struct sl_http_exchange *exchange)
 {
+    free_large_body(exchange);
     if (!exchange->body.is_secret)
         return;
     sl_buffer_reset(&exchange->head);
@@ -202,6 +196,8 @@ void sl_http_prepare(struct sl_http *http)
 static size_t on_body(char *bytes, size_t size, size_t n, void *arg)
 {
     struct sl_http_transfer *t = arg;
+    if (!sl_http_hold(t, size * n))
+        return CURL_WRITEFUNC_PAUSE;
     sl_buffer_add(&t->exchange->body, bytes, size * n);
     return t->exchange->body.failed ? 0 : size * n;
 }
@@ -376,8 +372,7 @@ static void drop_answer(struct sl_http_exchange *exchange)
     exchange->problem[0] = '\0';
     sl_buffer_reset(&exchange->head);
     sl_buffer_reset(&exchange->body);
-    if (exchange->body.room > KEPT_BUFFER_BYTES)
-        sl_buffer_clean_up(&exchange->body);
+    free_large_body(exchange);
     exchange->head.is_secret = exchange->body.is_secret = exchange->is_secret;
     exchange->body.max = exchange->answer_bytes ? exchange->answer_bytes : SL_HTTP_ANSWER_BYTES;
 }
@@ -405,8 +400,8 @@ void sl_http_start(struct sl_http *http, struct sl_http_exchange *exchange)
     curl_easy_setopt(t->easy, CURLOPT_CONNECTTIMEOUT_MS, connect_ms);
     curl_easy_setopt(t->easy, CURLOPT_TIMEOUT_MS,
                      (long)(exchange->timeout_ms < INT32_MAX ? exchange->timeout_ms : INT32_MAX));
-    curl_easy_setopt(t->easy, CURLOPT_BUFFERSIZE,
-                     exchange->expected_bytes < LARGE_ANSWER_BYTES ? RECEIVE_BYTES : RECEIVE_LARGE_BYTES);
+    bool is_large = exchange->expected_bytes > SL_HTTP_SMALL_BYTES && http->running < RECEIVE_LARGE_MOST;
+    curl_easy_setopt(t->easy, CURLOPT_BUFFERSIZE, is_large ? RECEIVE_LARGE_BYTES : RECEIVE_BYTES);
     sl_http_write_request(t);
     if (curl_multi_add_handle(http->multi, t->easy) != CURLM_OK)
         sl_die("libcurl cannot start a transfer");
@@ -417,6 +412,7 @@ static void release(struct sl_http_transfer *t)
 {
     struct sl_http *http = t->http;
     curl_socket_t fd = CURL_SOCKET_BAD; /* of the connection, when it is kept */
+    sl_http_hold_end(t);
     curl_easy_getinfo(t->easy, CURLINFO_ACTIVESOCKET, &fd);
     if (fd != CURL_SOCKET_BAD)
         sl_idle_arm(&http->idle, fd);
@@ -490,6 +486,20 @@ static size_t collect(struct sl_http *http)
     return done;
 }
 
+/* libcurl hands over what it has kept for the paused, and that may be too much of an answer. */
+static size_t resume(struct sl_http *http)
+{
+    size_t done = 0;
+    for (struct sl_http_transfer *t; (t = sl_http_next_to_resume(http)) != NULL;) {
+        CURLcode code = curl_easy_pause(t->easy, CURLPAUSE_CONT);
+        if (code != CURLE_OK) {
+            finish(t, code);
+            done++;
+        }
+    }
+    return done;
+}
+
 /* True: the bell can be read. */
 static bool wait_once(struct sl_http *http, int64_t left_ms, int bell)
 {
@@ -512,7 +522,7 @@ static size_t drive(struct sl_http *http, int64_t timeout_ms, int bell)
         int running = 0;
         if (http->running)
             curl_multi_perform(http->multi, &running);
-        if (http->running && collect(http))
+        if (http->running && (collect(http) || resume(http)))
             break;
         int64_t now = real->now_ms(real), left = until - now;
         sl_idle_check(&http->idle, now);

@@ -3,7 +3,12 @@
  * An exchange is started, and its `outcome` says when it is over; sl_http_wait drives all that run. Bodies
  * are sent from the pieces that they consist of; small ones are joined, so that they go out with the head.
  * The first exchange initializes libcurl. HTTP/1.1, without redirects, decompression or cookies. When the
- * peer has closed an idle connection, libcurl opens another without an error. One thread. */
+ * peer has closed an idle connection, libcurl opens another without an error. One thread.
+ *
+ * The memory of answers is bounded, however many come at once and however long they are. Where it is used up,
+ * exchanges stop to receive (their servers wait) until their owner has used another answer. One always goes
+ * on: a single answer may be longer than the bound. The time that an exchange is stopped so is part of its
+ * timeout, and is not taken for a server that does not answer. */
 #ifndef SL_NET_HTTP_H
 #define SL_NET_HTTP_H
 
@@ -17,6 +22,8 @@
 /* An answer that has no items in it: a longer one is not the service's. */
 #define SL_HTTP_ANSWER_BYTES (1024u * 1024)
 #define SL_HTTP_HEAD_BYTES   (64u * 1024)
+/* Of answers together, in a function of 128 MB. */
+#define SL_HTTP_HELD_BYTES (32u * 1024 * 1024)
 
 enum sl_http_outcome {
     SL_HTTP_IDLE,
@@ -56,17 +63,22 @@ struct sl_http_exchange {
     char problem[160]; /* when it is not ANSWERED, why: one clause, no secrets; FORBIDDEN: what the address is
                         */
 
-    struct sl_http_transfer *transfer; /* private; NULL unless running */
+    /* Private. */
+    struct sl_http_transfer *transfer; /* NULL unless running */
+    struct sl_http_hold *hold;         /* where the answer's memory is counted; NULL: it is not */
+    size_t held_bytes;
 };
 
 struct sl_http_options {
     struct sl_clock *clock;
     const struct sl_vars *vars; /* AWS_CA_BUNDLE, HTTPS_PROXY, http_proxy, NO_PROXY */
     const char *ca_bundle;      /* NULL: AWS_CA_BUNDLE, then the known places */
+    size_t held_bytes;          /* of all answers at once; 0: SL_HTTP_HELD_BYTES */
 };
 
 struct sl_http *sl_http_new(const struct sl_http_options *options);
-void sl_http_destroy(struct sl_http *http); /* NULL is fine; nothing may be running */
+/* NULL is fine; nothing may be running, and each answer was forgotten or cleaned up. */
+void sl_http_destroy(struct sl_http *http);
 
 /* Does now what the first exchange over TLS would do at its beginning: initializes libcurl and reads the
  * roots. Roots that cannot be read are the exchange's failure, not this one's. */
@@ -75,7 +87,8 @@ void sl_http_prepare(struct sl_http *http);
 void sl_http_exchange_init(struct sl_http_exchange *exchange);
 void sl_http_exchange_clean_up(struct sl_http_exchange *exchange);
 
-/* Wipes an answer that holds secrets, and keeps any other. */
+/* The answer was used: wipes one that holds secrets, and frees a large one's memory, which counts until
+ * then. */
 void sl_http_exchange_forget(struct sl_http_exchange *exchange);
 
 /* Drops the earlier answer. The exchange runs afterwards, even when it is certain to fail; but one that is

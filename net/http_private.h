@@ -4,6 +4,8 @@
 #define SL_NET_HTTP_PRIVATE_H
 
 #include "net/http.h"
+#include "net/idle.h"
+#include "net/roots.h"
 
 #include <curl/curl.h>
 
@@ -13,10 +15,22 @@
 /* Header lines that are handed over as one; longer ones go one by one. */
 #define SL_HTTP_LINES_BYTES (32u * 1024)
 
+/* An answer up to here is not counted, and its memory is kept for the next exchange. */
+#define SL_HTTP_SMALL_BYTES (64u * 1024)
+
+/* The memory of larger answers. It is counted from their first byte until their owner has used them
+ * (sl_http_exchange_forget). When there is no more of it, receiving is paused, and resumed in the same order;
+ * but one always goes on, also beyond `most`. */
+struct sl_http_hold {
+    size_t most, held;
+    size_t receiving; /* exchanges that are counted, run and are not paused */
+    struct sl_http_transfer *paused;
+};
+
 /* A libcurl easy handle and what its callbacks need; reused from one exchange to the next. */
 struct sl_http_transfer {
     struct sl_http *http;
-    struct sl_http_transfer *next; /* in the list of free ones */
+    struct sl_http_transfer *next; /* in the list of free ones, or of paused ones */
     struct sl_http_exchange *exchange;
     CURL *easy;
     /* libcurl reads the list, and neither changes nor frees it: nothing is copied into nodes of its own. */
@@ -24,6 +38,8 @@ struct sl_http_transfer {
     struct sl_buffer line; /* header lines in one node */
     struct sl_buffer body; /* a small one that consists of several pieces */
     size_t part, offset;   /* what of the body was read */
+    bool is_receiving;     /* it is one of sl_http_hold's `receiving` */
+    size_t wanted_bytes;   /* while it is paused */
     bool head_complete;
     bool is_begun; /* a connection stood, tunnel and TLS included, and the request was to go out on it */
     const char *forbidden; /* what an address was that the rules do not allow; NULL: none was */
@@ -31,6 +47,32 @@ struct sl_http_transfer {
     char problem[CURL_ERROR_SIZE];
     char roots_problem[160]; /* why the roots cannot be read; "": they can */
 };
+
+struct sl_http {
+    struct sl_http_options options;
+    CURLM *multi;
+    struct sl_http_transfer *spare;
+    CURLSH *share; /* TLS sessions: they outlive the connections */
+    struct sl_roots roots;
+    const char *ca_bundle; /* NULL: none was found */
+    int64_t last_used_ms;
+    struct sl_idle idle;
+    struct sl_http_hold hold;
+    size_t running;
+    uint64_t connections;
+};
+
+/* Whether `n` more bytes of the body may be taken now; else the transfer is to be paused. */
+bool sl_http_hold(struct sl_http_transfer *t, size_t n);
+
+/* Takes one that is paused out of the list, when there is memory for it; NULL: no more. */
+struct sl_http_transfer *sl_http_next_to_resume(struct sl_http *http);
+
+/* It receives no more; its answer stays counted. */
+void sl_http_hold_end(struct sl_http_transfer *t);
+
+/* The answer's memory is free, or of no concern any more. */
+void sl_http_give_back(struct sl_http_exchange *exchange);
 
 /* Sets what of a request only the exchange says: header lines and body. */
 void sl_http_write_request(struct sl_http_transfer *t);

@@ -105,6 +105,7 @@ static void stop_with(struct run *run, const struct sl_webhook_slot *slot)
 static void free_slot(struct run *run, struct sl_webhook_slot *slot)
 {
     slot->state = SL_WEBHOOK_FREE;
+    sl_http_exchange_forget(&slot->exchange);
     run->active--;
     run->bytes -= slot->part.len;
 }
@@ -256,6 +257,7 @@ static void try_again(struct run *run, struct sl_webhook_slot *slot, const struc
         sl_pace_throttled(&run->webhook->pace, slot->number);
     if (plan_retry(run, slot, verdict->next)) {
         slot->state = SL_WEBHOOK_WAITING;
+        sl_http_exchange_forget(&slot->exchange);
         return;
     }
     finish_slot(run, slot, result_of(verdict, slot->was_sent));
