@@ -27,10 +27,17 @@ static bool has_partial(struct sl_span key)
     return false;
 }
 
-const char *sl_file_key_problem(struct sl_span key)
+bool sl_file_key_is_good(const struct sl_file *file, struct sl_span key, struct sl_result *result,
+                         struct sl_arena *arena)
 {
     const char *problem = sl_object_key_problem(key);
-    return !problem && has_partial(key) ? "has a segment \"" SL_FILE_PARTIAL "\"" : problem;
+    if (!problem && has_partial(key))
+        problem = "has a segment \"" SL_FILE_PARTIAL "\"";
+    if (!problem)
+        return true;
+    sl_result_fail(result, arena, SL_REJECT, "InvalidKey", "%s: the object key %s", file->path, problem);
+    result->not_sent = true;
+    return false;
 }
 
 const char *sl_file_digest(struct sl_span key, char out[SL_SHA256_HEX])
@@ -148,9 +155,9 @@ static void refuse_all(struct sl_object_port *port, const struct sl_object *obje
 {
     (void)objects;
     for (size_t i = 0; i < n; i++) {
-        results[i] = (struct sl_result){.status = SL_OK};
         sl_result_fail(&results[i], call->arena, SL_FATAL, "AccessDenied", "%s: was opened for reading alone",
                        ((struct sl_file *)port)->path);
+        results[i].not_sent = true;
     }
 }
 

@@ -28,8 +28,9 @@ void sl_file_remove(struct sl_object_port *port, const struct sl_object_removal 
  * is a link. Nothing is created. Returns a descriptor, or -1 and errno; `key` is changed meanwhile. */
 int sl_file_folder(const struct sl_file *file, char *key, char **name);
 
-/* Why the key cannot be a file's, as a clause; NULL when it can. */
-const char *sl_file_key_problem(struct sl_span key);
+/* Whether the key can be a file's; if not, the result says why. */
+bool sl_file_key_is_good(const struct sl_file *file, struct sl_span key, struct sl_result *result,
+                         struct sl_arena *arena);
 
 /* A key holds an item's values: texts name it by its digest. */
 const char *sl_file_digest(struct sl_span key, char out[SL_SHA256_HEX]);

@@ -53,12 +53,8 @@ void sl_file_put(struct sl_object_port *port, const struct sl_object *objects, s
     for (size_t i = 0; i < n; i++) {
         results[i] = (struct sl_result){.status = SL_OK};
         char digest[SL_SHA256_HEX];
-        const char *problem = sl_file_key_problem(objects[i].key);
-        if (problem) {
-            sl_result_fail(&results[i], call->arena, SL_REJECT, "InvalidKey", "%s: the object key %s",
-                           file->path, problem);
+        if (!sl_file_key_is_good(file, objects[i].key, &results[i], call->arena))
             continue;
-        }
         int err = put(file, &objects[i], sl_arena_copy(call->arena, objects[i].key));
         if (err)
             sl_result_fail(&results[i], call->arena, sl_disk_status(err), sl_disk_code(err),

@@ -106,15 +106,16 @@ void sl_file_read(struct sl_object_port *port, const struct sl_object_read *read
 {
     struct sl_file *file = (struct sl_file *)port;
     for (size_t i = 0; i < n; i++) {
-        const char *problem = sl_file_key_problem(reads[i].key);
+        struct sl_result *result = &pieces[i].result;
         pieces[i] = (struct sl_object_piece){.result = {.status = SL_OK}};
-        if (problem)
-            sl_result_fail(&pieces[i].result, call->arena, SL_REJECT, "InvalidKey", "%s: the object key %s",
-                           file->path, problem);
-        else if (reads[i].max_bytes == 0 || reads[i].from + (reads[i].max_bytes - 1) < reads[i].from)
-            sl_result_fail(&pieces[i].result, call->arena, SL_REJECT, "InvalidArgument",
-                           "%s: the range that was asked for is not one", file->path);
-        else
+        if (!sl_file_key_is_good(file, reads[i].key, result, call->arena))
+            continue;
+        if (reads[i].max_bytes > 0 && reads[i].from + (reads[i].max_bytes - 1) >= reads[i].from) {
             read_one(file, &reads[i], &pieces[i], call);
+            continue;
+        }
+        sl_result_fail(result, call->arena, SL_REJECT, "InvalidArgument",
+                       "%s: the range that was asked for is not one", file->path);
+        result->not_sent = true;
     }
 }

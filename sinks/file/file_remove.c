@@ -46,13 +46,11 @@ void sl_file_remove(struct sl_object_port *port, const struct sl_object_removal 
     struct sl_file *file = (struct sl_file *)port;
     char digest[SL_SHA256_HEX];
     for (size_t i = 0; i < n; i++) {
-        const char *problem = sl_file_key_problem(removals[i].key);
-        int err = problem ? 0 : remove_one(file, &removals[i], call->arena);
         results[i] = (struct sl_result){.status = SL_OK};
-        if (problem)
-            sl_result_fail(&results[i], call->arena, SL_REJECT, "InvalidKey", "%s: the object key %s",
-                           file->path, problem);
-        else if (err == ESTALE)
+        if (!sl_file_key_is_good(file, removals[i].key, &results[i], call->arena))
+            continue;
+        int err = remove_one(file, &removals[i], call->arena);
+        if (err == ESTALE)
             sl_result_fail(&results[i], call->arena, SL_REJECT, "PreconditionFailed",
                            "%s: the object whose key has the SHA-256 %.12s... was replaced meanwhile",
                            file->path, sl_file_digest(removals[i].key, digest));

@@ -159,10 +159,8 @@ static enum sl_status find_url(struct sl_queue *queue, const struct sl_call *cal
 {
     if (queue->address)
         return SL_OK;
-    if (sl_client_ready(&queue->client, error) != SL_OK) {
-        sl_error_context(error, "%s", queue->client.name);
+    if (sl_client_ready(&queue->client, error) != SL_OK)
         return SL_FATAL;
-    }
     if (!queue->account)
         return ask_url(queue, call, error);
     queue->address =

@@ -420,7 +420,7 @@ int main(void)
     struct CMUnitTest tests[300];
     size_t n = 0;
     vars.list = (const char *const *)environ;
-    folder = test_folder();
+    folder = test_folder_in_memory();
     sl_log_init(&log_, STDERR_FILENO, SL_TRACE, SL_LOG_TEXT, sl_clock_system());
     sl_sinks_init(&sinks, sl_clock_system(), &log_, &vars);
     open_embedded();
@@ -431,6 +431,7 @@ int main(void)
     n = add_cases(tests, n, &sqlite, port_batch_cases);
     n = add_cases(tests, n, &files, port_object_cases);
     n = add_cases(tests, n, &files, port_read_cases);
+    n = add_cases(tests, n, &files, port_object_batch_cases);
     n = add_cases(tests, n, &lines, port_queue_cases);
     n = add_cases(tests, n, &webhook, port_queue_cases);
     n = add_cases(tests, n, &arrays, port_queue_cases);

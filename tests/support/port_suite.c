@@ -102,7 +102,7 @@ static void keys_that_leave_the_prefix_are_refused(struct port_suite *suite)
     };
     for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
         struct sl_result result = put(suite, (struct sl_object){.key = keys[i], .body = SL_LIT("x")});
-        if (result.status != SL_REJECT || !result.code || !result.text)
+        if (result.status != SL_REJECT || !result.code || !result.text || !result.not_sent)
             fail_msg("key %zu was not refused", i);
     }
 }

@@ -39,7 +39,8 @@ struct port_case {
 
 /* Each ends with a NULL name. */
 extern const struct port_case port_object_cases[], port_table_cases[], port_value_cases[], port_queue_cases[];
-extern const struct port_case port_batch_cases[]; /* tables: port_suite_batches.c */
+extern const struct port_case port_batch_cases[];                   /* tables: port_suite_batches.c */
+extern const struct port_case port_object_batch_cases[];            /* objects: port_suite_objects.c */
 extern const struct port_case port_read_cases[], port_scan_cases[]; /* port_suite_reads.c */
 
 /* The case as a cmocka test called "side: name"; `suite` lives as long as the run. */
