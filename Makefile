@@ -266,7 +266,7 @@ fuzz: ## make fuzz TIME=600: libFuzzer on every entry, TIME (60) seconds each; R
 	@scripts/setup.sh build check fuzz
 	@BUILD=$(BUILD) TIME=$(TIME) RUNS=$(RUNS) scripts/fuzz.sh
 
-ruler: all $(BUILD)/tests/streams/test_when ## make ruler CASES=20000 SEED=1: patterns against AWS's own engine, event-ruler
+ruler: all $(BUILD)/tests/streams/test_vectors ## make ruler CASES=20000 SEED=1: patterns against AWS's own engine, event-ruler
 	@scripts/setup.sh ruler
 	@BUILD=$(BUILD) tests/streams/ruler/compare.sh
 
@@ -321,8 +321,9 @@ MEMORY_MB ?= 1000
 memory: all ## make memory MEMORY_MB=1000: decode and replay need no more memory for such an input
 	@BUILD=$(abspath $(BUILD)) MEMORY_MB=$(MEMORY_MB) tests/work/source/check_memory.py
 
-bless: $(BUILD)/tests/handlers/pipeline/test_config_docs $(BUILD)/tests/handlers/builtin/test_golden ## write the generated files again: the option tables in docs/CONFIG.md, the JSON Schema, the golden table
+bless: $(BUILD)/tests/handlers/pipeline/test_config_docs $(BUILD)/tests/handlers/builtin/test_golden ## write the generated files again: the option tables in docs/CONFIG.md, the JSON Schema, the golden table, the conditions' vectors
 	@python3 tests/handlers/builtin/golden/make.py
+	@PYTHONDONTWRITEBYTECODE=1 python3 tests/streams/vectors.py
 	@for test in $^; do BLESS=1 $$test >/dev/null 2>&1 || exit 1; done; git diff --stat docs tests/handlers/builtin/golden
 
 clean: ## remove everything that was built

@@ -315,7 +315,7 @@ def case(rng):
 
 
 def ask(lines):
-    binary = os.path.join(os.environ.get("BUILD", "build"), "tests/streams/test_when")
+    binary = os.path.join(os.environ.get("BUILD", "build"), "tests/streams/test_vectors")
     return subprocess.run([binary, "lines"], input="".join(lines), text=True, capture_output=True, check=True).stdout.splitlines()
 
 

@@ -32,7 +32,7 @@ def main():
     record, rows = read("docs/WHEN.md")
     first = next(i for i, r in enumerate(rows) if r[0] == "pattern")
     cases = [("@" * (i < first) + code(r[0]), {"yes": "1", "no": "0"}[r[1]]) for i, r in enumerate(rows) if len(r) == 3 and r[1] in ("yes", "no")]
-    got = ask("test_when", [f"{pattern}\t{record}" for pattern, _ in cases])
+    got = ask("test_vectors", [f"{pattern}\t{record}" for pattern, _ in cases])
     checked = [(p, want, g) for (p, want), g in zip(cases, got, strict=True)]
     record, rows = read("docs/TEMPLATES.md")
     cases = [(r[0], code(r[1]), code(r[2])) for r in rows if r[0] in ("text", "json", "path")]

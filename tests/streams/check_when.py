@@ -414,7 +414,7 @@ def main():
     rng = random.Random(seed)
     cases = [case(rng) for _ in range(int(os.environ.get("CASES", "6000")))]
     lines = "".join(f"{p}\t{r}\n" for p, r in cases)
-    binary = os.path.join(os.environ.get("BUILD", "build"), "tests/streams/test_when")
+    binary = os.path.join(os.environ.get("BUILD", "build"), "tests/streams/test_vectors")
     got = subprocess.run([binary, "lines"], input=lines, text=True, capture_output=True, check=True).stdout.split()
     got = ["0" if g == "lacks" else g for g in got]
     want = [expected(p, r) for p, r in cases]

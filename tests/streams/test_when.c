@@ -591,68 +591,8 @@ static void limits_are_refused_by_name(void **state)
     sl_arena_destroy(arena);
 }
 
-/* With an argument: what check_when.py and check_conditions.py talk to. A line is a pattern, or a `when` with
- * '!' before it, or a condition on the new item with '@', then a tab and a record; the answer 1, 0, "pattern"
- * or "record" when one of them is refused, "lacks" when an image is missing. With '?' before a `when`:
- * "none", or the nearest filter, '=' or '>' (it lets more through), and whether that matches: "=1". */
-static const char *answer_filter(const struct sl_when *when, const struct sl_record *r,
-                                 struct sl_arena *arena)
+int main(void)
 {
-    struct sl_buffer text;
-    struct sl_when *filter;
-    struct sl_error error = SL_NO_ERROR;
-    sl_buffer_init(&text, 1 << 20);
-    enum sl_when_nearest nearest = sl_when_filter(when, &text);
-    const char *result = "none";
-    if (nearest != SL_WHEN_NO_FILTER &&
-        sl_pattern_compile(sl_buffer_span(&text), arena, &filter, &error) != SL_OK)
-        result = sl_arena_printf(arena, "%.*s: %s", SL_ARG(sl_buffer_span(&text)), error.text);
-    else if (nearest != SL_WHEN_NO_FILTER)
-        result = sl_arena_printf(arena, "%c%d", nearest == SL_WHEN_FILTER_EXACT ? '=' : '>',
-                                 sl_when_match(filter, r, arena));
-    sl_buffer_clean_up(&text);
-    return result;
-}
-
-static const char *answer(struct sl_span pattern, const struct sl_record *r, struct sl_arena *arena)
-{
-    struct sl_when *out;
-    struct sl_span rest = sl_span_from(pattern, 1);
-    bool is_when = pattern.ptr[0] == '!' || pattern.ptr[0] == '?';
-    enum sl_status status = is_when                 ? sl_when_compile(rest, arena, &out, NULL)
-                            : pattern.ptr[0] == '@' ? sl_where_compile(rest, arena, &out, NULL)
-                                                    : sl_pattern_compile(pattern, arena, &out, NULL);
-    if (status != SL_OK || !r)
-        return status != SL_OK ? "pattern" : "record";
-    if (pattern.ptr[0] == '@')
-        return sl_where_match(out, sl_record_image(r, SL_NEW_IMAGE), arena) ? "1" : "0";
-    if (pattern.ptr[0] == '?')
-        return answer_filter(out, r, arena);
-    if (sl_when_match(out, r, arena))
-        return "1";
-    return sl_when_lacks(out, r, arena) ? "lacks" : "0";
-}
-
-static int answer_lines(void)
-{
-    static char line[1 << 20];
-    while (fgets(line, sizeof(line), stdin)) {
-        struct sl_arena *arena = sl_arena_new(65536);
-        char *tab = strchr(line, '\t');
-        struct sl_span pattern = sl_span(line, (size_t)(tab - line)),
-                       text = sl_span(tab + 1, strlen(tab + 1) - 1);
-        struct sl_batch batch;
-        puts(answer(pattern, decode(arena, text, &batch), arena));
-        sl_arena_destroy(arena);
-    }
-    return 0;
-}
-
-int main(int argc, char **argv)
-{
-    (void)argv;
-    if (argc > 1)
-        return answer_lines();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_string_matches_the_same_text),
         cmocka_unit_test(words_match_by_spelling_and_numbers_by_value),

@@ -30,7 +30,7 @@ def run(command, cases):
 
 
 def ours(cases):
-    binary = os.path.join(os.environ.get("BUILD", "build"), "tests/streams/test_when")
+    binary = os.path.join(os.environ.get("BUILD", "build"), "tests/streams/test_vectors")
     return [OURS.get(line, line) for line in run([binary, "lines"], cases)]
 
 
