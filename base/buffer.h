@@ -32,6 +32,7 @@ void sl_buffer_add_char(struct sl_buffer *b, char c);
 void sl_buffer_add_integer(struct sl_buffer *b, int64_t number);
 /* 12345 as "12.345", 12300 as "12.3", 12000 as "12". */
 void sl_buffer_add_thousandths(struct sl_buffer *b, uint64_t number);
+/* Needs room for a NUL, too. */
 void sl_buffer_printf(struct sl_buffer *b, const char *format, ...) SL_PRINTF(2, 3);
 
 /* Room for at least `n` more bytes at the end, NULL when that would pass `max`; the caller writes there and

@@ -88,11 +88,11 @@ const char *sl_status_name(enum sl_status status)
 
 _Noreturn void sl_die(const char *format, ...)
 {
+    char text[SL_ERROR_TEXT_BYTES];
     va_list args;
     va_start(args, format);
-    fputs("sluice: ", stderr);
-    vfprintf(stderr, format, args);
-    fputc('\n', stderr);
+    vsnprintf(text, sizeof(text), format, args);
     va_end(args);
+    fprintf(stderr, "sluice: %s\n", text); /* one write */
     abort();
 }

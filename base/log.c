@@ -77,9 +77,13 @@ static void put_lines(struct sl_log *log)
     sl_buffer_reset(&log->line);
 }
 
+/* A line that is cut still ends, so that the next one is whole. */
 static void put_line(struct sl_log *log)
 {
-    sl_buffer_add_char(&log->line, '\n');
+    struct sl_buffer *line = &log->line;
+    line->len = line->len < line->max ? line->len : line->max - 1;
+    line->failed = false;
+    sl_buffer_add_char(line, '\n');
     put_lines(log);
 }
 

@@ -3,12 +3,10 @@
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/json_write.h"
-#include "base/log.h"
 #include "base/vars.h"
 
 #include <inttypes.h>
 #include <jansson.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -207,123 +205,6 @@ static void numbers_are_written_as_printf_does(void **state)
     sl_buffer_clean_up(&b);
 }
 
-/* A plan that is filled in is the document itself, whatever its numbers are. */
-static void a_planned_document_is_the_document(void **state)
-{
-    (void)state;
-    uint64_t seed = 5;
-    struct sl_emf_metric metrics[] = {{"A", "Count", 0}, {"B\n", "Milliseconds", 0}, {"Route", "?", 0}},
-                         fact = {"F", "", 0};
-    struct sl_emf emf = {.function = "f\"", .metrics = metrics, .n = 3, .facts = &fact, .n_facts = 1};
-    struct sl_buffer one, other;
-    sl_buffer_init(&one, 65536);
-    sl_buffer_init(&other, 65536);
-    for (int i = 0; i < 2000; i++) {
-        emf.route = i % 2 ? "r" : NULL;
-        emf.level = i % 3 ? "WARN" : NULL;
-        struct sl_emf_plan plan;
-        sl_emf_plan_init(&plan, &emf);
-        double values[4];
-        for (size_t k = 0; k < 4; k++)
-            values[k] =
-                (double)(int64_t)sl_random_step(&seed) / (double)(1ull << (sl_random_step(&seed) % 60));
-        if (i % 5 == 0)
-            values[1] = (double)(sl_random_step(&seed) % 100000) / 1000;
-        for (size_t k = 0; k < 3; k++)
-            metrics[k].value = values[k];
-        fact.value = values[3];
-        emf.epoch_ms = 1795359003109 + i;
-        sl_buffer_reset(&one);
-        sl_buffer_reset(&other);
-        sl_emf_add(&one, &emf);
-        sl_emf_plan_add(&plan, emf.epoch_ms, values, &other);
-        assert_true(one.len == other.len && memcmp(one.ptr, other.ptr, one.len) == 0);
-        json_t *value = json_loadb(one.ptr, one.len, JSON_REJECT_DUPLICATES, NULL);
-        assert_true(json_integer_value(json_object_get(json_object_get(value, "_aws"), "Timestamp")) ==
-                    emf.epoch_ms);
-        assert_float_equal(json_number_value(json_object_get(value, "A")), values[0],
-                           fabs(values[0]) * 1e-14);
-        assert_float_equal(json_number_value(json_object_get(value, "Route_")), values[2],
-                           fabs(values[2]) * 1e-14);
-        json_decref(value);
-        sl_emf_plan_clean_up(&plan);
-    }
-    sl_buffer_clean_up(&one);
-    sl_buffer_clean_up(&other);
-}
-
-/* More metrics than a document may have become several documents. */
-static void a_document_has_a_hundred_metrics_at_most(void **state)
-{
-    (void)state;
-    struct sl_emf_metric metrics[250];
-    struct sl_buffer b;
-    for (size_t i = 0; i < 250; i++)
-        metrics[i] = (struct sl_emf_metric){"M", "Count", (double)i};
-    const size_t cases[][2] = {{0, 0}, {1, 1}, {100, 1}, {101, 2}, {200, 2}, {250, 3}};
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        size_t lines = 0;
-        sl_buffer_init(&b, 1 << 20);
-        sl_emf_add(&b, &(struct sl_emf){.function = "f", .metrics = metrics, .n = cases[i][0]});
-        for (size_t k = 0; k < b.len; k++)
-            lines += b.ptr[k] == '\n';
-        assert_int_equal(lines, cases[i][1]);
-        sl_buffer_clean_up(&b);
-    }
-}
-
-/* Whatever is logged, each line is one JSON object with no control byte in it. */
-static void log_lines_cannot_be_injected(void **state)
-{
-    (void)state;
-    int fds[2];
-    assert_int_equal(pipe(fds), 0);
-    struct sl_log log;
-    sl_log_init(&log, fds[1], SL_INFO, SL_LOG_JSON, sl_clock_system());
-    snprintf(log.request_id, sizeof(log.request_id), "id\"\n{");
-    log.route = "a\x1b[31m\"";
-    sl_log(&log, SL_DEBUG, "%s", "below the level");
-    sl_log(&log, SL_WARN, "value %s", "\n{\"level\":\"FATAL\"}\r\xFF");
-    sl_log_metric(&log, "fn\n", "Records", 3, "Count");
-    close(fds[1]);
-    char bytes[4096];
-    ssize_t n = read(fds[0], bytes, sizeof(bytes) - 1);
-    assert_true(n > 0);
-    close(fds[0]);
-    bytes[n] = '\0';
-    int lines = 0;
-    for (char *line = bytes, *end; (end = strchr(line, '\n')); line = end + 1, lines++) {
-        json_t *value = json_loadb(line, (size_t)(end - line), 0, NULL);
-        assert_true(json_is_object(value));
-        for (char *p = line; p < end; p++)
-            assert_true((unsigned char)*p >= 0x20);
-        json_decref(value);
-    }
-    assert_int_equal(lines, 2);
-    assert_int_equal(sl_log_level("warn", SL_INFO), SL_WARN);
-    assert_int_equal(sl_log_level("FATAL", SL_INFO), SL_ERROR);
-    assert_int_equal(sl_log_level("what", SL_INFO), SL_INFO);
-    sl_log_clean_up(&log);
-}
-
-static void text_lines_stay_one_line(void **state)
-{
-    (void)state;
-    int fds[2];
-    assert_int_equal(pipe(fds), 0);
-    struct sl_log log;
-    sl_log_init(&log, fds[1], SL_INFO, SL_LOG_TEXT, sl_clock_system());
-    snprintf(log.request_id, sizeof(log.request_id), "id\n");
-    log.route = "a\r";
-    sl_log(&log, SL_WARN, "said \"%s\"", "\n\x1b[2J\xC3\xA4");
-    close(fds[1]);
-    char bytes[256];
-    ssize_t n = read(fds[0], bytes, sizeof(bytes));
-    close(fds[0]);
-    assert_span_is(sl_span(bytes, (size_t)n), "WARN id\\n [a\\x0d] said \"\\n\\x1b[2J\xC3\xA4\"\n");
-    sl_log_clean_up(&log);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -336,10 +217,6 @@ int main(void)
         cmocka_unit_test(times_are_read_as_they_are_written),
         cmocka_unit_test(variables_are_found_by_whole_name),
         cmocka_unit_test(numbers_are_written_as_printf_does),
-        cmocka_unit_test(a_planned_document_is_the_document),
-        cmocka_unit_test(a_document_has_a_hundred_metrics_at_most),
-        cmocka_unit_test(log_lines_cannot_be_injected),
-        cmocka_unit_test(text_lines_stay_one_line),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -230,14 +230,212 @@ static void writers_share_one_file(void **state)
     }
 }
 
+/* ---- folders ---- */
+
+static void folders_are_created_down_to_the_last(void **state)
+{
+    (void)state;
+    struct sl_error error = SL_NO_ERROR;
+    char *deep = path_of("a/b/c"), *file = path_of("d/e/file"), *below = path_of("plain/x");
+    struct stat st;
+    for (int i = 0; i < 2; i++) /* the second time they exist */
+        assert_int_equal(sl_disk_make_folder(deep, &error), SL_OK);
+    assert_true(stat(deep, &st) == 0 && S_ISDIR(st.st_mode));
+    assert_int_equal(sl_disk_make_parent(file, &error), SL_OK);
+    assert_true(is_there("d/e"));
+    assert_false(is_there("d/e/file"));
+    assert_int_equal(sl_disk_make_parent("file", &error), SL_OK);
+    assert_int_equal(sl_disk_make_parent("/file", &error), SL_OK);
+    close(leave("plain", 0));
+    assert_int_equal(sl_disk_make_folder(below, &error), SL_FATAL);
+    assert_string_equal(error.code, "NotFound");
+    assert_non_null(strstr(error.text, "cannot create the folder "));
+    assert_non_null(strstr(error.text, "plain/x: Not a directory"));
+    free(deep);
+    free(file);
+    free(below);
+    assert_int_equal(chdir(folder), 0);
+    assert_int_equal(sl_disk_make_folder("r", NULL), SL_OK);
+    assert_int_equal(sl_disk_make_parent("s/t/u", NULL), SL_OK);
+    assert_int_equal(chdir("/"), 0);
+    assert_true(is_there("r") && is_there("s/t"));
+    assert_int_equal(sl_disk_make_folder("/", NULL), SL_OK);
+    assert_int_equal(sl_disk_make_folder("/proc/none/x", NULL), SL_FATAL);
+}
+
+/* ---- what cannot be written ---- */
+
+static void a_name_that_cannot_be_replaced_leaves_nothing(void **state)
+{
+    (void)state;
+    char *kept = path_of("f/kept");
+    assert_int_equal(sl_disk_make_folder(kept, NULL), SL_OK);
+    free(kept);
+    assert_int_equal(sl_disk_replace(fd, fd, "f", SL_LIT("x")), EISDIR);
+    assert_int_equal(sl_disk_replace(fd, fd, "none/f", SL_LIT("x")), ENOENT);
+    char name[300];
+    memset(name, 'n', sizeof(name));
+    name[256] = '\0';
+    assert_int_equal(sl_disk_replace(fd, fd, name, SL_LIT("x")), ENAMETOOLONG);
+    name[255] = '\0';
+    assert_int_equal(sl_disk_replace(fd, fd, name, SL_LIT("x")), 0);
+    assert_file_is(name, "x");
+    assert_int_equal(sl_disk_replace(-1, fd, "g", SL_LIT("x")), EBADF);
+    assert_int_equal(sl_disk_replace(fd, -1, "g", SL_LIT("x")), EBADF);
+    assert_int_equal(count_files(), 2);
+}
+
+/* Another user's folder, as someone who is not root. */
+static void a_folder_that_is_not_ours_is_refused(void **state)
+{
+    (void)state;
+    assert_int_equal(sl_disk_replace(fd, fd, "f", SL_LIT("old")), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        if (fchmod(fd, 0555) != 0 || (geteuid() == 0 && setuid(65534) != 0))
+            _exit(77);
+        _exit(sl_disk_replace(fd, fd, "f", SL_LIT("new")) == EACCES ? 0 : 1);
+    }
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    fchmod(fd, 0755);
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 77)
+        skip();
+    assert_int_equal(status, 0);
+    assert_file_is("f", "old");
+    assert_int_equal(count_files(), 1);
+}
+
+static void all_bytes_are_written_or_it_is_told(void **state)
+{
+    (void)state;
+    int full = open("/dev/full", O_WRONLY | O_CLOEXEC), fds[2];
+    assert_int_equal(sl_disk_write(full, SL_LIT("x")), ENOSPC);
+    assert_int_equal(sl_disk_write(full, SL_LIT("")), 0);
+    close(full);
+    assert_int_equal(sl_disk_write(-1, SL_LIT("x")), EBADF);
+    assert_int_equal(pipe(fds), 0);
+    pid_t child = fork();
+    if (child == 0) { /* a pipe takes 64 KiB at a time */
+        static char bytes[300000];
+        memset(bytes, 'x', sizeof(bytes));
+        close(fds[0]);
+        _exit(sl_disk_write(fds[1], sl_span(bytes, sizeof(bytes))));
+    }
+    close(fds[1]);
+    size_t total = 0;
+    static char got[10000];
+    for (ssize_t n; (n = read(fds[0], got, sizeof(got))) > 0; total += (size_t)n)
+        for (ssize_t i = 0; i < n; i++)
+            assert_int_equal(got[i], 'x');
+    close(fds[0]);
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    assert_int_equal(total, 300000);
+}
+
+/* ---- standard descriptors ---- */
+
+/* The three that the caller closed are filled, so that a file that is opened then gets none of their numbers;
+ * and they cannot be used. */
+static void closed_standard_descriptors_are_filled(void **state)
+{
+    (void)state;
+    for (int closed = 0; closed < 8; closed++) {
+        pid_t child = fork();
+        if (child == 0) {
+            char byte = 'x';
+            for (int i = 0; i < 3; i++)
+                if (closed & 1 << i)
+                    close(i);
+            sl_disk_fill_standard();
+            bool good = open("/dev/null", O_RDONLY) > 2;
+            for (int i = 0; i < 3; i++)
+                if (closed & 1 << i)
+                    good = good && (i == 0 ? read(i, &byte, 1) : write(i, &byte, 1)) < 0 && errno == EBADF &&
+                           fcntl(i, F_GETFD) == 0;
+            _exit(good ? 0 : 1);
+        }
+        int status;
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_int_equal(status, 0);
+    }
+}
+
+/* ---- sweeping by path, and what an errno means ---- */
+
+static void a_folder_is_swept_by_the_path_of_its_file(void **state)
+{
+    (void)state;
+    char *path = path_of("f"), *nowhere = path_of("none/f");
+    close(leave(SL_DISK_ASIDE "dead", SL_DISK_SWEEP_S + 10));
+    close(leave("f", SL_DISK_SWEEP_S + 10));
+    assert_int_equal(mkdirat(fd, SL_DISK_ASIDE "folder", 0700), 0);
+    assert_int_equal(symlinkat("f", fd, SL_DISK_ASIDE "link"), 0);
+    sl_disk_sweep_path(nowhere);
+    sl_disk_sweep(-1, "");
+    sl_disk_sweep_path(path);
+    assert_false(is_there(SL_DISK_ASIDE "dead"));
+    assert_true(is_there("f") && is_there(SL_DISK_ASIDE "folder") && is_there(SL_DISK_ASIDE "link"));
+    for (int i = 0; i < 2; i++) { /* a descriptor that was read to its end begins again */
+        close(leave(SL_DISK_ASIDE "dead", SL_DISK_SWEEP_S + 10));
+        sl_disk_sweep(fd, SL_DISK_ASIDE);
+        assert_false(is_there(SL_DISK_ASIDE "dead"));
+    }
+    int pipe_end = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    sl_disk_sweep(pipe_end, ""); /* it cannot be listed */
+    close(pipe_end);
+    assert_true(is_there("f"));
+    free(path);
+    free(nowhere);
+}
+
+static void each_errno_has_its_meaning(void **state)
+{
+    (void)state;
+    static const struct {
+        int err;
+        enum sl_status status;
+        const char *code;
+    } cases[] = {
+        {EACCES, SL_FATAL, "AccessDenied"},
+        {EPERM, SL_FATAL, "AccessDenied"},
+        {EROFS, SL_FATAL, "ReadOnly"},
+        {ENOSPC, SL_RETRY, "NoSpace"},
+        {EDQUOT, SL_RETRY, "NoSpace"},
+        {EFBIG, SL_FATAL, "FileTooLarge"},
+        {ENAMETOOLONG, SL_REJECT, "NameTooLong"},
+        {ENOENT, SL_FATAL, "NotFound"},
+        {ENOTDIR, SL_FATAL, "NotFound"},
+        {EISDIR, SL_FATAL, "NotFound"},
+        {ELOOP, SL_FATAL, "IoError"},
+        {EIO, SL_RETRY, "IoError"},
+        {EMFILE, SL_RETRY, "IoError"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        assert_int_equal(sl_disk_status(cases[i].err), cases[i].status);
+        assert_string_equal(sl_disk_code(cases[i].err), cases[i].code);
+    }
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(a_file_is_replaced_whole),        TEST(a_failure_leaves_the_old_file),
-        TEST(a_full_disk_leaves_the_old_file), TEST(only_what_nobody_writes_is_swept),
+        TEST(a_file_is_replaced_whole),
+        TEST(a_failure_leaves_the_old_file),
+        TEST(a_full_disk_leaves_the_old_file),
+        TEST(only_what_nobody_writes_is_swept),
         TEST(writers_share_one_file),
+        TEST(folders_are_created_down_to_the_last),
+        TEST(a_name_that_cannot_be_replaced_leaves_nothing),
+        TEST(a_folder_that_is_not_ours_is_refused),
+        TEST(all_bytes_are_written_or_it_is_told),
+        TEST(closed_standard_descriptors_are_filled),
+        TEST(a_folder_is_swept_by_the_path_of_its_file),
+        TEST(each_errno_has_its_meaning),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
