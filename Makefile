@@ -232,22 +232,23 @@ run: ## the main job: replay a recorded stream through the real bootstrap
 # ---- the package for Lambda ----
 
 ARCH    ?= arm64
+ARCHS   ?= x86_64 arm64
 DEPLOY  ?= deploy
 PACKAGED = $(MAKE) --no-print-directory -f scripts/package/Makefile SOURCES="$(SOURCES)" VERSION="$(VERSION)" COMMIT="$(COMMIT)" PUBLIC="$(PUBLIC)" WARN="$(WARN)" DEPLOY="$(DEPLOY)"
 
 # (SAM may build its two functions at the same time.)
 ALONE    = @mkdir -p build/package && flock -w 1800 build/package/$(1).lock
 
-package: ## build/sluice-x86_64.zip and build/sluice-arm64.zip; DEPLOY=folder: its *.json and plugins, see docs/PLUGINS.md
+package: ## build/sluice-x86_64.zip and build/sluice-arm64.zip, or ARCHS=arm64 alone; DEPLOY=folder: its *.json and plugins, see docs/PLUGINS.md
 	@scripts/setup.sh package
 	+@$(PACKAGED) archive
-	@$(MAKE) --no-print-directory -j2 package-x86_64 package-arm64
+	@$(MAKE) --no-print-directory -j2 $(ARCHS:%=package-%)
 
 package-%:
 	+$(call ALONE,$*) $(PACKAGED) ARCH=$* zip
 
 licenses: package ## what the zips hold of others: revision, license and source of each part (fails when one is unknown)
-	@for arch in x86_64 arm64; do unzip -p build/sluice-$$arch.zip sbom.cdx.json | grep -o '"name":"[^"]*","version":"[^"]*","licenses":[^]]*' | \
+	@for arch in $(ARCHS); do unzip -p build/sluice-$$arch.zip sbom.cdx.json | grep -o '"name":"[^"]*","version":"[^"]*","licenses":[^]]*' | \
 		sed 's/"name":"\(.*\)","version":"\(.*\)","licenses":.*:"\(.*\)".*/\1 \2  \3/' | column -t -l 3 | sed "s/^/$$arch  /"; done
 
 sources: ## the sources of these parts, at the same revisions, into build/sources (130 MB)

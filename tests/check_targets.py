@@ -15,7 +15,7 @@ from harness import check, finish  # noqa: E402
 HERE = {
     "bench": ["BENCH_SHORT=1"],
     "cover": ["ONLY=decoder"],
-    "licenses": [],
+    "licenses": ["ARCHS=arm64"],
     "memory": ["MEMORY_MB=12"],
     "mutate": ["ONLY=base", "FILES=base/hex.h base/number.c", "COUNT=3", "SEED=1", "GATE=66"],
     "redrive-long": ["MESSAGES=1500", "QUEUES=0"],
