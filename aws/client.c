@@ -148,10 +148,10 @@ static enum sl_status find_region(struct sl_client *client, struct sl_error *err
         region = sl_endpoint_region(vars, sl_aws_profile(client->aws));
     if (!sl_endpoint_is_region(region))
         return sl_fail(error, SL_FATAL, "NoRegion",
-                       region.len ? "%s: \"%.*s\" is not a region; set AWS_REGION or the target's region="
-                                  : "%s: no region is set%.*s; set AWS_REGION, the target's region=, or "
+                       region.len ? "\"%.*s\" is not a region; set AWS_REGION or the target's region="
+                                  : "no region is set%.*s; set AWS_REGION, the target's region=, or "
                                     "--region of the command",
-                       client->name, SL_ARG(region));
+                       SL_ARG(region));
     snprintf(client->region, sizeof(client->region), "%.*s", SL_ARG(region));
     return SL_OK;
 }
@@ -171,10 +171,8 @@ enum sl_status sl_client_ready(struct sl_client *client, struct sl_error *error)
         .vars = aws->vars,
         .profile = client->is_plain ? NULL : sl_aws_profile(aws),
     };
-    if (sl_endpoint_resolve(&request, &client->endpoint, error) != SL_OK) {
-        sl_error_context(error, "%s", client->name);
+    if (sl_endpoint_resolve(&request, &client->endpoint, error) != SL_OK)
         return SL_FATAL;
-    }
     if (!client->signer.sha)
         sl_sigv4_init(&client->signer, sl_aws_sha(aws));
     client->host = sl_aws_host(aws, sl_endpoint_host(&client->endpoint));

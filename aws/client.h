@@ -59,7 +59,8 @@ enum sl_status sl_client_init(struct sl_client *client, struct sl_aws *aws,
                               const struct sl_client_options *options, struct sl_error *error) SL_MUST_USE;
 void sl_client_clean_up(struct sl_client *client);
 
-/* Finds region and endpoint. sl_job_run calls it. SL_FATAL when one cannot be found. */
+/* Finds region and endpoint. sl_job_run calls it. SL_FATAL when one cannot be found; the error does not name
+ * the client. */
 enum sl_status sl_client_ready(struct sl_client *client, struct sl_error *error) SL_MUST_USE;
 
 /* Uses another region from now on (S3 answered where the bucket is). */

@@ -167,19 +167,13 @@ static enum sl_status open_source(struct backfill *b, struct sl_error *error)
 
 static enum sl_status open_pipeline(struct backfill *b, struct sl_error *error)
 {
-    const char *beside = sl_paths_handlers(b->arena, NULL, b->config, NULL);
-    const char *own = sl_arena_printf(b->arena, "%s/handlers", sl_paths_own_folder(b->arena));
-    const char **path = sl_arena_alloc(b->arena, 4 * sizeof(*path));
-    path[0] = b->handler_path ? b->handler_path : beside;
-    path[1] = beside;
-    path[2] = own;
-    path[3] = NULL;
     const struct sl_pipeline_options options = {.config_path = b->config,
                                                 .vars = &b->vars,
                                                 .clock = b->clock,
                                                 .log = &b->log,
                                                 .sinks = &b->sinks,
-                                                .handler_path = path,
+                                                .handler_path =
+                                                    sl_paths_folders(b->arena, b->handler_path, b->config),
                                                 .function_name = "sluice-backfill",
                                                 .openers = b->is_plan ? &sl_dry_openers : NULL};
     return sl_pipeline_open(&options, &b->pipeline, error);
@@ -579,8 +573,8 @@ static const struct sl_flag flags[] = {
     {"quiet", SL_FLAG_BOOL, &the.is_quiet, NULL, "no lines of progress"},
     {"region", SL_FLAG_REGION, &the.region, "REGION", "Region of the table and of the function (AWS_REGION)"},
     {"endpoint-url", SL_FLAG_URL, &the.endpoint, "URL", "endpoint of the table and of Lambda (AWS's)"},
-    {"handler-path", SL_FLAG_TEXT, &the.handler_path, "FOLDER",
-     "folder of plugins (handlers/ beside the configuration)"},
+    {"handler-path", SL_FLAG_TEXT, &the.handler_path, "FOLDERS",
+     "folders of plugins, separated by ':' (handlers/ beside the configuration)"},
     {.type = SL_FLAG_END},
 };
 

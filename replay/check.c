@@ -147,17 +147,13 @@ static void check_mapping(struct check *c)
 
 static enum sl_status open_pipeline(struct check *c, struct sl_error *error)
 {
-    const char *folder = sl_paths_own_folder(c->arena);
-    const char *beside = sl_paths_handlers(c->arena, NULL, c->config_path, NULL);
-    const char *own = sl_arena_printf(c->arena, "%s/handlers", folder);
-    const char *path[] = {c->handler_path ? c->handler_path : beside, beside, own, NULL};
     const struct sl_pipeline_options options = {
         .config_path = c->config_path,
         .vars = &c->vars,
         .clock = sl_clock_system(),
         .log = &c->log,
         .sinks = &c->sinks,
-        .handler_path = path,
+        .handler_path = sl_paths_folders(c->arena, c->handler_path, c->config_path),
         .function_name = "",
         .openers = &sl_dry_openers,
     };
@@ -233,8 +229,8 @@ int sl_verb_check(int argc, char **argv)
         {"item-bytes", SL_FLAG_INTEGER, &c.item_bytes, "N",
          "what an item has, for what a change costs (500); the batch has the mapping's BatchSize (100)"},
         {"set", SL_FLAG_LIST, &c.set, "NAME=VALUE", "the value of ${NAME}; may be repeated"},
-        {"handler-path", SL_FLAG_TEXT, &c.handler_path, "FOLDER",
-         "folder of plugins (handlers/ beside the configuration)"},
+        {"handler-path", SL_FLAG_TEXT, &c.handler_path, "FOLDERS",
+         "folders of plugins, separated by ':' (handlers/ beside the configuration)"},
         {0},
     };
     const struct sl_usage usage = {

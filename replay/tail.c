@@ -1,5 +1,6 @@
 /* `sluice tail`: runs the handlers on a live stream, with a place for each shard in a checkpoint file. */
 #include "replay/lease/leases.h"
+#include "replay/sandbox/paths.h"
 #include "replay/session.h"
 #include "replay/source/live.h"
 #include "replay/source/places.h"
@@ -18,13 +19,12 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#define SANDBOXES   16 /* --concurrency's default */
-#define MEMORY_MB   64
-#define CLOSE_MS    600 /* told to stop, it ends within two seconds: see engine.c for the others */
-#define KEEP_MS     300
-#define LEASES_MS   800 /* places are written and leases given back over a network */
-#define MB          ((size_t)1024 * 1024)
-#define FOLDERS_MAX 32
+#define SANDBOXES 16 /* --concurrency's default */
+#define MEMORY_MB 64
+#define CLOSE_MS  600 /* told to stop, it ends within two seconds: see engine.c for the others */
+#define KEEP_MS   300
+#define LEASES_MS 800 /* places are written and leases given back over a network */
+#define MB        ((size_t)1024 * 1024)
 
 extern char **environ;
 
@@ -173,26 +173,13 @@ static void make_vars(struct tail *t)
     t->vars.list = list;
 }
 
-static const char *const *split_folders(struct tail *t, const char *folders)
-{
-    const char **list = sl_arena_zalloc(t->session.arena, (FOLDERS_MAX + 1) * sizeof(*list));
-    struct sl_span rest = sl_span_str(folders ? folders : "");
-    for (size_t n = 0; rest.len && n < FOLDERS_MAX; n++) {
-        const char *colon = memchr(rest.ptr, ':', rest.len);
-        struct sl_span one = sl_span(rest.ptr, colon ? (size_t)(colon - rest.ptr) : rest.len);
-        list[n] = sl_arena_copy(t->session.arena, one);
-        rest = sl_span_from(rest, one.len + (colon ? 1 : 0));
-    }
-    return list;
-}
-
 static enum sl_status make_pipelines(struct tail *t, struct sl_error *error)
 {
     make_vars(t);
     t->pipelines = (struct sl_worker_pipeline_options){
         .config_path = t->session.config,
         .vars = &t->vars,
-        .handler_path = split_folders(t, t->sandboxes.sandbox.handler_path),
+        .handler_path = sl_paths_folders(t->session.arena, t->session.handler_path, t->session.config),
         .function_name = t->session.identity.name,
         .function_arn = t->session.identity.arn,
         .timeout_ms = t->session.timeout_s * 1000,

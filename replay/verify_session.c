@@ -143,13 +143,6 @@ static enum sl_status check_usage(const struct sl_verify_session *v, struct sl_e
 
 enum sl_status sl_verify_session_pipeline(struct sl_verify_session *v, struct sl_error *error)
 {
-    const char *beside = sl_paths_handlers(v->arena, NULL, v->config, NULL);
-    const char *own = sl_arena_printf(v->arena, "%s/handlers", sl_paths_own_folder(v->arena));
-    const char **path = sl_arena_alloc(v->arena, 4 * sizeof(*path));
-    path[0] = v->handler_path ? v->handler_path : beside;
-    path[1] = beside;
-    path[2] = own;
-    path[3] = NULL;
     v->vars.list = (const char *const *)environ;
     sl_log_init(&v->log, STDERR_FILENO, SL_WARN, SL_LOG_TEXT, sl_clock_system());
     sl_sinks_init(&v->sinks, sl_clock_system(), &v->log, &v->vars);
@@ -158,7 +151,8 @@ enum sl_status sl_verify_session_pipeline(struct sl_verify_session *v, struct sl
                                                 .clock = sl_clock_system(),
                                                 .log = &v->log,
                                                 .sinks = &v->sinks,
-                                                .handler_path = path,
+                                                .handler_path =
+                                                    sl_paths_folders(v->arena, v->handler_path, v->config),
                                                 .function_name = v->verb,
                                                 .openers = v->end ? NULL : &sl_verify_openers};
     return sl_pipeline_open(&options, &v->pipeline, error);
@@ -631,8 +625,8 @@ size_t sl_verify_session_flags(struct sl_verify_session *v, struct sl_flag *rows
         {"quiet", SL_FLAG_BOOL, &v->is_quiet, NULL, "no progress, and no line of the cost"},
         {"region", SL_FLAG_REGION, &v->region, "REGION", "region of the table (AWS_REGION)"},
         {"endpoint-url", SL_FLAG_URL, &v->endpoint, "URL", "endpoint of DynamoDB Local, for example (AWS's)"},
-        {"handler-path", SL_FLAG_TEXT, &v->handler_path, "FOLDER",
-         "folder of plugins (handlers/ beside the configuration)"},
+        {"handler-path", SL_FLAG_TEXT, &v->handler_path, "FOLDERS",
+         "folders of plugins, separated by ':' (handlers/ beside the configuration)"},
     };
     memcpy(rows, flags, sizeof(flags));
     return sizeof(flags) / sizeof(flags[0]);

@@ -10,7 +10,8 @@ build=${BUILD:-build}/cover
 decoder='base/(json|json_text|json_path|json_walk|json_write|base64|time|number)\.c|base/(hex|json|scan|utf8)\.h|streams/decode/batch\w*\.c|streams/decode/form\.h|streams/(record|record_scan|record_index|record_time|record_item|value|value_canonical|value_equal|value_size)\.c'
 mapfile -t programs < <(find tests/base tests/streams -name "test_*.c" | sed "s/\.c$//"; printf "tests/fuzz/fuzz_%s\n" json event value number)
 
-compile() { make -s -j"$(nproc)" BUILD="$build" WARN=-w CFLAGS="-O0 -g --coverage" LDFLAGS=--coverage "$@" >/dev/null; }
+# (Threads count together: without atomic counters one can end below zero, which gcovr refuses.)
+compile() { make -s -j"$(nproc)" BUILD="$build" WARN=-w CFLAGS="-O0 -g --coverage -fprofile-update=atomic" LDFLAGS=--coverage "$@" >/dev/null; }
 
 forget() { # what earlier runs counted, and objects whose source is gone
     mkdir -p "$build"

@@ -9,7 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#define PATH_BYTES 4096
+#define PATH_BYTES  4096
+#define FOLDERS_MAX 64
 
 const char *sl_paths_own_folder(struct sl_arena *arena)
 {
@@ -28,6 +29,19 @@ const char *sl_paths_absolute(struct sl_arena *arena, const char *path)
     return sl_arena_printf(arena, "%s/%s", cwd, path);
 }
 
+/* The next of the folders that ':' separates; NULL at the end. */
+static const char *next_folder(struct sl_span *rest, struct sl_arena *arena)
+{
+    while (rest->len) {
+        const char *colon = memchr(rest->ptr, ':', rest->len);
+        struct sl_span one = sl_span(rest->ptr, colon ? (size_t)(colon - rest->ptr) : rest->len);
+        *rest = sl_span_from(*rest, one.len + (colon ? 1 : 0));
+        if (one.len)
+            return sl_arena_copy(arena, one);
+    }
+    return NULL;
+}
+
 const char *sl_paths_handlers(struct sl_arena *arena, const char *given, const char *config,
                               const char *outer)
 {
@@ -38,15 +52,30 @@ const char *sl_paths_handlers(struct sl_arena *arena, const char *given, const c
         return outer && outer[0] ? sl_arena_printf(arena, "%s:%s", beside, outer) : beside;
     }
     const char *all = "";
-    for (struct sl_span rest = sl_span_str(given); rest.len;) {
-        const char *colon = memchr(rest.ptr, ':', rest.len);
-        struct sl_span one = sl_span(rest.ptr, colon ? (size_t)(colon - rest.ptr) : rest.len);
-        if (one.len)
-            all = sl_arena_printf(arena, "%s%s%s", all, all[0] ? ":" : "",
-                                  sl_paths_absolute(arena, sl_arena_copy(arena, one)));
-        rest = sl_span_from(rest, one.len + (colon ? 1 : 0));
-    }
+    struct sl_span rest = sl_span_str(given);
+    for (const char *folder; (folder = next_folder(&rest, arena));)
+        all = sl_arena_printf(arena, "%s%s%s", all, all[0] ? ":" : "", sl_paths_absolute(arena, folder));
     return all;
+}
+
+static void add_folder(const char **list, const char *folder)
+{
+    size_t n = 0;
+    while (list[n] && strcmp(list[n], folder) != 0)
+        n++;
+    if (n < FOLDERS_MAX)
+        list[n] = folder;
+}
+
+const char *const *sl_paths_folders(struct sl_arena *arena, const char *given, const char *config)
+{
+    const char **list = sl_arena_zalloc(arena, (FOLDERS_MAX + 1) * sizeof(*list));
+    add_folder(list, sl_arena_printf(arena, "%s/handlers", sl_paths_own_folder(arena)));
+    add_folder(list, "/opt/sluice/handlers");
+    struct sl_span rest = sl_span_str(sl_paths_handlers(arena, given, config, getenv("SLUICE_HANDLER_PATH")));
+    for (const char *folder; (folder = next_folder(&rest, arena));)
+        add_folder(list, folder);
+    return list;
 }
 
 char *sl_paths_make_temp(const char *folder)

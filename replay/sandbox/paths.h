@@ -16,6 +16,10 @@ const char *sl_paths_absolute(struct sl_arena *arena, const char *path);
 const char *sl_paths_handlers(struct sl_arena *arena, const char *given, const char *config,
                               const char *outer);
 
+/* Where a verb that opens the handlers in its own process looks for plugins: the folders that the function of
+ * `replay` would look into, in its order. NULL-terminated, without duplicates. */
+const char *const *sl_paths_folders(struct sl_arena *arena, const char *given, const char *config);
+
 /* Creates an empty folder below `folder` (NULL: /tmp). NULL on failure. The caller frees the text. */
 char *sl_paths_make_temp(const char *folder);
 /* Removes it with everything in it. */

@@ -159,8 +159,10 @@ static enum sl_status find_url(struct sl_queue *queue, const struct sl_call *cal
 {
     if (queue->address)
         return SL_OK;
-    if (sl_client_ready(&queue->client, error) != SL_OK)
+    if (sl_client_ready(&queue->client, error) != SL_OK) {
+        sl_error_context(error, "%s", queue->client.name);
         return SL_FATAL;
+    }
     if (!queue->account)
         return ask_url(queue, call, error);
     queue->address =

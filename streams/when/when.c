@@ -53,7 +53,9 @@ static enum sl_status read_event(struct sl_when_parse *parse, struct sl_span val
             draft->when->events |= 1u << i;
             return SL_OK;
         }
-    return sl_when_fail(parse, value, "\"INSERT\", \"MODIFY\" or \"REMOVE\" is expected");
+    return sl_when_fail(parse, value,
+                        "%.*s is not an event: \"INSERT\", \"MODIFY\" or \"REMOVE\" is expected",
+                        SL_ARG(value));
 }
 
 static enum sl_status read_events(struct sl_when_parse *parse, struct sl_span value, struct draft *draft)

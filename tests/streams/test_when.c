@@ -478,7 +478,7 @@ static void mistakes_are_refused_at_their_byte(void **state)
     refused("{'events':['REMOVE'],'pattern':[{'eventName':['INSERT']}]}", "{", "no event can meet");
     refused("{'events':'INSERT'}", "'INSERT", "events: a list is expected");
     refused("{'events':[]}", "[]", "events: the list is empty");
-    refused("{'events':['INSERT','UPDATE']}", "'UPDATE", "events[1]: \"INSERT\", \"MODIFY\" or \"REMOVE\"");
+    refused("{'events':['INSERT','UPDATE']}", "'UPDATE", "events[1]: \"UPDATE\" is not an event: \"INSERT\"");
     refused("{'events':['INSERT'],'events':['INSERT']}", "events':['INSERT']}", "events: given twice");
     refused("{'expired':false}", "false", "expired: true or \"any\" is expected");
     refused("{'expired':1}", "1", "expired: true");
