@@ -309,7 +309,7 @@ static void print_summary(struct tail *t)
     if (t->result.gaps)
         printf("gaps            %8u   records were gone before they could be read\n", t->result.gaps);
     if (t->result.unhandled)
-        printf("not handled     %8zu   they were read, and come again at the next start\n",
+        printf("not handled     %8zu   they are read again at the next start\n",
                t->result.unhandled);
 }
 
