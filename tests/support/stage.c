@@ -129,11 +129,23 @@ static void look_at_groups(struct stage *s, const struct sl_table_op *ops, size_
     }
 }
 
+static void count_spent(struct stage *s, const struct sl_table_op *ops, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        bool reads = ops[i].verb == SL_TABLE_GET || ops[i].verb == SL_TABLE_PEEK;
+        s->spent.reads += reads;
+        s->spent.writes += !reads;
+        s->spent.read_units += !reads ? 0 : ops[i].verb == SL_TABLE_PEEK ? 0.5 : 1;
+        s->spent.write_units += reads ? 0 : ops[i].group ? 2 : 1;
+    }
+}
+
 static void apply_or_refuse(struct sl_table_port *port, const struct sl_table_op *ops, size_t n,
                             struct sl_result *results, const struct sl_call *call)
 {
     bool is_refused = ((struct faulty *)port)->stage->refuses_groups && n > 0 && ops[0].group;
     look_at_groups(((struct faulty *)port)->stage, ops, n);
+    count_spent(((struct faulty *)port)->stage, ops, n);
     for (size_t i = 0; i < n && is_refused; i++)
         results[i] = (struct sl_result){
             .status = SL_REJECT, .code = "ValidationException", .text = "the test lets it be refused"};

@@ -31,7 +31,11 @@ struct stage {
     bool refuses_groups; /* tables refuse every transaction as a whole, and do not say which test failed */
     size_t groups,
         largest_group; /* transactions that tables were asked for, and the most operations of one */
-    int64_t time_ms;   /* of an invocation */
+    struct {
+        size_t writes, reads; /* operations, a transaction's one by one */
+        double write_units, read_units;
+    } spent;         /* on tables, if all rows are small */
+    int64_t time_ms; /* of an invocation */
     enum stage_fate (*at_table)(
         struct stage *s); /* asked before each call of a table; NULL: goes by chance */
     void *context;        /* of at_table */

@@ -18,6 +18,17 @@ bool aggregate_counts_items(const struct aggregate *a, struct sl_span name)
     return any;
 }
 
+bool aggregate_has_sums(const struct aggregate *a)
+{
+    if (a->has_distinct || a->has_members)
+        return true;
+    for (size_t i = 0; i < a->n_counters; i++)
+        for (size_t k = 0; k < a->counters[i].n_amounts; k++)
+            if (a->counters[i].amounts[k].verb == SL_ADD)
+                return true;
+    return false;
+}
+
 /* ---- names ---- */
 
 static bool adds_to(const struct aggregate *a, struct sl_span name)

@@ -109,6 +109,10 @@ enum sl_status aggregate_open(const struct sl_host *host, struct sl_route *route
 /* Does the attribute say how many items there are? It is an amount, and always 1. */
 bool aggregate_counts_items(const struct aggregate *a, struct sl_span name);
 
+/* Does an item that is there count for anything? Else the route keeps nothing but running values, which do
+ * not follow from the items that are there. */
+bool aggregate_has_sums(const struct aggregate *a);
+
 /* Do the options go together? SL_FATAL: `error` says which do not, and why. */
 enum sl_status aggregate_check(const struct aggregate *a, struct sl_error *error) SL_MUST_USE;
 

@@ -9,24 +9,12 @@
 
 static const struct sl_span counted[] = {{AGGREGATE_ROW_SUMS, sizeof(AGGREGATE_ROW_SUMS) - 1}};
 
-/* Does the route keep nothing but running values? They do not follow from the items that are there. */
-static bool has_sums(const struct aggregate *a)
-{
-    if (a->has_distinct || a->has_members)
-        return true;
-    for (size_t i = 0; i < a->n_counters; i++)
-        for (size_t k = 0; k < a->counters[i].n_amounts; k++)
-            if (a->counters[i].amounts[k].verb == SL_ADD)
-                return true;
-    return false;
-}
-
 static enum sl_status check_route(const struct aggregate *a, struct sl_error *error)
 {
     const char *why = a->per_event ? "\"per\": \"event\": the totals count changes, and the source holds none"
                       : !a->has_ledger ? "\"mode\": \"at-least-once\": no ledger says what was counted"
-                      : !has_sums(a)   ? "running values are of all that the items have ever been"
-                                       : NULL;
+                      : !aggregate_has_sums(a) ? "running values are of all that the items have ever been"
+                                               : NULL;
     return why ? a->host->fail(error, SL_REJECT, "NoLedger", "%s", why) : SL_OK;
 }
 

@@ -10,6 +10,7 @@ struct rows {
     size_t shared; /* that other items may write to as well: totals, values of distinct */
     size_t values; /* of these, those of distinct, which are read first */
     size_t running;
+    size_t lessened; /* totals of which something is taken away: where empty rows go, each is looked at */
 };
 
 /* A MODIFY that changes amounts: group, values and numbers of members stay. */
@@ -22,7 +23,8 @@ static void add_rows(struct rows *rows, const struct aggregate_counter *c, enum 
         running += c->amounts[k].verb != SL_ADD && event != SL_REMOVE;
     }
     rows->shared += sums || (c->n_distinct && !stays);
-    rows->running += running > 0;
+    rows->running += running;
+    rows->lessened += event == SL_REMOVE || (stays && sums);
     if (stays)
         return;
     rows->shared += c->n_distinct;
@@ -30,9 +32,10 @@ static void add_rows(struct rows *rows, const struct aggregate_counter *c, enum 
     rows->own += c->has_members;
 }
 
-static struct rows rows_of(const struct aggregate *a, enum sl_event event)
+/* An item that contributes nothing has no row in the ledger, but where the ledger has to be asked for it. */
+static struct rows rows_of(const struct aggregate *a, enum sl_event event, bool reads_ledger)
 {
-    struct rows rows = {.own = a->has_ledger};
+    struct rows rows = {.own = a->has_ledger && (aggregate_has_sums(a) || reads_ledger)};
     for (size_t i = 0; i < a->n_counters; i++)
         add_rows(&rows, &a->counters[i], a->per_event ? SL_INSERT : event);
     return rows;
@@ -56,7 +59,7 @@ static size_t count_writes(const struct aggregate *a, const struct rows *rows, c
     if (meet < AGGREGATE_HOT_TXS || rows->shared == 0)
         return n * rows->own + txs * rows->shared;
     txs = divide_up(n, (SL_TABLE_GROUP_MAX - 1) / own);
-    *peeks = rows->shared;
+    *peeks = rows->shared - rows->values;
     return n * rows->own + 2 * txs + rows->shared;
 }
 
@@ -88,14 +91,14 @@ static size_t count_emptied(const struct aggregate *a, const struct sl_price *pr
 enum sl_status aggregate_price(void *self, struct sl_price *price, struct sl_error *error)
 {
     const struct aggregate *a = self;
-    struct rows rows = rows_of(a, price->event);
+    bool reads_ledger =
+        !a->per_event && a->has_ledger && price->view == SL_VIEW_NEW_IMAGE && price->event != SL_INSERT;
+    struct rows rows = rows_of(a, price->event, reads_ledger);
     size_t groups = price->is_spread ? price->records : 1, peeks = 0;
     size_t singles = groups * rows.running + count_emptied(a, price);
-    bool reads_ledger = !a->per_event && a->has_ledger && price->view == SL_VIEW_NEW_IMAGE;
     (void)error;
-    price->reads =
-        groups * (rows.values + (a->deletes_empty && price->event != SL_INSERT ? a->n_counters : 0));
-    price->reads += reads_ledger && price->event != SL_INSERT ? price->records : 0;
+    price->reads = groups * (rows.values + (a->deletes_empty ? rows.lessened : 0));
+    price->reads += reads_ledger ? price->records : 0;
     price->writes = a->has_ledger ? count_writes(a, &rows, price, &peeks) : groups * rows.shared;
     price->write_units = (double)price->writes * (a->has_ledger ? 2 : 1) + (double)singles;
     price->read_units = (double)price->reads + (double)peeks / 2;
