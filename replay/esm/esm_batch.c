@@ -78,6 +78,13 @@ static size_t envelope_bytes(const struct sl_esm_track *shard)
     return 14 + (shard->esm->settings.tumbling_s ? 512 + shard->state.len : 0);
 }
 
+bool sl_esm_fits(const struct sl_esm_track *shard, size_t n, size_t bytes, size_t more)
+{
+    const struct sl_esm_settings *s = &shard->esm->settings;
+    return (int64_t)n < s->batch_size &&
+           (n == 0 || bytes + more + 1 + envelope_bytes(shard) <= (size_t)s->payload_bytes);
+}
+
 /* Takes the records that are available. True: the batch cannot become larger. */
 static bool gather(struct sl_esm_lane *lane)
 {
@@ -97,12 +104,11 @@ static bool gather(struct sl_esm_lane *lane)
         }
         if (drop_unread(lane))
             continue;
-        size_t bytes = lane->bytes + r->text.len + 1;
         if ((int64_t)lane->n == s->batch_size || is_beyond_window(shard, r) ||
-            (lane->n && bytes + envelope_bytes(shard) > (size_t)s->payload_bytes))
+            !sl_esm_fits(shard, lane->n, lane->bytes, r->text.len))
             return true;
         push_record(lane, index);
-        lane->bytes = bytes;
+        lane->bytes += r->text.len + 1;
         lane->next++;
     }
     return (int64_t)lane->n == s->batch_size;

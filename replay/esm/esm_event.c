@@ -5,13 +5,13 @@
 
 void sl_esm_event_json(const struct sl_esm_record *const *records, size_t n, struct sl_buffer *out)
 {
-    sl_buffer_add_str(out, "{\"Records\":[");
+    sl_buffer_add_str(out, SL_ESM_EVENT_BEGIN);
     for (size_t i = 0; i < n; i++) {
         if (i)
             sl_buffer_add_char(out, ',');
         sl_buffer_add_span(out, records[i]->text);
     }
-    sl_buffer_add_str(out, "]}");
+    sl_buffer_add_str(out, SL_ESM_EVENT_END);
 }
 
 static void add_time(struct sl_buffer *b, const char *name, int64_t epoch_s)

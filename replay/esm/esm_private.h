@@ -1,6 +1,6 @@
 /* What the files of the simulator share. esm_run.c (and in real time esm_live.c above it) drives esm_batch.c
  * and esm_judge.c; both stand on
- * esm_discard.c, esm_event.c and esm_answer.c; all stand on esm_state.c. */
+ * esm_ahead.c, esm_discard.c, esm_event.c and esm_answer.c; all stand on esm_state.c. */
 #ifndef SL_REPLAY_ESM_ESM_PRIVATE_H
 #define SL_REPLAY_ESM_ESM_PRIVATE_H
 
@@ -43,8 +43,10 @@ struct sl_esm_lane {
     struct sl_esm_invocation inv;
     char request_id[37];
     struct sl_buffer payload;
-    bool was_sent;    /* a part of the batch was in an invocation */
-    bool has_payload; /* `payload` is that of the next part: kept between attempts */
+    bool was_sent;              /* a part of the batch was in an invocation */
+    bool has_payload;           /* `payload` is that of the next part: kept between attempts */
+    struct sl_buffer ahead;     /* the event of the shard's records from `ahead_from` on, `n_ahead` of them */
+    size_t ahead_from, n_ahead; /* 0: there is no such event */
     struct sl_buffer body;
     enum sl_esm_outcome outcome;
 };
@@ -140,6 +142,9 @@ static inline unsigned char *sl_esm_mark_at(const struct sl_esm_track *shard, si
 /* Whether the lane has a record that it did not read. The driver is asked for more. */
 bool sl_esm_has_next(struct sl_esm_lane *lane);
 
+/* The same for the record that comes `k` after that one. */
+bool sl_esm_has_after(struct sl_esm_lane *lane, size_t k);
+
 /* Lets go of pages below the checkpoint, and returns their number. */
 size_t sl_esm_drop_pages(struct sl_esm_track *shard);
 
@@ -168,6 +173,10 @@ void sl_esm_give_up(struct sl_esm_lane *lane, struct sl_esm_part *part, size_t n
 bool sl_esm_drop_expired(struct sl_esm_lane *lane, struct sl_esm_part *part, bool was_function_error);
 
 /* ---- esm_event.c ---- */
+
+/* What is before and after an event's records. */
+#define SL_ESM_EVENT_BEGIN "{\"Records\":["
+#define SL_ESM_EVENT_END   "]}"
 
 /* Writes the event of the part into lane->payload. */
 void sl_esm_write_event(struct sl_esm_lane *lane, const struct sl_esm_part *part);
@@ -198,8 +207,19 @@ void sl_esm_step_lane(struct sl_esm_lane *lane);
 
 /* ---- esm_batch.c ---- */
 
+/* Whether another record of so many bytes goes into an event with `n` records of `bytes`. */
+bool sl_esm_fits(const struct sl_esm_track *shard, size_t n, size_t bytes, size_t more);
+
 /* Gathers a batch at this moment. The lane is then ready, or reads again later, or has ended. */
 void sl_esm_read(struct sl_esm_lane *lane);
+
+/* ---- esm_ahead.c ---- */
+
+/* While the lane's invocation runs: makes the event that comes next if all goes well. */
+void sl_esm_prepare(struct sl_esm_lane *lane);
+
+/* True: the event of the part was made ahead, and is in lane->payload. */
+bool sl_esm_take_prepared(struct sl_esm_lane *lane, const struct sl_esm_part *part);
 
 /* ---- esm_judge.c ---- */
 

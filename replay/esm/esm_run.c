@@ -29,6 +29,7 @@ static void open_lanes(struct sl_esm_track *shard, unsigned lanes)
         lane->batch = zalloc(lane->room, sizeof(*lane->batch));
         lane->index = zalloc(lane->room, sizeof(*lane->index));
         sl_buffer_init(&lane->payload, EVENT_BYTES);
+        sl_buffer_init(&lane->ahead, EVENT_BYTES);
         sl_buffer_init(&lane->body, EVENT_BYTES);
     }
 }
@@ -79,6 +80,7 @@ void sl_esm_destroy(struct sl_esm *esm)
         free(lane->index);
         free(lane->parts);
         sl_buffer_clean_up(&lane->payload);
+        sl_buffer_clean_up(&lane->ahead);
         sl_buffer_clean_up(&lane->body);
     }
     for (size_t i = 0; i < esm->n; i++) {
@@ -108,7 +110,7 @@ static void fill_invocation(struct sl_esm_lane *lane)
 {
     struct sl_esm *esm = lane->shard->esm;
     struct sl_esm_part *part = sl_esm_top(lane);
-    if (!lane->has_payload)
+    if (!lane->has_payload && !sl_esm_take_prepared(lane, part))
         sl_esm_write_event(lane, part);
     sl_esm_new_uuid(&esm->random, lane->request_id);
     lane->inv = (struct sl_esm_invocation){
@@ -155,6 +157,7 @@ static void start(struct sl_esm_lane *lane)
     if (esm->driver.begin) {
         esm->driver.begin(esm->driver.self, &lane->inv);
         lane->when = sl_esm_is_live(esm) ? INT64_MAX : esm->now_ms + esm->settings.invocation_ms;
+        sl_esm_prepare(lane);
     } else {
         run_now(lane);
     }

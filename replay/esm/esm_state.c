@@ -90,10 +90,15 @@ size_t sl_esm_drop_pages(struct sl_esm_track *shard)
 
 bool sl_esm_has_next(struct sl_esm_lane *lane)
 {
+    return sl_esm_has_after(lane, 0);
+}
+
+bool sl_esm_has_after(struct sl_esm_lane *lane, size_t k)
+{
     struct sl_esm_track *shard = lane->shard;
     const struct sl_esm_driver *driver = &shard->esm->driver;
     size_t number = (size_t)(shard - shard->esm->shards);
-    while (lane->next == lane->n_mine && driver->more && !shard->has_all) {
+    while (lane->next + k >= lane->n_mine && driver->more && !shard->has_all) {
         const struct sl_esm_record *records;
         size_t n_dropped = sl_esm_drop_pages(shard);
         if (n_dropped)
@@ -102,7 +107,7 @@ bool sl_esm_has_next(struct sl_esm_lane *lane)
         shard->has_all = n == 0;
         sl_esm_add_page(shard, records, n);
     }
-    return lane->next < lane->n_mine;
+    return lane->next + k < lane->n_mine;
 }
 
 void sl_esm_mark_done(struct sl_esm_track *shard, uint32_t index)

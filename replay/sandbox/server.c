@@ -12,8 +12,8 @@
 /* The limit of Lambda's Runtime API for events and answers. */
 #define PAYLOAD_BYTES (6 * 1024 * 1024 + 100)
 
-/* What a connection may buffer: a 6 MB answer arrives in a few pieces. */
-#define CONNECTION_BYTES ((size_t)(512 * 1024))
+/* What a connection may buffer: answers are short. libmicrohttpd clears all of it for each request. */
+#define CONNECTION_BYTES ((size_t)(32 * 1024))
 
 #define PREFIX "/2018-06-01/runtime/"
 

@@ -20,6 +20,9 @@ struct entry {
     uint64_t input;
 };
 
+/* As many as the largest event has: the next one's pages come when its own go. */
+#define SPARE_PAGES 7
+
 enum { UNKNOWN, REFERS, COPIES };
 
 /* An input whose texts stay in it. */
@@ -35,15 +38,25 @@ struct sl_index {
     struct sl_span entries, texts, others; /* when it is done */
     int fd;                                /* of the input that is being read; -1: none */
     size_t input;
+    struct sl_index_page spare[SPARE_PAGES]; /* memory of pages that were given back: fresh memory costs */
+    size_t n_spare;
 };
 
 /* ---- writing ---- */
+
+static void free_page(struct sl_index_page *page)
+{
+    free(page->records);
+    free(page->texts);
+}
 
 static void clean_up(void *arg)
 {
     struct sl_index *index = arg;
     if (index->fd >= 0)
         close(index->fd);
+    while (index->n_spare)
+        free_page(&index->spare[--index->n_spare]);
 }
 
 struct sl_index *sl_index_new(const struct sl_inputs *inputs, struct sl_arena *arena)
@@ -173,12 +186,24 @@ static void open_origin(struct sl_index *index, size_t input)
         changed(index, input);
 }
 
-static char *read_texts(struct sl_index *index, const struct entry *first, const struct entry *last)
+/* A page's memory, with room for `n` bytes of text. One record may have more text than a page should. */
+static void get_memory(struct sl_index *index, size_t n, struct sl_index_page *out)
 {
-    size_t n = (size_t)(last->at + last->len - first->at), had = 0;
-    char *texts = malloc(n ? n : 1);
-    if (!texts)
+    *out = index->n_spare ? index->spare[--index->n_spare] : (struct sl_index_page){.n = 0};
+    if (!out->records)
+        out->records = malloc(SL_INDEX_PAGE_RECORDS * sizeof(*out->records));
+    if (n > out->text_room) {
+        free(out->texts);
+        out->text_room = n > SL_INDEX_PAGE_BYTES ? n : SL_INDEX_PAGE_BYTES;
+        out->texts = malloc(out->text_room);
+    }
+    if (!out->records || (n && !out->texts))
         sl_die("out of memory: %zu bytes of records", n);
+}
+
+static void read_texts(struct sl_index *index, const struct entry *first, size_t n, char *texts)
+{
+    size_t had = 0;
     open_origin(index, first->input);
     while (had < n) {
         ssize_t got = pread(index->fd, texts + had, n - had, (off_t)(first->at + had));
@@ -188,19 +213,17 @@ static char *read_texts(struct sl_index *index, const struct entry *first, const
             changed(index, first->input);
         had += (size_t)got;
     }
-    return texts;
 }
 
 size_t sl_index_read_page(struct sl_index *index, size_t from, size_t to, struct sl_index_page *out)
 {
     size_t end = page_end(index, from, to);
-    const struct entry *first = entry_at(index, from);
-    *out = (struct sl_index_page){.n = end - from};
-    out->records = malloc(out->n * sizeof(*out->records));
-    if (!out->records)
-        sl_die("out of memory: %zu records", out->n);
+    const struct entry *first = entry_at(index, from), *last = entry_at(index, end - 1);
+    size_t text_bytes = first->is_in_input ? (size_t)(last->at + last->len - first->at) : 0;
+    get_memory(index, text_bytes, out);
+    out->n = end - from;
     if (first->is_in_input)
-        out->texts = read_texts(index, first, entry_at(index, end - 1));
+        read_texts(index, first, text_bytes, out->texts);
     for (size_t i = 0; i < out->n; i++) {
         const struct entry *entry = first + i;
         fill(index, entry, &out->records[i]);
@@ -210,10 +233,12 @@ size_t sl_index_read_page(struct sl_index *index, size_t from, size_t to, struct
     return end;
 }
 
-void sl_index_free_page(struct sl_index_page *page)
+void sl_index_free_page(struct sl_index *index, struct sl_index_page *page)
 {
-    free(page->records);
-    free(page->texts);
+    if (index->n_spare < SPARE_PAGES && page->text_room <= SL_INDEX_PAGE_BYTES)
+        index->spare[index->n_spare++] = *page;
+    else
+        free_page(page);
     *page = (struct sl_index_page){.n = 0};
 }
 

@@ -41,12 +41,13 @@ uint32_t sl_index_get(const struct sl_index *index, size_t i, struct sl_esm_reco
 struct sl_index_page {
     struct sl_esm_record *records;
     size_t n;
-    char *texts; /* what was read from an input; NULL: nothing was */
+    char *texts;      /* what was read from an input */
+    size_t text_room; /* private */
 };
 #define SL_INDEX_PAGE_RECORDS 4096
-#define SL_INDEX_PAGE_BYTES   ((size_t)4 * 1024 * 1024)
+#define SL_INDEX_PAGE_BYTES   ((size_t)1024 * 1024)
 size_t sl_index_read_page(struct sl_index *index, size_t from, size_t to, struct sl_index_page *out);
-void sl_index_free_page(struct sl_index_page *page);
+void sl_index_free_page(struct sl_index *index, struct sl_index_page *page);
 
 /* What was looked at no longer counts as this process's memory. */
 void sl_index_release(const struct sl_index *index);

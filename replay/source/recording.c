@@ -5,12 +5,16 @@
 #include "replay/source/recording.h"
 
 #include "base/hash.h"
+#include "replay/source/behind.h"
 #include "replay/source/lambda_batch.h"
 #include "replay/source/recording_private.h"
 #include "streams/record.h"
 
 #include <string.h>
 #include <time.h>
+
+/* Two pieces are under way: as large as one is elsewhere. */
+#define PIECE_BYTES (SL_SOURCE_PIECE_BYTES / 2)
 
 /* A code of our own: the inputs have to be read twice. */
 #define NEEDS_SURVEY "NeedsSurvey"
@@ -33,21 +37,53 @@ struct build {
 typedef enum sl_status (*piece_fn)(struct build *b, const struct sl_source_piece *piece,
                                    struct sl_error *error);
 
+struct reading {
+    struct build *b;
+    piece_fn each;
+    enum sl_status status; /* of the pieces so far */
+    struct sl_error *error;
+};
+
+/* In its own thread, while the next piece is read and decoded. */
+static bool do_piece(void *self, const struct sl_source_piece *piece)
+{
+    struct reading *r = self;
+    r->status = r->each(r->b, piece, r->error);
+    return r->status == SL_OK;
+}
+
+/* What is wrong with a piece comes before what is wrong with the next one. */
+static enum sl_status read_pieces(struct reading *r, struct sl_source *source, struct sl_error *error)
+{
+    struct sl_arena *arenas[2] = {sl_arena_new(1 << 20), sl_arena_new(1 << 20)};
+    struct sl_behind *behind = sl_behind_new(do_piece, r);
+    struct sl_source_piece piece = {.is_last = false};
+    struct sl_error why = SL_NO_ERROR;
+    enum sl_status status = SL_OK;
+    bool goes_on = true;
+    for (unsigned k = 0; goes_on && status == SL_OK && !piece.is_last; k ^= 1) {
+        const struct sl_call call = {.arena = arenas[k], .deadline_ms = INT64_MAX};
+        sl_arena_reset(call.arena);
+        status = sl_source_pull(source, PIECE_BYTES, &call, &piece, &why);
+        goes_on = status == SL_OK && sl_behind_give(behind, &piece);
+    }
+    (void)sl_behind_wait(behind);
+    sl_behind_destroy(behind);
+    if (r->status == SL_OK && status != SL_OK)
+        r->status = sl_fail_at(error, status, why.code, why.offset, "%s", why.text);
+    sl_arena_destroy(arenas[0]);
+    sl_arena_destroy(arenas[1]);
+    return r->status;
+}
+
 static enum sl_status read_all(struct build *b, piece_fn each, struct sl_error *error)
 {
-    struct sl_arena *arena = sl_arena_new(1 << 20);
-    const struct sl_call call = {.arena = arena, .deadline_ms = INT64_MAX};
-    struct sl_source_piece piece = {.is_last = false};
+    struct reading r = {.b = b, .each = each, .error = error};
     struct sl_source *source = NULL;
     enum sl_status status = sl_inputs_open(b->options->inputs, b->options->ttl_attribute, &source, error);
-    while (status == SL_OK && !piece.is_last) {
-        sl_arena_reset(arena);
-        status = sl_source_pull(source, SL_SOURCE_PIECE_BYTES, &call, &piece, error);
-        if (status == SL_OK)
-            status = each(b, &piece, error);
-    }
+    if (status == SL_OK)
+        status = read_pieces(&r, source, error);
     sl_source_close(source);
-    sl_arena_destroy(arena);
     return status;
 }
 

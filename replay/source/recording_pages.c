@@ -26,12 +26,12 @@ struct sl_pages {
     struct shard *shards;
 };
 
-static void drop_first(struct shard *shard)
+static void drop_first(struct sl_index *index, struct shard *shard)
 {
     struct page *page = shard->first;
     shard->first = page->next;
     shard->last = shard->first ? shard->last : NULL;
-    sl_index_free_page(&page->own);
+    sl_index_free_page(index, &page->own);
     sl_arena_destroy(page->arena);
     free(page);
 }
@@ -41,7 +41,7 @@ static void clean_up(void *arg)
     struct sl_pages *pages = arg;
     for (size_t k = 0; k < pages->recording->n_shards; k++)
         while (pages->shards[k].first)
-            drop_first(&pages->shards[k]);
+            drop_first(pages->recording->index, &pages->shards[k]);
 }
 
 struct sl_pages *sl_pages_new(const struct sl_recording *recording,
@@ -108,5 +108,5 @@ size_t sl_recording_more(const struct sl_recording *recording, size_t k, const s
 void sl_recording_forget(const struct sl_recording *recording, size_t k, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        drop_first(&recording->pages->shards[k]);
+        drop_first(recording->index, &recording->pages->shards[k]);
 }

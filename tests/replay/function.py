@@ -48,6 +48,10 @@ def handle(request_id, headers, event, body):
         if any(map(is_poison, records)):
             return fail(request_id, "poison")
         respond(request_id, "null")
+    elif mode in ("hang-on", "exit-on"):  # the same, with the event in its hands
+        if any(map(is_poison, records)):
+            time.sleep(1000) if mode == "hang-on" else sys.exit(3)
+        respond(request_id, "null")
     elif mode == "name":                # names the first of these records
         bad = [sequence(r) for r in records if is_poison(r)][:1]
         respond(request_id, json.dumps({"batchItemFailures": [{"itemIdentifier": i} for i in bad]}))

@@ -1,9 +1,12 @@
 /* A thread with room for one piece. */
-#include "replay/behind.h"
+#include "replay/source/behind.h"
 
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
+
+/* From here on a piece is not worked on beside the next one. */
+#define LARGE_BYTES (4 * SL_SOURCE_PIECE_BYTES)
 
 struct sl_behind {
     sl_behind_fn work;
@@ -68,6 +71,8 @@ bool sl_behind_give(struct sl_behind *b, const struct sl_source_piece *piece)
         b->piece = *piece;
         b->has_piece = true;
         pthread_cond_broadcast(&b->changed);
+        if (piece->batch.payload.len > LARGE_BYTES)
+            (void)wait_idle(b);
     }
     pthread_mutex_unlock(&b->lock);
     return is_wanted;
