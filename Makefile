@@ -163,6 +163,13 @@ $(BUILD)/tests/%: $(BUILD)/tests/%.o $(SUPPORT) $(TOOL_OBJ) $(LIBRARY)
 $(BUILD)/tests/simulation/test_simulation: $(SIMULATION)
 $(filter $(BUILD)/tests/work/source/%,$(TESTS)): $(BUILD)/tests/work/source/pieces.o
 
+# Plugins that misbehave; whatever test is in the folder may load them.
+$(filter $(BUILD)/tests/runtime/%,$(TESTS)): | $(patsubst %.c,$(BUILD)/%.so,$(wildcard tests/runtime/plugins/*.c))
+$(BUILD)/tests/runtime/plugins/%.so: tests/runtime/plugins/%.c $(HEADER)
+	@mkdir -p $(@D)
+	@echo "  LINK  $@"
+	@$(CC) -std=c11 -D_GNU_SOURCE $(PLUGIN) $(CFLAGS) -o $@ $<
+
 # The plain driver replays a fuzz entry's corpus in the ordinary test run; `make fuzz` links libFuzzer instead.
 $(FUZZERS): $(BUILD)/tests/fuzz/%: $(BUILD)/tests/fuzz/%.o $(BUILD)/tests/fuzz/driver.o $(LIBRARY)
 	@echo "  LINK  $@"

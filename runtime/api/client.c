@@ -62,6 +62,7 @@ struct sl_runtime {
     struct sl_buffer reply;   /* to a POST */
     bool is_cut;              /* the event did not fit */
     bool has_head;            /* the empty line after the headers has arrived */
+    unsigned sendings;        /* of the request: curl sends again by itself when a kept connection is dead */
 };
 
 /* ---- one request ---- */
@@ -141,6 +142,14 @@ static size_t on_header(char *bytes, size_t size, size_t n, void *arg)
     return line.len;
 }
 
+static int on_begun(void *arg, char *address, char *local, int port, int local_port)
+{
+    struct sl_runtime *rt = arg;
+    (void)address, (void)local, (void)port, (void)local_port;
+    rt->sendings++;
+    return CURL_PREREQFUNC_OK;
+}
+
 /* What every request has. `next` has no time limit: the sandbox may be frozen between request and answer, and
  * the clock jumps when it thaws. So neither a total time nor a minimum speed may be set. */
 static void prepare(struct sl_runtime *rt, const char *url, bool is_retry)
@@ -157,6 +166,8 @@ static void prepare(struct sl_runtime *rt, const char *url, bool is_retry)
     curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, 5000L);
     curl_easy_setopt(easy, CURLOPT_USERAGENT, rt->user_agent);
     curl_easy_setopt(easy, CURLOPT_FRESH_CONNECT, is_retry ? 1L : 0L);
+    curl_easy_setopt(easy, CURLOPT_PREREQFUNCTION, on_begun);
+    curl_easy_setopt(easy, CURLOPT_PREREQDATA, rt);
 }
 
 #define WAIT_MS 60000
@@ -381,8 +392,7 @@ enum sl_status sl_runtime_next(struct sl_runtime *rt, struct sl_runtime_event *o
 
 /* ---- answers ---- */
 
-static enum sl_status judge_post(struct sl_runtime *rt, const char *what, bool is_retry,
-                                 struct sl_error *error)
+static enum sl_status judge_post(struct sl_runtime *rt, const char *what, struct sl_error *error)
 {
     long code = response_code(rt);
     if (code >= 200 && code < 300)
@@ -392,7 +402,7 @@ static enum sl_status judge_post(struct sl_runtime *rt, const char *what, bool i
                        "the Runtime API answered %ld to %s: this environment cannot go on", code, what);
     /* The answer was sent twice because the first reply got lost. A refusal of the second means that the
      * first arrived. */
-    if (is_retry && (code == 400 || code == 403))
+    if (rt->sendings > 1 && (code == 400 || code == 403))
         return SL_OK;
     sl_fail(error, SL_REJECT, "AnswerRefused",
             "the Runtime API refused %s with %ld%s; its reply: %.*s. Going on with the next event", what,
@@ -412,6 +422,7 @@ struct outgoing {
 static enum sl_status post(struct sl_runtime *rt, const struct outgoing *out, struct sl_error *error)
 {
     CURLcode result = CURLE_OK;
+    rt->sendings = 0;
     for (int attempt = 0; attempt < 2; attempt++) {
         prepare(rt, out->url, attempt > 0);
         sl_buffer_reset(&rt->reply);
@@ -423,7 +434,7 @@ static enum sl_status post(struct sl_runtime *rt, const struct outgoing *out, st
         curl_easy_setopt(rt->easy, CURLOPT_WRITEDATA, rt);
         (void)perform(rt, false, &result);
         if (result == CURLE_OK)
-            return judge_post(rt, out->what, attempt > 0, error);
+            return judge_post(rt, out->what, error);
     }
     return sl_fail(error, SL_RETRY, "ConnectionBroken", "%s did not reach the Runtime API at %s: %s",
                    out->what, rt->base, curl_easy_strerror(result));

@@ -53,6 +53,12 @@ static int overflow(volatile char *from, int depth)
     return depth < 0 ? 0 : overflow(frame, depth + 1) + frame[0];
 }
 
+static void touch_nothing(void)
+{
+    volatile int *volatile nowhere = (volatile int *)8;
+    *nowhere = 1;
+}
+
 static void signal_from_outside(int number)
 {
     pid_t victim = getpid();
@@ -87,14 +93,14 @@ static void die(struct dies *d, struct sl_slice *slice)
 {
     const char *how = d->how;
     if (strcmp(how, "segv") == 0)
-        *(volatile int *)8 = 1;
+        touch_nothing();
     else if (strcmp(how, "abort") == 0)
         abort();
     else if (strcmp(how, "overflow") == 0)
         overflow((volatile char *)how, 0);
     else if (strcmp(how, "own handlers") == 0) {
         signal(SIGSEGV, SIG_DFL);
-        *(volatile int *)8 = 1;
+        touch_nothing();
     } else if (strcmp(how, "loop") == 0)
         for (;;)
             d->is_spoilt = !d->is_spoilt;
