@@ -50,6 +50,7 @@ struct server {
     struct sl_answer answer;
     int stop_fd;
     int failures; /* of the Runtime API, in a row */
+    bool is_ruined;
 };
 
 /* ---- one event ---- */
@@ -118,6 +119,7 @@ static void distrust_descriptors(struct server *s)
 {
     struct sl_error error = SL_NO_ERROR;
     struct sl_runtime *fresh = NULL;
+    s->is_ruined = true;
     s->log.fd = -1;
     if (s->ruined_rt || sl_runtime_open(s->settings->endpoint, sl_user_agent, &fresh, &error) != SL_OK)
         return;
@@ -282,7 +284,7 @@ static int loop(struct server *s)
         if (status == SL_OK && error.status == SL_OK)
             s->failures = 0;
         else if (!recover(s, status, &error))
-            return 1;
+            return s->is_ruined ? 1 : SL_SERVE_NO_API;
         s->log.request_id[0] = '\0';
     }
 }

@@ -30,5 +30,5 @@ int sl_start(const char *program, char *const *environment)
     sl_settings_init(&settings, environment, program_path(program, path));
     int result = settings.workers > 1 ? sl_workers_run(&settings) : sl_serve(&settings, true, -1);
     sl_settings_clean_up(&settings);
-    return result;
+    return result == 0 ? 0 : 1;
 }

@@ -17,7 +17,8 @@
 #include <unistd.h>
 
 /* A worker that dies is replaced: at once, or after a pause when it is not the first within a minute. After
- * so many in a row that never became ready, all stop. */
+ * so many in a row that never became ready, all stop; and at once when one says that the Runtime API is gone.
+ */
 #define MAX_DEATHS 5
 #define CALM_MS    60000
 #define FIRST_MS   10 /* the pause; doubled with each */
@@ -90,8 +91,19 @@ static void pause_before(struct crew *crew)
     crew->died_ms = now_ms;
 }
 
+static void give_up(struct crew *crew)
+{
+    crew->result = 1;
+    stop_all(crew);
+}
+
 static void replace(struct crew *crew, unsigned i, int status)
 {
+    if (WIFEXITED(status) && WEXITSTATUS(status) == SL_SERVE_NO_API) {
+        fprintf(stderr, "sluice: worker %u lost the Runtime API: exiting\n", i);
+        give_up(crew);
+        return;
+    }
     fprintf(stderr, "sluice: worker %u ended (%s %d); starting another\n", i,
             WIFSIGNALED(status) ? "signal" : "status",
             WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
@@ -99,8 +111,7 @@ static void replace(struct crew *crew, unsigned i, int status)
     crew->deaths = bring_up(crew, i, false) ? 0 : crew->deaths + 1;
     if (crew->deaths >= MAX_DEATHS) {
         fprintf(stderr, "sluice: %d workers in a row did not start: exiting\n", crew->deaths);
-        crew->result = 1;
-        stop_all(crew);
+        give_up(crew);
     }
 }
 

@@ -20,7 +20,7 @@ static void write_and_end(int number)
 {
     (void)number;
     __gcov_exit();
-    syscall(SYS_exit_group, 0);
+    syscall(SYS_kill, getpid(), SIGKILL);
 }
 
 __attribute__((constructor)) static void watch(void)

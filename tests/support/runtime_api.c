@@ -159,9 +159,16 @@ static bool turn(struct api *a, int wait_ms)
     return true;
 }
 
+static bool has_hung_up(const struct api_request *r)
+{
+    char byte;
+    return recv(r->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+}
+
 static bool begins(const struct api_request *r, const char *begin)
 {
-    return r->number && !r->is_taken && strncmp(r->line, begin, strlen(begin)) == 0;
+    return r->number && !r->is_taken && strncmp(r->line, begin, strlen(begin)) == 0 &&
+           (is_settled(r) || !has_hung_up(r));
 }
 
 static struct api_request *find(struct api *a, const char *begin)
@@ -231,11 +238,9 @@ const char *api_body(const struct api_request *r)
     return r->in.ptr + r->body;
 }
 
-bool api_is_open(struct api *a, const struct api_request *r)
+bool api_is_open(const struct api_request *r)
 {
-    char byte;
-    (void)a;
-    return recv(r->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0 && errno == EAGAIN;
+    return !has_hung_up(r);
 }
 
 static void send_bytes(int fd, const char *bytes, size_t n)

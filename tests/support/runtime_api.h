@@ -52,10 +52,10 @@ size_t api_count(struct api *api, const char *begin, int wait_ms);
 /* Waits for so many. */
 void api_await(struct api *api, const char *begin, size_t n);
 
-const char *api_line(const struct api_request *request);              /* "GET /path HTTP/1.1" */
-const char *api_head(const struct api_request *request);              /* the lines after it */
-const char *api_body(const struct api_request *request);              /* a NUL stands behind it */
-bool api_is_open(struct api *api, const struct api_request *request); /* the other side has not hung up */
+const char *api_line(const struct api_request *request); /* "GET /path HTTP/1.1" */
+const char *api_head(const struct api_request *request); /* the lines after it */
+const char *api_body(const struct api_request *request); /* a NUL stands behind it */
+bool api_is_open(const struct api_request *request);     /* the other side has not hung up */
 
 /* Both end the request. What hangs up after the bytes (all of them, or `cut`) breaks the connection. */
 void api_reply(struct api *api, struct api_request *request, const char *text);

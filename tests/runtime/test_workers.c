@@ -1,0 +1,253 @@
+/* Several processes that serve side by side, and the parent that replaces those that die. The clock of all of
+ * them stands still until the test moves it; whoever sleeps says for how long. */
+#include "tests/support/runtime_api.h"
+#include "tests/support/test.h"
+
+#include "base/clock.h"
+#include "runtime/start.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+extern char **environ;
+
+#define CLOSES(what)                                                                                         \
+    "{'report_batch_item_failures':true,'routes':[{'name':'c','handler':'closes','what':'" what              \
+    "','told':'${DIR}/told','on_failure':'report'}]}"
+
+/* What the test and all processes see. */
+static struct {
+    int64_t now_ms;
+    int sleeps, restore_at; /* after so many sleeps the configuration is there again */
+} * shared;
+
+static int64_t shared_now_ms(struct sl_clock *clock)
+{
+    (void)clock;
+    return shared->now_ms;
+}
+
+static void shared_sleep_ms(struct sl_clock *clock, int64_t ms)
+{
+    (void)clock;
+    dprintf(1, "slept %lld\n", (long long)ms);
+    if (++shared->sleeps == shared->restore_at)
+        (void)rename("away", "sluice.json");
+}
+
+static int start(void *arg)
+{
+    (void)arg;
+    sl_clock_system()->now_ms = shared_now_ms;
+    sl_clock_system()->sleep_ms = shared_sleep_ms;
+    return sl_start("bootstrap", environ);
+}
+
+static int set_up(void **state)
+{
+    *state = api_new();
+    shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    assert_true(shared != MAP_FAILED);
+    shared->now_ms = 100000000;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    api_destroy(*state);
+    munmap(shared, sizeof(*shared));
+    return 0;
+}
+
+static void start_workers(struct api *a, const char *config, const char *workers)
+{
+    char path[300];
+    snprintf(path, sizeof(path), "%s/sluice.json", api_folder(a));
+    test_write(path, json(config));
+    api_set(a, workers);
+    api_start_this(a, start, NULL);
+}
+
+/* The workers' processes, in any order. */
+static size_t workers_of(struct api *a, pid_t out[8])
+{
+    char path[100], text[200] = "";
+    snprintf(path, sizeof(path), "/proc/%1$d/task/%1$d/children", (int)api_process(a));
+    FILE *file = fopen(path, "r");
+    assert_non_null(file);
+    char *at = fgets(text, sizeof(text), file) ? text : text + sizeof(text) - 1, *end;
+    fclose(file);
+    size_t n = 0;
+    for (long pid; n < 8 && (pid = strtol(at, &end, 10)) > 0; at = end)
+        out[n++] = (pid_t)pid;
+    return n;
+}
+
+static void several_serve_side_by_side(void **state)
+{
+    struct api *a = *state;
+    pid_t pids[8];
+    start_workers(a, CLOSES("none"), "AWS_LAMBDA_MAX_CONCURRENCY=3");
+    api_await(a, API_NEXT, 3);
+    assert_int_equal(workers_of(a, pids), 3);
+    /* Three events at a time, answered in any order. */
+    for (int i = 0; i < 3; i++)
+        api_offer(a, api_event((size_t)(1000 + i), 1), (const char *const[]){"x", "y", "z"}[i], NULL);
+    api_await(a, API_INVOCATION, 3);
+    for (int i = 0; i < 3; i++)
+        assert_false(api_posted(a).is_error);
+    api_await(a, API_NEXT, 3);
+    assert_int_equal(api_count(a, API_INIT_ERROR, 0), 0);
+    assert_int_equal(api_stop(a), 0);
+    assert_int_equal(api_times(a, "told", "closed"), 3);
+    assert_string_equal(api_file(a, "err"), "");
+}
+
+static void kill_one(struct api *a, size_t workers)
+{
+    pid_t pids[8];
+    assert_int_equal(workers_of(a, pids), workers);
+    assert_int_equal(kill(pids[0], SIGKILL), 0);
+}
+
+/* At once the first time, then after pauses that double up to a second; a minute of calm and they begin anew.
+ */
+static void a_worker_that_is_killed_is_replaced(void **state)
+{
+    struct api *a = *state;
+    start_workers(a, CLOSES("none"), "AWS_LAMBDA_MAX_CONCURRENCY=2");
+    for (int i = 1; i <= 10; i++) {
+        api_await(a, API_NEXT, 2);
+        shared->now_ms += 59999;
+        kill_one(a, 2);
+        api_await_words(a, "err", "ended (signal 9); starting another\n", (size_t)i);
+        api_await_words(a, "out", "slept", (size_t)i);
+    }
+    api_await(a, API_NEXT, 2);
+    shared->now_ms += 60000;
+    kill_one(a, 2);
+    api_await_words(a, "out", "slept", 11);
+    api_await(a, API_NEXT, 2);
+    api_deliver_all(a, api_event(1000, 1));
+    kill(api_process(a), SIGTERM);
+    assert_int_equal(api_wait(a), 0);
+    static const char pauses[] = "slept 0\nslept 10\nslept 20\nslept 40\nslept 80\nslept 160\nslept 320\n"
+                                 "slept 640\nslept 1000\nslept 1000\nslept 0\n";
+    assert_string_equal(api_file(a, "out"), pauses);
+    assert_int_equal(api_times(a, "err", "\n"), 11);
+}
+
+static void a_worker_whose_handler_closed_descriptors_is_replaced(void **state)
+{
+    struct api *a = *state;
+    start_workers(a, CLOSES("sockets"), "AWS_LAMBDA_MAX_CONCURRENCY=2");
+    for (size_t i = 1; i <= 3; i++) {
+        struct api_post post = api_deliver(a, api_event(1000 + i, 1));
+        assert_true(post.is_error);
+        assert_string_equal(post.type, "Function.HandlerClosedDescriptors");
+        api_await_words(a, "err", "ended (status 1); starting another", i);
+    }
+    api_await(a, API_NEXT, 2);
+    assert_int_equal(api_stop(a), 0);
+}
+
+static void an_init_error_is_posted_once_for_all(void **state)
+{
+    struct api *a = *state;
+    start_workers(a, "{'routes':[]}", "AWS_LAMBDA_MAX_CONCURRENCY=3");
+    assert_true(api_init_error(a).is_error);
+    assert_int_equal(api_wait(a), 1);
+    assert_int_equal(api_count(a, "", 0), 0);
+    assert_int_equal(api_times(a, "err", "cannot start"), 1);
+}
+
+static void move_config(struct api *a)
+{
+    char from[300], to[300];
+    snprintf(from, sizeof(from), "%s/sluice.json", api_folder(a));
+    snprintf(to, sizeof(to), "%s/away", api_folder(a));
+    assert_int_equal(rename(from, to), 0);
+}
+
+/* Five in a row that do not start are the end of all; four are not, and the next ones count anew. */
+static void workers_that_never_start_are_given_up(void **state)
+{
+    struct api *a = *state;
+    start_workers(a, CLOSES("none"), "AWS_LAMBDA_MAX_CONCURRENCY=2");
+    api_await(a, API_NEXT, 2);
+    move_config(a);
+    shared->restore_at = 5;
+    kill_one(a, 2);
+    api_await_words(a, "out", "slept", 5);
+    api_await(a, API_NEXT, 2);
+    assert_int_equal(api_times(a, "err", "cannot start"), 4);
+    move_config(a);
+    kill_one(a, 2);
+    assert_int_equal(api_wait(a), 1);
+    assert_int_equal(api_times(a, "err", "cannot start"), 9);
+    assert_int_equal(api_times(a, "err", "ended (status 1)"), 8);
+    assert_int_equal(api_times(a, "err", "sluice: 5 workers in a row did not start: exiting\n"), 1);
+    assert_int_equal(api_times(a, "told", "closed"), 1);
+    assert_int_equal(api_count(a, API_INIT_ERROR, 0), 0);
+}
+
+/* What one of them is told of the environment is true for all. */
+static void a_lost_runtime_api_ends_all(void **state)
+{
+    struct api *a = *state;
+    start_workers(a, CLOSES("none"), "AWS_LAMBDA_MAX_CONCURRENCY=3");
+    api_await(a, API_NEXT, 3);
+    api_reply(a, api_take(a, API_NEXT), API_STATUS(500, "Internal Server Error"));
+    assert_int_equal(api_wait(a), 1);
+    assert_int_equal(api_times(a, "err", "lost the Runtime API: exiting"), 1);
+    assert_int_equal(api_times(a, "err", "starting another"), 0);
+    assert_int_equal(api_times(a, "told", "closed"), 3);
+    start_workers(a, CLOSES("none"), "AWS_LAMBDA_MAX_CONCURRENCY=2");
+    api_await(a, API_NEXT, 2);
+    struct api_request *waits = api_take(a, API_NEXT);
+    for (int i = 0; i < 5; i++)
+        api_reply(a, api_take(a, API_NEXT), API_STATUS(403, "Forbidden"));
+    (void)waits;
+    assert_int_equal(api_wait(a), 1);
+    assert_int_equal(api_times(a, "err", "lost the Runtime API: exiting"), 2);
+}
+
+static void workers_end_with_their_parent(void **state)
+{
+    struct api *a = *state;
+    start_workers(a, CLOSES("none"), "AWS_LAMBDA_MAX_CONCURRENCY=2");
+    api_await(a, API_NEXT, 2);
+    kill(api_process(a), SIGKILL);
+    api_await_words(a, "told", "closed", 2);
+}
+
+/* One worker is none: nobody is forked. */
+static void one_at_a_time_needs_no_parent(void **state)
+{
+    struct api *a = *state;
+    pid_t pids[8];
+    start_workers(a, CLOSES("none"), "AWS_LAMBDA_MAX_CONCURRENCY=1");
+    api_await(a, API_NEXT, 1);
+    assert_int_equal(workers_of(a, pids), 0);
+    assert_int_equal(api_stop(a), 0);
+}
+
+#define WORKS(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        WORKS(several_serve_side_by_side),
+        WORKS(a_worker_that_is_killed_is_replaced),
+        WORKS(a_worker_whose_handler_closed_descriptors_is_replaced),
+        WORKS(an_init_error_is_posted_once_for_all),
+        WORKS(workers_that_never_start_are_given_up),
+        WORKS(a_lost_runtime_api_ends_all),
+        WORKS(workers_end_with_their_parent),
+        WORKS(one_at_a_time_needs_no_parent),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
