@@ -132,10 +132,10 @@ static void a_worker_that_is_killed_is_replaced(void **state)
     api_await_words(a, "out", "slept", 11);
     api_await(a, API_NEXT, 2);
     api_deliver_all(a, api_event(1000, 1));
-    kill(api_process(a), SIGTERM);
-    assert_int_equal(api_wait(a), 0);
+    assert_int_equal(api_stop(a), 0);
     static const char pauses[] = "slept 0\nslept 10\nslept 20\nslept 40\nslept 80\nslept 160\nslept 320\n"
-                                 "slept 640\nslept 1000\nslept 1000\nslept 0\n";
+                                 "slept 640\nslept 1000\nslept 1000\nslept 0\n"
+                                 "a plugin's line\na plugin's line\n";
     assert_string_equal(api_file(a, "out"), pauses);
     assert_int_equal(api_times(a, "err", "\n"), 11);
 }
