@@ -20,7 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define PATIENCE_MS   5000
+#define PATIENCE_MS   15000
 #define CONNECTIONS   64
 #define VARIABLES     40
 #define FILES         8
