@@ -132,8 +132,9 @@ static int64_t now_ms(const struct sl_extension *e)
     return e->clock->now_ms(e->clock);
 }
 
-/* Reads until the head is there, or longer if more comes with it. */
-static bool read_answer(const struct sl_extension *e, int fd, char out[ANSWER_BYTES])
+/* Reads until the head is there, or longer if more comes with it. What has happened instead; NULL: nothing.
+ */
+static const char *read_answer(const struct sl_extension *e, int fd, char out[ANSWER_BYTES])
 {
     const int64_t end_ms = now_ms(e) + REGISTER_MS;
     size_t n = 0;
@@ -142,14 +143,14 @@ static bool read_answer(const struct sl_extension *e, int fd, char out[ANSWER_BY
         struct pollfd ready = {.fd = fd, .events = POLLIN};
         int64_t left = end_ms - now_ms(e);
         if (left <= 0 || poll(&ready, 1, (int)left) != 1)
-            return false;
+            return "did not answer the registration in time";
         ssize_t more = recv(fd, out + n, ANSWER_BYTES - 1 - n, 0);
         if (more <= 0)
-            return false;
+            return "broke off its answer to the registration";
         n += (size_t)more;
         out[n] = '\0';
     }
-    return true;
+    return NULL;
 }
 
 static bool take_id(struct sl_extension *e, const char *answer)
@@ -171,10 +172,12 @@ static enum sl_status enlist(struct sl_extension *e, struct sl_error *error)
     int fd = ask(e, "POST /register", rest);
     if (fd < 0)
         return sl_fail(error, SL_FATAL, "NoExtensionsApi", "%s:%s cannot be reached", e->host, e->port);
-    bool is_whole = read_answer(e, fd, answer);
+    const char *instead = read_answer(e, fd, answer);
     close(fd);
+    if (instead)
+        return sl_fail(error, SL_FATAL, "NotRegistered", "the Extensions API %s", instead);
     int status = status_of(answer);
-    if (is_whole && status == 200 && take_id(e, answer))
+    if (status == 200 && take_id(e, answer))
         return SL_OK;
     const char *body = strstr(answer, "\r\n\r\n");
     return sl_fail(error, SL_FATAL, "NotRegistered",
