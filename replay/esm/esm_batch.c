@@ -37,8 +37,8 @@ static bool drop_unread(struct sl_esm_lane *lane)
     struct sl_esm_part part = {.from = lane->n, .to = lane->n};
     while (sl_esm_has_next(lane) && (int64_t)(part.to - part.from) < shard->esm->settings.batch_size) {
         const struct sl_esm_record *r = sl_esm_record_at(shard, lane->mine[lane->next]);
-        if (!sl_esm_is_expired(shard->esm, r, &condition) || !matches(shard->esm, r) ||
-            (part.to > part.from && condition != first))
+        if (r->available_ms > sl_esm_wall_ms(shard->esm) || !sl_esm_is_expired(shard->esm, r, &condition) ||
+            !matches(shard->esm, r) || (part.to > part.from && condition != first))
             break;
         first = condition;
         push_record(lane, lane->mine[lane->next++]);

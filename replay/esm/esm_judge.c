@@ -156,11 +156,12 @@ static enum sl_esm_verb judge_answer(struct sl_esm_lane *lane, struct sl_esm_dec
 static enum sl_esm_verb judge_throttle(struct sl_esm_lane *lane, int64_t *pause_ms)
 {
     lane->shard->esm->stats.throttles++;
+    lane->throttles++;
     if (lane->is_final && is_final_over(lane))
         return judge_final(lane, false, pause_ms);
     if (!lane->is_final && sl_esm_drop_expired(lane, sl_esm_top(lane), false))
         return SL_ESM_DISCARD;
-    *pause_ms = sl_esm_pause_ms(++lane->throttles);
+    *pause_ms = sl_esm_pause_ms(lane->throttles);
     return SL_ESM_RETRY;
 }
 
