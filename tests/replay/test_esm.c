@@ -399,41 +399,87 @@ static void more_than_the_reserved_concurrency_is_throttled(void **state)
 
 /* ---- settings ---- */
 
+/* The least and the most that each setting takes, and one beyond; the last four are not AWS's. */
 static void what_aws_refuses_is_refused(void **state)
 {
     (void)state;
     static const struct {
         size_t offset;
-        int64_t value;
+        int64_t least, most;
         const char *name;
     } cases[] = {
-        {offsetof(struct sl_esm_settings, batch_size), 0, "BatchSize"},
-        {offsetof(struct sl_esm_settings, batch_size), 10001, "BatchSize"},
-        {offsetof(struct sl_esm_settings, window_s), -1, "MaximumBatchingWindowInSeconds"},
-        {offsetof(struct sl_esm_settings, window_s), 301, "MaximumBatchingWindowInSeconds"},
-        {offsetof(struct sl_esm_settings, parallelization), 0, "ParallelizationFactor"},
-        {offsetof(struct sl_esm_settings, parallelization), 11, "ParallelizationFactor"},
-        {offsetof(struct sl_esm_settings, max_retries), -2, "MaximumRetryAttempts"},
-        {offsetof(struct sl_esm_settings, max_retries), 10001, "MaximumRetryAttempts"},
-        {offsetof(struct sl_esm_settings, max_age_s), 0, "MaximumRecordAgeInSeconds"},
-        {offsetof(struct sl_esm_settings, max_age_s), 59, "MaximumRecordAgeInSeconds"},
-        {offsetof(struct sl_esm_settings, max_age_s), 604801, "MaximumRecordAgeInSeconds"},
-        {offsetof(struct sl_esm_settings, tumbling_s), 901, "TumblingWindowInSeconds"},
+#define SETTING(name) offsetof(struct sl_esm_settings, name)
+        {SETTING(batch_size), 1, 10000, "BatchSize"},
+        {SETTING(window_s), 0, 300, "MaximumBatchingWindowInSeconds"},
+        {SETTING(parallelization), 1, 10, "ParallelizationFactor"},
+        {SETTING(max_retries), -1, 10000, "MaximumRetryAttempts"},
+        {SETTING(max_age_s), 60, 604800, "MaximumRecordAgeInSeconds"},
+        {SETTING(max_age_s), -1, -1, "MaximumRecordAgeInSeconds"},
+        {SETTING(tumbling_s), 0, 900, "TumblingWindowInSeconds"},
+        {SETTING(n_filters), 0, 10, "the number of filters"},
+        {SETTING(concurrency), 0, INT64_MAX, "concurrency, "},
+        {SETTING(payload_bytes), 1, INT64_MAX, "concurrency, "},
+        {SETTING(invocation_ms), 0, INT64_MAX, "concurrency, "},
+        {SETTING(retention_s), 1, INT64_MAX, "concurrency, "},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct sl_esm_settings s;
-        struct sl_error error = SL_NO_ERROR;
-        sl_esm_settings_init(&s);
-        assert_int_equal(sl_esm_settings_check(&s, &error), SL_OK);
-        memcpy((char *)&s + cases[i].offset, &cases[i].value, sizeof(int64_t));
-        assert_int_equal(sl_esm_settings_check(&s, &error), SL_REJECT);
-        assert_memory_equal(error.text, cases[i].name, strlen(cases[i].name));
+        const int64_t values[] = {cases[i].least, cases[i].most, cases[i].least - 1,
+                                  cases[i].most == INT64_MAX ? INT64_MIN : cases[i].most + 1};
+        for (size_t k = 0; k < 4; k++) {
+            struct sl_esm_settings s;
+            struct sl_error error = SL_NO_ERROR;
+            sl_esm_settings_init(&s);
+            memcpy((char *)&s + cases[i].offset, &values[k], sizeof(int64_t));
+            assert_int_equal(sl_esm_settings_check(&s, &error), k < 2 ? SL_OK : SL_REJECT);
+            if (k >= 2)
+                assert_memory_equal(error.text, cases[i].name, strlen(cases[i].name));
+        }
     }
-    struct sl_esm_settings s;
-    sl_esm_settings_init(&s);
-    s.tumbling_s = 60;
-    s.parallelization = 2;
-    assert_int_equal(sl_esm_settings_check(&s, NULL), SL_REJECT);
+    for (int64_t tumbling = 0; tumbling < 2; tumbling++)
+        for (int64_t factor = 1; factor < 3; factor++) {
+            struct sl_esm_settings s;
+            sl_esm_settings_init(&s);
+            s.tumbling_s = tumbling;
+            s.parallelization = factor;
+            assert_int_equal(sl_esm_settings_check(&s, NULL), tumbling && factor > 1 ? SL_REJECT : SL_OK);
+        }
+}
+
+/* Kinesis has milliseconds. Two failures of one second have keys of their own; the same one has the same. */
+static void failures_of_a_kinesis_stream_and_their_keys(void **state)
+{
+    (void)state;
+    set_up(1);
+    w.settings.is_kinesis = true;
+    w.records[0].created_ms = T0 + 7;
+    const struct sl_esm_record *records[] = {&w.records[0]};
+    struct sl_esm_discard d = {.condition = SL_ESM_TRIMMED,
+                               .shard = &w.shard,
+                               .records = records,
+                               .n = 1,
+                               .request_id = "r",
+                               .invoke_count = 1,
+                               .wall_ms = T0 + 1};
+    struct sl_buffer keys[4];
+    sl_buffer_init(&keys[0], 4096);
+    sl_esm_failure_json(&w.settings, &d, sl_span(NULL, 0), &keys[0]);
+    snprintf(w.failure, sizeof(w.failure), "%.*s", SL_ARG(sl_buffer_span(&keys[0])));
+    assert_true(failure_has("'KinesisBatchInfo':{'shardId'"));
+    assert_true(failure_has("'condition':'RecordTrimmed'"));
+    assert_true(failure_has("'approximateArrivalOfFirstRecord':'2019-11-13T23:53:17.007Z'"));
+    sl_buffer_clean_up(&keys[0]);
+    for (size_t i = 0; i < 4; i++) {
+        sl_buffer_init(&keys[i], 4096);
+        d.request_id = i == 1 ? "s" : "r";
+        w.settings.seed = i == 2;
+        sl_esm_failure_key(&w.settings, &d, &keys[i]);
+        for (size_t k = 0; k < i; k++)
+            assert_int_equal(sl_span_eq(sl_buffer_span(&keys[i]), sl_buffer_span(&keys[k])),
+                             i == 3 && k == 0);
+    }
+    for (size_t i = 0; i < 4; i++)
+        sl_buffer_clean_up(&keys[i]);
+    sl_esm_destroy(NULL);
 }
 
 int main(void)
@@ -457,6 +503,7 @@ int main(void)
         cmocka_unit_test(a_child_waits_for_its_parent),
         cmocka_unit_test(more_than_the_reserved_concurrency_is_throttled),
         cmocka_unit_test(what_aws_refuses_is_refused),
+        cmocka_unit_test(failures_of_a_kinesis_stream_and_their_keys),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -212,11 +212,90 @@ static void lanes_share_a_place(void **state)
     }
 }
 
+static size_t begun[2];
+
+static void begin_of_two(void *self, struct sl_esm_invocation *inv)
+{
+    const struct sl_esm_shard *shards = self;
+    begun[inv->shard - shards]++;
+}
+
+static bool any_may_begin(void *self, const struct sl_esm_shard *shard, unsigned lane, bool was_sent)
+{
+    (void)self;
+    (void)shard;
+    (void)lane;
+    (void)was_sent;
+    return true;
+}
+
+/* Records of one shard wake no other. */
+static void shards_are_fed_apart(void **state)
+{
+    (void)state;
+    for (size_t fed = 0; fed < 2; fed++)
+        for (int64_t lanes = 1; lanes < 4; lanes++) {
+            const struct sl_esm_shard shards[] = {{.id = "a", .parent = -1}, {.id = "b", .parent = -1}};
+            const struct sl_esm_driver driver = {
+                .self = (void *)shards, .may_begin = any_may_begin, .begin = begin_of_two, .invoke = invoke};
+            const struct sl_esm_record one = {.text = SL_LIT("{}"),
+                                              .id = SL_LIT("1"),
+                                              .item_key = SL_LIT("k"),
+                                              .created_ms = 1700000000000,
+                                              .available_ms = 1700000000000};
+            struct sl_esm_settings settings;
+            struct sl_clock_virtual clock;
+            sl_esm_settings_init(&settings);
+            settings.parallelization = lanes;
+            sl_clock_virtual_init(&clock, 1700000000000000000, 0);
+            struct sl_esm *esm = sl_esm_new(&settings, shards, 2, &clock, &driver);
+            sl_esm_run(esm, 0);
+            assert_int_equal(sl_esm_due_ms(esm, 0), INT64_MAX);
+            memset(begun, 0, sizeof(begun));
+            sl_esm_feed(esm, fed, &one, 1, 5);
+            assert_int_equal(sl_esm_due_ms(esm, 5), 5);
+            sl_esm_run(esm, 5);
+            assert_int_equal(begun[fed], 1);
+            assert_int_equal(begun[!fed], 0);
+            assert_int_equal(sl_esm_left(esm, fed), 1);
+            assert_int_equal(sl_esm_left(esm, !fed), 0);
+            assert_ptr_equal(sl_esm_first_left(esm, fed), &one);
+            assert_int_equal(sl_esm_next_ms(esm), INT64_MAX);
+            sl_esm_destroy(esm);
+        }
+}
+
+/* A batch that is new is not one that was sent, whatever became of the one before it. */
+static void the_next_batch_was_not_sent(void **state)
+{
+    (void)state;
+    struct world *w = new_world(1, RECORDS);
+    for (size_t page = 0; page < 3; page++) {
+        feed(w, page);
+        assert_int_equal(w->n_running, 1);
+        assert_false(w->was_sent);
+        w->answer = NULL;
+        end(w, 0);
+        w->now_ms += 500;
+        sl_esm_run(w->esm, w->now_ms);
+        assert_int_equal(w->n_running, 1);
+        assert_true(w->was_sent);
+        w->answer = "{\"batchItemFailures\":[]}";
+        end(w, 0);
+        sl_esm_run(w->esm, w->now_ms);
+        assert_int_equal(w->n_running, 0);
+    }
+    end_world(w);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_invocation_lasts_until_it_is_over), cmocka_unit_test(pages_come_and_go),
-        cmocka_unit_test(a_retry_waits_and_says_that_it_is_one), cmocka_unit_test(what_may_not_begin_waits),
-        cmocka_unit_test(lanes_share_a_place)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(an_invocation_lasts_until_it_is_over),
+                                       cmocka_unit_test(pages_come_and_go),
+                                       cmocka_unit_test(a_retry_waits_and_says_that_it_is_one),
+                                       cmocka_unit_test(what_may_not_begin_waits),
+                                       cmocka_unit_test(lanes_share_a_place),
+                                       cmocka_unit_test(shards_are_fed_apart),
+                                       cmocka_unit_test(the_next_batch_was_not_sent)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

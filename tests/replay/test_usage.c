@@ -1,0 +1,140 @@
+/* Every flag of every verb, by what the verb's own help says of it: what it takes, and what it refuses. */
+#include "tests/support/test.h"
+#include "tests/support/verbs.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const names[] = {"replay",  "check",    "decode", "tail",   "backfill",
+                                    "redrive", "manifest", "verify", "repair", "new-handler"};
+#define N_NAMES (sizeof(names) / sizeof(names[0]))
+
+/* The next flag of a help text: "  --batch-size N          BatchSize, ...". */
+static const char *next_flag(const char *at, char name[64], char value[64])
+{
+    at = strstr(at, "\n  --");
+    if (!at)
+        return NULL;
+    value[0] = '\0';
+    assert_true(sscanf(at + 5, "%63[^ ]", name) == 1);
+    at += 5 + strlen(name);
+    if (at[0] == ' ' && at[1] != ' ')
+        assert_true(sscanf(at + 1, "%63[^ ]", value) == 1);
+    return at;
+}
+
+static bool is_number(const char *value)
+{
+    return strcmp(value, "N") == 0 || strcmp(value, "S") == 0 || strcmp(value, "MS") == 0 ||
+           strcmp(value, "MB") == 0;
+}
+
+static void each_flag_is_asked_for_what_it_needs(void **state)
+{
+    struct verbs *v = *state;
+    char name[64], value[64];
+    for (size_t i = 0; i < N_NAMES; i++) {
+        verb_assert(v, verb(v, "%s --help", names[i]), 0, "usage: sluice ");
+        assert_string_equal(verb_err(v), "");
+        char *help = strdup(verb_out(v));
+        verb_assert(v, verb(v, "%s -h", names[i]), 0, help);
+        size_t n = 0;
+        for (const char *at = help; (at = next_flag(at, name, value)); n++) {
+            if (!*value) {
+                verb_assert(v, verb(v, "%s --%s=1", names[i], name), 2,
+                            json_printf("--%s takes no value (see sluice", name));
+                continue;
+            }
+            verb_assert(v, verb(v, "%s --%s", names[i], name), 2,
+                        json_printf("--%s needs a value (see sluice", name));
+            verb_assert(v, verb(v, "%s --%s --help", names[i], name), 2,
+                        json_printf("--%s needs a value (see sluice", name));
+            verb_assert(v, verb(v, "%s --%s ''", names[i], name), 2,
+                        json_printf("--%s needs a value, and this one is empty (see sluice", name));
+            if (is_number(value) && strcmp(name, "sample") != 0)
+                verb_assert(v, verb(v, "%s --%s 1x", names[i], name), 2,
+                            json_printf("sluice %s: --%s needs a whole number, not '1x' (see sluice",
+                                        names[i], name));
+        }
+        assert_true(n > 2 || strcmp(names[i], "new-handler") == 0 || strcmp(names[i], "decode") == 0);
+        free(help);
+    }
+}
+
+static void what_no_verb_has_is_refused(void **state)
+{
+    struct verbs *v = *state;
+    for (size_t i = 0; i < N_NAMES; i++) {
+        verb_assert(v, verb(v, "%s --nothing-like-this", names[i]), 2,
+                    "unknown flag --nothing-like-this (see sluice");
+        verb_assert(v, verb(v, "%s -x", names[i]), 2, "unknown flag -x (see sluice");
+        verb_assert(v, verb(v, "%s --no-config-at-all=3 a", names[i]), 2, "unknown flag --no-config-at-all");
+        assert_string_equal(verb_out(v), "");
+    }
+    verb_assert(v, verb(v, "replay --bach-size 3 x"), 2,
+                "unknown flag --bach-size: did you mean --batch-size? (see sluice");
+    verb_assert(v, verb(v, "verify more"), 2, "takes no operand, but has \"more\" (see sluice");
+    verb_assert(v, verb(v, "tail more"), 2, "takes no operand, but has \"more\" (see sluice");
+    verb_assert(v, verb(v, "manifest"), 2, "PREFIX is missing (see sluice");
+    verb_assert(v, verb(v, "manifest a b"), 2, "takes only one PREFIX, but also has \"b\" (see sluice");
+    verb_assert(v, verb(v, "new-handler"), 2, "NAME is missing (see sluice");
+    verb_assert(v, verb(v, "decode"), 2, "INPUT is missing (see sluice");
+    verb_assert(v, verb(v, "redrive"), 2, "PLACE is missing (see sluice");
+    verb_assert(v, verb(v, "decode -- --help"), 2, "--help");
+}
+
+static void values_have_their_ranges(void **state)
+{
+    struct verbs *v = *state;
+    verb_write(v, "sluice.json",
+               "{'on_failure':'report','routes':[{'name':'a','handler':'archive','to':'file:a'}]}");
+    static const struct {
+        const char *line, *text;
+    } cases[] = {
+        {"replay --batch-size 0 x", "--batch-size 0 is out of range"},
+        {"replay --batch-size 10001 x", "--batch-size 10001 is out of range"},
+        {"replay --max-age 59 x", "MaximumRecordAgeInSeconds is 59"},
+        {"replay --timeout 0 x", "--timeout 0 is out of range; write a number from 1 to 900 (see sluice"},
+        {"replay --timeout 901 x", "--timeout 901 is out of range; write a number from 1 to 900 (see sluice"},
+        {"replay --shards 1001 x",
+         "--shards 1001 is out of range; write a number from 1 to 1000 (see sluice"},
+        {"replay --shards 99999999999999999999 x",
+         "--shards needs a whole number, not \"99999999999999999999\" (see sluice"},
+        {"replay --invocation-ms 900001 x", "--invocation-ms 900001 is out of range"},
+        {"replay --concurrency 1001 x", "--concurrency 1001 is out of range"},
+        {"redrive --wait 11 x", "--wait 11 is out of range; write a number from 1 to 10 (see sluice"},
+        {"redrive --visibility 43201 x", "--visibility 43201 is out of range"},
+        {"redrive --parallel 11 x", "--parallel 11 is out of range"},
+        {"tail --table t --concurrency 257",
+         "--concurrency 257 is out of range; write a number from 1 to 256 (see sluice"},
+        {"tail --table t --lease-seconds 1 --leases dynamodb://l", "--lease-seconds 1 is out of range"},
+        {"verify --table orders --region NOWHERE",
+         "--region \"NOWHERE\" is not an AWS Region such as us-west-2 (see sluice"},
+        {"verify --table t --endpoint-url nowhere", "--endpoint-url \"nowhere\" is not a URL"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        verb_assert(v, verb(v, "%s", cases[i].line), 2, cases[i].text);
+}
+
+static int set_up(void **state)
+{
+    *state = verbs_new();
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    verbs_destroy(*state);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(each_flag_is_asked_for_what_it_needs, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(what_no_verb_has_is_refused, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(values_have_their_ranges, set_up, tear_down),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

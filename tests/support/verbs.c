@@ -1,0 +1,247 @@
+#include "tests/support/verbs.h"
+
+#include "replay/verbs.h"
+#include "tests/support/test.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define WORDS  96
+#define TEXTS  256
+#define LAST_S 60 /* a verb that hangs ends then */
+
+struct verbs {
+    char *folder, *home;
+    char *out, *err;
+    const char *variables[16];
+    size_t n_variables;
+    char *texts[TEXTS]; /* that were read */
+    size_t n_texts;
+};
+
+static const struct {
+    const char *name;
+    int (*run)(int argc, char **argv);
+} runs[] = {
+    {"replay", sl_verb_replay},           {"check", sl_verb_check},     {"decode", sl_verb_decode},
+    {"backfill", sl_verb_backfill},       {"redrive", sl_verb_redrive}, {"tail", sl_verb_tail},
+    {"manifest", sl_verb_manifest},       {"verify", sl_verb_verify},   {"repair", sl_verb_repair},
+    {"new-handler", sl_verb_new_handler},
+};
+
+static char *path_in(const struct verbs *v, const char *name)
+{
+    char *path = NULL;
+    assert_true(asprintf(&path, "%s/%s", v->home, name) > 0);
+    return path;
+}
+
+/* What the verb reads and writes by itself lies beside its folder. */
+struct verbs *verbs_new(void)
+{
+    struct verbs *v = calloc(1, sizeof(*v));
+    assert_non_null(v);
+    v->home = test_folder_in_memory();
+    v->folder = path_in(v, "folder");
+    assert_int_equal(mkdir(v->folder, 0777), 0);
+    verb_input(v, "");
+    return v;
+}
+
+void verbs_destroy(struct verbs *v)
+{
+    for (size_t i = 0; i < v->n_texts; i++)
+        free(v->texts[i]);
+    test_folder_remove(v->home);
+    free(v->folder);
+    free(v->out);
+    free(v->err);
+    free(v);
+}
+
+const char *verbs_folder(const struct verbs *v)
+{
+    return v->folder;
+}
+
+/* Cuts the line in place. */
+static int split(char *line, char *words[WORDS])
+{
+    int n = 0;
+    char *to = line;
+    for (char *at = line; *at;) {
+        while (*at == ' ')
+            at++;
+        if (!*at)
+            break;
+        assert_true(n < WORDS - 1);
+        words[n++] = to;
+        for (bool is_quoted = false; *at && (is_quoted || *at != ' '); at++)
+            if (*at == '\'')
+                is_quoted = !is_quoted;
+            else
+                *to++ = *at;
+        at += *at == ' ';
+        *to++ = '\0';
+    }
+    words[n] = NULL;
+    return n;
+}
+
+static void redirect(const struct verbs *v, const char *name, int descriptor, int flags)
+{
+    char *path = path_in(v, name);
+    int file = open(path, flags, 0666);
+    if (file < 0 || dup2(file, descriptor) < 0)
+        _exit(99);
+    close(file);
+    free(path);
+}
+
+static void set_environment(const struct verbs *v)
+{
+    extern char **environ;
+    for (char **at = environ; *at;)
+        if (strncmp(*at, "AWS_", 4) == 0 || strncmp(*at, "SLUICE_", 7) == 0) {
+            char name[256];
+            snprintf(name, sizeof(name), "%.*s", (int)strcspn(*at, "="), *at);
+            unsetenv(name);
+            at = environ;
+        } else {
+            at++;
+        }
+    setenv("AWS_ACCESS_KEY_ID", "x", 1);
+    setenv("AWS_SECRET_ACCESS_KEY", "x", 1);
+    setenv("AWS_REGION", "us-east-1", 1);
+    setenv("AWS_EC2_METADATA_DISABLED", "true", 1);
+    setenv("TZ", "UTC", 1);
+    for (size_t i = 0; i < v->n_variables; i++)
+        if (putenv((char *)(uintptr_t)v->variables[i]) != 0)
+            _exit(99);
+}
+
+static void run_here(const struct verbs *v, int argc, char **argv)
+{
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    alarm(LAST_S);
+    redirect(v, "in", 0, O_RDONLY);
+    redirect(v, "out", 1, O_WRONLY | O_CREAT | O_TRUNC);
+    redirect(v, "err", 2, O_WRONLY | O_CREAT | O_TRUNC);
+    if (chdir(v->folder) != 0)
+        _exit(99);
+    signal(SIGPIPE, SIG_IGN);
+    set_environment(v);
+    for (size_t i = 0; i < sizeof(runs) / sizeof(runs[0]); i++)
+        if (strcmp(runs[i].name, argv[0]) == 0)
+            exit(runs[i].run(argc, argv));
+    _exit(98);
+}
+
+static int wait_for(pid_t pid, unsigned ms)
+{
+    int status = 0;
+    if (ms) {
+        usleep(ms * 1000);
+        kill(pid, SIGKILL);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+}
+
+static int run(struct verbs *v, unsigned ms, const char *format, va_list list)
+{
+    char *line = NULL, *words[WORDS];
+    assert_true(vasprintf(&line, format, list) > 0);
+    int n = split(line, words);
+    fflush(NULL);
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0)
+        run_here(v, n, words);
+    int status = wait_for(pid, ms);
+    free(line);
+    free(v->out);
+    free(v->err);
+    char *out = path_in(v, "out"), *err = path_in(v, "err");
+    v->out = test_read(out, NULL);
+    v->err = test_read(err, NULL);
+    free(out);
+    free(err);
+    assert_true(status != 98 && status != 99);
+    return status;
+}
+
+int verb(struct verbs *v, const char *format, ...)
+{
+    va_list list;
+    va_start(list, format);
+    int status = run(v, 0, format, list);
+    va_end(list);
+    return status;
+}
+
+int verb_cut(struct verbs *v, unsigned ms, const char *format, ...)
+{
+    va_list list;
+    va_start(list, format);
+    int status = run(v, ms, format, list);
+    va_end(list);
+    return status;
+}
+
+const char *verb_out(const struct verbs *v)
+{
+    return v->out ? v->out : "";
+}
+
+const char *verb_err(const struct verbs *v)
+{
+    return v->err ? v->err : "";
+}
+
+void verb_input(struct verbs *v, const char *text)
+{
+    char *path = path_in(v, "in");
+    test_write(path, text);
+    free(path);
+}
+
+void verb_set(struct verbs *v, const char *variable)
+{
+    assert_true(v->n_variables < sizeof(v->variables) / sizeof(v->variables[0]));
+    v->variables[v->n_variables++] = variable;
+}
+
+void verb_write(struct verbs *v, const char *name, const char *text)
+{
+    char *path = NULL, *copy = strdup(text);
+    assert_true(asprintf(&path, "%s/%s", v->folder, name) > 0 && copy);
+    json_quote(copy);
+    test_write(path, copy);
+    free(path);
+    free(copy);
+}
+
+const char *verb_read(struct verbs *v, const char *name)
+{
+    char *path = NULL;
+    assert_true(asprintf(&path, "%s/%s", v->folder, name) > 0 && v->n_texts < TEXTS);
+    char *text = test_read(path, NULL);
+    free(path);
+    v->texts[v->n_texts++] = text;
+    return text ? text : "";
+}
+
+void verb_assert(struct verbs *v, int status, int wanted, const char *text)
+{
+    if (status != wanted || (!strstr(verb_out(v), text) && !strstr(verb_err(v), text)))
+        fail_msg("the exit status is %d, wanted %d with \"%s\"; out:\n%serr:\n%s", status, wanted, text,
+                 verb_out(v), verb_err(v));
+}
