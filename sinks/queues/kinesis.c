@@ -20,8 +20,7 @@ static struct sl_span partition_text(const struct sl_message *message)
 static size_t message_bytes(const struct sl_queue *queue, const struct sl_message *message)
 {
     (void)queue;
-    size_t key = partition_text(message).len;
-    return message->body.len + (key < KINESIS_KEY ? KINESIS_KEY : 64);
+    return message->body.len + sl_queue_id_bytes(partition_text(message), KINESIS_KEY);
 }
 
 static void add_target(const struct sl_queue *queue, struct sl_buffer *out, const char *name)

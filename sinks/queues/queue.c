@@ -506,12 +506,22 @@ static void add_digest(const struct sl_queue *queue, struct sl_buffer *out, stru
     sl_buffer_add(out, hex, SL_SHA256_HEX - 1);
 }
 
-void sl_queue_add_id(const struct sl_queue *queue, struct sl_buffer *out, struct sl_span text, size_t max)
+static bool is_plain_id(struct sl_span text, size_t max)
 {
     bool is_plain = text.len >= 1 && text.len <= max;
     for (size_t i = 0; i < text.len && is_plain; i++)
         is_plain = text.ptr[i] > ' ' && text.ptr[i] < 0x7F;
-    if (is_plain)
+    return is_plain;
+}
+
+size_t sl_queue_id_bytes(struct sl_span text, size_t max)
+{
+    return is_plain_id(text, max) ? text.len : SL_SHA256_HEX - 1;
+}
+
+void sl_queue_add_id(const struct sl_queue *queue, struct sl_buffer *out, struct sl_span text, size_t max)
+{
+    if (is_plain_id(text, max))
         sl_buffer_add_span(out, text);
     else
         add_digest(queue, out, text);

@@ -96,6 +96,8 @@ size_t sl_queue_attribute_bytes(const struct sl_message *message);
 /* The text itself when it is at most `max` bytes of printable ASCII, else its SHA-256: group, deduplication
  * and partition keys. */
 void sl_queue_add_id(const struct sl_queue *queue, struct sl_buffer *out, struct sl_span text, size_t max);
+/* How many bytes it adds. */
+size_t sl_queue_id_bytes(struct sl_span text, size_t max);
 
 /* The message's own deduplication id, or the digest of its body. */
 void sl_queue_add_dedupe(const struct sl_queue *queue, struct sl_buffer *out,
