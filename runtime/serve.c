@@ -132,8 +132,7 @@ static enum sl_status give_up(struct server *s, const struct sl_runtime_event *e
 {
     distrust_descriptors(s);
     (void)post_failure(s, event, &s->answer.error, error);
-    sl_error_clear(error);
-    return sl_fail(error, SL_FATAL, s->answer.error.code, "%s", s->answer.error.text);
+    return SL_FATAL;
 }
 
 static void begin_answer(struct sl_answer *a)

@@ -63,12 +63,15 @@ static enum sl_status say_missing(const struct sum *sum, struct sl_error *error)
 {
     char list[128] = "";
     size_t used = 0;
-    for (uint64_t i = 0; i < sum->pieces && used < 100; i++)
-        if (!(sum->is_seen[i / 8] & (1u << (i % 8))))
+    uint64_t left = sum->pieces - sum->seen;
+    for (uint64_t i = 0; left && used < 100; i++)
+        if (!(sum->is_seen[i / 8] & (1u << (i % 8)))) {
             used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%" PRIu64, used ? ", " : "", i);
+            left--;
+        }
     return sl_fail(error, SL_REJECT, "PiecesMissing",
                    "the results hold %" PRIu64 " of the plan's %" PRIu64 " pieces; missing: %s%s", sum->seen,
-                   sum->pieces, list, used < 100 ? "" : " ...");
+                   sum->pieces, list, left ? " ..." : "");
 }
 
 static enum sl_status answer_sum(const struct sum *sum, struct sl_answer *answer, struct sl_error *error)

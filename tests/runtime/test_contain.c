@@ -292,6 +292,34 @@ static void harmless_suspects_are_cleared(void **state)
     assert_int_equal(api_stop(a), 0);
 }
 
+/* What the process held and what earlier ones died of may be the same records: each is one suspect. */
+static void a_suspect_twice_named_is_cleared_once(void **state)
+{
+    struct api *a = *state;
+    char spare[300];
+    snprintf(spare, sizeof(spare), "%s/spare", api_folder(a));
+    begin(a, ROUTES("{'name':'r','handler':'dies','how':'kill','at':'1003,1004','told':'${DIR}/told',"
+                    "'spare':'${DIR}/spare','on_failure':'" PARK "'}"));
+    assert_int_not_equal(die_of(a), 0);
+    begin(a, NULL);
+    api_deliver_all(a, api_event(1000, 6));
+    assert_int_equal(api_times(a, "parked.jsonl", "\n"), 2);
+    write_file(a, "spare", "");
+    *later_ms = 5 * 60 * 1000;
+    api_deliver_all(a, api_event(1000, 6));
+    assert_int_equal(children_of(api_process(a)), 0);
+    assert_int_equal(remove(spare), 0);
+    assert_int_not_equal(die_of(a), 0); /* cleared ones are given to the handler here */
+    write_file(a, "spare", "");
+    begin(a, NULL);
+    api_await(a, API_NEXT, 1);
+    assert_int_equal(children_of(api_process(a)), 1);
+    api_deliver_all(a, api_event(1000, 6));
+    assert_int_equal(children_of(api_process(a)), 0);
+    assert_int_equal(api_times(a, "parked.jsonl", "\n"), 2);
+    assert_int_equal(api_stop(a), 0);
+}
+
 /* A route's suspects are its own. */
 static void each_route_has_its_own_suspects(void **state)
 {
@@ -476,6 +504,7 @@ int main(void)
         CONTAINS(a_record_that_is_not_parked_is_not_tried_here),
         CONTAINS(a_fleeting_proof_is_looked_at_again),
         CONTAINS(harmless_suspects_are_cleared),
+        CONTAINS(a_suspect_twice_named_is_cleared_once),
         CONTAINS(each_route_has_its_own_suspects),
         CONTAINS(without_proof_nothing_is_parked),
         CONTAINS(a_crash_in_a_port_parks_nothing),

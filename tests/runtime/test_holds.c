@@ -189,6 +189,9 @@ static void most_and_longest_fit(void **state)
     assert_string_equal(said, route);
     assert_string_equal(names[SL_HOLDS_MAX - 1].identifier, "1234567890123456789012345678901234567890");
     assert_memory_equal(names[0].event_id, "0123456789012345678901234567890123456789", 40);
+    sl_holds_close(holds);
+    holds = open_it(); /* the next process */
+    assert_int_equal(sl_holds_left(holds, &said, &names), SL_HOLDS_MAX);
     sl_holds_leave(holds);
     sl_holds_close(holds);
     free(many);
