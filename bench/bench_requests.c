@@ -1,6 +1,7 @@
 /* Requests to a table, as ratios in one run: the first event over TLS beside a plain one; what a request
- * costs beside a client that was written for it alone; and what the pace of requests is worth against a fixed
- * number in flight, 0 and 5 ms away. One JSON line a figure. */
+ * costs beside a client that was written for it alone, and beside AWS's SDK in Node where that is installed;
+ * and what the pace of requests is worth against a fixed number in flight, 0 and 5 ms away. One JSON line a
+ * figure. */
 #include "base/error.h"
 #include "bench/support/events.h"
 #include "bench/support/keeper.h"
@@ -200,6 +201,82 @@ static void bench_cost(void)
     bench_figure("a conditional PutItem, to a client that only sends and reads", median(ratio, PAIRS), "x");
 }
 
+/* ---- AWS's SDK in Node ---- */
+
+#define NODE_FOLDER "bench/aws_sdk"
+#define NODE_PAIRS  bench_size(3, 1)
+
+/* The line that the command prints. False: it fails. */
+static bool line_of(const char *command, char *line, size_t room)
+{
+    FILE *pipe = popen(command, "re");
+    bool is_there = pipe && fgets(line, (int)room, pipe);
+    bool is_good = pipe && pclose(pipe) == 0;
+    line[is_there ? strcspn(line, "\n") : 0] = '\0';
+    return is_there && is_good;
+}
+
+/* OPS conditional writes, after as many that are not counted. False: it cannot run here. */
+static bool node_slice(const char *modules, const char *sockets, unsigned delay_us, struct spent *out)
+{
+    struct keeper keeper;
+    char command[600], line[100];
+    keeper_start(&keeper, "{}", delay_us);
+    snprintf(command, sizeof(command),
+             "NODE_PATH='%.400s/node_modules' node --no-warnings " NODE_FOLDER "/put_items.js %s %zu %s",
+             modules, keeper.url, OPS, sockets);
+    bool is_good =
+        line_of(command, line, sizeof(line)) && sscanf(line, "%lf %lf", &out->wall, &out->cpu) == 2;
+    keeper_stop(&keeper);
+    out->wall /= 1e3;
+    out->cpu /= 1e6;
+    return is_good;
+}
+
+/* In turn with ours, whose slice includes its connections and the first requests of its process. */
+static bool bench_node_at(const char *modules, unsigned delay_ms, const char *sockets)
+{
+    double took[MOST_PAIRS], cpu[MOST_PAIRS], slower[MOST_PAIRS], dearer[MOST_PAIRS];
+    char text[160];
+    for (size_t i = 0; i < NODE_PAIRS; i++) {
+        struct spent ours = write_slice("dynamodb://tbl", delay_ms * 1000), theirs;
+        if (!node_slice(modules, sockets, delay_ms * 1000, &theirs))
+            return false;
+        took[i] = theirs.wall * 1e3;
+        cpu[i] = theirs.cpu / (double)OPS * 1e6;
+        slower[i] = theirs.wall / ours.wall;
+        dearer[i] = theirs.cpu / ours.cpu;
+    }
+    const char *agent = *sockets ? "64 sockets" : "its default agent";
+    snprintf(text, sizeof(text), "5000 conditional writes, %u ms away, AWS's SDK in Node, %s", delay_ms,
+             agent);
+    bench_figure(text, median(took, NODE_PAIRS), "ms");
+    snprintf(text, sizeof(text), "5000 conditional writes, %u ms away, AWS's SDK in Node to ours, %s",
+             delay_ms, agent);
+    bench_figure(text, median(slower, NODE_PAIRS), "x");
+    snprintf(text, sizeof(text), "a conditional PutItem, %u ms away, AWS's SDK in Node, %s, processor time",
+             delay_ms, agent);
+    bench_figure(text, median(cpu, NODE_PAIRS), "us");
+    snprintf(text, sizeof(text),
+             "a conditional PutItem, %u ms away, AWS's SDK in Node to ours, %s, processor time", delay_ms,
+             agent);
+    bench_figure(text, median(dearer, NODE_PAIRS), "x");
+    return true;
+}
+
+static void bench_node(void)
+{
+    char modules[400];
+    if (!line_of(NODE_FOLDER "/install.sh --installed", modules, sizeof(modules)))
+        return; /* it says why */
+    for (unsigned delay_ms = 0; delay_ms <= 5; delay_ms += 5)
+        if (!bench_node_at(modules, delay_ms, "") || !bench_node_at(modules, delay_ms, "64")) {
+            fprintf(stderr, "bench_requests: node cannot run " NODE_FOLDER
+                            "/put_items.js: no figures of AWS's SDK\n");
+            return;
+        }
+}
+
 /* ---- the first event ---- */
 
 #define FIRST      100
@@ -278,6 +355,7 @@ int main(void)
 {
     bench_first_event();
     bench_cost();
+    bench_node();
     bench_pace(0);
     bench_pace(5);
     return 0;
