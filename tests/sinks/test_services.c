@@ -37,15 +37,11 @@ static void open_dynamodb(struct dynamodb *d, const char *name, unsigned one_in)
     d->suite.table = fault_table(&d->f, "dynamodb://main");
 }
 
-static int close_dynamodb(struct dynamodb *d)
+static void close_dynamodb(struct dynamodb *d)
 {
-    const char *fault = fake_dynamodb_fault(d->fake);
-    if (fault)
-        print_error("%s: %s\n", d->suite.name, fault);
     d->suite.table->close(d->suite.table);
     fault_close(&d->f);
     fake_dynamodb_close(d->fake);
-    return fault != NULL;
 }
 
 /* ---- OpenSearch ---- */
@@ -65,15 +61,11 @@ static void open_search(struct search *s, const char *name, const char *url, uns
     s->suite.table = fault_table(&s->f, url);
 }
 
-static int close_search(struct search *s)
+static void close_search(struct search *s)
 {
-    const char *fault = fake_opensearch_fault(s->fake);
-    if (fault)
-        print_error("%s: %s\n", s->suite.name, fault);
     s->suite.table->close(s->suite.table);
     fault_close(&s->f);
     fake_opensearch_close(s->fake);
-    return fault != NULL;
 }
 
 /* ---- S3 ---- */
@@ -106,15 +98,39 @@ static void open_bucket(struct bucket *b, const char *name, const char *url, uns
     b->suite.objects = fault_objects(&b->f, url);
 }
 
-static int close_bucket(struct bucket *b)
+static void close_bucket(struct bucket *b)
 {
-    const char *fault = fake_s3_fault(b->fake);
-    if (fault)
-        print_error("%s: %s\n", b->suite.name, fault);
     b->suite.objects->close(b->suite.objects);
     fault_close(&b->f);
     fake_s3_close(b->fake);
-    return fault != NULL;
+}
+
+/* ---- all ---- */
+
+static void no_rule_of_a_request_was_broken(void **state)
+{
+    (void)state;
+    const char *const faults[] = {fake_dynamodb_fault(calm.fake),
+                                  fake_dynamodb_fault(troubled.fake),
+                                  fake_opensearch_fault(plain.fake),
+                                  fake_opensearch_fault(scanned.fake),
+                                  fake_opensearch_fault(scripted.fake),
+                                  fake_opensearch_fault(texts.fake),
+                                  fake_opensearch_fault(contested.fake),
+                                  fake_s3_fault(bucket.fake),
+                                  fake_s3_fault(busy.fake)};
+    for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++)
+        if (faults[i])
+            fail_msg("service %zu: %s", i, faults[i]);
+}
+
+static void there_was_trouble(void **state)
+{
+    (void)state;
+    assert_true(fake_dynamodb_troubled(troubled.fake) >= 50);
+    assert_true(fake_opensearch_troubled(contested.fake) >= 50);
+    assert_true(fake_s3_troubled(busy.fake) >= 5);
+    assert_int_equal(fake_dynamodb_troubled(calm.fake), 0);
 }
 
 static size_t add_cases(struct CMUnitTest *tests, size_t n, struct port_suite *suite,
@@ -159,14 +175,16 @@ int main(void)
     n = add_cases(tests, n, &bucket.suite, port_object_batch_cases);
     n = add_cases(tests, n, &busy.suite, port_object_batch_cases);
     n = add_cases(tests, n, &busy.suite, port_read_cases);
+    tests[n++] = (struct CMUnitTest)cmocka_unit_test(no_rule_of_a_request_was_broken);
+    tests[n++] = (struct CMUnitTest)cmocka_unit_test(there_was_trouble);
     int failed = _cmocka_run_group_tests("services", tests, n, NULL, NULL);
-    failed += fake_dynamodb_troubled(troubled.fake) < 100;
-    failed += close_dynamodb(&calm) + close_dynamodb(&troubled);
-    failed += fake_opensearch_troubled(contested.fake) < 100;
-    failed += close_search(&plain) + close_search(&scanned) + close_search(&scripted);
-    failed += close_search(&texts) + close_search(&contested);
-    failed += fake_s3_troubled(busy.fake) < 10;
-    failed += close_bucket(&bucket) + close_bucket(&busy);
+    close_dynamodb(&calm);
+    close_dynamodb(&troubled);
+    struct search *const searches[] = {&plain, &scanned, &scripted, &texts, &contested};
+    for (size_t i = 0; i < 5; i++)
+        close_search(searches[i]);
+    close_bucket(&bucket);
+    close_bucket(&busy);
     test_folder_remove(folder);
     return failed;
 }
