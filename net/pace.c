@@ -5,6 +5,12 @@
 
 /* An answer that is smaller than the largest makes it smaller by this part of the difference. */
 #define FADE 32
+/* The share of refusals: all of it, its fading from answer to answer, and where it is too much. Three close
+ * together are, and so is every tenth for long. One here and there says nothing about the limit: a hot key,
+ * or a server that fails now and then, refuses as many at any limit. */
+#define SHARE_ALL  4096
+#define SHARE_FADE 32
+#define SHARE_MOST (SHARE_ALL / 12)
 /* Good rounds before the limit that was refused last is tried again. */
 #define STAY 8
 
@@ -12,7 +18,7 @@ static void begin_anew(struct sl_pace *pace)
 {
     pace->limit = pace->cap < SL_PACE_BEGIN ? pace->cap : SL_PACE_BEGIN;
     pace->half = pace->cap;
-    pace->refused = pace->good = 0;
+    pace->refused = pace->good = pace->refused_share = 0;
 }
 
 void sl_pace_init(struct sl_pace *pace, size_t cap)
@@ -67,17 +73,25 @@ void sl_pace_took(struct sl_pace *pace, size_t bytes, bool is_full)
         pace->answer_bytes = bytes;
     else
         pace->answer_bytes -= (pace->answer_bytes - bytes + FADE - 1) / FADE;
+    pace->refused_share -= pace->refused_share / SHARE_FADE;
     if (is_full && ++pace->good >= round_of(pace))
         grow(pace);
 }
 
-void sl_pace_throttled(struct sl_pace *pace, uint64_t number)
+static void halve(struct sl_pace *pace)
 {
-    pace->good = 0;
-    if (number <= pace->cut_at)
-        return;
     pace->refused = pace->limit;
     pace->limit = pace->limit > 1 ? pace->limit / 2 : 1;
     pace->half = pace->limit;
     pace->cut_at = pace->begun;
+    pace->good = pace->refused_share = 0;
+}
+
+void sl_pace_throttled(struct sl_pace *pace, uint64_t number)
+{
+    if (number <= pace->cut_at)
+        return;
+    pace->refused_share += (SHARE_ALL - pace->refused_share) / SHARE_FADE;
+    if (pace->refused_share > SHARE_MOST)
+        halve(pace);
 }

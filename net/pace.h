@@ -1,11 +1,11 @@
 /* How many requests of one target are on the wire at once: as many as the target takes.
  *
  * A limit begins at SL_PACE_BEGIN and doubles with each good round (as many answers as the limit is, while
- * more work waited than it let through), up to its cap. When the target says that it is too much, the limit
- * is halved, at most once for the requests that were on the wire together. From then on it doubles only up to
- * the half, and by one a round beyond it; and below the limit that was refused it stays for several rounds.
- * So it stays near what the target takes. After SL_PACE_IDLE_MS without a request the connections are gone,
- * and it begins anew.
+ * more work waited than it let through), up to its cap. When the target says that it is too much, to more
+ * than a twelfth of the latest requests, the limit is halved, at most once for the requests that were on the
+ * wire together. From then on it doubles only up to the half, and by one a round beyond it; and below the
+ * limit that was refused it stays for several rounds. So it stays near what the target takes. After
+ * SL_PACE_IDLE_MS without a request the connections are gone, and it begins anew.
  *
  * Over TLS the first request goes alone, until it is over or SL_PACE_ALONE_MS have passed: with its answer
  * comes the session that the other connections resume, which saves each of them most of a handshake.
@@ -28,12 +28,13 @@
 
 struct sl_pace {
     size_t cap, limit, peak;
-    size_t half;         /* up to here it doubles */
-    size_t refused;      /* the limit when it was halved last; 0: it never was */
-    size_t good;         /* answers of this round */
-    size_t answer_bytes; /* of the largest answers lately */
-    uint64_t begun;      /* requests begun so far */
-    uint64_t cut_at;     /* `begun` when the limit was halved last: earlier requests do not halve it again */
+    size_t half;          /* up to here it doubles */
+    size_t refused;       /* the limit when it was halved last; 0: it never was */
+    size_t good;          /* answers of this round */
+    size_t refused_share; /* of the latest answers; what net/pace.c makes of it */
+    size_t answer_bytes;  /* of the largest answers lately */
+    uint64_t begun;       /* requests begun so far */
+    uint64_t cut_at;      /* `begun` when the limit was halved last: earlier requests do not halve it again */
     int64_t used_ms;
     bool is_alone; /* a request over TLS is the first; its owner sets it at the start */
 };

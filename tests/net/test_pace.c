@@ -57,6 +57,21 @@ static void answers_that_no_work_waited_for_prove_nothing(void **state)
     assert_int_equal(pace.limit, SL_PACE_BEGIN);
 }
 
+/* As many as halve the limit, begun together. */
+#define TOGETHER 3
+
+static void refuse_together(struct sl_pace *pace)
+{
+    uint64_t numbers[TOGETHER];
+    for (int i = 0; i < TOGETHER; i++)
+        numbers[i] = sl_pace_begin(pace, pace->used_ms);
+    for (int i = 0; i < TOGETHER; i++) {
+        size_t before = pace->limit;
+        sl_pace_throttled(pace, numbers[i]);
+        assert_int_equal(pace->limit, i < TOGETHER - 1 ? before : before > 1 ? before / 2 : 1);
+    }
+}
+
 static void one_wave_halves_once(void **state)
 {
     (void)state;
@@ -72,10 +87,58 @@ static void one_wave_halves_once(void **state)
     for (uint64_t i = 0; i < 64; i++)
         sl_pace_throttled(&pace, first + i);
     assert_int_equal(pace.limit, 32);
-    sl_pace_throttled(&pace, sl_pace_begin(&pace, 0));
+    refuse_together(&pace);
     assert_int_equal(pace.limit, 16);
     good_round(&pace);
     assert_int_equal(pace.limit, 17); /* near what it took, one at a time */
+}
+
+/* 64 were refused, then 32: it grows by one a round to 31, and stays there for 8 rounds. */
+static void below_what_was_refused_it_stays(void **state)
+{
+    (void)state;
+    struct sl_pace pace;
+    sl_pace_init(&pace, 64);
+    for (int i = 0; i < 3; i++)
+        good_round(&pace);
+    refuse_together(&pace);
+    refuse_together(&pace);
+    for (size_t limit = 16; limit < 31; limit++, good_round(&pace))
+        assert_int_equal(pace.limit, limit);
+    for (int i = 0; i < 7; i++) {
+        good_round(&pace);
+        assert_int_equal(pace.limit, 31);
+    }
+    good_round(&pace);
+    assert_int_equal(pace.limit, 32);
+    good_round(&pace);
+    assert_int_equal(pace.limit, 33);
+}
+
+/* Every nth is refused, at any limit. */
+static void a_steady_few_do_not_halve_and_a_steady_many_do(void **state)
+{
+    (void)state;
+    for (int every = 2; every <= 100; every++) {
+        struct sl_pace pace;
+        bool is_halved = false;
+        sl_pace_init(&pace, 64);
+        for (int i = 1; i <= 5000; i++) {
+            uint64_t number = sl_pace_begin(&pace, 0);
+            size_t before = pace.limit;
+            if (i % every == 0)
+                sl_pace_throttled(&pace, number);
+            else
+                sl_pace_took(&pace, 100, true);
+            is_halved = is_halved || pace.limit < before;
+        }
+        if (every <= 12)
+            assert_true(is_halved);
+        if (every >= 16) {
+            assert_false(is_halved);
+            assert_int_equal(pace.limit, 64);
+        }
+    }
 }
 
 static void a_long_pause_begins_anew(void **state)
@@ -85,11 +148,12 @@ static void a_long_pause_begins_anew(void **state)
     sl_pace_init(&pace, 64);
     sl_pace_begin(&pace, 1000);
     for (int i = 0; i < 3; i++)
-        sl_pace_throttled(&pace, sl_pace_begin(&pace, 1000));
+        refuse_together(&pace);
     assert_int_equal(pace.limit, 1);
-    sl_pace_begin(&pace, 1000 + SL_PACE_IDLE_MS);
+    sl_pace_throttled(&pace, sl_pace_begin(&pace, 1000));
+    sl_pace_throttled(&pace, sl_pace_begin(&pace, 1000 + SL_PACE_IDLE_MS));
     assert_int_equal(pace.limit, 1);
-    sl_pace_begin(&pace, 1001 + 2 * (int64_t)SL_PACE_IDLE_MS);
+    sl_pace_throttled(&pace, sl_pace_begin(&pace, 1001 + 2 * (int64_t)SL_PACE_IDLE_MS));
     assert_int_equal(pace.limit, SL_PACE_BEGIN);
     good_round(&pace);
     assert_int_equal(pace.limit, 2 * SL_PACE_BEGIN);
@@ -187,22 +251,28 @@ static void any_schedule_keeps_the_limit_and_recovers(void **state)
     }
 }
 
-/* ---- a target with a token bucket ---- */
+/* ---- targets ---- */
 
-/* So many requests have their answers 5 ms after they are sent; one that finds no token is throttled, and
- * sent again as net/retry.h says. */
+/* So many requests have their answers 5 ms after they are sent; one that is throttled is sent again as
+ * net/retry.h says. */
 #define WORLDS   3
 #define REQUESTS 3000
 #define AWAY_MS  5
 
+/* A bucket of tokens. `hot_of_100` of the requests have a bucket, the others are always taken; and
+ * `failing_of_100` of all are refused whatever the rate is, as are all in an outage. */
 struct target {
-    double tokens, per_ms, burst;
+    double per_ms, burst;
+    unsigned hot_of_100, failing_of_100;
+    int64_t out_from_ms, out_until_ms;
+    double tokens;
     int64_t filled_ms;
 };
 
 struct outcome {
     int64_t ms;
     size_t throttled, done;
+    unsigned worst; /* retries of one request */
 };
 
 struct request {
@@ -210,10 +280,15 @@ struct request {
     int64_t at; /* due, or answered */
     uint64_t number;
     unsigned retries;
+    bool is_hot;
 };
 
-static bool takes(struct target *target, int64_t now)
+static bool takes(struct target *target, const struct request *r, int64_t now)
 {
+    if (draw(100) < target->failing_of_100 || (now >= target->out_from_ms && now < target->out_until_ms))
+        return false;
+    if (!r->is_hot)
+        return true;
     target->tokens += (double)(now - target->filled_ms) * target->per_ms;
     target->tokens = target->tokens < target->burst ? target->tokens : target->burst;
     target->filled_ms = now;
@@ -255,7 +330,7 @@ static void send_due(struct world *w, int64_t now)
 static void settle(struct world *w, struct request *r, int64_t now)
 {
     w->flying--;
-    if (takes(&w->target, now)) {
+    if (takes(&w->target, r, now)) {
         sl_pace_took(&w->pace, 2, w->left > w->flying + 1);
         r->state = DONE;
         w->outcome.done++;
@@ -263,21 +338,38 @@ static void settle(struct world *w, struct request *r, int64_t now)
         return;
     }
     w->outcome.throttled++;
+    if (r->retries + 1 > w->outcome.worst)
+        w->outcome.worst = r->retries + 1;
     sl_pace_throttled(&w->pace, r->number);
     r->state = WAITING;
     r->at = now + sl_retry_wait_ms(&w->clock.clock, SL_RETRY_THROTTLE, 0, r->retries++, sl_span(NULL, 0));
 }
 
-static struct outcome run_world(bool is_fixed, double per_ms, double burst, uint64_t random)
+static int64_t next_event(const struct world *w, int64_t now)
+{
+    int64_t next = INT64_MAX;
+    for (size_t i = 0; i < REQUESTS; i++) {
+        const struct request *r = &w->requests[i];
+        if ((r->state == FLYING || r->state == WAITING) && r->at > now && r->at < next)
+            next = r->at;
+    }
+    return next == INT64_MAX ? now + 1 : next;
+}
+
+static struct outcome run_world(bool is_fixed, const struct target *target, uint64_t random)
 {
     struct world *w = calloc(1, sizeof(*w));
     int64_t now = 0;
+    seed = random;
     sl_clock_virtual_init(&w->clock, 0, random);
     sl_pace_init(&w->pace, SL_PACE_MAX);
     w->is_fixed = is_fixed;
-    w->target = (struct target){.tokens = burst, .per_ms = per_ms, .burst = burst};
+    w->target = *target;
+    w->target.tokens = target->burst;
     w->left = REQUESTS;
-    for (; w->left; now++) {
+    for (size_t i = 0; i < REQUESTS; i++)
+        w->requests[i].is_hot = draw(100) < target->hot_of_100;
+    for (; w->left; now = next_event(w, now)) {
         assert_in_range(now, 0, 600000);
         for (size_t i = 0; i < REQUESTS; i++)
             if (w->requests[i].state == FLYING && w->requests[i].at <= now)
@@ -290,16 +382,31 @@ static struct outcome run_world(bool is_fixed, double per_ms, double burst, uint
     return outcome;
 }
 
-static struct outcome run_worlds(bool is_fixed, double per_ms, double burst)
+static struct outcome run_worlds(bool is_fixed, const struct target *target)
 {
     struct outcome all = {.ms = 0};
     for (uint64_t random = 1; random <= WORLDS; random++) {
-        struct outcome one = run_world(is_fixed, per_ms, burst, random);
+        struct outcome one = run_world(is_fixed, target, random);
         all.ms += one.ms;
         all.throttled += one.throttled;
         all.done += one.done;
+        all.worst = one.worst > all.worst ? one.worst : all.worst;
     }
     return all;
+}
+
+/* What holds for any target: no request is tried much more often than with 16 at a time, nor do all take
+ * longer, but for a part of it and the wait of the last ones. */
+static struct outcome compare(const struct target *target, struct outcome *fixed)
+{
+    *fixed = run_worlds(true, target);
+    struct outcome ours = run_worlds(false, target);
+    assert_int_equal(ours.done, WORLDS * REQUESTS);
+    assert_in_range(ours.worst, 0, fixed->worst + 2);
+    assert_in_range(ours.ms, 0, fixed->ms + fixed->ms / 3 + WORLDS * SL_RETRY_THROTTLE_MS);
+    /* looking for a greater number costs a wave, once */
+    assert_in_range(ours.throttled, 0, fixed->throttled + WORLDS * SL_PACE_MAX);
+    return ours;
 }
 
 static void a_target_that_throttles_is_asked_less_and_served_as_soon(void **state)
@@ -308,16 +415,46 @@ static void a_target_that_throttles_is_asked_less_and_served_as_soon(void **stat
     static const double rates[] = {0.3, 1, 2, 3, 8};
     for (size_t i = 0; i < sizeof(rates) / sizeof(rates[0]); i++)
         for (double burst = 10; burst <= 1000; burst *= 100) {
-            struct outcome fixed = run_worlds(true, rates[i], burst),
-                           ours = run_worlds(false, rates[i], burst);
-            assert_int_equal(ours.done, WORLDS * REQUESTS);
+            struct target target = {.per_ms = rates[i], .burst = burst, .hot_of_100 = 100};
+            struct outcome fixed, ours = compare(&target, &fixed);
             /* the last ones that were refused end with a wait, whatever the others do */
             assert_in_range(ours.ms, 0, fixed.ms + WORLDS * SL_RETRY_THROTTLE_MS);
-            /* looking for a greater number costs a wave, once */
-            assert_in_range(ours.throttled, 0, fixed.throttled + WORLDS * SL_PACE_MAX);
             if (fixed.throttled > WORLDS * REQUESTS / 10)
-                assert_in_range(ours.throttled, 0, fixed.throttled / 2);
+                assert_in_range(ours.throttled, 0, fixed.throttled / 5);
         }
+}
+
+/* A hot key, or a server that fails now and then, refuses as many at any limit: it does not fall for that. */
+static void what_does_not_depend_on_the_rate_does_not_slow_it(void **state)
+{
+    (void)state;
+    static const struct target targets[] = {
+        {.failing_of_100 = 1},
+        {.failing_of_100 = 5},
+        {.failing_of_100 = 10},
+        {.failing_of_100 = 20},
+        {.per_ms = 0.02, .burst = 10, .hot_of_100 = 5},
+        {.per_ms = 0.1, .burst = 10, .hot_of_100 = 5},
+        {.per_ms = 0.1, .burst = 10, .hot_of_100 = 20},
+        {.per_ms = 0.4, .burst = 10, .hot_of_100 = 20},
+        {.per_ms = 3, .burst = 10, .hot_of_100 = 100, .failing_of_100 = 2},
+    };
+    for (size_t i = 0; i < sizeof(targets) / sizeof(targets[0]); i++) {
+        struct outcome fixed, ours = compare(&targets[i], &fixed);
+        if (targets[i].failing_of_100 < 20)
+            assert_in_range(ours.ms, 0, fixed.ms + fixed.ms / 8);
+    }
+}
+
+static void an_outage_costs_few_requests(void **state)
+{
+    (void)state;
+    for (int64_t until = 150; until <= 4900; until *= 2) {
+        const struct target target = {.out_from_ms = 100, .out_until_ms = until};
+        struct outcome fixed, ours = compare(&target, &fixed);
+        if (until > 1000)
+            assert_in_range(ours.throttled, 0, fixed.throttled / 5);
+    }
 }
 
 int main(void)
@@ -326,11 +463,15 @@ int main(void)
         cmocka_unit_test(it_doubles_to_its_cap),
         cmocka_unit_test(answers_that_no_work_waited_for_prove_nothing),
         cmocka_unit_test(one_wave_halves_once),
+        cmocka_unit_test(below_what_was_refused_it_stays),
+        cmocka_unit_test(a_steady_few_do_not_halve_and_a_steady_many_do),
         cmocka_unit_test(a_long_pause_begins_anew),
         cmocka_unit_test(over_tls_the_first_goes_alone),
         cmocka_unit_test(bytes_bound_both_directions),
         cmocka_unit_test(any_schedule_keeps_the_limit_and_recovers),
         cmocka_unit_test(a_target_that_throttles_is_asked_less_and_served_as_soon),
+        cmocka_unit_test(what_does_not_depend_on_the_rate_does_not_slow_it),
+        cmocka_unit_test(an_outage_costs_few_requests),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
