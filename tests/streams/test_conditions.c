@@ -1,9 +1,11 @@
 /* Conditions on plain values, and what is known of a `when` before any record: the events and images that it
  * is about. check_conditions.py holds the matching against a model; here is each rule by name. */
+#include "base/number.h"
 #include "streams/decode/batch.h"
 #include "streams/when/when.h"
 #include "tests/support/test.h"
 
+#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -155,6 +157,45 @@ static void either_of_or(void **state)
     yes("{}", "{'$or':[{'a':[2]},{'b':[{'exists':false}]}]}");
 }
 
+/* A number in any spelling is the same number: both sides in every spelling of some values, against their
+ * order. */
+static void each_spelling_of_a_number_is_the_number(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {
+        "0",    "-0",   "+0",  "00",    "0.0",  "-0.0",  "0e5",   ".0",   "0.",     "-.0",
+        "1",    "+1",   "01",  "1.",    "1.0",  "10e-1", "-1",    "-01",  "-1.0",   "1e1",
+        "10",   "10.0", "010", "9",     "9.",   "9.9",   "9.90",  "09.9", "99",     "0.9",
+        ".9",   "0.90", "90",  "9e1",   "-9",   "-9.9",  "-9.90", "-.9",  "100",    "1E+2",
+        "1e-2", "0.01", ".01", "0.010", "-0.1", "-00.1", "-.1",   "0.10", "123.45", "12345e-2"};
+    const size_t n = sizeof(texts) / sizeof(texts[0]);
+    for (size_t i = 0; i < n; i++)
+        for (size_t k = 0; k < n; k++) {
+            struct sl_number a, b;
+            assert_null(sl_number_parse(sl_span_str(texts[i]), &a));
+            assert_null(sl_number_parse(sl_span_str(texts[k]), &b));
+            int order = sl_number_compare(&b, &a);
+            json_t *literal = json_loads(texts[i], JSON_DECODE_ANY, NULL);
+            json_decref(literal);
+            if (!literal)
+                continue; /* JSON has fewer spellings */
+            const char *item = json_printf("{'n':{'N':'%s'}}", texts[k]);
+            assert_int_equal(meets(item, json_printf("{'n':[%s]}", texts[i])), order == 0);
+            assert_int_equal(meets(item, json_printf("{'n':[{'anything-but':[%s]}]}", texts[i])), order != 0);
+            assert_int_equal(meets(item, json_printf("{'n':[{'numeric':['<',%s]}]}", texts[i])), order < 0);
+            assert_int_equal(meets(item, json_printf("{'n':[{'numeric':['>=',%s]}]}", texts[i])), order >= 0);
+            assert_int_equal(
+                meets(json_printf("{'n':{'NS':['77','%s']}}", texts[k]), json_printf("{'n':[%s]}", texts[i])),
+                order == 0);
+        }
+    /* What is no number equals none. */
+    static const char *const others[] = {"",    "-",     "+",  ".",   "-.", "1x",  "1e",
+                                         "0x1", "1.2.3", "1 ", "--1", "1-", "9.9/"};
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+        for (size_t k = 0; k < n; k += 9)
+            no(json_printf("{'n':{'N':'%s'}}", others[i]), json_printf("{'n':[%s]}", k == 18 ? "-1.0" : "9"));
+}
+
 /* ---- what is refused ---- */
 
 static void refused(const char *condition, const char *at, const char *text)
@@ -265,6 +306,56 @@ static void a_condition_tells_the_images_it_needs(void **state)
     sl_arena_destroy(arena);
 }
 
+/* Of a change that it is about: what it needs and the record does not carry. */
+static void a_condition_tells_what_a_record_lacks(void **state)
+{
+    (void)state;
+    const unsigned n = 1u << SL_NEW_IMAGE, o = 1u << SL_OLD_IMAGE;
+    static const char *const images[] = {"", ",'NewImage':{'a':{'S':'x'}}", ",'OldImage':{'a':{'S':'x'}}",
+                                         ",'NewImage':{'a':{'S':'x'}},'OldImage':{'a':{'S':'x'}}"};
+    const struct {
+        const char *when, *event;
+        unsigned lacks[4]; /* of a record with these images */
+    } cases[] = {
+        {"{}", "MODIFY", {0, 0, 0, 0}},
+        {"{'item':{'a':['x']}}", "MODIFY", {n, 0, n, 0}},
+        {"{'item':{'a':['x']}}", "INSERT", {n, 0, n, 0}},
+        {"{'item':{'a':[{'exists':false}]}}", "REMOVE", {0, 0, 0, 0}},
+        {"{'item':{'a':['x']}}", "REMOVE", {0, 0, 0, 0}},
+        {"{'old_item':{'a':['x']}}", "MODIFY", {o, o, 0, 0}},
+        {"{'old_item':{'a':['x']}}", "REMOVE", {o, o, 0, 0}},
+        {"{'old_item':{'a':['x']}}", "INSERT", {0, 0, 0, 0}},
+        {"{'changed':['a']}", "MODIFY", {n | o, o, n, 0}},
+        {"{'changed':['a']}", "INSERT", {n, 0, n, 0}},
+        {"{'changed':['a']}", "REMOVE", {o, o, 0, 0}},
+        {"{'item':{'a':['x']},'events':['INSERT']}", "MODIFY", {0, 0, 0, 0}},
+        {"{'item':{'a':['x']},'events':['INSERT']}", "INSERT", {n, 0, n, 0}},
+        {"{'item':{'a':['x']},'keys':{'k':['other']}}", "INSERT", {0, 0, 0, 0}},
+        {"{'item':{'a':['x']},'keys':{'k':['K']}}", "INSERT", {n, 0, n, 0}},
+        {"{'expired':true,'old_item':{'a':['x']}}", "REMOVE", {0, 0, 0, 0}},
+        {"{'pattern':[{'dynamodb':{'NewImage':{'a':{'S':['x']}}}}]}", "MODIFY", {0, 0, 0, 0}},
+        {"{'keys':{'k':['K']}}", "MODIFY", {0, 0, 0, 0}},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        for (size_t k = 0; k < 4; k++) {
+            struct sl_arena *arena = sl_arena_new(4096);
+            struct sl_decode_options options = {.any_shape = true};
+            struct sl_batch batch;
+            struct sl_when *when;
+            const char *text = json_printf("{'eventName':'%s','dynamodb':{'Keys':{'k':{'S':'K'}}%s}}",
+                                           cases[i].event, images[k]);
+            assert_int_equal(sl_batch_decode(sl_span_str(text), arena, &options, &batch, NULL), SL_OK);
+            assert_int_equal(sl_when_compile(json_span(cases[i].when), arena, &when, NULL), SL_OK);
+            const struct sl_record *r = sl_batch_record(&batch, 0);
+            if (sl_when_lacks(when, r, arena) != cases[i].lacks[k])
+                fail_msg("%s on %s: %u", cases[i].when, text, sl_when_lacks(when, r, arena));
+            if (cases[i].lacks[k])
+                assert_false(sl_when_match(when, r, arena));
+            assert_int_equal(sl_when_lacks(NULL, r, arena), 0);
+            sl_arena_destroy(arena);
+        }
+}
+
 static void a_condition_tells_the_events_it_can_match(void **state)
 {
     (void)state;
@@ -363,9 +454,11 @@ int main(void)
         cmocka_unit_test(sets_and_lists_match_by_any_element),
         cmocka_unit_test(names_are_paths),
         cmocka_unit_test(either_of_or),
+        cmocka_unit_test(each_spelling_of_a_number_is_the_number),
         cmocka_unit_test(mistakes_are_refused_at_their_byte),
         cmocka_unit_test(limits_are_refused_by_name),
         cmocka_unit_test(a_condition_tells_the_images_it_needs),
+        cmocka_unit_test(a_condition_tells_what_a_record_lacks),
         cmocka_unit_test(a_condition_tells_the_events_it_can_match),
         cmocka_unit_test(a_condition_tells_the_views_it_can_judge),
         cmocka_unit_test(a_condition_tells_whether_it_is_of_keys),
