@@ -140,7 +140,7 @@ struct number {
 static enum sl_status read_number(struct reading *r, const struct number *number)
 {
     struct sl_span text = sl_url_param(&r->options, number->name);
-    size_t n = 0;
+    size_t n = text.len ? 0 : SIZE_MAX / 16;
     for (size_t i = 0; i < text.len && n <= number->max; i++)
         n = text.ptr[i] >= '0' && text.ptr[i] <= '9' ? n * 10 + (size_t)(text.ptr[i] - '0') : SIZE_MAX / 16;
     *number->out = text.ptr ? n : number->otherwise;

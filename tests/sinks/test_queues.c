@@ -12,7 +12,7 @@ static const struct target {
     const char *url;
     size_t entries, bytes, each; /* of a request; of a message */
     size_t frame;                /* what is counted beside the body */
-    bool keeps_order, is_by_place;
+    bool keeps_order, is_by_place, takes_attributes;
     const char *throttle, *passes; /* codes of entries */
     struct fake_fate bad;          /* code NULL: its entries have no code that is a record's fault */
 } targets[] = {
@@ -23,6 +23,7 @@ static const struct target {
      0,
      false,
      false,
+     true,
      "RequestThrottled",
      "InternalError",
      {"InvalidMessageContents", true, FAKE_ONCE}},
@@ -33,6 +34,7 @@ static const struct target {
      0,
      true,
      false,
+     true,
      "RequestThrottled",
      "Brandnew",
      {"Brandnew", true, FAKE_ONCE}},
@@ -43,6 +45,7 @@ static const struct target {
      0,
      false,
      false,
+     true,
      "Throttled",
      "InternalError",
      {"Brandnew", true, FAKE_ONCE}},
@@ -53,6 +56,7 @@ static const struct target {
      0,
      true,
      false,
+     true,
      "Throttled",
      "Brandnew",
      {"InvalidMessageContents", true, FAKE_ONCE}},
@@ -63,6 +67,7 @@ static const struct target {
      14 + 6 + 22,
      false,
      true,
+     false,
      "ThrottlingException",
      "InternalFailure",
      {"MalformedDetail", false, FAKE_ONCE}},
@@ -73,6 +78,7 @@ static const struct target {
      1,
      true,
      true,
+     false,
      "ProvisionedThroughputExceededException",
      "InternalFailure",
      {NULL, false, FAKE_ONCE}},
@@ -83,6 +89,7 @@ static const struct target {
      1,
      false,
      true,
+     false,
      "ServiceUnavailableException",
      "InternalFailure",
      {NULL, false, FAKE_ONCE}},
@@ -152,8 +159,10 @@ static void take(struct world *w, size_t i)
 static struct fake_fate judge(void *arg, const struct fake_entry *entry)
 {
     struct world *w = arg;
-    size_t i = number_of(entry);
+    size_t i = number_of(entry), given = w->messages[i].n_attributes;
     const struct target *t = w->target;
+    /* The services refuse one without a value: the second. */
+    assert_int_equal(entry->n_attributes, t->takes_attributes ? (given > 0) + (given > 2) : 0);
     if (w->fates[i] == BAD || w->fates[i] == SPOILS)
         return t->bad.code ? t->bad : (struct fake_fate){.code = t->passes};
     if (w->later[i] > 0) {
