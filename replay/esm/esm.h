@@ -144,7 +144,8 @@ struct sl_esm_driver {
     /* NULL: the shards have all their records. Else `more` gives the records that come next in the shard,
      * borrowed until `forget`, and returns their number; 0: there are no more. It is called when the mapping
      * would read them. `forget`: the oldest `n` lots of the shard are no longer needed. With one lane for
-     * each shard (parallelization 1) there are never more lots than a batch needs, and one. */
+     * each shard (parallelization 1) there are never more lots than two batches need, and one: the next event
+     * is made while the function works. */
     size_t (*more)(void *self, size_t shard, const struct sl_esm_record **records);
     void (*forget)(void *self, size_t shard, size_t n);
 };

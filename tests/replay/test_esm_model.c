@@ -450,6 +450,8 @@ static size_t more(void *self, size_t shard, const struct sl_esm_record **record
     (void)self;
     size_t left = w.n_of[shard] - s.given[shard], n = left ? 1 + draw(left < 7 ? left : 7) : 0;
     *records = &w.records[shard * RECORDS + s.given[shard]];
+    size_t held = s.given[shard] - s.forgotten[shard]; /* of lots of at most 7 */
+    assert_true(w.settings.n_filters || held <= 2 * (size_t)w.settings.batch_size + 14);
     s.given[shard] += n;
     s.lots[shard][s.n_lots[shard]++] = n;
     return n;
@@ -458,6 +460,7 @@ static size_t more(void *self, size_t shard, const struct sl_esm_record **record
 static void forget(void *self, size_t shard, size_t n)
 {
     (void)self;
+    assert_true(n > 0);
     for (; n; n--)
         s.forgotten[shard] += s.lots[shard][s.n_dropped[shard]++];
     assert_true(s.forgotten[shard] <= s.given[shard]);
