@@ -92,8 +92,9 @@ static int by_name(const FTSENT **a, const FTSENT **b)
 static enum sl_status find_objects(struct manifest *m)
 {
     char *roots[] = {(char *)(uintptr_t)m->folder, NULL};
+    enum sl_status status = SL_OK;
     FTS *walk = fts_open(roots, FTS_PHYSICAL | FTS_NOCHDIR, by_name);
-    for (FTSENT *entry; walk && (entry = fts_read(walk));) {
+    for (FTSENT *entry; status == SL_OK && walk && (entry = fts_read(walk));) {
         bool is_ours =
             strcmp(entry->fts_name, FOLDER) == 0 || (entry->fts_level > 0 && entry->fts_name[0] == '.');
         if (entry->fts_info == FTS_D && is_ours)
@@ -102,18 +103,20 @@ static enum sl_status find_objects(struct manifest *m)
             add_name(m, entry->fts_path);
         else if (entry->fts_info == FTS_DNR || entry->fts_info == FTS_ERR || entry->fts_info == FTS_NS) {
             errno = entry->fts_errno;
-            return fail(m, "read", entry->fts_path);
+            status = fail(m, "read", entry->fts_path);
+            if (entry->fts_level == 0) /* nothing was begun */
+                status = SL_REJECT;
         }
     }
     if (walk)
         fts_close(walk);
-    if (m->n_names == 0)
+    if (status == SL_OK && m->n_names == 0)
         return sl_fail(
             &m->error, SL_REJECT, "NoExport",
             "%s: no object of format export (*.json.gz) is below this folder; set \"format\": \"export\" in "
             "the archive's route, and copy the objects here (aws s3 sync)",
             m->folder);
-    return SL_OK;
+    return status;
 }
 
 /* ---- lines ---- */
