@@ -1,0 +1,462 @@
+/* The sandboxes, with a real function: this program itself, which sl_lambda_run makes one when it is started
+ * with a Runtime API in its environment. The payload of an event says what it does. */
+#include "tests/support/test.h"
+
+#include "base/arena.h"
+#include "base/clock.h"
+#include "replay/sandbox/runner.h"
+#include "runtime/lambda/lambda.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <arpa/inet.h>
+#include <unistd.h>
+
+extern char **environ;
+
+/* ---- the function ---- */
+
+static int connect_nowhere(void)
+{
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    int listener = socket(AF_INET, SOCK_STREAM, 0), fd = socket(AF_INET, SOCK_STREAM, 0);
+    socklen_t size = sizeof(at);
+    bind(listener, (struct sockaddr *)&at, size);
+    listen(listener, 1);
+    getsockname(listener, (struct sockaddr *)&at, &size);
+    int result = connect(fd, (struct sockaddr *)&at, size) == 0 ? 0 : errno;
+    close(fd);
+    close(listener);
+    return result;
+}
+
+static int sync_a_file(void)
+{
+    FILE *file = tmpfile();
+    int result = file && fsync(fileno(file)) == 0 ? 0 : errno;
+    if (file)
+        fclose(file);
+    return result;
+}
+
+static void handle(const struct sl_lambda_event *e, struct sl_lambda_answer *answer, void *arg)
+{
+    char text[300];
+    const char *p = e->payload, *report = getenv("SLUICE_REPORT_FD");
+    (void)arg;
+    snprintf(text, sizeof(text), "%d", (int)getpid());
+    if (strncmp(p, "exit ", 5) == 0)
+        exit((int)strtol(p + 5, NULL, 10));
+    else if (strcmp(p, "kill") == 0)
+        raise(SIGKILL);
+    else if (strcmp(p, "hang") == 0)
+        for (;;)
+            pause();
+    else if (strcmp(p, "fail") == 0) {
+        sl_lambda_fail(answer, "Function.Asked", "as asked");
+        return;
+    } else if (strncmp(p, "env ", 4) == 0)
+        snprintf(text, sizeof(text), "\"%s\"", getenv(p + 4) ? getenv(p + 4) : "-");
+    else if (strcmp(p, "left") == 0)
+        snprintf(text, sizeof(text), "%lld", (long long)sl_lambda_remaining_ms(e));
+    else if (strcmp(p, "about") == 0)
+        snprintf(text, sizeof(text), "\"%s %s %s\"", e->request_id, e->function_arn, e->trace_id);
+    else if (strcmp(p, "sync") == 0)
+        snprintf(text, sizeof(text), "%d", sync_a_file());
+    else if (strcmp(p, "connect") == 0)
+        snprintf(text, sizeof(text), "%d", connect_nowhere());
+    else if (strcmp(p, "not json") == 0)
+        snprintf(text, sizeof(text), "{");
+    else if (strncmp(p, "report ", 7) == 0)
+        dprintf(report ? (int)strtol(report, NULL, 10) : 1, "%s\n", p + 7);
+    else if (strncmp(p, "say ", 4) == 0)
+        dprintf(p[4] == 'o' ? 1 : 2, "%s\n", p + 4);
+    sl_lambda_succeed(answer, text, strlen(text), NULL);
+}
+
+static int be_a_function(void)
+{
+    const char *how = getenv("TEST_START");
+    if (how && strcmp(how, "fails") == 0)
+        return sl_lambda_init_failed("Function.NoSetting", "the setting X is missing");
+    if (how && strcmp(how, "exits") == 0)
+        return 3;
+    return sl_lambda_run(handle, NULL);
+}
+
+/* ---- the world ---- */
+
+struct world {
+    struct sl_runner *r;
+    struct sl_runner_options options;
+    struct sl_identity identity;
+    struct sl_arena *arena;
+    struct sl_error error;
+    char self[600], *folder, log[700];
+    const char *environment[64];
+    unsigned events;
+};
+
+static int set_up(void **state)
+{
+    struct world *w = calloc(1, sizeof(*w));
+    assert_non_null(w);
+    assert_true(readlink("/proc/self/exe", w->self, sizeof(w->self) - 1) > 0);
+    w->arena = sl_arena_new(4096);
+    w->folder = test_folder_in_memory();
+    w->error = (struct sl_error)SL_NO_ERROR;
+    const struct sl_identity_told told = {.function = "f"};
+    assert_int_equal(sl_identity_make("arn:aws:dynamodb:eu-west-1:111122223333:table/t/stream/x", &told,
+                                      w->arena, &w->identity, &w->error),
+                     SL_OK);
+    size_t n = 0;
+    for (; environ[n] && n < 56; n++)
+        w->environment[n] = environ[n];
+    w->environment[n++] = "AWS_LAMBDA_MAX_CONCURRENCY=4";
+    w->environment[n++] = "AWS_REGION=elsewhere";
+    w->environment[n++] = sl_arena_printf(w->arena, "TMPDIR=%s", w->folder);
+    snprintf(w->log, sizeof(w->log), "%s/log", w->folder);
+    w->options = (struct sl_runner_options){
+        .timeout_ms = 10000,
+        .sandbox = {.bootstrap = w->self,
+                    .task_root = "/task",
+                    .identity = &w->identity,
+                    .report_fd = -1,
+                    .environment = (char *const *)(uintptr_t)w->environment},
+    };
+    assert_int_equal(sl_output_open(w->log, &w->options.sandbox.output, &w->error), SL_OK);
+    *state = w;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct world *w = *state;
+    sl_runner_destroy(w->r);
+    sl_output_close(w->options.sandbox.output);
+    test_folder_remove(w->folder);
+    sl_arena_destroy(w->arena);
+    free(w);
+    return 0;
+}
+
+static void start(struct world *w, const char *faults, const char *variable)
+{
+    size_t n = 0;
+    while (w->environment[n])
+        n++;
+    w->environment[n] = variable;
+    if (faults)
+        assert_int_equal(sl_faults_add(&w->options.faults, faults, &w->error), SL_OK);
+    w->r = sl_runner_new(&w->options);
+}
+
+static struct sl_esm_invocation begin(struct world *w, const char *payload)
+{
+    struct sl_esm_invocation inv = {
+        .request_id = sl_arena_printf(w->arena, "00000000-0000-4000-8000-%012u", ++w->events),
+        .payload = sl_span_str(sl_arena_printf(w->arena, "%s", payload)),
+    };
+    sl_runner_begin(w->r, &inv);
+    return inv;
+}
+
+/* The result of one invocation: its outcome, and the body as text. */
+static const char *invoke(struct world *w, const char *payload, enum sl_esm_outcome outcome)
+{
+    struct sl_esm_result result;
+    struct sl_esm_invocation inv = begin(w, payload);
+    sl_runner_collect(w->r, &inv, &result);
+    const char *body = sl_arena_copy(w->arena, result.body);
+    if (result.outcome != outcome)
+        fail_msg("%s: outcome %d, %s", payload, (int)result.outcome, body);
+    return body;
+}
+
+/* ---- tests ---- */
+
+static void one_process_answers_one_event_after_the_other(void **state)
+{
+    struct world *w = *state;
+    start(w, NULL, NULL);
+    assert_int_equal(sl_runner_warm_up(w->r, &w->error), SL_OK);
+    const char *pid = invoke(w, "", SL_ESM_ANSWERED);
+    assert_string_equal(invoke(w, "", SL_ESM_ANSWERED), pid);
+    assert_non_null(strstr(invoke(w, "fail", SL_ESM_FAILED), "\"errorType\":\"Function.Asked\""));
+    assert_string_equal(invoke(w, "", SL_ESM_ANSWERED), pid);
+    assert_string_equal(invoke(w, "not json", SL_ESM_ANSWERED), "{");
+    struct sl_runner_stats stats = sl_runner_stats(w->r);
+    assert_int_equal(stats.starts, 1);
+    assert_int_equal(stats.exits + stats.timeouts + stats.init_errors, 0);
+    assert_int_equal(stats.not_json, 1);
+    assert_int_equal(stats.protocol.refetched + stats.protocol.unknown + stats.protocol.wrong_ids, 0);
+    long left = strtol(invoke(w, "left", SL_ESM_ANSWERED), NULL, 10);
+    assert_in_range(left, 5000, 10000);
+    const char *about = invoke(w, "about", SL_ESM_ANSWERED);
+    assert_non_null(strstr(about,
+                           "00000000-0000-4000-8000-000000000007 arn:aws:lambda:eu-west-1:111122223333:"
+                           "function:f Root=1-"));
+    assert_non_null(strstr(about, ";Parent=8000000000000007;Sampled=0"));
+}
+
+static void several_at_a_time_have_a_process_each(void **state)
+{
+    struct world *w = *state;
+    struct sl_esm_result result;
+    start(w, NULL, NULL);
+    struct sl_esm_invocation inv[3];
+    char *bodies[3];
+    for (int i = 0; i < 3; i++)
+        inv[i] = begin(w, "");
+    for (int i = 2; i >= 0; i--) {
+        sl_runner_collect(w->r, &inv[i], &result);
+        assert_int_equal(result.outcome, SL_ESM_ANSWERED);
+        bodies[i] = strndup(result.body.ptr, result.body.len);
+    }
+    for (int i = 0; i < 3; i++)
+        assert_string_not_equal(bodies[i], bodies[(i + 1) % 3]);
+    assert_int_equal(sl_runner_stats(w->r).starts, 3);
+    assert_string_equal(invoke(w, "", SL_ESM_ANSWERED), bodies[0]); /* the first that is free */
+    for (int i = 0; i < 3; i++)
+        free(bodies[i]);
+}
+
+static void a_process_has_lambdas_environment(void **state)
+{
+    struct world *w = *state;
+    static const char *const cases[][2] = {
+        {"AWS_REGION", "eu-west-1"},
+        {"AWS_DEFAULT_REGION", "eu-west-1"},
+        {"AWS_LAMBDA_FUNCTION_NAME", "f"},
+        {"AWS_LAMBDA_FUNCTION_VERSION", "$LATEST"},
+        {"AWS_LAMBDA_LOG_GROUP_NAME", "/aws/lambda/f"},
+        {"AWS_LAMBDA_FUNCTION_MEMORY_SIZE", "128"},
+        {"AWS_LAMBDA_INITIALIZATION_TYPE", "on-demand"},
+        {"AWS_LAMBDA_MAX_CONCURRENCY", "-"},
+        {"AWS_LAMBDA_LOG_LEVEL", "DEBUG"}, /* its caller's */
+        {"LAMBDA_TASK_ROOT", "/task"},
+        {"LAMBDA_RUNTIME_DIR", "/var/runtime"},
+        {"_HANDLER", "sluice"},
+        {"TZ", ":UTC"},
+        {"SLUICE_SHUTDOWN", "0"},
+        {"SLUICE_CONFIG", "-"},
+        {"SLUICE_REPORT_BATCH_ITEM_FAILURES", "false"},
+    };
+    start(w, NULL, "AWS_LAMBDA_LOG_LEVEL=DEBUG");
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const char *asked = sl_arena_printf(w->arena, "env %s", cases[i][0]);
+        assert_string_equal(invoke(w, asked, SL_ESM_ANSWERED),
+                            sl_arena_printf(w->arena, "\"%s\"", cases[i][1]));
+    }
+    const char *temp = invoke(w, "env TMPDIR", SL_ESM_ANSWERED);
+    assert_non_null(strstr(temp, w->folder));
+    assert_non_null(strstr(temp, "/sluice-replay-"));
+}
+
+static void a_process_that_ends_is_a_function_error(void **state)
+{
+    struct world *w = *state;
+    start(w, NULL, NULL);
+    const char *pid = invoke(w, "", SL_ESM_ANSWERED);
+    assert_string_equal(invoke(w, "exit 3", SL_ESM_FAILED),
+                        "{\"errorType\":\"Runtime.ExitError\",\"errorMessage\":\"Runtime exited with error: "
+                        "exit status 3\"}");
+    assert_string_not_equal(invoke(w, "", SL_ESM_ANSWERED), pid);
+    assert_non_null(strstr(invoke(w, "kill", SL_ESM_FAILED), "error: signal: Killed"));
+    assert_int_equal(sl_runner_stats(w->r).exits, 2);
+    assert_int_equal(sl_runner_stats(w->r).starts, 2);
+    (void)invoke(w, "", SL_ESM_ANSWERED);
+    assert_int_equal(sl_runner_stats(w->r).starts, 3);
+}
+
+static void a_process_that_hangs_is_killed(void **state)
+{
+    struct world *w = *state;
+    w->options.timeout_ms = 250;
+    start(w, NULL, NULL);
+    assert_int_equal(sl_runner_warm_up(w->r, &w->error), SL_OK);
+    assert_string_equal(invoke(w, "hang", SL_ESM_FAILED),
+                        "{\"errorType\":\"Sandbox.Timedout\",\"errorMessage\":\"Task timed out after 0.25 "
+                        "seconds\"}");
+    (void)invoke(w, "", SL_ESM_ANSWERED);
+    assert_int_equal(sl_runner_stats(w->r).timeouts, 1);
+    assert_int_equal(sl_runner_stats(w->r).starts, 2);
+}
+
+static void what_must_end_early_ends_early(void **state)
+{
+    struct world *w = *state;
+    struct sl_clock *clock = sl_clock_system();
+    start(w, NULL, NULL);
+    assert_int_equal(sl_runner_warm_up(w->r, &w->error), SL_OK);
+    int64_t began = clock->now_ms(clock);
+    sl_runner_set_until(w->r, began + 200);
+    assert_non_null(strstr(invoke(w, "hang", SL_ESM_FAILED), "Sandbox.Timedout"));
+    assert_in_range(clock->now_ms(clock) - began, 200, 8000);
+    sl_runner_set_until(w->r, INT64_MAX);
+    struct sl_esm_invocation inv = begin(w, "hang");
+    struct sl_esm_result result;
+    sl_runner_cancel(w->r);
+    sl_runner_collect(w->r, &inv, &result);
+    assert_int_equal(result.outcome, SL_ESM_FAILED);
+    assert_non_null(memmem(result.body.ptr, result.body.len, "Sandbox.Cancelled", 17));
+    (void)invoke(w, "", SL_ESM_ANSWERED);
+    assert_int_equal(sl_runner_stats(w->r).timeouts, 1);
+}
+
+static void planned_faults_replace_the_answer(void **state)
+{
+    struct world *w = *state;
+    start(w, "throttle@1,crash@2,die@3,lost@4,timeout@5", NULL);
+    assert_int_equal(sl_runner_warm_up(w->r, &w->error), SL_OK);
+    assert_non_null(strstr(invoke(w, "say one", SL_ESM_THROTTLED), "TooManyRequestsException"));
+    assert_non_null(strstr(invoke(w, "say two", SL_ESM_FAILED), "Runtime.ExitError"));
+    assert_non_null(strstr(invoke(w, "say third", SL_ESM_FAILED), "signal: Killed"));
+    assert_non_null(strstr(invoke(w, "say fourth", SL_ESM_FAILED), "ServiceException"));
+    assert_non_null(strstr(invoke(w, "say fifth", SL_ESM_FAILED), "Sandbox.Timedout"));
+    (void)invoke(w, "say sixth", SL_ESM_ANSWERED);
+    struct sl_runner_stats stats = sl_runner_stats(w->r);
+    assert_int_equal(stats.exits, 2);
+    assert_int_equal(stats.timeouts, 1);
+    assert_true(sl_output_settle(w->options.sandbox.output));
+    char *log = test_read(w->log, NULL);
+    assert_string_equal(log, "third\nfourth\nfifth\nsixth\n");
+    free(log);
+}
+
+static void planned_faults_of_calls(void **state)
+{
+    struct world *w = *state;
+    start(w, "sink@2,connect@1-2", NULL);
+    assert_string_equal(invoke(w, "sync", SL_ESM_ANSWERED), "0");
+    assert_string_equal(invoke(w, "sync", SL_ESM_ANSWERED), sl_arena_printf(w->arena, "%d", EIO));
+    assert_string_equal(invoke(w, "sync", SL_ESM_ANSWERED), "0");
+    for (int i = 0; i < 2; i++)
+        assert_string_equal(invoke(w, "connect", SL_ESM_ANSWERED),
+                            sl_arena_printf(w->arena, "%d", ECONNREFUSED));
+    assert_string_equal(invoke(w, "connect", SL_ESM_ANSWERED), "0");
+}
+
+static void reports_are_added_up(void **state)
+{
+    struct world *w = *state;
+    start(w, NULL, NULL);
+    for (int i = 0; i < 2; i++)
+        (void)invoke(w,
+                     json("report {'requestId':'r1','routes':[{'name':'a','handler':'h','to':'x','matched':5,"
+                          "'applied':3,'parked':1,'failed':1,'calls':2,'bytes':70},{'name':'b','matched':1,"
+                          "'applied':-1}],'notes':[{'parked':true,'route':'a','id':'7','code':'C','message':"
+                          "'m'}]}"),
+                     SL_ESM_ANSWERED);
+    (void)invoke(w, json("report {'requestId':'r2','routes':[],'notes':[{'parked':false,'route':'b'}]}"),
+                 SL_ESM_ANSWERED);
+    assert_int_equal(sl_runner_routes(w->r), 2);
+    const struct sl_runner_route *a = sl_runner_route(w->r, 0), *b = sl_runner_route(w->r, 1);
+    assert_string_equal(a->name, "a");
+    assert_string_equal(a->handler, "h");
+    assert_string_equal(a->target, "x");
+    assert_true(a->matched == 10 && a->applied == 6 && a->parked == 2 && a->failed == 2 && a->calls == 4 &&
+                a->bytes == 140);
+    assert_string_equal(b->handler, "");
+    assert_true(b->matched == 2 && b->applied == 0);
+    struct sl_notes *notes = sl_runner_notes(w->r);
+    assert_int_equal(notes->n, 3);
+    assert_true(notes->list[1].is_parked && !notes->list[2].is_parked);
+    assert_string_equal(notes->list[1].request_id, "r1");
+    assert_string_equal(notes->list[1].id, "7");
+    assert_string_equal(notes->list[2].code, "");
+    sl_notes_forget(notes, "r1");
+    assert_int_equal(notes->n, 1);
+    assert_string_equal(notes->list[0].route, "b");
+    sl_notes_forget(notes, "r1");
+    assert_int_equal(notes->n, 1);
+}
+
+static void both_streams_are_the_log(void **state)
+{
+    struct world *w = *state;
+    start(w, NULL, NULL);
+    (void)invoke(w, "say out", SL_ESM_ANSWERED);
+    (void)invoke(w, "say err", SL_ESM_ANSWERED);
+    assert_true(sl_output_settle(w->options.sandbox.output));
+    char *log = test_read(w->log, NULL);
+    assert_string_equal(log, "out\nerr\n");
+    free(log);
+}
+
+static void a_function_that_cannot_start_is_told(void **state)
+{
+    struct world *w = *state;
+    start(w, NULL, "TEST_START=fails");
+    assert_int_equal(sl_runner_warm_up(w->r, &w->error), SL_REJECT);
+    assert_string_equal(w->error.code, "InitError");
+    assert_string_equal(w->error.text, "the setting X is missing");
+    assert_non_null(strstr(invoke(w, "", SL_ESM_FAILED), "the setting X is missing"));
+    assert_int_equal(sl_runner_stats(w->r).init_errors, 1);
+}
+
+static void a_function_that_ends_at_once_is_told(void **state)
+{
+    struct world *w = *state;
+    start(w, NULL, "TEST_START=exits");
+    assert_int_equal(sl_runner_warm_up(w->r, &w->error), SL_REJECT);
+    assert_string_equal(w->error.code, "ExitError");
+    assert_non_null(strstr(w->error.text, "exit status 3"));
+    assert_non_null(strstr(invoke(w, "", SL_ESM_FAILED), "exit status 3"));
+}
+
+static void a_program_that_is_not_there_is_told(void **state)
+{
+    struct world *w = *state;
+    w->options.sandbox.bootstrap = "/nowhere/bootstrap";
+    start(w, NULL, NULL);
+    assert_int_equal(sl_runner_warm_up(w->r, &w->error), SL_REJECT);
+    assert_non_null(strstr(w->error.text, "exit status 127"));
+    assert_true(sl_output_settle(w->options.sandbox.output));
+    char *log = test_read(w->log, NULL);
+    assert_string_equal(log, "sluice: /nowhere/bootstrap cannot be started: No such file or directory\n");
+    free(log);
+}
+
+static void a_command_is_run_by_the_shell(void **state)
+{
+    struct world *w = *state;
+    w->options.sandbox.bootstrap = NULL;
+    w->options.sandbox.command = "echo from the shell >&2; exit 5";
+    start(w, NULL, NULL);
+    assert_int_equal(sl_runner_warm_up(w->r, &w->error), SL_REJECT);
+    assert_non_null(strstr(w->error.text, "exit status 5"));
+    sl_runner_destroy(w->r);
+    w->options.sandbox.command = sl_arena_printf(w->arena, "exec %s", w->self);
+    start(w, NULL, NULL);
+    (void)invoke(w, "", SL_ESM_ANSWERED);
+}
+
+#define RUNS(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        RUNS(one_process_answers_one_event_after_the_other),
+        RUNS(several_at_a_time_have_a_process_each),
+        RUNS(a_process_has_lambdas_environment),
+        RUNS(a_process_that_ends_is_a_function_error),
+        RUNS(a_process_that_hangs_is_killed),
+        RUNS(what_must_end_early_ends_early),
+        RUNS(planned_faults_replace_the_answer),
+        RUNS(planned_faults_of_calls),
+        RUNS(reports_are_added_up),
+        RUNS(both_streams_are_the_log),
+        RUNS(a_function_that_cannot_start_is_told),
+        RUNS(a_function_that_ends_at_once_is_told),
+        RUNS(a_program_that_is_not_there_is_told),
+        RUNS(a_command_is_run_by_the_shell),
+    };
+    if (getenv("AWS_LAMBDA_RUNTIME_API"))
+        return be_a_function();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
