@@ -59,15 +59,15 @@ enum sl_status sl_identity_make(const char *stream_arn, const struct sl_identity
     struct sl_span stream[FIELDS], f[FIELDS];
     struct sl_span function = sl_span_str(told->function ? told->function : "sluice");
     split(sl_span_str(stream_arn), stream);
-    bool is_arn = sl_span_starts(function, SL_LIT("arn:"));
+    bool is_arn = sl_span_starts(function, SL_LIT("arn:")), is_either = is_arn || is_name(function);
     if (!is_arn)
         function = sl_span_str(sl_arena_printf(
             arena, "arn:%.*s:lambda:%.*s:%.*s:function:%.*s", SL_ARG(either(stream[PARTITION], "aws")),
             SL_ARG(either(stream[REGION], "us-east-1")), SL_ARG(either(stream[ACCOUNT], "123456789012")),
             SL_ARG(function)));
     split(function, f);
-    bool is_good = sl_span_is(f[SERVICE], "lambda") && sl_span_is(f[KIND], "function") && is_name(f[NAME]) &&
-                   f[REGION].len && (is_arn || !f[QUALIFIER].len);
+    bool is_good = is_either && sl_span_is(f[SERVICE], "lambda") && sl_span_is(f[KIND], "function") &&
+                   is_name(f[NAME]) && f[REGION].len;
     if (!is_good)
         return sl_fail(
             error, SL_REJECT, "InvalidFunction",
