@@ -88,6 +88,7 @@ static void invent_invocation(struct world *w, struct sl_invoked *invoked)
             unsigned fate = roll(w, 12);
             w->rig->handlers[h].plan[i] = fate == 0 ? RIG_POISON : fate == 1 ? RIG_OUTAGE : RIG_GOOD;
             w->rig->handlers[h].marks = true;
+            w->rig->handlers[h].takes_ms = (int64_t)roll(w, 4);
         }
     rig_event(w->rig, n, NULL);
     rig_run(w->rig, 60000);

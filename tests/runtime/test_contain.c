@@ -130,6 +130,8 @@ static void the_next_process_parks_the_record_to_blame(void **state)
             !strstr(api_file(a, "parked.jsonl"), "\"1003\""))
             fail_msg("%s: %s", ways[i].how, api_file(a, "parked.jsonl"));
         assert_int_equal(api_times(a, "told", "1003"), 0);
+        /* In the first process, in the trial, and in two new ones. */
+        assert_int_equal(api_times(a, "err", "dies\n"), 4);
         for (int n = 1000; n < 1006; n++)
             assert_in_range(api_times(a, "told", json_printf("%d\n", n)), n == 1003 ? 0 : 1,
                             n < 1003    ? 2
@@ -204,6 +206,10 @@ static void a_record_that_is_not_parked_is_not_tried_here(void **state)
     for (int i = 0; i < 3; i++)
         assert_string_equal(api_deliver(a, api_event(1000, 6)).body,
                             json("{'batchItemFailures':[{'itemIdentifier':'1003'}]}"));
+    /* What is proven needs no other record beside it. */
+    assert_string_equal(api_deliver(a, api_event(1003, 1)).body,
+                        json("{'batchItemFailures':[{'itemIdentifier':'1003'}]}"));
+    assert_int_equal(api_times(a, "err", "no other record of the route"), 0);
     kill(api_process(a), SIGKILL);
     (void)api_wait(a);
     begin(a, NULL); /* and neither does the process after that one */
@@ -308,6 +314,11 @@ static void a_suspect_twice_named_is_cleared_once(void **state)
     *later_ms = 5 * 60 * 1000;
     api_deliver_all(a, api_event(1000, 6));
     assert_int_equal(children_of(api_process(a)), 0);
+    /* One process tried both, since the first did not die of it. */
+    char *rest;
+    const char *said = api_file(a, "spare"), *line = strchr(said, '\n');
+    assert_non_null(line);
+    assert_int_equal(strtol(said, &rest, 10), strtol(line, NULL, 10));
     assert_int_equal(remove(spare), 0);
     assert_int_not_equal(die_of(a), 0); /* cleared ones are given to the handler here */
     write_file(a, "spare", "");

@@ -201,9 +201,14 @@ static void most_and_longest_fit(void **state)
 static void each_living_process_has_its_own(void **state)
 {
     (void)state;
+    int lowest = dup(0);
+    close(lowest);
     struct sl_holds *a = open_it(), *b = open_it();
     assert_int_equal(access(first, F_OK), 0);
     assert_int_equal(access(second, F_OK), 0);
+    int now = dup(0); /* no descriptor stays open */
+    close(now);
+    assert_int_equal(now, lowest);
     sl_holds_close(a);
     a = open_it(); /* the free one again */
     assert_int_equal(access(first, F_OK), 0);

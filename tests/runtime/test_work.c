@@ -240,6 +240,41 @@ static void test_place(void **state)
     }
 }
 
+/* Each is fatal, and its text names the variable. */
+static void test_wrong_settings(void **state)
+{
+    (void)state;
+    static const char *const cases[][2] = {
+        {"SLUICE_WORK_SOURCE=sqs://exports", "SLUICE_WORK_SOURCE is sqs://exports"},
+        {"SLUICE_WORK_SOURCE=", "SLUICE_WORK_SOURCE is not set"},
+        {"SLUICE_WORK_PLACE=", "SLUICE_WORK_PLACE is not set"},
+        {"SLUICE_WORK_CONCURRENCY=0", "SLUICE_WORK_CONCURRENCY is 0"},
+        {"SLUICE_WORK_CONCURRENCY=10001", "use a number from 0 to 10000"},
+        {"SLUICE_WORK_CONCURRENCY=7 ", "SLUICE_WORK_CONCURRENCY"},
+        {"SLUICE_WORK_SEGMENTS=many", "SLUICE_WORK_SEGMENTS"},
+        {"SLUICE_WORK_WRITE_UNITS=-1", "SLUICE_WORK_WRITE_UNITS"},
+        {"SLUICE_WORK_READ_UNITS=nan", "SLUICE_WORK_READ_UNITS"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct sl_arena *arena = sl_arena_new(1024);
+        struct sl_work_config config;
+        struct sl_error error = SL_NO_ERROR;
+        const char *list[] = {cases[i][0], "SLUICE_WORK_SOURCE=dynamodb://t", "SLUICE_WORK_PLACE=s3://b",
+                              NULL};
+        const struct sl_vars vars = {list};
+        assert_int_equal(sl_work_config_read(&vars, arena, &config, &error), SL_FATAL);
+        assert_string_equal(error.code, "BadWorkSettings");
+        if (!strstr(error.text, cases[i][1]))
+            fail_msg("%s: %s", cases[i][0], error.text);
+        sl_arena_destroy(arena);
+    }
+    const char *list[] = {"SLUICE_WORK_ITEMS=yes", NULL};
+    const struct sl_vars vars = {list};
+    struct sl_error error = SL_NO_ERROR;
+    bool is_on;
+    assert_int_equal(sl_work_is_on(&vars, &is_on, &error), SL_FATAL);
+}
+
 /* What is written is read again as it was, and an item's share never exceeds what all workers have. */
 static void test_pieces(void **state)
 {
@@ -295,6 +330,7 @@ int main(void)
         cmocka_unit_test(test_results_that_end_early),
         cmocka_unit_test(test_members),
         cmocka_unit_test(test_place),
+        cmocka_unit_test(test_wrong_settings),
         cmocka_unit_test(test_pieces),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -122,6 +122,7 @@ static void die(struct dies *d, struct sl_slice *slice)
     const char *how = d->how;
     if (is_spared(d, slice))
         return;
+    d->host->log(d->route, SL_INFO, "dies");
     if (strcmp(how, "segv") == 0)
         touch_nothing();
     else if (strcmp(how, "abort") == 0)
