@@ -74,7 +74,6 @@ static void put_lines(struct sl_log *log)
             break;
         rest = sl_span_from(rest, n);
     }
-    sl_buffer_reset(&log->line);
 }
 
 /* A line that is cut still ends, so that the next one is whole. */

@@ -304,7 +304,7 @@ class Judge:
                 changed[source] = self.compile(folder, source)
                 if not changed[source]:
                     return 'broken'
-            if mutant.path.endswith('.c') and changed[mutant.path].read_bytes() == self.original(mutant.path):
+            if all(out.read_bytes() == self.original(source) for source, out in changed.items()):
                 return 'equal'
             self.build.link([changed.get(s, o) for s, o in zip(self.build.sources, self.build.objects('run'))], folder / 'libsluice.so')
             for test in self.order(mutant):

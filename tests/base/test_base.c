@@ -5,10 +5,13 @@
 #include "base/json_write.h"
 #include "base/vars.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 static void first_error_wins(void **state)
@@ -154,6 +157,39 @@ static void virtual_time_moves_only_by_sleep(void **state)
     assert_true(real->now_ms(real) >= before + 1);
 }
 
+static void ring(int signal)
+{
+    (void)signal;
+}
+
+/* Signals cut no sleep short, and an old errno makes none longer. */
+static void a_sleep_lasts_as_long_as_it_was_told(void **state)
+{
+    (void)state;
+    struct sl_clock *real = sl_clock_system();
+    struct sigaction action = {.sa_handler = ring}, old;
+    const struct itimerval often = {{0, 2000}, {0, 2000}}, never = {{0, 0}, {0, 0}};
+    sigaction(SIGALRM, &action, &old);
+    setitimer(ITIMER_REAL, &often, NULL);
+    int64_t before = real->now_ns(real);
+    real->sleep_ms(real, 30);
+    int64_t slept_ns = real->now_ns(real) - before;
+    setitimer(ITIMER_REAL, &never, NULL);
+    sigaction(SIGALRM, &old, NULL);
+    assert_true(slept_ns >= 29000000);
+    errno = EINTR;
+    real->sleep_ms(real, 1);
+    errno = EINTR;
+    real->sleep_ms(real, 0);
+    real->sleep_ms(real, -5);
+    struct sl_clock_virtual v;
+    sl_clock_virtual_init(&v, 0, 1);
+    v.clock.sleep_ms(&v.clock, -5);
+    assert_int_equal(v.clock.now_ms(&v.clock), 0);
+    v.clock.sleep_ms(&v.clock, 1);
+    assert_int_equal(v.clock.now_ns(&v.clock), 1000000);
+}
+
 static void times_are_read_as_they_are_written(void **state)
 {
     (void)state;
@@ -214,6 +250,7 @@ int main(void)
         cmocka_unit_test(arena_gives_aligned_memory_and_cleans_up),
         cmocka_unit_test(json_strings_are_valid_whatever_comes_in),
         cmocka_unit_test(virtual_time_moves_only_by_sleep),
+        cmocka_unit_test(a_sleep_lasts_as_long_as_it_was_told),
         cmocka_unit_test(times_are_read_as_they_are_written),
         cmocka_unit_test(variables_are_found_by_whole_name),
         cmocka_unit_test(numbers_are_written_as_printf_does),

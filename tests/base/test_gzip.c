@@ -357,6 +357,17 @@ static void a_bomb_comes_in_rooms(void **state)
     sl_gzip_add(&packed, &zeros, 1, 9);
     struct outcome whole = expand_whole(sl_buffer_span(&packed));
     assert_same_outcome(whole, expand_cut(sl_buffer_span(&packed), 1000, 1000, 5000), packed.len);
+    /* Of input without its trailer, all output comes, although all input was taken before. */
+    struct sl_inflater *x = sl_inflater_new();
+    struct sl_span in = sl_span(packed.ptr, packed.len - 8);
+    sl_buffer_reset(&whole.out);
+    assert_int_equal(sl_inflater_add(x, &in, zeros.len - 1, &whole.out, NULL), SL_OK);
+    assert_int_equal(whole.out.len, zeros.len - 1);
+    assert_int_equal(sl_inflater_add(x, &in, 10, &whole.out, NULL), SL_OK);
+    assert_int_equal(whole.out.len, zeros.len);
+    assert_int_equal(in.len, 0);
+    sl_inflater_destroy(x);
+    sl_inflater_destroy(NULL);
     sl_buffer_clean_up(&whole.out);
     sl_buffer_clean_up(&packed);
     free((char *)(uintptr_t)zeros.ptr);

@@ -31,7 +31,7 @@ static void add_name(struct sl_buffer *b, uint64_t r)
 static void add_value(struct sl_buffer *b, uint64_t *seed)
 {
     uint64_t r = sl_random_step(seed);
-    switch (r % 5) {
+    switch (r % 8) {
     case 0:
         sl_buffer_printf(b, "{\"N\":\"%u\"}", (unsigned)(r >> 40));
         break;
@@ -45,6 +45,15 @@ static void add_value(struct sl_buffer *b, uint64_t *seed)
         break;
     case 3:
         sl_buffer_add_str(b, "{\"S\":\"\\\"a\\\":{\"}");
+        break;
+    case 4: /* texts that end or go on as the value's own text does, with a space at each place */
+    case 5:
+        sl_buffer_printf(b, "{%s\"S\"%s:%s\"}%s\"%s}", r >> 8 & 1 ? " " : "", r >> 10 & 1 ? " " : "",
+                         r >> 11 & 1 ? " " : "", r >> 12 & 1 ? ",\\\"a\\\":{\\\"S\\\":\\\"x\\\"}" : "",
+                         r >> 14 & 1 ? " " : "");
+        break;
+    case 6: /* types of more letters */
+        sl_buffer_add_str(b, r >> 8 & 1 ? "{\"SS\":[\"}\"]}" : "{\"NULL\" :true}");
         break;
     default:
         sl_buffer_printf(b, "{\"\\u0053\":\"%u\"}", (unsigned)(r >> 40));
