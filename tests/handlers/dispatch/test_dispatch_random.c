@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 #define MOST   100
-#define ROUTES 3
+#define ROUTES 4
 
 /* How a handler says what is wrong: nothing of a slice is applied and the first trouble is told; each record
  * is marked; the poison is marked, and nothing is applied beside it. */
@@ -19,11 +19,12 @@ struct course {
     uint64_t chance;
     size_t n, items, cap; /* cap: of a slice; 0: none */
     bool parks;           /* else it reports */
+    size_t lanes;         /* once-only routes: 1 or 2 */
     enum manner manner[ROUTES];
     unsigned char plan[ROUTES][MOST];
 };
 
-static const size_t handler_of[ROUTES] = {RIG_ONE, RIG_TWO, RIG_ONCE};
+static const size_t handler_of[ROUTES] = {RIG_ONE, RIG_TWO, RIG_ONCE, RIG_TWICE};
 static size_t items; /* of the event that is made */
 
 static size_t key_of(size_t i)
@@ -200,21 +201,30 @@ static void park(struct model *m, size_t i, size_t route)
     m->parked[m->n_parked++].route = route;
 }
 
-/* Parked records and effects that cannot be repeated, in the order of the stream. */
-static void once_only(struct model *m)
+/* One once-only route over [from, end), or to where another one failed. */
+static void run_lane(struct model *m, size_t route, size_t from, size_t end)
 {
-    struct run *r = &m->runs[2];
-    for (size_t at = 0, end; at < m->checkpoint; at = end) {
+    struct run *r = &m->runs[route];
+    size_t to = end < m->checkpoint ? end : m->checkpoint;
+    run_some(r, from, to);
+    for (size_t i = from; i < to; i++)
+        if (r->fates[i] == REJECTED)
+            park(m, i, route);
+    m->checkpoint = r->failed < m->checkpoint ? r->failed : m->checkpoint;
+}
+
+/* Parked records and effects that cannot be repeated, in the order of the stream; two routes take turns, in
+ * steps that grow. */
+static void once_only(struct model *m, size_t lanes)
+{
+    for (size_t at = 0, end, step = 1; at < m->checkpoint; at = end, step *= 2) {
         for (size_t route = 0; route < 2; route++)
             if (m->runs[route].fates[at] == REJECTED)
                 park(m, at, route);
-        for (end = at + 1; end < m->checkpoint && !is_rejected(m, end);)
+        for (end = at + 1; end < m->checkpoint && !is_rejected(m, end) && !(lanes > 1 && end == at + step);)
             end++;
-        run_some(r, at, end);
-        for (size_t i = at; i < end; i++)
-            if (r->fates[i] == REJECTED)
-                park(m, i, 2);
-        m->checkpoint = r->failed < m->checkpoint ? r->failed : m->checkpoint;
+        for (size_t route = 2; route < 2 + lanes; route++)
+            run_lane(m, route, at, end);
     }
 }
 
@@ -224,16 +234,16 @@ static void expect(struct model *m, const struct course *c)
     memset(m, 0, sizeof(*m));
     m->checkpoint = c->n;
     for (size_t route = 0; route < ROUTES; route++) {
-        m->runs[route] = (struct run){.c = c, .route = route, .is_once = route == 2, .failed = c->n};
-        if (route == 2)
-            break;
+        m->runs[route] = (struct run){.c = c, .route = route, .is_once = route >= 2, .failed = c->n};
+        if (route >= 2)
+            continue;
         run_some(&m->runs[route], 0, m->checkpoint + (is_the_records && m->checkpoint < c->n));
         if (m->runs[route].failed < m->checkpoint) {
             m->checkpoint = m->runs[route].failed;
             is_the_records = m->runs[route].is_the_records;
         }
     }
-    once_only(m);
+    once_only(m, c->lanes);
 }
 
 /* ---- what happened ---- */
@@ -309,6 +319,7 @@ static void draw_course(struct course *c)
     c->items = draw(c, 2) ? MOST : 1 + draw(c, 9);
     c->cap = draw(c, 2) ? 0 : 1 + draw(c, 20);
     c->parks = draw(c, 3) > 0;
+    c->lanes = 1 + draw(c, 2);
     for (size_t route = 0; route < ROUTES; route++)
         draw_plan(c, route);
     items = c->items;
@@ -317,16 +328,19 @@ static void draw_course(struct course *c)
 static void run_course(struct course *c)
 {
     static struct model m;
-    char config[600], cap[40] = "";
+    char config[700], cap[40] = "", fourth[100] = "";
+    size_t routes = 2 + c->lanes;
     if (c->cap)
         snprintf(cap, sizeof(cap), ",'max_records':%zu", c->cap);
-    snprintf(
-        config, sizeof(config),
-        "{'on_failure':'%s','report_batch_item_failures':true,'max_parked':null,'routes':["
-        "{'name':'r0','handler':'one'%s},{'name':'r1','handler':'two'%s},{'name':'r2','handler':'once'%s}]}",
-        c->parks ? "mem:dlq" : "report", cap, cap, cap);
+    if (c->lanes > 1)
+        snprintf(fourth, sizeof(fourth), ",{'name':'r3','handler':'twice'%s}", cap);
+    snprintf(config, sizeof(config),
+             "{'on_failure':'%s','report_batch_item_failures':true,'max_parked':null,'routes':["
+             "{'name':'r0','handler':'one'%s},{'name':'r1','handler':'two'%s},{'name':'r2','handler':'once'%"
+             "s}%s]}",
+             c->parks ? "mem:dlq" : "report", cap, cap, cap, fourth);
     struct rig *rig = rig_new(config);
-    for (size_t route = 0; route < ROUTES; route++) {
+    for (size_t route = 0; route < routes; route++) {
         struct rig_handler *h = &rig->handlers[handler_of[route]];
         memcpy(h->plan, c->plan[route], c->n);
         h->marks = c->manner[route] == MARKS;
@@ -339,7 +353,7 @@ static void run_course(struct course *c)
     if (rig->answer.checkpoint != m.checkpoint) {
         WRONG("the checkpoint is %zu, not %zu", rig->answer.checkpoint, m.checkpoint);
     }
-    for (size_t route = 0; route < ROUTES; route++)
+    for (size_t route = 0; route < routes; route++)
         expect_route(rig, &m, route);
     expect_parked(rig, &m);
     rig_destroy(rig);
