@@ -7,11 +7,12 @@
 /* What a record makes of its item. */
 struct aggregate_change {
     struct sl_order order;
-    int64_t at_ms;               /* when it was made; 0: not said */
-    struct aggregate_part after; /* the item's contribution from then on */
-    bool keeps;                  /* `after` stays in the totals, and does not belong to the item any more */
-    bool is_older;               /* the ledger refused it as older, although it is newer by time */
-    uint32_t next;               /* of the same unit, in order; AGGREGATE_NONE */
+    int64_t at_ms;                /* when it was made; 0: not said */
+    struct aggregate_part after;  /* the item's contribution from then on */
+    struct aggregate_part before; /* without a ledger: what it was, by the old image */
+    bool keeps;                   /* `after` stays in the totals, and does not belong to the item any more */
+    bool is_older;                /* the ledger refused it as older, although it is newer by time */
+    uint32_t next;                /* of the same unit, in order; AGGREGATE_NONE */
 };
 
 enum aggregate_state { AGGREGATE_PENDING, AGGREGATE_DONE, AGGREGATE_FAILED };
@@ -66,10 +67,6 @@ struct aggregate_run {
 void aggregate_run_init(struct aggregate_run *run, const struct aggregate *a, struct sl_slice *slice);
 
 /* ---- aggregate_take.c: records into units ---- */
-
-/* The record has not the image that the totals need. */
-enum sl_status aggregate_no_image(const struct aggregate *a, const struct sl_record *r, const char *image,
-                                  struct sl_error *error) SL_MUST_USE;
 
 /* Takes record `i` of the slice. A failure is the whole slice's. */
 enum sl_status aggregate_take(struct aggregate_run *run, size_t i, struct sl_error *error) SL_MUST_USE;

@@ -1,8 +1,9 @@
 /* Taking records: each makes a change of its unit, an item or an event. */
 #include "handlers/builtin/aggregate/aggregate_run_private.h"
 
-enum sl_status aggregate_no_image(const struct aggregate *a, const struct sl_record *r, const char *image,
-                                  struct sl_error *error)
+/* The record has not the image that the totals need. */
+static enum sl_status no_image(const struct aggregate *a, const struct sl_record *r, const char *image,
+                               struct sl_error *error)
 {
     bool known = a->host->record_view(r) != SL_VIEW_UNKNOWN;
     return a->host->fail(error, known ? SL_FATAL : SL_REJECT, "ViewType",
@@ -37,8 +38,20 @@ static enum sl_status kept_removal(struct aggregate_run *run, const struct sl_re
     if (!a->has_ledger)
         return SL_OK;
     if (a->host->record_image(r, SL_OLD_IMAGE).type == SL_NONE)
-        return aggregate_no_image(a, r, "OldImage", error);
+        return no_image(a, r, "OldImage", error);
     return aggregate_contribution(&run->tally, r, SL_OLD_IMAGE, &change->after, error);
+}
+
+/* Without a ledger what an old image shows is taken to have been counted. */
+static enum sl_status shown_before(struct aggregate_run *run, const struct sl_record *r,
+                                   struct aggregate_change *change, struct sl_error *error)
+{
+    const struct aggregate *a = run->a;
+    if (a->has_ledger || a->host->record_event(r) == SL_INSERT)
+        return SL_OK;
+    if (a->host->record_image(r, SL_OLD_IMAGE).type == SL_NONE)
+        return no_image(a, r, "OldImage", error);
+    return aggregate_contribution(&run->tally, r, SL_OLD_IMAGE, &change->before, error);
 }
 
 /* What the record makes of its item. */
@@ -55,10 +68,13 @@ static enum sl_status item_change(struct aggregate_run *run, size_t i, struct ag
     if (status != SL_OK)
         return status;
     change->at_ms = a->host->record_created_ns(r) / 1000000;
-    if (a->host->record_event(r) == SL_REMOVE)
-        return sl_expired_is_kept(a->expired, a->host, r) ? kept_removal(run, r, change, error) : SL_OK;
+    if (a->host->record_event(r) == SL_REMOVE && sl_expired_is_kept(a->expired, a->host, r))
+        return kept_removal(run, r, change, error);
+    status = shown_before(run, r, change, error);
+    if (status != SL_OK || a->host->record_event(r) == SL_REMOVE)
+        return status;
     if (a->host->record_image(r, SL_NEW_IMAGE).type == SL_NONE)
-        return aggregate_no_image(a, r, "NewImage", error);
+        return no_image(a, r, "NewImage", error);
     return aggregate_contribution(&run->tally, r, SL_NEW_IMAGE, &change->after, error);
 }
 

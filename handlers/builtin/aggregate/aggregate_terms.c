@@ -50,8 +50,6 @@ static enum sl_status sum_terms(const struct aggregate_look *look, const struct 
     for (size_t i = 0; i < c->n_amounts && status == SL_OK; i++) {
         struct aggregate_term term = {.counter = counter, .begins = begins};
         bool is_sum = c->amounts[i].verb == SL_ADD;
-        if (!is_sum && look->in.image == SL_OLD_IMAGE)
-            continue;
         term.attribute = c->amounts[i].attribute;
         status = aggregate_amount_of(look, &c->amounts[i], &term.number, error);
         if (status != SL_OK || !is_sum)

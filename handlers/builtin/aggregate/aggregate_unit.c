@@ -303,28 +303,15 @@ static void event_prepare(struct aggregate_run *run, struct aggregate_unit *unit
 
 /* ---- items, without a ledger ---- */
 
-/* Without a ledger what an image shows is taken to have been counted. */
 static void difference_prepare(struct aggregate_run *run, struct aggregate_unit *unit)
 {
-    const struct sl_host *host = run->a->host;
     unit->state = AGGREGATE_DONE;
     if (unit->first == AGGREGATE_NONE || run->changes[unit->first].keeps)
         return;
-    const struct sl_record *r = run->slice->records[unit->first];
-    struct aggregate_part before = no_terms;
-    struct sl_error error = SL_NO_ERROR;
-    enum sl_status status = SL_OK;
-    if (host->record_event(r) != SL_INSERT)
-        status = host->record_image(r, SL_OLD_IMAGE).type == SL_NONE
-                     ? aggregate_no_image(run->a, r, "OldImage", &error)
-                     : aggregate_contribution(&run->tally, r, SL_OLD_IMAGE, &before, &error);
-    if (status != SL_OK) {
-        sl_outcome_fail(&run->outcome, unit->first, &error);
-        return;
-    }
+    const struct aggregate_change *change = &run->changes[unit->first];
     unit->state = AGGREGATE_PENDING;
     unit_begin(run, unit);
-    unit_add(run, unit, before, run->changes[unit->first].after);
+    unit_add(run, unit, change->before, change->after);
 }
 
 void aggregate_prepare(struct aggregate_run *run)
