@@ -275,15 +275,15 @@ class Judge:
                               cwd=folder, env={**os.environ, 'CCACHE_DISABLE': '1'}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         return out if done.returncode == 0 else None
 
-    def original(self, source):
-        """The bytes of the unchanged object, made in the same way."""
+    def original(self, source, path):
+        """The bytes of the unchanged object, made in the same way: with a copy of `path`, the source or a header of it."""
         with self.lock:
-            if source not in self.originals:
+            if (source, path) not in self.originals:
                 with tempfile.TemporaryDirectory(dir=BUILD) as folder:
-                    (copy := pathlib.Path(folder) / source).parent.mkdir(parents=True)
-                    shutil.copyfile(TREE / source, copy)
-                    self.originals[source] = self.compile(pathlib.Path(folder), source).read_bytes()
-            return self.originals[source]
+                    (copy := pathlib.Path(folder) / path).parent.mkdir(parents=True)
+                    shutil.copyfile(TREE / path, copy)
+                    self.originals[source, path] = self.compile(pathlib.Path(folder), source).read_bytes()
+            return self.originals[source, path]
 
     def order(self, mutant):
         """The tests that can notice it: those that enter its function; all, when it is in none."""
@@ -304,7 +304,7 @@ class Judge:
                 changed[source] = self.compile(folder, source)
                 if not changed[source]:
                     return 'broken'
-            if all(out.read_bytes() == self.original(source) for source, out in changed.items()):
+            if all(made.read_bytes() == self.original(source, mutant.path) for source, made in changed.items()):
                 return 'equal'
             self.build.link([changed.get(s, o) for s, o in zip(self.build.sources, self.build.objects('run'))], folder / 'libsluice.so')
             for test in self.order(mutant):
