@@ -339,11 +339,12 @@ static bool write_value(struct writer *w, struct sl_span json)
     if (w->why || !walk.is_object || !sl_json_walk_next(&walk, &tag, &content) ||
         sl_json_walk_next(&walk, &more, &more))
         return fail(w, UNKNOWN);
-    if (w->depth == SL_ITEM_DEPTH)
+    bool nests = *content.ptr == '{' || sl_json_text_is(tag, SL_LIT("L"));
+    if (nests && w->depth == SL_ITEM_DEPTH)
         return fail(w, "it is nested too deep");
-    w->depth++;
+    w->depth += nests;
     bool has_type = write_tagged(w, tag, content);
-    w->depth--;
+    w->depth -= nests;
     return has_type;
 }
 

@@ -145,6 +145,16 @@ void fake_opensearch_put(struct fake_opensearch *f, const char *id, struct sl_sp
     store(f, find(f, sl_span_str(id), true), source);
 }
 
+void fake_opensearch_many(struct fake_opensearch *f, size_t n)
+{
+    char id[32];
+    for (size_t i = 0; i < n && f->n < DOCS; i++) {
+        snprintf(id, sizeof(id), "many %zu", i);
+        f->docs[f->n] = (struct doc){.id = strdup(id)};
+        store(f, &f->docs[f->n++], SL_LIT("{\"PK\":\"x\"}"));
+    }
+}
+
 static bool names(struct sl_span list, struct sl_span name)
 {
     struct sl_json_walk walk = sl_json_walk(list);

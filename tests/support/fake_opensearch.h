@@ -22,6 +22,9 @@ size_t fake_opensearch_troubled(const struct fake_opensearch *fake);
 /* A document that somebody else writes: id and source, JSON. */
 void fake_opensearch_put(struct fake_opensearch *fake, const char *id, struct sl_span source);
 
+/* So many documents without a digest. */
+void fake_opensearch_many(struct fake_opensearch *fake, size_t n);
+
 /* How many requests of an operation (tests/support/honest.h) there were, and the most entries of one. */
 size_t fake_opensearch_requests(const struct fake_opensearch *fake, const char *operation);
 size_t fake_opensearch_most(const struct fake_opensearch *fake, const char *operation);
