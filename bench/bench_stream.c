@@ -246,21 +246,28 @@ static double more_of_one(double small, size_t n_small, double large, size_t n_l
     return (large - small) / (double)(n_large - n_small);
 }
 
-/* The same for 1,000,000 records and for 30,000: near 1, time is linear. */
-static void measure_growth(const struct size sizes[3])
+static void compare_growth(const char *what, const size_t records[3], const double seconds[3])
 {
-    const struct size *a = &sizes[0], *b = &sizes[1], *c = &sizes[2];
     char name[128];
-    snprintf(name, sizeof(name), "sluice decode, time of a record, %zu to %zu", c->records, b->records);
+    snprintf(name, sizeof(name), "%s of one more record, %zu to %zu records", what, records[2], records[1]);
     bench_figure(name,
-                 more_of_one(a->decoded.wall, a->records, c->decoded.wall, c->records) /
-                     more_of_one(a->decoded.wall, a->records, b->decoded.wall, b->records),
+                 more_of_one(seconds[0], records[0], seconds[2], records[2]) /
+                     more_of_one(seconds[0], records[0], seconds[1], records[1]),
                  "x");
-    snprintf(name, sizeof(name), "sluice replay, time of a record, %zu to %zu", c->records, b->records);
-    bench_figure(name,
-                 more_of_one(a->replayed.wall, a->records, c->replayed.wall, c->records) /
-                     more_of_one(a->replayed.wall, a->records, b->replayed.wall, b->records),
-                 "x");
+}
+
+/* Near 1, time is linear. */
+static void measure_growth(const struct size s[3])
+{
+    const size_t n[] = {s[0].records, s[1].records, s[2].records};
+    const double decoded[] = {s[0].decoded.wall, s[1].decoded.wall, s[2].decoded.wall};
+    const double decoded_cpu[] = {s[0].decoded.cpu, s[1].decoded.cpu, s[2].decoded.cpu};
+    const double replayed[] = {s[0].replayed.wall, s[1].replayed.wall, s[2].replayed.wall};
+    const double replayed_cpu[] = {s[0].replayed.cpu, s[1].replayed.cpu, s[2].replayed.cpu};
+    compare_growth("sluice decode, time", n, decoded);
+    compare_growth("sluice decode, processor time", n, decoded_cpu);
+    compare_growth("sluice replay, time", n, replayed);
+    compare_growth("sluice replay, processor time", n, replayed_cpu);
 }
 
 /* A replay that writes, beside the same that writes nothing. */

@@ -177,7 +177,7 @@ static bool decode_piece(struct decode *d, struct sl_source *source, enum sl_sta
     struct sl_source_piece piece = {.is_last = false};
     struct sl_error error = SL_NO_ERROR;
     sl_arena_reset(call.arena);
-    *status = sl_source_pull(source, SL_SOURCE_PIECE_BYTES, &call, &piece, &error);
+    *status = sl_source_pull(source, SL_BEHIND_PIECE_BYTES, &call, &piece, &error);
     bool is_printed = *status == SL_OK || d->keep_going;
     if (is_printed && !sl_behind_give(d->printer, &piece))
         return false;

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 /* From here on a piece is not worked on beside the next one. */
-#define LARGE_BYTES (4 * SL_SOURCE_PIECE_BYTES)
+#define LARGE_BYTES (8 * SL_BEHIND_PIECE_BYTES)
 
 struct sl_behind {
     sl_behind_fn work;

@@ -4,6 +4,9 @@
 
 #include "work/source/source.h"
 
+/* Pieces to make: two are under way, and need together what one needs elsewhere. */
+#define SL_BEHIND_PIECE_BYTES (SL_SOURCE_PIECE_BYTES / 2)
+
 struct sl_behind;
 
 /* False: no more pieces are wanted. */

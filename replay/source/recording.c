@@ -13,9 +13,6 @@
 #include <string.h>
 #include <time.h>
 
-/* Two pieces are under way: as large as one is elsewhere. */
-#define PIECE_BYTES (SL_SOURCE_PIECE_BYTES / 2)
-
 /* A code of our own: the inputs have to be read twice. */
 #define NEEDS_SURVEY "NeedsSurvey"
 
@@ -64,7 +61,7 @@ static enum sl_status read_pieces(struct reading *r, struct sl_source *source, s
     for (unsigned k = 0; goes_on && status == SL_OK && !piece.is_last; k ^= 1) {
         const struct sl_call call = {.arena = arenas[k], .deadline_ms = INT64_MAX};
         sl_arena_reset(call.arena);
-        status = sl_source_pull(source, PIECE_BYTES, &call, &piece, &why);
+        status = sl_source_pull(source, SL_BEHIND_PIECE_BYTES, &call, &piece, &why);
         goes_on = status == SL_OK && sl_behind_give(behind, &piece);
     }
     (void)sl_behind_wait(behind);

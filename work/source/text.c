@@ -96,6 +96,8 @@ static void hand_out(struct sl_text *t, size_t n, const struct sl_batch *batch, 
     struct sl_buffer rest;
     t->from.line += sl_text_count_newlines(sl_span(t->window.ptr, n));
     sl_buffer_init(&rest, t->window.max);
+    if (!t->is_drained)
+        (void)sl_buffer_reserve(&rest, t->window.len); /* the next window is as large */
     sl_buffer_add(&rest, t->window.ptr + n, t->window.len - n);
     sl_arena_defer(arena, free, t->window.ptr);
     t->window = rest;
