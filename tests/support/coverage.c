@@ -50,10 +50,11 @@ int kill(pid_t pid, int number)
 {
     if (__gcov_exit && number == SIGKILL && pid > 0 && is_like_us(pid)) {
         struct pollfd end = {.fd = (int)syscall(SYS_pidfd_open, pid, 0), .events = POLLIN};
-        if (end.fd >= 0 && syscall(SYS_kill, pid, SIGUSR2) == 0)
-            (void)poll(&end, 1, MOMENT_MS);
+        int ended = end.fd >= 0 && syscall(SYS_kill, pid, SIGUSR2) == 0 && poll(&end, 1, MOMENT_MS) == 1;
         if (end.fd >= 0)
             close(end.fd);
+        if (ended)
+            return 0;
     }
     return (int)syscall(SYS_kill, pid, number);
 }
