@@ -347,6 +347,99 @@ static void takes_an_endpoint_with_scheme_and_path(void **state)
     assert_int_equal(sl_runtime_open(NULL, "t", &rt, NULL), SL_FATAL);
 }
 
+/* The type is letters, digits and dots, 127 at most; all else is an underscore. */
+static void cleans_the_type_of_an_error(void **state)
+{
+    (void)state;
+    char longest[201];
+    memset(longest, 'L', 200);
+    longest[200] = '\0';
+    static const char *const cases[][2] = {{"azAZ09.", "azAZ09."}, {"`{@[/:-_ ", "_________"}, {"", ""}};
+    for (size_t i = 0; i < 4; i++) {
+        const struct wire_step steps[] = {{.reply = ACCEPTED}};
+        char line[300];
+        struct meeting m;
+        meet(&m, steps, 1);
+        snprintf(line, sizeof(line), "\"errorType\":\"%.127s\"", i < 3 ? cases[i][1] : longest);
+        assert_int_equal(
+            sl_runtime_fail(m.rt, request_id, i < 3 ? cases[i][0] : longest, SL_LIT("x"), &m.error), SL_OK);
+        assert_true(has(wire_request(m.wire, 0), line));
+        part(&m);
+    }
+}
+
+/* A request id that does not fit into a URL cannot be answered, and the connection is left alone. */
+static void refuses_a_request_id_without_an_end(void **state)
+{
+    (void)state;
+    char *id = calloc(1, 2001);
+    assert_non_null(id);
+    memset(id, 'i', 2000);
+    const struct wire_step steps[] = {{.reply = ACCEPTED}};
+    struct meeting m;
+    meet(&m, steps, 1);
+    assert_int_equal(sl_runtime_respond(m.rt, id, SL_LIT("{}"), "application/json", &m.error), SL_RETRY);
+    assert_string_equal(m.error.code, "InvalidRequestId");
+    sl_error_clear(&m.error);
+    assert_int_equal(sl_runtime_fail(m.rt, id, "T", SL_LIT("x"), &m.error), SL_RETRY);
+    assert_string_equal(m.error.code, "InvalidRequestId");
+    assert_int_equal(wire_requests(m.wire), 0);
+    part(&m);
+    free(id);
+}
+
+/* The longest header value fits; with one byte more the event is refused, and can still be answered. */
+static void refuses_an_event_whose_header_is_too_long(void **state)
+{
+    (void)state;
+    for (size_t more = 0; more < 2; more++) {
+        size_t n = 64 * 1024 - 1 + more;
+        char *reply = malloc(n + 400);
+        assert_non_null(reply);
+        int head = snprintf(reply, 300, "HTTP/1.1 200 OK\r\n" ID "Lambda-Runtime-Trace-Id: ");
+        memset(reply + head, 't', n);
+        snprintf(reply + (size_t)head + n, 100, "\r\nContent-Length: 2\r\n\r\n{}");
+        const struct wire_step steps[] = {{.reply = reply}};
+        struct meeting m;
+        meet(&m, steps, 1);
+        assert_int_equal(sl_runtime_next(m.rt, &m.event, &m.error), more ? SL_REJECT : SL_OK);
+        assert_string_equal(m.error.code, more ? "EventTooLarge" : "");
+        assert_string_equal(m.event.request_id, request_id);
+        assert_int_equal(strlen(m.event.trace_id), more ? 0 : n);
+        part(&m);
+        free(reply);
+    }
+}
+
+/* Of a long reply, its first 200 bytes; of a long message, 64 KB. */
+static void cuts_what_nobody_reads_to_its_end(void **state)
+{
+    (void)state;
+    char *reply = malloc(6000), *message = malloc(70000);
+    assert_true(reply && message);
+    int head = snprintf(reply, 100, "HTTP/1.1 410 Gone\r\nContent-Length: 5000\r\n\r\n");
+    memset(reply + head, 'r', 5000);
+    memset(message, 'm', 70000);
+    const struct wire_step steps[] = {{.reply = reply, .len = (size_t)head + 5000}, {.reply = ACCEPTED}};
+    struct meeting m;
+    meet(&m, steps, 2);
+    assert_int_equal(sl_runtime_respond(m.rt, request_id, SL_LIT(""), "application/json", &m.error), SL_OK);
+    const char *at = strstr(m.error.text, "its reply: ");
+    assert_non_null(at);
+    assert_int_equal(strspn(at + 11, "r"), 200);
+    assert_non_null(strstr(m.error.text, "410 (the invocation had timed out)"));
+    sl_error_clear(&m.error);
+    assert_int_equal(sl_runtime_fail(m.rt, request_id, "T", sl_span(message, 70000), &m.error), SL_OK);
+    struct sl_span sent = wire_request(m.wire, 1);
+    const char *first = memmem(sent.ptr, sent.len, "\"errorMessage\":\"", 16);
+    assert_non_null(first);
+    assert_int_equal(strspn(first + 16, "m"), 64 * 1024);
+    assert_int_equal(wire_connections(m.wire), 1);
+    part(&m);
+    free(reply);
+    free(message);
+}
+
 /* Each invocation has another trace id, and a process may have millions of them. */
 static void keeps_only_the_last_trace_id(void **state)
 {
@@ -388,6 +481,10 @@ int main(void)
         cmocka_unit_test(survives_a_reply_cut_at_every_byte),
         cmocka_unit_test(reports_errors_as_ascii_headers_and_valid_json),
         cmocka_unit_test(reports_an_answer_that_is_too_large_instead_of_sending_it),
+        cmocka_unit_test(cleans_the_type_of_an_error),
+        cmocka_unit_test(refuses_a_request_id_without_an_end),
+        cmocka_unit_test(refuses_an_event_whose_header_is_too_long),
+        cmocka_unit_test(cuts_what_nobody_reads_to_its_end),
         cmocka_unit_test(keeps_only_the_last_trace_id),
         cmocka_unit_test(stops_waiting_when_told),
         cmocka_unit_test(takes_an_endpoint_with_scheme_and_path),

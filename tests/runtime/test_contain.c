@@ -331,6 +331,44 @@ static void a_suspect_twice_named_is_cleared_once(void **state)
     assert_int_equal(api_stop(a), 0);
 }
 
+/* A record that was tried beside a suspect, and fails too, is one from then on. */
+static void a_control_that_fails_is_suspect_too(void **state)
+{
+    struct api *a = *state;
+    begin(a, ROUTES("{'name':'r','handler':'dies','how':'segv','at':'1003,1004','told':'${DIR}/told',"
+                    "'on_failure':'" PARK "'}"));
+    api_offer(a, api_event(1003, 1), "first", NULL);
+    assert_int_not_equal(api_wait(a), 0);
+    begin(a, NULL);
+    api_deliver_all(a, api_event(1003, 4));
+    assert_int_equal(api_times(a, "parked.jsonl", "\n"), 2);
+    assert_int_equal(api_times(a, "err", "which held 1 records"), 1);
+    api_deliver_all(a, api_event(1004, 2)); /* it is known in the next batch, too */
+    assert_int_equal(api_times(a, "parked.jsonl", "\n"), 3);
+    assert_int_equal(api_stop(a), 0);
+}
+
+/* At the level of errors nothing else is said, and all is done. */
+static void a_quiet_log_is_quiet(void **state)
+{
+    struct api *a = *state;
+    api_set(a, "AWS_LAMBDA_LOG_LEVEL=ERROR");
+    begin(a, ROUTES(DIES("r", "kill", "report", "")));
+    assert_int_not_equal(die_of(a), 0);
+    begin(a, NULL);
+    assert_string_equal(api_deliver(a, api_event(1000, 6)).body,
+                        json("{'batchItemFailures':[{'itemIdentifier':'1003'}]}"));
+    assert_true(api_deliver(a, json_span("{}")).is_error);
+    assert_int_equal(api_stop(a), 0);
+    api_set(a, "TMPDIR=/nowhere/at/all");
+    api_set(a, "SLUICE_SUMMARY=1");
+    begin(a, "{");
+    assert_true(api_init_error(a).is_error);
+    assert_int_equal(api_wait(a), 1);
+    assert_int_equal(api_times(a, "err", "ERROR"), 3);
+    assert_int_equal(api_times(a, "err", "\n"), 3);
+}
+
 /* A route's suspects are its own. */
 static void each_route_has_its_own_suspects(void **state)
 {
@@ -516,6 +554,8 @@ int main(void)
         CONTAINS(a_fleeting_proof_is_looked_at_again),
         CONTAINS(harmless_suspects_are_cleared),
         CONTAINS(a_suspect_twice_named_is_cleared_once),
+        CONTAINS(a_control_that_fails_is_suspect_too),
+        CONTAINS(a_quiet_log_is_quiet),
         CONTAINS(each_route_has_its_own_suspects),
         CONTAINS(without_proof_nothing_is_parked),
         CONTAINS(a_crash_in_a_port_parks_nothing),

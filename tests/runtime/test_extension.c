@@ -120,6 +120,28 @@ static void registers_as_one_that_wants_no_events(void **state)
     }
 }
 
+/* The brackets are not a part of the address. */
+static void an_address_of_version_6_is_in_brackets(void **state)
+{
+    (void)state;
+    struct sockaddr_in6 at = {.sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT};
+    socklen_t size = sizeof(at);
+    struct desk d;
+    desk_open(&d);
+    int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0 || bind(fd, (struct sockaddr *)&at, size) != 0) {
+        close(d.listener);
+        skip(); /* this machine has none */
+    }
+    close(d.listener);
+    d.listener = fd;
+    assert_int_equal(listen(fd, 16), 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&at, &size), 0);
+    snprintf(d.address, sizeof(d.address), "[::1]:%d", ntohs(at.sin6_port));
+    assert_int_equal(enlist(&d, d.address, API_REGISTERED), SL_OK);
+    desk_close(&d);
+}
+
 static void a_wrong_registration_is_refused(void **state)
 {
     (void)state;
@@ -217,6 +239,8 @@ static void an_address_that_is_none_is_refused(void **state)
         {"127.0.0.1:1/", 254, "", "NoExtensionsApi"},
         {"127.0.0.1:1", 0, "", "NoExtensionsApi"},
         {"[::1]:1", 0, "", "NoExtensionsApi"},
+        {"127.255.255.254", 0, "", "NoExtensionsApi"},
+        {"[]:1", 0, "", "NoExtensionsApi"},
         {"no.such.host.invalid:1", 0, "", "NoExtensionsApi"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -438,6 +462,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(registers_as_one_that_wants_no_events),
+        cmocka_unit_test(an_address_of_version_6_is_in_brackets),
         cmocka_unit_test(a_wrong_registration_is_refused),
         cmocka_unit_test(a_registration_that_hangs_is_given_up),
         cmocka_unit_test(what_is_too_long_is_refused),

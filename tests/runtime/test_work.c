@@ -7,6 +7,8 @@
 
 #include "base/json.h"
 
+#include <stdlib.h>
+
 /* ---- results ---- */
 
 /* A port with two objects that hands out at most `step` bytes at a time; the read number `fail_at` fails. */
@@ -132,6 +134,76 @@ static void test_results_that_end_early(void **state)
         assert_int_equal(read_shelf(&shelf, &seen, &error), SL_REJECT);
         assert_string_equal(error.code, "BadResults");
     }
+}
+
+/* A manifest or a file that says something else than Step Functions would. */
+static void test_results_of_another_kind(void **state)
+{
+    (void)state;
+    static const char *const wrong[][3] = {
+        {"{'DestinationBucket':'c','ResultFiles':{'SUCCEEDED':[]}}", "[]", "BadResults"},
+        {"{'ResultFiles':{'SUCCEEDED':[]}}", "[]", "BadResults"},
+        {"{'DestinationBucket':7,'ResultFiles':{'SUCCEEDED':[]}}", "[]", "BadResults"},
+        {"{'DestinationBucket':'b'}", "[]", "BadResults"},
+        {"{'DestinationBucket':'b','ResultFiles':{'SUCCEEDED':[{}]}}", "[]", "BadResults"},
+        {"{'DestinationBucket':'b','ResultFiles':{'SUCCEEDED':[{'Key':7}]}}", "[]", "BadResults"},
+        {"{'DestinationBucket':'b','ResultFiles':{'SUCCEEDED':[{'Key':'elsewhere/S.json'}]}}", "[]",
+         "BadResults"},
+        {"{'DestinationBucket':'b','ResultFiles':{'SUCCEEDED':[{'Key':'seed/x'}]}}", "{}", "BadResults"},
+        {"{'DestinationBucket':'b','ResultFiles':{'SUCCEEDED':[{'Key':'seed/x'}]}}", "[{}]", "BadResults"},
+        {"{'DestinationBucket':'b','ResultFiles':{'SUCCEEDED':[{'Key':'seed/x'}]}}", "[7]", "BadResults"},
+        {"{'DestinationBucket':'b','ResultFiles':{'SUCCEEDED':[{'Key':'seed/x'}]}}", "[{'Output':7}]",
+         "BadResults"},
+        {"{'DestinationBucket':'b','ResultFiles':{'SUCCEEDED':[{'Key':'seed/x'}]}}", "[{'Output':'{'}]",
+         "BadResults"},
+        {"{'DestinationBucket':'b','ResultFiles':{'FAILED':[{}],'SUCCEEDED':[]}}", "[]", "PiecesFailed"},
+        {"{'DestinationBucket':'b','ResultFiles':{'PENDING':[{}],'SUCCEEDED':[]}}", "[]", "PiecesFailed"},
+    };
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        struct shelf shelf = {.manifest = json(wrong[i][0]), .file = json(wrong[i][1]), .step = 64};
+        struct seen seen;
+        struct sl_error error = SL_NO_ERROR;
+        assert_int_equal(read_shelf(&shelf, &seen, &error), SL_REJECT);
+        assert_string_equal(error.code, wrong[i][2]);
+        assert_string_equal(seen.text, "");
+    }
+    static const char *const none[] = {"[]", " \n[ ]\n"};
+    for (size_t i = 0; i < 2; i++) {
+        struct shelf shelf = {
+            .manifest = json("{'DestinationBucket':'b','ResultFiles':{'SUCCEEDED':[{'Key':'seed/x'}]}}"),
+            .file = none[i],
+            .step = 1};
+        struct seen seen;
+        struct sl_error error = SL_NO_ERROR;
+        assert_int_equal(read_shelf(&shelf, &seen, &error), SL_OK);
+        assert_string_equal(seen.text, "");
+    }
+}
+
+/* The longest entry of all, and what is longer than a manifest may be. */
+static void test_results_that_are_too_long(void **state)
+{
+    (void)state;
+    size_t n = 6u << 20;
+    char *longest = malloc(n);
+    assert_non_null(longest);
+    memset(longest, ' ', n);
+    longest[n - 1] = '\0';
+    memcpy(longest, "[{\"a\":\"", 7);
+    for (int k = 0; k < 2; k++) {
+        struct shelf shelf = {
+            .manifest = k ? longest
+                          : json("{'DestinationBucket':'b','ResultFiles':{'SUCCEEDED':[{'Key':'seed/x'}]}}"),
+            .file = longest,
+            .step = 1u << 20};
+        struct seen seen;
+        struct sl_error error = SL_NO_ERROR;
+        assert_int_equal(read_shelf(&shelf, &seen, &error), SL_REJECT);
+        assert_string_equal(error.code, "BadResults");
+        if (!strstr(error.text, k ? "is longer than any manifest" : "has an entry of more than"))
+            fail_msg("%s", error.text);
+    }
+    free(longest);
 }
 
 /* ---- members ---- */
@@ -328,6 +400,8 @@ int main(void)
         cmocka_unit_test(test_results_reads_that_fail),
         cmocka_unit_test(test_results_that_change_meanwhile),
         cmocka_unit_test(test_results_that_end_early),
+        cmocka_unit_test(test_results_of_another_kind),
+        cmocka_unit_test(test_results_that_are_too_long),
         cmocka_unit_test(test_members),
         cmocka_unit_test(test_place),
         cmocka_unit_test(test_wrong_settings),

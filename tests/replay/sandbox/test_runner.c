@@ -97,7 +97,7 @@ struct world {
     struct sl_arena *arena;
     struct sl_error error;
     char self[600], *folder, log[700];
-    const char *environment[64];
+    const char *environment[512];
     unsigned events;
 };
 
@@ -114,7 +114,7 @@ static int set_up(void **state)
                                       w->arena, &w->identity, &w->error),
                      SL_OK);
     size_t n = 0;
-    for (; environ[n] && n < 56; n++)
+    for (; environ[n] && n < 500; n++)
         w->environment[n] = environ[n];
     w->environment[n++] = "AWS_LAMBDA_MAX_CONCURRENCY=4";
     w->environment[n++] = "AWS_REGION=elsewhere";
