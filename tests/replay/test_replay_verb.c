@@ -377,23 +377,11 @@ static void a_handler_to_start_from(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
-/* As in an installation: bootstrap stands beside the command. */
-static void link_bootstrap(void)
-{
-    char path[512], link[600];
-    ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 1);
-    assert_true(n > 0);
-    path[n] = '\0';
-    snprintf(link, sizeof(link), "%.*s/bootstrap", (int)(strrchr(path, '/') - path), path);
-    unlink(link);
-    assert_int_equal(symlink(path, link), 0);
-}
-
 int main(int argc, char **argv)
 {
-    if (argc && sl_span_ends(sl_span_str(argv[0]), SL_LIT("/bootstrap")))
+    if (verbs_is_bootstrap(argc, argv))
         return sl_start(argv[0], environ);
-    link_bootstrap();
+    verbs_link_bootstrap();
     const struct CMUnitTest tests[] = {
         TEST(every_record_is_handled_whatever_the_mapping),
         TEST(what_is_given_up_is_written_and_counted),

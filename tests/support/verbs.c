@@ -144,18 +144,18 @@ static void run_here(const struct verbs *v, int argc, char **argv)
     _exit(98);
 }
 
-static int wait_for(pid_t pid, unsigned ms)
+static int wait_for(pid_t pid, unsigned ms, int number)
 {
     int status = 0;
     if (ms) {
         usleep(ms * 1000);
-        kill(pid, SIGKILL);
+        kill(pid, number);
     }
     assert_int_equal(waitpid(pid, &status, 0), pid);
     return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
 }
 
-static int run(struct verbs *v, unsigned ms, const char *format, va_list list)
+static int run(struct verbs *v, unsigned ms, int number, const char *format, va_list list)
 {
     char *line = NULL, *words[WORDS];
     assert_true(vasprintf(&line, format, list) > 0);
@@ -165,7 +165,7 @@ static int run(struct verbs *v, unsigned ms, const char *format, va_list list)
     assert_true(pid >= 0);
     if (pid == 0)
         run_here(v, n, words);
-    int status = wait_for(pid, ms);
+    int status = wait_for(pid, ms, number);
     free(line);
     free(v->out);
     free(v->err);
@@ -182,7 +182,7 @@ int verb(struct verbs *v, const char *format, ...)
 {
     va_list list;
     va_start(list, format);
-    int status = run(v, 0, format, list);
+    int status = run(v, 0, 0, format, list);
     va_end(list);
     return status;
 }
@@ -191,9 +191,34 @@ int verb_cut(struct verbs *v, unsigned ms, const char *format, ...)
 {
     va_list list;
     va_start(list, format);
-    int status = run(v, ms, format, list);
+    int status = run(v, ms, SIGKILL, format, list);
     va_end(list);
     return status;
+}
+
+int verb_stop(struct verbs *v, unsigned ms, const char *format, ...)
+{
+    va_list list;
+    va_start(list, format);
+    int status = run(v, ms, SIGTERM, format, list);
+    va_end(list);
+    return status;
+}
+
+void verbs_link_bootstrap(void)
+{
+    char path[512], link[600];
+    ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 1);
+    assert_true(n > 0);
+    path[n] = '\0';
+    snprintf(link, sizeof(link), "%.*s/bootstrap", (int)(strrchr(path, '/') - path), path);
+    unlink(link);
+    assert_int_equal(symlink(path, link), 0);
+}
+
+bool verbs_is_bootstrap(int argc, char **argv)
+{
+    return argc > 0 && sl_span_ends(sl_span_str(argv[0]), SL_LIT("/bootstrap"));
 }
 
 const char *verb_out(const struct verbs *v)

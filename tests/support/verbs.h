@@ -6,6 +6,8 @@
 #ifndef SL_TESTS_SUPPORT_VERBS_H
 #define SL_TESTS_SUPPORT_VERBS_H
 
+#include <stdbool.h>
+
 struct verbs;
 
 struct verbs *verbs_new(void);
@@ -32,6 +34,15 @@ void verb_set(struct verbs *v, const char *variable);
  * such file. */
 void verb_write(struct verbs *v, const char *name, const char *text);
 const char *verb_read(struct verbs *v, const char *name);
+
+/* Ends it with SIGTERM after so many milliseconds. */
+int verb_stop(struct verbs *v, unsigned ms, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+/* For verbs that start sandboxes: makes a link "bootstrap" beside the test's program, as in an installation.
+ * The test's main then is what a sandbox starts, too, and verbs_is_bootstrap says so: its result is
+ * sl_start's. One test program a folder. */
+void verbs_link_bootstrap(void);
+bool verbs_is_bootstrap(int argc, char **argv);
 
 /* Fails the test, and shows what the last one wrote, unless `status` is what `wanted` says and its standard
  * output and error together have the text. */
