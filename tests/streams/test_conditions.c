@@ -196,6 +196,36 @@ static void each_spelling_of_a_number_is_the_number(void **state)
             no(json_printf("{'n':{'N':'%s'}}", others[i]), json_printf("{'n':[%s]}", k == 18 ? "-1.0" : "9"));
 }
 
+/* The address is in the network when its first bits are. */
+static void a_network_is_the_first_bits(void **state)
+{
+    (void)state;
+    for (unsigned bits = 0; bits < 32; bits++)
+        for (unsigned flipped = 0; flipped < 32; flipped++) {
+            uint32_t network = 0xAC1F5A96u, address = network ^ 0x80000000u >> flipped;
+            const char *item = json_printf("{'a':{'S':'%u.%u.%u.%u'}}", address >> 24, address >> 16 & 255,
+                                           address >> 8 & 255, address & 255);
+            const char *condition = json_printf("{'a':[{'cidr':'%u.%u.%u.%u/%u'}]}", network >> 24,
+                                                network >> 16 & 255, network >> 8 & 255, network & 255, bits);
+            assert_int_equal(meets(item, condition), flipped >= bits);
+        }
+    for (unsigned bits = 96; bits < 128; bits++)
+        for (unsigned flipped = 96; flipped < 128; flipped++) {
+            uint32_t network = 0x20010DB8u, address = network ^ 0x80000000u >> (flipped - 96);
+            const char *item = json_printf("{'a':{'S':'2001:db8::%x:%x'}}", address >> 16, address & 0xFFFF);
+            const char *condition =
+                json_printf("{'a':[{'cidr':'2001:db8::%x:%x/%u'}]}", network >> 16, network & 0xFFFF, bits);
+            assert_int_equal(meets(item, condition), flipped >= bits);
+        }
+    static const char *const others[] = {
+        "", "172.31.90", "172.31.90.150.1", "172.31.90.256", "::ffff:172.31.90.150", "x"};
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+        no(json_printf("{'a':{'S':'%s'}}", others[i]), "{'a':[{'cidr':'0.0.0.0/0'}]}");
+    /* The longest text of an address, and one byte more. */
+    yes("{'a':{'S':'0000:0000:0000:0000:0000:ffff:255.255.255.255'}}", "{'a':[{'cidr':'::/0'}]}");
+    no("{'a':{'S':'0000:0000:0000:0000:0000:ffff:255.255.255.2555'}}", "{'a':[{'cidr':'::/0'}]}");
+}
+
 /* ---- what is refused ---- */
 
 static void refused(const char *condition, const char *at, const char *text)
@@ -434,6 +464,16 @@ static void a_condition_tells_whether_it_is_of_keys(void **state)
         {"{'old_item':{'PK':[1]}}", false},
         {"{'keys':{'a':[1]},'pattern':[{'dynamodb':{'Keys':{'a':{'S':['b']}}}}]}", true},
         {"{'keys':{'a':[1]},'pattern':[" STATUS("'a'") "]}", false},
+        {"{'expired':true}", false},
+        {"{'changed':['a']}", false},
+        {"{'pattern':[{'dynamodb':{'Keys':{'a':{'S':['b']}}}},{'dynamodb':{'Keys':{'b':{'N':['1']}}}}]}",
+         true},
+        {"{'pattern':[{'dynamodb':{'Keys':{'a':{'S':['b']}}}},{'eventName':['INSERT']}]}", false},
+        {"{'pattern':[{'eventName':['INSERT']},{'dynamodb':{'Keys':{'a':{'S':['b']}}}}]}", false},
+        {"{'pattern':[{'dynamodb':{'Keys':{'a':{'S':['b']}},'OldImage':{'a':{'S':['b']}}}}]}", false},
+        {"{'pattern':[{'dynamodb':{'NewImage':{'a':{'M':{'b':{'S':['b']}}}}}}]}", false},
+        {"{'pattern':[{'dynamodb':{'OldImage':{'a':{'M':{'b':{'S':['b']}}}}}}]}", false},
+        {"{'pattern':[{'dynamodb':{'SizeBytes':[5]}}]}", false},
     };
     struct sl_arena *arena = sl_arena_new(4096);
     struct sl_when *compiled;
@@ -455,6 +495,7 @@ int main(void)
         cmocka_unit_test(names_are_paths),
         cmocka_unit_test(either_of_or),
         cmocka_unit_test(each_spelling_of_a_number_is_the_number),
+        cmocka_unit_test(a_network_is_the_first_bits),
         cmocka_unit_test(mistakes_are_refused_at_their_byte),
         cmocka_unit_test(limits_are_refused_by_name),
         cmocka_unit_test(a_condition_tells_the_images_it_needs),

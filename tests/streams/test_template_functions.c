@@ -561,6 +561,23 @@ static void a_key_is_never_quoted(void **state)
     error = (struct sl_error)SL_NO_ERROR;
     assert_int_equal(sl_template_compile(SL_LIT("{a|hmac:KEY}"), NULL, arena, &t, &error), SL_REJECT);
     assert_non_null(strstr(error.text, "KEY is not set"));
+    /* A name is shown when it is short or of several words, and has no small letter: else it may be a key. */
+    static const struct {
+        const char *name;
+        bool is_shown;
+    } names[] = {{"A", true},         {"ABCDEFGH", true}, {"ABCDEFGHI", false}, {"A_BCDEFGHI", true},
+                 {"ABCDEFGa", false}, {"aBC", false},     {"ABCzEF", false},    {"A_BCDEFGHz", false},
+                 {"Z9_", true},       {"ABCDEFG1", true}, {"ABCDEFG12", false}, {"_", true}};
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        error = (struct sl_error)SL_NO_ERROR;
+        const char *text = sl_arena_printf(arena, "{a|hmac:%s}", names[i].name);
+        assert_int_equal(sl_template_compile(sl_span_str(text), &vars, arena, &t, &error), SL_REJECT);
+        const char *wanted = sl_arena_printf(arena, "variable %s is not set",
+                                             names[i].is_shown ? names[i].name : "that is named here");
+        if (!strstr(error.text, wanted) ||
+            (!names[i].is_shown && strlen(names[i].name) > 3 && strstr(error.text, names[i].name)))
+            fail_msg("%s: %s", names[i].name, error.text);
+    }
 }
 
 static void hostile_templates_are_refused(void **state)
