@@ -5,6 +5,7 @@
 #include "base/json.h"
 #include "base/json_write.h"
 #include "sinks/item.h"
+#include "sinks/item_scan.h"
 #include "streams/value.h"
 
 #include <stdio.h>
@@ -313,6 +314,267 @@ static void exact_strings_come_back(void **state)
     }
 }
 
+/* ---- keys, conditions and updates at their edges ---- */
+
+static enum sl_status text_of_key(const char *key, size_t room, char *out)
+{
+    struct sl_buffer text;
+    sl_buffer_init(&text, room);
+    enum sl_status status = sl_item_key_text(json_span(key), &text, NULL);
+    if (status == SL_OK)
+        snprintf(out, 200, "%.*s", SL_ARG(sl_buffer_span(&text)));
+    sl_buffer_clean_up(&text);
+    return status;
+}
+
+static void a_key_has_one_or_two_attributes(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *key, *text; /* NULL: refused */
+    } cases[] = {
+        {"{'a':{'S':'1'}}", "{'a':{'S':'1'}}"},
+        {"{'b':{'S':'1'},'a':{'N':'2.0'}}", "{'a':{'N':'2'},'b':{'S':'1'}}"},
+        {"{'a':{'N':'2.0'},'b':{'S':'1'}}", "{'a':{'N':'2'},'b':{'S':'1'}}"},
+        {"{'ab':{'S':'1'},'a':{'S':'2'}}", "{'a':{'S':'2'},'ab':{'S':'1'}}"},
+        {"{'a':{'S':'2'},'ab':{'S':'1'}}", "{'a':{'S':'2'},'ab':{'S':'1'}}"},
+        {"{'':{'S':'2'},'a':{'S':'1'}}", "{'':{'S':'2'},'a':{'S':'1'}}"},
+        {"{'a':{'S':'1'},'a':{'S':'2'}}", "{'a':{'S':'2'}}"},
+        {"{'a':{'S':'1'},'\\u0061':{'S':'2'}}", "{'a':{'S':'2'}}"},
+        {"{'a':{'N':'007'}}", "{'a':{'N':'7'}}"},
+        {"{'a':{'N':'-0'}}", "{'a':{'N':'0'}}"},
+        {"{}", NULL},
+        {"{'a':{'S':'1'},'b':{'S':'1'},'c':{'S':'1'}}", NULL},
+        {"{'a':{'S':''}}", NULL},
+        {"{'a':{'B':''}}", NULL},
+        {"{'a':{'N':''}}", NULL},
+        {"{'a':{'N':'x'}}", NULL},
+        {"{'a':{'B':'A'}}", NULL},
+        {"{'a':{'BOOL':true}}", NULL},
+        {"{'a':{'SS':['1']}}", NULL},
+        {"{'a':{'S':'1'},'b':{'NULL':true}}", NULL},
+    };
+    char text[200];
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        assert_int_equal(text_of_key(cases[i].key, 1000, text), cases[i].text ? SL_OK : SL_REJECT);
+        if (cases[i].text)
+            assert_string_equal(text, json(cases[i].text));
+    }
+    assert_int_equal(text_of_key(cases[0].key, strlen(cases[0].key), text), SL_OK);
+    assert_int_equal(text_of_key(cases[0].key, strlen(cases[0].key) - 1, text), SL_REJECT);
+}
+
+static void an_item_has_its_key(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *item, *key;
+        bool has;
+    } cases[] = {
+        {"{'a':{'N':'1.0'},'b':{'S':'x'},'c':{'S':'y'}}", "{'a':{'N':'1'},'b':{'S':'x'}}", true},
+        {"{'a':{'N':'1.0'},'b':{'S':'z'}}", "{'a':{'N':'1'},'b':{'S':'x'}}", false},
+        {"{'a':{'N':'1.0'}}", "{'a':{'N':'1'},'b':{'S':'x'}}", false},
+        {"{'a':{'S':'1'}}", "{'a':{'N':'1'}}", false},
+        {"{'a':{'S':'0'},'a':{'S':'1'}}", "{'a':{'S':'1'}}", true},
+        {"{'a':{'S':'1'},'a':{'S':'0'}}", "{'a':{'S':'1'}}", false},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct sl_error error = SL_NO_ERROR;
+        enum sl_status status = sl_item_has_key(json_span(cases[i].item), json_span(cases[i].key), &error);
+        assert_int_equal(status, cases[i].has ? SL_OK : SL_REJECT);
+        assert_int_equal(error.text[0] != '\0', !cases[i].has);
+    }
+}
+
+/* Whether a LT b, a EQ b, a GT b hold, as digits; -1: b is not a value. */
+static int order_of(const char *a, const char *b)
+{
+    const char *item = json_printf("{'v':%s}", a);
+    const enum sl_test_verb verbs[] = {SL_LT, SL_EQ, SL_GT, SL_LE, SL_NE};
+    int digits = 0;
+    for (size_t i = 0; i < 5; i++) {
+        struct sl_test test = {.verb = verbs[i], .name = SL_LIT("v"), .value = json_span(b)};
+        struct sl_table_op op = {.tests = &test, .n_tests = 1};
+        bool holds = false;
+        enum sl_status status = sl_item_test(&op, sl_span_str(item), &holds, NULL);
+        if (status == SL_REJECT)
+            return -1;
+        assert_int_equal(status, SL_OK);
+        digits = digits * 10 + holds;
+    }
+    return digits;
+}
+
+static void values_have_their_order(void **state)
+{
+    (void)state;
+    /* LT EQ GT LE NE; what has no order may still be equal */
+    enum { LESS = 10011, SAME = 1010, MORE = 101, OTHER = 1, EQUAL = 1000 };
+    static const struct {
+        const char *a, *b;
+        int order;
+    } cases[] = {
+        {"{'N':'1'}", "{'N':'2'}", LESS},
+        {"{'N':'2'}", "{'N':'2.0'}", SAME},
+        {"{'N':'3'}", "{'N':'2'}", MORE},
+        {"{'N':'-3'}", "{'N':'2'}", LESS},
+        {"{'S':'a'}", "{'S':'ab'}", LESS},
+        {"{'S':'ab'}", "{'S':'a'}", MORE},
+        {"{'S':''}", "{'S':''}", SAME},
+        {"{'S':''}", "{'S':'a'}", LESS},
+        {"{'B':'AA=='}", "{'B':'AQ=='}", LESS},
+        {"{'B':'/w=='}", "{'B':'AQ=='}", MORE},
+        {"{'S':'1'}", "{'N':'2'}", OTHER},
+        {"{'N':'1'}", "{'S':'2'}", OTHER},
+        {"{'BOOL':true}", "{'BOOL':true}", EQUAL},
+        {"{'BOOL':true}", "{'BOOL':false}", OTHER},
+        {"{'SS':['a']}", "{'SS':['b']}", OTHER},
+        {"{'NULL':true}", "{'NULL':true}", EQUAL},
+        {"{'N':'x'}", "{'N':'2'}", OTHER},
+        {"{'N':'2'}", "{'N':'x'}", -1},
+        {"{}", "{'N':'2'}", OTHER},
+        {"{'N':'2'}", "{}", -1},
+        {"{'N':'2'}", "5", -1},
+        {"{'NS':['x']}", "{'NS':['2']}", OTHER},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        int have = order_of(cases[i].a, cases[i].b);
+        if (have != cases[i].order)
+            fail_msg("%s and %s: %d", cases[i].a, cases[i].b, have);
+    }
+}
+
+static const char *updated(const char *item, struct sl_set set, struct sl_arena *arena)
+{
+    const struct sl_table_op op = {
+        .verb = SL_TABLE_UPDATE, .key = json_span("{'PK':{'S':'a'}}"), .sets = &set, .n_sets = 1};
+    struct sl_span out;
+    struct sl_error error = SL_NO_ERROR;
+    enum sl_status status = sl_item_update(&op, json_span(item), arena, &out, &error);
+    assert_true(status == SL_OK || (status == SL_REJECT && error.text[0]));
+    if (status != SL_OK)
+        return NULL;
+    assert_int_equal(sl_json_check(out, NULL), SL_OK);
+    return sl_arena_copy(arena, out);
+}
+
+static void updates_at_their_edges(void **state)
+{
+    (void)state;
+#define NINES_37 "9999999999999999999999999999999999999"
+    static const struct {
+        const char *item;
+        enum sl_set_verb verb;
+        const char *name, *value, *out; /* NULL: refused */
+    } cases[] = {
+        {"{'n':{'N':'" NINES_37 "8'}}", SL_ADD, "n", "{'N':'1'}", "{'n':{'N':'" NINES_37 "9'}}"},
+        {"{'n':{'N':'" NINES_37 "9'}}", SL_ADD, "n", "{'N':'1'}",
+         "{'n':{'N':'100000000000000000000000000000000000000'}}"},
+        {"{'n':{'N':'" NINES_37 "9'}}", SL_ADD, "n", "{'N':'0.1'}", NULL},
+        {"{'n':{'N':'" NINES_37 "'}}", SL_ADD, "n", "{'N':'0.1'}", "{'n':{'N':'" NINES_37 ".1'}}"},
+        {"{'n':{'N':'9e125'}}", SL_ADD, "n", "{'N':'1e125'}", NULL},
+        {"{'n':{'N':'007'}}", SL_ADD, "n", "{'N':'-007'}", "{'n':{'N':'0'}}"},
+        {"{}", SL_ADD, "n", "{'N':'01.50'}", "{'n':{'N':'1.5'}}"},
+        {"{'n':{'S':'1'}}", SL_ADD, "n", "{'N':'1'}", NULL},
+        {"{'n':{'N':'x'}}", SL_ADD, "n", "{'N':'1'}", NULL},
+        {"{}", SL_ADD, "n", "{'S':'1'}", NULL},
+        {"{}", SL_ADD, "n", "{'N':'x'}", NULL},
+        {"{'n':{'N':'1'}}", SL_UNSET, "n", NULL, "{}"},
+        {"{'n':{'N':'1'},'n':{'N':'2'},'m':{'N':'3'}}", SL_UNSET, "n", NULL, "{'m':{'N':'3'}}"},
+        {"{'m':{'N':'3'}}", SL_UNSET, "n", NULL, "{'m':{'N':'3'}}"},
+        {"{'n':{'N':'1'},'n':{'N':'2'}}", SL_SET, "n", "{'N':'3'}", "{'n':{'N':'1'},'n':{'N':'3'}}"},
+        {"{}", SL_SET, "a\"\n", "{'N':'3'}", "{'a\\\"\\n':{'N':'3'}}"},
+        {"{}", SL_SET, "n", "{}", NULL},
+        {"{}", SL_SET, "n", "5", NULL},
+        {"{'PK':{'S':'a'}}", SL_SET, "PK", "{'S':'b'}", NULL},
+        {"{'PK':{'S':'a'}}", SL_UNSET, "PK", NULL, NULL},
+        {"{}", SL_SET_MAX, "n", "{'N':'3'}", "{'n':{'N':'3'}}"},
+        {"{'n':{'N':'3'}}", SL_SET_MAX, "n", "{'N':'3.0'}", "{'n':{'N':'3'}}"},
+        {"{'n':{'N':'3'}}", SL_SET_MAX, "n", "{'N':'4'}", "{'n':{'N':'4'}}"},
+        {"{'n':{'N':'3'}}", SL_SET_MAX, "n", "{'N':'2'}", "{'n':{'N':'3'}}"},
+        {"{'n':{'N':'3'}}", SL_SET_MIN, "n", "{'N':'3.0'}", "{'n':{'N':'3'}}"},
+        {"{'n':{'N':'3'}}", SL_SET_MIN, "n", "{'N':'2'}", "{'n':{'N':'2'}}"},
+        {"{'n':{'S':'3'}}", SL_SET_MIN, "n", "{'N':'2'}", NULL},
+        {"{'n':{'BOOL':true}}", SL_SET_MAX, "n", "{'BOOL':false}", NULL},
+    };
+    struct sl_arena *arena = sl_arena_new(4096);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const struct sl_set set = {cases[i].verb, sl_span_str(cases[i].name),
+                                   cases[i].value ? json_span(cases[i].value) : sl_span(NULL, 0)};
+        const char *have = updated(cases[i].item, set, arena);
+        if (!have != !cases[i].out || (have && strcmp(have, json(cases[i].out)) != 0))
+            fail_msg("case %zu: %s", i, have ? have : "refused");
+    }
+    sl_arena_destroy(arena);
+}
+
+/* A page's items are checked as they are found, by the same rule as sl_item_check; but its services escape no
+ * number and no base64. */
+static bool scans(const char *text)
+{
+    struct sl_span span = json_span(text);
+    struct sl_json_scan scan = {.end = sl_span_end(span), .is_loose = true};
+    return sl_item_scan(&scan, span.ptr) == sl_span_end(span);
+}
+
+static void a_page_holds_items_alone(void **state)
+{
+    (void)state;
+    static const char *const good[] = {"{}",
+                                       "{ }",
+                                       "{'a':{'S':'x'}}",
+                                       "{'a':{'N':'1'} , 'b':{'BOOL':true}}",
+                                       "{'a':{'BOOL':false}}",
+                                       "{'a':{'NULL':true}}",
+                                       "{'a':{'L':[]}}",
+                                       "{'a':{'M':{}}}",
+                                       "{'a':{'SS':['x','y']}}",
+                                       "{'a':{'BS':['AA==']}}",
+                                       "{'a':{'NS':['1','2']}}",
+                                       "{'a':{'L':[{'M':{'b':{'N':'1'}}}]}}"};
+    static const char *const bad[] = {"{'a':{}}",
+                                      "{'a':5}",
+                                      "{'a':{'BOOL':1}}",
+                                      "{'a':{'BOOL':t}}",
+                                      "{'a':{'BOOL':}}",
+                                      "{'a':{'NULL':false}}",
+                                      "{'a':{'N':'\\u0031'}}",
+                                      "{'a':{'N':'x'}}",
+                                      "{'a':{'N':1}}",
+                                      "{'a':{'B':'A'}}",
+                                      "{'a':{'B':'AA\\u003d='}}",
+                                      "{'a':{'SS':[]}}",
+                                      "{'a':{'SS':[1]}}",
+                                      "{'a':{'S':'x','S':'y'}}",
+                                      "{'a':{'X':'y'}}",
+                                      "{'a':{'S':'x'}",
+                                      "{'a':{'L':[1]}}",
+                                      "{'a':{'M':{'b':1}}}",
+                                      "{'a'}",
+                                      "{a}",
+                                      "[]",
+                                      "{'a':{'L':[{'S':'x'}]}"};
+    for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++)
+        if (!scans(good[i]))
+            fail_msg("%s is refused", good[i]);
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+        if (scans(bad[i]))
+            fail_msg("%s is taken", bad[i]);
+    for (unsigned depth = 31; depth <= 33; depth++) {
+        struct sl_buffer deep;
+        sl_buffer_init(&deep, 4096);
+        sl_buffer_add_str(&deep, "{'a':");
+        for (unsigned i = 0; i < depth; i++)
+            sl_buffer_add_str(&deep, i % 2 ? "{'L':[" : "{'M':{'m':");
+        sl_buffer_add_str(&deep, "{'S':'x'}");
+        for (unsigned i = depth; i > 0; i--)
+            sl_buffer_add_str(&deep, (i - 1) % 2 ? "]}" : "}}");
+        sl_buffer_add(&deep, "}", 2);
+        assert_int_equal(scans(deep.ptr), depth <= SL_ITEM_DEPTH);
+        sl_buffer_clean_up(&deep);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -320,6 +582,11 @@ int main(void)
         cmocka_unit_test(keys_have_one_text_for_equal_values),
         cmocka_unit_test(what_is_not_a_value_is_refused),
         cmocka_unit_test(exact_strings_come_back),
+        cmocka_unit_test(a_key_has_one_or_two_attributes),
+        cmocka_unit_test(an_item_has_its_key),
+        cmocka_unit_test(values_have_their_order),
+        cmocka_unit_test(updates_at_their_edges),
+        cmocka_unit_test(a_page_holds_items_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

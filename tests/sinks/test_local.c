@@ -1,6 +1,7 @@
 /* The embedded object store and queues: file:, jsonl:, stdout:. */
 #include "tests/support/test.h"
 
+#include "sinks/file.h"
 #include "sinks/target.h"
 
 #include <dirent.h>
@@ -385,6 +386,129 @@ static void a_wrong_target_is_not_quoted_whole(void **state)
     }
 }
 
+/* ---- what is no object ---- */
+
+static struct sl_object_piece read_one(struct sl_object_port *port, const char *key)
+{
+    const struct sl_object_read read = {.key = sl_span_str(key), .max_bytes = 10};
+    struct sl_object_piece piece;
+    port->read(port, &read, 1, &piece, &call);
+    return piece;
+}
+
+static struct sl_result remove_one(struct sl_object_port *port, const char *key)
+{
+    const struct sl_object_removal removal = {.key = sl_span_str(key)};
+    struct sl_result result;
+    port->remove(port, &removal, 1, &result, &call);
+    return result;
+}
+
+/* Folders, links, pipes and what lies below a file or a link: none is an object, none is followed or removed.
+ */
+static void only_files_are_objects(void **state)
+{
+    (void)state;
+    struct sl_object_port *port = open_files();
+    assert_int_equal(put(port, "folder/x", "x", false).status, SL_OK);
+    assert_int_equal(put(port, "file", "x", false).status, SL_OK);
+    assert_int_equal(symlink("file", in_folder("", "a/b/link")), 0);
+    assert_int_equal(symlink("folder", in_folder("", "a/b/links")), 0);
+    assert_int_equal(mkfifo(in_folder("", "a/b/pipe"), 0600), 0);
+    static const char *const keys[] = {"folder",     "link",    "links/x", "pipe",
+                                       "file/below", "nothing", "no/thing"};
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+        struct sl_object_piece piece = read_one(port, keys[i]);
+        assert_int_equal(piece.result.status, SL_REJECT);
+        assert_string_equal(piece.result.code, "NoSuchKey");
+        assert_true(!piece.bytes.ptr && !piece.result.not_sent);
+        assert_int_equal(remove_one(port, keys[i]).status, SL_OK);
+    }
+    struct stat info;
+    static const char *const left[] = {"a/b/folder/x", "a/b/file", "a/b/link", "a/b/links", "a/b/pipe"};
+    for (size_t i = 0; i < sizeof(left) / sizeof(left[0]); i++)
+        assert_int_equal(lstat(in_folder("", left[i]), &info), 0);
+    struct sl_object_page page;
+    port->list(port, &(struct sl_object_list){.limit = 0}, &page, &call);
+    assert_int_equal(page.n, 2);
+    assert_true(sl_span_is(page.entries[0].key, "file") && sl_span_is(page.entries[1].key, "folder/x"));
+    assert_int_equal(remove_one(port, "file").status, SL_OK);
+    assert_int_not_equal(lstat(in_folder("", "a/b/file"), &info), 0);
+    port->close(port);
+}
+
+/* A folder for reading alone: nothing is created or written, all else works. */
+static void a_folder_may_be_read_alone(void **state)
+{
+    (void)state;
+    struct sl_object_port *port = open_files(), *reader = NULL;
+    struct sl_error error = SL_NO_ERROR;
+    assert_int_equal(put(port, "one", "1", false).status, SL_OK);
+    port->close(port);
+    assert_int_equal(sl_file_open_to_read(in_folder("", "none"), &reader, &error), SL_REJECT);
+    assert_non_null(strstr(error.text, "cannot be opened as a folder"));
+    assert_int_equal(sl_file_open_to_read(in_folder("", "a/b/one"), &reader, NULL), SL_REJECT);
+    assert_int_equal(sl_file_open_to_read(in_folder("", "a/b"), &reader, NULL), SL_OK);
+    struct sl_object objects[2] = {{.key = SL_LIT("two")}, {.key = SL_LIT("three")}};
+    struct sl_result results[2];
+    reader->apply(reader, objects, 2, results, &call);
+    for (size_t i = 0; i < 2; i++) {
+        assert_int_equal(results[i].status, SL_FATAL);
+        assert_string_equal(results[i].code, "AccessDenied");
+        assert_true(results[i].not_sent);
+    }
+    struct sl_object_page page;
+    reader->list(reader, &(struct sl_object_list){.limit = 0}, &page, &call);
+    assert_int_equal(page.n, 1);
+    assert_span_is(read_one(reader, "one").bytes, "1");
+    reader->close(reader);
+}
+
+/* A name that is a folder cannot become an object, nor a file a folder. */
+static void a_name_is_an_object_or_a_folder(void **state)
+{
+    (void)state;
+    struct sl_object_port *port = open_files();
+    assert_int_equal(put(port, "x/y", "1", false).status, SL_OK);
+    static const char *const keys[] = {"x", "x/y/z"};
+    for (size_t i = 0; i < 2; i++) {
+        struct sl_result result = put(port, keys[i], "2", false);
+        assert_int_not_equal(result.status, SL_OK);
+        assert_true(result.code && strstr(result.text, "cannot write"));
+    }
+    assert_span_is(read_one(port, "x/y").bytes, "1");
+    port->close(port);
+}
+
+/* Lines: what is JSON stays as it is but for its line breaks, anything else becomes a string. */
+static void lines_are_json(void **state)
+{
+    (void)state;
+    static const struct {
+        struct sl_span body;
+        const char *line;
+    } cases[] = {{SL_LIT("{\"a\":1}"), "{\"a\":1}"},
+                 {SL_LIT("[1,\r\n2]"), "[1,  2]"},
+                 {SL_LIT("{\n}\r"), "{ } "},
+                 {SL_LIT("{\"a\":1"), "\"{\\\"a\\\":1\""},
+                 {SL_LIT("[x]"), "\"[x]\""},
+                 {SL_LIT("text\n"), "\"text\\n\""},
+                 {SL_LIT("5"), "\"5\""},
+                 {SL_LIT(""), "\"\""}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct sl_queue_port *queue = NULL;
+        struct sl_message message = {.body = cases[i].body};
+        struct sl_result result;
+        const char *name = sl_arena_printf(call.arena, "%zu.jsonl", i);
+        assert_int_equal(sl_target_queue(&sinks, sl_span_str(in_folder("jsonl:", name)), &queue, NULL),
+                         SL_OK);
+        queue->apply(queue, &message, 1, &result, &call);
+        assert_int_equal(result.status, SL_OK);
+        queue->close(queue);
+        assert_file_is(name, sl_arena_printf(call.arena, "%s\n", cases[i].line));
+    }
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -401,6 +525,10 @@ int main(void)
         TEST(writers_share_a_file),
         TEST(bad_targets_are_refused_by_name),
         TEST(a_wrong_target_is_not_quoted_whole),
+        TEST(only_files_are_objects),
+        TEST(a_folder_may_be_read_alone),
+        TEST(a_name_is_an_object_or_a_folder),
+        TEST(lines_are_json),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
