@@ -83,7 +83,6 @@ struct sl_job {
     /* The engine's own. */
     enum sl_job_state state;
     unsigned attempts; /* that were counted */
-    unsigned sends;
     bool renewed, corrected; /* keys, clock: each at most once a job */
     unsigned hurried;
     int last_cost;
