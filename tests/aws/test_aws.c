@@ -197,6 +197,53 @@ static void services_have_hosts_in_every_partition(void **state)
                     "https://dynamodb-fips.us-west-2.amazonaws.com");
 }
 
+/* In us-gov-* most ordinary hosts validate cryptography as those with "-fips" do elsewhere. */
+static void fips_and_dual_stack_have_names_of_their_own(void **state)
+{
+    (void)state;
+    static const char *const fips[] = {"AWS_USE_FIPS_ENDPOINT=True", "AWS_USE_DUALSTACK_ENDPOINT=false",
+                                       NULL},
+                             *const both[] = {"AWS_USE_FIPS_ENDPOINT=true", "AWS_USE_DUALSTACK_ENDPOINT=TRUE",
+                                              NULL},
+                             *const neither[] = {"AWS_USE_FIPS_ENDPOINT=1", "AWS_USE_DUALSTACK_ENDPOINT=yes",
+                                                 NULL};
+    static const struct {
+        const struct sl_service *service;
+        const char *region, *fips, *both, *neither;
+    } cases[] = {
+        {&sl_service_dynamodb, "us-gov-west-1", "dynamodb.us-gov-west-1.amazonaws.com",
+         "dynamodb-fips.us-gov-west-1.api.aws", "dynamodb.us-gov-west-1.amazonaws.com"},
+        {&sl_service_events, "us-gov-east-1", "events.us-gov-east-1.amazonaws.com",
+         "events.us-gov-east-1.api.aws", "events.us-gov-east-1.amazonaws.com"},
+        {&sl_service_firehose, "us-gov-east-1", "firehose-fips.us-gov-east-1.amazonaws.com",
+         "firehose-fips.us-gov-east-1.api.aws", "firehose.us-gov-east-1.amazonaws.com"},
+        {&sl_service_events, "us-east-1", "events-fips.us-east-1.amazonaws.com",
+         "events-fips.us-east-1.api.aws", "events.us-east-1.amazonaws.com"},
+        {&sl_service_s3, "us-east-1", "s3-fips.us-east-1.amazonaws.com",
+         "s3-fips.dualstack.us-east-1.amazonaws.com", "s3.us-east-1.amazonaws.com"},
+        {&sl_service_streams, "us-east-1", "streams.dynamodb-fips.us-east-1.amazonaws.com",
+         "streams-dynamodb-fips.us-east-1.api.aws", "streams.dynamodb.us-east-1.amazonaws.com"},
+        {&sl_service_sqs, "cn-north-1", "sqs-fips.cn-north-1.amazonaws.com.cn",
+         "sqs-fips.cn-north-1.api.amazonwebservices.com.cn", "sqs.cn-north-1.amazonaws.com.cn"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const char *const *const lists[] = {fips, both, neither};
+        const char *const hosts[] = {cases[i].fips, cases[i].both, cases[i].neither};
+        for (size_t k = 0; k < 3; k++) {
+            char url[200];
+            snprintf(url, sizeof(url), "https://%s", hosts[k]);
+            assert_endpoint(cases[i].service, cases[i].region, "", lists[k], url);
+        }
+    }
+    const struct sl_vars vars = {fips};
+    struct sl_endpoint endpoint;
+    struct sl_error error = SL_NO_ERROR;
+    const struct sl_endpoint_request china = {
+        .service = &sl_service_s3, .region = "cn-north-1", .vars = &vars};
+    assert_int_equal(sl_endpoint_resolve(&china, &endpoint, &error), SL_FATAL);
+    assert_string_equal(error.code, "NoEndpoint");
+}
+
 static void the_environment_may_say_otherwise(void **state)
 {
     (void)state;
@@ -242,8 +289,10 @@ static void profiles_may_say_otherwise(void **state)
 static void bad_endpoints_are_refused(void **state)
 {
     (void)state;
-    static const char *const urls[] = {"localhost",  "http://",    "http:///x",  "https://:1", "ftp://x",
-                                       "http://a b", "http://u@h", "http://h?q", "http://h#f"};
+    static const char *const urls[] = {"localhost",   "http://",     "http:///x",  "https://:1",
+                                       "ftp://x",     "http://a b",  "http://u@h", "http://h?q",
+                                       "http://h#f",  "/",           "///",        "http://h\"",
+                                       "http://h/<a", "http://h/a>", "http://h\\a"};
     for (size_t i = 0; i < sizeof(urls) / sizeof(urls[0]); i++) {
         struct sl_endpoint endpoint;
         const struct sl_vars vars = {NULL};
@@ -254,6 +303,22 @@ static void bad_endpoints_are_refused(void **state)
                                                     .vars = &vars};
         assert_int_equal(sl_endpoint_resolve(&request, &endpoint, &error), SL_FATAL);
         assert_string_equal(error.code, "InvalidEndpoint");
+    }
+    char url[SL_ENDPOINT_BYTES + 2] = "http://";
+    memset(url + strlen("http://"), 'h', sizeof(url) - strlen("http://"));
+    for (size_t len = SL_ENDPOINT_BYTES - 2; len <= SL_ENDPOINT_BYTES; len++) {
+        const struct sl_vars vars = {NULL};
+        struct sl_endpoint endpoint;
+        struct sl_span text = sl_span(url, len);
+        const struct sl_endpoint_request request = {
+            .service = &sl_service_sqs, .region = "us-east-1", .configured = text, .vars = &vars};
+        url[20] = '/';
+        if (len < SL_ENDPOINT_BYTES) {
+            assert_int_equal(sl_endpoint_resolve(&request, &endpoint, NULL), SL_OK);
+            assert_int_equal(strlen(endpoint.base), len);
+        } else {
+            assert_int_equal(sl_endpoint_resolve(&request, &endpoint, NULL), SL_FATAL);
+        }
     }
 }
 
@@ -266,7 +331,17 @@ static void regions_are_told_from_other_words(void **state)
     assert_false(sl_endpoint_is_region(SL_LIT("US-EAST-1")));
     assert_false(sl_endpoint_is_region(SL_LIT("us-east-1.evil.example")));
     assert_false(sl_endpoint_is_region(SL_LIT("us-east-1/")));
-    assert_false(sl_endpoint_is_region(SL_LIT("-us")));
+    static const char *const wrong[] = {"-us", "us-",  "u",    "us_east", "us{",
+                                        "us`", "us:1", "us/1", "us east"};
+    static const char *const right[] = {"us", "a1", "az", "09", "a-z"};
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
+        assert_false(sl_endpoint_is_region(sl_span_str(wrong[i])));
+    for (size_t i = 0; i < sizeof(right) / sizeof(right[0]); i++)
+        assert_true(sl_endpoint_is_region(sl_span_str(right[i])));
+    char text[SL_REGION_BYTES + 1];
+    memset(text, 'a', sizeof(text));
+    assert_true(sl_endpoint_is_region(sl_span(text, SL_REGION_BYTES - 1)));
+    assert_false(sl_endpoint_is_region(sl_span(text, SL_REGION_BYTES)));
 }
 
 /* ---- codes ---- */
@@ -524,6 +599,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(good_targets_open_without_anything),
         cmocka_unit_test(bad_targets_are_refused_by_name),
         cmocka_unit_test(services_have_hosts_in_every_partition),
+        cmocka_unit_test(fips_and_dual_stack_have_names_of_their_own),
         cmocka_unit_test(the_environment_may_say_otherwise),
         cmocka_unit_test(profiles_may_say_otherwise),
         cmocka_unit_test(bad_endpoints_are_refused),
