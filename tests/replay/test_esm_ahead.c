@@ -237,11 +237,49 @@ static void with_lanes_each_event_has_its_records(void **state)
     }
 }
 
+static size_t n_windows;
+
+static void begin_in_window(void *self, struct sl_esm_invocation *inv)
+{
+    (void)self;
+    assert_non_null(memmem(inv->payload.ptr, inv->payload.len, "\"window\":{", 10));
+    n_windows++;
+}
+
+static void answer_state(void *self, struct sl_esm_invocation *inv, struct sl_esm_result *out)
+{
+    (void)self;
+    (void)inv;
+    *out = (struct sl_esm_result){.outcome = SL_ESM_ANSWERED, .body = SL_LIT("{\"state\":{\"n\":1}}")};
+}
+
+/* What a window adds to an event is known when the event goes. */
+static void a_window_s_events_are_not_made_ahead(void **state)
+{
+    const struct sl_esm_driver driver = {.begin = begin_in_window, .invoke = answer_state};
+    const struct sl_esm_shard shard = {.id = "shard", .parent = -1, .records = records, .n = RECORDS};
+    struct sl_esm_settings settings;
+    struct sl_clock_virtual clock;
+    uint64_t random = 9;
+    (void)state;
+    set_records(&random);
+    sl_esm_settings_init(&settings);
+    settings.batch_size = 10;
+    settings.tumbling_s = 900;
+    sl_clock_virtual_init(&clock, T0 * 1000000, 1);
+    struct sl_esm *esm = sl_esm_new(&settings, &shard, 1, &clock, &driver);
+    while (sl_esm_step(esm)) {
+    }
+    assert_true(n_windows >= RECORDS / 10);
+    sl_esm_destroy(esm);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nothing_depends_on_the_event_made_ahead),
         cmocka_unit_test(with_lanes_each_event_has_its_records),
+        cmocka_unit_test(a_window_s_events_are_not_made_ahead),
         cmocka_unit_test(only_the_next_event_is_made_ahead),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
