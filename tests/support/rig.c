@@ -191,7 +191,14 @@ static const struct sl_handler window = {.abi = SL_HANDLER_ABI,
                                          .open = open_RIG_WINDOW,
                                          .handle = rig_handle,
                                          .window = rig_window};
-static const struct sl_handler *const builtins[] = {&one, &two, &three, &once, &twice, &window, NULL};
+static const struct sl_handler keeper = {.abi = SL_HANDLER_ABI,
+                                         .name = "keeper",
+                                         .flags = SL_ONCE_ONLY,
+                                         .open = open_RIG_WINDOW,
+                                         .handle = rig_handle,
+                                         .window = rig_window};
+static const struct sl_handler *const builtins[] = {&one,   &two,    &three,  &once,
+                                                    &twice, &window, &keeper, NULL};
 
 /* ---- ports ---- */
 

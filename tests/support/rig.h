@@ -1,7 +1,8 @@
 /* A pipeline for tests of dispatch: real configuration, host and dispatch, on a virtual clock; handlers that
  * do what a script says, and ports that keep in memory what they are given.
  *
- * Handlers "one", "two", "three" (repeatable), "once", "twice" (once-only), "window". Record i of an event
+ * Handlers "one", "two", "three" (repeatable), "once", "twice" (once-only), "window", and
+ * "keeper", the same once-only. Record i of an event
  * has sequence number 1000 + i. */
 #ifndef SL_TESTS_SUPPORT_RIG_H
 #define SL_TESTS_SUPPORT_RIG_H

@@ -144,6 +144,8 @@ static void apply_or_refuse(struct sl_table_port *port, const struct sl_table_op
                             struct sl_result *results, const struct sl_call *call)
 {
     bool is_refused = ((struct faulty *)port)->stage->refuses_groups && n > 0 && ops[0].group;
+    if (n == 0)
+        fail_msg("a table is asked for nothing");
     look_at_groups(((struct faulty *)port)->stage, ops, n);
     count_spent(((struct faulty *)port)->stage, ops, n);
     for (size_t i = 0; i < n && is_refused; i++)

@@ -216,7 +216,7 @@ static void a_group_is_sent_as_it_is_where_the_service_takes_it(void **state)
 {
     (void)state;
     for (size_t len = 0; len <= 260; len += len >= 120 && len < 135 ? 1 : 30) {
-        static const char *const odd[] = {"", " ", "!", "~", "\x7f", "\xc3\xa4"};
+        static const char *const odd[] = {"", " ", "!", "~", "\x7f", "\xc3\xa4", " g"};
         for (size_t k = 0; k < sizeof(odd) / sizeof(odd[0]); k++) {
             char group[300], members[400];
             memset(group, 'g', len);

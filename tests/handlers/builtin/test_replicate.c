@@ -562,27 +562,6 @@ static void a_target_that_is_the_source_is_refused_however_it_is_named(void **st
 
 /* ---- what can never succeed ---- */
 
-static void an_item_without_room_for_its_guard_is_rejected_by_name(void **state)
-{
-    (void)state;
-    char *event = malloc(1 << 20), *text = malloc(1 << 19);
-    memset(text, 'x', 400 * 1024 - 60);
-    text[400 * 1024 - 60] = '\0';
-    snprintf(event, 1 << 20, EVENT(INSERT("1", "1"), RECORD("MODIFY", "2", KEYS(A) NEW(A ",'t':{'S':'%s'}"))),
-             text);
-    struct stage *s = stage_new(ROUTE(""), NULL);
-    stage_deliver_all(s, event);
-    assert_int_equal(s->answer.parked, 1);
-    char *failed = stage_file(s, "failed.jsonl"), *row = stage_query(s, "db", "SELECT item FROM replica");
-    assert_non_null(strstr(failed, "ItemTooLargeForGuard"));
-    assert_non_null(strstr(row, json("'v':" N("1"))));
-    free(failed);
-    free(row);
-    free(event);
-    free(text);
-    stage_destroy(s);
-}
-
 static void mistakes_are_named(void **state)
 {
     (void)state;
@@ -635,7 +614,6 @@ int main(void)
         cmocka_unit_test(a_view_type_without_both_images_cannot_tell_an_echo),
         cmocka_unit_test(streams_without_images_are_read_back),
         cmocka_unit_test(a_newer_change_that_is_refused_is_warned_of),
-        cmocka_unit_test(an_item_without_room_for_its_guard_is_rejected_by_name),
         cmocka_unit_test(an_echo_is_a_write_as_a_replicate_left_it),
         cmocka_unit_test(a_guard_without_its_signature_is_an_earlier_releases),
         cmocka_unit_test(a_tombstone_that_was_written_on_is_an_item),

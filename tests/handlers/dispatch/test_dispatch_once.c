@@ -654,6 +654,7 @@ static void large_state_is_refused(void **state)
     memcpy(large + (1 << 20) - 2, "x\"}", 4);
     rig_run(rig, 5000);
     assert_string_equal(rig->answer.error.code, "StateTooLarge");
+    assert_int_equal(rig->answer.error.status, SL_FATAL);
     rig->handlers[RIG_WINDOW].new_state = json("{'a':");
     rig_run(rig, 5000);
     assert_string_equal(rig->answer.error.code, "InvalidState");

@@ -65,19 +65,24 @@ static const char *const beyond[] = {"only ",
 
 /* ---- a pipeline that opens nothing ---- */
 
+static size_t n_open; /* ports */
+
 static void close_objects(struct sl_object_port *port)
 {
     (void)port;
+    n_open--;
 }
 
 static void close_table(struct sl_table_port *port)
 {
     (void)port;
+    n_open--;
 }
 
 static void close_queue(struct sl_queue_port *port)
 {
     (void)port;
+    n_open--;
 }
 
 static enum sl_status no_target(struct sl_span url, struct sl_error *error)
@@ -93,6 +98,7 @@ static enum sl_status open_objects(struct sl_sinks *sinks, struct sl_span url, s
     (void)sinks;
     if (sl_target_kind(url) != SL_PORT_OBJECTS)
         return no_target(url, error);
+    n_open++;
     *out = &port;
     return SL_OK;
 }
@@ -105,6 +111,7 @@ static enum sl_status open_table(struct sl_sinks *sinks, struct sl_span url, str
     (void)sinks;
     if (sl_target_kind(url) != SL_PORT_TABLE)
         return no_target(url, error);
+    n_open++;
     *out = &port;
     return SL_OK;
 }
@@ -117,6 +124,7 @@ static enum sl_status open_queue(struct sl_sinks *sinks, struct sl_span url, str
     (void)sinks;
     if (sl_target_kind(url) != SL_PORT_QUEUE)
         return no_target(url, error);
+    n_open++;
     *out = &port;
     return SL_OK;
 }
@@ -149,6 +157,8 @@ static bool opens(struct trial *t, const char *text, struct sl_error *error)
     test_write(t->config_path, text);
     bool is_open = sl_pipeline_open(&options, &p, error) == SL_OK;
     sl_pipeline_close(p);
+    if (n_open != 0)
+        fail_msg("%zu targets stay open: %s", n_open, text);
     return is_open;
 }
 
@@ -476,6 +486,12 @@ static void names_are_those_that_can_be_written(void **state)
             expect_name(&t, &namings[i], fine[k], true);
         }
         expect_name(&t, &namings[i], "", false);
+        for (size_t n = 254; n <= 257; n++) {
+            json_t *name = letters(n);
+            expect_name(&t, &namings[i], json_string_value(name),
+                        n <= (namings[i].has_inner_dots ? 256 : 255));
+            json_decref(name);
+        }
     }
     clean_up(&t);
 }
