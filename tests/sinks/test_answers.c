@@ -1,0 +1,316 @@
+/* What services say, shape by shape: where a bucket is, what a table is, what a request consumed, and how an
+ * answer names a table. */
+#include "tests/support/fault.h"
+#include "tests/support/honest.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static struct fault f;
+
+struct script {
+    struct scripted_reply replies[4]; /* then honest ones */
+    size_t n;
+};
+
+static void play(void *arg, const struct scripted_request *request, struct scripted_reply *reply)
+{
+    const struct script *script = arg;
+    if (request->number < script->n)
+        *reply = script->replies[request->number];
+    else
+        *reply = (struct scripted_reply){.is_honest = true};
+}
+
+/* ---- a bucket that is elsewhere ---- */
+
+static enum sl_status run_objects(struct sl_object_port *port, int operation)
+{
+    const struct sl_object object = {.key = SL_LIT("k"), .body = SL_LIT("x")};
+    const struct sl_object_read read = {.key = SL_LIT("k"), .max_bytes = 100};
+    const struct sl_object_removal removal = {.key = SL_LIT("k")};
+    struct sl_result result;
+    struct sl_object_piece piece;
+    struct sl_object_page page;
+    switch (operation) {
+    case 0:
+        port->apply(port, &object, 1, &result, &f.call);
+        return result.status;
+    case 1:
+        port->read(port, &read, 1, &piece, &f.call);
+        return piece.result.status;
+    case 2:
+        port->list(port, &(struct sl_object_list){.prefix = SL_LIT("p/")}, &page, &f.call);
+        return page.result.status;
+    default:
+        port->remove(port, &removal, 1, &result, &f.call);
+        return result.status;
+    }
+}
+
+static void a_bucket_elsewhere_is_found(void **state)
+{
+    (void)state;
+#define ERROR(code, more) "<Error><Code>" code "</Code><Message>m</Message>" more "</Error>"
+    static const struct {
+        int status;
+        const char *headers, *body;
+        const char *region; /* where it is looked for then; NULL: nowhere */
+    } cases[] = {
+        {301, "x-amz-bucket-region: eu-west-3\r\n", "", "eu-west-3"},
+        {307, "x-amz-bucket-region: eu-west-3\r\n", "", "eu-west-3"},
+        {301, NULL, ERROR("PermanentRedirect", "<Region>eu-west-3</Region>"), "eu-west-3"},
+        {400, NULL, ERROR("AuthorizationHeaderMalformed", "<Region>ap-south-1</Region>"), "ap-south-1"},
+        {400, "x-amz-bucket-region: eu-west-3\r\n", ERROR("IllegalLocationConstraintException", ""),
+         "eu-west-3"},
+        {400, "x-amz-bucket-region: us-east-1\r\n", ERROR("AuthorizationHeaderMalformed", ""), "us-east-1"},
+        {400, NULL, ERROR("AuthorizationHeaderMalformed", ""), NULL},
+        {301, NULL, ERROR("PermanentRedirect", "<Region>evil.example/</Region>"), NULL},
+        {403, "x-amz-bucket-region: eu-west-3\r\n", ERROR("AccessDenied", ""), NULL},
+    };
+    for (int operation = 0; operation < 4; operation++)
+        for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+            struct script script = {.n = 1};
+            script.replies[0] = (struct scripted_reply){
+                .status = cases[i].status, .headers = cases[i].headers, .body = sl_span_str(cases[i].body)};
+            fault_open(&f, play, &script);
+            struct sl_object_port *port = fault_objects(&f, "s3://bucket");
+            enum sl_status status = run_objects(port, operation);
+            assert_int_equal(status, cases[i].region ? SL_OK : SL_FATAL);
+            size_t n = scripted_server_requests(f.server);
+            assert_int_equal(n, cases[i].region ? 2 : 1);
+            const char *scope =
+                sl_arena_printf(f.call.arena, "/%s/s3/", cases[i].region ? cases[i].region : "us-east-1");
+            assert_non_null(strstr(scripted_server_request(f.server, n - 1)->head, scope));
+            /* It is remembered. */
+            if (cases[i].region)
+                assert_int_equal(run_objects(port, operation), SL_OK);
+            assert_int_equal(scripted_server_requests(f.server), cases[i].region ? 3 : 1);
+            port->close(port);
+            fault_close(&f);
+        }
+}
+
+/* ---- what a table is ---- */
+
+#define TABLE(more)                                                                                          \
+    "{'Table':{'TableName':'tbl','TableArn':'arn:aws:dynamodb:us-east-1:123456789012:table/tbl',"            \
+    "'ItemCount':1,'TableSizeBytes':2," more "}}"
+#define KEY                                                                                                  \
+    "'KeySchema':[{'AttributeName':'PK','KeyType':'HASH'}],'AttributeDefinitions':[{'AttributeName':'PK','"  \
+    "AttributeType':'S'}],"
+#define TWO "'KeySchema':[{'AttributeName':'PK','KeyType':'HASH'},{'AttributeName':'SK','KeyType':'RANGE'}],"
+#define THREE                                                                                                \
+    "'KeySchema':[{'AttributeName':'PK','KeyType':'HASH'},{'AttributeName':'SK','KeyType':'RANGE'},{"        \
+    "'AttributeName':'X','KeyType':'RANGE'}],"
+#define TYPES(sk)                                                                                            \
+    "'AttributeDefinitions':[{'AttributeName':'SK','AttributeType':'" sk                                     \
+    "'},{'AttributeName':'PK','AttributeType':'B'}],"
+#define DEMAND "'BillingModeSummary':{'BillingMode':'PAY_PER_REQUEST'}"
+#define UNITS  "'ProvisionedThroughput':{'ReadCapacityUnits':5,'WriteCapacityUnits':7}"
+
+static void a_table_is_what_is_said(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *body;
+        bool good, on_demand;
+        size_t keys;
+    } cases[] = {
+        {TABLE(KEY DEMAND), true, true, 1},
+        {TABLE(TWO TYPES("N") DEMAND), true, true, 2},
+        {TABLE(KEY UNITS), true, false, 1},
+        {TABLE(KEY "'BillingModeSummary':{'BillingMode':'PROVISIONED'}," UNITS), true, false, 1},
+        {TABLE(KEY DEMAND ",'LatestStreamArn':'arn:aws:x'"), true, true, 1},
+        {TABLE(KEY DEMAND ",'LatestStreamArn':'x'"), false, false, 0},
+        {TABLE(KEY DEMAND ",'LatestStreamArn':5"), false, false, 0},
+        {TABLE(KEY "'BillingModeSummary':{'BillingMode':'FREE'}," UNITS), false, false, 0},
+        {TABLE(KEY "'x':1"), false, false, 0},
+        {TABLE(KEY "'ProvisionedThroughput':{'ReadCapacityUnits':5}"), false, false, 0},
+        {TABLE(KEY "'ProvisionedThroughput':{'ReadCapacityUnits':5,'WriteCapacityUnits':'7'}"), false, false,
+         0},
+        {TABLE(TWO TYPES("X") DEMAND), false, false, 0},
+        {TABLE(TWO TYPES("NS") DEMAND), false, false, 0},
+        {TABLE(THREE TYPES("N") DEMAND), false, false, 0},
+        {TABLE("'KeySchema':[]," TYPES("N") DEMAND), false, false, 0},
+        {TABLE("'KeySchema':[{'AttributeName':'PK','KeyType':'RANGE'}]," TYPES("N") DEMAND), false, false, 0},
+        {TABLE("'KeySchema':[{'AttributeName':'','KeyType':'HASH'}]," TYPES("N") DEMAND), false, false, 0},
+        {"{'Table':{'TableName':'other','TableArn':'arn:aws:x','ItemCount':1,'TableSizeBytes':2," KEY DEMAND
+         "}}",
+         false, false, 0},
+        {"{'Table':{'TableName':'tbl','TableArn':'x','ItemCount':1,'TableSizeBytes':2," KEY DEMAND "}}",
+         false, false, 0},
+        {"{'Table':{'TableName':'tbl','TableArn':'arn:aws:x','ItemCount':-1,'TableSizeBytes':2," KEY DEMAND
+         "}}",
+         false, false, 0},
+        {"{'Table':{'TableName':'tbl','TableArn':'arn:aws:x','ItemCount':1234567890123456789,'TableSizeBytes'"
+         ":2," KEY DEMAND "}}",
+         false, false, 0},
+        {"{'Table':{'TableName':'tbl','TableArn':'arn:aws:x','ItemCount':123456789012345678,'TableSizeBytes':"
+         "2," KEY DEMAND "}}",
+         true, true, 1},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct script script = {.n = 1};
+        struct sl_table_facts facts;
+        script.replies[0] = (struct scripted_reply){.status = 200, .body = json_span(cases[i].body)};
+        fault_open(&f, play, &script);
+        fault_set(&f, "AWS_MAX_ATTEMPTS", "1");
+        struct sl_table_port *port = fault_table(&f, "dynamodb://tbl");
+        port->describe(port, i % 2 ? SL_LIT("tbl") : sl_span(NULL, 0), &facts, &f.call);
+        if ((facts.result.status == SL_OK) != cases[i].good)
+            fail_msg("case %zu: status %d", i, (int)facts.result.status);
+        assert_int_equal(facts.n_keys, cases[i].keys);
+        assert_int_equal(facts.is_on_demand, cases[i].on_demand);
+        bool has_units = cases[i].good && !cases[i].on_demand;
+        assert_true(facts.read_units == (has_units ? 5 : 0) && facts.write_units == (has_units ? 7 : 0));
+        port->close(port);
+        fault_close(&f);
+    }
+}
+
+/* ---- what a request consumed ---- */
+
+static void what_was_consumed_is_summed(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *consumed;
+        double units;
+    } cases[] = {
+        {"{'CapacityUnits':1.5}", 1.5},
+        {"[{'CapacityUnits':1.5},{'CapacityUnits':20}]", 21.5},
+        {"[5,{'CapacityUnits':2},[],{'x':1}]", 2},
+        {"{'CapacityUnits':'1'}", 0},
+        {"{'CapacityUnits':-1}", 0},
+        {"{'CapacityUnits':1111111111111111111111111111111}", 1111111111111111111111111111111.0},
+        {"{'CapacityUnits':11111111111111111111111111111111}", 0},
+        {"{}", 0},
+        {"null", 0},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct script script = {.n = 1};
+        struct sl_table_units units = {0, 0};
+        const char *body = sl_span_str(json_printf("{'ConsumedCapacity':%s}", cases[i].consumed)).ptr;
+        script.replies[0] = (struct scripted_reply){.status = 200, .body = sl_span_str(body)};
+        fault_open(&f, play, &script);
+        struct sl_table_port *port = fault_table(&f, "dynamodb://tbl");
+        port->units = &units;
+        assert_int_equal(fault_put_item(&f, port, "a").status, SL_OK);
+        assert_non_null(memmem(scripted_server_request(f.server, 0)->body.ptr,
+                               scripted_server_request(f.server, 0)->body.len, "ReturnConsumedCapacity", 22));
+        assert_true(units.write == cases[i].units && units.read == 0);
+        port->close(port);
+        fault_close(&f);
+    }
+}
+
+/* A condition that failed is billed by the larger of the two items, in KB that were begun. */
+static void a_failed_condition_is_billed(void **state)
+{
+    (void)state;
+    static const struct {
+        size_t put, had;
+        double units;
+    } cases[] = {{10, 10, 1},   {1024, 10, 1}, {1025, 10, 2}, {10, 1024, 1},
+                 {10, 2049, 3}, {3000, 0, 3},  {10, 0, 1}};
+    static const struct sl_test test = {.verb = SL_PRESENT, .name = {"v", 1}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct script script = {.n = 1};
+        struct sl_table_units units = {0, 0};
+        struct sl_result result;
+        fault_open(&f, play, &script);
+        char *put = sl_arena_zalloc(f.call.arena, 4000), *had = sl_arena_zalloc(f.call.arena, 4000);
+        memset(put, 'p', cases[i].put - 4);
+        memset(had, 'h', cases[i].had ? cases[i].had - 4 : 0);
+        const char *old =
+            cases[i].had
+                ? sl_arena_printf(f.call.arena, ",\"Item\":{\"PK\":{\"S\":\"a\"},\"v\":{\"S\":\"%s\"}}", had)
+                : "";
+        script.replies[0] = (struct scripted_reply){
+            .status = 400,
+            .body = sl_span_str(sl_arena_printf(
+                f.call.arena, "{\"__type\":\"x#ConditionalCheckFailedException\",\"message\":\"m\"%s}",
+                old))};
+        struct sl_table_port *port = fault_table(&f, "dynamodb://tbl");
+        struct sl_table_op op = {
+            .verb = SL_TABLE_PUT, .key = SL_LIT("{\"PK\":{\"S\":\"a\"}}"), .tests = &test, .n_tests = 1};
+        op.item =
+            sl_span_str(sl_arena_printf(f.call.arena, "{\"PK\":{\"S\":\"a\"},\"v\":{\"S\":\"%s\"}}", put));
+        port->units = &units;
+        port->apply(port, &op, 1, &result, &f.call);
+        assert_true(result.condition_failed);
+        assert_true(units.write == cases[i].units);
+        port->close(port);
+        fault_close(&f);
+    }
+}
+
+/* ---- how an answer names a table ---- */
+
+#define ARN "arn:aws:dynamodb:us-east-1:123456789012:table/tbl"
+
+static void a_table_by_arn_is_named_either_way(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *table;
+        bool good;
+    } cases[] = {{ARN, true}, {"tbl", true}, {"tb", false}, {"table/tbl", false}, {"tbl2", false}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct script script = {.n = 1};
+        struct sl_table_op ops[2];
+        struct sl_result results[2];
+        const char *body = json_printf(
+            "{'Responses':{'%s':[{'PK':{'S':'1'},'v':{'N':'1'}}]},'UnprocessedKeys':{}}", cases[i].table);
+        script.replies[0] = (struct scripted_reply){.status = 200, .body = sl_span_str(body)};
+        fault_open(&f, play, &script);
+        fault_set(&f, "AWS_MAX_ATTEMPTS", "1");
+        struct sl_table_port *port = fault_table(&f, "dynamodb:" ARN);
+        for (int k = 0; k < 2; k++)
+            ops[k] = (struct sl_table_op){.verb = SL_TABLE_GET,
+                                          .key = sl_span_str(json_printf("{'PK':{'S':'%d'}}", k))};
+        port->apply(port, ops, 2, results, &f.call);
+        for (int k = 0; k < 2; k++) {
+            assert_int_equal(results[k].status, cases[i].good ? SL_OK : SL_RETRY);
+            assert_int_equal(results[k].item.ptr != NULL, cases[i].good && k == 1);
+        }
+        port->close(port);
+        fault_close(&f);
+    }
+}
+
+/* All reads of one key in a call are one: consistent if any of them is. */
+static void reads_of_one_key_are_one(void **state)
+{
+    (void)state;
+    for (unsigned gets = 0; gets < 8; gets++) {
+        struct script script = {.n = 0};
+        struct sl_table_op ops[3];
+        struct sl_result results[3];
+        fault_open(&f, play, &script);
+        struct sl_table_port *port = fault_table(&f, "dynamodb://tbl");
+        for (unsigned k = 0; k < 3; k++)
+            ops[k] =
+                (struct sl_table_op){.verb = gets >> k & 1 ? SL_TABLE_GET : SL_TABLE_PEEK,
+                                     .key = json_span(k % 2 ? "{'PK':{'N':'1.0'}}" : "{'PK':{'N':'1'}}")};
+        port->apply(port, ops, 3, results, &f.call);
+        for (int k = 0; k < 3; k++)
+            assert_result(results[k], SL_OK, NULL);
+        assert_int_equal(scripted_server_requests(f.server), 1);
+        struct sl_span body = scripted_server_request(f.server, 0)->body;
+        assert_int_equal(memmem(body.ptr, body.len, "\"ConsistentRead\":true", 21) != NULL, gets > 0);
+        port->close(port);
+        fault_close(&f);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_bucket_elsewhere_is_found),        cmocka_unit_test(a_table_is_what_is_said),
+        cmocka_unit_test(what_was_consumed_is_summed),        cmocka_unit_test(a_failed_condition_is_billed),
+        cmocka_unit_test(a_table_by_arn_is_named_either_way), cmocka_unit_test(reads_of_one_key_are_one),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
