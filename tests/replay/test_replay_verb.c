@@ -363,6 +363,41 @@ static void an_archive_becomes_an_export(void **state)
     verb_assert(v, verb(v, "manifest empty"), 2, "line 1 is not a line of an incremental export");
 }
 
+/* Records with new images alone prove nothing of what is missing between them, and that is not called proven.
+ */
+static void an_archive_is_verified_beside_a_replica(void **state)
+{
+    struct verbs *v = *state;
+    static const char both[] =
+        "{'report_batch_item_failures':true,'on_failure':'report','routes':["
+        "{'name':'keep','handler':'archive','to':'file:kept'},"
+        "{'name':'replica','handler':'replicate','to':'sqlite:out.db?table=replica'}]}";
+    verb_write(v, "sluice.json", both);
+    verb_write(v, "source.json",
+               "{'report_batch_item_failures':true,'on_failure':'report','routes':[{'name':'r',"
+               "'handler':'replicate','to':'sqlite:src.db?table=orders','guard':'none'}]}");
+    verb_write(v, "four.json", event(1, 4, 100));
+    verb_assert(v, verb(v, "replay four.json"), 0, "handled");
+    verb_assert(v, verb(v, "replay --config source.json in.json"), 0, "12");
+    verb_assert(v, verb(v, "replay in.json --config both.json"), 2, "both.json");
+    verb_assert(
+        v, verb(v, "verify --max-lag 0 --archives --temp . --routes keep --table sqlite:src.db?table=orders"),
+        3,
+        "in 1 objects: 0 gaps, 0 damaged, 0 unreadable; 0 doubles, 0 unknown before, 2 without the images");
+    /* The same item is inserted twice. */
+    verb_assert(v, verb(v, "replay in.json"), 0, "12");
+    verb_assert(v, verb(v, "verify --max-lag 0 --table sqlite:src.db?table=orders"), 0,
+                "replica: 5 equal, 0 different");
+    verb_assert(v, verb(v, "verify --max-lag 0 --archives --temp . --table sqlite:src.db?table=orders"), 1,
+                ": 1 gaps, 0 damaged");
+    verb_assert(v,
+                verb(v, "verify --max-lag 0 --archives --json --temp . --table sqlite:src.db?table=orders"),
+                1, "\"kind\":\"gap\"");
+    assert_true(verb(v, "verify --max-lag 0 --archives --temp nowhere --table sqlite:src.db?table=orders") >
+                1);
+    assert_non_null(strstr(verb_err(v), "nowhere"));
+}
+
 static void a_handler_to_start_from(void **state)
 {
     struct verbs *v = *state;
@@ -391,6 +426,7 @@ int main(int argc, char **argv)
         TEST(messages_come_in_many_forms),
         TEST(decode_prints_what_it_read),
         TEST(an_archive_becomes_an_export),
+        TEST(an_archive_is_verified_beside_a_replica),
         TEST(a_handler_to_start_from),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
