@@ -115,6 +115,21 @@ static void other_spellings_mean_the_same(void **state)
     test_batch_clean_up(&t);
 }
 
+/* Nobody reads the version, so it may be any value. */
+static void a_version_may_be_anything(void **state)
+{
+    (void)state;
+    static const char *const versions[] = {"\"1.1\"", "\"\"", "1.1", "null", "true", "{}", "[1,2]"};
+    for (size_t i = 0; i < sizeof(versions) / sizeof(versions[0]); i++) {
+        char text[256];
+        struct test_batch t;
+        snprintf(text, sizeof(text),
+                 "[{\"eventVersion\":%s,\"eventName\":\"REMOVE\",\"dynamodb\":{" KEYS "}}]", versions[i]);
+        assert_int_equal(sl_record_event(decoded(&t, text, 1)), SL_REMOVE);
+        test_batch_clean_up(&t);
+    }
+}
+
 static void an_empty_batch_has_no_records(void **state)
 {
     (void)state;
@@ -544,6 +559,7 @@ int main(void)
         cmocka_unit_test(an_event_becomes_records),
         cmocka_unit_test(an_event_cut_at_any_byte_is_refused_at_the_cut),
         cmocka_unit_test(other_spellings_mean_the_same),
+        cmocka_unit_test(a_version_may_be_anything),
         cmocka_unit_test(an_empty_batch_has_no_records),
         cmocka_unit_test(a_pipe_delivers_an_array),
         cmocka_unit_test(a_window_has_bounds_and_state),

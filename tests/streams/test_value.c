@@ -37,6 +37,60 @@ static void refused(const char *json, const char *code, const char *why)
     free(text);
 }
 
+/* Numbers by value in each of their spellings, alone, in sets and lists; texts by text, B and S apart. */
+static void values_equal_as_in_dynamodb(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        int group; /* equal ones have one number */
+    } values[] = {{"{'N':'1'}", 1},
+                  {"{'N':'1.0'}", 1},
+                  {"{'N':'\\u0031'}", 1},
+                  {"{'N':'10e-1'}", 1},
+                  {"{'N':'2'}", 2},
+                  {"{'N':'-1'}", 3},
+                  {"{'N':'0'}", 4},
+                  {"{'N':'-0.0'}", 4},
+                  {"{'S':'1'}", 5},
+                  {"{'S':'\\u0031'}", 5},
+                  {"{'S':'1.0'}", 6},
+                  {"{'S':''}", 7},
+                  {"{'B':'AA=='}", 8},
+                  {"{'S':'AA=='}", 9},
+                  {"{'BOOL':true}", 10},
+                  {"{'BOOL':false}", 11},
+                  {"{'NULL':true}", 12},
+                  {"{'NS':['1','2']}", 13},
+                  {"{'NS':['2','1.0']}", 13},
+                  {"{'NS':['1']}", 14},
+                  {"{'SS':['1','2']}", 15},
+                  {"{'SS':['2','1']}", 15},
+                  {"{'L':[{'N':'1'}]}", 16},
+                  {"{'L':[{'N':'1.0'}]}", 16},
+                  {"{'L':[{'N':'2'}]}", 17},
+                  {"{'L':[]}", 18},
+                  {"{'M':{}}", 19},
+                  {"{'M':{'a':{'N':'1'}}}", 20},
+                  {"{'M':{'a':{'N':'1.0'}}}", 20},
+                  {"{'M':{'b':{'N':'1'}}}", 21},
+                  {"{'M':{'a':{'N':'1'},'b':{'S':'x'}}}", 22},
+                  {"{'M':{'b':{'S':'x'},'\\u0061':{'N':'1.0'}}}", 22},
+                  {"{'L':[{'N':'1'},{'N':'2'}]}", 23},
+                  {"{'L':[{'N':'2'},{'N':'1'}]}", 24}};
+    const size_t n = sizeof(values) / sizeof(values[0]);
+    for (size_t i = 0; i < n; i++)
+        for (size_t k = 0; k < n; k++) {
+            struct test_batch one, other;
+            bool is_equal = sl_value_equal(value(&one, values[i].text), value(&other, values[k].text));
+            if (is_equal != (values[i].group == values[k].group))
+                fail_msg("%s and %s", values[i].text, values[k].text);
+            test_batch_clean_up(&one);
+            test_batch_clean_up(&other);
+        }
+    assert_true(sl_value_equal((struct sl_value){.type = SL_NONE}, (struct sl_value){.type = SL_NONE}));
+}
+
 static void every_type_is_read(void **state)
 {
     (void)state;
@@ -370,6 +424,7 @@ static void what_is_absent_takes_no_room(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(values_equal_as_in_dynamodb),
         cmocka_unit_test(every_type_is_read),
         cmocka_unit_test(broken_values_are_refused),
         cmocka_unit_test(a_fault_is_reported_with_its_path),
