@@ -20,21 +20,27 @@ static struct sl_value value(struct test_batch *t, const char *json)
     return sl_record_attribute(r, SL_NEW_IMAGE, SL_LIT("v"));
 }
 
+/* Short plain values are read by blocks where enough text follows them, so each is tried with and without. */
 static void refused(const char *json, const char *code, const char *why)
 {
-    char *text = NULL;
-    struct test_batch t;
-    assert_true(asprintf(&text, "[{'eventName':'INSERT','dynamodb':{" A NEW("'v':%s") "}}]", json) > 0);
-    json_quote(text);
-    test_decode_event(&t, sl_span_str(text));
-    assert_int_equal(t.status, SL_REJECT);
-    assert_string_equal(t.error.code, code);
-    if (strcmp(code, "InvalidRecord") == 0)
-        assert_true(sl_span_starts(sl_span_str(t.error.text), SL_LIT("record 0: dynamodb.NewImage.v")));
-    if (!sl_span_ends(sl_span_str(t.error.text), sl_span_str(why)))
-        fail_msg("%s: %s", json, t.error.text);
-    test_batch_clean_up(&t);
-    free(text);
+    static const char *const behind[] = {
+        "", ",'w':{'S':'0123456789012345678901234567890123456789012345678901234567890123'}"};
+    for (size_t i = 0; i < 2; i++) {
+        char *text = NULL;
+        struct test_batch t;
+        assert_true(asprintf(&text, "[{'eventName':'INSERT','dynamodb':{" A NEW("'v':%s%s") "}}]", json,
+                             behind[i]) > 0);
+        json_quote(text);
+        test_decode_event(&t, sl_span_str(text));
+        assert_int_equal(t.status, SL_REJECT);
+        assert_string_equal(t.error.code, code);
+        if (strcmp(code, "InvalidRecord") == 0)
+            assert_true(sl_span_starts(sl_span_str(t.error.text), SL_LIT("record 0: dynamodb.NewImage.v")));
+        if (!sl_span_ends(sl_span_str(t.error.text), sl_span_str(why)))
+            fail_msg("%s: %s", json, t.error.text);
+        test_batch_clean_up(&t);
+        free(text);
+    }
 }
 
 /* Numbers by value in each of their spellings, alone, in sets and lists; texts by text, B and S apart. */
@@ -143,7 +149,9 @@ static void broken_values_are_refused(void **state)
     refused("{'N':'b'}", record, "not a number");
     refused("{'N':'1e126'}", record, "a number of 1E+126 or more in magnitude");
     refused("{'B':'Zg='}", record, "not base64");
+    refused("{'B':'123'}", record, "not base64");
     refused("{'BOOL':'true'}", record, "true or false is expected");
+    refused("{'BOOL':'12'}", record, "true or false is expected");
     refused("{'NULL':false}", record, "the value of a NULL must be true");
     refused("{'SS':'a'}", record, "an array is expected");
     refused("{'SS':[1]}", record, "a string is expected");

@@ -303,6 +303,9 @@ static void or_takes_any_and_the_last_repeat_counts(void **state)
     no(order,
        "{'dynamodb':{'NewImage':{'status':{'S':['LOST']}}},'dynamodb':{'NewImage':{'total':{'N':['101']}}}}");
     yes(order, "{'eventName':['INSERT'],'eventName':['MODIFY']}");
+    yes(order, "{'eventID':['e1'],'awsRegion':['x'],'eventName':['INSERT'],'awsRegion':[{'prefix':'eu'}],"
+               "'eventName':['MODIFY']}");
+    no(order, "{'eventID':['e1'],'eventName':['MODIFY'],'eventName':['INSERT']}");
 }
 
 static void the_records_own_texts_are_matched(void **state)
