@@ -81,13 +81,13 @@ static int64_t metrics_ms(struct sl_settings *s, bool is_collected)
 {
     const char *text = sl_vars_or(&s->vars, "SLUICE_METRICS", NULL);
     long seconds = number(&s->vars, "SLUICE_METRICS", 0, MAX_SECONDS);
-    if (!text)
-        return is_collected ? 0 : SL_METRICS_OFF;
-    if (strcasecmp(text, "off") == 0)
+    if (text && strcasecmp(text, "off") == 0)
         return SL_METRICS_OFF;
-    if (seconds == 0 && strcasecmp(text, "each") != 0)
+    if (text && (seconds > 0 || strcasecmp(text, "each") == 0))
+        return seconds * 1000;
+    if (text)
         complain(s, "SLUICE_METRICS", text, "each, off, or a number of seconds from 1 to 86400");
-    return seconds * 1000;
+    return is_collected ? 0 : SL_METRICS_OFF;
 }
 
 /* Outside Lambda nobody collects lines of a log, so there they have to be asked for. Whoever reads the report
