@@ -4,6 +4,7 @@
 
 #include "base/span.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <netdb.h>
 #include <poll.h>
@@ -111,7 +112,8 @@ static int ask(const struct sl_extension *e, const char *first_line, const char 
     const char *space = strchr(first_line, ' ');
     int n = snprintf(request, sizeof(request), "%.*s %s/2020-01-01/extension%s HTTP/1.1\r\nHost: %s:%s\r\n%s",
                      (int)(space - first_line), first_line, e->path, space + 1, e->host, e->port, rest);
-    int fd = n > 0 && (size_t)n < sizeof(request) ? dial(e) : -1;
+    assert(n > 0 && (size_t)n < sizeof(request)); /* each part is shorter than 256 bytes */
+    int fd = dial(e);
     if (fd < 0 || send_all(fd, request, (size_t)n))
         return fd;
     close(fd);

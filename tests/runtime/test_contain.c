@@ -335,16 +335,17 @@ static void a_suspect_twice_named_is_cleared_once(void **state)
 static void a_control_that_fails_is_suspect_too(void **state)
 {
     struct api *a = *state;
-    begin(a, ROUTES("{'name':'r','handler':'dies','how':'segv','at':'1003,1004','told':'${DIR}/told',"
+    begin(a, ROUTES("{'name':'r','handler':'dies','how':'segv','at':'999,1000','told':'${DIR}/told',"
                     "'on_failure':'" PARK "'}"));
-    api_offer(a, api_event(1003, 1), "first", NULL);
+    api_offer(a, api_event(999, 1), "first", NULL);
     assert_int_not_equal(api_wait(a), 0);
     begin(a, NULL);
-    api_deliver_all(a, api_event(1003, 4));
+    api_deliver_all(a, api_event(999, 4));
     assert_int_equal(api_times(a, "parked.jsonl", "\n"), 2);
     assert_int_equal(api_times(a, "err", "which held 1 records"), 1);
-    api_deliver_all(a, api_event(1004, 2)); /* it is known in the next batch, too */
-    assert_int_equal(api_times(a, "parked.jsonl", "\n"), 3);
+    /* Both are known in the next batch, too, in whatever order their names are. */
+    api_deliver_all(a, api_event(999, 4));
+    assert_int_equal(api_times(a, "parked.jsonl", "\n"), 4);
     assert_int_equal(api_stop(a), 0);
 }
 

@@ -338,6 +338,7 @@ static void wrong_items_are_refused_with_a_reason(void **state)
             (i < 19 && strcmp(post.type, "Function.BadWorkItem") != 0))
             fail_msg("%s: %s %s", cases[i][0], post.type, post.body);
     }
+    refused(a, "{'sluice':{'sum':{'results':'a'}}}", "Function.BadWorkItem", "pieces");
     char name[82];
     memset(name, 'a', 81);
     name[81] = '\0';
