@@ -412,7 +412,7 @@ static void a_backfill_that_is_killed_counts_each_item_once(void **state)
                      "backfill --keys PK,SK --checkpoint cp --write-units 4000 --export %s" SINCE, export);
     if (status != 0)
         verb_assert(v, verb(v, "backfill --keys PK,SK --checkpoint cp --export %s" SINCE, export), 0,
-                    "items              400\n");
+                    "items              400");
     verb_assert(v, verb(v, "backfill --keys PK,SK --export %s" SINCE, export), 0,
                 "route totals       0 written, 400 there already");
     verb_assert(v, verb(v, "backfill --keys PK,SK --checkpoint cp --export %s --routes totals" SINCE, export),
