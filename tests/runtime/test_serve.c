@@ -198,6 +198,7 @@ static void a_report_has_each_batch(void **state)
     api_deliver_all(a, event);
     (void)api_deliver(a, json_span("{}"));
     api_deliver_all(a, api_event(1003, 1));
+    api_deliver_all(a, api_event(1005, 3)); /* two notes */
     assert_int_equal(api_stop(a), 0);
     const char *folder = api_folder(a);
     const char *wanted = json_printf(
@@ -209,7 +210,8 @@ static void a_report_has_each_batch(void **state)
         folder, bytes, folder, bytes);
     if (strncmp(api_file(a, "report"), wanted, strlen(wanted)) != 0)
         fail_msg("%s\nis not\n%s", api_file(a, "report"), wanted);
-    assert_int_equal(api_times(a, "report", "\n"), 2);
+    assert_int_equal(api_times(a, "report", "\n"), 3);
+    assert_int_equal(api_times(a, "report", json("{even}'},{'parked':true,'route':'even','id':'1007'")), 1);
     assert_int_equal(api_times(a, "report", json("'requestId':'3','records':1,'checkpoint':1,'parked':1")),
                      1);
     assert_int_equal(api_times(a, "err", "matched"), 0);
