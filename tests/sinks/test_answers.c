@@ -91,6 +91,92 @@ static void a_bucket_elsewhere_is_found(void **state)
         }
 }
 
+/* What the target and the object say goes into the headers. */
+static void a_put_says_what_the_object_is(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *url, *type, *encoding;
+        bool named;
+        const char *headers[6]; /* name, value, ... */
+    } cases[] = {
+        {"s3://bucket", NULL, NULL, false, {"content-type", "application/octet-stream"}},
+        {"s3://bucket",
+         "text/plain",
+         "gzip",
+         false,
+         {"content-type", "text/plain", "content-encoding", "gzip"}},
+        {"s3://bucket", NULL, NULL, true, {"if-none-match", "*"}},
+        {"s3://bucket?if_none_match=1", NULL, NULL, false, {"if-none-match", "*"}},
+        {"s3://bucket?storage_class=GLACIER_IR&sse=AES256",
+         NULL,
+         NULL,
+         false,
+         {"x-amz-storage-class", "GLACIER_IR", "x-amz-server-side-encryption", "AES256"}},
+        {"s3://bucket?kms_key=k",
+         NULL,
+         NULL,
+         false,
+         {"x-amz-server-side-encryption", "aws:kms", "x-amz-server-side-encryption-aws-kms-key-id", "k"}},
+        {"s3://bucket?tags=a=1,b%20c=%26", NULL, NULL, false, {"x-amz-tagging", "a=1&b%20c=%26"}},
+    };
+    static const char *const optional[] = {"content-encoding", "if-none-match", "x-amz-storage-class",
+                                           "x-amz-server-side-encryption", "x-amz-tagging"};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct script script = {.n = 0};
+        fault_open(&f, play, &script);
+        struct sl_object_port *port = fault_objects(&f, cases[i].url);
+        const struct sl_object object = {.key = SL_LIT("k"),
+                                         .body = SL_LIT("123456789"),
+                                         .content_type = cases[i].type,
+                                         .content_encoding = cases[i].encoding,
+                                         .content_named = cases[i].named};
+        struct sl_result result;
+        port->apply(port, &object, 1, &result, &f.call);
+        assert_result(result, SL_OK, NULL);
+        const struct scripted_request *request = scripted_server_request(f.server, 0);
+        assert_span_is(scripted_header(request, "x-amz-checksum-crc32"), "y/Q5Jg==");
+        size_t wanted = 0, there = 0;
+        for (size_t k = 0; k < 6 && cases[i].headers[k]; k += 2) {
+            assert_span_is(scripted_header(request, cases[i].headers[k]), cases[i].headers[k + 1]);
+            for (size_t o = 0; o < 5; o++)
+                wanted += strcmp(optional[o], cases[i].headers[k]) == 0;
+        }
+        for (size_t o = 0; o < 5; o++)
+            there += scripted_header(request, optional[o]).ptr != NULL;
+        assert_int_equal(there, wanted);
+        port->close(port);
+        fault_close(&f);
+    }
+}
+
+/* A type or an encoding that cannot be a header's value is refused before it is sent. */
+static void a_header_has_its_characters(void **state)
+{
+    (void)state;
+    for (int c = 1; c < 256; c++)
+        for (int at = 0; at < 3; at++) {
+            struct script script = {.n = 0};
+            char value[4] = "aaa";
+            value[at] = (char)c;
+            bool is_good = c > ' ' ? c <= '~' : c == ' ' && at == 1;
+            struct sl_object objects[2] = {{.key = SL_LIT("k"), .content_type = value},
+                                           {.key = SL_LIT("l"), .content_encoding = value}};
+            struct sl_result results[2];
+            if (is_good && c != ' ' && c % 16)
+                continue; /* a request for some of them */
+            fault_open(&f, play, &script);
+            struct sl_object_port *port = fault_objects(&f, "s3://bucket");
+            port->apply(port, objects, 2, results, &f.call);
+            for (int i = 0; i < 2; i++) {
+                assert_result(results[i], is_good ? SL_OK : SL_REJECT, is_good ? NULL : "InvalidArgument");
+                assert_int_equal(results[i].not_sent, !is_good);
+            }
+            port->close(port);
+            fault_close(&f);
+        }
+}
+
 /* ---- what a table is ---- */
 
 #define TABLE(more)                                                                                          \
@@ -308,7 +394,8 @@ static void reads_of_one_key_are_one(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_bucket_elsewhere_is_found),        cmocka_unit_test(a_table_is_what_is_said),
+        cmocka_unit_test(a_bucket_elsewhere_is_found),        cmocka_unit_test(a_put_says_what_the_object_is),
+        cmocka_unit_test(a_header_has_its_characters),        cmocka_unit_test(a_table_is_what_is_said),
         cmocka_unit_test(what_was_consumed_is_summed),        cmocka_unit_test(a_failed_condition_is_billed),
         cmocka_unit_test(a_table_by_arn_is_named_either_way), cmocka_unit_test(reads_of_one_key_are_one),
     };

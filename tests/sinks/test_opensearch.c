@@ -528,8 +528,11 @@ static void many_unknown_errors_are_the_targets(void **state)
         script.n_bulk = 0;
         script.bulk[0] = said.ptr;
         port->apply(port, ops, n, results, &f.call);
-        for (size_t i = 0; i < n; i++)
+        for (size_t i = 0; i < n; i++) {
             assert_int_equal(results[i].status, n <= SL_CONTRAST_REFUSALS ? SL_REJECT : SL_FATAL);
+            assert_int_equal(strstr(results[i].text, "add reject=new_exception") != NULL,
+                             n > SL_CONTRAST_REFUSALS);
+        }
     }
     port->close(port);
     close_script(&script);
