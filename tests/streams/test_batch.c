@@ -115,6 +115,29 @@ static void other_spellings_mean_the_same(void **state)
     test_batch_clean_up(&t);
 }
 
+/* Ten digits and what may follow them. */
+static void a_time_may_have_a_fraction(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        int64_t ns;
+    } times[] = {{"1594935882", 1594935882000000000},    {"1594935882 ", 1594935882000000000},
+                 {"1594935882.25", 1594935882250000000}, {"1594935882.0", 1594935882000000000},
+                 {"1594935882e0", 1594935882000000000},  {"1.594935882E9", 1594935882000000000},
+                 {"159493588.5", 159493588500000000},    {"2000000009.9", 2000000009900000000}};
+    for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++)
+        for (int is_last = 0; is_last < 2; is_last++) {
+            char text[256];
+            struct test_batch t;
+            snprintf(text, sizeof(text),
+                     "[{\"eventName\":\"REMOVE\",\"dynamodb\":{%s\"ApproximateCreationDateTime\":%s%s}}]",
+                     is_last ? KEYS "," : "", times[i].text, is_last ? "" : "," KEYS);
+            assert_int_equal(sl_record_created_ns(decoded(&t, text, 1)), times[i].ns);
+            test_batch_clean_up(&t);
+        }
+}
+
 /* Nobody reads the version, so it may be any value. */
 static void a_version_may_be_anything(void **state)
 {
@@ -559,6 +582,7 @@ int main(void)
         cmocka_unit_test(an_event_becomes_records),
         cmocka_unit_test(an_event_cut_at_any_byte_is_refused_at_the_cut),
         cmocka_unit_test(other_spellings_mean_the_same),
+        cmocka_unit_test(a_time_may_have_a_fraction),
         cmocka_unit_test(a_version_may_be_anything),
         cmocka_unit_test(an_empty_batch_has_no_records),
         cmocka_unit_test(a_pipe_delivers_an_array),
