@@ -93,10 +93,8 @@ static enum sl_status check_flags(struct backfill *b, struct sl_error *error)
     if (sources != 1 && !b->until)
         return usage_error(error, sources ? "name one source: --export, --table, --archive or INPUT"
                                           : "a source is missing: --export, --table, --archive or INPUT");
-    if (b->segments < 1 || b->segments > 1024 || (b->segments > 1 && !b->table))
-        return usage_error(error, "--segments needs --table and a number from 1 to 1024");
-    if (b->read_units < 0 || b->write_units < 0 || (b->read_units && !b->table))
-        return usage_error(error, "--write-units and --read-units (of --table) need numbers above 0");
+    if ((b->segments > 1 || b->read_units) && !b->table)
+        return usage_error(error, "--segments and --read-units need --table");
     if (b->verify_first && !b->export)
         return usage_error(error, "--verify-first needs --export");
     if ((b->function || b->mapping) && b->consumer_since)
@@ -578,6 +576,9 @@ static const struct sl_flag flags[] = {
     {.type = SL_FLAG_END},
 };
 
+static const struct sl_flag_range ranges[] = {
+    {"segments", 1, 1024}, {"read-units", 1, 1000000000}, {"write-units", 1, 1000000000}, {0}};
+
 static const struct sl_usage usage = {
     .line = "backfill [flags] [INPUT...]",
     .summary =
@@ -587,6 +588,7 @@ static const struct sl_usage usage = {
         "replay` reads. It may be killed at any moment, and goes on from its checkpoint. Exit status: 0 all\n"
         "done, 1 not done, 2 bad usage or input; nothing was written.",
     .flags = flags,
+    .ranges = ranges,
     .operand = "INPUT",
 };
 

@@ -233,6 +233,7 @@ int sl_verb_check(int argc, char **argv)
          "folders of plugins, separated by ':' (handlers/ beside the configuration)"},
         {0},
     };
+    static const struct sl_flag_range ranges[] = {{"item-bytes", 1, ITEM_BYTES_MOST}, {0}};
     const struct sl_usage usage = {
         .line = "check [flags] [CONFIG]",
         .summary =
@@ -240,6 +241,7 @@ int sl_verb_check(int argc, char **argv)
             "route does, and what would lose data. Exit status: 0 all right, 1 something would lose data,\n"
             "2 a mistake.",
         .flags = flags,
+        .ranges = ranges,
         .operand = "CONFIG",
         .most = 1,
     };
@@ -247,11 +249,6 @@ int sl_verb_check(int argc, char **argv)
     if (sl_flags_read(&usage, argc, argv, &n, &result) != SL_OK)
         return result;
     struct sl_error error = SL_NO_ERROR;
-    if (c.item_bytes < 1 || c.item_bytes > ITEM_BYTES_MOST) {
-        (void)!sl_fail(&error, SL_REJECT, "BadFlag", "--item-bytes %lld: from 1 to %d",
-                       (long long)c.item_bytes, ITEM_BYTES_MOST);
-        return sl_flags_complain("check", &error);
-    }
     c.config_path = n ? argv[1] : "sluice.json";
     c.arena = sl_arena_new(64 * 1024);
     if (run(&c, &error) == SL_OK) {

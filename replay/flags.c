@@ -7,6 +7,7 @@
 #include "net/uri.h"
 
 #include <errno.h>
+#include <assert.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -80,10 +81,13 @@ static enum sl_status set_integer(const struct sl_usage *usage, const char *verb
     if (!read_integer(value, f->out))
         return refuse(verb, "--%s needs a whole number, not \"%s\"", f->name, value);
     int64_t number = *(const int64_t *)f->out;
-    for (const struct sl_flag_range *r = usage->ranges; r && r->name; r++)
-        if (strcmp(r->name, f->name) == 0 && (number < r->least || number > r->most))
-            return refuse(verb, "--%s %s is out of range; write a number from %" PRId64 " to %" PRId64,
-                          f->name, value, r->least, r->most);
+    const struct sl_flag_range *r = usage->ranges;
+    while (r->name && strcmp(r->name, f->name) != 0)
+        r++;
+    assert(r->name);
+    if (number < r->least || number > r->most)
+        return refuse(verb, "--%s %s is out of range; write a number from %" PRId64 " to %" PRId64, f->name,
+                      value, r->least, r->most);
     return SL_OK;
 }
 

@@ -36,7 +36,7 @@ struct sl_flag {
     const char *help;  /* one line */
 };
 
-/* What a number may be. */
+/* What a number may be: such that nothing made of it overflows. */
 struct sl_flag_range {
     const char *name;
     int64_t least, most;
@@ -46,7 +46,7 @@ struct sl_usage {
     const char *line;    /* "replay [flags] INPUT..." */
     const char *summary; /* one or more lines */
     const struct sl_flag *flags;
-    const struct sl_flag_range *ranges; /* of some numbers, up to one without a name; NULL: of none */
+    const struct sl_flag_range *ranges; /* of each number, up to one without a name */
     const char *operand;                /* what an operand is, for errors: "INPUT"; NULL: there are none */
     int least, most;                    /* operands; most 0: no limit, unless `operand` is NULL */
 };

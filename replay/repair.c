@@ -458,8 +458,6 @@ static enum sl_status check_usage(const struct repair *r, struct sl_error *error
 {
     if (r->undo && r->n_names)
         return sl_fail(error, SL_REJECT, "Usage", "--undo takes no findings");
-    if (r->max_deletes < 0)
-        return sl_fail(error, SL_REJECT, "Usage", "--max-deletes must be at least 0");
     return SL_OK;
 }
 
@@ -519,6 +517,7 @@ int sl_verb_repair(int argc, char **argv)
             "bad\n"
             "usage, 3 nothing wrong but not all proven, 4 something could not be read.",
         .flags = flags,
+        .ranges = sl_verify_session_ranges,
         .operand = "FINDINGS",
     };
     int n, result;

@@ -75,12 +75,19 @@ static const struct sl_flag flags[] = {
 };
 
 static const struct sl_flag_range ranges[] = {
-    {"batch-size", 1, 10000},     {"window", 0, 300},
-    {"parallelization", 1, 10},   {"max-retries", -1, 10000},
-    {"max-age", -1, 604800},      {"tumbling", 0, 900},
-    {"concurrency", 0, 1000},     {"timeout", 1, 900},
-    {"invocation-ms", 0, 900000}, {"start", 0, 253402300799}, /* the year 9999 */
-    {"shards", 1, 1000},          {0},
+    {"batch-size", 1, 10000},
+    {"window", 0, 300},
+    {"parallelization", 1, 10},
+    {"max-retries", -1, 10000},
+    {"max-age", -1, 604800},
+    {"tumbling", 0, 900},
+    {"concurrency", 0, 1000},
+    {"timeout", 1, 900},
+    {"invocation-ms", 0, 900000},
+    {"start", 0, 253402300799}, /* the year 9999 */
+    {"shards", 1, 1000},
+    {"seed", INT64_MIN, INT64_MAX},
+    {0},
 };
 
 static const struct sl_usage usage = {

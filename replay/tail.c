@@ -90,12 +90,6 @@ static enum sl_status check_usage(const struct tail *t, struct sl_error *error)
                        t->worker_id ? "--worker-id" : "--lease-seconds");
     if (strcmp(t->from, "oldest") != 0 && strcmp(t->from, "latest") != 0)
         return sl_fail(error, SL_REJECT, "Usage", "--from must be oldest or latest, not \"%s\"", t->from);
-    if (t->concurrency < 0 || t->concurrency > SL_POOL_MAX)
-        return sl_fail(error, SL_REJECT, "Usage", "--concurrency must be 1 to %d, not %lld", SL_POOL_MAX,
-                       (long long)t->concurrency);
-    if (t->memory_mb < 1 || t->memory_mb > 1024 * 1024)
-        return sl_fail(error, SL_REJECT, "Usage", "--memory must be 1 to 1048576 (MB), not %lld",
-                       (long long)t->memory_mb);
     return SL_OK;
 }
 
@@ -309,8 +303,7 @@ static void print_summary(struct tail *t)
     if (t->result.gaps)
         printf("gaps            %8u   records were gone before they could be read\n", t->result.gaps);
     if (t->result.unhandled)
-        printf("not handled     %8zu   they are read again at the next start\n",
-               t->result.unhandled);
+        printf("not handled     %8zu   they are read again at the next start\n", t->result.unhandled);
 }
 
 static int exit_status(const struct tail *t, bool is_kept)
@@ -420,8 +413,9 @@ static const struct sl_flag flags[] = {
 };
 
 static const struct sl_flag_range ranges[] = {
-    {"lease-seconds", 2, 3600}, {"concurrency", 1, 256}, {"batch-size", 1, 10000}, {"parallelization", 1, 10},
-    {"max-retries", -1, 10000}, {"max-age", -1, 604800}, {"timeout", 1, 900},      {0},
+    {"lease-seconds", 2, 3600}, {"concurrency", 1, SL_POOL_MAX}, {"batch-size", 1, 10000},
+    {"parallelization", 1, 10}, {"max-retries", -1, 10000},      {"max-age", -1, 604800},
+    {"timeout", 1, 900},        {"memory", 1, 1024 * 1024},      {0},
 };
 
 static const struct sl_usage usage = {

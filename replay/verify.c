@@ -30,6 +30,7 @@ int sl_verb_verify(int argc, char **argv)
             "something\n"
             "could not be read. docs/VERIFY.md says what is compared and how.",
         .flags = flags,
+        .ranges = sl_verify_session_ranges,
     };
     int n, result;
     if (sl_flags_read(&usage, argc, argv, &n, &result) != SL_OK)

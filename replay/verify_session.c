@@ -128,12 +128,6 @@ static enum sl_status check_usage(const struct sl_verify_session *v, struct sl_e
 {
     if (!v->table)
         return USAGE(error, "--table NAME is missing: the table that the routes follow");
-    if (v->segments < 0 || v->segments > SL_TABLE_SEGMENTS_MAX)
-        return USAGE(error, "--segments must be 1 to 1000000");
-    if (v->read_units < 0)
-        return USAGE(error, "--read-units must be at least 1");
-    if (v->max_lag_s < 0 && v->max_lag_s != NO_LAG)
-        return USAGE(error, "--max-lag must be at least 0, in seconds");
     if (v->sample && v->segments)
         return USAGE(error, "--sample says the number of segments, so --segments cannot");
     return SL_OK;
@@ -591,6 +585,15 @@ void sl_verify_session_clean_up(struct sl_verify_session *v)
 }
 
 /* ---- flags ---- */
+
+const struct sl_flag_range sl_verify_session_ranges[] = {
+    {"segments", 1, SL_TABLE_SEGMENTS_MAX},
+    {"read-units", 1, 1000000000},
+    {"max-lag", 0, 1000000000},
+    {"wait", 0, 1000000000},
+    {"max-deletes", 0, 1000000000},
+    {0},
+};
 
 size_t sl_verify_session_flags(struct sl_verify_session *v, struct sl_flag *rows)
 {

@@ -43,6 +43,9 @@ struct sl_verify_session {
                                     one */
 };
 
+/* Of the numbers of both verbs. */
+extern const struct sl_flag_range sl_verify_session_ranges[];
+
 /* The most rows that sl_verify_session_flags sets. */
 #define SL_VERIFY_SESSION_FLAGS 32
 

@@ -26,8 +26,8 @@ static const char *next_flag(const char *at, char name[64], char value[64])
 
 static bool is_number(const char *value)
 {
-    return strcmp(value, "N") == 0 || strcmp(value, "S") == 0 || strcmp(value, "MS") == 0 ||
-           strcmp(value, "MB") == 0;
+    return strcmp(value, "N") == 0 || strcmp(value, "EPOCH_S") == 0 || strcmp(value, "S") == 0 ||
+           strcmp(value, "MS") == 0 || strcmp(value, "MB") == 0;
 }
 
 static void each_flag_is_asked_for_what_it_needs(void **state)
@@ -60,6 +60,31 @@ static void each_flag_is_asked_for_what_it_needs(void **state)
         assert_true(n > 2 || strcmp(names[i], "new-handler") == 0 || strcmp(names[i], "decode") == 0);
         free(help);
     }
+}
+
+/* No number can be so large or small that a later computation overflows. */
+static void each_number_has_its_range(void **state)
+{
+    static const char *const beyond[] = {"-9223372036854775808", "-2", "9223372036854775807"};
+    struct verbs *v = *state;
+    char name[64], value[64];
+    size_t n = 0;
+    for (size_t i = 0; i < N_NAMES; i++) {
+        verb_assert(v, verb(v, "%s --help", names[i]), 0, "usage: sluice ");
+        char *help = strdup(verb_out(v));
+        for (const char *at = help; (at = next_flag(at, name, value));) {
+            if (!is_number(value) || strcmp(name, "sample") == 0 || strcmp(name, "seed") == 0)
+                continue;
+            n++;
+            for (size_t k = 0; k < sizeof(beyond) / sizeof(beyond[0]); k++)
+                verb_assert(v, verb(v, "%s --%s %s", names[i], name, beyond[k]), 2,
+                            json_printf("sluice %s: --%s %s is out of range; write a number from ", names[i],
+                                        name, beyond[k]));
+        }
+        free(help);
+    }
+    assert_true(n > 30);
+    verb_assert(v, verb(v, "backfill --table t --write-units 0"), 2, "--write-units 0 is out of range");
 }
 
 static void what_no_verb_has_is_refused(void **state)
@@ -133,6 +158,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(each_flag_is_asked_for_what_it_needs, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(each_number_has_its_range, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_no_verb_has_is_refused, set_up, tear_down),
         cmocka_unit_test_setup_teardown(values_have_their_ranges, set_up, tear_down),
     };

@@ -348,7 +348,7 @@ static void wrong_use_is_refused(void **state)
         {"--table t --filter '{}'", "--filter"},
         {"--table t --config nowhere.json", "nowhere.json"},
         {"--table t --batch-size 0", "--batch-size"},
-        {"--table t --memory 0", "--memory must be 1 to 1048576"},
+        {"--table t --memory 0", "--memory 0 is out of range; write a number from 1 to 1048576"},
         {"--table t --max-age 59", "MaximumRecordAgeInSeconds"},
         {"--table t --on-failure nowhere/x", "nowhere/x"},
         {"--table t --trace nowhere/x", "nowhere/x"},
