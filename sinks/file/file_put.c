@@ -17,10 +17,8 @@ static int open_folder(struct sl_file *file, char *key, char **name)
     char *segment = key;
     for (char *slash; at >= 0 && (slash = strchr(segment, '/')); segment = slash + 1) {
         *slash = '\0';
-        bool is_new = mkdirat(at, segment, 0777) == 0;
-        int next = is_new && fsync(at) != 0
-                       ? -1
-                       : openat(at, segment, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        bool is_there = mkdirat(at, segment, 0777) == 0 ? fsync(at) == 0 : errno == EEXIST;
+        int next = is_there ? openat(at, segment, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
         int err = errno;
         close(at);
         errno = err;
