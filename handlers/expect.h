@@ -37,7 +37,9 @@ struct sl_expected {
     struct sl_span guard;   /* absent, or an attribute that a good row has in any case */
     struct sl_span absence; /* absent, or an attribute by which a row says that it stands for no item */
 
-    /* Another row of the same port that judge() has to see, for example a guard's; absent key: none. */
+    /* Another row of the same port that judge() has to see, for example a guard's; absent key: none. It is
+     * read only where the row itself is not certainly right: what it holds or lacks does not make a suspect.
+     */
     struct sl_span side_table, side_key;
 };
 

@@ -12,7 +12,11 @@ struct sl_compare {
 };
 
 /* Is it certain that the row is right? `row` absent: there is none. False does not mean that it is wrong:
- * the handler's judge() says. */
+ * the handler's judge() says.
+ *
+ * A side row is not asked for: it would be a second read of every item, and a guard in another table does not
+ * change what the row holds. So a side guard that is missing is told only of rows that are suspects for
+ * another reason (docs/VERIFY.md says so). */
 bool sl_compare_is_right(const struct sl_compare *c, const struct sl_expected *expected, struct sl_span row);
 
 /* The attributes that count and differ between the expected item and the row, both of which are there; in
