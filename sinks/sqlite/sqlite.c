@@ -5,7 +5,9 @@
 #include "base/url.h"
 #include "sinks/sqlite/sqlite_private.h"
 
+#include <errno.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 static void sqlite_close(struct sl_table_port *port)
 {
@@ -58,7 +60,7 @@ static enum sl_status open_db_to_read(struct sl_sqlite *p, struct sl_error *erro
     if (!p->db)
         sl_die("out of memory");
     sqlite3_busy_timeout(p->db, SL_SQLITE_BUSY_MS);
-    if ((code & 0xFF) == SQLITE_CANTOPEN)
+    if ((code & 0xFF) == SQLITE_CANTOPEN && access(p->path, F_OK) != 0 && errno == ENOENT)
         return sl_fail(error, SL_REJECT, "NoTable", "%s: there is no such file", p->path);
     struct sl_sqlite_table *own =
         sl_sqlite_done_or_failed(p, code == SQLITE_OK) ? sl_sqlite_table(p, sl_span_str(p->own)) : NULL;

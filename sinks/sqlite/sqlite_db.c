@@ -78,10 +78,14 @@ static void table_destroy(struct sl_sqlite_table *table)
     free(table);
 }
 
-static bool is_there(struct sl_sqlite *p, const char *name)
+/* Asks the file: SQLite's own memory of its tables is as old as the last statement that read one. */
+static bool look_for(struct sl_sqlite *p, const char *name, bool *is_there)
 {
-    return sqlite3_table_column_metadata(p->db, "main", name, NULL, NULL, NULL, NULL, NULL, NULL) ==
-           SQLITE_OK;
+    sqlite3_stmt *ask = NULL;
+    if (prepare(p, &ask, "SELECT 1 FROM sqlite_master WHERE type <> 'index' AND name = '%q' COLLATE NOCASE",
+                name))
+        *is_there = sqlite3_step(ask) == SQLITE_ROW;
+    return sl_sqlite_done_or_failed(p, sqlite3_finalize(ask) == SQLITE_OK && ask);
 }
 
 /* A table without rows; there is nothing to write with. */
@@ -124,8 +128,9 @@ struct sl_sqlite_table *sl_sqlite_table(struct sl_sqlite *p, struct sl_span name
     struct sl_sqlite_table *table = calloc(1, sizeof(*table));
     if (!table || !(table->name = strndup(name.ptr, name.len)))
         sl_die("out of memory");
-    if (p->only_reads && !is_there(p, table->name) ? prepare_absent(p, table)
-                                                   : create_and_prepare(p, table)) {
+    bool is_there = true;
+    if ((!p->only_reads || look_for(p, table->name, &is_there)) &&
+        (is_there ? create_and_prepare(p, table) : prepare_absent(p, table))) {
         *end = table;
         return table;
     }
@@ -156,9 +161,9 @@ bool sl_sqlite_take_item(struct sl_sqlite *p, const struct sl_sqlite_row *row, s
 {
     struct sl_error why = SL_NO_ERROR;
     const char *text = (const char *)sqlite3_column_text(row->statement, row->column);
-    if (!text)
-        return sl_sqlite_failed(p, SL_RETRY);
-    *out = sl_span(text, (size_t)sqlite3_column_bytes(row->statement, row->column));
+    if (!text && sqlite3_errcode(p->db) == SQLITE_NOMEM)
+        sl_die("out of memory: a row");
+    *out = sl_span(text ? text : "", (size_t)sqlite3_column_bytes(row->statement, row->column));
     *out = sl_span(sl_arena_copy(arena, *out), out->len);
     if (sl_item_read(*out, &why) == SL_OK)
         return true;
