@@ -7,6 +7,7 @@
 #include "base/json_walk.h"
 #include "base/number.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 struct reader {
@@ -56,11 +57,12 @@ static bool is_number(struct sl_span text)
     return sl_number_parse(text, &ignored) == NULL;
 }
 
+/* What is longer than any number of DynamoDB's is equal to nothing. */
 static double double_of(struct sl_span text)
 {
     char copy[256];
     if (text.len >= sizeof(copy))
-        return 0;
+        return NAN;
     memcpy(copy, text.ptr, text.len);
     copy[text.len] = '\0';
     return strtod(copy, NULL);

@@ -411,6 +411,85 @@ static void what_the_script_compares(void **state)
     }
 }
 
+/* Puts of items that are new (from `first` on) and that are there already, with a guard; returns how many
+ * multi gets that took. */
+static size_t guard_many(size_t first, size_t n_new, size_t n_there)
+{
+    static const struct sl_test guard[] = {{.verb = SL_ABSENT, .name = {"v", 1}},
+                                           {.verb = SL_LT, .name = {"v", 1}, .value = {"{\"S\":\"y\"}", 9}}};
+    struct sl_table_op ops[40];
+    struct sl_result results[40];
+    size_t n = n_new + n_there, before = fake_opensearch_requests(fake, "MultiGet");
+    for (size_t i = 0; i < n; i++) {
+        ops[i] = put_op("{}");
+        ops[i].key = sl_span_str(json_printf("{'PK':{'S':'k%zu'}}", first + i));
+        ops[i].item = sl_span_str(json_printf("{'PK':{'S':'k%zu'},'v':{'S':'x'}}", first + i));
+    }
+    if (n_there)
+        port->apply(port, ops + n_new, n_there, results, &f.call);
+    for (size_t i = 0; i < n; i++) {
+        ops[i].tests = guard;
+        ops[i].n_tests = 2;
+        ops[i].any_test = true;
+    }
+    port->apply(port, ops, n, results, &f.call);
+    for (size_t i = 0; i < n; i++)
+        assert_result(results[i], SL_OK, NULL);
+    return fake_opensearch_requests(fake, "MultiGet") - before;
+}
+
+/* Where seven of eight were new, of eight at least, the next ones are written without a look; also after such
+ * a call itself. Reads teach nothing. */
+static void what_is_new_is_learnt_from_the_last_call(void **state)
+{
+    (void)state;
+    static const struct {
+        size_t n_new, n_there;
+        bool expects_new;
+    } cases[] = {{7, 0, false}, {8, 0, true},   {7, 1, true},  {6, 2, false},  {15, 0, true}, {14, 1, true},
+                 {14, 2, true}, {13, 3, false}, {21, 3, true}, {20, 4, false}, {0, 8, false}, {0, 16, false}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        open_index(INDEX);
+        struct sl_table_op gets[20];
+        struct sl_result results[20];
+        for (size_t k = 0; k < 20; k++)
+            gets[k] = (struct sl_table_op){.verb = k % 2 ? SL_TABLE_GET : SL_TABLE_CHECK,
+                                           .key = sl_span_str(json_printf("{'PK':{'S':'g%zu'}}", k))};
+        port->apply(port, gets, 20, results, &f.call);
+        assert_int_equal(guard_many(0, cases[i].n_new, cases[i].n_there), 1);
+        for (size_t k = 1; k <= 2; k++)
+            assert_int_equal(guard_many(100 * k, 12, 0), cases[i].expects_new || k > 1 ? 0 : 1);
+        assert_int_equal(guard_many(300, 0, 8), 1);
+        assert_int_equal(guard_many(400, 12, 0), 1);
+        close_index();
+    }
+}
+
+/* Digits beside a number that somebody else wrote count as long as both may be compared. */
+static void a_long_number_is_its_own(void **state)
+{
+    (void)state;
+    const struct sl_table_op get = {.verb = SL_TABLE_GET, .key = json_span("{'PK':{'S':'a'}}")};
+    char zeros[301];
+    memset(zeros, '0', 300);
+    zeros[300] = '\0';
+    open_index(INDEX);
+    for (int len = 254; len <= 257; len++) {
+        const char *own = sl_arena_printf(f.call.arena, "1.5%.*s", len - 3, zeros);
+        const char *types = "{\\\"n\\\":\\\"N=1.50\\\"}";
+        fake_opensearch_put(fake, "a",
+                            sl_span_str(json_printf("{'PK':'a','n':%s,'sluice_types':'%s'}", own, types)));
+        assert_span_is(run(get).item,
+                       json_printf("{'PK':{'S':'a'},'n':{'N':'%s'}}", len < 256 ? "1.50" : own));
+    }
+    fake_opensearch_put(
+        fake, "a",
+        sl_span_str(
+            json_printf("{'PK':'a','n':1.5%s,'sluice_types':'{\\\"n\\\":\\\"N=1.6%s\\\"}'}", zeros, zeros)));
+    assert_span_is(run(get).item, json_printf("{'PK':{'S':'a'},'n':{'N':'1.5%s'}}", zeros));
+    close_index();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -425,6 +504,8 @@ int main(void)
         cmocka_unit_test(what_an_index_has_not_is_refused),
         cmocka_unit_test(ids_have_a_length),
         cmocka_unit_test(what_the_script_compares),
+        cmocka_unit_test(what_is_new_is_learnt_from_the_last_call),
+        cmocka_unit_test(a_long_number_is_its_own),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
