@@ -196,6 +196,22 @@ void aggregate_unit_refused(struct aggregate_run *run, struct aggregate_unit *un
 
 /* ---- reading ---- */
 
+/* A repair is of the row that was seen: as long as that is there, the unit stays pending. */
+static enum sl_status unit_check_seen(struct aggregate_run *run, struct aggregate_unit *unit,
+                                      struct sl_span item, struct sl_error *error)
+{
+    struct aggregate_row row;
+    enum sl_status status = aggregate_ledger_read(&run->tally, item, &row, error);
+    if (status != SL_OK)
+        return status;
+    const struct sl_test *seen = &unit->tests[0];
+    bool is_there = seen->verb == SL_EQ;
+    if (row.exists != is_there ||
+        (is_there && !sl_span_eq(seen->value, sl_order_of(run->a->host, run->slice->arena, row.order).value)))
+        unit_moved(run, unit);
+    return SL_OK;
+}
+
 /* What the ledger says of the unit. An event's row says no more than that it was counted. */
 static enum sl_status unit_learn(struct aggregate_run *run, struct aggregate_unit *unit,
                                  const struct sl_result *result, struct sl_error *error)
@@ -205,6 +221,8 @@ static enum sl_status unit_learn(struct aggregate_run *run, struct aggregate_uni
         sl_outcome_error(run->a->host, result, error);
         return result->status;
     }
+    if (run->is_repair)
+        return unit_check_seen(run, unit, result->item, error);
     if (!run->a->per_event)
         return unit_take_row(run, unit, result->item, error);
     if (result->item.ptr)
