@@ -117,6 +117,8 @@ static void try_price(const char *config, const struct trial *t)
         deliver(s, t, t->event, 10001);
         assert_int_equal(route->loaded.handler.price(route->self, &price, &error), SL_OK);
         assert_true(price.formula && price.formula[0]);
+        assert_true((strstr(price.formula, "if the group stays") != NULL) ==
+                    (t->event == 1 && strstr(config, "aggregate") && !strstr(config, "'event'")));
         if (price.writes != s->spent.writes || price.reads != s->spent.reads ||
             price.write_units != s->spent.write_units || price.read_units != s->spent.read_units)
             fail_msg(
