@@ -203,7 +203,7 @@ struct sl_span aggregate_ledger_row(const struct aggregate_tally *t, const struc
     return a->host->join(t->arena, parts, n);
 }
 
-/* ---- reading ---- */
+/* ---- reading: terms that are counted with, and never written again ---- */
 
 static struct sl_value member(const struct aggregate *a, struct sl_value map, const char *name)
 {
@@ -231,14 +231,13 @@ static bool read_sums(struct aggregate_tally *t, struct sl_span key, struct sl_v
     const struct aggregate *a = t->a;
     struct sl_value number;
     struct sl_span name;
-    struct aggregate_term term = {.counter = aggregate_place_at(t, key), .begins = true};
+    struct aggregate_term term = {.counter = aggregate_place_at(t, key)};
     for (struct sl_iter iter = a->host->value_iter(add); a->host->value_next(&iter, &name, &number);) {
         if (number.type != SL_N)
             return false;
         term.attribute = sl_keymap_index(&t->attributes, a->host->json_unquote(t->arena, name));
         term.number = number.raw;
         aggregate_term_add(&t->terms, &term);
-        term.begins = false;
     }
     return true;
 }
@@ -258,8 +257,7 @@ static bool read_distinct(struct aggregate_tally *t, struct sl_span key, struct 
         uint32_t attribute = sl_keymap_index(&t->attributes, a->host->json_unquote(t->arena, name));
         struct aggregate_term term = {.counter = aggregate_place_value(t, group, attribute, text),
                                       .attribute = t->count,
-                                      .number = count.type == SL_N ? count.raw : SL_LIT("1"),
-                                      .begins = true};
+                                      .number = count.type == SL_N ? count.raw : SL_LIT("1")};
         if (term.counter == AGGREGATE_NONE)
             return false;
         aggregate_term_add(&t->terms, &term);
@@ -272,8 +270,7 @@ static void read_member(struct aggregate_tally *t, struct sl_span key, struct sl
     struct aggregate_term term = {
         .counter = aggregate_place_member_key(t, key, sl_text_canonical(t->a->host, number, t->arena)),
         .attribute = t->count,
-        .number = SL_LIT("1"),
-        .begins = true};
+        .number = SL_LIT("1")};
     aggregate_term_add(&t->terms, &term);
 }
 

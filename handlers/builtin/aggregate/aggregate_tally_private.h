@@ -25,7 +25,7 @@ struct aggregate_place {
 struct aggregate_term {
     uint32_t counter, attribute; /* numbers in the slice's key maps */
     struct sl_span number;
-    bool begins;   /* the first of a counter's, and each of a value's and a member's */
+    bool begins;   /* in a row that is written: the first of a counter's, each of a value's and a member's */
     bool subtract; /* in a difference */
 };
 

@@ -179,6 +179,7 @@ static void what_cannot_be_added_is_rejected_alone(void **state)
               RECORD("INSERT", "2", KEYS(PK("b")) NEW(PK("b") ",'status':" S("OPEN") ",'total':" S("many"))),
               INSERT("3", "c", "OPEN", "2")));
     assert_int_equal(s->answer.parked, 1);
+    assert_int_equal(s->groups, 1); /* the good ones, together */
     expect_totals(s, "{'PK':{'S':'OPEN'},'n':{'N':'2'},'sum':{'N':'3'}}\n");
     char *failed = stage_file(s, "failed.jsonl");
     assert_non_null(strstr(failed, "NotANumber"));
@@ -190,6 +191,43 @@ static void what_cannot_be_added_is_rejected_alone(void **state)
     assert_non_null(strstr(failed, "38 digits"));
     free(failed);
     stage_destroy(s);
+}
+
+/* A group that has the key of a row which the route keeps beside it is rejected alone, whichever of the two
+ * counters comes first. */
+static void a_group_with_the_key_of_an_own_row_is_rejected(void **state)
+{
+    (void)state;
+    static const char *const routes[] = {
+        ROUTE("'counters':[{'key':{'PK':'ALL'},'distinct':{'people':'{PK}'}},{'key':{'PK':'{k}'},'add':{'n':"
+              "1}}]"),
+        ROUTE("'counters':[{'key':{'PK':'{k}'},'add':{'n':1}},{'key':{'PK':'ALL'},'distinct':{'people':'{PK}'"
+              "}}]"),
+    };
+    for (size_t i = 0; i < 2; i++) {
+        struct stage *s = stage_new(routes[i], NULL);
+        stage_deliver_all(s, EVENT(RECORD("INSERT", "1", KEYS(PK("a")) NEW(PK("a") ",'k':" S("x")))));
+        char *key = stage_query(
+            s, "db", "SELECT json_extract(key,'$.PK') FROM totals WHERE key LIKE '%sluice:distinct:%'");
+        key[strcspn(key, "\n")] = '\0';
+        struct sl_buffer event;
+        sl_buffer_init(&event, 1 << 16);
+        sl_buffer_printf(&event,
+                         "{\"Records\":[{\"eventID\":\"e2\",\"eventName\":\"MODIFY\",\"dynamodb\":{\"Keys\":{"
+                         "\"PK\":{\"S\":\"a\"}},\"NewImage\":{\"PK\":{\"S\":\"a\"},\"k\":%s},"
+                         "\"SequenceNumber\":\"2\",\"StreamViewType\":\"NEW_IMAGE\"}}]}",
+                         key);
+        stage_deliver(s, sl_span(event.ptr, event.len));
+        assert_int_equal(s->answer.error.status, SL_OK);
+        assert_int_equal(s->answer.parked, 1);
+        char *failed = stage_file(s, "failed.jsonl");
+        assert_non_null(strstr(failed, "ReservedKey"));
+        expect_totals(s, "{'PK':{'S':'ALL'},'people':{'N':'1'}}\n{'PK':{'S':'x'},'n':{'N':'1'}}\n");
+        free(failed);
+        free(key);
+        sl_buffer_clean_up(&event);
+        stage_destroy(s);
+    }
 }
 
 static void later_changes_wait_for_a_rejected_one(void **state)
@@ -511,6 +549,7 @@ int main(void)
         cmocka_unit_test(a_transaction_is_filled_to_its_limit),
         cmocka_unit_test(what_an_item_lacks_has_a_stated_result),
         cmocka_unit_test(what_cannot_be_added_is_rejected_alone),
+        cmocka_unit_test(a_group_with_the_key_of_an_own_row_is_rejected),
         cmocka_unit_test(later_changes_wait_for_a_rejected_one),
         cmocka_unit_test(totals_may_stand_beside_their_source),
         cmocka_unit_test(a_target_that_is_the_source_is_refused),

@@ -142,6 +142,45 @@ static void sub_counters_are_taken_in_turn(void **state)
     stage_destroy(s);
 }
 
+/* A transaction adds to as many hot rows as a fold can write beside the delta row that it removes. */
+static void a_delta_row_has_as_many_rows_as_a_fold_takes(void **state)
+{
+    (void)state;
+    for (size_t groups = 97; groups <= 98; groups++) { /* and the one of all */
+        struct stage *s = stage_new(
+            ROUTE("'counters':[{'key':{'PK':'ALL'},'add':{'n':1,'sum':'{total}'}},{'key':{'PK':'G#{g}'},"
+                  "'add':{'n':1}}],'missing':'skip'"),
+            NULL);
+        char *event = NULL;
+        size_t size = 0;
+        FILE *out = open_memstream(&event, &size);
+        watch(s);
+        fputs("{'Records':[", out);
+        for (size_t i = 0; i < 3 * PER_TX; i++)
+            fprintf(out,
+                    "%s{'eventID':'e%zu','eventName':'INSERT','dynamodb':{'Keys':{'PK':{'S':'i%zu'}},"
+                    "'NewImage':{'PK':{'S':'i%zu'},'total':{'N':'1'},'g':{'S':'%zu'}},'SequenceNumber':"
+                    "'%zu','StreamViewType':'NEW_AND_OLD_IMAGES'}}",
+                    i ? "," : "", i, i, i, i % groups, i + 1000);
+        fputs("]}", out);
+        fclose(out);
+        s->groups = s->largest_group = 0;
+        stage_deliver_all(s, event);
+        /* (Of 98 groups each 98th item begins a transaction.) */
+        assert_int_equal(deltas_put(s), groups == 97 ? 3 : 4);
+        assert_int_equal(s->largest_group, 100);
+        if (groups == 97) /* two delta rows and 98 rows are a full fold */
+            assert_int_equal(s->groups, 3 + 2);
+        assert_int_equal(deltas_left(s), 0);
+        expect_all(s, 3 * PER_TX + 1);
+        assert_int_equal(
+            number(s, "SELECT sum(json_extract(item,'$.n.N')) FROM totals WHERE key LIKE '%G#%'"),
+            3 * PER_TX);
+        free(event);
+        stage_destroy(s);
+    }
+}
+
 /* More delta rows than there are slots: they are folded twice. */
 static void slots_that_run_out_are_folded_and_used_again(void **state)
 {
@@ -153,6 +192,47 @@ static void slots_that_run_out_are_folded_and_used_again(void **state)
     assert_int_equal(deltas_left(s), 0);
     expect_all(s, 70 * PER_TX + 1);
     stage_destroy(s);
+}
+
+/* ---- waves ---- */
+
+static enum stage_fate count_calls(struct stage *s)
+{
+    ++*(size_t *)s->context;
+    return STAGE_WELL;
+}
+
+/* Two transactions on one row follow each other, and others are in flight together. */
+static void transactions_that_share_a_row_follow_each_other(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *route;
+        size_t items, waves;
+    } cases[] = {
+        {ROUTE(ONE_ROW), PER_TX, 1},
+        {ROUTE(ONE_ROW), 2 * PER_TX, 2},
+        {ROUTE(ONE_ROW ",'shards':2"), 2 * PER_TX, 1},
+        {ROUTE(ONE_ROW ",'shards':2"), 3 * PER_TX, 2},
+        {ROUTE(ONE_ROW ",'shards':2"), 4 * PER_TX, 2},
+        {ROUTE("'counters':[{'key':{'PK':'I#{PK}'},'add':{'n':1}}]"), 50, 1},
+        {ROUTE("'counters':[{'key':{'PK':'I#{PK}'},'add':{'n':1}}]"), 200, 1},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct stage *s = stage_new(cases[i].route, NULL);
+        size_t calls[3] = {0};
+        s->at_table = count_calls;
+        s->context = &calls[2];
+        insert(s, 900000, 900001, ""); /* (the ledger is asked for its source once) */
+        for (size_t k = 0; k < 2; k++) {
+            s->context = &calls[k];
+            insert(s, k ? 1 : 910000, k ? 1 + cases[i].items : 910001, "");
+        }
+        if (calls[1] - calls[0] != cases[i].waves - 1)
+            fail_msg("case %zu: %zu calls, and %zu for one item", i, calls[1], calls[0]);
+        s->at_table = NULL;
+        stage_destroy(s);
+    }
 }
 
 /* ---- kills ---- */
@@ -395,6 +475,34 @@ static void values_come_and_go(void **state)
     stage_destroy(s);
 }
 
+/* Of one slice, a transaction takes a value's last item away and the next one brings it again: neither is
+ * refused, so nothing is asked twice. */
+static void a_value_that_goes_and_comes_in_one_slice_is_known(void **state)
+{
+    (void)state;
+    for (int was_there = 0; was_there < 2; was_there++) {
+        struct stage *s = stage_new(ROUTE(VALUES ",'empty':'keep'"), NULL);
+        char *bobs = inserts(0, 110, ",'who':{'S':'bob'}"), *event = NULL;
+        stage_deliver_all(s, EVENT(RECORD("INSERT", "1", KEYS(PK("a")) NEW(WHO("a", "ann"))),
+                                   RECORD("INSERT", "2", KEYS(PK("b")) NEW(WHO("b", "bob")))));
+        if (!was_there)
+            stage_deliver_all(s, EVENT(RECORD("REMOVE", "3", KEYS(PK("a")) OLD(WHO("a", "ann")))));
+        bobs[strlen(bobs) - 2] = '\0';
+        assert_true(asprintf(&event, "{'Records':[%s,%s,%s]}",
+                             was_there ? RECORD("REMOVE", "4", KEYS(PK("a")) OLD(WHO("a", "ann")))
+                                       : RECORD("INSERT", "4", KEYS(PK("d")) NEW(WHO("d", "ann"))),
+                             bobs + strlen("{'Records':["),
+                             RECORD("INSERT", "5000", KEYS(PK("c")) NEW(WHO("c", "ann")))) > 0);
+        s->groups = 0;
+        stage_deliver_all(s, event);
+        assert_int_equal(s->groups, 2);
+        expect_values(s, "2\n", was_there ? "1\n" : "2\n");
+        free(bobs);
+        free(event);
+        stage_destroy(s);
+    }
+}
+
 /* A row that says less than the ledger takes away is told of, and not passed over. */
 static void a_damaged_row_of_a_value_stops_the_route(void **state)
 {
@@ -490,7 +598,9 @@ int main(void)
         cmocka_unit_test(the_third_transaction_makes_a_row_hot),
         cmocka_unit_test(only_the_hot_row_goes_through_delta_rows),
         cmocka_unit_test(sub_counters_are_taken_in_turn),
+        cmocka_unit_test(a_delta_row_has_as_many_rows_as_a_fold_takes),
         cmocka_unit_test(slots_that_run_out_are_folded_and_used_again),
+        cmocka_unit_test(transactions_that_share_a_row_follow_each_other),
         cmocka_unit_test(a_process_may_be_killed_at_every_call),
         cmocka_unit_test(a_later_change_of_an_item_folds_what_is_left),
         cmocka_unit_test(rows_of_others_in_every_slot_are_folded),
@@ -499,6 +609,7 @@ int main(void)
         cmocka_unit_test(a_delta_row_that_nobody_understands_stops_the_route),
         cmocka_unit_test(a_crossing_that_another_process_makes_first_is_computed_again),
         cmocka_unit_test(values_come_and_go),
+        cmocka_unit_test(a_value_that_goes_and_comes_in_one_slice_is_known),
         cmocka_unit_test(a_damaged_row_of_a_value_stops_the_route),
         cmocka_unit_test(long_values_are_told_apart),
         cmocka_unit_test(a_counter_that_comes_later_counts_all_after_an_epoch_and_a_backfill),

@@ -210,6 +210,9 @@ static void a_table_that_was_restored_is_noticed(void **state)
     /* Delivered again, and older by both: nothing to say. */
     stage_deliver_all(s, EVENT(INSERT(ORDERS, "900", "1"), MODIFY(ORDERS, "901", "2", "1")));
     stage_deliver_all(s, EVENT(INSERT(ORDERS, "900", "1")));
+    /* The same change, at another time: it is the one that was counted. */
+    stage_deliver_all(s,
+                      EVENT(LATER("MODIFY", "901", NEW(ITEM("a", "OPEN", "2")) OLD(ITEM("a", "OPEN", "1")))));
     assert_false(logs(s, "RefusedNewer"));
     stage_deliver_all(s,
                       EVENT(LATER("INSERT", "100", NEW(ITEM("a", "OPEN", "7"))),

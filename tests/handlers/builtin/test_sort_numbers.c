@@ -68,6 +68,23 @@ static void the_table_of_the_docs_holds(void **state)
         assert_string_equal(text_of(table[i][0]).bytes, table[i][1]);
 }
 
+/* A number is a part of a longer text, and what follows it is not read. */
+static void a_number_ends_where_it_ends(void **state)
+{
+    (void)state;
+    static const char *const numbers[] = {"0", "-1", "1", "10", "1.5", "0.05", "100"};
+    static const char *const followed[] = {"", "0", "00", ".", "5", ".5", "-"};
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+        for (size_t k = 0; k < sizeof(followed) / sizeof(followed[0]); k++) {
+            char text[32], alone[AGGREGATE_SORT_BYTES], within[AGGREGATE_SORT_BYTES];
+            size_t n = strlen(numbers[i]);
+            snprintf(text, sizeof(text), "%s%s", numbers[i], followed[k]);
+            size_t len = aggregate_number_sort(sl_span(text, n), within);
+            assert_int_equal(len, aggregate_number_sort(sl_span_str(numbers[i]), alone));
+            assert_memory_equal(within, alone, len);
+        }
+}
+
 /* In order, with the limits of a DynamoDB number. */
 static const char *const ordered[] = {"-9.9999999999999999999999999999999999999e125",
                                       "-1e125",
@@ -149,6 +166,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_table_of_the_docs_holds),
+        cmocka_unit_test(a_number_ends_where_it_ends),
         cmocka_unit_test(texts_sort_as_their_numbers),
         cmocka_unit_test(random_numbers_sort_and_are_read_back),
     };

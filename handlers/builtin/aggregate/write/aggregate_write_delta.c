@@ -264,7 +264,7 @@ static enum sl_status fold_apply(struct aggregate_packing *p, struct aggregate_t
     const struct sl_result *results = sl_apply_table(p->a->host, run->slice, p->a->table, p->ops, p->n_ops);
     const struct sl_result *cause = sl_outcome_cause(results, p->n_ops);
     bool is_done = all_done(results, p->n_ops);
-    aggregate_ops_learn(p, tx, cause && cause->status != SL_REJECT ? NULL : results);
+    aggregate_ops_learn(p, tx, results);
     fold_result(p, tx, results, is_done);
     return !is_done && cause && (cause->status != SL_REJECT || !any_refused(results, p->n_ops))
                ? fail_as(run, cause, error)
