@@ -450,6 +450,7 @@ void rig_run(struct rig *rig, int64_t time_ms)
     const struct counts before = counts_of(rig->p);
     const bool remembers = rig->p->memory.n;
     sl_dispatch(rig->p, &rig->batch, &rig->invocation, &rig->answer);
+    assert_null(rig->log.route); /* lines that follow are of no route */
     const char *wrong = counts_wrong(rig->p, &before, &rig->answer, &rig->batch, remembers);
     if (wrong)
         print_error("%s\n", wrong);

@@ -211,6 +211,49 @@ static void a_changed_item_is_set_right(void **state)
     }
 }
 
+/* The digits of the time in a guard, and those of the repair after it; NULL: nothing comes after it. */
+static const struct {
+    const char *stands, *next;
+} guards[] = {{":0001767265199000", ":0001767265199001"},
+              {":0001767265199008", ":0001767265199009"},
+              {":0001767265199009", ":0001767265199010"},
+              {":0001767265199999", ":0001767265200000"},
+              {":0999999999999999", ":1000000000000000"},
+              {":9999999999999998", ":9999999999999999"},
+              {":9999999999999999", NULL},
+              {":000176726519900:", NULL},
+              {":000176726519900/", NULL},
+              {":/001767265199000", NULL},
+              {";0001767265199000", NULL},
+              {":00017672651990000", NULL},
+              {":000176726519900", NULL}};
+
+static void a_repair_has_the_next_guard(void **state)
+{
+    (void)state;
+    EACH_MODE(m)
+    for (size_t i = 0; i < sizeof(guards) / sizeof(guards[0]); i++) {
+        struct stage *s = replica_of_one(m);
+        break_value(s);
+        char sql[200];
+        snprintf(sql, sizeof(sql), "UPDATE %s SET item = replace(item, '%s', '%s')",
+                 m->has_inline ? "rows" : "side", guards[0].stands, guards[i].stands);
+        stage_change(s, "db", sql);
+        char *seen = seen_row(s);
+        if (guards[i].next)
+            expect(repair(s, HAS("1"), seen, 0), SL_OK, "");
+        else
+            expect(repair(s, HAS("1"), seen, 0), SL_REJECT, "NoGuard");
+        expect_v(s, guards[i].next ? "1" : "666");
+        char *now = rows(s, m->has_inline ? "rows" : "side");
+        if (!strstr(now, guards[i].next ? guards[i].next : guards[i].stands))
+            fail_msg("%s, guard %zu: %s", m->name, i, now);
+        free(now);
+        free(seen);
+        stage_destroy(s);
+    }
+}
+
 static void a_missing_item_comes_back_below_every_change(void **state)
 {
     (void)state;
@@ -593,6 +636,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_changed_item_is_set_right),
+        cmocka_unit_test(a_repair_has_the_next_guard),
         cmocka_unit_test(a_missing_item_comes_back_below_every_change),
         cmocka_unit_test(a_lost_insert_beats_the_tombstone_and_loses_to_the_next_change),
         cmocka_unit_test(what_is_left_over_goes_only_when_asked_for),

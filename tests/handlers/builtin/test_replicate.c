@@ -75,6 +75,22 @@ static void a_deleted_item_stays_away(void **state)
     stage_destroy(s);
 }
 
+/* Somebody put back a row of before the deletion, whose mark stands: the change is over, and not tried again
+ * and again. */
+static void a_deletion_that_comes_again_ends_at_its_mark(void **state)
+{
+    (void)state;
+    struct stage *s = stage_new(ROUTE(",'tombstones':{'table':'marks'}"), NULL);
+    stage_deliver_all(s, EVENT(INSERT("1", "1")));
+    stage_change(s, "db", "CREATE TABLE kept AS SELECT * FROM replica");
+    stage_deliver_all(s, EVENT(REMOVE("2", "1")));
+    expect_rows(s, "replica", "");
+    stage_change(s, "db", "INSERT INTO replica SELECT * FROM kept");
+    stage_deliver_all(s, EVENT(REMOVE("2", "1")));
+    assert_int_equal(s->answer.parked, 0);
+    stage_destroy(s);
+}
+
 static void a_replica_in_a_side_tables_guard_is_the_image_byte_for_byte(void **state)
 {
     (void)state;
@@ -605,6 +621,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_order_of_five_changes_ends_the_same),
         cmocka_unit_test(a_deleted_item_stays_away),
+        cmocka_unit_test(a_deletion_that_comes_again_ends_at_its_mark),
         cmocka_unit_test(a_replica_in_a_side_tables_guard_is_the_image_byte_for_byte),
         cmocka_unit_test(attributes_are_reshaped),
         cmocka_unit_test(expired_items_may_be_kept),

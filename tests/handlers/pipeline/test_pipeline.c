@@ -2,6 +2,7 @@
 #include "tests/support/rig.h"
 #include "tests/support/test.h"
 
+#include <dirent.h>
 #include <stdio.h>
 
 #define ROUTE(members) "{'on_failure':'report','routes':[{'name':'a'," members "}]}"
@@ -80,6 +81,28 @@ static void nothing_is_opened_before_all_is_checked(void **state)
     }
 }
 
+static size_t open_files(void)
+{
+    size_t n = 0;
+    DIR *folder = opendir("/proc/self/fd");
+    assert_non_null(folder);
+    while (readdir(folder))
+        n++;
+    closedir(folder);
+    return n;
+}
+
+static void a_closed_pipeline_leaves_no_file_open(void **state)
+{
+    (void)state;
+    size_t before = 0;
+    for (int i = 0; i < 3; i++) {
+        rig_destroy(rig_new("{'on_failure':'report','routes':[{'name':'a','handler':'one'}]}"));
+        before = before ? before : open_files();
+    }
+    assert_int_equal(open_files(), before);
+}
+
 static void routes_say_what_they_are(void **state)
 {
     (void)state;
@@ -121,6 +144,7 @@ int main(void)
         cmocka_unit_test(mistakes_are_named),
         cmocka_unit_test(faults_inside_a_value_have_their_path),
         cmocka_unit_test(nothing_is_opened_before_all_is_checked),
+        cmocka_unit_test(a_closed_pipeline_leaves_no_file_open),
         cmocka_unit_test(routes_say_what_they_are),
         cmocka_unit_test(condition_chooses_the_records),
     };
