@@ -204,7 +204,7 @@ bool sl_run_alone(struct sl_run *run, size_t i, bool is_here)
         if (run->is_stopped || (trial.end != SL_TRIAL_RETURNED && judge(&a, i, &trial)) ||
             settle(run, i, &trial))
             return true;
-        if (!run->is_stopped && !sl_dispatch_back_off(run->d, tries, run->deadline_ms))
+        if (!sl_dispatch_back_off(run->d, tries, run->deadline_ms))
             sl_run_stop_for_time(run);
     }
     return true;
