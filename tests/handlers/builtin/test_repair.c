@@ -117,7 +117,7 @@ static char *seen_row(const struct stage *s)
 static char *side_row(const struct stage *s)
 {
     char *is_there = stage_query(s, "db", "SELECT count(*) FROM sqlite_master WHERE name = 'side'");
-    const char *sql = "SELECT item FROM side WHERE key LIKE '%\"a\\\"%'";
+    const char *sql = "SELECT item FROM side WHERE key LIKE '%a\\\"%'";
     char *text = *is_there == '1' ? stage_query(s, "db", sql) : strdup("");
     free(is_there);
     text[strcspn(text, "\n")] = '\0';
@@ -209,6 +209,45 @@ static void a_changed_item_is_set_right(void **state)
         free(seen);
         stage_destroy(s);
     }
+}
+
+/* A key that templates make: its row is found, set right, and kept by its guard. */
+static void a_row_whose_key_is_made_is_set_right(void **state)
+{
+    (void)state;
+    static const char *const keys[] = {",'key':{'P':'x#{PK}'}", ",'key':{'P':'x','Q':'{PK}'},'drop':['PK']"};
+    EACH_MODE(m)
+    for (size_t i = 0; i < 2; i++) {
+        char config[600];
+        snprintf(config, sizeof(config), "%.*s%s}]}", (int)strlen(m->config) - 3, m->config, keys[i]);
+        struct stage *s = stage_new(config, NULL);
+        stage_deliver_all(s, INSERT("5", "1"));
+        char *right = rows(s, "rows");
+        break_value(s);
+        char *seen = seen_row(s);
+        expect(repair(s, HAS("1"), seen, 0), SL_OK, "");
+        char *now = rows(s, "rows");
+        assert_int_equal(strlen(now), strlen(right));
+        expect_v(s, "1");
+        stage_deliver_all(s, INSERT("5", "500"));
+        expect_v(s, "1");
+        free(now);
+        now = seen_row(s);
+        expect(repair(s, LACKS, now, REMOVES), SL_OK, "");
+        expect_v(s, NULL);
+        free(now);
+        free(seen);
+        free(right);
+        stage_destroy(s);
+    }
+}
+
+static void what_has_no_key_there_is_rejected(void **state)
+{
+    (void)state;
+    struct stage *s = stage_new(REPLICA(",'key':{'P':'{nope}'}"), NULL);
+    expect(repair(s, HAS("1"), NULL, 0), SL_REJECT, "MissingAttribute");
+    stage_destroy(s);
 }
 
 /* The digits of the time in a guard, and those of the repair after it; NULL: nothing comes after it. */
@@ -636,6 +675,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_changed_item_is_set_right),
+        cmocka_unit_test(a_row_whose_key_is_made_is_set_right),
+        cmocka_unit_test(what_has_no_key_there_is_rejected),
         cmocka_unit_test(a_repair_has_the_next_guard),
         cmocka_unit_test(a_missing_item_comes_back_below_every_change),
         cmocka_unit_test(a_lost_insert_beats_the_tombstone_and_loses_to_the_next_change),

@@ -16,6 +16,11 @@
 #define MODIFY(seq, v, old) RECORD("MODIFY", seq, KEYS(A) NEW(ITEM(v)) OLD(ITEM(old)))
 #define REMOVE(seq, old)    RECORD("REMOVE", seq, KEYS(A) OLD(ITEM(old)))
 
+/* A guard as replicate writes it; `n` is one character. */
+#define GUARD(n)  ",'sluice_order':{'S':'000000:" ZEROS39 n ":0000000000000000'}"
+#define TOMBSTONE ",'sluice_deleted':{'BOOL':true},'sluice_expires':" N("1701296000")
+#define ZEROS39   "000000000000000000000000000000000000000"
+
 static void expect_rows(struct stage *s, const char *table, const char *wanted)
 {
     char sql[128], *got;
@@ -102,6 +107,55 @@ static void a_replica_in_a_side_tables_guard_is_the_image_byte_for_byte(void **s
     stage_destroy(s);
 }
 
+/* Our names are the application's own where guards stand in another table. */
+static void with_a_side_guard_no_attribute_is_ours(void **state)
+{
+    (void)state;
+    static const char *const more[] = {"", ",'drop':['x']",
+                                       ",'project':['sluice_order','sluice_write',"
+                                       "'sluice_deleted','sluice_expires']"};
+    for (size_t i = 0; i < sizeof(more) / sizeof(more[0]); i++) {
+        struct stage *s = stage_new(json_printf(ROUTE(",'guard':{'table':'guards'}%s"), more[i]), NULL);
+        stage_deliver_all(
+            s, EVENT(RECORD("INSERT", "1", KEYS(A) NEW(A GUARD("5") TOMBSTONE ",'sluice_write':" S("w")))));
+        expect_rows(s, "replica", "{" A GUARD("5") TOMBSTONE ",'sluice_write':" S("w") "}\n");
+        stage_deliver_all(s, EVENT(RECORD("MODIFY", "2", KEYS(A) NEW(A GUARD("6")) OLD(A GUARD("5")))));
+        expect_rows(s, "replica", "{" A GUARD("6") "}\n");
+        stage_destroy(s);
+    }
+}
+
+/* A key of many bytes stands in the side table by its digest: each item has a guard of its own all the same.
+ */
+static void items_with_long_keys_have_guards_of_their_own(void **state)
+{
+    (void)state;
+    struct stage *s = stage_new(ROUTE(",'guard':{'table':'guards'}"), NULL);
+    char key[1100];
+    size_t n = 0;
+    for (size_t len = 1; len <= 1060; len += len >= 1000 ? 1 : 111) {
+        memset(key, 'k', len);
+        key[len] = '\0';
+        static const char *const changes[] = {"INSERT','5", "MODIFY','4", "INSERT','5"};
+        for (size_t i = 0; i < 3; i++)
+            stage_deliver_all(
+                s, json_printf("{'Records':[{'eventID':'e','eventSource':'aws:dynamodb','eventName':'%.6s',"
+                               "'dynamodb':{'Keys':{'PK':{'S':'%s'}},'NewImage':{'PK':{'S':'%s'},'v':{'N':"
+                               "'%zu'}},'SequenceNumber':'%s','StreamViewType':'NEW_IMAGE'}}]}",
+                               changes[i], key, key, i, changes[i] + 9));
+        n++;
+    }
+    char wanted[16],
+        *rows = stage_query(s, "db", "SELECT count(*) FROM replica WHERE item LIKE '%\"v\":{\"N\":\"0\"}%'");
+    char *guards = stage_query(s, "db", "SELECT count(*) FROM guards WHERE length(key) < 1200");
+    snprintf(wanted, sizeof(wanted), "%zu\n", n);
+    assert_string_equal(rows, wanted);
+    assert_string_equal(guards, wanted);
+    free(rows);
+    free(guards);
+    stage_destroy(s);
+}
+
 static void attributes_are_reshaped(void **state)
 {
     (void)state;
@@ -140,11 +194,6 @@ static void expired_items_may_be_kept(void **state)
 }
 
 /* ---- loops, sources, epochs ---- */
-
-/* A guard as replicate writes it; `n` is one character. */
-#define GUARD(n)  ",'sluice_order':{'S':'000000:" ZEROS39 n ":0000000000000000'}"
-#define TOMBSTONE ",'sluice_deleted':{'BOOL':true},'sluice_expires':" N("1701296000")
-#define ZEROS39   "000000000000000000000000000000000000000"
 
 static void a_replicates_own_change_goes_no_further(void **state)
 {
@@ -623,6 +672,8 @@ int main(void)
         cmocka_unit_test(a_deleted_item_stays_away),
         cmocka_unit_test(a_deletion_that_comes_again_ends_at_its_mark),
         cmocka_unit_test(a_replica_in_a_side_tables_guard_is_the_image_byte_for_byte),
+        cmocka_unit_test(with_a_side_guard_no_attribute_is_ours),
+        cmocka_unit_test(items_with_long_keys_have_guards_of_their_own),
         cmocka_unit_test(attributes_are_reshaped),
         cmocka_unit_test(expired_items_may_be_kept),
         cmocka_unit_test(a_replicates_own_change_goes_no_further),
