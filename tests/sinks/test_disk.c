@@ -200,6 +200,7 @@ static struct sl_object_port *open_objects(void)
     struct sl_span target = sl_span_str(sl_arena_printf(call.arena, "file:%s", root));
     if (sl_target_objects(&sinks, target, &port, &error) != SL_OK) {
         assert_null(port);
+        assert_int_equal(error.status, SL_FATAL);
         assert_string_equal(error.code, sl_disk_code(fault.err));
         assert_non_null(strstr(error.text, "cannot "));
         assert_non_null(strstr(error.text, strerror(fault.err)));
@@ -284,8 +285,20 @@ static void remove_object(struct sl_object_port *port, const char *key)
     assert_null(content(key).ptr);
 }
 
+/* Every descriptor that was opened is closed, also after a failure. */
+static int lowest_free(void)
+{
+    int left = fault.left;
+    fault.left = 0;
+    int fd = dup(STDERR_FILENO);
+    close(fd);
+    fault.left = left;
+    return fd;
+}
+
 static void use_objects(void)
 {
+    int free_before = lowest_free();
     struct sl_object_port *port = open_objects();
     put(port, "d/e/one", "1", false);
     put(port, "d/e/one", "uno", false);
@@ -297,6 +310,7 @@ static void use_objects(void)
     remove_object(port, "nothing");
     list_back(port, " two");
     port->close(port);
+    assert_int_equal(lowest_free(), free_before);
 }
 
 static const int errors[] = {EIO, ENOSPC, EACCES, EROFS, EMFILE};
@@ -427,6 +441,7 @@ static struct sl_queue_port *open_lines(void)
     struct sl_span target = sl_span_str(sl_arena_printf(call.arena, "jsonl:%s/lines", root));
     for (int tries = 0; sl_target_queue(&sinks, target, &port, &error) != SL_OK; tries++) {
         assert_true(tries < 3 && !port);
+        assert_int_equal(error.status, SL_FATAL);
         assert_string_equal(error.code, sl_disk_code(fault.err));
         assert_non_null(strstr(error.text, strerror(fault.err)));
     }
@@ -439,6 +454,7 @@ static void every_operation_on_lines_may_fail(void **state)
 {
     (void)state;
     static const char all[] = "[1]\n[2]\n[3]\n[4]\n[5]\n[6]\n";
+    int free_before = lowest_free();
     for (int times = 1; times <= 3; times++) {
         int n = 0;
         do {
@@ -463,6 +479,8 @@ static void every_operation_on_lines_may_fail(void **state)
         } while (fault.left == 0);
         assert_in_range(n, 15, 100);
     }
+    fault.left = 0;
+    assert_int_equal(lowest_free(), free_before);
 }
 
 /* A signal while another process holds the lock; a tail that cannot be read whole. */
@@ -484,14 +502,49 @@ static void a_lock_is_waited_for(void **state)
     port->close(port);
 }
 
+/* Standard output is a queue, too: lines as they come; what it refuses says why. */
+static void standard_output_is_a_queue(void **state)
+{
+    (void)state;
+    begin(0, 0);
+    struct sl_queue_port *port = NULL;
+    const struct sl_message messages[2] = {{.body = SL_LIT("[1]")}, {.body = SL_LIT("{\n}")}};
+    struct sl_result results[2];
+    assert_int_equal(sl_target_queue(&sinks, SL_LIT("stdout:"), &port, NULL), SL_OK);
+    fflush(stdout);
+    int kept = dup(STDOUT_FILENO), file = open(root, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+    dup2(file, STDOUT_FILENO);
+    port->apply(port, messages, 2, results, &call);
+    bool is_done = results[0].status == SL_OK && results[1].status == SL_OK;
+    only("write", 1, EPIPE);
+    port->apply(port, messages, 2, results, &call);
+    dup2(kept, STDOUT_FILENO);
+    close(kept);
+    close(file);
+    assert_true(is_done);
+    for (size_t i = 0; i < 2; i++) {
+        assert_int_equal(results[i].status, sl_disk_status(EPIPE));
+        assert_non_null(strstr(results[i].text, "cannot append to standard output: Broken pipe"));
+    }
+    char *lines = test_read(root, NULL);
+    assert_string_equal(lines, "[1]\n{ }\n");
+    free(lines);
+    port->close(port);
+    assert_true(fcntl(STDOUT_FILENO, F_GETFD) >= 0);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(every_operation_on_objects_may_fail),        TEST(transfers_go_on),
-        TEST(what_goes_while_it_is_listed_was_not_there), TEST(one_failure_is_of_one_object),
-        TEST(every_operation_on_lines_may_fail),          TEST(a_lock_is_waited_for),
+        TEST(every_operation_on_objects_may_fail),
+        TEST(transfers_go_on),
+        TEST(what_goes_while_it_is_listed_was_not_there),
+        TEST(one_failure_is_of_one_object),
+        TEST(every_operation_on_lines_may_fail),
+        TEST(a_lock_is_waited_for),
+        TEST(standard_output_is_a_queue),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

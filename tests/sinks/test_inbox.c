@@ -472,6 +472,10 @@ static void requests_are_as_the_service_wants_them(void **state)
     sl_buffer_clean_up(&stage.liar.truth);
 }
 
+#define EACH(code)                                                                                           \
+    "{'Failed':[{'Id':'0','Code':'" code "','SenderFault':true},{'Id':'1','Code':'" code                     \
+    "','SenderFault':true}]}"
+
 /* Code, and what follows from it. */
 static void refusals_are_told(void **state)
 {
@@ -487,6 +491,12 @@ static void refusals_are_told(void **state)
         {2, 400, "{'__type':'com.amazonaws.sqs#QueueDoesNotExist','message':'x'}", SL_FATAL, NULL},
         {2, 403, "{'__type':'com.amazonaws.sqs#AccessDenied','message':'x'}", SL_FATAL, NULL},
         {3, 403, "{'__type':'com.amazonaws.sqs#AccessDenied','message':'x'}", SL_FATAL, NULL},
+        {0, 200, EACH("RequestThrottled"), SL_RETRY, "RequestThrottled"},
+        {0, 200, EACH("InternalError"), SL_RETRY, "InternalError"},
+        {0, 200, EACH("ReceiptHandleIsInvalid"), SL_REJECT, "ReceiptHandleIsInvalid"},
+        {0, 200, "{'Failed':[{'Id':'0'},{'Id':'1'}]}", SL_RETRY, NULL},
+        {0, 200, "{'Successful':[{'Id':'1'},{'Id':'0'},{'Id':'0'}]}", SL_RETRY, "BrokenAnswer"},
+        {0, 200, "{'Successful':[{'Id':'1'},{'Id':'2'}]}", SL_RETRY, "BrokenAnswer"},
         {5, 403, "<Error><Code>AccessDenied</Code><Message>x</Message></Error>", SL_FATAL, "AccessDenied"},
         {5, 404, "<Error><Code>NoSuchKey</Code><Message>x</Message></Error>", SL_OK, NULL},
         {5, 404, "<Error><Code>NoSuchBucket</Code><Message>x</Message></Error>", SL_FATAL, "NoSuchBucket"},

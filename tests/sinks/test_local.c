@@ -361,6 +361,25 @@ static void bad_targets_are_refused_by_name(void **state)
     assert_int_equal(sl_target_kind(SL_LIT("what")), SL_PORT_NONE);
 }
 
+/* More parameters than a target may have: no scheme takes them. */
+static void parameters_have_a_limit(void **state)
+{
+    (void)state;
+    static const char *const targets[] = {"file:x", "jsonl:x", "stdout:", "sqlite:x"};
+    for (size_t i = 0; i < sizeof(targets) / sizeof(targets[0]); i++) {
+        struct sl_buffer text;
+        struct sl_error error = SL_NO_ERROR;
+        sl_buffer_init_in(&text, call.arena, SIZE_MAX);
+        sl_buffer_add_str(&text, targets[i]);
+        for (int k = 0; k < 100; k++)
+            sl_buffer_printf(&text, "%cp%d=1", k ? '&' : '?', k);
+        assert_int_equal(sl_target_check(sl_buffer_span(&text), &error), SL_FATAL);
+        assert_int_equal(error.status, SL_FATAL);
+        if (!strstr(error.text, "more than 16 parameters"))
+            fail_msg("%s", error.text);
+    }
+}
+
 /* Of a webhook whose scheme is mistyped or forgotten, too: its path may be a secret. */
 static void a_wrong_target_is_not_quoted_whole(void **state)
 {
@@ -450,8 +469,9 @@ static void a_folder_may_be_read_alone(void **state)
     assert_int_equal(sl_file_open_to_read(in_folder("", "a/b/one"), &reader, NULL), SL_REJECT);
     assert_int_equal(sl_file_open_to_read(in_folder("", "a/b"), &reader, NULL), SL_OK);
     struct sl_object objects[2] = {{.key = SL_LIT("two")}, {.key = SL_LIT("three")}};
-    struct sl_result results[2];
+    struct sl_result results[3] = {[2] = {.code = "not asked for"}};
     reader->apply(reader, objects, 2, results, &call);
+    assert_string_equal(results[2].code, "not asked for");
     for (size_t i = 0; i < 2; i++) {
         assert_int_equal(results[i].status, SL_FATAL);
         assert_string_equal(results[i].code, "AccessDenied");
@@ -524,6 +544,7 @@ int main(void)
         TEST(a_failed_append_leaves_no_torn_line),
         TEST(writers_share_a_file),
         TEST(bad_targets_are_refused_by_name),
+        TEST(parameters_have_a_limit),
         TEST(a_wrong_target_is_not_quoted_whole),
         TEST(only_files_are_objects),
         TEST(a_folder_may_be_read_alone),
