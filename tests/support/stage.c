@@ -106,6 +106,8 @@ static void apply_table(struct sl_table_port *port, const struct sl_table_op *op
     struct passing p = pass(fates, ops, sizeof(*ops), n, call->arena);
     f->real.table->apply(f->real.table, (struct sl_table_op *)p.ops, p.n, p.results, call);
     merge(&p, fates, n, results);
+    if (f->stage->after_table)
+        f->stage->after_table(f->stage, ops, n, results);
 }
 
 static bool same_row(const struct sl_table_op *a, const struct sl_table_op *b)

@@ -38,7 +38,9 @@ struct stage {
     int64_t time_ms; /* of an invocation */
     enum stage_fate (*at_table)(
         struct stage *s); /* asked before each call of a table; NULL: goes by chance */
-    void *context;        /* of at_table */
+    /* What a call of a table answered may be changed; NULL: it stays. */
+    void (*after_table)(struct stage *s, const struct sl_table_op *ops, size_t n, struct sl_result *results);
+    void *context; /* of at_table and after_table */
 };
 
 /* `config` is sluice.json, with ' for " as json() takes it. `variables`: "NAME=value" strings for targets and

@@ -308,6 +308,36 @@ static void view_types_that_cannot_serve_are_refused(void **state)
     }
 }
 
+/* An attribute's name has 1 to 255 bytes, and none that JSON would escape. */
+static void names_of_amounts_have_limits(void **state)
+{
+    (void)state;
+    static const char *const good[] = {"a", "a b", " ", "a.b", "#", "\xC3\xA9", "~"};
+    static const char *const bad[] = {"", "a\\u001fb", "\\n", "\\\\", "a\\\"b"};
+    char name[257];
+    for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+        struct stage *s =
+            stage_new(json_printf(ROUTE("'counters':[{'key':{'PK':'ALL'},'add':{'%s':1}}]"), good[i]), NULL);
+        stage_deliver_all(s, EVENT(INSERT("1", "a", "OPEN", "1")));
+        expect_totals(s, json_printf("{'PK':{'S':'ALL'},'%s':{'N':'1'}}\n", good[i]));
+        stage_destroy(s);
+    }
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+        stage_refused(json_printf(ROUTE("'counters':[{'key':{'PK':'ALL'},'add':{'%s':1}}]"), bad[i]),
+                      "counters[0].add");
+    memset(name, 'x', sizeof(name));
+    for (size_t len = 255; len <= 256; len++) {
+        name[len] = '\0';
+        char *config = strdup(json_printf(ROUTE("'counters':[{'key':{'PK':'ALL'},'add':{'%s':1}}]"), name));
+        if (len == 256)
+            stage_refused(config, "counters[0].add");
+        else
+            stage_destroy(stage_new(config, NULL));
+        name[len] = 'x';
+        free(config);
+    }
+}
+
 static void mistakes_are_named(void **state)
 {
     (void)state;
@@ -321,6 +351,9 @@ static void mistakes_are_named(void **state)
         const char *config, *message;
     } cases[] = {
         {ROUTE("'counters':[]"), "counters: expected a list of 1 to 40"},
+        {COUNTER("'key':{'order':'a'},'add':{'n':1}"), "ledger: its rows have an attribute order"},
+        {COUNTER("'key':{'PK':'a','sums':'b'},'add':{'n':1}"), "ledger: its rows have an attribute sums"},
+        {COUNTER("'key':{'sums':'b','zz':'a'},'add':{'n':1}"), "ledger: its rows have an attribute sums"},
         {ROUTE("'counters':{}"), "counters: expected a list"},
         {ROUTE("'counters':[1]"), "counters[0]: expected an object"},
         {COUNTER("'kee':1"), "counters[0].kee: unknown member"},
@@ -554,6 +587,7 @@ int main(void)
         cmocka_unit_test(totals_may_stand_beside_their_source),
         cmocka_unit_test(a_target_that_is_the_source_is_refused),
         cmocka_unit_test(view_types_that_cannot_serve_are_refused),
+        cmocka_unit_test(names_of_amounts_have_limits),
         cmocka_unit_test(mistakes_are_named),
         cmocka_unit_test(groups_are_told_apart),
     };

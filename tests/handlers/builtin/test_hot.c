@@ -331,6 +331,91 @@ static void rows_of_others_in_every_slot_are_folded(void **state)
     free(event);
 }
 
+/* ---- answers of two kinds ---- */
+
+/* What the answers of one transaction become: 'c' it was canceled for another one's sake, 'f' the condition
+ * failed, 'r' it was rejected, 't' it was throttled. */
+struct answers {
+    enum sl_table_verb first; /* of the transaction's operations */
+    const char *kinds;
+    size_t times;
+};
+
+static void answer_so(struct stage *s, const struct sl_table_op *ops, size_t n, struct sl_result *results)
+{
+    struct answers *a = s->context;
+    if (a->times == 0 || n != strlen(a->kinds) || !ops[0].group || ops[0].verb != a->first)
+        return;
+    a->times--;
+    for (size_t i = 0; i < n; i++)
+        results[i] = (struct sl_result){.status = a->kinds[i] == 't' ? SL_RETRY : SL_REJECT,
+                                        .code = a->kinds[i] == 'c'   ? "TransactionCanceled"
+                                                : a->kinds[i] == 'r' ? "ValidationException"
+                                                                     : "Other",
+                                        .text = "the test says so",
+                                        .condition_failed = a->kinds[i] == 'f'};
+}
+
+/* A fold that is refused is made again, whatever the service says of its other rows, and whichever row it
+ * is; what is rejected alone stops the route. */
+static void a_fold_that_was_refused_is_made_again(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *kinds;
+        enum sl_status status;
+    } cases[] = {{"fccr", SL_OK}, {"cfcr", SL_OK},    {"ccfr", SL_OK},    {"fffc", SL_OK},
+                 {"cfcc", SL_OK}, {"cccr", SL_FATAL}, {"ccct", SL_RETRY}, {"fcct", SL_RETRY}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct stage *s = stage_new(ROUTE(ONE_ROW), NULL);
+        struct answers answers = {SL_TABLE_DELETE, cases[i].kinds, 1};
+        char *event = inserts(0, 3 * PER_TX, "");
+        watch(s);
+        s->after_table = answer_so;
+        s->context = &answers;
+        int64_t began_ms = s->clock.ms;
+        stage_deliver(s, sl_span_str(json(event)));
+        assert_int_equal(answers.times, 0);
+        assert_int_equal(stage_checkpoint(s), cases[i].status == SL_FATAL ? 0 : 3 * PER_TX);
+        assert_true((s->answer.error.status == SL_FATAL) == (cases[i].status == SL_FATAL));
+        assert_true((s->clock.ms > began_ms) == (cases[i].status == SL_RETRY)); /* after a pause */
+        s->after_table = NULL;
+        stage_deliver_all(s, event);
+        assert_int_equal(deltas_left(s), 0);
+        expect_all(s, 3 * PER_TX + 1);
+        free(event);
+        stage_destroy(s);
+    }
+}
+
+/* A transaction that is throttled is made again after a pause, and one that is refused at once. */
+static void a_transaction_that_was_throttled_is_made_after_a_pause(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *kinds;
+        bool pauses;
+    } cases[] = {{"fc", false}, {"fr", false}, {"cf", false}, {"ft", true}, {"ct", true}, {"tc", true}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct stage *s = stage_new(ROUTE(ONE_ROW), NULL);
+        struct answers answers = {SL_TABLE_PUT, cases[i].kinds, 1};
+        char *event = inserts(0, 1, "");
+        watch(s);
+        s->after_table = answer_so;
+        s->context = &answers;
+        int64_t began_ms = s->clock.ms;
+        stage_deliver(s, sl_span_str(json(event)));
+        assert_int_equal(answers.times, 0);
+        assert_int_equal(stage_checkpoint(s), 1);
+        assert_true((s->clock.ms > began_ms) == cases[i].pauses);
+        s->after_table = NULL;
+        stage_deliver_all(s, event);
+        expect_all(s, 2);
+        free(event);
+        stage_destroy(s);
+    }
+}
+
 /* ---- what is not folded ---- */
 
 #define POISON(id, seq) RECORD("INSERT", seq, KEYS(PK(id)) NEW(PK(id) ",'total':" N("1E100")))
@@ -605,6 +690,8 @@ int main(void)
         cmocka_unit_test(a_process_may_be_killed_at_every_call),
         cmocka_unit_test(a_later_change_of_an_item_folds_what_is_left),
         cmocka_unit_test(rows_of_others_in_every_slot_are_folded),
+        cmocka_unit_test(a_fold_that_was_refused_is_made_again),
+        cmocka_unit_test(a_transaction_that_was_throttled_is_made_after_a_pause),
         cmocka_unit_test(numbers_that_may_not_add_up_are_written_directly),
         cmocka_unit_test(a_row_that_holds_something_else_is_written_directly),
         cmocka_unit_test(a_delta_row_that_nobody_understands_stops_the_route),

@@ -85,6 +85,31 @@ static void a_number_ends_where_it_ends(void **state)
         }
 }
 
+/* From 21 digits after the first one down to the twelfth place after the point. */
+static void moderate_numbers_are_within_their_limits(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *number;
+        bool is;
+    } cases[] = {{"0", true},
+                 {"1", true},
+                 {"-1", true},
+                 {"9999999999999999999999", true},
+                 {"-9999999999999999999999", true},
+                 {"10000000000000000000000", false},
+                 {"0.000000000001", true},
+                 {"-0.000000000001", true},
+                 {"0.0000000000001", false},
+                 {"1.000000000001", true},
+                 {"1.0000000000001", false},
+                 {"12345678901.123456789012", true},
+                 {"-12345678901.1234567890123", false}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        if (aggregate_number_is_moderate(sl_span_str(cases[i].number)) != cases[i].is)
+            fail_msg("%s", cases[i].number);
+}
+
 /* In order, with the limits of a DynamoDB number. */
 static const char *const ordered[] = {"-9.9999999999999999999999999999999999999e125",
                                       "-1e125",
@@ -167,6 +192,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_table_of_the_docs_holds),
         cmocka_unit_test(a_number_ends_where_it_ends),
+        cmocka_unit_test(moderate_numbers_are_within_their_limits),
         cmocka_unit_test(texts_sort_as_their_numbers),
         cmocka_unit_test(random_numbers_sort_and_are_read_back),
     };
