@@ -168,10 +168,8 @@ static void a_delta_row_has_as_many_rows_as_a_fold_takes(void **state)
         stage_deliver_all(s, event);
         /* (Of 98 groups each 98th item begins a transaction.) */
         assert_int_equal(deltas_put(s), groups == 97 ? 3 : 4);
-        if (groups == 97) { /* two delta rows and 98 rows are a full fold */
-            assert_int_equal(s->largest_group, 100);
-            assert_int_equal(s->groups, 3 + 2);
-        }
+        /* Two delta rows and 98 rows are a full fold. */
+        assert_true(groups != 97 || (s->largest_group == 100 && s->groups == 3 + 2));
         assert_int_equal(deltas_left(s), 0);
         expect_all(s, 3 * PER_TX + 1);
         assert_int_equal(
@@ -214,9 +212,6 @@ static void transactions_that_share_a_row_follow_each_other(void **state)
         {ROUTE(ONE_ROW), PER_TX, 1},
         {ROUTE(ONE_ROW), 2 * PER_TX, 2},
         {ROUTE(ONE_ROW ",'shards':2"), 2 * PER_TX, 1},
-        {ROUTE(ONE_ROW ",'shards':2"), 3 * PER_TX, 2},
-        {ROUTE(ONE_ROW ",'shards':2"), 4 * PER_TX, 2},
-        {ROUTE("'counters':[{'key':{'PK':'I#{PK}'},'add':{'n':1}}]"), 50, 1},
         {ROUTE("'counters':[{'key':{'PK':'I#{PK}'},'add':{'n':1}}]"), 200, 1},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -225,10 +220,10 @@ static void transactions_that_share_a_row_follow_each_other(void **state)
         s->at_table = count_calls;
         s->context = &calls[2];
         insert(s, 900000, 900001, ""); /* (the ledger is asked for its source once) */
-        for (size_t k = 0; k < 2; k++) {
-            s->context = &calls[k];
-            insert(s, k ? 1 : 910000, k ? 1 + cases[i].items : 910001, "");
-        }
+        s->context = &calls[0];
+        insert(s, 910000, 910001, "");
+        s->context = &calls[1];
+        insert(s, 1, 1 + cases[i].items, "");
         if (calls[1] - calls[0] != cases[i].waves - 1)
             fail_msg("case %zu: %zu calls, and %zu for one item", i, calls[1], calls[0]);
         s->at_table = NULL;
@@ -404,9 +399,8 @@ static void a_transaction_that_was_throttled_is_made_after_a_pause(void **state)
         s->after_table = answer_so;
         s->context = &answers;
         int64_t began_ms = s->clock.ms;
-        stage_deliver(s, sl_span_str(json(event)));
+        stage_deliver_all(s, event);
         assert_int_equal(answers.times, 0);
-        assert_int_equal(stage_checkpoint(s), 1);
         assert_true((s->clock.ms > began_ms) == cases[i].pauses);
         s->after_table = NULL;
         stage_deliver_all(s, event);
