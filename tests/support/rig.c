@@ -132,6 +132,10 @@ static enum sl_status rig_window(void *arg, struct sl_window *window, struct sl_
     s->windows++;
     s->window_records = window->n;
     s->window_was_final = window->is_final;
+    if (s->window_outages) {
+        s->window_outages--;
+        return host->fail(error, SL_RETRY, "WindowOutage", "the window has an outage");
+    }
     if (s->window_status != SL_OK)
         return host->fail(error, s->window_status, "WindowPlanned", "the window is planned to fail");
     if (s->new_state)

@@ -41,6 +41,7 @@ struct rig_handler {
     bool window_was_final;
     const char *new_state; /* NULL: echoed */
     enum sl_status window_status;
+    unsigned window_outages; /* so many calls of window() fail with RETRY first */
 };
 
 enum { RIG_ONE, RIG_TWO, RIG_THREE, RIG_ONCE, RIG_TWICE, RIG_WINDOW, RIG_HANDLERS };
