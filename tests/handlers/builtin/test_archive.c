@@ -203,6 +203,47 @@ static void long_values_are_cut_and_stay_apart(void **state)
     free(names);
 }
 
+/* The prefixes of two records whose keys differ in their last character. */
+static void prefixes_of(const char *letter, size_t n, char first[1024], char second[1024])
+{
+    char key[1024], event[8192], *names;
+    for (size_t i = 0; i < n; i++)
+        snprintf(key + i * strlen(letter), sizeof(key) - i * strlen(letter), "%s", letter);
+    snprintf(
+        event, sizeof(event),
+        EVENT(RECORD("INSERT", "1", KEYS(PK("%sy")) NEW("")), RECORD("INSERT", "2", KEYS(PK("%sz")) NEW(""))),
+        key, key);
+    names_of(ROUTE(",'key':'{PK}'"), event, &names);
+    char *line = strchr(names, '\n') + 1;
+    snprintf(first, 1024, "%.*s", (int)strcspn(names, "/"), names);
+    snprintf(second, 1024, "%.*s", (int)strcspn(line, "/"), line);
+    free(names);
+}
+
+/* One segment of 200 bytes is whole; a longer one is cut, and its digest tells it from
+ * others that begin alike, always in the same way. */
+static void a_segment_is_cut_where_it_is_too_long(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *letter;
+        size_t from, to, bytes; /* of a letter, as %XX */
+    } cases[] = {{"k", 197, 203, 1}, {"\xc3\xa4", 31, 36, 6}, {"\xe2\x82\xac", 20, 25, 9}};
+    for (size_t c = 0; c < sizeof(cases) / sizeof(cases[0]); c++)
+        for (size_t n = cases[c].from; n <= cases[c].to; n++) {
+            char first[1024], second[1024], again[1024];
+            prefixes_of(cases[c].letter, n, first, second);
+            prefixes_of(cases[c].letter, n, again, second);
+            bool is_whole = n * cases[c].bytes + 1 <= 200;
+            const char *mark = strstr(first, "%~");
+            assert_string_equal(first, again);
+            assert_string_not_equal(first, second);
+            assert_int_equal(mark == NULL, is_whole);
+            assert_int_equal(strlen(first), is_whole ? n * cases[c].bytes + 1 : strlen(second));
+            assert_true(strlen(first) <= 200);
+        }
+}
+
 static void bad_templates_are_refused(void **state)
 {
     (void)state;
@@ -311,6 +352,7 @@ int main(void)
         cmocka_unit_test(a_key_groups_by_what_it_names),
         cmocka_unit_test(hostile_values_stay_inside_the_prefix),
         cmocka_unit_test(long_values_are_cut_and_stay_apart),
+        cmocka_unit_test(a_segment_is_cut_where_it_is_too_long),
         cmocka_unit_test(bad_templates_are_refused),
         cmocka_unit_test(functions_stand_in_keys),
         cmocka_unit_test(what_a_key_lacks_has_a_stated_result),
