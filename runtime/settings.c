@@ -8,7 +8,6 @@
 #include <strings.h>
 #include <unistd.h>
 
-#define MAX_FOLDERS (sizeof(((struct sl_settings *)0)->handler_path) / sizeof(char *) - 1)
 #define MAX_SECONDS 86400
 #define MAX_WORKERS 1024 /* processes and threads that Lambda allows in one sandbox */
 
@@ -43,7 +42,7 @@ static void find_handlers(struct sl_settings *s, const char *folder)
     struct sl_span rest = sl_span_str(sl_vars_or(&s->vars, "SLUICE_HANDLER_PATH", ""));
     s->handler_path[n++] = sl_arena_printf(s->arena, "%s/handlers", folder);
     s->handler_path[n++] = "/opt/sluice/handlers";
-    while (rest.len && n < MAX_FOLDERS) {
+    while (rest.len && n < SL_LOADER_FOLDERS) {
         const char *colon = memchr(rest.ptr, ':', rest.len);
         struct sl_span one = sl_span(rest.ptr, colon ? (size_t)(colon - rest.ptr) : rest.len);
         if (one.len)

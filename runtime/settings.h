@@ -16,6 +16,7 @@
 
 #include "base/log.h"
 #include "base/vars.h"
+#include "handlers/pipeline/loader.h"
 
 #define SL_PATH_BYTES 4096
 
@@ -27,7 +28,7 @@ struct sl_settings {
     const char *function_name;
     const char *temp_folder; /* TMPDIR, else /tmp */
     char config_path[SL_PATH_BYTES];
-    const char *handler_path[32]; /* NULL-terminated */
+    const char *handler_path[SL_LOADER_FOLDERS + 1]; /* NULL-terminated */
     enum sl_log_format log_format;
     enum sl_level log_level;
     unsigned workers; /* AWS_LAMBDA_MAX_CONCURRENCY: processes that take events in parallel; at least 1 */

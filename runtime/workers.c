@@ -2,15 +2,16 @@
 #include "runtime/workers.h"
 
 #include "base/arena.h"
+#include "base/error.h"
 #include "base/log.h"
 #include "runtime/serve.h"
 #include "runtime/shutdown.h"
 
-#include <errno.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
@@ -18,15 +19,17 @@
 
 /* A worker that dies is replaced: at once, or after a pause when it is not the first within a minute. After
  * so many in a row that never became ready, all stop; and at once when one says that the Runtime API is gone.
- */
+ * What a worker says is what sl_serve returned: a handler may end the process with any status. */
 #define MAX_DEATHS 5
 #define CALM_MS    60000
 #define FIRST_MS   10 /* the pause; doubled with each */
 #define LAST_MS    1000
+#define LOOK_MS    100 /* so long a SIGTERM may wait during a pause */
 
 struct crew {
     const struct sl_settings *settings;
     pid_t *pids;
+    unsigned char *said; /* shared: 1 + what worker i's sl_serve returned; 0: it did not return */
     unsigned n;
     int deaths; /* since a worker last became ready */
     int64_t died_ms, pause_ms;
@@ -38,9 +41,10 @@ struct crew {
 };
 
 /* The child's side does not return. */
-static pid_t start_worker(struct crew *crew, bool is_first, int ready_fd)
+static pid_t start_worker(struct crew *crew, unsigned i, bool is_first, int ready_fd)
 {
     pid_t parent = getpid();
+    crew->said[i] = 0;
     pid_t pid = fork();
     if (pid != 0)
         return pid;
@@ -52,23 +56,9 @@ static pid_t start_worker(struct crew *crew, bool is_first, int ready_fd)
     sigprocmask(SIG_SETMASK, &none, NULL);
     close(crew->signal_fd);
     sl_shutdown_close(&crew->shutdown);
-    exit(sl_serve(crew->settings, is_first, ready_fd));
-}
-
-/* Forks worker i and waits until it is ready or gone. */
-static bool bring_up(struct crew *crew, unsigned i, bool is_first)
-{
-    int ends[2];
-    if (pipe(ends) != 0)
-        return false;
-    crew->pids[i] = start_worker(crew, is_first, ends[1]);
-    close(ends[1]);
-    char ready = 0;
-    ssize_t n;
-    while ((n = read(ends[0], &ready, 1)) < 0 && errno == EINTR) {
-    }
-    close(ends[0]);
-    return crew->pids[i] > 0 && n == 1;
+    int result = sl_serve(crew->settings, is_first, ready_fd);
+    crew->said[i] = (unsigned char)(1 + result);
+    exit(result);
 }
 
 static void stop_all(struct crew *crew)
@@ -79,13 +69,49 @@ static void stop_all(struct crew *crew)
             kill(crew->pids[i], SIGTERM);
 }
 
+/* Takes the signals that came. A SIGCHLD only ends a wait: reap looks for itself. */
+static void take_signals(struct crew *crew)
+{
+    struct signalfd_siginfo info;
+    while (read(crew->signal_fd, &info, sizeof(info)) == sizeof(info))
+        if (info.ssi_signo == SIGTERM)
+            stop_all(crew);
+}
+
+/* Forks worker i and waits until it is ready or gone. One that is not ready when all are to stop has nothing
+ * to finish, and a handler that hangs while it opens would not hear of it. */
+static bool bring_up(struct crew *crew, unsigned i, bool is_first)
+{
+    int ends[2];
+    if (pipe(ends) != 0)
+        return false;
+    crew->pids[i] = start_worker(crew, i, is_first, ends[1]);
+    close(ends[1]);
+    char ready = 0;
+    struct pollfd fds[] = {{.fd = ends[0], .events = POLLIN}, {.fd = crew->signal_fd, .events = POLLIN}};
+    while (!crew->is_stopping && !fds[0].revents) {
+        (void)poll(fds, 2, -1);
+        take_signals(crew);
+    }
+    bool is_ready = fds[0].revents && read(ends[0], &ready, 1) == 1;
+    close(ends[0]);
+    if (!is_ready && crew->is_stopping && crew->pids[i] > 0)
+        kill(crew->pids[i], SIGKILL);
+    return crew->pids[i] > 0 && is_ready;
+}
+
 static void pause_before(struct crew *crew)
 {
     struct sl_clock *clock = sl_clock_system();
     int64_t now_ms = clock->now_ms(clock);
     if (now_ms - crew->died_ms >= CALM_MS)
         crew->pause_ms = 0;
-    clock->sleep_ms(clock, crew->pause_ms);
+    int64_t left = crew->pause_ms;
+    do {
+        clock->sleep_ms(clock, left < LOOK_MS ? left : LOOK_MS);
+        left -= LOOK_MS;
+        take_signals(crew);
+    } while (left > 0 && !crew->is_stopping);
     crew->pause_ms = crew->pause_ms ? 2 * crew->pause_ms : FIRST_MS;
     crew->pause_ms = crew->pause_ms < LAST_MS ? crew->pause_ms : LAST_MS;
     crew->died_ms = now_ms;
@@ -99,7 +125,7 @@ static void give_up(struct crew *crew)
 
 static void replace(struct crew *crew, unsigned i, int status)
 {
-    if (WIFEXITED(status) && WEXITSTATUS(status) == SL_SERVE_NO_API) {
+    if (crew->said[i] == 1 + SL_SERVE_NO_API) {
         fprintf(stderr, "sluice: worker %u lost the Runtime API: exiting\n", i);
         give_up(crew);
         return;
@@ -108,6 +134,8 @@ static void replace(struct crew *crew, unsigned i, int status)
             WIFSIGNALED(status) ? "signal" : "status",
             WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
     pause_before(crew);
+    if (crew->is_stopping)
+        return;
     crew->deaths = bring_up(crew, i, false) ? 0 : crew->deaths + 1;
     if (crew->deaths >= MAX_DEATHS) {
         fprintf(stderr, "sluice: %d workers in a row did not start: exiting\n", crew->deaths);
@@ -125,7 +153,7 @@ static bool reap(struct crew *crew)
             if (crew->pids[i] != pid)
                 continue;
             crew->pids[i] = 0;
-            if (!crew->is_stopping && (!WIFEXITED(status) || WEXITSTATUS(status) != 0))
+            if (!crew->is_stopping)
                 replace(crew, i, status);
         }
     for (unsigned i = 0; i < crew->n; i++)
@@ -155,25 +183,21 @@ static void watch_signals(struct crew *crew)
 static void wait_for_signal(struct crew *crew)
 {
     const struct sl_runtime_beside *beside = &crew->shutdown.beside;
-    struct signalfd_siginfo info;
     beside->turn(beside->self);
     struct pollfd fds[] = {{.fd = crew->signal_fd, .events = POLLIN},
                            {.fd = beside->fd(beside->self), .events = POLLIN}};
     (void)poll(fds, 2, beside->wait_ms(beside->self));
-    while (read(crew->signal_fd, &info, sizeof(info)) == sizeof(info))
-        if (info.ssi_signo == SIGTERM)
-            stop_all(crew);
+    take_signals(crew);
 }
 
 static int run(struct crew *crew)
 {
-    if (!bring_up(crew, 0, true))
+    if (!bring_up(crew, 0, true) && !crew->is_stopping)
         return crew->pids[0] > 0 ? first_result(crew->pids[0]) : 1;
-    for (unsigned i = 1; i < crew->n; i++)
+    for (unsigned i = 1; i < crew->n && !crew->is_stopping; i++)
         (void)bring_up(crew, i, false);
-    do
+    while (reap(crew)) /* also what ended while others began */
         wait_for_signal(crew);
-    while (reap(crew));
     return crew->result;
 }
 
@@ -181,11 +205,15 @@ int sl_workers_run(const struct sl_settings *settings)
 {
     struct crew crew = {.settings = settings, .n = settings->workers};
     crew.pids = sl_arena_zalloc(settings->arena, crew.n * sizeof(*crew.pids));
+    crew.said = mmap(NULL, crew.n, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (crew.said == MAP_FAILED)
+        sl_die("out of memory: what the workers say");
     watch_signals(&crew);
     sl_log_init(&crew.log, STDERR_FILENO, settings->log_level, settings->log_format, sl_clock_system());
     sl_shutdown_open(&crew.shutdown, settings, &crew.log);
     int result = run(&crew);
     sl_shutdown_close(&crew.shutdown);
     sl_log_clean_up(&crew.log);
+    munmap(crew.said, crew.n);
     return result;
 }

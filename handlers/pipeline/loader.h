@@ -10,9 +10,11 @@
 #include "base/arena.h"
 #include "handlers/handler.h"
 
+#define SL_LOADER_FOLDERS 64
+
 struct sl_loader {
     const struct sl_handler *const *builtins; /* NULL-terminated */
-    const char *const *path;                  /* absolute folders, NULL-terminated; NULL: none */
+    const char *const *path; /* absolute folders, NULL-terminated, SL_LOADER_FOLDERS at most; NULL: none */
 };
 
 struct sl_loaded {

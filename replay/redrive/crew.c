@@ -113,7 +113,7 @@ static enum sl_status brief(struct sl_crew *crew, struct team *team, const char 
                              .handles_signals = true,
                              .sets_report_failures = true,
                              .arena = sl_arena_new(64 * 1024)};
-    s->handler_path = sl_paths_handlers(s->arena, o->handler_path, o->config, NULL);
+    s->handler_path = sl_paths_handlers(s->arena, o->handler_path, o->config, getenv("SLUICE_HANDLER_PATH"));
     sl_esm_settings_init(&s->settings);
     s->settings.max_retries = 0;
     s->settings.batch_size = BATCH;

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #define PATH_BYTES  4096
-#define FOLDERS_MAX 64
+#define FOLDERS_MAX 64 /* the loader's */
 
 const char *sl_paths_own_folder(struct sl_arena *arena)
 {

@@ -74,7 +74,7 @@ static void folders_of_plugins_are_separated_by_colons(void **state)
         assert_null(s.handler_path[2 + counts[i]]);
         sl_settings_clean_up(&s);
     }
-    char many[400] = "SLUICE_HANDLER_PATH=";
+    char many[600] = "SLUICE_HANDLER_PATH=";
     for (size_t at = strlen(many); at + 4 < sizeof(many); at += 3)
         snprintf(many + at, 4, "/x:");
     struct sl_settings s = read_one(many);

@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -124,20 +125,71 @@ static void a_worker_that_is_killed_is_replaced(void **state)
         shared->now_ms += 59999;
         kill_one(a, 2);
         api_await_words(a, "err", "ended (signal 9); starting another\n", (size_t)i);
-        api_await_words(a, "out", "slept", (size_t)i);
     }
     api_await(a, API_NEXT, 2);
     shared->now_ms += 60000;
     kill_one(a, 2);
-    api_await_words(a, "out", "slept", 11);
+    api_await_words(a, "err", "starting another\n", 11);
     api_await(a, API_NEXT, 2);
     api_deliver_all(a, api_event(1000, 1));
     assert_int_equal(api_stop(a), 0);
-    static const char pauses[] = "slept 0\nslept 10\nslept 20\nslept 40\nslept 80\nslept 160\nslept 320\n"
-                                 "slept 640\nslept 1000\nslept 1000\nslept 0\n"
-                                 "a plugin's line\na plugin's line\n";
-    assert_string_equal(api_file(a, "out"), pauses);
+    static const int pauses[] = {0, 10, 20, 40, 80, 160, 320, 640, 1000, 1000, 0};
+    char wanted[1000] = "";
+    for (size_t i = 0; i < sizeof(pauses) / sizeof(pauses[0]); i++)
+        for (int left = pauses[i]; left >= 0; left = left > 100 ? left - 100 : -1) /* it looks up between */
+            snprintf(wanted + strlen(wanted), 20, "slept %d\n", left < 100 ? left : 100);
+    snprintf(wanted + strlen(wanted), 40, "a plugin's line\na plugin's line\n");
+    assert_string_equal(api_file(a, "out"), wanted);
     assert_int_equal(api_times(a, "err", "\n"), 11);
+}
+
+static const char *dies(const char *how)
+{
+    static char config[400];
+    snprintf(config, sizeof(config),
+             "{'report_batch_item_failures':true,'routes':[{'name':'d','handler':'dies','how':'%s',"
+             "'at':'1003','told':'${DIR}/told','spare':'${DIR}/spare','on_failure':'report'}]}",
+             how);
+    return config;
+}
+
+/* Whatever status it chooses: what a worker has to say of the Runtime API it does not say with that. */
+static void a_worker_is_replaced_however_it_ends(void **state)
+{
+    static const char *const ways[] = {"exit", "exit 1", "exit 2", "leave", "leave 2", "kill", "abort"};
+    pid_t pids[8];
+    for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
+        struct api *a = api_new();
+        start_workers(a, dies(ways[i]), "AWS_LAMBDA_MAX_CONCURRENCY=2");
+        api_await(a, API_NEXT, 2);
+        api_offer(a, api_event(1000, 8), "x", NULL);
+        api_await_words(a, "err", "starting another", 1);
+        api_await(a, API_NEXT, 2);
+        assert_int_equal(workers_of(a, pids), 2);
+        kill(pids[0], SIGTERM); /* from outside, to one alone */
+        api_await_words(a, "err", "starting another", 2);
+        api_await(a, API_NEXT, 2);
+        assert_int_equal(workers_of(a, pids), 2);
+        assert_int_equal(api_times(a, "err", "lost the Runtime API"), 0);
+        assert_int_equal(api_stop(a), 0);
+        api_destroy(a);
+    }
+    (void)state;
+}
+
+/* The one that begins does not come to its end; the parent hears it all the same. */
+static void workers_stop_while_one_begins(void **state)
+{
+    struct api *a = *state;
+    char spare[300];
+    start_workers(a, dies("sleep in open"), "AWS_LAMBDA_MAX_CONCURRENCY=3");
+    api_await(a, API_NEXT, 3);
+    snprintf(spare, sizeof(spare), "%s/spare", api_folder(a));
+    test_write(spare, "");
+    kill_one(a, 3);
+    api_await_words(a, "out", "slept", 1);
+    assert_int_equal(api_stop(a), 0);
+    assert_int_equal(api_times(a, "err", "starting another"), 1);
 }
 
 static void a_worker_whose_handler_closed_descriptors_is_replaced(void **state)
@@ -242,6 +294,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         WORKS(several_serve_side_by_side),
         WORKS(a_worker_that_is_killed_is_replaced),
+        WORKS(a_worker_is_replaced_however_it_ends),
+        WORKS(workers_stop_while_one_begins),
         WORKS(a_worker_whose_handler_closed_descriptors_is_replaced),
         WORKS(an_init_error_is_posted_once_for_all),
         WORKS(workers_that_never_start_are_given_up),

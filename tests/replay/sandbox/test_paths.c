@@ -2,6 +2,7 @@
  */
 #include "tests/support/test.h"
 
+#include "handlers/pipeline/loader.h"
 #include "replay/sandbox/paths.h"
 
 #include <stdlib.h>
@@ -63,7 +64,7 @@ static void too_many_folders_are_left_out(void **state)
     size_t n = 0;
     while (list[n])
         n++;
-    assert_int_equal(n, 64);
+    assert_int_equal(n, SL_LOADER_FOLDERS);
     assert_string_equal(list[63], "/61");
 }
 

@@ -46,6 +46,8 @@ static enum sl_status dies_open(const struct sl_host *host, struct sl_route *rou
         abort();
     if (strcmp(d->how, "exit in open") == 0)
         exit(0);
+    if (strcmp(d->how, "sleep in open") == 0 && access(d->spare, F_OK) == 0)
+        sleep(600);
     *self = d;
     return SL_OK;
 }
@@ -144,6 +146,12 @@ static void die(struct dies *d, struct sl_slice *slice)
         exit(0);
     else if (strcmp(how, "exit 1") == 0)
         exit(1);
+    else if (strcmp(how, "exit 2") == 0)
+        exit(2);
+    else if (strcmp(how, "leave") == 0)
+        _exit(0);
+    else if (strcmp(how, "leave 2") == 0)
+        _exit(2);
     else if (strcmp(how, "mark") == 0)
         d->host->mark(slice, slice->n, SL_OK, NULL);
     else if (strcmp(how, "status") == 0)
