@@ -7,10 +7,13 @@
 #include "runtime/serve.h"
 #include "runtime/shutdown.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
@@ -25,6 +28,7 @@
 #define FIRST_MS   10 /* the pause; doubled with each */
 #define LAST_MS    1000
 #define LOOK_MS    100 /* so long a SIGTERM may wait during a pause */
+#define GRACE_MS   200
 
 struct crew {
     const struct sl_settings *settings;
@@ -78,26 +82,35 @@ static void take_signals(struct crew *crew)
             stop_all(crew);
 }
 
-/* Forks worker i and waits until it is ready or gone. One that is not ready when all are to stop has nothing
- * to finish, and a handler that hangs while it opens would not hear of it. */
+/* Something that a handler started may hold the pipe open. */
+static bool has_ended(pid_t pid)
+{
+    siginfo_t info = {.si_pid = 0};
+    return waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == pid;
+}
+
+/* Forks worker i and waits until it is ready or gone. One that hangs while it opens its handlers does not
+ * hear SIGTERM: when all are to stop, it has GRACE_MS. */
 static bool bring_up(struct crew *crew, unsigned i, bool is_first)
 {
     int ends[2];
-    if (pipe(ends) != 0)
+    crew->pids[i] = 0;
+    if (pipe2(ends, O_CLOEXEC) != 0)
         return false;
     crew->pids[i] = start_worker(crew, i, is_first, ends[1]);
     close(ends[1]);
     char ready = 0;
     struct pollfd fds[] = {{.fd = ends[0], .events = POLLIN}, {.fd = crew->signal_fd, .events = POLLIN}};
-    while (!crew->is_stopping && !fds[0].revents) {
+    while (!crew->is_stopping && !fds[0].revents && crew->pids[i] > 0 && !has_ended(crew->pids[i])) {
         (void)poll(fds, 2, -1);
         take_signals(crew);
     }
-    bool is_ready = fds[0].revents && read(ends[0], &ready, 1) == 1;
+    bool is_said = fds[0].revents || poll(fds, 1, crew->is_stopping ? GRACE_MS : 0) > 0;
+    bool is_ready = is_said && read(ends[0], &ready, 1) == 1;
     close(ends[0]);
-    if (!is_ready && crew->is_stopping && crew->pids[i] > 0)
+    if (!is_said && crew->is_stopping && crew->pids[i] > 0)
         kill(crew->pids[i], SIGKILL);
-    return crew->pids[i] > 0 && is_ready;
+    return is_ready;
 }
 
 static void pause_before(struct crew *crew)
@@ -123,6 +136,19 @@ static void give_up(struct crew *crew)
     stop_all(crew);
 }
 
+/* Until there is a process: no signal would tell of one that could not be made. */
+static void bring_up_again(struct crew *crew, unsigned i)
+{
+    do {
+        pause_before(crew);
+        if (crew->is_stopping)
+            return;
+        crew->deaths = bring_up(crew, i, false) ? 0 : crew->deaths + 1;
+        if (crew->pids[i] <= 0)
+            fprintf(stderr, "sluice: worker %u cannot be started: %s\n", i, strerror(errno));
+    } while (crew->pids[i] <= 0 && crew->deaths < MAX_DEATHS);
+}
+
 static void replace(struct crew *crew, unsigned i, int status)
 {
     if (crew->said[i] == 1 + SL_SERVE_NO_API) {
@@ -133,11 +159,8 @@ static void replace(struct crew *crew, unsigned i, int status)
     fprintf(stderr, "sluice: worker %u ended (%s %d); starting another\n", i,
             WIFSIGNALED(status) ? "signal" : "status",
             WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
-    pause_before(crew);
-    if (crew->is_stopping)
-        return;
-    crew->deaths = bring_up(crew, i, false) ? 0 : crew->deaths + 1;
-    if (crew->deaths >= MAX_DEATHS) {
+    bring_up_again(crew, i);
+    if (crew->deaths >= MAX_DEATHS && !crew->is_stopping) {
         fprintf(stderr, "sluice: %d workers in a row did not start: exiting\n", crew->deaths);
         give_up(crew);
     }
@@ -195,10 +218,11 @@ static int run(struct crew *crew)
     if (!bring_up(crew, 0, true) && !crew->is_stopping)
         return crew->pids[0] > 0 ? first_result(crew->pids[0]) : 1;
     for (unsigned i = 1; i < crew->n && !crew->is_stopping; i++)
-        (void)bring_up(crew, i, false);
+        if (!bring_up(crew, i, false) && crew->pids[i] <= 0)
+            bring_up_again(crew, i);
     while (reap(crew)) /* also what ended while others began */
         wait_for_signal(crew);
-    return crew->result;
+    return crew->is_stopping ? crew->result : 1;
 }
 
 int sl_workers_run(const struct sl_settings *settings)

@@ -17,9 +17,11 @@ static int open_folder(struct sl_file *file, char *key, char **name)
     char *segment = key;
     for (char *slash; at >= 0 && (slash = strchr(segment, '/')); segment = slash + 1) {
         *slash = '\0';
-        bool is_there = mkdirat(at, segment, 0777) == 0 ? fsync(at) == 0 : errno == EEXIST;
-        int next = is_there ? openat(at, segment, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
-        int err = errno;
+        int made = mkdirat(at, segment, 0777), why = errno;
+        bool is_lost = made == 0 && fsync(at) != 0;
+        int next = is_lost ? -1 : openat(at, segment, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        int err =
+            next < 0 && made != 0 && errno == ENOENT ? why : errno; /* (NFS refuses what is there, too) */
         close(at);
         errno = err;
         at = next;
