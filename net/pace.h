@@ -2,9 +2,9 @@
  *
  * A limit begins at SL_PACE_BEGIN and doubles with each good round (as many answers as the limit is, while
  * more work waited than it let through), up to its cap. When the target says that it is too much, to more
- * than a twelfth of the latest requests, the limit is halved, at most once for the requests that were on the
- * wire together. From then on it doubles only up to the half, and by one a round beyond it; and below the
- * limit that was refused it stays for several rounds. So it stays near what the target takes. After
+ * than about a fifteenth of the latest requests, the limit is halved, at most once for the requests that were
+ * on the wire together. From then on it doubles only up to the half, and by one a round beyond it; and below
+ * the limit that was refused it stays for several rounds. So it stays near what the target takes. After
  * SL_PACE_IDLE_MS without a request the connections are gone, and it begins anew.
  *
  * Over TLS the first request goes alone, until it is over or SL_PACE_ALONE_MS have passed: with its answer
