@@ -50,7 +50,7 @@ static void queue(struct sl_http_transfer *t, size_t bytes)
 static size_t needed(struct sl_http_transfer *t, size_t len)
 {
     const struct sl_buffer *body = &t->exchange->body;
-    size_t room = body->room ? body->room : SL_HTTP_SMALL_BYTES;
+    size_t room = body->room ? body->room : body->max < SL_HTTP_SMALL_BYTES ? body->max : SL_HTTP_SMALL_BYTES;
     curl_off_t said = -1;
     curl_easy_getinfo(t->easy, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &said);
     if (len > body->max || (said > 0 && (uint64_t)said > body->max))

@@ -400,8 +400,8 @@ static enum sl_status judge_post(struct sl_runtime *rt, const char *what, struct
     if (code >= 500)
         return sl_fail(error, SL_FATAL, "InternalServerError",
                        "the Runtime API answered %ld to %s: this environment cannot go on", code, what);
-    /* The answer was sent twice because the first reply got lost. A refusal of the second means that the
-     * first arrived. */
+    /* Sent twice: the reply to the first got lost, and the second is refused because the first arrived. Had
+     * it not arrived, the event is delivered again. */
     if (rt->sendings > 1 && (code == 400 || code == 403))
         return SL_OK;
     sl_fail(error, SL_REJECT, "AnswerRefused",

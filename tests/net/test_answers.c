@@ -403,7 +403,7 @@ static void one_that_is_broken_off_gives_its_memory_back(void **state)
 static void one_that_is_too_long_fails_alone(void **state)
 {
     (void)state;
-    static const size_t lengths[] = {SMALL + 1, 100 * KB, 200 * KB, 300 * KB};
+    static const size_t lengths[] = {1, 5 * KB, SMALL - 1, SMALL, SMALL + 1, 100 * KB, 200 * KB, 300 * KB};
     for (size_t l = 0; l < sizeof(lengths) / sizeof(lengths[0]); l++)
         for (int manner = 0; manner < MANNERS; manner++) {
             struct client c = {.n = 6};
