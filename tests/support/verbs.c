@@ -155,7 +155,7 @@ static int wait_for(pid_t pid, unsigned ms, int number)
     return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
 }
 
-static int run(struct verbs *v, unsigned ms, int number, const char *format, va_list list)
+static int SL_PRINTF(4, 0) run(struct verbs *v, unsigned ms, int number, const char *format, va_list list)
 {
     char *line = NULL, *words[WORDS];
     assert_true(vasprintf(&line, format, list) > 0);

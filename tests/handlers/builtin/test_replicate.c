@@ -112,8 +112,8 @@ static void with_a_side_guard_no_attribute_is_ours(void **state)
 {
     (void)state;
     static const char *const more[] = {"", ",'drop':['x']",
-                                       ",'project':['sluice_order','sluice_write',"
-                                       "'sluice_deleted','sluice_expires']"};
+                                       (",'project':['sluice_order','sluice_write',"
+                                        "'sluice_deleted','sluice_expires']")};
     for (size_t i = 0; i < sizeof(more) / sizeof(more[0]); i++) {
         struct stage *s = stage_new(json_printf(ROUTE(",'guard':{'table':'guards'}%s"), more[i]), NULL);
         stage_deliver_all(
