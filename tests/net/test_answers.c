@@ -312,7 +312,7 @@ static size_t high_water_kb(void)
 }
 
 /* What the process takes is asked where the allocator is the system's. */
-#ifdef __SANITIZE_ADDRESS__
+#ifdef SL_SANITIZED
 #define IS_MEASURED false
 #else
 #define IS_MEASURED true

@@ -1,5 +1,6 @@
 #include "tests/support/verbs.h"
 
+#include "base/error.h"
 #include "replay/verbs.h"
 #include "tests/support/test.h"
 

@@ -90,8 +90,8 @@ static void write_to_nobody(void)
 static void crash_a_port(const struct dies *d, const struct sl_slice *slice)
 {
     struct sl_message message = {.body = {(const char *)8, 1000}};
-    struct sl_result result = {SL_OK};
-    struct sl_call call = {slice->arena, slice->deadline_ms};
+    struct sl_result result = {.status = SL_OK};
+    struct sl_call call = {.arena = slice->arena, .deadline_ms = slice->deadline_ms};
     d->port->apply(d->port, &message, 1, &result, &call);
 }
 
