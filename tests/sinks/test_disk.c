@@ -5,9 +5,9 @@
 #include "base/disk.h"
 #include "sinks/file.h"
 #include "sinks/target.h"
+#include "tests/support/disk_fault.h"
 
 #include <dirent.h>
-#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -15,126 +15,6 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-/* ---- the disk: these functions take the place of libc's in this program ---- */
-
-static struct {
-    int left;                       /* operations until the one that fails; 0: none does */
-    int times;                      /* how many fail from there on; 0: one */
-    int err;                        /* with which they fail; 0: they return 0 */
-    const char *only;               /* the one that counts; NULL: all */
-    bool short_reads, short_writes; /* a byte at a time */
-} fault;
-
-static bool fails(const char *name)
-{
-    if (fault.left == 0 || (fault.only && strcmp(fault.only, name) != 0))
-        return false;
-    if (fault.left > 1) {
-        fault.left--;
-        return false;
-    }
-    if (fault.times-- <= 1)
-        fault.left = 0;
-    errno = fault.err;
-    return true;
-}
-
-#define DISK __attribute__((visibility("default")))
-#define PASS(function, ...)                                                                                  \
-    do {                                                                                                     \
-        __typeof__(&(function)) real;                                                                        \
-        void *symbol = dlsym(RTLD_NEXT, #function);                                                          \
-        memcpy(&real, &symbol, sizeof(real));                                                                \
-        return fails(#function) ? -(fault.err != 0) : real(__VA_ARGS__);                                     \
-    } while (0)
-
-DISK int open(const char *path, int flags, ...)
-{
-    PASS(open, path, flags, 0666);
-}
-DISK int openat(int folder, const char *path, int flags, ...)
-{
-    PASS(openat, folder, path, flags, 0666);
-}
-DISK int mkdir(const char *path, mode_t mode)
-{
-    PASS(mkdir, path, mode);
-}
-DISK int mkdirat(int folder, const char *path, mode_t mode)
-{
-    PASS(mkdirat, folder, path, mode);
-}
-DISK int fstat(int fd, struct stat *info)
-{
-    PASS(fstat, fd, info);
-}
-DISK int fstatat(int folder, const char *restrict path, struct stat *restrict info, int flags)
-{
-    PASS(fstatat, folder, path, info, flags);
-}
-DISK int faccessat(int folder, const char *path, int mode, int flags)
-{
-    PASS(faccessat, folder, path, mode, flags);
-}
-DISK int dup(int fd)
-{
-    PASS(dup, fd);
-}
-DISK off_t lseek(int fd, off_t at, int from)
-{
-    PASS(lseek, fd, at, from);
-}
-DISK ssize_t pread(int fd, void *to, size_t n, off_t at)
-{
-    PASS(pread, fd, to, fault.short_reads && n ? (size_t)1 : n, at);
-}
-DISK ssize_t write(int fd, const void *from, size_t n)
-{
-    PASS(write, fd, from, fault.short_writes && n ? (size_t)1 : n);
-}
-DISK int ftruncate(int fd, off_t n)
-{
-    PASS(ftruncate, fd, n);
-}
-DISK int fsync(int fd)
-{
-    PASS(fsync, fd);
-}
-DISK int fdatasync(int fd)
-{
-    PASS(fdatasync, fd);
-}
-DISK int flock(int fd, int operation)
-{
-    PASS(flock, fd, operation);
-}
-DISK int renameat(int from, const char *old, int to, const char *new)
-{
-    PASS(renameat, from, old, to, new);
-}
-DISK int unlinkat(int folder, const char *path, int flags)
-{
-    PASS(unlinkat, folder, path, flags);
-}
-static void *next(const char *name)
-{
-    return fails(name) ? NULL : dlsym(RTLD_NEXT, name);
-}
-DISK DIR *fdopendir(int fd)
-{
-    DIR *(*real)(int);
-    void *symbol = next("fdopendir");
-    memcpy(&real, &symbol, sizeof(real));
-    return symbol ? real(fd) : NULL;
-}
-DISK struct dirent *readdir(DIR *dir)
-{
-    struct dirent *(*real)(DIR *);
-    void *symbol = next("readdir");
-    memcpy(&real, &symbol, sizeof(real));
-    return symbol ? real(dir) : NULL;
-}
 
 /* ---- the folder ---- */
 
@@ -155,7 +35,7 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
     (void)state;
-    memset(&fault, 0, sizeof(fault));
+    memset(disk_fault, 0, sizeof(*disk_fault));
     sl_sinks_clean_up(&sinks);
     sl_arena_destroy(call.arena);
     test_folder_remove(folder);
@@ -166,15 +46,17 @@ static void begin(int n, int err)
 {
     static int round;
     root = sl_arena_printf(call.arena, "%s/%d", folder, round++);
-    fault.left = n;
-    fault.err = err;
+    disk_fault_begin(n, err, NULL);
 }
 
 /* The object's or the lines' content, absent when there is none. */
 static struct sl_span content(const char *name)
 {
     size_t n = 0;
+    int left = disk_fault->left;
+    disk_fault->left = 0;
     char *bytes = test_read(sl_arena_printf(call.arena, "%s/%s", root, name), &n);
+    disk_fault->left = left;
     struct sl_span copy = bytes ? sl_span(sl_arena_copy(call.arena, sl_span(bytes, n)), n) : sl_span(NULL, 0);
     free(bytes);
     return copy;
@@ -184,7 +66,7 @@ static struct sl_span content(const char *name)
 
 static void assert_says_why(const struct sl_result *result)
 {
-    int err = fault.err ? fault.err : EIO;
+    int err = disk_fault->err ? disk_fault->err : EIO;
     assert_int_equal(result->status, sl_disk_status(err));
     assert_string_equal(result->code, sl_disk_code(err));
     if (!strstr(result->text, root) || !strstr(result->text, strerror(err)))
@@ -201,9 +83,9 @@ static struct sl_object_port *open_objects(void)
     if (sl_target_objects(&sinks, target, &port, &error) != SL_OK) {
         assert_null(port);
         assert_int_equal(error.status, SL_FATAL);
-        assert_string_equal(error.code, sl_disk_code(fault.err));
+        assert_string_equal(error.code, sl_disk_code(disk_fault->err));
         assert_non_null(strstr(error.text, "cannot "));
-        assert_non_null(strstr(error.text, strerror(fault.err)));
+        assert_non_null(strstr(error.text, strerror(disk_fault->err)));
         assert_int_equal(sl_target_objects(&sinks, target, &port, &error), SL_OK);
     }
     return port;
@@ -288,11 +170,11 @@ static void remove_object(struct sl_object_port *port, const char *key)
 /* Every descriptor that was opened is closed, also after a failure. */
 static int lowest_free(void)
 {
-    int left = fault.left;
-    fault.left = 0;
+    int left = disk_fault->left;
+    disk_fault->left = 0;
     int fd = dup(STDERR_FILENO);
     close(fd);
-    fault.left = left;
+    disk_fault->left = left;
     return fd;
 }
 
@@ -323,7 +205,7 @@ static void every_operation_on_objects_may_fail(void **state)
         do {
             begin(++n, errors[e]);
             use_objects();
-        } while (fault.left == 0);
+        } while (disk_fault->left == 0);
         assert_in_range(n, 50, 200);
     }
 }
@@ -332,9 +214,7 @@ static void every_operation_on_objects_may_fail(void **state)
 
 static void only(const char *name, int n, int err)
 {
-    fault.only = name;
-    fault.left = n;
-    fault.err = err;
+    disk_fault_begin(n, err, name);
 }
 
 static struct sl_result read_result(struct sl_object_port *port, const char *key, const char *body)
@@ -353,13 +233,13 @@ static void transfers_go_on(void **state)
     (void)state;
     begin(0, 0);
     struct sl_object_port *port = open_objects();
-    fault.short_reads = fault.short_writes = true;
+    disk_fault->short_reads = disk_fault->short_writes = true;
     put(port, "one", "many bytes", false);
     assert_int_equal(read_result(port, "one", "many bytes").status, SL_OK);
     for (int n = 1; n <= 10; n++) {
         only("pread", n, EINTR);
         assert_int_equal(read_result(port, "one", "many bytes").status, SL_OK);
-        assert_int_equal(fault.left, 0);
+        assert_int_equal(disk_fault->left, 0);
         only("write", n, EINTR);
         const struct sl_object object = {.key = SL_LIT("two"), .body = SL_LIT("many bytes")};
         struct sl_result result;
@@ -392,7 +272,7 @@ static void what_goes_while_it_is_listed_was_not_there(void **state)
         put(port, "folder/one", "1", false);
         only(cases[i].name, cases[i].n, ENOENT);
         port->list(port, &(struct sl_object_list){.limit = 0}, &page, &call);
-        assert_int_equal(fault.left, 0);
+        assert_int_equal(disk_fault->left, 0);
         assert_int_equal(page.result.status, SL_OK);
         assert_int_equal(page.n, 0);
         port->list(port, &(struct sl_object_list){.limit = 0}, &page, &call);
@@ -442,8 +322,8 @@ static struct sl_queue_port *open_lines(void)
     for (int tries = 0; sl_target_queue(&sinks, target, &port, &error) != SL_OK; tries++) {
         assert_true(tries < 3 && !port);
         assert_int_equal(error.status, SL_FATAL);
-        assert_string_equal(error.code, sl_disk_code(fault.err));
-        assert_non_null(strstr(error.text, strerror(fault.err)));
+        assert_string_equal(error.code, sl_disk_code(disk_fault->err));
+        assert_non_null(strstr(error.text, strerror(disk_fault->err)));
     }
     return port;
 }
@@ -458,8 +338,8 @@ static void every_operation_on_lines_may_fail(void **state)
     for (int times = 1; times <= 3; times++) {
         int n = 0;
         do {
-            fault.short_writes = n % 2;
-            fault.times = times;
+            disk_fault->short_writes = n % 2;
+            disk_fault->times = times;
             begin(++n, EIO);
             struct sl_queue_port *port = open_lines();
             say(port, "[1]", "[2]");
@@ -476,10 +356,10 @@ static void every_operation_on_lines_may_fail(void **state)
                 assert_true(lines.ptr[i] == '[' && strncmp(lines.ptr + i + 2, "]\n", 2) == 0);
             for (char digit = '1'; digit <= '6'; digit++)
                 assert_non_null(memchr(lines.ptr, digit, lines.len));
-        } while (fault.left == 0);
+        } while (disk_fault->left == 0);
         assert_in_range(n, 15, 100);
     }
-    fault.left = 0;
+    disk_fault->left = 0;
     assert_int_equal(lowest_free(), free_before);
 }
 
@@ -494,7 +374,7 @@ static void a_lock_is_waited_for(void **state)
     only("flock", 1, EINTR);
     port->apply(port, &message, 1, &result, &call);
     assert_int_equal(result.status, SL_OK);
-    assert_int_equal(fault.left, 0);
+    assert_int_equal(disk_fault->left, 0);
     only("pread", 1, 0);
     port->apply(port, &message, 1, &result, &call);
     assert_says_why(&result);

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "replay/verbs.h"
+#include "tests/support/disk_fault.h"
 #include "tests/support/test.h"
 
 #include <fcntl.h>
@@ -25,6 +26,8 @@ struct verbs {
     size_t n_variables;
     char *texts[TEXTS]; /* that were read */
     size_t n_texts;
+    int fault, fault_err;   /* the operation of the next one that fails; 0: none */
+    const char *fault_only; /* its function */
 };
 
 static const struct {
@@ -140,8 +143,12 @@ static void run_here(const struct verbs *v, int argc, char **argv)
     signal(SIGPIPE, SIG_IGN);
     set_environment(v);
     for (size_t i = 0; i < sizeof(runs) / sizeof(runs[0]); i++)
-        if (strcmp(runs[i].name, argv[0]) == 0)
-            exit(runs[i].run(argc, argv));
+        if (strcmp(runs[i].name, argv[0]) == 0) {
+            disk_fault_begin(v->fault, v->fault_err, v->fault_only);
+            int status = runs[i].run(argc, argv);
+            disk_fault_end();
+            exit(status);
+        }
     _exit(98);
 }
 
@@ -167,6 +174,8 @@ static int SL_PRINTF(4, 0) run(struct verbs *v, unsigned ms, int number, const c
     if (pid == 0)
         run_here(v, n, words);
     int status = wait_for(pid, ms, number);
+    disk_fault_end();
+    v->fault = 0;
     free(line);
     free(v->out);
     free(v->err);
@@ -230,6 +239,13 @@ const char *verb_out(const struct verbs *v)
 const char *verb_err(const struct verbs *v)
 {
     return v->err ? v->err : "";
+}
+
+void verb_fault(struct verbs *v, int n, int err, const char *only)
+{
+    v->fault = n;
+    v->fault_err = err;
+    v->fault_only = only;
 }
 
 void verb_input(struct verbs *v, const char *text)

@@ -30,6 +30,10 @@ void verb_input(struct verbs *v, const char *text);
 /* "NAME=value" in the environment of the next ones; the text is the caller's until the end. */
 void verb_set(struct verbs *v, const char *variable);
 
+/* The nth operation (disk_fault.h) of the next one fails. Afterwards disk_fault_came says whether it had so
+ * many. */
+void verb_fault(struct verbs *v, int n, int err, const char *only);
+
 /* A file in the folder; ' stands for " in what is written. The text that is read lives until the end; "": no
  * such file. */
 void verb_write(struct verbs *v, const char *name, const char *text);
