@@ -4,8 +4,10 @@
 #include "tests/support/counts.h"
 #include "tests/support/test.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 static void refuse(const char *text)
 {
@@ -38,6 +40,7 @@ static void note_call(struct self *self, struct sl_slice *slice)
 {
     struct rig_handler *s = self->script;
     size_t bytes = 0;
+    assert_false(the_rig->log.is_in_port);
     for (size_t i = 0; i < slice->n; i++)
         bytes += host->record_text(slice->records[i], SL_FIELD_RAW).len;
     s->calls++;
@@ -105,11 +108,21 @@ static enum sl_status handle_blaming(struct rig_handler *s, struct sl_slice *sli
     return status;
 }
 
+static void send_one(struct self *self, struct sl_arena *arena, int64_t deadline_ms)
+{
+    struct sl_queue_port *queue = host->option_queue(self->route, "to");
+    const struct sl_message message = {.body = SL_LIT("a message")};
+    struct sl_result result;
+    queue->apply(queue, &message, 1, &result, &(struct sl_call){arena, deadline_ms});
+}
+
 static enum sl_status rig_handle(void *arg, struct sl_slice *slice, struct sl_error *error)
 {
     struct self *self = arg;
     struct rig_handler *s = self->script;
     note_call(self, slice);
+    if (s->sends)
+        send_one(self, slice->arena, slice->deadline_ms);
     if (s->takes_ms && !host->sleep(self->route, slice, s->takes_ms)) {
         int64_t left = slice->deadline_ms - host->now_ms(self->route);
         host->sleep(self->route, slice, left - 1);
@@ -128,8 +141,12 @@ static enum sl_status rig_handle(void *arg, struct sl_slice *slice, struct sl_er
 
 static enum sl_status rig_window(void *arg, struct sl_window *window, struct sl_error *error)
 {
-    struct rig_handler *s = ((struct self *)arg)->script;
+    struct self *self = arg;
+    struct rig_handler *s = self->script;
     s->windows++;
+    the_rig->clock.ms += s->window_takes_ms;
+    if (s->sends)
+        send_one(self, window->arena, window->deadline_ms);
     s->window_records = window->n;
     s->window_was_final = window->is_final;
     if (s->window_outages) {
@@ -192,12 +209,14 @@ static const struct sl_handler one = HANDLER(RIG_ONE, "one", 0), two = HANDLER(R
                                twice = HANDLER(RIG_TWICE, "twice", SL_ONCE_ONLY);
 static const struct sl_handler window = {.abi = SL_HANDLER_ABI,
                                          .name = "window",
+                                         .options = rows,
                                          .open = open_RIG_WINDOW,
                                          .handle = rig_handle,
                                          .window = rig_window};
 static const struct sl_handler keeper = {.abi = SL_HANDLER_ABI,
                                          .name = "keeper",
                                          .flags = SL_ONCE_ONLY,
+                                         .options = rows,
                                          .open = open_RIG_WINDOW,
                                          .handle = rig_handle,
                                          .window = rig_window};
@@ -229,13 +248,22 @@ static struct sl_result take(struct rig_port *kept, struct sl_span body, struct 
     return (struct sl_result){.status = SL_OK};
 }
 
+/* A crash is a port's, and of its route, only if the log says so while the port is at work. */
+static void work(struct rig_port *kept, size_t n)
+{
+    assert_true(the_rig->log.is_in_port);
+    assert_non_null(the_rig->log.route);
+    kept->calls++;
+    the_rig->clock.ms += kept->takes_ms;
+    kept->largest = n > kept->largest ? n : kept->largest;
+}
+
 static void queue_apply(struct sl_queue_port *port, const struct sl_message *messages, size_t n,
                         struct sl_result *results, const struct sl_call *call)
 {
     struct rig_port *kept = ((struct queue *)port)->kept;
     (void)call;
-    kept->calls++;
-    kept->largest = n > kept->largest ? n : kept->largest;
+    work(kept, n);
     for (size_t i = 0; i < n; i++)
         results[i] = take(kept, messages[i].body, messages[i].dedupe);
 }
@@ -245,8 +273,7 @@ static void store_apply(struct sl_object_port *port, const struct sl_object *obj
 {
     struct rig_port *kept = ((struct store *)port)->kept;
     (void)call;
-    kept->calls++;
-    kept->largest = n > kept->largest ? n : kept->largest;
+    work(kept, n);
     for (size_t i = 0; i < n; i++)
         results[i] = take(kept, objects[i].body, objects[i].key);
 }
@@ -402,6 +429,8 @@ void rig_destroy(struct rig *rig)
     rig_forget(rig);
     sl_pipeline_close(rig->p);
     sl_buffer_clean_up(&rig->answer.body);
+    if (rig->log.fd >= 0)
+        close(rig->log.fd);
     sl_log_clean_up(&rig->log);
     sl_arena_destroy(rig->arena);
     test_folder_remove(rig->folder);
@@ -455,10 +484,27 @@ void rig_run(struct rig *rig, int64_t time_ms)
     const bool remembers = rig->p->memory.n;
     sl_dispatch(rig->p, &rig->batch, &rig->invocation, &rig->answer);
     assert_null(rig->log.route); /* lines that follow are of no route */
+    assert_false(rig->log.is_in_port);
     const char *wrong = counts_wrong(rig->p, &before, &rig->answer, &rig->batch, remembers);
     if (wrong)
         print_error("%s\n", wrong);
     assert_null(wrong);
+}
+
+void rig_keep_log(struct rig *rig)
+{
+    char path[300];
+    snprintf(path, sizeof(path), "%s/log", rig->folder);
+    rig->log.fd = open(path, O_CREAT | O_WRONLY | O_APPEND, 0600);
+    rig->log.level = SL_INFO;
+    assert_true(rig->log.fd >= 0);
+}
+
+char *rig_log(struct rig *rig)
+{
+    char path[300];
+    snprintf(path, sizeof(path), "%s/log", rig->folder);
+    return test_read(path, NULL);
 }
 
 const char *rig_body(struct rig *rig)

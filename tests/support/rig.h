@@ -42,6 +42,8 @@ struct rig_handler {
     const char *new_state; /* NULL: echoed */
     enum sl_status window_status;
     unsigned window_outages; /* so many calls of window() fail with RETRY first */
+    int64_t window_takes_ms; /* of each call of window() */
+    bool sends;              /* each call of handle() and window() sends a message to its option "to" */
 };
 
 enum { RIG_ONE, RIG_TWO, RIG_THREE, RIG_ONCE, RIG_TWICE, RIG_WINDOW, RIG_HANDLERS };
@@ -53,6 +55,7 @@ struct rig_port {
     size_t failures;
     const char *code;  /* of these; NULL: "PortPlanned" */
     size_t *max_bytes; /* the open port's limit; 0: none */
+    int64_t takes_ms;  /* of each call */
     size_t calls, n;
     char *bodies[RIG_RECORDS + 1];
     char *keys[RIG_RECORDS + 1]; /* objects; of messages: `dedupe` */
@@ -97,6 +100,9 @@ void rig_run(struct rig *rig, int64_t time_ms);
 void rig_forget(struct rig *rig);
 
 struct rig_port *rig_port(struct rig *rig, const char *name);
+/* What was logged since rig_keep_log; the caller frees it. */
+void rig_keep_log(struct rig *rig);
+char *rig_log(struct rig *rig);
 /* The answer's body, followed by a NUL. */
 const char *rig_body(struct rig *rig);
 /* The answer's body must be this one, with ' for ". */
