@@ -191,9 +191,11 @@ OPEN(RIG_TWICE)
 OPEN(RIG_WINDOW)
 
 static const struct sl_option rows[] = {
+    {.name = "first", .type = SL_OPTION_TEXT, .help = "what is not a target"},
     {.name = "to", .type = SL_OPTION_QUEUE, .help = "a queue"},
     {.name = "text", .type = SL_OPTION_TEMPLATE, .help = "a text"},
     {.name = "only", .type = SL_OPTION_WHEN, .help = "a condition"},
+    {.name = "other", .type = SL_OPTION_QUEUE, .help = "another queue"},
     {.type = SL_OPTION_END},
 };
 

@@ -322,6 +322,63 @@ static void a_view_type_that_cannot_serve_is_refused_by_name(void **state)
     }
 }
 
+/* Of a stream whose view type nobody knows, the record alone is to blame. The others of its object stay
+ * together, and an object of which nothing is left is not written. */
+static void a_record_without_its_image_is_parked_alone(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *format, *removal, *insert; /* what is said of each; NULL: it has a line */
+    } cases[] = {
+        {"item", "format item: the REMOVE has no OldImage", "format item: the INSERT has no NewImage"},
+        {"json", "format json: the REMOVE has no OldImage", "format json: the INSERT has no NewImage"},
+        {"export", NULL, "format export: the INSERT has no NewImage"},
+        {"record", NULL, NULL},
+    };
+    static const char record[] =
+        "{'eventID':'e%d','eventName':'%s','eventSource':'aws:dynamodb','dynamodb':{'Keys':{" PK(
+            "%c") "}%s,"
+                  "'ApproximateCreationDateTime':" BEFORE ",'SequenceNumber':'%d'}}";
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct stage *s =
+            stage_new(json_printf(ROUTE(",'format':'%s','key':'{PK}/'"), cases[i].format), NULL);
+        const char *image = ",'NewImage':{" PK("x") "}";
+        const char *first = json_printf(record, 1, "INSERT", 'a', image, 101),
+                   *removal = json_printf(record, 2, "REMOVE", 'a', "", 102),
+                   *insert = json_printf(record, 3, "INSERT", 'b', "", 103),
+                   *last = json_printf(record, 4, "INSERT", 'a', image, 104);
+        const char *event = json_printf("{'Records':[%s,%s,%s,%s]}", first, removal, insert, last);
+        stage_deliver(s, sl_span_str(event));
+        assert_int_equal(stage_checkpoint(s), 4);
+        assert_int_equal(s->answer.parked, (cases[i].removal != NULL) + (cases[i].insert != NULL));
+        char *parked = stage_file(s, "failed.jsonl"), *names;
+        assert_true(!cases[i].removal || strstr(parked, cases[i].removal));
+        assert_true(!cases[i].insert || strstr(parked, cases[i].insert));
+        free(stage_objects(s, "out", &names));
+        assert_non_null(strstr(names, cases[i].removal ? "101-2-" : "101-3-"));
+        assert_int_equal(strstr(names, "b/") != NULL, cases[i].insert == NULL);
+        free(parked);
+        free(names);
+        stage_destroy(s);
+    }
+}
+
+static void an_export_needs_the_time_of_a_change(void **state)
+{
+    (void)state;
+    struct stage *s = stage_new(ROUTE(",'format':'export','key':'x/'"), NULL);
+    stage_deliver_all(s, EVENT(INSERT("101", "0", "a", "1"), INSERT("102", BEFORE, "a", "1")));
+    assert_int_equal(s->answer.parked, 1);
+    char *parked = stage_file(s, "failed.jsonl"), *names;
+    assert_non_null(strstr(parked, "format export: the record has no ApproximateCreationDateTime"));
+    assert_non_null(strstr(parked, json("'SequenceNumber':'101'")));
+    free(stage_objects(s, "out", &names));
+    assert_non_null(strstr(names, "102-1-"));
+    free(parked);
+    free(names);
+    stage_destroy(s);
+}
+
 static void a_refused_key_leaves_nothing(void **state)
 {
     (void)state;
@@ -357,6 +414,8 @@ int main(void)
         cmocka_unit_test(functions_stand_in_keys),
         cmocka_unit_test(what_a_key_lacks_has_a_stated_result),
         cmocka_unit_test(a_view_type_that_cannot_serve_is_refused_by_name),
+        cmocka_unit_test(a_record_without_its_image_is_parked_alone),
+        cmocka_unit_test(an_export_needs_the_time_of_a_change),
         cmocka_unit_test(a_refused_key_leaves_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

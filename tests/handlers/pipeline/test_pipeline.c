@@ -125,6 +125,29 @@ static void routes_say_what_they_are(void **state)
     rig_destroy(rig);
 }
 
+/* The summary shows the first target that a route writes to, whatever its other options are. */
+static void a_route_shows_its_first_target(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *members, *target;
+    } cases[] = {
+        {"", ""},
+        {"'text':'{PK}'", ""},
+        {"'other':'mem:y'", "mem:y"},
+        {"'to':'mem:x','other':'mem:y'", "mem:x"},
+        {"'first':'mem:z','other':'mem:y','to':'mem:x','text':'{PK}'", "mem:x"},
+        {"'options':{'text':'{PK}','other':'mem:y'}", "mem:y"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct rig *rig =
+            rig_new(json_printf("{'on_failure':'report','routes':[{'name':'a','handler':'one'%s%s}]}",
+                                cases[i].members[0] ? "," : "", cases[i].members));
+        assert_string_equal(sl_pipeline_stats(rig->p, 0).target, cases[i].target);
+        rig_destroy(rig);
+    }
+}
+
 static void condition_chooses_the_records(void **state)
 {
     (void)state;
@@ -146,6 +169,7 @@ int main(void)
         cmocka_unit_test(nothing_is_opened_before_all_is_checked),
         cmocka_unit_test(a_closed_pipeline_leaves_no_file_open),
         cmocka_unit_test(routes_say_what_they_are),
+        cmocka_unit_test(a_route_shows_its_first_target),
         cmocka_unit_test(condition_chooses_the_records),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
