@@ -113,20 +113,22 @@ static void look(struct course *c, bool has_side)
 
 static void decode(struct course *c)
 {
-    char text[ITEMS * 200] = "{'Records':[";
+    struct sl_buffer text;
+    sl_buffer_init(&text, 1 << 16);
+    sl_buffer_add_str(&text, "{'Records':[");
     for (size_t i = 0; i < ITEMS; i++) {
         bool is_there = c->troubles[i] != LEFT_OVER && c->troubles[i] != FOREIGN;
-        snprintf(text + strlen(text), sizeof(text) - strlen(text),
-                 "%s{'eventName':'%s','dynamodb':{'Keys':{'PK':{'S':'k%zu'}}", i ? "," : "",
-                 is_there ? "INSERT" : "REMOVE", i);
+        sl_buffer_printf(&text, "%s{'eventName':'%s','dynamodb':{'Keys':{'PK':{'S':'k%zu'}}", i ? "," : "",
+                         is_there ? "INSERT" : "REMOVE", i);
         if (is_there)
-            snprintf(text + strlen(text), sizeof(text) - strlen(text),
-                     ",'NewImage':{'PK':{'S':'k%zu'},'v':{'N':'1'}}", i);
-        strcat(text, "}}");
+            sl_buffer_printf(&text, ",'NewImage':{'PK':{'S':'k%zu'},'v':{'N':'1'}}", i);
+        sl_buffer_add_str(&text, "}}");
     }
-    strcat(text, "]}");
-    test_decode(&c->t, json_span(text), NULL);
+    sl_buffer_add_str(&text, "]}");
+    sl_buffer_add_char(&text, '\0');
+    test_decode(&c->t, json_span(text.ptr), NULL);
     assert_int_equal(c->t.status, SL_OK);
+    sl_buffer_clean_up(&text);
 }
 
 static void repair_some(struct course *c, size_t from, size_t n)
