@@ -13,7 +13,7 @@ void aggregate_run_init(struct aggregate_run *run, const struct aggregate *a, st
     size_t n = slice->n;
     *run = (struct aggregate_run){.a = a, .slice = slice, .deltas = {.host = host, .arena = slice->arena}};
     /* A changed group takes two terms away and brings two. */
-    run->deltas.room = (uint32_t)(4 * n + 1);
+    run->deltas.room = (uint32_t)(4 * n);
     run->deltas.list = host->alloc(slice->arena, run->deltas.room * sizeof(*run->deltas.list));
     sl_outcome_init(&run->outcome, host, slice);
     aggregate_tally_init(&run->tally, a, slice->arena, n);

@@ -7,7 +7,7 @@
 
 struct sl_loop {
     struct sl_source target; /* borrowed from its URL; what that does not name is the function's own */
-    bool is_local;           /* a file, which has no stream */
+    bool is_local;           /* a file, which has no stream: no target is named */
 };
 
 /* Of a table target: dynamodb://name?region=, dynamodb://arn:aws:dynamodb:...:table/name,

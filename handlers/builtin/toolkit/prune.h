@@ -1,6 +1,6 @@
 /* Values without some of what they hold: paths to leave out, "card.number", "lines[*].card".
  *
- * A path is names with dots between them; a name that holds '.', '[' or a backquote stands in backquotes; [*]
+ * A path is names with dots between them; a name that holds '.' or '[' stands in backquotes; [*]
  * is every element of a list. What a path does not find stays as it is. */
 #ifndef SL_HANDLERS_BUILTIN_TOOLKIT_PRUNE_H
 #define SL_HANDLERS_BUILTIN_TOOLKIT_PRUNE_H

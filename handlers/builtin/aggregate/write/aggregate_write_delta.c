@@ -39,12 +39,13 @@ size_t aggregate_delta_free(const struct aggregate_run *run)
     return n;
 }
 
-/* In turn: the transactions that fly together have different ones. */
+/* In turn: the transactions that fly together have different ones. One is free, see wave_make. */
 static uint32_t next_slot(struct aggregate_run *run)
 {
-    uint32_t slot = run->next_slot++ % AGGREGATE_DELTA_SLOTS;
-    for (int i = 0; i < AGGREGATE_DELTA_SLOTS && is_taken(run, slot); i++)
+    uint32_t slot;
+    do
         slot = run->next_slot++ % AGGREGATE_DELTA_SLOTS;
+    while (is_taken(run, slot));
     return slot;
 }
 

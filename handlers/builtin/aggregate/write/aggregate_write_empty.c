@@ -93,7 +93,8 @@ static size_t rows_left(struct aggregate_run *run, struct sl_table_op *ops)
     return n;
 }
 
-/* The rows among those that were read that are empty, as operations that delete them. */
+/* The rows among those that were read that are empty, as operations that delete them. A row whose read is
+ * refused has a key that the table cannot have (an old image showed it): it is not there. */
 static enum sl_status choose_empty(const struct aggregate_run *run, const struct sl_result *results,
                                    struct sl_table_op *ops, size_t *n, struct sl_error *error)
 {

@@ -1,0 +1,222 @@
+/* The aggregate handler when a call of its table fails: any of them, in every way that a service has, before
+ * it took effect or after. Whatever is reported as done is counted, what is parked is not, and what is
+ * delivered again sets everything right. */
+#include "tests/support/events.h"
+#include "tests/support/stage.h"
+#include "tests/support/test.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#define ROUTE(members)                                                                                       \
+    "{'on_failure':'jsonl:${DIR}/failed.jsonl','report_batch_item_failures':true,'max_parked':null,"         \
+    "'routes':[{'name':'t','handler':'aggregate','to':'sqlite:${DIR}/db?table=totals'," members "}]}"
+#define ALL(more) "'counters':[{'key':{'PK':'ALL'},'add':{'n':1,'sum':'{total}'}" more "}]"
+
+#define ITEM(id, who, total)        PK(id) ",'who':" S(who) ",'total':" N(total)
+#define INSERT(seq, id, who, total) RECORD("INSERT", seq, KEYS(PK(id)) NEW(ITEM(id, who, total)))
+#define MODIFY(seq, id, who, total, was, had)                                                                \
+    RECORD("MODIFY", seq, KEYS(PK(id)) NEW(ITEM(id, who, total)) OLD(ITEM(id, was, had)))
+#define REMOVE(seq, id, who, total) RECORD("REMOVE", seq, KEYS(PK(id)) OLD(ITEM(id, who, total)))
+
+/* ---- what fails ---- */
+
+struct plan {
+    size_t calls, fails_at; /* 0: none */
+    enum sl_status status;
+    bool after;  /* it took effect */
+    bool is_odd; /* a read was refused, see check_done */
+};
+
+static enum stage_fate planned(struct stage *s)
+{
+    struct plan *plan = s->context;
+    if (++plan->calls != plan->fails_at)
+        return STAGE_WELL;
+    return plan->after ? STAGE_FAILS_AFTER : STAGE_FAILS_BEFORE;
+}
+
+/* A stage fails with SL_RETRY; the plan may want another status. */
+static void restate(struct stage *s, const struct sl_table_op *ops, size_t n, struct sl_result *results)
+{
+    struct plan *plan = s->context;
+    for (size_t i = 0; i < n && plan->calls == plan->fails_at; i++) {
+        if (results[i].code && strcmp(results[i].code, "Planned") == 0)
+            results[i].status = plan->status;
+        plan->is_odd = plan->is_odd || (plan->status == SL_REJECT && ops[i].verb == SL_TABLE_GET);
+    }
+}
+
+static void plan_begin(struct stage *s, struct plan *plan)
+{
+    s->context = plan;
+    s->at_table = planned;
+    s->after_table = restate;
+}
+
+static void plan_end(struct stage *s)
+{
+    s->at_table = NULL;
+    s->after_table = NULL;
+}
+
+/* ---- a sweep over the calls of one delivery ---- */
+
+struct sweep {
+    const char *route, *before, *event;
+    const char *wanted; /* see summary_sql */
+    size_t inserts;     /* the event is so many; 0: it is others */
+    size_t most;        /* calls: more than that is a loop */
+    bool is_long;       /* without SL_RETRY, which test_hot.c has */
+};
+
+/* Rows of totals, and the sums of their n, sum, people and most | rows of values, and the sum of their n |
+ * delta rows, which are folded before a record is done. */
+static const char summary_sql[] =
+    "WITH rows AS (SELECT key LIKE '%sluice:distinct:%' AS is_value, key LIKE '%sluice:delta:%' AS is_delta, "
+    "key LIKE '%sluice:%' AS is_own, json_extract(item,'$.n.N') AS n, json_extract(item,'$.sum.N') AS sum, "
+    "json_extract(item,'$.people.N') AS people, json_extract(item,'$.most.N') AS most FROM totals) "
+    "SELECT count(*) FILTER (WHERE NOT is_own) || ' ' || coalesce(sum(n) FILTER (WHERE NOT is_own), 0) || ' "
+    "' "
+    "|| coalesce(sum(sum), 0) || ' ' || coalesce(sum(people), 0) || ' ' || coalesce(max(most), 0), "
+    "sum(is_value) || ' ' || coalesce(sum(n) FILTER (WHERE is_value), 0), sum(is_delta) FROM rows";
+
+static void expect_summary(struct stage *s, const char *wanted, const char *what)
+{
+    char *got = stage_query(s, "db", summary_sql);
+    got[strcspn(got, "\n")] = '\0';
+    if (strcmp(got, wanted) != 0)
+        fail_msg("%s: %s and not %s", what, got, wanted);
+    free(got);
+}
+
+/* What is done is counted, and what is parked is not. (A row whose read is refused has a key that the table
+ * cannot have, so it is not there: for an empty row there is nothing to delete.) */
+static void check_done(struct stage *s, const struct sweep *sweep, const char *what)
+{
+    if (stage_checkpoint(s) < s->n)
+        return;
+    if (s->answer.parked == 0) {
+        expect_summary(s, sweep->wanted, what);
+    } else if (sweep->inserts) {
+        char *n = stage_query(s, "db",
+                              "SELECT coalesce(sum(json_extract(item,'$.n.N')),0) FROM totals WHERE key NOT "
+                              "LIKE '%sluice:%'");
+        if (strtoul(n, NULL, 10) + s->answer.parked != sweep->inserts)
+            fail_msg("%s: %zu are parked, and %s are counted", what, s->answer.parked, n);
+        free(n);
+    }
+}
+
+/* One delivery with the plan, and another one without. Returns whether the plan came to pass. */
+static bool run_planned(const struct sweep *sweep, struct plan plan)
+{
+    char what[160];
+    struct stage *s = stage_new(sweep->route, NULL);
+    snprintf(what, sizeof(what), "call %zu, status %d, %s, of %s", plan.fails_at, plan.status,
+             plan.after ? "after" : "before", strstr(sweep->route, "=totals"));
+    if (sweep->before)
+        stage_deliver_all(s, sweep->before);
+    plan_begin(s, &plan);
+    stage_deliver(s, json_span(sweep->event));
+    plan_end(s);
+    if (plan.calls > sweep->most)
+        fail_msg("%s: %zu calls", what, plan.calls);
+    if (!plan.is_odd)
+        check_done(s, sweep, what);
+    stage_reopen(s, NULL);
+    stage_deliver_all(s, sweep->event);
+    assert_int_equal(s->answer.parked, 0);
+    expect_summary(s, sweep->wanted, what);
+    stage_destroy(s);
+    return plan.calls >= plan.fails_at;
+}
+
+static void run_sweep(const struct sweep *sweep)
+{
+    static const enum sl_status statuses[] = {SL_REJECT, SL_FATAL, SL_RETRY};
+    for (size_t k = 0; k < (sweep->is_long ? 4 : 6); k++) {
+        size_t n = 1;
+        while (run_planned(sweep, (struct plan){.fails_at = n, .status = statuses[k / 2], .after = k % 2}))
+            n++;
+        assert_in_range(n, 2, sweep->most);
+    }
+}
+
+#define PEOPLE ",'distinct':{'people':'{who}'}"
+#define MOST   ",'running_max':{'most':'{total}'}"
+#define THREE  EVENT(INSERT("1", "a", "ann", "1"), INSERT("2", "b", "bob", "2"), INSERT("3", "c", "ann", "4"))
+
+static void items_that_come_are_counted_whichever_call_fails(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *route, *wanted;
+    } cases[] = {
+        {ROUTE(ALL(PEOPLE)), "1 3 7 2 0|2 3|0"},
+        {ROUTE(ALL(PEOPLE) ",'empty':'delete'"), "1 3 7 2 0|2 3|0"},
+        {ROUTE(ALL(PEOPLE) ",'per':'event'"), "1 3 7 2 0|2 3|0"},
+        {ROUTE(ALL("") ",'ledger':{'table':'l'},'epoch':3"), "1 3 7 0 0|0 0|0"},
+        {ROUTE(ALL(PEOPLE) ",'shards':1"), "1 3 7 2 0|2 3|0"},
+        {ROUTE(ALL(MOST)), "1 3 7 0 4|0 0|0"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        run_sweep(&(struct sweep){
+            .route = cases[i].route, .event = THREE, .wanted = cases[i].wanted, .inserts = 3, .most = 30});
+}
+
+static void items_that_change_and_go_are_counted_whichever_call_fails(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *event, *wanted;
+    } cases[] = {
+        {EVENT(MODIFY("4", "a", "bob", "8", "ann", "1"), REMOVE("5", "b", "bob", "2"),
+               INSERT("6", "d", "dan", "16")),
+         "1 3 28 3 0|3 3|0"},
+        /* As the stream would not show them: the ledger is read. */
+        {EVENT(RECORD("MODIFY", "4", KEYS(PK("a")) NEW(ITEM("a", "bob", "8"))),
+               RECORD("REMOVE", "5", KEYS(PK("b")))),
+         "1 2 12 2 0|2 2|0"},
+        {EVENT(REMOVE("4", "a", "ann", "1"), REMOVE("5", "b", "bob", "2"), REMOVE("6", "c", "ann", "4")),
+         "0 0 0 0 0|0 0|0"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        run_sweep(&(struct sweep){.route = ROUTE(ALL(PEOPLE) ",'empty':'delete'"),
+                                  .before = THREE,
+                                  .event = cases[i].event,
+                                  .wanted = cases[i].wanted,
+                                  .most = 30});
+}
+
+/* So many of one group that they go through delta rows. */
+static void hot_rows_are_counted_whichever_call_fails(void **state)
+{
+    (void)state;
+    char *event = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&event, &size);
+    fputs("{'Records':[", out);
+    for (size_t i = 1; i <= 270; i++)
+        fprintf(out, "%s" INSERT("%zu", "i%zu", "%s", "1"), i > 1 ? "," : "", i, i, i, i % 3 ? "ann" : "bob",
+                i);
+    fputs("]}", out);
+    fclose(out);
+    run_sweep(&(struct sweep){.route = ROUTE(ALL(PEOPLE)),
+                              .event = event,
+                              .wanted = "1 270 270 2 0|2 270|0",
+                              .inserts = 270,
+                              .most = 100,
+                              .is_long = true});
+    free(event);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(items_that_come_are_counted_whichever_call_fails),
+        cmocka_unit_test(items_that_change_and_go_are_counted_whichever_call_fails),
+        cmocka_unit_test(hot_rows_are_counted_whichever_call_fails),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
