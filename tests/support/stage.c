@@ -110,21 +110,37 @@ static void apply_table(struct sl_table_port *port, const struct sl_table_op *op
         f->stage->after_table(f->stage, ops, n, results);
 }
 
+#define GROUP_BYTES ((size_t)4 << 20)
+
 static bool same_row(const struct sl_table_op *a, const struct sl_table_op *b)
 {
     return sl_span_eq(a->key, b->key) && a->table.len == b->table.len && sl_span_eq(a->table, b->table);
 }
 
-/* The service's rules of a transaction: 100 operations at most, and no row twice. */
+/* What an operation puts into a request, at least. */
+static size_t bytes_of(const struct sl_table_op *op)
+{
+    size_t bytes = op->key.len + op->item.len;
+    for (size_t i = 0; i < op->n_sets; i++)
+        bytes += op->sets[i].value.len;
+    for (size_t i = 0; i < op->n_tests; i++)
+        bytes += op->tests[i].value.len;
+    return bytes;
+}
+
+/* The service's rules of a transaction: 100 operations and 4 MB at most, and no row twice. */
 static void look_at_groups(struct stage *s, const struct sl_table_op *ops, size_t n)
 {
     for (size_t i = 0, end; i < n; i = end) {
-        for (end = i + 1; end < n && ops[i].group && ops[end].group == ops[i].group; end++)
+        size_t bytes = bytes_of(&ops[i]);
+        for (end = i + 1; end < n && ops[i].group && ops[end].group == ops[i].group; end++) {
+            bytes += bytes_of(&ops[end]);
             for (size_t k = i; k < end; k++)
                 if (same_row(&ops[k], &ops[end]))
                     fail_msg("a transaction names the row %.*s twice", SL_ARG(ops[end].key));
-        if (end - i > SL_TABLE_GROUP_MAX)
-            fail_msg("a transaction has %zu operations", end - i);
+        }
+        if (end - i > SL_TABLE_GROUP_MAX || bytes > GROUP_BYTES)
+            fail_msg("a transaction has %zu operations of %zu bytes", end - i, bytes);
         if (ops[i].group && end - i > s->largest_group)
             s->largest_group = end - i;
         s->groups += ops[i].group != 0;
