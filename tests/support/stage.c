@@ -161,15 +161,16 @@ static void count_spent(struct stage *s, const struct sl_table_op *ops, size_t n
 static void apply_or_refuse(struct sl_table_port *port, const struct sl_table_op *ops, size_t n,
                             struct sl_result *results, const struct sl_call *call)
 {
-    bool is_refused = ((struct faulty *)port)->stage->refuses_groups && n > 0 && ops[0].group;
+    struct stage *s = ((struct faulty *)port)->stage;
+    bool is_refused = s->refuses_groups && n > 0 && ops[0].group;
     if (n == 0)
         fail_msg("a table is asked for nothing");
-    look_at_groups(((struct faulty *)port)->stage, ops, n);
-    count_spent(((struct faulty *)port)->stage, ops, n);
+    look_at_groups(s, ops, n);
+    count_spent(s, ops, n);
     for (size_t i = 0; i < n && is_refused; i++)
         results[i] = (struct sl_result){
             .status = SL_REJECT, .code = "ValidationException", .text = "the test lets it be refused"};
-    if (!is_refused)
+    if (!is_refused && !(s->for_table && s->for_table(s, ops, n, results)))
         apply_table(port, ops, n, results, call);
 }
 

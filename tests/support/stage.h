@@ -40,7 +40,9 @@ struct stage {
         struct stage *s); /* asked before each call of a table; NULL: goes by chance */
     /* What a call of a table answered may be changed; NULL: it stays. */
     void (*after_table)(struct stage *s, const struct sl_table_op *ops, size_t n, struct sl_result *results);
-    void *context; /* of at_table and after_table */
+    /* Answers a call in place of the table, which is not asked then; false: it is. NULL: it always is. */
+    bool (*for_table)(struct stage *s, const struct sl_table_op *ops, size_t n, struct sl_result *results);
+    void *context; /* of these three */
 };
 
 /* `config` is sluice.json, with ' for " as json() takes it. `variables`: "NAME=value" strings for targets and

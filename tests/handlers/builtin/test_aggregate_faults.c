@@ -190,9 +190,8 @@ static void items_that_change_and_go_are_counted_whichever_call_fails(void **sta
 }
 
 /* So many of one group that they go through delta rows. */
-static void hot_rows_are_counted_whichever_call_fails(void **state)
+static char *many(void)
 {
-    (void)state;
     char *event = NULL;
     size_t size = 0;
     FILE *out = open_memstream(&event, &size);
@@ -202,6 +201,13 @@ static void hot_rows_are_counted_whichever_call_fails(void **state)
                 i);
     fputs("]}", out);
     fclose(out);
+    return event;
+}
+
+static void hot_rows_are_counted_whichever_call_fails(void **state)
+{
+    (void)state;
+    char *event = many();
     run_sweep(&(struct sweep){.route = ROUTE(ALL(PEOPLE)),
                               .event = event,
                               .wanted = "1 270 270 2 0|2 270|0",
@@ -211,12 +217,215 @@ static void hot_rows_are_counted_whichever_call_fails(void **state)
     free(event);
 }
 
+/* ---- answers of the service, and of other processes ---- */
+
+static bool logs(struct stage *s, const char *text)
+{
+    char *log = stage_log(s);
+    bool found = strstr(log, text) != NULL;
+    free(log);
+    return found;
+}
+
+/* What the service answers, in place of doing it, to calls whose first operation has this verb and row: a
+ * letter for each operation, the last one for the others, too. 'c' canceled for another one's sake, 'f' a
+ * condition did not hold, 'r' refused, 't' throttled, 'd' denied, 'n' no reason. */
+struct answers {
+    enum sl_table_verb verb;
+    const char *row, *kinds;
+    struct sl_span item; /* where a condition did not hold */
+    size_t times, given;
+};
+
+static struct sl_result answer_of(const struct answers *a, char kind)
+{
+    static const struct {
+        char kind;
+        enum sl_status status;
+        const char *code;
+    } answers[] = {{'c', SL_REJECT, "TransactionCanceled"},  {'f', SL_REJECT, "ConditionalCheckFailed"},
+                   {'r', SL_REJECT, "ValidationException"},  {'t', SL_RETRY, "ThrottlingException"},
+                   {'d', SL_FATAL, "AccessDeniedException"}, {'n', SL_RETRY, NULL}};
+    size_t i = 0;
+    while (answers[i].kind != kind)
+        i++;
+    return (struct sl_result){.status = answers[i].status,
+                              .code = answers[i].code,
+                              .text = answers[i].code ? "the test says so" : NULL,
+                              .condition_failed = kind == 'f',
+                              .item = kind == 'f' ? a->item : (struct sl_span){NULL, 0}};
+}
+
+static bool answer_so(struct stage *s, const struct sl_table_op *ops, size_t n, struct sl_result *results)
+{
+    struct answers *a = s->context;
+    size_t last = strlen(a->kinds) - 1;
+    if (a->given == a->times || ops[0].verb != a->verb ||
+        !memmem(ops[0].key.ptr, ops[0].key.len, a->row, strlen(a->row)))
+        return false;
+    a->given++;
+    for (size_t i = 0; i < n; i++)
+        results[i] = answer_of(a, a->kinds[i < last ? i : last]);
+    return true;
+}
+
+static void answer(struct stage *s, struct answers *answers)
+{
+    s->for_table = answers ? answer_so : NULL;
+    s->context = answers;
+}
+
+/* Nobody was refused, and it failed: it may succeed when it is made again. */
+static void a_transaction_that_was_canceled_for_no_reason_is_made_again(void **state)
+{
+    (void)state;
+    static const char *const kinds[] = {"c", "t", "n", "cn", "ct"};
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+        struct stage *s = stage_new(ROUTE(ALL("")), NULL);
+        struct answers answers = {SL_TABLE_PUT, "sluice:ledger:", kinds[i], .times = 1};
+        int64_t began_ms = s->clock.ms;
+        answer(s, &answers);
+        stage_deliver_all(s, THREE);
+        assert_int_equal(answers.given, 1);
+        assert_int_equal(s->answer.parked, 0);
+        assert_true(s->clock.ms > began_ms); /* after a pause */
+        expect_summary(s, "1 3 7 0 0|0 0|0", kinds[i]);
+        stage_destroy(s);
+    }
+}
+
+/* The ledger's row that says whose items it counts. No record is to blame for it. */
+static void a_source_row_that_cannot_be_written_stops_the_route(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *kinds, *item, *code, *text;
+        bool waits; /* it may go well later */
+    } cases[] = {
+        {"r", NULL, "ValidationException", "the ledger's row sluice:source:t: the test says so", false},
+        {"d", NULL, "AccessDeniedException", "the ledger's row sluice:source:t: the test says so", false},
+        {"t", NULL, "ThrottlingException", "the ledger's row sluice:source:t: the test says so", true},
+        {"n", NULL, "Unknown", "the ledger's row sluice:source:t: the sink gave no reason", true},
+        {"f", "{'PK':{'S':'x'}}", "LedgerRow",
+         "the row sluice:source:t of the ledger was not written by aggregate", false},
+        {"f", "{'PK':{'S':'x'},'sluice_source':{'S':'x'}}", "LedgerRow", "give the ledger its own table",
+         false},
+        /* Others keep changing it: it is not as it was read. */
+        {"f", "{'PK':{'S':'x'},'sluice_source':{'M':{}}}", "LedgerBusy",
+         "other processes kept changing the ledger's row sluice:source:t", true},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct stage *s = stage_new(ROUTE(ALL("")), NULL);
+        struct answers answers = {SL_TABLE_PUT, "sluice:source:t", cases[i].kinds, .times = SIZE_MAX};
+        answers.item = cases[i].item ? json_span(cases[i].item) : answers.item;
+        answer(s, &answers);
+        stage_deliver(s, json_span(THREE));
+        assert_int_equal(stage_checkpoint(s), 0);
+        assert_int_equal(s->answer.parked, 0);
+        assert_true(cases[i].waits ? s->answer.error.status != SL_FATAL : s->answer.error.status == SL_FATAL);
+        if (!logs(s, cases[i].code) || !logs(s, cases[i].text))
+            fail_msg("case %zu: the log does not say \"%s\"", i, cases[i].text);
+        assert_in_range(answers.given, 1, 200);
+        answer(s, NULL);
+        stage_deliver_all(s, THREE);
+        expect_summary(s, "1 3 7 0 0|0 0|0", cases[i].code);
+        stage_destroy(s);
+    }
+}
+
+/* Delta rows hold what was counted, so no record is parked for them. */
+static void a_fold_that_cannot_be_made_is_not_a_record_s_fault(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *kinds, *text;
+        bool is_fatal;
+    } cases[] = {{"cccf", "other invocations keep folding the same rows; a retry may succeed", false},
+                 {"cccr", "the ledger's rows sluice:delta:t: the test says so", true},
+                 {"cccd", "the ledger's rows sluice:delta:t: the test says so", true},
+                 {"ccct", "the ledger's rows sluice:delta:t: the test says so", false}};
+    char *event = many();
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct stage *s = stage_new(ROUTE(ALL(PEOPLE)), NULL);
+        struct answers answers = {SL_TABLE_DELETE, "sluice:delta:t", cases[i].kinds, .times = SIZE_MAX};
+        answer(s, &answers);
+        stage_deliver(s, json_span(event));
+        assert_int_equal(stage_checkpoint(s), 0);
+        assert_int_equal(s->answer.parked, 0);
+        assert_int_equal(s->answer.error.status == SL_FATAL, cases[i].is_fatal);
+        if (!logs(s, cases[i].text))
+            fail_msg("case %zu: the log does not say \"%s\"", i, cases[i].text);
+        answer(s, NULL);
+        stage_deliver_all(s, event);
+        expect_summary(s, "1 270 270 2 0|2 270|0", cases[i].text);
+        stage_destroy(s);
+    }
+    free(event);
+}
+
+/* Another process changes the item's row of the ledger before each call. */
+static enum stage_fate change_the_order(struct stage *s)
+{
+    char sql[200];
+    snprintf(
+        sql, sizeof(sql),
+        "UPDATE totals SET item = json_set(item,'$.order.S','%040zu') WHERE key LIKE '%%sluice:ledger:t:%%'",
+        ++*(size_t *)s->context);
+    stage_change(s, "db", sql);
+    return STAGE_WELL;
+}
+
+static void an_item_that_others_keep_changing_waits(void **state)
+{
+    (void)state;
+    size_t calls = 0;
+    struct stage *s = stage_new(ROUTE(ALL("")), NULL);
+    stage_deliver_all(s, EVENT(INSERT("1", "a", "ann", "1")));
+    s->at_table = change_the_order;
+    s->context = &calls;
+    stage_deliver(s, json_span(EVENT(MODIFY("9999", "a", "ann", "5", "ann", "3"))));
+    s->at_table = NULL;
+    assert_int_equal(stage_checkpoint(s), 0);
+    assert_int_equal(s->answer.parked, 0);
+    assert_true(logs(s, "LedgerBusy"));
+    assert_true(logs(s, "another invocation keeps changing the same rows; a retry may succeed"));
+    expect_summary(s, "1 1 1 0 0|0 0|0", "busy");
+    stage_deliver_all(s, EVENT(MODIFY("9999", "a", "ann", "5", "ann", "3")));
+    expect_summary(s, "1 1 5 0 0|0 0|0", "then");
+    stage_destroy(s);
+}
+
+/* The slice's first item is done at once, and the second one's row is not what its old image shows. */
+static void a_later_item_is_looked_at_again_when_the_first_is_done(void **state)
+{
+    (void)state;
+    static const char *const firsts[] = {
+        MODIFY("3", "x", "ann", "1", "ann", "1"),                       /* counted anew */
+        RECORD("MODIFY", "3", KEYS(PK("x")) NEW(PK("x")) OLD(PK("x"))), /* it contributes nothing */
+        INSERT("1", "a", "ann", "1"),                                   /* delivered again */
+    };
+    for (size_t i = 0; i < sizeof(firsts) / sizeof(firsts[0]); i++) {
+        struct stage *s = stage_new(ROUTE("'missing':'skip'," ALL("")), NULL);
+        stage_deliver_all(s, EVENT(INSERT("1", "a", "ann", "1"), INSERT("2", "b", "bob", "2")));
+        stage_deliver_all(
+            s, json_printf("{'Records':[%s,%s]}", firsts[i], MODIFY("4", "b", "bob", "8", "bob", "7")));
+        assert_int_equal(s->answer.parked, 0);
+        expect_summary(s, i ? "1 2 9 0 0|0 0|0" : "1 3 10 0 0|0 0|0", "both");
+        stage_destroy(s);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(items_that_come_are_counted_whichever_call_fails),
         cmocka_unit_test(items_that_change_and_go_are_counted_whichever_call_fails),
         cmocka_unit_test(hot_rows_are_counted_whichever_call_fails),
+        cmocka_unit_test(a_transaction_that_was_canceled_for_no_reason_is_made_again),
+        cmocka_unit_test(a_source_row_that_cannot_be_written_stops_the_route),
+        cmocka_unit_test(a_fold_that_cannot_be_made_is_not_a_record_s_fault),
+        cmocka_unit_test(an_item_that_others_keep_changing_waits),
+        cmocka_unit_test(a_later_item_is_looked_at_again_when_the_first_is_done),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
