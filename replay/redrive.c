@@ -35,7 +35,8 @@ struct redrive {
     struct sl_round round;
     struct sl_tally tally;
     struct sl_mailbox *box; /* that is being emptied */
-    bool has_broken_off;
+    bool has_broken_off;    /* what is left was not begun */
+    bool has_left;          /* of one place not all was had, or let go of */
 };
 
 static volatile int stop_asked;
@@ -89,12 +90,6 @@ static enum sl_status work_page(struct redrive *r, struct sl_arena *arena, bool 
 
 /* ---- a mailbox ---- */
 
-static void complain(struct redrive *r, const struct sl_error *error)
-{
-    (void)sl_flags_complain("redrive", error);
-    r->has_broken_off = true;
-}
-
 static void empty(struct redrive *r)
 {
     bool is_last = false;
@@ -106,10 +101,13 @@ static void empty(struct redrive *r)
         status = work_page(r, arena, &is_last, &error);
         sl_arena_destroy(arena);
     }
-    if (status != SL_OK)
-        complain(r, &error);
-    if (r->box->finish(r->box, &release) != SL_OK)
-        complain(r, &release);
+    r->has_broken_off = status != SL_OK;
+    if (r->has_broken_off)
+        (void)sl_flags_complain("redrive", &error);
+    if (r->box->finish(r->box, &release) == SL_OK)
+        return;
+    (void)sl_flags_complain("redrive", &release);
+    r->has_left = true;
 }
 
 static void warn(const struct redrive *r, const struct sl_mailbox *box)
@@ -151,16 +149,10 @@ static enum sl_status check_flags(struct redrive *r, struct sl_error *error)
     int64_t longest_s = r->crew_options.timeout_s > r->wait_s ? r->crew_options.timeout_s : r->wait_s;
     int64_t least_s = HIDDEN_TIMEOUT * longest_s;
     r->hidden_s = r->hidden_s ? r->hidden_s : HIDDEN_S > least_s ? HIDDEN_S : least_s;
-    if (r->crew_options.timeout_s < 1 || r->crew_options.timeout_s > 900)
-        return sl_fail(error, SL_REJECT, "Usage", "--timeout: must be 1 to 900 seconds, as in Lambda");
-    if (r->hidden_s < least_s || r->hidden_s > SL_INBOX_HIDDEN_MAX_S)
+    if (r->hidden_s < least_s)
         return sl_fail(error, SL_REJECT, "Usage",
                        "--visibility: must be %lld (three times --timeout, and --wait) to %d seconds",
                        (long long)least_s, SL_INBOX_HIDDEN_MAX_S);
-    if (r->wait_s < 1 || r->wait_s > SL_INBOX_WAIT_S)
-        return sl_fail(error, SL_REJECT, "Usage", "--wait: must be 1 to %d seconds", SL_INBOX_WAIT_S);
-    if (r->crew_options.parallel < 1 || r->crew_options.parallel > 10)
-        return sl_fail(error, SL_REJECT, "Usage", "--parallel: must be 1 to 10");
     return sl_picker_init(&r->picker, r->since, wall_ms(), error);
 }
 
@@ -196,7 +188,7 @@ static int result_of(const struct redrive *r)
 {
     const uint64_t *n = r->tally.messages;
     bool is_undone = n[SL_MAIL_FAILED] || n[SL_MAIL_HELD_BACK] || n[SL_MAIL_WAITING] || r->tally.not_removed;
-    if (is_undone || r->has_broken_off || stop_asked)
+    if (is_undone || r->has_broken_off || r->has_left || stop_asked)
         return SL_EXIT_FAILED;
     return n[SL_MAIL_UNREADABLE] ? SL_EXIT_UNREADABLE : SL_EXIT_OK;
 }
@@ -278,8 +270,9 @@ static const struct sl_flag flags[] = {
 };
 
 static const struct sl_flag_range ranges[] = {
-    {"limit", 1, 1000000000}, {"parallel", 1, 10}, {"timeout", 1, 900},
-    {"visibility", 1, 43200}, {"wait", 1, 10},     {0},
+    {"limit", 1, 1000000000},     {"parallel", 1, 10},
+    {"timeout", 1, 900},          {"visibility", 1, SL_INBOX_HIDDEN_MAX_S},
+    {"wait", 1, SL_INBOX_WAIT_S}, {0},
 };
 
 static const struct sl_usage usage = {

@@ -1,7 +1,7 @@
 /* Mail of an SQS queue. */
-#include "base/hash.h"
 #include "replay/redrive/hold.h"
 #include "replay/redrive/mailbox.h"
+#include "replay/redrive/names.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,23 +15,20 @@
 /* A queue gives so many messages at a time ("Amazon SQS message quotas": in flight). */
 #define SEEN_MAX 120000
 
-/* Messages that were worked through and not removed, by their ids' hashes: SQS may give one out twice. */
-struct seen {
-    uint64_t *slots; /* 0: free */
-    size_t n, room;  /* a power of two */
-};
-
 struct queue {
     struct sl_mailbox box;
     const struct sl_mailbox_options *options;
     struct sl_inbox *inbox;
     struct sl_hold *hold;
     struct sl_inbox_facts facts;
-    struct seen seen, done; /* `done`: of these, those that were done and are to be removed */
-    size_t requests;        /* of the next receive */
-    unsigned empty;         /* receives in a row that brought nothing new */
-    unsigned failed;        /* receives in a row that failed for now */
-    bool is_full;           /* SQS gives no more while ours are in flight */
+    struct sl_arena *arena; /* of the next two */
+    /* Messages that were worked through and not removed, because SQS may give one out twice; of these, those
+     * that were done and are to be removed. */
+    struct sl_names seen, done;
+    size_t requests; /* of the next receive */
+    unsigned empty;  /* receives in a row that brought nothing new */
+    unsigned failed; /* receives in a row that failed for now */
+    bool is_full;    /* SQS gives no more while ours are in flight */
 };
 
 static struct sl_call call_of(const struct queue *q, struct sl_arena *arena)
@@ -40,48 +37,11 @@ static struct sl_call call_of(const struct queue *q, struct sl_arena *arena)
     return (struct sl_call){arena, clock->now_ms(clock) + TIMEOUT_MS};
 }
 
-/* ---- what was seen ---- */
-
-static size_t slot_of(const struct seen *seen, uint64_t hash)
+/* Of more than that, SQS gives none. */
+static void remember(struct queue *q, struct sl_names *names, const char *id)
 {
-    size_t i = hash & (seen->room - 1);
-    while (seen->slots[i] && seen->slots[i] != hash)
-        i = (i + 1) & (seen->room - 1);
-    return i;
-}
-
-static uint64_t hash_of(const char *id)
-{
-    uint64_t hash = sl_hash(sl_span_str(id));
-    return hash ? hash : 1;
-}
-
-static bool has(const struct seen *seen, const char *id)
-{
-    return seen->room && seen->slots[slot_of(seen, hash_of(id))];
-}
-
-static void grow(struct seen *seen)
-{
-    struct seen larger = {.n = seen->n, .room = seen->room ? 2 * seen->room : 1024};
-    larger.slots = calloc(larger.room, sizeof(*larger.slots));
-    if (!larger.slots)
-        sl_die("out of memory: ids of messages");
-    for (size_t i = 0; i < seen->room; i++)
-        if (seen->slots[i])
-            larger.slots[slot_of(&larger, seen->slots[i])] = seen->slots[i];
-    free(seen->slots);
-    *seen = larger;
-}
-
-static void remember(struct seen *seen, const char *id)
-{
-    if (seen->n >= SEEN_MAX || has(seen, id))
-        return;
-    if (2 * seen->n >= seen->room)
-        grow(seen);
-    seen->slots[slot_of(seen, hash_of(id))] = hash_of(id);
-    seen->n++;
+    if (names->n < SEEN_MAX)
+        sl_names_add(names, sl_span_str(id), q->arena);
 }
 
 /* ---- receiving ---- */
@@ -118,9 +78,9 @@ static enum sl_status take(struct queue *q, const struct sl_inbox_message *m, st
 {
     uint64_t place;
     enum sl_status status = sl_hold_add(q->hold, m->receipt, &place, error);
-    if (has(&q->done, m->id))
+    if (sl_names_has(&q->done, sl_span_str(m->id)))
         remove_again(q, m, place, arena);
-    if (status != SL_OK || has(&q->seen, m->id))
+    if (status != SL_OK || sl_names_has(&q->seen, sl_span_str(m->id)))
         return status;
     q->empty = 0;
     struct sl_mail *mail = sl_mailbox_add(out, arena);
@@ -185,7 +145,7 @@ static enum sl_status next(struct sl_mailbox *box, struct sl_arena *arena, struc
     while (status == SL_OK && !*q->options->stop && out->n < SL_MAIL_PAGE && (int64_t)out->n < box->wants &&
            bytes_of(out) < SL_MAIL_PAGE_BYTES) {
         bool has_ended = q->empty >= EMPTY_POLLS || q->is_full || sl_hold_is_old(q->hold);
-        out->is_last = has_ended;
+        out->is_last = has_ended && !(q->is_full && out->n);
         /* What there is comes first: a wait for more would only make it late. */
         if (has_ended || (out->n && q->empty))
             break;
@@ -211,7 +171,7 @@ static void settle(struct sl_mailbox *box, struct sl_arena *arena, struct sl_mai
             receipts[n] = mail->tag.ptr;
             of[n++] = mail;
         } else {
-            remember(&q->seen, mail->id);
+            remember(q, &q->seen, mail->id);
         }
     }
     if (n)
@@ -222,9 +182,10 @@ static void settle(struct sl_mailbox *box, struct sl_arena *arena, struct sl_mai
         of[i]->removal_code = results[i].code;
         if (is_removed) {
             sl_hold_drop(q->hold, of[i]->place);
+            q->is_full = false;
         } else {
-            remember(&q->seen, of[i]->id);
-            remember(&q->done, of[i]->id);
+            remember(q, &q->seen, of[i]->id);
+            remember(q, &q->done, of[i]->id);
         }
     }
 }
@@ -237,21 +198,21 @@ static void keep(struct sl_mailbox *box)
 static enum sl_status finish(struct sl_mailbox *box, struct sl_error *error)
 {
     struct queue *q = (struct queue *)box;
-    if (q->is_full)
-        fprintf(stderr,
-                "sluice redrive: %s: so many messages are in flight that SQS gives no more for now; run "
-                "it again%s\n",
-                box->name, box->can_remove ? " (with --delete-done more come)" : "");
-    else if (sl_hold_is_old(q->hold))
-        fprintf(
-            stderr,
-            "sluice redrive: %s: SQS hides a message for 12 hours at most: the run ends here; run it again\n",
-            box->name);
+    bool is_old = sl_hold_is_old(q->hold);
     size_t n = sl_hold_release(q->hold);
-    return n ? sl_fail(error, SL_RETRY, "NotReleased",
+    if (n)
+        return sl_fail(error, SL_RETRY, "NotReleased",
                        "%s: %zu messages could not be released; they come back within %lld s", box->name, n,
-                       (long long)q->options->hidden_s)
-             : SL_OK;
+                       (long long)q->options->hidden_s);
+    if (q->is_full)
+        return sl_fail(error, SL_RETRY, "OverLimit",
+                       "%s: so many messages are in flight that SQS gives no more for now; run it again "
+                       "(with --delete-done more come)",
+                       box->name);
+    return is_old ? sl_fail(error, SL_RETRY, "TooLong",
+                            "%s: SQS hides a message for 12 hours at most: the run ends here; run it again",
+                            box->name)
+                  : SL_OK;
 }
 
 static void close_box(struct sl_mailbox *box)
@@ -259,8 +220,7 @@ static void close_box(struct sl_mailbox *box)
     struct queue *q = (struct queue *)box;
     sl_hold_destroy(q->hold);
     sl_inbox_close(q->inbox);
-    free(q->seen.slots);
-    free(q->done.slots);
+    sl_arena_destroy(q->arena);
     free((char *)(uintptr_t)q->facts.moves_to);
     free(q);
 }
@@ -292,6 +252,7 @@ enum sl_status sl_mailbox_queue(const struct sl_mailbox_options *options, const 
         sl_die("out of memory: a queue of messages");
     *q = (struct queue){.options = options,
                         .requests = 1,
+                        .arena = sl_arena_new(4096),
                         .box = {.name = url,
                                 .is_queue = true,
                                 .can_remove = true,

@@ -78,8 +78,6 @@ enum sl_status sl_picker_init(struct sl_picker *picker, const char *since, int64
                            "--match \"%s\": write FIELD=VALUE, FIELD!=VALUE or FIELD=BEGINNING*; FIELD is "
                            "one of " SL_PICKER_FIELDS,
                            picker->matches->values[i]);
-    if (picker->limit < -1 || picker->limit == 0)
-        return sl_fail(error, SL_REJECT, "Usage", "--limit must be 1 or more");
     if (!since)
         return SL_OK;
     int64_t before = span_ms(since);

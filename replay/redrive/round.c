@@ -1,20 +1,14 @@
 /* Waves of letters, and their loads for the sandboxes. */
 #include "replay/redrive/round.h"
 
-#include "base/hash.h"
 #include "base/span.h"
 #include "replay/redrive/letter.h"
+#include "replay/redrive/names.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #define WAVE_BYTES ((size_t)16 * 1024 * 1024) /* of records, or one letter */
-
-/* Hashes of what is in the wave already: identifiers of records, names of groups. */
-struct names {
-    uint64_t *slots;
-    size_t n, room;
-};
 
 struct wave {
     const struct sl_round *round;
@@ -24,44 +18,8 @@ struct wave {
     struct sl_letter **chosen;
     size_t n;
     size_t bytes;
-    struct names ids, groups;
+    struct sl_names ids, groups; /* of what is in the wave already: identifiers of records, FIFO groups */
 };
-
-/* ---- names ---- */
-
-static size_t slot_of(const struct names *names, uint64_t hash)
-{
-    size_t i = hash & (names->room - 1);
-    while (names->slots[i] && names->slots[i] != hash)
-        i = (i + 1) & (names->room - 1);
-    return i;
-}
-
-static uint64_t hash_of(struct sl_span text)
-{
-    uint64_t hash = sl_hash(text);
-    return hash ? hash : 1;
-}
-
-static bool has(const struct names *names, struct sl_span text)
-{
-    return names->room && names->slots[slot_of(names, hash_of(text))];
-}
-
-static void add(struct names *names, struct sl_span text, struct sl_arena *arena)
-{
-    if (2 * (names->n + 1) > names->room) {
-        struct names larger = {.n = names->n, .room = names->room ? 2 * names->room : 256};
-        larger.slots = sl_arena_zalloc(arena, larger.room * sizeof(*larger.slots));
-        for (size_t i = 0; i < names->room; i++)
-            if (names->slots[i])
-                larger.slots[slot_of(&larger, names->slots[i])] = names->slots[i];
-        *names = larger;
-    }
-    uint64_t *slot = &names->slots[slot_of(names, hash_of(text))];
-    names->n += !*slot;
-    *slot = hash_of(text);
-}
 
 /* ---- choosing ---- */
 
@@ -100,14 +58,14 @@ static bool is_in_wave(const struct wave *w, const struct sl_letter *letter)
 {
     bool is_in = false;
     for (size_t i = 0; i < letter->n && !is_in; i++)
-        is_in = has(&w->ids, letter->records[i].id);
+        is_in = sl_names_has(&w->ids, letter->records[i].id);
     return is_in;
 }
 
 static void join(struct wave *w, struct sl_letter *letter)
 {
     for (size_t i = 0; i < letter->n; i++) {
-        add(&w->ids, letter->records[i].id, w->arena);
+        sl_names_add(&w->ids, letter->records[i].id, w->arena);
         w->bytes += letter->records[i].text.len;
     }
     w->chosen[w->n++] = letter;
@@ -116,22 +74,22 @@ static void join(struct wave *w, struct sl_letter *letter)
 /* Those that can go together now. What cannot waits for the next wave; in its group, all behind it. */
 static void choose(struct wave *w)
 {
-    struct names held = {0};
-    w->ids = w->groups = (struct names){0};
+    struct sl_names held = {0};
+    w->ids = w->groups = (struct sl_names){0};
     w->n = w->bytes = 0;
     for (size_t i = 0; i < w->n_letters && !*w->round->stop && w->bytes < WAVE_BYTES; i++) {
         struct sl_letter *letter = w->letters[i];
         struct sl_span group = sl_span_str(w->round->is_fifo ? letter->mail->group : NULL);
         bool is_waiting = letter->outcome == SL_MAIL_WAITING;
-        if (is_waiting && group.len && has(&held, group))
+        if (is_waiting && group.len && sl_names_has(&held, group))
             sl_letter_end(letter, SL_MAIL_HELD_BACK, "HeldBack", "");
-        else if (is_waiting && !(group.len && has(&w->groups, group)) && make_ready(w, letter) &&
+        else if (is_waiting && !(group.len && sl_names_has(&w->groups, group)) && make_ready(w, letter) &&
                  !is_in_wave(w, letter))
             join(w, letter);
         if (group.len && holds_back(w->round, letter))
-            add(&held, group, w->arena);
+            sl_names_add(&held, group, w->arena);
         if (group.len && letter->outcome == SL_MAIL_WAITING)
-            add(&w->groups, group, w->arena);
+            sl_names_add(&w->groups, group, w->arena);
     }
 }
 

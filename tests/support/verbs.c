@@ -28,6 +28,7 @@ struct verbs {
     size_t n_texts;
     int fault, fault_err;   /* the operation of the next one that fails; 0: none */
     const char *fault_only; /* its function */
+    volatile pid_t running; /* 0: none */
 };
 
 static const struct {
@@ -173,7 +174,9 @@ static int SL_PRINTF(4, 0) run(struct verbs *v, unsigned ms, int number, const c
     assert_true(pid >= 0);
     if (pid == 0)
         run_here(v, n, words);
+    v->running = pid;
     int status = wait_for(pid, ms, number);
+    v->running = 0;
     disk_fault_end();
     v->fault = 0;
     free(line);
@@ -213,6 +216,13 @@ int verb_stop(struct verbs *v, unsigned ms, const char *format, ...)
     int status = run(v, ms, SIGTERM, format, list);
     va_end(list);
     return status;
+}
+
+void verb_signal(const struct verbs *v, int number)
+{
+    pid_t pid = v->running;
+    if (pid > 0)
+        kill(pid, number);
 }
 
 void verbs_link_bootstrap(void)

@@ -42,6 +42,9 @@ const char *verb_read(struct verbs *v, const char *name);
 /* Ends it with SIGTERM after so many milliseconds. */
 int verb_stop(struct verbs *v, unsigned ms, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
+/* Sends a signal to the one that runs; for the thread of a server that it asks. */
+void verb_signal(const struct verbs *v, int number);
+
 /* For verbs that start sandboxes: makes a link "bootstrap" beside the test's program, as in an installation.
  * The test's main then is what a sandbox starts, too, and verbs_is_bootstrap says so: its result is
  * sl_start's. One test program a folder. */
