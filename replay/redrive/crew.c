@@ -16,9 +16,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#define BATCH       100
-#define TEAMS       16 /* sandboxes at a time; the one that was used longest ago makes room */
-#define PLACE_BYTES 80 /* "REGION:ACCOUNT" of an ARN */
+#define BATCH 100
+#define TEAMS 16 /* sandboxes at a time; the one that was used longest ago makes room */
 /* So many deliveries in a row without progress and without a record at fault. Seven halve a batch down to one
  * record, which may be in the way alone (a hot key). */
 #define DOWN 10
@@ -26,8 +25,8 @@
 struct team {
     struct sl_session session;
     struct sl_restricted config;
-    char *route; /* NULL: all */
-    char place[PLACE_BYTES];
+    char *route;          /* NULL: all */
+    struct sl_span place; /* in the session's arena */
     bool is_kinesis;
     uint64_t used;
 };
@@ -79,17 +78,14 @@ void sl_crew_destroy(struct sl_crew *crew)
     free(crew);
 }
 
-/* "arn:aws:dynamodb:REGION:ACCOUNT:..." */
-static void find_place(const char *arn, char out[PLACE_BYTES])
+struct sl_span sl_crew_place(const char *arn)
 {
     const char *at = arn;
-    for (int i = 0; i < 3 && at; i++)
-        at = strchr(at, ':') ? strchr(at, ':') + 1 : NULL;
-    const char *account = at ? strchr(at, ':') : NULL;
-    size_t n = account ? (size_t)(account - at) + 1 + strcspn(account + 1, ":") : 0;
-    n = n < PLACE_BYTES ? n : 0;
-    memcpy(out, at ? at : "", n);
-    out[n] = '\0';
+    for (int i = 0; i < 5; i++) {
+        at += strcspn(at, ":");
+        at += *at == ':';
+    }
+    return sl_span(arn, (size_t)(at - arn));
 }
 
 static const char *trace_of(struct sl_crew *crew, struct sl_arena *arena)
@@ -125,12 +121,27 @@ static enum sl_status brief(struct sl_crew *crew, struct team *team, const char 
     return status == SL_OK ? sl_session_prepare(s, error) : status;
 }
 
+/* What reads the copy of the configuration names it; the operator knows the original. */
+static enum sl_status blame(const struct sl_crew *crew, const struct team *team, const char *route,
+                            const struct sl_error *why, struct sl_error *error)
+{
+    const char *copy = team->config.path, *at = copy ? strstr(why->text, copy) : NULL;
+    if (!at)
+        return sl_fail(error, why->status, why->code, "%s", why->text);
+    return sl_fail(error, why->status, why->code, "%.*s%s%s%s%s%s", (int)(at - why->text), why->text,
+                   crew->options->config, route ? " (its route \"" : "", route ? route : "",
+                   route ? "\" alone)" : "", at + strlen(copy));
+}
+
 enum sl_status sl_crew_check(struct sl_crew *crew, const char *route, struct sl_error *error)
 {
     struct team *team = calloc(1, sizeof(*team));
     if (!team)
         sl_die("out of memory: a sandbox");
-    enum sl_status status = brief(crew, team, route, error);
+    struct sl_error why = SL_NO_ERROR;
+    enum sl_status status = brief(crew, team, route, &why);
+    if (status != SL_OK)
+        (void)blame(crew, team, route, &why, error);
     dismiss(team);
     return status;
 }
@@ -148,17 +159,16 @@ static enum sl_status gather(struct sl_crew *crew, struct team *team, const stru
         sl_arena_printf(s->arena, "%s", load->stream_arn[0] ? load->stream_arn : SL_REPLAYED_ARN);
     team->is_kinesis = load->is_kinesis;
     team->route = load->route ? strdup(load->route) : NULL;
-    find_place(load->stream_arn, team->place);
+    team->place = sl_span_str(sl_arena_copy(s->arena, sl_crew_place(load->stream_arn)));
     /* Whatever is wrong here is wrong for every message. */
     return sl_session_open(s, error) == SL_OK ? SL_OK : SL_FATAL;
 }
 
 static bool is_for(const struct team *team, const struct sl_crew_load *load)
 {
-    char place[PLACE_BYTES];
-    find_place(load->stream_arn, place);
     bool is_route = load->route ? team->route && strcmp(team->route, load->route) == 0 : !team->route;
-    return is_route && team->is_kinesis == load->is_kinesis && strcmp(team->place, place) == 0;
+    return is_route && team->is_kinesis == load->is_kinesis &&
+           sl_span_eq(team->place, sl_crew_place(load->stream_arn));
 }
 
 static void make_room(struct sl_crew *crew)
@@ -182,8 +192,10 @@ static enum sl_status find_team(struct sl_crew *crew, const struct sl_crew_load 
     struct team *team = calloc(1, sizeof(*team));
     if (!team)
         sl_die("out of memory: a sandbox");
-    enum sl_status status = gather(crew, team, load, error);
+    struct sl_error why = SL_NO_ERROR;
+    enum sl_status status = gather(crew, team, load, &why);
     if (status != SL_OK) {
+        (void)blame(crew, team, load->route, &why, error);
         dismiss(team);
         return status;
     }

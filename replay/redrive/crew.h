@@ -27,6 +27,9 @@ struct sl_crew_load {
     size_t n;
 };
 
+/* "arn:aws:dynamodb:REGION:ACCOUNT:" of a stream's ARN: what a function sees of where it is. "" of "". */
+struct sl_span sl_crew_place(const char *arn);
+
 struct sl_crew *sl_crew_new(const struct sl_crew_options *options); /* borrows them */
 void sl_crew_destroy(struct sl_crew *crew);                         /* NULL is fine */
 

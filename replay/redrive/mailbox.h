@@ -21,8 +21,8 @@ struct sl_mailbox {
     /* The page has been worked through: removes what is done, if `removes`, and sets each `removal`. */
     void (*settle)(struct sl_mailbox *box, struct sl_arena *arena, struct sl_mail_page *page, bool removes);
     void (*keep)(struct sl_mailbox *box); /* cheap when there is nothing to do */
-    /* SL_RETRY: not all is well, and `error` says what: messages that could not be let go of, or more that could
-     * not be had now. */
+    /* SL_RETRY: not all is well, and `error` says what: messages that could not be let go of, or more that
+     * could not be had now. */
     enum sl_status (*finish)(struct sl_mailbox *box, struct sl_error *error);
     void (*close)(struct sl_mailbox *box);
 };

@@ -100,20 +100,12 @@ static const char *route_of(const struct sl_round *round, const struct sl_letter
     return letter->dead.kind == SL_DEAD_LETTER_PARKED ? letter->dead.route : round->route;
 }
 
-/* "arn:aws:dynamodb:REGION:ACCOUNT:" */
-static struct sl_span place_of(const struct sl_letter *letter)
-{
-    const char *at = letter->dead.stream_arn;
-    for (int i = 0; i < 5 && at; i++)
-        at = strchr(at, ':') ? strchr(at, ':') + 1 : NULL;
-    return at ? sl_span(letter->dead.stream_arn, (size_t)(at - letter->dead.stream_arn)) : sl_span("", 0);
-}
-
 static bool go_together(const struct sl_round *round, const struct sl_letter *a, const struct sl_letter *b)
 {
     const char *x = route_of(round, a), *y = route_of(round, b);
     bool is_route = x && y ? strcmp(x, y) == 0 : x == y;
-    return is_route && a->is_kinesis == b->is_kinesis && sl_span_eq(place_of(a), place_of(b));
+    return is_route && a->is_kinesis == b->is_kinesis &&
+           sl_span_eq(sl_crew_place(a->dead.stream_arn), sl_crew_place(b->dead.stream_arn));
 }
 
 /* The configuration has no such route: these fail, and the others go on. */

@@ -155,6 +155,11 @@ static struct sl_span header(const struct fake_s3 *f, const char *name)
     return scripted_header(f->request, name);
 }
 
+void fake_s3_put(struct fake_s3 *f, const char *key, struct sl_span body)
+{
+    store(f, sl_span_str(key), body);
+}
+
 static void put(struct fake_s3 *f, struct sl_span key)
 {
     struct sl_span once = header(f, "if-none-match");

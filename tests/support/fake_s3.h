@@ -18,6 +18,9 @@ void fake_s3_close(struct fake_s3 *fake);
 void fake_s3_trouble(struct fake_s3 *fake, unsigned one_in);
 size_t fake_s3_troubled(const struct fake_s3 *fake);
 
+/* An object that somebody else puts, by its whole key. */
+void fake_s3_put(struct fake_s3 *fake, const char *key, struct sl_span body);
+
 /* An object's bytes by its whole key, bucket included ("bucket/a/b"); absent when there is none. Borrowed
  * until the next request. */
 struct sl_span fake_s3_object(const struct fake_s3 *fake, const char *key);
