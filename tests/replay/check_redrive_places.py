@@ -401,7 +401,7 @@ def a_full_queue():
     queue = fresh("full", None)
     queue.most_in_flight = 20
     done = redrive("full").run("sqs://full")
-    check("no more in flight: it ends, and says so", outcomes(done.stdout)["done"] == 20 and "gives no more" in done.stderr, done.stdout[-300:] + done.stderr)
+    check("no more in flight: it ends with 1, and says so", outcomes(done.stdout)["done"] == 20 and done.returncode == 1 and "gives no more" in done.stderr, done.stdout[-300:] + done.stderr)
     check("... all released", all(m.until == 0 for m in queue.messages.values()))
 
 

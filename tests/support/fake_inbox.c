@@ -83,7 +83,8 @@ static bool is_blocked(const struct fake_inbox *fake, const struct fake_message 
 static void add_message(struct fake_inbox *fake, const struct fake_message *m)
 {
     unsigned char digest[EVP_MAX_MD_SIZE];
-    char *text = json_dumps(json_string(m->body), JSON_ENCODE_ANY);
+    json_t *body = json_string(m->body);
+    char *text = json_dumps(body, JSON_ENCODE_ANY);
     unsigned i = (unsigned)(m - fake->list);
     assert_int_equal(EVP_Digest(m->body, strlen(m->body), digest, NULL, EVP_md5(), NULL), 1);
     sl_buffer_printf(&fake->out,
@@ -99,6 +100,7 @@ static void add_message(struct fake_inbox *fake, const struct fake_message *m)
         sl_buffer_printf(&fake->out, ",\"MessageGroupId\":\"%s\"", m->group);
     sl_buffer_add_str(&fake->out, "}}");
     free(text);
+    json_decref(body);
 }
 
 static void receive(struct fake_inbox *fake, const json_t *ask, struct scripted_reply *reply)

@@ -419,27 +419,25 @@ static void every_fault_of_the_system_loses_nothing(void **state)
 {
     struct verbs *v = *state;
     static const int errors[] = {EIO, EMFILE, ENOSPC};
+    const char *mail = parked("say", STREAM, change("a", 3, GOOD));
     bool came = true;
     make_folder(v, "mail");
     for (int n = 1; came; n++) {
         unlink(json_printf("%s/said.jsonl", verbs_folder(v)));
-        for (unsigned i = 0; i < 2; i++)
-            put(v, json_printf("mail/%u", i),
-                sl_span_str(parked("say", STREAM, change(i ? "b" : "a", 3 + i, GOOD))));
+        put(v, "mail/0", sl_span_str(mail));
         verb_fault(v, n, errors[n % 3], NULL);
         int status = verb(v, "redrive --delete-done mail");
         came = disk_fault_came();
-        bool is_left = verb_read(v, "mail/0")[0] || verb_read(v, "mail/1")[0];
-        if (status < 0 || (status == 0 && is_left) ||
-            (status && !verb_err(v)[0] && !strstr(verb_out(v), "not removed") &&
-             !strstr(verb_out(v), "failed  ")))
+        bool is_left = verb_read(v, "mail/0")[0];
+        bool is_told =
+            verb_err(v)[0] || strstr(verb_out(v), "not removed") || strstr(verb_out(v), "failed  ");
+        if (status < 0 || (status == 0 && is_left) || (status && !is_told))
             fail_msg("%s fails: %d, %s\n%s%s", disk_fault->came, status, is_left ? "left" : "removed",
                      verb_out(v), verb_err(v));
         if (is_left)
             verb_assert(v, verb(v, "redrive --delete-done mail"), 0, "");
-        const char *text = said(v);
-        if (!strstr(text, "aw ") || !strstr(text, "bw "))
-            fail_msg("%s fails, and a message is lost: %s", disk_fault->came, text);
+        if (strncmp(said(v), "aw ", 3) != 0)
+            fail_msg("%s fails, and a message is lost", disk_fault->came);
     }
 }
 
