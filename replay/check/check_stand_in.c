@@ -19,10 +19,10 @@ static const char *plain_name(struct sl_span name, struct sl_arena *arena)
         *c = *c == '_' ? '-' : *c >= 'A' && *c <= 'Z' ? (char)(*c - 'A' + 'a') : *c;
     while (*text == '-')
         text++;
+    end = end - text > NAME_MOST ? text + NAME_MOST : end;
     while (end > text && end[-1] == '-')
-        *--end = '\0';
-    if (end - text > NAME_MOST)
-        text[NAME_MOST] = '\0';
+        end--;
+    *end = '\0';
     return end - text < NAME_LEAST ? sl_arena_printf(arena, "%s-value", *text ? text : "a") : text;
 }
 
