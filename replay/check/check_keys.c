@@ -138,15 +138,13 @@ static enum sl_status look_at(const struct look *l, const struct wanted *w, stru
 {
     struct sl_table_facts facts;
     l->port->describe(l->port, w->table, &facts, &l->call);
-    if (facts.result.status != SL_OK && facts.result.code &&
-        strcmp(facts.result.code, "ResourceNotFoundException") == 0) {
-        FIND(l, SL_FINDING_TABLE_MISSING, "%s: there is no such table: %s", w->path,
-             facts.result.text ? facts.result.text : "");
+    if (facts.result.status != SL_OK && strcmp(facts.result.code, "ResourceNotFoundException") == 0) {
+        FIND(l, SL_FINDING_TABLE_MISSING, "%s: there is no such table: %s", w->path, facts.result.text);
         return SL_OK;
     }
     if (facts.result.status != SL_OK)
         return sl_fail(error, SL_FATAL, "Unreadable", "%s: the table cannot be described: %s", w->path,
-                       facts.result.text ? facts.result.text : "");
+                       facts.result.text);
     if (facts.n_keys && w->n)
         check_names(l, w, &facts);
     if (!w->table.ptr && !w->n)

@@ -33,12 +33,10 @@ static struct sl_span text_of(const struct sl_route *route, const char *option)
     return value && value->is_set ? value->text : sl_span(NULL, 0);
 }
 
-static const char *path_of(const struct sl_check_shared *c, const struct sl_route *route, const char *option)
+/* Of an option that is given. */
+static const char *path_of(const struct sl_route *route, const char *option)
 {
-    const struct sl_option_value *value = sl_options_get(&route->options, option);
-    return value && value->path && value->path[0] == '$'
-               ? value->path
-               : sl_arena_printf(c->arena, "%s.%s", route->config->path, option);
+    return sl_options_get(&route->options, option)->path;
 }
 
 #define FIND(c, finding, ...) (c)->find((c)->arg, finding, sl_arena_printf((c)->arena, __VA_ARGS__))
@@ -56,7 +54,7 @@ static void add_side(struct writers *w, const struct writer *target, const char 
     if (table) {
         struct writer *side = &w->list[w->n++];
         *side = *target;
-        side->path = sl_arena_printf(arena, "%s.table", path_of(w->c, target->route, option));
+        side->path = sl_arena_printf(arena, "%s.table", path_of(target->route, option));
         side->side = what;
         side->key = sl_span_str(sl_arena_copy(arena, sl_span_str(key ? key : "PK")));
         side->place =
@@ -68,9 +66,9 @@ static void add_side(struct writers *w, const struct writer *target, const char 
 static void add_route(struct writers *w, const struct sl_route *route)
 {
     bool is_replicate = is_handled_by(route, "replicate"), is_aggregate = is_handled_by(route, "aggregate");
-    struct writer target = {.route = route, .path = path_of(w->c, route, "to")};
     if (!is_replicate && !is_aggregate)
         return;
+    struct writer target = {.route = route, .path = path_of(route, "to")};
     target.place = sl_check_place_of(text_of(route, "to"), w->c->pipeline->options.vars, w->c->arena);
     w->list[w->n++] = target;
     if (is_replicate) {
@@ -136,7 +134,7 @@ static void check_source(const struct sl_check_shared *c, const struct writer *w
     if (own.len && !w->side && sl_check_place_is(&source, &w->place))
         FIND(c, SL_FINDING_SOURCE_IS_TARGET,
              "%s: is the table of \"to\": items would be read back from the replica",
-             path_of(c, w->route, "source"));
+             path_of(w->route, "source"));
     if (!is_marked && sl_check_place_is(&stream, &w->place))
         FIND(c, SL_FINDING_SOURCE_IS_TARGET,
              "%s: %.*s is the table that the mapping's stream is of: what the route writes there would come "
@@ -156,7 +154,7 @@ static void check_archives(const struct sl_check_shared *c, const struct sl_rout
              "%s: the route %s writes into the same folder, with the same \"key\": a reader finds records "
              "twice, "
              "and cannot tell which route they are of; give each its own folder",
-             path_of(c, b, "to"), a->config->name);
+             path_of(b, "to"), a->config->name);
 }
 
 static void check_failures(const struct sl_check_shared *c, const struct sl_route *parks,
@@ -169,7 +167,7 @@ static void check_failures(const struct sl_check_shared *c, const struct sl_rout
                  "%s: the rejected records of the route %s are parked there, too: its readers get them among "
                  "what "
                  "they wait for, and redrive reads both; use another target for one of them",
-                 path_of(c, writes, "to"), parks->config->name);
+                 path_of(writes, "to"), parks->config->name);
 }
 
 void sl_check_shared(const struct sl_check_shared *c)

@@ -66,7 +66,7 @@ static const char *of_parameter(struct sl_span before)
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         size_t n = strlen(rows[i].name);
-        if (ends(before, rows[i].name) && before.len > n && strchr("?&#", before.ptr[before.len - n - 1]))
+        if (ends(before, rows[i].name) && strchr("?&#", before.ptr[before.len - n - 1]))
             return rows[i].value;
     }
     return NULL;
@@ -105,7 +105,7 @@ static const char *of_host(struct sl_span rest, struct sl_span after)
     bool is_region = begins(after, ".amazonaws.") || begins(after, ".es.amazonaws.");
     if (is_region && ends(rest, "."))
         return REGION;
-    return rest.len && ends(rest, ":") && !begins(rest, "arn:") ? "443" : NULL;
+    return ends(rest, ":") ? "443" : NULL;
 }
 
 /* `before` has a scheme. */
@@ -125,7 +125,8 @@ static const char *of_target(const struct sl_stand_in_place *place, struct sl_sp
                                plain_name(place->name, arena));
     if (begins(rest, "arn:"))
         return of_arn(rest, service);
-    if (sl_span_is(scheme, "sqs") && begins(after, "/") && (!rest.len || ends(rest, ".amazonaws.com/")))
+    bool ends_host = !rest.len || (ends(rest, "/") && !ends(rest, "//"));
+    if (sl_span_is(scheme, "sqs") && begins(after, "/") && ends_host)
         return ACCOUNT;
     return of_host(rest, after);
 }

@@ -29,8 +29,7 @@ static struct sl_span text_option(const struct sl_route *route, const char *name
 
 static int64_t integer_option(const struct sl_route *route, const char *name)
 {
-    const struct sl_option_value *value = sl_options_get(&route->options, name);
-    return value && value->is_set ? value->integer : 0;
+    return sl_options_get(&route->options, name)->integer;
 }
 
 static json_t *json_option(const struct sl_route *route, const char *name)
@@ -53,10 +52,11 @@ static void read_keys(const struct sl_check_totals *c, const json_t *ledger, str
     struct sl_span own = member(c, ledger, "key");
     if (out->table.ptr)
         out->keys[out->n_keys++] = own.ptr ? own.ptr : "PK";
-    else
-        json_object_foreach(json_object_get(json_array_get(counters, 0), "key"), name,
-                            value) if (out->n_keys < 2) out->keys[out->n_keys++] =
-            sl_arena_copy(c->arena, sl_span_str(name));
+    json_object_foreach(json_object_get(json_array_get(counters, 0), "key"), name, value)
+    {
+        if (!out->table.ptr && out->n_keys < 2)
+            out->keys[out->n_keys++] = sl_arena_copy(c->arena, sl_span_str(name));
+    }
     json_decref(counters);
 }
 
@@ -114,8 +114,7 @@ static void check_shards(const struct sl_check_totals *c, const struct ledger *l
 static bool names_time(const struct sl_check_totals *c, const json_t *text)
 {
     struct sl_template *compiled;
-    return json_is_string(text) &&
-           sl_template_compile(sl_span_str(json_string_value(text)), c->pipeline->options.vars, c->arena,
+    return sl_template_compile(sl_span_str(json_string_value(text)), c->pipeline->options.vars, c->arena,
                                &compiled, NULL) == SL_OK &&
            (sl_template_uses(compiled) & SL_USES_TIME);
 }
@@ -204,9 +203,8 @@ static bool is_there(const struct sl_check_totals *c, struct sl_span url)
 /* That the table is not there, or has another key, is a finding of sl_check_keys. */
 static bool is_said_of_the_table(const struct sl_result *result)
 {
-    return result->status != SL_OK && result->code &&
-           (strcmp(result->code, "ResourceNotFoundException") == 0 ||
-            strcmp(result->code, "ValidationException") == 0);
+    return result->status != SL_OK && (strcmp(result->code, "ResourceNotFoundException") == 0 ||
+                                       strcmp(result->code, "ValidationException") == 0);
 }
 
 static enum sl_status check_ledger(const struct sl_check_totals *c, const struct ledger *l,
@@ -228,7 +226,7 @@ static enum sl_status check_ledger(const struct sl_check_totals *c, const struct
         return SL_OK;
     if (result.status != SL_OK)
         return sl_fail(error, SL_FATAL, "Unreadable", "%s.to: the ledger %s cannot be read: %s",
-                       l->route->config->path, l->name, result.text ? result.text : "");
+                       l->route->config->path, l->name, result.text);
     json_t *row = result.item.ptr ? json_loadb(result.item.ptr, result.item.len, JSON_ALLOW_NUL, NULL) : NULL;
     if (row)
         check_row(c, l, json_object_get(json_object_get(row, "sluice_source"), "M"));

@@ -84,11 +84,11 @@ static bool has_effect(const struct sl_route *route, const struct rule *rule)
 {
     const struct sl_option_value *to = sl_options_get(&route->options, "to"),
                                  *other = rule->other ? sl_options_get(&route->options, rule->other) : NULL;
-    if (rule->targets && !(target_of(to ? to->text : sl_span(NULL, 0)) & rule->targets))
+    if (rule->targets && !(target_of(to->text) & rule->targets))
         return false;
     if (!rule->other)
         return true;
-    bool is = rule->value ? other && sl_span_is(other->text, rule->value) : is_given(other);
+    bool is = rule->value ? sl_span_is(other->text, rule->value) : is_given(other);
     return is != rule->is_not;
 }
 

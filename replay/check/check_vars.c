@@ -279,14 +279,13 @@ static void look_at_file(struct gathering *g, const json_t *root)
 static void say_missing(struct gathering *g, const struct variable *v)
 {
     struct sl_arena *arena = g->in->arena;
-    const char *value = v->value ? v->value : "";
     const char *line =
-        v->route ? sl_arena_printf(arena, "%.*s is not set here; the route %s needs it where it runs",
-                                   SL_ARG(v->name), v->route)
+        v->route ? sl_arena_printf(arena, "%.*s is not set here; the %s%s needs it where it runs",
+                                   SL_ARG(v->name), *v->route ? "route " : "function", v->route)
                  : sl_arena_printf(arena, "%.*s is not set here; \"%s\" stands for it (--set %.*s=VALUE)",
-                                   SL_ARG(v->name), value, SL_ARG(v->name));
+                                   SL_ARG(v->name), v->value, SL_ARG(v->name));
     g->in->find(g->in->arg, SL_FINDING_VARIABLE_NOT_SET, line);
-    g->list[g->n++] = sl_arena_printf(arena, "%.*s=%s", SL_ARG(v->name), value);
+    g->list[g->n++] = sl_arena_printf(arena, "%.*s=%s", SL_ARG(v->name), v->value);
 }
 
 /* Variables that Sluice and the AWS client read by themselves. */
@@ -321,7 +320,7 @@ enum sl_status sl_check_vars(const struct sl_check_vars *in, struct sl_vars *out
     if (status != SL_OK)
         return status;
     take_environment(&g);
-    json_t *root = json_loadb(in->text.ptr ? in->text.ptr : "", in->text.len, 0, NULL);
+    json_t *root = json_loadb(in->text.ptr, in->text.len, 0, NULL);
     if (root) {
         look_at_file(&g, root);
         for (size_t i = 0; i < g.n_missing; i++)

@@ -148,7 +148,7 @@ static void each_operator(const struct lint *l, const char *field, const json_t 
     {
         if (strcmp(field, "$or") == 0)
             each_operator(l, field, inner, look);
-        else if (json_is_object(inner) && json_object_size(inner) == 1)
+        else if (json_is_object(inner)) /* of one member: else the pattern is refused */
             look(l, field, json_object_iter_key(json_object_iter(inner)),
                  json_object_iter_value(json_object_iter(inner)));
     }
@@ -204,7 +204,7 @@ static void look_at_publication(const struct lint *l, const char *field, const c
 void sl_lint_pattern(struct sl_span json, const char *where, sl_lint_fn found, void *arg)
 {
     const struct lint l = {where, found, arg};
-    json_t *root = json_loadb(json.ptr ? json.ptr : "", json.len, 0, NULL);
+    json_t *root = json_loadb(json.ptr, json.len, 0, NULL);
     lint_change(&l, json_object_get(root, "dynamodb"));
     each_operator(&l, "", root, look_at_case);
     json_decref(root);
@@ -239,7 +239,7 @@ void sl_lint_filter(struct sl_span json, const char *where, sl_lint_fn found, vo
     struct lint l = {where, found, arg};
     if (is_refused(&l, json))
         return;
-    json_t *root = json_loadb(json.ptr ? json.ptr : "", json.len, 0, NULL);
+    json_t *root = json_loadb(json.ptr, json.len, 0, NULL);
     sl_lint_pattern(json, where, found, arg);
     each_operator(&l, "", root, look_at_publication);
     json_decref(root);

@@ -39,6 +39,11 @@ static void mappings_are_taken_or_refused(void **state)
          "'}," MAPPING(",'EventSourceArn':'" ARN "'") "]}",
          0, "0 warnings"},
         {"{'EventSourceMappings':[" MAPPING() "," MAPPING() "]}", 2, "one without UUID, one without UUID"},
+        {"{'EventSourceMappings':5}", 2, "no member of one"},
+        {"{'Properties':5}", 2, "no member of one"},
+        {"", 2, "is not an event source mapping (what `aws lambda get-event-source-mapping` prints): "},
+        {"{'BatchSize':1,'BatchSize':2}", 2, "duplicate"},
+        {MAPPING(",'Zqxjk':1"), 0, "0 warnings"},
         {"{}", 2, "no member of one"},
         {"{'a':1}", 2, "no member of one"},
         {"[1]", 2, "mapping"},
@@ -65,6 +70,19 @@ static void mappings_are_taken_or_refused(void **state)
         verb_assert(v, verb(v, "check --mapping -"), cases[i].status, cases[i].text);
     }
     verb_assert(v, verb(v, "check --mapping nowhere.json"), 2, "nowhere.json");
+}
+
+/* The error has room for some names of many. */
+static void of_many_mappings_some_are_named(void **state)
+{
+    struct verbs *v = *state;
+    const char *all = "";
+    for (int i = 0; i < 20; i++)
+        all = json_printf("%s%s{'UUID':'00000000-0000-0000-0000-0000000000%02d'}", all, i ? "," : "", i);
+    verb_write(v, "sluice.json", config_text(&(struct config){.a = ARCHIVE}));
+    verb_input(v, json_printf("{'EventSourceMappings':[%s]}", all));
+    verb_assert(v, verb(v, "check --mapping -"), 2,
+                "and 20 of them are of streams (00000000-0000-0000-0000-000000000000, 0000");
 }
 
 /* The mapping above, but for one member. */
@@ -227,6 +245,7 @@ static void filters_are_read_for_what_they_seem_to_say(void **state)
         {IMAGE("'a':{'L':{'S':['x',{'exists':false}]}}"), "absence-in-list", true},
         {IMAGE("'a':{'L':{'M':{'b':{'S':[{'exists':false}]}}}}"), "absence-in-list", true},
         {IMAGE("'a':{'L':{'S':['x']}}"), "", false},
+        {IMAGE("'a':{'L':['x']}"), "never-matches", true},
         {IMAGE("'a':{'M':{'b':{'S':[{'exists':false}]}}}"), "", false},
         {IMAGE("'$or':[{'a':{'S':['x']}},{'b':{'S':['y']}}]"), "", false},
         {IMAGE("'a':{'S':[{'equals-ignore-case':'" EMOJI "'}]}"), "case-of-emoji", true},
@@ -305,6 +324,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(mappings_are_taken_or_refused),
+        TEST(of_many_mappings_some_are_named),
         TEST(each_setting_of_a_mapping_that_loses_data_is_named),
         TEST(each_number_has_awss_range),
         TEST(both_sides_agree_on_partial_answers),

@@ -39,6 +39,8 @@ static void tables_are_asked_for_their_keys_and_ledgers(void **state)
     verb_write(v, "sluice.json",
                config_text(&(struct config){.a = cases[0].a, .more = "'on_failure':'report',"}));
     verb_assert(v, verb(v, "check --tables"), 0, "0 warnings"); /* the table is not there: nothing to say */
+    verb_write(v, "sluice.json", config_text(&(struct config){.a = LOCAL, .more = "'on_failure':'report',"}));
+    verb_assert(v, verb(v, "check --tables"), 0, "0 warnings");
     assert_string_equal(verb_read(v, "db"), "");
     verb_assert(v, verb(v, "backfill --config fill.json --unsafe-order --keys PK event.json"), 0, "");
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -76,7 +78,10 @@ static void answer(void *fake, const struct scripted_request *request, struct sc
          "\"message\":\"Table: missing not found\"}"},
         {"\"denied\"", "DescribeTable",
          "{\"__type\":\"com.amazon.coral.service#AccessDeniedException\",\"message\":\"not you\"}"},
-        {"\"denied\"", "BatchGetItem",
+        {"\"missing\"", "BatchGetItem",
+         "{\"__type\":\"com.amazonaws.dynamodb.v20120810#ResourceNotFoundException\","
+         "\"message\":\"Table: missing not found\"}"},
+        {"\"sluice:source:denied\"", "BatchGetItem",
          "{\"__type\":\"com.amazon.coral.service#AccessDeniedException\",\"message\":\"not you\"}"},
     };
     for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++)
@@ -119,6 +124,8 @@ static const struct {
     {TOTALS("missing", "'PK':'{a}'", ",'mode':'at-least-once'"), 1, "[table-missing]"},
     {TOTALS("side", "'PK':'{a}'", ",'per':'event'"), 0, "0 warnings"},
     {TOTALS("denied", "'PK':'{a}'", ""), 2, "$.routes[0].counters[0].key: the table cannot be described: "},
+    {TOTALS("side", "'PK':'{a}'", ",'ledger':{'name':'denied'}"), 2,
+     "$.routes[0].to: the ledger denied cannot be read: "},
     {REPLICA("main", ""), 0, "0 warnings"},
     {REPLICA("numbers", ""), 0, "0 warnings"},
     {REPLICA("main", ",'set':{'SK':'{b}','c':'{d}'}"), 1,
@@ -176,6 +183,8 @@ static void a_route_does_not_write_into_its_source(void **state)
         {REPLICA("orders?role=arn:aws:iam::999999999999:role/r", ""), ARN, false},
         {REPLICA("arn:aws:dynamodb:us-east-1:999999999999:table/orders", ""), ARN, false},
         {REPLICA("orders2", ""), ARN, false},
+        {REPLICA("orders", ""), "arn:aws:dynamodb:us-east-1:123456789012:", false},
+        {REPLICA("orders", ""), "arn:aws:dynamodb:us-east-1:123456789012:orders", true},
         {"'handler':'replicate','to':'sqlite:orders?table=orders'", ARN, false},
         {REPLICA("orders", ""), "arn:aws:kinesis:us-east-1:123456789012:stream/orders", false},
     };
@@ -220,6 +229,33 @@ static void what_two_routes_share_is_told_by_store_and_region(void **state)
         int status = verb(v, "check");
         if (status != cases[i].warns ||
             is_said(v, "warning", "$.routes[1].", "table-shared") != cases[i].warns)
+            fail_msg("%s, %s:\n%s%s", cases[i].a, cases[i].b, verb_out(v), verb_err(v));
+    }
+}
+
+static void routes_that_share_a_ledger_are_told(void **state)
+{
+    struct verbs *v = *state;
+    static const struct {
+        const char *a, *b;
+        bool warns;
+    } cases[] = {
+        {TOTALS("tab", "'PK':'{a}'", ",'ledger':{'name':'l'}"),
+         TOTALS("tab", "'PK':'{b}'", ",'ledger':{'name':'l'}"), true},
+        {TOTALS("tab", "'PK':'{a}'", ""), TOTALS("tab", "'PK':'{b}'", ",'ledger':{'name':'a'}"), true},
+        {TOTALS("tab", "'PK':'{a}'", ",'ledger':{'name':'l'}"),
+         TOTALS("tob", "'PK':'{b}'", ",'ledger':{'name':'l'}"), false},
+        {TOTALS("tab", "'PK':'{a}'", ",'ledger':{'name':'l','table':'led'}"),
+         TOTALS("tab", "'PK':'{b}'", ",'ledger':{'name':'l'}"), false},
+        {TOTALS("tab", "'PK':'{a}'", ",'ledger':{'name':'l'}"),
+         TOTALS("tab", "'PK':'{b}'", ",'ledger':{'name':'m'}"), false},
+        {TOTALS("tab", "'PK':'{a}'", ",'ledger':{'name':'l'},'per':'event'"),
+         TOTALS("tab", "'PK':'{b}'", ",'ledger':{'name':'l'}"), false},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        verb_write(v, "sluice.json", config_text(&(struct config){.a = cases[i].a, .b = cases[i].b}));
+        int status = verb(v, "check");
+        if (status == 2 || is_said(v, "warning", "$.routes[1].ledger: ", "ledger-shared") != cases[i].warns)
             fail_msg("%s, %s:\n%s%s", cases[i].a, cases[i].b, verb_out(v), verb_err(v));
     }
 }
@@ -352,6 +388,7 @@ int main(void)
         TEST(remote_tables_are_asked_for_their_keys),
         TEST(a_route_does_not_write_into_its_source),
         TEST(what_two_routes_share_is_told_by_store_and_region),
+        TEST(routes_that_share_a_ledger_are_told),
         TEST(a_pattern_looks_into_images_that_are_there),
         TEST(prices_follow_the_documented_formulas),
         TEST(a_key_with_a_time_moves),

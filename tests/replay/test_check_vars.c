@@ -1,6 +1,8 @@
 /* `sluice check`, variables: what is not set gets a value that fits its place, and a note says which. */
 #include "tests/replay/check_world.h"
 
+#include "base/buffer.h"
+
 #define REPLICA_TO(to) "'handler':'replicate','to':'" to "'"
 #define ARCHIVE_TO(to) "'handler':'archive','to':'" to "'"
 #define NOTIFY_TO(to)  NOTIFY ",'to':'" to "'"
@@ -41,6 +43,10 @@ static const struct {
     {REPLICA_TO("opensearch://search-x.${X_NAME}.es.amazonaws.com/i"), "us-east-1"},
     {REPLICA_TO("opensearch://localhost:${X_NAME}/i"), "443"},
     {NOTIFY_TO("https://host.${X_NAME}.example.com/hook"), "x-name"},
+    {NOTIFY_TO("sqs://https://sqs-${X_NAME}.amazonaws.com/123456789012/q"), "x-name"},
+    {NOTIFY_TO("sqs://http://localhost:4566/${X_NAME}/q"), "123456789012"},
+    {NOTIFY_TO("sqs://https://${X_NAME}/123456789012/q"), "x-name"},
+    {NOTIFY_TO("jsonl:region=${X_NAME}"), "x-name"},
     {ARCHIVE_TO("s3://my-${X_NAME}/x"), "x-name"},
     {REPLICA_TO("sqlite:${X_NAME}?table=t"), "x-name"},
     /* parameters of a target */
@@ -72,6 +78,8 @@ static const struct {
     {COUNTERS("{a}", "'running_min':{'n':'${X_NAME}'}"), "1"},
     {COUNTERS("{a}", "'distinct':{'n':'${X_NAME}'}"), "{PK}"},
     {NOTIFY_TO("sqs://q") ",'message':'${X_NAME} {a}'", "x-name"},
+    {NOTIFY_TO("sqs://q") ",'message':'a:${X_NAME}'", "x-name"},
+    {NOTIFY_TO("sqs://q") ",'attributes':{'a:${X_NAME}':'{a}'}", "x-name"},
     {NOTIFY_TO("sqs://q") ",'attributes':{'${X_NAME}':'{a}'}", "x-name"},
 };
 
@@ -89,6 +97,27 @@ static void each_place_gets_a_value_that_fits(void **state)
             fail_msg("%s:\n%s%s", places[i].route, verb_out(v), verb_err(v));
         verb_assert(v, verb(v, "check --set 'X_NAME=%s'", places[i].value), status, "sluice.json: ");
         assert_false(is_said(v, "note", "X_NAME", "variable-not-set"));
+    }
+}
+
+static void a_name_has_the_letters_of_a_bucket(void **state)
+{
+    struct verbs *v = *state;
+    static const char *const names[][2] = {
+        {"A", "a-value"},
+        {"AB1", "ab1"},
+        {"__", "a-value"},
+        {"_MY_BUCKET_", "my-bucket"},
+        {"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaabb", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"},
+        {"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa___bb", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"},
+    };
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        const char *route =
+            json_printf("'handler':'archive','to':'s3://${%s}/${%s}'", names[i][0], names[i][0]);
+        verb_write(v, "sluice.json", config_text(&(struct config){.a = route}));
+        verb_assert(v, verb(v, "check"), 0,
+                    json_printf("note: %s is not set here; '%s' stands for it", names[i][0], names[i][1]));
+        assert_int_equal(count(v, "note: "), 1); /* said once */
     }
 }
 
@@ -148,6 +177,7 @@ static void what_is_given_counts(void **state)
 static void only_variables_are_asked_for(void **state)
 {
     struct verbs *v = *state;
+    static const char *const wrong[] = {"${}", "${A-B}", "${A", "${"};
     static const char *const texts[] = {"a $${NAME}", "$NAME", "{NAME}", "$ {NAME}", "$"};
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
         verb_write(v, "sluice.json",
@@ -156,6 +186,12 @@ static void only_variables_are_asked_for(void **state)
         verb_assert(v, verb(v, "check"), 0, "0 warnings, 0 notes");
         verb_assert(v, verb(v, "check --set NAME=x"), 0,
                     "note: --set NAME: the configuration has no ${NAME}");
+    }
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        verb_write(v, "sluice.json",
+                   config_text(
+                       &(struct config){.a = json_printf(NOTIFY_TO("sqs://q") ",'message':'%s'", wrong[i])}));
+        verb_assert(v, verb(v, "check"), 2, "$.routes[0].message: \"${\" does not begin a ${NAME}");
     }
 }
 
@@ -188,13 +224,57 @@ static void secrets_may_be_missing(void **state)
         assert_int_equal(count(v, "note: "), n);
         assert_null(strstr(verb_out(v), "whsec_"));
     }
+    verb_write(
+        v, "sluice.json",
+        config_text(&(struct config){.a = ARCHIVE, .more = "'on_failure':'https://h/#secret=ROOT&id=x',"}));
+    verb_assert(v, verb(v, "check"), 0, "note: ROOT is not set here; the function needs it where it runs [");
+    static const char *const wrong[] = {"secret=A-B", "header_env.X"};
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        verb_write(v, "sluice.json",
+                   config_text(&(struct config){.a = json_printf(NOTIFY_TO("https://h/#%s"), wrong[i])}));
+        verb_assert(v, verb(v, "check"), 2, "$.routes[0].to: target https://h: ");
+    }
+}
+
+/* So many that the rest are not looked for: the configuration's own error then names one. */
+static void there_is_an_end_to_stand_ins(void **state)
+{
+    struct verbs *v = *state;
+    struct sl_buffer text;
+    sl_buffer_init(&text, 1024 * 1024);
+    for (int i = 0; i <= 1000; i++)
+        sl_buffer_printf(&text, "${V%d}", i);
+    sl_buffer_add_char(&text, '\0');
+    verb_write(
+        v, "sluice.json",
+        config_text(&(struct config){.a = json_printf(NOTIFY_TO("sqs://q") ",'message':'%s'", text.ptr)}));
+    sl_buffer_clean_up(&text);
+    verb_assert(v, verb(v, "check"), 2, "V1000");
+    assert_int_equal(count(v, "note: "), 1000);
+    verb_assert(v, verb(v, "check --set V7=x"), 0, "V1000 is not set here; \"v1000\" stands for it");
+}
+
+static void without_a_region_there_is_one(void **state)
+{
+    struct verbs *v = *state;
+    verb_set(v, "AWS_REGION"); /* not set */
+    verb_write(v, "sluice.json", config_text(&(struct config){.a = REPLICATE}));
+    verb_assert(v, verb(v, "check"), 0, "0 warnings, 0 notes");
+    verb_write(v, "sluice.json", config_text(&(struct config){.a = NOTIFY_TO("sqs://q-${AWS_REGION}")}));
+    verb_assert(v, verb(v, "check"), 0, "sqs://q-us-east-1");
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(each_place_gets_a_value_that_fits), TEST(each_name_makes_a_name), TEST(what_is_given_counts),
-        TEST(only_variables_are_asked_for),      TEST(secrets_may_be_missing),
+        TEST(each_place_gets_a_value_that_fits),
+        TEST(a_name_has_the_letters_of_a_bucket),
+        TEST(each_name_makes_a_name),
+        TEST(there_is_an_end_to_stand_ins),
+        TEST(without_a_region_there_is_one),
+        TEST(what_is_given_counts),
+        TEST(only_variables_are_asked_for),
+        TEST(secrets_may_be_missing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
