@@ -79,7 +79,7 @@ static const struct {
     {COUNTERS("{a}", "'distinct':{'n':'${X_NAME}'}"), "{PK}"},
     {NOTIFY_TO("sqs://q") ",'message':'${X_NAME} {a}'", "x-name"},
     {NOTIFY_TO("sqs://q") ",'message':'a:${X_NAME}'", "x-name"},
-    {NOTIFY_TO("sqs://q") ",'attributes':{'a:${X_NAME}':'{a}'}", "x-name"},
+    {ARCHIVE ",'when':{'item':{'a:${X_NAME}':['x']}}", "x-name"},
     {NOTIFY_TO("sqs://q") ",'attributes':{'${X_NAME}':'{a}'}", "x-name"},
 };
 
