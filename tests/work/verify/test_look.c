@@ -274,14 +274,42 @@ static void verify(const enum action *schedule, size_t n)
 
 /* ---- what is right ---- */
 
-static bool next_schedule(enum action *schedule, size_t n, enum action actions)
+/* The next schedule that differs in one of the first `used` actions: what a run did not come to does not
+ * matter. */
+static bool next_of(enum action *schedule, size_t used, enum action actions)
 {
-    for (size_t i = 0; i < n; i++) {
-        if (++schedule[i] < actions)
+    for (size_t i = used; i > 0; i--) {
+        if (++schedule[i - 1] < actions)
             return true;
-        schedule[i] = NOTHING;
+        schedule[i - 1] = NOTHING;
     }
     return false;
+}
+
+/* How many actions tell that this schedule is another one's double, as there is nothing to handle; 0: none
+ * does. */
+static size_t double_at(const enum action *schedule, size_t n, size_t behind)
+{
+    for (size_t i = 0; i < n; i++) {
+        if ((schedule[i] == HANDLE && behind == 0) || (schedule[i] == HANDLE_ALL && behind <= 1))
+            return i + 1;
+        behind += schedule[i] == CHANGE || schedule[i] == REMOVE_OR_ADD;
+        behind -= schedule[i] == HANDLE;
+        if (schedule[i] == HANDLE_ALL || schedule[i] >= ACTIONS)
+            behind = 0;
+    }
+    return 0;
+}
+
+static bool next_schedule(enum action *schedule, size_t n, size_t used, size_t behind, enum action actions)
+{
+    used = used < n ? used : n;
+    do {
+        if (!next_of(schedule, used, actions))
+            return false;
+        used = double_at(schedule, n, behind);
+    } while (used);
+    return true;
 }
 
 static void no_false_alarm(const char *options, size_t n, size_t behind)
@@ -295,8 +323,9 @@ static void no_false_alarm(const char *options, size_t n, size_t behind)
         if (the.found && the.result == SL_FINDING_DIFFERENT)
             fail_msg("schedule %zu: %s", runs, sl_finding_kind(the.verdict));
         runs++;
-    } while (next_schedule(schedule, n, ACTIONS));
+    } while (next_schedule(schedule, n, the.at, behind, ACTIONS));
     world_close();
+    assert_true(runs > 50);
 }
 
 static void right_rows_are_never_differences(void **state)
@@ -351,7 +380,7 @@ static bool is_row_right(void)
 static void nothing_is_missed(const char *breakage)
 {
     enum action schedule[16] = {NOTHING};
-    size_t missed = 0, lasting = 0;
+    size_t missed = 0, lasting = 0, used;
     world_open("");
     do {
         world_begin(0, 3);
@@ -359,13 +388,14 @@ static void nothing_is_missed(const char *breakage)
         stage_change(the.stage, "replica.db", breakage);
         the.is_busy = false;
         verify(schedule, 4);
+        used = the.at;
         the.is_busy = true;
         bool lasts = !is_row_right();
         lasting += lasts;
         missed += lasts && !(the.found && the.result == SL_FINDING_DIFFERENT);
-    } while (next_schedule(schedule, 4, ACTIONS));
+    } while (next_schedule(schedule, 4, used, 0, ACTIONS));
     world_close();
-    assert_true(lasting > 20);
+    assert_true(lasting > 0);
     assert_int_equal(missed, 0);
 }
 
@@ -390,7 +420,7 @@ static void repaired_in_every_schedule(const char *options, const char *breakage
 {
     enum action schedule[9] = {NOTHING};
     struct sl_repairs repairs = {.may_remove = true, .max_removals = UINT64_MAX};
-    size_t written = 0, moved = 0;
+    size_t written = 0, moved = 0, used;
     world_open(options);
     the.repairs = &repairs;
     do {
@@ -399,15 +429,17 @@ static void repaired_in_every_schedule(const char *options, const char *breakage
         stage_change(the.stage, "replica.db", breakage);
         the.is_busy = false;
         verify(schedule, 9);
+        used = the.at;
         the.is_busy = true;
         written += the.written;
         moved += the.moved;
         if (the.written && !is_row_right())
             fail_msg("%s, %s: %d %d %d", options, breakage, schedule[6], schedule[7], schedule[8]);
-    } while (next_schedule(schedule + 6, 3, ALL_ACTIONS));
+        assert_true(used > 6);
+    } while (next_schedule(schedule + 6, 3, used - 6, 0, ALL_ACTIONS));
     world_close();
-    assert_true(written > 100);
-    assert_true(moved > 10);
+    assert_true(written > 0);
+    assert_true(moved > 0);
 }
 
 static void a_repair_beside_the_stream_ends_right(void **state)
