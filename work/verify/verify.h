@@ -67,7 +67,6 @@ struct sl_verify_progress {
     size_t suspects;                  /* now */
     bool is_scan;                     /* a table is scanned now, and not only suspects looked at */
     uint32_t segments_done, segments; /* of what is scanned now */
-    int64_t oldest_wait_ms;           /* of the suspects */
 };
 
 struct sl_verify;
