@@ -14,6 +14,7 @@
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 static struct disk_fault before_main;
@@ -259,6 +260,31 @@ INSTEAD DIR *fdopendir(int fd)
 INSTEAD struct dirent *readdir(DIR *dir)
 {
     PASS_OR(NULL, readdir, dir);
+}
+
+/* ---- time ---- */
+
+INSTEAD int nanosleep(const struct timespec *wanted, struct timespec *left)
+{
+    REAL(nanosleep)
+    if (!disk_fault->skips_sleep)
+        return real(wanted, left);
+    __atomic_add_fetch(&disk_fault->skipped_ns, wanted->tv_sec * 1000000000LL + wanted->tv_nsec,
+                       __ATOMIC_RELAXED);
+    return 0;
+}
+
+INSTEAD int clock_gettime(clockid_t id, struct timespec *now)
+{
+    REAL(clock_gettime)
+    int failed = real(id, now);
+    long long skipped_ns = __atomic_load_n(&disk_fault->skipped_ns, __ATOMIC_RELAXED);
+    if (failed || skipped_ns == 0 || (id != CLOCK_MONOTONIC && id != CLOCK_REALTIME))
+        return failed;
+    skipped_ns += now->tv_nsec;
+    now->tv_sec += skipped_ns / 1000000000;
+    now->tv_nsec = skipped_ns % 1000000000;
+    return 0;
 }
 
 /* ---- streams of stdio ---- */

@@ -15,6 +15,8 @@ struct disk_fault {
     const char *only;               /* the function that counts; NULL: all */
     bool short_reads, short_writes; /* a byte at a time */
     char came[16];                  /* the function that failed first; "": none has */
+    bool skips_sleep;               /* a sleep ends at once, and the clocks go on by it */
+    long long skipped_ns;           /* how far the clocks are ahead */
 };
 
 /* Never NULL. */

@@ -16,8 +16,7 @@ struct tables *tables_new(const char *routes)
     t->s = stage_new(json_printf(CONFIG, routes), NULL);
     t->v = verbs_new();
     verb_set(t->v, t->s->list[0]);
-    tables_sql(t, "src.db",
-               "CREATE TABLE orders (key TEXT PRIMARY KEY, item TEXT NOT NULL) WITHOUT ROWID");
+    tables_sql(t, "src.db", "CREATE TABLE orders (key TEXT PRIMARY KEY, item TEXT NOT NULL) WITHOUT ROWID");
     return t;
 }
 
@@ -71,8 +70,11 @@ static void change(struct tables *t, const char *id, const char *item)
                     "'Keys':{'PK':{'S':'%s'}}%s%s,'SequenceNumber':'1%020u','SizeBytes':10,'StreamViewType':"
                     "'NEW_AND_OLD_IMAGES'},'eventSourceARN':'arn:aws:dynamodb:eu-west-1:123456789012:table/"
                     "orders/stream/2026-01-01T00:00:00.000'}]}",
-                    n, !*item ? "REMOVE" : *before ? "MODIFY" : "INSERT", 1767265199 + n, id,
-                    image_of("NewImage", item), image_of("OldImage", before), n));
+                    n,
+                    !*item    ? "REMOVE"
+                    : *before ? "MODIFY"
+                              : "INSERT",
+                    1767265199 + n, id, image_of("NewImage", item), image_of("OldImage", before), n));
 }
 
 void tables_put(struct tables *t, const char *id, const char *attributes)

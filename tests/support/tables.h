@@ -1,8 +1,9 @@
 /* A table on this machine, the stream of its changes, and what routes make of it: for `sluice verify` and
  * `sluice repair`.
  *
- * The table "orders" is in ${DIR}/src.db, and its key is PK, a text. Each change of it is delivered through the
- * routes at once (tests/support/stage.h); the verbs run on the same configuration (tests/support/verbs.h). */
+ * The table "orders" is in ${DIR}/src.db, and its key is PK, a text. Each change of it is delivered through
+ * the routes at once (tests/support/stage.h); the verbs run on the same configuration
+ * (tests/support/verbs.h). */
 #ifndef SL_TESTS_SUPPORT_TABLES_H
 #define SL_TESTS_SUPPORT_TABLES_H
 

@@ -11,8 +11,8 @@
 
 #define REPLICA "{'name':'replica','handler':'replicate','to':'sqlite:${DIR}/out.db?table=replica'}"
 #define TOTALS                                                                                               \
-    "{'name':'totals','handler':'aggregate','to':'sqlite:${DIR}/out.db?table=totals','ledger':{'table':"      \
-    "'ledger'},'counters':[{'key':{'PK':'ALL','SK':'-'},'add':{'items':1,'sum':'{n}'},'distinct':{'values':"  \
+    "{'name':'totals','handler':'aggregate','to':'sqlite:${DIR}/out.db?table=totals','ledger':{'table':"     \
+    "'ledger'},'counters':[{'key':{'PK':'ALL','SK':'-'},'add':{'items':1,'sum':'{n}'},'distinct':{'values':" \
     "'{n}'},'members':{'by':'{n}'}}]}"
 #define KEEP    "{'name':'keep','handler':'archive','to':'file:${DIR}/archive','format':'record'}"
 #define NOTICES "{'name':'notices','handler':'notify','to':'jsonl:${DIR}/notices.jsonl'}"
@@ -60,7 +60,8 @@ static void a_row_that_differs_is_told(void **state)
         tables_verb(t, 1, damages[i].words, "verify");
         tables_verb(t, 1, "result: 5 equal, 1 different (1 ", "verify");
         tables_verb(t, 1, damages[i].json, "verify --json");
-        tables_verb(t, 1, "\"direction\":\"forward\",\"source_key\":{\"PK\":{\"S\":\"i3\"}}", "verify --json");
+        tables_verb(t, 1, "\"direction\":\"forward\",\"source_key\":{\"PK\":{\"S\":\"i3\"}}",
+                    "verify --json");
         assert_null(strstr(verb_out(t->v), "\"row\":"));
         tables_verb(t, 1, "\"source\":{\"PK\":{\"S\":\"i3\"},\"n\":{\"N\":\"3\"}}",
                     "verify --json --show-values");
@@ -104,8 +105,9 @@ static void without_a_consumer_it_is_pending(void **state)
     assert_non_null(strstr(verb_err(t->v), "give --consumer FILE (the checkpoint of sluice tail) or --max-"));
     /* A route that was asked for and tells nothing leaves the proof open; one that was not does not. */
     tables_verb(t, 3, "result: 0 equal", "verify --routes notices");
-    tables_sql(t, "out.db", "UPDATE replica SET item = replace(item, '\"N\":\"4\"', '\"N\":\"3\"') WHERE key "
-                            "LIKE '%%i3%%'");
+    tables_sql(t, "out.db",
+               "UPDATE replica SET item = replace(item, '\"N\":\"4\"', '\"N\":\"3\"') WHERE key "
+               "LIKE '%%i3%%'");
     tables_verb(t, 0, "result: 6 equal", "verify");
     tables_verb(t, 3, "result: 6 equal", "verify --routes replica,notices");
     tables_destroy(t);
@@ -134,8 +136,9 @@ static void a_long_list_ends_with_its_length(void **state)
                "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 57) INSERT INTO "
                "orders SELECT '{\"PK\":{\"S\":\"k' || x || '\"}}', '{\"PK\":{\"S\":\"k' || x || "
                "'\"},\"n\":{\"N\":\"1\"}}' FROM c");
-    tables_sql(t, "out.db", "UPDATE totals SET item = replace(item, '\"items\":{\"N\":\"6\"}', "
-                            "'\"items\":{\"N\":\"7\"}')");
+    tables_sql(t, "out.db",
+               "UPDATE totals SET item = replace(item, '\"items\":{\"N\":\"6\"}', "
+               "'\"items\":{\"N\":\"7\"}')");
     tables_verb(t, 1, "\nand 65 more findings: --json prints all of them\n", "verify");
     assert_non_null(strstr(verb_out(t->v), "(114 missing, 1 in totals)"));
     size_t lines = 0;
@@ -162,7 +165,8 @@ static void totals_that_are_off_are_told(void **state)
          "members of {\"PK\":{\"S\":\"ALL\"},\"SK\":{\"S\":\"-\"}}: their rows are not those that the "
          "ledgers name\n",
          "\"kind\":\"members\""},
-        {"UPDATE ledger SET item = replace(item, '\"n\":{\"N\":\"1\"}', '\"n\":{\"N\":\"2\"}') WHERE key LIKE "
+        {"UPDATE ledger SET item = replace(item, '\"n\":{\"N\":\"1\"}', '\"n\":{\"N\":\"2\"}') WHERE key "
+         "LIKE "
          "'%sluice:distinct:totals:%' AND item LIKE '%\"value\":{\"N\":\"4\"}%'",
          "values of {\"PK\":{\"S\":\"ALL\"},\"SK\":{\"S\":\"-\"}}, values: their rows are not those that the "
          "ledgers name\n",
@@ -176,8 +180,8 @@ static void totals_that_are_off_are_told(void **state)
         assert_non_null(strstr(verb_out(t->v), "totals: 4 equal, 1 different, 0 unsettled\n"));
         assert_non_null(strstr(verb_out(t->v), " 1 different (1 in totals), 0 pending"));
         tables_verb(t, 1, cases[i].json, "verify --json");
-        assert_non_null(strstr(
-            verb_out(t->v), "\"totals\":{\"equal\":4,\"different\":1,\"unsettled\":0,\"not_judged\":0}"));
+        assert_non_null(strstr(verb_out(t->v),
+                               "\"totals\":{\"equal\":4,\"different\":1,\"unsettled\":0,\"not_judged\":0}"));
         tables_verb(t, 0, "result: 6 equal, 0 different", "verify --no-totals");
         tables_destroy(t);
     }
@@ -188,12 +192,14 @@ static void what_others_add_to_is_not_judged(void **state)
 {
     (void)state;
     struct tables *t = of_items(
-        "{'name':'a','handler':'aggregate','to':'sqlite:${DIR}/out.db?table=t','counters':[{'key':{'PK':'ALL'},"
+        "{'name':'a','handler':'aggregate','to':'sqlite:${DIR}/"
+        "out.db?table=t','counters':[{'key':{'PK':'ALL'},"
         "'add':{'n':1,'m':1}}]},"
         "{'name':'b','handler':'aggregate','mode':'at-least-once','to':'sqlite:${DIR}/out.db?table=t',"
         "'counters':[{'key':{'PK':'ALL'},'add':{'n':1}}]}");
-    tables_verb(t, 0, "totals: 1 equal, 0 different, 0 unsettled; 1 attributes are not judged, because a route "
-                      "without a ledger adds to them, too\n",
+    tables_verb(t, 0,
+                "totals: 1 equal, 0 different, 0 unsettled; 1 attributes are not judged, because a route "
+                "without a ledger adds to them, too\n",
                 "verify");
     tables_destroy(t);
 }
@@ -219,16 +225,19 @@ static void an_archive_is_told_in_itself(void **state)
     struct tables *t = of_items(KEEP "," REPLICA);
     for (int i = 0; i < 3; i++)
         tables_put(t, "i0", json_printf("'n':{'N':'%d'}", 70 + i));
-    tables_verb(t, 0, "keep: archive: 9 records of 6 items in 9 objects: 0 gaps, 0 damaged, 0 unreadable; 0 "
-                      "doubles, 0 unknown before\n",
+    tables_verb(t, 0,
+                "keep: archive: 9 records of 6 items in 9 objects: 0 gaps, 0 damaged, 0 unreadable; 0 "
+                "doubles, 0 unknown before\n",
                 "verify --archives");
-    tables_verb(t, 0, "\"result\":\"archive\",\"route\":\"keep\",\"objects\":9,\"records\":9,\"items\":6,"
-                      "\"gaps\":0,\"damaged\":0,\"unreadable\":0,\"doubles\":0,\"unknown_before\":0,"
-                      "\"without_images\":0}",
+    tables_verb(t, 0,
+                "\"result\":\"archive\",\"route\":\"keep\",\"objects\":9,\"records\":9,\"items\":6,"
+                "\"gaps\":0,\"damaged\":0,\"unreadable\":0,\"doubles\":0,\"unknown_before\":0,"
+                "\"without_images\":0}",
                 "verify --archives --json");
     tables_verb(t, 0, "result: 6 equal", "verify --archives --routes keep,replica");
     assert_int_equal(unlink(object(t, 7)), 0);
-    tables_verb(t, 1, "keep: archive: gap, sequence_number 100000000000000000009, object ", "verify --archives");
+    tables_verb(t, 1, "keep: archive: gap, sequence_number 100000000000000000009, object ",
+                "verify --archives");
     assert_non_null(strstr(verb_out(t->v), ", why its OldImage is not the NewImage before it: a change is "
                                            "missing\n"));
     assert_non_null(strstr(verb_out(t->v), "result: 6 equal, 1 different (1 in archives), 0 pending"));
@@ -260,7 +269,8 @@ static void an_archive_that_proves_nothing_is_told(void **state)
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct tables *t = of_items(REPLICA);
         struct verbs *v = t->v;
-        test_write(t->s->config_path, json_printf("{'on_failure':'report','routes':[%s,%s]}", cases[i].route, REPLICA));
+        test_write(t->s->config_path,
+                   json_printf("{'on_failure':'report','routes':[%s,%s]}", cases[i].route, REPLICA));
         assert_int_equal(mkdir(json_printf("%s/empty", t->s->folder), 0777), 0);
         tables_verb(t, cases[i].status, cases[i].text, "verify --archives");
         tables_verb(t, 0, "result: 6 equal", "verify --archives --routes replica");
