@@ -279,7 +279,7 @@ INSTEAD int clock_gettime(clockid_t id, struct timespec *now)
     REAL(clock_gettime)
     int failed = real(id, now);
     long long skipped_ns = __atomic_load_n(&disk_fault->skipped_ns, __ATOMIC_RELAXED);
-    if (failed || skipped_ns == 0 || (id != CLOCK_MONOTONIC && id != CLOCK_REALTIME))
+    if (failed || skipped_ns == 0 || (id != CLOCK_MONOTONIC && id != CLOCK_REALTIME && id != CLOCK_BOOTTIME))
         return failed;
     skipped_ns += now->tv_nsec;
     now->tv_sec += skipped_ns / 1000000000;
