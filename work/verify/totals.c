@@ -208,8 +208,9 @@ static void widen(struct check *c, struct group_sum *s)
 static void judge_still(struct check *c, struct group_sum *s)
 {
     struct sl_decimal *d = difference(c, s->total, s->first);
-    bool is_same = s->n_same > 0 && sl_decimal_compare(d, s->low) == 0 && sl_decimal_compare(d, s->high) == 0;
-    s->n_same = is_same || s->n_same == 0 ? s->n_same + 1 : 1;
+    bool is_same = s->n_same > 0 && sl_decimal_compare(d, s->still) == 0;
+    s->n_same = is_same ? s->n_same + 1 : 1;
+    s->still = d;
     /* Once more in any case: a transaction's rows may become visible one shortly after the other. */
     bool is_sure = s->n_same > 1 && c->rows_first == c->rows_second;
     if (sl_decimal_is_zero(d) || is_sure || s->n_same == SL_TOTALS_ROUNDS)
@@ -227,10 +228,12 @@ static size_t judge_round(struct check *c)
         if (s->is_settled)
             continue;
         sl_arena_reset(c->arena);
-        if (s->rows_first == s->rows_second && sl_decimal_compare(s->first, s->second) == 0)
+        if (s->rows_first == s->rows_second && sl_decimal_compare(s->first, s->second) == 0) {
             judge_still(c, s);
-        else
+        } else {
+            s->n_same = 0;
             widen(c, s);
+        }
         left += !s->is_settled;
     }
     return left;

@@ -80,7 +80,8 @@ struct group_sum {
     struct sl_decimal *total, *first, *second; /* of the totals; of the ledgers, in both scans */
     struct sl_span mark;                       /* SL_TOTALS_MARK's value, JSON; absent: there is none */
     uint64_t rows_first, rows_second;          /* digests of the ledgers' rows that count into it, added up */
-    unsigned n_same; /* rounds in a row in which its rows stood still, with the same D */
+    unsigned n_same;          /* rounds in a row in which its rows stood still, with the same D */
+    struct sl_decimal *still; /* that D */
     bool is_settled;
     bool has_interval; /* D was seen between these */
     struct sl_decimal *low, *high;
