@@ -1,6 +1,7 @@
 /* `sluice backfill`, `verify` and `repair` on tables of SQLite: over random tables and random damage, verify
  * finds what was damaged and nothing else, and repair leaves none of it. Then each flag, and what is refused.
  */
+#include "tests/support/disk_fault.h"
 #include "tests/support/test.h"
 #include "tests/support/verbs.h"
 
@@ -113,6 +114,7 @@ static int set_up(void **state)
 {
     struct verbs *v = verbs_new();
     *state = v;
+    disk_fault->skips_sleep = true;
     verb_write(v, "sluice.json", config);
     sql(v, "src.db", "CREATE TABLE orders (key TEXT PRIMARY KEY, item TEXT NOT NULL) WITHOUT ROWID");
     return 0;
@@ -129,6 +131,7 @@ static void fill(struct verbs *v, uint64_t with_seed)
 static int tear_down(void **state)
 {
     verbs_destroy(*state);
+    disk_fault->skips_sleep = false;
     return 0;
 }
 

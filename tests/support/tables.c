@@ -1,5 +1,6 @@
 #include "tests/support/tables.h"
 
+#include "tests/support/disk_fault.h"
 #include "tests/support/test.h"
 
 #include <sqlite3.h>
@@ -16,12 +17,14 @@ struct tables *tables_new(const char *routes)
     t->s = stage_new(json_printf(CONFIG, routes), NULL);
     t->v = verbs_new();
     verb_set(t->v, t->s->list[0]);
+    disk_fault->skips_sleep = true;
     tables_sql(t, "src.db", "CREATE TABLE orders (key TEXT PRIMARY KEY, item TEXT NOT NULL) WITHOUT ROWID");
     return t;
 }
 
 void tables_destroy(struct tables *t)
 {
+    disk_fault->skips_sleep = false;
     verbs_destroy(t->v);
     stage_destroy(t->s);
     free(t);

@@ -14,7 +14,7 @@
 #define LINE_BYTES ((size_t)16 * 1024 * 1024)
 
 /* Between two looks at whether a suspect is due. */
-#define IDLE_MS 20
+#define IDLE_MS 200
 
 /* ---- opening ---- */
 

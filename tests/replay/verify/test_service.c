@@ -58,14 +58,12 @@ static int set_up(void **state)
         ITEMS);
     verb_assert(t->v, verb(t->v, "backfill --config %s --table main --unsafe-order", t->s->config_path), 0,
                 "");
-    disk_fault->skips_sleep = true;
     return 0;
 }
 
 static int tear_down(void **state)
 {
     (void)state;
-    disk_fault->skips_sleep = false;
     assert_null(fake_dynamodb_fault(service));
     scripted_server_stop(server);
     fake_dynamodb_close(service);

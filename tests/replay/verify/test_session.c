@@ -25,15 +25,12 @@ static int set_up(void **state)
     t = tables_new(REPLICA "," TOTALS "," KEEP);
     for (int i = 0; i < 12; i++)
         tables_put(t, json_printf("i%d", i), json_printf("'n':{'N':'%d'}", i));
-    disk_fault->skips_sleep = true;
     return 0;
 }
 
 static int tear_down(void **state)
 {
     (void)state;
-    disk_fault->skips_sleep = false;
-    disk_fault_end();
     tables_destroy(t);
     return 0;
 }
