@@ -27,8 +27,10 @@ void sl_loop_init(struct sl_loop *loop, struct sl_span url)
 {
     const char *slashes = memmem(url.ptr, url.len, "://", 3);
     *loop = (struct sl_loop){.is_local = !slashes};
-    if (loop->is_local)
+    if (loop->is_local) {
+        loop->target.table = parameter(url, "table=");
         return;
+    }
     struct sl_span rest = {slashes + 3, (size_t)(url.ptr + url.len - slashes - 3)};
     const char *query = memchr(rest.ptr, '?', rest.len);
     rest.len = query ? (size_t)(query - rest.ptr) : rest.len;

@@ -6,8 +6,9 @@
 #include "handlers/builtin/toolkit/source.h"
 
 struct sl_loop {
-    struct sl_source target; /* borrowed from its URL; what that does not name is the function's own */
-    bool is_local;           /* a file, which has no stream: no target is named */
+    struct sl_source target; /* borrowed from its URL; what that does not name is the function's own. A file's
+                                table is named, too */
+    bool is_local;           /* a file, which has no stream */
 };
 
 /* Of a table target: dynamodb://name?region=, dynamodb://arn:aws:dynamodb:...:table/name,

@@ -155,6 +155,24 @@ static void a_target_that_may_be_the_source_closes_a_loop(void **state)
     }
 }
 
+/* Guards and side tables are named by it. */
+static void the_table_of_every_target_is_known(void **state)
+{
+    (void)state;
+    static const char *const urls[] = {"dynamodb://orders",
+                                       "dynamodb://orders?region=x&table=y",
+                                       "dynamodb://arn:aws:dynamodb:eu-west-1:12:table/orders",
+                                       "dynamodb://arn:aws:dynamodb:eu-west-1:12:table/orders?region=x",
+                                       "sqlite:file.db?table=orders",
+                                       "sqlite:file.db?x=1&table=orders&y=2"};
+    for (size_t i = 0; i < COUNT(urls); i++) {
+        struct sl_loop loop;
+        sl_loop_init(&loop, sl_span_str(urls[i]));
+        assert_span_is(loop.target.table, "orders");
+        assert_int_equal(loop.is_local, i >= 4);
+    }
+}
+
 static void a_loop_is_refused_with_advice(void **state)
 {
     (void)state;
@@ -246,6 +264,7 @@ int main(void)
         cmocka_unit_test(a_record_names_its_table_as_far_as_it_can),
         cmocka_unit_test(what_is_not_said_fits_and_is_learnt),
         cmocka_unit_test(a_target_that_may_be_the_source_closes_a_loop),
+        cmocka_unit_test(the_table_of_every_target_is_known),
         cmocka_unit_test(a_loop_is_refused_with_advice),
         cmocka_unit_test(an_item_has_a_short_number_that_is_its_name),
         cmocka_unit_test(removals_are_kept_as_the_option_says),
