@@ -320,12 +320,13 @@ static inline const char *short_content(const char *p, const char *end, enum sl_
     return type == SL_BOOL ? sl_scan_bool(p, end) : NULL;
 }
 
-/* An attribute's content and what its value ends with. */
+/* An attribute's content, any space before it (the map that taught the form may have had less), and what its
+ * value ends with. */
 static const char *attribute_rest(struct sl_decoder *d, const char *p, unsigned depth, enum sl_type type,
                                   struct sl_slot *slot)
 {
     struct sl_form *child = type >= SL_L ? sl_form_child(&d->forms, slot) : NULL;
-    return content(d, p, type, depth, child);
+    return content(d, sl_json_space(p, d->scan.end), type, depth, child);
 }
 
 const char *sl_decode_attributes(struct sl_decoder *d, const char *p, unsigned depth, struct sl_form *form)

@@ -2,6 +2,7 @@
 
 #include "base/base64.h"
 #include "base/buffer.h"
+#include "streams/value.h"
 #include "tests/support/records.h"
 
 #include <stdio.h>
@@ -116,6 +117,33 @@ static void other_spellings_mean_the_same(void **state)
 }
 
 /* Ten digits and what may follow them. */
+/* Also where one map teaches how the next one begins. */
+static void space_between_tokens_does_not_matter(void **state)
+{
+    (void)state;
+    static const char *const contents[][2] = {
+        {"S", "'a'"},    {"N", "'1'"},    {"B", "'YQ=='"}, {"BOOL", "true"},         {"NULL", "true"},
+        {"SS", "['a']"}, {"NS", "['1']"}, {"L", "[]"},     {"M", "{'b':{'N':'2'}}"},
+    };
+    static const char *const spaces[] = {"", " ", "  ", "\n", "\r\n\t"};
+    for (size_t i = 0; i < sizeof(contents) / sizeof(contents[0]); i++)
+        for (size_t k = 0; k < 25; k++) {
+            struct test_batch t;
+            const char *item = json_printf("'PK':{'S':%s'a'},'v':{'%s':%s%s},'w':{'N':'1'}", spaces[k % 5],
+                                           contents[i][0], spaces[k % 5], contents[i][1]);
+            const char *other = json_printf("'PK':{'S':%s'a'},'v':{'%s':%s%s},'w':{'N':'1'}", spaces[k / 5],
+                                            contents[i][0], spaces[k / 5], contents[i][1]);
+            const struct sl_record *r = decoded(
+                &t,
+                json_printf("{'eventName':'MODIFY','dynamodb':{'Keys':{'PK':{'S':'a'}},'NewImage':{%s},"
+                            "'OldImage':{%s}},'eventSourceARN':'" ARN "','eventID':'" ARN "'}",
+                            item, other),
+                1);
+            assert_true(sl_value_equal(sl_record_image(r, SL_NEW_IMAGE), sl_record_image(r, SL_OLD_IMAGE)));
+            test_batch_clean_up(&t);
+        }
+}
+
 static void a_time_may_have_a_fraction(void **state)
 {
     (void)state;
@@ -582,6 +610,7 @@ int main(void)
         cmocka_unit_test(an_event_becomes_records),
         cmocka_unit_test(an_event_cut_at_any_byte_is_refused_at_the_cut),
         cmocka_unit_test(other_spellings_mean_the_same),
+        cmocka_unit_test(space_between_tokens_does_not_matter),
         cmocka_unit_test(a_time_may_have_a_fraction),
         cmocka_unit_test(a_version_may_be_anything),
         cmocka_unit_test(an_empty_batch_has_no_records),
