@@ -10,6 +10,7 @@
 #include "replay/flags.h"
 #include "replay/sandbox/paths.h"
 #include "replay/source/consumer.h"
+#include "replay/source/inputs.h"
 #include "replay/verbs.h"
 #include "streams/record.h"
 
@@ -109,7 +110,8 @@ static enum sl_status check_flags(struct backfill *b, struct sl_error *error)
         status = read_time("until", b->until, &b->restore.until_ms, error);
     if (status == SL_OK && b->keys)
         status = sl_source_keys_read(b->keys, &b->source_options.keys, error);
-    return status;
+    const struct sl_inputs inputs = {.names = (const char *const *)b->inputs, .n = b->n_inputs};
+    return status == SL_OK ? sl_inputs_check(&inputs, error) : status;
 }
 
 /* ---- opening ---- */

@@ -202,17 +202,6 @@ static bool decode_input(struct decode *d, size_t i)
     return status == SL_OK && d->n_bad == n_bad;
 }
 
-/* A name that is mistyped is found before anything is printed. */
-static bool can_be_opened(const struct sl_inputs *inputs)
-{
-    for (size_t i = 0; i < inputs->n; i++)
-        if (strcmp(inputs->names[i], "-") != 0 && access(inputs->names[i], R_OK) != 0) {
-            fprintf(stderr, "%s: cannot be opened: %s\n", inputs->names[i], strerror(errno));
-            return false;
-        }
-    return true;
-}
-
 static int decode_all(struct decode *d)
 {
     bool is_good = true;
@@ -257,8 +246,11 @@ int sl_verb_decode(int argc, char **argv)
     if (sl_flags_read(&usage, argc, argv, &n, &result) != SL_OK)
         return result;
     d.inputs = (struct sl_inputs){.names = (const char *const *)argv + 1, .n = (size_t)n};
-    if (!d.keep_going && !can_be_opened(&d.inputs))
+    struct sl_error error = SL_NO_ERROR;
+    if (!d.keep_going && sl_inputs_check(&d.inputs, &error) != SL_OK) {
+        fprintf(stderr, "%s\n", error.text);
         return SL_EXIT_BAD;
+    }
     sl_buffer_init(&d.out, MOST_BYTES);
     sl_buffer_init(&d.file, 8 * PATH_MAX);
     result = decode_all(&d);

@@ -4,9 +4,25 @@
 #include "replay/source/spool.h"
 #include "work/source/reader.h"
 
+#include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+enum sl_status sl_inputs_check(const struct sl_inputs *inputs, struct sl_error *error)
+{
+    struct stat st;
+    for (size_t i = 0; i < inputs->n; i++) {
+        const char *name = inputs->names[i];
+        if (strcmp(name, "-") == 0)
+            continue;
+        if (access(name, R_OK) != 0)
+            return sl_fail(error, SL_REJECT, "CannotRead", "%s: cannot be opened: %s", name, strerror(errno));
+        if (stat(name, &st) == 0 && S_ISDIR(st.st_mode))
+            return sl_fail(error, SL_REJECT, "NotAFile", "%s: is a folder; name the files in it", name);
+    }
+    return SL_OK;
+}
 
 /* Standard input counts as one, whatever it is: it is not read from its beginning again. */
 static bool is_pipe(const char *name)

@@ -18,6 +18,10 @@ struct sl_inputs {
     size_t n;
 };
 
+/* Whether each name is a file that may be read: a name that is mistyped is told before anything is opened or
+ * printed. */
+enum sl_status sl_inputs_check(const struct sl_inputs *inputs, struct sl_error *error) SL_MUST_USE;
+
 /* Makes inputs that can be read only once (pipes) into ones that can be read again: they are written to a
  * file without a name in $TMPDIR, else /var/tmp. `inputs` is changed; all lives in `arena`. */
 enum sl_status sl_inputs_keep(struct sl_inputs *inputs, struct sl_arena *arena,

@@ -437,6 +437,11 @@ static void a_wrong_source_is_refused(void **state)
     verb_write(v, "sluice.json", routes);
     verb_write(v, "items.jsonl", "{'Item':{'PK':{'S':'a'},'s':{'S':'OPEN'}}}\n");
     verb_write(v, "wrong.jsonl", "{'Item':{'PK':{'S':'a'}\n");
+    verb_assert(v, verb(v, "backfill --keys PK --unsafe-order items.jsonl nowhere.jsonl"), 2,
+                "sluice backfill: nowhere.jsonl: cannot be opened: No such file");
+    verb_assert(v, verb(v, "backfill --keys PK --unsafe-order items.jsonl temp"), 2,
+                "sluice backfill: temp: is a folder; name the files in it");
+    assert_string_equal(verb_read(v, "out.db"), ""); /* no target was opened */
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         int status = verb(v, "backfill %s", cases[i].line);
         verb_assert(v, status, *verb_out(v) ? 1 : 2, cases[i].text);
