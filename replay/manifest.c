@@ -94,7 +94,9 @@ static enum sl_status find_objects(struct manifest *m)
     char *roots[] = {(char *)(uintptr_t)m->folder, NULL};
     enum sl_status status = SL_OK;
     FTS *walk = fts_open(roots, FTS_PHYSICAL | FTS_NOCHDIR, by_name);
-    for (FTSENT *entry; status == SL_OK && walk && (entry = fts_read(walk));) {
+    if (!walk)
+        sl_die("out of memory: the names below %s", m->folder);
+    for (FTSENT *entry; status == SL_OK && (entry = fts_read(walk));) {
         bool is_ours =
             strcmp(entry->fts_name, FOLDER) == 0 || (entry->fts_level > 0 && entry->fts_name[0] == '.');
         if (entry->fts_info == FTS_D && is_ours)
@@ -108,8 +110,7 @@ static enum sl_status find_objects(struct manifest *m)
                 status = SL_REJECT;
         }
     }
-    if (walk)
-        fts_close(walk);
+    fts_close(walk);
     if (status == SL_OK && m->n_names == 0)
         return sl_fail(
             &m->error, SL_REJECT, "NoExport",

@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #define WORDS  96
-#define TEXTS  256
+#define TEXTS  1024
 #define LAST_S 60 /* a verb that hangs ends then */
 
 struct verbs {
