@@ -1,4 +1,5 @@
 /* sluice.json: each mistake with its exact message, and what a right file becomes. */
+#include "tests/support/schema.h"
 #include "tests/support/test.h"
 
 #include "base/error.h"
@@ -342,6 +343,43 @@ static void schema_and_help_come_from_the_rows(void **state)
     sl_buffer_clean_up(&text);
 }
 
+/* A plugin may have no rows at all, or an empty list of them: its routes have what every route has. */
+static void a_handler_without_options_has_none(void **state)
+{
+    (void)state;
+    static const struct sl_option empty[] = {{.type = SL_OPTION_END}};
+    static const struct sl_handler bare = {.abi = SL_HANDLER_ABI, .name = "bare"},
+                                   none = {.abi = SL_HANDLER_ABI, .name = "none", .options = empty},
+                                   some = {.abi = SL_HANDLER_ABI, .name = "some", .options = rows};
+    static const struct {
+        const char *route;
+        enum test_schema_verdict verdict;
+    } cases[] = {
+        {"'handler':'bare'", TEST_SCHEMA_YES},
+        {"'handler':'bare','to':'file:x'", TEST_SCHEMA_NO},
+        {"'handler':'none'", TEST_SCHEMA_YES},
+        {"'handler':'none','level':3", TEST_SCHEMA_NO},
+        {"'handler':'some','to':'file:x'", TEST_SCHEMA_YES},
+        {"'handler':'some'", TEST_SCHEMA_NO},
+    };
+    const struct sl_handler *const handlers[] = {&bare, &some, &none, NULL};
+    struct sl_buffer text;
+    sl_buffer_init(&text, 1 << 20);
+    sl_config_schema(handlers, &text);
+    json_t *schema = json_loadb(text.ptr, text.len, 0, NULL);
+    assert_non_null(schema);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const char *config =
+            json_printf("{'on_failure':'report','routes':[{'name':'a',%s}]}", cases[i].route);
+        json_t *value = json_loads(config, 0, NULL);
+        if (test_schema_fits(schema, schema, value) != cases[i].verdict)
+            fail_msg("%s: %d", config, (int)test_schema_fits(schema, schema, value));
+        json_decref(value);
+    }
+    json_decref(schema);
+    sl_buffer_clean_up(&text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -355,6 +393,7 @@ int main(void)
         cmocka_unit_test(bad_tables_are_named),
         cmocka_unit_test(near_names_are_found),
         cmocka_unit_test(schema_and_help_come_from_the_rows),
+        cmocka_unit_test(a_handler_without_options_has_none),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
