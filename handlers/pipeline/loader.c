@@ -31,6 +31,12 @@ static const char *near_builtin(const struct sl_loader *loader, const char *name
 
 /* ---- the file ---- */
 
+/* The system's reason is in errno. */
+static enum sl_status not_loadable(const char *path, struct sl_error *error)
+{
+    return sl_fail(error, SL_FATAL, "HandlerNotLoadable", "%s: %s", path, strerror(errno));
+}
+
 static enum sl_status check_folder(const char *folder, struct sl_error *error)
 {
     struct stat facts;
@@ -53,7 +59,7 @@ static enum sl_status resolve(const char *folder, const char *file, char real[PA
 {
     char real_folder[PATH_MAX];
     if (!realpath(folder, real_folder) || !realpath(file, real))
-        return sl_fail(error, SL_FATAL, "HandlerNotLoadable", "%s: %s", file, strerror(errno));
+        return not_loadable(file, error);
     size_t n = strlen(real_folder);
     if (strncmp(real, real_folder, n) != 0 || (real[n] != '/' && n > 1))
         return sl_fail(
@@ -67,7 +73,9 @@ static enum sl_status inspect_open(const char *path, int fd, struct sl_loader_fa
                                    struct sl_error *error)
 {
     struct stat st;
-    if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode))
+    if (fstat(fd, &st) != 0)
+        return not_loadable(path, error);
+    if (!S_ISREG(st.st_mode))
         return sl_fail(error, SL_FATAL, "HandlerNotElf", "%s: is not a regular file", path);
     if (st.st_mode & S_IWOTH)
         return sl_fail(error, SL_FATAL, "HandlerWritable",
@@ -76,7 +84,7 @@ static enum sl_status inspect_open(const char *path, int fd, struct sl_loader_fa
         return sl_fail(error, SL_FATAL, "HandlerNotElf", "%s: is empty", path);
     void *bytes = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
     if (bytes == MAP_FAILED)
-        return sl_fail(error, SL_FATAL, "HandlerNotLoadable", "%s: %s", path, strerror(errno));
+        return not_loadable(path, error);
     enum sl_status status = sl_loader_inspect(path, sl_span(bytes, (size_t)st.st_size), facts, error);
     munmap(bytes, (size_t)st.st_size);
     return status;
@@ -86,7 +94,7 @@ static enum sl_status inspect(const char *path, struct sl_loader_facts *facts, s
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
-        return sl_fail(error, SL_FATAL, "HandlerNotLoadable", "%s: %s", path, strerror(errno));
+        return not_loadable(path, error);
     enum sl_status status = inspect_open(path, fd, facts, error);
     close(fd);
     return status;

@@ -1,5 +1,6 @@
 /* The loader: every kind of refusal, on shared objects made here by the compiler, and none of them has run.
  */
+#include "tests/support/disk_fault.h"
 #include "tests/support/test.h"
 
 #include "base/error.h"
@@ -7,6 +8,7 @@
 #include "handlers/pipeline/loader_private.h"
 
 #include <elf.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -368,6 +370,38 @@ static void links_stay_inside_the_folder(void **state)
     test_folder_remove(elsewhere);
 }
 
+/* Any operation on the folder or the file fails: the plugin is not loaded, the error names it, and the next
+ * process loads it. */
+static void errors_of_the_system_are_named(void **state)
+{
+    struct folder *f = *state;
+    static const int errors[] = {EIO, EMFILE, EACCES};
+    compile(f, "good.so", GOOD);
+    size_t failed = 0;
+    for (size_t i = 0; i < 3; i++)
+        for (int n = 1;; n++) {
+            disk_fault_begin(n, errors[i], NULL);
+            enum sl_status status = load(f, "good");
+            bool came = disk_fault_came();
+            disk_fault_end();
+            if (!came)
+                break;
+            if (status == SL_OK) {
+                sl_loader_unload(&f->loaded);
+                continue;
+            }
+            failed++;
+            assert_int_equal(status, SL_FATAL);
+            assert_int_equal(f->error.status, SL_FATAL);
+            assert_string_equal(f->error.code, "HandlerNotLoadable");
+            assert_non_null(strstr(f->error.text, f->path));
+            assert_non_null(strstr(f->error.text, strerror(errors[i])));
+        }
+    assert_true(failed > 0);
+    assert_int_equal(load(f, "good"), SL_OK);
+    sl_loader_unload(&f->loaded);
+}
+
 static void handler_path_is_absolute(void **state)
 {
     struct folder *f = *state;
@@ -404,6 +438,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(every_length_of_a_plugin_is_refused_or_loads, set_up, tear_down),
         cmocka_unit_test_setup_teardown(files_that_others_may_write_are_refused, set_up, tear_down),
         cmocka_unit_test_setup_teardown(links_stay_inside_the_folder, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(errors_of_the_system_are_named, set_up, tear_down),
         cmocka_unit_test_setup_teardown(handler_path_is_absolute, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,125 @@
+/* What becomes of changes that a replica's table refuses: each of a slice for itself. */
+#include "tests/support/events.h"
+#include "tests/support/stage.h"
+#include "tests/support/test.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#define ROUTE                                                                                                \
+    "{'on_failure':'jsonl:${DIR}/failed.jsonl','report_batch_item_failures':true,'routes':["                 \
+    "{'name':'r','handler':'replicate','to':'sqlite:${DIR}/db?table=replica'%s}]}"
+
+#define CHANGE(event, seq, id) RECORD(event, seq, KEYS(PK(id)) NEW(PK(id) ",'v':" N(seq)) OLD(PK(id)))
+#define THREE(event, x, y, z)  EVENT(CHANGE(event, x, "a"), CHANGE(event, y, "b"), CHANGE(event, z, "c"))
+
+#define WAVES 12 /* requests for a change in one call of the handler */
+
+/* ---- items that keep changing ---- */
+
+/* Somebody removes the items and puts old ones, before each request. */
+static enum stage_fate disturb(struct stage *s)
+{
+    size_t *calls = s->context;
+    stage_change(s, "db", ++*calls % 2 ? "DELETE FROM replica" : "INSERT INTO replica SELECT * FROM kept");
+    return STAGE_WELL;
+}
+
+static void items_that_keep_changing_are_tried_again(void **state)
+{
+    (void)state;
+    struct stage *s = stage_new(json_printf(ROUTE, ",'tombstones':{'table':'marks'}"), NULL);
+    size_t calls = 0;
+    stage_deliver_all(s, THREE("INSERT", "1", "2", "3"));
+    stage_change(s, "db", "CREATE TABLE kept AS SELECT * FROM replica");
+    sl_pipeline_stats_reset(s->p);
+    s->at_table = disturb;
+    s->context = &calls;
+    s->time_ms = 10; /* for one call of the handler */
+    stage_deliver(s, json_span(THREE("MODIFY", "4", "5", "6")));
+    assert_int_equal(calls, WAVES);
+    assert_int_equal(stage_checkpoint(s), 0);
+    assert_string_equal(s->answer.error.code, "ItemKeepsChanging");
+    assert_int_equal(s->answer.error.status, SL_RETRY);
+    assert_non_null(
+        strstr(s->answer.error.text, "replica: the item changed between 12 requests; the change is retried"));
+    struct sl_route_stats stats = sl_pipeline_stats(s->p, 0);
+    assert_int_equal(stats.failed, 3); /* each of them, not the first alone */
+    assert_int_equal(stats.applied, 0);
+    s->at_table = NULL;
+    s->time_ms = 60000;
+    stage_deliver_all(s, THREE("MODIFY", "4", "5", "6"));
+    char *rows = stage_query(s, "db", "SELECT count(*) FROM replica WHERE item LIKE '%\"v\":{\"N\":\"_\"}%'");
+    assert_string_equal(rows, "3\n");
+    free(rows);
+    stage_destroy(s);
+}
+
+/* ---- refusals that are warned of ---- */
+
+#define GUARD(order, time) "000000:" ZEROS39 order ":00017672" time
+#define ZEROS39            "000000000000000000000000000000000000000"
+
+/* A change is newer than the guard that refused it only if that is a guard, of a greater order and an older
+ * time: then the source may be another table. What somebody else wrote there has no time. */
+static void only_a_guard_tells_the_time(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *guard;
+        bool is_warned_of;
+    } cases[] = {
+        {GUARD("7", "65198000"), true},  /* a greater order, a second before the change */
+        {GUARD("7", "65199000"), false}, /* the same time */
+        {GUARD("7", "65200000"), false}, /* a later time */
+        {GUARD("5", "65199000"), false}, /* the change itself */
+        {GUARD("7", "65198000") "0", false}, {"zzz", false}, {"9", false},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct stage *s = stage_new(json_printf(ROUTE, ""), NULL);
+        char sql[400];
+        stage_deliver_all(s, EVENT(CHANGE("INSERT", "1", "a")));
+        snprintf(sql, sizeof(sql),
+                 "UPDATE replica SET item = '{\"PK\":{\"S\":\"a\"},\"sluice_order\":{\"S\":\"%s\"}}'",
+                 cases[i].guard);
+        stage_change(s, "db", sql);
+        stage_deliver_all(s, EVENT(CHANGE("MODIFY", "5", "a")));
+        assert_int_equal(s->answer.parked, 0);
+        char *row = stage_query(s, "db", "SELECT item FROM replica"), *log = stage_log(s);
+        assert_non_null(strstr(row, cases[i].guard)); /* the change is overtaken */
+        assert_int_equal(strstr(log, "newer by time") != NULL, cases[i].is_warned_of);
+        assert_int_equal(strstr(log, "RefusedNewer") != NULL, cases[i].is_warned_of);
+        free(row);
+        free(log);
+        stage_destroy(s);
+    }
+}
+
+/* One line counts all that were refused in a call. */
+static void refusals_are_counted(void **state)
+{
+    (void)state;
+    struct stage *s = stage_new(json_printf(ROUTE, ""), NULL);
+    stage_deliver_all(s, THREE("INSERT", "91", "92", "93"));
+    char *event = strdup(THREE("MODIFY", "4", "5", "6"));
+    for (char *at = event; (at = strstr(at, "1767265199")); at += 10)
+        memcpy(at, "1767265300", 10);
+    stage_deliver_all(s, event);
+    char *log = stage_log(s);
+    assert_non_null(
+        strstr(log, "3 changes were refused by their guards although they are newer by time (one is 6)"));
+    assert_non_null(strstr(log, "\"RefusedNewer\":3"));
+    free(log);
+    free(event);
+    stage_destroy(s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(items_that_keep_changing_are_tried_again),
+        cmocka_unit_test(only_a_guard_tells_the_time),
+        cmocka_unit_test(refusals_are_counted),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
