@@ -379,6 +379,80 @@ static void an_export_needs_the_time_of_a_change(void **state)
     stage_destroy(s);
 }
 
+/* Records that lack what the key names follow each other: each of them is parked. */
+static void records_without_a_time_are_each_parked(void **state)
+{
+    (void)state;
+    struct stage *s = stage_new(ROUTE(",'key':'{yyyy}/'"), NULL);
+    static const char record[] =
+        "{'eventID':'e%d','eventName':'INSERT','eventSource':'aws:dynamodb','dynamodb':{"
+        "'Keys':{" PK("a") "},'NewImage':{" PK("a") "}%s,'SequenceNumber':'%d'}}";
+    const char *timed = ",'ApproximateCreationDateTime':" BEFORE;
+    const char *list[] = {json_printf(record, 1, "", 101), json_printf(record, 2, "", 102),
+                          json_printf(record, 3, timed, 103), json_printf(record, 4, "", 104)};
+    const char *event = json_printf("{'Records':[%s,%s,%s,%s]}", list[0], list[1], list[2], list[3]);
+    stage_deliver_all(s, event);
+    assert_int_equal(s->answer.parked, 3);
+    assert_int_equal(sl_pipeline_stats(s->p, 0).applied, 1);
+    stage_destroy(s);
+}
+
+/* Whole seconds get the last six digits of the sequence number as microseconds; what has a time of its own,
+ * or no such number, keeps its time. */
+static void an_exports_time_is_the_changes(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *time, *sequence, *micros;
+    } cases[] = {
+        {BEFORE, "7", BEFORE "000007"},
+        {BEFORE, "123456", BEFORE "123456"},
+        {BEFORE, "9123456", BEFORE "123456"},
+        {BEFORE ".25", "9123456", BEFORE "250000"},
+        {BEFORE ".000001", "9123456", BEFORE "000001"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct stage *s = stage_new(ROUTE(",'format':'export','key':'x/'"), NULL);
+        stage_deliver_all(
+            s, json_printf(
+                   "{'Records':[{'eventID':'e','eventName':'REMOVE','eventSource':'aws:dynamodb','dynamodb':"
+                   "{'ApproximateCreationDateTime':%s,'Keys':{" PK("a") "},'SequenceNumber':'%s'}}]}",
+                   cases[i].time, cases[i].sequence));
+        char wanted[64], *got = stage_objects(s, "out", NULL);
+        snprintf(wanted, sizeof(wanted), "\"WriteTimestampMicros\":{\"N\":\"%s\"}", cases[i].micros);
+        if (!strstr(got, wanted))
+            fail_msg("%s of %s: %s", cases[i].time, cases[i].sequence, got);
+        free(got);
+        stage_destroy(s);
+    }
+}
+
+/* What is longer than any sequence number is none. */
+static void a_name_begins_with_the_first_sequence_number(void **state)
+{
+    (void)state;
+    for (size_t len = 1; len <= 66; len += len < 38 ? 37 : 1) {
+        struct stage *s = stage_new(ROUTE(",'key':'x/'"), NULL);
+        char digits[70], wanted[160], *names;
+        memset(digits, '7', sizeof(digits));
+        digits[len] = '\0';
+        size_t zeros = len < 40 ? 40 - len : len > 64 ? 40 : 0;
+        memset(wanted, '0', zeros);
+        snprintf(wanted + zeros, sizeof(wanted) - zeros, "%s-1-", len > 64 ? "" : digits);
+        stage_deliver_all(
+            s, json_printf(
+                   "{'Records':[{'eventID':'e','eventName':'REMOVE','eventSource':'aws:dynamodb','dynamodb':"
+                   "{'ApproximateCreationDateTime':" BEFORE ",'Keys':{" PK("a") "},'SequenceNumber':'%s'}}]}",
+                   digits));
+        free(stage_objects(s, "out", &names));
+        assert_int_equal(strncmp(names, "x/", 2), 0);
+        if (strncmp(names + 2, wanted, strlen(wanted)) != 0)
+            fail_msg("%zu digits: %s, not %s", len, names, wanted);
+        free(names);
+        stage_destroy(s);
+    }
+}
+
 static void a_refused_key_leaves_nothing(void **state)
 {
     (void)state;
@@ -416,6 +490,9 @@ int main(void)
         cmocka_unit_test(a_view_type_that_cannot_serve_is_refused_by_name),
         cmocka_unit_test(a_record_without_its_image_is_parked_alone),
         cmocka_unit_test(an_export_needs_the_time_of_a_change),
+        cmocka_unit_test(records_without_a_time_are_each_parked),
+        cmocka_unit_test(an_exports_time_is_the_changes),
+        cmocka_unit_test(a_name_begins_with_the_first_sequence_number),
         cmocka_unit_test(a_refused_key_leaves_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -392,6 +392,8 @@ static void many_rejections_of_one_code_are_fatal(void **state)
         {"", 30, 11, true},
         {"", 300, 30, false},
         {"", 300, 31, true},
+        {"'max_parked':1,", 30, 1, false},
+        {"'max_parked':1,", 30, 2, true},
         {"'max_parked':3,", 300, 3, false},
         {"'max_parked':3,", 300, 4, true},
         {"'max_parked':null,", 300, 300, false},

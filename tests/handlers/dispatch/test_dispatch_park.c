@@ -30,10 +30,45 @@ static void an_object_lies_below_the_day_of_its_change(void **state)
     }
 }
 
+/* One step parks for two targets; one of them is down until the time ends. What the other took before it is
+ * parked, all else fails, and nothing is parked twice. */
+static void a_target_that_is_down_fails_its_own(void **state)
+{
+    (void)state;
+    for (size_t down = 0; down < 2; down++) {
+        struct rig *rig = rig_new("{'report_batch_item_failures':true,'routes':["
+                                  "{'name':'r1','handler':'one','on_failure':'mem:a'},"
+                                  "{'name':'r2','handler':'two','on_failure':'mem:b'}]}");
+        struct rig_port *broken = rig_port(rig, down ? "b" : "a"), *other = rig_port(rig, down ? "a" : "b");
+        rig->handlers[RIG_ONE].marks = rig->handlers[RIG_TWO].marks = true;
+        memset(rig->handlers[RIG_ONE].plan + 1, RIG_POISON, 2);
+        memset(rig->handlers[RIG_TWO].plan + 1, RIG_POISON, 2);
+        broken->status = SL_RETRY;
+        broken->failures = SIZE_MAX;
+        rig_event(rig, 5, NULL);
+        rig_run(rig, 5000);
+        assert_int_equal(rig->answer.checkpoint, 1);
+        assert_string_equal(rig->answer.error.code, "PortPlanned");
+        assert_int_equal(rig->answer.error.status, SL_RETRY);
+        assert_non_null(strstr(rig->answer.error.text, down ? "route r2, " : "route r1, "));
+        size_t parked = down ? 2 : 0;
+        assert_int_equal(other->n, parked);
+        assert_int_equal(sl_pipeline_stats(rig->p, !down).parked, parked);
+        assert_int_equal(sl_pipeline_stats(rig->p, !down).failed, 2 - parked);
+        assert_int_equal(sl_pipeline_stats(rig->p, down).failed, 2);
+        broken->failures = 0;
+        rig_run(rig, 5000);
+        rig_answers(rig, "{'batchItemFailures':[]}");
+        assert_true(other->n == 2 && broken->n == 2);
+        rig_destroy(rig);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_object_lies_below_the_day_of_its_change),
+        cmocka_unit_test(a_target_that_is_down_fails_its_own),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

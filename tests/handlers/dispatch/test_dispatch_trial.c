@@ -23,6 +23,7 @@ struct script {
     bool suspects[N];
     struct sl_trial endings[N];
     size_t n_tried, tried[200];
+    unsigned attempts[200]; /* of each */
     size_t n_proven, proven[N];
     size_t entered, left, begun; /* calls */
     bool is_broken;              /* the descriptors are */
@@ -84,6 +85,7 @@ static void try_alone(struct sl_watch *watch, const struct sl_trial_order *order
     assert_true(order->kill_ms <= s->rig->invocation.deadline_ms);
     assert_true(s->n_tried < 200);
     assert_true(s->watch.has_suspects); /* else there are no processes for trials any more */
+    s->attempts[s->n_tried] = order->attempt;
     s->tried[s->n_tried++] = order->index;
     s->rig->clock.ms += s->takes_ms;
     *out = s->endings[order->index];
@@ -200,6 +202,26 @@ static void outcome_is_the_handlers_own(void **state)
     script_destroy(s);
 }
 
+/* An outage that a trial meets is waited out, in pauses that grow, until the time ends. */
+static void a_trial_that_meets_an_outage_is_made_again(void **state)
+{
+    (void)state;
+    struct script *s = script_new("{" PARKING R2);
+    s->suspects[4] = true;
+    s->endings[4] = (struct sl_trial){
+        .end = SL_TRIAL_RETURNED, .status = SL_RETRY, .error = {SL_RETRY, SL_NO_OFFSET, "Slow", "slow down"}};
+    run(s, NULL);
+    rig_answers(s->rig, failed_at(4));
+    assert_string_equal(s->rig->answer.error.code, "Slow");
+    assert_true(s->n_tried > 3);
+    for (size_t i = 0; i < s->n_tried; i++) {
+        assert_int_equal(s->tried[i], 4);
+        assert_int_equal(s->attempts[i], i);
+    }
+    assert_int_equal(s->rig->handlers[RIG_ONE].n_applied, 4);
+    script_destroy(s);
+}
+
 static const struct ending {
     enum sl_trial_end end;
     int number;
@@ -222,6 +244,14 @@ static void end_of(struct script *s, size_t index, const struct ending *how)
         sl_fail(&s->endings[index].error, SL_FATAL, how->code, "it marked record 1 of 1");
 }
 
+static size_t times_tried(const struct script *s, size_t index)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < s->n_tried; i++)
+        n += s->tried[i] == index;
+    return n;
+}
+
 /* Each ending on each record, in both modes: where another record passes, this one alone is set aside. */
 static void with_a_control_the_record_alone_is_set_aside(void **state)
 {
@@ -241,6 +271,8 @@ static void with_a_control_the_record_alone_is_set_aside(void **state)
                 assert_int_equal(s->n_proven, 1);
                 assert_int_equal(s->proven[0], at);
                 assert_int_equal(s->rig->handlers[RIG_ONE].times[at], 0);
+                for (size_t i = at + 1; parks && i < N; i++) /* what the control did counts */
+                    assert_int_equal(times_tried(s, i) + s->rig->handlers[RIG_ONE].times[i], 1);
                 if (parks) {
                     rig_answers(s->rig, "{'batchItemFailures':[]}");
                     assert_int_equal(rig_port(s->rig, "dlq")->n, 1);
@@ -444,6 +476,7 @@ int main(void)
         cmocka_unit_test(without_suspects_nothing_is_tried_alone),
         cmocka_unit_test(crash_is_parked_and_nothing_else),
         cmocka_unit_test(outcome_is_the_handlers_own),
+        cmocka_unit_test(a_trial_that_meets_an_outage_is_made_again),
         cmocka_unit_test(with_a_control_the_record_alone_is_set_aside),
         cmocka_unit_test(where_every_record_ends_so_nothing_is_set_aside),
         cmocka_unit_test(without_a_control_the_batch_is_halved),

@@ -2,6 +2,8 @@
 #include "tests/support/rig.h"
 #include "tests/support/test.h"
 
+#include "handlers/pipeline/route.h"
+
 #include <dirent.h>
 #include <stdio.h>
 
@@ -148,6 +150,39 @@ static void a_route_shows_its_first_target(void **state)
     }
 }
 
+static enum sl_status silent_per_item(void *self, struct sl_per_item *out, struct sl_error *error)
+{
+    (void)error;
+    out->needs_table = true;
+    return *(const enum sl_status *)self;
+}
+
+/* Whatever a plugin returns that is not OK, its route takes no items, and says why. */
+static void a_plugin_that_refuses_items_needs_no_reason(void **state)
+{
+    (void)state;
+    for (enum sl_status status = SL_OK; status <= SL_FATAL; status++) {
+        struct rig *rig = rig_new("{'on_failure':'report','routes':[{'name':'a','handler':'one'}]}");
+        struct sl_route *route = &rig->p->routes[0];
+        struct sl_per_item facts;
+        struct sl_error error = SL_NO_ERROR;
+        assert_int_equal(sl_route_per_item(route, &facts, &error), SL_REJECT);
+        assert_string_equal(error.text,
+                            "the handler one does not say that what it makes follows from the items "
+                            "alone");
+        sl_error_clear(&error);
+        route->loaded.handler.per_item = silent_per_item;
+        route->self = &status;
+        assert_int_equal(sl_route_per_item(route, &facts, &error), status == SL_OK ? SL_OK : SL_REJECT);
+        assert_int_equal(error.status, status == SL_OK ? SL_OK : SL_REJECT);
+        assert_string_equal(error.text,
+                            status == SL_OK ? "" : "the handler one cannot take items, and gave no reason");
+        assert_true(facts.needs_table);
+        assert_null(rig->log.route);
+        rig_destroy(rig);
+    }
+}
+
 static void condition_chooses_the_records(void **state)
 {
     (void)state;
@@ -170,6 +205,7 @@ int main(void)
         cmocka_unit_test(a_closed_pipeline_leaves_no_file_open),
         cmocka_unit_test(routes_say_what_they_are),
         cmocka_unit_test(a_route_shows_its_first_target),
+        cmocka_unit_test(a_plugin_that_refuses_items_needs_no_reason),
         cmocka_unit_test(condition_chooses_the_records),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
