@@ -67,8 +67,10 @@ static enum sl_status fail(const struct rig_handler *s, struct sl_error *error, 
         error->status = status;
         return status;
     }
-    const char *code = s->two_codes && index % 2 ? "Odd" : s->code ? s->code : "Planned";
-    return host->fail(error, status, code, "record %zu is planned to fail", index);
+    char code[32] = "Planned";
+    if (s->codes)
+        snprintf(code, sizeof(code), "Code%zu", index % s->codes);
+    return host->fail(error, status, s->code ? s->code : code, "record %zu is planned to fail", index);
 }
 
 /* What is below the first record in trouble is not durable either: a handler that does not mark writes all or

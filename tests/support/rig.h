@@ -22,7 +22,7 @@ struct rig_handler {
     unsigned outages; /* so many calls fail with RETRY first */
     int64_t takes_ms; /* of each call; it stops at the slice's deadline and returns RETRY */
     int filler;       /* a byte: its errors are filled with it, without an end; 0: they are not */
-    bool two_codes;   /* errors of odd records have the code "Odd" */
+    size_t codes;     /* errors of record i have the code "Code", i % codes; 0: one code */
     bool blames;      /* marks the poison alone, applies nothing beside it, and returns REJECT */
     enum sl_status always;  /* not OK: what every call returns, whatever its records are */
     const char *code;       /* of its errors; NULL: "Planned" */

@@ -397,8 +397,7 @@ static void records_without_a_time_are_each_parked(void **state)
     stage_destroy(s);
 }
 
-/* Whole seconds get the last six digits of the sequence number as microseconds; what has a time of its own,
- * or no such number, keeps its time. */
+/* Whole seconds get the last six digits of the sequence number as microseconds; a finer time stays. */
 static void an_exports_time_is_the_changes(void **state)
 {
     (void)state;

@@ -182,11 +182,44 @@ static void nothing_is_missing_after_failures(void **state)
     }
 }
 
+/* The largest batch that Lambda delivers. */
+static void ten_thousand_records_are_one_object(void **state)
+{
+    (void)state;
+    struct sl_buffer text;
+    sl_buffer_init(&text, 8 << 20);
+    sl_buffer_add_str(&text, "{'Records':[");
+    for (size_t i = 0; i < 10000; i++)
+        sl_buffer_printf(
+            &text,
+            "%s{'eventID':'%0100zu','eventName':'REMOVE','eventSource':'aws:dynamodb','dynamodb':{"
+            "'Keys':{'PK':{'S':'k'}},'SequenceNumber':'%zu'}}",
+            i ? "," : "", i, 100 + i);
+    sl_buffer_add_str(&text, "]}");
+    sl_buffer_add_char(&text, '\0');
+    struct stage *s = stage_new("{'on_failure':'report','routes':[{'name':'a','handler':'archive',"
+                                "'to':'file:${DIR}/out','key':'x/'}]}",
+                                NULL);
+    stage_deliver_all(s, text.ptr);
+    char *names, *lines = stage_objects(s, "out", &names);
+    size_t n = 0;
+    for (const char *at = lines; (at = strchr(at, '\n')); at++)
+        n++;
+    assert_int_equal(n, 10000);
+    assert_non_null(strstr(names, "100-10000-"));
+    assert_null(strchr(strchr(names, '\n') + 1, '\n'));
+    free(lines);
+    free(names);
+    sl_buffer_clean_up(&text);
+    stage_destroy(s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_record_is_in_its_object_once),
         cmocka_unit_test(nothing_is_missing_after_failures),
+        cmocka_unit_test(ten_thousand_records_are_one_object),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -423,7 +423,8 @@ static void rejections_are_counted_by_code(void **state)
     (void)state;
     struct rig *rig = rig_new("{'max_parked':8,'on_failure':'mem:dlq','report_batch_item_failures':true," R1);
     struct rig_handler *s = &rig->handlers[RIG_ONE];
-    s->marks = s->two_codes = true;
+    s->marks = true;
+    s->codes = 2;
     memset(s->plan, RIG_POISON, 16);
     rig_event(rig, 40, NULL);
     rig_run(rig, FOREVER);
@@ -432,8 +433,32 @@ static void rejections_are_counted_by_code(void **state)
     rig_forget(rig);
     rig_run(rig, FOREVER);
     assert_int_equal(rig_port(rig, "dlq")->n, 0);
-    assert_string_equal(rig->answer.error.code, "Planned");
+    assert_string_equal(rig->answer.error.code, "Code0");
     rig_destroy(rig);
+}
+
+/* Sixteen codes have a count each; further ones share the last. So a handler that makes up a code for each
+ * record cannot park the whole stream. */
+static void codes_without_an_end_are_counted_together(void **state)
+{
+    (void)state;
+    static const struct {
+        size_t codes, poison;
+        bool fatal;
+    } cases[] = {{15, 150, false},  {16, 160, false}, {17, 165, true},  {17, 90, false},
+                 {1000, 25, false}, {1000, 26, true}, {1000, 300, true}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct rig *rig =
+            rig_new("{'max_parked':10,'on_failure':'mem:dlq','report_batch_item_failures':true," R1);
+        rig->handlers[RIG_ONE].marks = true;
+        rig->handlers[RIG_ONE].codes = cases[i].codes;
+        memset(rig->handlers[RIG_ONE].plan, RIG_POISON, cases[i].poison);
+        rig_event(rig, 400, NULL);
+        rig_run(rig, FOREVER);
+        assert_int_equal(rig->answer.error.status, cases[i].fatal ? SL_FATAL : SL_OK);
+        assert_true(cases[i].fatal || rig_port(rig, "dlq")->n == cases[i].poison);
+        rig_destroy(rig);
+    }
 }
 
 /* The whole stream rejected: never a function error that would cut it up, never a parked copy. */
@@ -646,6 +671,7 @@ int main(void)
         cmocka_unit_test(rejected_record_still_goes_to_later_routes),
         cmocka_unit_test(many_rejections_of_one_code_are_fatal),
         cmocka_unit_test(rejections_are_counted_by_code),
+        cmocka_unit_test(codes_without_an_end_are_counted_together),
         cmocka_unit_test(after_a_broken_environment_the_whole_batch_is_retried),
         cmocka_unit_test(slices_keep_to_their_caps),
         cmocka_unit_test(answer_comes_before_the_deadline),
