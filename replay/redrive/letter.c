@@ -15,8 +15,8 @@
 void sl_letter_end(struct sl_letter *letter, enum sl_mail_outcome outcome, const char *code, const char *text)
 {
     letter->outcome = outcome;
-    letter->code = code && code[0] ? code : "Unknown";
-    letter->text = text ? text : "";
+    letter->code = code[0] ? code : "Unknown";
+    letter->text = text;
 }
 
 /* "arn:aws:dynamodb:REGION:ACCOUNT:table/NAME/stream/LABEL" */
@@ -30,8 +30,6 @@ static const char *key_of(const struct sl_record *record, struct sl_arena *arena
 {
     struct sl_value keys = sl_record_image(record, SL_KEYS);
     struct sl_buffer text;
-    if (keys.type == SL_NONE)
-        return "-";
     sl_buffer_init_in(&text, arena, KEY_BYTES);
     sl_json_add_compact(&text, keys.raw);
     return text.failed ? "-" : sl_arena_copy(arena, sl_buffer_span(&text));
@@ -54,8 +52,6 @@ static void take_records(struct sl_letter *letter, const struct sl_lambda_batch 
                                                     .record = r,
                                                     .tag = letter};
     }
-    if (letter->n == 0)
-        return;
     const struct sl_record *first = sl_batch_record(&batch->batch, 0);
     struct sl_span table = sl_record_text(first, SL_FIELD_TABLE);
     struct sl_span arn = sl_record_text(first, SL_FIELD_SOURCE_ARN);

@@ -32,7 +32,7 @@ static void count_code(struct sl_tally *tally, const char *code, const char *par
 {
     char name[SL_TALLY_CODE_BYTES];
     size_t i = 0;
-    sl_clean(sl_span_str(code && code[0] ? code : "-"), name, sizeof(name));
+    sl_clean(sl_span_str(code[0] ? code : "-"), name, sizeof(name));
     while (i < tally->n_codes && strcmp(tally->codes[i].name, name) != 0)
         i++;
     if (i == SL_TALLY_CODES) {
@@ -67,7 +67,7 @@ static void count(struct sl_tally *tally, const struct sl_mail *mail)
 static void add_text(const char *label, const char *text)
 {
     char clean[LINE_BYTES];
-    if (!text || !text[0])
+    if (!text[0])
         return;
     sl_clean(sl_span_str(text), clean, sizeof(clean));
     printf("  %s%s", label, clean);
