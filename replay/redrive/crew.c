@@ -214,7 +214,7 @@ static void take_notes(struct sl_crew *crew, const struct sl_esm_invocation *inv
     const struct sl_notes *notes = sl_runner_notes(crew->team->session.runner);
     for (size_t i = 0; i < notes->n; i++) {
         const struct sl_note *note = &notes->list[i];
-        if (note->is_parked || strcmp(note->request_id, inv->request_id) != 0)
+        if (strcmp(note->request_id, inv->request_id) != 0)
             continue;
         for (size_t k = 0; k < inv->n; k++)
             if (sl_span_is(inv->records[k]->id, note->id)) {
@@ -280,14 +280,14 @@ static void on_invoke(void *self, struct sl_esm_invocation *inv, struct sl_esm_r
 
 /* ---- records ---- */
 
-/* By sequence number: more digits are a later one. A stable sort keeps what has none in its order. */
+/* By sequence number: more digits are a later one. Equal ones keep their order. */
 static int compare(const void *x, const void *y)
 {
     const struct sl_esm_record *a = x, *b = y;
     if (a->id.len != b->id.len)
         return a->id.len < b->id.len ? -1 : 1;
-    int order = a->id.len ? memcmp(a->id.ptr, b->id.ptr, a->id.len) : 0;
-    return order ? order : (a->tag > b->tag) - (a->tag < b->tag);
+    int order = memcmp(a->id.ptr, b->id.ptr, a->id.len);
+    return order ? order : a->tag < b->tag ? -1 : 1;
 }
 
 struct flat {

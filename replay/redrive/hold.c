@@ -164,25 +164,25 @@ static void skip_gone(struct sl_hold *hold)
 }
 
 /* Hides all that are ours. A message whose receipt SQS no longer takes is not ours any more. Returns how many
- * requests failed otherwise. */
+ * are as they are to be, or not ours. */
 static size_t hide_all(struct sl_hold *hold, int64_t hidden_s)
 {
     struct sl_arena *arena = sl_arena_new(64 * 1024);
     struct some some;
     struct sl_result results[TOGETHER];
-    size_t n_failed = 0;
+    size_t n_settled = 0;
     skip_gone(hold);
     for (uint64_t at = hold->first; gather(hold, &at, hidden_s, arena, &some); sl_arena_reset(arena)) {
         const struct sl_call call = {arena, hold->clock->now_ms(hold->clock) + TIMEOUT_MS};
         sl_inbox_hide(hold->inbox, some.receipts, some.seconds, some.n, results, &call);
         for (size_t i = 0; i < some.n; i++) {
-            n_failed += results[i].status == SL_RETRY || results[i].status == SL_FATAL;
+            n_settled += results[i].status == SL_OK || results[i].status == SL_REJECT;
             if (results[i].status == SL_REJECT)
                 forget(hold, some.places[i]);
         }
     }
     sl_arena_destroy(arena);
-    return n_failed;
+    return n_settled;
 }
 
 void sl_hold_keep(struct sl_hold *hold)
@@ -202,5 +202,6 @@ bool sl_hold_is_old(const struct sl_hold *hold)
 
 size_t sl_hold_release(struct sl_hold *hold)
 {
-    return hold->n ? hide_all(hold, 0) : 0;
+    size_t n = hold->n;
+    return n ? n - hide_all(hold, 0) : 0;
 }

@@ -105,10 +105,12 @@ static int64_t time_of(const struct sl_letter *letter)
 
 static bool matches(const struct sl_picker *picker, const struct sl_letter *letter)
 {
-    struct wish wish;
-    for (size_t i = 0; i < picker->matches->n; i++)
-        if (read_wish(picker->matches->values[i], &wish) && !is_wished(&wish, field_of(letter, wish.name)))
+    struct wish wish = {.is_prefix = false};
+    for (size_t i = 0; i < picker->matches->n; i++) {
+        (void)read_wish(picker->matches->values[i], &wish); /* sl_picker_init has seen that it can be read */
+        if (!is_wished(&wish, field_of(letter, wish.name)))
             return false;
+    }
     bool is_others = picker->route && letter->dead.kind == SL_DEAD_LETTER_PARKED &&
                      strcmp(letter->dead.route, picker->route) != 0;
     return !is_others && (!picker->since_ms || time_of(letter) >= picker->since_ms);

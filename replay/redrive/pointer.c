@@ -6,6 +6,7 @@
 #include "base/json_walk.h"
 #include "replay/source/live.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,8 +18,8 @@
 
 struct sl_pointer {
     const struct sl_pointer_options *options;
-    struct sl_live *live;      /* of `region`; NULL: none yet */
-    char region[REGION_BYTES]; /* "" when it is the environment's */
+    struct sl_live *live; /* of `region`; NULL: none yet */
+    char region[REGION_BYTES];
 };
 
 struct fetching {
@@ -45,26 +46,21 @@ void sl_pointer_destroy(struct sl_pointer *p)
     free(p);
 }
 
-/* "arn:aws:dynamodb:REGION:...": of one stream after another, the client of the last Region is kept. */
+/* Of one stream after another, the client of the last Region is kept. */
 static enum sl_status open_live(struct sl_pointer *p, const char *arn, struct sl_error *error)
 {
-    const char *at = arn;
-    for (int i = 0; i < 3 && at; i++)
-        at = strchr(at, ':') ? strchr(at, ':') + 1 : NULL;
-    size_t n = at ? strcspn(at, ":") : 0;
-    char region[REGION_BYTES] = "";
-    if (!p->options->region && n < REGION_BYTES && at)
-        memcpy(region, at, n);
-    if (p->live && strcmp(region, p->region) == 0)
+    const char *at = arn; /* "arn:aws:dynamodb:REGION:...": sl_dead_letter_is_arn says so */
+    char region[REGION_BYTES];
+    for (int i = 0; i < 3; i++)
+        at += strcspn(at, ":") + 1;
+    snprintf(region, sizeof(region), "%.*s", (int)strcspn(at, ":"), at);
+    if (p->live && (p->options->region || strcmp(region, p->region) == 0))
         return SL_OK;
     sl_live_close(p->live);
     p->live = NULL;
     memcpy(p->region, region, sizeof(region));
-    const struct sl_live_options options = {p->options->environment,
-                                            p->options->region ? p->options->region
-                                            : region[0]        ? p->region
-                                                               : NULL,
-                                            p->options->endpoint};
+    const struct sl_live_options options = {
+        p->options->environment, p->options->region ? p->options->region : p->region, p->options->endpoint};
     enum sl_status status = sl_live_open(&options, &p->live, error);
     if (status != SL_OK) {
         sl_live_close(p->live);
@@ -86,8 +82,8 @@ static void add_records(struct fetching *f, struct sl_span answer)
     struct sl_json_walk walk = sl_json_walk(sl_json_find(answer, "Records"));
     struct sl_span record;
     while (!f->is_whole && sl_json_walk_next(&walk, NULL, &record)) {
-        struct sl_span id = sl_json_find(record, "dynamodb.SequenceNumber");
-        id = id.len >= 2 ? sl_span(id.ptr + 1, id.len - 2) : id;
+        struct sl_span id = sl_json_find(record, "dynamodb.SequenceNumber"); /* a text: sl_live_is_page */
+        id = sl_span(id.ptr + 1, id.len - 2);
         int order = compare(id, f->letter->last);
         f->is_whole = order >= 0;
         if (order > 0 || compare(id, f->letter->first) < 0)
@@ -111,8 +107,10 @@ static enum sl_status read_pages(struct sl_pointer *p, struct fetching *f, struc
         struct sl_live_page page;
         size_t before = f->n;
         char *at = strdup(iterator);
+        if (!at)
+            sl_die("out of memory: an iterator");
         sl_arena_reset(arena);
-        status = sl_live_get_records(p->live, at ? at : "", arena, &page, why);
+        status = sl_live_get_records(p->live, at, arena, &page, why);
         free(at);
         if (status != SL_OK)
             break;

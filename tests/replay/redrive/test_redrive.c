@@ -6,6 +6,7 @@
 #include "tests/support/verbs.h"
 
 #include "base/gzip.h"
+#include "runtime/api/client.h"
 #include "runtime/start.h"
 
 #include <errno.h>
@@ -82,6 +83,7 @@ static void assert_told(struct verbs *v, const char *text)
 /* A shard of records 1001 to 1009, three a page, with an empty page before each. */
 struct shard {
     const char *refusal;   /* of GetRecords */
+    bool is_endless;       /* pages without a record, and no last one */
     unsigned asked;        /* iterators that were asked for */
     struct verbs *stopped; /* told to end by the second read; NULL: nobody is */
     char body[8192];
@@ -103,6 +105,7 @@ static void read_stream(void *arg, const struct scripted_request *request, struc
                  s->refusal);
     } else {
         size_t n = (size_t)snprintf(s->body, sizeof(s->body), "{\"Records\":[");
+        page = s->is_endless ? 0 : page;
         for (unsigned i = 0; i < 3 && page % 2; i++)
             n += (size_t)snprintf(s->body + n, sizeof(s->body) - n, "%s%s", i ? "," : "",
                                   change("p", 1001 + page / 2 * 3 + i, GOOD));
@@ -143,6 +146,7 @@ static void records_that_are_in_the_stream_are_read_from_it(void **state)
         {"1003", "1005", "4", NULL, 1, "the stream has 3 of the 4 records from 1003 to 1005"},
         {"999", "1002", "3", NULL, 1, "the stream has 2 of the 3 records from 999 to 1002"},
         {"1009", "1010", "1", NULL, 1, "the stream has 1 of the 1 records from 1009 to 1010"},
+        {"1000", "1000", "1", NULL, 1, "the stream has 0 of the 1 records from 1000 to 1000"},
         {"1001", "1002", "2", "TrimmedDataAccessException", 1,
          "are gone from the stream, which keeps them 24"},
         {"1001", "1002", "2", "ResourceNotFoundException", 1, "code=ResourceNotFoundException"},
@@ -180,10 +184,19 @@ static void streams_of_several_regions_are_read(void **state)
                 0, "3 of 3");
     for (size_t i = n; i < scripted_server_requests(server); i++)
         assert_non_null(strstr(scripted_server_request(server, i)->head, "/eu-central-1/dynamodb/"));
+    /* A shard without an end: it is given up at some time. */
+    shard.is_endless = true;
+    verb_input(v, pointer(STREAM, "1003", "1003", "1"));
+    verb_assert(v, verb(v, "redrive --endpoint-url %s -", scripted_server_url(server)), 1,
+                "the stream has 0 of the 1 records");
+    shard.is_endless = false;
     shard.stopped = v;
     verb_input(v, pointer(STREAM, "1001", "1009", "9"));
     verb_assert(v, verb(v, "redrive --endpoint-url %s -", scripted_server_url(server)), 1, "interrupted");
     assert_told(v, "not begun");
+    verb_set(v, "AWS_ENDPOINT_URL_DYNAMODB_STREAMS=ftp://nowhere");
+    verb_assert(v, verb(v, "redrive -"), 1, "0 of 1 messages are done");
+    assert_told(v, "ftp://nowhere");
     scripted_server_stop(server);
 }
 
@@ -210,13 +223,38 @@ static void each_record_goes_through_its_route(void **state)
     fclose(m);
     verb_write(v, "sluice.json", config);
     verb_input(v, mail);
-    verb_assert(v, verb(v, "redrive -"), 1, "20 of 22 messages are done");
+    verb_assert(v, verb(v, "redrive --trace trace.jsonl -"), 1, "20 of 22 messages are done");
     assert_told(v, "sluice.json has no route \"gone\", which parked this record");
     assert_told(v, "code              2   NoRoute");
     assert_string_equal(said(v), "r0a r1a r2a r3a r4a r5a r6a r7a r8a r9a r10a r11a r12a r13a r14a r15a r16a "
                                  "r17a r17b r17b ");
+    /* One file for each sandbox. */
+    assert_true(verb_read(v, "trace.jsonl")[0] && verb_read(v, "trace.jsonl.19")[0]);
     free(config);
     free(mail);
+}
+
+/* What is parked without a sequence number (a backfill's item), with an ARN that cannot be one, of Kinesis.
+ */
+static void records_of_all_kinds_are_run(void **state)
+{
+    struct verbs *v = *state;
+    const char *strange = parked("all", "arn:aws:dynamodb:../../x:1:table/t", change("y", 5, ""));
+    /* A change of the item k, in base64. */
+    const char *kinesis =
+        json_printf("{'Records':[{'kinesis':{'sequenceNumber':'1','partitionKey':'p','data':'%s',"
+                    "'approximateArrivalTimestamp':1},'eventSource':'aws:kinesis','eventID':'shardId-0:1',"
+                    "'eventSourceARN':'arn:aws:kinesis:us-east-1:123456789012:stream/s'}]}",
+                    "eyJldmVudElEIjoiMSIsImV2ZW50TmFtZSI6IklOU0VSVCIsInRhYmxlTmFtZSI6InR0IiwiZHluYW1vZGIiOnsi"
+                    "S2V5cyI6eyJQSyI6"
+                    "eyJTIjoiayJ9fSwiQXBwcm94aW1hdGVDcmVhdGlvbkRhdGVUaW1lIjoxNzk1MjA4NjQwMTIzfX0=");
+    verb_input(v, json_printf("[%s,%s]{'Records':[%s,%s]}%s", strange, parked("all", "", change("x", 5, "")),
+                              change("z", 6, ""), change("z", 6, ""), kinesis));
+    verb_assert(v, verb(v, "redrive --route all -"), 0, "3 of 3 messages are done");
+    size_t n = 0;
+    for (const char *at = verb_read(v, "all.jsonl"); *at; at += strcspn(at, "\n") + 1)
+        n++;
+    assert_int_equal(n, 5);
 }
 
 static void an_items_records_keep_their_order(void **state)
@@ -242,6 +280,41 @@ static void an_items_records_keep_their_order(void **state)
     }
     assert_int_equal(n, 32);
     free(mail);
+}
+
+/* A function that dies of the item "x", and fails all else. */
+static int answer_badly(void)
+{
+    struct sl_runtime *rt;
+    struct sl_runtime_event event;
+    if (sl_runtime_open(getenv("AWS_LAMBDA_RUNTIME_API"), "bad", &rt, NULL) != SL_OK)
+        return 1;
+    while (sl_runtime_next(rt, &event, NULL) == SL_OK) {
+        if (strstr(event.payload.ptr, "\"S\":\"x\""))
+            _exit(3);
+        if (sl_runtime_fail(rt, event.request_id, "Test.Bad", SL_LIT("by script"), NULL) != SL_OK)
+            return 1;
+    }
+    return 0;
+}
+
+static void a_function_that_fails_is_named(void **state)
+{
+    struct verbs *v = *state;
+    verb_input(v, json_printf("%s%s%s", parked("say", STREAM, change("a", 1, GOOD)),
+                              parked("say", STREAM, change("x", 2, GOOD)),
+                              parked("say", STREAM, change("c", 3, GOOD))));
+    verb_write(v, "bad", "");
+    verb_assert(v, verb(v, "redrive -"), 1, "0 of 3 messages are done");
+    assert_told(v, "failed      -:1  route=say  code=Test.Bad  key={\"PK\":{\"S\":\"a\"}}\n");
+    assert_told(v, "failed      -:1  route=say  code=Runtime.ExitError  key={\"PK\":{\"S\":\"x\"}}\n");
+    unlink(json_printf("%s/bad", verbs_folder(v)));
+    verb_input(v, json_printf("%s%s%s%s", parked("say", STREAM, change("a", 1, "")),
+                              parked("say", STREAM, change("b", 2, "")),
+                              parked("say", STREAM, change("c", 3, GOOD)),
+                              parked("say", STREAM, change("d", 4, ""))));
+    verb_assert(v, verb(v, "redrive --parallel 10 -"), 1, "code              3   MissingAttribute\n");
+    assert_string_equal(said(v), "cw ");
 }
 
 /* An event's letter is done when all of its records are. */
@@ -345,6 +418,9 @@ static void objects_that_are_done_are_removed(void **state)
     for (unsigned i = 0; i < 230; i++)
         put(v, json_printf("mail/m%u", i), sl_span_str(parked("say", STREAM, change("i", i + 10, GOOD))));
     put(v, "mail/x.json", sl_span_str(parked("say", STREAM, change("x", 5, ""))));
+    verb_assert(v, verb(v, "redrive --limit 1 mail"), 4, "1 of 3 messages are done");
+    assert_true(verb_read(v, "mail/1.gz")[0]);
+    unlink(json_printf("%s/said.jsonl", verbs_folder(v)));
     verb_assert(v, verb(v, "redrive --delete-done mail"), 1, "removed         231\n");
     assert_told(v, "unreadable  2.gz  code=CannotRead  bad gzip at byte ");
     assert_told(v, "unreadable  3.json  code=");
@@ -446,12 +522,14 @@ static void every_fault_of_the_system_loses_nothing(void **state)
 int main(int argc, char **argv)
 {
     if (verbs_is_bootstrap(argc, argv))
-        return sl_start(argv[0], environ);
+        return access("bad", F_OK) == 0 ? answer_badly() : sl_start(argv[0], environ);
     verbs_link_bootstrap();
     const struct CMUnitTest tests[] = {
         TEST(records_that_are_in_the_stream_are_read_from_it),
         TEST(streams_of_several_regions_are_read),
         TEST(each_record_goes_through_its_route),
+        TEST(records_of_all_kinds_are_run),
+        TEST(a_function_that_fails_is_named),
         TEST(an_items_records_keep_their_order),
         TEST(what_failed_again_is_named),
         TEST(a_text_is_read_value_by_value),

@@ -322,8 +322,7 @@ static void the_sum_names_what_failed_most(void **state)
             struct sl_mail_page page = {.list = &mail, .n = 1};
             sl_letter_open(&mail, arena);
             snprintf(code, sizeof(code), "C%02u", i);
-            sl_letter_end(&mail.letters[0], i ? SL_MAIL_FAILED : SL_MAIL_UNREADABLE, i == 1 ? "" : code,
-                          "");
+            sl_letter_end(&mail.letters[0], i ? SL_MAIL_FAILED : SL_MAIL_UNREADABLE, i == 1 ? "" : code, "");
             sl_tally_add(&tally, &page, FAILED_MS);
         }
     sl_tally_print(&tally, &next);

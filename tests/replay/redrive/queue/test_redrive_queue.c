@@ -210,7 +210,10 @@ static void a_group_goes_up_to_its_first_failure(void **state)
                        i == 8 ? "broken" : parked(i, i != 7));
     verb_assert(w->v, verb(w->v, "redrive --wait 1 --dry-run sqs://failed.fifo"), 4,
                 "of each group of a FIFO queue SQS shows only the first");
+    verb_assert(w->v, verb(w->v, "redrive --wait 1 sqs://failed.fifo"), 1, "until they are removed");
+    unlink(json_printf("%s/said.jsonl", verbs_folder(w->v)));
     verb_assert(w->v, verb(w->v, "redrive --wait 1 --delete-done sqs://failed.fifo"), 1, "held back");
+    assert_true(!strstr(verb_err(w->v), "until they are removed"));
     assert_string_equal(said(w, 15), "1 1 1 1 1 1 0 0 1 0 0 1 0 0 1 ");
     assert_all_released(w, 6);
     verb_assert(w->v, verb(w->v, "redrive --wait 1 --delete-done --skip-unreadable sqs://failed.fifo"), 1,
@@ -256,6 +259,9 @@ static void no_more_in_flight_ends_the_run(void **state)
     verb_assert(w->v, verb(w->v, "redrive --wait 1 sqs://failed"), 1, "20 of 20");
     assert_told(w, "SQS gives no more for now; run it again (with --delete-done more come)");
     assert_all_released(w, 30);
+    /* Another place is not held up. */
+    verb_write(w->v, "one.json", parked(31, true));
+    verb_assert(w->v, verb(w->v, "redrive --wait 1 sqs://failed one.json"), 1, "21 of 21");
     verb_assert(w->v, verb(w->v, REDRIVE), 0, "30 of 30");
     assert_all_released(w, 0);
 }
@@ -291,10 +297,22 @@ static void an_answer_that_fails_is_no_success(void **state)
         verb_assert(w->v, verb(w->v, REDRIVE), cases[i].exits, cases[i].told);
         assert_true(!strstr(verb_out(w->v), "  removed"));
         assert_all_released(w, 1);
+        if (cases[i].exits == 2)
+            assert_string_equal(verb_out(w->v), "");
         w->liar = NULL;
         verb_assert(w->v, verb(w->v, REDRIVE), 0, "1 of 1 messages are done");
         assert_all_released(w, 0);
     }
+}
+
+/* A place that cannot be read to its end: those behind it are not begun. */
+static void a_run_that_breaks_off_begins_nothing_more(void **state)
+{
+    struct world *w = *state;
+    verb_write(w->v, "one.json", parked(1, true));
+    w->liar = "ReceiveMessage", w->status = 403, w->lie = "{'__type':'AccessDeniedException','message':'no'}";
+    verb_assert(w->v, verb(w->v, "redrive --wait 1 sqs://failed one.json"), 1, "AccessDenied");
+    assert_string_equal(verb_read(w->v, "said.jsonl"), "");
 }
 
 static void what_is_not_removed_or_released_is_told(void **state)
@@ -392,11 +410,17 @@ int main(int argc, char **argv)
         return access("down", F_OK) == 0 ? answer_down() : sl_start(argv[0], environ);
     verbs_link_bootstrap();
     const struct CMUnitTest tests[] = {
-        TEST(what_is_done_is_removed_and_nothing_else), TEST(without_delete_done_all_stays),
-        TEST(a_group_goes_up_to_its_first_failure),     TEST(a_message_is_not_moved_by_the_policy),
-        TEST(no_more_in_flight_ends_the_run),           TEST(an_answer_that_fails_is_no_success),
-        TEST(what_is_not_removed_or_released_is_told),  TEST(a_signal_ends_it_and_releases_all),
-        TEST(a_target_that_is_down_ends_the_run),       TEST(every_fault_of_the_system_loses_nothing),
+        TEST(what_is_done_is_removed_and_nothing_else),
+        TEST(without_delete_done_all_stays),
+        TEST(a_group_goes_up_to_its_first_failure),
+        TEST(a_message_is_not_moved_by_the_policy),
+        TEST(no_more_in_flight_ends_the_run),
+        TEST(an_answer_that_fails_is_no_success),
+        TEST(a_run_that_breaks_off_begins_nothing_more),
+        TEST(what_is_not_removed_or_released_is_told),
+        TEST(a_signal_ends_it_and_releases_all),
+        TEST(a_target_that_is_down_ends_the_run),
+        TEST(every_fault_of_the_system_loses_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
