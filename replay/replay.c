@@ -19,6 +19,18 @@ static struct sl_session the = {
 
 static bool overwrite;
 
+/* Two ways to make shards. */
+static bool is_doubly_sharded(void)
+{
+    const struct sl_recording_options *o = &the.recording_options;
+    if (!o->shards || !o->is_shard_per_file)
+        return false;
+    fputs("sluice replay: --shards and --shard-per-file exclude each other; keep one (see sluice replay "
+          "--help)\n",
+          stderr);
+    return true;
+}
+
 static const struct sl_flag flags[] = {
     {"config", SL_FLAG_TEXT, &the.config, "FILE", "the configuration (./sluice.json)"},
     {"batch-size", SL_FLAG_INTEGER, &the.settings.batch_size, "N", "BatchSize, 1 to 10000 (100)"},
@@ -112,10 +124,13 @@ int sl_verb_replay(int argc, char **argv)
     sl_esm_settings_init(&the.settings);
     if (sl_flags_read(&usage, argc, argv, &n, &result) != SL_OK)
         return result;
+    if (is_doubly_sharded())
+        return SL_EXIT_BAD;
     the.on_failure_mode = overwrite ? SL_FAILURES_OVERWRITE : SL_FAILURES_NEW;
     struct sl_inputs inputs = {.names = (const char *const *)argv + 1, .n = (size_t)n};
     the.arena = sl_arena_new(1024 * 1024);
     result = sl_session_run(&the, &inputs);
-    sl_session_clean_up(&the);
+    if (!sl_session_clean_up(&the) && result == SL_EXIT_OK)
+        result = SL_EXIT_FAILED;
     return result;
 }

@@ -183,6 +183,7 @@ static enum sl_status open_outputs(struct sl_session *r, struct sl_error *error)
         if (!r->trace_file)
             return sl_fail(error, SL_REJECT, "CannotWrite", "--trace %s: cannot be written: %s", r->trace,
                            strerror(errno));
+        setvbuf(r->trace_file, NULL, _IOLBF, BUFSIZ); /* whole, whatever ends this process */
         const struct sl_trace_options options = {.with_ids = r->with_ids, .folds = r->collects_log};
         r->trace_out = sl_trace_new(r->trace_file, options);
     }
@@ -258,14 +259,14 @@ bool sl_session_close_trace(struct sl_session *r)
 {
     if (!r->trace_file)
         return true;
-    sl_trace_close(r->trace_out);
+    int failure = sl_trace_close(r->trace_out);
     r->trace_out = NULL;
-    bool ok = !ferror(r->trace_file);
-    ok = fclose(r->trace_file) == 0 && ok;
+    if (fclose(r->trace_file) != 0 && !failure)
+        failure = errno;
     r->trace_file = NULL;
-    if (!ok)
-        fprintf(stderr, "sluice %s: --trace %s is incomplete: %s\n", r->verb, r->trace, strerror(errno));
-    return ok;
+    if (failure)
+        fprintf(stderr, "sluice %s: --trace %s is incomplete: %s\n", r->verb, r->trace, strerror(failure));
+    return !failure;
 }
 
 static bool print_summary(const struct sl_session *r, const struct sl_summary *summary)
@@ -394,13 +395,14 @@ int sl_session_run(struct sl_session *r, struct sl_inputs *inputs)
     return run(r);
 }
 
-void sl_session_clean_up(struct sl_session *r)
+bool sl_session_clean_up(struct sl_session *r)
 {
     sl_esm_destroy(r->esm);
     sl_runner_destroy(r->runner);
-    sl_output_close(r->output);
-    sl_failures_close(&r->failures);
+    bool is_written = sl_output_close(r->output);
+    is_written = sl_failures_close(&r->failures) && is_written;
     sl_picture_destroy(r->picture);
-    (void)sl_session_close_trace(r);
+    is_written = sl_session_close_trace(r) && is_written;
     sl_arena_destroy(r->arena);
+    return is_written;
 }

@@ -55,7 +55,8 @@ struct sl_session {
 /* Checks everything, runs, and prints the summary. Returns the exit status. The inputs have their names and
  * texts; this decodes them. */
 int sl_session_run(struct sl_session *session, struct sl_inputs *inputs) SL_MUST_USE;
-void sl_session_clean_up(struct sl_session *session);
+/* False: an output that was open until now is incomplete, which it has said. */
+bool sl_session_clean_up(struct sl_session *session);
 
 /* The steps of sl_session_run, for a caller that feeds the mapping itself: read the configuration; check the
  * filters and settings; open the outputs and start the first process. */

@@ -88,14 +88,18 @@ void sl_failures_add(struct sl_failures *f, const struct sl_esm_discard *discard
         sl_buffer_add_char(&f->line, '\n');
         ok = fwrite(f->line.ptr, 1, f->line.len, f->file) == f->line.len;
     }
-    f->has_failed |= !ok;
+    if (!ok && !f->failure)
+        f->failure = errno;
 }
 
-void sl_failures_close(struct sl_failures *f)
+bool sl_failures_close(struct sl_failures *f)
 {
-    if (f->file && (fclose(f->file) != 0 || f->has_failed))
-        fprintf(stderr, "sluice: --on-failure %s is incomplete: %s\n", f->target, strerror(errno));
+    if (f->file && fclose(f->file) != 0 && !f->failure)
+        f->failure = errno;
+    if (f->file && f->failure)
+        fprintf(stderr, "sluice: --on-failure %s is incomplete: %s\n", f->target, strerror(f->failure));
     f->file = NULL;
     sl_buffer_clean_up(&f->line);
     sl_buffer_clean_up(&f->payload);
+    return !f->failure;
 }

@@ -12,7 +12,7 @@ struct sl_failures {
     const char *target; /* a folder when `file` is NULL; NULL: nothing is written */
     FILE *file;
     struct sl_buffer line, payload;
-    bool has_failed; /* to write */
+    int failure; /* the first write's errno */
 };
 
 /* Records that were given up may be all that is left of a change, so none are written over by mistake. */
@@ -31,6 +31,7 @@ struct sl_failures_target {
 enum sl_status sl_failures_open(struct sl_failures *f, const struct sl_failures_target *target,
                                 const struct sl_esm_settings *settings, struct sl_error *error) SL_MUST_USE;
 void sl_failures_add(struct sl_failures *f, const struct sl_esm_discard *discard);
-void sl_failures_close(struct sl_failures *f);
+/* False: the file is incomplete, or an object is missing, which it has said. */
+bool sl_failures_close(struct sl_failures *f);
 
 #endif

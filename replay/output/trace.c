@@ -5,6 +5,7 @@
 #include "base/json_write.h"
 #include "replay/sandbox/output.h"
 
+#include <errno.h>
 #include <jansson.h>
 #include <stdlib.h>
 
@@ -95,6 +96,7 @@ struct sl_trace {
     struct sl_buffer line;
     struct row *rows;
     size_t n;
+    int failure; /* the first write's error */
 };
 
 struct sl_trace *sl_trace_new(FILE *file, struct sl_trace_options options)
@@ -129,6 +131,12 @@ static uint64_t hash_of(const struct sl_esm_invocation *inv, const struct sl_esm
     return sl_hash(sl_span((const char *)parts, sizeof(parts)));
 }
 
+static void write_line(struct sl_trace *t, const struct sl_buffer *line)
+{
+    if (fwrite(line->ptr, 1, line->len, t->file) != line->len && !t->failure)
+        t->failure = errno;
+}
+
 static void write_row(struct sl_trace *t, struct row *row)
 {
     if (row->n_held > 1) {
@@ -137,7 +145,7 @@ static void write_row(struct sl_trace *t, struct row *row)
         sl_buffer_add_str(&row->last, "}\n");
     }
     if (row->n_held)
-        fwrite(row->last.ptr, 1, row->last.len, t->file);
+        write_line(t, &row->last);
     row->n_held = 0;
 }
 
@@ -166,18 +174,18 @@ void sl_trace_add(struct sl_trace *t, const struct sl_esm_invocation *inv, const
     sl_buffer_reset(&t->line);
     add_line(inv, result, decision, t->options.with_ids, &t->line);
     if (!t->options.folds || !is_held(t, inv, hash_of(inv, result, decision), is_late_retry))
-        fwrite(t->line.ptr, 1, t->line.len, t->file);
+        write_line(t, &t->line);
 }
 
-void sl_trace_close(struct sl_trace *t)
+int sl_trace_close(struct sl_trace *t)
 {
-    if (!t)
-        return;
     for (size_t i = 0; i < t->n; i++) {
         write_row(t, &t->rows[i]);
         sl_buffer_clean_up(&t->rows[i].last);
     }
+    int failure = t->failure;
     sl_buffer_clean_up(&t->line);
     free(t->rows);
     free(t);
+    return failure;
 }

@@ -26,8 +26,9 @@ struct sl_trace *sl_trace_new(FILE *file, struct sl_trace_options options);
 void sl_trace_add(struct sl_trace *trace, const struct sl_esm_invocation *inv,
                   const struct sl_esm_result *result, const struct sl_esm_decision *decision);
 
-/* Writes the rows that are still open, and frees it. NULL is fine. */
-void sl_trace_close(struct sl_trace *trace);
+/* Writes the rows that are still open, and frees it. Returns the first write's errno, 0 if all went well;
+ * what the stream still holds is the caller's to flush. */
+int sl_trace_close(struct sl_trace *trace);
 
 /* "advance", "checkpoint", "retry", "bisect", "discard". */
 const char *sl_trace_verb_name(enum sl_esm_verb verb);

@@ -21,7 +21,8 @@ struct seen {
 
 struct sl_output {
     const char *path;
-    FILE *file; /* NULL: standard error */
+    FILE *file;  /* NULL: standard error */
+    int failure; /* of the file: the first write's error */
     struct seen seen[SL_OUTPUT_LINES];
     size_t n;
 };
@@ -97,21 +98,21 @@ static struct seen *find(struct sl_output *o, struct sl_span line)
     return one;
 }
 
-static void write_line(FILE *file, struct sl_span line)
+static bool write_line(FILE *file, struct sl_span line)
 {
-    fwrite(line.ptr, 1, line.len, file);
-    fputc('\n', file);
+    return fwrite(line.ptr, 1, line.len, file) == line.len && fputc('\n', file) != EOF;
 }
 
 void sl_output_line(struct sl_output *o, struct sl_span line)
 {
     if (o->file) {
-        write_line(o->file, line);
+        if (!write_line(o->file, line) && !o->failure)
+            o->failure = errno;
         return;
     }
     struct seen *one = find(o, line);
     if (!one || one->n++ == 0)
-        write_line(stderr, line);
+        (void)write_line(stderr, line);
 }
 
 /* "1,445" */
@@ -159,18 +160,20 @@ bool sl_output_settle(struct sl_output *o)
     for (size_t i = 0; i < o->n; i++)
         free(o->seen[i].shown);
     o->n = 0;
-    if (!o->file || (fflush(o->file) == 0 && !ferror(o->file)))
-        return true;
-    fprintf(stderr, "sluice: --log %s is incomplete: %s\n", o->path, strerror(errno));
-    return false;
+    if (o->file && fflush(o->file) != 0 && !o->failure)
+        o->failure = errno;
+    if (o->failure)
+        fprintf(stderr, "sluice: --log %s is incomplete: %s\n", o->path, strerror(o->failure));
+    return !o->failure;
 }
 
-void sl_output_close(struct sl_output *o)
+bool sl_output_close(struct sl_output *o)
 {
-    (void)sl_output_settle(o);
+    bool is_written = sl_output_settle(o);
     if (o && o->file)
-        fclose(o->file);
+        fclose(o->file); /* flushed */
     free(o);
+    return is_written;
 }
 
 /* ---- the stream of a process ---- */

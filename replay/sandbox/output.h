@@ -24,8 +24,8 @@ enum sl_status sl_output_open(const char *path, struct sl_output **out, struct s
  * said. NULL is fine. */
 bool sl_output_settle(struct sl_output *output);
 
-/* Settles, and frees it. */
-void sl_output_close(struct sl_output *output);
+/* Settles, and frees it. False as above. */
+bool sl_output_close(struct sl_output *output);
 
 /* The line's hash without request ids and times: equal for lines that count as the same. */
 uint64_t sl_output_hash(struct sl_span line);

@@ -51,7 +51,8 @@ struct sl_runner {
     struct sl_buffer report;
     char *temp_folder; /* of the sandboxes in this run */
     int64_t until_ms;
-    int cancel_fd; /* an eventfd: readable when the invocations are to be cancelled */
+    int report_errno; /* why there is no file of reports */
+    int cancel_fd;    /* an eventfd: readable when the invocations are to be cancelled */
 };
 
 /* ---- reports of our bootstrap ---- */
@@ -440,7 +441,9 @@ struct sl_runner *sl_runner_new(const struct sl_runner_options *options)
     struct sl_vars vars = {(const char *const *)options->sandbox.environment};
     r->temp_folder = sl_paths_make_temp(sl_vars_get(&vars, "TMPDIR"));
     r->options.sandbox.temp_folder = r->temp_folder;
+    sl_sandbox_own_temp(r->temp_folder);
     r->options.sandbox.report_fd = open_report();
+    r->report_errno = errno;
     r->cancel_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     r->until_ms = INT64_MAX;
     sl_buffer_init(&r->report, REPORT_BYTES);
@@ -488,6 +491,7 @@ void sl_runner_destroy(struct sl_runner *r)
         close(r->cancel_fd);
     if (r->temp_folder)
         sl_paths_remove_temp(r->temp_folder);
+    sl_sandbox_own_temp(NULL);
     free(r->temp_folder);
     sl_buffer_clean_up(&r->report);
     sl_notes_clean_up(&r->notes);
@@ -509,6 +513,10 @@ static enum sl_status init_failed(const struct slot *slot, struct sl_error *erro
 
 enum sl_status sl_runner_warm_up(struct sl_runner *r, struct sl_error *error)
 {
+    if (r->options.sandbox.report_fd < 0)
+        return sl_fail(error, SL_FATAL, "NoReport",
+                       "a file in memory for what the function reports cannot be created: %s",
+                       strerror(r->report_errno));
     struct slot *slot = free_slot(r);
     enum sl_status status = ensure_process(r, slot, error);
     if (status != SL_OK)

@@ -36,7 +36,7 @@ struct sl_runner *sl_runner_new(const struct sl_runner_options *options);
 void sl_runner_destroy(struct sl_runner *runner); /* kills the processes that still run */
 
 /* Starts the first process, and waits until it asks for an event. SL_REJECT: it ended, or posted an init
- * error; `error` has its message. */
+ * error; `error` has its message. SL_FATAL: there can be no process, or no file for its reports. */
 enum sl_status sl_runner_warm_up(struct sl_runner *runner, struct sl_error *error) SL_MUST_USE;
 
 /* The invocations that begin from now on end at this moment of the steady clock at the latest: their deadline

@@ -130,11 +130,21 @@ static void note_live(pid_t old, pid_t pid)
     }
 }
 
+static _Atomic(const char *) temp_folder;
+
+void sl_sandbox_own_temp(const char *folder)
+{
+    atomic_store(&temp_folder, folder);
+}
+
 static void on_end(int number)
 {
+    const char *folder = atomic_load(&temp_folder);
     for (size_t i = 0; i < MAX_LIVE; i++)
         if (live[i] > 0)
             kill(-live[i], SIGKILL);
+    if (folder)
+        rmdir(folder);
     raise(number); /* SA_RESETHAND: the default action follows */
 }
 
@@ -179,16 +189,16 @@ static void become(const struct sl_sandbox_spec *spec, char **env, pid_t parent,
     _exit(127);
 }
 
-static void start_process(struct sl_sandbox *sb, char **env)
+/* Returns 0, or why there is no process. */
+static int start_process(struct sl_sandbox *sb, char **env)
 {
     pid_t parent = getpid();
-    int ends[2] = {-1, -1};
+    int ends[2] = {-1, -1}, log = -1;
     if (sb->spec->is_watched && socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
-        return;
-    int log = -1;
-    if (sb->spec->output && !sl_output_pipe_open(&sb->pipe, &log))
-        log = -1; /* the log goes to standard error */
-    sb->pid = fork();
+        return errno;
+    bool has_log = !sb->spec->output || sl_output_pipe_open(&sb->pipe, &log);
+    sb->pid = has_log ? fork() : -1;
+    int failure = sb->pid < 0 ? errno : 0;
     if (sb->pid == 0) {
         close(ends[0]);
         become(sb->spec, env, parent, ends[1], log);
@@ -200,9 +210,11 @@ static void start_process(struct sl_sandbox *sb, char **env)
         setpgid(sb->pid, sb->pid);
         note_live(0, sb->pid);
         sb->pid_fd = pidfd_open(sb->pid, 0);
+        failure = sb->pid_fd < 0 ? errno : 0;
         sb->watch_fd = sb->spec->is_watched ? sl_syscalls_take(ends[0], sb->pid_fd) : -1;
     }
     close(ends[0]);
+    return failure;
 }
 
 enum sl_status sl_sandbox_start(struct sl_sandbox *sb, const struct sl_sandbox_spec *spec,
@@ -214,14 +226,14 @@ enum sl_status sl_sandbox_start(struct sl_sandbox *sb, const struct sl_sandbox_s
         return status;
     struct sl_arena *arena = sl_arena_new(16 * 1024);
     char **env = environment(spec, sl_server_port(sb->server), arena);
-    start_process(sb, env);
+    int failure = start_process(sb, env);
     sl_arena_destroy(arena);
-    if (sb->pid < 0 || sb->pid_fd < 0) {
-        sl_sandbox_kill(sb);
-        return sl_fail(error, SL_FATAL, "NoProcess", "a process for the function cannot be started: %s",
-                       strerror(errno));
-    }
-    return SL_OK;
+    if (!failure)
+        return SL_OK;
+    sl_sandbox_kill(sb);
+    sl_output_pipe_close(&sb->pipe, spec->output);
+    return sl_fail(error, SL_FATAL, "NoProcess", "a process for the function cannot be started: %s",
+                   strerror(failure));
 }
 
 static void reap(struct sl_sandbox *sb)

@@ -41,6 +41,9 @@ struct sl_sandbox {
  * they end this one. */
 void sl_sandbox_end_with_us(void);
 
+/* The folder of temporary files that goes with them, if it is empty then; NULL: none. */
+void sl_sandbox_own_temp(const char *folder);
+
 /* Starts the server and the process. */
 enum sl_status sl_sandbox_start(struct sl_sandbox *sandbox, const struct sl_sandbox_spec *spec,
                                 struct sl_error *error) SL_MUST_USE;

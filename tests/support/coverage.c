@@ -1,9 +1,11 @@
 /* For `make cover`: a process that ends without exit() writes no counts, so in an instrumented build the ends
  * that this tree uses write them first. A process that is killed by another one of the same test gets SIGUSR2
  * first, and a moment for it. What raises the signal it dies of, as our own handlers of crashes do, writes
- * them before. In any other build this does nothing. */
+ * them before; what becomes another program, too; and who ignores every signal still hears that one. In any
+ * other build this does nothing. */
 #include <poll.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/pidfd.h>
@@ -43,6 +45,29 @@ int raise(int number)
     if (__gcov_exit)
         __gcov_exit();
     return (int)syscall(SYS_tgkill, getpid(), syscall(SYS_gettid), number);
+}
+
+sighandler_t signal(int number, sighandler_t handler)
+{
+    struct sigaction action = {.sa_handler = handler, .sa_flags = (int)SA_RESTART}, old;
+    if (__gcov_exit && number == SIGUSR2)
+        action.sa_handler = write_and_end;
+    return sigaction(number, &action, &old) == 0 ? old.sa_handler : SIG_ERR;
+}
+
+int execle(const char *path, const char *first, ...)
+{
+    char *words[8] = {(char *)(unsigned long)first};
+    size_t n = 1;
+    va_list list;
+    va_start(list, first);
+    while (n < sizeof(words) / sizeof(words[0]) && (words[n] = va_arg(list, char *)))
+        n++;
+    char **environment = va_arg(list, char **);
+    va_end(list);
+    if (__gcov_exit && access(path, X_OK) == 0)
+        __gcov_exit();
+    return (int)syscall(SYS_execve, path, words, environment);
 }
 
 /* A fork of ours, and not another program. */
