@@ -27,8 +27,7 @@ bool sl_finding_has_time(const struct sl_judge *judge)
 
 const char *sl_finding_kind(enum sl_verdict verdict)
 {
-    size_t known = sizeof(kinds) / sizeof(kinds[0]);
-    return (size_t)verdict < known ? kinds[verdict] : "different";
+    return kinds[verdict];
 }
 
 static void add_time(struct sl_buffer *b, const char *name, int64_t ms)

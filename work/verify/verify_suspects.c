@@ -187,6 +187,8 @@ static bool judge_row(struct group *g, size_t i, size_t row, struct sl_judge *j,
         refuse(g, o, why.code, why.text);
         return false;
     }
+    if ((size_t)j->verdict > SL_VERDICT_NOT_JUDGED) /* a plugin's */
+        j->verdict = SL_VERDICT_DIFFERENT;
     if (is_expiring(v, j, g->before[i].item) || is_of_other_side(g, j))
         j->verdict = SL_VERDICT_NOT_JUDGED;
     return true;

@@ -158,7 +158,7 @@ static bool make_change(struct chain *c, const struct sl_record *r, struct chang
     out->has_old = old.type != SL_NONE;
     out->has_new = new.type != SL_NONE;
     bool is_whole = (out->event == SL_INSERT || out->has_old) && (out->event == SL_REMOVE || out->has_new);
-    if (!is_whole || order.len == 0 || order.len > ORDER_BYTES || sl_record_image(r, SL_KEYS).type == SL_NONE)
+    if (!is_whole || order.len == 0 || order.len > ORDER_BYTES)
         return false;
     memset(out->order, '0', ORDER_BYTES - order.len);
     memcpy(out->order + ORDER_BYTES - order.len, order.ptr, order.len);
