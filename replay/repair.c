@@ -44,6 +44,8 @@ static bool end_last_line(int fd)
 {
     char last = '\n';
     off_t end = lseek(fd, 0, SEEK_END);
+    if (end < 0)
+        return errno == ESPIPE;
     if (end > 0 && pread(fd, &last, 1, end - 1) != 1)
         return false;
     return last == '\n' || write(fd, "\n", 1) == 1;
