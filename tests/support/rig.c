@@ -136,6 +136,8 @@ static enum sl_status rig_handle(void *arg, struct sl_slice *slice, struct sl_er
     }
     if (s->always != SL_OK)
         return host->fail(error, s->always, "Always", "as planned");
+    if (s->misuses_together && slice->n > 1)
+        host->mark(slice, slice->n, SL_OK, NULL);
     if (s->blames)
         return handle_blaming(s, slice, error);
     return s->marks ? handle_marked(s, slice) : handle_whole(s, slice, error);

@@ -14,7 +14,13 @@
 #define RIG_RECORDS 10000
 
 /* What a handler does with a record. */
-enum rig_plan { RIG_GOOD = SL_OK, RIG_OUTAGE = SL_RETRY, RIG_POISON = SL_REJECT, RIG_BROKEN = SL_FATAL };
+enum rig_plan {
+    RIG_GOOD = SL_OK,
+    RIG_OUTAGE = SL_RETRY,
+    RIG_POISON = SL_REJECT,
+    RIG_BROKEN = SL_FATAL,
+    RIG_MISUSE /* no status */
+};
 
 struct rig_handler {
     unsigned char plan[RIG_RECORDS];
@@ -23,7 +29,8 @@ struct rig_handler {
     int64_t takes_ms; /* of each call; it stops at the slice's deadline and returns RETRY */
     int filler;       /* a byte: its errors are filled with it, without an end; 0: they are not */
     size_t codes;     /* errors of record i have the code "Code", i % codes; 0: one code */
-    bool blames;      /* marks the poison alone, applies nothing beside it, and returns REJECT */
+    bool misuses_together;  /* every call of more than one record marks one that does not exist */
+    bool blames;            /* marks the poison alone, applies nothing beside it, and returns REJECT */
     enum sl_status always;  /* not OK: what every call returns, whatever its records are */
     const char *code;       /* of its errors; NULL: "Planned" */
     unsigned refused_views; /* bits 1 << enum sl_view */

@@ -148,6 +148,31 @@ static void good_one_is_loaded(void **state)
     assert_true(has_run(f));
 }
 
+/* From the struct of ABI 1.0 to one that has grown a long way: what is smaller has lost a part of itself, and
+ * what is larger is no struct. */
+static void sizes_have_limits(void **state)
+{
+    struct folder *f = *state;
+    const size_t least = offsetof(struct sl_handler, accepts) + sizeof(void *), most = 4096;
+    const size_t sizes[] = {least - 1, least, most, most + 1};
+    for (size_t i = 0; i < 4; i++) {
+        char source[600], wanted[40];
+        snprintf(
+            source, sizeof(source),
+            HANDLE
+            "struct large { struct sl_handler it; char rest[5000]; };\n"
+            "SL_EXPORT const struct large sluice_handler = {{{1, 0, %zu}, \"sized\", .handle = handle}};",
+            sizes[i]);
+        snprintf(wanted, sizeof(wanted), "has %zu bytes, not %zu to 4096", sizes[i], least);
+        compile(f, "sized.so", source);
+        bool fits = i == 1 || i == 2;
+        assert_int_equal(load(f, "sized"), fits ? SL_OK : SL_FATAL);
+        assert_string_equal(f->error.code, fits ? "" : "HandlerSize");
+        assert_true(fits || strstr(f->error.text, wanted));
+        sl_loader_unload(&f->loaded);
+    }
+}
+
 /* SL_HANDLER_ABI says 1.4; a plugin that was built before says less. */
 static void plugins_of_every_older_minor_are_loaded(void **state)
 {
@@ -429,6 +454,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(every_wrong_kind_has_its_refusal, set_up, tear_down),
         cmocka_unit_test_setup_teardown(good_one_is_loaded, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(sizes_have_limits, set_up, tear_down),
         cmocka_unit_test_setup_teardown(plugins_of_every_older_minor_are_loaded, set_up, tear_down),
         cmocka_unit_test_setup_teardown(larger_struct_of_a_known_minor_is_cut, set_up, tear_down),
         cmocka_unit_test_setup_teardown(builtin_goes_first_and_near_names_are_offered, set_up, tear_down),
