@@ -241,7 +241,43 @@ static void a_segment_is_cut_where_it_is_too_long(void **state)
             assert_int_equal(mark == NULL, is_whole);
             assert_int_equal(strlen(first), is_whole ? n * cases[c].bytes + 1 : strlen(second));
             assert_true(strlen(first) <= 200);
+            assert_true(is_whole || mark - first == 120); /* what it begins with is kept */
         }
+}
+
+/* The template's own text is not escaped: no character of it is cut in two. */
+static void a_character_is_not_cut_in_two(void **state)
+{
+    (void)state;
+    static const char *const letters[] = {"k", "\xc3\xa4", "\xe2\x82\xac", "\xf0\x9f\x98\x80"};
+    for (size_t i = 0; i < sizeof(letters) / sizeof(letters[0]); i++)
+        for (size_t before = 0; before < 4; before++) {
+            size_t bytes = strlen(letters[i]), n = before;
+            char text[256], config[1024], *names;
+            memset(text, 'x', before);
+            for (; n <= 200; n += bytes)
+                memcpy(text + n, letters[i], bytes);
+            snprintf(config, sizeof(config), ROUTE(",'key':'%.*s/'"), (int)n, text);
+            names_of(config, EVENT(INSERT("1", BEFORE, "a", "1")), &names);
+            size_t kept = before + (120 - before) / bytes * bytes;
+            assert_int_equal(strncmp(names, text, kept), 0);
+            assert_int_equal(strncmp(names + kept, "%~", 2), 0);
+            free(names);
+        }
+}
+
+/* Only "." and ".." are no names. */
+static void dots_may_stand_in_segments(void **state)
+{
+    (void)state;
+    static const char *const keys[] = {"a.b/", ".a/",      "a./",         "..a/", "a../",
+                                       ".../", "ab/c./d/", "ab/.c/...d/", "a"};
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+        struct stage *s = stage_new(json_printf(ROUTE(",'key':'%s'"), keys[i]), NULL);
+        stage_deliver_all(s, EVENT(INSERT("1", BEFORE, "a", "1")));
+        assert_int_equal(sl_pipeline_stats(s->p, 0).applied, 1);
+        stage_destroy(s);
+    }
 }
 
 static void bad_templates_are_refused(void **state)
@@ -483,6 +519,8 @@ int main(void)
         cmocka_unit_test(hostile_values_stay_inside_the_prefix),
         cmocka_unit_test(long_values_are_cut_and_stay_apart),
         cmocka_unit_test(a_segment_is_cut_where_it_is_too_long),
+        cmocka_unit_test(a_character_is_not_cut_in_two),
+        cmocka_unit_test(dots_may_stand_in_segments),
         cmocka_unit_test(bad_templates_are_refused),
         cmocka_unit_test(functions_stand_in_keys),
         cmocka_unit_test(what_a_key_lacks_has_a_stated_result),

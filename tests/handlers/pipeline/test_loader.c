@@ -328,6 +328,46 @@ static void cut_and_damaged_files_are_survived(void **state)
     free(bytes);
 }
 
+/* The first segment that is loaded, in another place. */
+static void move_segment(char *bytes, uint64_t offset, uint64_t size)
+{
+    Elf64_Ehdr head;
+    Elf64_Phdr segment;
+    memcpy(&head, bytes, sizeof(head));
+    char *at = bytes + head.e_phoff;
+    do {
+        memcpy(&segment, at, sizeof(segment));
+        at += sizeof(segment);
+    } while (segment.p_type != PT_LOAD);
+    segment.p_offset = offset;
+    segment.p_filesz = size;
+    memcpy(at - sizeof(segment), &segment, sizeof(segment));
+}
+
+/* A segment may end where the file does, and one that takes nothing from the file may begin there. */
+static void a_segment_beyond_the_end_is_named(void **state)
+{
+    struct folder *f = *state;
+    size_t n;
+    char *bytes = good_bytes(f, &n);
+    struct sl_loader_facts facts;
+    const struct {
+        uint64_t offset, size;
+        bool is_cut;
+    } cases[] = {{n - 64, 64, false},   {n - 64, 65, true},   {n, 0, false},    {n, 1, true},
+                 {n + 1, 0, false},     {0, n, false},        {0, n + 1, true}, {n - 1, 2, true},
+                 {UINT64_MAX, 1, true}, {1, UINT64_MAX, true}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        move_segment(bytes, cases[i].offset, cases[i].size);
+        sl_error_clear(&f->error);
+        enum sl_status status = sl_loader_inspect("p.so", sl_span(bytes, n), &facts, &f->error);
+        if ((strstr(f->error.text, "is cut off") != NULL) != cases[i].is_cut)
+            fail_msg("case %zu: %s", i, f->error.text);
+        assert_true(status == SL_FATAL || !cases[i].is_cut);
+    }
+    free(bytes);
+}
+
 /* What is loaded is loaded from the file: a part that is missing would be a SIGBUS, here or in the handler.
  */
 static void every_length_of_a_plugin_is_refused_or_loads(void **state)
@@ -461,6 +501,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(files_that_are_no_plugins_are_refused, set_up, tear_down),
         cmocka_unit_test_setup_teardown(another_machine_is_named, set_up, tear_down),
         cmocka_unit_test_setup_teardown(cut_and_damaged_files_are_survived, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_segment_beyond_the_end_is_named, set_up, tear_down),
         cmocka_unit_test_setup_teardown(every_length_of_a_plugin_is_refused_or_loads, set_up, tear_down),
         cmocka_unit_test_setup_teardown(files_that_others_may_write_are_refused, set_up, tear_down),
         cmocka_unit_test_setup_teardown(links_stay_inside_the_folder, set_up, tear_down),
