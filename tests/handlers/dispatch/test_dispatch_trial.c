@@ -3,6 +3,7 @@
 #include "tests/support/rig.h"
 #include "tests/support/test.h"
 
+#include "base/clock.h"
 #include "handlers/pipeline/route.h"
 #include "handlers/dispatch/watch.h"
 #include "streams/record.h"
@@ -29,6 +30,9 @@ struct script {
     bool is_broken;              /* the descriptors are */
     size_t given;                /* records of all calls here */
     int64_t takes_ms;
+    bool is_in_time;                     /* a trial ends at its deadline, a time-out always then */
+    int64_t begins[200], deadlines[200]; /* of each */
+    size_t (*key)(size_t), done_of[N];   /* per item: the last record that r1 has done, and one more */
 };
 
 static struct script *script_of(struct sl_watch *watch)
@@ -41,6 +45,17 @@ static size_t index_of(const struct sl_record *record)
     return strtoul(sl_record_text(record, SL_FIELD_IDENTIFIER).ptr, NULL, 10) - 1000;
 }
 
+/* No change of an item is given after a later one was done; the last one may be done again. */
+static void note_given(struct script *s, size_t index, bool is_done)
+{
+    if (!s->key)
+        return;
+    size_t *last = &s->done_of[s->key(index)];
+    if (index + 1 < *last)
+        fail_msg("record %zu is given after record %zu of its item", index, *last - 1);
+    *last = is_done ? index + 1 : *last;
+}
+
 static void enter(struct sl_watch *watch, const char *route, const struct sl_record *const *records, size_t n)
 {
     struct script *s = script_of(watch);
@@ -50,6 +65,8 @@ static void enter(struct sl_watch *watch, const char *route, const struct sl_rec
     s->given += n;
     for (size_t i = 0; i < n && s->watch.has_suspects; i++)
         assert_false(strcmp(route, "r1") == 0 && s->suspects[index_of(records[i])]);
+    for (size_t i = 0; i < n && strcmp(route, "r1") == 0; i++)
+        note_given(s, index_of(records[i]), true);
 }
 
 static void leave(struct sl_watch *watch)
@@ -87,8 +104,16 @@ static void try_alone(struct sl_watch *watch, const struct sl_trial_order *order
     assert_true(s->watch.has_suspects); /* else there are no processes for trials any more */
     s->attempts[s->n_tried] = order->attempt;
     s->tried[s->n_tried++] = order->index;
-    s->rig->clock.ms += s->takes_ms;
     *out = s->endings[order->index];
+    s->begins[s->n_tried - 1] = s->rig->clock.ms;
+    s->deadlines[s->n_tried - 1] = order->deadline_ms;
+    bool times_out = s->is_in_time &&
+                     (out->end == SL_TRIAL_TIMED_OUT || s->rig->clock.ms + s->takes_ms > order->deadline_ms);
+    s->rig->clock.ms = times_out ? order->deadline_ms : s->rig->clock.ms + s->takes_ms;
+    if (times_out && out->end == SL_TRIAL_RETURNED)
+        *out = (struct sl_trial){.end = SL_TRIAL_TIMED_OUT};
+    if (out->end != SL_TRIAL_UNABLE)
+        note_given(s, order->index, out->end == SL_TRIAL_RETURNED && out->status == SL_OK);
     s->watch.has_suspects = out->end != SL_TRIAL_UNABLE;
 }
 
@@ -469,6 +494,130 @@ static void after_a_control_that_cannot_run_no_other_is_tried(void **state)
     }
 }
 
+/* ---- time ---- */
+
+/* A record that does not return is set aside only if it has had a quarter of the route's time for itself. */
+static void a_time_out_counts_after_a_quarter_of_the_time(void **state)
+{
+    (void)state;
+    size_t set_aside = 0, waits = 0;
+    for (int64_t time = 50; time <= 51200; time *= 2)
+        for (int64_t takes = 0; takes <= time; takes = takes ? takes * 3 : 1) {
+            struct script *s = script_new("{" PARKING R2);
+            s->suspects[3] = true;
+            s->endings[3].end = SL_TRIAL_TIMED_OUT;
+            s->takes_ms = takes;
+            s->is_in_time = true;
+            rig_event(s->rig, N, NULL);
+            rig_run(s->rig, time);
+            assert_true(s->rig->clock.ms < s->rig->invocation.deadline_ms);
+            assert_int_equal(s->tried[0], 3);
+            int64_t share = 8 * (s->deadlines[0] - s->begins[0]), longest = 0;
+            for (size_t i = 1; i < s->n_tried; i++)
+                if (s->tried[i] == 3 && s->deadlines[i] - s->begins[i] > longest)
+                    longest = s->deadlines[i] - s->begins[i];
+            if (s->n_proven) {
+                assert_true(4 * longest >= share);
+                assert_int_equal(rig_port(s->rig, "dlq")->n, 1);
+            } else {
+                assert_int_equal(s->rig->answer.error.status, SL_RETRY);
+                rig_answers(s->rig, failed_at(3));
+            }
+            *(s->n_proven ? &set_aside : &waits) += 1;
+            script_destroy(s);
+        }
+    assert_true(set_aside > 20 && waits > 5);
+}
+
+/* ---- any endings ---- */
+
+static uint64_t chance;
+static size_t n_items;
+
+static size_t of_some(size_t i)
+{
+    return i * 5 % n_items;
+}
+
+static size_t draw(size_t n)
+{
+    return (size_t)(sl_random_step(&chance) % n);
+}
+
+static void draw_endings(struct script *s)
+{
+    static const enum sl_status statuses[] = {SL_OK, SL_OK, SL_OK, SL_REJECT, SL_RETRY, SL_FATAL};
+    size_t one_in = 1 + draw(8);
+    n_items = 1 + draw(N);
+    s->key = of_some;
+    s->is_in_time = true;
+    s->takes_ms = (int64_t)draw(3) * 150;
+    for (size_t i = 0; i < N; i++) {
+        s->suspects[i] = draw(one_in) == 0;
+        if (draw(2))
+            continue;
+        s->endings[i] = (struct sl_trial){.end = (enum sl_trial_end)draw(SL_TRIAL_UNABLE + 1)};
+        if (s->endings[i].end == SL_TRIAL_RETURNED)
+            s->endings[i].status = statuses[draw(6)];
+        if (s->endings[i].end != SL_TRIAL_RETURNED && draw(4) == 0)
+            s->endings[i].place = SL_TRIAL_IN_PORT;
+        s->endings[i].number = SIGSEGV;
+    }
+}
+
+static bool was_done(const struct script *s, size_t i)
+{
+    const struct sl_trial *ending = &s->endings[i];
+    bool was_good = ending->end == SL_TRIAL_RETURNED && ending->status == SL_OK && times_tried(s, i) > 0;
+    return was_good || s->rig->handlers[RIG_ONE].times[i] > 0 || s->rig->handlers[RIG_ONCE].times[i] > 0;
+}
+
+/* Rejected by itself, or at fault by contrast with another one that passed. */
+static bool may_be_parked(const struct script *s, size_t i)
+{
+    const struct sl_trial *ending = &s->endings[i];
+    if (ending->end == SL_TRIAL_RETURNED && ending->status == SL_REJECT)
+        return true;
+    bool passed = false;
+    for (size_t k = 0; k < N; k++)
+        passed |= k != i && times_tried(s, k) && was_done(s, k);
+    bool timed_out = ending->end == SL_TRIAL_TIMED_OUT || ending->end == SL_TRIAL_RETURNED;
+    return passed && ending->place == SL_TRIAL_IN_HANDLER && (ending->end != SL_TRIAL_UNABLE || timed_out);
+}
+
+static void expect_nothing_lost(struct script *s)
+{
+    const struct rig_port *dlq = rig_port(s->rig, "dlq");
+    bool parked[N] = {false};
+    for (size_t k = 0; k < dlq->n; k++) {
+        size_t i = strtoul(strstr(dlq->bodies[k], "\"SequenceNumber\":\"") + 18, NULL, 10) - 1000;
+        assert_false(parked[i]);
+        parked[i] = true;
+        if (!may_be_parked(s, i))
+            fail_msg("record %zu is parked: %s", i, dlq->bodies[k]);
+    }
+    size_t below = s->rig->answer.is_error ? 0 : s->rig->answer.checkpoint;
+    for (size_t i = 0; i < below; i++)
+        if (parked[i] == was_done(s, i))
+            fail_msg("record %zu is %s", i, parked[i] ? "parked and done" : "neither parked nor done");
+}
+
+static void whatever_the_endings_are_nothing_is_lost(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 2000; seed++) {
+        chance = seed * 7919;
+        struct script *s =
+            script_new(draw(2) ? "{" PARKING ONCE : "{" PARKING "'routes':[{'name':'r1','handler':'one'}]}");
+        draw_endings(s);
+        rig_event(s->rig, N, of_some);
+        rig_run(s->rig, 10000);
+        expect_nothing_lost(s);
+        assert_true(s->rig->clock.ms < s->rig->invocation.deadline_ms);
+        script_destroy(s);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -485,6 +634,8 @@ int main(void)
         cmocka_unit_test(closed_descriptors_end_the_work_at_once),
         cmocka_unit_test(suspects_after_a_failure_of_their_item_wait),
         cmocka_unit_test(where_no_trial_can_run_dispatch_goes_on),
+        cmocka_unit_test(a_time_out_counts_after_a_quarter_of_the_time),
+        cmocka_unit_test(whatever_the_endings_are_nothing_is_lost),
         cmocka_unit_test(after_a_control_that_cannot_run_no_other_is_tried),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
