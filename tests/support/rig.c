@@ -134,6 +134,8 @@ static enum sl_status rig_handle(void *arg, struct sl_slice *slice, struct sl_er
         s->outages--;
         return host->fail(error, SL_RETRY, "Throttled", "slow down");
     }
+    if (s->always != SL_OK && s->silent)
+        return s->always;
     if (s->always != SL_OK)
         return host->fail(error, s->always, "Always", "as planned");
     if (s->misuses_together && slice->n > 1)
@@ -157,6 +159,11 @@ static enum sl_status rig_window(void *arg, struct sl_window *window, struct sl_
         s->window_outages--;
         return host->fail(error, SL_RETRY, "WindowOutage", "the window has an outage");
     }
+    snprintf(s->window_start, sizeof(s->window_start), "%.*s", SL_ARG(window->start));
+    snprintf(s->window_end, sizeof(s->window_end), "%.*s", SL_ARG(window->end));
+    snprintf(s->window_state, sizeof(s->window_state), "%.*s", SL_ARG(window->state));
+    if (s->window_status != SL_OK && s->silent)
+        return s->window_status;
     if (s->window_status != SL_OK)
         return host->fail(error, s->window_status, "WindowPlanned", "the window is planned to fail");
     if (s->new_state)

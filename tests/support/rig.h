@@ -31,6 +31,7 @@ struct rig_handler {
     size_t codes;     /* errors of record i have the code "Code", i % codes; 0: one code */
     bool misuses_together;  /* every call of more than one record marks one that does not exist */
     bool blames;            /* marks the poison alone, applies nothing beside it, and returns REJECT */
+    bool silent;            /* its errors have neither code nor text */
     enum sl_status always;  /* not OK: what every call returns, whatever its records are */
     const char *code;       /* of its errors; NULL: "Planned" */
     unsigned refused_views; /* bits 1 << enum sl_view */
@@ -46,7 +47,8 @@ struct rig_handler {
     /* window */
     size_t windows, window_records;
     bool window_was_final;
-    const char *new_state; /* NULL: echoed */
+    const char *new_state;                                   /* NULL: echoed */
+    char window_start[40], window_end[40], window_state[40]; /* that it was given */
     enum sl_status window_status;
     unsigned window_outages; /* so many calls of window() fail with RETRY first */
     int64_t window_takes_ms; /* of each call of window() */
