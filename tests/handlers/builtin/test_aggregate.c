@@ -300,118 +300,6 @@ static void view_types_that_cannot_serve_are_refused(void **state)
     }
 }
 
-/* An attribute's name has 1 to 255 bytes, and none that JSON would escape. */
-static void names_of_amounts_have_limits(void **state)
-{
-    (void)state;
-    static const char *const good[] = {"a", "a b", " ", "a.b", "#", "\xC3\xA9", "~"};
-    static const char *const bad[] = {"", "a\\u001fb", "\\n", "\\\\", "a\\\"b"};
-    char name[257];
-    for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
-        struct stage *s =
-            stage_new(json_printf(ROUTE("'counters':[{'key':{'PK':'ALL'},'add':{'%s':1}}]"), good[i]), NULL);
-        stage_deliver_all(s, EVENT(INSERT("1", "a", "OPEN", "1")));
-        expect_totals(s, json_printf("{'PK':{'S':'ALL'},'%s':{'N':'1'}}\n", good[i]));
-        stage_destroy(s);
-    }
-    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
-        stage_refused(json_printf(ROUTE("'counters':[{'key':{'PK':'ALL'},'add':{'%s':1}}]"), bad[i]),
-                      "counters[0].add");
-    memset(name, 'x', sizeof(name));
-    for (size_t len = 255; len <= 256; len++) {
-        name[len] = '\0';
-        char *config = strdup(json_printf(ROUTE("'counters':[{'key':{'PK':'ALL'},'add':{'%s':1}}]"), name));
-        if (len == 256)
-            stage_refused(config, "counters[0].add");
-        else
-            stage_destroy(stage_new(config, NULL));
-        name[len] = 'x';
-        free(config);
-    }
-}
-
-static void mistakes_are_named(void **state)
-{
-    (void)state;
-#define COUNTER(members) ROUTE("'counters':[{" members "}]")
-#define ONE              "'key':{'PK':'a'},'add':{'n':1}"
-#define TWO              "'key':{'PK':'a','SK':'b'},'add':{'n':1}"
-#define TEN(a)                                                                                               \
-    "'" a "0':'{a}','" a "1':'{a}','" a "2':'{a}','" a "3':'{a}','" a "4':'{a}','" a "5':'{a}','" a          \
-    "6':'{a}','" a "7':'{a}','" a "8':'{a}','" a "9':'{a}',"
-    static const struct {
-        const char *config, *message;
-    } cases[] = {
-        {ROUTE("'counters':[]"), "counters: expected a list of 1 to 40"},
-        {COUNTER("'key':{'order':'a'},'add':{'n':1}"), "ledger: its rows have an attribute order"},
-        {COUNTER("'key':{'PK':'a','sums':'b'},'add':{'n':1}"), "ledger: its rows have an attribute sums"},
-        {COUNTER("'key':{'sums':'b','zz':'a'},'add':{'n':1}"), "ledger: its rows have an attribute sums"},
-        {ROUTE("'counters':{}"), "counters: expected a list"},
-        {ROUTE("'counters':[1]"), "counters[0]: expected an object"},
-        {COUNTER("'kee':1"), "counters[0].kee: unknown member"},
-        {COUNTER("'add':{'n':1}"), "counters[0].key: expected an object"},
-        {COUNTER("'key':{'PK':1},'add':{'n':1}"), "counters[0].key.PK: expected a template"},
-        {COUNTER("'key':{'PK':'{a'},'add':{'n':1}"), "$.routes[0].counters[0].key.PK: '{' is not closed"},
-        {COUNTER("'key':{'PK':'{OldImage.a}'},'add':{'n':1}"),
-         "counters[0].key.PK: write {name} without its image"},
-        {COUNTER("'key':{'PK':'a'}"), "counters[0].add: missing"},
-        {COUNTER("'key':{'PK':'a'},'add':{'n':1.5}"),
-         "counters[0].add.n: expected an integer, or a decimal or template as text"},
-        {COUNTER("'key':{'PK':'a'},'add':{'n':'{NewImage.a}'}"),
-         "counters[0].add.n: write {name} without its image"},
-        {COUNTER("'key':{'PK':'a'},'add':{'n':'total'}"),
-         "counters[0].add.n: \"total\" is not a number; for an attribute's value write \"{total}\""},
-        {COUNTER("'key':{'PK':'a'},'add':1"), "counters[0].add: expected an object"},
-        {COUNTER("'key':{'PK':'a'},'add':{'n':1},'when':{'a':1}"), "$.routes[0].counters[0].when.a: a list"},
-        {ROUTE("'counters':[{'key':{'PK':'a'},'add':{'n':1}},{'key':{'SK':'a'},'add':{'n':1}}]"),
-         "counters[1].key: all counters have the same key attributes"},
-        {ROUTE(BY_STATUS ",'ledger':{'tabel':'x'}"), "ledger.tabel: unknown member"},
-        {ROUTE(BY_STATUS ",'ledger':{'key':'x'}"), "ledger.key: only for a ledger with its own table"},
-        {ROUTE(BY_STATUS ",'expires_attribute':''"), "expires_attribute: expected"},
-        {ROUTE(BY_STATUS ",'shard':1"), "did you mean \"shards\"?"},
-        {COUNTER(ONE ",'distinct':1"), "counters[0].distinct: expected an object"},
-        {COUNTER(ONE ",'distinct':{}"), "counters[0].distinct: expected an object"},
-        {COUNTER(ONE ",'distinct':{'d':1}"), "counters[0].distinct.d: expected a template"},
-        {COUNTER(ONE ",'distinct':{'d':'{a'}"), "counters[0].distinct.d: '{' is not closed"},
-        {COUNTER(ONE ",'distinct':{'d':'{OldImage.a}'}"), "counters[0].distinct.d: write {name} without"},
-        {COUNTER(ONE ",'distinct':{'n':'{a}'}"),
-         "counters[0].distinct.n: an amount of the route has this name"},
-        {ROUTE("'mode':'at-least-once','counters':[{" ONE ",'distinct':{'d':'{a}'}}]"),
-         "counters.distinct: only with \"mode\": \"exact\""},
-        {ROUTE("'ledger':{'table':'l','key':'group'},'counters':[{" ONE ",'distinct':{'d':'{a}'}}]"),
-         "counters.distinct: its rows have an attribute group of their own"},
-        {COUNTER(ONE ",'members':{'by':'{n}'}"),
-         "counters[0].members: its rows are sorted by the table's sort key"},
-        {COUNTER(TWO ",'members':'{n}'"), "counters[0].members: expected {\"by\""},
-        {COUNTER(TWO ",'members':{}"), "counters[0].members: expected {\"by\""},
-        {COUNTER(TWO ",'members':{'by':'{n}','of':1}"), "counters[0].members: expected {\"by\""},
-        {COUNTER(TWO ",'members':{'by':1.5}"), "counters[0].members.by: expected an integer"},
-        {ROUTE("'per':'event','counters':[{" TWO ",'members':{'by':'{n}'}}]"),
-         "counters.members: only with \"per\": \"item\""},
-        {ROUTE("'expired':'keep','counters':[{" TWO ",'members':{'by':'{n}'}}]"),
-         "counters.members: not with \"expired\": \"keep\""},
-        {ROUTE("'counters':[{'key':{'PK':'a','by':'b'},'add':{'n':1},'members':{'by':'{n}'}}]"),
-         "counters.members: its rows have an attribute by of their own"},
-        {ROUTE("'empty':'delete','shards':2,'counters':[{" ONE "}]"), "empty: not with \"shards\""},
-        {ROUTE("'empty':'delete','mode':'at-least-once','counters':[{" ONE "}]"),
-         "empty: only with \"mode\""},
-        {ROUTE("'empty':'delete','per':'event','counters':[{" ONE "}]"), "empty: only with \"per\""},
-        {ROUTE("'empty':'delete','expired':'keep','counters':[{" ONE "}]"), "empty: only with \"per\""},
-        {ROUTE("'empty':'delete','counters':[{" ONE "},{'key':{'PK':'b'},'add':{'s':'{t}'}}]"),
-         "empty: counters[1].add has no amount that is 1"},
-        {ROUTE("'empty':'delete','counters':[{" ONE "},{'key':{'PK':'b'},'add':{'n':'{t}'}}]"),
-         "empty: counters[0].add has no amount that is 1 in every counter"},
-        {ROUTE("'empty':'delete','counters':[{" ONE ",'running_max':{'m':'{t}'}}]"),
-         "empty: not with counters[0].running_max"},
-        {ROUTE("'empty':'remove','counters':[{" ONE "}]"), "empty"},
-        {ROUTE("'counters':[{" ONE ",'distinct':{" TEN("a") TEN("b") TEN("c") TEN("d")
-                   TEN("e") "'z':'{a}'}}]"),
-         "counters: with their values and members a change may write 105 rows, and a transaction has 100"},
-    };
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
-        stage_refused(cases[i].config, cases[i].message);
-}
-
 /* ---- groups are told apart ---- */
 
 /* A text as JSON writes it, and what it says: separators, quotes, controls, each in several spellings. */
@@ -578,8 +466,6 @@ int main(void)
         cmocka_unit_test(totals_may_stand_beside_their_source),
         cmocka_unit_test(a_target_that_is_the_source_is_refused),
         cmocka_unit_test(view_types_that_cannot_serve_are_refused),
-        cmocka_unit_test(names_of_amounts_have_limits),
-        cmocka_unit_test(mistakes_are_named),
         cmocka_unit_test(groups_are_told_apart),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
