@@ -66,8 +66,6 @@ struct aggregate_counter {
     struct aggregate_amount by; /* of members */
 };
 
-struct aggregate_owner;
-
 struct aggregate {
     const struct sl_host *host;
     struct sl_route *route;
@@ -85,8 +83,8 @@ struct aggregate {
     struct sl_span ledger_table; /* absent: the totals' own */
     struct sl_span ledger_keys[2];
     size_t n_ledger_keys;
-    bool has_at;                   /* rows can have AGGREGATE_ROW_AT: no key attribute has this name */
-    struct aggregate_owner *owner; /* what this process knows of the ledger's source */
+    bool has_at;             /* rows can have AGGREGATE_ROW_AT: no key attribute has this name */
+    struct sl_source *owner; /* what this process knows of the ledger's source; in the route's arena */
     struct sl_span expires_attribute;
     struct sl_span key_names[2]; /* of counter rows, in their order as text */
     size_t n_key_names;

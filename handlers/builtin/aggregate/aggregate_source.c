@@ -23,15 +23,10 @@ struct row {
     int64_t epoch, shards;
 };
 
-struct aggregate_owner {
-    bool is_read;
-    struct sl_source is; /* in the route's arena */
-};
-
 void aggregate_source_init(struct aggregate *a, struct sl_arena *arena)
 {
     a->owner = a->host->alloc(arena, sizeof(*a->owner));
-    *a->owner = (struct aggregate_owner){.is_read = false};
+    *a->owner = (struct sl_source){.table = {NULL, 0}};
 }
 
 /* ---- the row ---- */
@@ -204,9 +199,8 @@ static struct sl_span keep(const struct aggregate *a, struct sl_span text)
 
 static void remember(const struct aggregate *a, const struct sl_source *is)
 {
-    *a->owner = (struct aggregate_owner){
-        .is_read = true,
-        .is = {.account = keep(a, is->account), .region = keep(a, is->region), .table = keep(a, is->table)}};
+    *a->owner = (struct sl_source){
+        .account = keep(a, is->account), .region = keep(a, is->region), .table = keep(a, is->table)};
 }
 
 /* No record is to blame for a row that cannot be written. */
@@ -225,7 +219,7 @@ enum sl_status aggregate_source_check(struct aggregate_run *run, struct sl_error
     struct row row = {.epoch = a->epoch}, next;
     if (a->per_event || !a->has_ledger || run->source.table.len == 0)
         return SL_OK;
-    if (a->owner->is_read && sl_source_covers(&a->owner->is, &run->source))
+    if (sl_source_covers(a->owner, &run->source))
         return SL_OK;
     for (int round = 0; round < ROUNDS; round++) {
         enum sl_status status = row_after(run, &row, &next, error);
