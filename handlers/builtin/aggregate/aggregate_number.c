@@ -25,7 +25,7 @@ struct normal {
 
 static struct normal read_normal(struct sl_span number)
 {
-    struct normal n = {.is_negative = number.len > 0 && number.ptr[0] == '-', .end = number.ptr + number.len};
+    struct normal n = {.is_negative = number.ptr[0] == '-', .end = number.ptr + number.len};
     const char *at = number.ptr + n.is_negative, *point = at;
     while (point < n.end && *point != '.')
         point++;
@@ -33,7 +33,7 @@ static struct normal read_normal(struct sl_span number)
     while (n.first < n.end && (*n.first == '0' || *n.first == '.'))
         n.first++;
     n.power = (int)(point - n.first) - (n.first < point);
-    while (n.end > n.first && (n.end[-1] == '0' || n.end[-1] == '.'))
+    while (n.end > n.first && n.end[-1] == '0')
         n.end--;
     return n;
 }

@@ -25,6 +25,7 @@ struct plan {
     size_t calls, fails_at; /* 0: none */
     enum sl_status status;
     bool after;  /* it took effect */
+    bool late;   /* it takes until after the deadline, and does not fail */
     bool is_odd; /* a read was refused, see check_done */
 };
 
@@ -33,6 +34,10 @@ static enum stage_fate planned(struct stage *s)
     struct plan *plan = s->context;
     if (++plan->calls != plan->fails_at)
         return STAGE_WELL;
+    if (plan->late) {
+        s->clock.ms += s->time_ms;
+        return STAGE_WELL;
+    }
     return plan->after ? STAGE_FAILS_AFTER : STAGE_FAILS_BEFORE;
 }
 
@@ -114,7 +119,10 @@ static bool run_planned(const struct sweep *sweep, struct plan plan)
     char what[160];
     struct stage *s = stage_new(sweep->route, NULL);
     snprintf(what, sizeof(what), "call %zu, status %d, %s, of %s", plan.fails_at, plan.status,
-             plan.after ? "after" : "before", strstr(sweep->route, "=totals"));
+             plan.late    ? "late"
+             : plan.after ? "after"
+                          : "before",
+             strstr(sweep->route, "=totals"));
     if (sweep->before)
         stage_deliver_all(s, sweep->before);
     plan_begin(s, &plan);
@@ -132,14 +140,22 @@ static bool run_planned(const struct sweep *sweep, struct plan plan)
     return plan.calls >= plan.fails_at;
 }
 
+/* Each call in each way: with each status before and after, or so slowly that time runs out. */
 static void run_sweep(const struct sweep *sweep)
 {
-    static const enum sl_status statuses[] = {SL_REJECT, SL_FATAL, SL_RETRY};
-    for (size_t k = 0; k < (sweep->is_long ? 4 : 6); k++) {
-        size_t n = 1;
-        while (run_planned(sweep, (struct plan){.fails_at = n, .status = statuses[k / 2], .after = k % 2}))
-            n++;
-        assert_in_range(n, 2, sweep->most);
+    static const struct plan plans[] = {{.late = true},
+                                        {.status = SL_REJECT},
+                                        {.status = SL_REJECT, .after = true},
+                                        {.status = SL_FATAL},
+                                        {.status = SL_FATAL, .after = true},
+                                        {.status = SL_RETRY},
+                                        {.status = SL_RETRY, .after = true}};
+    for (size_t k = 0; k < (sweep->is_long ? 5 : 7); k++) {
+        struct plan plan = plans[k];
+        do
+            plan.fails_at++;
+        while (run_planned(sweep, plan));
+        assert_in_range(plan.fails_at, 2, sweep->most);
     }
 }
 
@@ -235,6 +251,7 @@ struct answers {
     const char *row, *kinds;
     struct sl_span item; /* where a condition did not hold */
     size_t times, given;
+    size_t asked; /* so often, answered or not */
 };
 
 static struct sl_result answer_of(const struct answers *a, char kind)
@@ -260,8 +277,8 @@ static bool answer_so(struct stage *s, const struct sl_table_op *ops, size_t n, 
 {
     struct answers *a = s->context;
     size_t last = strlen(a->kinds) - 1;
-    if (a->given == a->times || ops[0].verb != a->verb ||
-        !memmem(ops[0].key.ptr, ops[0].key.len, a->row, strlen(a->row)))
+    if (ops[0].verb != a->verb || !memmem(ops[0].key.ptr, ops[0].key.len, a->row, strlen(a->row)) ||
+        a->asked++ >= a->times)
         return false;
     a->given++;
     for (size_t i = 0; i < n; i++)
@@ -333,6 +350,36 @@ static void a_source_row_that_cannot_be_written_stops_the_route(void **state)
     }
 }
 
+/* It is read and written by one call for each process, and changes only when it says something new. */
+static void the_source_row_is_asked_for_once(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *config; /* of a new process; NULL: it is the same process */
+        size_t calls;
+    } steps[] = {{ROUTE(ALL("")), 1},
+                 {NULL, 0},
+                 {ROUTE(ALL("")), 1},
+                 {NULL, 0},
+                 {ROUTE(ALL("") ",'shards':2"), 2},
+                 {NULL, 0},
+                 {ROUTE(ALL("") ",'shards':2"), 1},
+                 {ROUTE(ALL("") ",'shards':2,'epoch':1"), 2},
+                 {NULL, 0}};
+    struct stage *s = stage_new(ROUTE(ALL("")), NULL);
+    struct answers none = {SL_TABLE_PUT, "sluice:source:t", "x", .times = 0};
+    answer(s, &none);
+    for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
+        if (steps[i].config)
+            stage_reopen(s, steps[i].config);
+        none.asked = 0;
+        stage_deliver_all(s, EVENT(INSERT("1", "a", "ann", "1")));
+        if (none.asked != steps[i].calls)
+            fail_msg("step %zu: %zu calls", i, none.asked);
+    }
+    stage_destroy(s);
+}
+
 /* Delta rows hold what was counted, so no record is parked for them. */
 static void a_fold_that_cannot_be_made_is_not_a_record_s_fault(void **state)
 {
@@ -362,6 +409,100 @@ static void a_fold_that_cannot_be_made_is_not_a_record_s_fault(void **state)
     }
     free(event);
 }
+
+/* A denied transaction is not made again in the same call: the next one would be denied, too. */
+static void a_transaction_that_is_denied_is_made_once(void **state)
+{
+    (void)state;
+    struct stage *s = stage_new(ROUTE(ALL("")), NULL);
+    struct answers answers = {SL_TABLE_PUT, "sluice:ledger:", "d", .times = SIZE_MAX};
+    answer(s, &answers);
+    stage_deliver(s, json_span(THREE));
+    assert_int_equal(answers.given, 1);
+    assert_int_equal(s->answer.error.status, SL_FATAL);
+    assert_string_equal(s->answer.error.code, "AccessDeniedException");
+    assert_int_equal(s->answer.parked, 0);
+    answer(s, NULL);
+    stage_deliver_all(s, THREE);
+    expect_summary(s, "1 3 7 0 0|0 0|0", "then");
+    stage_destroy(s);
+}
+
+/* ---- without a ledger ---- */
+
+#define ONCE ",'mode':'at-least-once'"
+#define BOTH                                                                                                 \
+    "'counters':[{'key':{'PK':'{who}'},'add':{'n':1,'sum':'{total}'}},{'key':{'PK':'ALL'},'add':{'m':1}}]"
+
+/* A call that did not take effect is made again, and nothing is counted twice. */
+static void without_a_ledger_a_failed_call_is_made_again(void **state)
+{
+    (void)state;
+    for (size_t n = 1; n < 5; n++) {
+        struct stage *s = stage_new(ROUTE(ALL("") ONCE), NULL);
+        struct plan plan = {.fails_at = n, .status = SL_RETRY};
+        plan_begin(s, &plan);
+        stage_deliver_all(s, THREE);
+        plan_end(s);
+        expect_summary(s, "1 3 7 0 0|0 0|0", "again");
+        stage_destroy(s);
+    }
+}
+
+/* Rows succeed or fail on their own, and with one those records that add to it. */
+static void without_a_ledger_a_row_that_cannot_be_added_to_fails_alone(void **state)
+{
+    (void)state;
+    struct stage *s = stage_new(ROUTE(BOTH ONCE), NULL);
+    stage_deliver_all(s, EVENT(INSERT("1", "a", "ann", "1"), INSERT("2", "b", "bob", "2")));
+    stage_change(
+        s, "db",
+        "UPDATE totals SET item = json_set(item,'$.sum',json('{\"S\":\"x\"}')) WHERE key LIKE '%bob%'");
+    stage_deliver_all(
+        s, EVENT(INSERT("3", "c", "ann", "4"), INSERT("4", "d", "bob", "8"), INSERT("5", "e", "ann", "16")));
+    assert_int_equal(s->answer.parked, 1);
+    char *got =
+        stage_query(s, "db",
+                    "SELECT json_extract(item,'$.n.N'), json_extract(item,'$.sum.N') FROM totals WHERE "
+                    "key LIKE '%ann%'");
+    assert_string_equal(got, "3|21\n");
+    free(got);
+    stage_destroy(s);
+}
+
+/* Of a record's rows one is refused and one throttled: it may go well later, so it is not rejected. */
+static void without_a_ledger_a_pause_comes_before_a_refusal(void **state)
+{
+    (void)state;
+    static const char *const kinds[] = {"rt", "tr"};
+    for (size_t i = 0; i < 2; i++) {
+        struct stage *s = stage_new(ROUTE(BOTH ONCE), NULL);
+        struct answers answers = {SL_TABLE_UPDATE, "", kinds[i], .times = 1};
+        answer(s, &answers);
+        stage_deliver_all(s, EVENT(INSERT("1", "a", "ann", "1")));
+        assert_int_equal(answers.given, 1);
+        assert_int_equal(s->answer.parked, 0);
+        expect_summary(s, "2 1 1 0 0|0 0|0", kinds[i]);
+        stage_destroy(s);
+    }
+}
+
+/* A sum of a slice that no number can hold: the records are taken one by one, and what still does not fit is
+ * rejected alone. */
+static void without_a_ledger_a_sum_that_is_too_long_is_rejected_alone(void **state)
+{
+    (void)state;
+    struct stage *s = stage_new(ROUTE(ALL("") ONCE), NULL);
+    stage_deliver_all(s, EVENT(INSERT("1", "a", "ann", "99999999999999999999999999999999999999"),
+                               INSERT("2", "b", "bob", "0.1")));
+    assert_int_equal(s->answer.parked, 1);
+    char *got = stage_query(s, "db", "SELECT json_extract(item,'$.n.N') FROM totals");
+    assert_string_equal(got, "1\n");
+    free(got);
+    stage_destroy(s);
+}
+
+/* ---- others ---- */
 
 /* Another process changes the item's row of the ledger before each call. */
 static enum stage_fate change_the_order(struct stage *s)
@@ -426,6 +567,12 @@ int main(void)
         cmocka_unit_test(a_fold_that_cannot_be_made_is_not_a_record_s_fault),
         cmocka_unit_test(an_item_that_others_keep_changing_waits),
         cmocka_unit_test(a_later_item_is_looked_at_again_when_the_first_is_done),
+        cmocka_unit_test(a_transaction_that_is_denied_is_made_once),
+        cmocka_unit_test(without_a_ledger_a_failed_call_is_made_again),
+        cmocka_unit_test(without_a_ledger_a_row_that_cannot_be_added_to_fails_alone),
+        cmocka_unit_test(without_a_ledger_a_sum_that_is_too_long_is_rejected_alone),
+        cmocka_unit_test(without_a_ledger_a_pause_comes_before_a_refusal),
+        cmocka_unit_test(the_source_row_is_asked_for_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -230,6 +230,10 @@ static void events_are_known_by_their_names(void **state)
                                                  "a") "},'SequenceNumber':'7'}}]}",
                                              names[i]));
     expect_totals(s, json_printf("{" PK("ALL") ",'n':{'N':'%d'}}\n", NAMES));
+    char *marks = stage_query(s, "db", "SELECT json_extract(key,'$.PK.S') FROM totals");
+    assert_non_null(strstr(marks, "sluice:event:t:a b\n")); /* as every release wrote it */
+    assert_non_null(strstr(marks, "sluice:event:t:a%2520b\n"));
+    free(marks);
     stage_destroy(s);
 }
 

@@ -258,7 +258,7 @@ static void two_counters_of_one_group_share_a_member(void **state)
 static void a_long_value_that_the_ledger_holds_is_the_same_value(void **state)
 {
     (void)state;
-    for (size_t len = 500; len <= 520; len += 20) {
+    for (size_t len = 504; len <= 505; len++) { /* {"S":"..."} has 8 bytes more */
         char w[600];
         struct stage *s = stage_new(ROUTE(ALL), NULL);
         memset(w, 'w', len);
@@ -266,6 +266,8 @@ static void a_long_value_that_the_ledger_holds_is_the_same_value(void **state)
         stage_deliver_all(s, json_printf(EVENT(INSERT("1", "a", "x", "1", "%s")), w));
         stage_deliver_all(s, json_printf(EVENT(CHANGE("2", "a", "x", "2", "%s")), w));
         expect_query(s, "SELECT count(*), sum(json_extract(item,'$.n.N')) FROM totals WHERE " VALUES, "1|1");
+        expect_query(s, "SELECT length(json_extract(item,'$.value.S')) FROM totals WHERE " VALUES,
+                     len == 504 ? "504" : "(null)");
         stage_deliver_all(s, EVENT(CHANGE("3", "a", "x", "3", "u")));
         expect_query(s, "SELECT count(*), max(json_extract(item,'$.value.S')) FROM totals WHERE " VALUES,
                      "1|u");

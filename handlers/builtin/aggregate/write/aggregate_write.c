@@ -127,20 +127,14 @@ static bool any_failed(const struct sl_result *results, size_t n)
     return false;
 }
 
-/* Units whose row is not the expected one learn what it is. The others stay pending, as nothing was written.
- */
+/* Units whose row is not the expected one learn what it is: the first operations are theirs. The others stay
+ * pending, as nothing was written. */
 static void units_refused(struct aggregate_packing *p, const struct aggregate_tx *tx,
                           const struct sl_result *results)
 {
-    size_t k = 0;
-    for (size_t u = 0; u < tx->n_units; u++) {
-        struct aggregate_unit *unit = p->order[tx->first_unit + u];
-        if (!unit->key.ptr)
-            continue;
-        if (results[k].condition_failed)
-            aggregate_unit_refused(p->run, unit, results[k].item);
-        k++;
-    }
+    for (size_t u = 0; u < tx->n_units; u++)
+        if (results[u].condition_failed)
+            aggregate_unit_refused(p->run, p->order[tx->first_unit + u], results[u].item);
 }
 
 /* The worst result of the rows that the unit adds to; NULL when all succeeded. */

@@ -55,7 +55,7 @@ static bool is_hot(const struct aggregate_packing *p, uint32_t counter)
 static bool has_slot(const struct aggregate_packing *p, const struct aggregate_tx *tx, uint32_t counter)
 {
     uint32_t s = p->slot_of[counter];
-    return s != AGGREGATE_NONE && s >= tx->first_slot && p->slots[s].counter == counter;
+    return s != AGGREGATE_NONE && s >= tx->first_slot;
 }
 
 static uint32_t slot_at(struct aggregate_packing *p, const struct aggregate_tx *tx, uint32_t counter)

@@ -43,7 +43,7 @@ static struct rows rows_of(const struct aggregate *a, enum sl_event event, bool 
 
 static size_t divide_up(size_t n, size_t by)
 {
-    return by ? (n + by - 1) / by : n;
+    return (n + by - 1) / by;
 }
 
 /* Rows that a batch writes in transactions, of which each has one row of every total at most. Where three or

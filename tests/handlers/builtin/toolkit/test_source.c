@@ -123,6 +123,7 @@ static void a_target_that_may_be_the_source_closes_a_loop(void **state)
         {"dynamodb://orders?x=1&region=eu-west-2", OURS, false},
         {"dynamodb://orders?region=eu-west-2&x=1", OURS, false},
         {"dynamodb://orders?x=1&y=2&region=eu-west-1&z=3", OURS, true},
+        {"dynamodb://orders?&region=eu-west-2", OURS, false},
         {"dynamodb://orders?region=", OURS, true}, /* it says nothing */
         {"dynamodb://orders?role=arn:aws:iam::12:role/r", OURS, true},
         {"dynamodb://orders?role=arn:aws:iam::13:role/r", OURS, false},
