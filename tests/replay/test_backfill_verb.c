@@ -420,6 +420,20 @@ static void a_wrong_source_is_refused(void **state)
     } cases[] = {
         {"", "a source is missing"},
         {"--table a --export b", "name one source"},
+        {"--table a items.jsonl", "name one source"},
+        {"--archive a --table b", "name one source"},
+        {"--keys PK --read-units 3 items.jsonl --unsafe-order", "--segments and --read-units need --table"},
+        {"--keys PK --verify-first items.jsonl --unsafe-order", "--verify-first needs --export"},
+        {"--export a --unsafe-order", "--export needs --keys PK,SK"},
+        {"--keys PK --temp temp items.jsonl --unsafe-order", "--temp needs --until"},
+        {"--function f items.jsonl" SINCE, "give --function or --mapping, or --consumer-since"},
+        {"--mapping m items.jsonl" SINCE, "give --function or --mapping, or --consumer-since"},
+        {"--keys PK items.jsonl --consumer-since x", "--consumer-since: expected a time like"},
+        {"--archive a --until 2026-11-20T10:00:00Z --function f", "--until needs --archive"},
+        {"--archive a --until 2026-11-20T10:00:00Z --mapping m", "--until needs --archive"},
+        {"--archive a --until 2026-11-20T10:00:00Z --as-of 2026-11-20T10:00:00Z", "--until needs --archive"},
+        {"--archive a --until 2026-11-20T10:00:00Z items.jsonl", "--until needs --archive"},
+        {"--until 2026-11-20T10:00:00Z --export a", "--until needs --archive"},
         {"--keys PK --export nowhere" SINCE, "nowhere"},
         {"--keys PK nowhere.jsonl --as-of 2026-11-22T06:00:00Z" SINCE, "nowhere.jsonl"},
         {"--keys PK items.jsonl" SINCE, "--as-of"},
@@ -449,6 +463,30 @@ static void a_wrong_source_is_refused(void **state)
     }
 }
 
+/* Where each item has a change after it, a backfill writes nothing, and says what that may mean. */
+static void what_is_overtaken_is_told(void **state)
+{
+    struct verbs *v = *state;
+    char lines[8192];
+    size_t len = 0;
+    verb_write(v, "sluice.json", routes);
+    make_history(41, true, true);
+    write_archive(v, "archive", 0, CHANGES, 0, 0);
+    for (size_t i = 0; i < ITEMS; i++)
+        len += (size_t)snprintf(
+            lines + len, sizeof(lines) - len, "%s\n",
+            json_printf("{'Item':{'PK':{'S':'i%02zu'},'SK':{'N':'%zu'},'s':{'S':'OPEN'}}}", i, i % 3));
+    verb_write(v, "items.jsonl", lines);
+    verb_assert(v, verb(v, "backfill --routes totals --archive archive --as-of 2026-11-20T10:00:00Z" SINCE),
+                0, "");
+    verb_assert(v,
+                verb(v, "backfill --routes totals,replica --keys PK,SK --as-of 2026-11-22T06:00:00Z "
+                        "items.jsonl" SINCE),
+                0, json_printf("route totals       0 written, 0 there already, %d overtaken", ITEMS));
+    verb_assert(v, 0, 0, "route totals: 100.0 % of the items were overtaken");
+    assert_null(strstr(verb_out(v), "route replica: "));
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -462,6 +500,7 @@ int main(void)
         TEST(items_of_every_source_are_written_once),
         TEST(a_backfill_that_is_killed_counts_each_item_once),
         TEST(a_wrong_source_is_refused),
+        TEST(what_is_overtaken_is_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdio_ext.h>
@@ -271,6 +272,16 @@ INSTEAD int nanosleep(const struct timespec *wanted, struct timespec *left)
         return real(wanted, left);
     __atomic_add_fetch(&disk_fault->skipped_ns, wanted->tv_sec * 1000000000LL + wanted->tv_nsec,
                        __ATOMIC_RELAXED);
+    return 0;
+}
+
+/* Of nothing, it is a sleep. */
+INSTEAD int poll(struct pollfd *fds, nfds_t n, int ms)
+{
+    REAL(poll)
+    if (!disk_fault->skips_sleep || n || ms < 0)
+        return real(fds, n, ms);
+    __atomic_add_fetch(&disk_fault->skipped_ns, ms * 1000000LL, __ATOMIC_RELAXED);
     return 0;
 }
 
