@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "replay/verbs.h"
 #include "tests/support/disk_fault.h"
+#include "tests/support/haste.h"
 #include "tests/support/test.h"
 
 #include <fcntl.h>
@@ -29,6 +30,7 @@ struct verbs {
     int fault, fault_err;   /* the operation of the next one that fails; 0: none */
     const char *fault_only; /* its function */
     volatile pid_t running; /* 0: none */
+    unsigned haste;         /* 0: none */
 };
 
 static const struct {
@@ -145,6 +147,8 @@ static void run_here(const struct verbs *v, int argc, char **argv)
     set_environment(v);
     for (size_t i = 0; i < sizeof(runs) / sizeof(runs[0]); i++)
         if (strcmp(runs[i].name, argv[0]) == 0) {
+            if (v->haste)
+                haste(v->haste);
             disk_fault_begin(v->fault, v->fault_err, v->fault_only);
             int status = runs[i].run(argc, argv);
             disk_fault_end();
@@ -256,6 +260,11 @@ void verb_fault(struct verbs *v, int n, int err, const char *only)
     v->fault = n;
     v->fault_err = err;
     v->fault_only = only;
+}
+
+void verb_haste(struct verbs *v, unsigned factor)
+{
+    v->haste = factor;
 }
 
 void verb_input(struct verbs *v, const char *text)

@@ -34,6 +34,9 @@ void verb_set(struct verbs *v, const char *variable);
  * many. */
 void verb_fault(struct verbs *v, int n, int err, const char *only);
 
+/* The next ones' time runs so many times as fast (haste.h); not that of sandboxes. */
+void verb_haste(struct verbs *v, unsigned factor);
+
 /* A file in the folder; ' stands for " in what is written. The text that is read lives until the end; "": no
  * such file. */
 void verb_write(struct verbs *v, const char *name, const char *text);

@@ -2,11 +2,14 @@
 #include "replay/source/places.h"
 #include "replay/tail/keeper_file.h"
 #include "replay/tail/through.h"
+#include "tests/support/disk_fault.h"
 #include "tests/support/test.h"
 
+#include <errno.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -160,6 +163,150 @@ static void a_second_one_is_refused(void **state)
     end_world(w);
 }
 
+/* ---- what fails ---- */
+
+/* A checkpoint that cannot be used is known before anything is read, and the file is as it was. */
+static void a_file_that_cannot_be_used_is_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *function;
+        int err;
+        const char *told;
+    } cases[] = {
+        {"open", EACCES, "place.json.lock cannot be created: Permission denied"},
+        {"flock", EIO, "place.json.lock cannot be locked: Input/output error"},
+        {"ftruncate", ENOSPC, "place.json.lock cannot be written: No space left on device"},
+        {"pwrite", EIO, "place.json.lock cannot be written: Input/output error"},
+        {"write", ENOSPC, "place.json: cannot be written: No space left on device"},
+        {"fsync", EIO, "place.json: cannot be written: Input/output error"},
+        {"renameat", EIO, "place.json: cannot be written: Input/output error"},
+    };
+    struct world *w = new_world();
+    const struct sl_keeper_shard shard = {"a", "", false, false};
+    list(w, &shard, 1, false);
+    w->keeper.ops->save(w->keeper.self, &(struct sl_keeper_place){.shard = "a", .after = "7"}, 1);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        close_keeper(w);
+        struct sl_error error = SL_NO_ERROR;
+        struct sl_keeper keeper = sl_keeper_file_new(w->path);
+        disk_fault_begin(1, cases[i].err, cases[i].function);
+        assert_int_equal(keeper.ops->open(keeper.self, STREAM, -1, &error), SL_REJECT);
+        disk_fault_end();
+        if (!strstr(error.text, cases[i].told) || !strstr(error.text, "--checkpoint "))
+            fail_msg("%s: %s", cases[i].function, error.text);
+        assert_int_equal(keeper.ops->close(keeper.self, 0, NULL), SL_OK);
+        reopen(w);
+        list(w, &shard, 1, false);
+        assert_string_equal(events(w), "GAINED a after, ");
+    }
+    end_world(w);
+}
+
+/* A disk that is full meanwhile: it is told once, the run ends with it, and the file has the last state that
+ * was written. */
+static void a_write_that_fails_is_told_once(void **state)
+{
+    (void)state;
+    const struct sl_keeper_shard shard = {"a", "", false, false};
+    for (int is_taken = 0; is_taken < 2; is_taken++) {
+        struct world *w = new_world();
+        struct sl_keeper_event event;
+        struct sl_error error = SL_NO_ERROR;
+        list(w, &shard, 1, false);
+        assert_string_equal(events(w), "GAINED a, ");
+        w->keeper.ops->save(w->keeper.self, &(struct sl_keeper_place){.shard = "a", .after = "7"}, 1);
+        close_keeper(w);
+        reopen(w);
+        list(w, &shard, 1, false);
+        assert_string_equal(events(w), "GAINED a after, ");
+        uint64_t rung;
+        assert_int_equal(read(w->bell, &rung, sizeof(rung)), sizeof(rung));
+        disk_fault->times = 100;
+        disk_fault_begin(1, ENOSPC, "fsync");
+        w->keeper.ops->save(w->keeper.self, &(struct sl_keeper_place){.shard = "a", .after = "8"}, 1);
+        struct pollfd bell = {.fd = w->bell, .events = POLLIN};
+        assert_int_equal(poll(&bell, 1, 10000), 1);
+        if (is_taken) {
+            assert_true(w->keeper.ops->take(w->keeper.self, &event));
+            assert_int_equal(event.kind, SL_KEEPER_FAILED);
+            assert_non_null(strstr(event.text, "place.json: cannot be written: No space left on device"));
+            assert_false(w->keeper.ops->take(w->keeper.self, &event));
+        }
+        assert_int_equal(w->keeper.ops->close(w->keeper.self, 10000, &error), SL_FATAL);
+        assert_int_equal(strstr(error.text, "cannot be written") != NULL, !is_taken);
+        disk_fault_end();
+        disk_fault->times = 0;
+        close(w->bell);
+        reopen(w);
+        list(w, &shard, 1, false);
+        assert_string_equal(events(w), "GAINED a after, ");
+        end_world(w);
+    }
+}
+
+/* Whoever holds the lock may not have written who it is. */
+static void a_lock_without_a_name_is_a_lock(void **state)
+{
+    (void)state;
+    struct world *w = new_world();
+    struct sl_error error = SL_NO_ERROR;
+    char path[128];
+    snprintf(path, sizeof(path), "%s.lock", w->path);
+    assert_int_equal(truncate(path, 0), 0);
+    struct sl_keeper second = sl_keeper_file_new(w->path);
+    assert_int_equal(second.ops->open(second.self, STREAM, w->bell, &error), SL_REJECT);
+    assert_non_null(strstr(error.text, "another sluice tail uses it (process unknown)"));
+    assert_int_equal(second.ops->close(second.self, 0, NULL), SL_OK);
+    end_world(w);
+}
+
+/* All of a new stream is new, also with --from latest; nothing of the old one is told any more. */
+static void a_new_stream_begins_at_its_beginning(void **state)
+{
+    (void)state;
+    struct world *w = new_world();
+    struct sl_keeper_shard shards[40];
+    char names[40][8];
+    for (size_t i = 0; i < 40; i++) {
+        snprintf(names[i], sizeof(names[i]), "s%02zu", i);
+        shards[i] = (struct sl_keeper_shard){names[i], "", false, i % 2};
+    }
+    list(w, shards, 40, false);
+    struct sl_error error = SL_NO_ERROR;
+    assert_true(w->keeper.ops->follow(w->keeper.self, STREAM "x", &error));
+    assert_string_equal(events(w), "");
+    list(w, shards, 2, true);
+    assert_string_equal(events(w), "GAINED s00, GAINED s01, ");
+    assert_true(w->keeper.ops->until_ms(w->keeper.self, "s00") == INT64_MAX);
+    /* A place that nobody gained is not kept. */
+    const struct sl_keeper_place places[] = {{.shard = "s00", .after = "5"}, {.shard = "s39", .after = "1"}};
+    w->keeper.ops->save(w->keeper.self, places, 2);
+    close_keeper(w);
+    struct sl_places kept;
+    assert_int_equal(sl_places_read(&kept, w->path, STREAM "x", NULL), SL_OK);
+    assert_non_null(sl_places_find(&kept, "s00"));
+    assert_null(sl_places_find(&kept, "s39"));
+    sl_places_clean_up(&kept);
+    unlink(w->path);
+    reopen(w);
+    end_world(w);
+}
+
+/* Without a file the places are those of this run. */
+static void places_need_no_file(void **state)
+{
+    (void)state;
+    struct world w = {.bell = eventfd(0, EFD_NONBLOCK), .keeper = sl_keeper_file_new(NULL)};
+    const struct sl_keeper_shard shards[] = {{"a", "", false, false}, {"b", "", false, true}};
+    assert_int_equal(w.keeper.ops->open(w.keeper.self, STREAM, w.bell, NULL), SL_OK);
+    list(&w, shards, 2, true);
+    w.keeper.ops->save(w.keeper.self, &(struct sl_keeper_place){.shard = "a", .after = "7"}, 1);
+    assert_string_equal(events(&w), "GAINED a after, GAINED b, ENDED b, ");
+    list(&w, shards, 1, true);
+    close_keeper(&w);
+}
+
 static void some_empty_reads_do_not_prove_an_end(void **state)
 {
     (void)state;
@@ -188,9 +335,15 @@ static void some_empty_reads_do_not_prove_an_end(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(places_are_kept), cmocka_unit_test(latest_is_one_moment),
-        cmocka_unit_test(what_is_unlisted_is_read), cmocka_unit_test(a_second_one_is_refused),
-        cmocka_unit_test(some_empty_reads_do_not_prove_an_end)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(places_are_kept),
+                                       cmocka_unit_test(latest_is_one_moment),
+                                       cmocka_unit_test(a_file_that_cannot_be_used_is_refused),
+                                       cmocka_unit_test(a_write_that_fails_is_told_once),
+                                       cmocka_unit_test(a_lock_without_a_name_is_a_lock),
+                                       cmocka_unit_test(a_new_stream_begins_at_its_beginning),
+                                       cmocka_unit_test(places_need_no_file),
+                                       cmocka_unit_test(what_is_unlisted_is_read),
+                                       cmocka_unit_test(a_second_one_is_refused),
+                                       cmocka_unit_test(some_empty_reads_do_not_prove_an_end)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

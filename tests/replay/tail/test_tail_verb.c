@@ -1,163 +1,14 @@
 /* `sluice tail` on a scripted stream: shards with parents and children, places that are kept, gaps, iterators
  * that expire, records that cannot succeed, and answers that prove nothing. */
-#include "tests/support/scripted_server.h"
-#include "tests/support/test.h"
+#include "tests/replay/tail/stream_world.h"
 #include "tests/support/verbs.h"
 
+#include "runtime/api/client.h"
 #include "runtime/start.h"
 
-#include <jansson.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 extern char **environ;
-
-#define ARN    "arn:aws:dynamodb:us-east-1:123456789012:table/t/stream/2026-01-01T00:00:00.000"
-#define SHARDS 6
-#define PAGE   3
-
-/* ---- the stream ---- */
-
-struct shard {
-    const char *name, *parent; /* NULL: none; a name of NULL ends the list */
-    bool is_closed;
-    unsigned first, last; /* sequence numbers; first 0: no records */
-    unsigned trimmed;     /* those below are gone */
-};
-
-static struct world {
-    struct shard shards[SHARDS];
-    const char *status;
-    unsigned expire;        /* so many reads find their iterator expired */
-    bool doubles;           /* shards are listed twice */
-    unsigned poison;        /* this record has no word */
-    const char *liar, *lie; /* this operation answers that */
-    bool has_stream;        /* DescribeTable names it */
-    char body[1 << 16];
-    size_t n_reads;
-} w;
-
-static const struct shard *shard_named(const char *name)
-{
-    for (const struct shard *s = w.shards; s->name; s++)
-        if (strcmp(s->name, name) == 0)
-            return s;
-    return NULL;
-}
-
-static void refuse(struct scripted_reply *reply, const char *code)
-{
-    reply->status = 400;
-    snprintf(w.body, sizeof(w.body),
-             "{\"__type\":\"com.amazonaws.dynamodb.v20120810#%s\",\"message\":\"by script\"}", code);
-}
-
-static void describe(const json_t *ask)
-{
-    const char *after = json_string_value(json_object_get(ask, "ExclusiveStartShardId"));
-    size_t n = 0, from = 0, end;
-    for (size_t i = 0; w.shards[i].name; i++)
-        if (after && strcmp(w.shards[i].name, after) == 0)
-            from = i + 1;
-    n = (size_t)snprintf(w.body, sizeof(w.body),
-                         "{\"StreamDescription\":{\"StreamStatus\":\"%s\",\"Shards\":[", w.status);
-    for (int copy = 0; copy <= (int)w.doubles; copy++)
-        for (end = from; w.shards[end].name && end < from + 2 + SHARDS * (size_t)w.doubles; end++) {
-            const struct shard *s = &w.shards[end];
-            n += (size_t)snprintf(
-                w.body + n, sizeof(w.body) - n,
-                "%s{\"ShardId\":\"%s\"%s%s%s,\"SequenceNumberRange\":{\"StartingSequenceNumber\":\"1\"%s}}",
-                copy || end > from ? "," : "", s->name, s->parent ? ",\"ParentShardId\":\"" : "",
-                s->parent ? s->parent : "", s->parent ? "\"" : "",
-                s->is_closed ? ",\"EndingSequenceNumber\":\"9\"" : "");
-        }
-    n += (size_t)snprintf(w.body + n, sizeof(w.body) - n, "]");
-    if (w.shards[end].name)
-        n += (size_t)snprintf(w.body + n, sizeof(w.body) - n, ",\"LastEvaluatedShardId\":\"%s\"",
-                              w.shards[end - 1].name);
-    snprintf(w.body + n, sizeof(w.body) - n, "}}");
-}
-
-static void iterator(const json_t *ask, struct scripted_reply *reply)
-{
-    const struct shard *s = shard_named(json_string_value(json_object_get(ask, "ShardId")));
-    const char *type = json_string_value(json_object_get(ask, "ShardIteratorType"));
-    const char *sequence = json_string_value(json_object_get(ask, "SequenceNumber"));
-    unsigned at = s ? s->first : 0, after = sequence ? (unsigned)strtoul(sequence, NULL, 10) : 0;
-    if (!s) {
-        refuse(reply, "ResourceNotFoundException");
-        return;
-    }
-    if (sequence && after < s->trimmed) {
-        refuse(reply, "TrimmedDataAccessException");
-        return;
-    }
-    if (strcmp(type, "LATEST") == 0)
-        at = s->last + 1;
-    else if (sequence && after >= at)
-        at = after + (strncmp(type, "AFTER", 5) == 0);
-    snprintf(w.body, sizeof(w.body), "{\"ShardIterator\":\"%s:%u\"}", s->name, at);
-}
-
-static void records(const json_t *ask, struct scripted_reply *reply)
-{
-    char name[64];
-    unsigned at, n = 0;
-    assert_int_equal(
-        sscanf(json_string_value(json_object_get(ask, "ShardIterator")), "%63[^:]:%u", name, &at), 2);
-    const struct shard *s = shard_named(name);
-    w.n_reads++;
-    if (!s || w.expire) {
-        w.expire -= w.expire > 0;
-        refuse(reply, s ? "ExpiredIteratorException" : "ResourceNotFoundException");
-        return;
-    }
-    size_t len = (size_t)snprintf(w.body, sizeof(w.body), "{\"Records\":[");
-    for (; n < PAGE && s->first && at <= s->last; n++, at++)
-        len +=
-            (size_t)snprintf(w.body + len, sizeof(w.body) - len,
-                             "%s{\"eventID\":\"%u\",\"eventName\":\"INSERT\",\"eventVersion\":\"1.1\","
-                             "\"eventSource\":\"aws:dynamodb\",\"awsRegion\":\"us-east-1\","
-                             "\"dynamodb\":{\"ApproximateCreationDateTime\":1767225600,\"Keys\":{\"PK\":{"
-                             "\"S\":\"k%u\"}},\"NewImage\":{\"PK\":{\"S\":\"k%u\"}%s},"
-                             "\"SequenceNumber\":\"%u\",\"SizeBytes\":9,\"StreamViewType\":\"NEW_IMAGE\"}}",
-                             n ? "," : "", at, at, at, at == w.poison ? "" : ",\"word\":{\"S\":\"w\"}", at);
-    len += (size_t)snprintf(w.body + len, sizeof(w.body) - len, "]");
-    if (!s->is_closed || at <= s->last)
-        len += (size_t)snprintf(w.body + len, sizeof(w.body) - len, ",\"NextShardIterator\":\"%s:%u\"", name,
-                                at);
-    snprintf(w.body + len, sizeof(w.body) - len, "}");
-}
-
-static void answer(void *arg, const struct scripted_request *request, struct scripted_reply *reply)
-{
-    (void)arg;
-    struct sl_span target = scripted_header(request, "x-amz-target");
-    const char *dot = memchr(target.ptr, '.', target.len);
-    struct sl_span operation = sl_span(dot + 1, target.len - (size_t)(dot + 1 - target.ptr));
-    json_t *ask = json_loadb(request->body.ptr, request->body.len, 0, NULL);
-    reply->status = 200;
-    if (w.liar && sl_span_is(operation, w.liar))
-        snprintf(w.body, sizeof(w.body), "%s", w.lie);
-    else if (sl_span_is(operation, "DescribeTable"))
-        snprintf(w.body, sizeof(w.body),
-                 w.has_stream ? "{\"Table\":{\"TableName\":\"t\",\"LatestStreamArn\":\"" ARN "\"}}"
-                              : "{\"Table\":{\"TableName\":\"t\"}}");
-    else if (sl_span_is(operation, "DescribeStream"))
-        describe(ask);
-    else if (sl_span_is(operation, "GetShardIterator"))
-        iterator(ask, reply);
-    else if (sl_span_is(operation, "GetRecords"))
-        records(ask, reply);
-    else
-        refuse(reply, "ResourceNotFoundException");
-    json_decref(ask);
-    reply->body = sl_span_str(w.body);
-}
-
-/* ---- the test's own ---- */
 
 static struct scripted_server *server;
 
@@ -169,7 +20,8 @@ static int set_up(void **state)
 {
     struct verbs *v = verbs_new();
     *state = v;
-    w = (struct world){.status = "ENABLED", .has_stream = true};
+    verb_haste(v, 4); /* a sandbox needs its time */
+    w = (struct world){.status = "ENABLED", .latest = ARN};
     verb_write(v, "sluice.json", json_printf(CONFIG("said.jsonl"), "jsonl:parked.jsonl"));
     server = scripted_server_start(answer, NULL);
     return 0;
@@ -222,10 +74,10 @@ static void assert_all(struct verbs *v, bool in_order)
 }
 
 static const struct shard family[SHARDS] = {
-    {"child", "root", false, 21, 24, 0},
-    {"root", NULL, true, 1001, 1005, 0},
-    {"other", "root", true, 3011, 3012, 0},
-    {"grandchild", "other", false, 5031, 5031, 0},
+    {"child", "root", false, 21, 24, 0, false},
+    {"root", NULL, true, 1001, 1005, 0, false},
+    {"other", "root", true, 3011, 3012, 0, false},
+    {"grandchild", "other", false, 5031, 5031, 0, false},
 };
 
 static void shards_are_handled_after_their_parents(void **state)
@@ -265,10 +117,10 @@ static void a_place_is_kept_and_gaps_are_told(void **state)
     assert_string_equal(handled(v), " 26 ");
     verb_assert(v, verb(v, "%s", again), 0, "");
     assert_string_equal(handled(v), " ");
-    w.shards[0] = (struct shard){"child", "root", false, 40, 41, 40};
+    w.shards[0] = (struct shard){"child", "root", false, 40, 41, 40, false};
     verb_assert(v, verb(v, "%s", again), 1, "are gone from the stream");
     assert_string_equal(handled(v), " 40 41 ");
-    w.shards[3] = (struct shard){NULL, NULL, false, 0, 0, 0};
+    w.shards[3] = (struct shard){NULL, NULL, false, 0, 0, 0, false};
     verb_assert(v, verb(v, "%s", again), 1, "1 shard(s)");
     verb_assert(v,
                 verb(v, "tail --stream " ARN "x --endpoint-url %s --once --checkpoint place.json",
@@ -276,7 +128,7 @@ static void a_place_is_kept_and_gaps_are_told(void **state)
                 2, "another stream");
     verb_write(v, "place.json", "{'stream'");
     verb_assert(v, verb(v, "%s", again), 2, "place.json");
-    w.shards[0] = (struct shard){"child", NULL, false, 50, 53, 0};
+    w.shards[0] = (struct shard){"child", NULL, false, 50, 53, 0, false};
     verb_assert(v, verb(v, "%s", line("--once --in-process --from latest")), 0, "");
     assert_string_equal(handled(v), " ");
 }
@@ -285,7 +137,7 @@ static void what_cannot_succeed_is_given_up_or_waits(void **state)
 {
     struct verbs *v = *state;
     verb_write(v, "sluice.json", json_printf(CONFIG("said.jsonl"), "report"));
-    w.shards[0] = (struct shard){"only", NULL, false, 1, 6, 0};
+    w.shards[0] = (struct shard){"only", NULL, false, 1, 6, 0, false};
     w.poison = 4;
     verb_write(v, "failed.jsonl", "of the run before\n");
     for (int i = 0; i < 2; i++) {
@@ -298,11 +150,11 @@ static void what_cannot_succeed_is_given_up_or_waits(void **state)
         assert_non_null(strstr(verb_read(v, "failed.jsonl"),
                                "\"startSequenceNumber\":\"4\",\"endSequenceNumber\":\"4\""));
     }
-    verb_assert(v, verb_stop(v, 900, "%s", line("--in-process --checkpoint place.json")), 1, "not handled");
+    verb_assert(v, verb_stop(v, 400, "%s", line("--in-process --checkpoint place.json")), 1, "not handled");
     assert_memory_equal(handled(v), " 1 2 3 5 6 ", 7);
     assert_non_null(strstr(verb_read(v, "place.json"), "\"after\":\"3\""));
     w.poison = 0;
-    verb_assert(v, verb_stop(v, 900, "%s", line("--in-process --checkpoint place.json")), 0, "");
+    verb_assert(v, verb_stop(v, 400, "%s", line("--in-process --checkpoint place.json")), 0, "");
     assert_memory_equal(handled(v), " 4 5 6 ", 7);
 }
 
@@ -317,7 +169,7 @@ static void a_lie_is_not_understood(void **state)
                            "\"SequenceNumberRange\":{}}]}}"},
     };
     verb_set(v, "AWS_MAX_ATTEMPTS=1");
-    w.shards[0] = (struct shard){"only", NULL, true, 1, 3, 0};
+    w.shards[0] = (struct shard){"only", NULL, true, 1, 3, 0, false};
     for (size_t i = 0; i < sizeof(lies) / sizeof(lies[0]); i++) {
         w.liar = lies[i][0], w.lie = lies[i][1];
         int status = verb(v, "%s", line("--once --in-process --checkpoint place.json"));
@@ -357,9 +209,35 @@ static void wrong_use_is_refused(void **state)
         verb_assert(v,
                     verb(v, "tail --once --endpoint-url %s %s", scripted_server_url(server), cases[i].flags),
                     2, cases[i].text);
-    w.has_stream = false;
+    w.latest = NULL;
     verb_assert(v, verb(v, "tail --once --table t --endpoint-url %s", scripted_server_url(server)), 2,
                 "stream");
+}
+
+/* A function that takes an event, and never answers. */
+static int hang(void)
+{
+    struct sl_runtime *rt;
+    struct sl_runtime_event event;
+    if (sl_runtime_open(getenv("AWS_LAMBDA_RUNTIME_API"), "hangs", &rt, NULL) != SL_OK ||
+        sl_runtime_next(rt, &event, NULL) != SL_OK)
+        return 1;
+    return pause();
+}
+
+/* Told to stop, it ends within two seconds, also when a function does not answer; its records are read again.
+ */
+static void a_function_that_hangs_is_broken_off(void **state)
+{
+    struct verbs *v = *state;
+    const char *again = line("--concurrency 1 --batch-size 2 --checkpoint place.json");
+    w.shards[0] = (struct shard){"only", NULL, true, 1, 6, 0, false};
+    verb_write(v, "hang", "");
+    verb_assert(v, verb_stop(v, 400, "%s", again), 1, "not handled            6");
+    assert_string_equal(handled(v), " ");
+    unlink(json_printf("%s/hang", verbs_folder(v)));
+    verb_assert(v, verb(v, "%s --once", again), 0, "");
+    assert_string_equal(handled(v), " 1 2 3 4 5 6 ");
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -367,12 +245,13 @@ static void wrong_use_is_refused(void **state)
 int main(int argc, char **argv)
 {
     if (verbs_is_bootstrap(argc, argv))
-        return sl_start(argv[0], environ);
+        return access("hang", F_OK) == 0 ? hang() : sl_start(argv[0], environ);
     verbs_link_bootstrap();
     const struct CMUnitTest tests[] = {
         TEST(shards_are_handled_after_their_parents),
         TEST(a_place_is_kept_and_gaps_are_told),
         TEST(what_cannot_succeed_is_given_up_or_waits),
+        TEST(a_function_that_hangs_is_broken_off),
         TEST(a_lie_is_not_understood),
         TEST(wrong_use_is_refused),
     };
