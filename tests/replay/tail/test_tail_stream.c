@@ -14,7 +14,7 @@ static int set_up(void **state)
 {
     struct verbs *v = verbs_new();
     *state = v;
-    verb_haste(v, 10);
+    verb_haste(v, 20);
     verb_set(v, "AWS_MAX_ATTEMPTS=1");
     w = (struct world){.status = "ENABLED", .latest = ARN, .times = 1};
     verb_write(v, "sluice.json",
