@@ -5,8 +5,10 @@
 
 #include "tests/support/scripted_server.h"
 #include "tests/support/test.h"
+#include "tests/support/verbs.h"
 
 #include <jansson.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,6 +32,7 @@ static struct world {
     const char *status, *latest;                /* the stream that DescribeTable names; NULL: none */
     bool doubles;                               /* shards are listed twice */
     unsigned poison;                            /* this record has no word */
+    unsigned broken;                            /* this one has no key, and cannot be read */
     bool is_mixed;      /* every third record is a change, every third a removal by TTL */
     unsigned expire;    /* so many reads find their iterator expired */
     const char *liar;   /* this operation */
@@ -40,6 +43,8 @@ static struct world {
     unsigned times;     /* so often */
     char body[1 << 16];
     size_t n_reads;
+    struct verbs *ends;       /* is told to end (NULL: nobody is) */
+    unsigned reads_until_end; /* after so many reads */
 } w;
 
 static const struct shard *shard_named(const char *name)
@@ -123,13 +128,14 @@ static size_t record(unsigned at, bool is_first, size_t n)
         w.body + n, sizeof(w.body) - n,
         "%s{\"eventID\":\"%u\",\"eventName\":\"%s\",\"eventVersion\":\"1.1\","
         "\"eventSource\":\"aws:dynamodb\",\"awsRegion\":\"us-east-1\",%s"
-        "\"dynamodb\":{\"ApproximateCreationDateTime\":1767225600,\"Keys\":{\"PK\":{"
+        "\"dynamodb\":{\"ApproximateCreationDateTime\":1767225600,\"%s\":{\"PK\":{"
         "\"S\":\"k%u\"}},\"%sImage\":{\"PK\":{\"S\":\"k%u\"}%s},"
         "\"SequenceNumber\":\"%u\",\"SizeBytes\":9,\"StreamViewType\":\"NEW_AND_OLD_IMAGES\"}}",
         is_first ? "" : ",", at, names[kind],
         kind == 2 ? "\"userIdentity\":{\"type\":\"Service\",\"principalId\":\"dynamodb.amazonaws.com\"},"
                   : "",
-        at, kind == 2 ? "Old" : "New", at, at == w.poison ? "" : ",\"word\":{\"S\":\"w\"}", at);
+        at == w.broken ? "NoKeys" : "Keys", at, kind == 2 ? "Old" : "New", at,
+        at == w.poison ? "" : ",\"word\":{\"S\":\"w\"}", at);
 }
 
 static void records(const json_t *ask, struct scripted_reply *reply)
@@ -140,6 +146,8 @@ static void records(const json_t *ask, struct scripted_reply *reply)
         sscanf(json_string_value(json_object_get(ask, "ShardIterator")), "%63[^:]:%u", name, &at), 2);
     const struct shard *s = shard_named(name);
     w.n_reads++;
+    if (w.ends && w.reads_until_end && --w.reads_until_end == 0)
+        verb_signal(w.ends, SIGTERM);
     if (!s || w.expire) {
         w.expire -= w.expire > 0;
         refuse(reply, s ? "ExpiredIteratorException" : "ResourceNotFoundException");

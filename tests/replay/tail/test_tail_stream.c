@@ -6,6 +6,7 @@
 #include "tests/support/verbs.h"
 
 #include <errno.h>
+#include <sqlite3.h>
 #include <unistd.h>
 
 static struct scripted_server *server;
@@ -197,6 +198,83 @@ static void changes_and_removals_are_counted(void **state)
     assert_string_equal(handled(v), " 2 5 8 ");
 }
 
+/* It is named, what is before it is handled, and what the error says to do helps. */
+static void a_record_that_cannot_be_read_is_named(void **state)
+{
+    struct verbs *v = *state;
+    static const char *const again = "--stream " ARN " --checkpoint place.json";
+    w.shards[0] = (struct shard){"a", NULL, true, 1, 9, 0, false};
+    w.broken = 5;
+    verb_assert(v, tail(v, again), 1, "the record \"5\" cannot be read: ");
+    assert_told(v, "write its sequence number as \"after\" of this shard into the checkpoint file");
+    assert_string_equal(handled(v), " 1 2 3 4 ");
+    verb_assert(v, tail(v, again), 1, "the record \"5\" cannot be read: ");
+    assert_string_equal(handled(v), " ");
+    char *place = strdup(verb_read(v, "place.json")), *at = strstr(place, "\"after\":\"4\"");
+    assert_non_null(at);
+    at[9] = '5';
+    verb_write(v, "place.json", place);
+    verb_assert(v, tail(v, again), 0, "");
+    assert_string_equal(handled(v), " 6 7 8 9 ");
+    free(place);
+}
+
+/* ---- places in a lease table ---- */
+
+/* Reads so often until it ends; what comes meanwhile is handled once. */
+static int tail_of_a_worker(struct verbs *v, const char *flags)
+{
+    w.ends = v;
+    w.reads_until_end = 40;
+    int status = verb(v,
+                      "tail --endpoint-url %s --quiet --in-process --stream " ARN
+                      " --leases sqlite:leases.db?table=leases --lease-seconds 5 %s",
+                      scripted_server_url(server), flags);
+    w.ends = NULL;
+    return status;
+}
+
+/* The keys of the copies, sorted. */
+static const char *copies(struct verbs *v)
+{
+    static char text[1024];
+    char path[600];
+    sqlite3 *db;
+    sqlite3_stmt *query;
+    size_t n = 0;
+    snprintf(path, sizeof(path), "%s/out.db", verbs_folder(v));
+    text[0] = '\0';
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_prepare_v2(db, "SELECT json_extract(key, '$.PK.S') AS k FROM copy ORDER BY k",
+                                        -1, &query, NULL),
+                     SQLITE_OK);
+    while (sqlite3_step(query) == SQLITE_ROW)
+        n += (size_t)snprintf(text + n, sizeof(text) - n, "%s ", sqlite3_column_text(query, 0));
+    sqlite3_finalize(query);
+    sqlite3_close(db);
+    return text;
+}
+
+static void a_lease_table_keeps_places(void **state)
+{
+    struct verbs *v = *state;
+    use(old_shards, new_shards);
+    verb_assert(v, tail_of_a_worker(v, ""), 2, "the route say sends what cannot be sent twice");
+    verb_write(v, "sluice.json",
+               "{'report_batch_item_failures':true,'on_failure':'report','routes':[{'name':'copy',"
+               "'handler':'replicate','to':'sqlite:out.db?table=copy'}]}");
+    w.shards[0].is_closed = w.shards[1].is_closed = false;
+    verb_assert(v, tail_of_a_worker(v, "--worker-id me"), 0, "records in             6");
+    assert_string_equal(copies(v), "k1 k101 k102 k2 k3 k4 ");
+    w.shards[0].last = 5;
+    verb_assert(v, tail_of_a_worker(v, ""), 0, "records in             1");
+    assert_string_equal(copies(v), "k1 k101 k102 k2 k3 k4 k5 ");
+    verb_assert(v, verb(v, "tail --stream " ARN " --leases s3://bucket"), 2,
+                "--leases is the target of a table");
+    verb_assert(v, tail(v, "--stream " ARN " --leases sqlite:leases.db?table=leases"), 2,
+                "--leases and --once");
+}
+
 /* ---- requests that fail ---- */
 
 static void a_request_that_fails_for_now_is_repeated(void **state)
@@ -289,6 +367,8 @@ int main(void)
         TEST(a_deleted_stream_is_followed),
         TEST(a_parent_that_is_not_listed_comes_first),
         TEST(changes_and_removals_are_counted),
+        TEST(a_record_that_cannot_be_read_is_named),
+        TEST(a_lease_table_keeps_places),
         TEST(a_request_that_fails_for_now_is_repeated),
         TEST(a_request_that_is_refused_for_good_ends_it),
         TEST(iterators_may_expire_again),
