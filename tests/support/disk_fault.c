@@ -283,7 +283,7 @@ INSTEAD int poll(struct pollfd *fds, nfds_t n, int ms)
 {
     REAL(poll)
     if (!disk_fault->skips_sleep || n || ms < 0)
-        return real(fds, n, ms);
+        return real(fds, n, haste_shortened_ms(ms));
     __atomic_add_fetch(&disk_fault->skipped_ns, ms * 1000000LL, __ATOMIC_RELAXED);
     return 0;
 }

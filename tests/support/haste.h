@@ -13,5 +13,6 @@ void haste(unsigned factor);
 /* How far its clocks are ahead; and how long it really waits. */
 int64_t haste_ahead_ns(void);
 struct timespec haste_shortened(const struct timespec *wait);
+int haste_shortened_ms(int ms); /* below 0: without an end */
 
 #endif

@@ -152,8 +152,7 @@ static void a_table_is_not_waited_for_without_an_end(void **state)
 static void a_target_that_is_wrong_is_refused(void **state)
 {
     (void)state;
-    static const char *const targets[] = {"dynamodb://leases?region",
-                                          "dynamodb://leases?endpoint=ftp://x"};
+    static const char *const targets[] = {"dynamodb://leases?region", "dynamodb://leases?endpoint=ftp://x"};
     struct fault f;
     struct script s = {.first = GOOD};
     fault_open(&f, answer, &s);

@@ -6,6 +6,7 @@
 #include "replay/lease/leases.h"
 
 #include <poll.h>
+#include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
@@ -209,6 +210,115 @@ static void two_workers_share(void **state)
     test_folder_remove(folder);
 }
 
+/* ---- the table is in the way ---- */
+
+static void sql(const char *folder, const char *text)
+{
+    sqlite3 *db;
+    char path[300], *error = NULL;
+    snprintf(path, sizeof(path), "%s/leases.db", folder);
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    sqlite3_busy_timeout(db, 10000);
+    if (sqlite3_exec(db, text, NULL, NULL, &error) != SQLITE_OK)
+        fail_msg("%s: %s", text, error);
+    sqlite3_close(db);
+}
+
+/* Rows that are no leases of ours end it, and the text names the row; whose time only KCL knows is read from
+ * the oldest record. */
+static void rows_of_others_are_told(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *item, *told; /* NULL: it is read */
+    } cases[] = {
+        {"{\"leaseKey\":{\"S\":\"c\"},\"leaseCounter\":{\"N\":\"1\"},\"checkpoint\":{\"S\":\"AT_TIMESTAMP\"},"
+         "\"checkpointSubSequenceNumber\":{\"N\":\"0\"},\"ownerSwitchesSinceCheckpoint\":{\"N\":\"0\"}}",
+         NULL},
+        {"{\"leaseKey\":{\"S\":\"c\"}}", "c"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char *folder = test_folder_in_memory(), text[1000];
+        struct worker *w = worker_new(folder, "one", 30);
+        sql(folder, "CREATE TABLE leases (key TEXT PRIMARY KEY, item TEXT NOT NULL) WITHOUT ROWID");
+        snprintf(text, sizeof(text), "INSERT INTO leases VALUES ('{\"leaseKey\":{\"S\":\"c\"}}', '%s')",
+                 cases[i].item);
+        sql(folder, text);
+        struct sl_error error = SL_NO_ERROR;
+        enum sl_status status = w->keeper.ops->open(w->keeper.self, STREAM, w->bell, &error);
+        if (status == SL_OK) {
+            list(w, false);
+            size_t at =
+                wait_for(w, cases[i].told ? SL_KEEPER_FAILED : SL_KEEPER_GAINED, cases[i].told ? "" : "c");
+            snprintf(error.text, sizeof(error.text), "%s", w->events[at].text);
+        }
+        if (cases[i].told && !strstr(error.text, cases[i].told))
+            fail_msg("%s", error.text);
+        assert_int_equal(w->keeper.ops->close(w->keeper.self, WAIT_MS, NULL), SL_OK);
+        close(w->bell);
+        free(w);
+        test_folder_remove(folder);
+    }
+}
+
+/* A place that cannot be written in time is told: what follows is handled again. */
+static void places_that_are_not_written_are_told(void **state)
+{
+    (void)state;
+    char *folder = test_folder_in_memory();
+    struct sl_error error = SL_NO_ERROR;
+    struct worker *w = worker_new(folder, "one", 30);
+    worker_open(w);
+    list(w, false);
+    (void)wait_for(w, SL_KEEPER_GAINED, "c");
+    sqlite3 *db;
+    char path[300];
+    snprintf(path, sizeof(path), "%s/leases.db", folder);
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    sqlite3_busy_timeout(db, 10000);
+    assert_int_equal(sqlite3_exec(db, "BEGIN IMMEDIATE", NULL, NULL, NULL), SQLITE_OK);
+    save(w, "c", "100000000000000000042", false);
+    assert_int_equal(w->keeper.ops->close(w->keeper.self, 100, &error), SL_FATAL);
+    assert_non_null(strstr(error.text, "the last places of 1 shard(s) could not be written"));
+    sqlite3_close(db);
+    close(w->bell);
+    free(w);
+    test_folder_remove(folder);
+}
+
+/* What the engine gives back is somebody else's; a new stream's shards are gained, the old one's are not told
+ * any more. */
+static void shards_are_given_back_and_followed(void **state)
+{
+    (void)state;
+    char *folder = test_folder_in_memory();
+    struct sl_error error = SL_NO_ERROR;
+    struct worker *one = worker_new(folder, NULL, 30), *two = worker_new(folder, "a name\twith \xff", 30);
+    worker_open(one);
+    list(one, false);
+    list(one, false);
+    (void)wait_for(one, SL_KEEPER_GAINED, "c");
+    assert_int_equal(left_ms(one, "unknown"), 0);
+    save(one, "unknown", "1", false);
+    save(one, "c", NULL, false);
+    one->keeper.ops->drop(one->keeper.self, "unknown");
+    one->keeper.ops->drop(one->keeper.self, "c");
+    (void)wait_for(one, SL_KEEPER_LOST, "c");
+    worker_open(two);
+    list(two, false);
+    (void)wait_for(two, SL_KEEPER_GAINED, "c");
+    worker_end(two);
+    assert_true(one->keeper.ops->follow(one->keeper.self, STREAM "x", &error));
+    assert_true(one->keeper.ops->follow(one->keeper.self, STREAM "y", &error));
+    static const struct sl_keeper_shard shards[] = {{"d", "", false, false}};
+    const struct sl_keeper_listing listing = {.shards = shards, .n = 1, .now_ms = 1790000000000};
+    one->keeper.ops->listed(one->keeper.self, &listing);
+    (void)wait_for(one, SL_KEEPER_GAINED, "d");
+    assert_true(left_ms(one, "d") > 0);
+    worker_end(one);
+    test_folder_remove(folder);
+}
+
 static void options_are_checked(void **state)
 {
     (void)state;
@@ -237,6 +347,9 @@ int main(void)
         cmocka_unit_test(what_was_saved_is_where_the_next_begins),
         cmocka_unit_test(latest_keeps_its_moment),
         cmocka_unit_test(two_workers_share),
+        cmocka_unit_test(rows_of_others_are_told),
+        cmocka_unit_test(places_that_are_not_written_are_told),
+        cmocka_unit_test(shards_are_given_back_and_followed),
         cmocka_unit_test(options_are_checked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
