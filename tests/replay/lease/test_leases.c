@@ -1,5 +1,6 @@
 /* The keeper of leases as the engine of tail sees it: events, in real time, two workers on one table. Every
  * wait is for a condition, with a long bound. */
+#include "tests/support/haste.h"
 #include "tests/support/test.h"
 
 #include "base/clock.h"
@@ -293,7 +294,7 @@ static void shards_are_given_back_and_followed(void **state)
     (void)state;
     char *folder = test_folder_in_memory();
     struct sl_error error = SL_NO_ERROR;
-    struct worker *one = worker_new(folder, NULL, 30), *two = worker_new(folder, "a name\twith \xff", 30);
+    struct worker *one = worker_new(folder, NULL, 4), *two = worker_new(folder, "a name\twith \xff", 4);
     worker_open(one);
     list(one, false);
     list(one, false);
@@ -352,5 +353,6 @@ int main(void)
         cmocka_unit_test(shards_are_given_back_and_followed),
         cmocka_unit_test(options_are_checked),
     };
+    haste(8); /* leases are of seconds */
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
