@@ -250,11 +250,13 @@ static void build(const char *const *texts, size_t n, struct sl_arena *arena, st
                   struct sl_error *error)
 {
     static const char *const names[] = {"a", "b", "c"};
-    struct sl_span spans[3];
+    static struct sl_span spans[3]; /* what a recording borrows */
+    static struct sl_inputs inputs;
+    static struct sl_recording_options options;
     for (size_t i = 0; i < n; i++)
         spans[i] = json_span(texts[i]);
-    const struct sl_inputs inputs = {.names = names, .texts = spans, .n = n};
-    const struct sl_recording_options options = {.inputs = &inputs, .default_arn = ARN};
+    inputs = (struct sl_inputs){.names = names, .texts = spans, .n = n};
+    options = (struct sl_recording_options){.inputs = &inputs, .default_arn = ARN};
     enum sl_status status = sl_recording_build(&options, arena, out, error);
     assert_int_equal(status == SL_OK, !error->text[0]);
 }
