@@ -319,8 +319,10 @@ static void what_a_record_lacks_comes_from_the_others(void **state)
     assert_string_equal(r.stream_arn, "arn:aws:dynamodb:eu-west-1:1:table/u/stream/x");
     assert_int_equal(sl_recording_more(&r, 0, &records), 1);
     assert_non_null(memmem(records[0].text.ptr, records[0].text.len, "table/u/stream/x\"", 17));
+    sl_arena_reset(arena);
     build(with, 1, arena, &r, &error);
     assert_string_equal(r.stream_arn, ARN);
+    sl_arena_reset(arena);
     build(with, 0, arena, &r, &error); /* no input: a stream of nothing */
     assert_int_equal(r.n, 0);
     sl_arena_destroy(arena);
