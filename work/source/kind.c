@@ -97,7 +97,8 @@ static bool is_ion(struct sl_span text)
     const char *name = p;
     while (p < end && is_letter(*p))
         p++;
-    return p > name && p < end && (*p == ':' || sl_json_space(p, end) < end) && *sl_json_space(p, end) == ':';
+    const char *colon = sl_json_space(p, end);
+    return p > name && colon < end && *colon == ':';
 }
 
 static struct sl_span line_of(struct sl_span text)
