@@ -6,6 +6,7 @@
 #include "handlers/pipeline/config.h"
 
 #include <jansson.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 static const char *const variables[] = {"BUCKET=logs", "EMPTY=", "QUOTE=a\"b\\c", NULL};
@@ -82,6 +83,19 @@ static const struct mistake {
     {ROUTE(",'on_failure':'report','options':{'x':1,'y':[{}],'x':2}"),
      "$.routes[0].options.x: is there twice; keep one"},
     {TOP("'on_failure':[7],"), "$.on_failure[0]: is not a target; write a URL such as \"sqs://queue\""},
+    {TOP("'on_failure':['a',''],"), "$.on_failure[1]: is not a target; write a URL such as \"sqs://queue\""},
+    {TOP("'on_failure':[['a']],"), "$.on_failure[0]: is not a target; write a URL such as \"sqs://queue\""},
+    {TOP("'max_parked':12345678901234567890,"),
+     "line 1, column 34 (byte 34): too big integer near '12345678901234567890'; write "
+     "12345678901234567890.0, with a point, in a condition, and a text for an amount"},
+    {"{'routes':[{'name':'','handler':'h'}]}",
+     "$.routes[0].name: \"\" is not a name; use 1 to 64 of A-Z a-z 0-9 _ -"},
+    {"{'routes':[{'name':'a','handler':'','on_failure':'report'}]}",
+     "$.routes[0].handler: \"\" is not a name; use 1 to 64 of A-Z a-z 0-9 _ -"},
+    {SECOND("{'name':'b','handler':'h'},{'name':'b','handler':'h'}"),
+     "$.routes[2].name: \"b\" is also the name of $.routes[1]; each route needs its own"},
+    {SECOND("{'name':'b','handler':'h','options':{'a':1,'a':1}}"),
+     "$.routes[1].options.a: is there twice; keep one"},
     {TOP("'max_parked':0,"), "$.max_parked: 0 is out of range; write a number from 1 to 1000000"},
     {TOP("'ttl_attribute':'',"), "$.ttl_attribute: is empty; write the attribute's name"},
     {TOP("'ttl_attribute':null,"), "$.ttl_attribute: is null; write a string"},
@@ -138,6 +152,165 @@ static void variable_stays_inside_its_string(void **state)
     assert_int_equal(parse(&p, ROUTE(",'on_failure':'sqs://${QUOTE}-$${BUCKET}-${BUCKET}${EMPTY}'")), SL_OK);
     assert_span_is(p.config.routes[0].on_failure.urls[0], "sqs://a\"b\\c-${BUCKET}-logs");
     sl_arena_destroy(p.arena);
+}
+
+/* A place is "${NAME}"; "$${" is a "${" that is none. */
+static void places_of_variables_are_well_formed(void **state)
+{
+    (void)state;
+    static const char bad[] =
+        "$.on_failure: \"${\" does not begin a ${NAME}; for the two characters write \"$${\"";
+    static const struct {
+        const char *text, *becomes, *message; /* one of the two */
+    } cases[] = {
+        {"${BUCKET}", "logs", NULL},
+        {"${BUCKET}${BUCKET}", "logslogs", NULL},
+        {"a$b{c}$", "a$b{c}$", NULL},
+        {"$${BUCKET}", "${BUCKET}", NULL},
+        {"$${", "${", NULL},
+        {"$$${BUCKET}", "$${BUCKET}", NULL},
+        {"x${EMPTY}y", "xy", NULL},
+        {"${QUOTE}", "a\"b\\c", NULL},
+        {"${", NULL, bad},
+        {"${}", NULL, bad},
+        {"${BUCKET", NULL, bad},
+        {"${BUCKET-}", NULL, bad},
+        {"${0A}", NULL, bad},
+        {"${9}", NULL, bad},
+        {"${a:b}", NULL, bad},
+        {"${BUCKET}${", NULL, bad},
+        {"${A0}", NULL, "$.on_failure: ${A0} is not set in the environment"},
+        {"${_a}", NULL, "$.on_failure: ${_a} is not set in the environment"},
+        {"${BUCKETS}", NULL, "$.on_failure: ${BUCKETS} is not set in the environment"},
+        {"${BUCKE}", NULL, "$.on_failure: ${BUCKE} is not set in the environment"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct parsed p;
+        const char *config =
+            json_printf("{'on_failure':'%s','routes':[{'name':'a','handler':'h'}]}", cases[i].text);
+        assert_int_equal(parse(&p, config), cases[i].message ? SL_FATAL : SL_OK);
+        if (cases[i].message)
+            assert_string_equal(p.error.text, cases[i].message);
+        else
+            assert_span_is(p.config.routes[0].on_failure.urls[0], cases[i].becomes);
+        sl_arena_destroy(p.arena);
+    }
+}
+
+/* ---- limits ---- */
+
+static void names_have_up_to_64_letters(void **state)
+{
+    (void)state;
+    for (size_t n = 63; n <= 66; n++) {
+        char name[80];
+        struct parsed p;
+        memset(name, 'n', n);
+        name[n] = '\0';
+        for (int which = 0; which < 2; which++) {
+            const char *config =
+                json_printf("{'on_failure':'report','routes':[{'name':'%s','handler':'%s'}]}",
+                            which ? "a" : name, which ? name : "h");
+            assert_int_equal(parse(&p, config), n <= 64 ? SL_OK : SL_FATAL);
+            assert_true(n <= 64 || strstr(p.error.text, "is not a name; use 1 to 64 of A-Z a-z 0-9 _ -"));
+            sl_arena_destroy(p.arena);
+        }
+    }
+}
+
+static void a_file_has_up_to_100_routes(void **state)
+{
+    (void)state;
+    for (size_t n = 99; n <= 101; n++) {
+        struct sl_buffer text;
+        struct parsed p;
+        sl_buffer_init(&text, 1 << 16);
+        sl_buffer_add_str(&text, "{'on_failure':'report','routes':[");
+        for (size_t i = 0; i < n; i++)
+            sl_buffer_printf(&text, "%s{'name':'r%zu','handler':'h'}", i ? "," : "", i);
+        sl_buffer_add_str(&text, "]}");
+        sl_buffer_add_char(&text, '\0');
+        assert_int_equal(parse(&p, text.ptr), n <= 100 ? SL_OK : SL_FATAL);
+        assert_int_equal(p.config.n_routes, n <= 100 ? n : 0);
+        assert_string_equal(p.error.text, n <= 100 ? "" : "$.routes: write an array of 1 to 100 routes");
+        sl_arena_destroy(p.arena);
+        sl_buffer_clean_up(&text);
+    }
+}
+
+static void view_types_are_read(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"KEYS_ONLY", "NEW_IMAGE", "OLD_IMAGE", "NEW_AND_OLD_IMAGES"};
+    static const enum sl_view views[] = {SL_VIEW_KEYS_ONLY, SL_VIEW_NEW_IMAGE, SL_VIEW_OLD_IMAGE,
+                                         SL_VIEW_NEW_AND_OLD_IMAGES};
+    for (size_t i = 0; i <= 4; i++) {
+        struct parsed p;
+        const char *member = i < 4 ? json_printf("'view_type':'%s',", names[i]) : "";
+        assert_int_equal(
+            parse(&p, json_printf("{%s'routes':[{'name':'a','handler':'h','on_failure':'report'}]}", member)),
+            SL_OK);
+        assert_int_equal(p.config.view, i < 4 ? views[i] : SL_VIEW_UNKNOWN);
+        sl_arena_destroy(p.arena);
+    }
+}
+
+#define MOST (1024 * 1024) /* bytes of a file; four times as many with its variables */
+
+static void a_file_has_up_to_a_megabyte(void **state)
+{
+    (void)state;
+    char *folder = test_folder(), path[200];
+    snprintf(path, sizeof(path), "%s/sluice.json", folder);
+    for (size_t n = MOST - 1; n <= MOST + 1; n++) {
+        char *text = calloc(1, n + 1);
+        struct sl_error error = SL_NO_ERROR;
+        struct sl_config config;
+        struct sl_arena *arena = sl_arena_new(4096);
+        memset(text, ' ', n);
+        const char *right = json(TOP(""));
+        memcpy(text, right, strlen(right));
+        test_write(path, text);
+        assert_int_equal(sl_config_read(path, &vars, arena, &config, &error), n <= MOST ? SL_OK : SL_FATAL);
+        assert_int_equal(strstr(error.text, "sluice.json: is larger than 1048576 bytes") != NULL, n > MOST);
+        sl_arena_destroy(arena);
+        free(text);
+    }
+    test_folder_remove(folder);
+}
+
+static void variables_may_make_it_four_times_as_long(void **state)
+{
+    (void)state;
+    char *value = calloc(1, MOST + 3);
+    memcpy(value, "X=", 2);
+    memset(value + 2, 'x', MOST);
+    const char *list[] = {value, NULL};
+    for (size_t n = 3; n <= 4; n++) {
+        struct parsed p;
+        const char *config = json_printf("{'on_failure':'%s%s','routes':[{'name':'a','handler':'h'}]}",
+                                         "${X}${X}${X}", n > 3 ? "${X}" : "");
+        assert_int_equal(parse_with(&p, config, &(struct sl_vars){list}), n > 3 ? SL_FATAL : SL_OK);
+        assert_string_equal(p.error.text,
+                            n > 3 ? "$: is larger than 4194304 bytes once its variables are filled in" : "");
+        sl_arena_destroy(p.arena);
+    }
+    free(value);
+}
+
+static void a_file_that_cannot_be_read_is_named(void **state)
+{
+    (void)state;
+    char *folder = test_folder(), wanted[300];
+    struct sl_arena *arena = sl_arena_new(4096);
+    struct sl_config config;
+    struct sl_error error = SL_NO_ERROR;
+    assert_int_equal(sl_config_read(folder, &vars, arena, &config, &error), SL_FATAL);
+    snprintf(wanted, sizeof(wanted), "%s: cannot be read: Is a directory", folder);
+    assert_string_equal(error.text, wanted);
+    assert_string_equal(error.code, "ConfigurationNotFound");
+    sl_arena_destroy(arena);
+    test_folder_remove(folder);
 }
 
 static void variable_says_that_failures_are_reported(void **state)
@@ -386,6 +559,13 @@ int main(void)
         cmocka_unit_test(mistakes_are_named),
         cmocka_unit_test(right_file_is_read),
         cmocka_unit_test(variable_stays_inside_its_string),
+        cmocka_unit_test(places_of_variables_are_well_formed),
+        cmocka_unit_test(names_have_up_to_64_letters),
+        cmocka_unit_test(a_file_has_up_to_100_routes),
+        cmocka_unit_test(view_types_are_read),
+        cmocka_unit_test(a_file_has_up_to_a_megabyte),
+        cmocka_unit_test(variables_may_make_it_four_times_as_long),
+        cmocka_unit_test(a_file_that_cannot_be_read_is_named),
         cmocka_unit_test(variable_says_that_failures_are_reported),
         cmocka_unit_test(file_mistakes_are_named),
         cmocka_unit_test(option_mistakes_are_named),
