@@ -178,9 +178,16 @@ static enum sl_status rig_accepts(void *arg, enum sl_view view, struct sl_error 
                                            : SL_OK;
 }
 
-static enum sl_status open_at(size_t which, const struct sl_host *table, struct sl_route *route, void **out)
+/* The option "first" may say how the handler refuses to open: "refuse", and what it says then. */
+static enum sl_status open_at(size_t which, const struct sl_host *table, struct sl_route *route, void **out,
+                              struct sl_error *error)
 {
     host = table;
+    struct sl_span first = host->option_text(route, "first"), refuse = SL_LIT("refuse ");
+    if (sl_span_is(first, "refuse"))
+        return SL_RETRY;
+    if (sl_span_starts(first, refuse))
+        return host->fail(error, SL_FATAL, "Refused", "%.*s", SL_ARG(sl_span_from(first, refuse.len)));
     struct self *self = host->alloc(host->route_arena(route), sizeof(*self));
     *self = (struct self){&the_rig->handlers[which], route};
     *out = self;
@@ -191,8 +198,7 @@ static enum sl_status open_at(size_t which, const struct sl_host *table, struct 
     static enum sl_status open_##which(const struct sl_host *table, struct sl_route *route, void **self,     \
                                        struct sl_error *error)                                               \
     {                                                                                                        \
-        (void)error;                                                                                         \
-        return open_at(which, table, route, self);                                                           \
+        return open_at(which, table, route, self, error);                                                    \
     }
 OPEN(RIG_ONE)
 OPEN(RIG_TWO)

@@ -2,8 +2,8 @@
  * do what a script says, and ports that keep in memory what they are given.
  *
  * Handlers "one", "two", "three" (repeatable), "once", "twice" (once-only), "window", and
- * "keeper", the same once-only. Record i of an event
- * has sequence number 1000 + i. */
+ * "keeper", the same once-only. One with the option "first": "refuse TEXT" does not open, and says TEXT.
+ * Record i of an event has sequence number 1000 + i. */
 #ifndef SL_TESTS_SUPPORT_RIG_H
 #define SL_TESTS_SUPPORT_RIG_H
 

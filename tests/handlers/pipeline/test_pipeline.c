@@ -150,6 +150,35 @@ static void a_route_shows_its_first_target(void **state)
     }
 }
 
+/* A handler names its option; where that is in the file, the pipeline adds. */
+static void what_a_handler_says_has_its_place(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *members, *says, *message;
+    } cases[] = {
+        {"'to':'mem:x'", "refuse to: is bad", "$.routes[0].to: is bad"},
+        {"'options':{'to':'mem:x'}", "refuse to: is bad", "$.routes[0].options.to: is bad"},
+        {"'text':'x'", "refuse to: is bad", "$.routes[0].to: is bad"},
+        {"'to':'mem:x'", "refuse to[2].a: is bad", "$.routes[0].to[2].a: is bad"},
+        {"'to':'mem:x'", "refuse to.a: is bad", "$.routes[0].to.a: is bad"},
+        {"'to':'mem:x'", "refuse to is bad", "$.routes[0]: to is bad"},
+        {"'to':'mem:x'", "refuse to", "$.routes[0]: to"},
+        {"'to':'mem:x'", "refuse too: is bad", "$.routes[0]: too: is bad"},
+        {"'to':'mem:x'", "refuse : is bad", "$.routes[0]: : is bad"},
+        {"'to':'mem:x'", "refuse", "$.routes[0]: the handler one could not be opened and gave no reason"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct sl_error error = SL_NO_ERROR;
+        rig_refused(
+            json_printf("{'on_failure':'report','routes':[{'name':'a','handler':'one','first':'%s',%s}]}",
+                        cases[i].says, cases[i].members),
+            &error);
+        assert_string_equal(strstr(error.text, "sluice.json: ") + strlen("sluice.json: "), cases[i].message);
+        assert_int_equal(error.status, SL_FATAL);
+    }
+}
+
 static enum sl_status silent_per_item(void *self, struct sl_per_item *out, struct sl_error *error)
 {
     (void)error;
@@ -205,6 +234,7 @@ int main(void)
         cmocka_unit_test(a_closed_pipeline_leaves_no_file_open),
         cmocka_unit_test(routes_say_what_they_are),
         cmocka_unit_test(a_route_shows_its_first_target),
+        cmocka_unit_test(what_a_handler_says_has_its_place),
         cmocka_unit_test(a_plugin_that_refuses_items_needs_no_reason),
         cmocka_unit_test(condition_chooses_the_records),
     };
