@@ -304,6 +304,25 @@ static void functions_stand_in_keys(void **state)
     free(names);
 }
 
+/* What is between backquotes is an argument, wherever it begins: a segment that is bad there is none, and one
+ * behind it is. */
+static void an_argument_ends_where_its_quote_does(void **state)
+{
+    (void)state;
+    for (size_t n = 0; n < 4; n++) {
+        const char *before = "abcd" + 4 - n;
+        char *names;
+        names_of(json_printf(ROUTE(",'key':'{PK|default:`%s}/../x`}/y/'"), before),
+                 EVENT(INSERT("1", "1", "k", "1")), &names);
+        assert_int_equal(strncmp(names, "k/y/", 4), 0);
+        free(names);
+        stage_refused(json_printf(ROUTE(",'key':'{PK|default:`%s`}/../y/'"), before), "segment ends at byte");
+        stage_refused(json_printf(ROUTE(",'key':'{PK|default:`%s}`}//y/'"), before), "segment ends at byte");
+        stage_refused(json_printf(ROUTE(",'key':'%s{{/../{PK}'"), before), "segment ends at byte");
+    }
+    stage_refused(ROUTE(",'key':'a\\u007fb'"), "key: byte 1 is a control character");
+}
+
 /* ---- what is missing ---- */
 
 #define LACKS EVENT(INSERT("1", BEFORE, "a", "1"), RECORD("INSERT", "2", KEYS(PK("b")) NEW(PK("b"))))
@@ -523,6 +542,7 @@ int main(void)
         cmocka_unit_test(dots_may_stand_in_segments),
         cmocka_unit_test(bad_templates_are_refused),
         cmocka_unit_test(functions_stand_in_keys),
+        cmocka_unit_test(an_argument_ends_where_its_quote_does),
         cmocka_unit_test(what_a_key_lacks_has_a_stated_result),
         cmocka_unit_test(a_view_type_that_cannot_serve_is_refused_by_name),
         cmocka_unit_test(a_record_without_its_image_is_parked_alone),

@@ -55,6 +55,47 @@ static void items_that_keep_changing_are_tried_again(void **state)
     stage_destroy(s);
 }
 
+/* ---- records that lack something ---- */
+
+/* Of a stream whose view type is known, all records are such: the route stops. Else the record is parked
+ * alone. */
+static void a_record_without_its_image_is_told(void **state)
+{
+    (void)state;
+    static const char image[] =
+        "the record has no NewImage: name the source table in \\\"source\\\" so that items are "
+        "read back, or enable the stream with NEW_IMAGE or NEW_AND_OLD_IMAGES";
+    static const struct {
+        const char *members; /* of the second of three records */
+        bool stops;
+    } cases[] = {
+        {"'Keys':{" PK("b") "}", false},
+        {"'Keys':{" PK("b") "},'StreamViewType':'NEW_IMAGE'", true},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct stage *s = stage_new(json_printf(ROUTE, ""), NULL);
+        const char *event = json_printf(
+            EVENT("%s",
+                  "{'eventID':'e','eventName':'INSERT','eventSource':'aws:dynamodb','dynamodb':{%s,"
+                  "'SequenceNumber':'6'}}",
+                  "%s"),
+            CHANGE("INSERT", "5", "a"), cases[i].members, CHANGE("INSERT", "7", "c"));
+        stage_deliver(s, sl_span_str(event));
+        char *failed = stage_file(s, "failed.jsonl");
+        assert_int_equal(s->answer.parked, !cases[i].stops);
+        if (cases[i].stops) {
+            assert_int_equal(s->answer.error.status, SL_FATAL);
+            assert_non_null(strstr(s->answer.error.text, "the record has no NewImage"));
+        } else {
+            assert_int_equal(stage_checkpoint(s), 3);
+            assert_non_null(strstr(failed, image));
+            assert_int_equal(sl_pipeline_stats(s->p, 0).applied, 2);
+        }
+        free(failed);
+        stage_destroy(s);
+    }
+}
+
 /* ---- refusals that are warned of ---- */
 
 #define GUARD(order, time) "000000:" ZEROS39 order ":00017672" time
@@ -118,6 +159,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(items_that_keep_changing_are_tried_again),
+        cmocka_unit_test(a_record_without_its_image_is_told),
         cmocka_unit_test(only_a_guard_tells_the_time),
         cmocka_unit_test(refusals_are_counted),
     };

@@ -237,6 +237,12 @@ static void files_that_are_no_plugins_are_refused(void **state)
          "ELF",
          4, "HandlerNotElf"},
         {"\x7f"
+         "ELF\x02\x01\x01\0\0\0\0\0\0\0\0",
+         15, "HandlerNotElf"},
+        {"\x7f"
+         "ELF\x01\x01\x01\0\0\0\0\0\0\0\0\0",
+         16, "HandlerWrongMachine"},
+        {"\x7f"
          "ELF\x01\x01\x01\0\0\0\0\0\0\0\0\0\x03\0\x28\0",
          20, "HandlerWrongMachine"},
         {"\x7f"
