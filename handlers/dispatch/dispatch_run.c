@@ -135,16 +135,15 @@ static struct sl_rest take_outcome(struct sl_run *run, size_t n, const struct ou
 
 /* ---- isolating ---- */
 
-/* The entry that divides the pending ones in [from, to) into halves. */
+/* The entry that divides the pending ones in [from, to) into halves. There are some. */
 static size_t middle(const struct sl_run *run, size_t from, size_t to)
 {
-    size_t n = 0, half = 0;
+    size_t n = 0, mid = from;
     for (size_t i = from; i < to; i++)
         n += run->entries[i].state == SL_ENTRY_PENDING;
-    for (size_t i = from; i < to; i++)
-        if (run->entries[i].state == SL_ENTRY_PENDING && half++ == n / 2)
-            return i;
-    return to;
+    for (n /= 2; run->entries[mid].state != SL_ENTRY_PENDING || n-- > 0;)
+        mid++;
+    return mid;
 }
 
 static void run_halves(struct sl_run *run, size_t from, size_t to, unsigned attempt);
