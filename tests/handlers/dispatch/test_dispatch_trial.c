@@ -389,6 +389,14 @@ static void what_happens_elsewhere_is_never_a_records(void **state)
                 assert_int_equal(s->rig->answer.is_error, at == 0 && !endings[c].is_fleeting);
                 if (!s->rig->answer.is_error)
                     rig_answers(s->rig, failed_at(at));
+                bool is_in_port = place == SL_TRIAL_IN_PORT;
+                if (!endings[c].is_fleeting) {
+                    assert_string_equal(s->rig->answer.error.code,
+                                        is_in_port ? "PortCrashed" : "HandlerNotOpened");
+                    assert_non_null(
+                        strstr(s->rig->answer.error.text,
+                               is_in_port ? " inside a port (" : " while it opened the handlers ("));
+                }
                 script_destroy(s);
             }
 }
