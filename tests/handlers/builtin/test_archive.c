@@ -310,7 +310,7 @@ static void an_argument_ends_where_its_quote_does(void **state)
 {
     (void)state;
     for (size_t n = 0; n < 4; n++) {
-        const char *before = "abcd" + 4 - n;
+        const char *before = &"abcd"[4 - n];
         char *names;
         names_of(json_printf(ROUTE(",'key':'{PK|default:`%s}/../x`}/y/'"), before),
                  EVENT(INSERT("1", "1", "k", "1")), &names);
