@@ -157,7 +157,8 @@ static bool is_never(const char *never, const struct sockaddr *address, enum sl_
     char host[64];
     if (!colon || !bytes_of(address) || strtoul(colon + 1, NULL, 10) != port_of(address))
         return false;
-    snprintf(host, sizeof(host), "%.*s", (int)(colon - never), never);
+    size_t bracket = *never == '['; /* of IPv6 */
+    snprintf(host, sizeof(host), "%.*s", (int)(colon - never - (bracket ? 2 : 0)), never + bracket);
     bool is_same = sl_address_parse(host, 0, &named) && named.ss_family == address->sa_family &&
                    memcmp(bytes_of((const struct sockaddr *)&named), bytes_of(address),
                           named.ss_family == AF_INET ? V4_BYTES : V6_BYTES) == 0;

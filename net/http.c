@@ -218,7 +218,7 @@ static size_t on_head(char *bytes, size_t size, size_t n, void *arg)
 
 static bool is_allowed(struct sl_http_transfer *t, const struct sockaddr *address)
 {
-    const struct sl_address_rules *rules = t->exchange ? t->exchange->rules : NULL;
+    const struct sl_address_rules *rules = t->exchange->rules;
     const char *what;
     if (!rules || sl_address_is_allowed(rules, address, &what))
         return true;
@@ -279,8 +279,8 @@ static int on_socket(void *arg, curl_socket_t fd, curlsocktype purpose)
 {
     struct sl_http *http = arg;
     (void)fd;
-    if (purpose == CURLSOCKTYPE_IPCXN)
-        http->connections++;
+    (void)purpose;
+    http->connections++;
     return CURL_SOCKOPT_OK;
 }
 

@@ -113,12 +113,11 @@ static bool read_blocks(BIO *file, X509_STORE *store, struct list *list)
 static void free_list(X509_LOOKUP *lookup)
 {
     struct list *list = X509_LOOKUP_get_method_data(lookup);
-    for (size_t i = 0; list && i < list->n; i++) {
+    for (size_t i = 0; i < list->n; i++) {
         X509_NAME_free(list->roots[i].subject);
         OPENSSL_free(list->roots[i].der);
     }
-    if (list)
-        free(list->roots);
+    free(list->roots);
     free(list);
 }
 

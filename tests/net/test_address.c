@@ -105,6 +105,10 @@ static const struct {
     {"2606:4700::200:5efe:10.0.0.1", SL_ADDRESS_PRIVATE},
     {"2606:4700::200:5efe:8.8.8.8", SL_ADDRESS_PUBLIC},
     {"fe80::5efe:8.8.8.8", SL_ADDRESS_FORBIDDEN},
+    {"2606:4700::100:5efe:10.0.0.1", SL_ADDRESS_PUBLIC}, /* a byte of it is another: nothing is carried */
+    {"2606:4700::1:5efe:10.0.0.1", SL_ADDRESS_PUBLIC},
+    {"2606:4700::5ffe:10.0.0.1", SL_ADDRESS_PUBLIC},
+    {"2606:4700::5eff:10.0.0.1", SL_ADDRESS_PUBLIC},
     {"fbff::1", SL_ADDRESS_FORBIDDEN},
     {"fc00::1", SL_ADDRESS_PRIVATE},
     {"fdff::1", SL_ADDRESS_PRIVATE},
@@ -193,6 +197,17 @@ static void the_runtime_api_is_never_meant(void **state)
     assert_false(allows(here, "127.0.0.1", 9001));
     here.never = "[::1]:9001";
     assert_false(allows(here, "::1", 9001));
+    out.never = "[2606:4700::1]:9001"; /* the very address, and no other of the Internet */
+    assert_false(allows(out, "2606:4700::1", 9001));
+    assert_true(allows(out, "2606:4700::1", 9002));
+    assert_true(allows(out, "2606:4700::2", 9001));
+    assert_true(allows(out, "8.8.8.8", 9001));
+    out.never = "9001"; /* without a host there is no address */
+    assert_true(allows(out, "8.8.8.8", 9001));
+    const struct sockaddr other = {.sa_family = AF_UNIX};
+    const char *what = NULL;
+    assert_false(sl_address_is_allowed(&here, &other, &what));
+    assert_string_equal(what, "no address of the Internet");
 }
 
 /* ---- names ---- */

@@ -200,6 +200,7 @@ static void every_end_has_its_outcome(void **state)
         {{.reply = "HTTP/1.1 200 OK\r\ncontent-length: 3\r\n\r\nxy", .close = true}, SL_HTTP_BROKEN, 0, NULL},
         {{.reply = "HTTP/1.1 200 OK\r\ncontent-le", .close = true}, SL_HTTP_BROKEN, 0, NULL},
         {{.reply = "HTTP/1.1 200 OK\r\n", .close = true}, SL_HTTP_BROKEN, 0, NULL},
+        {{.reply = "HTTP/1.1 200 OK\r\nx\n", .close = true}, SL_HTTP_BROKEN, 0, NULL}, /* no empty line */
         {{.reply = "HTTP/1.1 100 Continue\r\n\r\n", .close = true}, SL_HTTP_BROKEN, 0, NULL},
         {{.reply = "nonsense", .close = true}, SL_HTTP_BROKEN, 0, NULL},
         {{.reply = fits}, SL_HTTP_ANSWERED, 200, "{}"},

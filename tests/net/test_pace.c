@@ -457,6 +457,48 @@ static void an_outage_costs_few_requests(void **state)
     }
 }
 
+/* ---- the wait that a service asks for ---- */
+
+/* Whole milliseconds, and at most so many above the wait that was drawn anyway; anything else is not a wait.
+ */
+static void a_service_asks_for_a_wait_in_whole_milliseconds(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        int64_t ms; /* -1: it is no wait */
+    } cases[] = {{"0", 0},
+                 {"3000", 3000},
+                 {"4999", 4999},
+                 {"9999999999", SL_RETRY_AFTER_EXTRA_MS},
+                 {"0000004999", 4999},
+                 {"00000004999", -1},
+                 {"99999999999", -1},
+                 {"", -1},
+                 {"4999x", -1},
+                 {"x4999", -1},
+                 {"49:9", -1},
+                 {"49/9", -1},
+                 {"-4999", -1},
+                 {"4.9", -1},
+                 {" 4999", -1}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        for (uint64_t dice = 1; dice < 20; dice++) {
+            struct sl_clock_virtual clock;
+            sl_clock_virtual_init(&clock, 0, dice);
+            int64_t drawn = sl_retry_wait_ms(&clock.clock, SL_RETRY_TRANSIENT, 50, 0, sl_span(NULL, 0));
+            sl_clock_virtual_init(&clock, 0, dice); /* the same dice */
+            int64_t ms =
+                sl_retry_wait_ms(&clock.clock, SL_RETRY_TRANSIENT, 50, 0, sl_span_str(cases[i].text));
+            int64_t most = drawn + SL_RETRY_AFTER_EXTRA_MS;
+            int64_t wanted = cases[i].ms <= drawn ? drawn : cases[i].ms < most ? cases[i].ms : most;
+            if (cases[i].ms == SL_RETRY_AFTER_EXTRA_MS)
+                wanted = most;
+            if (ms != wanted)
+                fail_msg("\"%s\": %lld ms and not %lld", cases[i].text, (long long)ms, (long long)wanted);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -472,6 +514,7 @@ int main(void)
         cmocka_unit_test(a_target_that_throttles_is_asked_less_and_served_as_soon),
         cmocka_unit_test(what_does_not_depend_on_the_rate_does_not_slow_it),
         cmocka_unit_test(an_outage_costs_few_requests),
+        cmocka_unit_test(a_service_asks_for_a_wait_in_whole_milliseconds),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,6 +10,9 @@
 #include <openssl/x509v3.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 /* ---- the two stores of one file ---- */
@@ -161,6 +164,118 @@ static void chains_are_judged_alike(void **state)
     EVP_PKEY_free(keys[1]);
 }
 
+/* ---- blocks of every kind ---- */
+
+/* Reads the text as ours, and as OpenSSL does. */
+static void open_text(struct pair *pair, BIO *text)
+{
+    char *at;
+    long len = BIO_get_mem_data(text, &at);
+    write_file(pair, at, (size_t)len);
+    open_pair(pair, pair->path);
+    unlink(pair->path);
+    BIO_free(text);
+}
+
+static void add_block(BIO *out, const char *name, X509 *certificate, long len)
+{
+    unsigned char *der = NULL;
+    int whole = i2d_X509(certificate, &der);
+    assert_true(whole > 0 && PEM_write_bio(out, name, "", der, len < 0 ? whole : len) > 0);
+    OPENSSL_free(der);
+}
+
+/* The old name of a certificate, OpenSSL's own form of one, and what is no certificate. */
+static void every_form_of_a_certificate_counts(void **state)
+{
+    (void)state;
+    static const char *const names[] = {PEM_STRING_X509, PEM_STRING_X509_OLD, PEM_STRING_X509_TRUSTED};
+    keys[0] = EVP_EC_gen("P-256");
+    for (size_t form = 0; form < sizeof(names) / sizeof(names[0]); form++)
+        for (long version = 0; version <= 2; version += 2) { /* the first has no field of its version */
+            X509 *root = make(AUTHORITY, "Root", "Root", 0, 0, MBSTRING_ASC);
+            struct pair pair = {.theirs = NULL};
+            BIO *text = BIO_new(BIO_s_mem());
+            if (version == 0)
+                X509_delete_ext(root, 0);
+            X509_set_version(root, version);
+            assert_true(X509_sign(root, keys[0], EVP_sha256()) > 0);
+            assert_int_equal(PEM_write_bio_PUBKEY(text, keys[0]), 1); /* stepped over */
+            add_block(text, names[form], root, -1);
+            open_text(&pair, text);
+            X509 *leaf = make(LEAF, "Leaf", "Root", 0, 0, MBSTRING_ASC);
+            assert_int_equal(verify(pair.ours.store, leaf, NULL), X509_V_OK);
+            assert_int_equal(verify(pair.theirs, leaf, NULL), X509_V_OK);
+            X509_free(leaf);
+            X509_free(root);
+            close_pair(&pair);
+        }
+    EVP_PKEY_free(keys[0]);
+}
+
+/* However it is cut: no store holds it, and the file is refused, or (where only the rest is gone, which is
+ * not read at first) nothing is trusted because of it. */
+static void a_broken_certificate_is_never_trusted(void **state)
+{
+    (void)state;
+    static const char *const names[] = {PEM_STRING_X509, PEM_STRING_X509_TRUSTED};
+    keys[0] = EVP_EC_gen("P-256");
+    X509 *root = make(AUTHORITY, "Root", "Root", 0, 0, MBSTRING_ASC);
+    X509 *leaf = make(LEAF, "Leaf", "Root", 0, 0, MBSTRING_ASC);
+    for (size_t form = 0; form < 2; form++)
+        for (long len = 1; len < i2d_X509(root, NULL); len++) {
+            struct pair pair = {.theirs = NULL};
+            BIO *text = BIO_new(BIO_s_mem());
+            char *at;
+            add_block(text, names[form], root, len);
+            long bytes = BIO_get_mem_data(text, &at);
+            write_file(&pair, at, (size_t)bytes);
+            const char *problem = sl_roots_read(&pair.ours, pair.path);
+            unlink(pair.path);
+            assert_int_equal(problem == NULL, pair.ours.store != NULL);
+            if (problem)
+                assert_string_equal(problem, "it is not a file of certificates in PEM");
+            else
+                assert_int_not_equal(verify(pair.ours.store, leaf, NULL), X509_V_OK);
+            BIO_free(text);
+            sl_roots_clean_up(&pair.ours);
+        }
+    X509_free(root);
+    X509_free(leaf);
+    EVP_PKEY_free(keys[0]);
+}
+
+/* Lists of revoked certificates are not asked of it, and it has none. */
+static void hundreds_are_kept_and_no_revocations(void **state)
+{
+    (void)state;
+    enum { N = 600 };
+    static X509 *all[N];
+    struct pair pair = {.theirs = NULL};
+    BIO *text = BIO_new(BIO_s_mem());
+    char name[16];
+    keys[0] = EVP_EC_gen("P-256");
+    for (int i = 0; i < N; i++) {
+        snprintf(name, sizeof(name), "Root %d", i);
+        all[i] = make(AUTHORITY, name, name, 0, 0, MBSTRING_ASC);
+        add_pem(text, all[i]);
+    }
+    open_text(&pair, text);
+    X509_STORE_CTX *context = X509_STORE_CTX_new();
+    X509_OBJECT *none = X509_OBJECT_new();
+    assert_int_equal(X509_STORE_CTX_init(context, pair.ours.store, all[0], NULL), 1);
+    assert_int_not_equal(
+        X509_STORE_CTX_get_by_subject(context, X509_LU_CRL, X509_get_subject_name(all[0]), none), 1);
+    X509_OBJECT_free(none);
+    X509_STORE_CTX_free(context);
+    for (int i = 0; i < N; i++) {
+        assert_int_equal(verify(pair.ours.store, all[i], NULL), X509_V_OK);
+        X509_free(all[i]);
+    }
+    close_pair(&pair);
+    EVP_PKEY_free(keys[0]);
+}
+
 /* ---- text of any kind ---- */
 
 static void any_text_is_read_or_refused(void **state)
@@ -205,13 +320,82 @@ static void what_is_no_file_is_named(void **state)
     }
 }
 
+/* ---- which file was read ---- */
+
+struct change {
+    const char *what;
+    bool is_new, is_longer;
+    int64_t by_ns; /* later than the first */
+};
+
+/* The same file is not read again; another is, whatever alone of it is another: which file it is, its length,
+ * its time. */
+static void a_file_that_changed_is_read_again(void **state)
+{
+    (void)state;
+    static const struct change cases[] = {
+        {"nothing", false, false, 0},          {"a new file", true, false, 0},
+        {"its length", false, true, 0},        {"its time by a second", false, false, 1000000000},
+        {"its time by less", false, false, 1}, {"its time by both", false, false, 1000000001},
+    };
+    char *folder = test_folder(), *good = test_read("tests/net/tls/ca.pem", NULL);
+    const char *path = json_printf("%s/roots.pem", folder), *next = json_printf("%s/next.pem", folder);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const struct change *c = &cases[i];
+        struct timespec times[2] = {{1700000000, 5}, {1700000000, 5}};
+        struct sl_roots roots = {.store = NULL};
+        test_write(path, good);
+        assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
+        assert_null(sl_roots_read(&roots, path));
+        X509_STORE *before = roots.store;
+        X509_STORE_up_ref(before); /* so that its address is not used again */
+        test_write(next, json_printf("%s%s", good, c->is_longer ? "\n" : ""));
+        if (c->is_new)
+            assert_int_equal(rename(next, path), 0);
+        else
+            test_write(path, json_printf("%s%s", good, c->is_longer ? "\n" : ""));
+        times[1].tv_sec += c->by_ns / 1000000000;
+        times[1].tv_nsec += c->by_ns % 1000000000;
+        assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
+        assert_null(sl_roots_read(&roots, path));
+        if ((roots.store == before) != (i == 0))
+            fail_msg("changed: %s", c->what);
+        X509_STORE_free(before);
+        sl_roots_clean_up(&roots);
+    }
+    free(good);
+    test_folder_remove(folder);
+}
+
+/* A socket: it is there, and nobody can open it. */
+static void a_file_that_cannot_be_opened_is_named(void **state)
+{
+    (void)state;
+    char *folder = test_folder();
+    struct sl_roots roots = {.store = NULL};
+    struct sockaddr_un at = {.sun_family = AF_UNIX};
+    int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+    snprintf(at.sun_path, sizeof(at.sun_path), "%s/socket", folder);
+    assert_int_equal(bind(fd, (struct sockaddr *)&at, sizeof(at)), 0);
+    const char *problem = sl_roots_read(&roots, at.sun_path);
+    assert_string_equal(problem, "it cannot be read");
+    assert_null(roots.store);
+    close(fd);
+    test_folder_remove(folder);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_system_s_roots_are_the_same),
         cmocka_unit_test(chains_are_judged_alike),
+        cmocka_unit_test(every_form_of_a_certificate_counts),
+        cmocka_unit_test(a_broken_certificate_is_never_trusted),
+        cmocka_unit_test(hundreds_are_kept_and_no_revocations),
         cmocka_unit_test(any_text_is_read_or_refused),
         cmocka_unit_test(what_is_no_file_is_named),
+        cmocka_unit_test(a_file_that_changed_is_read_again),
+        cmocka_unit_test(a_file_that_cannot_be_opened_is_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

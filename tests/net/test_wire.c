@@ -280,6 +280,103 @@ static void local_hosts_are_known_in_every_spelling(void **state)
     }
 }
 
+/* What is no host at all is no place, and so not local. */
+static void what_is_no_host_is_not_local(void **state)
+{
+    (void)state;
+    static const char *const hosts[] = {"", "[]", "[x]", "[::1", "[127.0.0.1]", ".", "ocalhost", "256.0.0.1"};
+    for (size_t i = 0; i < sizeof(hosts) / sizeof(hosts[0]); i++) {
+        struct sl_uri uri = {.is_https = false};
+        snprintf(uri.host, sizeof(uri.host), "%s", hosts[i]);
+        if (sl_uri_is_local(&uri))
+            fail_msg("%s", hosts[i]);
+    }
+}
+
+/* The header's words: an absolute URL of http or https with a host and without a user. A request that was
+ * meant for another scheme, or somebody's name before the host, never goes out. */
+static void urls_are_absolute_and_without_a_user(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *url, *host; /* NULL: it is refused */
+        bool is_https;
+    } cases[] = {
+        {"http://h", "h", false},
+        {"HTTPS://h:443/a?b#c", "h", true},
+        {"https://[2606:4700::1]:8443/", "[2606:4700::1]", true},
+        {"http://h:65535/", "h", false},
+        {"http://user@h/", NULL, false},
+        {"http://user:word@h/", NULL, false},
+        {"http://:word@h/", NULL, false},
+        {"http://@h/", NULL, false},
+        {"http://h:0/", NULL, false},
+        {"http://h:00000/", NULL, false},
+        {"http://h:65536/", NULL, false},
+        {"http://h:x/", NULL, false},
+        {"ftp://h/", NULL, false},
+        {"gopher://h/", NULL, false},
+        {"file:///h", NULL, false},
+        {"http:/h/", NULL, false},
+        {"http:///h/", NULL, false},
+        {"http://", NULL, false},
+        {"http://h h/", NULL, false},
+        {"h/path", NULL, false},
+        {"", NULL, false},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct sl_uri uri;
+        bool is_good = sl_uri_parse(cases[i].url, &uri);
+        if (is_good != (cases[i].host != NULL))
+            fail_msg("%s is %s", cases[i].url, is_good ? "taken" : "refused");
+        if (is_good)
+            assert_string_equal(uri.host, cases[i].host);
+        assert_int_equal(uri.is_https && is_good, cases[i].is_https);
+    }
+    for (int n = SL_URI_HOST_BYTES - 3; n <= SL_URI_HOST_BYTES + 1; n++) { /* a host that is as long */
+        char url[SL_URI_HOST_BYTES + 16];
+        struct sl_uri uri;
+        snprintf(url, sizeof(url), "http://%0*d.x/", n - 2, 1);
+        assert_int_equal(sl_uri_parse(url, &uri), n < SL_URI_HOST_BYTES);
+    }
+}
+
+/* ---- sockets that cannot say what was acknowledged ---- */
+
+/* No time-out is set that nothing could take away again, and one stays where its end cannot be seen. */
+static void only_what_can_be_watched_is_watched(void **state)
+{
+    (void)state;
+    struct server s;
+    struct sl_idle idle = {.sockets = NULL};
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    int pair[2], fd = socket(AF_INET, SOCK_STREAM, 0);
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+    sl_idle_arm(&idle, pair[0]);
+    sl_idle_arm(&idle, -1);
+    assert_int_equal(idle.n, 0);
+    start(&s, READS_SLOWLY);
+    at.sin_port = htons((uint16_t)s.port);
+    assert_int_equal(connect(fd, (struct sockaddr *)&at, sizeof(at)), 0);
+    sl_idle_arm(&idle, fd);
+    sl_idle_arm(&idle, fd); /* it is the same */
+    assert_int_equal(idle.n, 1);
+    assert_int_equal(user_timeout(s.port), SL_IDLE_DEAD_MS);
+    sl_idle_check(&idle, SL_IDLE_CHECK_MS); /* nothing was sent */
+    assert_int_equal(user_timeout(s.port), SL_IDLE_DEAD_MS);
+    close(fd);
+    sl_idle_check(&idle, 2 * SL_IDLE_CHECK_MS);
+    assert_true(idle.sockets[0].is_armed);
+    sl_idle_forget(&idle, pair[0]);
+    assert_int_equal(idle.n, 1);
+    sl_idle_forget(&idle, fd);
+    assert_int_equal(idle.n, 0);
+    sl_idle_clean_up(&idle);
+    stop(&s);
+    close(pair[0]);
+    close(pair[1]);
+}
+
 static void answer_done(void *arg, const struct scripted_request *request, struct scripted_reply *reply)
 {
     (void)arg;
@@ -327,6 +424,7 @@ static void credentials_and_this_machine_are_asked_without_a_proxy(void **state)
             if (asks_proxy(http, proxy, local[i], is_https, i % 2))
                 fail_msg("%s was asked through the proxy", local[i]);
         assert_false(asks_proxy(http, proxy, "10.255.255.1", is_https, true));
+        assert_false(asks_proxy(http, proxy, "user@10.255.255.1", is_https, false)); /* no URL of ours */
         patience_ms = 20000;
         assert_true(asks_proxy(http, proxy, "10.255.255.1", is_https, false));
         assert_true(asks_proxy(http, proxy, "[fd00:ec2::1]", is_https, false));
@@ -373,6 +471,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(local_hosts_are_known_in_every_spelling),
+        cmocka_unit_test(what_is_no_host_is_not_local),
+        cmocka_unit_test(urls_are_absolute_and_without_a_user),
+        cmocka_unit_test(only_what_can_be_watched_is_watched),
         cmocka_unit_test(credentials_and_this_machine_are_asked_without_a_proxy),
         cmocka_unit_test(no_header_can_hold_a_control_character),
         cmocka_unit_test(slow_peers_are_waited_for_and_gone_ones_are_replaced),
