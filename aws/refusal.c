@@ -62,12 +62,17 @@ static void read_json(struct sl_span body, struct sl_refusal *out)
     sl_buffer_clean_up(&text);
 }
 
+static bool is_blank(char c)
+{
+    return (unsigned char)c <= ' ';
+}
+
 /* The document's outermost element. */
 static bool is_element(struct sl_span xml, const char *name)
 {
     const char *p = xml.ptr, *end = sl_span_end(xml);
-    while (p < end && (*p <= ' ' || sl_span_starts(sl_span(p, (size_t)(end - p)), SL_LIT("<?")))) {
-        const char *close = *p <= ' ' ? p : memchr(p, '>', (size_t)(end - p));
+    while (p < end && (is_blank(*p) || sl_span_starts(sl_span(p, (size_t)(end - p)), SL_LIT("<?")))) {
+        const char *close = is_blank(*p) ? p : memchr(p, '>', (size_t)(end - p));
         p = close ? close + 1 : end;
     }
     size_t n = strlen(name);
@@ -112,7 +117,7 @@ void sl_refusal_read(const struct sl_http_exchange *exchange, struct sl_refusal 
     const char *type = "text";
     out->code[0] = out->message[0] = '\0';
     out->is_ours = false;
-    while (body.len && (unsigned char)*body.ptr <= ' ')
+    while (body.len && is_blank(*body.ptr))
         body = sl_span_from(body, 1);
     bool may_name_it_above = !body.len;
     if (body.len && *body.ptr == '<') {

@@ -1,6 +1,7 @@
 /* The elements of small XML documents: see aws/xml.h. */
 #include "aws/xml.h"
 
+#include <assert.h>
 #include <stdio.h>
 
 /* Where "<name" begins, followed by '>', '/' or a blank; NULL when nowhere. */
@@ -137,7 +138,8 @@ static bool take_tag(struct document *d)
     if (closes) {
         while (d->p < d->end && is_blank(*d->p))
             d->p++;
-        return d->depth && sl_span_eq(d->open[--d->depth], name) && d->p < d->end && *d->p++ == '>';
+        assert(d->depth); /* else the document is over */
+        return sl_span_eq(d->open[--d->depth], name) && d->p < d->end && *d->p++ == '>';
     }
     if (!take_attributes(d, &is_empty) || (!is_empty && d->depth == SL_XML_DEPTH))
         return false;

@@ -219,7 +219,8 @@ static void refusals_are_judged(void **state)
                      sends, job->text);
         bool said = w.client.pace.refused_share > 0 || w.client.pace.limit < SL_PACE_BEGIN;
         if (said != cases[i].is_too_much)
-            fail_msg("%d %s: the pace %s of it", cases[i].http, cases[i].code, said ? "hears" : "does not hear");
+            fail_msg("%d %s: the pace %s of it", cases[i].http, cases[i].code,
+                     said ? "hears" : "does not hear");
         close_world(&w);
     }
 }
