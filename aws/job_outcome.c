@@ -44,7 +44,7 @@ static bool find_due(const struct sl_job_run *run, struct sl_job *job, enum sl_r
 {
     struct sl_client *client = run->client;
     struct sl_clock *clock = client->aws->clock;
-    struct sl_span after = job->answer ? sl_http_header(job->answer, "x-amz-retry-after") : sl_span(NULL, 0);
+    struct sl_span after = sl_http_header(job->answer, "x-amz-retry-after");
     if (job->progressed)
         job->attempts = 0;
     job->progressed = false;
@@ -68,8 +68,8 @@ static void wait_until_due(struct sl_job_run *run, struct sl_job *job)
  * another is no such answer: fewer requests at a time would not help it. */
 static bool is_too_much(const struct sl_job *job, enum sl_retry_kind kind)
 {
-    return kind == SL_RETRY_THROTTLE ||
-           (job->answer && (job->answer->status == 503 || job->answer->outcome == SL_HTTP_NOT_SENT));
+    return kind == SL_RETRY_THROTTLE || job->answer->status == 503 ||
+           job->answer->outcome == SL_HTTP_NOT_SENT;
 }
 
 /* A job that failed for now waits for its next attempt, or ends. The status that is set is the one after the

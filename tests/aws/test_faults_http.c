@@ -421,6 +421,58 @@ static void a_wrong_clock_belongs_to_its_host(void **state)
     scripted_server_stop(other);
 }
 
+/* Refused again with a corrected clock, or by one that is not the reason: nothing is sent for ever. */
+static void only_a_clock_that_is_off_is_corrected_and_once(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t off_s;
+        size_t requests;
+    } cases[] = {{0, 1}, {239, 1}, {-239, 1}, {240, 2}, {-240, 2}, {86400, 2}, {INT64_MAX, 1}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char date[64] = "";
+        time_t theirs = (time_t)(FAULT_EPOCH_S + (cases[i].off_s == INT64_MAX ? 0 : cases[i].off_s));
+        struct tm tm;
+        gmtime_r(&theirs, &tm);
+        if (cases[i].off_s != INT64_MAX) /* else no date is said */
+            strftime(date, sizeof(date), "Date: %a, %d %b %Y %H:%M:%S GMT\r\n", &tm);
+        struct script script = {
+            .usual = {.status = 403, .headers = date, .body = json_span("{'__type':'RequestExpired'}")}};
+        fault_open(&f, follow_script, &script);
+        assert_result(write_one("dynamodb://tbl"), SL_FATAL, "RequestExpired");
+        assert_int_equal(scripted_server_requests(f.server), cases[i].requests);
+        fault_close(&f);
+    }
+}
+
+/* Several were signed before the first answer: the difference is learned once, not added by each. */
+static void many_at_once_learn_one_clock(void **state)
+{
+    (void)state;
+    enum { N = 4 };
+    static const struct sl_test absent = {SL_ABSENT, SL_LIT("PK"), {NULL, 0}};
+    struct skewed skewed = {.off_s = 3600, .code = "{'__type':'RequestExpired'}"};
+    struct sl_table_op ops[N];
+    struct sl_result results[N];
+    fault_open(&f, check_date, &skewed);
+    for (size_t i = 0; i < N; i++) { /* a condition: each is a request of its own */
+        const char *key = sl_arena_printf(f.call.arena, "{\"PK\":{\"S\":\"%zu\"}}", i);
+        ops[i] = (struct sl_table_op){.verb = SL_TABLE_PUT,
+                                      .key = sl_span_str(key),
+                                      .item = sl_span_str(key),
+                                      .tests = &absent,
+                                      .n_tests = 1};
+    }
+    struct sl_table_port *table = fault_table(&f, "dynamodb://tbl");
+    table->apply(table, ops, N, results, &f.call);
+    for (size_t i = 0; i < N; i++)
+        assert_result(results[i], SL_OK, NULL);
+    assert_in_range(skewed.refusals, 2, N);
+    assert_int_equal(scripted_server_requests(f.server), N + skewed.refusals);
+    table->close(table);
+    fault_close(&f);
+}
+
 /* ---- a proxy that does not let us through: nothing of the request left this process ---- */
 
 static void a_refused_tunnel_sent_nothing(void **state)
@@ -602,6 +654,8 @@ int main(void)
         cmocka_unit_test(a_clock_twenty_minutes_off_is_corrected_once),
         cmocka_unit_test(a_wrong_clock_belongs_to_its_host),
         cmocka_unit_test(a_refused_tunnel_sent_nothing),
+        cmocka_unit_test(only_a_clock_that_is_off_is_corrected_and_once),
+        cmocka_unit_test(many_at_once_learn_one_clock),
         cmocka_unit_test(a_wrong_signature_is_not_taken_for_skew),
         cmocka_unit_test(an_expired_token_is_renewed_once),
         cmocka_unit_test(a_token_that_stays_expired_is_fatal),

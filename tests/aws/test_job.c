@@ -15,6 +15,7 @@
 struct script {
     int status[12];
     const char *code[12]; /* of a refusal; NULL: "{}" */
+    const char *headers;  /* of each answer; NULL: none */
     enum sl_job_next said[12];
     size_t n;
 };
@@ -49,7 +50,11 @@ static void answer(void *arg, const struct scripted_request *request, struct scr
     snprintf(w->body, sizeof(w->body), w->script->code[i] ? "{\"__type\":\"x#%s\"}" : "{}",
              w->script->code[i]);
     reply->body = sl_span_str(w->body);
+    reply->headers = w->script->headers;
 }
+
+/* Which of the requests for keys fails; 0: none. */
+static unsigned find_calls, find_fails;
 
 static enum sl_status find(struct sl_aws *aws, const char *role, int64_t deadline_ms, struct sl_keys *out,
                            struct sl_error *error)
@@ -57,7 +62,8 @@ static enum sl_status find(struct sl_aws *aws, const char *role, int64_t deadlin
     (void)aws;
     (void)role;
     (void)deadline_ms;
-    (void)error;
+    if (++find_calls == find_fails)
+        return sl_fail(error, SL_RETRY, "NoKeys", "the source is silent");
     *out = (struct sl_keys){.access = "AKID", .secret = "secret", .origin = "the test"};
     return SL_OK;
 }
@@ -225,6 +231,83 @@ static void refusals_are_judged(void **state)
     }
 }
 
+static void run_one(struct world *w, struct sl_job *job)
+{
+    sl_job_run(&w->client, job, 1, &w->call);
+    assert_int_equal(job->state, SL_JOB_OVER);
+}
+
+/* Keys that are refused as expired are fetched again; where that fails, the refusal is what is said, and the
+ * next job tries again. */
+static void expired_keys_that_cannot_be_renewed_are_a_refusal(void **state)
+{
+    (void)state;
+    static const struct script script = {
+        .status = {400, 200}, .code = {"ExpiredTokenException", NULL}, .said = {SL_JOB_DONE}, .n = 2};
+    for (find_fails = 0; find_fails <= 2; find_fails += 2) {
+        struct world w;
+        find_calls = 0;
+        open_world(&w, &script, NULL);
+        struct sl_job *jobs = add_jobs(&w, 2);
+        w.client.credentials->keys.expires_s = 0;
+        run_one(&w, &jobs[0]);
+        assert_int_equal(find_calls, 2);
+        if (find_fails) {
+            assert_int_equal(jobs[0].status, SL_FATAL);
+            assert_string_equal(jobs[0].code, "ExpiredTokenException");
+            assert_non_null(strstr(jobs[0].text, "the credentials have expired"));
+        }
+        run_one(&w, &jobs[1]);
+        assert_int_equal(jobs[1].status, SL_OK);
+        close_world(&w);
+    }
+    find_fails = 0;
+}
+
+/* Each is judged by what was said of the same operation in the same place. */
+static void doubts_are_judged_by_their_like(void **state)
+{
+    (void)state;
+    static const struct script script = {.said = {SL_JOB_DONE, SL_JOB_DOUBT}, .n = 2};
+    struct world w;
+    open_world(&w, &script, NULL);
+    w.client.pace.limit = w.client.pace.cap = 1; /* one after the other */
+    struct sl_job *jobs = add_jobs(&w, 5);
+    jobs[2].operation = "UpdateItem";
+    jobs[3].place = 9;
+    sl_job_run(&w.client, jobs, 5, &w.call);
+    static const enum sl_status wanted[] = {SL_OK, SL_REJECT, SL_FATAL, SL_FATAL, SL_REJECT};
+    for (size_t i = 0; i < 5; i++)
+        assert_int_equal(jobs[i].status, wanted[i]);
+    close_world(&w);
+}
+
+static void a_checksum_is_a_number_and_the_answer_s(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *header;
+        bool is_good;
+    } cases[] = {{NULL, true},      {"2745614147", true},   {"02745614147", true}, {"2745614146", false},
+                 {"0", false},      {"-2745614147", false}, {"27456141a7", false}, {"2745614147x", false},
+                 {"27456/", false}, {"27456:", false},      {"7040581443", false}}; /* 2^32 more */
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char line[64];
+        struct script script = {.said = {SL_JOB_DONE}, .n = 1, .headers = cases[i].header ? line : NULL};
+        struct world w;
+        snprintf(line, sizeof(line), "x-amz-crc32: %s\r\n", cases[i].header ? cases[i].header : "");
+        open_world(&w, &script, "2");
+        struct sl_job *job = add_jobs(&w, 1);
+        run_one(&w, job);
+        if (job->status != (cases[i].is_good ? SL_OK : SL_RETRY))
+            fail_msg("%s: %d", line, (int)job->status);
+        if (!cases[i].is_good)
+            assert_string_equal(job->code, "ChecksumMismatch");
+        assert_int_equal(scripted_server_requests(w.server), cases[i].is_good ? 1 : 2);
+        close_world(&w);
+    }
+}
+
 /* What would meet all others too ends those that were not begun: they are not sent. */
 static void one_failure_may_end_all(void **state)
 {
@@ -267,6 +350,28 @@ static void nothing_is_begun_at_the_deadline(void **state)
         assert_in_range(scripted_server_requests(w.server), 0, left ? 2 : 0);
         close_world(&w);
     }
+}
+
+static void oversleep(struct sl_clock *clock, int64_t ms)
+{
+    ((struct sl_clock_virtual *)(void *)clock)->ms += ms + 3600 * 1000;
+}
+
+/* A machine that slept past the deadline: nothing more is sent, and the last refusal is what is said. */
+static void a_sleep_past_the_deadline_ends_with_what_was_said(void **state)
+{
+    (void)state;
+    static const struct script script = {.status = {400}, .code = {"ThrottlingException"}, .n = 1};
+    struct world w;
+    open_world(&w, &script, NULL);
+    w.clock.clock.sleep_ms = oversleep;
+    struct sl_job *job = add_jobs(&w, 1);
+    run_one(&w, job);
+    assert_int_equal(job->status, SL_RETRY);
+    assert_string_equal(job->code, "ThrottlingException");
+    assert_false(job->not_sent);
+    assert_int_equal(scripted_server_requests(w.server), 1);
+    close_world(&w);
 }
 
 /* ---- jobs that come and go ---- */
@@ -421,8 +526,12 @@ int main(void)
         cmocka_unit_test(a_kind_decides_how_often_it_is_sent),
         cmocka_unit_test(progress_is_not_counted),
         cmocka_unit_test(refusals_are_judged),
+        cmocka_unit_test(expired_keys_that_cannot_be_renewed_are_a_refusal),
+        cmocka_unit_test(doubts_are_judged_by_their_like),
+        cmocka_unit_test(a_checksum_is_a_number_and_the_answer_s),
         cmocka_unit_test(one_failure_may_end_all),
         cmocka_unit_test(nothing_is_begun_at_the_deadline),
+        cmocka_unit_test(a_sleep_past_the_deadline_ends_with_what_was_said),
         cmocka_unit_test(flights_end_each_for_itself),
         cmocka_unit_test(a_flight_begun_too_late_is_over_at_once),
         cmocka_unit_test(an_abandoned_flight_leaves_nothing),

@@ -304,11 +304,11 @@ static void refusals_are_read_from_what_services_write(void **state)
          ""},
         {"<Error/><Code>E</Code>", "Http400", "the answer is XML of 22 bytes, not a service's error"},
         {"<Errors><Code>C</Code></Errors>", "Http400",
-         "the answer is XML of 30 bytes, not a service's error"},
+         "the answer is XML of 31 bytes, not a service's error"},
         {"<Error", "Http400", "the answer is XML of 6 bytes, not a service's error"},
         {"<?xml", "Http400", "the answer is XML of 5 bytes, not a service's error"},
         {"<?xml?>\xC2\xA0<Error><Code>C</Code></Error>", "Http400", /* a blank that XML does not know */
-         "the answer is XML of 39 bytes, not a service's error"},
+         "the answer is XML of 38 bytes, not a service's error"},
         {"<?xml?>Error><Code>C</Code>", "Http400", "the answer is XML of 27 bytes, not a service's error"},
         {"<p><html>", "Http400", "the answer is HTML of 9 bytes, not a service's error"},
         {"<HTML>", "Http400", "the answer is HTML of 6 bytes, not a service's error"},
