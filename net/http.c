@@ -210,7 +210,7 @@ static size_t on_head(char *bytes, size_t size, size_t n, void *arg)
         sl_buffer_reset(&t->exchange->head);
         t->head_complete = false;
     }
-    if (line.len <= 2 && (line.ptr[0] == '\r' || line.ptr[0] == '\n'))
+    if (line.ptr[0] == '\r' || line.ptr[0] == '\n') /* by the same rule as libcurl */
         t->head_complete = true;
     sl_buffer_add_span(&t->exchange->head, line);
     return t->exchange->head.failed ? 0 : line.len;

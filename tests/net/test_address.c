@@ -375,6 +375,7 @@ static void a_kept_connection_is_checked_too(void **state)
     char mixed[64];
     snprintf(mixed, sizeof(mixed), "http://mixed.test:%u/", port);
     assert_int_equal(ask(http, mixed, &here), SL_HTTP_ANSWERED);
+    assert_int_equal(ask(http, "http://mixed.test:1/", &here), SL_HTTP_NOT_SENT); /* it was tried */
     sl_http_destroy(http);
     scripted_server_stop(server);
 }

@@ -89,6 +89,26 @@ static size_t scan_all(size_t limit, size_t *pages, struct sl_result *result)
     return n;
 }
 
+/* One refresh for all scans of a call, when any of them wants to see what was written before it. */
+static void scans_that_must_see_all_refresh_once(void **state)
+{
+    (void)state;
+    enum { N = 3 };
+    for (unsigned wanted = 0; wanted < 1u << N; wanted++) {
+        struct sl_table_scan scans[N];
+        struct sl_table_page pages[N];
+        open_index(INDEX);
+        assert_int_equal(run(put_op("{'PK':{'S':'a'}}")).status, SL_OK);
+        for (uint32_t i = 0; i < N; i++)
+            scans[i] = (struct sl_table_scan){.segment = i, .of = N, .is_consistent = (wanted >> i & 1) != 0};
+        port->scan(port, scans, N, pages, &f.call);
+        assert_int_equal(fake_opensearch_requests(fake, "Refresh"), wanted ? 1 : 0);
+        for (size_t i = 0; i < N; i++)
+            assert_int_equal(pages[i].result.status, SL_OK);
+        close_index();
+    }
+}
+
 static void strangers_are_told_once(void **state)
 {
     (void)state;
@@ -493,6 +513,7 @@ static void a_long_number_is_its_own(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(scans_that_must_see_all_refresh_once),
         cmocka_unit_test(strangers_are_told_once),
         cmocka_unit_test(strangers_have_a_limit),
         cmocka_unit_test(a_document_astray_is_told_by_its_id),
