@@ -291,7 +291,7 @@ static void say_resolved(struct pieces *f, struct sl_span piece)
 static void say_all(struct pieces *f, struct sl_span text)
 {
     f->fn(f->arg, text);
-    for (size_t at = 0; at < text.len; at += PIECE_BYTES - OVERLAP) {
+    for (size_t at = 0;; at += PIECE_BYTES - OVERLAP) {
         size_t left = text.len - at;
         say_resolved(f, sl_span(text.ptr + at, left < PIECE_BYTES ? left : PIECE_BYTES));
         if (left <= PIECE_BYTES)

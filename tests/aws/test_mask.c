@@ -111,6 +111,177 @@ static void values_are_found_in_every_form_of_a_body(void **state)
     }
 }
 
+#define FACES "\xF0\x9F\x98\x80\xF0\x9F\x98\x81" /* U+1F600 and U+1F601 */
+
+/* Characters of two, three and four bytes, in every form in which a body or a message may write them. */
+static void characters_of_every_length_are_found(void **state)
+{
+    (void)state;
+    static const char *const faces[] = {
+        FACES,
+        "\\ud83d\\ude00\\ud83d\\ude01",
+        "\\uD83D\\uDE00\\uD83D\\uDE01",
+        "&#128512;&#128513;",
+        "&#x1F600;&#X1f601;",
+        "%F0%9F%98%80%f0%9f%98%81",
+    };
+    static const char *const money[] = {"\xC2\xA2\xE2\x82\xAC\xC2\xA2", "\\u00a2\\u20ac\\u00A2",
+                                        "&#162;&#8364;&#xA2;", "%C2%A2%E2%82%AC%C2%A2"};
+    static const struct {
+        const char *const *forms;
+        size_t n;
+    } all[] = {{faces, sizeof(faces) / sizeof(faces[0])}, {money, sizeof(money) / sizeof(money[0])}};
+    for (size_t v = 0; v < 2; v++)
+        for (size_t i = 0; i < all[v].n; i++)
+            for (size_t k = 0; k < all[v].n; k++) {
+                char body[200], text[200];
+                snprintf(body, sizeof(body), "{\"v\":\"%s\"}", all[v].forms[i]);
+                snprintf(text, sizeof(text), "bad: %s", all[v].forms[k]);
+                struct sl_span part = sl_span_str(body);
+                struct sl_mask mask = {.carried = &part, .n_carried = 1};
+                if (strcmp(show(&mask, text), "bad: ...") != 0)
+                    fail_msg("%s in %s: %s", text, body, show(&mask, text));
+            }
+}
+
+/* What only begins like an escape, at its end or in front of more: it stays as it is, and the value beside it
+ * is found. */
+static void what_is_no_escape_stays(void **state)
+{
+    (void)state;
+    static const char *const odd[] = {
+        "\\",
+        "\\q",
+        "\\u",
+        "\\u12",
+        "\\u12g4",
+        "\\x",
+        "\\x4",
+        "%",
+        "%4",
+        "%g4",
+        "&",
+        "&amp",
+        "&unknown;",
+        "&#",
+        "&#;",
+        "&#x;",
+        "&#12",
+        "&#1a;",
+        "&#xg;",
+        "&#1114112;",
+        "&#x110000;",
+        "&#99999999;",
+        "&#000000065;",
+        "\\ud83d",
+        "\\ud83d\\u",
+        "\\ud83d\\u0041",
+        "\\ud83dxude00",
+        "\\ude00",
+    };
+    for (size_t i = 0; i < sizeof(odd) / sizeof(odd[0]); i++)
+        for (int is_last = 0; is_last < 2; is_last++) {
+            char text[200];
+            snprintf(text, sizeof(text), is_last ? "secret-thing %s" : "%s secret-thing", odd[i]);
+            assert_shown(odd[i], "{}", odd[i]);
+            struct sl_span part = sl_span_str(item), odd_part = sl_span_str(text);
+            struct sl_mask mask = {.carried = &part, .n_carried = 1},
+                           of_odd = {.carried = &odd_part, .n_carried = 1};
+            if (strstr(show(&mask, text), "secret"))
+                fail_msg("%s", text);
+            assert_string_equal(show(&of_odd, "secret-thing"), "..."); /* in the body itself */
+        }
+}
+
+/* Escaped up to three times over it is found; however much deeper, the work ends. */
+static void escapes_of_escapes_are_resolved(void **state)
+{
+    (void)state;
+    char text[2000] = "secret-thing";
+    for (int depth = 1; depth <= 6; depth++) {
+        char deeper[2000];
+        size_t n = 0;
+        for (const char *p = text; *p; p++) /* all of it at first, then what begins an escape */
+            n += (size_t)snprintf(deeper + n, sizeof(deeper) - n, depth == 1 || *p == '%' ? "%%%02X" : "%c",
+                                  *p);
+        memcpy(text, deeper, sizeof(text));
+        struct sl_span part = sl_span_str(text), plain = sl_span_str(item);
+        struct sl_mask of_body = {.carried = &part, .n_carried = 1},
+                       of_text = {.carried = &plain, .n_carried = 1};
+        const char *shown = show(&of_body, "secret-thing");
+        if (depth <= 3)
+            assert_string_equal(shown, "...");
+        shown = show(&of_text, text);
+        if (depth <= 3)
+            assert_null(strpbrk(shown, "%0123456789"));
+    }
+}
+
+/* Padding alone, line breaks and control bytes among base64, and a body beyond one piece of the search. */
+static void base64_is_found_among_other_bytes(void **state)
+{
+    (void)state;
+    assert_shown("x: ====== ok", "{\"d\":\"========\"}", "x: ... ok");
+    static const char secret[] = "0123456789abcdefghij";
+    struct sl_mask mask = {.n_secrets = 0};
+    sl_mask_secret(&mask, SL_LIT(secret));
+    static const char *const texts[] = {
+        "MDEyMzQ1Njc4\nOWFiY2RlZmdoaWo=", "MDEyMzQ1Njc4\x7FOWFiY2RlZmdoaWo=",
+        "MDEyMzQ1Njc4\x1\r\nOWFiY2RlZmdoaWo=", "MDEyMzQ1Njc4\xC3\xA9OWFiY2RlZmdoaWo="};
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+        if (strstr(show(&mask, texts[i]), "MDEyMzQ1"))
+            fail_msg("%s", texts[i]);
+    static char body[40000];
+    for (size_t at = 16 * 1024 - 40; at < 16 * 1024 + 40; at += 4) { /* across the end of the first piece */
+        memset(body, 'A', sizeof(body));
+        memcpy(body + at, "c2VjcmV0LXRoaW5n", 16);
+        struct sl_span part = sl_span(body, sizeof(body));
+        struct sl_mask of_body = {.carried = &part, .n_carried = 1};
+        assert_string_equal(show(&of_body, "bad: secret-thing"), "bad: ...");
+    }
+}
+
+/* ---- what may be given to it ---- */
+
+/* More than it has places for: the ones before count, and nothing is written beyond. */
+static void more_than_its_places_are_left_out(void **state)
+{
+    (void)state;
+    char texts[SL_MASK_SECRETS + 2][16];
+    struct sl_mask mask = {.n_secrets = 0};
+    for (size_t i = 0; i < SL_MASK_SECRETS + 2; i++) {
+        snprintf(texts[i], sizeof(texts[i]), "secret-%02zu-xyz", i);
+        sl_mask_secret(&mask, sl_span_str(texts[i]));
+        sl_mask_own(&mask, sl_span_str(texts[i]));
+    }
+    sl_mask_own(&mask, sl_span(NULL, 0));
+    assert_int_equal(mask.n_secrets, SL_MASK_SECRETS);
+    assert_int_equal(mask.n_own, SL_MASK_OWN);
+    assert_string_equal(show(&mask, texts[SL_MASK_SECRETS - 1]), "...");
+}
+
+static void a_closed_mask_shows_plain_words_and_our_names(void **state)
+{
+    (void)state;
+    struct sl_span part = SL_LIT("{}");
+    struct sl_mask mask = {.carried = &part, .n_carried = 1, .is_closed = true};
+    sl_mask_own(&mask, SL_LIT("seldomly"));
+    assert_string_equal(show(&mask, "the table seldomly is not customer"), "the table seldomly is not ...");
+    assert_false(sl_mask_allows(&mask, SL_LIT("customer")));
+    assert_true(sl_mask_allows(&mask, SL_LIT("")));
+}
+
+/* What is too long to be looked at as a whole is not allowed as a whole. */
+static void a_code_beyond_what_is_looked_at_is_not_allowed(void **state)
+{
+    (void)state;
+    static char text[SL_MASK_TEXT_BYTES + 1];
+    struct sl_mask mask = {.n_secrets = 0};
+    memset(text, 'a', sizeof(text));
+    assert_true(sl_mask_allows(&mask, sl_span(text, SL_MASK_TEXT_BYTES)));
+    assert_false(sl_mask_allows(&mask, sl_span(text, SL_MASK_TEXT_BYTES + 1)));
+}
+
 static void an_object_key_is_masked_as_it_was_sent_and_as_it_was(void **state)
 {
     (void)state;
@@ -443,6 +614,13 @@ int main(void)
         cmocka_unit_test(words_are_known_in_any_case),
         cmocka_unit_test(values_are_masked),
         cmocka_unit_test(values_are_found_in_every_form_of_a_body),
+        cmocka_unit_test(characters_of_every_length_are_found),
+        cmocka_unit_test(what_is_no_escape_stays),
+        cmocka_unit_test(escapes_of_escapes_are_resolved),
+        cmocka_unit_test(base64_is_found_among_other_bytes),
+        cmocka_unit_test(more_than_its_places_are_left_out),
+        cmocka_unit_test(a_closed_mask_shows_plain_words_and_our_names),
+        cmocka_unit_test(a_code_beyond_what_is_looked_at_is_not_allowed),
         cmocka_unit_test(an_object_key_is_masked_as_it_was_sent_and_as_it_was),
         cmocka_unit_test(a_body_too_long_to_search_shows_plain_words_only),
         cmocka_unit_test(codes_are_allowed_unless_they_say_what_was_carried),

@@ -197,7 +197,7 @@ static void every_form_of_a_certificate_counts(void **state)
             struct pair pair = {.theirs = NULL};
             BIO *text = BIO_new(BIO_s_mem());
             if (version == 0)
-                X509_delete_ext(root, 0);
+                X509_EXTENSION_free(X509_delete_ext(root, 0));
             X509_set_version(root, version);
             assert_true(X509_sign(root, keys[0], EVP_sha256()) > 0);
             assert_int_equal(PEM_write_bio_PUBKEY(text, keys[0]), 1); /* stepped over */
