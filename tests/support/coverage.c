@@ -3,6 +3,8 @@
  * first, and a moment for it. What raises the signal it dies of, as our own handlers of crashes do, writes
  * them before; what becomes another program, too; and who ignores every signal still hears that one. In any
  * other build this does nothing. */
+#include "tests/support/disk_fault.h"
+
 #include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -19,10 +21,18 @@
 /* libgcov's, when it is linked. */
 extern void __gcov_exit(void) __attribute__((weak, visibility("hidden")));
 
+static void write_counts(void)
+{
+    if (!__gcov_exit)
+        return;
+    disk_fault_leave();
+    __gcov_exit();
+}
+
 static void write_and_end(int number)
 {
     (void)number;
-    __gcov_exit();
+    write_counts();
     syscall(SYS_kill, getpid(), SIGKILL);
 }
 
@@ -34,16 +44,14 @@ __attribute__((constructor)) static void watch(void)
 
 void _exit(int status)
 {
-    if (__gcov_exit)
-        __gcov_exit();
+    write_counts();
     for (;;)
         syscall(SYS_exit_group, status);
 }
 
 int raise(int number)
 {
-    if (__gcov_exit)
-        __gcov_exit();
+    write_counts();
     return (int)syscall(SYS_tgkill, getpid(), syscall(SYS_gettid), number);
 }
 
@@ -65,8 +73,8 @@ int execle(const char *path, const char *first, ...)
         n++;
     char **environment = va_arg(list, char **);
     va_end(list);
-    if (__gcov_exit && access(path, X_OK) == 0)
-        __gcov_exit();
+    if (access(path, X_OK) == 0)
+        write_counts();
     return (int)syscall(SYS_execve, path, words, environment);
 }
 

@@ -43,6 +43,13 @@ void disk_fault_end(void)
     disk_fault->left = 0;
 }
 
+static bool has_left;
+
+void disk_fault_leave(void)
+{
+    has_left = true;
+}
+
 bool disk_fault_came(void)
 {
     return disk_fault->came[0] != '\0';
@@ -51,7 +58,7 @@ bool disk_fault_came(void)
 static bool fails(const char *name)
 {
     struct disk_fault *fault = disk_fault;
-    if (fault->left == 0 || (fault->only && strcmp(fault->only, name) != 0))
+    if (has_left || fault->left == 0 || (fault->only && strcmp(fault->only, name) != 0))
         return false;
     if (fault->left > 1) {
         fault->left--;

@@ -26,6 +26,8 @@ extern struct disk_fault *disk_fault;
 void disk_fault_begin(int n, int err, const char *only);
 /* Nothing fails any more. */
 void disk_fault_end(void);
+/* What this process does from now on neither fails nor counts: it is about to end. */
+void disk_fault_leave(void);
 /* Whether one has failed since the last begin. */
 bool disk_fault_came(void);
 
