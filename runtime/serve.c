@@ -49,8 +49,8 @@ struct server {
     struct sl_shutdown shutdown;
     struct sl_answer answer;
     int stop_fd;
-    int failures; /* of the Runtime API, in a row */
-    bool is_ruined;
+    int failures;                      /* of the Runtime API, in a row */
+    bool is_ruined, lacks_descriptors; /* of this process alone, not of the Runtime API */
 };
 
 /* ---- one event ---- */
@@ -261,6 +261,7 @@ static bool recover(struct server *s, enum sl_status status, const struct sl_err
     bool is_idle = strcmp(error->code, "NoEvent") == 0;
     bool is_lost = status == SL_RETRY && !is_idle;
     s->failures = is_lost ? s->failures + 1 : 0;
+    s->lacks_descriptors = strcmp(error->code, SL_RUNTIME_NO_DESCRIPTORS) == 0;
     if (!is_idle)
         sl_log(&s->log, status == SL_FATAL ? SL_ERROR : SL_WARN, "%s: %s", error->code, error->text);
     if (status == SL_FATAL)
@@ -283,7 +284,7 @@ static int loop(struct server *s)
         if (status == SL_OK && error.status == SL_OK)
             s->failures = 0;
         else if (!recover(s, status, &error))
-            return s->is_ruined ? 1 : SL_SERVE_NO_API;
+            return s->is_ruined || s->lacks_descriptors ? 1 : SL_SERVE_NO_API;
         s->log.request_id[0] = '\0';
     }
 }
@@ -291,14 +292,17 @@ static int loop(struct server *s)
 /* ---- init ---- */
 
 /* SIGTERM makes a descriptor readable: the current event is finished and answered, then the handlers are
- * closed in order. */
+ * closed in order. Without a descriptor it ends the process, as it does by default. */
 static int open_stop_fd(void)
 {
     sigset_t set;
     sigemptyset(&set);
     sigaddset(&set, SIGTERM);
     sigprocmask(SIG_BLOCK, &set, NULL);
-    return signalfd(-1, &set, SFD_CLOEXEC);
+    int fd = signalfd(-1, &set, SFD_CLOEXEC);
+    if (fd < 0)
+        sigprocmask(SIG_UNBLOCK, &set, NULL);
+    return fd;
 }
 
 static int fail_init(struct server *s, bool posts_init_error, const struct sl_error *why)

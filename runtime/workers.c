@@ -136,6 +136,15 @@ static void give_up(struct crew *crew)
     stop_all(crew);
 }
 
+/* Brings it up, or says why there is no process. */
+static bool try_to_bring_up(struct crew *crew, unsigned i, bool is_first)
+{
+    bool is_ready = bring_up(crew, i, is_first);
+    if (crew->pids[i] <= 0)
+        fprintf(stderr, "sluice: worker %u cannot be started: %s\n", i, strerror(errno));
+    return is_ready;
+}
+
 /* Until there is a process: no signal would tell of one that could not be made. */
 static void bring_up_again(struct crew *crew, unsigned i)
 {
@@ -143,9 +152,7 @@ static void bring_up_again(struct crew *crew, unsigned i)
         pause_before(crew);
         if (crew->is_stopping)
             return;
-        crew->deaths = bring_up(crew, i, false) ? 0 : crew->deaths + 1;
-        if (crew->pids[i] <= 0)
-            fprintf(stderr, "sluice: worker %u cannot be started: %s\n", i, strerror(errno));
+        crew->deaths = try_to_bring_up(crew, i, false) ? 0 : crew->deaths + 1;
     } while (crew->pids[i] <= 0 && crew->deaths < MAX_DEATHS);
 }
 
@@ -215,10 +222,10 @@ static void wait_for_signal(struct crew *crew)
 
 static int run(struct crew *crew)
 {
-    if (!bring_up(crew, 0, true) && !crew->is_stopping)
+    if (!try_to_bring_up(crew, 0, true) && !crew->is_stopping)
         return crew->pids[0] > 0 ? first_result(crew->pids[0]) : 1;
     for (unsigned i = 1; i < crew->n && !crew->is_stopping; i++)
-        if (!bring_up(crew, i, false) && crew->pids[i] <= 0)
+        if (!try_to_bring_up(crew, i, false) && crew->pids[i] <= 0)
             bring_up_again(crew, i);
     while (reap(crew)) /* also what ended while others began */
         wait_for_signal(crew);
@@ -233,6 +240,11 @@ int sl_workers_run(const struct sl_settings *settings)
     if (crew.said == MAP_FAILED)
         sl_die("out of memory: what the workers say");
     watch_signals(&crew);
+    if (crew.signal_fd < 0) {
+        fprintf(stderr, "sluice: no worker can be started: signals cannot be watched: %s\n", strerror(errno));
+        munmap(crew.said, crew.n);
+        return 1;
+    }
     sl_log_init(&crew.log, STDERR_FILENO, settings->log_level, settings->log_format, sl_clock_system());
     sl_shutdown_open(&crew.shutdown, settings, &crew.log);
     int result = run(&crew);

@@ -5,8 +5,10 @@
 #include "base/json_write.h"
 
 #include <curl/curl.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <strings.h>
+#include <unistd.h>
 
 /* An event with a longer header value is refused. The longest, the client context, has 3583 bytes. */
 #define HEADER_BYTES (64 * 1024)
@@ -367,6 +369,27 @@ void sl_runtime_export_trace_id(const char *trace_id)
         putenv(variable);
 }
 
+/* A connection that cannot be made because this process has no descriptor left says nothing of the Runtime
+ * API. */
+static bool lacks_descriptors(void)
+{
+    int fd = dup(STDERR_FILENO);
+    bool lacks = fd < 0 && (errno == EMFILE || errno == ENFILE);
+    if (fd >= 0)
+        close(fd);
+    return lacks;
+}
+
+static enum sl_status fail_broken(const struct sl_runtime *rt, const char *what, CURLcode result,
+                                  struct sl_error *error)
+{
+    if (lacks_descriptors())
+        return sl_fail(error, SL_RETRY, SL_RUNTIME_NO_DESCRIPTORS, "%s at %s: %s", what, rt->base,
+                       strerror(EMFILE));
+    return sl_fail(error, SL_RETRY, "ConnectionBroken", "%s at %s: %s", what, rt->base,
+                   result == CURLE_OK ? "its answer was cut off" : curl_easy_strerror(result));
+}
+
 /* A broken transfer is repeated at once, on a new connection: until an event is answered, the Runtime API
  * serves the same event. */
 enum sl_status sl_runtime_next(struct sl_runtime *rt, struct sl_runtime_event *out, struct sl_error *error)
@@ -386,8 +409,7 @@ enum sl_status sl_runtime_next(struct sl_runtime *rt, struct sl_runtime_event *o
         if (result == CURLE_OK && rt->has_head)
             return judge_next(rt, out, error);
     }
-    return sl_fail(error, SL_RETRY, "ConnectionBroken", "no event from the Runtime API at %s: %s", rt->base,
-                   result == CURLE_OK ? "its answer was cut off" : curl_easy_strerror(result));
+    return fail_broken(rt, "no event from the Runtime API", result, error);
 }
 
 /* ---- answers ---- */
@@ -436,8 +458,9 @@ static enum sl_status post(struct sl_runtime *rt, const struct outgoing *out, st
         if (result == CURLE_OK)
             return judge_post(rt, out->what, error);
     }
-    return sl_fail(error, SL_RETRY, "ConnectionBroken", "%s did not reach the Runtime API at %s: %s",
-                   out->what, rt->base, curl_easy_strerror(result));
+    char what[128];
+    snprintf(what, sizeof(what), "%s did not reach the Runtime API", out->what);
+    return fail_broken(rt, what, result, error);
 }
 
 static struct curl_slist *add_header(struct curl_slist *list, const char *name, const char *value)

@@ -50,6 +50,10 @@ struct sl_runtime_beside {
 /* Borrows it until the client is closed. */
 void sl_runtime_beside(struct sl_runtime *rt, const struct sl_runtime_beside *beside);
 
+/* The code of an error that is of this process and not of the Runtime API: it cannot open a connection,
+ * because it has no descriptor left. */
+#define SL_RUNTIME_NO_DESCRIPTORS "NoDescriptors"
+
 /* Waits for the next event. SL_RETRY: call it again after a pause; code "NoEvent" says that nothing is
  * wrong. SL_REJECT: the event cannot be taken (too large); fail it with `out->request_id`. SL_FATAL: exit. */
 enum sl_status sl_runtime_next(struct sl_runtime *rt, struct sl_runtime_event *out,

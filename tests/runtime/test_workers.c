@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 extern char **environ;
@@ -267,6 +268,28 @@ static void a_lost_runtime_api_ends_all(void **state)
     assert_int_equal(api_times(a, "err", "lost the Runtime API: exiting"), 2);
 }
 
+/* That it has no descriptor left is true for one alone. */
+static void a_worker_without_descriptors_is_replaced(void **state)
+{
+    struct api *a = *state;
+    pid_t pids[8];
+    start_workers(a, CLOSES("none"), "AWS_LAMBDA_MAX_CONCURRENCY=2");
+    api_await(a, API_NEXT, 2);
+    assert_int_equal(workers_of(a, pids), 2);
+    const struct rlimit none = {.rlim_cur = 3, .rlim_max = 3};
+    assert_int_equal(prlimit(pids[0], RLIMIT_NOFILE, &none, NULL), 0);
+    struct api_request *asks[] = {api_take(a, API_NEXT), api_take(a, API_NEXT)};
+    for (int i = 0; i < 2; i++)
+        api_hang_up(a, asks[i], "", 0);
+    api_await_words(a, "err", "ended (status 1); starting another", 1);
+    api_await(a, API_NEXT, 2);
+    assert_int_equal(api_times(a, "err", "NoDescriptors: no event from the Runtime API at http://"), 5);
+    assert_int_equal(api_times(a, "err", "Too many open files"), 5);
+    assert_int_equal(api_times(a, "err", "lost the Runtime API"), 0);
+    api_deliver_all(a, api_event(1000, 1));
+    assert_int_equal(api_stop(a), 0);
+}
+
 static void workers_end_with_their_parent(void **state)
 {
     struct api *a = *state;
@@ -300,6 +323,7 @@ int main(void)
         WORKS(an_init_error_is_posted_once_for_all),
         WORKS(workers_that_never_start_are_given_up),
         WORKS(a_lost_runtime_api_ends_all),
+        WORKS(a_worker_without_descriptors_is_replaced),
         WORKS(workers_end_with_their_parent),
         WORKS(one_at_a_time_needs_no_parent),
     };
