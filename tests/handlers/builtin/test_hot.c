@@ -473,7 +473,7 @@ static void a_delta_row_that_nobody_understands_stops_the_route(void **state)
 
 /* ---- values, while others write ---- */
 
-#define VALUES       "'counters':[{'key':{'PK':'ALL'},'distinct':{'people':'{who}'}}]"
+#define VALUES       "'counters':[{'key':{'PK':'ALL'},'add':{'all':1},'distinct':{'people':'{who}'}}]"
 #define WHO(id, who) PK(id) ",'who':" S(who)
 
 /* What another process does between the read of a value's row and the write. */
