@@ -73,6 +73,11 @@ enum sl_status aggregate_take(struct aggregate_run *run, size_t i, struct sl_err
 
 /* ---- aggregate_source.c: the table that the ledger belongs to ---- */
 
+/* The record's table, as far as it says it, becomes the slice's. SL_FATAL: an earlier record is of another.
+ */
+enum sl_status aggregate_source_take(struct aggregate_run *run, const struct sl_record *r,
+                                     struct sl_error *error) SL_MUST_USE;
+
 /* The slice's records have to come from the table that the ledger belongs to, and the route has to have the
  * ledger's epoch. The first slice that names its table makes the ledger belong to it. */
 enum sl_status aggregate_source_check(struct aggregate_run *run, struct sl_error *error) SL_MUST_USE;

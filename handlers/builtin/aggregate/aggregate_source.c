@@ -29,6 +29,42 @@ void aggregate_source_init(struct aggregate *a, struct sl_arena *arena)
     *a->owner = (struct sl_source){.table = {NULL, 0}};
 }
 
+/* ---- records ---- */
+
+/* Does the record come from where the last one came from? Then its texts are at the same places. */
+static bool is_like_last(struct aggregate_run *run, const struct sl_record *r)
+{
+    static const enum sl_field fields[] = {SL_FIELD_SOURCE_ARN, SL_FIELD_REGION, SL_FIELD_TABLE};
+    bool same = true;
+    for (size_t i = 0; i < 3; i++) {
+        struct sl_span text = run->a->host->record_text(r, fields[i]);
+        same = same && text.ptr && text.ptr == run->last[i].ptr && text.len == run->last[i].len;
+        run->last[i] = text;
+    }
+    return same;
+}
+
+/* The ledger tells items apart by their keys, so that a backfill finds the rows that the stream made. It
+ * would take the items of two tables for each other. */
+enum sl_status aggregate_source_take(struct aggregate_run *run, const struct sl_record *r,
+                                     struct sl_error *error)
+{
+    const struct sl_host *host = run->a->host;
+    if (is_like_last(run, r))
+        return SL_OK;
+    struct sl_source source = sl_source_of(host, r);
+    if (sl_source_covers(&run->source, &source))
+        return SL_OK;
+    if (!sl_source_fits(&run->source, &source))
+        return host->fail(error, SL_FATAL, "TwoTables",
+                          "records come from %.*s and from %.*s, and a route counts the items of one table: "
+                          "make two routes, each with its own \"when\" and its own ledger name",
+                          SL_ARG(sl_source_text(host, run->slice->arena, &run->source)),
+                          SL_ARG(sl_source_text(host, run->slice->arena, &source)));
+    run->source = sl_source_join(&run->source, &source);
+    return SL_OK;
+}
+
 /* ---- the row ---- */
 
 static struct sl_span text_of(const struct aggregate_run *run, struct sl_value map, const char *name)

@@ -137,40 +137,6 @@ static struct aggregate_unit *unit_of(struct aggregate_run *run, size_t i)
 
 /* ---- records ---- */
 
-/* Does the record come from where the last one came from? Then its texts are at the same places. */
-static bool is_like_last(struct aggregate_run *run, const struct sl_record *r)
-{
-    static const enum sl_field fields[] = {SL_FIELD_SOURCE_ARN, SL_FIELD_REGION, SL_FIELD_TABLE};
-    bool same = true;
-    for (size_t i = 0; i < 3; i++) {
-        struct sl_span text = run->a->host->record_text(r, fields[i]);
-        same = same && text.ptr && text.ptr == run->last[i].ptr && text.len == run->last[i].len;
-        run->last[i] = text;
-    }
-    return same;
-}
-
-/* The ledger tells items apart by their keys, so that a backfill finds the rows that the stream made. It
- * would take the items of two tables for each other. */
-static enum sl_status check_table(struct aggregate_run *run, const struct sl_record *r,
-                                  struct sl_error *error)
-{
-    const struct sl_host *host = run->a->host;
-    if (is_like_last(run, r))
-        return SL_OK;
-    struct sl_source source = sl_source_of(host, r);
-    if (sl_source_covers(&run->source, &source))
-        return SL_OK;
-    if (!sl_source_fits(&run->source, &source))
-        return host->fail(error, SL_FATAL, "TwoTables",
-                          "records come from %.*s and from %.*s, and a route counts the items of one table: "
-                          "make two routes, each with its own \"when\" and its own ledger name",
-                          SL_ARG(sl_source_text(host, run->slice->arena, &run->source)),
-                          SL_ARG(sl_source_text(host, run->slice->arena, &source)));
-    run->source = sl_source_join(&run->source, &source);
-    return SL_OK;
-}
-
 /* The route's own rows in the source table are not counted. */
 static bool is_own(const struct aggregate *a, const struct sl_record *r)
 {
@@ -186,7 +152,8 @@ enum sl_status aggregate_take(struct aggregate_run *run, size_t i, struct sl_err
         run->a->host->note(run->slice, i, SL_EFFECT_LEFT_OUT);
         return SL_OK;
     }
-    enum sl_status status = run->a->per_event ? SL_OK : check_table(run, run->slice->records[i], error);
+    enum sl_status status =
+        run->a->per_event ? SL_OK : aggregate_source_take(run, run->slice->records[i], error);
     if (status != SL_OK)
         return status;
     struct aggregate_unit *unit = unit_of(run, i);

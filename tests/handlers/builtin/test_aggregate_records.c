@@ -74,6 +74,17 @@ static void a_record_without_an_image_that_is_needed(void **state)
     }
 }
 
+/* A line of an export does not say which attributes are the key. */
+static void an_item_without_keys_is_rejected_alone(void **state)
+{
+    (void)state;
+    struct stage *s = stage_new(ROUTE(BY_STATUS), NULL);
+    stage_deliver_all(s, "{'Item':{" ITEM("a", "OPEN", "1") "}}");
+    expect_parked(s, "NoKeys", "the record has no Keys");
+    expect_totals(s, "");
+    stage_destroy(s);
+}
+
 /* Without a ledger a removal that is kept needs nothing: what was added stays. */
 static void without_a_ledger_a_kept_removal_does_nothing(void **state)
 {
@@ -370,6 +381,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_record_without_an_image_that_is_needed),
+        cmocka_unit_test(an_item_without_keys_is_rejected_alone),
         cmocka_unit_test(without_a_ledger_a_kept_removal_does_nothing),
         cmocka_unit_test(a_sequence_number_beyond_40_digits_is_rejected_alone),
         cmocka_unit_test(changes_of_a_slice_count_in_the_order_of_their_times),

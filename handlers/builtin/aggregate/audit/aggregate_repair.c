@@ -92,17 +92,22 @@ enum sl_status aggregate_repair(void *self, struct sl_slice *slice, struct sl_re
                              "a row of the ledger is not put back without its totals: repair it again");
     aggregate_run_init(&r.run, a, slice);
     r.run.is_repair = true;
+    enum sl_status status = SL_OK;
     for (size_t i = 0; i < slice->n; i++) {
         struct sl_error why = SL_NO_ERROR;
         ask->written[i] = (struct sl_span){NULL, 0};
         ask->effects[i] = SL_REPAIR_NOTHING;
+        if (status == SL_OK)
+            status = aggregate_source_take(&r.run, slice->records[i], error);
         if (record_take(&r, i, &why) != SL_OK)
             sl_outcome_fail(&r.run.outcome, i, &why);
     }
+    if (status != SL_OK)
+        return status;
     if (ask->is_plan)
         return sl_outcome_end(&r.run.outcome, error);
     /* It writes: the ledger's row of its source, and the epoch. */
-    enum sl_status status = aggregate_source_check(&r.run, error);
+    status = aggregate_source_check(&r.run, error);
     if (status != SL_OK)
         return status;
     status = aggregate_write_units(&r.run, error);

@@ -1,9 +1,10 @@
-/* Outcomes of a slice's records, as the host is told of them, and the result that says why a transaction
- * failed. */
+/* Calls of ports, outcomes of a slice's records, as the host is told of them, and the result that says why a
+ * transaction failed. */
 #include "tests/support/test.h"
 
 #include "base/arena.h"
 #include "base/error.h"
+#include "handlers/builtin/toolkit/apply.h"
 #include "handlers/builtin/toolkit/outcome.h"
 #include "handlers/pipeline/host.h"
 
@@ -174,9 +175,59 @@ static void a_failure_of_the_environment_explains_before_a_refusal(void **state)
     }
 }
 
+/* ---- calls ---- */
+
+static size_t applied;
+
+static void apply_objects(struct sl_object_port *port, const struct sl_object *objects, size_t n,
+                          struct sl_result *results, const struct sl_call *call)
+{
+    (void)port, (void)objects;
+    assert_int_equal(call->deadline_ms, 77);
+    assert_int_equal(results[n - 1].status, SL_OK); /* zeroed */
+    assert_null(results[n - 1].code);
+    applied += n;
+}
+
+static void apply_table(struct sl_table_port *port, const struct sl_table_op *ops, size_t n,
+                        struct sl_result *results, const struct sl_call *call)
+{
+    (void)port, (void)ops;
+    apply_objects(NULL, NULL, n, results, call);
+}
+
+static void apply_messages(struct sl_queue_port *port, const struct sl_message *messages, size_t n,
+                           struct sl_result *results, const struct sl_call *call)
+{
+    (void)port, (void)messages;
+    apply_objects(NULL, NULL, n, results, call);
+}
+
+static void a_port_is_called_for_something_and_until_the_deadline(void **state)
+{
+    (void)state;
+    struct sl_arena *arena = sl_arena_new(1024);
+    const struct sl_slice slice = {.arena = arena, .deadline_ms = 77};
+    const struct sl_host *host = &sl_host_table;
+    struct sl_object_port objects = {.apply = apply_objects};
+    struct sl_table_port table = {.apply = apply_table};
+    struct sl_queue_port queue = {.apply = apply_messages};
+    applied = 0;
+    (void)sl_apply_objects(host, &slice, &objects, NULL, 0);
+    (void)sl_apply_table(host, &slice, &table, NULL, 0);
+    (void)sl_apply_messages(host, &slice, &queue, NULL, 0);
+    assert_int_equal(applied, 0);
+    assert_non_null(sl_apply_objects(host, &slice, &objects, NULL, 1));
+    assert_non_null(sl_apply_table(host, &slice, &table, NULL, 2));
+    assert_non_null(sl_apply_messages(host, &slice, &queue, NULL, 4));
+    assert_int_equal(applied, 7);
+    sl_arena_destroy(arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_port_is_called_for_something_and_until_the_deadline),
         cmocka_unit_test(records_are_done_unless_something_else_is_said),
         cmocka_unit_test(a_failure_is_marked_with_its_reason),
         cmocka_unit_test(a_result_without_words_still_says_something),

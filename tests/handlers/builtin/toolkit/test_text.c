@@ -176,6 +176,27 @@ static void texts_get_numbers_in_the_order_in_which_they_come(void **state)
     }
 }
 
+/* Texts that have one hash: found by an equation of the hash that is in keymap.c. */
+static void texts_that_collide_are_still_told_apart(void **state)
+{
+    (void)state;
+    struct sl_arena *arena = sl_arena_new(4096);
+    struct sl_keymap map;
+    uint64_t words[2][2] = {{1, 2}, {3, 0}}, mixed[2];
+    for (int i = 0; i < 2; i++) {
+        mixed[i] = (0x9E3779B97F4A7C15u ^ 16 ^ words[i][0]) * 0xFF51AFD7ED558CCDu;
+        mixed[i] ^= mixed[i] >> 32;
+    }
+    words[1][1] = words[0][1] ^ mixed[0] ^ mixed[1];
+    sl_keymap_init(&map, host, arena, 0);
+    for (uint32_t i = 0; i < 2; i++)
+        assert_int_equal(sl_keymap_index(&map, (struct sl_span){(const char *)words[i], 16}), i);
+    assert_int_equal(map.entries[0].hash, map.entries[1].hash);
+    for (uint32_t i = 0; i < 2; i++)
+        assert_int_equal(sl_keymap_find(&map, (struct sl_span){(const char *)words[i], 16}), i);
+    sl_arena_destroy(arena);
+}
+
 /* ---- orders ---- */
 
 static struct sl_span order_text(char *room, int64_t epoch, const char *digits)
@@ -294,6 +315,31 @@ static void an_escaped_quote_does_not_end_a_text(void **state)
     assert_span_is(sl_opening_written(text, 1), "\"b\"");
 }
 
+/* ---- conditions inside of options ---- */
+
+/* An error inside a condition begins with a path, a step of one, or is a sentence. */
+static void an_error_inside_an_option_has_the_whole_path(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *inside, *wanted;
+    } cases[] = {{"a: expected a list", "where.a: expected a list"},
+                 {"a.b[0]: expected", "where.a.b[0]: expected"},
+                 {"[1]: expected", "where[1]: expected"},
+                 {": expected an object", "where: expected an object"},
+                 {"expected an object", "where: expected an object"},
+                 {"expected: an object", "where.expected: an object"},
+                 {"unexpected", "where: unexpected"}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct sl_error why = SL_NO_ERROR, error = SL_NO_ERROR;
+        const struct sl_opening o = {.host = host, .error = &error};
+        snprintf(why.text, sizeof(why.text), "%s", cases[i].inside);
+        assert_int_equal(sl_opening_bad_inside(&o, "where", &why), SL_FATAL);
+        assert_string_equal(error.code, "InvalidConfiguration");
+        assert_string_equal(error.text, cases[i].wanted);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -304,11 +350,13 @@ int main(void)
         cmocka_unit_test(keys_have_one_attribute_or_two),
         cmocka_unit_test(a_digest_is_the_begin_of_sha256),
         cmocka_unit_test(texts_get_numbers_in_the_order_in_which_they_come),
+        cmocka_unit_test(texts_that_collide_are_still_told_apart),
         cmocka_unit_test(orders_compare_as_epochs_and_numbers_do),
         cmocka_unit_test(a_text_of_another_form_is_no_order),
         cmocka_unit_test(a_number_that_is_too_long_is_rejected),
         cmocka_unit_test(a_value_is_found_as_it_was_written),
         cmocka_unit_test(an_escaped_quote_does_not_end_a_text),
+        cmocka_unit_test(an_error_inside_an_option_has_the_whole_path),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
