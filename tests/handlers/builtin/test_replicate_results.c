@@ -15,6 +15,80 @@
 
 #define WAVES 12 /* requests for a change in one call of the handler */
 
+/* ---- a row that changes between two requests ---- */
+
+/* What somebody makes of the row. */
+enum row { GUARDED, BARE, ABSENT, NEWER };
+
+struct disturbance {
+    enum row row;
+    size_t at, calls; /* before which request; how many there were */
+};
+
+static void put_row(struct stage *s, enum row row)
+{
+    static const char *const changes[] = {
+        NULL, "UPDATE replica SET item = '{\"PK\":{\"S\":\"a\"},\"v\":{\"N\":\"8\"}}'", "DELETE FROM replica",
+        "INSERT OR REPLACE INTO replica SELECT * FROM newer"};
+    if (changes[row])
+        stage_change(s, "db", changes[row]);
+}
+
+static enum stage_fate disturb_once(struct stage *s)
+{
+    struct disturbance *d = s->context;
+    if (++d->calls == d->at)
+        put_row(s, d->row);
+    return STAGE_WELL;
+}
+
+/* The row is there as the change 1 left it, or as `first` says, and becomes `d->row` while change 2 is
+ * written. */
+static char *row_after(const char *event, enum row first, struct disturbance *d)
+{
+    struct stage *s = stage_new(json_printf(ROUTE, ",'tombstones':{'table':'marks'}"), NULL);
+    stage_deliver_all(s, EVENT(CHANGE("INSERT", "9", "a")));
+    stage_change(s, "db", "CREATE TABLE newer AS SELECT * FROM replica");
+    stage_change(s, "db", "DELETE FROM replica");
+    stage_deliver_all(s, EVENT(CHANGE("INSERT", "1", "a")));
+    put_row(s, first);
+    s->at_table = disturb_once;
+    s->context = d;
+    stage_deliver_all(s, event);
+    assert_int_equal(s->answer.parked, 0);
+    s->at_table = NULL;
+    char *row = stage_query(s, "db", "SELECT item FROM replica");
+    stage_destroy(s);
+    return row;
+}
+
+/* A newer row is never overwritten or removed, whenever it comes; what is absent, or has no guard, is written
+ * or stays away as the change says. */
+static void a_row_that_changes_meanwhile_is_seen(void **state)
+{
+    (void)state;
+    static const char *const events[] = {EVENT(CHANGE("MODIFY", "2", "a")),
+                                         EVENT(CHANGE("REMOVE", "2", "a"))};
+    for (int is_removal = 0; is_removal < 2; is_removal++)
+        for (enum row first = GUARDED; first <= ABSENT; first++)
+            for (enum row then = GUARDED; then <= NEWER; then++)
+                for (size_t at = 1; at <= 4; at++) {
+                    struct disturbance d = {then, at, 0};
+                    char *row = row_after(events[is_removal], first, &d);
+                    bool came = d.calls >= at, is_two = strstr(row, json("'v':" N("2"))) != NULL;
+                    bool is_tombstone = strstr(row, "sluice_deleted") != NULL;
+                    bool is_right = is_removal ? !row[0] : is_two;
+                    if (came && then == NEWER)
+                        is_right = strstr(row, json("'v':" N("9"))) != NULL;
+                    else if (came && then == BARE && is_removal) /* put over the tombstone: it stays */
+                        is_right = is_right || strstr(row, json("'v':" N("8"))) != NULL;
+                    if (!is_right || is_tombstone)
+                        fail_msg("%s, from %d to %d before request %zu of %zu: %s", events[is_removal],
+                                 (int)first, (int)then, at, d.calls, row);
+                    free(row);
+                }
+}
+
 /* ---- items that keep changing ---- */
 
 /* Somebody removes the items and puts old ones, before each request. */
@@ -158,6 +232,7 @@ static void refusals_are_counted(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_row_that_changes_meanwhile_is_seen),
         cmocka_unit_test(items_that_keep_changing_are_tried_again),
         cmocka_unit_test(a_record_without_its_image_is_told),
         cmocka_unit_test(only_a_guard_tells_the_time),
