@@ -27,9 +27,11 @@ struct disturbance {
 
 static void put_row(struct stage *s, enum row row)
 {
-    static const char *const changes[] = {
-        NULL, "UPDATE replica SET item = '{\"PK\":{\"S\":\"a\"},\"v\":{\"N\":\"8\"}}'", "DELETE FROM replica",
-        "INSERT OR REPLACE INTO replica SELECT * FROM newer"};
+    static const char *const changes[] = {NULL,
+                                          "INSERT OR REPLACE INTO replica SELECT * FROM newer; UPDATE "
+                                          "replica SET item = '{\"PK\":{\"S\":\"a\"},\"v\":{\"N\":\"8\"}}'",
+                                          "DELETE FROM replica",
+                                          "INSERT OR REPLACE INTO replica SELECT * FROM newer"};
     if (changes[row])
         stage_change(s, "db", changes[row]);
 }
