@@ -106,10 +106,8 @@ static struct sl_span body_of(const struct archive *a, const struct sl_span *par
     return a->level ? a->host->gzip(arena, parts, n, a->level) : a->host->join(arena, parts, n);
 }
 
-/* Makes the group's object of the records that have a line. The others are marked and leave the group.
- * SL_FATAL: no record of this stream has a line. */
-static enum sl_status object_make(struct plan *p, struct group *g, struct sl_object *object,
-                                  struct sl_error *error)
+/* Makes the group's object of the records that have a line. The others are marked and leave the group. */
+static void object_make(struct plan *p, struct group *g, struct sl_object *object)
 {
     const struct archive *a = p->a;
     struct sl_arena *arena = p->slice->arena;
@@ -120,10 +118,7 @@ static enum sl_status object_make(struct plan *p, struct group *g, struct sl_obj
         uint32_t i = p->order[g->first + k];
         struct archive_line line = {.parts = parts + n_parts};
         struct sl_error why = SL_NO_ERROR;
-        enum sl_status status = archive_line(a, p->slice->records[i], arena, &line, &why);
-        if (status == SL_FATAL)
-            return a->host->fail(error, SL_FATAL, why.code, "%s", why.text);
-        if (status != SL_OK) {
+        if (archive_line(a, p->slice->records[i], arena, &line, &why) != SL_OK) {
             sl_outcome_fail(&p->outcome, i, &why);
             continue;
         }
@@ -133,13 +128,12 @@ static enum sl_status object_make(struct plan *p, struct group *g, struct sl_obj
     }
     g->n = kept;
     if (kept == 0)
-        return SL_OK;
+        return;
     *object = (struct sl_object){.key = archive_key_name(a, g->prefix, records, kept, arena),
                                  .body = body_of(a, parts, n_parts, arena),
                                  .content_type = "application/x-ndjson",
                                  .content_encoding = a->level ? "gzip" : NULL,
                                  .content_named = true};
-    return SL_OK;
 }
 
 /* The object's failure is shared by its records. */
@@ -161,9 +155,7 @@ static enum sl_status objects_write(struct plan *p, struct sl_error *error)
     struct sl_object *objects = a->host->alloc(p->slice->arena, p->n_groups * sizeof(*objects));
     size_t n = 0;
     for (size_t g = 0; g < p->n_groups; g++) {
-        enum sl_status status = object_make(p, &p->groups[g], &objects[n], error);
-        if (status != SL_OK)
-            return status;
+        object_make(p, &p->groups[g], &objects[n]);
         if (p->groups[g].n > 0)
             p->groups[n++] = p->groups[g];
     }

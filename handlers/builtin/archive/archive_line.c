@@ -40,11 +40,10 @@ static enum sl_status refuse_view(const struct archive *a, enum sl_view view, en
                                   struct sl_error *error)
 {
     const char *image = event == SL_REMOVE ? "OldImage" : "NewImage", *name = a->host->event_name(event);
-    return a->host->fail(
-        error, SL_FATAL, "ViewType",
-        "format %s needs the %s of every %s, which a stream of view type %s does not carry: "
-        "enable the stream with NEW_AND_OLD_IMAGES, or leave %s out with \"when\"",
-        format_name(a->format), image, name, a->host->view_name(view), name);
+    return a->host->fail(error, SL_FATAL, "ViewType",
+                         "format %s needs the %s of every %s, which a stream of view type %s does not carry: "
+                         "enable the stream with NEW_AND_OLD_IMAGES, or leave %s out with \"when\"",
+                         format_name(a->format), image, name, a->host->view_name(view), name);
 }
 
 enum sl_status archive_accepts(const struct archive *a, enum sl_view view, struct sl_error *error)
@@ -56,14 +55,11 @@ enum sl_status archive_accepts(const struct archive *a, enum sl_view view, struc
     return SL_OK;
 }
 
-/* If the view type is known, the stream is to blame; otherwise the record. */
+/* The stream is not to blame: its view type was accepted, or is not known. */
 static enum sl_status image_missing(const struct archive *a, const struct sl_record *r,
                                     struct sl_error *error)
 {
-    enum sl_view view = a->host->record_view(r);
     enum sl_event event = a->host->record_event(r);
-    if (!view_gives(view, image_needed(a, event)))
-        return refuse_view(a, view, event, error);
     return a->host->fail(error, SL_REJECT, "NoImage", "format %s: the %s has no %s", format_name(a->format),
                          a->host->event_name(event), event == SL_REMOVE ? "OldImage" : "NewImage");
 }

@@ -31,7 +31,7 @@ struct archive_line {
     size_t n;
 };
 
-/* Adds the record's parts to the line. SL_REJECT or SL_FATAL when the record lacks what the format needs. */
+/* Adds the record's parts to the line. SL_REJECT when the record lacks what the format needs. */
 enum sl_status archive_line(const struct archive *a, const struct sl_record *r, struct sl_arena *arena,
                             struct archive_line *line, struct sl_error *error) SL_MUST_USE;
 
