@@ -189,7 +189,7 @@ static void on_found(struct sl_verify_session *session, const struct sl_finding 
     struct repair *r = (struct repair *)session;
     struct sl_repair_outcome out;
     struct sl_clock *clock = sl_clock_system();
-    if (finding->result != SL_FINDING_DIFFERENT || !finding->judge)
+    if (finding->result != SL_FINDING_DIFFERENT)
         return;
     repair_row(r, finding, &out);
     sl_buffer_reset(&r->line);
@@ -209,14 +209,13 @@ static void on_found(struct sl_verify_session *session, const struct sl_finding 
 
 /* ---- totals ---- */
 
+/* One of those that write these totals: the line tells of them. */
 static struct sl_route *route_to(const struct repair *r, struct sl_span target)
 {
-    struct sl_pipeline *p = r->session.pipeline;
-    for (size_t i = 0; i < p->n; i++)
-        if (strcmp(p->routes[i].stats.handler, "aggregate") == 0 &&
-            sl_span_is(target, p->routes[i].stats.target))
-            return &p->routes[i];
-    return NULL;
+    struct sl_route *route = r->session.pipeline->routes;
+    while (strcmp(route->stats.handler, "aggregate") != 0 || !sl_span_is(target, route->stats.target))
+        route++;
+    return route;
 }
 
 static void print_sum(const struct repair *r, const struct sl_audit_sum *sum, struct sl_span added,
@@ -246,8 +245,6 @@ static void repair_sum(struct repair *r, const struct sl_audit_sum *sum, struct 
         leave(r, out, "NoTotals", "only --totals sets it right");
     else if (r->is_full)
         leave(r, out, "NotKept", "what has to be kept of the write could not be");
-    else if (!what.route)
-        leave(r, out, "NoRoute", "no route writes these totals");
     else
         sl_repair_sum(&r->rows, &what, r->arena, added, out);
 }

@@ -170,7 +170,7 @@ static const char *url_of(const struct sl_verify_session *v)
 static bool is_usage(const char *code)
 {
     static const char *const codes[] = {"NoRegion", "NoEndpoint", "InvalidEndpoint", "InvalidTarget"};
-    for (size_t i = 0; code && i < sizeof(codes) / sizeof(codes[0]); i++)
+    for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++)
         if (strcmp(code, codes[i]) == 0)
             return true;
     return false;
@@ -184,13 +184,10 @@ static enum sl_status open_source(struct sl_verify_session *v, struct sl_error *
         error->status = SL_REJECT; /* nothing was asked of it yet: the flag is wrong */
         return SL_REJECT;
     }
-    if (!v->source->describe || !v->source->scan)
-        return sl_fail(error, SL_FATAL, "NoScan", "--table %s: such a table cannot be scanned", v->table);
     v->source->describe(v->source, sl_span(NULL, 0), &v->facts, &call);
     if (v->facts.result.status != SL_OK)
         return sl_fail(error, is_usage(v->facts.result.code) ? SL_REJECT : v->facts.result.status,
-                       "Unreadable", "--table %s: %s", v->table,
-                       v->facts.result.text ? v->facts.result.text : "cannot be described");
+                       "Unreadable", "--table %s: %s", v->table, v->facts.result.text);
     if (v->facts.n_keys == 0)
         return sl_fail(error, SL_REJECT, "NoKeys", "--table %s: it has no items, and its key is not known",
                        v->table);
@@ -215,7 +212,7 @@ static void count_units(struct sl_verify_session *v)
 static size_t place_of(const struct sl_verify_session *v, const char *route)
 {
     size_t i = 0;
-    while (i + 1 < sl_verify_routes(v->work) && strcmp(sl_verify_route(v->work, i)->name, route) != 0)
+    while (strcmp(sl_verify_route(v->work, i)->name, route) != 0)
         i++;
     return i;
 }
@@ -530,7 +527,7 @@ int sl_verify_session_run(struct sl_verify_session *v)
 {
     struct sl_error error = SL_NO_ERROR;
     const struct sigaction action = {.sa_handler = on_stop, .sa_flags = (int)SA_RESETHAND};
-    v->arena = v->arena ? v->arena : sl_arena_new(ARENA_BYTES);
+    v->arena = sl_arena_new(ARENA_BYTES);
     if (check_usage(v, &error) != SL_OK || sl_verify_session_pipeline(v, &error) != SL_OK)
         return sl_flags_complain(v->verb, &error);
     enum sl_status status = open_source(v, &error);

@@ -64,8 +64,6 @@ static bool is_same_sqlite(struct sl_span source, struct sl_span target, struct 
 {
     char *a = sl_arena_copy(arena, source), *b = sl_arena_copy(arena, target);
     char *a_name = strstr(a, "?table="), *b_name = strstr(b, "?table=");
-    if (!a_name || !b_name)
-        return false;
     *a_name = *b_name = '\0';
     const char *wanted = a_name + strlen("?table=");
     struct sl_span own = name.ptr ? name : sl_span_str(b_name + strlen("?table="));
@@ -79,7 +77,7 @@ static bool is_source(const struct sl_verify_source *source, const struct sl_opt
     if (is_sqlite(source->url) || is_sqlite(to->text))
         return is_sqlite(source->url) && is_sqlite(to->text) &&
                is_same_sqlite(source->url, to->text, name, call->arena);
-    if (!to->table->describe || !source->facts->arn.ptr)
+    if (!source->facts->arn.ptr)
         return false;
     to->table->describe(to->table, name, &facts, call);
     return facts.result.status == SL_OK && sl_span_eq(facts.arn, source->facts->arn);
@@ -91,10 +89,8 @@ static bool is_source(const struct sl_verify_source *source, const struct sl_opt
 static struct sl_span member_of(const struct sl_route *route, const char *option, const char *member,
                                 struct sl_arena *arena)
 {
-    const struct sl_option_value *value = sl_options_get(&route->options, option);
-    json_t *json = value && value->is_set && value->text.ptr
-                       ? json_loadb(value->text.ptr, value->text.len, 0, NULL)
-                       : NULL;
+    struct sl_span value = sl_options_text(&route->options, option);
+    json_t *json = value.ptr ? json_loadb(value.ptr, value.len, 0, NULL) : NULL;
     const char *text = json_string_value(json_object_get(json, member));
     struct sl_span out = text ? sl_span_str(sl_arena_copy(arena, sl_span_str(text))) : sl_span(NULL, 0);
     json_decref(json);
@@ -103,8 +99,7 @@ static struct sl_span member_of(const struct sl_route *route, const char *option
 
 static bool marks_own(const struct sl_route *route)
 {
-    const struct sl_option_value *value = sl_options_get(&route->options, "own_rows");
-    return value && value->is_set && sl_span_is(value->text, "mark");
+    return sl_span_is(sl_options_text(&route->options, "own_rows"), "mark");
 }
 
 static enum sl_status refuse(const struct sl_verify_source *source, const struct sl_route *route,
@@ -147,25 +142,27 @@ enum sl_status sl_verify_check_source(const struct sl_verify_source *source, str
     return SL_OK;
 }
 
-/* Where the route's rows are; NULL: it does not tell. */
-static const struct sl_expected *rows_of(struct sl_route *route, struct sl_arena *arena)
+struct sl_route *sl_verify_route_named(struct sl_pipeline *pipeline, const char *name)
+{
+    size_t i = 0;
+    while (strcmp(pipeline->routes[i].config->name, name) != 0)
+        i++;
+    return &pipeline->routes[i];
+}
+
+const struct sl_expected *sl_verify_rows_of(struct sl_route *route, struct sl_arena *arena)
 {
     struct sl_expect tables = {.abi = {SL_ABI_MAJOR, SL_ABI_MINOR, sizeof(tables)}, .arena = arena};
     struct sl_error why = SL_NO_ERROR;
-    if (!route->loaded.handler.expect || route->loaded.handler.expect(route->self, &tables, &why) != SL_OK ||
-        tables.n_rows == 0)
-        return NULL;
-    return &tables.rows[0];
+    bool is_told = route->loaded.handler.expect(route->self, &tables, &why) == SL_OK && tables.n_rows > 0;
+    return is_told ? &tables.rows[0] : NULL;
 }
 
 bool sl_verify_has_rows(struct sl_pipeline *pipeline, const char *name, const struct sl_call *call)
 {
     struct sl_table_page page = {.n = 0};
-    size_t i = 0;
-    while (i + 1 < pipeline->n && strcmp(pipeline->routes[i].config->name, name) != 0)
-        i++;
-    const struct sl_expected *rows = rows_of(&pipeline->routes[i], call->arena);
-    if (!rows || !rows->port->scan)
+    const struct sl_expected *rows = sl_verify_rows_of(sl_verify_route_named(pipeline, name), call->arena);
+    if (!rows)
         return true;
     const struct sl_table_scan scan = {.table = rows->table, .limit = 1};
     rows->port->scan(rows->port, &scan, 1, &page, call);
@@ -181,8 +178,8 @@ static struct sl_span source_row(struct sl_route *route, const struct sl_call *c
     struct sl_table_facts facts = {.n_keys = 0};
     struct sl_result result = {.status = SL_OK};
     struct sl_buffer key;
-    const struct sl_expected *rows = rows_of(route, call->arena);
-    if (!rows || !rows->port->describe)
+    const struct sl_expected *rows = sl_verify_rows_of(route, call->arena);
+    if (!rows)
         return none;
     rows->port->describe(rows->port, rows->table, &facts, call);
     struct sl_span name = member_of(route, "ledger", "name", call->arena);

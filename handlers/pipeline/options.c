@@ -90,6 +90,12 @@ struct sl_option_value *sl_options_get(const struct sl_option_set *set, const ch
     return row ? &set->values[row - set->rows] : NULL;
 }
 
+struct sl_span sl_options_text(const struct sl_option_set *set, const char *name)
+{
+    const struct sl_option_value *value = sl_options_get(set, name);
+    return value ? value->text : sl_span(NULL, 0);
+}
+
 static struct sl_span keep(struct sl_arena *arena, struct sl_span text)
 {
     return sl_span(sl_arena_copy(arena, text), text.len);

@@ -62,6 +62,8 @@ enum sl_status sl_options_end(struct sl_option_set *set, const char *path,
 
 /* The value of that name, NULL when the table has no such row. */
 struct sl_option_value *sl_options_get(const struct sl_option_set *set, const char *name);
+/* Its text; absent: there is no such row, or it was not given and has no fallback. */
+struct sl_span sl_options_text(const struct sl_option_set *set, const char *name);
 
 /* Is the table itself well made (a plugin brings its own)? The text names the row. */
 enum sl_status sl_options_check_rows(const struct sl_option *rows, struct sl_error *error) SL_MUST_USE;

@@ -12,8 +12,7 @@
 /* Why the archive proves nothing; NULL: it does. */
 static const char *reason_of(const struct sl_route *route)
 {
-    const struct sl_option_value *format = sl_options_get(&route->options, "format");
-    if (format && format->is_set && !sl_span_is(format->text, "record"))
+    if (!sl_span_is(sl_options_text(&route->options, "format"), "record"))
         return "only format record keeps what a change was before";
     if (route->when)
         return "its \"when\" leaves out changes, so gaps are normal";

@@ -2,6 +2,7 @@
 #include "replay/verify/cost.h"
 
 #include "handlers/pipeline/route.h"
+#include "replay/verify_targets.h"
 
 #include <stdio.h>
 
@@ -24,25 +25,11 @@ static bool describe_target(const struct sl_cost_question *q, struct sl_route *r
 {
     struct sl_clock *clock = q->options->sinks->clock;
     const struct sl_call call = {.arena = arena, .deadline_ms = clock->now_ms(clock) + DESCRIBE_MS};
-    struct sl_expect tables = {.abi = {SL_ABI_MAJOR, SL_ABI_MINOR, sizeof(tables)}, .arena = arena};
-    struct sl_error error = SL_NO_ERROR;
-    if (route->loaded.handler.expect(route->self, &tables, &error) != SL_OK || tables.n_rows == 0)
-        return false;
-    struct sl_table_port *port = tables.rows[0].port;
-    if (!port->describe)
-        return false;
+    const struct sl_expected *rows = sl_verify_rows_of(route, arena);
     *facts = (struct sl_table_facts){.n_keys = 0};
-    port->describe(port, tables.rows[0].table, facts, &call);
-    return facts->result.status == SL_OK;
-}
-
-static struct sl_route *route_named(const struct sl_cost_question *q, const char *name)
-{
-    struct sl_pipeline *p = q->options->pipeline;
-    size_t i = 0;
-    while (i + 1 < p->n && strcmp(p->routes[i].config->name, name) != 0)
-        i++;
-    return &p->routes[i];
+    if (rows)
+        rows->port->describe(rows->port, rows->table, facts, &call);
+    return rows && facts->result.status == SL_OK;
 }
 
 void sl_cost_print(const struct sl_cost_question *q, struct sl_arena *arena)
@@ -56,7 +43,7 @@ void sl_cost_print(const struct sl_cost_question *q, struct sl_arena *arena)
         if (r->reason)
             continue;
         comparable++;
-        if (describe_target(q, route_named(q, r->name), arena, &facts))
+        if (describe_target(q, sl_verify_route_named(q->options->pipeline, r->name), arena, &facts))
             units += units_of(&facts);
         else
             fprintf(stderr, "sluice %s: the target of %s cannot be described, and is not in the figures\n",

@@ -10,12 +10,6 @@ static void fail(struct sl_repair_outcome *out, enum sl_repaired outcome, const 
     *out = (struct sl_repair_outcome){.outcome = outcome, .code = code, .why = why};
 }
 
-static void fail_as(struct sl_repair_outcome *out, const struct sl_result *result)
-{
-    fail(out, SL_REPAIRED_FAILED, result->code ? result->code : "Unknown",
-         result->text ? result->text : "the sink gave no reason");
-}
-
 static bool apply(struct sl_table_port *port, const struct sl_table_op *op, const struct sl_repair_sum *sum,
                   struct sl_arena *arena, struct sl_result *result)
 {
@@ -34,8 +28,7 @@ static struct sl_span negative(struct sl_span number, struct sl_arena *arena)
 /* A row that is made anew in the source table would be taken for an item. */
 static bool is_marked(const struct sl_route *route)
 {
-    const struct sl_option_value *own = sl_options_get(&route->options, "own_rows");
-    return own && own->is_set && sl_span_is(own->text, "mark");
+    return sl_span_is(sl_options_text(&route->options, "own_rows"), "mark");
 }
 
 static void add(struct sl_table_port *port, const struct sl_repair_sum *sum, struct sl_arena *arena,
@@ -60,21 +53,17 @@ static void add(struct sl_table_port *port, const struct sl_repair_sum *sum, str
     if (result.condition_failed)
         fail(out, SL_REPAIRED_MOVED, "Moved", "another repair has added to the total; verify it again");
     else
-        fail_as(out, &result);
+        fail(out, SL_REPAIRED_FAILED, result.code, result.text);
 }
 
 static void repair(const struct sl_repairs *r, const struct sl_repair_sum *sum, struct sl_arena *arena,
                    struct sl_span *added, struct sl_repair_outcome *out)
 {
-    const struct sl_option_value *to = sl_options_get(&sum->route->options, "to");
+    struct sl_table_port *table = sl_options_get(&sum->route->options, "to")->table;
     struct sl_table_op get = {.verb = SL_TABLE_GET, .key = sum->key};
     struct sl_result result;
-    if (!to || !to->table) {
-        fail(out, SL_REPAIRED_LEFT, "NoTable", "the route does not write a table");
-        return;
-    }
-    if (!apply(to->table, &get, sum, arena, &result)) {
-        fail_as(out, &result);
+    if (!apply(table, &get, sum, arena, &result)) {
+        fail(out, SL_REPAIRED_FAILED, result.code, result.text);
         return;
     }
     struct sl_value row = {.type = result.item.ptr ? SL_M : SL_NONE, .raw = result.item};
@@ -88,7 +77,7 @@ static void repair(const struct sl_repairs *r, const struct sl_repair_sum *sum, 
         *added = negative(sum->difference, arena);
         *out = (struct sl_repair_outcome){.outcome = SL_REPAIRED_WRITTEN};
     } else {
-        add(to->table, sum, arena, added, out);
+        add(table, sum, arena, added, out);
     }
 }
 

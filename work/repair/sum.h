@@ -13,7 +13,7 @@
 
 /* Of a line of sl_totals_verify. */
 struct sl_repair_sum {
-    struct sl_route *route; /* one of those that write these totals */
+    struct sl_route *route; /* of aggregate: one of those that write these totals */
     struct sl_span key;     /* of the row, JSON */
     struct sl_span attribute, difference;
     struct sl_span mark; /* as it was scanned, JSON; absent: there was none */

@@ -53,8 +53,7 @@ static bool read_rows(const struct sl_expected *row, int64_t deadline_ms, struct
         items[i] = results[i].item;
         if (results[i].status == SL_OK)
             continue;
-        fail(out, SL_REPAIRED_FAILED, results[i].code ? results[i].code : "Unreadable",
-             results[i].text ? results[i].text : "the row cannot be read");
+        fail(out, SL_REPAIRED_FAILED, results[i].code, results[i].text);
         return false;
     }
     return true;

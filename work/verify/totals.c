@@ -50,9 +50,8 @@ static enum sl_status scan_table(struct check *c, struct sl_span table, const st
         for (size_t i = 0; i < n && status == SL_OK; i++) {
             const struct sl_result *result = &pages[i].result;
             if (result->status != SL_OK)
-                status = sl_fail(error, result->status == SL_RETRY ? SL_RETRY : SL_FATAL,
-                                 result->code ? result->code : "Unreadable", "%s",
-                                 result->text ? result->text : "a table cannot be scanned");
+                status = sl_fail(error, result->status == SL_RETRY ? SL_RETRY : SL_FATAL, result->code, "%s",
+                                 result->text);
             for (size_t k = 0; k < pages[i].n && status == SL_OK; k++) {
                 struct sl_value row = {.type = SL_M, .raw = pages[i].items[k]};
                 if (ledger)

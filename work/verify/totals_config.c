@@ -4,21 +4,15 @@
 
 #include <jansson.h>
 
-static struct sl_span text_option(const struct sl_route *route, const char *name)
-{
-    const struct sl_option_value *value = sl_options_get(&route->options, name);
-    return value && value->is_set ? value->text : sl_span(NULL, 0);
-}
-
 static json_t *json_option(const struct sl_route *route, const char *name)
 {
-    struct sl_span text = text_option(route, name);
+    struct sl_span text = sl_options_text(&route->options, name);
     return text.ptr ? json_loadb(text.ptr, text.len, 0, NULL) : NULL;
 }
 
 static bool is_option(const struct sl_route *route, const char *name, const char *text)
 {
-    return sl_span_is(text_option(route, name), text);
+    return sl_span_is(sl_options_text(&route->options, name), text);
 }
 
 static struct sl_span keep(struct sl_arena *arena, const char *text)
@@ -38,35 +32,37 @@ static void add_name(struct sl_span *list, size_t *n, struct sl_span name)
 /* Can the sums be told from the ledger? */
 static bool is_exact(const struct sl_route *route)
 {
-    const struct sl_option_value *expired = sl_options_get(&route->options, "expired");
-    bool keeps = expired && expired->is_set && !sl_span_is(expired->text, "subtract");
-    return !keeps && !is_option(route, "per", "event") && !is_option(route, "mode", "at-least-once");
+    return is_option(route, "expired", "subtract") && is_option(route, "per", "item") &&
+           is_option(route, "mode", "exact");
+}
+
+/* The names of an object's members. */
+static void add_names(struct sl_span *list, size_t *n, json_t *object, struct sl_arena *arena)
+{
+    for (void *at = json_object_iter(object); at; at = json_object_iter_next(object, at))
+        add_name(list, n, keep(arena, json_object_iter_key(at)));
+}
+
+static void add_keys(struct totals *t, json_t *key, struct sl_arena *arena)
+{
+    for (void *at = json_object_iter(key); at && t->n_keys < 2; at = json_object_iter_next(key, at))
+        if (t->n_keys == 0 || !sl_span_is(t->keys[0], json_object_iter_key(at)))
+            t->keys[t->n_keys++] = keep(arena, json_object_iter_key(at));
 }
 
 static void add_attributes(struct totals *t, const struct sl_route *route, struct sl_arena *arena)
 {
-    json_t *counters = json_option(route, "counters"), *counter, *amount;
-    size_t i;
-    const char *name;
-    bool exact = is_exact(route);
-    json_array_foreach(counters, i, counter)
-    {
-        json_object_foreach(json_object_get(counter, "add"), name, amount) add_name(
-            exact ? t->counted : t->spoiled, exact ? &t->n_counted : &t->n_spoiled, keep(arena, name));
-        json_object_foreach(json_object_get(counter, "distinct"), name, amount) add_name(
-            exact ? t->counted : t->spoiled, exact ? &t->n_counted : &t->n_spoiled, keep(arena, name));
-        json_object_foreach(json_object_get(counter, "running_max"), name, amount)
-            add_name(t->spoiled, &t->n_spoiled, keep(arena, name));
-        json_object_foreach(json_object_get(counter, "running_min"), name, amount)
-            add_name(t->spoiled, &t->n_spoiled, keep(arena, name));
+    json_t *counters = json_option(route, "counters");
+    struct sl_span *list = is_exact(route) ? t->counted : t->spoiled;
+    size_t *n = is_exact(route) ? &t->n_counted : &t->n_spoiled;
+    for (size_t i = 0; i < json_array_size(counters); i++) {
+        json_t *counter = json_array_get(counters, i);
+        add_names(list, n, json_object_get(counter, "add"), arena);
+        add_names(list, n, json_object_get(counter, "distinct"), arena);
+        add_names(t->spoiled, &t->n_spoiled, json_object_get(counter, "running_max"), arena);
+        add_names(t->spoiled, &t->n_spoiled, json_object_get(counter, "running_min"), arena);
     }
-    json_object_foreach(json_object_get(json_array_get(counters, 0), "key"), name, amount)
-    {
-        struct sl_span key = sl_span_str(name);
-        bool is_known = t->n_keys > 0 && (sl_span_eq(t->keys[0], key) || t->n_keys == 2);
-        if (!is_known && t->n_keys < 2)
-            t->keys[t->n_keys++] = keep(arena, name);
-    }
+    add_keys(t, json_object_get(json_array_get(counters, 0), "key"), arena);
     json_decref(counters);
 }
 
@@ -109,8 +105,7 @@ size_t sl_totals_find(const struct sl_totals_options *o, struct sl_arena *arena,
         if (strcmp(route->config->handler, "aggregate") != 0)
             continue;
         struct totals *t = totals_of(*out, &n, route);
-        const struct sl_option_value *shards = sl_options_get(&route->options, "shards");
-        t->has_shards = t->has_shards || (shards && shards->is_set && shards->integer > 0);
+        t->has_shards = t->has_shards || sl_options_get(&route->options, "shards")->integer > 0;
         t->is_chosen = t->is_chosen || ((!o->is_chosen || o->is_chosen[i]) && is_exact(route));
         add_attributes(t, route, arena);
         if (is_exact(route))

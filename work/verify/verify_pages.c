@@ -77,8 +77,7 @@ static enum sl_status scan(struct sl_verify *v, const struct scanned *table, int
     for (size_t i = 0; i < r->n_pages; i++) {
         const struct sl_result *result = &r->pages[i].result;
         if (result->status != SL_OK)
-            return sl_fail(error, result->status, result->code ? result->code : "Unreadable", "%s",
-                           result->text ? result->text : "the table cannot be scanned");
+            return sl_fail(error, result->status, result->code, "%s", result->text);
         r->n += r->pages[i].n;
     }
     r->items = sl_arena_alloc(v->arena, (r->n + 1) * sizeof(*r->items));

@@ -46,8 +46,7 @@ enum sl_status sl_verify_read(struct sl_verify *v, struct sl_table_port *port, e
         port->apply(port, reads, n, results, &call);
     for (size_t i = 0; i < n; i++)
         if (results[i].status == SL_RETRY || results[i].status == SL_FATAL)
-            return sl_fail(error, results[i].status, results[i].code ? results[i].code : "Unreadable", "%s",
-                           results[i].text ? results[i].text : "a row cannot be read");
+            return sl_fail(error, results[i].status, results[i].code, "%s", results[i].text);
     return SL_OK;
 }
 

@@ -348,7 +348,6 @@ static void a_store_that_fails_is_told(void **state)
     } cases[] = {
         {{.status = SL_RETRY, .code = "Later", .text = "not now"}, SL_RETRY, SL_RETRY, "Later", "not now"},
         {{.status = SL_FATAL, .code = "Gone", .text = "no bucket"}, SL_FATAL, SL_FATAL, "Gone", "no bucket"},
-        {{.status = SL_FATAL}, SL_FATAL, SL_FATAL, "Unreadable", "be "},
         {{.status = SL_REJECT, .code = "Gone", .text = "no object"}, SL_REJECT, SL_OK, "Gone", "no object"},
     };
     page_size = 2;

@@ -511,7 +511,7 @@ static void a_scan_that_fails_ends_it(void **state)
     } cases[] = {
         {{.status = SL_RETRY, .code = "Later", .text = "not now"}, SL_RETRY, "Later", "not now"},
         {{.status = SL_FATAL, .code = "Gone", .text = "no such table"}, SL_FATAL, "Gone", "no such table"},
-        {{.status = SL_REJECT}, SL_FATAL, "Unreadable", "a table cannot be scanned"},
+        {{.status = SL_REJECT, .code = "Odd", .text = "no such key"}, SL_FATAL, "Odd", "no such key"},
     };
     open_world(SUMS);
     put(1, 1, 5);

@@ -206,8 +206,7 @@ static enum sl_status read_objects(struct chain *c, struct sl_error *error)
         const struct sl_call call = {.arena = pages, .deadline_ms = clock->now_ms(clock) + LIST_MS};
         c->o->port->list(c->o->port, &list, &page, &call);
         if (page.result.status != SL_OK)
-            status = sl_fail(error, page.result.status, page.result.code ? page.result.code : "Unreadable",
-                             "%s", page.result.text ? page.result.text : "the archive cannot be listed");
+            status = sl_fail(error, page.result.status, page.result.code, "%s", page.result.text);
         for (size_t i = 0; i < page.n && status == SL_OK && !c->o->is_stopped(c->o->stop_arg); i++) {
             sl_arena_reset(c->arena);
             if (is_archived(page.entries[i].key))

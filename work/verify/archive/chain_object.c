@@ -25,8 +25,7 @@ static enum sl_status read_whole(struct chain *c, const struct sl_object_entry *
         struct sl_object_piece piece = {.bytes = {NULL, 0}};
         c->o->port->read(c->o->port, &read, 1, &piece, &call);
         if (piece.result.status != SL_OK)
-            return sl_fail(error, piece.result.status, piece.result.code ? piece.result.code : "Unreadable",
-                           "%s", piece.result.text ? piece.result.text : "it cannot be read");
+            return sl_fail(error, piece.result.status, piece.result.code, "%s", piece.result.text);
         sl_buffer_add_span(out, piece.bytes);
         etag = piece.etag.len ? piece.etag : etag;
         from += piece.bytes.len;
