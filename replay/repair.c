@@ -221,8 +221,9 @@ static struct sl_route *route_to(const struct repair *r, struct sl_span target)
 static void print_sum(const struct repair *r, const struct sl_audit_sum *sum, struct sl_span added,
                       const struct sl_repair_outcome *out)
 {
-    printf("%.*s: sum %.*s %.*s: %s%s", SL_ARG(sum->target), SL_ARG(sum->key), SL_ARG(sum->attribute),
-           r->rows.is_plan ? "would be " : "", sl_repaired_name(out->outcome));
+    printf("%.*s: %.*s %.*s%s%.*s: %s%s", SL_ARG(sum->target), SL_ARG(sum->kind), SL_ARG(sum->key),
+           sum->attribute.ptr ? " " : "", SL_ARG(sum->attribute), r->rows.is_plan ? "would be " : "",
+           sl_repaired_name(out->outcome));
     if (added.ptr)
         printf(", %.*s added", SL_ARG(added));
     if (out->why)
@@ -241,7 +242,9 @@ static void repair_sum(struct repair *r, const struct sl_audit_sum *sum, struct 
                                        .mark = sum->mark,
                                        .deadline_ms = deadline()};
     *added = sl_span(NULL, 0);
-    if (!r->may_total)
+    if (!sl_span_is(sum->kind, "sum"))
+        leave(r, out, "NoRows", "only a backfill into a new ledger and an empty table makes these rows anew");
+    else if (!r->may_total)
         leave(r, out, "NoTotals", "only --totals sets it right");
     else if (r->is_full)
         leave(r, out, "NotKept", "what has to be kept of the write could not be");

@@ -48,13 +48,13 @@ static struct sl_span text_of(struct sl_span line, const char *name, struct sl_a
 
 bool sl_audit_sum_read(struct sl_span line, struct sl_arena *arena, struct sl_audit_sum *out)
 {
-    *out = (struct sl_audit_sum){.target = text_of(line, "target", arena),
+    *out = (struct sl_audit_sum){.kind = text_of(line, "kind", arena),
+                                 .target = text_of(line, "target", arena),
                                  .key = sl_json_find(line, "key"),
                                  .attribute = text_of(line, "attribute", arena),
                                  .difference = text_of(line, "difference", arena),
                                  .mark = sl_json_find(line, "mark")};
-    return sl_span_is(sl_json_find(line, "kind"), "\"sum\"") &&
-           sl_span_is(sl_json_find(line, "result"), "\"different\"");
+    return sl_span_is(sl_json_find(line, "result"), "\"different\"");
 }
 
 void sl_audit_sum_line(const struct sl_audit_sum *sum, struct sl_span added,
@@ -67,8 +67,9 @@ void sl_audit_sum_line(const struct sl_audit_sum *sum, struct sl_span added,
         sl_json_add_raw(out, "key", sum->key);
     else
         sl_finding_add_digest(out, "key_sha256", sum->key);
-    sl_json_add_member(out, "kind", SL_LIT("sum"));
-    sl_json_add_member(out, "attribute", sum->attribute);
+    sl_json_add_member(out, "kind", sum->kind);
+    if (sum->attribute.ptr)
+        sl_json_add_member(out, "attribute", sum->attribute);
     add_outcome(out, outcome);
     if (added.ptr)
         sl_json_add_member(out, "added", added);

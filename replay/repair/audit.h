@@ -14,12 +14,13 @@
 void sl_audit_line(const struct sl_finding *finding, const struct sl_repair_outcome *outcome, int64_t now_ms,
                    bool with_key, struct sl_buffer *out);
 
-/* The same for a total: "kind":"sum", with "target", "attribute" and "added". */
+/* The same for a total: "kind":"sum" (or "values" or "members", which no repair sets right), with "target",
+ * "attribute" and "added". */
 struct sl_audit_sum {
-    struct sl_span target, key, attribute, difference, mark; /* of a line of sluice verify, unescaped */
+    struct sl_span kind, target, key, attribute, difference, mark; /* of a line of sluice verify, unescaped */
 };
 
-/* Reads such a line; false: it does not tell of a sum that differs. */
+/* Reads such a line; false: it tells of no difference. */
 bool sl_audit_sum_read(struct sl_span line, struct sl_arena *arena, struct sl_audit_sum *out);
 
 void sl_audit_sum_line(const struct sl_audit_sum *sum, struct sl_span added,

@@ -197,6 +197,24 @@ static void a_total_is_set_right_when_it_is_asked_for(void **state)
     tables_verb(t, 1, "left (NoNumber: the attribute is not a number)", "repair --totals");
 }
 
+/* What only a backfill into a new ledger can set right is not right after a repair. */
+static void what_no_repair_sets_right_is_told(void **state)
+{
+    (void)state;
+    configure("{'name':'by','handler':'aggregate','to':'sqlite:${DIR}/by.db?table=by','counters':[{'key':{'PK':"
+              "'ALL','SK':'-'},'add':{'n':1},'members':{'by':'{n}'}}]}");
+    stage_reopen(t->s, NULL);
+    for (int i = 0; i < ITEMS; i++)
+        tables_put(t, json_printf("i%d", i), json_printf("'n':{'N':'%d'}", i));
+    tables_verb(t, 0, "totals: 2 equal", "repair --totals");
+    assert_int_equal(tables_sql(t, "by.db", "DELETE FROM by WHERE item LIKE '%%\"item\":{\"M\":{\"PK\":{\"S\":\"i3\"}%%'"
+                                            " AND key NOT LIKE '%%sluice:%%'"),
+                     1);
+    tables_verb(t, 1, "members of {\"PK\":{\"S\":\"ALL\"},\"SK\":{\"S\":\"-\"}}", "verify");
+    tables_verb(t, 1, "members {\"PK\":{\"S\":\"ALL\"},\"SK\":{\"S\":\"-\"}}: left (NoRows: ", "repair --totals");
+    tables_verb(t, 1, "\"kind\":\"members\"", "repair --totals --json");
+}
+
 /* ---- findings ---- */
 
 static void findings_are_looked_at_once_more(void **state)
@@ -391,6 +409,7 @@ int main(void)
         TEST(two_items_under_one_key_are_left),
         TEST(as_many_rows_go_as_may),
         TEST(a_total_is_set_right_when_it_is_asked_for),
+        TEST(what_no_repair_sets_right_is_told),
         TEST(findings_are_looked_at_once_more),
         TEST(what_is_no_finding_is_refused_with_its_line),
         TEST(a_table_of_other_items_is_not_repaired_from),
