@@ -268,6 +268,9 @@ static void what_is_no_finding_is_refused_with_its_line(void **state)
         assert_err("found.jsonl: line 2");
         assert_string_equal(verb_out(t->v), "");
     }
+    verb_write(t->v, "good.jsonl", "{'result':'different','route':'replica','source_key':{'PK':{'S':'i3'}}}\n");
+    tables_verb(t, 2, "found.jsonl: line 2", "repair found.jsonl good.jsonl");
+    assert_string_equal(verb_out(t->v), "");
     tables_verb(t, 2, "--undo takes no findings", "repair --undo found.jsonl found.jsonl");
 }
 
@@ -331,6 +334,7 @@ static void what_was_not_saved_here_is_not_put_back(void **state)
         {"{'route':'replica','target':'x','source_key':'i3','before':{}}", "it is no line that"},
         {"{'route':'replica','target':'x','source_key':{'PK':{'S':'i3'}}}", "it is no line that"},
         {"{'route':7,'target':'x','source_key':{'PK':{'S':'i3'}},'after':{}}", "it is no line that"},
+        {"{'route':77,'target':'x','source_key':{'PK':{'S':'i3'}},'after':{}}", "it is no line that"},
         {"{'result':'different','route':'replica','target':'x','source_key':{'PK':{'S':'i3'}},'after':{}}",
          "give the file of --save"},
     };
@@ -340,6 +344,51 @@ static void what_was_not_saved_here_is_not_put_back(void **state)
         assert_err("saved: line 1");
     }
     tables_verb(t, 2, "", "repair --undo saved --config nowhere.json");
+}
+
+/* A row whose mark is in another table goes without a trace of its own. */
+static void a_removed_row_is_put_back(void **state)
+{
+    (void)state;
+    configure("{'name':'aside','handler':'replicate','to':'sqlite:${DIR}/aside.db?table=aside','tombstones':{'table':"
+              "'marks'}}");
+    stage_reopen(t->s, NULL);
+    for (int i = 0; i < ITEMS; i++)
+        tables_put(t, json_printf("i%d", i), json_printf("'n':{'N':'%d'}", i));
+    tables_sql(t, "src.db", "DELETE FROM orders WHERE key LIKE '%%\"i3\"%%'");
+    const char *before = tables_rows(t, "aside.db", "SELECT json_extract(item, '$.n') FROM aside");
+    tables_verb(t, 0, "0 written, 1 removed", "repair --delete --save saved");
+    assert_null(strstr(verb_read(t->v, "saved"), "\"after\""));
+    tables_verb(t, 0, "1 written, 0 removed", "repair --undo saved");
+    assert_string_equal(tables_rows(t, "aside.db", "SELECT json_extract(item, '$.n') FROM aside"), before);
+}
+
+/* Nobody knows whether the consumer is past it: nothing is written, and the exit status says so. */
+static void what_is_pending_is_not_repaired(void **state)
+{
+    (void)state;
+    damage();
+    verb_write(t->v, "place.json", "{'stream':'x','through':'2020-01-01T00:00:00Z'}");
+    const char *before = tables_rows(t, "out.db", "SELECT item FROM replica");
+    tables_verb(t, 3, "0 written, 0 removed, 0 already right, 0 moved, 0 left, 0 failed",
+                "repair --delete --consumer place.json --wait 0");
+    assert_string_equal(tables_rows(t, "out.db", "SELECT item FROM replica"), before);
+}
+
+/* A ledger's row of an item that is gone is taken away with what it counted, whoever else writes these totals. */
+static void a_ledgers_row_that_is_left_over_goes(void **state)
+{
+    (void)state;
+    configure(TOTALS ",{'name':'more','handler':'aggregate','to':'sqlite:${DIR}/out.db?table=totals','ledger':{'table'"
+                     ":'ledger'},'counters':[{'key':{'PK':'MORE'},'add':{'more':1}}]}");
+    stage_reopen(t->s, NULL);
+    tables_put(t, "i3", "'n':{'N':'30'}");
+    tables_sql(t, "src.db", "DELETE FROM orders WHERE key LIKE '%%\"i3\"%%'");
+    tables_verb(t, 1, "would be left (WouldRemove: ", "repair --dry-run --routes totals --save saved");
+    tables_verb(t, 0, "0 written, 1 removed", "repair --delete --routes totals --save saved");
+    assert_string_equal(verb_read(t->v, "saved"), ""); /* a ledger's row is not put back without its totals */
+    tables_verb(t, 1, "totals: 11 equal, 0 different", "verify");
+    assert_out("more: 0 equal, 12 different (11 missing, 1 left over)");
 }
 
 /* ---- a disk that keeps nothing ---- */
@@ -394,6 +443,10 @@ static void the_files_of_a_repair_are_appended_to(void **state)
         damage();
         tables_verb(t, 1, "/dev/full: cannot be written: ", "repair --delete %s /dev/full", flags[i]);
         assert_err("nothing more is repaired");
+        tables_sql(t, "out.db", "UPDATE totals SET item = replace(item, '\"N\":\"66\"', '\"N\":\"68\"')");
+        tables_verb(t, 1, i ? "written" : "left (NotKept: what has to be kept of the write could not be)",
+                    "repair --delete --totals %s /dev/full", flags[i]);
+        tables_run(t, "repair --totals");
         tables_verb(t, 0, "repaired: ", "repair --delete");
         assert_right();
     }
@@ -415,6 +468,9 @@ int main(void)
         TEST(a_table_of_other_items_is_not_repaired_from),
         TEST(a_repair_is_put_back),
         TEST(what_was_not_saved_here_is_not_put_back),
+        TEST(a_removed_row_is_put_back),
+        TEST(what_is_pending_is_not_repaired),
+        TEST(a_ledgers_row_that_is_left_over_goes),
         TEST(what_cannot_be_kept_is_not_repaired),
         TEST(the_files_of_a_repair_are_appended_to),
     };
