@@ -181,6 +181,25 @@ static void copy_scaled(mpz_t out, const struct sl_decimal *d, int exponent)
     scale_big(out, d->exponent - exponent);
 }
 
+struct sl_decimal *sl_decimal_difference(const struct sl_decimal *a, const struct sl_decimal *b,
+                                         struct sl_arena *arena)
+{
+    struct sl_decimal *d = sl_decimal_new(arena);
+    __int128 minus;
+    d->small = a->small;
+    d->exponent = a->exponent;
+    if (!a->is_big && !b->is_big && !__builtin_sub_overflow((__int128)0, b->small, &minus) &&
+        add_small(d, minus, b->exponent))
+        return d;
+    d->exponent = a->exponent < b->exponent ? a->exponent : b->exponent;
+    grow(d);
+    mpz_clears(d->big, d->part, NULL);
+    copy_scaled(d->big, a, d->exponent);
+    copy_scaled(d->part, b, d->exponent);
+    mpz_sub(d->big, d->big, d->part);
+    return d;
+}
+
 int sl_decimal_compare(const struct sl_decimal *a, const struct sl_decimal *b)
 {
     if (sign(a) != sign(b))

@@ -17,6 +17,10 @@ struct sl_decimal *sl_decimal_new(struct sl_arena *arena);
  * unchanged. */
 bool sl_decimal_add(struct sl_decimal *sum, struct sl_span number, bool subtract);
 
+/* a - b, with whatever digits it needs. In `arena`. */
+struct sl_decimal *sl_decimal_difference(const struct sl_decimal *a, const struct sl_decimal *b,
+                                         struct sl_arena *arena);
+
 bool sl_decimal_is_zero(const struct sl_decimal *d);
 
 /* Below zero, zero or above, as a is less than, equal to or greater than b. */

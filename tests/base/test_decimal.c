@@ -187,6 +187,30 @@ static void numbers_compare_by_value(void **state)
     sl_arena_destroy(arena);
 }
 
+/* Of any two sums: what is left of the first without the second, whatever digits either needs. */
+static void a_difference_is_exact(void **state)
+{
+    (void)state;
+    static const char *const numbers[] = {
+        "0",      "1",      "-2.5",    "1E-130", "99999999999999999999999999999999999999",
+        "-1E+37", "1E+125", "-7E+125", "3E-20"};
+    const size_t n = sizeof(numbers) / sizeof(numbers[0]);
+    struct sl_arena *arena = sl_arena_new(4096);
+    for (size_t i = 0; i < n * n * n * n; i++) {
+        const size_t at[] = {i % n, i / n % n, i / n / n % n, i / n / n / n};
+        struct sl_decimal *a = sl_decimal_new(arena), *b = sl_decimal_new(arena),
+                          *wanted = sl_decimal_new(arena);
+        for (size_t k = 0; k < 4; k++) {
+            assert_true(sl_decimal_add(k < 2 ? a : b, sl_span_str(numbers[at[k]]), false));
+            assert_true(sl_decimal_add(wanted, sl_span_str(numbers[at[k]]), k >= 2));
+        }
+        assert_int_equal(sl_decimal_compare(sl_decimal_difference(a, b, arena), wanted), 0);
+        assert_true(sl_decimal_is_zero(sl_decimal_difference(a, a, arena)));
+        sl_arena_reset(arena);
+    }
+    sl_arena_destroy(arena);
+}
+
 static void memory_is_freed_when_the_arena_is_reset(void **state)
 {
     (void)state;
@@ -243,6 +267,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(text_that_is_not_a_number_changes_nothing),
         cmocka_unit_test(a_sum_may_leave_the_range_and_return),
         cmocka_unit_test(numbers_compare_by_value),
+        cmocka_unit_test(a_difference_is_exact),
         cmocka_unit_test(the_edges_of_the_range_are_written_in_full),
         cmocka_unit_test(memory_is_freed_when_the_arena_is_reset),
     };
