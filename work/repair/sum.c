@@ -62,6 +62,10 @@ static void repair(const struct sl_repairs *r, const struct sl_repair_sum *sum, 
     struct sl_table_port *table = sl_options_get(&sum->route->options, "to")->table;
     struct sl_table_op get = {.verb = SL_TABLE_GET, .key = sum->key};
     struct sl_result result;
+    if (sl_span_is(sum->difference, SL_TOTALS_BEYOND)) {
+        fail(out, SL_REPAIRED_LEFT, "TooLarge", "no number of 38 digits sets it right; look at its rows");
+        return;
+    }
     if (!apply(table, &get, sum, arena, &result)) {
         fail(out, SL_REPAIRED_FAILED, result.code, result.text);
         return;

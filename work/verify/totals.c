@@ -115,17 +115,7 @@ static void begin_round(struct check *c)
 static struct sl_span text_of(struct check *c, const struct sl_decimal *d)
 {
     struct sl_span text;
-    return sl_decimal_text(d, c->arena, &text) ? text : SL_LIT("beyond 38 digits");
-}
-
-/* total - sum; absent when it needs more than 38 digits. */
-static struct sl_decimal *difference(struct check *c, const struct sl_decimal *total,
-                                     const struct sl_decimal *sum)
-{
-    struct sl_decimal *d = sl_decimal_new(c->groups.arena);
-    (void)sl_decimal_add(d, text_of(c, total), false);
-    (void)sl_decimal_add(d, text_of(c, sum), true);
-    return d;
+    return sl_decimal_text(d, c->arena, &text) ? text : SL_LIT(SL_TOTALS_BEYOND);
 }
 
 /* Rows of values or members, and no attribute. */
@@ -191,7 +181,8 @@ static void settle(struct check *c, struct group_sum *s, const struct sl_decimal
 
 static void widen(struct check *c, struct group_sum *s)
 {
-    struct sl_decimal *ds[] = {difference(c, s->total, s->first), difference(c, s->total, s->second)};
+    struct sl_decimal *ds[] = {sl_decimal_difference(s->total, s->first, c->groups.arena),
+                               sl_decimal_difference(s->total, s->second, c->groups.arena)};
     for (size_t i = 0; i < 2; i++) {
         if (!s->has_interval || sl_decimal_compare(ds[i], s->low) < 0)
             s->low = ds[i];
@@ -206,7 +197,7 @@ static void widen(struct check *c, struct group_sum *s)
  * same in every round: a D that is wrong does not change, and chance does. */
 static void judge_still(struct check *c, struct group_sum *s)
 {
-    struct sl_decimal *d = difference(c, s->total, s->first);
+    struct sl_decimal *d = sl_decimal_difference(s->total, s->first, c->groups.arena);
     bool is_same = s->n_same > 0 && sl_decimal_compare(d, s->still) == 0;
     s->n_same = is_same ? s->n_same + 1 : 1;
     s->still = d;

@@ -25,6 +25,9 @@
 #define SL_TOTALS_MARK   "sluice_added_"
 #define SL_TOTALS_ROUNDS 5
 
+/* In the place of a number that needs more digits than a number of DynamoDB has. */
+#define SL_TOTALS_BEYOND "beyond 38 digits"
+
 struct sl_totals_options {
     struct sl_pipeline *pipeline;
     struct sl_sinks *sinks;

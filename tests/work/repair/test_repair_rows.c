@@ -207,6 +207,8 @@ static void what_is_missing_is_added_once(void **state)
         {"DELETE FROM rows", "-1", "1", SL_REPAIRED_WRITTEN, ""},
         {"UPDATE rows SET item = replace(item, '\"N\":\"1\"', '\"S\":\"x\"')", "-1", "x", SL_REPAIRED_LEFT,
          "NoNumber"},
+        {"UPDATE rows SET item = replace(item, '\"N\":\"1\"', '\"N\":\"8\"')", "beyond 38 digits", "8",
+         SL_REPAIRED_LEFT, "TooLarge"},
     };
     for (size_t i = 0; i < 2 * sizeof(cases) / sizeof(cases[0]); i++) {
         bool is_plan = i % 2;

@@ -82,6 +82,7 @@ static struct {
     enum sl_status expect, judge, trace; /* not OK: what it returns, with the code "Mine" */
     enum sl_verdict verdict;             /* of judge; EQUAL: it leaves what it was given */
     bool is_owned, has_guard;
+    bool hides_tables; /* expect fails when the tables alone are asked for */
 } handler;
 
 static enum sl_status mine(enum sl_status status, struct sl_error *error)
@@ -139,7 +140,9 @@ static enum sl_status expect(void *self, struct sl_expect *e, struct sl_error *e
         e->n_rows += expect_item(e->rows + e->n_rows, i, e->records[i], e->arena);
     if (e->n == 0)
         e->rows[e->n_rows++] = (struct sl_expected){.port = target};
-    return e->n ? mine(handler.expect, error) : SL_OK;
+    if (e->n == 0)
+        return mine(handler.hides_tables ? SL_FATAL : SL_OK, error);
+    return mine(handler.expect, error);
 }
 
 static enum sl_status judge(void *self, struct sl_judge *j, struct sl_error *error)

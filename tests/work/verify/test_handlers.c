@@ -36,6 +36,12 @@ static void an_item_is_counted_once_under_what_is_known(void **state)
             assert_line(cases[i].line);
         close_world();
     }
+    /* Of two rows each is told, and the item counts once. */
+    open_world("");
+    put_source("t", "");
+    assert_counts(verify_all(), 0, 1, 0, 0, 0, 0);
+    assert_int_equal(n_lines, 2);
+    close_world();
 }
 
 static void what_a_handler_cannot_do_is_told(void **state)
@@ -88,6 +94,11 @@ static void a_handler_may_offer_less(void **state)
     target->scan = NULL;
     assert_counts(verify_all(), 0, 2, 0, 0, 0, 0);
     target->scan = scan_target;
+    handler.hides_tables = true;
+    struct sl_verify *hidden = verify_open();
+    assert_string_equal(sl_verify_route(hidden, 0)->reason, "route r: the test's handler will not");
+    assert_true(sl_verify_progress(hidden).is_scan);
+    sl_verify_close(hidden);
     h->expect = NULL;
     struct sl_verify *v = verify_open();
     assert_string_equal(sl_verify_route(v, 0)->reason,

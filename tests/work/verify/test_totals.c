@@ -338,6 +338,21 @@ static const struct {
      "LIKE '%\"by\"%'; INSERT INTO totals VALUES ('{\"PK\":{\"S\":\"gé1\"},\"SK\":{\"S\":\"-#1#2\"}}', "
      "'{\"PK\":{\"S\":\"gé1\"},\"SK\":{\"S\":\"-#1#2\"},\"by\":{\"N\":\"1\"}}')",
      "'kind':'members','handler':'aggregate'", 1},
+    {3,
+     "INSERT INTO totals VALUES ('{\"PK\":{\"S\":\"x\"},\"SK\":{\"S\":\"-#1#2\"}}', "
+     "'{\"PK\":{\"S\":\"x\"},\"SK\":{"
+     "\"S\":\"-#1#2\"},\"by\":{\"S\":\"1\"},\"item\":{\"M\":{}},\"n\":{\"N\":\"4\"}}')",
+     "'attribute':'n','total':'4','ledger':'0','difference':'4'", 1},
+    /* sums that need more than 38 digits */
+    {2,
+     "INSERT INTO totals VALUES ('{\"PK\":{\"S\":\"x#7\"}}', "
+     "'{\"PK\":{\"S\":\"x#7\"},\"n\":{\"N\":\"1E+60\"}}'), "
+     "('{\"PK\":{\"S\":\"x#8\"}}', '{\"PK\":{\"S\":\"x#8\"},\"n\":{\"N\":\"1\"}}'), "
+     "('{\"PK\":{\"S\":\"12345678\"}}', "
+     "'{\"PK\":{\"S\":\"12345678\"},\"n\":{\"N\":\"0\"}}'), ('{\"PK\":{\"S\":\"#1\"}}', "
+     "'{\"PK\":{\"S\":\"#1\"},\"n\":{"
+     "\"N\":\"0\"}}')",
+     "'key':{'PK':{'S':'x'}},'attribute':'n','total':'beyond 38 digits','ledger':'0'", 1},
     {3, "DELETE FROM ledger WHERE key LIKE '%sluice:distinct:%different%'",
      "'kind':'sum','handler':'aggregate','target':'", 2},
 };
@@ -407,6 +422,17 @@ static void rows_that_are_no_ledgers_are_passed_over(void **state)
             json_printf("INSERT INTO totals VALUES (\\'{'x':{'N':'%zu'}}\\', \\'{%s}\\')", i, rows[i]));
     }
     assert_counts(3, 0, 0);
+    /* A value that no item has any more, or less than none, counts for none. */
+    for (int n = 0; n > -2; n--) {
+        stage_change(
+            the, "db",
+            json_printf("INSERT OR REPLACE INTO totals VALUES (\\'{'x':{'N':'99'}}\\', \\'{'PK':{'S':'sluice:"
+                        "distinct:a:x'},'group':{'M':{'PK':{'S':'y'}}},'attribute':{'S':'d'},'value':{'N':"
+                        "'1'},'n':{'N':'%d'}}\\')",
+                        n));
+        assert_counts(n ? 4 : 5, n ? 1 : 0, 0);
+    }
+    assert_line("'kind':'values'");
     close_world();
 }
 

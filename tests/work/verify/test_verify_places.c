@@ -65,6 +65,21 @@ static void a_table_that_fails_ends_it(void **state)
     close_world();
 }
 
+/* A row of the target that would not be the route's is no matter of it. */
+static void rows_that_the_route_would_not_make_are_passed_over(void **state)
+{
+    (void)state;
+    open_world(",'when':{'pattern':[{'dynamodb':{'Keys':{'PK':{'S':[{'prefix':'i'}]}}}}]}");
+    put_source("i1", "");
+    put_row("i1", "");
+    put_source("z1", "");
+    put_row("z2", "");
+    put_row("i2", "");
+    assert_counts(verify_all(), 1, 1, 0, 0, 0, 1);
+    assert_line("'source_key':{'PK':{'S':'i2'}},'kind':'left over'");
+    close_world();
+}
+
 /* ---- what never stands still, and what nobody knows ---- */
 
 static int moves;
@@ -219,6 +234,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_key_that_the_source_refuses_is_told),
         cmocka_unit_test(a_table_that_fails_ends_it),
+        cmocka_unit_test(rows_that_the_route_would_not_make_are_passed_over),
         cmocka_unit_test(an_item_that_is_always_written_is_unsettled),
         cmocka_unit_test(a_place_holds_all_that_was_known),
         cmocka_unit_test(a_place_of_another_verification_is_refused),
