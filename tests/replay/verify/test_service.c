@@ -169,6 +169,25 @@ static void a_ledger_of_another_table_is_told(void **state)
     }
 }
 
+/* A ledger that nobody has begun, or that is nowhere, says nothing. */
+static void a_ledger_that_says_nothing_fits(void **state)
+{
+    (void)state;
+    static const char *const ledgers[] = {"{'table':'empty'}", "{'table':'nowhere'}"};
+    tables_sql(t, "out.db",
+               "CREATE TABLE empty (key TEXT PRIMARY KEY, item TEXT NOT NULL) WITHOUT ROWID; CREATE TABLE "
+               "totals (key TEXT PRIMARY KEY, item TEXT NOT NULL) WITHOUT ROWID");
+    for (size_t i = 0; i < 2; i++) {
+        configure(json_printf(
+            REPLICA ",{'name':'totals','handler':'aggregate','to':'sqlite:${DIR}/out.db?table=totals',"
+                    "'ledger':%s,'counters':[{'key':{'PK':'ALL'},'add':{'items':1}}]}",
+            ledgers[i]));
+        tables_run(t, "verify --table main");
+        assert_null(strstr(verb_err(t->v), "counts the items"));
+        tables_verb(t, 0, "result: 12 equal", "verify --table main --routes replica");
+    }
+}
+
 /* ---- a service that refuses ---- */
 
 static void a_throttled_service_changes_nothing(void **state)
@@ -214,7 +233,9 @@ static void a_budget_of_reads_is_kept(void **state)
     (void)state;
     struct timespec before, after;
     clock_gettime(CLOCK_MONOTONIC, &before);
-    tables_verb(t, 0, "result: 12 equal", "verify --table main --read-units 1");
+    tables_verb(t, 0, "result: 12 equal", "verify --table main --read-units 1 --segments 9");
+    assert_non_null(strstr(verb_err(t->v), "sluice verify: the source: 8 of 9 segments, "));
+    assert_non_null(strstr(verb_err(t->v), " minutes left of this table\n"));
     clock_gettime(CLOCK_MONOTONIC, &after);
     assert_true(after.tv_sec - before.tv_sec >= 5); /* eight pages of 1.5 units, but for the last */
 }
@@ -227,6 +248,7 @@ int main(void)
         TEST(every_name_of_the_table_is_understood),
         TEST(a_table_that_a_route_writes_is_refused),
         TEST(a_ledger_of_another_table_is_told),
+        TEST(a_ledger_that_says_nothing_fits),
         TEST(a_throttled_service_changes_nothing),
         TEST(a_service_that_is_away_for_a_while_is_waited_for),
         TEST(a_budget_of_reads_is_kept),

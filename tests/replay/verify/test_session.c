@@ -71,6 +71,7 @@ static void what_cannot_be_meant_is_refused_with_what_to_write(void **state)
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
         tables_verb(t, 2, cases[i].text, "verify %s", cases[i].flags);
+    tables_verb(t, 2, "--item {: ", "verify --item '{' --item '{\"PK\":{\"S\":\"i1\"}}'");
     tables_verb(t, 0, "sluice verify [flags] --table NAME", "verify --help");
     assert_int_equal(verb(t->v, "verify --config %s", t->s->config_path), 2);
     assert_non_null(strstr(verb_err(t->v), "--table NAME is missing: the table that the routes follow"));
@@ -134,6 +135,61 @@ static void the_plan_counts_large_items(void **state)
                 "verify --plan");
 }
 
+/* The TTL attribute of the configuration counts, and those of targets that are named. */
+static void whether_an_expired_item_is_there_is_not_judged(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *member, *flags;
+        int status;
+    } cases[] = {{"", "", 1},
+                 {"'ttl_attribute':'until',", "", 0},
+                 {"", "--ttl-attribute until", 0},
+                 {"'ttl_attribute':'x',", "--ttl-attribute y --ttl-attribute until", 0},
+                 {"'ttl_attribute':'x',", "", 1}};
+    tables_put(t, "i3", "'n':{'N':'3'},'until':{'N':'1700000000'}");
+    tables_sql(t, "out.db", "DELETE FROM replica WHERE key LIKE '%%\"i3\"%%'");
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        test_write(t->s->config_path,
+                   json_printf("{%s'on_failure':'report','routes':[%s]}", cases[i].member, REPLICA));
+        tables_verb(t, cases[i].status, cases[i].status ? "1 missing" : "result: 12 equal", "verify %s",
+                    cases[i].flags);
+    }
+}
+
+static void a_pattern_that_takes_nothing_proves_nothing_wrong(void **state)
+{
+    (void)state;
+    break_row("i3");
+    tables_verb(t, 0, "result: 0 equal, 0 different", "verify --match '{\"PK\":{\"S\":[\"nothing\"]}}'");
+    assert_int_equal(verb(t->v, "verify --plan --config %s --table sqlite:%s/src.db?table=orders",
+                          t->s->config_path, t->s->folder),
+                     0);
+    assert_null(strstr(verb_err(t->v), "--consumer"));
+}
+
+/* The same file by another name is the same table. */
+static void a_table_is_told_by_its_file(void **state)
+{
+    (void)state;
+    const char *slash = strrchr(t->s->folder, '/') + 1;
+    static const struct {
+        const char *file, *table;
+        int status;
+    } cases[] = {{"out.db", "replica", 2}, {"out.db", "totals", 2}, {"out.db", "ledger", 2},
+                 {"src.db", "orders", 0},  {"out.db", "copy", 0},   {"copy.db", "replica", 0}};
+    tables_sql(t, "out.db", "CREATE TABLE copy AS SELECT * FROM replica");
+    tables_sql(t, "copy.db", "ATTACH '%s/out.db' AS o; CREATE TABLE replica AS SELECT * FROM o.replica",
+               t->s->folder);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        int status = tables_run(t, "verify --table sqlite:%s/../%s/%s?table=%s --plan", t->s->folder, slash,
+                                cases[i].file, cases[i].table);
+        if (status != cases[i].status ||
+            (status == 2) != (strstr(verb_err(t->v), "is the table that") != NULL))
+            fail_msg("%s %s: %d %s", cases[i].file, cases[i].table, status, verb_err(t->v));
+    }
+}
+
 /* ---- interrupted ---- */
 
 /* What was read before the end is not read again, and counts once. */
@@ -155,6 +211,13 @@ static void the_same_command_goes_on_where_it_was_stopped(void **state)
     assert_string_equal(verb_read(t->v, "place"), place);
     tables_verb(t, 1, "result: 23 equal, 1 different (1 different)", "verify --checkpoint place --no-totals");
     assert_string_equal(verb_read(t->v, "place"), "");
+    disk_fault->skips_sleep = false;
+    status = verb_stop(t->v, 60,
+                       "verify --config %s --table sqlite:%s/src.db?table=orders --consumer place.json "
+                       "--checkpoint nowhere/place --wait 3600",
+                       t->s->config_path, t->s->folder);
+    assert_int_equal(status, 4);
+    assert_non_null(strstr(verb_err(t->v), "--checkpoint nowhere/place: cannot be written: No such file"));
     status = verb_stop(t->v, 60,
                        "verify --config %s --table sqlite:%s/src.db?table=orders --consumer place.json "
                        "--json --wait 3600",
@@ -229,7 +292,7 @@ static void no_failure_looks_like_a_proof(void **state)
     break_row("i3");
     assert_true(fail_each(1, 1, ENOSPC, "") > 10);
     assert_true(fail_each(1, 1, EMFILE, "") > 10);
-    assert_true(fail_each(5, 43, ENOSPC, "--archives --temp .") > 10);
+    assert_true(fail_each(5, 97, ENOSPC, "--archives --temp .") > 10);
     tables_verb(t, 1, " equal, 1 different (1 different)", "verify --archives");
     assert_null(strstr(verb_read(t->v, "proofs.json"), "replica"));
 }
@@ -244,6 +307,9 @@ int main(void)
         TEST(an_item_that_is_nowhere_is_told),
         TEST(a_sample_is_a_part_and_all_days_are_the_whole),
         TEST(the_plan_counts_large_items),
+        TEST(whether_an_expired_item_is_there_is_not_judged),
+        TEST(a_pattern_that_takes_nothing_proves_nothing_wrong),
+        TEST(a_table_is_told_by_its_file),
         TEST(the_same_command_goes_on_where_it_was_stopped),
         TEST(a_row_that_is_no_item_ends_it),
         TEST(a_proof_needs_a_whole_run),

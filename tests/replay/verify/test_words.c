@@ -248,6 +248,24 @@ static void an_archive_is_told_in_itself(void **state)
     tables_destroy(t);
 }
 
+/* A record without its images proves nothing; its object may be whole all the same. */
+static void a_record_without_images_leaves_the_proof_open(void **state)
+{
+    (void)state;
+    struct tables *t = of_items(KEEP "," REPLICA);
+    const char *name = json_printf("%s/archive/5-1-00000000000000000000000000000000.jsonl", t->s->folder);
+    test_write(name,
+               json("{'eventName':'MODIFY','dynamodb':{'Keys':{'PK':{'S':'i0'}},'SequenceNumber':'7'}}\n"));
+    tables_verb(t, 1, " unknown before, 1 without the images that prove it\n", "verify --archives");
+    assert_non_null(strstr(verb_out(t->v), "keep: archive: damaged, object 5-1-0000"));
+    tables_verb(t, 4, "keep: nowhere: a temporary file cannot be made: No such file or directory",
+                "verify --archives --temp nowhere");
+    /* What cannot be read hides no difference. */
+    test_write(object(t, 1), "not a line");
+    tables_verb(t, 1, "1 unreadable; ", "verify --archives");
+    tables_destroy(t);
+}
+
 /* What an archive cannot prove: the exit status says so. */
 static void an_archive_that_proves_nothing_is_told(void **state)
 {
@@ -290,6 +308,7 @@ int main(void)
         cmocka_unit_test(totals_that_are_off_are_told),
         cmocka_unit_test(what_others_add_to_is_not_judged),
         cmocka_unit_test(an_archive_is_told_in_itself),
+        cmocka_unit_test(a_record_without_images_leaves_the_proof_open),
         cmocka_unit_test(an_archive_that_proves_nothing_is_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
