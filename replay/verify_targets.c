@@ -4,6 +4,7 @@
 #include "base/json_write.h"
 #include "handlers/pipeline/route.h"
 #include "replay/dry.h"
+#include "replay/verify/rows.h"
 #include "sinks/file.h"
 #include "streams/value.h"
 
@@ -142,26 +143,10 @@ enum sl_status sl_verify_check_source(const struct sl_verify_source *source, str
     return SL_OK;
 }
 
-struct sl_route *sl_verify_route_named(struct sl_pipeline *pipeline, const char *name)
-{
-    size_t i = 0;
-    while (strcmp(pipeline->routes[i].config->name, name) != 0)
-        i++;
-    return &pipeline->routes[i];
-}
-
-const struct sl_expected *sl_verify_rows_of(struct sl_route *route, struct sl_arena *arena)
-{
-    struct sl_expect tables = {.abi = {SL_ABI_MAJOR, SL_ABI_MINOR, sizeof(tables)}, .arena = arena};
-    struct sl_error why = SL_NO_ERROR;
-    bool is_told = route->loaded.handler.expect(route->self, &tables, &why) == SL_OK && tables.n_rows > 0;
-    return is_told ? &tables.rows[0] : NULL;
-}
-
 bool sl_verify_has_rows(struct sl_pipeline *pipeline, const char *name, const struct sl_call *call)
 {
     struct sl_table_page page = {.n = 0};
-    const struct sl_expected *rows = sl_verify_rows_of(sl_verify_route_named(pipeline, name), call->arena);
+    const struct sl_expected *rows = sl_rows_table(sl_rows_route(pipeline, name), call->arena);
     if (!rows)
         return true;
     const struct sl_table_scan scan = {.table = rows->table, .limit = 1};
@@ -178,7 +163,7 @@ static struct sl_span source_row(struct sl_route *route, const struct sl_call *c
     struct sl_table_facts facts = {.n_keys = 0};
     struct sl_result result = {.status = SL_OK};
     struct sl_buffer key;
-    const struct sl_expected *rows = sl_verify_rows_of(route, call->arena);
+    const struct sl_expected *rows = sl_rows_table(route, call->arena);
     if (!rows)
         return none;
     rows->port->describe(rows->port, rows->table, &facts, call);

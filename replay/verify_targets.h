@@ -4,8 +4,6 @@
 
 #include "handlers/pipeline/pipeline.h"
 
-struct sl_route;
-
 /* A local table that is not there is refused. A folder of objects that is not there opens as a port that can
  * neither read nor list. Queues are not opened. */
 extern const struct sl_openers sl_verify_openers;
@@ -28,12 +26,6 @@ enum sl_status sl_verify_check_source(const struct sl_verify_source *source, str
  * What cannot be read is passed over: the verification itself tells of it. */
 enum sl_status sl_verify_check_ledgers(const struct sl_verify_source *source, struct sl_pipeline *pipeline,
                                        const struct sl_call *call, struct sl_error *error) SL_MUST_USE;
-
-/* The route of this name, which is one of the pipeline's. */
-struct sl_route *sl_verify_route_named(struct sl_pipeline *pipeline, const char *name);
-
-/* Where the rows are of a route that can be compared: the first of its tables. NULL: it does not tell. */
-const struct sl_expected *sl_verify_rows_of(struct sl_route *route, struct sl_arena *arena);
 
 /* Is there any row in the table of the route with this name? True when nobody can tell. */
 bool sl_verify_has_rows(struct sl_pipeline *pipeline, const char *name, const struct sl_call *call);

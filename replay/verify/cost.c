@@ -2,7 +2,7 @@
 #include "replay/verify/cost.h"
 
 #include "handlers/pipeline/route.h"
-#include "replay/verify_targets.h"
+#include "replay/verify/rows.h"
 
 #include <stdio.h>
 
@@ -25,7 +25,7 @@ static bool describe_target(const struct sl_cost_question *q, struct sl_route *r
 {
     struct sl_clock *clock = q->options->sinks->clock;
     const struct sl_call call = {.arena = arena, .deadline_ms = clock->now_ms(clock) + DESCRIBE_MS};
-    const struct sl_expected *rows = sl_verify_rows_of(route, arena);
+    const struct sl_expected *rows = sl_rows_table(route, arena);
     *facts = (struct sl_table_facts){.n_keys = 0};
     if (rows)
         rows->port->describe(rows->port, rows->table, facts, &call);
@@ -43,7 +43,7 @@ void sl_cost_print(const struct sl_cost_question *q, struct sl_arena *arena)
         if (r->reason)
             continue;
         comparable++;
-        if (describe_target(q, sl_verify_route_named(q->options->pipeline, r->name), arena, &facts))
+        if (describe_target(q, sl_rows_route(q->options->pipeline, r->name), arena, &facts))
             units += units_of(&facts);
         else
             fprintf(stderr, "sluice %s: the target of %s cannot be described, and is not in the figures\n",
