@@ -120,7 +120,10 @@ static enum sl_status make(const char *name, struct sl_arena *arena, struct sl_e
     if (mkdir(name, 0755) != 0)
         return sl_fail(error, SL_FATAL, "CannotWrite", "%s cannot be created: %s%s", name, strerror(errno),
                        errno == EEXIST ? "; nothing was written; choose another name" : "");
-    return write_all(name, arena, error);
+    status = write_all(name, arena, error);
+    if (status != SL_OK)
+        sl_paths_remove_temp(name); /* this has just made it: the next try begins anew */
+    return status;
 }
 
 int sl_verb_new_handler(int argc, char **argv)

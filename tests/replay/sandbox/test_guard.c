@@ -1,9 +1,11 @@
 /* The guard kills in time, also while its parent stands still, and nobody else. Waits have long bounds. */
+#include "tests/support/disk_fault.h"
 #include "tests/support/test.h"
 
 #include "base/clock.h"
 #include "replay/sandbox/guard.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -144,6 +146,30 @@ static void it_kills_while_its_parent_is_stopped(void **state)
     close(ends[1]);
 }
 
+static void it_says_what_it_lacks(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *only, *code, *text;
+        int err;
+    } cases[] = {{"mmap", "NoMemory", "no memory for the guard of sandboxes: ", ENOMEM},
+                 {"fork", "NoProcess", "no process for the guard of sandboxes: ", EAGAIN}};
+    for (size_t i = 0; i < 2; i++) {
+        struct sl_guard *guard = (struct sl_guard *)&guard;
+        struct sl_error error = SL_NO_ERROR;
+        disk_fault_begin(1, cases[i].err, cases[i].only);
+        assert_int_equal(sl_guard_start(&guard, &error), SL_RETRY);
+        disk_fault_end();
+        assert_null(guard);
+        assert_string_equal(error.code, cases[i].code);
+        assert_string_equal(error.text, json_printf("%s%s", cases[i].text, strerror(cases[i].err)));
+    }
+    sl_guard_end(NULL);
+    struct sl_guard *guard = start();
+    assert_true(sl_guard_watch(guard, 1000000000, INT64_MAX)); /* needs no place */
+    sl_guard_end(guard);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -151,6 +177,7 @@ int main(void)
         cmocka_unit_test(what_is_forgotten_is_not_killed),
         cmocka_unit_test(there_is_room_for_all_and_again),
         cmocka_unit_test(it_kills_while_its_parent_is_stopped),
+        cmocka_unit_test(it_says_what_it_lacks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,6 +4,7 @@
 #include "base/arena.h"
 #include "replay/sandbox/faults.h"
 #include "replay/sandbox/identity.h"
+#include "replay/sandbox/notes.h"
 #include "replay/sandbox/output.h"
 #include "replay/sandbox/paths.h"
 
@@ -149,6 +150,8 @@ static void traces_and_streams_have_lambdas_form(void **state)
     (void)state;
     char trace[SL_IDENTITY_TRACE_BYTES];
     sl_identity_trace("01234567-89ab-cdef-0123-456789abcdef", 1700000000123, trace);
+    assert_string_equal(trace, "Root=1-6553f100-0123456789abcdef01234567;Parent=0123456789abcdef;Sampled=0");
+    sl_identity_trace("0123456789abcdef0123456789abcdefXYZ", 1700000000123, trace); /* of another form */
     assert_string_equal(trace, "Root=1-6553f100-0123456789abcdef01234567;Parent=0123456789abcdef;Sampled=0");
     struct sl_arena *arena = sl_arena_new(1024);
     const struct sl_identity identity = {.version = "$LATEST"};
@@ -312,6 +315,32 @@ static void a_file_gets_every_line(void **state)
     test_folder_remove(folder);
 }
 
+/* ---- its notes ---- */
+
+static void notes_are_kept_until_their_invocation_is_over(void **state)
+{
+    (void)state;
+    struct sl_notes notes = {0};
+    for (int i = 0; i < 3; i++) {
+        const char *list = "";
+        for (int k = 0; k < 20; k++)
+            list = json_printf("%s%s{'route':'a','id':'%d'}", list, k ? "," : "", 100 * i + k);
+        json_t *report = json_loads(json_printf("{'requestId':'r%d','notes':[%s]}", i, list), 0, NULL);
+        sl_notes_add(&notes, report);
+        json_decref(report);
+    }
+    assert_int_equal(notes.n, 60);
+    sl_notes_forget(&notes, "r1");
+    assert_int_equal(notes.n, 40);
+    for (int i = 0; i < 40; i++) {
+        assert_string_equal(notes.list[i].request_id, i < 20 ? "r0" : "r2");
+        assert_string_equal(notes.list[i].id, json_printf("%d", i < 20 ? i : 180 + i));
+    }
+    sl_notes_clean_up(&notes);
+    assert_int_equal(notes.n, 0);
+    sl_notes_clean_up(&notes);
+}
+
 /* ---- folders ---- */
 
 static void folders_of_plugins_are_those_of_the_function(void **state)
@@ -377,6 +406,7 @@ int main(void)
         cmocka_unit_test(lines_are_the_same_but_for_ids_and_times),
         cmocka_unit_test(repeated_lines_are_counted),
         cmocka_unit_test(a_file_gets_every_line),
+        cmocka_unit_test(notes_are_kept_until_their_invocation_is_over),
         cmocka_unit_test(folders_of_plugins_are_those_of_the_function),
         cmocka_unit_test(a_folder_for_files_goes_with_everything_in_it),
     };

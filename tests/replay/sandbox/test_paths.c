@@ -68,11 +68,24 @@ static void too_many_folders_are_left_out(void **state)
     assert_string_equal(list[63], "/61");
 }
 
+/* A folder that was removed has no name. */
+static void a_path_stays_as_it_is_when_its_folder_is_gone(void **state)
+{
+    (void)state;
+    char *folder = test_folder();
+    assert_int_equal(chdir(folder), 0);
+    test_folder_remove(folder);
+    assert_string_equal(sl_paths_absolute(arena, "a/b"), "a/b");
+    assert_string_equal(sl_paths_absolute(arena, "/a/b"), "/a/b");
+    assert_int_equal(chdir("/tmp"), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(folders_of_a_verb, set_up, tear_down),
         cmocka_unit_test_setup_teardown(too_many_folders_are_left_out, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_path_stays_as_it_is_when_its_folder_is_gone, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

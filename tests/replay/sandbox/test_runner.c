@@ -1,5 +1,6 @@
 /* The sandboxes, with a real function: this program itself, which sl_lambda_run makes one when it is started
  * with a Runtime API in its environment. The payload of an event says what it does. */
+#include "tests/support/disk_fault.h"
 #include "tests/support/test.h"
 
 #include "base/arena.h"
@@ -69,6 +70,8 @@ static void handle(const struct sl_lambda_event *e, struct sl_lambda_answer *ans
         snprintf(text, sizeof(text), "%d", sync_a_file());
     else if (strcmp(p, "connect") == 0)
         snprintf(text, sizeof(text), "%d", connect_nowhere());
+    else if (strcmp(p, "empty") == 0)
+        text[0] = '\0';
     else if (strcmp(p, "not json") == 0)
         snprintf(text, sizeof(text), "{");
     else if (strncmp(p, "report ", 7) == 0)
@@ -201,6 +204,7 @@ static void one_process_answers_one_event_after_the_other(void **state)
                            "00000000-0000-4000-8000-000000000007 arn:aws:lambda:eu-west-1:111122223333:"
                            "function:f Root=1-"));
     assert_non_null(strstr(about, ";Parent=8000000000000007;Sampled=0"));
+    assert_string_equal(invoke(w, "empty", SL_ESM_ANSWERED), ""); /* is one that names no record */
 }
 
 static void several_at_a_time_have_a_process_each(void **state)
@@ -436,6 +440,44 @@ static void a_command_is_run_by_the_shell(void **state)
     (void)invoke(w, "", SL_ESM_ANSWERED);
 }
 
+/* An invocation that gets no process fails; the next one gets one. */
+static void what_a_process_needs_may_be_used_up(void **state)
+{
+    static const struct {
+        const char *only, *faults;
+        int err;
+    } cases[] = {{"fork", NULL, EAGAIN}, {"pipe2", NULL, EMFILE}, {"socketpair", "sink@9", EMFILE}};
+    struct world *w = *state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        start(w, cases[i].faults, NULL);
+        disk_fault_begin(1, cases[i].err, cases[i].only);
+        const char *body = invoke(w, "", SL_ESM_FAILED);
+        assert_true(disk_fault_came());
+        assert_string_equal(
+            body, json_printf("{'errorType':'Runtime.InvalidEntrypoint','errorMessage':'a process for the "
+                              "function cannot be started: %s'}",
+                              strerror(cases[i].err)));
+        (void)invoke(w, "", SL_ESM_ANSWERED);
+        disk_fault_begin(1, cases[i].err, cases[i].only);
+        (void)invoke(w, "exit 1", SL_ESM_FAILED); /* the process that is there is enough */
+        sl_error_clear(&w->error);
+        assert_int_equal(sl_runner_warm_up(w->r, &w->error), SL_FATAL);
+        assert_non_null(strstr(w->error.text, strerror(cases[i].err)));
+        disk_fault_end();
+        sl_error_clear(&w->error);
+        assert_int_equal(sl_runner_warm_up(w->r, &w->error), SL_OK);
+        sl_runner_destroy(w->r);
+        w->r = NULL;
+    }
+    disk_fault_begin(1, EMFILE, "memfd_create");
+    start(w, NULL, NULL);
+    disk_fault_end();
+    assert_int_equal(sl_runner_warm_up(w->r, &w->error), SL_FATAL);
+    assert_string_equal(
+        w->error.text,
+        "a file in memory for what the function reports cannot be created: Too many open files");
+}
+
 #define RUNS(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 
 int main(void)
@@ -455,6 +497,7 @@ int main(void)
         RUNS(a_function_that_ends_at_once_is_told),
         RUNS(a_program_that_is_not_there_is_told),
         RUNS(a_command_is_run_by_the_shell),
+        RUNS(what_a_process_needs_may_be_used_up),
     };
     if (getenv("AWS_LAMBDA_RUNTIME_API"))
         return be_a_function();
