@@ -125,6 +125,8 @@ static enum sl_status rig_handle(void *arg, struct sl_slice *slice, struct sl_er
     note_call(self, slice);
     if (s->sends)
         send_one(self, slice->arena, slice->deadline_ms);
+    if (s->exits)
+        exit(s->exits < 0 ? 0 : s->exits);
     if (s->takes_ms && !host->sleep(self->route, slice, s->takes_ms)) {
         int64_t left = slice->deadline_ms - host->now_ms(self->route);
         host->sleep(self->route, slice, left - 1);

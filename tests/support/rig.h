@@ -29,6 +29,7 @@ struct rig_handler {
     int64_t takes_ms; /* of each call; it stops at the slice's deadline and returns RETRY */
     int filler;       /* a byte: its errors are filled with it, without an end; 0: they are not */
     size_t codes;     /* errors of record i have the code "Code", i % codes; 0: one code */
+    int exits;        /* not 0: the first call of handle() calls exit() with this, -1: with 0 */
     bool misuses_together;  /* every call of more than one record marks one that does not exist */
     bool blames;            /* marks the poison alone, applies nothing beside it, and returns REJECT */
     bool silent;            /* its errors have neither code nor text */

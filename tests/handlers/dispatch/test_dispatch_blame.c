@@ -3,8 +3,11 @@
 #include "tests/support/rig.h"
 #include "tests/support/test.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #define PARKING "'on_failure':'mem:dlq','report_batch_item_failures':true,"
 #define REPORT  "'on_failure':'report','report_batch_item_failures':true,"
@@ -123,6 +126,67 @@ static void records_before_the_blamed_one_are_tried_again(void **state)
     rig_destroy(rig);
 }
 
+/* ---- exit() ---- */
+
+/* A process of its own: its pipeline's handler exits, in it or in a process that it has forked. */
+static void run_and_exit(int exits, const char *request_id, bool in_a_fork, int fd, const char *folder)
+{
+    setenv("TMPDIR", folder, 1); /* what it leaves there goes with the folder */
+    struct rig *rig = rig_new("{" PARKING "'routes':[{'name':'r1','handler':'one'}]}");
+    rig->log.fd = fd;
+    rig->log.level = SL_INFO;
+    snprintf(rig->log.request_id, sizeof(rig->log.request_id), "%s", request_id);
+    rig->handlers[RIG_ONE].exits = exits;
+    rig_event(rig, 3, NULL);
+    int status;
+    if (in_a_fork && fork() > 0)
+        _exit(wait(&status) > 0 && WIFEXITED(status) ? WEXITSTATUS(status) : 98);
+    rig_run(rig, 5000);
+    _exit(99);
+}
+
+/* A handler that ends the process says so in the log, and Lambda sees a failure. What a process does that it
+ * has forked is its own affair. */
+static void a_handler_that_exits_is_named(void **state)
+{
+    (void)state;
+    static const struct {
+        int exits;
+        const char *request_id;
+        bool in_a_fork;
+        int status;
+        const char *log;
+    } cases[] = {
+        {-1, "", false, 1,
+         "ERROR [r1] the handler of route r1 called exit(0); it must return a status instead\n"},
+        {7, "", false, 7,
+         "ERROR [r1] the handler of route r1 called exit(7); it must return a status instead\n"},
+        {7, "id", false, 7,
+         "ERROR id [r1] the handler of route r1 called exit(7); it must return a status instead; the batch "
+         "will be "
+         "delivered again\n"},
+        {7, "", true, 7, ""},
+        {-1, "", true, 0, ""},
+    };
+    char *folder = test_folder();
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char path[200], *log;
+        snprintf(path, sizeof(path), "%s/log", folder);
+        int status, fd = open(path, O_CREAT | O_RDWR | O_TRUNC, 0600);
+        pid_t pid = fork();
+        if (pid == 0)
+            run_and_exit(cases[i].exits, cases[i].request_id, cases[i].in_a_fork, fd, folder);
+        assert_int_equal(waitpid(pid, &status, 0), pid);
+        assert_true(WIFEXITED(status));
+        assert_int_equal(WEXITSTATUS(status), cases[i].status);
+        log = test_read(path, NULL);
+        assert_string_equal(log, cases[i].log);
+        close(fd);
+        free(log);
+    }
+    test_folder_remove(folder);
+}
+
 /* ---- counts of a once-only route ---- */
 
 /* What a call marks is counted before the first of it is parked; it counts once. */
@@ -157,6 +221,7 @@ int main(void)
         cmocka_unit_test(where_every_record_is_misused_the_handler_is_to_blame),
         cmocka_unit_test(a_trial_may_have_any_outcome),
         cmocka_unit_test(records_before_the_blamed_one_are_tried_again),
+        cmocka_unit_test(a_handler_that_exits_is_named),
         cmocka_unit_test(a_once_only_route_may_park_up_to_the_limit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
