@@ -141,6 +141,29 @@ static void text_over_several_lines_becomes_one(void **state)
     stage_destroy(s);
 }
 
+/* A reader of lines takes a carriage return for an end of line, too: wherever one stands, a record is one
+ * line. */
+static void a_record_is_one_line(void **state)
+{
+    (void)state;
+    static const char *const formats[] = {"record", "item", "export", "json"};
+    static const char *const blanks[] = {" ", "\n", "\r", "\r\n"};
+    for (size_t i = 0; i < 16; i++)
+        for (int place = 0; place < 3; place++) {
+            struct stage *s =
+                stage_new(json_printf(ROUTE(",'key':'x/','format':'%s'"), formats[i / 4]), NULL);
+            const char *blank = blanks[i % 4];
+            stage_deliver_all(
+                s, json_printf(
+                       EVENT(RECORD("MODIFY", "1", KEYS("%s" PK("a")) NEW("%s" PK("a")) OLD("%s" PK("a")))),
+                       place == 0 ? blank : "", place == 1 ? blank : "", place == 2 ? blank : ""));
+            char *got = stage_objects(s, "out", NULL);
+            assert_int_equal(strcspn(got, "\r\n"), strlen(got) - 1);
+            free(got);
+            stage_destroy(s);
+        }
+}
+
 /* ---- keys ---- */
 
 static void names_of(const char *config, const char *event, char **names)
@@ -481,6 +504,40 @@ static void an_exports_time_is_the_changes(void **state)
     }
 }
 
+#define BARE_AT(time, v)                                                                                     \
+    "{'eventName':'REMOVE','eventSource':'aws:dynamodb','dynamodb':{" time                                   \
+    "'Keys':{" PK("a") "},'OldImage':{" PK("a") ",'v':" N(v) "}}}"
+
+/* A line of an export has neither number nor id: its own text tells one object from another. */
+static void records_without_a_number_are_told_apart(void **state)
+{
+    (void)state;
+    static const char *const formats[] = {"record", "item", "export", "json"};
+    for (size_t i = 0; i < 4; i++) {
+        struct stage *s = stage_new(json_printf(ROUTE(",'key':'x/','format':'%s'"), formats[i]), NULL);
+        char *names, *lines;
+        for (int times = 0; times < 2; times++) {
+            stage_deliver_all(s,
+                              "{'Records':[" BARE_AT("'ApproximateCreationDateTime':1767265199,", "1") "]}");
+            stage_deliver_all(s,
+                              "{'Records':[" BARE_AT("'ApproximateCreationDateTime':1767265199,", "2") "]}");
+        }
+        assert_int_equal(s->answer.parked, 0);
+        lines = stage_objects(s, "out", &names);
+        char *second = strchr(names, '\n') + 1;
+        assert_string_equal(strchr(second, '\n'), "\n"); /* two objects, however often they came */
+        assert_int_equal(strncmp(names, "x/0000000000000000000000000000000000000000-1-", 45), 0);
+        assert_null(strstr(lines, "\"SequenceNumber\""));
+        assert_int_equal(
+            strstr(lines, json("{'Metadata':{'WriteTimestampMicros':{'N':'1767265199000000'}},'Keys'")) !=
+                NULL,
+            i == 2);
+        free(names);
+        free(lines);
+        stage_destroy(s);
+    }
+}
+
 /* What is longer than any sequence number is none. */
 static void a_name_begins_with_the_first_sequence_number(void **state)
 {
@@ -534,6 +591,7 @@ int main(void)
         cmocka_unit_test(the_other_formats_keep_what_they_promise),
         cmocka_unit_test(plain_json_keeps_digits_and_marks_binary),
         cmocka_unit_test(text_over_several_lines_becomes_one),
+        cmocka_unit_test(a_record_is_one_line),
         cmocka_unit_test(a_key_groups_by_what_it_names),
         cmocka_unit_test(hostile_values_stay_inside_the_prefix),
         cmocka_unit_test(long_values_are_cut_and_stay_apart),
@@ -549,6 +607,7 @@ int main(void)
         cmocka_unit_test(an_export_needs_the_time_of_a_change),
         cmocka_unit_test(records_without_a_time_are_each_parked),
         cmocka_unit_test(an_exports_time_is_the_changes),
+        cmocka_unit_test(records_without_a_number_are_told_apart),
         cmocka_unit_test(a_name_begins_with_the_first_sequence_number),
         cmocka_unit_test(a_refused_key_leaves_nothing),
     };

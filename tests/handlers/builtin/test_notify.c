@@ -37,6 +37,18 @@ static void the_record_or_a_message_is_sent(void **state)
         EVENT(CHANGE("1", "B", "A")), "{'id':'a\\n','was':'A'}\n");
 }
 
+/* Plain JSON has what the record has, and nothing in the place of what it lacks. */
+static void a_plain_record_has_what_is_there(void **state)
+{
+    (void)state;
+    expect_lines(
+        ROUTE(",'body':'json'"),
+        "{'Records':[{'eventName':'REMOVE','eventSource':'aws:dynamodb','dynamodb':{'Keys':{" PK(
+            "a") "},"
+                 "'SequenceNumber':'7'}}]}",
+        "{'eventName':'REMOVE','ttl':'unknown','createdMs':0,'sequenceNumber':'7','Keys':{'PK':'a'}}\n");
+}
+
 static void a_change_from_a_to_b_is_one_line_of_configuration(void **state)
 {
     (void)state;
@@ -106,6 +118,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_record_or_a_message_is_sent),
+        cmocka_unit_test(a_plain_record_has_what_is_there),
         cmocka_unit_test(a_change_from_a_to_b_is_one_line_of_configuration),
         cmocka_unit_test(what_a_template_lacks_has_a_stated_result),
         cmocka_unit_test(nothing_is_sent_above_the_checkpoint),
