@@ -29,6 +29,12 @@ void haste(unsigned new_factor)
     factor = new_factor;
 }
 
+void haste_forget(void)
+{
+    factor = 1;
+    won_ns = 0;
+}
+
 struct timespec haste_shortened(const struct timespec *wait)
 {
     int64_t ns = (wait->tv_sec * NS + wait->tv_nsec + factor - 1) / factor;

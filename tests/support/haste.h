@@ -10,6 +10,9 @@
 /* From now on, in this process. 1: no longer (the clocks keep what they have won). */
 void haste(unsigned factor);
 
+/* Its clocks are as all others again: they go back. */
+void haste_forget(void);
+
 /* How far its clocks are ahead; and how long it really waits. */
 int64_t haste_ahead_ns(void);
 struct timespec haste_shortened(const struct timespec *wait);

@@ -1,14 +1,17 @@
 /* What a watch says of snapshots that are made here: metrics, lines, health, notices to systemd. With
  * WATCH_DUMP=FOLDER the metrics are written there, and check_watch.py parses them with another's parser. */
+#include "tests/support/haste.h"
 #include "tests/support/test.h"
 
 #include "net/http.h"
 #include "replay/watch/watch_private.h"
 
+#include <fcntl.h>
 #include <jansson.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -18,6 +21,7 @@
 static struct sl_vitals_shard shards[100];
 static char ids[100][64];
 static const char *const no_vars[] = {NULL};
+static const struct sl_vars vars = {no_vars};
 
 static struct sl_vitals snapshot(size_t n)
 {
@@ -161,6 +165,104 @@ static void the_live_line_fits(void **state)
         assert_true(strlen(line(&v, &rate, columns)) <= columns);
 }
 
+static void a_lag_has_its_unit(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t ms;
+        const char *text;
+    } cases[] = {{0, "lag 0 ms,"},         {999, "lag 999 ms,"},   {1000, "lag 1.0 s,"},
+                 {119999, "lag 119.9 s,"}, {120000, "lag 2 min,"}, {120 * 60000 - 1, "lag 119 min,"},
+                 {120 * 60000, "lag 2 h,"}};
+    struct sl_vitals v = snapshot(3);
+    const struct sl_watch_rate slow = {.per_second = 3.26};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        v.lag_ms = cases[i].ms;
+        if (strncmp(line(&v, &slow, 200), cases[i].text, strlen(cases[i].text)) != 0)
+            fail_msg("%s", line(&v, &slow, 200));
+    }
+    /* The shard that has been blocked the longest is named. */
+    v.discarded = 4;
+    v.n_blocked = 2;
+    shards[0].blocked_since_ms = v.now_ms - 1000;
+    shards[1].blocked_since_ms = v.now_ms - 5000;
+    shards[2].blocked_since_ms = v.now_ms - 3000;
+    assert_string_equal(line(&v, &slow, 400),
+                        "lag 2 h, 3.3 records/s, 3 of 3 shards open, 7 retries, 2 blocked: "
+                        "shardId-00000001 since 21:04:55Z (5.0 s), 4 discarded");
+}
+
+/* Two snapshots of one moment say nothing; nor does a count that began anew. */
+static void a_rate_is_of_two_moments(void **state)
+{
+    (void)state;
+    struct sl_watch_rate rate = {0};
+    struct sl_vitals v = {.now_ms = 1000, .handled = 10};
+    sl_watch_rate_take(&rate, &v);
+    v.now_ms = 3000, v.handled = 30;
+    sl_watch_rate_take(&rate, &v);
+    assert_true(rate.per_second == 10);
+    v.handled = 90;
+    sl_watch_rate_take(&rate, &v);
+    assert_true(rate.per_second == 10);
+    v.now_ms = 4000, v.handled = 5;
+    sl_watch_rate_take(&rate, &v);
+    assert_true(rate.per_second == 10);
+    v.now_ms = 5000, v.handled = 6;
+    sl_watch_rate_take(&rate, &v);
+    assert_true(rate.per_second == 1);
+}
+
+/* What is written to the terminal until it has the text. */
+static void read_until(int master, char *out, size_t room, const char *text)
+{
+    size_t n = strlen(out);
+    while (!strstr(out, text)) {
+        struct pollfd p = {master, POLLIN, 0};
+        assert_int_equal(poll(&p, 1, 60000), 1);
+        ssize_t got = read(master, out + n, room - n - 1);
+        assert_true(got > 0);
+        n += (size_t)got;
+        out[n] = '\0';
+    }
+}
+
+/* One line that is drawn anew, no wider than the terminal, and gone at the end. */
+static void a_terminal_has_a_live_line(void **state)
+{
+    (void)state;
+    int master = posix_openpt(O_RDWR | O_NOCTTY);
+    assert_true(master >= 0 && grantpt(master) == 0 && unlockpt(master) == 0);
+    int terminal = open(ptsname(master), O_RDWR | O_NOCTTY);
+    assert_true(terminal >= 0);
+    struct sl_vitals_board *board = sl_vitals_board_new();
+    static const struct {
+        unsigned short columns;
+        const char *line;
+    } cases[] = {{20, "\r\x1b[Klag 1.5 s, 0.0 reco\r"},
+                 {0, "\r\x1b[Klag 1.5 s, 0.0 records/s, 1 of 1 shards open, 7 retries\r"}};
+    for (size_t i = 0; i < 2; i++) {
+        const struct winsize size = {.ws_row = 24, .ws_col = cases[i].columns};
+        assert_int_equal(ioctl(terminal, TIOCSWINSZ, &size), 0);
+        char text[4096] = "";
+        struct sl_watch *watch;
+        struct sl_error error = SL_NO_ERROR;
+        const struct sl_watch_options options = {.board = board, .vars = &vars, .fd = terminal};
+        struct sl_vitals v = snapshot(1);
+        sl_vitals_publish(board, &v);
+        assert_int_equal(sl_watch_start(&options, &watch, &error), SL_OK);
+        assert_int_equal(sl_watch_port(watch), 0);
+        read_until(master, text, sizeof(text), cases[i].line);
+        sl_watch_stop(watch);
+        text[0] = '\0';
+        read_until(master, text, sizeof(text), "\r\x1b[K");
+    }
+    sl_watch_stop(NULL);
+    sl_vitals_board_destroy(board);
+    close(terminal);
+    close(master);
+}
+
 static void the_json_line_is_one(void **state)
 {
     (void)state;
@@ -196,8 +298,6 @@ struct stage {
     struct sl_http *http;
     int pipe[2];
 };
-
-static const struct sl_vars vars = {no_vars};
 
 static void open_stage(struct stage *s, const char *listen, const struct sl_vars *its_vars)
 {
@@ -277,6 +377,43 @@ static void the_server_answers_what_is_asked_for(void **state)
     assert_int_equal(ask(&s, "GET", "/ready", NULL, body), 503);
     assert_non_null(strstr(body, "end"));
     close_stage(&s);
+}
+
+/* Forty seconds, in which connections have ended. */
+static void pass_time(struct stage *s)
+{
+    sl_http_destroy(s->http);
+    haste(2000);
+    usleep(20000);
+    haste(1);
+    s->http = sl_http_new(&(struct sl_http_options){.clock = sl_clock_system(), .vars = &vars});
+}
+
+/* An engine that does not move any more is not well, and a lost lease is forgotten after a minute. */
+static void what_does_not_move_is_not_well(void **state)
+{
+    (void)state;
+    struct stage s;
+    char body[100];
+    open_stage(&s, "127.0.0.1:0", &vars);
+    struct sl_vitals v = snapshot(1);
+    sl_vitals_publish(s.board, &v);
+    assert_int_equal(ask(&s, "GET", "/ready", NULL, NULL), 200);
+    v.leases_lost = 1;
+    sl_vitals_publish(s.board, &v);
+    assert_int_equal(ask(&s, "GET", "/ready", NULL, NULL), 503);
+    pass_time(&s);
+    static const char *const paths[] = {"/health", "/ready"};
+    for (size_t i = 0; i < 2; i++) {
+        assert_int_equal(ask(&s, "GET", paths[i], NULL, body), 503);
+        assert_string_equal(body, "the engine has not moved for 30 s\n");
+    }
+    pass_time(&s);
+    v.now_ms++;
+    sl_vitals_publish(s.board, &v);
+    assert_int_equal(ask(&s, "GET", "/ready", NULL, NULL), 200);
+    close_stage(&s);
+    haste_forget();
 }
 
 static void other_hosts_are_refused(void **state)
@@ -405,16 +542,72 @@ static void systemd_hears_what_it_waits_for(void **state)
     }
 }
 
+/* Without systemd, or with a socket that is none, tail runs as well. */
+static void nobody_need_listen(void **state)
+{
+    (void)state;
+    static const char *const sockets[] = {"NOTIFY_SOCKET=", "NOTIFY_SOCKET=/", "NOTIFY_SOCKET=relative/path",
+                                          "NOTIFY_SOCKET=/nowhere/at/all"};
+    struct sl_watch_notify notify;
+    for (size_t i = 0; i < 4; i++) {
+        const char *const list[] = {sockets[i], "WATCHDOG_USEC=600000", NULL};
+        sl_watch_notify_open(&notify, &(struct sl_vars){list});
+        assert_int_equal(notify.fd, -1);
+        sl_watch_notify_say(&notify, "READY=1");
+        sl_watch_notify_close(&notify);
+    }
+    char longest[300] = "NOTIFY_SOCKET=/";
+    memset(longest + strlen(longest), 'x', 200);
+    const char *const list[] = {longest, NULL};
+    sl_watch_notify_open(&notify, &(struct sl_vars){list});
+    assert_int_equal(notify.fd, -1);
+}
+
+/* The watchdog's time is for the process that it names. */
+static void a_watchdog_of_others_is_not_fed(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *usec, *pid;
+        int64_t ms;
+    } cases[] = {{"WATCHDOG_USEC=600000", "X=", 300},
+                 {"WATCHDOG_USEC=600000", "WATCHDOG_PID=1", 0},
+                 {"WATCHDOG_USEC=-5000", "X=", 0},
+                 {"Y=", "X=", 0}};
+    char *folder = test_folder(), variable[200];
+    struct sockaddr_un at = {.sun_family = AF_UNIX};
+    snprintf(at.sun_path, sizeof(at.sun_path), "%s/notify", folder);
+    snprintf(variable, sizeof(variable), "NOTIFY_SOCKET=%s", at.sun_path);
+    int fd = socket(AF_UNIX, SOCK_DGRAM, 0);
+    assert_int_equal(bind(fd, (struct sockaddr *)&at, sizeof(at)), 0);
+    for (size_t i = 0; i < 4; i++) {
+        const char *const list[] = {variable, cases[i].usec, cases[i].pid, NULL};
+        struct sl_watch_notify notify;
+        sl_watch_notify_open(&notify, &(struct sl_vars){list});
+        assert_true(notify.fd >= 0);
+        assert_int_equal(notify.watchdog_ms, cases[i].ms);
+        sl_watch_notify_close(&notify);
+    }
+    close(fd);
+    test_folder_remove(folder);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(metrics_say_what_the_snapshot_says),
         cmocka_unit_test(many_shards_are_shown_only_when_asked_for),
         cmocka_unit_test(the_live_line_fits),
+        cmocka_unit_test(a_lag_has_its_unit),
+        cmocka_unit_test(a_rate_is_of_two_moments),
+        cmocka_unit_test(a_terminal_has_a_live_line),
         cmocka_unit_test(the_json_line_is_one),
         cmocka_unit_test(the_server_answers_what_is_asked_for),
+        cmocka_unit_test(what_does_not_move_is_not_well),
         cmocka_unit_test(other_hosts_are_refused),
         cmocka_unit_test(a_wrong_place_to_listen_is_refused),
+        cmocka_unit_test(nobody_need_listen),
+        cmocka_unit_test(a_watchdog_of_others_is_not_fed),
         cmocka_unit_test(systemd_hears_what_it_waits_for),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
