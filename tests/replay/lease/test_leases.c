@@ -1,11 +1,13 @@
 /* The keeper of leases as the engine of tail sees it: events, in real time, two workers on one table. Every
  * wait is for a condition, with a long bound. */
 #include "tests/support/haste.h"
+#include "tests/support/scripted_server.h"
 #include "tests/support/test.h"
 
 #include "base/clock.h"
 #include "replay/lease/leases.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <sqlite3.h>
 #include <stdio.h>
@@ -320,6 +322,147 @@ static void shards_are_given_back_and_followed(void **state)
     test_folder_remove(folder);
 }
 
+/* What happens to the table while it is used: one that is gone ends it, once. */
+static void a_table_that_is_gone_ends_it(void **state)
+{
+    (void)state;
+    char *folder = test_folder_in_memory();
+    struct worker *w = worker_new(folder, "one", 4);
+    worker_open(w);
+    list(w, false);
+    (void)wait_for(w, SL_KEEPER_GAINED, "c");
+    sql(folder, "DROP TABLE leases; CREATE TABLE leases (other TEXT)");
+    size_t failed = wait_for(w, SL_KEEPER_FAILED, "");
+    assert_non_null(strstr(w->events[failed].text, "leases"));
+    save(w, "c", "17", false);
+    assert_int_equal(w->keeper.ops->close(w->keeper.self, 200, NULL), SL_FATAL);
+    for (size_t i = 0; i < w->n; i++)
+        assert_true(w->events[i].kind != SL_KEEPER_FAILED || i == failed);
+    close(w->bell);
+    free(w);
+    test_folder_remove(folder);
+}
+
+/* One that does not answer for a while is told, and that it answers again. */
+static void a_table_that_is_away_is_waited_for(void **state)
+{
+    (void)state;
+    char *folder = test_folder_in_memory(), path[300], *text = NULL;
+    struct worker *w = worker_new(folder, "one", 4);
+    snprintf(path, sizeof(path), "%s/err", folder);
+    int saved = dup(STDERR_FILENO), file = open(path, O_RDWR | O_CREAT | O_TRUNC, 0600);
+    assert_true(saved >= 0 && file >= 0 && dup2(file, STDERR_FILENO) >= 0);
+    worker_open(w);
+    list(w, false);
+    (void)wait_for(w, SL_KEEPER_GAINED, "c");
+    sqlite3 *db;
+    char name[300];
+    snprintf(name, sizeof(name), "%s/leases.db", folder);
+    assert_int_equal(sqlite3_open(name, &db), SQLITE_OK);
+    sqlite3_busy_timeout(db, 10000);
+    w->n = 0;
+    static const char *const told[] = {"sluice tail: sqlite:", "the table answers again"};
+    for (size_t i = 0; i < 2; i++) {
+        assert_int_equal(sqlite3_exec(db, i ? "ROLLBACK" : "BEGIN IMMEDIATE", NULL, NULL, NULL), SQLITE_OK);
+        for (int k = 0; k < WAIT_MS / 10 && !(text && strstr(text, told[i])); k++) {
+            free(text);
+            usleep(10000);
+            text = test_read(path, NULL);
+        }
+        assert_non_null(strstr(text, told[i]));
+    }
+    dup2(saved, STDERR_FILENO);
+    close(saved);
+    close(file);
+    free(text);
+    sqlite3_close(db);
+    /* It could not renew its lease so long: the shard may have been another's meanwhile. */
+    (void)wait_for(w, SL_KEEPER_LOST, "c");
+    (void)wait_for(w, SL_KEEPER_GAINED, "c");
+    save(w, "c", "18", false);
+    worker_end(w);
+    w = worker_new(folder, "two", 4);
+    worker_open(w);
+    assert_string_equal(w->events[wait_for(w, SL_KEEPER_GAINED, "c")].after, "18");
+    worker_end(w);
+    test_folder_remove(folder);
+}
+
+/* A shard that needs no lease is over as long as it is listed. */
+static void a_shard_without_a_lease_is_over(void **state)
+{
+    (void)state;
+    static const struct sl_keeper_shard shards[] = {{"a", "", false, true}, {"c", "", false, false}};
+    char *folder = test_folder_in_memory();
+    struct worker *w = worker_new(folder, "one", 30);
+    worker_open(w);
+    for (size_t i = 0; i < 3; i++) {
+        const struct sl_keeper_listing listing = {
+            .shards = shards + i % 2, .n = 2 - i % 2, .now_ms = 1790000000000, .is_from_latest = true};
+        w->n = 0;
+        w->keeper.ops->listed(w->keeper.self, &listing);
+        if (i == 0)
+            (void)wait_for(w, SL_KEEPER_GAINED, "c");
+        if (i != 1)
+            (void)wait_for(w, SL_KEEPER_ENDED, "a");
+        else
+            for (int k = 0; k < 20; k++, usleep(2000))
+                assert_false(has(w, SL_KEEPER_ENDED, "a"));
+    }
+    worker_end(w);
+    test_folder_remove(folder);
+}
+
+/* ---- options ---- */
+
+static void deny(void *arg, const struct scripted_request *request, struct scripted_reply *reply)
+{
+    snprintf(arg, 1000, "%.999s", request->head);
+    reply->status = 400;
+    reply->body = json_span("{'__type':'x#AccessDeniedException','message':'no'}");
+}
+
+/* The target is in the Region and at the endpoint that tail was given, unless it names its own. */
+static void the_target_is_completed(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *target; /* %s: the endpoint */
+        const char *region;
+        bool gives_endpoint;
+        const char *scope;
+    } cases[] = {
+        {"dynamodb://t", "eu-central-1", true, "/eu-central-1/dynamodb/"},
+        {"dynamodb://t?region=eu-west-2", "eu-central-1", true, "/eu-west-2/dynamodb/"},
+        {"dynamodb://t?endpoint=%s", "eu-central-1", false, "/eu-central-1/dynamodb/"},
+        {"dynamodb://t?region=eu-west-2&endpoint=%s", NULL, false, "/eu-west-2/dynamodb/"},
+        {"dynamodb://t?endpoint=%s", "eu-central-1", true, "/eu-central-1/dynamodb/"},
+    };
+    static char head[1000];
+    char *variables[] = {"AWS_ACCESS_KEY_ID=k", "AWS_SECRET_ACCESS_KEY=s", "AWS_MAX_ATTEMPTS=1", NULL};
+    struct scripted_server *server = scripted_server_start(deny, head);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char target[300];
+        const char *rest = strstr(cases[i].target, "%s");
+        snprintf(target, sizeof(target), "%.*s%s", (int)strcspn(cases[i].target, "%"), cases[i].target,
+                 rest ? scripted_server_url(server) : "");
+        struct sl_leases_options options = {.target = target,
+                                            .environment = variables,
+                                            .region = cases[i].region,
+                                            .endpoint =
+                                                cases[i].gives_endpoint ? scripted_server_url(server) : NULL};
+        struct sl_keeper keeper;
+        struct sl_error error = SL_NO_ERROR;
+        head[0] = '\0';
+        assert_int_equal(sl_leases_new(&options, &keeper, &error), SL_OK);
+        assert_int_equal(keeper.ops->open(keeper.self, STREAM, -1, &error), SL_REJECT);
+        if (!strstr(head, cases[i].scope) || !strstr(error.code, "AccessDenied"))
+            fail_msg("%s: %s\n%s", target, error.text, head);
+        assert_int_equal(keeper.ops->close(keeper.self, 0, NULL), SL_OK);
+    }
+    scripted_server_stop(server);
+}
+
 static void options_are_checked(void **state)
 {
     (void)state;
@@ -351,6 +494,10 @@ int main(void)
         cmocka_unit_test(rows_of_others_are_told),
         cmocka_unit_test(places_that_are_not_written_are_told),
         cmocka_unit_test(shards_are_given_back_and_followed),
+        cmocka_unit_test(a_table_that_is_gone_ends_it),
+        cmocka_unit_test(a_table_that_is_away_is_waited_for),
+        cmocka_unit_test(a_shard_without_a_lease_is_over),
+        cmocka_unit_test(the_target_is_completed),
         cmocka_unit_test(options_are_checked),
     };
     haste(8); /* leases are of seconds */
