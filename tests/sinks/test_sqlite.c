@@ -348,6 +348,9 @@ static void every_operation_may_fail(void **state)
     sqlite_fault_begin(true);
     fail_each_operation(SQLITE_IOERR, 200);
     sqlite_fault_end();
+    sqlite_fault_begin_statements();
+    fail_each_operation(SQLITE_AUTH, 50);
+    sqlite_fault_end_statements();
     test_folder_remove(folder);
     folder = disk;
 }
@@ -411,6 +414,15 @@ static void every_operation_of_a_read_may_fail(void **state)
     sqlite_fault.left = 0;
     port->close(port);
     sqlite_fault_end();
+    sqlite_fault_begin_statements();
+    for (int n = 1; n < 60; n++) { /* each time anew: statements are kept */
+        while (sl_target_table(&sinks, sl_span_str(url), &port, NULL) != SL_OK)
+            sqlite_fault.left = 0;
+        sqlite_fault.left = n;
+        (void)(scan_whole(port) + describe_whole(port));
+        port->close(port);
+    }
+    sqlite_fault_end_statements();
     if (failed < 20)
         fail_msg("only %d operations failed", failed);
 }

@@ -145,6 +145,38 @@ static int count_steps(sqlite3 *db, const char **message, const struct sqlite3_a
     return SQLITE_OK;
 }
 
+/* ---- what a statement needs to be made ---- */
+
+static int is_denied(void *arg, int action, const char *a, const char *b, const char *c, const char *d)
+{
+    (void)arg;
+    (void)action;
+    (void)a;
+    (void)b;
+    (void)c;
+    (void)d;
+    return fails_now() ? SQLITE_DENY : SQLITE_OK;
+}
+
+static int deny_some(sqlite3 *db, const char **message, const struct sqlite3_api_routines *api)
+{
+    (void)message;
+    (void)api;
+    sqlite3_set_authorizer(db, is_denied, NULL);
+    return SQLITE_OK;
+}
+
+void sqlite_fault_begin_statements(void)
+{
+    sqlite3_auto_extension((void (*)(void))deny_some);
+}
+
+void sqlite_fault_end_statements(void)
+{
+    sqlite_fault.left = 0;
+    sqlite3_reset_auto_extension();
+}
+
 void sqlite_fault_begin(bool of_steps)
 {
     files.real = sqlite3_vfs_find(NULL);

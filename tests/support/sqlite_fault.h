@@ -16,4 +16,9 @@ extern struct sqlite_fault sqlite_fault;
 void sqlite_fault_begin(bool of_steps);
 void sqlite_fault_end(void);
 
+/* Instead: the Nth look at what a statement is about fails (SQLITE_AUTH), and so its preparation; what begins
+ * and ends transactions is a statement, too. */
+void sqlite_fault_begin_statements(void);
+void sqlite_fault_end_statements(void);
+
 #endif
