@@ -29,7 +29,7 @@ static enum sl_status read_region(struct sl_client *client, struct sl_url *url, 
 {
     struct sl_span param = sl_url_param(url, "region");
     if (region.len && param.len && !sl_span_eq(region, param))
-        return bad_param(url, "region", param, "the region of its ARN", error);
+        return bad_param(url, "region", param, "the region of its ARN or address", error);
     if (param.ptr)
         region = param;
     if (region.ptr && !sl_endpoint_is_region(region))
