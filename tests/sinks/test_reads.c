@@ -329,6 +329,120 @@ static void folders_markers_are_left_out(void **state)
     fault_close(&f);
 }
 
+/* ---- what S3 answers, piece by piece ---- */
+
+/* A range as it was asked for, and no other, with the object's tag. */
+static void a_piece_is_the_range_that_was_asked_for(void **state)
+{
+    (void)state;
+    static char body[102];
+    static const struct {
+        int status;
+        const char *headers, *xml; /* XML: of a refusal */
+        uint64_t from;
+        size_t bytes;
+        const char *etag; /* NULL: it is not believed */
+    } cases[] = {
+        {206, "etag: \"e1\"\r\ncontent-range: bytes 5-9/10\r\n", NULL, 5, 5, "e1"},
+        {206, "etag: e1\r\ncontent-range: bytes 5-9/10\r\n", NULL, 5, 5, "e1"},
+        {206, "etag: \"e1\r\ncontent-range: bytes 5-9/10\r\n", NULL, 5, 5, "\"e1"},
+        {206, "etag: \"\r\ncontent-range: bytes 5-9/10\r\n", NULL, 5, 5, "\""},
+        {206, "etag: e1\r\ncontent-range: bytes 0-99/500\r\n", NULL, 0, 100, "e1"},
+        {206, "etag: e1\r\ncontent-range: bytes 0-100/500\r\n", NULL, 0, 101, NULL},
+        {206, "etag: e1\r\ncontent-range: bytes 0-98/500\r\n", NULL, 0, 99, NULL},
+        {206, "etag: e1\r\ncontent-range: bytes 5-9/10\r\n", NULL, 5, 4, NULL},
+        {206, "etag: e1\r\ncontent-range: bytes 5-9/10\r\n", NULL, 4, 5, NULL},
+        {206, "etag: e1\r\ncontent-range: bytes 5-9/11\r\n", NULL, 5, 5, NULL},
+        {206, "etag: e1\r\ncontent-range: bytes5-9/10\r\n", NULL, 5, 5, NULL},
+        {206, "etag: e1\r\ncontent-range: bytes x-9/10\r\n", NULL, 5, 5, NULL},
+        {206, "etag: e1\r\ncontent-range: bytes 5_9/10\r\n", NULL, 5, 5, NULL},
+        {206, "etag: e1\r\ncontent-range: bytes 5-x/10\r\n", NULL, 5, 5, NULL},
+        {206, "etag: e1\r\ncontent-range: bytes 5-9:10\r\n", NULL, 5, 5, NULL},
+        {206, "etag: e1\r\ncontent-range: bytes 5-9/\r\n", NULL, 5, 5, NULL},
+        {416, "content-range: bytes */5\r\n", "<Error><Code>InvalidRange</Code></Error>", 5, 0, ""},
+        {416, "content-range: bytes */4\r\n", "<Error><Code>InvalidRange</Code></Error>", 5, 0, ""},
+        {416, "content-range: bytes */6\r\n", "<Error><Code>InvalidRange</Code></Error>", 5, 0, NULL},
+        {416, "content-range: bytes */5x\r\n", "<Error><Code>InvalidRange</Code></Error>", 5, 0, NULL},
+        {416, NULL, "<Error><Code>InvalidRange</Code><ActualObjectSize>5</ActualObjectSize></Error>", 5, 0,
+         ""},
+        {416, NULL, "<Error><Code>InvalidRange</Code></Error>", 5, 0, NULL},
+        {412, NULL, "<Error><Code>PreconditionFailed</Code></Error>", 5, 0, NULL}, /* nothing was asked */
+    };
+    memset(body, 'x', sizeof(body));
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct sl_span text = cases[i].xml ? sl_span_str(cases[i].xml) : sl_span(body, cases[i].bytes);
+        struct script script = {{{.status = cases[i].status, .headers = cases[i].headers, .body = text}}, 1};
+        fault_open(&f, play, &script);
+        fault_set(&f, "AWS_MAX_ATTEMPTS", "1");
+        struct sl_object_piece piece = read_one(NULL, cases[i].from);
+        if ((piece.result.status == SL_OK) != (cases[i].etag != NULL))
+            fail_msg("case %zu: %s", i, piece.result.text ? piece.result.text : "taken");
+        if (cases[i].etag) {
+            assert_span_is(piece.etag, cases[i].etag);
+            assert_int_equal(piece.bytes.len, cases[i].bytes);
+        } else {
+            assert_result(piece.result, SL_RETRY, "BrokenAnswer");
+        }
+        fault_close(&f);
+    }
+}
+
+static void a_list_says_how_many_it_has(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *count, *more;
+        bool is_good;
+    } cases[] = {
+        {"0", "false", true},
+        {"00", "false", true},
+        {"", "false", false},
+        {"0x", "false", false},
+        {"/", "false", false},
+        {":", "false", false},
+        {"1", "false", false},
+        {"1001", "false", false},
+        {"0", "true", false},
+        {"0", "maybe", false},
+        {"0", "", false},
+        {"0000000000000000000", "false", false},
+        {"000000000000000000", "false", true},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const char *xml = json_printf("<ListBucketResult><KeyCount>%s</KeyCount><IsTruncated>%s</IsTruncated>"
+                                      "</ListBucketResult>",
+                                      cases[i].count, cases[i].more);
+        struct script script = {{{.status = 200, .body = sl_span_str(xml)}}, 1};
+        fault_open(&f, play, &script);
+        fault_set(&f, "AWS_MAX_ATTEMPTS", "1");
+        struct sl_object_page page = list_one((struct sl_object_list){.limit = 0});
+        if ((page.result.status == SL_OK) != cases[i].is_good)
+            fail_msg("%s", xml);
+        assert_true(page.n == 0 && !page.next.ptr);
+        fault_close(&f);
+    }
+}
+
+/* What cannot be a header's value is not sent as one: the object would be removed without the condition. */
+static void a_tag_that_is_none_removes_nothing(void **state)
+{
+    (void)state;
+    static const struct sl_span tags[] = {{"a\nb", 3}, {"a\0b", 3}, {"a\x7f", 2}, {"\x1f", 1}};
+    struct script script = {{{.status = 204}}, 1};
+    fault_open(&f, play, &script);
+    struct sl_object_port *port = fault_objects(&f, "s3://bucket/p");
+    for (size_t i = 0; i < sizeof(tags) / sizeof(tags[0]); i++) {
+        const struct sl_object_removal removal = {.key = SL_LIT("a"), .etag = tags[i]};
+        struct sl_result result;
+        port->remove(port, &removal, 1, &result, &f.call);
+        assert_result(result, SL_REJECT, "InvalidArgument");
+        assert_true(result.not_sent);
+    }
+    assert_int_equal(scripted_server_requests(f.server), 0);
+    port->close(port);
+    fault_close(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -345,6 +459,9 @@ int main(void)
         cmocka_unit_test(the_end_of_an_object_is_known),
         cmocka_unit_test(a_checksum_of_something_else_is_no_lie),
         cmocka_unit_test(folders_markers_are_left_out),
+        cmocka_unit_test(a_piece_is_the_range_that_was_asked_for),
+        cmocka_unit_test(a_list_says_how_many_it_has),
+        cmocka_unit_test(a_tag_that_is_none_removes_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
