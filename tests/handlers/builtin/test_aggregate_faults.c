@@ -26,13 +26,16 @@ struct plan {
     enum sl_status status;
     bool after;  /* it took effect */
     bool late;   /* it takes until after the deadline, and does not fail */
+    bool dies;   /* the process ends: the later ones fail, too */
     bool is_odd; /* a read was refused, see check_done */
 };
 
 static enum stage_fate planned(struct stage *s)
 {
     struct plan *plan = s->context;
-    if (++plan->calls != plan->fails_at)
+    if (++plan->calls > plan->fails_at && plan->dies)
+        return STAGE_FAILS_BEFORE;
+    if (plan->calls != plan->fails_at)
         return STAGE_WELL;
     if (plan->late) {
         s->clock.ms += s->time_ms;
@@ -206,24 +209,65 @@ static void items_that_change_and_go_are_counted_whichever_call_fails(void **sta
 }
 
 /* So many of one group that they go through delta rows. */
-static char *many(void)
+#define MANY 270
+
+/* Inserts of items of ann and bob; or, with `who`, that all become hers, as a stream without old images shows
+ * it. */
+static char *many(const char *who)
 {
     char *event = NULL;
     size_t size = 0;
     FILE *out = open_memstream(&event, &size);
     fputs("{'Records':[", out);
-    for (size_t i = 1; i <= 270; i++)
-        fprintf(out, "%s" INSERT("%zu", "i%zu", "%s", "1"), i > 1 ? "," : "", i, i, i, i % 3 ? "ann" : "bob",
-                i);
+    for (size_t i = 1; i <= MANY; i++) {
+        const char *comma = i > 1 ? "," : "", *group = i % 3 ? "ann" : "bob";
+        if (who)
+            fprintf(
+                out,
+                "%s" RECORD_OF("NEW_IMAGE", "MODIFY", "%zu", KEYS(PK("i%zu")) NEW(ITEM("i%zu", "%s", "2"))),
+                comma, i + MANY, i, i, who, i + MANY);
+        else
+            fprintf(out, "%s" INSERT("%zu", "i%zu", "%s", "1"), comma, i, i, i, group, i);
+    }
     fputs("]}", out);
     fclose(out);
     return event;
 }
 
+/* All leave their groups at once, and the process is killed before the fold. Who folds then does not see what
+ * the items were; still the groups that are empty go. */
+static void groups_that_another_process_empties_go(void **state)
+{
+    (void)state;
+    char *before = many(NULL), *event = many("dan");
+    bool is_left = false;
+    for (struct plan plan = {.fails_at = 1, .dies = true, .status = SL_RETRY}; !is_left; plan.fails_at++) {
+        struct stage *s = stage_new(ROUTE("'empty':'delete','counters':[{'key':{'PK':'ALL'},'add':{'n':1,'"
+                                          "sum':'{total}'}},{'key':{'PK':'{who}'},"
+                                          "'add':{'n':1}}]"),
+                                    NULL);
+        stage_deliver_all(s, before);
+        plan.calls = 0;
+        plan_begin(s, &plan);
+        stage_deliver(s, json_span(event));
+        plan_end(s);
+        assert_true(plan.calls >= plan.fails_at); /* or no process was killed there */
+        char *deltas = stage_query(s, "db", "SELECT count(*) FROM totals WHERE key LIKE '%sluice:delta:%'");
+        is_left = strcmp(deltas, "0\n") != 0;
+        free(deltas);
+        stage_reopen(s, NULL);
+        stage_deliver_all(s, event);
+        expect_summary(s, "2 540 540 0 0|0 0|0", "killed");
+        stage_destroy(s);
+    }
+    free(before);
+    free(event);
+}
+
 static void hot_rows_are_counted_whichever_call_fails(void **state)
 {
     (void)state;
-    char *event = many();
+    char *event = many(NULL);
     run_sweep(&(struct sweep){.route = ROUTE(ALL(PEOPLE)),
                               .event = event,
                               .wanted = "1 270 270 2 0|2 270|0",
@@ -391,7 +435,7 @@ static void a_fold_that_cannot_be_made_is_not_a_record_s_fault(void **state)
                  {"cccr", "the ledger's rows sluice:delta:t: the test says so", true},
                  {"cccd", "the ledger's rows sluice:delta:t: the test says so", true},
                  {"ccct", "the ledger's rows sluice:delta:t: the test says so", false}};
-    char *event = many();
+    char *event = many(NULL);
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct stage *s = stage_new(ROUTE(ALL(PEOPLE)), NULL);
         struct answers answers = {SL_TABLE_DELETE, "sluice:delta:t", cases[i].kinds, .times = SIZE_MAX};
@@ -562,6 +606,7 @@ int main(void)
         cmocka_unit_test(items_that_come_are_counted_whichever_call_fails),
         cmocka_unit_test(items_that_change_and_go_are_counted_whichever_call_fails),
         cmocka_unit_test(hot_rows_are_counted_whichever_call_fails),
+        cmocka_unit_test(groups_that_another_process_empties_go),
         cmocka_unit_test(a_transaction_that_was_canceled_for_no_reason_is_made_again),
         cmocka_unit_test(a_source_row_that_cannot_be_written_stops_the_route),
         cmocka_unit_test(a_fold_that_cannot_be_made_is_not_a_record_s_fault),

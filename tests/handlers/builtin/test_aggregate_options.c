@@ -200,6 +200,39 @@ static void mistakes_are_named(void **state)
         stage_refused(cases[i].config, cases[i].message);
 }
 
+/* A change may leave all rows of an item and enter as many others: twice the rows of all counters, and the
+ * ledger's, in one transaction of 100. */
+static void all_rows_of_a_change_fit_a_transaction(void **state)
+{
+    (void)state;
+    static const struct {
+        size_t counters, distinct; /* of each counter */
+        const char *text;
+    } cases[] = {{1, 48, NULL}, {1, 49, "101 rows"}, {7, 6, NULL}, {5, 9, "101 rows"}, {5, 10, "111 rows"}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char *config = NULL;
+        size_t size = 0;
+        FILE *out = open_memstream(&config, &size);
+        fputs("{'on_failure':'report','routes':[{'name':'t','handler':'aggregate','to':'sqlite:${DIR}/"
+              "db?table=totals',"
+              "'counters':[",
+              out);
+        for (size_t c = 0; c < cases[i].counters; c++) {
+            fprintf(out, "%s{'key':{'PK':'%zu'},'add':{'n':1},'distinct':{", c ? "," : "", c);
+            for (size_t d = 0; d < cases[i].distinct; d++)
+                fprintf(out, "%s'd%zu':'{a}'", d ? "," : "", d);
+            fputs("}}", out);
+        }
+        fputs("]}]}", out);
+        fclose(out);
+        if (cases[i].text)
+            stage_refused(config, cases[i].text);
+        else
+            stage_destroy(stage_new(config, NULL));
+        free(config);
+    }
+}
+
 static void a_target_without_transactions_is_refused(void **state)
 {
     (void)state;
@@ -345,6 +378,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(names_of_amounts_have_limits),
         cmocka_unit_test(mistakes_are_named),
+        cmocka_unit_test(all_rows_of_a_change_fit_a_transaction),
         cmocka_unit_test(a_target_without_transactions_is_refused),
         cmocka_unit_test(amounts_are_numbers_in_many_forms),
         cmocka_unit_test(rows_are_forgotten_after_the_days_that_options_say),
