@@ -12,7 +12,7 @@
     "{'on_failure':'jsonl:${DIR}/failed.jsonl','report_batch_item_failures':true,'routes':["                 \
     "{'name':'t','handler':'aggregate','to':'sqlite:${DIR}/db?table=totals'," members "}]}"
 
-/* Items `from` to `to` - 1, each with a name of its own, `who`, and others that they share. */
+/* Items `from` to `to` - 1, each with a name of its own, `who`, one of 97 groups, and what all share. */
 static void deliver_items(struct stage *s, size_t from, size_t to)
 {
     struct sl_buffer text;
@@ -21,9 +21,10 @@ static void deliver_items(struct stage *s, size_t from, size_t to)
         sl_buffer_printf(
             &text,
             "%s{'eventID':'e%zu','eventName':'INSERT','dynamodb':{'Keys':{'PK':{'S':'i%zu'}},"
-            "'NewImage':{'PK':{'S':'i%zu'},'who':{'S':'w%zu'},'all':{'S':'x'},'total':{'N':'2'}},"
+            "'NewImage':{'PK':{'S':'i%zu'},'who':{'S':'w%zu'},'group':{'S':'%zu'},'all':{'S':'x'},"
+            "'total':{'N':'2'}},"
             "'SequenceNumber':'%zu','StreamViewType':'NEW_AND_OLD_IMAGES'}}",
-            i > from ? "," : "{'Records':[", i, i, i, i, i + 1);
+            i > from ? "," : "{'Records':[", i, i, i, i, i % 97, i + 1);
     sl_buffer_add_str(&text, "]}");
     sl_buffer_add_char(&text, '\0');
     json_quote(text.ptr);
@@ -108,6 +109,32 @@ static void a_transaction_has_no_more_bytes_than_the_service_takes(void **state)
     stage_destroy(s);
 }
 
+/* An item has 400 KB: here 98 hot rows, each with 20 amounts of long names, would need more in one delta row.
+ * The stage looks at each. */
+static void a_delta_row_has_no_more_bytes_than_an_item_may_have(void **state)
+{
+    (void)state;
+    struct sl_buffer config;
+    sl_buffer_init(&config, 1 << 20);
+    sl_buffer_add_str(
+        &config,
+        "{'on_failure':'report','report_batch_item_failures':true,'routes':[{'name':'t','handler'"
+        ":'aggregate','to':'sqlite:${DIR}/db?table=totals','counters':[{'key':{'PK':'ALL'},'add':{'n'"
+        ":1}},{'key':{'PK':'G{group}'},'add':{");
+    for (int i = 0; i < 20; i++)
+        sl_buffer_printf(&config, "%s'%0230d':1", i ? "," : "", i);
+    sl_buffer_add_str(&config, "}}]}]}");
+    sl_buffer_add_char(&config, '\0');
+    struct stage *s = stage_new(config.ptr, NULL);
+    deliver_items(s, 0, 300);
+    assert_int_equal(number(s, "SELECT json_extract(item,'$.n.N') FROM totals WHERE key LIKE '%\"ALL\"%'"),
+                     300);
+    assert_int_equal(number(s, "SELECT count(*) FROM totals WHERE key LIKE '%{\"S\":\"G%'"), 97);
+    assert_int_equal(number(s, "SELECT count(*) FROM totals WHERE key LIKE '%sluice:delta:%'"), 0);
+    sl_buffer_clean_up(&config);
+    stage_destroy(s);
+}
+
 /* More groups than the handler remembers by what their keys are made of: each still has one row. */
 static void thousands_of_groups_in_a_slice_are_told_apart(void **state)
 {
@@ -131,6 +158,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_transaction_is_filled_to_its_limit),
         cmocka_unit_test(a_transaction_has_no_more_bytes_than_the_service_takes),
+        cmocka_unit_test(a_delta_row_has_no_more_bytes_than_an_item_may_have),
         cmocka_unit_test(thousands_of_groups_in_a_slice_are_told_apart),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
