@@ -111,7 +111,6 @@ static void apply_table(struct sl_table_port *port, const struct sl_table_op *op
 }
 
 #define GROUP_BYTES ((size_t)4 << 20)
-#define ITEM_BYTES  ((size_t)400 << 10)
 
 static bool same_row(const struct sl_table_op *a, const struct sl_table_op *b)
 {
@@ -122,8 +121,6 @@ static bool same_row(const struct sl_table_op *a, const struct sl_table_op *b)
 static size_t bytes_of(const struct sl_table_op *op)
 {
     size_t bytes = op->key.len + op->item.len;
-    if (op->item.len > ITEM_BYTES)
-        fail_msg("an item has %zu bytes", op->item.len);
     for (size_t i = 0; i < op->n_sets; i++)
         bytes += op->sets[i].value.len;
     for (size_t i = 0; i < op->n_tests; i++)
