@@ -454,6 +454,24 @@ static void a_fold_that_cannot_be_made_is_not_a_record_s_fault(void **state)
     free(event);
 }
 
+/* Rows that are empty are deleted before a record is done, each of them. */
+static void empty_rows_that_cannot_be_deleted_yet_are_deleted_later(void **state)
+{
+    (void)state;
+    static const char *const kinds[] = {"ft", "tf", "tt", "nn"};
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+        struct stage *s =
+            stage_new(ROUTE("'empty':'delete','counters':[{'key':{'PK':'{who}'},'add':{'n':1}}]"), NULL);
+        struct answers answers = {SL_TABLE_DELETE, "", kinds[i], .times = 1};
+        stage_deliver_all(s, EVENT(INSERT("1", "a", "ann", "1"), INSERT("2", "b", "bob", "2")));
+        answer(s, &answers);
+        stage_deliver_all(s, EVENT(REMOVE("3", "a", "ann", "1"), REMOVE("4", "b", "bob", "2")));
+        assert_int_equal(answers.given, 1);
+        expect_summary(s, "0 0 0 0 0|0 0|0", kinds[i]);
+        stage_destroy(s);
+    }
+}
+
 /* A denied transaction is not made again in the same call: the next one would be denied, too. */
 static void a_transaction_that_is_denied_is_made_once(void **state)
 {
@@ -612,6 +630,7 @@ int main(void)
         cmocka_unit_test(a_fold_that_cannot_be_made_is_not_a_record_s_fault),
         cmocka_unit_test(an_item_that_others_keep_changing_waits),
         cmocka_unit_test(a_later_item_is_looked_at_again_when_the_first_is_done),
+        cmocka_unit_test(empty_rows_that_cannot_be_deleted_yet_are_deleted_later),
         cmocka_unit_test(a_transaction_that_is_denied_is_made_once),
         cmocka_unit_test(without_a_ledger_a_failed_call_is_made_again),
         cmocka_unit_test(without_a_ledger_a_row_that_cannot_be_added_to_fails_alone),
