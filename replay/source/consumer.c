@@ -59,7 +59,7 @@ static enum sl_status ask(struct lambda *l, const char *operation, const char *p
     sl_job_run(&l->client, &job, 1, &call);
     if (job.status == SL_OK)
         return SL_OK;
-    return sl_fail(error, job.status, job.code ? job.code : "Failed", "%s", job.text ? job.text : operation);
+    return sl_fail(error, job.status, job.code, "%s", job.text);
 }
 
 static enum sl_status open_client(struct lambda *l, struct sl_error *error)
@@ -178,6 +178,8 @@ static enum sl_status list(struct lambda *l, json_t **found, struct sl_error *er
         if (!marker[0])
             break;
     }
+    if (marker[0])
+        return sl_fail(error, SL_RETRY, "BrokenAnswer", "ListEventSourceMappings: its pages do not end");
     if (n == 1)
         return SL_OK;
     return sl_fail(error, SL_REJECT, "NoMapping",
@@ -241,9 +243,8 @@ static enum sl_status check(const json_t *mapping, struct sl_error *error)
 /* The stream's label is the time at which it was enabled. */
 static bool stream_ms(const char *arn, int64_t *ms)
 {
-    const char *slash = strrchr(arn, '/');
     int64_t ns, step;
-    if (!slash || !sl_time_parse(sl_span_str(slash + 1), &ns, &step))
+    if (!sl_time_parse(sl_span_str(strrchr(arn, '/') + 1), &ns, &step))
         return false;
     *ms = ns / 1000000;
     return true;

@@ -85,8 +85,7 @@ static struct sl_job job_of(struct request *r, struct sl_span *part)
 
 static void tell_failure(const struct sl_job *job, struct sl_error *error)
 {
-    sl_fail(error, job->status, job->code ? job->code : "Failed", "%s",
-            job->text ? job->text : job->operation);
+    sl_fail(error, job->status, job->code, "%s", job->text);
 }
 
 /* Sends the request. Its answer, a JSON object, is then in r->answer; absent on failure. */

@@ -75,6 +75,22 @@ static void what_lambda_answers_decides(void **state)
         {LIST(BUT(GOOD ",'FilterCriteria':{'Filters':[{'Pattern':'{}'}]}")), 0, "MappingUnfit",
          "FilterCriteria"},
         {LIST(BUT(GOOD ",'FilterCriteria':{'Filters':[]}")), LABEL, NULL, NULL},
+        /* Other functions' mappings may be of any form; those of the table's streams may not. */
+        {LIST("{'EventSourceArn':7}," OF_ORDERS), LABEL, NULL, NULL},
+        {LIST("{}," OF_ORDERS), LABEL, NULL, NULL},
+        {LIST(BUT(GOOD ",'UUID':''")), 0, "BrokenAnswer", "not a mapping"},
+        {LIST(BUT("'StartingPosition':'TRIM_HORIZON'")), 0, "BrokenAnswer", "not a mapping"},
+        {LIST(BUT("'State':'Enabled'")), 0, "BrokenAnswer", "not a mapping"},
+        {LIST(BUT(GOOD ",'LastModified':'2026'")), 0, "BrokenAnswer", "not a mapping"},
+        {LIST(BUT(GOOD ",'MaximumRetryAttempts':'5'")), 0, "BrokenAnswer", "not a mapping"},
+        {LIST(BUT(GOOD ",'MaximumRetryAttempts':null")), LABEL, NULL, NULL},
+        {LIST(BUT(GOOD ",'MaximumRecordAgeInSeconds':60.5")), 0, "BrokenAnswer", "not a mapping"},
+        {LIST(BUT(GOOD ",'FilterCriteria':null")), LABEL, NULL, NULL},
+        {LIST(BUT(GOOD ",'FilterCriteria':[]")), 0, "BrokenAnswer", "not a mapping"},
+        {LIST(BUT(GOOD ",'FilterCriteria':{}")), LABEL, NULL, NULL},
+        {LIST(BUT(GOOD ",'FilterCriteria':{'Filters':null}")), LABEL, NULL, NULL},
+        {LIST(BUT(GOOD ",'FilterCriteria':{'Filters':{}}")), 0, "BrokenAnswer", "not a mapping"},
+        {LIST(BUT(GOOD ",'State':'a\\u0000b'")), 0, "BrokenAnswer", ""},
         {"{}", 0, "BrokenAnswer", "no list of mappings"},
         {"{'EventSourceMappings':{}}", 0, "BrokenAnswer", "no list of mappings"},
         {"[]", 0, "BrokenAnswer", ""},
@@ -127,20 +143,49 @@ static void one_mapping_is_asked_for_by_its_name(void **state)
         const char *answer, *code;
     } cases[] = {{OF_ORDERS, NULL},
                  {MAPPING(TABLE "2/stream/2026-01-02T03:04:05.678", LONG_AGO), "NoMapping"},
-                 {"{}", "NoMapping"}};
-    for (size_t i = 0; i < 3; i++) {
+                 {"{}", "NoMapping"},
+                 {BUT("'State':'Enabled'"), "BrokenAnswer"}};
+    for (size_t i = 0; i < 4; i++) {
         struct answers answers = {.first = cases[i].answer, .status = 200};
         struct scripted_server *server = scripted_server_start(answer, &answers);
         struct sl_consumer_options options = {.mapping = "0-1"};
         struct sl_consumer consumer;
         struct sl_error error = {0};
-        assert_int_equal(find(server, &options, &consumer, &error), cases[i].code ? SL_REJECT : SL_OK);
+        assert_int_equal(find(server, &options, &consumer, &error) != SL_OK, cases[i].code != NULL);
         if (cases[i].code)
             assert_string_equal(error.code, cases[i].code);
         assert_string_equal(scripted_server_request(server, 0)->path,
                             "/2015-03-31/event-source-mappings/0-1");
         scripted_server_stop(server);
     }
+}
+
+/* Each page names a next one. */
+static void pages_without_an_end_are_told(void **state)
+{
+    (void)state;
+    struct answers answers = {.first = "{'EventSourceMappings':[" OF_ORDERS "],'NextMarker':'a'}",
+                              .then = "{'EventSourceMappings':[],'NextMarker':'a'}",
+                              .status = 200};
+    struct scripted_server *server = scripted_server_start(answer, &answers);
+    struct sl_consumer_options options = {.function = "a~Z_0"};
+    struct sl_consumer consumer;
+    struct sl_error error = {0};
+    assert_int_equal(find(server, &options, &consumer, &error), SL_RETRY);
+    assert_string_equal(error.text, "ListEventSourceMappings: its pages do not end");
+    assert_non_null(strstr(scripted_server_request(server, 0)->path, "FunctionName=a~Z_0"));
+    scripted_server_stop(server);
+}
+
+static void an_unknown_table_has_no_mapping(void **state)
+{
+    (void)state;
+    const struct sl_consumer_options options = {.function = "f"};
+    struct sl_consumer consumer;
+    struct sl_error error = {0};
+    assert_int_equal(sl_consumer_find(&options, NULL, &consumer, &error), SL_REJECT);
+    assert_string_equal(error.code, "NoTableArn");
+    assert_non_null(strstr(error.text, "give --consumer-since"));
 }
 
 static void a_refusal_is_told(void **state)
@@ -162,6 +207,8 @@ int main(void)
         cmocka_unit_test(what_lambda_answers_decides),
         cmocka_unit_test(every_page_is_read),
         cmocka_unit_test(one_mapping_is_asked_for_by_its_name),
+        cmocka_unit_test(pages_without_an_end_are_told),
+        cmocka_unit_test(an_unknown_table_has_no_mapping),
         cmocka_unit_test(a_refusal_is_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -73,6 +73,50 @@ static void another_streams_file_is_refused(void **state)
     unlink(path);
 }
 
+/* More shards than the list begins with, and what the file says wrongly or not at all. */
+static void a_file_is_taken_as_far_as_it_means_something(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *code;
+    } cases[] = {
+        {"{'stream':'" STREAM "','shards':{'a':{'after':'1'},'a':{}}}", "BadCheckpoint"},
+        {"{'stream':'" STREAM "','shards':[]}", "BadCheckpoint"},
+        {"{'stream':7,'shards':{}}", "BadCheckpoint"},
+        {"{'shards':{}}", "BadCheckpoint"},
+        {"{'stream':'" STREAM "'}", "BadCheckpoint"},
+        {"[]", "BadCheckpoint"},
+    };
+    struct sl_places places;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct sl_error error = SL_NO_ERROR;
+        char *path = write_file(json(cases[i].text));
+        assert_int_equal(sl_places_read(&places, path, STREAM, &error), SL_REJECT);
+        assert_string_equal(error.code, cases[i].code);
+        assert_non_null(strstr(error.text, path));
+        sl_places_clean_up(&places);
+        unlink(path);
+    }
+    struct sl_buffer text;
+    sl_buffer_init(&text, 1 << 16);
+    sl_buffer_add_str(&text, json("{'stream':'" STREAM "','through':'never','shards':{"));
+    for (int i = 0; i < 40; i++)
+        sl_buffer_printf(&text, "%s\"s%d\":{\"after\":%d,\"done\":\"yes\",\"since\":\"2026\"}", i ? "," : "",
+                         i, i);
+    sl_buffer_add(&text, "}}", 3);
+    char *path = write_file(text.ptr);
+    assert_int_equal(sl_places_read(&places, path, STREAM, NULL), SL_OK);
+    assert_int_equal(places.n, 40);
+    assert_int_equal(places.through_ms, 0);
+    for (size_t i = 0; i < 40; i++) {
+        const struct sl_place *place = sl_places_find(&places, json_printf("s%zu", i));
+        assert_true(place && !place->after && !place->is_done && !place->since_ms);
+    }
+    sl_places_clean_up(&places);
+    sl_buffer_clean_up(&text);
+    unlink(path);
+}
+
 /* One listing that lacks a shard proves nothing; nor do two, while its records may be in the stream. */
 static void places_are_dropped_late(void **state)
 {
@@ -107,6 +151,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(what_is_written_is_read),
                                        cmocka_unit_test(another_streams_file_is_refused),
+                                       cmocka_unit_test(a_file_is_taken_as_far_as_it_means_something),
                                        cmocka_unit_test(places_are_dropped_late)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
