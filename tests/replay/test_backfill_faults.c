@@ -8,10 +8,12 @@
 #include "base/disk.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #define UNTIL "2026-11-20T10:00:30Z"
@@ -56,6 +58,34 @@ struct sweep {
     const char *line, *sql, *wanted;
 };
 
+static void assert_rows(struct verbs *v, const struct sweep *s, const char *what, int n)
+{
+    char *have = rows(v, s->sql);
+    if (strcmp(have, s->wanted) != 0)
+        fail_msg("%s %d: %s\nand should be %s", what, n, have, s->wanted);
+    free(have);
+}
+
+/* No file may have more than so many bytes, until a run needs no more. */
+static void assert_each_limit_is_survived(struct verbs *v, const struct sweep *s)
+{
+    struct rlimit before, limit;
+    int status = 1;
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    signal(SIGXFSZ, SIG_IGN);
+    for (unsigned n = 0; status != 0; n += n < 1200 ? 150 : n / 3) {
+        fresh(v);
+        limit = (struct rlimit){.rlim_cur = n, .rlim_max = before.rlim_max};
+        assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+        status = verb(v, "%s", s->line);
+        assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+        if (status != 0)
+            verb_assert(v, verb(v, "%s", s->line), 0, "");
+        assert_rows(v, s, "at most", (int)n);
+    }
+    signal(SIGXFSZ, SIG_DFL);
+}
+
 /* One refusal of the system after the other, until a run meets none. */
 static void assert_each_refusal_is_survived(struct verbs *v, const struct sweep *s)
 {
@@ -70,10 +100,7 @@ static void assert_each_refusal_is_survived(struct verbs *v, const struct sweep 
             assert_true(strlen(verb_err(v)) > 40);
             verb_assert(v, verb(v, "%s", s->line), 0, "");
         }
-        char *have = rows(v, s->sql);
-        if (strcmp(have, s->wanted) != 0)
-            fail_msg("%s %d: %s\nand should be %s", disk_fault->came, n, have, s->wanted);
-        free(have);
+        assert_rows(v, s, disk_fault->came, n);
         if (!has_come)
             return;
     }
@@ -94,6 +121,7 @@ static void an_item_is_counted_once_whatever_fails(void **state)
         .sql = "SELECT json_extract(item, '$.n.N') FROM totals WHERE key LIKE '%ALL%'",
         .wanted = "12\n"};
     assert_each_refusal_is_survived(v, &sweep);
+    assert_each_limit_is_survived(v, &sweep);
     free(export);
     free(lines);
 }
@@ -138,6 +166,7 @@ static void a_table_is_restored_whatever_fails(void **state)
                "ORDER BY 1",
         .wanted = "i0 4\ni1 5\ni2 7\n"};
     assert_each_refusal_is_survived(v, &sweep);
+    assert_each_limit_is_survived(v, &sweep);
     free(export);
 }
 
