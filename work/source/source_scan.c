@@ -6,6 +6,7 @@
 #include "work/source/source_private.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* A page is 1 MB at most, by DynamoDB's count; as JSON it is mostly half as long again. */
 #define PAGE_BYTES ((size_t)1024 * 1024)
@@ -220,10 +221,27 @@ static void add_place(const struct scan *s, const struct sl_call *call, struct s
     out->place = sl_source_place_end(&place);
 }
 
+/* {"PK":{"S":"a"},"SK":{"N":"1"}} */
+static bool is_key(struct sl_span text)
+{
+    struct sl_json_walk walk = sl_json_walk(text);
+    struct sl_span value, tag, content;
+    size_t n = 0;
+    if (!text.len || text.ptr[0] != '{')
+        return false;
+    for (; sl_json_walk_next(&walk, NULL, &value); n++) {
+        struct sl_json_walk inner = sl_json_walk(value);
+        if (value.ptr[0] != '{' || !sl_json_walk_next(&inner, &tag, &content) || tag.len != 1 ||
+            !strchr("SNB", tag.ptr[0]) || content.ptr[0] != '"')
+            return false;
+    }
+    return n == 1 || n == 2;
+}
+
 static bool read_segment(struct segment *segment, struct sl_span text)
 {
     segment->is_done = sl_span_is(text, "1");
-    if (text.len && text.ptr[0] == '{') {
+    if (is_key(text)) {
         segment->after = strndup(text.ptr, text.len);
         if (!segment->after)
             sl_die("out of memory: a key of a scan");

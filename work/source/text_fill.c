@@ -87,7 +87,7 @@ static enum sl_status end_of_text(struct sl_text *t, struct sl_error *error)
         return sl_fail(
             error, SL_REJECT, "WrongPlace",
             "%s: ends before the place at which it is to go on; it is another text than the one that "
-            "was begun",
+            "was begun; begin anew, without the checkpoint",
             t->options.name);
     t->is_drained = true;
     return SL_OK;

@@ -67,6 +67,7 @@ static void a_spool_gives_back_what_it_was_given(void **state)
         struct sl_buffer all;
         struct sl_span text;
         sl_buffer_init(&all, SIZE_MAX / 4);
+        sl_buffer_reserve(&all, 1);
         for (size_t i = 0; i < n; i++) {
             size_t from = all.len;
             for (size_t k = 0; k < sizes[i]; k++)
