@@ -316,8 +316,8 @@ enum sl_status sl_totals_verify(const struct sl_totals_options *o, struct sl_tot
         if (!c.t->is_chosen || !c.t->port->scan)
             continue;
         counts->targets++;
-        for (size_t k = 0; k < c.t->n_counted; k++)
-            counts->not_judged += !sl_totals_is_judged(c.t, c.t->counted[k]);
+        for (size_t k = 0; k < c.t->counted.n; k++)
+            counts->not_judged += !sl_totals_is_judged(c.t, c.t->counted.list[k]);
         status = check_totals(&c, error);
     }
     sl_buffer_clean_up(&c.line);

@@ -20,13 +20,19 @@ static struct sl_span keep(struct sl_arena *arena, const char *text)
     return sl_span_str(sl_arena_copy(arena, sl_span_str(text)));
 }
 
-static void add_name(struct sl_span *list, size_t *n, struct sl_span name)
+static void add_name(struct totals_names *names, const char *name, struct sl_arena *arena)
 {
-    for (size_t i = 0; i < *n; i++)
-        if (sl_span_eq(list[i], name))
+    for (size_t i = 0; i < names->n; i++)
+        if (sl_span_is(names->list[i], name))
             return;
-    if (*n < TOTALS_NAMES)
-        list[(*n)++] = name;
+    if (names->n == names->room) {
+        struct sl_span *list = sl_arena_alloc(arena, (2 * names->room + 16) * sizeof(*list));
+        for (size_t i = 0; i < names->n; i++)
+            list[i] = names->list[i];
+        names->list = list;
+        names->room = 2 * names->room + 16;
+    }
+    names->list[names->n++] = keep(arena, name);
 }
 
 /* Can the sums be told from the ledger? */
@@ -37,10 +43,10 @@ static bool is_exact(const struct sl_route *route)
 }
 
 /* The names of an object's members. */
-static void add_names(struct sl_span *list, size_t *n, json_t *object, struct sl_arena *arena)
+static void add_names(struct totals_names *names, json_t *object, struct sl_arena *arena)
 {
     for (void *at = json_object_iter(object); at; at = json_object_iter_next(object, at))
-        add_name(list, n, keep(arena, json_object_iter_key(at)));
+        add_name(names, json_object_iter_key(at), arena);
 }
 
 static void add_keys(struct totals *t, json_t *key, struct sl_arena *arena)
@@ -53,14 +59,13 @@ static void add_keys(struct totals *t, json_t *key, struct sl_arena *arena)
 static void add_attributes(struct totals *t, const struct sl_route *route, struct sl_arena *arena)
 {
     json_t *counters = json_option(route, "counters");
-    struct sl_span *list = is_exact(route) ? t->counted : t->spoiled;
-    size_t *n = is_exact(route) ? &t->n_counted : &t->n_spoiled;
+    struct totals_names *names = is_exact(route) ? &t->counted : &t->spoiled;
     for (size_t i = 0; i < json_array_size(counters); i++) {
         json_t *counter = json_array_get(counters, i);
-        add_names(list, n, json_object_get(counter, "add"), arena);
-        add_names(list, n, json_object_get(counter, "distinct"), arena);
-        add_names(t->spoiled, &t->n_spoiled, json_object_get(counter, "running_max"), arena);
-        add_names(t->spoiled, &t->n_spoiled, json_object_get(counter, "running_min"), arena);
+        add_names(names, json_object_get(counter, "add"), arena);
+        add_names(names, json_object_get(counter, "distinct"), arena);
+        add_names(&t->spoiled, json_object_get(counter, "running_max"), arena);
+        add_names(&t->spoiled, json_object_get(counter, "running_min"), arena);
     }
     add_keys(t, json_object_get(json_array_get(counters, 0), "key"), arena);
     json_decref(counters);

@@ -6,7 +6,6 @@
 #include "work/verify/totals.h"
 
 #define TOTALS_LEDGERS 100 /* SL_CONFIG_ROUTES_MAX */
-#define TOTALS_NAMES   200
 
 /* The ledger of one route. */
 struct totals_ledger {
@@ -16,6 +15,12 @@ struct totals_ledger {
     struct sl_span values; /* and of rows of values that are counted once: "sluice:distinct:NAME:" */
     struct sl_span table;  /* absent: the totals' own */
     struct sl_span key;    /* the partition key's name */
+};
+
+/* Attributes of totals, each once. */
+struct totals_names {
+    struct sl_span *list;
+    size_t n, room;
 };
 
 /* Totals that several routes may share. */
@@ -28,11 +33,9 @@ struct totals {
     bool has_shards;
     struct totals_ledger ledgers[TOTALS_LEDGERS];
     size_t n_ledgers;
-    struct sl_span counted[TOTALS_NAMES]; /* attributes that have a ledger */
-    size_t n_counted;
+    struct totals_names counted; /* attributes that have a ledger */
     /* Attributes that a route without a ledger adds to, or one that keeps what expired. */
-    struct sl_span spoiled[TOTALS_NAMES];
-    size_t n_spoiled;
+    struct totals_names spoiled;
 };
 
 /* ---- totals_config.c ---- */

@@ -14,17 +14,17 @@
 
 /* ---- names and keys ---- */
 
-static bool is_one_of(struct sl_span name, const struct sl_span *names, size_t n)
+static bool is_one_of(struct sl_span name, const struct totals_names *names)
 {
-    for (size_t i = 0; i < n; i++)
-        if (sl_span_eq(names[i], name))
+    for (size_t i = 0; i < names->n; i++)
+        if (sl_span_eq(names->list[i], name))
             return true;
     return false;
 }
 
 bool sl_totals_is_judged(const struct totals *t, struct sl_span name)
 {
-    return is_one_of(name, t->counted, t->n_counted) && !is_one_of(name, t->spoiled, t->n_spoiled);
+    return is_one_of(name, &t->counted) && !is_one_of(name, &t->spoiled);
 }
 
 /* Bytes that are left out at the end of the text of one of the key's attributes. */

@@ -65,6 +65,7 @@ static void a_row_that_differs_is_told(void **state)
         assert_null(strstr(verb_out(t->v), "\"row\":"));
         tables_verb(t, 1, "\"source\":{\"PK\":{\"S\":\"i3\"},\"n\":{\"N\":\"3\"}}",
                     "verify --json --show-values");
+        tables_verb(t, 1, "{\"result\":\"summary\",\"done\":true,\"items\":6,\"rows\":", "verify --json");
         tables_verb(t, 1, "\"equal\":5,\"different\":1,\"pending\":0", "verify --json");
         tables_destroy(t);
     }
@@ -81,7 +82,10 @@ static void what_the_source_changed_is_stale_and_has_an_age(void **state)
     tables_verb(t, 1, "\"written\":\"2026-01-01T11:00:02", "verify --json");
     tables_sql(t, "src.db", "DELETE FROM orders WHERE key LIKE '%%i2%%'");
     tables_verb(t, 1, "replica: left over {\"PK\":{\"S\":\"i2\"}}", "verify");
-    tables_verb(t, 1, "\"direction\":\"backward\"", "verify --json");
+    tables_verb(t, 1, "\"direction\":\"backward\"", "verify --json --show-values");
+    assert_non_null(strstr(verb_out(t->v), "\"row\":{\"PK\":{\"S\":\"i2\"}"));
+    assert_null(strstr(verb_out(t->v), "\"expected\":"));
+    assert_null(strstr(verb_out(t->v), "\"source\":"));
     tables_destroy(t);
 }
 
@@ -99,6 +103,10 @@ static void without_a_consumer_it_is_pending(void **state)
         strstr(verb_out(t->v), "notices: not comparable: the handler notify does not tell what should be"));
     tables_verb(t, 3, "\"result\":\"pending\"", "verify --json --consumer place.json --wait 0");
     assert_non_null(strstr(verb_out(t->v), "\"notices\":{\"not_comparable_because\":\"the handler notify "));
+    /* While it waits there are no segments, and nobody knows how long it takes. */
+    tables_verb(t, 3, "sluice verify: suspects: 6 items, 6 rows, ", "verify --consumer place.json --wait 20");
+    assert_non_null(strstr(verb_err(t->v), " a second; 0 differences, 1 suspects\n"));
+    assert_null(strstr(verb_err(t->v), "minutes left"));
     assert_int_equal(verb(t->v, "verify --config %s --table sqlite:%s/src.db?table=orders --wait 0",
                           t->s->config_path, t->s->folder),
                      3);
@@ -145,6 +153,25 @@ static void a_long_list_ends_with_its_length(void **state)
     for (const char *at = verb_out(t->v); (at = strstr(at, ": missing {")); at++)
         lines++;
     assert_int_equal(lines, 50);
+    tables_destroy(t);
+}
+
+/* The same where the totals are a list. */
+static void a_long_list_of_sums_ends_with_its_length(void **state)
+{
+    (void)state;
+    struct tables *t =
+        tables_new("{'name':'each','handler':'aggregate','to':'sqlite:${DIR}/out.db?table=each','ledger':{"
+                   "'table':'ledger'},'counters':[{'key':{'PK':'T#{PK}'},'add':{'n':1}}]}");
+    for (int i = 0; i < 52; i++)
+        tables_put(t, json_printf("i%d", i), "");
+    tables_sql(t, "out.db", "UPDATE each SET item = replace(item, '\"N\":\"1\"', '\"N\":\"2\"')");
+    tables_verb(t, 1, "\nand 2 more findings: --json prints all of them\n", "verify");
+    size_t lines = 0;
+    for (const char *at = verb_out(t->v); (at = strstr(at, ": 1 off\n")); at++)
+        lines++;
+    assert_int_equal(lines, 50);
+    tables_verb(t, 1, "(52 in totals)", "verify");
     tables_destroy(t);
 }
 
@@ -305,6 +332,7 @@ int main(void)
         cmocka_unit_test(without_a_consumer_it_is_pending),
         cmocka_unit_test(what_cannot_be_compared_is_told_with_its_reason),
         cmocka_unit_test(a_long_list_ends_with_its_length),
+        cmocka_unit_test(a_long_list_of_sums_ends_with_its_length),
         cmocka_unit_test(totals_that_are_off_are_told),
         cmocka_unit_test(what_others_add_to_is_not_judged),
         cmocka_unit_test(an_archive_is_told_in_itself),

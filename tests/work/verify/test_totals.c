@@ -297,6 +297,36 @@ static void what_no_ledger_proves_is_not_judged(void **state)
     }
 }
 
+/* However many attributes the routes have, in tables of their own or in one. */
+static void each_attribute_of_each_table_is_judged(void **state)
+{
+    (void)state;
+    char add[5000] = "";
+    for (int i = 0; i < 90; i++)
+        snprintf(add + strlen(add), sizeof(add) - strlen(add), "%s'a%d':1", i ? "," : "", i);
+    const char *mine = add, *theirs = json_printf("'b':1,%s", add);
+    open_world(json_printf("{'name':'a','handler':'aggregate'," TO
+                           ",'counters':[{'key':{'PK':'ALL'},'add':{%s}}]},"
+                           "{'name':'b','handler':'aggregate'," TO
+                           ",'ledger':{'name':'b2'},'shards':2,'counters':[{'key':{'PK':'ALL'},"
+                           "'add':{%s}},{'key':{'PK':'ALL'},'running_max':{'a7':'{n}'}}]},"
+                           "{'name':'c','handler':'aggregate','to':'sqlite:${DIR}/"
+                           "db?table=other','counters':[{'key':{'PK':'ALL'},"
+                           "'add':{%s}}]}",
+                           mine, theirs, mine));
+    put(1, 1, 5);
+    assert_counts(90 + 90, 0, 0);
+    assert_int_equal(counts.not_judged, 1);
+    assert_int_equal(counts.targets, 2);
+    stage_change(
+        the, "db",
+        "UPDATE other SET item = replace(item, '\"a89\":{\"N\":\"1\"}', '\"a89\":{\"N\":\"3\"}') WHERE key "
+        "NOT LIKE '%sluice:%'");
+    assert_counts(90 + 89, 1, 0);
+    assert_line("'attribute':'a89','total':'3','ledger':'1','difference':'2'");
+    close_world();
+}
+
 /* ---- damage ---- */
 
 /* The totals' row is changed, of configuration `at`; what is said, and of how many. */
@@ -523,6 +553,16 @@ static void what_never_stood_still_has_an_interval(void **state)
     assert_line("'attribute':'sum','low':'99','high':'101'");
     assert_line("'attribute':'n','low':'0','high':'0'");
     close_world();
+    /* Rows of values and members have no number. */
+    open_world(configurations[3]);
+    moved = 0;
+    put(1, 1, 5);
+    before_scan = move_always;
+    if (verify_chosen(NULL) != SL_OK || counts.unsettled == 0 || counts.different)
+        fail_msg("%s", lines);
+    assert_line("'kind':'members'");
+    assert_line("'SK':{'S':'-'}},'why':'the ledger changed during every scan");
+    close_world();
 }
 
 /* ---- what cannot be read ---- */
@@ -634,6 +674,7 @@ int main(void)
         cmocka_unit_test(after_any_history_they_agree),
         cmocka_unit_test(totals_are_verified_when_one_of_their_routes_is_chosen),
         cmocka_unit_test(what_no_ledger_proves_is_not_judged),
+        cmocka_unit_test(each_attribute_of_each_table_is_judged),
         cmocka_unit_test(each_damage_is_found_alone),
         cmocka_unit_test(a_group_may_have_a_number_at_its_end),
         cmocka_unit_test(rows_that_are_no_ledgers_are_passed_over),

@@ -65,6 +65,19 @@ static void a_table_that_fails_ends_it(void **state)
     close_world();
 }
 
+static void an_item_without_its_key_is_told(void **state)
+{
+    (void)state;
+    open_world("");
+    put_source("a", "");
+    put_row("a", "");
+    stage_change(the, "source.db",
+                 json("INSERT INTO s VALUES (\\'{'PK':{'S':'b'}}\\', \\'{'v':{'N':'1'}}\\')"));
+    assert_counts(verify_all(), 1, 0, 0, 0, 1, 0);
+    assert_line("'code':'NoKey','why':'an item of the source has no attribute PK'");
+    close_world();
+}
+
 /* A row of the target that would not be the route's is no matter of it. */
 static void rows_that_the_route_would_not_make_are_passed_over(void **state)
 {
@@ -154,7 +167,9 @@ static void a_place_holds_all_that_was_known(void **state)
 #define COUNTS                                                                                               \
     "{'r':{'pair':true,'equal':1,'different':2,'pending':3,'unsettled':4,'not_comparable':5,'left_out':6,"   \
     "'kinds':[0,1]}}"
-#define SUSPECTS "[{'route':0,'forward':true,'key':'x'}]"
+#define UNPAIRED  "{'r':{'pair':false,'equal':1,'kinds':[]}}"
+#define LEFT_OVER "[{'route':0,'forward':false,'key':'{\\\"PK\\\":{\\\"S\\\":\\\"z\\\"}}'}]"
+#define SUSPECTS  "[{'route':0,'forward':true,'key':'x'}]"
 
 static void a_place_of_another_verification_is_refused(void **state)
 {
@@ -183,6 +198,12 @@ static void a_place_of_another_verification_is_refused(void **state)
     assert_counts(*sl_verify_route(v, 0), 1, 2, 3, 4, 5, 6);
     assert_int_equal(sl_verify_progress(v).suspects, 1);
     assert_int_equal(sl_verify_progress(v).segments_done, 1);
+    sl_verify_close(v);
+    /* A row that was found in the target, of a table that nobody follows. */
+    assert_int_equal(
+        sl_verify_open(&options, json_span(PLACE(NUMBERS, "[]", UNPAIRED, LEFT_OVER)), &v, &error), SL_OK);
+    assert_int_equal(steps(v, &error), SL_OK);
+    assert_int_equal(sl_verify_route(v, 0)->equal, 1); /* what is found backward and right is no item */
     sl_verify_close(v);
     for (size_t i = 0; i < sizeof(changes) / sizeof(changes[0]); i++) {
         const char *at = strstr(good, changes[i].from);
@@ -234,6 +255,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_key_that_the_source_refuses_is_told),
         cmocka_unit_test(a_table_that_fails_ends_it),
+        cmocka_unit_test(an_item_without_its_key_is_told),
         cmocka_unit_test(rows_that_the_route_would_not_make_are_passed_over),
         cmocka_unit_test(an_item_that_is_always_written_is_unsettled),
         cmocka_unit_test(a_place_holds_all_that_was_known),
