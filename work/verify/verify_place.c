@@ -123,7 +123,8 @@ static bool read_active(struct sl_verify *v, const json_t *list)
 {
     size_t i;
     const json_t *entry;
-    if (json_array_size(list) > SL_VERIFY_PAGES)
+    size_t n = json_array_size(list);
+    if (n > SL_VERIFY_PAGES || n != v->begun - v->ended) /* one that is not there would never end */
         return false;
     json_array_foreach((json_t *)list, i, entry)
     {

