@@ -201,17 +201,20 @@ static void a_total_is_set_right_when_it_is_asked_for(void **state)
 static void what_no_repair_sets_right_is_told(void **state)
 {
     (void)state;
-    configure("{'name':'by','handler':'aggregate','to':'sqlite:${DIR}/by.db?table=by','counters':[{'key':{'PK':"
-              "'ALL','SK':'-'},'add':{'n':1},'members':{'by':'{n}'}}]}");
+    configure(
+        "{'name':'by','handler':'aggregate','to':'sqlite:${DIR}/by.db?table=by','counters':[{'key':{'PK':"
+        "'ALL','SK':'-'},'add':{'n':1},'members':{'by':'{n}'}}]}");
     stage_reopen(t->s, NULL);
     for (int i = 0; i < ITEMS; i++)
         tables_put(t, json_printf("i%d", i), json_printf("'n':{'N':'%d'}", i));
     tables_verb(t, 0, "totals: 2 equal", "repair --totals");
-    assert_int_equal(tables_sql(t, "by.db", "DELETE FROM by WHERE item LIKE '%%\"item\":{\"M\":{\"PK\":{\"S\":\"i3\"}%%'"
-                                            " AND key NOT LIKE '%%sluice:%%'"),
+    assert_int_equal(tables_sql(t, "by.db",
+                                "DELETE FROM by WHERE item LIKE '%%\"item\":{\"M\":{\"PK\":{\"S\":\"i3\"}%%'"
+                                " AND key NOT LIKE '%%sluice:%%'"),
                      1);
     tables_verb(t, 1, "members of {\"PK\":{\"S\":\"ALL\"},\"SK\":{\"S\":\"-\"}}", "verify");
-    tables_verb(t, 1, "members {\"PK\":{\"S\":\"ALL\"},\"SK\":{\"S\":\"-\"}}: left (NoRows: ", "repair --totals");
+    tables_verb(t, 1,
+                "members {\"PK\":{\"S\":\"ALL\"},\"SK\":{\"S\":\"-\"}}: left (NoRows: ", "repair --totals");
     tables_verb(t, 1, "\"kind\":\"members\"", "repair --totals --json");
 }
 
@@ -268,7 +271,8 @@ static void what_is_no_finding_is_refused_with_its_line(void **state)
         assert_err("found.jsonl: line 2");
         assert_string_equal(verb_out(t->v), "");
     }
-    verb_write(t->v, "good.jsonl", "{'result':'different','route':'replica','source_key':{'PK':{'S':'i3'}}}\n");
+    verb_write(t->v, "good.jsonl",
+               "{'result':'different','route':'replica','source_key':{'PK':{'S':'i3'}}}\n");
     tables_verb(t, 2, "found.jsonl: line 2", "repair found.jsonl good.jsonl");
     assert_string_equal(verb_out(t->v), "");
     tables_verb(t, 2, "--undo takes no findings", "repair --undo found.jsonl found.jsonl");
@@ -290,6 +294,11 @@ static void a_table_of_other_items_is_not_repaired_from(void **state)
     tables_verb(t, 0, "1 written", "repair --item '{\"PK\":{\"S\":\"i3\"}}' --routes replica");
     tables_sql(t, "out.db", "DELETE FROM replica");
     tables_verb(t, 0, "12 written", "repair --routes replica");
+    /* So few items are no doubt. */
+    tables_sql(t, "src.db",
+               "DELETE FROM orders WHERE key > '{\"PK\":{\"S\":\"i4'; UPDATE orders SET item = "
+               "replace(item, '\"n\":{\"N\":\"', '\"n\":{\"N\":\"7')");
+    tables_verb(t, 0, "6 written, 6 removed", "repair --routes replica --delete");
 }
 
 /* ---- kept and put back ---- */
@@ -350,7 +359,8 @@ static void what_was_not_saved_here_is_not_put_back(void **state)
 static void a_removed_row_is_put_back(void **state)
 {
     (void)state;
-    configure("{'name':'aside','handler':'replicate','to':'sqlite:${DIR}/aside.db?table=aside','tombstones':{'table':"
+    configure("{'name':'aside','handler':'replicate','to':'sqlite:${DIR}/"
+              "aside.db?table=aside','tombstones':{'table':"
               "'marks'}}");
     stage_reopen(t->s, NULL);
     for (int i = 0; i < ITEMS; i++)
@@ -375,12 +385,15 @@ static void what_is_pending_is_not_repaired(void **state)
     assert_string_equal(tables_rows(t, "out.db", "SELECT item FROM replica"), before);
 }
 
-/* A ledger's row of an item that is gone is taken away with what it counted, whoever else writes these totals. */
+/* A ledger's row of an item that is gone is taken away with what it counted, whoever else writes these
+ * totals. */
 static void a_ledgers_row_that_is_left_over_goes(void **state)
 {
     (void)state;
-    configure(TOTALS ",{'name':'more','handler':'aggregate','to':'sqlite:${DIR}/out.db?table=totals','ledger':{'table'"
-                     ":'ledger'},'counters':[{'key':{'PK':'MORE'},'add':{'more':1}}]}");
+    configure(
+        TOTALS
+        ",{'name':'more','handler':'aggregate','to':'sqlite:${DIR}/out.db?table=totals','ledger':{'table'"
+        ":'ledger'},'counters':[{'key':{'PK':'MORE'},'add':{'more':1}}]}");
     stage_reopen(t->s, NULL);
     tables_put(t, "i3", "'n':{'N':'30'}");
     tables_sql(t, "src.db", "DELETE FROM orders WHERE key LIKE '%%\"i3\"%%'");

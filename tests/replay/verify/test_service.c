@@ -2,6 +2,8 @@
  * tables it cannot be, whose items a ledger counts, and a service that refuses for a while. */
 #include "tests/support/disk_fault.h"
 #include "tests/support/fake_dynamodb.h"
+#include "tests/support/fake_s3.h"
+#include "tests/support/honest.h"
 #include "tests/support/tables.h"
 #include "tests/support/test.h"
 
@@ -22,6 +24,7 @@ static struct fake_dynamodb *service;
 static struct scripted_server *server;
 static char endpoint[100];
 static size_t fails_from, fails_to; /* requests, from 0 */
+static const char *description;     /* NULL, or what DescribeTable says */
 
 static void answer(void *arg, const struct scripted_request *request, struct scripted_reply *reply)
 {
@@ -35,7 +38,12 @@ static void answer(void *arg, const struct scripted_request *request, struct scr
             .with_crc = true};
         return;
     }
-    fake_dynamodb_answer(service, request, reply);
+    char operation[64];
+    honest_operation(request, operation, sizeof(operation));
+    if (description && strcmp(operation, "DescribeTable") == 0)
+        *reply = (struct scripted_reply){.status = 200, .body = json_span(description), .with_crc = true};
+    else
+        fake_dynamodb_answer(service, request, reply);
 }
 
 /* The items are in the table "main", and the replica has them. */
@@ -43,6 +51,7 @@ static int set_up(void **state)
 {
     (void)state;
     fails_from = fails_to = 0;
+    description = NULL;
     t = tables_new(REPLICA);
     service = fake_dynamodb_open(t->s->folder);
     server = scripted_server_start(answer, NULL);
@@ -117,6 +126,7 @@ static void a_table_that_a_route_writes_is_refused(void **state)
          "'counters':[{'key':{'PK':'ALL','SK':'-'},'add':{'items':1}}]}",
          NULL},
         {"{'name':'r','handler':'replicate','to':'sqlite:${DIR}/out.db?table=main'}", NULL},
+        {"{'name':'r','handler':'replicate','to':'dynamodb://nosuch'}", NULL},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         configure(cases[i].route);
@@ -167,6 +177,72 @@ static void a_ledger_of_another_table_is_told(void **state)
         tables_verb(t, cases[i].is_other ? 2 : 0,
                     cases[i].is_other ? "counts the items of the table mai" : "", "repair --table main");
     }
+}
+
+#define DESCRIPTION(arn, more)                                                                               \
+    "{'Table':{'TableName':'main','TableArn':'" arn                                                          \
+    "','KeySchema':[{'AttributeName':'PK','KeyType':'HASH'},{"                                               \
+    "'AttributeName':'SK','KeyType':'RANGE'}],'AttributeDefinitions':[{'AttributeName':'PK','AttributeType'" \
+    ":"                                                                                                      \
+    "'S'},{'AttributeName':'SK','AttributeType':'S'}],'ItemCount':12,'TableSizeBytes':500,'"                 \
+    "BillingModeSummary':{'BillingMode':"                                                                    \
+    "'PAY_PER_REQUEST'}" more "}}"
+
+/* DynamoDB Local has one Region and account, whatever its clients say. */
+static void what_dynamodb_local_says_of_itself_does_not_count(void **state)
+{
+    (void)state;
+    configure(TOTALS("{'name':'mine'}"));
+    verb_assert(t->v, verb(t->v, "backfill --config %s --table main --unsafe-order", t->s->config_path), 0,
+                "");
+    tables_sql(
+        t, "fake.db", "INSERT OR REPLACE INTO side VALUES ('{\"PK\":{\"S\":\"sluice:source:mine\"}}', '%s')",
+        json("{'PK':{'S':'sluice:source:mine'},'sluice_source':{'M':{'table':{'S':'main'},'region':{'S':"
+             "'eu-west-1'},'account':{'S':'1'}}}}"));
+    tables_verb(t, 0, "counts the items of the table main", "verify --table main");
+    description = DESCRIPTION("arn:aws:dynamodb:ddblocal:000000000000:table/main", "");
+    tables_verb(t, 0, "result: 13 equal", "verify --table main");
+    assert_null(strstr(verb_err(t->v), "counts the items"));
+}
+
+/* The table's latest stream is known: another's checkpoint says nothing of it. */
+static void the_consumer_of_another_stream_is_refused(void **state)
+{
+    (void)state;
+    description =
+        DESCRIPTION("arn:aws:dynamodb:us-east-1:123456789012:table/main",
+                    ",'LatestStreamArn':'arn:aws:dynamodb:us-east-1:123456789012:table/main/stream/now',"
+                    "'StreamSpecification':{'StreamEnabled':true,'StreamViewType':'NEW_AND_OLD_IMAGES'}");
+    verb_write(t->v, "place.json",
+               "{'stream':'arn:aws:dynamodb:us-east-1:123456789012:table/main/stream/old','through'"
+               ":'2026-01-01T00:00:00Z'}");
+    tables_verb(
+        t, 2,
+        "place.json: it is not of the table's stream, arn:aws:dynamodb:us-east-1:123456789012:table/main/"
+        "stream/now",
+        "verify --table main --consumer place.json");
+    verb_write(t->v, "place.json",
+               "{'stream':'arn:aws:dynamodb:us-east-1:123456789012:table/main/stream/now','through'"
+               ":'2026-01-01T00:00:00Z'}");
+    tables_verb(t, 0, "result: 12 equal", "verify --table main --consumer place.json");
+}
+
+static void an_archive_in_s3_is_read_where_it_is(void **state)
+{
+    (void)state;
+    struct fake_s3 *s3 = fake_s3_open();
+    struct scripted_server *bucket = scripted_server_start(fake_s3_answer, s3);
+    char variable[100];
+    snprintf(variable, sizeof(variable), "AWS_ENDPOINT_URL_S3=%s", scripted_server_url(bucket));
+    verb_set(t->v, variable);
+    configure(REPLICA ",{'name':'keep','handler':'archive','to':'s3://bucket/kept','format':'record'}");
+    tables_verb(t, 3, "keep: there are no objects in s3://bucket/kept, so nothing is proven",
+                "verify --table main --archives");
+    assert_true(scripted_server_requests(bucket) > 0);
+    for (size_t i = 0; i < scripted_server_requests(bucket); i++)
+        assert_string_equal(scripted_server_request(bucket, i)->method, "GET");
+    scripted_server_stop(bucket);
+    fake_s3_close(s3);
 }
 
 /* A ledger that nobody has begun, or that is nowhere, says nothing. */
@@ -248,6 +324,9 @@ int main(void)
         TEST(every_name_of_the_table_is_understood),
         TEST(a_table_that_a_route_writes_is_refused),
         TEST(a_ledger_of_another_table_is_told),
+        TEST(what_dynamodb_local_says_of_itself_does_not_count),
+        TEST(the_consumer_of_another_stream_is_refused),
+        TEST(an_archive_in_s3_is_read_where_it_is),
         TEST(a_ledger_that_says_nothing_fits),
         TEST(a_throttled_service_changes_nothing),
         TEST(a_service_that_is_away_for_a_while_is_waited_for),
