@@ -112,9 +112,11 @@ static const struct sl_why *refusal(struct sl_dispatch *d, const struct parcel *
     size_t most = most_bytes(target);
     if (broken || (parcel->body.ptr && (!most || parcel->body.len <= most)))
         return broken;
-    return sl_dispatch_why(d, SL_REJECT, "TooLarge",
-                           sl_arena_printf(d->arena, "the message has %zu bytes, more than %.*s takes (%zu)",
-                                           parcel->body.len, SL_ARG(target->name), most));
+    const char *text = sl_arena_printf(d->arena, "the message has more than %d bytes", MESSAGE_BYTES);
+    if (parcel->body.ptr)
+        text = sl_arena_printf(d->arena, "the message has %zu bytes, more than %.*s takes (%zu)",
+                               parcel->body.len, SL_ARG(target->name), most);
+    return sl_dispatch_why(d, SL_REJECT, "TooLarge", text);
 }
 
 /* That a target is broken says more than that another one's limit is too low. */

@@ -174,7 +174,7 @@ const struct sl_why *sl_run_foresee(struct sl_run *run, size_t n)
         worst = count > most ? why : NULL;
     }
     memcpy(run->tallies, before, sizeof(before));
-    if (!worst && run->route->is_distrusted && !applied && most < SIZE_MAX)
+    if (!worst && run->route->is_distrusted && !applied)
         worst = first;
     return worst ? broken(run, worst, count) : NULL;
 }

@@ -3,6 +3,7 @@
 #include "tests/support/test.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 /* Parked again a day later, the record has the same object. */
 static void an_object_lies_below_the_day_of_its_change(void **state)
@@ -26,6 +27,59 @@ static void an_object_lies_below_the_day_of_its_change(void **state)
         snprintf(wanted, sizeof(wanted), "r1/%s/1000-e.json", cases[i].day);
         assert_int_equal(rig_port(rig, "box")->n, 1);
         assert_string_equal(rig_port(rig, "box")->keys[0], wanted);
+        rig_destroy(rig);
+    }
+}
+
+/* Without an event's id the sequence number alone names the object. */
+static void a_record_without_an_id_has_an_object(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_new("{'on_failure':'memo:box','report_batch_item_failures':true,"
+                              "'routes':[{'name':'r1','handler':'one'}]}");
+    rig->handlers[RIG_ONE].plan[0] = RIG_POISON;
+    rig_event_text(
+        rig,
+        json("{'Records':[{'eventName':'REMOVE','eventSource':'aws:dynamodb','dynamodb':{'Keys':{'PK':{'S':"
+             "'a'}},'SequenceNumber':'1000','ApproximateCreationDateTime':0}}]}"),
+        1);
+    rig_run(rig, 5000);
+    assert_int_equal(rig_port(rig, "box")->n, 1);
+    assert_string_equal(rig_port(rig, "box")->keys[0], "r1/1970/01/01/1000.json");
+    rig_destroy(rig);
+}
+
+/* A message that holds less than its record would be worse than none: what is too large is said, and how
+ * large it is. */
+static void a_message_that_is_too_large_is_told(void **state)
+{
+    (void)state;
+    static const struct {
+        size_t bytes, most;
+        const char *text;
+    } cases[] = {
+        {100, 200, " bytes, more than mem:dlq takes (200)"},
+        {9 << 20, 0, "cannot be parked: the message has more than 8388608 bytes; it was rejected: "}};
+    for (size_t i = 0; i < 2; i++) {
+        struct rig *rig = rig_new("{'on_failure':'mem:dlq','report_batch_item_failures':true,"
+                                  "'routes':[{'name':'r1','handler':'one'}]}");
+        *rig_port(rig, "dlq")->max_bytes = cases[i].most;
+        rig->handlers[RIG_ONE].plan[0] = RIG_POISON;
+        char *value = calloc(1, cases[i].bytes + 1);
+        memset(value, 'x', cases[i].bytes);
+        rig_event_text(
+            rig,
+            json_printf("{'Records':[{'eventID':'e','eventName':'REMOVE','eventSource':'aws:dynamodb',"
+                        "'dynamodb':{'Keys':{'PK':{'S':'%s'}},'SequenceNumber':'1000'}}]}",
+                        value),
+            1);
+        rig_run(rig, 5000);
+        assert_string_equal(rig->answer.error.code, "TooLarge");
+        assert_int_equal(rig->answer.error.status, SL_REJECT);
+        if (!strstr(rig->answer.error.text, cases[i].text))
+            fail_msg("%s", rig->answer.error.text);
+        assert_int_equal(rig_port(rig, "dlq")->n, 0);
+        free(value);
         rig_destroy(rig);
     }
 }
@@ -68,6 +122,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_object_lies_below_the_day_of_its_change),
+        cmocka_unit_test(a_record_without_an_id_has_an_object),
+        cmocka_unit_test(a_message_that_is_too_large_is_told),
         cmocka_unit_test(a_target_that_is_down_fails_its_own),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -132,6 +132,29 @@ static void a_state_is_a_json_object(void **state)
     }
 }
 
+/* A once-only keeper that takes no record of the batch has its window all the same; not where none is done.
+ */
+static void a_keeper_without_records_has_its_window(void **state)
+{
+    (void)state;
+    for (int fails = 0; fails < 2; fails++) {
+        struct rig *rig =
+            rig_new("{" REPORT "'routes':[{'name':'o','handler':'once'},{'name':'w','handler':'keeper',"
+                    "'when':{'events':['REMOVE']}}]}");
+        struct rig_handler *s = &rig->handlers[RIG_WINDOW];
+        s->new_state = json("{'n':5}");
+        rig->handlers[RIG_ONCE].marks = true;
+        rig->handlers[RIG_ONCE].plan[0] = fails ? RIG_OUTAGE : RIG_GOOD;
+        rig_event_with(rig, 3, NULL, FINAL);
+        rig_run(rig, 5000);
+        assert_int_equal(s->windows, !fails);
+        assert_int_equal(s->window_records, 0);
+        rig_answers(rig, fails ? "{'state':{'n':4},'batchItemFailures':[{'itemIdentifier':'1000'}]}"
+                               : "{'state':{'n':5},'batchItemFailures':[]}");
+        rig_destroy(rig);
+    }
+}
+
 /* The route, the function and what is known of the reason are told also for handlers that say nothing. */
 static void a_handler_that_says_nothing_is_named(void **state)
 {
@@ -168,6 +191,7 @@ int main(void)
         cmocka_unit_test(a_window_is_told_as_it_came),
         cmocka_unit_test(a_window_that_nobody_keeps_stays),
         cmocka_unit_test(a_state_is_a_json_object),
+        cmocka_unit_test(a_keeper_without_records_has_its_window),
         cmocka_unit_test(a_handler_that_says_nothing_is_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
