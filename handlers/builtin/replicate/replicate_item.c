@@ -201,14 +201,10 @@ struct sl_span replicate_held_name(const struct replicate *p, struct sl_span nam
     return is_copied ? new_name(rule, name) : (struct sl_span){NULL, 0};
 }
 
+/* What is between the braces of an object, which has nothing around them. */
 static struct sl_span without_braces(struct sl_span json)
 {
-    size_t from = 0, to = json.len;
-    while (json.ptr[from] != '{')
-        from++;
-    while (json.ptr[to - 1] != '}')
-        to--;
-    return (struct sl_span){json.ptr + from + 1, to - from - 2};
+    return (struct sl_span){json.ptr + 1, json.len - 2};
 }
 
 static bool is_blank(struct sl_span text)

@@ -23,6 +23,21 @@ static enum sl_status image_find(struct replicate_fold *f, struct replicate_chan
     return SL_OK;
 }
 
+static bool is_blank(char c)
+{
+    return c == ' ' || c == '\t' || c == '\r' || c == '\n';
+}
+
+/* In a database another program may have put blanks around the item. */
+static struct sl_span without_blanks(struct sl_span json)
+{
+    while (json.len > 0 && is_blank(json.ptr[0]))
+        json = (struct sl_span){json.ptr + 1, json.len - 1};
+    while (json.len > 0 && is_blank(json.ptr[json.len - 1]))
+        json.len--;
+    return json;
+}
+
 static enum sl_status take_item(const struct replicate *p, struct replicate_change *change,
                                 const struct sl_result *result, struct sl_error *error)
 {
@@ -35,7 +50,7 @@ static enum sl_status take_item(const struct replicate *p, struct replicate_chan
         change->is_out = p->expired != SL_EXPIRED_APPLY;
         return SL_OK;
     }
-    change->image.value = (struct sl_value){.type = SL_M, .raw = result->item};
+    change->image.value = (struct sl_value){.type = SL_M, .raw = without_blanks(result->item)};
     if (p->guard == REPLICATE_INLINE && !p->copies_replicated &&
         p->host->value_member(change->image.value, p->guard_attribute).type != SL_NONE)
         return p->host->fail(

@@ -131,12 +131,12 @@ static void decode(struct course *c)
     sl_buffer_clean_up(&text);
 }
 
-static void repair_some(struct course *c, size_t from, size_t n)
+static void repair_some(struct course *c, size_t from, size_t n, bool is_first_twice)
 {
     const struct sl_record *records[ITEMS];
     struct sl_span seen[ITEMS], sides[ITEMS], written[ITEMS];
     for (size_t i = 0; i < n; i++) {
-        records[i] = sl_batch_record(&c->t.batch, from + i);
+        records[i] = sl_batch_record(&c->t.batch, is_first_twice && i == 1 ? from : from + i);
         seen[i] = sl_span_str(c->rows[from + i]);
         sides[i] = sl_span_str(c->sides[from + i]);
     }
@@ -182,7 +182,7 @@ static char *run(struct course *c, const char *mode, size_t at_once)
     look(c, has_side);
     decode(c);
     for (size_t i = 0; i < ITEMS; i += at_once)
-        repair_some(c, i, ITEMS - i < at_once ? ITEMS - i : at_once);
+        repair_some(c, i, ITEMS - i < at_once ? ITEMS - i : at_once, false);
     expect_ends(c);
     char *text = stage_query(c->s, "db",
                              has_side ? "SELECT item FROM rows UNION ALL SELECT item FROM side ORDER BY 1"
@@ -212,10 +212,63 @@ static void rows_are_repaired_as_if_alone(void **state)
     }
 }
 
+/* Two repairs of one item would each be made on what was seen before the other. */
+static void an_item_is_repaired_once_in_a_slice(void **state)
+{
+    (void)state;
+    struct course c = {.troubles = {CHANGED, RIGHT, CHANGED, RIGHT, RIGHT, RIGHT}};
+    fill(&c, modes[0]);
+    look(&c, false);
+    decode(&c);
+    repair_some(&c, 0, 3, true);
+    assert_false(c.marks[0].is_set && c.marks[0].status != SL_OK);
+    assert_int_equal(c.marks[1].status, SL_REJECT);
+    assert_string_equal(c.marks[1].why->code, "Twice");
+    assert_int_equal(c.effects[0], SL_REPAIR_WRITTEN);
+    assert_int_equal(c.effects[1], SL_REPAIR_NOTHING);
+    assert_int_equal(c.effects[2], SL_REPAIR_WRITTEN);
+    for (size_t i = 0; i < ITEMS; i++)
+        free(c.rows[i]);
+    test_batch_clean_up(&c.t);
+    stage_destroy(c.s);
+}
+
+/* A condition compares so many attributes: of a row with more, the guard is among them. */
+static void a_row_with_very_many_attributes_is_repaired(void **state)
+{
+    (void)state;
+    for (size_t n = 195; n <= 205; n += 2)
+        for (int moved = 0; moved < 2; moved++) {
+            struct course c = {.troubles = {moved ? MOVED : CHANGED}};
+            fill(&c, modes[0]);
+            for (size_t i = 0; i < n; i++) {
+                char sql[200];
+                snprintf(
+                    sql, sizeof(sql),
+                    "UPDATE rows SET item = replace(item, '{\"sluice', '{\"x%zu\":{\"BOOL\":true},\"sluice')"
+                    " WHERE key LIKE '%%k0%%'",
+                    i);
+                stage_change(c.s, "db", sql);
+            }
+            look(&c, false);
+            if (moved) /* whatever else was compared, another change has another guard */
+                change(&c, 0, "UPDATE rows SET item = replace(item, ':0000', ':1000')");
+            decode(&c);
+            repair_some(&c, 0, 1, false);
+            assert_int_equal(c.effects[0], moved ? SL_REPAIR_NOTHING : SL_REPAIR_WRITTEN);
+            for (size_t i = 0; i < ITEMS; i++)
+                free(c.rows[i]);
+            test_batch_clean_up(&c.t);
+            stage_destroy(c.s);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows_are_repaired_as_if_alone),
+        cmocka_unit_test(an_item_is_repaired_once_in_a_slice),
+        cmocka_unit_test(a_row_with_very_many_attributes_is_repaired),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,6 +3,7 @@
 #include "tests/support/stage.h"
 #include "tests/support/test.h"
 
+#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -57,6 +58,30 @@ static void an_item_that_carries_a_guard_stops_an_inline_route_alone(void **stat
         }
 }
 
+/* In a database another program may have written the item, over several lines: each mode reads it as it is.
+ */
+static void a_source_may_be_laid_out_as_it_likes(void **state)
+{
+    (void)state;
+    static const char *const modes[] = {"", ",'tombstones':{'table':'marks'}", ",'guard':{'table':'guards'}",
+                                        ",'guard':'none','key':{'id':'{PK}'}", ",'rename':{'v':'w'}"};
+    for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
+        struct stage *s = stage_of(modes[i], A);
+        stage_change(
+            s, "db",
+            "UPDATE source SET item = '\n { \"PK\" : {\"S\" : \"a\"},\r\n\t\"v\":\n{ \"N\":\"7\" } }\n '");
+        stage_deliver_all(s, CHANGED);
+        assert_int_equal(s->answer.parked, 0);
+        char *row = replica(s);
+        json_t *item = json_loads(row, 0, NULL);
+        const json_t *v = json_object_get(item, strstr(modes[i], "rename") ? "w" : "v");
+        assert_string_equal(json_string_value(json_object_get(v, "N")), "7");
+        json_decref(item);
+        free(row);
+        stage_destroy(s);
+    }
+}
+
 /* The item has gone since: by whom, its own removal will say. */
 static void an_item_that_has_gone_is_removed_unless_expired_ones_are_kept(void **state)
 {
@@ -103,6 +128,7 @@ static void only_what_the_stream_lacks_is_read(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_source_may_be_laid_out_as_it_likes),
         cmocka_unit_test(an_item_that_carries_a_guard_stops_an_inline_route_alone),
         cmocka_unit_test(an_item_that_has_gone_is_removed_unless_expired_ones_are_kept),
         cmocka_unit_test(only_what_the_stream_lacks_is_read),
