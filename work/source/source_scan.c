@@ -225,11 +225,11 @@ static void add_place(const struct scan *s, const struct sl_call *call, struct s
 static bool is_key(struct sl_span text)
 {
     struct sl_json_walk walk = sl_json_walk(text);
-    struct sl_span value, tag, content;
+    struct sl_span name, value, tag, content;
     size_t n = 0;
     if (!text.len || text.ptr[0] != '{')
         return false;
-    for (; sl_json_walk_next(&walk, NULL, &value); n++) {
+    for (; sl_json_walk_next(&walk, &name, &value); n++) {
         struct sl_json_walk inner = sl_json_walk(value);
         if (value.ptr[0] != '{' || !sl_json_walk_next(&inner, &tag, &content) || tag.len != 1 ||
             !strchr("SNB", tag.ptr[0]) || content.ptr[0] != '"')
