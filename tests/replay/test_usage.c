@@ -118,6 +118,10 @@ static void values_have_their_ranges(void **state)
         const char *line, *text;
     } cases[] = {
         {"replay --batch-size 0 x", "--batch-size 0 is out of range"},
+        {"replay --batch-size=0 x", "--batch-size 0 is out of range"},
+        {"replay --batch-size= x", "--batch-size needs a value, and this one is empty"},
+        {"verify --table t --region us-west-2 --endpoint-url nowhere",
+         "--endpoint-url \"nowhere\" is not a URL"},
         {"replay --batch-size 10001 x", "--batch-size 10001 is out of range"},
         {"replay --max-age 59 x", "MaximumRecordAgeInSeconds is 59"},
         {"replay --timeout 0 x", "--timeout 0 is out of range; write a number from 1 to 900 (see sluice"},
@@ -142,6 +146,26 @@ static void values_have_their_ranges(void **state)
         verb_assert(v, verb(v, "%s", cases[i].line), 2, cases[i].text);
 }
 
+/* Of a flag that is given twice the last one counts, unless it is a list, which has an end. */
+static void flags_may_be_repeated(void **state)
+{
+    struct verbs *v = *state;
+    verb_write(v, "sluice.json",
+               "{'on_failure':'report','routes':[{'name':'a','handler':'archive','to':'file:${A0}'}]}");
+    verb_assert(v, verb(v, "check --item-bytes 0 --item-bytes 5"), 2, "--item-bytes 0 is out of range");
+    verb_assert(v, verb(v, "check --tables --no-tables --item-bytes 5 --item-bytes=6 --set A0=x"), 0,
+                "file:x");
+    char line[4096] = "check";
+    int n = 0;
+    for (; n < 200; n++) {
+        snprintf(line + strlen(line), sizeof(line) - strlen(line), " --set=A%d=x", n);
+        if (verb(v, "%s", line) == 2)
+            break;
+    }
+    verb_assert(v, verb(v, "%s", line), 2, "--set is given too often (see sluice check --help)");
+    assert_true(n >= 10); /* as often as AWS allows filters */
+}
+
 static int set_up(void **state)
 {
     *state = verbs_new();
@@ -161,6 +185,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(each_number_has_its_range, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_no_verb_has_is_refused, set_up, tear_down),
         cmocka_unit_test_setup_teardown(values_have_their_ranges, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(flags_may_be_repeated, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -317,6 +317,23 @@ static void what_contradicts_itself_is_refused(void **state)
     verb_assert(v, verb(v, "replay --filter %s in.json", text), 2, "a pattern has more than 4096 characters");
 }
 
+/* It is where its stream is, unless the environment says where AWS is. */
+static void a_function_has_a_region_and_its_plugins(void **state)
+{
+    struct verbs *v = *state;
+    static const char command[] =
+        "replay --bootstrap 'echo [$AWS_REGION,$AWS_LAMBDA_FUNCTION_NAME,$SLUICE_HANDLER_PATH]'";
+    verb_set(v, "SLUICE_HANDLER_PATH=/outer");
+    verb_set(v, "AWS_REGION");
+    verb_assert(v, verb(v, "%s in.json", command), 2, "[us-east-1,sluice,/outer]");
+    verb_assert(v, verb(v, "%s --handler-path /own --function f in.json", command), 2, "[us-east-1,f,/own]");
+    verb_set(v, "AWS_DEFAULT_REGION=eu-west-1");
+    verb_set(v, "AWS_LAMBDA_FUNCTION_NAME=named");
+    verb_assert(v, verb(v, "%s in.json", command), 2, "[eu-west-1,named,/outer]");
+    verb_set(v, "AWS_REGION=ap-south-1");
+    verb_assert(v, verb(v, "%s in.json", command), 2, "[ap-south-1,named,/outer]");
+}
+
 /* ---- Kinesis ---- */
 
 static void a_stream_of_kinesis_has_filters_of_its_data(void **state)
@@ -370,6 +387,7 @@ int main(int argc, char **argv)
         TEST(the_trace_is_whole_when_the_input_changes),
         TEST(a_signal_leaves_no_folder_and_no_process),
         TEST(what_contradicts_itself_is_refused),
+        TEST(a_function_has_a_region_and_its_plugins),
         TEST(a_stream_of_kinesis_has_filters_of_its_data),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
