@@ -280,6 +280,27 @@ static void a_signal_leaves_no_folder_and_no_process(void **state)
     assert_true(is_over);
 }
 
+/* ---- while it runs ---- */
+
+/* Whoever waits is told how far it is, and once why it takes long and what ends it. */
+static void retries_without_end_are_explained_once(void **state)
+{
+    struct verbs *v = *state;
+    verb_haste(v, 50);
+    verb_assert(v, verb(v, "replay --timeout 900 --log log.txt odd.json"), 1,
+                "gone from the stream, without a failure record");
+    const char *hint = strstr(verb_err(v), " records wait for batches that fail again and again (");
+    assert_non_null(hint);
+    assert_non_null(strstr(hint, "after 24 hours of virtual time. --max-retries N gives them up after N\n"));
+    assert_null(strstr(hint + 10, "records wait for batches"));
+    assert_non_null(strstr(verb_err(v), "of 6 records, "));
+    verb_assert(v, verb(v, "replay --quiet --timeout 900 --log log.txt odd.json"), 1, "gone from the stream");
+    assert_string_equal(verb_err(v), "");
+    verb_assert(v, verb(v, "replay --timeout 900 --max-retries 3000 --log log.txt odd.json"), 1,
+                "discarded ");
+    assert_null(strstr(verb_err(v), "records wait for batches"));
+}
+
 /* ---- the command line ---- */
 
 static void what_contradicts_itself_is_refused(void **state)
@@ -386,6 +407,7 @@ int main(int argc, char **argv)
         TEST(a_folder_gets_an_object_for_each_batch),
         TEST(the_trace_is_whole_when_the_input_changes),
         TEST(a_signal_leaves_no_folder_and_no_process),
+        TEST(retries_without_end_are_explained_once),
         TEST(what_contradicts_itself_is_refused),
         TEST(a_function_has_a_region_and_its_plugins),
         TEST(a_stream_of_kinesis_has_filters_of_its_data),
