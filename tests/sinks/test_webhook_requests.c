@@ -1,0 +1,180 @@
+/* What a webhook sends: ids, content types and arrays for messages of every kind; and what is said of a
+ * receiver that does not answer in time. */
+#include "tests/support/fault.h"
+
+#include "base/json.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static struct fault f;
+static unsigned byte_ms; /* how slowly the receiver answers */
+
+static void receive(void *arg, const struct scripted_request *request, struct scripted_reply *reply)
+{
+    (void)arg;
+    (void)request;
+    *reply = (struct scripted_reply){.status = 200, .byte_ms = byte_ms};
+}
+
+/* A queue on a receiver of its own; what each message became is in its requests. */
+static void send(const char *url, const struct sl_message *messages, size_t n, struct sl_result *results)
+{
+    struct sl_queue_port *queue = fault_queue(&f, url);
+    fault_send(&f, queue, messages, n, results);
+    queue->close(queue);
+}
+
+static const struct scripted_request *last(void)
+{
+    return scripted_server_request(f.server, scripted_server_requests(f.server) - 1);
+}
+
+static struct sl_span id_of(struct sl_span dedupe)
+{
+    const struct sl_message message = {.body = SL_LIT("{}"), .dedupe = dedupe};
+    struct sl_result result;
+    send("http://server/hook", &message, 1, &result);
+    assert_result(result, SL_OK, NULL);
+    return scripted_header(last(), "webhook-id");
+}
+
+/* Letters, digits, '-' and '_', at most 64: an id stays as it is. Any other becomes a digest, which no plain
+ * one can be taken for. */
+static void an_id_is_plain_or_a_digest(void **state)
+{
+    (void)state;
+    char text[70];
+    fault_open(&f, receive, NULL);
+    for (int c = 1; c < 256; c++) {
+        bool is_plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                        c == '-' || c == '_';
+        if (!is_plain && c % 8 && !strchr("@[`{/:,.^", c))
+            continue; /* some of the others, and all that are next to one */
+        snprintf(text, sizeof(text), "a%cz", c);
+        struct sl_span id = id_of(sl_span_str(text));
+        if (is_plain)
+            assert_span_is(id, text);
+        else if (!sl_span_starts(id, SL_LIT("sha256-")) || id.len != 7 + 64)
+            fail_msg("%02x: %.*s", c, SL_ARG(id));
+    }
+    for (size_t n = 63; n <= 65; n++) {
+        memset(text, 'k', n);
+        assert_int_equal(sl_span_eq(id_of(sl_span(text, n)), sl_span(text, n)), n <= 64);
+    }
+    assert_span_is(id_of(SL_LIT("sha256")), "sha256");
+    assert_int_equal(id_of(SL_LIT("sha256-")).len, 7 + 64);
+    fault_close(&f);
+}
+
+/* Objects and arrays are JSON, other bodies are text; a target may say it otherwise. */
+static void a_body_has_its_type(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *body, *target, *type;
+    } cases[] = {
+        {"{\"a\":1}", "", "application/json"},
+        {"[1]", "", "application/json"},
+        {"", "", "text/plain; charset=utf-8"},
+        {"5", "", "text/plain; charset=utf-8"},
+        {"{\"a\"", "", "text/plain; charset=utf-8"},
+        {"[1", "", "text/plain; charset=utf-8"},
+        {"{\"a\":1}", "#header.Content-Type=application/x-ours", "application/x-ours"},
+        {"words", "#header.content-type=application/x-ours", "application/x-ours"},
+    };
+    fault_open(&f, receive, NULL);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const struct sl_message message = {.body = sl_span_str(cases[i].body)};
+        struct sl_result result;
+        send(sl_arena_printf(f.call.arena, "http://server/hook%s", cases[i].target), &message, 1, &result);
+        assert_result(result, SL_OK, NULL);
+        assert_span_is(scripted_header(last(), "content-type"), cases[i].type);
+        assert_span_is(last()->body, cases[i].body);
+        const char *first = strcasestr(last()->head, "\r\ncontent-type:");
+        assert_true(first && !strcasestr(first + 2, "\r\ncontent-type:")); /* once */
+    }
+    fault_close(&f);
+}
+
+/* Whatever the bodies are, an array of them is JSON, and each is in its place as it was. */
+static void an_array_holds_any_bodies(void **state)
+{
+    (void)state;
+    static const char *const bodies[] = {"{\"a\":1}", "[1]", "", "{\"a\"", "[1", "5", "\"", "\\", "a\nb"};
+    enum { N = sizeof(bodies) / sizeof(bodies[0]) };
+    struct sl_message messages[N];
+    struct sl_result results[N];
+    fault_open(&f, receive, NULL);
+    for (size_t i = 0; i < N; i++)
+        messages[i] = (struct sl_message){.body = sl_span_str(bodies[i])};
+    send("http://server/hook#batch=100", messages, N, results);
+    assert_int_equal(scripted_server_requests(f.server), 1);
+    json_t *list = json_loadb(last()->body.ptr, last()->body.len, 0, NULL);
+    assert_int_equal(json_array_size(list), N);
+    for (size_t i = 0; i < N; i++) {
+        const json_t *one = json_array_get(list, i);
+        assert_result(results[i], SL_OK, NULL);
+        assert_int_equal(json_is_string(one), i >= 2);
+        if (json_is_string(one))
+            assert_string_equal(json_string_value(one), bodies[i]);
+    }
+    json_decref(list);
+    fault_close(&f);
+}
+
+/* It may have taken the message, and it is asked again. */
+static void a_receiver_that_is_too_slow_may_have_taken_it(void **state)
+{
+    (void)state;
+    const struct sl_message message = {.body = SL_LIT("{}")};
+    struct sl_result result;
+    byte_ms = 1000;
+    fault_open(&f, receive, NULL);
+    send("http://server/hook#timeout_ms=100&attempts=1", &message, 1, &result);
+    assert_result(result, SL_RETRY, "RequestTimeout");
+    assert_false(result.not_sent);
+    assert_non_null(strstr(result.text, "the message may have been taken"));
+    fault_close(&f);
+    byte_ms = 0;
+}
+
+/* Orders of which one is the beginning of another are two: neither waits for the other. */
+static void orders_are_told_apart_by_all_of_their_bytes(void **state)
+{
+    (void)state;
+    static const struct sl_span orders[] = {{"a", 1}, {"ab", 2}, {"a\0", 2}, {"", 0}, {"a", 1}, {"b", 1}};
+    enum { N = sizeof(orders) / sizeof(orders[0]) };
+    struct sl_message messages[N];
+    struct sl_result results[N];
+    char bodies[N][16];
+    fault_open(&f, receive, NULL);
+    for (size_t i = 0; i < N; i++) {
+        snprintf(bodies[i], sizeof(bodies[i]), "{\"n\":%zu}", i);
+        messages[i] = (struct sl_message){.body = sl_span_str(bodies[i]), .order = orders[i]};
+    }
+    f.call.deadline_ms = f.clock.ms + 60000;
+    send("http://server/hook", messages, N, results);
+    size_t first = N, second = N;
+    for (size_t i = 0; i < N; i++) {
+        assert_result(results[i], SL_OK, NULL);
+        struct sl_span body = scripted_server_request(f.server, i)->body;
+        first = sl_span_is(body, bodies[0]) ? i : first;
+        second = sl_span_is(body, bodies[4]) ? i : second;
+    }
+    assert_true(first < second && second < N);
+    fault_close(&f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_id_is_plain_or_a_digest),
+        cmocka_unit_test(a_body_has_its_type),
+        cmocka_unit_test(an_array_holds_any_bodies),
+        cmocka_unit_test(a_receiver_that_is_too_slow_may_have_taken_it),
+        cmocka_unit_test(orders_are_told_apart_by_all_of_their_bytes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
