@@ -145,6 +145,35 @@ static void a_delta_row_has_no_more_bytes_than_an_item_may_have(void **state)
     stage_destroy(s);
 }
 
+/* The totals of items go up, down and stay, so that each transaction adds nothing to their row: then it has
+ * no delta row. */
+static void what_cancels_out_has_no_delta_row(void **state)
+{
+    (void)state;
+    struct stage *s = stage_new(ROUTE("'counters':[{'key':{'PK':'ALL'},'add':{'sum':'{total}'}}]"), NULL);
+    struct sl_buffer text;
+    deliver_items(s, 0, 297);
+    stage_change(
+        s, "db",
+        "CREATE TABLE puts (key TEXT); CREATE TRIGGER watch AFTER INSERT ON totals WHEN NEW.key LIKE "
+        "'%sluice:delta:%' BEGIN INSERT INTO puts VALUES (NEW.key); END");
+    sl_buffer_init(&text, 1 << 20);
+    for (int i = 0; i < 297; i++)
+        sl_buffer_printf(&text,
+                         "%s" RECORD("MODIFY", "%d",
+                                     KEYS(PK("i%d")) NEW(PK("i%d") ",'total':" N("%d"))
+                                         OLD(PK("i%d") ",'total':" N("2"))),
+                         i ? "," : "{'Records':[", i + 1000, i, i, 1 + i % 3, i, i + 1000);
+    sl_buffer_add_str(&text, "]}");
+    sl_buffer_add_char(&text, '\0');
+    stage_deliver_all(s, text.ptr);
+    assert_int_equal(number(s, "SELECT count(*) FROM puts"), 0);
+    assert_int_equal(number(s, "SELECT json_extract(item,'$.sum.N') FROM totals WHERE key LIKE '%ALL%'"),
+                     594);
+    sl_buffer_clean_up(&text);
+    stage_destroy(s);
+}
+
 /* More groups than the handler remembers by what their keys are made of: each still has one row. */
 static void thousands_of_groups_in_a_slice_are_told_apart(void **state)
 {
@@ -169,6 +198,7 @@ int main(void)
         cmocka_unit_test(a_transaction_is_filled_to_its_limit),
         cmocka_unit_test(a_transaction_has_no_more_bytes_than_the_service_takes),
         cmocka_unit_test(a_delta_row_has_no_more_bytes_than_an_item_may_have),
+        cmocka_unit_test(what_cancels_out_has_no_delta_row),
         cmocka_unit_test(thousands_of_groups_in_a_slice_are_told_apart),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
