@@ -612,15 +612,22 @@ static void view_type_is_refused_by_name(void **state)
 static void error_without_an_end_is_cut(void **state)
 {
     (void)state;
-    for (int marks = 0; marks < 2; marks++) {
+    static const int fillers[] = {0xE4, 'x'};
+    for (int way = 0; way < 4; way++) {
         struct rig *rig = rig_new("{" PARKING R1);
-        rig->handlers[RIG_ONE].marks = marks;
-        rig->handlers[RIG_ONE].filler = 0xE4;
+        rig->handlers[RIG_ONE].marks = way & 1;
+        rig->handlers[RIG_ONE].filler = fillers[way / 2];
         rig->handlers[RIG_ONE].plan[3] = RIG_POISON;
         rig_event(rig, 5, NULL);
         rig_run(rig, 1000);
         json_t *message = json_loads(rig_port(rig, "dlq")->bodies[0], 0, NULL); /* valid UTF-8 */
         assert_non_null(message);
+        if (way >= 2) {
+            const struct sl_error *error = &rig->answer.error; /* for its sizes */
+            assert_int_equal(json_string_length(json_object_get(message, "code")), sizeof(error->code) - 1);
+            assert_int_equal(json_string_length(json_object_get(message, "message")),
+                             sizeof(error->text) - 1);
+        }
         json_decref(message);
         rig_destroy(rig);
     }
