@@ -219,6 +219,19 @@ static void only_a_guard_tells_the_time(void **state)
     }
 }
 
+static void of_good_changes_nothing_is_said(void **state)
+{
+    (void)state;
+    struct stage *s = stage_new(json_printf(ROUTE, ""), NULL);
+    stage_deliver_all(s, THREE("INSERT", "1", "2", "3"));
+    stage_deliver_all(s, THREE("MODIFY", "4", "5", "6"));
+    stage_deliver_all(s, THREE("MODIFY", "4", "5", "6"));
+    char *log = stage_log(s);
+    assert_string_equal(log, "");
+    free(log);
+    stage_destroy(s);
+}
+
 /* One line counts all that were refused in a call. */
 static void refusals_are_counted(void **state)
 {
@@ -245,6 +258,7 @@ int main(void)
         cmocka_unit_test(items_that_keep_changing_are_tried_again),
         cmocka_unit_test(a_record_without_its_image_is_told),
         cmocka_unit_test(only_a_guard_tells_the_time),
+        cmocka_unit_test(of_good_changes_nothing_is_said),
         cmocka_unit_test(refusals_are_counted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

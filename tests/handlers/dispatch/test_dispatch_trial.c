@@ -537,6 +537,24 @@ static void a_time_out_counts_after_a_quarter_of_the_time(void **state)
     assert_true(set_aside > 20 && waits > 5);
 }
 
+/* Where no other record passes, nobody else needs the time: the record has all that is left. */
+static void without_a_control_a_record_has_all_the_time(void **state)
+{
+    (void)state;
+    struct script *s = script_new("{" PARKING R2);
+    for (size_t i = 0; i < N; i++) {
+        s->suspects[i] = true;
+        s->endings[i].end = SL_TRIAL_TIMED_OUT;
+    }
+    s->is_in_time = true;
+    run(s, NULL);
+    size_t last = s->n_tried - 1;
+    assert_int_equal(s->tried[last], 0);
+    assert_true(last == 4 && s->deadlines[last] + 8 >= s->begins[0] + 8 * (s->deadlines[0] - s->begins[0]));
+    assert_int_equal(s->n_proven, 0);
+    script_destroy(s);
+}
+
 /* ---- any endings ---- */
 
 static uint64_t chance;
@@ -643,6 +661,7 @@ int main(void)
         cmocka_unit_test(suspects_after_a_failure_of_their_item_wait),
         cmocka_unit_test(where_no_trial_can_run_dispatch_goes_on),
         cmocka_unit_test(a_time_out_counts_after_a_quarter_of_the_time),
+        cmocka_unit_test(without_a_control_a_record_has_all_the_time),
         cmocka_unit_test(whatever_the_endings_are_nothing_is_lost),
         cmocka_unit_test(after_a_control_that_cannot_run_no_other_is_tried),
     };
