@@ -136,6 +136,63 @@ static void items_at_the_size_limit_fit(void **state)
     port->close(port);
 }
 
+/* An update that makes the item too large is the record's, and the item stays as it was. */
+static void an_item_does_not_grow_beyond_its_limit(void **state)
+{
+    (void)state;
+    struct sl_table_port *port = open_table("t");
+    char *text = sl_arena_zalloc(call.arena, SL_ITEM_BYTES);
+    memset(text, 'y', SL_ITEM_BYTES - 10);
+    const char *item = json_printf("{'PK':{'S':'a'},'x':{'S':'%s'}}", text);
+    assert_int_equal(
+        one(port, (struct sl_table_op){.verb = SL_TABLE_PUT, .key = KEY, .item = sl_span_str(item)}).status,
+        SL_OK);
+    struct sl_set set = {SL_SET, SL_LIT("longer"), json_span("{'S':'12345'}")};
+    struct sl_result result =
+        one(port, (struct sl_table_op){.verb = SL_TABLE_UPDATE, .key = KEY, .sets = &set, .n_sets = 1});
+    assert_int_equal(result.status, SL_REJECT);
+    assert_span_is(get(port, KEY), item);
+    set.name = SL_LIT("z");
+    set.value = json_span("{'S':'12345'}"); /* six bytes, which are left */
+    assert_int_equal(
+        one(port, (struct sl_table_op){.verb = SL_TABLE_UPDATE, .key = KEY, .sets = &set, .n_sets = 1})
+            .status,
+        SL_OK);
+    port->close(port);
+}
+
+/* What was refused before the database was asked stays refused when the database fails. */
+static void a_refusal_outlives_a_failure(void **state)
+{
+    (void)state;
+    const struct sl_table_op ops[] = {
+        {.verb = SL_TABLE_PUT, .key = KEY, .item = SL_LIT("nonsense")},
+        {.verb = SL_TABLE_PUT, .key = KEY, .item = KEY},
+    };
+    struct sl_result results[2];
+    bool has_failed = true;
+    size_t both = 0;
+    sqlite_fault_begin(false);
+    struct sl_table_port *port = open_table("t");
+    sqlite_fault.code = SQLITE_FULL;
+    for (int n = 1; has_failed; n++) {
+        sqlite_fault.left = n;
+        port->apply(port, ops, 2, results, &call);
+        has_failed = results[1].status != SL_OK;
+        sqlite_fault.left = 0;
+        if (results[0].status != SL_REJECT) { /* it failed before anything was looked at */
+            assert_int_equal(results[0].status, results[1].status);
+            continue;
+        }
+        assert_true(results[0].not_sent);
+        assert_string_equal(results[0].code, "ValidationException");
+        both += has_failed;
+    }
+    assert_true(both > 0);
+    port->close(port);
+    sqlite_fault_end();
+}
+
 static void sizes_follow_the_formula(void **state)
 {
     (void)state;
@@ -531,6 +588,8 @@ int main(void)
         TEST(keys_are_equal_by_value),
         TEST(sums_are_exact),
         TEST(items_at_the_size_limit_fit),
+        TEST(an_item_does_not_grow_beyond_its_limit),
+        TEST(a_refusal_outlives_a_failure),
         TEST(sizes_follow_the_formula),
         TEST(bad_operations_change_nothing),
         TEST(processes_share_the_file),
