@@ -32,8 +32,7 @@ static enum sl_status key_of_item(struct sl_items_entry *entry, const struct sl_
     struct sl_buffer text;
     if (!find_key(entry->item, keys, values))
         return sl_fail(error, SL_REJECT, "NoKey", "an item of the source has no attribute %.*s%s%.*s",
-                       SL_ARG(keys->names[0]), keys->n > 1 ? ", or no " : "",
-                       SL_ARG(keys->n > 1 ? keys->names[1] : sl_span(NULL, 0)));
+                       SL_ARG(keys->names[0]), keys->n > 1 ? ", or no " : "", SL_ARG(keys->names[1]));
     sl_buffer_init_in(&text, arena, PAYLOAD_BYTES);
     sl_buffer_reserve(&text, 96);
     for (size_t i = 0; i < keys->n; i++) {

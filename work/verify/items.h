@@ -6,7 +6,7 @@
 
 /* Names of the source's key attributes, partition key first. */
 struct sl_items_keys {
-    struct sl_span names[2];
+    struct sl_span names[2]; /* the second absent where there is none */
     size_t n;
 };
 

@@ -180,8 +180,7 @@ enum sl_status sl_verify_item(struct sl_verify *v, const char *route, struct sl_
     enum sl_status status = sl_items_decode(&entry, 1, &v->o.keys, v->o.arn, v->arena, &batch, error);
     if (status == SL_OK && !is_key(v, &batch))
         status = sl_fail(error, SL_REJECT, "BadKey", "it is not a key of the table: %.*s%s%.*s",
-                         SL_ARG(v->o.keys.names[0]), v->o.keys.n > 1 ? ", " : "",
-                         SL_ARG(v->o.keys.n > 1 ? v->o.keys.names[1] : sl_span(NULL, 0)));
+                         SL_ARG(v->o.keys.names[0]), v->o.keys.n > 1 ? ", " : "", SL_ARG(v->o.keys.names[1]));
     for (size_t i = 0; i < v->n_routes && status == SL_OK; i++)
         if (!route || strcmp(route, v->routes[i].report.name) == 0)
             status = add_item(v, i, sl_batch_record(&batch, 0), key, route != NULL, error);

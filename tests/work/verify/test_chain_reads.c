@@ -311,6 +311,8 @@ static void items_are_told_apart_by_their_table(void **state)
         assert_int_equal(verify(), SL_OK);
         if (counts.items != 2 - (uint64_t)cases[i].are_same || counts.gaps != cases[i].are_same)
             fail_msg("%s, %s: %s", cases[i].one, cases[i].two, lines);
+        if (cases[i].are_same)
+            assert_non_null(strstr(lines, "\"sequence_number\":\"8\""));
     }
 }
 
