@@ -275,6 +275,9 @@ static void a_record_needs_what_the_proof_needs(void **state)
         {"'eventName':'MODIFY','dynamodb':{'Keys':{'PK':{'S':'a'}},'SequenceNumber':"
          "'1234567890123456789012345678901234567890'" IMAGES "}",
          true},
+        {"'eventName':'MODIFY','dynamodb':{'Keys':{'PK':{'S':'a'}},'SequenceNumber':"
+         "'12345678901234567890123456789012345678901'" IMAGES "}",
+         false},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         n_objects = 0;

@@ -312,17 +312,20 @@ static void each_attribute_of_each_table_is_judged(void **state)
                            "'add':{%s}},{'key':{'PK':'ALL'},'running_max':{'a7':'{n}'}}]},"
                            "{'name':'c','handler':'aggregate','to':'sqlite:${DIR}/"
                            "db?table=other','counters':[{'key':{'PK':'ALL'},"
-                           "'add':{%s}}]}",
+                           "'add':{%s}}]},"
+                           "{'name':'d','handler':'aggregate','to':'sqlite:${DIR}/"
+                           "db?table=other','counters':[{'key':{'PK':'ALL'},"
+                           "'add':{'d':1}}]}",
                            mine, theirs, mine));
     put(1, 1, 5);
-    assert_counts(90 + 90, 0, 0);
+    assert_counts(90 + 90 + 1, 0, 0);
     assert_int_equal(counts.not_judged, 1);
     assert_int_equal(counts.targets, 2);
     stage_change(
         the, "db",
         "UPDATE other SET item = replace(item, '\"a89\":{\"N\":\"1\"}', '\"a89\":{\"N\":\"3\"}') WHERE key "
         "NOT LIKE '%sluice:%'");
-    assert_counts(90 + 89, 1, 0);
+    assert_counts(90 + 89 + 1, 1, 0);
     assert_line("'attribute':'a89','total':'3','ledger':'1','difference':'2'");
     close_world();
 }
