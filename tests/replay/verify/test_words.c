@@ -65,6 +65,8 @@ static void a_row_that_differs_is_told(void **state)
         assert_null(strstr(verb_out(t->v), "\"row\":"));
         tables_verb(t, 1, "\"source\":{\"PK\":{\"S\":\"i3\"},\"n\":{\"N\":\"3\"}}",
                     "verify --json --show-values");
+        assert_non_null(strstr(verb_out(t->v), "\"expected\":{\"PK\":{\"S\":\"i3\"},\"n\":{\"N\":\"3\"}}"));
+        assert_int_equal(strstr(verb_out(t->v), "\"row_sha256\":\"") != NULL, i > 0); /* a row is there */
         tables_verb(t, 1, "{\"result\":\"summary\",\"done\":true,\"items\":6,\"rows\":", "verify --json");
         tables_verb(t, 1, "\"equal\":5,\"different\":1,\"pending\":0", "verify --json");
         tables_destroy(t);

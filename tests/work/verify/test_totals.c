@@ -8,7 +8,6 @@
 #include "tests/support/test.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define CONFIG "{'on_failure':'report','report_batch_item_failures':true,'routes':[%s]}"
