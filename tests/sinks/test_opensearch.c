@@ -586,6 +586,8 @@ static void a_changed_document_shows_its_change(void **state)
          "{'PK':{'S':'a'},'n':{'N':'2.5'}}"},
         {"{'PK':'a','n':'x','sluice_types':'{\\\"n\\\":\\\"N\\\"}'}", "{'PK':{'S':'a'},'n':{'S':'x'}}"},
         {"{'PK':'a','b':'no!','sluice_types':'{\\\"b\\\":\\\"B\\\"}'}", "{'PK':{'S':'a'},'b':{'S':'no!'}}"},
+        {"{'x':'AAAA','PK':'a','b':'AA==','sluice_types':'{\\\"b\\\":\\\"B\\\"}'}",
+         "{'x':{'S':'AAAA'},'PK':{'S':'a'},'b':{'B':'AA=='}}"}, /* a type is its own name's */
         {"{'PK':'a','s':[],'sluice_types':'{\\\"s\\\":\\\"SS\\\"}'}", "{'PK':{'S':'a'},'s':{'L':[]}}"},
         {"{'PK':'a','s':['x',1],'sluice_types':'{\\\"s\\\":\\\"SS\\\"}'}",
          "{'PK':{'S':'a'},'s':{'L':[{'S':'x'},{'N':'1'}]}}"},
