@@ -9,8 +9,9 @@
 
 The unit tests of the copy link one shared library of all rooms, so that a mutant costs one compilation and one link. Each test runs
 once on an instrumented library first, which tells the functions that it enters, in all its processes. A mutant meets the tests that
-enter its function (the others cannot notice it): those that have noticed most in its file and the quick ones first. A mutant whose
-object file is the same as the original's, byte by byte, is equivalent and does not count; nor do those in tests/mutate/equivalent."""
+enter its function (the others cannot notice it): those that have noticed most in its file and the quick ones first; then those that
+were measured with an older library. A mutant whose object file is the same as the original's, byte by byte, is equivalent and does
+not count; nor do those in tests/mutate/equivalent."""
 import concurrent.futures as futures
 import filecmp, fnmatch, hashlib, os, pathlib, random, re, resource, shlex, shutil, signal, subprocess, sys, tempfile, threading, time
 
@@ -34,9 +35,8 @@ TOKENS = [(r' < ', [' <= ']), (r' <= ', [' < ']), (r' > ', [' >= ']), (r' >= ', 
 CALL = re.compile(r'^( +)[a-z_]+\([^;{}]*\);$')
 NOT_CODE = re.compile(r'"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'|/\*.*?\*/|//[^\n]*', re.S)
 SKIPPED = re.compile(r'\s*(#|assert\(|static const|case |sl_die\(|sl_log)')
-# By rule: an allocation that is larger does the same; memory that is not given back is seen by the instrumented tests.
+# By rule: an allocation that is larger does the same.
 LARGER = re.compile(r'alloc\(|sl_array_new\(|\bchar \w+\[|sizeof')
-GIVEN_BACK = re.compile(r'(free|\w+_clean_up|\w+_destroy|json_decref)\(')
 
 
 class Mutant:
@@ -82,7 +82,7 @@ def mutants_of(path):
                 end = closing(masked, offset + m.end() - 1)
                 if end > 0:
                     found.append((offset + m.start(), end + 1, f'if (!{source[offset + m.end() - 1:end + 1]})'))
-            if CALL.match(line) and not GIVEN_BACK.match(line.lstrip()):
+            if CALL.match(line):
                 found.append((offset + len(CALL.match(line)[1]), offset + len(line), '(void)0;'))
         offset += len(line) + 1
     return [(path, source, masked, *site) for site in found]
@@ -172,7 +172,8 @@ class Build:
         self.link(self.objects('run'), library)
         self.make('../reach', '-O0 -finstrument-functions', *(f'../reach/{s[:-2]}.o' for s in [*self.sources, 'tests/mutate/reach.c']))
         self.link([*self.objects('reach'), BUILD / 'reach/tests/mutate/reach.o'], BUILD / 'reach/libsluice.so')
-        self.make('../run', '-O2', 'LIBRARY=../run/libsluice.so', 'TOOL_OBJ=', *(f'../run/{t}' for t in self.tests), 'handlers')
+        # (Without -o, make would put an archive of the objects in its place.)
+        self.make('../run', '-O2', '-o', '../run/libsluice.so', 'LIBRARY=../run/libsluice.so', 'TOOL_OBJ=', *(f'../run/{t}' for t in self.tests), 'handlers')
 
     def users(self, path):
         """The sources that hold the code of this file."""
@@ -186,13 +187,14 @@ class Build:
 class Test:
     def __init__(self, name):
         self.name, self.digest, self.seconds, self.enters, self.noticed = name, '', 0.0, set(), {}
+        self.library = ''  # the digest of the one that `enters` is of
 
 
 def limits(cpu_s):
     def set_limits():
         resource.setrlimit(resource.RLIMIT_CPU, (int(cpu_s), int(cpu_s)))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        resource.setrlimit(resource.RLIMIT_AS, (8 << 30, 8 << 30))
+        resource.setrlimit(resource.RLIMIT_DATA, (8 << 30, 8 << 30))  # (the leak checker reserves addresses without end)
     return set_limits
 
 
@@ -233,20 +235,21 @@ def measure(test, names, size):
     return test if good else None
 
 
-def measured(build):
-    """Every test that passes without a mutant. A test's figures are kept until it or the library changes."""
-    kept, library = BUILD / 'measured', hashlib.sha256((BUILD / 'reach/libsluice.so').read_bytes()).hexdigest()
-    known = {digest: (name, seconds, enters) for digest, name, seconds, *enters in map(str.split, kept.read_text().splitlines())} \
+def measured(build, library):
+    """Every test that passes without a mutant. A test's figures are kept until it changes."""
+    kept = BUILD / 'measured'
+    known = {digest: (of, seconds, enters) for digest, of, name, seconds, *enters in map(str.split, kept.read_text().splitlines())} \
         if kept.exists() else {}
     names, size = symbols(BUILD / 'reach/libsluice.so'), (BUILD / 'reach/libsluice.so').stat().st_size
 
     def one(name):
         test = Test(name)
-        test.digest = hashlib.sha256((BUILD / 'run' / name).read_bytes() + library.encode()).hexdigest()
+        test.digest = hashlib.sha256((BUILD / 'run' / name).read_bytes()).hexdigest()
         if test.digest in known:
-            _, seconds, enters = known[test.digest]
+            test.library, seconds, enters = known[test.digest]
             test.seconds, test.enters = float(seconds), set(enters)
             return test
+        test.library = library
         return measure(test, names, size)
 
     with futures.ThreadPoolExecutor(JOBS) as pool:
@@ -255,15 +258,16 @@ def measured(build):
         if not test:
             print(f'mutate: {name} fails without any change; it does not take part', flush=True)
     tests = [t for t in results if t]
-    kept.write_text(''.join(' '.join([t.digest, t.name, f'{t.seconds:.3f}', *sorted(t.enters)]) + '\n' for t in tests))
+    kept.write_text(''.join(' '.join([t.digest, t.library, t.name, f'{t.seconds:.3f}', *sorted(t.enters)]) + '\n' for t in tests))
     return tests
 
 
 # ---- judging ----
 
 class Judge:
-    def __init__(self, build, tests):
-        self.build, self.tests, self.lock, self.originals = build, tests, threading.Lock(), {}
+    def __init__(self, build):
+        self.library = hashlib.sha256((BUILD / 'reach/libsluice.so').read_bytes()).hexdigest()
+        self.build, self.tests, self.lock, self.originals = build, measured(build, self.library), threading.Lock(), {}
         self.functions = {name for _, name in symbols(BUILD / 'reach/libsluice.so')}
 
     def compile(self, folder, source):
@@ -286,12 +290,13 @@ class Judge:
             return self.originals[source, path]
 
     def order(self, mutant):
-        """The tests that can notice it: those that enter its function; all, when it is in none."""
-        near = [t for t in self.tests if mutant.function in t.enters]
-        if mutant.function not in self.functions:
-            near = list(self.tests)
+        """The tests that can notice it: those that enter its function; all, when it is in none. What is known of an older library is
+        a guess: its other tests come last."""
+        near = {t for t in self.tests if mutant.function in t.enters or mutant.function not in self.functions}
         room = '/'.join(mutant.path.split('/')[:2])
-        return sorted(near, key=lambda t: (-t.noticed.get(mutant.path, 0) / (t.seconds + 0.05), t.seconds * (1 if f'tests/{room}' in t.name else 3)))
+        return sorted((t for t in self.tests if t in near or t.library != self.library),
+                      key=lambda t: (t not in near, -t.noticed.get(mutant.path, 0) / (t.seconds + 0.05),
+                                     t.seconds * (1 if f'tests/{room}' in t.name else 3)))
 
     def judge(self, mutant):
         """'broken', 'equal', 'survived', or the name of the test that notices."""
@@ -334,7 +339,7 @@ def main():
     copy_tree()
     build = Build()
     build.everything()
-    judge = Judge(build, measured(build))
+    judge = Judge(build)
     seed, mutants = chosen(build)
     count, end = int(os.environ.get('COUNT') or 0), time.time() + float(os.environ.get('TIME') or 600)
     tally, done = {}, 0

@@ -89,7 +89,10 @@ class Sandbox:
                 end, has_begun = self.api.began.get(), True
                 kill_at = time.time() + kill_after_s if kill_after_s is not None else None
             if self.process.poll() is not None:
-                return "exit" if has_begun else "gone", self.process.returncode
+                try:
+                    return self.api.answers.get(timeout=1 if has_begun else 0.005)  # it may have answered, and ended then
+                except queue.Empty:
+                    return "exit" if has_begun else "gone", self.process.returncode
             if kill_at and time.time() >= kill_at:
                 self.process.kill()
                 kill_at = None

@@ -4,6 +4,8 @@
 #include "streams/when/when.h"
 #include "tests/support/test.h"
 
+#include <ctype.h>
+
 static bool is_taken(const char *pattern)
 {
     struct sl_arena *arena = sl_arena_new(4096);
@@ -36,6 +38,23 @@ static void ten_wildcards_of_a_field_are_taken(void **state)
             assert_true(is_taken(json_printf("{%s}", b.ptr)));
             sl_buffer_clean_up(&b);
         }
+}
+
+/* Equal wildcards count one by one where a letter follows the star, for every byte that may follow. */
+static void a_letter_after_the_star_counts_each_time(void **state)
+{
+    (void)state;
+    for (char c = ' '; c <= '~'; c++) {
+        if (strchr("\"'*\\", c))
+            continue;
+        struct sl_buffer b;
+        sl_buffer_init(&b, 4096);
+        for (int i = 0; i < 11; i++)
+            sl_buffer_printf(&b, "%s{'wildcard':'A*%c-'}", i ? "," : "", c);
+        sl_buffer_add(&b, "", 1);
+        assert_int_equal(is_taken(json_printf("{'f':[%s]}", b.ptr)), !isalpha((unsigned char)c));
+        sl_buffer_clean_up(&b);
+    }
 }
 
 /* Two that are taken each, and not together: at AB AB AB.. a text stands in both at many places. */
@@ -117,6 +136,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ten_wildcards_of_a_field_are_taken),
+        cmocka_unit_test(a_letter_after_the_star_counts_each_time),
         cmocka_unit_test(sets_that_lead_to_one_machine_count_together),
         cmocka_unit_test(long_wildcards_are_measured),
     };

@@ -287,7 +287,9 @@ INSTEAD struct dirent *readdir(DIR *dir)
 /* ---- time ---- */
 
 /* (A test may have its own.) */
-__attribute__((weak)) INSTEAD int nanosleep(const struct timespec *wanted, struct timespec *left)
+__attribute__((weak)) /* (Weak: a test may have its own.) */
+INSTEAD __attribute__((weak)) int
+nanosleep(const struct timespec *wanted, struct timespec *left)
 {
     REAL(nanosleep)
     const struct timespec wait = haste_shortened(wanted);

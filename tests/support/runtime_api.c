@@ -4,6 +4,7 @@
 
 #include "base/buffer.h"
 #include "runtime/start.h"
+#include "tests/support/leaks.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -397,6 +398,7 @@ void api_start_this(struct api *a, int (*run)(void *), void *arg)
     a->pid = fork();
     if (a->pid == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
+        leaks_are_meant();
         for (int number = 1; number < NSIG; number++) /* as after exec: cmocka has some of its own */
             if (number != SIGUSR2)                    /* (coverage.c) */
                 signal(number, SIG_DFL);

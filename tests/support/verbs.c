@@ -4,6 +4,7 @@
 #include "replay/verbs.h"
 #include "tests/support/disk_fault.h"
 #include "tests/support/haste.h"
+#include "tests/support/leaks.h"
 #include "tests/support/test.h"
 
 #include <fcntl.h>
@@ -137,6 +138,7 @@ static void set_environment(const struct verbs *v)
 static void run_here(const struct verbs *v, int argc, char **argv)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
+    leaks_are_meant(); /* what a verb has at its end, the system takes back */
     alarm(LAST_S);
     redirect(v, "in", 0, O_RDONLY);
     redirect(v, "out", 1, O_WRONLY | O_CREAT | O_TRUNC);
