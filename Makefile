@@ -214,7 +214,7 @@ $(BUILD)/bench/%: $(BUILD)/bench/%.o $(BENCH_OBJ) $(LIBRARY)
 	@$(CC) $(LDFLAGS) -o $@ $^ $(LIBS)
 
 # Those that mostly wait come first, and one more at a time than there are cores.
-WAITING  := $(addprefix $(BUILD)/tests/,net/test_wire replay/tail/test_tail_stream replay/tail/test_tail_verb replay/lease/test_leases)
+WAITING  := $(addprefix $(BUILD)/tests/,net/test_wire replay/tail/test_tail_stream replay/tail/test_tail_verb replay/lease/test_leases handlers/builtin/test_replicate)
 unit: all $(TESTS) $(FUZZERS) ## the unit tests and the fuzz corpora alone
 	@BUILD=$(BUILD) JOBS=$${JOBS:-$$(($$(nproc) + 1))} scripts/run_tests.sh $(WAITING) $(filter-out $(WAITING),$(TESTS)) $(FUZZERS)
 

@@ -51,7 +51,7 @@ static void fill(void)
     sl_buffer_init(&large, MAX_BYTES);
     for (int i = 0; large.len < ((size_t)5 << 20); i++)
         sl_buffer_add_str(&large, json_printf(RECORD("MODIFY", "9%05d",
-                                                     KEYS(PK("b")) NEW(PK("b") ",'v':" S("%0900d"))) "\n",
+                                                     KEYS(PK("b")) NEW(PK("b") ",'v':" S("%09000d"))) "\n",
                                               i, i, i));
     put("dt=2026-11-02/large.jsonl", sl_buffer_span(&large));
     sl_buffer_clean_up(&large);
@@ -64,7 +64,7 @@ static void check(const char *place)
 {
     struct gathered whole = gather(open_place, (void *)(uintptr_t)place, SL_SOURCE_PIECE_BYTES, false);
     assert_string_equal(whole.error.text, "");
-    assert_true(whole.n > 3000);
+    assert_true(whole.n > 500);
     /* In the order of the keys: 0, 1, 2, 3 of the first day; 4 to 7 and the large one of the second. */
     const char *at = whole.text;
     static const char *const order[] = {"'SequenceNumber':'0'",      "'SequenceNumber':'3'",
@@ -89,7 +89,7 @@ static void its_objects_come_in_order(void **state)
     check(folder);
     struct gathered whole = gather(open_place, folder, SL_SOURCE_PIECE_BYTES, false);
     for (int is_resumed = 0; is_resumed < 2; is_resumed++) {
-        struct gathered g = gather_hurried(open_place, folder, 40000, is_resumed);
+        struct gathered g = gather_hurried(open_place, folder, 400000, is_resumed);
         assert_string_equal(g.text, whole.text);
         gathered_clean_up(&g);
     }
