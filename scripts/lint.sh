@@ -106,6 +106,17 @@ if [ -f handlers/handler.h ] && command -v c++ >/dev/null; then
         say "handlers/handler.h does not compile as C++"
 fi
 
+# A script is one, and what begins with #! may be run.
+while IFS= read -r file; do
+    IFS= read -r first <"$file"
+    case $file in
+    *.py) python3 -c 'import ast, sys; ast.parse(open(sys.argv[1]).read(), sys.argv[1])' "$file" || say "$file is no Python" ;;
+    *) [[ $first == *python* ]] || bash -n "$file" || say "$file is no shell script" ;;
+    esac
+    [[ $first != '#!'* || $first =~ ^'#!/'(bin|usr/bin)/ ]] || say "$file:1: $first names no program"
+    [[ $first != '#!'* || -x $file ]] || say "$file begins with #! and may not be run: chmod +x"
+done < <(scripts/files.sh | grep -E '\.(sh|py)$|^\.ci/run$')
+
 # Every fenced block of the documents says what it is (CONTRIBUTING.md).
 python3 tests/docs/blocks.py || bad=1
 exit $bad
