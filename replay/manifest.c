@@ -94,8 +94,10 @@ static enum sl_status find_objects(struct manifest *m)
     char *roots[] = {(char *)(uintptr_t)m->folder, NULL};
     enum sl_status status = SL_OK;
     FTS *walk = fts_open(roots, FTS_PHYSICAL | FTS_NOCHDIR, by_name);
-    if (!walk)
-        sl_die("out of memory: the names below %s", m->folder);
+    if (!walk) { /* an empty name, too */
+        (void)fail(m, "read", m->folder[0] ? m->folder : "the archive's folder (its name is empty)");
+        return SL_REJECT;
+    }
     for (FTSENT *entry; status == SL_OK && (entry = fts_read(walk));) {
         bool is_ours =
             strcmp(entry->fts_name, FOLDER) == 0 || (entry->fts_level > 0 && entry->fts_name[0] == '.');

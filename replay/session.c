@@ -183,7 +183,7 @@ static enum sl_status open_outputs(struct sl_session *r, struct sl_error *error)
         if (!r->trace_file)
             return sl_fail(error, SL_REJECT, "CannotWrite", "--trace %s: cannot be written: %s", r->trace,
                            strerror(errno));
-        setvbuf(r->trace_file, NULL, _IOLBF, BUFSIZ); /* whole, whatever ends this process */
+        setvbuf(r->trace_file, NULL, _IOLBF, BUFSIZ); /* all but the last lines, whatever ends this process */
         const struct sl_trace_options options = {.with_ids = r->with_ids, .folds = r->collects_log};
         r->trace_out = sl_trace_new(r->trace_file, options);
     }

@@ -86,7 +86,8 @@ void sl_failures_add(struct sl_failures *f, const struct sl_esm_discard *discard
     } else {
         sl_esm_failure_json(f->settings, discard, sl_span(NULL, 0), &f->line);
         sl_buffer_add_char(&f->line, '\n');
-        ok = fwrite(f->line.ptr, 1, f->line.len, f->file) == f->line.len;
+        /* (At once: it may be all that is left of a change.) */
+        ok = fwrite(f->line.ptr, 1, f->line.len, f->file) == f->line.len && fflush(f->file) == 0;
     }
     if (!ok && !f->failure)
         f->failure = errno;

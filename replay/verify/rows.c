@@ -14,5 +14,7 @@ const struct sl_expected *sl_rows_table(struct sl_route *route, struct sl_arena 
     struct sl_expect tables = {.abi = {SL_ABI_MAJOR, SL_ABI_MINOR, sizeof(tables)}, .arena = arena};
     struct sl_error why = SL_NO_ERROR;
     bool is_told = route->loaded.handler.expect(route->self, &tables, &why) == SL_OK && tables.n_rows > 0;
-    return is_told ? &tables.rows[0] : NULL;
+    const struct sl_expected *rows = is_told ? &tables.rows[0] : NULL;
+    /* (A plugin may have a port of its own, which need not be able to.) */
+    return rows && rows->port->scan && rows->port->describe ? rows : NULL;
 }

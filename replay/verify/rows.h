@@ -8,7 +8,7 @@
 struct sl_route *sl_rows_route(struct sl_pipeline *pipeline, const char *name);
 
 /* The first table of a route that can be compared, as a row without a key, in `arena`. NULL: its handler does
- * not tell. */
+ * not tell, or its port cannot list and describe. */
 const struct sl_expected *sl_rows_table(struct sl_route *route, struct sl_arena *arena);
 
 #endif

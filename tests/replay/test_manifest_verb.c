@@ -324,6 +324,7 @@ static void what_is_no_archive_is_refused(void **state)
         {"--table-arn arn:aws:dynamodb:eu-west-1:1:index/a empty", "is not a table's ARN", NULL},
         {"--table-arn " ARN "/stream/x empty", "is not a table's ARN", NULL},
     };
+    verb_assert(v, verb(v, "manifest ''"), 2, "sluice manifest: the archive's folder (its name is empty)");
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         const char *name = strrchr(cases[i].line, ' ') ? "empty" : cases[i].line;
         if (strcmp(name, "nowhere") != 0)

@@ -21,9 +21,11 @@
 #define LACKS    "{'eventName':'REMOVE','dynamodb':{'Keys':{" PK("a") "}}}"
 #define NO_KEYS  "{'Item':{" A("1") "}}" /* a line of an export */
 #define HAS_B(g) "{'eventName':'INSERT','dynamodb':{'Keys':{" PK("b") "},'NewImage':{" PK("b") g "}}}"
-#define FROM(own)                                                                                            \
-    "{'eventName':'INSERT','eventSourceARN':'arn:aws:dynamodb:eu-west-1:123456789012:table/" own             \
+#define AT(place)                                                                                            \
+    "{'eventName':'INSERT','eventSourceARN':'arn:aws:dynamodb:" place                                        \
     "/stream/x','dynamodb':{'Keys':{" PK("a") "},'NewImage':{" A("13") "}}}"
+#define FROM(own)  AT("eu-west-1:123456789012:table/" own)
+#define LOCAL(own) AT("ddblocal:000000000000:table/" own) /* DynamoDB Local, for every Region and account */
 
 /* ---- asking ---- */
 
@@ -186,6 +188,8 @@ static void a_repair_from_another_table_or_epoch_is_refused(void **state)
                  {{FROM("orders"), FROM("others")}, "2", "TwoTables"},
                  {{FROM("orders")}, "1", "LedgerEpoch"},
                  {{FROM("orders")}, "2", ""},
+                 {{LOCAL("orders")}, "2", ""},
+                 {{LOCAL("others")}, "2", "TwoTables"},
                  {{HAS("13")}, "2", ""}}; /* it does not say */
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct stage *s = totals_of_one(ROUTE(",'epoch':2", ""));
