@@ -50,14 +50,31 @@ struct text {
     size_t numbers[1000];
 };
 
+/* More than is looked at after a failure (text_skip.c). */
+#define LONG_BYTES (80 * 1000)
+
+static void add_long(struct text *t, char c)
+{
+    memset(sl_buffer_reserve(&t->all, LONG_BYTES), c, LONG_BYTES);
+    t->all.len += LONG_BYTES;
+}
+
 static void add_good(struct text *t)
 {
     /* Some have a member of an earlier decode, space, or one inside a string that looks like it. */
     static const char *const more[] = {"", ", 'sluice':{'file':'old'}", ",'eventID':'a sluice b'",
                                        ",'eventID':'c', 'awsRegion' : 'eu-west-1'"};
+    /* Some are indented, which a line that goes on with a bad record is, too. */
+    sl_buffer_add_str(&t->all, t->n_lines && draw(6) == 0 ? " \t" : "");
     sl_buffer_add_str(&t->all, json_printf("{'eventName':'INSERT','dynamodb':{'Keys':{'k':{'N':'%zu'}},"
-                                           "'SequenceNumber':'%zu'}%s}\n",
+                                           "'SequenceNumber':'%zu'}%s",
                                            t->n_lines, t->n_lines + 100, more[draw(4)]));
+    if (draw(12) == 0) {
+        sl_buffer_add_str(&t->all, ",\"long\":\"");
+        add_long(t, 'x');
+        sl_buffer_add_char(&t->all, '"');
+    }
+    sl_buffer_add_str(&t->all, draw(8) ? "}\n" : "}\n\n");
     t->numbers[t->n_good++] = t->n_lines + 100;
     t->n_lines++;
 }
@@ -66,9 +83,14 @@ static void add_good(struct text *t)
 static void add_bad(struct text *t)
 {
     static const char *const lines[] = {"{'eventName':'INSERT','dynamodb':{'Keys':{'k':{'N':'x'}}}}\n",
-                                        "{'eventName':\n", "nonsense\n", "{'eventName':'MODIFY'}\n",
-                                        "{\n  'eventName':'INSERT',,\n\t'dynamodb':{}\n}\n"};
-    sl_buffer_add_str(&t->all, json(lines[draw(5)]));
+                                        "{'eventName':\n",
+                                        "nonsense\n",
+                                        "{'eventName':'MODIFY'}\n",
+                                        "{\n  'eventName':'INSERT',,\n\t'dynamodb':{}\n}\n",
+                                        "{'eventName':,\n}\n]\n  ],\n"};
+    if (draw(8) == 0)
+        add_long(t, 'n');
+    sl_buffer_add_str(&t->all, json(lines[draw(6)]));
     t->n_bad++;
     t->n_lines++;
 }

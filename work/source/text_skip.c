@@ -23,7 +23,8 @@ static void shorten(struct sl_text *t, size_t from)
         return;
     sl_buffer_init(&kept, t->window.max);
     sl_buffer_add(&kept, t->window.ptr + to, t->window.len - to);
-    sl_buffer_add(&kept, t->kept.ptr + t->kept_from, t->kept.len - t->kept_from);
+    if (t->kept.len)
+        sl_buffer_add(&kept, t->kept.ptr + t->kept_from, t->kept.len - t->kept_from);
     sl_buffer_clean_up(&t->kept);
     t->kept = kept;
     t->kept_from = 0;
@@ -71,6 +72,13 @@ static enum sl_status drop_line(struct sl_text *t, const struct sl_call *call, s
     }
 }
 
+/* Whether it is an object, or the beginning of one that the window cuts. */
+static bool may_be_record(struct sl_span line, bool is_cut)
+{
+    struct sl_error why = SL_NO_ERROR;
+    return *line.ptr == '{' && (sl_json_check(line, &why) == SL_OK || (is_cut && why.offset == line.len));
+}
+
 /* Whether the line at the beginning of the window belongs to the bad one before it: it is indented, or begins
  * with a closing bracket, and is no record by itself. */
 static bool is_continued(const struct sl_text *t)
@@ -80,9 +88,8 @@ static bool is_continued(const struct sl_text *t)
         return false;
     const char *newline = memchr(text.ptr, '\n', text.len);
     struct sl_span line = newline ? sl_span(text.ptr, (size_t)(newline - text.ptr)) : text;
-    size_t n = spaces(line);
-    bool is_record = n < line.len && line.ptr[n] == '{' && sl_json_check(line, NULL) == SL_OK;
-    return n < line.len && !is_record;
+    line = sl_span_from(line, spaces(line));
+    return line.len && !may_be_record(line, !newline && !t->is_drained);
 }
 
 static enum sl_status drop_lines(struct sl_text *t, const struct sl_call *call, struct sl_error *error)
