@@ -35,8 +35,11 @@ TOKENS = [(r' < ', [' <= ']), (r' <= ', [' < ']), (r' > ', [' >= ']), (r' >= ', 
 CALL = re.compile(r'^( +)[a-z_]+\([^;{}]*\);$')
 NOT_CODE = re.compile(r'"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'|/\*.*?\*/|//[^\n]*', re.S)
 SKIPPED = re.compile(r'\s*(#|assert\(|static const|case |sl_die\(|sl_log)')
-# By rule: an allocation that is larger does the same.
+# By rule: an allocation that is larger does the same; memory that is not given back is seen by the instrumented tests, and in the rooms
+# of LEAK_CHECKED (LEAKS in the Makefile) by the unit tests.
 LARGER = re.compile(r'alloc\(|sl_array_new\(|\bchar \w+\[|sizeof')
+GIVEN_BACK = re.compile(r'(free|\w+_clean_up|\w+_destroy|json_decref)\(')
+LEAK_CHECKED = ('base/', 'streams/', 'handlers/')
 
 
 class Mutant:
@@ -82,7 +85,7 @@ def mutants_of(path):
                 end = closing(masked, offset + m.end() - 1)
                 if end > 0:
                     found.append((offset + m.start(), end + 1, f'if (!{source[offset + m.end() - 1:end + 1]})'))
-            if CALL.match(line):
+            if CALL.match(line) and (path.startswith(LEAK_CHECKED) or not GIVEN_BACK.match(line.lstrip())):
                 found.append((offset + len(CALL.match(line)[1]), offset + len(line), '(void)0;'))
         offset += len(line) + 1
     return [(path, source, masked, *site) for site in found]
