@@ -48,14 +48,13 @@ bool sl_loop_closes(const struct sl_loop *loop, const struct sl_host *host, cons
     if (loop->is_local || slice->n == 0)
         return false;
     const struct sl_record *r = slice->records[0];
-    const struct sl_source from = {.account =
-                                       sl_source_arn_part(host->record_text(r, SL_FIELD_SOURCE_ARN), 4),
-                                   .region = host->record_text(r, SL_FIELD_REGION),
-                                   .table = host->record_text(r, SL_FIELD_TABLE)};
+    struct sl_source from = {.account = sl_source_arn_part(host->record_text(r, SL_FIELD_SOURCE_ARN), 4),
+                             .region = host->record_text(r, SL_FIELD_REGION),
+                             .table = host->record_text(r, SL_FIELD_TABLE)};
     if (!sl_span_eq(loop->target.table, from.table))
         return false;
-    return sl_span_is(from.region, "ddblocal") || /* what DynamoDB Local says for every Region and account */
-           sl_source_fits(&loop->target, &from);
+    sl_source_drop_local(&from);
+    return sl_source_fits(&loop->target, &from);
 }
 
 enum sl_status sl_loop_refuse(const struct sl_loop *loop, const struct sl_host *host, const char *advice,

@@ -28,6 +28,12 @@ struct sl_source sl_source_of(const struct sl_host *host, const struct sl_record
     return s;
 }
 
+void sl_source_drop_local(struct sl_source *s)
+{
+    if (sl_span_is(s->region, "ddblocal"))
+        *s = (struct sl_source){.table = s->table};
+}
+
 static bool part_fits(struct sl_span x, struct sl_span y)
 {
     return x.len == 0 || y.len == 0 || sl_span_eq(x, y);

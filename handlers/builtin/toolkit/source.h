@@ -16,6 +16,9 @@ struct sl_span sl_source_arn_part(struct sl_span arn, unsigned number);
 /* The texts are borrowed from the record. */
 struct sl_source sl_source_of(const struct sl_host *host, const struct sl_record *r);
 
+/* The Region that DynamoDB Local says, with an account, whatever its client's are: both are said no more. */
+void sl_source_drop_local(struct sl_source *s);
+
 /* Can both be the same table? Parts that one of them does not say match. */
 bool sl_source_fits(const struct sl_source *x, const struct sl_source *y);
 

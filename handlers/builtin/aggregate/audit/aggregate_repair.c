@@ -104,9 +104,7 @@ enum sl_status aggregate_repair(void *self, struct sl_slice *slice, struct sl_re
     }
     if (status != SL_OK)
         return status;
-    /* What DynamoDB Local says for every Region and account says nothing of them. */
-    if (sl_span_is(r.run.source.region, "ddblocal"))
-        r.run.source = (struct sl_source){.table = r.run.source.table};
+    sl_source_drop_local(&r.run.source);
     if (ask->is_plan)
         return sl_outcome_end(&r.run.outcome, error);
     /* It writes: the ledger's row of its source, and the epoch. */
