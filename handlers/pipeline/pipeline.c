@@ -17,14 +17,12 @@ static const struct sl_openers real_openers = {sl_target_kind, sl_target_objects
 
 /* ---- options: compiled and opened ---- */
 
-/* The text of a condition's error begins with a path inside the condition. */
+/* The text of a condition's error begins with a path inside the condition, or is a sentence, which has a
+ * blank before its first colon. */
 static enum sl_status fail_inside(struct sl_error *error, const char *path, const struct sl_error *why)
 {
-    size_t first = strcspn(why->text, ": ");
-    const char *joint = why->text[0] == '$' || why->text[0] == '[' || !first ? ""
-                        : why->text[first] == ' '                            ? ": "
-                                                                             : ".";
-    return sl_fail(error, SL_FATAL, INVALID, "%s%s%s", path, joint, why->text);
+    bool is_sentence = why->text[strcspn(why->text, ": ")] == ' ';
+    return sl_fail(error, SL_FATAL, INVALID, "%s%s%s", path, is_sentence ? ": " : ".", why->text);
 }
 
 static enum sl_status compile_when(struct sl_pipeline *p, struct sl_span json, const char *path,

@@ -6,10 +6,8 @@
 /* What has a blank before its first colon is a sentence, not a path. */
 enum sl_status sl_opening_bad_inside(const struct sl_opening *o, const char *path, const struct sl_error *why)
 {
-    size_t first = strcspn(why->text, ": ");
-    bool is_sentence = !why->text[first] || why->text[first] == ' ';
-    bool is_step = why->text[0] == '[' || first == 0;
-    return SL_OPENING_BAD(o, "%s%s%s", path, is_sentence ? ": " : is_step ? "" : ".", why->text);
+    bool is_sentence = why->text[strcspn(why->text, ": ")] == ' ';
+    return SL_OPENING_BAD(o, "%s%s%s", path, is_sentence ? ": " : ".", why->text);
 }
 
 bool sl_opening_is(const struct sl_opening *o, const char *option, const char *text)

@@ -74,6 +74,7 @@ static void only_routes_that_are_functions_of_the_item_take_items(void **state)
         if (status != (routes[i].refusal ? SL_REJECT : SL_OK) ||
             (routes[i].refusal && !strstr(error.text, routes[i].refusal)))
             fail_msg("%s: %d %s", routes[i].config, (int)status, error.text);
+        assert_int_equal(error.status, status);
         assert_int_equal(facts.needs_table, routes[i].needs_table);
         stage_destroy(s);
     }
@@ -292,7 +293,10 @@ static void a_wrong_pattern_is_named(void **state)
     (void)state;
     stage_refused(REPLICA(",'where':{'v':[]}"), "$.routes[0].where.v: the list is empty");
     stage_refused(REPLICA(",'where':{'v':[{'between':1}]}"), "$.routes[0].where.v[0]: not an operator");
-    stage_refused(REPLICA(",'where':7"), "where");
+    stage_refused(REPLICA(",'where':7"), "$.routes[0].where: an object is expected");
+    stage_refused(REPLICA(",'where':{'$or':[]}"),
+                  "$.routes[0].where.$or: a list of two or more objects is expected");
+    stage_refused(REPLICA(",'where':{':v':[]}"), "$.routes[0].where.:v: the list is empty");
     stage_refused(REPLICA(",'where':{'v':{'N':['1']}}"), "$.routes[0].where.v.N: N looks like a type");
 }
 

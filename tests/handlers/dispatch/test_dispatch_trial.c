@@ -24,6 +24,7 @@ struct script {
     bool suspects[N];
     struct sl_trial endings[N];
     size_t n_tried, tried[200];
+    size_t n_ended;         /* of these: the others could not be made */
     unsigned attempts[200]; /* of each */
     size_t n_proven, proven[N];
     size_t entered, left, begun; /* calls */
@@ -112,6 +113,7 @@ static void try_alone(struct sl_watch *watch, const struct sl_trial_order *order
     s->rig->clock.ms = times_out ? order->deadline_ms : s->rig->clock.ms + s->takes_ms;
     if (times_out && out->end == SL_TRIAL_RETURNED)
         *out = (struct sl_trial){.end = SL_TRIAL_TIMED_OUT};
+    s->n_ended += out->end != SL_TRIAL_UNABLE;
     if (out->end != SL_TRIAL_UNABLE)
         note_given(s, order->index, out->end == SL_TRIAL_RETURNED && out->status == SL_OK);
     s->watch.has_suspects = out->end != SL_TRIAL_UNABLE;
@@ -143,9 +145,15 @@ static void script_destroy(struct script *s)
 
 static void run(struct script *s, size_t (*key)(size_t))
 {
+    uint64_t calls = 0, counted = 0;
     rig_event(s->rig, N, key);
     rig_run(s->rig, 10000);
     assert_int_equal(s->begun, 1);
+    for (size_t i = 0; i < RIG_HANDLERS; i++)
+        calls += s->rig->handlers[i].calls;
+    for (size_t i = 0; i < sl_pipeline_routes(s->rig->p); i++)
+        counted += sl_pipeline_stats(s->rig->p, i).calls;
+    assert_int_equal(counted, calls + s->n_ended); /* a trial is a call, wherever it is made */
 }
 
 static const char *failed_at(size_t index)

@@ -49,7 +49,12 @@ static void faults_inside_a_value_have_their_path(void **state)
     } faults[] = {
         {ROUTE("'handler':'one','text':'{a'"), "sluice.json: $.routes[0].text: "},
         {ROUTE("'handler':'one','options':{'text':'}'}"), "sluice.json: $.routes[0].options.text: "},
-        {ROUTE("'handler':'one','when':{'evens':[]}"), "sluice.json: $.routes[0].when"},
+        {ROUTE("'handler':'one','when':{'evens':[]}"),
+         "sluice.json: $.routes[0].when.evens: not a condition"},
+        {ROUTE("'handler':'one','when':{'$or':[]}"), "sluice.json: $.routes[0].when.$or: not a condition"},
+        {ROUTE("'handler':'one','when':{'[0]':1}"), "sluice.json: $.routes[0].when.[0]: not a condition"},
+        {ROUTE("'handler':'one','when':{':a':1}"), "sluice.json: $.routes[0].when.:a: not a condition"},
+        {ROUTE("'handler':'one','when':{'item':{'$or':1}}"), "sluice.json: $.routes[0].when.item.$or: "},
         {ROUTE("'handler':'one','when':{'events':['REMOVE'],'item':{'a':[1]}}"),
          "sluice.json: $.routes[0].when: no event can meet all of its members"},
         {ROUTE("'handler':'one','when':{'pattern':[{'a':1}]}"), "sluice.json: $.routes[0].when.pattern[0]"},
@@ -212,6 +217,37 @@ static void a_plugin_that_refuses_items_needs_no_reason(void **state)
     }
 }
 
+static enum sl_status silent_accepts(void *self, enum sl_view view, struct sl_error *error)
+{
+    (void)error;
+    return view == SL_VIEW_KEYS_ONLY ? SL_OK : *(const enum sl_status *)self;
+}
+
+/* Whatever a plugin returns that is not OK, its route cannot work with the stream, and says why. Each view
+ * type is asked about for itself. */
+static void a_plugin_that_refuses_a_view_type_needs_no_reason(void **state)
+{
+    (void)state;
+    for (enum sl_status status = SL_OK; status <= SL_FATAL; status++) {
+        struct rig *rig = rig_new("{'on_failure':'report','routes':[{'name':'a','handler':'one'}]}");
+        struct sl_route *route = &rig->p->routes[0];
+        enum sl_status wanted = status == SL_OK ? SL_OK : SL_FATAL;
+        route->loaded.handler.accepts = silent_accepts;
+        route->self = &status;
+        for (int times = 0; times < 2; times++) {
+            struct sl_error error = SL_NO_ERROR;
+            assert_int_equal(sl_route_accepts(route, SL_VIEW_KEYS_ONLY, &error), SL_OK);
+            assert_int_equal(error.status, SL_OK);
+            assert_int_equal(sl_route_accepts(route, SL_VIEW_NEW_IMAGE, &error), wanted);
+            assert_int_equal(error.status, wanted);
+            assert_string_equal(
+                error.text, status == SL_OK ? "" : "the handler one cannot work with the stream's view type");
+            assert_null(rig->log.route);
+        }
+        rig_destroy(rig);
+    }
+}
+
 static void condition_chooses_the_records(void **state)
 {
     (void)state;
@@ -236,6 +272,7 @@ int main(void)
         cmocka_unit_test(a_route_shows_its_first_target),
         cmocka_unit_test(what_a_handler_says_has_its_place),
         cmocka_unit_test(a_plugin_that_refuses_items_needs_no_reason),
+        cmocka_unit_test(a_plugin_that_refuses_a_view_type_needs_no_reason),
         cmocka_unit_test(condition_chooses_the_records),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
