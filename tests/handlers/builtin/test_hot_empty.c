@@ -1,0 +1,123 @@
+/* Hot rows that become empty: sums on their way to such a row, in delta rows, may be left by a process that
+ * was killed, and another one adds them up. That one, too, deletes the row when no item is left in it. */
+#include "tests/support/stage.h"
+#include "tests/support/test.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#define ROUTE(members)                                                                                       \
+    "{'on_failure':'jsonl:${DIR}/failed.jsonl','report_batch_item_failures':true,'routes':[{'name':'t',"     \
+    "'handler':'aggregate','to':'sqlite:${DIR}/db?table=totals','counters':[{'key':{'PK':'all'},'add':{"     \
+    "'n':1,'sum':'{total}'}},{'key':{'PK':'{g}'},'add':{'n':1,'sum':'{total}'}}]" members "}]}"
+
+/* Three transactions of a hundred rows, less the rows of two groups: as many as make a row hot. */
+#define ITEMS 294
+
+/* One change of each item from `from` on, without the image before it; `group` NULL: a removal. Its total is
+ * one more than its order. */
+static char *changes(const char *event, unsigned order, size_t from, size_t to, const char *group)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
+    fputs("{'Records':[", out);
+    for (size_t i = from; i < to; i++) {
+        fprintf(out,
+                "%s{'eventID':'e%u-%zu','eventName':'%s','dynamodb':{'Keys':{'PK':{'S':'i%zu'}},"
+                "'SequenceNumber':'%u%04zu','StreamViewType':'NEW_IMAGE'",
+                i == from ? "" : ",", order, i, event, i, order, i);
+        if (group)
+            fprintf(out, ",'NewImage':{'PK':{'S':'i%zu'},'total':{'N':'%u'},'g':{'S':'%s'}}", i, order + 1,
+                    group);
+        fputs("}}", out);
+    }
+    fputs("]}", out);
+    fclose(out);
+    return text;
+}
+
+static void deliver_all(struct stage *s, char *event)
+{
+    stage_deliver_all(s, event);
+    free(event);
+}
+
+/* What folds do, and nothing else, is a transaction that begins with the removal of a delta row. */
+static bool no_fold(struct stage *s, const struct sl_table_op *ops, size_t n, struct sl_result *results)
+{
+    (void)s;
+    for (size_t i = 0; i < n && ops[0].verb == SL_TABLE_DELETE; i++)
+        results[i] = (struct sl_result){.status = SL_RETRY, .code = "Throttled", .text = "not now"};
+    return ops[0].verb == SL_TABLE_DELETE;
+}
+
+/* Another process finds the delta rows that this one leaves, and of its records only `again` comes again. */
+static void leave(struct stage *s, char *event, char *again)
+{
+    s->for_table = no_fold;
+    stage_deliver(s, sl_span_str(json(event)));
+    s->for_table = NULL;
+    assert_int_equal(stage_checkpoint(s), 0);
+    char *left = stage_query(s, "db", "SELECT count(*) FROM totals WHERE key LIKE '%sluice:delta:t:%'");
+    assert_string_equal(left, "3\n");
+    free(left);
+    free(event);
+    stage_reopen(s, NULL);
+    deliver_all(s, again);
+}
+
+static void expect_rows(struct stage *s, const char *wanted)
+{
+    char *got = stage_query(s, "db",
+                            "SELECT json_extract(key,'$.PK.S'), json_extract(item,'$.n.N'), "
+                            "json_extract(item,'$.sum.N') FROM totals WHERE key NOT LIKE '%sluice:ledger:%' "
+                            "AND key NOT LIKE '%sluice:source:%' ORDER BY key");
+    assert_string_equal(got, wanted);
+    free(got);
+}
+
+static void a_row_that_anothers_sums_empty_is_deleted(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *members, *event, *group; /* of the last changes; NULL: removals */
+        const char *rows;
+    } cases[] = {
+        {",'empty':'delete'", "REMOVE", NULL, ""},
+        {",'empty':'keep'", "REMOVE", NULL, "all|0|0\nx|0|0\n"},
+        {",'empty':'delete'", "MODIFY", "y", "all|294|882\ny|294|882\n"},
+        {",'empty':'keep'", "MODIFY", "y", "all|294|882\nx|0|0\ny|294|882\n"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct stage *s = stage_new(json_printf(ROUTE("%s"), cases[i].members), NULL);
+        deliver_all(s, changes("INSERT", 1, 0, ITEMS, "x"));
+        expect_rows(s, "all|294|588\nx|294|588\n");
+        leave(s, changes(cases[i].event, 2, 0, ITEMS, cases[i].group),
+              changes(cases[i].event, 2, 7, 8, cases[i].group));
+        expect_rows(s, cases[i].rows);
+        deliver_all(s, changes(cases[i].event, 2, 0, ITEMS, cases[i].group));
+        expect_rows(s, cases[i].rows);
+        stage_destroy(s);
+    }
+}
+
+/* One item is still in the row. */
+static void a_row_that_anothers_sums_do_not_empty_stays(void **state)
+{
+    (void)state;
+    struct stage *s = stage_new(ROUTE(",'empty':'delete'"), NULL);
+    deliver_all(s, changes("INSERT", 1, 0, ITEMS + 1, "x"));
+    leave(s, changes("REMOVE", 2, 0, ITEMS, NULL), changes("REMOVE", 2, 0, 1, NULL));
+    expect_rows(s, "all|1|2\nx|1|2\n");
+    stage_destroy(s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_row_that_anothers_sums_empty_is_deleted),
+        cmocka_unit_test(a_row_that_anothers_sums_do_not_empty_stays),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
