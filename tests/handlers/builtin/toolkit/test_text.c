@@ -317,7 +317,7 @@ static void an_escaped_quote_does_not_end_a_text(void **state)
 
 /* ---- conditions inside of options ---- */
 
-/* An error inside a condition begins with a path, a step of one, or is a sentence. */
+/* An error inside a condition begins with a path, whatever its first member is called, or is a sentence. */
 static void an_error_inside_an_option_has_the_whole_path(void **state)
 {
     (void)state;
@@ -325,11 +325,11 @@ static void an_error_inside_an_option_has_the_whole_path(void **state)
         const char *inside, *wanted;
     } cases[] = {{"a: expected a list", "where.a: expected a list"},
                  {"a.b[0]: expected", "where.a.b[0]: expected"},
-                 {"[1]: expected", "where[1]: expected"},
-                 {": expected an object", "where: expected an object"},
+                 {"$or[1]: expected", "where.$or[1]: expected"},
+                 {"[1]: expected", "where.[1]: expected"},
+                 {":a: expected", "where.:a: expected"},
                  {"expected an object", "where: expected an object"},
-                 {"expected: an object", "where.expected: an object"},
-                 {"unexpected", "where: unexpected"}};
+                 {"expected: an object", "where.expected: an object"}};
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct sl_error why = SL_NO_ERROR, error = SL_NO_ERROR;
         const struct sl_opening o = {.host = host, .error = &error};
