@@ -61,6 +61,7 @@ static void take_order(struct sl_engine *e)
         memmove(&e->lanes[at + 1], &e->lanes[at], (from - at) * sizeof(struct sl_lane *));
         e->lanes[at++] = moved;
     }
+    sl_engine_index(e);
 }
 
 static void drop_old(struct sl_engine *e)

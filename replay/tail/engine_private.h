@@ -22,8 +22,11 @@ struct sl_lane {
     char *id, *parent;           /* "" when it has none */
     struct sl_lane *parent_lane; /* NULL: it has none, or no list shows it */
     bool is_listed, is_closed;
-    unsigned misses;     /* listings in a row that lacked it */
-    bool is_ours;        /* gained, not lost */
+    unsigned misses; /* listings in a row that lacked it */
+    bool is_ours;    /* gained, not lost */
+    bool is_late;    /* gained again, as `late` says, while something of before still runs */
+    struct sl_keeper_place late;
+    char *late_after;
     bool is_ended;       /* the keeper says so: its children may begin */
     bool is_parent_gone; /* the stream no longer has it */
     bool is_done;        /* handled to its end by us */
@@ -131,7 +134,7 @@ void sl_engine_complain(struct sl_engine *e, const struct sl_error *error);
 
 struct sl_lane *sl_engine_lane(const struct sl_engine *e, const char *id); /* NULL: there is none */
 struct sl_lane *sl_engine_add_lane(struct sl_engine *e, const char *id);
-void sl_engine_index(struct sl_engine *e); /* after lanes were removed */
+void sl_engine_index(struct sl_engine *e); /* after lanes were removed or moved */
 
 /* ---- engine_list.c ---- */
 
@@ -159,7 +162,7 @@ struct sl_lane *sl_lane_new(struct sl_engine *e, const char *id);
 void sl_lane_destroy(struct sl_lane *lane);
 void sl_lane_set(char **text, const char *value);
 
-/* The keeper has given it to us, with its place. */
+/* The keeper has given it to us, with its place. What of it still runs from before is waited for. */
 void sl_lane_gain(struct sl_lane *lane, const struct sl_keeper_place *place);
 /* It is no longer ours: what runs is broken off, what was read is forgotten. */
 void sl_lane_lose(struct sl_lane *lane);

@@ -72,10 +72,11 @@ void sl_lane_destroy(struct sl_lane *lane)
     free(lane->read_after);
     free(lane->iterator);
     free(lane->after);
+    free(lane->late_after);
     free(lane);
 }
 
-void sl_lane_gain(struct sl_lane *lane, const struct sl_keeper_place *place)
+static void begin(struct sl_lane *lane, const struct sl_keeper_place *place)
 {
     struct sl_engine *e = lane->engine;
     lane->is_ours = true;
@@ -95,6 +96,19 @@ void sl_lane_gain(struct sl_lane *lane, const struct sl_keeper_place *place)
         sl_engine_want_list(e);
 }
 
+void sl_lane_gain(struct sl_lane *lane, const struct sl_keeper_place *place)
+{
+    if (!lane->running) {
+        begin(lane, place);
+        return;
+    }
+    sl_lane_set(&lane->late_after, place->after);
+    lane->late = *place;
+    lane->late.shard = lane->id;
+    lane->late.after = lane->late_after;
+    lane->is_late = true;
+}
+
 /* Once nothing runs any more. */
 static void drop_lost(struct sl_lane *lane)
 {
@@ -102,11 +116,15 @@ static void drop_lost(struct sl_lane *lane)
         return;
     drop_mapping(lane);
     lane->has_moved = false;
+    if (lane->is_late)
+        begin(lane, &lane->late);
+    lane->is_late = false;
 }
 
 void sl_lane_lose(struct sl_lane *lane)
 {
     struct sl_engine *e = lane->engine;
+    lane->is_late = false;
     if (!lane->is_ours)
         return;
     lane->is_ours = false;

@@ -288,7 +288,7 @@ static void fail_page(struct sl_lane *lane, struct sl_span answer, const struct 
 {
     struct sl_error broken = SL_NO_ERROR;
     if (sl_live_is_page(answer)) {
-        sl_engine_fail(lane->engine, "%s", error->text);
+        sl_engine_fail(lane->engine, "%s: %s", lane->id, error->text);
         return;
     }
     (void)sl_fail(&broken, SL_RETRY, "BrokenAnswer", "GetRecords: the answer was not understood (%s)",

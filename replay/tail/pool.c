@@ -2,6 +2,7 @@
 #include "replay/tail/pool.h"
 
 #include "base/clock.h"
+#include "base/json_write.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -45,10 +46,13 @@ static void ring(const struct sl_pool *pool)
 
 static void fail(struct sl_pool_task *task, const struct sl_error *error)
 {
+    struct sl_buffer *b = &task->body;
     task->outcome = SL_ESM_FAILED;
-    sl_buffer_reset(&task->body);
-    sl_buffer_printf(&task->body, "{\"errorType\":\"Runtime.InvalidEntrypoint\",\"errorMessage\":\"%s\"}",
-                     error->code);
+    sl_buffer_reset(b);
+    sl_buffer_add_char(b, '{');
+    sl_json_add_member(b, "errorType", SL_LIT("Runtime.InvalidEntrypoint"));
+    sl_json_add_member(b, "errorMessage", sl_span_str(error->text));
+    sl_buffer_add_char(b, '}');
 }
 
 static void work(struct place *p)

@@ -16,8 +16,10 @@
 #define TABLE  "arn:aws:dynamodb:us-east-1:123456789012:table/t"
 #define ARN    TABLE "/stream/2026-01-01T00:00:00.000"
 #define NEWER  TABLE "/stream/2026-02-02T00:00:00.000"
-#define SHARDS 6
+#define SHARDS 128
 #define PAGE   3
+
+#define LONG_AGO_S 1767225600 /* 2026-01-01 */
 
 struct shard {
     const char *name, *parent; /* NULL: none; a name of NULL ends the list */
@@ -34,6 +36,7 @@ static struct world {
     unsigned poison;                            /* this record has no word */
     unsigned broken;                            /* this one has no key, and cannot be read */
     bool is_mixed;      /* every third record is a change, every third a removal by TTL */
+    long long made_s;   /* when the records were made; 0: long ago */
     unsigned expire;    /* so many reads find their iterator expired */
     const char *liar;   /* this operation */
     const char *lie;    /* answers that */
@@ -128,14 +131,14 @@ static size_t record(unsigned at, bool is_first, size_t n)
         w.body + n, sizeof(w.body) - n,
         "%s{\"eventID\":\"%u\",\"eventName\":\"%s\",\"eventVersion\":\"1.1\","
         "\"eventSource\":\"aws:dynamodb\",\"awsRegion\":\"us-east-1\",%s"
-        "\"dynamodb\":{\"ApproximateCreationDateTime\":1767225600,\"%s\":{\"PK\":{"
+        "\"dynamodb\":{\"ApproximateCreationDateTime\":%lld,\"%s\":{\"PK\":{"
         "\"S\":\"k%u\"}},\"%sImage\":{\"PK\":{\"S\":\"k%u\"}%s},"
         "\"SequenceNumber\":\"%u\",\"SizeBytes\":9,\"StreamViewType\":\"NEW_AND_OLD_IMAGES\"}}",
         is_first ? "" : ",", at, names[kind],
         kind == 2 ? "\"userIdentity\":{\"type\":\"Service\",\"principalId\":\"dynamodb.amazonaws.com\"},"
                   : "",
-        at == w.broken ? "NoKeys" : "Keys", at, kind == 2 ? "Old" : "New", at,
-        at == w.poison ? "" : ",\"word\":{\"S\":\"w\"}", at);
+        w.made_s ? w.made_s : LONG_AGO_S, at == w.broken ? "NoKeys" : "Keys", at, kind == 2 ? "Old" : "New",
+        at, at == w.poison ? "" : ",\"word\":{\"S\":\"w\"}", at);
 }
 
 static void records(const json_t *ask, struct scripted_reply *reply)
