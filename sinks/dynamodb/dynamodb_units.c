@@ -15,7 +15,7 @@ double sl_dynamodb_units(struct sl_span consumed)
     double sum = 0;
     char text[32];
     while (!walk.is_object && sl_json_walk_next(&walk, NULL, &entry))
-        sum += entry.len && *entry.ptr == '{' ? sl_dynamodb_units(entry) : 0;
+        sum += *entry.ptr == '{' ? sl_dynamodb_units(entry) : 0;
     if (!units.len || units.len >= sizeof(text) || *units.ptr < '0' || *units.ptr > '9')
         return sum;
     memcpy(text, units.ptr, units.len);

@@ -13,6 +13,11 @@ struct step {
 
 /* ---- one operation ---- */
 
+static struct sl_span table_of(const struct sl_sqlite *p, const struct sl_table_op *op)
+{
+    return op->table.ptr ? op->table : sl_span_str(p->own);
+}
+
 /* What the service checks of a whole item. */
 static enum sl_status check_item(const struct sl_table_op *op, struct sl_error *error)
 {
@@ -120,7 +125,7 @@ static bool carry_out(struct sl_sqlite *p, struct step *step, struct sl_arena *a
 
 static bool run_step(struct sl_sqlite *p, struct step *step, struct sl_arena *arena)
 {
-    step->table = sl_sqlite_table(p, step->op->table.ptr ? step->op->table : sl_span_str(p->own));
+    step->table = sl_sqlite_table(p, table_of(p, step->op));
     return step->table && read_item(p, step) && carry_out(p, step, arena);
 }
 
@@ -137,7 +142,7 @@ static bool check_group(const struct sl_sqlite *p, const struct unit *unit)
 {
     struct sl_span *keys = sl_arena_alloc(p->scratch, unit->n * sizeof(*keys));
     for (size_t i = 0; i < unit->n; i++) {
-        struct sl_span table = unit->steps[i].op->table, key = unit->steps[i].key;
+        struct sl_span table = table_of(p, unit->steps[i].op), key = unit->steps[i].key;
         const char *text = sl_arena_printf(p->scratch, "%.*s%.*s", SL_ARG(table), SL_ARG(key));
         keys[i] = sl_span(text, table.len + key.len);
     }

@@ -488,6 +488,27 @@ static void what_is_new_is_learnt_from_the_last_call(void **state)
     }
 }
 
+/* What the rule says of any sequence of calls, whatever was expected when each began. */
+static void what_is_new_is_learnt_from_every_call(void **state)
+{
+    (void)state;
+    uint64_t seed = 5;
+    size_t looks = 0, calls = 60;
+    bool expects_new = false;
+    open_index(INDEX);
+    for (size_t i = 0; i < calls; i++) {
+        size_t n_there = sl_random_step(&seed) % 3, n_new = sl_random_step(&seed) % 20, n = n_new + n_there;
+        size_t wanted = n && (!expects_new || n_there) ? 1 : 0;
+        looks += wanted;
+        assert_int_equal(guard_many(100 * i, n_new, n_there), wanted);
+        if (n >= 8)
+            expects_new = n_new >= n - n / 8;
+    }
+    if (looks < calls / 4 || looks > calls * 3 / 4)
+        fail_msg("%zu looks: the sequence has too few of one kind", looks);
+    close_index();
+}
+
 /* Digits beside a number that somebody else wrote count as long as both may be compared. */
 static void a_long_number_is_its_own(void **state)
 {
@@ -529,6 +550,7 @@ int main(void)
         cmocka_unit_test(ids_have_a_length),
         cmocka_unit_test(what_the_script_compares),
         cmocka_unit_test(what_is_new_is_learnt_from_the_last_call),
+        cmocka_unit_test(what_is_new_is_learnt_from_every_call),
         cmocka_unit_test(a_long_number_is_its_own),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -217,6 +217,31 @@ static void sizes_follow_the_formula(void **state)
     }
 }
 
+/* The target's own table may be named or not: it is the same item, which a transaction may have once. */
+static void a_group_has_an_item_once_however_it_is_named(void **state)
+{
+    (void)state;
+    static const char *const names[] = {NULL, "t", "u"};
+    struct sl_table_port *port = open_table("t");
+    for (size_t i = 0; i < 9; i++) {
+        size_t first = i / 3, second = i % 3;
+        bool is_same = (first == 2) == (second == 2);
+        struct sl_table_op ops[2] = {{.verb = SL_TABLE_PUT, .group = 1, .key = KEY, .item = KEY},
+                                     {.verb = SL_TABLE_DELETE, .group = 1, .key = KEY}};
+        struct sl_result results[2];
+        ops[0].table = sl_span_str(names[first]);
+        ops[1].table = sl_span_str(names[second]);
+        port->apply(port, ops, 2, results, &call);
+        for (size_t k = 0; k < 2; k++) {
+            assert_int_equal(results[k].status, is_same ? SL_REJECT : SL_OK);
+            assert_int_equal(results[k].not_sent, is_same);
+        }
+        if (is_same)
+            assert_non_null(strstr(results[0].text, "two operations on one item"));
+    }
+    port->close(port);
+}
+
 static void bad_operations_change_nothing(void **state)
 {
     (void)state;
@@ -591,6 +616,7 @@ int main(void)
         TEST(an_item_does_not_grow_beyond_its_limit),
         TEST(a_refusal_outlives_a_failure),
         TEST(sizes_follow_the_formula),
+        TEST(a_group_has_an_item_once_however_it_is_named),
         TEST(bad_operations_change_nothing),
         TEST(processes_share_the_file),
         TEST(a_full_disk_is_no_success),

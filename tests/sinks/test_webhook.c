@@ -349,6 +349,9 @@ static void a_pause_is_kept_by_all_and_bounded(void **state)
         /* One minute after the receiver's own Date, which is a day late. */
         {"date: Thu, 19 Nov 2026 21:04:00 GMT\r\nretry-after: Thu, 19 Nov 2026 21:05:00 GMT\r\n", 60000,
          61000},
+        {"date: Thu, 01 Jan 1970 00:00:00 GMT\r\nretry-after: Thu, 01 Jan 1970 00:01:00 GMT\r\n", 60000,
+         61000},
+        {"date: today\r\nretry-after: Fri, 20 Nov 2026 21:04:30 GMT\r\n", 30000, 31000},
         {"retry-after: Fri, 20 Nov 2026 21:04:30 GMT\r\n", 30000, 31000},
         {"retry-after: Fri, 20 Nov 2020 21:04:30 GMT\r\n", 0, 1000},
         {"retry-after: soon\r\n", 0, 1000},
