@@ -240,6 +240,82 @@ static void a_refused_batch_is_sent_item_by_item(void **state)
     fault_close(&f);
 }
 
+/* ---- doubts while other writes go on ---- */
+
+/* A write that is taken, one that is refused as the record's fault, and one that is refused with a code that
+ * nobody knows. */
+enum fate { GOOD, BAD, UNKNOWN, FATES };
+enum { CHAINED = 12, CHAINS = 4 };
+
+static void refuse_by_fate(void *arg, const struct scripted_request *request, struct scripted_reply *reply)
+{
+    static const char *const answers[] = {
+        [BAD] = "{'__type':'x#ItemCollectionSizeLimitExceededException','message':'no'}",
+        [UNKNOWN] = "{'__type':'x#NewException','message':'no'}"};
+    static const char *const words[] = {[BAD] = "is bad", [UNKNOWN] = "is unknown"};
+    (void)arg;
+    *reply = (struct scripted_reply){.is_honest = true};
+    for (enum fate fate = BAD; fate < FATES; fate++)
+        if (memmem(request->body.ptr, request->body.len, words[fate], strlen(words[fate])))
+            *reply = (struct scripted_reply){.status = 400, .body = json_span(answers[fate])};
+}
+
+/* Of a key the last write stays, unless it is refused: then the one before it. What nobody knows is the
+ * record's fault beside any success, and else ends its key's writes for now. */
+static void expect_statuses(const enum fate fates[CHAINED], const size_t keys[CHAINED],
+                            enum sl_status expected[CHAINED])
+{
+    enum { OPEN, TAKEN, STOPPED };
+    int ends[2][CHAINS] = {{OPEN}};
+    bool any_taken = false;
+    for (int round = 0; round < 2; round++) /* the first one finds out whether anything is taken */
+        for (size_t i = CHAINED; i-- > 0;) {
+            int *end = &ends[round][keys[i]];
+            if (*end == OPEN && fates[i] == GOOD)
+                *end = TAKEN;
+            if (*end == OPEN && fates[i] == UNKNOWN && !any_taken)
+                *end = STOPPED;
+            expected[i] = *end == TAKEN ? SL_OK : *end == STOPPED ? SL_FATAL : SL_REJECT;
+            any_taken = any_taken || (round == 0 && *end == TAKEN);
+        }
+}
+
+static void write_chains(uint64_t seed)
+{
+    static const char *const texts[] = {"is good", "is bad", "is unknown"};
+    struct sl_table_op ops[CHAINED];
+    struct sl_result results[CHAINED];
+    enum fate fates[CHAINED];
+    size_t keys[CHAINED];
+    enum sl_status expected[CHAINED];
+    uint64_t random = seed;
+    fault_open(&f, refuse_by_fate, NULL);
+    for (size_t i = 0; i < CHAINED; i++) {
+        keys[i] = sl_random_step(&random) % CHAINS;
+        fates[i] = sl_random_step(&random) % (seed % 3 ? 8 : 40) ? BAD + sl_random_step(&random) % 2 : GOOD;
+        ops[i] = (struct sl_table_op){.verb = SL_TABLE_PUT};
+        ops[i].key = sl_span_str(json_printf("{'PK':{'S':'%zu'}}", keys[i]));
+        ops[i].item = sl_span_str(json_printf("{'PK':{'S':'%zu'},'v':{'S':'%s'}}", keys[i], texts[fates[i]]));
+    }
+    expect_statuses(fates, keys, expected);
+    struct sl_table_port *table = fault_table(&f, "dynamodb://tbl");
+    table->apply(table, ops, CHAINED, results, &f.call);
+    for (size_t i = 0; i < CHAINED; i++)
+        if (results[i].status != expected[i])
+            fail_msg("seed %d: write %zu (%s, of key %zu) is %d instead of %d: %s", (int)seed, i,
+                     texts[fates[i]], keys[i], (int)results[i].status, (int)expected[i],
+                     results[i].text ? results[i].text : "-");
+    table->close(table);
+    fault_close(&f);
+}
+
+static void a_doubt_waits_for_what_goes_on(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 90; seed++)
+        write_chains(seed);
+}
+
 /* ---- transactions ---- */
 
 struct cancelling {
@@ -455,6 +531,7 @@ int main(void)
         cmocka_unit_test(a_stuck_message_holds_its_group_back),
         cmocka_unit_test(a_bad_message_is_alone),
         cmocka_unit_test(a_refused_batch_is_sent_item_by_item),
+        cmocka_unit_test(a_doubt_waits_for_what_goes_on),
         cmocka_unit_test(a_conflict_is_retried_with_the_same_token),
         cmocka_unit_test(reasons_are_read_one_by_one),
         cmocka_unit_test(reasons_that_do_not_fit_are_not_trusted),
