@@ -263,7 +263,7 @@ static void refuse_by_fate(void *arg, const struct scripted_request *request, st
 /* Of a key the last write stays, unless it is refused: then the one before it. What nobody knows is the
  * record's fault beside any success, and else ends its key's writes for now. */
 static void expect_statuses(const enum fate fates[CHAINED], const size_t keys[CHAINED],
-                            enum sl_status expected[CHAINED])
+                            enum sl_status expected[CHAINED], bool unsent[CHAINED])
 {
     enum { OPEN, TAKEN, STOPPED };
     int ends[2][CHAINS] = {{OPEN}};
@@ -273,6 +273,7 @@ static void expect_statuses(const enum fate fates[CHAINED], const size_t keys[CH
             int *end = &ends[round][keys[i]];
             if (*end == OPEN && fates[i] == GOOD)
                 *end = TAKEN;
+            unsent[i] = *end == STOPPED; /* what was refused stands before those that wait for it */
             if (*end == OPEN && fates[i] == UNKNOWN && !any_taken)
                 *end = STOPPED;
             expected[i] = *end == TAKEN ? SL_OK : *end == STOPPED ? SL_FATAL : SL_REJECT;
@@ -288,6 +289,7 @@ static void write_chains(uint64_t seed)
     enum fate fates[CHAINED];
     size_t keys[CHAINED];
     enum sl_status expected[CHAINED];
+    bool unsent[CHAINED];
     uint64_t random = seed;
     fault_open(&f, refuse_by_fate, NULL);
     for (size_t i = 0; i < CHAINED; i++) {
@@ -297,13 +299,13 @@ static void write_chains(uint64_t seed)
         ops[i].key = sl_span_str(json_printf("{'PK':{'S':'%zu'}}", keys[i]));
         ops[i].item = sl_span_str(json_printf("{'PK':{'S':'%zu'},'v':{'S':'%s'}}", keys[i], texts[fates[i]]));
     }
-    expect_statuses(fates, keys, expected);
+    expect_statuses(fates, keys, expected, unsent);
     struct sl_table_port *table = fault_table(&f, "dynamodb://tbl");
     table->apply(table, ops, CHAINED, results, &f.call);
     for (size_t i = 0; i < CHAINED; i++)
-        if (results[i].status != expected[i])
-            fail_msg("seed %d: write %zu (%s, of key %zu) is %d instead of %d: %s", (int)seed, i,
-                     texts[fates[i]], keys[i], (int)results[i].status, (int)expected[i],
+        if (results[i].status != expected[i] || results[i].not_sent != unsent[i])
+            fail_msg("seed %d: write %zu (%s, of key %zu) is %d instead of %d, or its not_sent is wrong: %s",
+                     (int)seed, i, texts[fates[i]], keys[i], (int)results[i].status, (int)expected[i],
                      results[i].text ? results[i].text : "-");
     table->close(table);
     fault_close(&f);
