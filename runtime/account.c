@@ -55,8 +55,9 @@ static void empty(struct sl_sums *sums)
 
 static uint64_t peak_kb(void)
 {
-    struct rusage usage;
-    return getrusage(RUSAGE_SELF, &usage) == 0 && usage.ru_maxrss > 0 ? (uint64_t)usage.ru_maxrss : 0;
+    struct rusage usage = {0};
+    (void)getrusage(RUSAGE_SELF, &usage);
+    return (uint64_t)usage.ru_maxrss;
 }
 
 static int64_t age_ms(const struct sl_account *a, int64_t created_ns)

@@ -136,7 +136,7 @@ static enum sl_esm_verb judge_answer(struct sl_esm_lane *lane, struct sl_esm_dec
         esm->stats.ignored_answers += sl_esm_names_failures(answer);
     if (lane->is_final)
         return judge_final(lane, !d->is_malformed, pause_ms);
-    if (d->is_malformed || (failed == 0 && n > 0)) {
+    if (d->is_malformed || failed == 0) {
         esm->stats.partial_answers += !d->is_malformed;
         esm->stats.malformed_answers += d->is_malformed;
         return judge_failure(lane, d->is_malformed ? MALFORMED_ANSWER : NO_PROGRESS, pause_ms);

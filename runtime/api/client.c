@@ -87,12 +87,12 @@ static size_t on_reply(char *bytes, size_t size, size_t n, void *arg)
 
 static struct sl_span trim(struct sl_span s)
 {
+    while (s.len && strchr(" \t\r\n", s.ptr[s.len - 1]))
+        s.len--;
     while (s.len && (s.ptr[0] == ' ' || s.ptr[0] == '\t')) {
         s.ptr++;
         s.len--;
     }
-    while (s.len && strchr(" \t\r\n", s.ptr[s.len - 1]))
-        s.len--;
     return s;
 }
 
@@ -125,7 +125,7 @@ static size_t on_header(char *bytes, size_t size, size_t n, void *arg)
     struct sl_span line = {bytes, size * n};
     if (sl_span_starts(line, SL_LIT("HTTP/")))
         reset_event(rt); /* curl sends a request again when a kept connection turns out to be dead */
-    rt->has_head |= line.len && strchr("\r\n", line.ptr[0]);
+    rt->has_head |= strchr("\r\n", line.ptr[0]) != NULL; /* (no line is without its end) */
     const char *colon = memchr(line.ptr, ':', line.len);
     if (!colon)
         return line.len;
@@ -216,8 +216,8 @@ static enum sl_status perform(struct sl_runtime *rt, bool may_stop, CURLcode *re
     for (CURLMsg *m = curl_multi_info_read(rt->multi, &left); m; m = curl_multi_info_read(rt->multi, &left))
         if (m->msg == CURLMSG_DONE)
             *result = m->data.result;
-    if (curl_easy_getinfo(rt->easy, CURLINFO_ACTIVESOCKET, &rt->connection) != CURLE_OK)
-        rt->connection = CURL_SOCKET_BAD; /* (it is found only while the handle is in the multi) */
+    rt->connection = CURL_SOCKET_BAD; /* (it is found only while the handle is in the multi) */
+    (void)curl_easy_getinfo(rt->easy, CURLINFO_ACTIVESOCKET, &rt->connection);
     curl_multi_remove_handle(rt->multi, rt->easy);
     return status;
 }
@@ -239,7 +239,7 @@ static enum sl_status set_base(struct sl_runtime *rt, const char *endpoint, stru
     bool has_scheme = at.ptr && strstr(at.ptr, "://");
     int n =
         snprintf(rt->base, sizeof(rt->base), "%s%.*s/2018-06-01", has_scheme ? "" : "http://", SL_ARG(at));
-    if (at.len == 0 || n < 0 || (size_t)n >= sizeof(rt->base))
+    if (at.len == 0 || (size_t)n >= sizeof(rt->base))
         return sl_fail(error, SL_FATAL, "InvalidEndpoint",
                        "the Runtime API's address \"%.100s\" is not host:port", endpoint ? endpoint : "");
     return SL_OK;
@@ -365,7 +365,7 @@ void sl_runtime_export_trace_id(const char *trace_id)
     static char variable[HEADER_BYTES];
     unsetenv(name);
     int n = snprintf(variable, sizeof(variable), "%s=%s", name, trace_id);
-    if (trace_id[0] && n > 0 && (size_t)n < sizeof(variable))
+    if (trace_id[0] && (size_t)n < sizeof(variable))
         putenv(variable);
 }
 
@@ -489,7 +489,7 @@ static bool invocation_url(struct sl_runtime *rt, const char *request_id, const 
         sl_die("out of memory: a request's URL");
     int n = snprintf(url, URL_BYTES, "%s/runtime/invocation/%s/%s", rt->base, escaped, verb);
     curl_free(escaped);
-    return n > 0 && n < URL_BYTES;
+    return (size_t)n < URL_BYTES;
 }
 
 enum sl_status sl_runtime_respond(struct sl_runtime *rt, const char *request_id, struct sl_span body,

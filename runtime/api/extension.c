@@ -43,7 +43,7 @@ struct sl_extension {
 static bool copy(char *out, size_t room, struct sl_span text)
 {
     int n = snprintf(out, room, "%.*s", SL_ARG(text));
-    return n >= 0 && (size_t)n < room;
+    return (size_t)n < room;
 }
 
 /* "host:port", "http://host:port/path", "[::1]:port". */
@@ -242,9 +242,14 @@ static enum sl_status begin(struct sl_extension *e, struct sl_error *error)
     char rest[REQUEST_BYTES];
     struct stat facts;
     snprintf(rest, sizeof(rest), "Lambda-Extension-Identifier: %s\r\n\r\n", e->id);
-    e->fd = ask(e, "GET /event/next", rest);
-    if (e->fd < 0 || fstat(e->fd, &facts) != 0)
+    int fd = ask(e, "GET /event/next", rest);
+    if (fd >= 0 && fstat(fd, &facts) != 0) {
+        close(fd);
+        fd = -1;
+    }
+    if (fd < 0)
         return fail(e, "cannot be asked: there is no connection", error);
+    e->fd = fd;
     e->device = facts.st_dev;
     e->inode = facts.st_ino;
     e->asked_ms = now_ms(e);
@@ -258,7 +263,7 @@ static enum sl_status look(struct sl_extension *e, struct sl_error *error)
     if (!is_ours(e))
         return fail(e, "ended: a handler closed its connection", error);
     ssize_t n = recv(e->fd, answer, sizeof(answer) - 1, MSG_DONTWAIT);
-    if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) {
+    if (n < 0 && errno == EAGAIN) {
         if (now_ms(e) - e->asked_ms >= STEADY_MS)
             e->failures = 0;
         return SL_OK;

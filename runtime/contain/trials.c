@@ -77,6 +77,37 @@ static pid_t fork_bound(void)
     return 0;
 }
 
+/* ---- orders, and waiting for them ----
+ *
+ * A handler may have timers or a profiler of its own: a signal that ends a wait means nothing. */
+
+static bool receive(int fd, struct order *order)
+{
+    ssize_t n;
+    do
+        n = recv(fd, order, sizeof(*order), 0);
+    while (n < 0 && errno == EINTR);
+    return n == sizeof(*order);
+}
+
+/* Of the order's time. */
+static int left_ms(const struct order *order)
+{
+    struct sl_clock *clock = sl_clock_system();
+    int64_t ms = order->order.kill_ms - clock->now_ms(clock);
+    return ms < 0 ? 0 : (int)ms; /* an invocation lasts for hours at most */
+}
+
+/* Can one of them be read before the order's time is over, and `more_ms`? */
+static bool await_one(struct pollfd *fds, nfds_t n, const struct order *order, int more_ms)
+{
+    int ready;
+    do
+        ready = poll(fds, n, left_ms(order) + more_ms);
+    while (ready < 0 && errno == EINTR);
+    return ready > 0;
+}
+
 /* ---- the child: one pipeline, one record at a time ---- */
 
 struct child {
@@ -176,7 +207,7 @@ static void be_child(const struct sl_pipeline_options *pipeline, struct shared *
     c.log->no_metrics = log->no_metrics;
     open_pipeline(&c, pipeline);
     const struct sl_owned owned[] = {sl_owned_note(fd), sl_owned_note(log->fd)};
-    while (recv(fd, &order, sizeof(order), 0) == sizeof(order)) {
+    while (receive(fd, &order)) {
         run_order(&c, &order, &trial);
         if (!sl_owned_is_whole(&owned[0]) || !sl_owned_is_whole(&owned[1]))
             trial = (struct sl_trial){.end = SL_TRIAL_CLOSED, .status = SL_FATAL};
@@ -246,13 +277,6 @@ static void judge(const struct keeper *k, int wait_status, struct sl_trial *out)
             out->end = SL_TRIAL_CRASHED;
 }
 
-static int64_t left_ms(const struct order *order)
-{
-    struct sl_clock *clock = sl_clock_system();
-    int64_t ms = order->order.kill_ms - clock->now_ms(clock);
-    return ms < 0 ? 0 : ms > INT32_MAX ? INT32_MAX : ms;
-}
-
 /* Waits until the child has done the order or is gone (true), or its time is over (false). A handler may
  * close the socket and still return. */
 static bool await(struct keeper *k, const struct order *order)
@@ -261,7 +285,7 @@ static bool await(struct keeper *k, const struct order *order)
                            {.fd = pidfd_open(k->child, 0), .events = POLLIN}};
     char byte;
     bool is_over = false;
-    while (!is_over && poll(fds, 2, (int)left_ms(order)) > 0) {
+    while (!is_over && await_one(fds, 2, order, 0)) {
         bool has_word = fds[0].revents && recv(k->down, &byte, 1, MSG_DONTWAIT) == 1;
         is_over = has_word || fds[1].revents || fds[1].fd < 0;
         if (fds[0].revents && !has_word)
@@ -298,7 +322,7 @@ static void be_keeper(struct keeper *k)
     struct order order;
     struct sl_trial trial;
     prctl(PR_SET_NAME, "sluice-keeper");
-    while (recv(k->up, &order, sizeof(order), 0) == sizeof(order)) {
+    while (receive(k->up, &order)) {
         keep(k, &order, &trial);
         if (send(k->up, &trial, sizeof(trial), MSG_NOSIGNAL) != sizeof(trial))
             break;
@@ -373,7 +397,7 @@ static void ask(struct sl_trials *t, const struct sl_trial_order *order, bool is
     *out = (struct sl_trial){.end = SL_TRIAL_UNABLE};
     struct pollfd ready = {.fd = t->fd, .events = POLLIN};
     if (send(t->fd, &t->next, sizeof(t->next), MSG_NOSIGNAL) != sizeof(t->next) ||
-        poll(&ready, 1, (int)left_ms(&t->next) + KEEPER_MS) != 1 ||
+        !await_one(&ready, 1, &t->next, KEEPER_MS) ||
         recv(t->fd, out, sizeof(*out), MSG_DONTWAIT) != sizeof(*out))
         *out = (struct sl_trial){.end = SL_TRIAL_UNABLE};
 }

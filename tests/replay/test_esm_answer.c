@@ -108,6 +108,56 @@ static void a_malformed_answer_is_not_cut(void **state)
     assert_int_equal(w.discards[0].n, 4);
 }
 
+/* What Lambda takes for "all is done", and what for nothing at all: then the whole batch comes again. */
+static void an_answer_is_well_formed_or_fails_the_batch(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *answer;
+        size_t done; /* of three records, by the first call; 9: it is malformed */
+    } cases[] = {
+        {"", 3},
+        {"null", 3},
+        {"{}", 3},
+        {"[]", 3},
+        {"''", 3},
+        {"{'batchItemFailures':[]}", 3},
+        {"{'batchItemFailures':null}", 3},
+        {" {'other':[1], 'batchItemFailures' : [ ] } ", 3},
+        {"{'batchItemFailures':[{'itemIdentifier':'1002'}]}", 2},
+        {"{'batchItemFailures':[{'itemIdentifier':'1001'},{'itemIdentifier':'1001'}]}", 1},
+        {"{'batchItemFailures':[{'itemIdentifier':'1002'},{'itemIdentifier':'1001'}]}", 1},
+        {"{'batchItemFailures':[{'itemIdentifier':'1000'}]}", 0},
+        {"true", 9},
+        {"7", 9},
+        {"'done'", 9},
+        {"[1]", 9},
+        {"{'batchItemFailures':", 9},
+        {"{'batchItemFailures':{}}", 9},
+        {"{'batchItemFailures':''}", 9},
+        {"{'batchItemFailures':[{}]}", 9},
+        {"{'batchItemFailures':[null]}", 9},
+        {"{'batchItemFailures':['1001']}", 9},
+        {"{'batchItemFailures':[{'itemIdentifier':1001}]}", 9},
+        {"{'batchItemFailures':[{'itemIdentifier':''}]}", 9},
+        {"{'batchItemFailures':[{'itemIdentifier':'1001'},{'itemIdentifier':'1003'}]}", 9},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        set_up(3);
+        w.settings.max_retries = 0;
+        w.settings.report_failures = true;
+        w.answer = json(cases[i].answer);
+        run();
+        size_t done = cases[i].done, given_up = done == 9 ? 3 : 3 - done;
+        assert_int_equal(w.calls[0].verb, done == 3                ? SL_ESM_ADVANCE
+                                          : done == 9 || done == 0 ? SL_ESM_DISCARD
+                                                                   : SL_ESM_CHECKPOINT);
+        assert_int_equal(w.stats.discarded, given_up);
+        if (given_up == 3)
+            assert_int_equal(w.stats.malformed_answers, done == 9);
+    }
+}
+
 static void an_answer_is_ignored_unless_the_mapping_asks_for_it(void **state)
 {
     (void)state;
@@ -191,6 +241,7 @@ int main(void)
         cmocka_unit_test(what_is_given_up_beside_the_poison_is_counted),
         cmocka_unit_test(a_partial_answer_cuts_where_it_says),
         cmocka_unit_test(a_malformed_answer_is_not_cut),
+        cmocka_unit_test(an_answer_is_well_formed_or_fails_the_batch),
         cmocka_unit_test(an_answer_is_ignored_unless_the_mapping_asks_for_it),
         cmocka_unit_test(answers_that_are_ignored_are_counted),
         cmocka_unit_test(every_count_is_added),

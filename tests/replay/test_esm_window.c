@@ -114,18 +114,17 @@ static void a_state_that_is_too_large_ends_its_window_early(void **state)
     assert_string_equal(windows.events[2], json(EVENT(1, "23:50:00", "23:55:00", "{}", "false", "false")));
 }
 
-static struct {
+static struct stateless {
     bool is_final[64];
     enum sl_esm_verb verb[64];
     size_t n;
 } stateless;
 
-static void answer_without_state(void *self, struct sl_esm_invocation *inv, struct sl_esm_result *out)
+static void answer_as_told(void *self, struct sl_esm_invocation *inv, struct sl_esm_result *out)
 {
-    (void)self;
     (void)inv;
     out->outcome = SL_ESM_ANSWERED;
-    out->body = SL_LIT("{\"batchItemFailures\":[]}");
+    out->body = sl_span_str(self);
 }
 
 static void note_verb(void *self, const struct sl_esm_invocation *inv, const struct sl_esm_result *result,
@@ -137,24 +136,88 @@ static void note_verb(void *self, const struct sl_esm_invocation *inv, const str
     stateless.verb[stateless.n++] = decision->verb;
 }
 
-static void an_answer_without_state_is_a_failure(void **state)
+/* One record in a window, with this answer each time. */
+static struct sl_esm_stats run_answered(const char *answer)
 {
-    (void)state;
-    const struct sl_esm_driver driver = {.invoke = answer_without_state, .decided = note_verb};
+    const struct sl_esm_driver driver = {
+        .invoke = answer_as_told, .decided = note_verb, .self = (void *)answer};
     set_up(1);
     w.settings.tumbling_s = 60;
     w.settings.max_retries = 1;
     w.settings.retention_s = 60; /* limits how long the last call is repeated */
-    stateless.n = 0;
+    stateless = (struct stateless){.n = 0};
     sl_clock_virtual_init(&w.clock, T0 * 1000000, 1);
     w.esm = sl_esm_new(&w.settings, &w.shard, 1, &w.clock, &driver);
     while (sl_esm_step(w.esm)) {
     }
-    assert_int_equal(stateless.verb[0], SL_ESM_RETRY);
-    assert_int_equal(stateless.verb[1], SL_ESM_DISCARD);
-    assert_true(stateless.is_final[2]);
-    assert_int_equal(stateless.verb[stateless.n - 1], SL_ESM_DISCARD);
-    assert_int_equal(sl_esm_stats(w.esm).discarded, 1);
+    struct sl_esm_stats stats = sl_esm_stats(w.esm);
+    sl_esm_destroy(w.esm);
+    return stats;
+}
+
+static void an_answer_without_state_is_a_failure(void **state)
+{
+    (void)state;
+    static const char *const answers[] = {"{'batchItemFailures':[]}",
+                                          "",
+                                          "null",
+                                          "[]",
+                                          "''",
+                                          "{",
+                                          "{'state':null}",
+                                          "{'state':[]}",
+                                          "{'state':'{}'}",
+                                          "[{'state':{}}]"};
+    for (size_t i = 0; i < sizeof(answers) / sizeof(answers[0]); i++) {
+        struct sl_esm_stats stats = run_answered(json(answers[i]));
+        assert_int_equal(stateless.verb[0], SL_ESM_RETRY);
+        assert_int_equal(stateless.verb[1], SL_ESM_DISCARD);
+        assert_true(stateless.is_final[2]);
+        assert_int_equal(stateless.verb[stateless.n - 1], SL_ESM_DISCARD);
+        assert_int_equal(stats.discarded, 1);
+    }
+    static const char *const good[] = {"{'state':{}}", " {'state' : {'a':[1]}, 'batchItemFailures':null} "};
+    for (size_t i = 0; i < 2; i++) {
+        struct sl_esm_stats stats = run_answered(json(good[i]));
+        assert_int_equal(stateless.n, 2);
+        assert_int_equal(stateless.verb[0], SL_ESM_ADVANCE);
+        assert_true(stateless.is_final[1]);
+        assert_int_equal(stats.done, 1);
+    }
+}
+
+/* Lambda may refuse the window's last call, too: it is repeated as long as the stream keeps records. */
+static void refuse_the_last(void *self, struct sl_esm_invocation *inv, struct sl_esm_result *out)
+{
+    (void)self;
+    out->outcome = inv->is_final ? SL_ESM_THROTTLED : SL_ESM_ANSWERED;
+    out->body = SL_LIT("{\"state\":{}}");
+}
+
+static void a_last_call_that_is_refused_is_repeated_for_a_time(void **state)
+{
+    (void)state;
+    const struct sl_esm_driver driver = {.invoke = refuse_the_last, .decided = note_verb};
+    set_up(1);
+    w.settings.tumbling_s = 60;
+    w.settings.retention_s = 60;
+    stateless = (struct stateless){.n = 0};
+    sl_clock_virtual_init(&w.clock, T0 * 1000000, 1);
+    w.esm = sl_esm_new(&w.settings, &w.shard, 1, &w.clock, &driver);
+    while (sl_esm_step(w.esm)) {
+    }
+    assert_true(stateless.n > 3 && stateless.n < 64);
+    assert_int_equal(stateless.verb[0], SL_ESM_ADVANCE);
+    for (size_t i = 1; i < stateless.n; i++) {
+        assert_true(stateless.is_final[i]);
+        assert_int_equal(stateless.verb[i], i + 1 < stateless.n ? SL_ESM_RETRY : SL_ESM_DISCARD);
+    }
+    struct sl_esm_stats stats = sl_esm_stats(w.esm);
+    assert_int_equal(stats.throttles, stateless.n - 1);
+    assert_int_equal(stats.done, 1);
+    assert_int_equal(stats.discarded, 0);
+    /* From the window's end on, at 23:54:00, for a minute. */
+    assert_in_range(w.clock.ms, 43000 + 60000, 43000 + 60000 + 60000);
     sl_esm_destroy(w.esm);
 }
 
@@ -164,6 +227,7 @@ int main(void)
         cmocka_unit_test(windows_carry_state_and_end),
         cmocka_unit_test(a_state_that_is_too_large_ends_its_window_early),
         cmocka_unit_test(an_answer_without_state_is_a_failure),
+        cmocka_unit_test(a_last_call_that_is_refused_is_repeated_for_a_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

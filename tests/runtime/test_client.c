@@ -9,6 +9,8 @@
 #include <unistd.h>
 
 #include <cmocka.h>
+#include <curl/curl.h>
+#include <dlfcn.h>
 #include <malloc.h>
 
 #define ID       "Lambda-Runtime-Aws-Request-Id: 8476a536-e9f4-11e8-9739-2dfe598c3fcd\r\n"
@@ -114,6 +116,56 @@ static void takes_what_is_missing_or_odd_in_the_headers(void **state)
     }
 }
 
+/* Whitespace around a value is no part of it; and a line may end without a CR. */
+static void takes_values_as_they_are_meant(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *reply, *trace_id;
+    } cases[] = {
+        {"HTTP/1.1 200 OK\r\n" ID "Lambda-Runtime-Trace-Id:\t \ta \tb\t \r\nContent-Length: 2\r\n\r\n{}",
+         "a \tb"},
+        {"HTTP/1.1 200 OK\r\n" ID "Lambda-Runtime-Trace-Id: \t \r\nContent-Length: 2\r\n\r\n{}", ""},
+        {"HTTP/1.1 200 OK\r\n" ID "Lambda-Runtime-Trace-Id:a\r\nContent-Length: 2\r\n\r\n{}", "a"},
+        {"HTTP/1.1 200 OK\nLambda-Runtime-Aws-Request-Id: 8476a536-e9f4-11e8-9739-2dfe598c3fcd\n"
+         "Lambda-Runtime-Trace-Id: b\nContent-Length: 2\n\n{}",
+         "b"},
+        {"HTTP/1.1 200 OK\r\n" ID "Lambda-Runtime-Trace-Id: a:b\r\nContent-Length: 2\r\n\r\n{}", "a:b"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const struct wire_step steps[] = {{.reply = cases[i].reply}};
+        struct meeting m;
+        meet(&m, steps, 1);
+        assert_int_equal(sl_runtime_next(m.rt, &m.event, &m.error), SL_OK);
+        assert_string_equal(m.event.request_id, request_id);
+        assert_string_equal(m.event.trace_id, cases[i].trace_id);
+        assert_true(sl_span_is(m.event.payload, "{}"));
+        assert_int_equal(wire_requests(m.wire), 1);
+        part(&m);
+    }
+}
+
+/* The length that a head announces sizes a buffer and nothing else: what cannot be a length costs no memory,
+ * and the event is what came. */
+static void a_length_that_cannot_be_costs_nothing(void **state)
+{
+    (void)state;
+    static const char *const lengths[] = {"2 ", "2;3", "2/", "99999999999999999999999999999999999999",
+                                          "6291557"};
+    for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
+        char reply[300];
+        snprintf(reply, sizeof(reply), "HTTP/1.1 200 OK\r\n" ID "Content-Length: %s\r\n\r\n{}", lengths[i]);
+        const struct wire_step steps[] = {
+            {.reply = reply, .close = true},
+            {.reply = "HTTP/1.1 200 OK\r\n" ID "Content-Length: 2\r\n\r\n{}", .close = true}};
+        struct meeting m;
+        meet(&m, steps, 2);
+        assert_int_equal(sl_runtime_next(m.rt, &m.event, &m.error), SL_OK);
+        assert_true(sl_span_is(m.event.payload, "{}"));
+        part(&m);
+    }
+}
+
 static void judges_each_answer_to_next(void **state)
 {
     (void)state;
@@ -152,6 +204,22 @@ static void asks_again_when_the_event_is_cut(void **state)
         assert_int_equal(wire_requests(m.wire), 2);
         part(&m);
     }
+}
+
+/* Twice within the head: libcurl itself finds nothing wrong with that. */
+static void a_head_that_is_cut_twice_is_a_broken_connection(void **state)
+{
+    (void)state;
+    const struct wire_step cut = {.reply = "HTTP/1.1 200 OK\r\n" ID, .close = true};
+    const struct wire_step steps[] = {cut, cut};
+    struct meeting m;
+    meet(&m, steps, 2);
+    assert_int_equal(sl_runtime_next(m.rt, &m.event, &m.error), SL_RETRY);
+    assert_string_equal(m.error.code, "ConnectionBroken");
+    assert_non_null(strstr(m.error.text, ": its answer was cut off"));
+    assert_non_null(strstr(m.error.text, wire_address(m.wire)));
+    assert_int_equal(wire_requests(m.wire), 2);
+    part(&m);
 }
 
 static void gives_up_for_now_on_a_connection_that_keeps_breaking(void **state)
@@ -215,6 +283,10 @@ static void judges_each_reply_to_an_answer(void **state)
         {"HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n", SL_OK, SL_OK},
         {"HTTP/1.1 400 Bad Request\r\nContent-Length: 2\r\n\r\n{}", SL_OK, SL_REJECT},
         {"HTTP/1.1 403 Forbidden\r\nContent-Length: 2\r\n\r\n{}", SL_OK, SL_REJECT},
+        {"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}", SL_OK, SL_OK},
+        {"HTTP/1.1 299 Odd\r\nContent-Length: 2\r\n\r\n{}", SL_OK, SL_OK},
+        {"HTTP/1.1 300 Odd\r\nContent-Length: 2\r\n\r\n{}", SL_OK, SL_REJECT},
+        {"HTTP/1.1 499 Odd\r\nContent-Length: 2\r\n\r\n{}", SL_OK, SL_REJECT},
         {"HTTP/1.1 410 Gone\r\nContent-Length: 2\r\n\r\n{}", SL_OK, SL_REJECT},
         {"HTTP/1.1 413 Too Large\r\nContent-Length: 2\r\n\r\n{}", SL_OK, SL_REJECT},
         {"HTTP/1.1 500 Internal Server Error\r\nContent-Length: 0\r\n\r\n", SL_FATAL, SL_FATAL},
@@ -231,20 +303,33 @@ static void judges_each_reply_to_an_answer(void **state)
     }
 }
 
-/* The reply to the first sending got lost; the platform refuses the second: the first one counted. */
+/* The reply to the first sending got lost. When the platform refuses the second as one that it does not
+ * expect, the first one counted; any other answer means what it always means. */
 static void sends_an_answer_again_once_when_its_reply_is_lost(void **state)
 {
     (void)state;
-    const struct wire_step steps[] = {
-        {.reply = "HTTP/1.1 202 Acc", .close = true},
-        {.reply = "HTTP/1.1 400 Bad Request\r\nContent-Length: 2\r\n\r\n{}"},
+    static const struct {
+        const char *second;
+        enum sl_status returned, said;
+    } cases[] = {
+        {"HTTP/1.1 400 Bad Request\r\nContent-Length: 2\r\n\r\n{}", SL_OK, SL_OK},
+        {"HTTP/1.1 403 Forbidden\r\nContent-Length: 2\r\n\r\n{}", SL_OK, SL_OK},
+        {ACCEPTED, SL_OK, SL_OK},
+        {"HTTP/1.1 410 Gone\r\nContent-Length: 2\r\n\r\n{}", SL_OK, SL_REJECT},
+        {"HTTP/1.1 413 Too Large\r\nContent-Length: 2\r\n\r\n{}", SL_OK, SL_REJECT},
+        {"HTTP/1.1 500 Internal Server Error\r\nContent-Length: 0\r\n\r\n", SL_FATAL, SL_FATAL},
     };
     struct meeting m;
-    meet(&m, steps, 2);
-    assert_int_equal(sl_runtime_respond(m.rt, request_id, SL_LIT("{}"), "application/json", &m.error), SL_OK);
-    assert_int_equal(m.error.status, SL_OK);
-    assert_int_equal(wire_requests(m.wire), 2);
-    part(&m);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const struct wire_step steps[] = {{.reply = "HTTP/1.1 202 Acc", .close = true},
+                                          {.reply = cases[i].second}};
+        meet(&m, steps, 2);
+        assert_int_equal(sl_runtime_respond(m.rt, request_id, SL_LIT("{}"), "application/json", &m.error),
+                         cases[i].returned);
+        assert_int_equal(m.error.status, cases[i].said);
+        assert_int_equal(wire_requests(m.wire), 2);
+        part(&m);
+    }
     const struct wire_step dead[] = {{.close_early = true}, {.close_early = true}};
     meet(&m, dead, 2);
     assert_int_equal(sl_runtime_respond(m.rt, request_id, SL_LIT("{}"), "application/json", &m.error),
@@ -347,6 +432,26 @@ static void takes_an_endpoint_with_scheme_and_path(void **state)
     assert_int_equal(sl_runtime_open(NULL, "t", &rt, NULL), SL_FATAL);
 }
 
+/* The longest address, and one that is a byte longer; of that one, the error shows the beginning. */
+static void an_endpoint_has_an_end(void **state)
+{
+    (void)state;
+    char endpoint[600];
+    for (int more = 0; more < 2; more++) {
+        size_t n = 512 - strlen("http:///2018-06-01") - 1 + (size_t)more;
+        struct sl_runtime *rt = NULL;
+        struct sl_error error = SL_NO_ERROR;
+        memset(endpoint, 'h', n);
+        endpoint[n] = '\0';
+        assert_int_equal(sl_runtime_open(endpoint, "t", &rt, &error), more ? SL_FATAL : SL_OK);
+        assert_string_equal(error.code, more ? "InvalidEndpoint" : "");
+        if (more)
+            assert_int_equal(strspn(strchr(error.text, '"') + 1, "h"), 100);
+        else
+            sl_runtime_close(rt);
+    }
+}
+
 /* The type is letters, digits and dots, 127 at most; all else is an underscore. */
 static void cleans_the_type_of_an_error(void **state)
 {
@@ -440,6 +545,47 @@ static void cuts_what_nobody_reads_to_its_end(void **state)
     free(message);
 }
 
+/* ---- libcurl fails ---- */
+
+static int polls_that_fail, performs_that_fail;
+
+CURLMcode curl_multi_poll(CURLM *multi, struct curl_waitfd fds[], unsigned n, int ms, int *ready)
+{
+    static __typeof__(&curl_multi_poll) real;
+    void *symbol = dlsym(RTLD_NEXT, "curl_multi_poll");
+    memcpy(&real, &symbol, sizeof(real));
+    return polls_that_fail > 0 && polls_that_fail-- ? CURLM_OUT_OF_MEMORY : real(multi, fds, n, ms, ready);
+}
+
+CURLMcode curl_multi_perform(CURLM *multi, int *running)
+{
+    static __typeof__(&curl_multi_perform) real;
+    void *symbol = dlsym(RTLD_NEXT, "curl_multi_perform");
+    memcpy(&real, &symbol, sizeof(real));
+    return performs_that_fail > 0 && performs_that_fail-- ? CURLM_INTERNAL_ERROR : real(multi, running);
+}
+
+/* Once: the event is asked for again, on a new connection. Each time: that is a connection that cannot be
+ * used for now, not an end without a word. */
+static void goes_on_when_libcurl_cannot(void **state)
+{
+    (void)state;
+    const struct wire_step one = {.reply = "HTTP/1.1 200 OK\r\n" ID "Content-Length: 2\r\n\r\n{}"};
+    const struct wire_step steps[] = {one, one, one};
+    for (int i = 0; i < 4; i++) {
+        struct meeting m;
+        meet(&m, steps, 3);
+        *(i % 2 ? &polls_that_fail : &performs_that_fail) = i < 2 ? 1 : 1000;
+        enum sl_status status = sl_runtime_next(m.rt, &m.event, &m.error);
+        polls_that_fail = performs_that_fail = 0;
+        assert_int_equal(status, i < 2 ? SL_OK : SL_RETRY);
+        assert_string_equal(m.error.code, i < 2 ? "" : "ConnectionBroken");
+        assert_int_equal(sl_runtime_next(m.rt, &m.event, &m.error), SL_OK); /* and it can be used again */
+        assert_true(sl_span_is(m.event.payload, "{}"));
+        part(&m);
+    }
+}
+
 /* Each invocation has another trace id, and a process may have millions of them. */
 static void keeps_only_the_last_trace_id(void **state)
 {
@@ -471,8 +617,12 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(takes_an_event_and_answers_it_on_one_connection),
         cmocka_unit_test(takes_what_is_missing_or_odd_in_the_headers),
+        cmocka_unit_test(takes_values_as_they_are_meant),
+        cmocka_unit_test(a_length_that_cannot_be_costs_nothing),
         cmocka_unit_test(judges_each_answer_to_next),
         cmocka_unit_test(asks_again_when_the_event_is_cut),
+        cmocka_unit_test(a_head_that_is_cut_twice_is_a_broken_connection),
+        cmocka_unit_test(goes_on_when_libcurl_cannot),
         cmocka_unit_test(gives_up_for_now_on_a_connection_that_keeps_breaking),
         cmocka_unit_test(takes_a_chunked_event),
         cmocka_unit_test(takes_the_largest_event_and_refuses_one_byte_more),
@@ -488,6 +638,7 @@ int main(void)
         cmocka_unit_test(keeps_only_the_last_trace_id),
         cmocka_unit_test(stops_waiting_when_told),
         cmocka_unit_test(takes_an_endpoint_with_scheme_and_path),
+        cmocka_unit_test(an_endpoint_has_an_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,12 +1,18 @@
 /* The internal extension: its registration, and the question that waits for ever, on a virtual clock; then
  * with the real process, alone and with workers. */
+#include "tests/support/disk_fault.h"
+#include "tests/support/haste.h"
 #include "tests/support/runtime_api.h"
 #include "tests/support/test.h"
 
 #include "base/clock.h"
 #include "runtime/api/extension.h"
+#include "runtime/start.h"
 
 #include <arpa/inet.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <netdb.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -142,6 +148,37 @@ static void an_address_of_version_6_is_in_brackets(void **state)
     desk_close(&d);
 }
 
+/* "two.test" has two addresses; at the one that `refuses` says nobody listens. */
+static int refuses;
+
+int getaddrinfo(const char *host, const char *port, const struct addrinfo *hints, struct addrinfo **out)
+{
+    static __typeof__(&getaddrinfo) real;
+    void *symbol = dlsym(RTLD_NEXT, "getaddrinfo");
+    memcpy(&real, &symbol, sizeof(real));
+    if (strcmp(host, "two.test") != 0)
+        return real(host, port, hints, out);
+    int failed = real(refuses == 0 ? "127.0.0.2" : "127.0.0.1", port, hints, out);
+    return failed ? failed : real(refuses == 1 ? "127.0.0.2" : "127.0.0.1", port, hints, &(*out)->ai_next);
+}
+
+/* A name may have several addresses: the first at which somebody answers is enough. */
+static void of_two_addresses_one_is_enough(void **state)
+{
+    (void)state;
+    for (refuses = 0; refuses < 2; refuses++) {
+        struct desk d;
+        char endpoint[64];
+        desk_open(&d);
+        snprintf(endpoint, sizeof(endpoint), "two.test:%s", strchr(d.address, ':') + 1);
+        assert_int_equal(enlist(&d, endpoint, API_REGISTERED), SL_OK);
+        assert_int_equal(sl_extension_turn(d.e, &d.error), SL_OK);
+        close(take_request(&d));
+        assert_non_null(strstr(d.asked, "\r\nHost: two.test:"));
+        desk_close(&d);
+    }
+}
+
 static void a_wrong_registration_is_refused(void **state)
 {
     (void)state;
@@ -200,6 +237,55 @@ static void a_registration_that_hangs_is_given_up(void **state)
     }
 }
 
+static int lowest_free_descriptor(void)
+{
+    int fd = dup(0);
+    close(fd);
+    return fd;
+}
+
+/* Whatever of the system's fails: the registration says so, and the question is asked again; no descriptor is
+ * lost. A signal that comes while the request is sent means nothing. */
+static void what_the_system_refuses_is_said(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *only, *code;
+        int err;
+    } cases[] = {{"socket", "NoExtensionsApi", EMFILE}, {"send", "NoExtensionsApi", ECONNRESET}};
+    for (size_t i = 0; i < 2; i++) {
+        struct desk d;
+        desk_open(&d);
+        int lowest = lowest_free_descriptor();
+        disk_fault_begin(1, cases[i].err, cases[i].only);
+        assert_int_equal(sl_extension_open(d.address, &d.clock.clock, &d.e, &d.error), SL_FATAL);
+        assert_string_equal(d.error.code, cases[i].code);
+        assert_non_null(strstr(d.error.text, d.address));
+        assert_int_equal(lowest_free_descriptor(), lowest);
+        desk_close(&d);
+    }
+    static const char *const of_questions[] = {"socket", "send", "fstat"};
+    for (size_t i = 0; i < 3; i++) {
+        struct desk d;
+        desk_open(&d);
+        disk_fault_begin(1, EINTR, "send");
+        assert_int_equal(enlist(&d, d.address, API_REGISTERED), SL_OK);
+        assert_true(disk_fault_came());
+        int lowest = lowest_free_descriptor();
+        disk_fault_begin(1, ENOBUFS, of_questions[i]);
+        assert_int_equal(sl_extension_turn(d.e, &d.error), SL_RETRY);
+        assert_true(disk_fault_came());
+        assert_non_null(strstr(d.error.text, "cannot be asked: there is no connection"));
+        assert_int_equal(sl_extension_fd(d.e), -1);
+        assert_int_equal(lowest_free_descriptor(), lowest);
+        d.clock.ms += 100;
+        assert_int_equal(sl_extension_turn(d.e, &d.error), SL_OK);
+        assert_true(sl_extension_fd(d.e) >= 0);
+        desk_close(&d);
+        assert_int_equal(lowest_free_descriptor(), d.listener);
+    }
+}
+
 /* The longest identifier, and one that is a byte longer; the longest answer, and one that never ends. */
 static void what_is_too_long_is_refused(void **state)
 {
@@ -220,6 +306,16 @@ static void what_is_too_long_is_refused(void **state)
         assert_int_equal(enlist(&d, d.address, reply), i % 2 && i < 3 ? SL_FATAL : SL_OK);
         desk_close(&d);
     }
+    /* A refusal whose head never ends: its status is all that is said. */
+    struct desk d;
+    char reply[9000];
+    int n = snprintf(reply, sizeof(reply), "HTTP/1.1 403 Forbidden\r\nx: ");
+    memset(reply + n, 'x', 8000);
+    reply[n + 8000] = '\0';
+    desk_open(&d);
+    assert_int_equal(enlist(&d, d.address, reply), SL_FATAL);
+    assert_string_equal(d.error.text, "the Extensions API answered 403 to the registration");
+    desk_close(&d);
 }
 
 static void an_address_that_is_none_is_refused(void **state)
@@ -292,6 +388,26 @@ static void a_question_that_ends_is_asked_again(void **state)
     }
 }
 
+/* A connection that is reset, and not closed in order. */
+static void a_connection_that_is_reset_is_asked_again(void **state)
+{
+    (void)state;
+    const struct linger now = {.l_onoff = 1};
+    struct desk d;
+    desk_open(&d);
+    assert_int_equal(enlist(&d, d.address, API_REGISTERED), SL_OK);
+    assert_int_equal(sl_extension_turn(d.e, &d.error), SL_OK);
+    int fd = take_request(&d);
+    assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now)), 0);
+    close(fd);
+    assert_int_equal(sl_extension_turn(d.e, &d.error), SL_RETRY);
+    assert_non_null(strstr(d.error.text, "ended: the connection was closed"));
+    d.clock.ms += 100;
+    assert_int_equal(sl_extension_turn(d.e, &d.error), SL_OK);
+    close(take_request(&d));
+    desk_close(&d);
+}
+
 /* A question that waited for a minute was no failure: the next one that ends is told again. */
 static void a_question_that_waited_long_was_no_failure(void **state)
 {
@@ -319,11 +435,12 @@ static void a_question_that_waited_long_was_no_failure(void **state)
     }
 }
 
-/* A handler closed its connection, and the number is another file's by now, which is left alone. */
+/* A handler closed its connection, and the number is another file's by now (a pipe's, a socket's), which is
+ * left alone. */
 static void a_connection_that_a_handler_closed_is_missed(void **state)
 {
     (void)state;
-    for (int is_taken = 0; is_taken < 2; is_taken++) {
+    for (int is_taken = 0; is_taken < 3; is_taken++) {
         struct desk d;
         int ends[2];
         desk_open(&d);
@@ -331,7 +448,7 @@ static void a_connection_that_a_handler_closed_is_missed(void **state)
         assert_int_equal(sl_extension_turn(d.e, &d.error), SL_OK);
         int fd = take_request(&d), number = sl_extension_fd(d.e);
         close(number);
-        assert_int_equal(pipe(ends), 0);
+        assert_int_equal(is_taken == 2 ? socketpair(AF_UNIX, SOCK_STREAM, 0, ends) : pipe(ends), 0);
         if (is_taken)
             assert_int_equal(dup2(ends[0], number), number);
         sl_error_clear(&d.error);
@@ -408,6 +525,32 @@ static void a_process_registers_and_waits(void **state)
     assert_int_equal(api_times(a, "err", "\n"), 1);
 }
 
+static int start_in_haste(void *arg)
+{
+    extern char **environ;
+    (void)arg;
+    haste(20);
+    return sl_start("bootstrap", environ);
+}
+
+/* However often in a row: one line, and the process goes on. */
+static void a_question_that_keeps_ending_is_told_once(void **state)
+{
+    struct api *a = *state;
+    char path[300];
+    snprintf(path, sizeof(path), "%s/sluice.json", api_folder(a));
+    test_write(path, json(CLOSES));
+    api_start_this(a, start_in_haste, NULL);
+    api_reply(a, api_take(a, API_REGISTER), API_REGISTERED);
+    for (int i = 0; i < 4; i++)
+        api_hang_up(a, api_take(a, API_ASK), NULL, 0);
+    api_await(a, API_ASK, 1);
+    api_deliver_all(a, api_event(1000, 2));
+    assert_int_equal(api_stop(a), 0);
+    assert_int_equal(api_times(a, "err", "ExtensionLost"), 1);
+    assert_int_equal(api_times(a, "err", "\n"), 1);
+}
+
 static void without_the_registration_a_process_goes_on(void **state)
 {
     struct api *a = *state;
@@ -463,15 +606,19 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(registers_as_one_that_wants_no_events),
         cmocka_unit_test(an_address_of_version_6_is_in_brackets),
+        cmocka_unit_test(of_two_addresses_one_is_enough),
         cmocka_unit_test(a_wrong_registration_is_refused),
         cmocka_unit_test(a_registration_that_hangs_is_given_up),
+        cmocka_unit_test(what_the_system_refuses_is_said),
         cmocka_unit_test(what_is_too_long_is_refused),
         cmocka_unit_test(an_address_that_is_none_is_refused),
         cmocka_unit_test(a_question_that_ends_is_asked_again),
+        cmocka_unit_test(a_connection_that_is_reset_is_asked_again),
         cmocka_unit_test(a_question_that_waited_long_was_no_failure),
         cmocka_unit_test(a_connection_that_a_handler_closed_is_missed),
         cmocka_unit_test(without_a_server_it_is_asked_again),
         SERVES(a_process_registers_and_waits),
+        SERVES(a_question_that_keeps_ending_is_told_once),
         SERVES(without_the_registration_a_process_goes_on),
         SERVES(off_means_off),
         SERVES(workers_have_one_for_all),

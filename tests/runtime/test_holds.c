@@ -1,4 +1,5 @@
 /* The file that names what a handler holds: what is said stays when the process ends in whatever way. */
+#include "tests/support/disk_fault.h"
 #include "tests/support/events.h"
 #include "tests/support/records.h"
 #include "tests/support/test.h"
@@ -10,6 +11,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -263,6 +265,7 @@ static void foreign_content_is_not_believed(void **state)
         const char *bytes;
         size_t n;
     } spoils[] = {
+        {0, "sluheld1", 8}, /* of another layout */
         {8, "\377\377\377\377\377\377\377\377", 8},
         {8, "\x11\x27", 2}, /* 10,001 */
         {16, "rrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrr", 72}};
@@ -297,6 +300,56 @@ static void links_and_strange_files_are_refused(void **state)
     char *text = test_read(target, &n);
     assert_string_equal(text, "precious");
     free(text);
+    if (geteuid() != 0)
+        return;
+    test_write(first, ""); /* another user's, in a folder where all may write */
+    assert_int_equal(chown(first, 12345, (gid_t)-1), 0);
+    assert_non_null(strstr(refusal(), "is not this user's own file"));
+}
+
+/* A full disk, a system without memory: said with the file's name, and nothing is left open. */
+static void what_the_system_refuses_is_said(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *only;
+        int err;
+    } cases[] = {{"open", EMFILE}, {"fstat", EIO}, {"posix_fallocate", ENOSPC}, {"mmap", ENOMEM}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        int lowest = dup(0);
+        close(lowest);
+        disk_fault_begin(1, cases[i].err, cases[i].only);
+        const char *text = refusal();
+        assert_true(disk_fault_came());
+        assert_non_null(strstr(text, first));
+        if (i != 1)
+            assert_non_null(strstr(text, strerror(cases[i].err)));
+        int now = dup(0);
+        close(now);
+        assert_int_equal(now, lowest);
+        sl_holds_close(open_it());
+    }
+}
+
+/* As many as no machine has processes of one user: then it says so, and takes none of them. */
+static void more_files_than_processes_are_said(void **state)
+{
+    (void)state;
+    char path[400];
+    int fds[256];
+    for (int i = 0; i < 256; i++) {
+        snprintf(path, sizeof(path), "%s/sluice-%u-held-%d", folder, (unsigned)geteuid(), i);
+        fds[i] = open(path, O_RDWR | O_CREAT, 0600);
+        assert_true(fds[i] >= 0);
+        assert_int_equal(flock(fds[i], LOCK_EX | LOCK_NB), 0);
+    }
+    const char *text = refusal();
+    assert_non_null(strstr(text, "256 files are in use"));
+    assert_non_null(strstr(text, folder));
+    close(fds[255]);
+    sl_holds_close(open_it()); /* the last one is as good as the first */
+    for (int i = 0; i < 255; i++)
+        close(fds[i]);
 }
 
 static void missing_folder_is_said(void **state)
@@ -323,6 +376,8 @@ int main(void)
         TEST(forked_child_keeps_nothing_locked),
         TEST(foreign_content_is_not_believed),
         TEST(links_and_strange_files_are_refused),
+        TEST(what_the_system_refuses_is_said),
+        TEST(more_files_than_processes_are_said),
         TEST(missing_folder_is_said),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

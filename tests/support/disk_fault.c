@@ -14,9 +14,11 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
+#include <sys/pidfd.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -59,6 +61,8 @@ static bool fails(const char *name)
 {
     struct disk_fault *fault = disk_fault;
     if (has_left || fault->left == 0 || (fault->only && strcmp(fault->only, name) != 0))
+        return false;
+    if (fault->spared && fault->spared == getpid())
         return false;
     if (fault->left > 1) {
         fault->left--;
@@ -207,6 +211,49 @@ INSTEAD pid_t fork(void)
     PASS(fork);
 }
 
+INSTEAD int posix_fallocate(int fd, off_t from, off_t n)
+{
+    REAL(posix_fallocate)
+    return disk_fault->only && fails("posix_fallocate") ? disk_fault->err : real(fd, from, n);
+}
+
+/* ---- sockets, and other processes ---- */
+
+INSTEAD int socket(int domain, int type, int protocol)
+{
+    PASS_NAMED(socket, domain, type, protocol);
+}
+
+INSTEAD ssize_t send(int fd, const void *from, size_t n, int flags)
+{
+    PASS_NAMED(send, fd, from, n, flags);
+}
+
+/* (A signal ends what waits, and nothing else.) */
+INSTEAD ssize_t recv(int fd, void *to, size_t n, int flags)
+{
+    REAL(recv)
+    bool counts = disk_fault->only && !(disk_fault->err == EINTR && (flags & MSG_DONTWAIT));
+    return counts && fails("recv") ? -1 : real(fd, to, n, flags);
+}
+
+INSTEAD pid_t waitpid(pid_t pid, int *status, int options)
+{
+    PASS_NAMED(waitpid, pid, status, options);
+}
+
+INSTEAD int pidfd_open(pid_t pid, unsigned flags)
+{
+    PASS_NAMED(pidfd_open, pid, flags);
+}
+
+/* (Where it fails, the parent is another one.) */
+INSTEAD pid_t getppid(void)
+{
+    REAL(getppid)
+    return disk_fault->only && fails("getppid") ? -1 : real();
+}
+
 /* ---- names ---- */
 
 INSTEAD int mkdir(const char *path, mode_t mode)
@@ -304,6 +351,8 @@ nanosleep(const struct timespec *wanted, struct timespec *left)
 INSTEAD int poll(struct pollfd *fds, nfds_t n, int ms)
 {
     REAL(poll)
+    if (disk_fault->only && fails("poll"))
+        return -1;
     if (!disk_fault->skips_sleep || n || ms < 0)
         return real(fds, n, haste_shortened_ms(ms));
     __atomic_add_fetch(&disk_fault->skipped_ns, ms * 1000000LL, __ATOMIC_RELAXED);

@@ -7,12 +7,14 @@
 #define SL_TESTS_SUPPORT_DISK_FAULT_H
 
 #include <stdbool.h>
+#include <sys/types.h>
 
 struct disk_fault {
     int left;                       /* operations until the one that fails, itself included; 0: none does */
     int times;                      /* how many fail from there on; 0: one */
     int err;                        /* with which they fail; 0: nothing is read or written any more */
-    const char *only;               /* the function that counts; NULL: all but access */
+    const char *only;               /* the function that counts; NULL: all but access and what waits */
+    pid_t spared;                   /* what this process does neither fails nor counts; 0: none is spared */
     bool short_reads, short_writes; /* a byte at a time */
     char came[16];                  /* the function that failed first; "": none has */
     bool skips_sleep;               /* a sleep ends at once, and the clocks go on by it */
