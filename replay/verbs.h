@@ -1,10 +1,13 @@
-/* The verbs of the sluice command, one file each.
+/* The sluice command and its verbs, one file each.
  *
- * argv[0] is the verb's name. Each verb reads its own flags (replay/flags.h), writes results to standard
+ * A verb's argv[0] is its name. Each verb reads its own flags (replay/flags.h), writes results to standard
  * output and everything else to standard error, and returns the exit status: 0 all handled, 1 something
  * failed or was discarded, 2 bad usage or input. */
 #ifndef SL_REPLAY_VERBS_H
 #define SL_REPLAY_VERBS_H
+
+/* The command: argv[1] is the verb. Ignores SIGPIPE and SIGXFSZ in the process. */
+int sl_sluice(int argc, char **argv);
 
 int sl_verb_replay(int argc, char **argv);
 int sl_verb_check(int argc, char **argv);

@@ -1,4 +1,5 @@
 /* Every flag of every verb, by what the verb's own help says of it: what it takes, and what it refuses. */
+#include "base/version.h"
 #include "tests/support/test.h"
 #include "tests/support/verbs.h"
 
@@ -166,6 +167,29 @@ static void flags_may_be_repeated(void **state)
     assert_true(n >= 10); /* as often as AWS allows filters */
 }
 
+static void the_command_itself_helps(void **state)
+{
+    struct verbs *v = *state;
+    verb_assert(v, verb(v, " "), 2, "usage: sluice VERB [flags] [INPUT...]");
+    assert_string_equal(verb_out(v), "");
+    char *help = strdup(verb_err(v));
+    for (size_t i = 0; i < N_NAMES; i++)
+        assert_non_null(strstr(help, json_printf("\n  %-12s ", names[i])));
+    static const char *const asks[] = {"--help", "-h", "help"};
+    for (size_t i = 0; i < sizeof(asks) / sizeof(asks[0]); i++) {
+        assert_int_equal(verb(v, "%s", asks[i]), 0);
+        assert_string_equal(verb_out(v), help);
+        assert_string_equal(verb_err(v), "");
+    }
+    free(help);
+    assert_int_equal(verb(v, "--version"), 0);
+    assert_string_equal(verb_out(v), json_printf("sluice %s\n", sl_version));
+    verb_assert(v, verb(v, "replya x"), 2,
+                "sluice: there is no verb \"replya\": did you mean replay? (see sluice --help)");
+    verb_assert(v, verb(v, "--config"), 2, "sluice: there is no verb \"--config\" (see sluice --help)");
+    verb_assert(v, verb(v, "''"), 2, "sluice: there is no verb \"\" (see sluice --help)");
+}
+
 static int set_up(void **state)
 {
     *state = verbs_new();
@@ -186,6 +210,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(what_no_verb_has_is_refused, set_up, tear_down),
         cmocka_unit_test_setup_teardown(values_have_their_ranges, set_up, tear_down),
         cmocka_unit_test_setup_teardown(flags_may_be_repeated, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(the_command_itself_helps, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
