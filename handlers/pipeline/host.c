@@ -233,9 +233,6 @@ static enum sl_status host_template_render_image(const struct sl_template *t, co
     sl_buffer_init_in(&buffer, arena, RENDERED_BYTES);
     const struct sl_rendering how = {.record = r, .image = image, .escape = escape, .scratch = arena};
     enum sl_status status = sl_template_render(t, &how, &buffer, error);
-    if (status == SL_OK && buffer.failed)
-        status = sl_fail(error, SL_REJECT, "TooLarge", "the text of a template is longer than %d bytes",
-                         RENDERED_BYTES);
     *out = take_text(&buffer);
     return status;
 }
@@ -255,7 +252,7 @@ static struct sl_span host_template_render_or(const struct sl_template *t, const
     sl_buffer_init_in(&buffer, arena, RENDERED_BYTES);
     const struct sl_rendering how = {.record = r, .image = image, .escape = escape, .scratch = arena};
     sl_template_render_or(t, &how, otherwise, &buffer);
-    return take_text(&buffer);
+    return buffer.failed ? sl_span(NULL, 0) : take_text(&buffer);
 }
 
 /* Of an item that is the record's own, the record knows where the attributes are. */

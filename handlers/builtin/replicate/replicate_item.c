@@ -294,8 +294,9 @@ enum sl_status replicate_item(const struct replicate *p, const struct replicate_
     *item = image;
     if (!is_inline && !reshaped)
         return SL_OK;
-    if (reshaped && replicate_set_make(p, change, arena, &made, error) != SL_OK)
-        return SL_REJECT;
+    enum sl_status status = reshaped ? replicate_set_make(p, change, arena, &made, error) : SL_OK;
+    if (status != SL_OK)
+        return status;
     size_t room = image.len + made.bytes + renames_bytes(p) + change->key.len + p->guard_attribute.len +
                   change->guard.value.len + 2 * REPLICATE_MEMBER_BYTES;
     struct object o = is_inline ? signed_begin(p, arena, room) : object_begin(p, arena, room);
@@ -321,8 +322,9 @@ enum sl_status replicate_shape(const struct replicate *p, const struct replicate
     *item = image;
     if (p->n_rules == 0 && p->n_keys == 0 && !p->is_projected)
         return SL_OK;
-    if (replicate_set_make(p, change, arena, &made, error) != SL_OK)
-        return SL_REJECT;
+    enum sl_status status = replicate_set_make(p, change, arena, &made, error);
+    if (status != SL_OK)
+        return status;
     size_t room = image.len + made.bytes + renames_bytes(p) + change->key.len + 2 * REPLICATE_MEMBER_BYTES;
     struct object o = object_begin(p, arena, room);
     if (p->n_keys > 0)

@@ -46,7 +46,9 @@ enum sl_status sl_render_text(const struct sl_render *in, const struct sl_templa
     if (in->missing != SL_MISSING_EMPTY)
         return in->host->template_render_image(t, in->record, in->image, in->escape, in->arena, out, error);
     *out = in->host->template_render_or(t, in->record, in->image, in->escape, in->arena, SL_LIT(""));
-    return SL_OK;
+    return out->ptr ? SL_OK
+                    : in->host->fail(error, SL_REJECT, "TooLarge",
+                                     "the text of a template is longer than its limit of 8 MB");
 }
 
 /* The text of a template that makes a number. */

@@ -77,6 +77,36 @@ static void what_a_template_lacks_has_a_stated_result(void **state)
     stage_destroy(s);
 }
 
+/* A message that is cut would be worse than none: its record is parked, whatever else the route says of what
+ * a template lacks. */
+static void a_message_without_an_end_is_not_sent_in_part(void **state)
+{
+    (void)state;
+    static const char *const missing[] = {"reject", "skip", "empty"};
+    char value[60001], places[3 * 150 + 1] = "";
+    memset(value, 'x', sizeof(value));
+    value[sizeof(value) - 1] = '\0';
+    for (size_t i = 0; i < 150; i++) /* of 60,000 bytes each: 9 MB */
+        strcat(places, "{v}");
+    for (size_t i = 0; i < 3; i++) {
+        struct stage *s =
+            stage_new(json_printf(ROUTE(",'message':'%s','missing':'%s'"), places, missing[i]), NULL);
+        stage_deliver_all(
+            s,
+            json_printf("{'Records':[%s,%s]}",
+                        json_printf(RECORD("INSERT", "1", KEYS(PK("a")) NEW(PK("a") ",'v':" S("%s"))), value),
+                        RECORD("INSERT", "2", KEYS(PK("b")) NEW(PK("b") ",'v':" S("y")))));
+        assert_int_equal(s->answer.parked, 1);
+        char *failed = stage_file(s, "failed.jsonl"), *sent = stage_file(s, "out.jsonl");
+        assert_non_null(strstr(failed, "\"code\":\"TooLarge\""));
+        assert_int_equal(strlen(sent), strlen("''") + 150 + 1); /* the other record's, as a line of JSON */
+        assert_int_equal(strspn(sent + 1, "y"), 150);
+        free(failed);
+        free(sent);
+        stage_destroy(s);
+    }
+}
+
 /* The first record that fails is delivered again; what was sent before it is not sent again. */
 static void nothing_is_sent_above_the_checkpoint(void **state)
 {
@@ -121,6 +151,7 @@ int main(void)
         cmocka_unit_test(a_plain_record_has_what_is_there),
         cmocka_unit_test(a_change_from_a_to_b_is_one_line_of_configuration),
         cmocka_unit_test(what_a_template_lacks_has_a_stated_result),
+        cmocka_unit_test(a_message_without_an_end_is_not_sent_in_part),
         cmocka_unit_test(nothing_is_sent_above_the_checkpoint),
         cmocka_unit_test(mistakes_are_named),
     };

@@ -149,6 +149,9 @@ static void expect_render(struct rig *rig, size_t bytes)
         assert_int_equal(error.status, SL_REJECT);
         assert_true(which == 2 ? text.ptr == NULL : status == SL_REJECT);
     }
+    text = host->template_render_or(t, r, SL_ANY_IMAGE, SL_ESCAPE_NONE, rig->arena, SL_LIT("-"));
+    assert_int_equal(text.len, bytes <= MOST ? bytes : 0); /* a cut one would be worse than none */
+    assert_true((text.ptr != NULL) == (bytes <= MOST));
 }
 
 static void a_templates_text_has_a_limit(void **state)

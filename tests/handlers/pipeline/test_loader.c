@@ -148,6 +148,29 @@ static void good_one_is_loaded(void **state)
     assert_true(has_run(f));
 }
 
+/* Symbols are found by the whole name, whatever stands beside it: the ABI of another one is none. */
+#define OTHER(name) "SL_EXPORT const unsigned char " name "[64] = {9, 9, 9, 9, 9, 9, 9, 9};\n"
+#define OTHERS                                                                                               \
+    OTHER("a")                                                                                               \
+    OTHER("handler") OTHER("sluice") OTHER("sluice_handle") OTHER("sluice_handler_2")                        \
+        OTHER("my_sluice_handler") OTHER("sluice_handlers") OTHER("z_z_z_z_z_z_z_z_z_z_z_z")
+
+static void other_exports_are_passed_over(void **state)
+{
+    struct folder *f = *state;
+    compile(f, "more.so", OTHERS GOOD);
+    assert_int_equal(load(f, "more"), SL_OK);
+    assert_string_equal(f->loaded.handler.name, "good");
+    sl_loader_unload(&f->loaded);
+    char mark[300];
+    name_file(f, "ran", mark);
+    unlink(mark);
+    compile(f, "none.so", OTHERS);
+    assert_int_equal(load(f, "none"), SL_FATAL);
+    assert_string_equal(f->error.code, "HandlerNoSymbol");
+    assert_false(has_run(f));
+}
+
 /* From the struct of ABI 1.0 to one that has grown a long way: what is smaller has lost a part of itself, and
  * what is larger is no struct. */
 static void sizes_have_limits(void **state)
@@ -500,6 +523,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(every_wrong_kind_has_its_refusal, set_up, tear_down),
         cmocka_unit_test_setup_teardown(good_one_is_loaded, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(other_exports_are_passed_over, set_up, tear_down),
         cmocka_unit_test_setup_teardown(sizes_have_limits, set_up, tear_down),
         cmocka_unit_test_setup_teardown(plugins_of_every_older_minor_are_loaded, set_up, tear_down),
         cmocka_unit_test_setup_teardown(larger_struct_of_a_known_minor_is_cut, set_up, tear_down),
