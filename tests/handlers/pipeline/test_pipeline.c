@@ -3,6 +3,7 @@
 #include "tests/support/test.h"
 
 #include "handlers/pipeline/route.h"
+#include "streams/record.h"
 
 #include <dirent.h>
 #include <stdio.h>
@@ -248,6 +249,12 @@ static void a_plugin_that_refuses_a_view_type_needs_no_reason(void **state)
     }
 }
 
+static size_t bytes_of(const struct rig *rig, size_t index)
+{
+    return sl_record_text(sl_batch_record(&rig->batch, index), SL_FIELD_RAW).len;
+}
+
+/* And these alone are counted, with their bytes. */
 static void condition_chooses_the_records(void **state)
 {
     (void)state;
@@ -258,6 +265,11 @@ static void condition_chooses_the_records(void **state)
     assert_int_equal(rig->handlers[RIG_ONE].n_applied, 2);
     assert_int_equal(rig->handlers[RIG_ONE].applied[0], 3);
     assert_int_equal(rig->handlers[RIG_ONE].applied[1], 5);
+    rig_run(rig, 1000);
+    struct sl_route_stats stats = sl_pipeline_stats(rig->p, 0);
+    assert_int_equal(stats.matched, 4);
+    assert_int_equal(stats.applied, 4);
+    assert_int_equal(stats.bytes, 2 * (bytes_of(rig, 3) + bytes_of(rig, 5)));
     rig_destroy(rig);
 }
 
