@@ -193,11 +193,37 @@ static void units_begin_where_the_last_ones_end(void **state)
     }
 }
 
+/* What has no table costs no units, and is told in words. */
+static void messages_and_objects_are_counted_in_words(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *config, *formula;
+    } cases[] = {
+        {ROUTE("{'name':'n','handler':'notify','to':'jsonl:${DIR}/o.jsonl'}"), "one message"},
+        {ROUTE("{'name':'a','handler':'archive','to':'file:${DIR}/a'}"), "one object for each"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        for (size_t event = 0; event < 3; event++) {
+            struct stage *s = stage_new(cases[i].config, NULL);
+            struct sl_error error = SL_NO_ERROR;
+            struct sl_price price = {
+                .event = event_of[event], .records = 3, .item_bytes = 5000, .arena = s->arena};
+            const struct sl_route *route = &s->p->routes[0];
+            assert_int_equal(route->loaded.handler.price(route->self, &price, &error), SL_OK);
+            assert_int_equal(price.writes + price.reads, 0);
+            assert_true(price.write_units == 0 && price.read_units == 0);
+            assert_non_null(strstr(price.formula, cases[i].formula));
+            stage_destroy(s);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_price_is_what_is_spent),
         cmocka_unit_test(units_begin_where_the_last_ones_end),
+        cmocka_unit_test(messages_and_objects_are_counted_in_words),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
