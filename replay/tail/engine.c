@@ -32,8 +32,8 @@ static size_t slot_of(const struct sl_engine *e, const char *id)
 
 struct sl_lane *sl_engine_lane(const struct sl_engine *e, const char *id)
 {
-    size_t i = e->index_room ? slot_of(e, id) : 0;
-    return e->index_room && e->index[i] ? e->lanes[e->index[i] - 1] : NULL;
+    size_t i = slot_of(e, id);
+    return e->index[i] ? e->lanes[e->index[i] - 1] : NULL;
 }
 
 void sl_engine_index(struct sl_engine *e)
@@ -242,11 +242,12 @@ static bool is_through_once(const struct sl_engine *e)
     return !e->stream.is_old || !e->o.follows;
 }
 
+/* While nothing runs: what is not ours is forgotten by then. */
 static bool can_still_begin(const struct sl_engine *e)
 {
     bool can = false;
     for (size_t i = 0; i < e->n && e->now_ms < e->begin_until_ms; i++)
-        can |= e->lanes[i]->is_ours && sl_lane_left(e->lanes[i]) && !e->lanes[i]->blocked_since_ms;
+        can |= sl_lane_left(e->lanes[i]) && !e->lanes[i]->blocked_since_ms;
     return can;
 }
 

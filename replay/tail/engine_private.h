@@ -171,7 +171,7 @@ void sl_lane_lose(struct sl_lane *lane);
 int64_t sl_lane_available_ms(struct sl_lane *lane);
 /* Takes over a page's records; it owns the page from now on. */
 void sl_lane_feed(struct sl_lane *lane, struct sl_page *page);
-/* Begins what may begin. */
+/* Begins what may begin; something is left. */
 void sl_lane_run(struct sl_lane *lane);
 /* A task of it is over. */
 void sl_lane_take(struct sl_lane *lane, struct sl_pool_task *task);

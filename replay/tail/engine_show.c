@@ -8,7 +8,7 @@
 static bool counts(const struct sl_lane *lane)
 {
     if (lane->is_done)
-        return lane->ended_wall_ms && !lane->has_all_children;
+        return !lane->has_all_children;
     const struct sl_lane *parent = lane->parent_lane;
     return !lane->is_ended && (!parent || parent->is_ended);
 }

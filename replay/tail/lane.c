@@ -154,8 +154,7 @@ static bool may_begin(void *self, const struct sl_esm_shard *shard, unsigned k, 
         return false;
     if (until_ms(lane) - LEAST_MS <= e->now_ms)
         return false;
-    lane->picked =
-        sl_pool_pick(e->o.pool, lane->worker_of[k], was_sent && lane->worker_of[k] != SL_POOL_NONE);
+    lane->picked = sl_pool_pick(e->o.pool, lane->worker_of[k], was_sent);
     return lane->picked != SL_POOL_NONE;
 }
 
@@ -278,7 +277,7 @@ void sl_lane_feed(struct sl_lane *lane, struct sl_page *page)
 
 void sl_lane_run(struct sl_lane *lane)
 {
-    if (!lane->esm || !lane->is_ours || sl_esm_left(lane->esm, 0) == 0)
+    if (!lane->is_ours)
         return;
     sl_esm_run(lane->esm, lane->engine->now_ms - lane->esm_base_ms);
     settle(lane); /* filters may have passed over all of it */

@@ -87,8 +87,6 @@ static void plan_next(struct sl_lane *lane, const struct sl_page *page, size_t a
 
 static void release(struct sl_lane *lane)
 {
-    if (lane->asked == SL_LANE_NOTHING)
-        return;
     lane->asked = SL_LANE_NOTHING;
     lane->engine->flying--;
     lane->engine->memory_bytes -= lane->reserved;

@@ -164,7 +164,7 @@ size_t sl_pool_pick(const struct sl_pool *pool, size_t preferred, bool must)
 {
     if (preferred < pool->n && is_free(&pool->places[preferred]))
         return preferred;
-    for (size_t i = 0; i < pool->n && !must && pool->busy < pool->n; i++)
+    for (size_t i = 0; i < pool->n && !must; i++)
         if (is_free(&pool->places[i]))
             return i;
     return SL_POOL_NONE;
@@ -230,7 +230,7 @@ bool sl_pool_cancel(struct sl_pool *pool, size_t worker)
 {
     struct place *p = &pool->places[worker];
     bool can = p->worker->kind->cancel;
-    if (can && p->task)
+    if (can)
         p->worker->kind->cancel(p->worker);
     return can;
 }

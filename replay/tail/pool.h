@@ -64,7 +64,7 @@ void sl_pool_give(struct sl_pool *pool, size_t worker, struct sl_pool_task *task
 /* A task that is over; its worker is free again. NULL: there is none. */
 struct sl_pool_task *sl_pool_take(struct sl_pool *pool);
 
-/* The worker's task ends soon, and fails. False: its kind cannot. */
+/* The worker's task, which was given and not taken, ends soon, and fails. False: its kind cannot. */
 bool sl_pool_cancel(struct sl_pool *pool, size_t worker);
 
 /* Sums over the workers, as of their last tasks. Routes by their name, in the configuration's order. Borrowed

@@ -66,6 +66,7 @@ static struct engine_world {
     int64_t task_until_ms;    /* of the last one */
     unsigned holds;           /* batches that begin below this number wait until they are broken off */
     bool is_deaf;             /* they are not */
+    bool was_closed;          /* the pool, although one had not ended */
     size_t held, cancelled;
     int64_t takes_ms;           /* of each batch */
     unsigned fails, fail_times; /* the batch that begins with this one fails so often */

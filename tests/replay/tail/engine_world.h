@@ -183,9 +183,13 @@ static inline void run_engine(size_t n_workers)
     e.stop = 0;
     sl_engine_run(&e.options, &e.result);
     e.took_ms = clock->now_ms(clock) - e.began_ms;
+    if (e.is_deaf) { /* the process is about to end */
+        haste_forget();
+        e.was_closed = sl_pool_close(e.options.pool, 0);
+        return;
+    }
     pthread_mutex_lock(&e.mutex);
     release();
-    e.is_deaf = false;
     pthread_mutex_unlock(&e.mutex);
     assert_true(sl_pool_close(e.options.pool, 600000));
     fflush(stderr);

@@ -35,8 +35,10 @@ static struct world {
     bool doubles;                               /* shards are listed twice */
     unsigned poison;                            /* this record has no word */
     unsigned broken;                            /* this one has no key, and cannot be read */
-    bool is_mixed;      /* every third record is a change, every third a removal by TTL */
-    long long made_s;   /* when the records were made; 0: long ago */
+    bool is_mixed;    /* every third record is a change, every third a removal by TTL */
+    long long made_s; /* when the records from `made_from` on were made; 0: long ago */
+    unsigned made_from;
+    unsigned page;      /* records of an answer; 0: PAGE */
     unsigned expire;    /* so many reads find their iterator expired */
     const char *liar;   /* this operation */
     const char *lie;    /* answers that */
@@ -44,7 +46,7 @@ static struct world {
     const char *code;   /* with that, */
     unsigned after;     /* after so many good answers, */
     unsigned times;     /* so often */
-    char body[1 << 16];
+    char body[1 << 20];
     size_t n_reads;
     struct verbs *ends;       /* is told to end (NULL: nobody is) */
     unsigned reads_until_end; /* after so many reads */
@@ -137,8 +139,8 @@ static size_t record(unsigned at, bool is_first, size_t n)
         is_first ? "" : ",", at, names[kind],
         kind == 2 ? "\"userIdentity\":{\"type\":\"Service\",\"principalId\":\"dynamodb.amazonaws.com\"},"
                   : "",
-        w.made_s ? w.made_s : LONG_AGO_S, at == w.broken ? "NoKeys" : "Keys", at, kind == 2 ? "Old" : "New",
-        at, at == w.poison ? "" : ",\"word\":{\"S\":\"w\"}", at);
+        w.made_s && at >= w.made_from ? w.made_s : LONG_AGO_S, at == w.broken ? "NoKeys" : "Keys", at,
+        kind == 2 ? "Old" : "New", at, at == w.poison ? "" : ",\"word\":{\"S\":\"w\"}", at);
 }
 
 static void records(const json_t *ask, struct scripted_reply *reply)
@@ -157,7 +159,7 @@ static void records(const json_t *ask, struct scripted_reply *reply)
         return;
     }
     size_t len = (size_t)snprintf(w.body, sizeof(w.body), "{\"Records\":[");
-    for (; n < PAGE && s->first && at <= s->last; n++, at++)
+    for (; n < (w.page ? w.page : PAGE) && s->first && at <= s->last; n++, at++)
         len += record(at, n == 0, len);
     len += (size_t)snprintf(w.body + len, sizeof(w.body) - len, "]");
     if (!s->is_closed || at <= s->last)

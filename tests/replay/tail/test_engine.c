@@ -4,6 +4,8 @@
 #include "tests/replay/tail/engine_world.h"
 #include "tests/support/leaks.h"
 
+#include "replay/tail/engine_private.h"
+
 #include <sys/wait.h>
 
 static int phase;
@@ -210,7 +212,7 @@ static void once_does_not_wait_for_others(void **state)
     assert_false(e.result.has_failed);
 }
 
-/* Neither a board nor a keeper of `through` is needed. */
+/* Neither a board nor a keeper of `through` is needed, nor somebody who hears of what is given up. */
 static void nobody_needs_to_watch(void **state)
 {
     (void)state;
@@ -219,8 +221,12 @@ static void nobody_needs_to_watch(void **state)
     e.options.board = NULL;
     e.ops.save_through = NULL;
     e.ops.through = NULL;
+    e.settings.max_retries = 0;
+    e.fails = 4;
+    e.fail_times = 1;
     run_engine(1);
-    assert_string_equal(all_handled(), " 1 2 3 4 5 6 101 102 103 ");
+    assert_string_equal(all_handled(), " 1 2 3 101 102 103 ");
+    assert_int_equal(e.result.mapping.discarded, 3);
     assert_true(has_saved("a", "6") && has_saved("b", "103"));
     assert_null(vitals());
 }
@@ -273,6 +279,82 @@ static void a_blocked_shard_blocks_no_other(void **state)
     assert_int_equal(e.result.mapping.retries, most - 1);
 }
 
+static void stop_when_blocked(const char *operation)
+{
+    (void)operation;
+    if (vitals() && vitals()->n_blocked)
+        stop();
+}
+
+/* What fails again and again is not waited for: it is read again at the next start. */
+static void told_to_stop_it_leaves_what_is_blocked(void **state)
+{
+    (void)state;
+    use(two, 1);
+    e.step = stop_when_blocked;
+    e.fails = 1;
+    e.fail_times = 1000;
+    run_engine(1);
+    assert_string_equal(e.handled, " ");
+    assert_string_equal(e.saved, "");
+    assert_int_equal(e.result.unhandled, e.result.records);
+    assert_in_range(e.took_ms, 0, 15000);
+}
+
+static void release_when_full(const char *operation)
+{
+    (void)operation;
+    if (phase == 0 && w.n_reads == 4) {
+        release();
+        phase = 1;
+    } else if (phase == 1 && has_saved("new", "206") && has_saved("old", "6")) {
+        stop();
+    }
+}
+
+/* The only worker goes to the shard that lags most. */
+static void the_oldest_records_come_first(void **state)
+{
+    (void)state;
+    static const struct shard shards[] = {{"new", NULL, false, 201, 206, 0, false},
+                                          {"old", NULL, false, 1, 6, 0, false}};
+    struct sl_clock *clock = sl_clock_system();
+    use(shards, 2);
+    w.made_s = clock->wall_ns(clock) / 1000000000 - 60;
+    w.made_from = 200;
+    e.step = release_when_full;
+    e.holds = 1000;
+    run_engine(1);
+    assert_string_equal(all_handled(), " 1 2 3 4 5 6 201 202 203 204 205 206 ");
+    const char *last_old = strstr(e.handled, " 6 "), *last_new = strstr(e.handled, " 204 ");
+    assert_true(last_old < last_new);
+}
+
+static void wait_for_reads(const char *operation)
+{
+    (void)operation;
+    if (phase == 0 && w.n_reads >= 7) {
+        was_early = e.stop;
+        release();
+        phase = 1;
+    }
+}
+
+/* --once: that nothing more comes is no end while something is still under way. */
+static void once_waits_for_what_runs(void **state)
+{
+    (void)state;
+    use(two, 1);
+    w.shards[0].last = 3;
+    e.step = wait_for_reads;
+    e.options.is_once = true;
+    e.holds = 100;
+    run_engine(1);
+    assert_int_equal(phase, 1);
+    assert_string_equal(all_handled(), " 1 2 3 ");
+    assert_true(has_saved("a", "3"));
+}
+
 static char bodies[TEXT_BYTES];
 static size_t n_decided;
 
@@ -323,7 +405,7 @@ static void a_worker_that_cannot_be_opened_fails_its_batch(void **state)
 /* What is broken off gets 0.3 s to end, in real time. */
 static int calm_set_up(void **state)
 {
-    haste(10);
+    haste(4);
     return engine_set_up(state);
 }
 
@@ -368,7 +450,7 @@ static int stop_with_a_deaf_worker(void)
     e.is_deaf = true;
     e.kind.cancel = NULL;
     run_engine(2);
-    bool is_good = e.took_ms < 15000 && strcmp(all_handled(), " 1 2 3 101 102 103 ") == 0 &&
+    bool is_good = e.took_ms < 15000 && !e.was_closed && strcmp(all_handled(), " 101 102 103 ") == 0 &&
                    !strstr(e.saved, "a@") && e.result.unhandled >= 3 && e.cancelled == 0;
     if (!is_good)
         fprintf(stderr, "took %lld ms, handled%s, saved %s, unhandled %zu\n", (long long)e.took_ms,
@@ -471,6 +553,43 @@ static void a_keeper_that_fails_ends_it(void **state)
     assert_said("the keeper's own text", 1);
 }
 
+/* ---- up to when ---- */
+
+/* Through is the least of the shards that count, and never goes back; but what a clock told that was set back
+ * since says nothing. */
+static void through_is_the_least_of_what_counts(void **state)
+{
+    (void)state;
+    enum { NOW = 1000000 };
+    static const struct {
+        int64_t before, of[3]; /* of a, of b, of a's child */
+        bool a_is_done, has_children, child_waits;
+        int64_t wanted;
+    } cases[] = {
+        {0, {500, 400, 900}, false, false, true, 400},
+        {450, {500, 400, 900}, false, false, true, 450},
+        {0, {500, 600, 900}, true, false, false, 500},
+        {0, {500, 600, 900}, true, true, false, 600},
+        {0, {500, 600, 550}, true, true, false, 550},
+        {NOW + 1, {500, 600, 900}, false, false, true, 500},
+        {300, {500, NOW + 1, 900}, false, false, true, 300},
+        {NOW, {NOW, NOW, NOW}, false, false, true, NOW},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct sl_lane lanes[3] = {{.through.ms = cases[i].of[0]},
+                                   {.through.ms = cases[i].of[1]},
+                                   {.through.ms = cases[i].of[2], .parent_lane = &lanes[0]}};
+        struct sl_lane *list[3] = {&lanes[0], &lanes[1], &lanes[2]};
+        struct sl_engine engine = {.lanes = list, .n = 3, .wall_ms = NOW, .through_ms = cases[i].before};
+        lanes[0].is_done = cases[i].a_is_done;
+        lanes[0].has_all_children = cases[i].has_children;
+        lanes[0].is_ended = !cases[i].child_waits;
+        sl_engine_find_through(&engine);
+        if (engine.through_ms != cases[i].wanted)
+            fail_msg("case %zu: %lld", i, (long long)engine.through_ms);
+    }
+}
+
 #define CALM(name) cmocka_unit_test_setup_teardown(name, calm_set_up, calm_tear_down)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, engine_set_up, engine_tear_down)
 
@@ -485,12 +604,16 @@ int main(void)
         TEST(once_does_not_wait_for_others),
         TEST(nobody_needs_to_watch),
         TEST(a_blocked_shard_blocks_no_other),
+        TEST(told_to_stop_it_leaves_what_is_blocked),
+        TEST(the_oldest_records_come_first),
+        TEST(once_waits_for_what_runs),
         TEST(a_worker_that_cannot_be_opened_fails_its_batch),
         CALM(told_to_stop_it_breaks_off_what_hangs),
         cmocka_unit_test(told_to_stop_it_does_not_wait_for_the_deaf),
         TEST(told_to_stop_it_handles_what_it_has),
         CALM(a_failure_lets_batches_end),
         TEST(a_keeper_that_fails_ends_it),
+        cmocka_unit_test(through_is_the_least_of_what_counts),
     };
     haste(50);
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -225,26 +225,28 @@ static void a_list_that_fails_in_the_middle_is_begun_again(void **state)
     assert_said("Throttling", 1);
 }
 
-static void stop_after_reads(const char *operation)
+static void stop_when_well(const char *operation)
 {
-    if (strcmp(operation, "GetRecords") == 0 && has_saved("a", "6"))
+    const struct sl_vitals *now = vitals();
+    if (strcmp(operation, "GetRecords") == 0 && has_saved("a", "6") && now->failed_reads && !now->trouble)
         stop();
+    was_early |= now && now->trouble && strstr(now->trouble, "ThrottlingException");
 }
 
-/* The pauses become longer, and the same reason is said every ten seconds. */
+/* The pauses become longer, and the same reason is said every ten seconds; it is shown for a while. */
 static void reads_that_fail_are_repeated_less_and_less(void **state)
 {
     (void)state;
     use(one, 1);
-    e.step = stop_after_reads;
-    w.denied = "GetRecords", w.code = "ThrottlingException", w.after = 1, w.times = 5;
+    e.step = stop_when_well;
+    w.denied = "GetRecords", w.code = "ThrottlingException", w.after = 1, w.times = 6;
     run_engine(1);
     assert_string_equal(all_handled(), " 1 2 3 4 5 6 ");
-    assert_true(e.took_ms >= 500 + 1000 + 2000 + 4000 + 8000);
+    assert_true(e.took_ms >= 500 + 1000 + 2000 + 4000 + 8000 + 10000);
     size_t n = times(e.said, "ThrottlingException");
-    assert_in_range(n, 1, 1 + (size_t)e.took_ms / 10000);
-    assert_in_range(vitals()->failed_reads, 5, 20);
-    assert_non_null(strstr(vitals()->trouble, "ThrottlingException"));
+    assert_in_range(n, 2, 1 + (size_t)e.took_ms / 10000);
+    assert_in_range(vitals()->failed_reads, 6, 20);
+    assert_true(was_early);
 }
 
 static unsigned lies;
@@ -291,7 +293,7 @@ static void trim_after_a_page(const char *operation)
     }
 }
 
-/* The second read is refused: what a stream may answer is told or mended, and what is left is handled once.
+/* A read is refused: what a stream may answer is told or mended, and what is left is handled once.
  */
 static void a_place_that_is_gone_is_told(void **state)
 {
@@ -303,6 +305,8 @@ static void a_place_that_is_gone_is_told(void **state)
         const char *said, *handled;
     } cases[] = {
         {"TrimmedDataAccessException", false, true, 1, "a: the records after 3 are gone", " 1 2 3 5 6 "},
+        {"TrimmedDataAccessException", false, false, 1, "a: the records after its beginning are gone",
+         " 1 2 3 4 5 6 "},
         {"ExpiredIteratorException", false, false, 0, "", " 1 2 3 4 5 6 "},
         {"ResourceNotFoundException", false, false, 0, "ResourceNotFoundException", " 1 2 3 4 5 6 "},
         {"ResourceNotFoundException", true, false, 1, "before they were read to their end: a, after 3",
@@ -317,7 +321,8 @@ static void a_place_that_is_gone_is_told(void **state)
         w.shards[0].is_closed = cases[i].is_closed;
         if (cases[i].is_closed)
             w.shards[1] = (struct shard){"child", "a", false, 11, 12, 0, false};
-        w.denied = "GetRecords", w.code = cases[i].code, w.after = 1, w.times = 1;
+        w.denied = "GetRecords", w.code = cases[i].code, w.times = 1;
+        w.after = i != 1; /* the second one's first */
         e.step = cases[i].is_trimmed ? trim_after_a_page : NULL;
         e.options.is_once = true;
         run_engine(1);
@@ -343,6 +348,17 @@ static void an_unreadable_record_is_named_with_its_shard(void **state)
     assert_string_equal(all_handled(), " 1 2 3 4 ");
 }
 
+/* A child that was begun before is read on, whatever its parent is, which no list shows. */
+static void a_kept_place_needs_no_parent(void **state)
+{
+    (void)state;
+    w.shards[0] = (struct shard){"c", "p", false, 11, 13, 0, false};
+    snprintf(place_of("c")->after, sizeof(e.places[0].after), "11");
+    e.options.is_once = true;
+    run_engine(1);
+    assert_string_equal(all_handled(), " 12 13 ");
+}
+
 static void begin_anew(const char *operation)
 {
     struct sl_clock *clock = sl_clock_system();
@@ -356,21 +372,69 @@ static void begin_anew(const char *operation)
     }
 }
 
-/* From the latest: what was there before does not come, also when the first iterator expires. */
+/* From the latest: what was there before does not come, also when the first iterator expires, or when the
+ * moment was kept by a run before this one. */
 static void the_latest_is_a_moment(void **state)
 {
     (void)state;
-    for (unsigned expired = 0; expired < 2; expired++) {
+    enum { FIRST, EXPIRED, KEPT, CASES };
+    for (unsigned i = 0; i < CASES; i++) {
         void *own = NULL;
-        if (expired)
+        struct sl_clock *clock = sl_clock_system();
+        if (i)
             engine_set_up(&own);
         use(one, 1);
-        w.expire = expired;
-        e.options.is_from_latest = true;
+        w.made_from = 7;
+        w.expire = i == EXPIRED;
+        e.options.is_from_latest = i != KEPT;
+        if (i == KEPT)
+            place_of("a")->since_ms = clock->wall_ns(clock) / 1000000 - 60000;
         e.step = begin_anew;
         run_engine(1);
         assert_string_equal(all_handled(), " 7 8 9 ");
-        if (!expired)
+        if (i + 1 < CASES)
+            engine_tear_down(&own);
+    }
+}
+
+static int64_t last_ms, least_gap_ms;
+
+static void note_gap(const char *operation)
+{
+    if (strcmp(operation, "GetRecords") != 0)
+        return;
+    int64_t gap_ms = now_ms() - last_ms;
+    last_ms = now_ms();
+    if (w.n_reads > 0 && gap_ms < least_gap_ms)
+        least_gap_ms = gap_ms;
+    if (w.n_reads > 0 && (w.page ? has_saved("a", "6000") : has_saved("a", "15")))
+        stop();
+}
+
+/* New records are waited for, so that batches fill. A full page is followed by another at once. */
+static void a_busy_shard_is_read_in_full_pages(void **state)
+{
+    (void)state;
+    struct sl_clock *clock = sl_clock_system();
+    for (int is_full = 0; is_full < 2; is_full++) {
+        void *own = NULL;
+        if (is_full)
+            engine_set_up(&own);
+        haste(is_full ? 2 : 20);
+        use(one, 1);
+        least_gap_ms = INT64_MAX;
+        w.shards[0].last = is_full ? 6000 : 15;
+        w.page = is_full ? 1000 : 0;
+        w.made_s = clock->wall_ns(clock) / 1000000000;
+        e.handled[0] = '\0';
+        e.settings.batch_size = 1000;
+        e.step = note_gap;
+        run_engine(1);
+        haste(50);
+        assert_int_equal(e.result.records, is_full ? 6000 : 15);
+        if ((least_gap_ms < 100) != is_full)
+            fail_msg("%s pages: %lld ms", is_full ? "full" : "small", (long long)least_gap_ms);
+        if (!is_full)
             engine_tear_down(&own);
     }
 }
@@ -445,6 +509,7 @@ static void the_next_stream_is_followed_or_refused(void **state)
         e.options.followed = note_followed;
         e.followed = cases[i].keeper;
         e.ops.follow = cases[i].can_follow ? keeper_follow : NULL;
+        e.options.is_once = true; /* it waits for the next one */
         e.step = replace_stream;
         run_engine(1);
         assert_said("gets no more changes: it is disabled", 1);
@@ -470,6 +535,56 @@ static int slow_tear_down(void **state)
     return engine_tear_down(state);
 }
 
+static void delete_stream(const char *operation)
+{
+    (void)operation;
+    if (phase == 0 && has_saved("a", "6")) {
+        w.denied = "DescribeStream", w.code = "ResourceNotFoundException", w.times = 1000;
+        phase = 1;
+    } else if (phase == 1 && w.times < 998) {
+        w.times = 0;
+        w.latest = NEWER;
+        phase = 2;
+    } else if (phase == 2 && has_saved("new", "202")) {
+        stop();
+    }
+}
+
+/* A stream that is deleted is told once, and the next one is waited for. */
+static void a_deleted_stream_is_told_once(void **state)
+{
+    (void)state;
+    use(one, 1);
+    w.newer[0] = (struct shard){"new", NULL, false, 201, 202, 0, false};
+    e.options.table = "t";
+    e.options.follows = true;
+    e.followed = NEWER;
+    e.step = delete_stream;
+    run_engine(1);
+    assert_said("is deleted, and what it held and was not handled is gone", 1);
+    assert_string_equal(all_handled(), " 1 2 3 4 5 6 201 202 ");
+    assert_int_equal(e.result.gaps, 1);
+}
+
+static void take_stream_away(const char *operation)
+{
+    (void)operation;
+    if (has_saved("a", "6"))
+        w.latest = NULL;
+}
+
+static void a_table_without_a_stream_ends_it(void **state)
+{
+    (void)state;
+    use(one, 1);
+    e.options.table = "t";
+    e.step = take_stream_away;
+    run_engine(1);
+    assert_true(e.result.has_failed);
+    assert_said("gets no more changes: it is disabled. Handled are all changes up to", 1);
+    assert_string_equal(all_handled(), " 1 2 3 4 5 6 ");
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, engine_set_up, engine_tear_down)
 #define SLOW(name) cmocka_unit_test_setup_teardown(name, slow_set_up, slow_tear_down)
 
@@ -489,6 +604,10 @@ int main(void)
         TEST(an_unreadable_record_is_named_with_its_shard),
         TEST(the_latest_is_a_moment),
         SLOW(an_idle_shard_is_read_less),
+        TEST(a_kept_place_needs_no_parent),
+        TEST(a_busy_shard_is_read_in_full_pages),
+        SLOW(a_deleted_stream_is_told_once),
+        SLOW(a_table_without_a_stream_ends_it),
         SLOW(the_next_stream_is_followed_or_refused),
     };
     haste(50);

@@ -327,6 +327,9 @@ static void some_empty_reads_do_not_prove_an_end(void **state)
     for (int64_t ms = NOW + 20250; ms < NOW + 24000; ms += 250)
         sl_through_empty(&t, false, ms);
     assert_in_range((uint64_t)t.ms, (uint64_t)NOW + 20000, (uint64_t)NOW + 22000);
+    t.ms = NOW + 24000; /* a change that is newer than the time a late one may take */
+    sl_through_empty(&t, false, NOW + 24500);
+    assert_int_equal(t.ms, NOW + 24000);
     struct sl_through closed = {.ms = 5};
     for (int64_t ms = NOW; ms < NOW + 60000; ms += 250)
         sl_through_empty(&closed, true, ms);

@@ -120,6 +120,8 @@ static void a_record_that_cannot_be_read_cuts_the_page(void **state)
         {"{'Records':[5]}", "cannot be read: "},
         {"{'Records':'x'}", "cannot be read: "},
         {"", "cannot be read: "},
+        {"{'Records':[{'eventID':'x','eventName':'INSERT','dynamodb':{'Keys':{'PK':{'S':'a'}}}}]}",
+         "record 0 has no sequence number"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct sl_error error = SL_NO_ERROR;

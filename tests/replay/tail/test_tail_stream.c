@@ -275,6 +275,23 @@ static void a_lease_table_keeps_places(void **state)
                 "--leases and --once");
 }
 
+/* What could crash or hang this process needs a word; what another might do at the same time is refused. */
+static void plugins_need_trust(void **state)
+{
+    struct verbs *v = *state;
+    use(old_shards, new_shards);
+    verb_write(v, "sluice.json",
+               "{'report_batch_item_failures':true,'on_failure':'report','routes':[{'name':'own','handler':'"
+               "mine'}]}");
+    verb_assert(v, tail(v, "--stream " ARN), 2,
+                "the handler mine of the route own is a plugin, which can crash or hang this process: leave "
+                "--in-process out, or say --trust-plugins");
+    verb_assert(v, tail(v, "--stream " ARN " --trust-plugins"), 2, "mine");
+    if (strstr(verb_err(v), "which can crash"))
+        fail_msg("%s", verb_err(v));
+    verb_assert(v, tail_of_a_worker(v, "--trust-plugins"), 2, "leave --in-process out\n");
+}
+
 /* ---- requests that fail ---- */
 
 static void a_request_that_fails_for_now_is_repeated(void **state)
@@ -369,6 +386,7 @@ int main(void)
         TEST(changes_and_removals_are_counted),
         TEST(a_record_that_cannot_be_read_is_named),
         TEST(a_lease_table_keeps_places),
+        TEST(plugins_need_trust),
         TEST(a_request_that_fails_for_now_is_repeated),
         TEST(a_request_that_is_refused_for_good_ends_it),
         TEST(iterators_may_expire_again),

@@ -84,7 +84,7 @@ static void shards_are_handled_after_their_parents(void **state)
 {
     struct verbs *v = *state;
     static const char *const flags[] = {
-        "--once --concurrency 1 --batch-size 2 --per-shard --listen 127.0.0.1:0 --trace trace.jsonl",
+        "--once --concurrency 2 --batch-size 2 --per-shard --listen 127.0.0.1:0 --trace trace.jsonl",
         "--once --in-process --parallelization 3 --memory 1"};
     for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++) {
         memcpy(w.shards, family, sizeof(family));
