@@ -171,10 +171,12 @@ enum sl_status sl_sorter_add(struct sl_sorter *s, const struct sl_sorter_entry *
 
 /* ---- merging ---- */
 
+/* A run ends between two entries: one that ends within an entry was not written whole. */
 static bool advance(struct reader *r)
 {
-    r->has = fread(&r->next, sizeof(r->next), 1, r->file) == 1;
-    return r->has || feof(r->file);
+    size_t n = fread(&r->next, 1, sizeof(r->next), r->file);
+    r->has = n == sizeof(r->next);
+    return r->has || (n == 0 && feof(r->file));
 }
 
 static enum sl_status begin_merge(struct sl_sorter *s, struct sl_error *error)

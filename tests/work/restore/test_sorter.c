@@ -2,11 +2,15 @@
  * are dropped, and a disk that fails. */
 #include "work/restore/sorter.h"
 
+#include "tests/support/disk_fault.h"
 #include "tests/support/test.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #define MOST 6000
 
@@ -159,12 +163,81 @@ static void a_disk_that_fails_is_said(void **state)
     }
 }
 
+/* Runs that lost their ends, or their middle, were not written by us: nothing is left out without a word. */
+static void a_run_that_is_cut_is_said(void **state)
+{
+    (void)state;
+    size_t n_refused = 0;
+    for (long cut = 1; cut < 400; cut += 37) {
+        char *folder = test_folder_in_memory();
+        struct sl_sorter *s = sl_sorter_open(folder, 5000);
+        struct sl_error error = SL_NO_ERROR;
+        struct sl_sorter_entry entry;
+        struct sl_span body;
+        struct stat info;
+        bool is_ready = false, has = true;
+        fill(200, 500, 3);
+        for (size_t i = 0; i < 200; i++)
+            assert_int_equal(
+                sl_sorter_add(s, &items[i].entry, sl_span(items[i].body, items[i].body_bytes), &error),
+                SL_OK);
+        const char *path = json_printf("%s/run-1", folder);
+        assert_int_equal(stat(path, &info), 0);
+        assert_int_equal(truncate(path, info.st_size - cut), 0);
+        enum sl_status status = sl_sorter_merge(s, 1000, &is_ready, &error);
+        size_t n = 0;
+        for (; status == SL_OK && has; n += has && status == SL_OK)
+            status = sl_sorter_next(s, &entry, &body, &has, &error);
+        if (status != SL_OK) {
+            n_refused++;
+            assert_non_null(strstr(error.text, "cannot read a temporary file"));
+        } else {
+            assert_true(n < 200); /* between two entries: nothing shows it */
+        }
+        sl_sorter_close(s);
+        test_folder_remove(folder);
+    }
+    assert_true(n_refused >= 9);
+}
+
+/* Each operation of the disk fails once, over two levels of merges: it is said which, and no file is left. */
+static void every_fault_of_the_disk_is_said(void **state)
+{
+    (void)state;
+    static const int errors[] = {ENOSPC, EIO, EMFILE};
+    bool came = true;
+    for (int n = 1; came; n += n < 20 ? 1 : 7) {
+        char *folder = test_folder_in_memory();
+        struct sl_sorter *s = sl_sorter_open(folder, 800);
+        struct sl_error error = SL_NO_ERROR;
+        enum sl_status status = SL_OK;
+        bool is_ready = false;
+        fill(200, 500, 3);
+        disk_fault_begin(n, errors[n % 3], NULL);
+        for (size_t i = 0; i < 200 && status == SL_OK; i++)
+            status = sl_sorter_add(s, &items[i].entry, sl_span(items[i].body, items[i].body_bytes), &error);
+        while (status == SL_OK && !is_ready)
+            status = sl_sorter_merge(s, 50, &is_ready, &error);
+        came = disk_fault_came();
+        disk_fault_end();
+        if (status == SL_OK)
+            assert_sorted(s, 200);
+        else if (!strstr(error.text, "temporary file") || !strstr(error.text, strerror(errors[n % 3])))
+            fail_msg("%s: %s", disk_fault->came, error.text);
+        assert_true(came || status == SL_OK);
+        sl_sorter_close(s);
+        if (!came || strcmp(disk_fault->came, "unlink") != 0)
+            assert_int_equal(files_in(folder), 0);
+        test_folder_remove(folder);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(everything_comes_out_in_order),
-        cmocka_unit_test(what_is_too_large_is_refused),
-        cmocka_unit_test(a_disk_that_fails_is_said),
+        cmocka_unit_test(everything_comes_out_in_order),   cmocka_unit_test(what_is_too_large_is_refused),
+        cmocka_unit_test(a_disk_that_fails_is_said),       cmocka_unit_test(a_run_that_is_cut_is_said),
+        cmocka_unit_test(every_fault_of_the_disk_is_said),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
