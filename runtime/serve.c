@@ -12,6 +12,7 @@
 #include "runtime/work/work.h"
 #include "streams/record.h"
 
+#include <assert.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -60,7 +61,8 @@ static void error_type(const char *code, char out[TYPE_BYTES])
 {
     size_t n = 0;
     char letters[TYPE_BYTES];
-    for (const char *c = code; *c && n < 64; c++)
+    static_assert(SL_ERROR_CODE_BYTES <= 64, "a code is a part of the type");
+    for (const char *c = code; *c; c++)
         if ((*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z'))
             letters[n++] = *c;
     letters[n] = '\0';
@@ -121,7 +123,7 @@ static void distrust_descriptors(struct server *s)
     struct sl_runtime *fresh = NULL;
     s->is_ruined = true;
     s->log.fd = -1;
-    if (s->ruined_rt || sl_runtime_open(s->settings->endpoint, sl_user_agent, &fresh, &error) != SL_OK)
+    if (sl_runtime_open(s->settings->endpoint, sl_user_agent, &fresh, &error) != SL_OK)
         return;
     s->ruined_rt = s->rt;
     s->rt = fresh;

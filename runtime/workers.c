@@ -229,7 +229,7 @@ static int run(struct crew *crew)
             bring_up_again(crew, i);
     while (reap(crew)) /* also what ended while others began */
         wait_for_signal(crew);
-    return crew->is_stopping ? crew->result : 1;
+    return crew->result;
 }
 
 int sl_workers_run(const struct sl_settings *settings)

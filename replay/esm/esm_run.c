@@ -181,10 +181,8 @@ static void go_on(struct sl_esm_lane *lane, int64_t pause_ms)
         lane->n_parts--;
         lane->has_payload = false;
     }
-    if (sl_esm_is_live(esm)) { /* hundreds of shards: an event is kept no longer than it is needed */
+    if (sl_esm_is_live(esm)) /* hundreds of shards: an event is kept no longer than it is needed */
         sl_buffer_clean_up(&lane->payload);
-        sl_buffer_init(&lane->payload, EVENT_BYTES);
-    }
     lane->n = lane->bytes = 0;
     lane->was_sent = false;
     lane->is_final = lane->is_terminated_early = false;

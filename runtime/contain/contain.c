@@ -284,8 +284,6 @@ struct sl_contain *sl_contain_open(const char *folder, const struct sl_pipeline_
 
 void sl_contain_close(struct sl_contain *c)
 {
-    if (!c)
-        return;
     sl_trials_close(c->trials);
     sl_holds_close(c->holds);
     sl_arena_destroy(c->arena);

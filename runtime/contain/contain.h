@@ -19,7 +19,7 @@ struct sl_contain;
  * `pipeline` is how a trial opens the pipeline for itself, borrowed until the close. When the file cannot be
  * created, a line in the log says so, and no record can be found out. */
 struct sl_contain *sl_contain_open(const char *folder, const struct sl_pipeline_options *pipeline);
-void sl_contain_close(struct sl_contain *contain); /* NULL is fine */
+void sl_contain_close(struct sl_contain *contain);
 
 /* Every descriptor above standard output that is open now is this process's own until its end, up to
  * SL_CONTAIN_OWNED. Call it before plugins are loaded. One of theirs that takes the number of one of ours

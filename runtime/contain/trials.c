@@ -360,7 +360,7 @@ struct sl_trials *sl_trials_open(const struct sl_pipeline_options *pipeline)
 
 int sl_trials_fd(const struct sl_trials *t)
 {
-    return t ? t->fd : -1;
+    return t->fd;
 }
 
 void sl_trials_close(struct sl_trials *t)

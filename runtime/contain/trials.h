@@ -15,7 +15,7 @@ struct sl_trials;
 
 /* Forks the keeper. Returns NULL when that cannot be done. Borrows `pipeline` until it is closed. */
 struct sl_trials *sl_trials_open(const struct sl_pipeline_options *pipeline);
-/* The descriptor that it holds; -1: none. */
+/* The descriptor that it holds. */
 int sl_trials_fd(const struct sl_trials *t);
 
 void sl_trials_close(struct sl_trials *trials); /* NULL is fine */

@@ -3,7 +3,7 @@
 
 #include "runtime/work/item.h"
 
-/* Of one pipeline; more cannot be named. */
+/* More than any pipeline has. */
 #define ROUTES_MAX 1000
 
 /* "a,b" as a list; the names are in the arena. */
@@ -14,11 +14,14 @@ static enum sl_status split_routes(struct sl_span text, struct sl_arena *arena,
         return SL_OK;
     const char **names = sl_arena_alloc(arena, ROUTES_MAX * sizeof(*names));
     size_t n = 0;
-    while (text.len && n < ROUTES_MAX) {
+    while (text.len) {
         const char *comma = memchr(text.ptr, ',', text.len);
         size_t len = comma ? (size_t)(comma - text.ptr) : text.len;
         if (!len)
             return sl_fail(error, SL_REJECT, SL_WORK_BAD_ITEM, "\"routes\" has an empty name: write \"a,b\"");
+        if (n == ROUTES_MAX)
+            return sl_fail(error, SL_REJECT, SL_WORK_BAD_ITEM, "\"routes\" names more than %d routes",
+                           ROUTES_MAX);
         names[n++] = sl_arena_copy(arena, sl_span(text.ptr, len));
         text = sl_span_from(text, len + (comma ? 1 : 0));
     }

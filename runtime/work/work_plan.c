@@ -34,7 +34,7 @@ static bool is_run_name(struct sl_span run)
     for (size_t i = 0; i < run.len; i++)
         if (!isalnum((unsigned char)run.ptr[i]) && run.ptr[i] != '-' && run.ptr[i] != '_')
             return false;
-    return run.len && run.len <= RUN_BYTES;
+    return run.len <= RUN_BYTES; /* (no text that is read is empty) */
 }
 
 /* ---- the list ---- */

@@ -83,7 +83,6 @@ enum sl_status sl_when_never(const struct sl_when_parse *parse, struct sl_span a
     quiet.error = &error;
     enum sl_status status = sl_when_fail(&quiet, at, "can never match: %s", why);
     parse->found(parse->found_arg, error.text);
-    sl_error_clear(&error);
     return status == SL_REJECT ? SL_OK : status;
 }
 

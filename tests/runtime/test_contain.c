@@ -1,11 +1,13 @@
 /* Handlers that misbehave, in the real process: what dies of a record is found out by the next process, which
  * gives each record that was held to the handler alone, and parks the one to blame. */
+#include "tests/support/haste.h"
 #include "tests/support/runtime_api.h"
 #include "tests/support/test.h"
 
 #include "base/clock.h"
 #include "runtime/start.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,9 +36,11 @@ static int64_t now_ms(struct sl_clock *clock)
 
 static int start(void *arg)
 {
-    (void)arg;
+    const unsigned *factor = arg;
     real_now_ms = sl_clock_system()->now_ms;
     sl_clock_system()->now_ms = now_ms;
+    if (factor)
+        haste(*factor);
     return sl_start("bootstrap", environ);
 }
 
@@ -76,6 +80,34 @@ static int die_of(struct api *a)
     return api_wait(a);
 }
 
+/* "1234 1235 " */
+static const char *list_children(pid_t pid)
+{
+    static char text[200];
+    char path[100];
+    snprintf(path, sizeof(path), "/proc/%1$d/task/%1$d/children", (int)pid);
+    FILE *file = fopen(path, "r");
+    assert_non_null(file);
+    text[fread(text, 1, sizeof(text) - 1, file)] = '\0';
+    fclose(file);
+    return text;
+}
+
+static size_t children_of(pid_t pid)
+{
+    size_t spaces = 0;
+    for (const char *c = list_children(pid); *c; c++)
+        spaces += *c == ' ';
+    return spaces;
+}
+
+static pid_t first_child_of(pid_t pid)
+{
+    pid_t child = (pid_t)strtol(list_children(pid), NULL, 10);
+    assert_true(child > 0);
+    return child;
+}
+
 static const char all_done[] = "{\"batchItemFailures\":[]}";
 
 /* ---- each way to die ---- */
@@ -100,6 +132,7 @@ static const struct {
     {"segv from outside", "HandlerKilled", "killed from outside (SIGSEGV)"},
     {"deadly pipe", "HandlerKilled", "killed from outside (SIGPIPE)"},
     {"close", "HandlerClosedDescriptors", "closed descriptors that are not its own"},
+    {"close 2", "HandlerClosedDescriptors", "closed descriptors that are not its own"},
 };
 
 static void the_next_process_parks_the_record_to_blame(void **state)
@@ -112,7 +145,7 @@ static void the_next_process_parks_the_record_to_blame(void **state)
               json_printf("{'report_batch_item_failures':true,'routes':[{'name':'r','handler':'dies','how':"
                           "'%s','at':'1003','told':'${DIR}/told','on_failure':'" PARK "'}]}",
                           ways[i].how));
-        if (strcmp(ways[i].how, "close") == 0) { /* it can still answer */
+        if (strncmp(ways[i].how, "close", 5) == 0) { /* it can still answer */
             struct api_post post = api_deliver(a, api_event(1000, 6));
             assert_string_equal(post.type, "Function.HandlerClosedDescriptors");
             assert_int_equal(api_wait(a), 1);
@@ -249,17 +282,22 @@ static void a_fleeting_proof_is_looked_at_again(void **state)
     }
 }
 
-static size_t children_of(pid_t pid)
+/* A record that has passed may be tried again, beside one that is killed: it passes twice and is cleared
+ * once, so that the other one is still looked after. */
+static void a_control_that_passed_before_is_cleared_once(void **state)
 {
-    char path[100], text[200] = "";
-    snprintf(path, sizeof(path), "/proc/%1$d/task/%1$d/children", (int)pid);
-    FILE *file = fopen(path, "r");
-    assert_non_null(file);
-    size_t n = fread(text, 1, sizeof(text) - 1, file), spaces = 0;
-    fclose(file);
-    for (size_t i = 0; i < n; i++)
-        spaces += text[i] == ' ';
-    return spaces;
+    struct api *a = *state;
+    static const char failed[] = "{\"batchItemFailures\":[{\"itemIdentifier\":\"1005\"}]}";
+    begin(a, ROUTES("{'name':'r','handler':'dies','how':'kill','at':'1005','told':'${DIR}/told',"
+                    "'on_failure':'report'}"));
+    assert_int_not_equal(die_of(a), 0);
+    begin(a, NULL);
+    for (int i = 0; i < 3; i++) {
+        assert_string_equal(api_deliver(a, api_event(1000, 6)).body, failed);
+        assert_int_equal(children_of(api_process(a)), 1);
+    }
+    assert_int_equal(api_times(a, "told", "1004\n"), 1 + 2 + 2); /* dead; tried, beside 1005; not suspect */
+    assert_int_equal(api_stop(a), 0);
 }
 
 /* Who turns out harmless is like any other from then on; when all are, no process waits for trials. */
@@ -438,23 +476,35 @@ static void a_crash_in_open_parks_nothing(void **state)
 static void without_a_keeper_a_suspect_is_tried_here(void **state)
 {
     struct api *a = *state;
-    char path[100], text[100] = "";
     begin(a, ROUTES(DIES("r", "kill", PARK, "")));
     assert_int_not_equal(die_of(a), 0);
     write_file(a, "spare", "");
     begin(a, NULL);
     api_await(a, API_NEXT, 1);
-    snprintf(path, sizeof(path), "/proc/%1$d/task/%1$d/children", (int)api_process(a));
-    FILE *file = fopen(path, "r");
-    assert_non_null(file);
-    assert_non_null(fgets(text, sizeof(text), file));
-    fclose(file);
-    assert_int_equal(kill((pid_t)strtol(text, NULL, 10), SIGKILL), 0);
+    assert_int_equal(kill(first_child_of(api_process(a)), SIGKILL), 0);
     api_deliver_all(a, api_event(1000, 6));
     api_deliver_all(a, api_event(1000, 6));
     assert_int_equal(api_times(a, "err", "cannot be tried in a process of its own"), 1);
     assert_int_equal(api_times(a, "spare", json_printf("%d: ", (int)api_process(a))), 2);
     assert_int_equal(api_stop(a), 0);
+}
+
+/* The one who would try it hangs: that costs its time, and no more. */
+static void a_keeper_that_hangs_is_given_up(void **state)
+{
+    struct api *a = *state;
+    unsigned factor = 50;
+    begin(a, ROUTES(DIES("r", "kill", PARK, "")));
+    assert_int_not_equal(die_of(a), 0);
+    write_file(a, "spare", "");
+    api_start_this(a, start, &factor);
+    api_await(a, API_NEXT, 1);
+    assert_int_equal(kill(first_child_of(api_process(a)), SIGSTOP), 0);
+    api_deliver_all(a, api_event(1000, 6));
+    assert_int_equal(api_times(a, "err", "cannot be tried in a process of its own"), 1);
+    assert_int_equal(children_of(api_process(a)), 0);
+    assert_int_equal(api_stop(a), 0);
+    assert_string_equal(api_file(a, "parked.jsonl"), "");
 }
 
 /* What does not return is killed, and given up only after the others have passed. */
@@ -478,6 +528,11 @@ static void a_record_that_never_returns_is_found_out(void **state)
         fail_msg("%s; %s", post.body, api_file(a, "err"));
     assert_int_equal(api_times(a, "parked.jsonl", "HandlerTimedOut"), 1);
     assert_int_equal(api_times(a, "parked.jsonl", "\n"), 1);
+    assert_int_equal(api_times(a, "err", "dies\n"), 3); /* in the first process, and twice alone */
+    /* Delivered again, it is known, and takes no time. */
+    api_deliver_all(a, api_event(1000, 6));
+    assert_int_equal(api_times(a, "parked.jsonl", "HandlerTimedOut"), 2);
+    assert_int_equal(api_times(a, "err", "dies\n"), 3);
     assert_int_equal(api_stop(a), 0);
 }
 
@@ -495,14 +550,14 @@ static void without_a_folder_it_says_so_and_works(void **state)
 
 /* ---- descriptors ---- */
 
-#define CLOSES(what, in)                                                                                     \
+#define DESCRIPTORS(what, in)                                                                                \
     "{'report_batch_item_failures':true,'routes':[{'name':'c','handler':'closes','what':'" what              \
     "','in':'" in "','told':'${DIR}/told','on_failure':'report'}]}"
 
 static void closed_descriptors_are_missed_at_the_opening(void **state)
 {
     struct api *a = *state;
-    static const char *const cases[] = {CLOSES("all", "open"), CLOSES("2", "open")};
+    static const char *const cases[] = {DESCRIPTORS("all", "open"), DESCRIPTORS("2", "open")};
     for (size_t i = 0; i < 2; i++) {
         begin(a, cases[i]);
         struct api_post post = api_init_error(a);
@@ -511,7 +566,7 @@ static void closed_descriptors_are_missed_at_the_opening(void **state)
         assert_int_equal(api_wait(a), 1);
         assert_string_equal(api_file(a, "err"), "");
     }
-    begin(a, CLOSES("1", "open")); /* standard output is not ours */
+    begin(a, DESCRIPTORS("1", "open")); /* standard output is not ours */
     api_deliver_all(a, api_event(1000, 1));
     assert_int_equal(api_stop(a), 0);
 }
@@ -543,6 +598,40 @@ static void closed_descriptors_are_missed_after_a_call(void **state)
     }
 }
 
+/* More are open than are looked after: a process that starts so serves like any other. */
+static int start_with_many_files(void *arg)
+{
+    for (int i = 0; i < 2 * 16; i++)
+        (void)open("/dev/null", O_RDONLY);
+    return start(arg);
+}
+
+static void open_files_at_the_start_do_no_harm(void **state)
+{
+    struct api *a = *state;
+    write_file(a, "sluice.json", json(DESCRIPTORS("none", "handle")));
+    api_start_this(a, start_with_many_files, NULL);
+    api_deliver_all(a, api_event(1000, 1));
+    assert_int_equal(api_stop(a), 0);
+}
+
+/* It looks for its descriptors, and keeps no other one for that. */
+static void no_folder_stays_open(void **state)
+{
+    struct api *a = *state;
+    char path[64], target[300];
+    begin(a, DESCRIPTORS("none", "handle"));
+    api_await(a, API_NEXT, 1);
+    for (int fd = 0; fd < 64; fd++) {
+        snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)api_process(a), fd);
+        ssize_t n = readlink(path, target, sizeof(target) - 1);
+        target[n > 0 ? n : 0] = '\0';
+        if (strncmp(target, "/proc/", 6) == 0)
+            fail_msg("%d is %s", fd, target);
+    }
+    assert_int_equal(api_stop(a), 0);
+}
+
 #define CONTAINS(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 
 int main(void)
@@ -553,6 +642,7 @@ int main(void)
         CONTAINS(where_no_record_is_held_no_batch_is_spoken_of),
         CONTAINS(a_record_that_is_not_parked_is_not_tried_here),
         CONTAINS(a_fleeting_proof_is_looked_at_again),
+        CONTAINS(a_control_that_passed_before_is_cleared_once),
         CONTAINS(harmless_suspects_are_cleared),
         CONTAINS(a_suspect_twice_named_is_cleared_once),
         CONTAINS(a_control_that_fails_is_suspect_too),
@@ -562,10 +652,13 @@ int main(void)
         CONTAINS(a_crash_in_a_port_parks_nothing),
         CONTAINS(a_crash_in_open_parks_nothing),
         CONTAINS(without_a_keeper_a_suspect_is_tried_here),
+        CONTAINS(a_keeper_that_hangs_is_given_up),
         CONTAINS(a_record_that_never_returns_is_found_out),
         CONTAINS(without_a_folder_it_says_so_and_works),
         CONTAINS(closed_descriptors_are_missed_at_the_opening),
         CONTAINS(closed_descriptors_are_missed_after_a_call),
+        CONTAINS(open_files_at_the_start_do_no_harm),
+        CONTAINS(no_folder_stays_open),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

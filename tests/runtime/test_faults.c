@@ -105,7 +105,8 @@ static void one_process_serves_or_says_why_not(void **state)
     static const struct {
         const char *only;
         int err;
-    } cases[] = {{"mmap", ENOMEM}, {"signalfd", EMFILE}, {"open", EMFILE}, {"opendir", EMFILE}};
+    } cases[] = {
+        {"mmap", ENOMEM}, {"signalfd", EMFILE}, {"open", EMFILE}, {"opendir", EMFILE}, {"readlink", ENOENT}};
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
         sweep(cases[i].only, cases[i].err, "AWS_LAMBDA_MAX_CONCURRENCY=1");
 }
@@ -116,6 +117,7 @@ static void workers_serve_or_say_why_not(void **state)
     sweep("pipe2", EMFILE, "AWS_LAMBDA_MAX_CONCURRENCY=2");
     sweep("fork", EAGAIN, "AWS_LAMBDA_MAX_CONCURRENCY=2");
     sweep("signalfd", EMFILE, "AWS_LAMBDA_MAX_CONCURRENCY=2");
+    assert_true(one_fails("getppid", 2, 0, "AWS_LAMBDA_MAX_CONCURRENCY=2")); /* the second worker's */
 }
 
 /* ---- a handler that dies ---- */
@@ -181,8 +183,8 @@ static void the_record_to_blame_is_found_in_the_end(void **state)
     static const struct {
         const char *only;
         int err;
-    } cases[] = {{"mmap", ENOMEM}, {"socketpair", EMFILE}, {"fork", EAGAIN},
-                 {"send", EPIPE},  {"pidfd_open", EMFILE}, {"getppid", 0}};
+    } cases[] = {{"mmap", ENOMEM},       {"socketpair", EMFILE}, {"fork", EAGAIN},   {"send", EPIPE},
+                 {"pidfd_open", EMFILE}, {"getppid", 0},         {"waitpid", ECHILD}};
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         int n = 1;
         while (one_fails_in_a_trial(cases[i].only, n, cases[i].err))

@@ -5,6 +5,7 @@
 #include "tests/support/test.h"
 
 #include "runtime/contain/holds.h"
+#include "runtime/contain/owned.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -352,6 +353,28 @@ static void more_files_than_processes_are_said(void **state)
         close(fds[i]);
 }
 
+/* Is a descriptor still the file that it was? Not when it was closed, nor when its number is another one's.
+ */
+static void an_owned_descriptor_is_known_again(void **state)
+{
+    (void)state;
+    int ends[2], file = open("/dev/null", O_RDONLY), zero = open("/dev/zero", O_RDONLY);
+    assert_int_equal(pipe(ends), 0);
+    struct sl_owned owned = sl_owned_note(file);
+    assert_true(owned.fd == file && sl_owned_is_whole(&owned));
+    assert_int_equal(dup2(zero, file), file); /* of the same device */
+    assert_false(sl_owned_is_whole(&owned));
+    assert_int_equal(dup2(ends[0], file), file);
+    assert_false(sl_owned_is_whole(&owned));
+    close(file);
+    assert_false(sl_owned_is_whole(&owned));
+    owned = sl_owned_note(file); /* of what is not open nothing is expected */
+    assert_true(owned.fd == -1 && sl_owned_is_whole(&owned));
+    close(zero);
+    close(ends[0]);
+    close(ends[1]);
+}
+
 static void missing_folder_is_said(void **state)
 {
     (void)state;
@@ -378,6 +401,7 @@ int main(void)
         TEST(links_and_strange_files_are_refused),
         TEST(what_the_system_refuses_is_said),
         TEST(more_files_than_processes_are_said),
+        TEST(an_owned_descriptor_is_known_again),
         TEST(missing_folder_is_said),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -40,6 +40,13 @@ static int tear_down(void **state)
     return 0;
 }
 
+static void write_config(struct api *a, const char *config)
+{
+    char path[300];
+    snprintf(path, sizeof(path), "%s/sluice.json", api_folder(a));
+    test_write(path, json(config));
+}
+
 /* ---- events ---- */
 
 static void each_event_is_answered_once(void **state)
@@ -88,6 +95,9 @@ static void what_is_not_done_is_named(void **state)
     assert_int_equal(api_times(a, "err", "will be delivered again"), 1);
 }
 
+#define LONGEST_REST "ongestcodeofanerrorthatahostwilltakefromahandlerwhateveritsay"
+#define LONGEST      "l" LONGEST_REST
+
 /* Lambda keeps a type only if it is "Function." and letters, the first of them a capital. */
 static void a_function_error_has_a_type_that_lambda_keeps(void **state)
 {
@@ -95,10 +105,15 @@ static void a_function_error_has_a_type_that_lambda_keeps(void **state)
     static const struct {
         const char *code, *type;
     } cases[] = {
-        {"Refused", "Function.Refused"}, {"slow_down 9", "Function.Slowdown"},
-        {"aZ-zA", "Function.AZzA"},      {"1234", "Function.Error"},
-        {"[Azaz{`@", "Function.Azaz"},   {"Z", "Function.Z"},
-        {"zebra", "Function.Zebra"},     {"a", "Function.A"},
+        {"Refused", "Function.Refused"},
+        {"slow_down 9", "Function.Slowdown"},
+        {"aZ-zA", "Function.AZzA"},
+        {"1234", "Function.Error"},
+        {"[Azaz{`@", "Function.Azaz"},
+        {"Z", "Function.Z"},
+        {"zebra", "Function.Zebra"},
+        {"a", "Function.A"},
+        {LONGEST "c", "Function.L" LONGEST_REST "c"}, /* the longest code */
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         api_start(a,
@@ -189,9 +204,7 @@ static void a_report_has_each_batch(void **state)
     struct api *a = *state;
     api_set(a, "SLUICE_REPORT_FD=3");
     api_set(a, "AWS_LAMBDA_LOG_GROUP_NAME=g");
-    char path[300];
-    snprintf(path, sizeof(path), "%s/sluice.json", api_folder(a));
-    test_write(path, json(PARKS));
+    write_config(a, PARKS);
     api_start_this(a, with_report, (char[]){"report"});
     const struct sl_span event = api_event(1000, 3);
     const size_t bytes = event.len - strlen("{'Records':[,,]}");
@@ -216,6 +229,26 @@ static void a_report_has_each_batch(void **state)
                      1);
     assert_int_equal(api_times(a, "err", "matched"), 0);
     assert_int_equal(api_times(a, "err", "_aws"), 0);
+}
+
+/* A record that is not done is noted, too. */
+static void a_report_notes_what_is_not_parked(void **state)
+{
+    struct api *a = *state;
+    api_set(a, "SLUICE_REPORT_FD=3");
+    write_config(a, "{'report_batch_item_failures':true,'routes':[{'name':'even','handler':'notify',"
+                    "'to':'jsonl:${DIR}/said.jsonl','message':'{even}','on_failure':'report'}]}");
+    api_start_this(a, with_report, (char[]){"report"});
+    assert_string_equal(api_deliver(a, api_event(1000, 2)).body,
+                        json("{'batchItemFailures':[{'itemIdentifier':'1001'}]}"));
+    assert_int_equal(api_stop(a), 0);
+    assert_int_equal(
+        api_times(a, "report", json("'checkpoint':1,'parked':0,'routes':[{'name':'even','handler':'notify'")),
+        1);
+    assert_int_equal(
+        api_times(a, "report",
+                  json("'notes':[{'parked':false,'route':'even','id':'1001','code':'MissingAttribute'")),
+        1);
 }
 
 /* Whoever reads the report shows the init error, so the log does not. */
@@ -357,9 +390,7 @@ static int without_sleep(void *arg)
 
 static void start_without_sleep(struct api *a, const char *config)
 {
-    char path[300];
-    snprintf(path, sizeof(path), "%s/sluice.json", api_folder(a));
-    test_write(path, json(config));
+    write_config(a, config);
     api_start_this(a, without_sleep, NULL);
 }
 
@@ -472,6 +503,43 @@ static void an_event_that_is_too_large_is_refused_and_counted(void **state)
     free(large);
 }
 
+/* At the level of errors the log has the errors alone; what is done is the same. */
+static void at_the_highest_level_the_log_has_errors_alone(void **state)
+{
+    struct api *a = *state;
+    api_set(a, "AWS_LAMBDA_LOG_LEVEL=FATAL"); /* (which is that level) */
+    api_set(a, "SLUICE_SHUTDOWN=1");
+    start_without_sleep(a, SAY);
+    api_reply(a, api_take(a, API_REGISTER), API_STATUS(403, "Forbidden"));
+    is_refused(a, 5);
+    assert_int_equal(api_wait(a), 1);
+    start_without_sleep(a, SAY);
+    api_reply(a, api_take(a, API_REGISTER), API_REGISTERED);
+    api_hang_up(a, api_take(a, API_ASK), NULL, 0);
+    api_await(a, API_ASK, 1);
+    assert_int_equal(api_stop(a), 0);
+    assert_string_equal(api_file(a, "err"), "ERROR the Runtime API failed 5 times in a row: exiting\n");
+}
+
+/* The summary as JSON: a line that says what it is, with a member for each count. */
+static void a_summary_as_json_says_what_it_is(void **state)
+{
+    struct api *a = *state;
+    api_set(a, "AWS_LAMBDA_LOG_FORMAT=JSON");
+    api_set(a, "SLUICE_SUMMARY=on");
+    api_start(a, PARKS);
+    api_deliver_all(a, api_event(1000, 3));
+    assert_int_equal(api_stop(a), 0);
+    const char *line = strstr(api_file(a, "err"), "\"message\":\"invocation summary\"");
+    assert_non_null(line);
+    const char *even = strstr(line, json("{'name':'even','matched':3,'applied':2,'parked':1,'failed':0,"
+                                         "'skipped':0,'bytes':"));
+    assert_non_null(even);
+    assert_non_null(strstr(line, json("'records':3,'decodeMs':")));
+    assert_non_null(strstr(line, json("'routes':[{'name':'say','matched':3,'applied':3,'parked':0,")));
+    assert_int_equal(api_times(a, "err", "invocation summary"), 1);
+}
+
 /* ---- starting ---- */
 
 static void an_init_error_is_posted_once_and_ends_it(void **state)
@@ -554,8 +622,7 @@ static void a_closed_standard_error_is_nobody(void **state)
 {
     struct api *a = *state;
     char path[300];
-    snprintf(path, sizeof(path), "%s/sluice.json", api_folder(a));
-    test_write(path, json(SAY));
+    write_config(a, SAY);
     api_set(a, "SLUICE_SUMMARY=on");
     api_start_this(a, with_closed_log, NULL);
     api_deliver_all(a, api_event(1000, 1));
@@ -582,6 +649,7 @@ int main(void)
         SERVES(the_deadline_is_the_events_within_limits),
         SERVES(the_invocation_is_passed_on),
         SERVES(a_report_has_each_batch),
+        SERVES(a_report_notes_what_is_not_parked),
         SERVES(a_report_takes_the_place_of_the_logs_init_error),
         SERVES(metrics_count_what_failed_and_how_old_it_was),
         SERVES(a_batch_of_which_a_part_is_not_done_has_failed),
@@ -593,6 +661,8 @@ int main(void)
         SERVES(a_refused_answer_is_said_and_the_next_event_taken),
         SERVES(a_lost_reply_costs_nothing),
         SERVES(an_event_that_is_too_large_is_refused_and_counted),
+        SERVES(at_the_highest_level_the_log_has_errors_alone),
+        SERVES(a_summary_as_json_says_what_it_is),
         SERVES(an_init_error_is_posted_once_and_ends_it),
         SERVES(an_init_error_that_does_not_arrive_is_said),
         SERVES(outside_of_lambda_it_says_so),

@@ -1,11 +1,13 @@
 /* Several processes that serve side by side, and the parent that replaces those that die. The clock of all of
  * them stands still until the test moves it; whoever sleeps says for how long. */
+#include "tests/support/disk_fault.h"
 #include "tests/support/runtime_api.h"
 #include "tests/support/test.h"
 
 #include "base/clock.h"
 #include "runtime/start.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,6 +26,7 @@ extern char **environ;
 static struct {
     int64_t now_ms;
     int sleeps, restore_at; /* after so many sleeps the configuration is there again */
+    int stop_at;            /* after so many the process that sleeps is told to stop */
 } * shared;
 
 static int64_t shared_now_ms(struct sl_clock *clock)
@@ -38,6 +41,8 @@ static void shared_sleep_ms(struct sl_clock *clock, int64_t ms)
     dprintf(1, "slept %lld\n", (long long)ms);
     if (++shared->sleeps == shared->restore_at)
         (void)rename("away", "sluice.json");
+    if (shared->sleeps == shared->stop_at)
+        kill(getpid(), SIGTERM);
 }
 
 static int start(void *arg)
@@ -193,6 +198,76 @@ static void workers_stop_while_one_begins(void **state)
     assert_int_equal(api_times(a, "err", "starting another"), 1);
 }
 
+/* SIGTERM during a pause, or a part of one: no worker is begun any more. */
+static void workers_stop_during_a_pause(void **state)
+{
+    (void)state;
+    for (int kills = 1; kills <= 6; kills += 5) { /* the sixth pause has two parts */
+        struct api *a = api_new();
+        shared->sleeps = 0;
+        shared->stop_at = kills;
+        start_workers(a, CLOSES("none"), "AWS_LAMBDA_MAX_CONCURRENCY=2");
+        for (int i = 0; i < kills; i++) {
+            api_await(a, API_NEXT, 2);
+            kill_one(a, 2);
+            api_await_words(a, "err", "starting another", (size_t)i + 1);
+        }
+        assert_int_equal(api_wait(a), 0);
+        assert_int_equal(api_times(a, "out", "slept"), kills);
+        assert_int_equal(api_times(a, "told", "closed"), 1);
+        assert_int_equal(api_times(a, "err", "\n"), kills);
+        api_destroy(a);
+    }
+    shared->stop_at = 0;
+}
+
+/* The first worker's end, before it serves, is that of all: whatever it was, it is no success. */
+static void a_first_worker_that_ends_is_the_end(void **state)
+{
+    (void)state;
+    static const char *const ways[] = {"in open", "exit in open"};
+    for (size_t i = 0; i < 2; i++) {
+        struct api *a = api_new();
+        start_workers(a, dies(ways[i]), "AWS_LAMBDA_MAX_CONCURRENCY=2");
+        assert_int_equal(api_wait(a), 1);
+        assert_int_equal(api_times(a, "err", "starting another"), 0);
+        api_destroy(a);
+    }
+}
+
+/* The first one hangs while it opens its handlers: it does not hear SIGTERM, and is ended. */
+static void a_first_worker_that_hangs_is_ended(void **state)
+{
+    struct api *a = *state;
+    char spare[300];
+    pid_t pids[8];
+    snprintf(spare, sizeof(spare), "%s/spare", api_folder(a));
+    test_write(spare, "");
+    start_workers(a, dies("sleep in open"), "AWS_LAMBDA_MAX_CONCURRENCY=2");
+    while (workers_of(a, pids) == 0)
+        usleep(500);
+    assert_int_equal(api_stop(a), 0);
+    assert_true(kill(pids[0], 0) != 0);
+}
+
+/* No process can be made any more: that is tried a few times, each of which is said. */
+static void workers_that_cannot_be_made_are_given_up(void **state)
+{
+    struct api *a = *state;
+    start_workers(a, CLOSES("none"), "AWS_LAMBDA_MAX_CONCURRENCY=2");
+    api_await(a, API_NEXT, 2);
+    disk_fault->times = 100;
+    disk_fault_begin(1, EAGAIN, "fork");
+    kill_one(a, 2);
+    int status = api_wait(a);
+    disk_fault_end();
+    disk_fault->times = 0;
+    assert_int_equal(status, 1);
+    assert_int_equal(api_times(a, "err", "cannot be started: Resource temporarily unavailable"), 5);
+    assert_int_equal(api_times(a, "err", "sluice: 5 workers in a row did not start: exiting\n"), 1);
+    assert_int_equal(api_times(a, "told", "closed"), 1);
+}
+
 static void a_worker_whose_handler_closed_descriptors_is_replaced(void **state)
 {
     struct api *a = *state;
@@ -319,6 +394,10 @@ int main(void)
         WORKS(a_worker_that_is_killed_is_replaced),
         WORKS(a_worker_is_replaced_however_it_ends),
         WORKS(workers_stop_while_one_begins),
+        WORKS(workers_stop_during_a_pause),
+        WORKS(a_first_worker_that_ends_is_the_end),
+        WORKS(a_first_worker_that_hangs_is_ended),
+        WORKS(workers_that_cannot_be_made_are_given_up),
         WORKS(a_worker_whose_handler_closed_descriptors_is_replaced),
         WORKS(an_init_error_is_posted_once_for_all),
         WORKS(workers_that_never_start_are_given_up),

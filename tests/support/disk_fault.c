@@ -296,6 +296,11 @@ INSTEAD int access(const char *path, int mode)
     PASS_NAMED(access, path, mode);
 }
 
+INSTEAD ssize_t readlink(const char *restrict path, char *restrict to, size_t room)
+{
+    PASS_NAMED(readlink, path, to, room);
+}
+
 INSTEAD int rename(const char *old, const char *new)
 {
     PASS(rename, old, new);

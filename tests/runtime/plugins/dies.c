@@ -166,6 +166,8 @@ static void die(struct dies *d, struct sl_slice *slice)
     else if (strcmp(how, "close") == 0)
         for (int fd = 0; fd < 256; fd++)
             close(fd);
+    else if (strcmp(how, "close 2") == 0)
+        close(2), close(d->told);
     else if (strcmp(how, "kill") == 0)
         signal_from_outside(SIGKILL);
     else if (strcmp(how, "segv from outside") == 0)
