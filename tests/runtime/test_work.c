@@ -111,6 +111,18 @@ static void test_results_that_change_meanwhile(void **state)
     assert_string_equal(error.code, "PreconditionFailed");
 }
 
+/* A read that brings nothing, of an object that has more: that is tried again, and not taken for its end. */
+static void test_results_that_bring_nothing(void **state)
+{
+    (void)state;
+    struct shelf shelf = {.manifest = manifest, .file = file, .step = 0};
+    struct seen seen;
+    struct sl_error error = SL_NO_ERROR;
+    assert_int_equal(read_shelf(&shelf, &seen, &error), SL_RETRY);
+    assert_string_equal(error.text, "r/manifest.json ended early");
+    assert_string_equal(seen.text, "");
+}
+
 /* Every file that is a part of the good one is refused, and so is a manifest. */
 static void test_results_that_end_early(void **state)
 {
@@ -144,6 +156,7 @@ static void test_results_of_another_kind(void **state)
         {"{'DestinationBucket':'c','ResultFiles':{'SUCCEEDED':[]}}", "[]", "BadResults"},
         {"{'ResultFiles':{'SUCCEEDED':[]}}", "[]", "BadResults"},
         {"{'DestinationBucket':7,'ResultFiles':{'SUCCEEDED':[]}}", "[]", "BadResults"},
+        {"{'DestinationBucket':[1],'ResultFiles':{'SUCCEEDED':[]}}", "[]", "BadResults"},
         {"{'DestinationBucket':'b'}", "[]", "BadResults"},
         {"{'DestinationBucket':'b','ResultFiles':{'SUCCEEDED':[{}]}}", "[]", "BadResults"},
         {"{'DestinationBucket':'b','ResultFiles':{'SUCCEEDED':[{'Key':7}]}}", "[]", "BadResults"},
@@ -153,6 +166,8 @@ static void test_results_of_another_kind(void **state)
         {"{'DestinationBucket':'b','ResultFiles':{'SUCCEEDED':[{'Key':'seed/x'}]}}", "[{}]", "BadResults"},
         {"{'DestinationBucket':'b','ResultFiles':{'SUCCEEDED':[{'Key':'seed/x'}]}}", "[7]", "BadResults"},
         {"{'DestinationBucket':'b','ResultFiles':{'SUCCEEDED':[{'Key':'seed/x'}]}}", "[{'Output':7}]",
+         "BadResults"},
+        {"{'DestinationBucket':'b','ResultFiles':{'SUCCEEDED':[{'Key':'seed/x'}]}}", "[{'Output':{}}]",
          "BadResults"},
         {"{'DestinationBucket':'b','ResultFiles':{'SUCCEEDED':[{'Key':'seed/x'}]}}", "[{'Output':'{'}]",
          "BadResults"},
@@ -266,6 +281,14 @@ static void test_members(void **state)
                                         "{'name':'a','object':1}"};
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
         assert_int_equal(read_members(wrong[i], &name, &count, &number, &flag), SL_REJECT);
+    struct sl_error error = SL_NO_ERROR;
+    assert_int_equal(sl_work_fields_read(sl_span("", 0), "x", NULL, 0, NULL, &error), SL_REJECT);
+    assert_string_equal(error.text, "x is not an object");
+    /* A name is shown up to its 64th byte. */
+    sl_error_clear(&error);
+    const struct sl_span longest = json_span(json_printf("{'%065d':1}", 1));
+    assert_int_equal(sl_work_fields_read(longest, "x", NULL, 0, NULL, &error), SL_REJECT);
+    assert_string_equal(error.text, json_printf("x has a member \"%064d\", which means nothing there", 0));
 }
 
 /* ---- the place, and pieces ---- */
@@ -308,6 +331,31 @@ static void test_place(void **state)
                     sl_span_is(config.prefix, cases[i].prefix));
         struct sl_span below = sl_work_key_below(&config, sl_span_str(cases[i].key));
         assert_true(cases[i].below ? sl_span_is(below, cases[i].below) : !below.ptr);
+        sl_arena_destroy(arena);
+    }
+}
+
+/* Of an export, what lies below its folder; of a table, no file. */
+static void test_files(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *source, *file;
+        size_t len; /* 0: all of it */
+        bool is_there;
+    } cases[] = {
+        {"s3://b/AWSDynamoDB/1", "data/a.gz", 0, true}, {"s3://b/AWSDynamoDB/1", "a", 0, true},
+        {"s3://b/AWSDynamoDB/1", "", 0, false},         {"s3://b/AWSDynamoDB/1", "data//a", 0, false},
+        {"s3://b/AWSDynamoDB/1", "data/..", 0, false},  {"s3://b/AWSDynamoDB/1", "a\0b", 3, false},
+        {"s3://b/AWSDynamoDB/1", "data\\a", 0, false},  {"s3://b/AWSDynamoDB/1", "/a", 0, false},
+        {"s3://b/AWSDynamoDB/1", "...", 0, true},       {"dynamodb://t", "data/a.gz", 0, false},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct sl_arena *arena = sl_arena_new(1024);
+        struct sl_work_config config;
+        configure(&config, arena, cases[i].source, "s3://b/a");
+        size_t len = cases[i].len ? cases[i].len : strlen(cases[i].file);
+        assert_int_equal(sl_work_has_file(&config, sl_span(cases[i].file, len)), cases[i].is_there);
         sl_arena_destroy(arena);
     }
 }
@@ -399,11 +447,13 @@ int main(void)
         cmocka_unit_test(test_results_cut_anywhere),
         cmocka_unit_test(test_results_reads_that_fail),
         cmocka_unit_test(test_results_that_change_meanwhile),
+        cmocka_unit_test(test_results_that_bring_nothing),
         cmocka_unit_test(test_results_that_end_early),
         cmocka_unit_test(test_results_of_another_kind),
         cmocka_unit_test(test_results_that_are_too_long),
         cmocka_unit_test(test_members),
         cmocka_unit_test(test_place),
+        cmocka_unit_test(test_files),
         cmocka_unit_test(test_wrong_settings),
         cmocka_unit_test(test_pieces),
     };

@@ -20,25 +20,32 @@
 #define FIRST_FILE  25
 #define SECOND_FILE 15
 
+/* Writes it below the folder, where it is the source from now on. */
+static void use_export(struct api *a, const struct test_export *export, const char *folder)
+{
+    char text[600];
+    char *path = test_export_write(export, folder);
+    snprintf(text, sizeof(text), "SLUICE_WORK_SOURCE=file:%s", path);
+    api_set(a, text);
+    free(path);
+}
+
 static int set_up(void **state)
 {
     struct api *a = api_new();
     char *lines[2] = {test_export_lines(0, FIRST_FILE, 200), test_export_lines(100, SECOND_FILE, 200)};
     const struct test_export_file files[] = {{"a.json.gz", sl_span_str(lines[0])},
                                              {"b.json.gz", sl_span_str(lines[1])}};
-    char *path = test_export_write(&(struct test_export){.files = files, .n = 2}, api_folder(a));
     char text[600];
+    use_export(a, &(struct test_export){.files = files, .n = 2}, api_folder(a));
     snprintf(text, sizeof(text), "%s/place/results", api_folder(a));
     assert_int_equal(sl_disk_make_folder(text, NULL), SL_OK);
-    snprintf(text, sizeof(text), "SLUICE_WORK_SOURCE=file:%s", path);
-    api_set(a, text);
     snprintf(text, sizeof(text), "SLUICE_WORK_PLACE=file:%s/place", api_folder(a));
     api_set(a, text);
     api_set(a, "SLUICE_WORK_ITEMS=1");
     api_set(a, "SLUICE_WORK_KEYS=PK,SK");
     for (int i = 0; i < 2; i++)
         free(lines[i]);
-    free(path);
     *state = a;
     return 0;
 }
@@ -275,7 +282,124 @@ static void a_turn_without_time_is_tried_again(void **state)
     assert_int_equal(api_stop(a), 0);
 }
 
+/* A piece of the plan, with these members instead of its own, as an item. */
+static const char *changed_piece(struct api *a, const char *run, const char *members)
+{
+    json_t *plan = plan_of(a, run), *piece = json_array_get(plan, 0), *more = json_loads(members, 0, NULL);
+    assert_int_equal(json_object_update(piece, more), 0);
+    char *text = json_dumps(piece, JSON_COMPACT);
+    const char *item = json_printf("{'sluice':{'backfill':%s}}", text);
+    free(text);
+    json_decref(more);
+    json_decref(plan);
+    return item;
+}
+
+/* What cannot be handed to the next turn is said by this one; what was written stays, and the piece can be
+ * begun anew. */
+static void a_place_that_is_too_long_is_said(void **state)
+{
+    struct api *a = *state;
+    api_start(a, REPLICA);
+    json_decref(ask(a, "plan", "{'run':'long'," ANY_ORDER "}"));
+    const char *members = json_printf("{'arn':'%09000d','write_units':1}", 0);
+    offer_until(a, json_span(changed_piece(a, "long", members)), 450);
+    struct api_post post = api_posted(a);
+    assert_string_equal(post.type, "Function.PlaceTooLong");
+    assert_non_null(strstr(post.body, "needs more than 8192 bytes: name fewer routes"));
+    post = api_deliver(a, json_span(changed_piece(a, "long", "{}")));
+    assert_false(post.is_error);
+    assert_non_null(strstr(post.body, json_printf("'items':%d", FIRST_FILE)));
+    assert_int_equal(api_stop(a), 0);
+}
+
+/* A file that is not the one which the plan names, and a target that is not there. */
+static void a_piece_that_cannot_be_done_says_why(void **state)
+{
+    struct api *a = *state;
+    api_set(a, "AWS_ACCESS_KEY_ID=a");
+    api_set(a, "AWS_SECRET_ACCESS_KEY=s");
+    api_set(a, "AWS_REGION=us-east-1");
+    api_start(a, REPLICA);
+    json_decref(ask(a, "plan", "{'run':'why'," ANY_ORDER "}"));
+    refused(a, changed_piece(a, "why", json("{'md5':'AAAAAAAAAAAAAAAAAAAAAA=='}")), "Function.WrongChecksum",
+            "a.json.gz");
+    refused(a, changed_piece(a, "why", json("{'items':24}")), "Function.WrongCount", "the manifest says 24");
+    assert_int_equal(api_stop(a), 0);
+    api_start(a, "{'report_batch_item_failures':true,'routes':[{'name':'replica','handler':'replicate','to':"
+                 "'dynamodb://t?endpoint=http://127.0.0.1:1','on_failure':'report'}]}");
+    offer_until(a, json_span(changed_piece(a, "why", "{}")), 450);
+    struct api_post post = api_posted(a);
+    assert_string_equal(post.type, "Function.TryAgain");
+    assert_non_null(strstr(post.body, "127.0.0.1:1"));
+    assert_null(strstr(post.body, "NothingDone"));
+    assert_int_equal(api_stop(a), 0);
+}
+
+/* An export of an empty table: a plan of no pieces, which a Map runs and a sum adds up. */
+static void a_table_without_items_has_a_plan_without_pieces(void **state)
+{
+    struct api *a = *state;
+    char folder[300];
+    snprintf(folder, sizeof(folder), "%s/empty", api_folder(a));
+    assert_int_equal(sl_disk_make_folder(folder, NULL), SL_OK);
+    use_export(a, &(struct test_export){.n = 0}, folder);
+    api_start(a, REPLICA);
+    json_t *answer = ask(a, "plan", "{'run':'none'," ANY_ORDER "}");
+    assert_int_equal(number(answer, "pieces"), 0);
+    assert_int_equal(number(answer, "items"), 0);
+    assert_int_equal(number(answer, "concurrency"), 1); /* a Map takes no less */
+    json_decref(answer);
+    json_t *plan = plan_of(a, "none");
+    assert_int_equal(json_array_size(plan), 0);
+    json_decref(plan);
+    write_results(a, NULL, 0);
+    answer = ask(a, "sum", "{'results':'results/manifest.json','pieces':0,'items':0}");
+    assert_int_equal(number(answer, "pieces"), 0);
+    json_decref(answer);
+    assert_int_equal(api_stop(a), 0);
+}
+
+/* A handler that closes descriptors closes them here, too: the item is failed, and the process ends. */
+static void a_piece_whose_handler_closes_descriptors_is_failed(void **state)
+{
+    struct api *a = *state;
+    api_start(a,
+              "{'report_batch_item_failures':true,'routes':[{'name':'d','handler':'dies','how':'close','at':"
+              "'all','told':'${DIR}/told','on_failure':'report'}]}");
+    json_decref(ask(a, "plan", "{'run':'close'," ANY_ORDER "}"));
+    struct api_post post = api_deliver(a, json_span(changed_piece(a, "close", "{}")));
+    assert_string_equal(post.type, "Function.HandlerClosedDescriptors");
+    assert_int_equal(api_wait(a), 1);
+}
+
 /* ---- what is refused ---- */
+
+/* Where the plan cannot be written; and a place and keys that are none. */
+static void a_place_that_cannot_be_used_is_said(void **state)
+{
+    struct api *a = *state;
+    static const char plan[] = "{'sluice':{'plan':{'run':'p'," ANY_ORDER "}}}";
+    static const char sum[] = "{'sluice':{'sum':{'results':'r','pieces':1}}}";
+    write_place(a, "plans", "a file, where the folder should be");
+    api_start(a, REPLICA);
+    struct api_post post = api_deliver(a, json_span(plan));
+    assert_true(post.is_error);
+    assert_non_null(strstr(post.body, "the plan plans/p.json: "));
+    assert_int_equal(api_stop(a), 0);
+    api_set(a, "SLUICE_WORK_PLACE=jsonl:x");
+    api_start(a, REPLICA);
+    post = api_deliver(a, json_span(plan));
+    assert_true(post.is_error && strstr(post.body, "SLUICE_WORK_PLACE: "));
+    post = api_deliver(a, json_span(sum));
+    assert_true(post.is_error && strstr(post.body, "SLUICE_WORK_PLACE: "));
+    assert_int_equal(api_stop(a), 0);
+    api_set(a, "SLUICE_WORK_KEYS=,");
+    api_start(a, REPLICA);
+    post = api_deliver(a, json_span(plan));
+    assert_true(post.is_error && strstr(post.body, "SLUICE_WORK_KEYS: "));
+    assert_int_equal(api_stop(a), 0);
+}
 
 static void what_is_not_a_work_item_is_refused(void **state)
 {
@@ -310,6 +434,7 @@ static void wrong_items_are_refused_with_a_reason(void **state)
         {"{'sluice':{'sum':7}}", "not an object"},
         {"{'sluice':{'sum':{}}}", "results"},
         {"{'sluice':{'sum':{'results':'a','pieces':1,'peices':1}}}", "peices"},
+        {"{'sluice':{'backfill':{'file':'data/x','md5':'m','flie':'f'}}}", "flie"},
         {"{'sluice':{'sum':{'results':'','pieces':1}}}", "sluice.sum.results"},
         {"{'sluice':{'sum':{'results':'a','pieces':-1}}}", "sluice.sum.pieces"},
         {"{'sluice':{'sum':{'results':'a','pieces':100001}}}", "no plan has so many"},
@@ -329,13 +454,13 @@ static void wrong_items_are_refused_with_a_reason(void **state)
     api_start(a, REPLICA);
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct api_post post = api_deliver(a, json_span(cases[i][0]));
-        if (i == 19) { /* a comma at the end is no further name */
+        if (i == 20) { /* a comma at the end is no further name */
             assert_false(post.is_error);
             continue;
         }
         if (!post.is_error || !strstr(post.body, json(cases[i][1])) ||
             strcmp(post.type, "Function.TryAgain") == 0 ||
-            (i < 19 && strcmp(post.type, "Function.BadWorkItem") != 0))
+            (i < 20 && strcmp(post.type, "Function.BadWorkItem") != 0))
             fail_msg("%s: %s %s", cases[i][0], post.type, post.body);
     }
     refused(a, "{'sluice':{'sum':{'results':'a'}}}", "Function.BadWorkItem", "pieces");
@@ -345,6 +470,19 @@ static void wrong_items_are_refused_with_a_reason(void **state)
     refused(a, json_printf("{'sluice':{'plan':{'run':'%s'}}}", name), "Function.BadWorkItem", "at most 80");
     json_decref(ask(a, "plan", json_printf("{'run':'%s'," ANY_ORDER "}", name + 1)));
     json_decref(ask(a, "plan", "{'run':'aZ09-_'," ANY_ORDER "}"));
+    refused(a, json_printf("{'sluice':{'%065d':{}}}", 1), "Function.BadWorkItem",
+            json_printf("%064d\\\" is no kind of work item", 0));
+    /* A thousand names, and one more: none of them is left out without a word. */
+    char names[2 * 1001 + 1];
+    for (int i = 0; i < 1001; i++)
+        memcpy(names + (size_t)(2 * i), "x,", 2);
+    for (int more = 0; more < 2; more++) {
+        names[2 * 1000 - 1 + 2 * more] = '\0';
+        refused(a, json_printf("{'sluice':{'plan':{'run':'a','given':{'routes':'%s'}}}}", names),
+                more ? "Function.BadWorkItem" : "Function.NoRoute",
+                more ? "names more than 1000 routes" : "\\\"x\\\"");
+        names[2 * 1000 - 1] = ',';
+    }
     assert_int_equal(api_stop(a), 0);
 }
 
@@ -469,11 +607,20 @@ static void too_many_routes_are_said_by_the_plan(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        SERVES(a_plan_its_pieces_and_their_sum),         SERVES(results_that_are_not_those_of_a_plan),
-        SERVES(a_piece_goes_on_in_the_next_turn),        SERVES(a_turn_without_time_is_tried_again),
-        SERVES(what_is_not_a_work_item_is_refused),      SERVES(wrong_items_are_refused_with_a_reason),
-        SERVES(wrong_settings_are_refused_at_the_start), SERVES(a_scan_has_as_many_pieces_as_segments),
+        SERVES(a_plan_its_pieces_and_their_sum),
+        SERVES(results_that_are_not_those_of_a_plan),
+        SERVES(a_piece_goes_on_in_the_next_turn),
+        SERVES(a_turn_without_time_is_tried_again),
+        SERVES(what_is_not_a_work_item_is_refused),
+        SERVES(wrong_items_are_refused_with_a_reason),
+        SERVES(wrong_settings_are_refused_at_the_start),
+        SERVES(a_scan_has_as_many_pieces_as_segments),
         SERVES(too_many_routes_are_said_by_the_plan),
+        SERVES(a_place_that_is_too_long_is_said),
+        SERVES(a_piece_that_cannot_be_done_says_why),
+        SERVES(a_table_without_items_has_a_plan_without_pieces),
+        SERVES(a_place_that_cannot_be_used_is_said),
+        SERVES(a_piece_whose_handler_closes_descriptors_is_failed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
