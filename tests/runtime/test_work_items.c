@@ -327,7 +327,7 @@ static void a_piece_that_cannot_be_done_says_why(void **state)
     refused(a, changed_piece(a, "why", json("{'items':24}")), "Function.WrongCount", "the manifest says 24");
     assert_int_equal(api_stop(a), 0);
     api_start(a, "{'report_batch_item_failures':true,'routes':[{'name':'replica','handler':'replicate','to':"
-                 "'dynamodb://t?endpoint=http://127.0.0.1:1','on_failure':'report'}]}");
+                 "'dynamodb://copies?endpoint=http://127.0.0.1:1','on_failure':'report'}]}");
     offer_until(a, json_span(changed_piece(a, "why", "{}")), 450);
     struct api_post post = api_posted(a);
     assert_string_equal(post.type, "Function.TryAgain");
