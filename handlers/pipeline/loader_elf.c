@@ -145,7 +145,7 @@ static const char *bytes_at(struct sl_span file, const Elf64_Ehdr *head, uint64_
     for (unsigned i = 0; segment_at(file, head, i, &segment); i++) {
         uint64_t inside = address - segment.p_vaddr;
         if (segment.p_type == PT_LOAD && address >= segment.p_vaddr && inside < segment.p_filesz &&
-            n <= segment.p_filesz - inside && segment.p_offset <= file.len)
+            n <= segment.p_filesz - inside)
             return part(file, segment.p_offset + inside, 1, n);
     }
     return NULL;

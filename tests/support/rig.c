@@ -422,6 +422,7 @@ size_t rig_refused(const char *config, struct sl_error *error)
 {
     struct rig *rig = make();
     assert_int_equal(open_pipeline(rig, config, error), SL_FATAL);
+    assert_int_equal(error->status, SL_FATAL);
     assert_null(rig->p);
     size_t n = rig->n_ports;
     rig_destroy(rig);

@@ -354,7 +354,7 @@ void stage_refused(const char *config, const char *text)
 {
     struct stage *s = set_up(config, NULL);
     struct sl_error error = SL_NO_ERROR;
-    if (open_pipeline(s, &error) != SL_FATAL)
+    if (open_pipeline(s, &error) != SL_FATAL || error.status != SL_FATAL)
         fail_msg("not refused: %s", config);
     if (!strstr(error.text, text))
         fail_msg("%s\nsays \"%s\",\nwithout \"%s\"", config, error.text, text);

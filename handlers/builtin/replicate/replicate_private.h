@@ -148,8 +148,6 @@ struct replicate_change {
 struct replicate_return {
     uint32_t record;
     struct replicate_revival revival;
-    uint32_t op;
-    bool is_out;
 };
 
 #define REPLICATE_NO_RECORD UINT32_MAX

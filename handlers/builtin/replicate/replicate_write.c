@@ -119,34 +119,32 @@ static struct sl_table_op return_op(const struct replicate *p, const struct repl
         .verb = SL_TABLE_UPDATE, .key = key, .sets = sets, .n_sets = n, .tests = tests, .n_tests = 1 + n};
 }
 
+/* Those without a key fail, and are left out from now on. */
 static size_t make_returns(struct replicate_fold *f, struct sl_table_op *ops)
 {
     size_t n = 0;
     for (size_t i = 0; i < f->n_returns; i++) {
-        struct replicate_return *back = &f->returns[i];
+        const struct replicate_return back = f->returns[i];
         struct sl_error error = SL_NO_ERROR;
         struct sl_span key;
-        back->is_out =
-            replicate_key(f->p, f->slice->records[back->record], f->slice->arena, &key, &error) != SL_OK;
-        if (back->is_out) {
-            sl_outcome_fail(&f->outcome, back->record, &error);
+        if (replicate_key(f->p, f->slice->records[back.record], f->slice->arena, &key, &error) != SL_OK) {
+            sl_outcome_fail(&f->outcome, back.record, &error);
             continue;
         }
-        back->op = (uint32_t)n;
-        ops[n++] = return_op(f->p, back, key, f->slice->arena);
+        ops[n] = return_op(f->p, &back, key, f->slice->arena);
+        f->returns[n++] = back;
     }
-    return n;
+    return f->n_returns = n;
 }
 
 /* A condition that does not hold: there is nothing left to repair. */
 static void return_results(struct replicate_fold *f, const struct sl_result *results)
 {
     for (size_t i = 0; i < f->n_returns; i++) {
-        const struct sl_result *result = &results[f->returns[i].op];
         struct sl_error error = SL_NO_ERROR;
-        if (f->returns[i].is_out || result->status == SL_OK || result->condition_failed)
+        if (results[i].status == SL_OK || results[i].condition_failed)
             continue;
-        sl_outcome_error(f->p->host, result, &error);
+        sl_outcome_error(f->p->host, &results[i], &error);
         sl_outcome_fail(&f->outcome, f->returns[i].record, &error);
     }
 }

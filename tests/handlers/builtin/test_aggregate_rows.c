@@ -152,6 +152,20 @@ static void an_empty_row_is_deleted_unless_it_is_somebody_s(void **state)
     }
 }
 
+/* A count that came to the configuration later is in no row: nobody knows how many items are in those. */
+static void a_row_that_says_no_count_stays(void **state)
+{
+    (void)state;
+    struct stage *s = stage_new(ROUTE("'counters':[{'key':{'PK':'{g}'},'add':{'sum':'{v}'}}]"), NULL);
+    stage_deliver_all(s, EVENT(INSERT("1", "a", "x", "1", "u"), INSERT("2", "b", "x", "1", "u")));
+    stage_reopen(s, ROUTE(COUNTED));
+    stage_deliver_all(s, EVENT(REMOVE("3", "a", "x", "1", "u")));
+    expect_query(
+        s, "SELECT json_extract(item,'$.n.N'), json_extract(item,'$.sum.N') FROM totals WHERE " NOT_OURS,
+        "(null)|1");
+    stage_destroy(s);
+}
+
 /* Counters that share rows: each one's counts have to be 0, and distinct and a second amount are known. */
 static void a_row_of_two_counters_goes_when_both_count_nothing(void **state)
 {
@@ -338,6 +352,7 @@ int main(void)
         cmocka_unit_test(a_time_of_another_form_counts_as_none),
         cmocka_unit_test(a_value_row_that_counts_nothing_is_made_anew),
         cmocka_unit_test(an_empty_row_is_deleted_unless_it_is_somebody_s),
+        cmocka_unit_test(a_row_that_says_no_count_stays),
         cmocka_unit_test(a_row_of_two_counters_goes_when_both_count_nothing),
         cmocka_unit_test(a_group_has_room_for_its_members_numbers),
         cmocka_unit_test(what_cannot_be_a_member_is_rejected_with_the_reason),

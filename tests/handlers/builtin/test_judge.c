@@ -328,6 +328,8 @@ static const struct {
     {REPLICA(",'rename':{'PK':'id'}"), "{" A("1") "}", 1, NULL, "KeyNotKept"},
     {REPLICA(",'key':{'P':'{PK}'}"), "{'P':" S("a") "}", 1, ROW_KEY, NULL},
     {REPLICA(",'key':{'P':'x','Q':'{PK}'}"), "{'P':" S("x") ",'Q':" S("a") "}", 1, ROW_KEY, NULL},
+    {REPLICA(",'key':{'P':'xPKx','Q':'{PK}'}"), "{'P':" S("xPKx") ",'Q':" S("a") "}", 1, ROW_KEY, NULL},
+    {REPLICA(",'key':{'P':'{PK|upper}','Q':'{PK}'}"), "{'P':" S("A") ",'Q':" S("a") "}", 1, ROW_KEY, NULL},
     {REPLICA(",'key':{'P':'x#{PK}'}"), "{'P':" S("x#a") ",'PK':" S("a") "}", 1, ROW_KEY, NULL},
     {REPLICA(",'key':{'P':'x#{PK}'}"), "{'P':" S("x#a") "}", 1, NULL, "KeyNotKept"},
     {REPLICA(",'key':{'PK':'x#{PK}'}"), "{'PK':" S("x#a") "}", 1, NULL, "KeyNotKept"},

@@ -233,6 +233,29 @@ static void an_item_is_repaired_once_in_a_slice(void **state)
     stage_destroy(c.s);
 }
 
+/* Without a key nobody knows which row is meant. */
+static void a_record_without_a_key_is_not_repaired(void **state)
+{
+    (void)state;
+    for (size_t mode = 0; mode < sizeof(modes) / sizeof(modes[0]); mode++) {
+        struct course c = {.troubles = {CHANGED, CHANGED}};
+        fill(&c, modes[mode]);
+        look(&c, modes[mode][0]);
+        test_decode(&c.t, json_span("{'Item':{" PK("k0") "}}"), NULL); /* a line of an export */
+        assert_int_equal(c.t.status, SL_OK);
+        repair_some(&c, 0, 1, false);
+        assert_int_equal(c.marks[0].status, SL_REJECT);
+        assert_string_equal(c.marks[0].why->code, "NoKeys");
+        assert_int_equal(c.effects[0], SL_REPAIR_NOTHING);
+        for (size_t i = 0; i < ITEMS; i++) {
+            free(c.rows[i]);
+            free(c.sides[i]);
+        }
+        test_batch_clean_up(&c.t);
+        stage_destroy(c.s);
+    }
+}
+
 /* A condition compares so many attributes: of a row with more, the guard is among them. */
 static void a_row_with_very_many_attributes_is_repaired(void **state)
 {
@@ -268,6 +291,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows_are_repaired_as_if_alone),
         cmocka_unit_test(an_item_is_repaired_once_in_a_slice),
+        cmocka_unit_test(a_record_without_a_key_is_not_repaired),
         cmocka_unit_test(a_row_with_very_many_attributes_is_repaired),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

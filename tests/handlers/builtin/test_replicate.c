@@ -432,11 +432,14 @@ static void a_tombstone_that_was_written_on_is_an_item(void **state)
         assert_null(strstr(row, "sluice_deleted"));
         assert_null(strstr(row, json("'sluice_expires'")));
         free(row);
-        /* A time that the user set stays. */
-        row = copied(ROUTE(""), "MODIFY", tombstones[i], edited(written, "'1701296000'", "'1800000000'"));
-        assert_non_null(strstr(row, json("'sluice_expires':{'N':'1800000000'}")));
-        assert_null(strstr(row, "sluice_deleted"));
-        free(row);
+        /* A time that the user set stays, and what is no time. */
+        static const char *const set[] = {"{'N':'1800000000'}", "{'S':'x'}"};
+        for (size_t k = 0; k < 2; k++) {
+            row = copied(ROUTE(""), "MODIFY", tombstones[i], edited(written, "{'N':'1701296000'}", set[k]));
+            assert_non_null(strstr(row, json_printf("'sluice_expires':%s", set[k])));
+            assert_null(strstr(row, "sluice_deleted"));
+            free(row);
+        }
         /* What is left when our attributes are gone was written before. */
         expect_echo(ROUTE(""), "MODIFY", written, edited(written, TOMBSTONE, ""), true);
         /* In a chain a tombstone is a deletion. */

@@ -3,6 +3,9 @@
 #include "tests/support/rig.h"
 #include "tests/support/test.h"
 
+#include "handlers/pipeline/host.h"
+#include "handlers/pipeline/route.h"
+
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +21,38 @@ static const struct {
     const char *handler;
     size_t which;
 } kinds[] = {{"one", RIG_ONE}, {"once", RIG_ONCE}};
+
+/* ---- reasons ---- */
+
+/* What a handler marks a record with, without a reason, and what it returns. */
+static enum sl_status says_mark, says_call;
+
+static enum sl_status mark_without_a_reason(void *self, struct sl_slice *slice, struct sl_error *error)
+{
+    (void)self;
+    for (size_t i = 0; i < slice->n; i++)
+        sl_host_table.mark(slice, i, says_mark, NULL);
+    return says_call == SL_OK ? SL_OK : (sl_host_table.fail)(error, says_call, "Call", "the call failed");
+}
+
+/* The call's reason is a record's only if the record failed in the same way. */
+static void a_mark_without_a_reason_has_the_calls_only_of_its_own_status(void **state)
+{
+    (void)state;
+    for (says_mark = SL_RETRY; says_mark <= SL_FATAL; says_mark++)
+        for (says_call = SL_OK; says_call <= SL_FATAL; says_call++) {
+            struct rig *rig = rig_new("{" REPORT "'routes':[{'name':'r1','handler':'one'}]}");
+            rig->p->routes[0].loaded.handler.handle = mark_without_a_reason;
+            rig_event(rig, 1, NULL);
+            rig_run(rig, 1000);
+            bool is_same = says_mark == says_call;
+            assert_int_equal(rig->answer.error.status, says_mark);
+            assert_string_equal(rig->answer.error.code, is_same ? "Call" : "Unspecified");
+            assert_non_null(strstr(rig->answer.error.text,
+                                   is_same ? ": the call failed" : ": the handler gave no reason"));
+            rig_destroy(rig);
+        }
+}
 
 /* ---- misuse ---- */
 
@@ -217,6 +252,7 @@ static void a_once_only_route_may_park_up_to_the_limit(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_mark_without_a_reason_has_the_calls_only_of_its_own_status),
         cmocka_unit_test(the_record_of_a_misuse_is_parked_alone),
         cmocka_unit_test(where_every_record_is_misused_the_handler_is_to_blame),
         cmocka_unit_test(a_trial_may_have_any_outcome),

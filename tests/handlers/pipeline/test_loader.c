@@ -152,8 +152,9 @@ static void good_one_is_loaded(void **state)
 #define OTHER(name) "SL_EXPORT const unsigned char " name "[64] = {9, 9, 9, 9, 9, 9, 9, 9};\n"
 #define OTHERS                                                                                               \
     OTHER("a")                                                                                               \
-    OTHER("handler") OTHER("sluice") OTHER("sluice_handle") OTHER("sluice_handler_2")                        \
-        OTHER("my_sluice_handler") OTHER("sluice_handlers") OTHER("z_z_z_z_z_z_z_z_z_z_z_z")
+    OTHER("handler")                                                                                         \
+    OTHER("sluice") OTHER("sluice_handle") OTHER("sluice_handler_2") OTHER("my_sluice_handler")              \
+        OTHER("sluice_handlers") OTHER("z_z_z_z_z_z_z_z_z_z_z_z")
 
 static void other_exports_are_passed_over(void **state)
 {
@@ -357,6 +358,61 @@ static void cut_and_damaged_files_are_survived(void **state)
     free(bytes);
 }
 
+static char *section_at(char *bytes, size_t i, Elf64_Shdr *out)
+{
+    Elf64_Ehdr head;
+    memcpy(&head, bytes, sizeof(head));
+    char *at = bytes + head.e_shoff + i * sizeof(*out);
+    memcpy(out, at, sizeof(*out));
+    return at;
+}
+
+/* Where the table of symbols is described. */
+static char *symbols_at(char *bytes, Elf64_Shdr *out)
+{
+    size_t i = 0;
+    char *at;
+    do
+        at = section_at(bytes, i++, out);
+    while (out->sh_type != SHT_DYNSYM);
+    return at;
+}
+
+static size_t index_of_handler(char *bytes)
+{
+    Elf64_Shdr symbols, names;
+    Elf64_Sym symbol;
+    symbols_at(bytes, &symbols);
+    section_at(bytes, symbols.sh_link, &names);
+    for (size_t i = 0;; i++) {
+        memcpy(&symbol, bytes + symbols.sh_offset + i * sizeof(symbol), sizeof(symbol));
+        if (strcmp(bytes + names.sh_offset + symbol.st_name, SL_HANDLER_SYMBOL) == 0)
+            return i;
+    }
+}
+
+/* A symbol is one of the table's; what stands behind the table is none. */
+static void a_symbol_is_found_within_its_table(void **state)
+{
+    struct folder *f = *state;
+    size_t n;
+    char *bytes = good_bytes(f, &n);
+    struct sl_loader_facts facts;
+    Elf64_Shdr symbols;
+    size_t index = index_of_handler(bytes);
+    char *at = symbols_at(bytes, &symbols);
+    for (size_t k = 0; k <= index + 1; k++) {
+        symbols.sh_size = k * sizeof(Elf64_Sym);
+        memcpy(at, &symbols, sizeof(symbols));
+        sl_error_clear(&f->error);
+        enum sl_status status = sl_loader_inspect("p.so", sl_span(bytes, n), &facts, &f->error);
+        assert_int_equal(status, k > index ? SL_OK : SL_FATAL);
+        assert_int_equal(facts.has_abi, k > index);
+        assert_string_equal(f->error.code, k > index ? "" : "HandlerNoSymbol");
+    }
+    free(bytes);
+}
+
 /* The first segment that is loaded, in another place. */
 static void move_segment(char *bytes, uint64_t offset, uint64_t size)
 {
@@ -523,6 +579,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(every_wrong_kind_has_its_refusal, set_up, tear_down),
         cmocka_unit_test_setup_teardown(good_one_is_loaded, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_symbol_is_found_within_its_table, set_up, tear_down),
         cmocka_unit_test_setup_teardown(other_exports_are_passed_over, set_up, tear_down),
         cmocka_unit_test_setup_teardown(sizes_have_limits, set_up, tear_down),
         cmocka_unit_test_setup_teardown(plugins_of_every_older_minor_are_loaded, set_up, tear_down),

@@ -25,6 +25,10 @@ static const struct {
      "$.on_failure: \"what:x\" is not a target"},
     {ROUTE("'handler':'one','tow':1"), "$.routes[0].tow: is not known here; did you mean \"to\"?"},
     {ROUTE("'handler':'one','to':5"), "$.routes[0].to: is a number; write a string"},
+    {"{'on_failure':'report','view_type':'NEW_IMAGE','routes':[{'name':'a','handler':'one','when':{'changed':"
+     "['v']}}]}",
+     "$.routes[0].when: a stream of view type NEW_IMAGE does not carry the images that it needs: enable the "
+     "stream with NEW_AND_OLD_IMAGES"},
     {"{'on_failure':'report','routes':[{'name':'a','handler':'window'},{'name':'b','handler':'window'}]}",
      "$.routes[1]: keeps a window's state, and so does $.routes[0]; only one route can"},
 };
