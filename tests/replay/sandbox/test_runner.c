@@ -1,19 +1,24 @@
 /* The sandboxes, with a real function: this program itself, which sl_lambda_run makes one when it is started
  * with a Runtime API in its environment. The payload of an event says what it does. */
 #include "tests/support/disk_fault.h"
+#include "tests/support/haste.h"
+#include "tests/support/leaks.h"
 #include "tests/support/test.h"
 
 #include "base/arena.h"
 #include "base/clock.h"
 #include "replay/sandbox/runner.h"
+#include "runtime/api/client.h"
 #include "runtime/lambda/lambda.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <arpa/inet.h>
 #include <unistd.h>
 
@@ -70,6 +75,8 @@ static void handle(const struct sl_lambda_event *e, struct sl_lambda_answer *ans
         snprintf(text, sizeof(text), "%d", sync_a_file());
     else if (strcmp(p, "connect") == 0)
         snprintf(text, sizeof(text), "%d", connect_nowhere());
+    else if (strcmp(p, "deaf") == 0)
+        signal(SIGTERM, SIG_IGN);
     else if (strcmp(p, "empty") == 0)
         text[0] = '\0';
     else if (strcmp(p, "not json") == 0)
@@ -81,9 +88,25 @@ static void handle(const struct sl_lambda_event *e, struct sl_lambda_answer *ans
     sl_lambda_succeed(answer, text, strlen(text), NULL);
 }
 
+/* Answers one event, and does not ask for the next. */
+static int answer_and_hang(void)
+{
+    struct sl_runtime *rt;
+    struct sl_runtime_event event;
+    if (sl_runtime_open(getenv("AWS_LAMBDA_RUNTIME_API"), "hangs", &rt, NULL) != SL_OK ||
+        sl_runtime_next(rt, &event, NULL) != SL_OK ||
+        sl_runtime_respond(rt, event.request_id, SL_LIT("\"done\""), "application/json", NULL) != SL_OK)
+        return 1;
+    return pause();
+}
+
 static int be_a_function(void)
 {
     const char *how = getenv("TEST_START");
+    if (how && strcmp(how, "hangs") == 0)
+        return pause();
+    if (how && strcmp(how, "answers") == 0)
+        return answer_and_hang();
     if (how && strcmp(how, "fails") == 0)
         return sl_lambda_init_failed("Function.NoSetting", "the setting X is missing");
     if (how && strcmp(how, "exits") == 0)
@@ -478,6 +501,149 @@ static void what_a_process_needs_may_be_used_up(void **state)
         "a file in memory for what the function reports cannot be created: Too many open files");
 }
 
+/* Lambda's limit of the init phase. */
+static void a_function_that_does_not_ask_is_told(void **state)
+{
+    struct world *w = *state;
+    start(w, NULL, "TEST_START=hangs");
+    haste(100);
+    enum sl_status status = sl_runner_warm_up(w->r, &w->error);
+    haste(1);
+    assert_int_equal(status, SL_REJECT);
+    assert_string_equal(w->error.text, "the function did not ask for an event within 10 s");
+}
+
+/* A process that answers and does not ask for the next event has its deadline; what it answered counts. */
+static void an_answer_counts_although_its_process_hangs(void **state)
+{
+    struct world *w = *state;
+    w->options.timeout_ms = 300;
+    start(w, NULL, "TEST_START=answers");
+    assert_string_equal(invoke(w, "", SL_ESM_ANSWERED), "\"done\"");
+    assert_int_equal(sl_runner_stats(w->r).timeouts, 1);
+}
+
+/* There are 256; who finds none is throttled, as by Lambda, and the function does not run. */
+static void more_than_all_sandboxes_are_throttled(void **state)
+{
+    struct world *w = *state;
+    struct sl_esm_result result;
+    struct sl_esm_invocation first = {0};
+    start(w, "throttle@1-256", NULL);
+    for (unsigned i = 0; i < 256; i++) {
+        struct sl_esm_invocation one = begin(w, "");
+        first = i ? first : one;
+        assert_non_null(one.tag);
+    }
+    assert_non_null(strstr(invoke(w, "say no", SL_ESM_THROTTLED), "TooManyRequestsException"));
+    sl_runner_collect(w->r, &first, &result);
+    assert_int_equal(result.outcome, SL_ESM_THROTTLED);
+    (void)invoke(w, "", SL_ESM_ANSWERED);
+    assert_int_equal(sl_runner_stats(w->r).starts, 1);
+}
+
+/* What has its result keeps it; what comes too late meets the next one. */
+static void a_cancel_meets_what_runs(void **state)
+{
+    struct world *w = *state;
+    struct sl_esm_result result;
+    start(w, "throttle@1", NULL);
+    struct sl_esm_invocation over = begin(w, ""), runs = begin(w, "hang");
+    sl_runner_cancel(w->r);
+    sl_runner_collect(w->r, &runs, &result);
+    assert_int_equal(result.outcome, SL_ESM_FAILED);
+    sl_runner_collect(w->r, &over, &result);
+    assert_int_equal(result.outcome, SL_ESM_THROTTLED);
+    sl_runner_cancel(w->r);
+    assert_non_null(strstr(invoke(w, "hang", SL_ESM_FAILED), "Sandbox.Cancelled"));
+    (void)invoke(w, "", SL_ESM_ANSWERED);
+}
+
+/* Who is told to stop and does not is killed after Lambda's two seconds. */
+static void a_process_that_does_not_stop_is_killed(void **state)
+{
+    struct world *w = *state;
+    struct sl_clock *clock = sl_clock_system();
+    start(w, NULL, NULL);
+    pid_t pid = (pid_t)strtol(invoke(w, "deaf", SL_ESM_ANSWERED), NULL, 10);
+    assert_int_equal(kill(pid, 0), 0);
+    haste(20);
+    int64_t began_ms = clock->now_ms(clock);
+    sl_runner_destroy(w->r);
+    assert_true(clock->now_ms(clock) - began_ms >= 2000);
+    haste(1);
+    w->r = NULL;
+    assert_int_equal(kill(pid, 0), -1);
+}
+
+/* The guard kills what is late although nobody here looks. */
+static void a_guard_kills_what_is_late(void **state)
+{
+    struct world *w = *state;
+    struct sl_clock *clock = sl_clock_system();
+    struct sl_esm_result result;
+    assert_int_equal(sl_guard_start(&w->options.sandbox.guard, NULL), SL_OK);
+    start(w, NULL, NULL);
+    pid_t pid = (pid_t)strtol(invoke(w, "", SL_ESM_ANSWERED), NULL, 10);
+    sl_runner_set_until(w->r, clock->now_ms(clock) + 100);
+    struct sl_esm_invocation inv = begin(w, "hang");
+    siginfo_t info = {0};
+    assert_int_equal(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT), 0);
+    assert_int_equal(info.si_status, SIGKILL);
+    sl_runner_collect(w->r, &inv, &result);
+    assert_int_equal(result.outcome, SL_ESM_FAILED);
+    sl_runner_set_until(w->r, INT64_MAX);
+    (void)invoke(w, "", SL_ESM_ANSWERED);
+    sl_runner_destroy(w->r);
+    sl_guard_end(w->options.sandbox.guard);
+    w->r = NULL;
+}
+
+static size_t entries_of(const char *folder)
+{
+    DIR *dir = opendir(folder);
+    size_t n = 0;
+    assert_non_null(dir);
+    for (const struct dirent *entry; (entry = readdir(dir)) != NULL;)
+        n += strncmp(entry->d_name, "sluice-replay-", 14) == 0;
+    closedir(dir);
+    return n;
+}
+
+static void run_until_killed(struct world *w, int to)
+{
+    leaks_are_meant();
+    sl_sandbox_end_with_us();
+    start(w, NULL, NULL);
+    dprintf(to, "%s\n", invoke(w, "", SL_ESM_ANSWERED));
+    (void)begin(w, "hang");
+    for (;;)
+        pause();
+}
+
+/* A signal that ends us leaves neither processes nor their folder behind. */
+static void sandboxes_end_with_us(void **state)
+{
+    struct world *w = *state;
+    int ends[2], status = 0;
+    char text[32] = "";
+    assert_int_equal(pipe(ends), 0);
+    fflush(NULL);
+    pid_t pid = fork();
+    if (pid == 0)
+        run_until_killed(w, ends[1]);
+    close(ends[1]);
+    assert_true(read(ends[0], text, sizeof(text) - 1) > 0);
+    assert_int_equal(entries_of(w->folder), 1);
+    kill(pid, SIGTERM);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM);
+    assert_int_equal(entries_of(w->folder), 0);
+    char byte;
+    assert_int_equal(read(ends[0], &byte, 1), 0); /* nobody has it any more */
+    close(ends[0]);
+}
+
 #define RUNS(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 
 int main(void)
@@ -498,6 +664,13 @@ int main(void)
         RUNS(a_program_that_is_not_there_is_told),
         RUNS(a_command_is_run_by_the_shell),
         RUNS(what_a_process_needs_may_be_used_up),
+        RUNS(a_function_that_does_not_ask_is_told),
+        RUNS(an_answer_counts_although_its_process_hangs),
+        RUNS(more_than_all_sandboxes_are_throttled),
+        RUNS(a_cancel_meets_what_runs),
+        RUNS(a_process_that_does_not_stop_is_killed),
+        RUNS(a_guard_kills_what_is_late),
+        RUNS(sandboxes_end_with_us),
     };
     if (getenv("AWS_LAMBDA_RUNTIME_API"))
         return be_a_function();
