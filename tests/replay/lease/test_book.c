@@ -456,6 +456,107 @@ static void lost_answers_lose_nothing(void **state)
     assert_int_equal(sl_book_lost(w->book), 0);
 }
 
+/* A lease that was given back, and the answer was lost: it is found so, whoever has it meanwhile. */
+static void a_lost_answer_of_giving_back_is_found(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        bool has_place = i % 2, is_taken = i / 2;
+        world_destroy(world);
+        world = world_new(1);
+        struct world_worker *w = start(0);
+        list(w, one, 1, false);
+        assert_int_equal(turn(w), SL_OK);
+        uint64_t hold = lease_of(w, "a").hold;
+        if (has_place)
+            sl_book_save(w->book, "a", hold, "17");
+        sl_book_drop(w->book, "a", hold);
+        w->port.lose_percent = 100;
+        assert_false(sl_book_flush(w->book, NULL));
+        w->port.lose_percent = 0;
+        struct world_worker *other = is_taken ? start(1) : NULL;
+        if (other)
+            assert_int_equal(turn(other), SL_OK);
+        assert_true(sl_book_flush(w->book, NULL));
+        struct sl_lease row = world_lease(world, "a");
+        assert_string_equal(row.checkpoint, has_place ? "17" : "TRIM_HORIZON");
+        assert_true(is_taken ? strcmp(row.owner, other->name) == 0 : !row.owner);
+        assert_int_equal(lease_of(w, "a").hold, 0);
+        assert_null(lease_of(w, "a").pending);
+    }
+}
+
+/* Of a lease that is not held, or was lost and gained since, no place is taken. */
+static void only_the_holder_may_write(void **state)
+{
+    (void)state;
+    struct world_worker *w = start(0);
+    list(w, one, 1, false);
+    assert_int_equal(turn(w), SL_OK);
+    uint64_t hold = lease_of(w, "a").hold;
+    sl_book_save(w->book, "unknown", hold, "5");
+    sl_book_save(w->book, "a", 0, "5");
+    sl_book_save(w->book, "a", hold + 1, "5");
+    sl_book_drop(w->book, "unknown", hold);
+    sl_book_drop(w->book, "a", 0);
+    sl_book_drop(w->book, "a", hold + 1);
+    pass(w, NULL, FAILOVER_MS);
+    assert_string_equal(world_lease(world, "a").checkpoint, "TRIM_HORIZON");
+    assert_int_equal(lease_of(w, "a").hold, hold);
+    assert_null(world_row(world, "unknown").ptr);
+}
+
+/* A row that begins at the latest gets its moment from the first who takes it, and keeps it. */
+static void the_latest_gets_its_moment(void **state)
+{
+    (void)state;
+    world_put(world, "{'leaseKey':{'S':'a'},'leaseCounter':{'N':'7'},'checkpoint':{'S':'LATEST'}}");
+    struct world_worker *w = start(0);
+    pass(w, NULL, 2 * FAILOVER_MS);
+    struct sl_book_lease lease = lease_of(w, "a");
+    int64_t since_ms = lease.lease->since_ms;
+    assert_true(lease.is_handed_out);
+    assert_true(since_ms >= WALL_MS && since_ms <= WALL_MS + world->ms);
+    assert_int_equal(world_lease(world, "a").since_ms, since_ms);
+    sl_book_drop(w->book, "a", lease.hold);
+    assert_true(sl_book_flush(w->book, NULL));
+    struct world_worker *next = start(1);
+    assert_int_equal(turn(next), SL_OK);
+    assert_int_equal(lease_of(next, "a").lease->since_ms, since_ms);
+    assert_int_equal(world_lease(world, "a").since_ms, since_ms);
+}
+
+/* Leases that cannot be made now are made with the next listing; what was made before is not made again. */
+static void a_listing_that_fails_is_repeated(void **state)
+{
+    (void)state;
+    static char names[150][8];
+    struct sl_book_shard shards[150];
+    for (unsigned i = 0; i < 150; i++) {
+        snprintf(names[i], sizeof(names[i]), "s%03u", i);
+        shards[i] = (struct sl_book_shard){names[i], i % 10 ? names[i - 1] : "", false};
+    }
+    const struct sl_book_listing listing = {.shards = shards, .n = 150, .now_ms = WALL_MS};
+    struct world_worker *w = start(0);
+    struct sl_error error = SL_NO_ERROR;
+    w->port.is_down = 1;
+    assert_int_equal(sl_book_list(w->book, &listing, &error), SL_RETRY);
+    assert_non_null(strstr(error.text, "the lease table cannot be written: the answer did not come"));
+    w->port.is_down = 0;
+    w->port.lose_percent = 10;
+    for (int i = 0; sl_book_list(w->book, &listing, &error) != SL_OK; i++, world->ms += FAILOVER_MS / 2) {
+        assert_true(i < 199);
+        (void)turn(w); /* the table is read again */
+    }
+    w->port.lose_percent = 0;
+    pass(w, NULL, 2 * FAILOVER_MS);
+    assert_int_equal(sl_book_count(w->book), 150);
+    for (unsigned i = 0; i < 150; i++) {
+        assert_string_equal(world_lease(world, names[i]).checkpoint, "TRIM_HORIZON");
+        assert_int_equal(lease_of(w, names[i]).is_handed_out, i % 10 == 0);
+    }
+}
+
 static int set_up(void **state)
 {
     (void)state;
@@ -492,6 +593,10 @@ int main(void)
         TEST(a_row_that_is_gone_is_lost),
         TEST(a_table_out_of_reach_ends_a_holding_in_time),
         TEST(lost_answers_lose_nothing),
+        TEST(a_lost_answer_of_giving_back_is_found),
+        TEST(only_the_holder_may_write),
+        TEST(the_latest_gets_its_moment),
+        TEST(a_listing_that_fails_is_repeated),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -55,6 +55,13 @@ static void other_rows_are_refused(void **state)
         {"{'leaseKey':{'S':''}}", "NotALease", "no leaseKey"},
         {"{'leaseKey':{'S':'a b'}}", "NotALease", "no leaseKey"},
         {"{'leaseKey':{'S':'a\\u0000'}}", "NotALease", "no leaseKey"},
+        {"{'leaseKey':{'S':'a\\u007f'}}", "NotALease", "no leaseKey"},
+        {"{'leaseKey':{'S':5}}", "NotALease", "no leaseKey"},
+        {"{'leaseKey':{'S':55}}", "NotALease", "no leaseKey"},
+        {"{'leaseKey':{'S':'a'},'leaseCounter':{'N':''},'checkpoint':{'S':'5'}}", "NotALease",
+         "leaseCounter"},
+        {"{'leaseKey':{'S':'a'},'leaseCounter':{'N':5555},'checkpoint':{'S':'5'}}", "NotALease",
+         "leaseCounter"},
         {"{'leaseKey':{'S':'a'}}", "NotALease", "row a is not a lease: its leaseCounter"},
         {"{'leaseKey':{'S':'a'},'leaseCounter':{'S':'1'},'checkpoint':{'S':'5'}}", "NotALease",
          "leaseCounter"},
@@ -76,6 +83,7 @@ static void other_rows_are_refused(void **state)
         {ROW(",'leaseOwner':{'NULL':true}"), "NotALease", "leaseOwner"},
         {ROW(",'leaseOwner':{'S':''}"), "NotALease", "leaseOwner"},
         {ROW(",'checkpointSubSequenceNumber':{'N':'3'}"), "NotALease", "checkpointSubSequenceNumber"},
+        {ROW(",'checkpointSubSequenceNumber':{'S':'x'}"), "NotALease", "checkpointSubSequenceNumber"},
         {ROW(",'parentShardId':{'S':'a'}"), "NotALease", "parentShardId"},
         {ROW(",'parentShardId':{'SS':['b','c d']}"), "NotALease", "parentShardId"},
         {ROW(",'parentShardId':{'L':[{'S':'b'}]}"), "NotALease", "parentShardId"},
@@ -117,6 +125,32 @@ static void places_have_an_order(void **state)
         assert_int_equal(sl_lease_place(sl_lease_checkpoint((enum sl_lease_place)place, "5")), place);
 }
 
+/* A shard's id says when it was made; ids of another form say nothing, and are no reason to refuse a row. */
+static void ids_tell_when_a_shard_was_made(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *key;
+        int64_t ms;
+    } cases[] = {{"shardId-00000001790000000000-0a1b2c3d", 1790000000000},
+                 {"shardId-00000001790000000000", 0},
+                 {"shardId-0000001790000000000-a", 0},
+                 {"shardId-000000001790000000000-a", 0},
+                 {"shardId-10000001790000000000-a", 0},
+                 {"shardId-0000000179000000000x-a", 0},
+                 {"shard-00000001790000000000-a", 0},
+                 {"shardId-00000000000x", 0}};
+    struct sl_lease lease;
+    struct sl_error error;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        if (sl_lease_born_ms(cases[i].key) != cases[i].ms)
+            fail_msg("%s: %lld", cases[i].key, (long long)sl_lease_born_ms(cases[i].key));
+        const char *row = json_printf(
+            "{'leaseKey':{'S':'%s'},'leaseCounter':{'N':'1'},'checkpoint':{'S':'5'}}", cases[i].key);
+        assert_int_equal(read_row(row, &lease, &error), SL_OK);
+    }
+}
+
 static int set_up(void **state)
 {
     (void)state;
@@ -136,6 +170,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(rows_of_kcl_are_read, set_up, tear_down),
         cmocka_unit_test_setup_teardown(other_rows_are_refused, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(ids_tell_when_a_shard_was_made, set_up, tear_down),
         cmocka_unit_test_setup_teardown(places_have_an_order, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -129,10 +129,11 @@ static void one_worker_has_all_parents_first(void **state)
 {
     (void)state;
     char *folder = test_folder_in_memory();
-    struct worker *w = worker_new(folder, "one", 30);
+    struct worker *w = worker_new(folder, "one", 0); /* ten seconds */
     worker_open(w);
     list(w, false);
     (void)wait_for(w, SL_KEEPER_GAINED, "a");
+    assert_in_range(left_ms(w, "a"), 1, 8000);
     size_t c = wait_for(w, SL_KEEPER_GAINED, "c");
     assert_string_equal(w->events[c].after, "");
     assert_int_equal(w->events[c].since_ms, 0);
