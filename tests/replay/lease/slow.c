@@ -1,5 +1,5 @@
-/* A handler that takes its time whatever its deadline is, and writes down each record when it is done: "ms
- * since 1970, sequence number", a line, at once. */
+/* A handler that takes its time whatever its deadline is, and writes down each record when it is done: "ms since
+ * 1970, sequence number", a line, at once. */
 #include <sluice/handler.h>
 
 #include <fcntl.h>
@@ -15,11 +15,7 @@ struct slow {
 
 static const struct sl_option options[] = {
     {.name = "told", .type = SL_OPTION_TEXT, .flags = SL_OPTION_REQUIRED, .help = "a file"},
-    {.name = "takes_ms",
-     .type = SL_OPTION_INTEGER,
-     .flags = SL_OPTION_REQUIRED,
-     .min = 0,
-     .max = 60000,
+    {.name = "takes_ms", .type = SL_OPTION_INTEGER, .flags = SL_OPTION_REQUIRED, .min = 0, .max = 60000,
      .help = "of each record"},
     {.type = SL_OPTION_END},
 };
@@ -30,7 +26,8 @@ static enum sl_status slow_open(const struct sl_host *host, struct sl_route *rou
     struct slow *s = host->alloc(host->route_arena(route), sizeof(*s));
     (void)error;
     s->host = host;
-    s->told = open(host->option_text(route, "told").ptr, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    s->told =
+        open(host->option_text(route, "told").ptr, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     s->takes_ms = host->option_integer(route, "takes_ms");
     *self = s;
     return s->told >= 0 ? SL_OK : SL_FATAL;
@@ -42,8 +39,7 @@ static enum sl_status slow_handle(void *self, struct sl_slice *slice, struct sl_
     (void)error;
     for (size_t i = 0; i < slice->n; i++) {
         struct sl_span number = s->host->record_text(slice->records[i], SL_FIELD_SEQUENCE_NUMBER);
-        struct timespec pause = {.tv_sec = s->takes_ms / 1000, .tv_nsec = (s->takes_ms % 1000) * 1000000},
-                        now;
+        struct timespec pause = {.tv_sec = s->takes_ms / 1000, .tv_nsec = (s->takes_ms % 1000) * 1000000}, now;
         char line[128];
         nanosleep(&pause, NULL);
         clock_gettime(CLOCK_REALTIME, &now);
