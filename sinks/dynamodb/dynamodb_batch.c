@@ -10,7 +10,7 @@
 
 struct batch {
     struct sl_dynamodb_work work;
-    struct sl_dynamodb_op **ops; /* not yet done, sorted by table */
+    struct sl_dynamodb_op **ops; /* not yet done, those of a table together */
     size_t n;
     size_t found; /* where the next one is looked for first */
 };
@@ -72,7 +72,7 @@ static struct sl_dynamodb_op *find(struct batch *b, struct sl_span table, struct
     struct sl_span key = {NULL, 0}, last = {NULL, 0};
     bool is_of_table = false;
     for (size_t k = 0; k < b->n; k++) {
-        /* Answers come mostly in the order of the request; its operations are sorted by table. */
+        /* Answers come mostly in the order of the request; its operations are together by table. */
         size_t i = (b->found + k) % b->n;
         struct sl_dynamodb_op *op = b->ops[i];
         if (op->table.ptr != last.ptr || op->table.len != last.len)
@@ -168,12 +168,7 @@ static bool leave_write(struct batch *b, struct sl_span table, struct sl_span re
     return true;
 }
 
-static void set_all_over(struct batch *b, bool is_over)
-{
-    for (size_t i = 0; i < b->n; i++)
-        b->ops[i]->is_over = is_over;
-}
-
+/* (After a broken answer the next one, or finish, sets what was set here.) */
 static enum sl_job_next writes_answered(struct sl_job *job)
 {
     struct batch *b = job->context;
@@ -181,11 +176,10 @@ static enum sl_job_next writes_answered(struct sl_job *job)
     size_t before = b->n;
     if (sl_answer_object(job, &answer))
         left = sl_answer_container(answer, "UnprocessedItems", '{');
-    set_all_over(b, true);
-    if (!left.ptr || !read_tables(b, left, NULL, leave_write)) {
-        set_all_over(b, false);
+    for (size_t i = 0; i < b->n; i++)
+        b->ops[i]->is_over = true;
+    if (!left.ptr || !read_tables(b, left, NULL, leave_write))
         return SL_JOB_BROKEN;
-    }
     sl_dynamodb_count(job, false);
     compact(b);
     return again(job, b, before, "UnprocessedItems", false);
@@ -225,26 +219,10 @@ static void launch(struct batch *b, bool reads, const struct sl_job_kind *kind)
     job->answer_bytes = answer_bytes(b, reads);
 }
 
-/* So that a request names each table once. */
-static void sort_by_table(struct sl_dynamodb_op **ops, size_t n)
-{
-    for (size_t begin = 0; begin < n;) {
-        size_t end = begin + 1;
-        for (size_t i = end; i < n; i++)
-            if (sl_span_eq(ops[i]->table, ops[begin]->table)) {
-                struct sl_dynamodb_op *swap = ops[end];
-                ops[end++] = ops[i];
-                ops[i] = swap;
-            }
-        begin = end;
-    }
-}
-
 void sl_dynamodb_batch_writes(struct sl_dynamodb_apply *apply, struct sl_dynamodb_op **ops, size_t n)
 {
     struct batch *b = NULL;
     size_t bytes = 0;
-    sort_by_table(ops, n);
     for (size_t i = 0; i < n; i++) {
         /* An item's JSON is longer than the item, so the request stays within the service's limit. */
         size_t more = ops[i]->op->verb == SL_TABLE_PUT ? ops[i]->op->item.len : ops[i]->op->key.len;
@@ -321,10 +299,8 @@ static enum sl_job_next reads_answered(struct sl_job *job)
         left = sl_answer_container(answer, "UnprocessedKeys", '{');
     }
     if (!left.ptr || !read_tables(b, items, NULL, take_item) || !read_tables(b, left, "Keys", leave_read) ||
-        !take_absent(b, items)) {
-        forget_reads(b);
+        !take_absent(b, items))
         return SL_JOB_BROKEN;
-    }
     sl_dynamodb_count(job, true);
     compact(b);
     return again(job, b, before, "UnprocessedKeys", true);
@@ -335,7 +311,6 @@ static const struct sl_job_kind reads_kind = {reads_answered, NULL};
 void sl_dynamodb_batch_reads(struct sl_dynamodb_apply *apply, struct sl_dynamodb_op **ops, size_t n,
                              size_t per_request)
 {
-    sort_by_table(ops, n);
     for (size_t i = 0; i < n; i += per_request) {
         struct batch *b = new_batch(apply, per_request);
         while (b->n < per_request && i + b->n < n) {

@@ -100,7 +100,8 @@ void sl_dynamodb_run(struct sl_dynamodb_apply *apply);
 void sl_dynamodb_single(struct sl_dynamodb_apply *apply, struct sl_dynamodb_op *op);
 void sl_dynamodb_group(struct sl_dynamodb_apply *apply, struct sl_dynamodb_op *ops, size_t n);
 
-/* Unconditional PUTs and DELETEs of distinct keys. A batch that is refused as a whole leaves its operations
+/* Unconditional PUTs and DELETEs of distinct keys, those of a table together: a request may name it once. A
+ * batch that is refused as a whole leaves its operations
  * open (not is_over), with the refusal as their results: send each alone. */
 void sl_dynamodb_batch_writes(struct sl_dynamodb_apply *apply, struct sl_dynamodb_op **ops, size_t n);
 

@@ -332,6 +332,88 @@ static void a_failed_condition_is_billed(void **state)
     }
 }
 
+/* ---- answers that hold items ---- */
+
+#define LARGE (380 * 1024) /* bytes of an item, of which DynamoDB may write each as six */
+
+/* {"PK":{"S":"0"},"v":{"S":"\u0001..."}} */
+static const char *large_item(const char *key)
+{
+    struct sl_buffer out;
+    sl_buffer_init_in(&out, f.call.arena, SIZE_MAX);
+    sl_buffer_printf(&out, "{\"PK\":{\"S\":\"%s\"},\"v\":{\"S\":\"", key);
+    for (size_t i = 0; i < LARGE; i++)
+        sl_buffer_add(&out, "\\u0001", 6);
+    sl_buffer_add(&out, "\"}}", 4);
+    return out.ptr;
+}
+
+/* The largest item there is comes back whole: as what was read, and as what made a condition fail. */
+static void a_large_item_comes_whole(void **state)
+{
+    (void)state;
+    static const char *const forms[] = {
+        "{\"Responses\":{\"tbl\":[%s]},\"UnprocessedKeys\":{}}",
+        "{\"__type\":\"x#ConditionalCheckFailedException\",\"Item\":%s}",
+        "{\"__type\":\"x#TransactionCanceledException\",\"CancellationReasons\":[{\"Code\":"
+        "\"ConditionalCheckFailed\",\"Item\":%s}]}",
+    };
+    static const struct sl_test test = {.verb = SL_ABSENT, .name = {"v", 1}};
+    for (size_t i = 0; i < 3; i++) {
+        struct script script = {.n = 1};
+        struct sl_result result;
+        fault_open(&f, play, &script);
+        fault_set(&f, "AWS_MAX_ATTEMPTS", "1");
+        const char *item = large_item("a"), *at = strstr(forms[i], "%s");
+        script.replies[0] = (struct scripted_reply){
+            .status = i ? 400 : 200,
+            .body = sl_span_str(
+                sl_arena_printf(f.call.arena, "%.*s%s%s", (int)(at - forms[i]), forms[i], item, at + 2))};
+        struct sl_table_op op = {.verb = i ? SL_TABLE_DELETE : SL_TABLE_GET,
+                                 .key = SL_LIT("{\"PK\":{\"S\":\"a\"}}"),
+                                 .group = i == 2,
+                                 .tests = &test,
+                                 .n_tests = i > 0,
+                                 .want_item = i > 0};
+        struct sl_table_port *port = fault_table(&f, "dynamodb://tbl");
+        port->apply(port, &op, 1, &result, &f.call);
+        assert_int_equal(result.status, i ? SL_REJECT : SL_OK);
+        assert_int_equal(result.condition_failed, i > 0);
+        assert_true(sl_span_eq(result.item, sl_span_str(item)));
+        port->close(port);
+        fault_close(&f);
+    }
+}
+
+/* All writes of a batch are left out, and come back in the answer. */
+static void what_is_left_out_comes_whole(void **state)
+{
+    (void)state;
+    enum { N = 3 };
+    struct script script = {.n = 1};
+    struct sl_table_op ops[N];
+    struct sl_result results[N];
+    struct sl_buffer body;
+    fault_open(&f, play, &script);
+    sl_buffer_init_in(&body, f.call.arena, SIZE_MAX);
+    sl_buffer_add_str(&body, "{\"UnprocessedItems\":{\"tbl\":[");
+    for (int i = 0; i < N; i++) {
+        ops[i] = (struct sl_table_op){.verb = SL_TABLE_PUT,
+                                      .key = sl_span_str(json_printf("{'PK':{'S':'%d'}}", i))};
+        ops[i].item = sl_span_str(large_item(sl_arena_printf(f.call.arena, "%d", i)));
+        sl_buffer_printf(&body, "%s{\"PutRequest\":{\"Item\":%s}}", i ? "," : "", ops[i].item.ptr);
+    }
+    sl_buffer_add_str(&body, "]}}");
+    script.replies[0] = (struct scripted_reply){.status = 200, .body = sl_buffer_span(&body)};
+    struct sl_table_port *port = fault_table(&f, "dynamodb://tbl");
+    port->apply(port, ops, N, results, &f.call);
+    for (int i = 0; i < N; i++)
+        assert_result(results[i], SL_OK, NULL);
+    assert_int_equal(scripted_server_requests(f.server), 2);
+    port->close(port);
+    fault_close(&f);
+}
+
 /* ---- how an answer names a table ---- */
 
 #define ARN "arn:aws:dynamodb:us-east-1:123456789012:table/tbl"
@@ -397,6 +479,7 @@ int main(void)
         cmocka_unit_test(a_bucket_elsewhere_is_found),        cmocka_unit_test(a_put_says_what_the_object_is),
         cmocka_unit_test(a_header_has_its_characters),        cmocka_unit_test(a_table_is_what_is_said),
         cmocka_unit_test(what_was_consumed_is_summed),        cmocka_unit_test(a_failed_condition_is_billed),
+        cmocka_unit_test(a_large_item_comes_whole),           cmocka_unit_test(what_is_left_out_comes_whole),
         cmocka_unit_test(a_table_by_arn_is_named_either_way), cmocka_unit_test(reads_of_one_key_are_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

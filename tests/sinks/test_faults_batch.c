@@ -240,7 +240,7 @@ static void a_refused_batch_is_sent_item_by_item(void **state)
     fault_close(&f);
 }
 
-/* ---- doubts while other writes go on ---- */
+/* ---- refusals of one among others ---- */
 
 /* A write that is taken, one that is refused as the record's fault, and one that is refused with a code that
  * nobody knows. */
@@ -259,6 +259,68 @@ static void refuse_by_fate(void *arg, const struct scripted_request *request, st
         if (memmem(request->body.ptr, request->body.len, words[fate], strlen(words[fate])))
             *reply = (struct scripted_reply){.status = 400, .body = json_span(answers[fate])};
 }
+
+/* ---- the last one of a batch ---- */
+
+/* The first of two is taken, the second is left out; sent again alone, it is refused with a code that nobody
+ * knows. */
+static void leave_then_refuse(void *arg, const struct scripted_request *request, struct scripted_reply *reply)
+{
+    (void)arg;
+    bool reads = memmem(request->body.ptr, request->body.len, "\"Keys\"", 6);
+    *reply = (struct scripted_reply){.status = request->number ? 400 : 200};
+    reply->body = json_span(
+        request->number ? "{'__type':'x#NewException','message':'no'}"
+        : reads         ? "{'Responses':{'tbl':[{'PK':{'S':'0'}}]},'UnprocessedKeys':{'tbl':{'Keys':[{'PK':{"
+                          "'S':'1'}}]}}}"
+                        : "{'UnprocessedItems':{'tbl':[{'PutRequest':{'Item':{'PK':{'S':'1'}}}}]}}");
+}
+
+static void the_last_one_of_a_batch_is_judged_as_one_alone(void **state)
+{
+    (void)state;
+    static const enum sl_table_verb verbs[] = {SL_TABLE_PUT, SL_TABLE_GET, SL_TABLE_PEEK};
+    for (size_t v = 0; v < 3; v++) {
+        struct sl_table_op ops[2];
+        struct sl_result results[2];
+        fault_open(&f, leave_then_refuse, NULL);
+        for (int i = 0; i < 2; i++) {
+            ops[i] = (struct sl_table_op){.verb = verbs[v],
+                                          .key = sl_span_str(json_printf("{'PK':{'S':'%d'}}", i))};
+            ops[i].item = ops[i].key;
+        }
+        struct sl_table_port *table = fault_table(&f, "dynamodb://tbl");
+        table->apply(table, ops, 2, results, &f.call);
+        assert_result(results[0], SL_OK, NULL);
+        assert_result(results[1], SL_FATAL, "NewException");
+        assert_int_equal(results[0].item.ptr != NULL, verbs[v] != SL_TABLE_PUT);
+        assert_true(!results[1].item.ptr && !results[1].not_sent);
+        table->close(table);
+        fault_close(&f);
+    }
+}
+
+/* Two reads are refused together, and a third one, which goes out in a request of its own. When one of the
+ * two then succeeds alone, it vouches for all. */
+static void a_read_that_was_alone_is_judged_beside_the_others(void **state)
+{
+    (void)state;
+    static const char *const keys[] = {"is unknown", "good", "is unknown, too"};
+    struct sl_table_op ops[3];
+    struct sl_result results[3];
+    fault_open(&f, refuse_by_fate, NULL);
+    for (int i = 0; i < 3; i++)
+        ops[i] = (struct sl_table_op){.verb = i < 2 ? SL_TABLE_GET : SL_TABLE_PEEK,
+                                      .key = sl_span_str(json_printf("{'PK':{'S':'%s'}}", keys[i]))};
+    struct sl_table_port *table = fault_table(&f, "dynamodb://tbl");
+    table->apply(table, ops, 3, results, &f.call);
+    for (int i = 0; i < 3; i++)
+        assert_result(results[i], i == 1 ? SL_OK : SL_REJECT, i == 1 ? NULL : "NewException");
+    table->close(table);
+    fault_close(&f);
+}
+
+/* ---- doubts while other writes go on ---- */
 
 /* Of a key the last write stays, unless it is refused: then the one before it. What nobody knows is the
  * record's fault beside any success, and else ends its key's writes for now. */
@@ -533,6 +595,8 @@ int main(void)
         cmocka_unit_test(a_stuck_message_holds_its_group_back),
         cmocka_unit_test(a_bad_message_is_alone),
         cmocka_unit_test(a_refused_batch_is_sent_item_by_item),
+        cmocka_unit_test(the_last_one_of_a_batch_is_judged_as_one_alone),
+        cmocka_unit_test(a_read_that_was_alone_is_judged_beside_the_others),
         cmocka_unit_test(a_doubt_waits_for_what_goes_on),
         cmocka_unit_test(a_conflict_is_retried_with_the_same_token),
         cmocka_unit_test(reasons_are_read_one_by_one),

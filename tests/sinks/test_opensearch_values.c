@@ -245,6 +245,7 @@ static void refusals_of_requests_have_their_class(void **state)
         {400, "{'error':{'type':'new_exception','caused_by':{'reason':'the service'}}}", SL_FATAL,
          "new_exception", "the service"},
         {400, "{'error':{'type':'new_exception','reason':'a\\u0000b'}}", SL_FATAL, "new_exception", "a?b"},
+        {400, "{'error':{'type':'new_exception'},'status':400", SL_FATAL, "Http400", NULL}, /* cut */
         {404, "{'error':{'type':'new_exception'}}", SL_FATAL, "new_exception", NULL},
         {408, "{'error':{'type':'new_exception'}}", SL_RETRY, "new_exception", NULL},
         {409, "{'error':{'type':'new_exception'}}", SL_RETRY, "new_exception", NULL},

@@ -363,13 +363,16 @@ static void what_is_around_the_body_counts(void **state)
     (void)state;
     char key[258];
     memset(key, 'k', sizeof(key));
-    const struct sl_message_attribute attribute = {{"name", 4}, {"value", 5}};
+    const struct sl_message_attribute attribute = {{"name", 4}, {"value", 5}},
+                                      three[] = {
+                                          attribute, {{"of", 2}, {"v", 1}}, {{"another", 7}, {"w", 1}}};
     const struct {
         size_t target;
         struct sl_message message;
         size_t more;
     } cases[] = {
         {0, {.attributes = &attribute, .n_attributes = 1}, 4 + 5 + 6},
+        {0, {.attributes = three, .n_attributes = 3}, 4 + 5 + 2 + 1 + 7 + 1 + 3 * 6},
         {2, {.attributes = &attribute, .n_attributes = 1, .subject = {"subject", 7}}, 4 + 5 + 6 + 7},
         {4, {.subject = {"subject", 7}}, 14 + 6 + 7},
         {5, {.order = {key, 255}}, 255},

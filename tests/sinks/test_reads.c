@@ -241,6 +241,24 @@ static void blanks_and_unknown_members_are_fine(void **state)
     assert_int_equal(page.n, 2);
 }
 
+/* Whatever byte of a page is another one: what is no JSON is no page, and what is left out is no item. */
+static void a_page_is_json(void **state)
+{
+    (void)state;
+    static const char page[] = "{'Items':[{'PK':{'S':'a'}}],'Count':1,'ScannedCount':1}";
+    assert_int_equal(scan_of(page, (struct sl_table_scan){.of = 0}).n, 1);
+    for (size_t i = 0; i < strlen(page); i++) {
+        char changed[sizeof(page)];
+        memcpy(changed, page, sizeof(page));
+        size_t name = (size_t)(strstr(page, "PK") - page), text = (size_t)(strstr(page, "a'}") - page);
+        bool is_content = i == name || i == name + 1 || i == text; /* any other will do */
+        changed[i] = '~';
+        struct sl_table_page got = scan_of(changed, (struct sl_table_scan){.of = 0});
+        assert_int_equal(got.result.status, is_content ? SL_OK : SL_RETRY);
+        assert_int_equal(got.n, is_content ? 1 : 0);
+    }
+}
+
 /* 32 containers of a value, and no more. */
 static void depth_has_a_limit(void **state)
 {
@@ -455,6 +473,7 @@ int main(void)
         cmocka_unit_test(a_page_is_no_longer_than_was_asked),
         cmocka_unit_test(an_item_without_a_wanted_attribute_is_empty),
         cmocka_unit_test(blanks_and_unknown_members_are_fine),
+        cmocka_unit_test(a_page_is_json),
         cmocka_unit_test(depth_has_a_limit),
         cmocka_unit_test(the_end_of_an_object_is_known),
         cmocka_unit_test(a_checksum_of_something_else_is_no_lie),
