@@ -91,7 +91,7 @@ static bool read_members(struct reader *r, const char *p)
     p = sl_json_byte(s, sl_json_space(p, s->end), '{', "an object is expected");
     while (p && more) {
         const char *name = sl_json_space(p, s->end);
-        const char *end = name < s->end && *name == '"' ? sl_json_string(s, name, &escaped) : NULL;
+        const char *end = sl_json_string(s, name, &escaped);
         p = end ? sl_json_byte(s, sl_json_space(end, s->end), ':', "':' is expected") : NULL;
         p = p ? take_member(r, sl_span(name + 1, (size_t)(end - name) - 2), sl_json_space(p, s->end)) : NULL;
         p = p ? sl_json_space(p, s->end) : NULL;
