@@ -167,6 +167,58 @@ static void orders_are_told_apart_by_all_of_their_bytes(void **state)
     fault_close(&f);
 }
 
+/* Each line of a request ends where it does, whatever stood in its place before. */
+static void lines_end_where_they_do(void **state)
+{
+    (void)state;
+    enum { N = 12 };
+    struct sl_message messages[N];
+    struct sl_result results[N];
+    char ids[N][64];
+    fault_open(&f, receive, NULL);
+    fault_set(&f, "KEY", "whsec_Y2FuYXJ5LXdlYmhvb2sta2V5LTAxMjM0NQ==");
+    for (size_t i = 0; i < N; i++) {
+        size_t n = i % 2 ? 1 + i : 60 - i;
+        memset(ids[i], 'a' + (int)i, n);
+        messages[i] = (struct sl_message){.body = SL_LIT("{}"), .dedupe = sl_span(ids[i], n)};
+    }
+    send("http://server/hook#in_flight=1&secret=KEY", messages, N, results);
+    for (size_t i = 0; i < N; i++) {
+        const struct scripted_request *request = scripted_server_request(f.server, i);
+        assert_result(results[i], SL_OK, NULL);
+        assert_true(sl_span_eq(scripted_header(request, "webhook-id"), messages[i].dedupe));
+        assert_int_equal(scripted_header(request, "webhook-timestamp").len, 10);
+        assert_int_equal(scripted_header(request, "webhook-signature").len, 3 + 44);
+    }
+    fault_close(&f);
+}
+
+/* As many requests at once as the receiver takes, from eight on, and never more than the target says. */
+static void more_requests_fly_as_long_as_they_are_taken(void **state)
+{
+    (void)state;
+    enum { N = 200 };
+    static const struct {
+        const char *url;
+        size_t least, most;
+    } cases[] = {{"http://server/hook#in_flight=3", 3, 3},
+                 {"http://server/hook#in_flight=12", 9, 12},
+                 {"http://server/hook#in_flight=64", 16, 64}};
+    static struct sl_message messages[N];
+    static struct sl_result results[N];
+    for (size_t i = 0; i < N; i++)
+        messages[i] = (struct sl_message){.body = SL_LIT("{}")};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        fault_open(&f, receive, NULL);
+        send(cases[i].url, messages, N, results);
+        for (size_t k = 0; k < N; k++)
+            assert_result(results[k], SL_OK, NULL);
+        assert_int_equal(scripted_server_requests(f.server), N);
+        assert_in_range(scripted_server_connections(f.server), cases[i].least, cases[i].most);
+        fault_close(&f);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -175,6 +227,8 @@ int main(void)
         cmocka_unit_test(an_array_holds_any_bodies),
         cmocka_unit_test(a_receiver_that_is_too_slow_may_have_taken_it),
         cmocka_unit_test(orders_are_told_apart_by_all_of_their_bytes),
+        cmocka_unit_test(lines_end_where_they_do),
+        cmocka_unit_test(more_requests_fly_as_long_as_they_are_taken),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
