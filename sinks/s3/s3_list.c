@@ -23,11 +23,12 @@ struct listing {
 
 /* ---- answers ---- */
 
-static int compare(struct sl_span a, struct sl_span b)
+/* In the order of their bytes. Any text is after an absent one. */
+static bool is_after(struct sl_span a, struct sl_span b)
 {
     size_t n = a.len < b.len ? a.len : b.len;
     int order = n ? memcmp(a.ptr, b.ptr, n) : 0;
-    return order ? order : (a.len > b.len) - (a.len < b.len);
+    return !b.ptr || (order ? order > 0 : a.len > b.len);
 }
 
 /* The key as it is: of the XML's text, and of the URL encoding, whose blank is a '+'. */
@@ -63,8 +64,8 @@ static bool take_entry(struct listing *l, struct sl_span contents, bool is_encod
 {
     struct sl_span key = key_of(sl_xml_tag(contents, "Key"), is_encoded, arena);
     uint64_t bytes;
-    if (!key.len || !sl_span_starts(key, l->prefix) || (l->after.ptr && compare(key, l->after) <= 0) ||
-        (l->last.ptr && compare(key, l->last) <= 0) || !read_number(sl_xml_tag(contents, "Size"), &bytes))
+    if (!key.len || !sl_span_starts(key, l->prefix) || !is_after(key, l->after) || !is_after(key, l->last) ||
+        !read_number(sl_xml_tag(contents, "Size"), &bytes))
         return false;
     l->last = key;
     if (bytes == 0 && key.ptr[key.len - 1] == '/')
