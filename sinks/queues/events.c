@@ -26,24 +26,25 @@ static bool is_object(struct sl_span body)
     return p < end && *p == '{' && sl_json_check(body, NULL) == SL_OK;
 }
 
-static void wrap(struct sl_buffer *out, struct sl_span body)
+/* The detail that is sent, which may be in `room`: the caller cleans that up. */
+static struct sl_span detail_of(struct sl_span body, struct sl_buffer *room)
 {
-    sl_buffer_add_char(out, '{');
-    sl_json_add_member(out, "message", body);
-    sl_buffer_add_char(out, '}');
+    sl_buffer_init(room, body.len * 6 + 32);
+    if (is_object(body))
+        return body;
+    sl_buffer_add_char(room, '{');
+    sl_json_add_member(room, "message", body);
+    sl_buffer_add_char(room, '}');
+    return sl_buffer_span(room);
 }
 
 /* The detail's bytes as the service counts them: with the escapes of the object around it, without those of
  * the request. */
 static size_t detail_bytes(struct sl_span body)
 {
-    if (is_object(body))
-        return body.len;
-    struct sl_buffer text;
-    sl_buffer_init(&text, body.len * 6 + 32);
-    wrap(&text, body);
-    size_t bytes = text.len;
-    sl_buffer_clean_up(&text);
+    struct sl_buffer room;
+    size_t bytes = detail_of(body, &room).len;
+    sl_buffer_clean_up(&room);
     return bytes;
 }
 
@@ -54,16 +55,10 @@ static size_t message_bytes(const struct sl_queue *queue, const struct sl_messag
 
 static void write_detail(struct sl_buffer *out, struct sl_span body)
 {
+    struct sl_buffer room;
     sl_buffer_add_str(out, ",\"Detail\":");
-    if (is_object(body)) {
-        sl_json_add_string(out, body);
-        return;
-    }
-    struct sl_buffer inner;
-    sl_buffer_init(&inner, body.len * 6 + 32);
-    wrap(&inner, body);
-    sl_json_add_string(out, sl_buffer_span(&inner));
-    sl_buffer_clean_up(&inner);
+    sl_json_add_string(out, detail_of(body, &room));
+    sl_buffer_clean_up(&room);
 }
 
 static void write_entries(const struct sl_queue *queue, const struct sl_message *const *messages, size_t n,

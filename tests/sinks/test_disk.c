@@ -282,6 +282,43 @@ static void what_goes_while_it_is_listed_was_not_there(void **state)
 }
 
 /* Two objects of one call: the first one's failure is not the second's. */
+/* How often the put of an object below "<folder><n>/" syncs; a sync that fails is told, whichever it is. */
+static int count_syncs(struct sl_object_port *port, const char *top, const char *key, bool named)
+{
+    for (int n = 1;; n++) {
+        const struct sl_object object = {.key =
+                                             sl_span_str(sl_arena_printf(call.arena, "%s%d/%s", top, n, key)),
+                                         .body = SL_LIT("1"),
+                                         .content_named = named};
+        struct sl_result result;
+        only("fsync", n, EIO);
+        port->apply(port, &object, 1, &result, &call);
+        if (!disk_fault_came()) {
+            assert_int_equal(result.status, SL_OK);
+            return n - 1;
+        }
+        assert_says_why(&result);
+    }
+}
+
+/* What a power cut must not lose: the object, its name, and the name of each folder that is new. An object
+ * that is there already may be of a writer that got less far. */
+static void whatever_is_new_is_synced(void **state)
+{
+    (void)state;
+    begin(0, 0);
+    struct sl_object_port *port = open_objects();
+    for (int n = 1; n <= 5; n++)
+        put(port, sl_arena_printf(call.arena, "known%d/there", n), "1", true);
+    assert_int_equal(count_syncs(port, "known", "there", true), 1);
+    int known = count_syncs(port, "known", "name", false);
+    assert_true(known >= 2);
+    assert_int_equal(count_syncs(port, "a", "name", false), known + 1);
+    assert_int_equal(count_syncs(port, "b", "new/name", false), known + 2);
+    assert_int_equal(count_syncs(port, "c", "new/er/name", true), known + 3);
+    port->close(port);
+}
+
 static void one_failure_is_of_one_object(void **state)
 {
     (void)state;
@@ -422,6 +459,7 @@ int main(void)
         TEST(transfers_go_on),
         TEST(what_goes_while_it_is_listed_was_not_there),
         TEST(one_failure_is_of_one_object),
+        TEST(whatever_is_new_is_synced),
         TEST(every_operation_on_lines_may_fail),
         TEST(a_lock_is_waited_for),
         TEST(standard_output_is_a_queue),

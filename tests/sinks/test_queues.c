@@ -3,6 +3,7 @@
 #include "tests/support/fake_queue.h"
 #include "tests/support/fault.h"
 
+#include "net/retry.h"
 #include "sinks/queues/content.h"
 
 #include <stdio.h>
@@ -216,9 +217,11 @@ static struct sl_message invent_message(struct world *w, size_t i)
     return message;
 }
 
+/* All failures together stay within the budget of attempts, in whatever order the answers come. */
 static void invent(struct world *w)
 {
     const struct target *t = w->target;
+    unsigned budget = SL_RETRY_BUCKET / SL_RETRY_COST_TRANSIENT;
     w->n = 1 + roll(w, t->entries > 10 && roll(w, 4) == 0 ? MOST : 40);
     memset(w->last, -1, sizeof(w->last));
     memset(w->times, 0, sizeof(w->times));
@@ -228,6 +231,8 @@ static void invent(struct world *w)
         if (w->fates[i] == BAD && !t->bad.code)
             w->fates[i] = TAKEN;
         w->later[i] = w->fates[i] == TAKEN ? 0 : 1 + roll(w, 3);
+        w->later[i] = w->later[i] < budget ? w->later[i] : budget;
+        budget -= w->later[i];
         w->messages[i] = invent_message(w, i);
     }
 }
