@@ -355,8 +355,8 @@ static void a_large_item_comes_whole(void **state)
     static const char *const forms[] = {
         "{\"Responses\":{\"tbl\":[%s]},\"UnprocessedKeys\":{}}",
         "{\"__type\":\"x#ConditionalCheckFailedException\",\"Item\":%s}",
-        "{\"__type\":\"x#TransactionCanceledException\",\"CancellationReasons\":[{\"Code\":"
-        "\"ConditionalCheckFailed\",\"Item\":%s}]}",
+        ("{\"__type\":\"x#TransactionCanceledException\",\"CancellationReasons\":[{\"Code\":"
+         "\"ConditionalCheckFailed\",\"Item\":%s}]}"),
     };
     static const struct sl_test test = {.verb = SL_ABSENT, .name = {"v", 1}};
     for (size_t i = 0; i < 3; i++) {
