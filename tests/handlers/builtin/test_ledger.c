@@ -119,6 +119,40 @@ static void another_table_with_equal_keys_is_refused(void **state)
     }
 }
 
+/* A Kinesis stream may carry the changes of several tables: each record says of which it is. */
+static void two_tables_in_one_stream_are_two(void **state)
+{
+    (void)state;
+#define CARRIED(region, table)                                                                               \
+    "'eventSourceARN':'arn:aws:kinesis:eu-west-1:1:stream/s','awsRegion':'" region "','tableName':'" table   \
+    "',"
+    static const struct {
+        const char *event;
+        bool is_same;
+    } cases[] = {
+        {EVENT(INSERT(CARRIED("eu-west-1", "orders"), "1", "1"),
+               MODIFY(CARRIED("eu-west-1", "orders"), "2", "2", "1"),
+               MODIFY(CARRIED("eu-west-1", "orders"), "9", "5", "2")),
+         true},
+        {EVENT(INSERT(CARRIED("eu-west-1", "orders"), "1", "1"),
+               MODIFY(CARRIED("eu-west-1", "orders"), "2", "2", "1"),
+               MODIFY(CARRIED("eu-west-1", "others"), "9", "5", "2")),
+         false},
+        {EVENT(INSERT(CARRIED("eu-west-1", "orders"), "1", "1"),
+               MODIFY(CARRIED("eu-west-1", "orders"), "2", "2", "1"),
+               MODIFY(CARRIED("eu-west-2", "orders"), "9", "5", "2")),
+         false},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct stage *s = stage_new(ROUTE(COUNTERS), NULL);
+        stage_deliver(s, json_span(cases[i].event));
+        if (!cases[i].is_same)
+            expect_fatal(s, "TwoTables", "come from");
+        expect_totals(s, cases[i].is_same ? NEXT : "");
+        stage_destroy(s);
+    }
+}
+
 static void a_refusal_names_both_tables_and_says_what_to_do(void **state)
 {
     (void)state;
@@ -436,6 +470,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(another_table_with_equal_keys_is_refused),
+        cmocka_unit_test(two_tables_in_one_stream_are_two),
         cmocka_unit_test(a_refusal_names_both_tables_and_says_what_to_do),
         cmocka_unit_test(a_ledger_learns_what_its_first_records_did_not_say),
         cmocka_unit_test(what_has_no_ledger_of_items_takes_every_table),

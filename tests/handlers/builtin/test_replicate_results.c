@@ -251,6 +251,34 @@ static void refusals_are_counted(void **state)
     stage_destroy(s);
 }
 
+/* ---- items that cannot have a guard ---- */
+
+/* The source's key may be called as one of our attributes is: the route stops, and names the option. */
+static void a_key_that_is_called_like_a_guard_stops_the_route(void **state)
+{
+    (void)state;
+#define KEYED(name) "'" name "':" S("x") "," PK("a")
+#define PUT(name)   EVENT(RECORD("INSERT", "1", KEYS(KEYED(name)) NEW(KEYED(name))))
+    static const struct {
+        const char *members, *event, *text; /* NULL: it is no key that matters */
+    } cases[] = {
+        {"", PUT("sluice_order"), "guard_attribute: sluice_order is an attribute of the items' key"},
+        {"", PUT("sluice_write"), "write_attribute: sluice_write is an attribute of the items' key"},
+        {",'write_attribute':'w'", PUT("w"), "write_attribute: w is an attribute of the items' key"},
+        {",'write_attribute':'w'", PUT("sluice_write"), NULL},
+        {",'guard':{'table':'side'}", PUT("sluice_order"), NULL},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct stage *s = stage_new(json_printf(ROUTE, cases[i].members), NULL);
+        stage_deliver(s, json_span(cases[i].event));
+        assert_int_equal(s->answer.error.status, cases[i].text ? SL_FATAL : SL_OK);
+        assert_string_equal(s->answer.error.code, cases[i].text ? "GuardInKey" : "");
+        assert_true(!cases[i].text || strstr(s->answer.error.text, cases[i].text));
+        assert_int_equal(s->answer.checkpoint, cases[i].text ? 0 : 1);
+        stage_destroy(s);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -260,6 +288,7 @@ int main(void)
         cmocka_unit_test(only_a_guard_tells_the_time),
         cmocka_unit_test(of_good_changes_nothing_is_said),
         cmocka_unit_test(refusals_are_counted),
+        cmocka_unit_test(a_key_that_is_called_like_a_guard_stops_the_route),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -80,21 +80,27 @@ static void only_routes_that_are_functions_of_the_item_take_items(void **state)
     }
 }
 
-static void a_route_says_how_long_it_remembers(void **state)
+/* How long it knows of deletions, and what an item costs: with a second row it is a transaction. */
+static void a_route_says_what_its_items_need(void **state)
 {
     (void)state;
     static const struct {
         const char *config;
         int64_t days;
-    } cases[] = {{REPLICA(""), 15},
-                 {REPLICA(",'tombstone_days':3"), 3},
-                 {TOTALS("a", ""), 0},
-                 {TOTALS("a", ",'forget_after_days':20"), 20}};
-    for (size_t i = 0; i < 4; i++) {
+        uint32_t of_item, more;
+    } cases[] = {{REPLICA(""), 15, 1, 0},
+                 {REPLICA(",'tombstone_days':3"), 3, 1, 0},
+                 {REPLICA(",'guard':{'table':'g'}"), 15, 2, 2},
+                 {REPLICA(",'tombstones':{'table':'g'}"), 15, 2, 2},
+                 {TOTALS("a", ""), 0, 0, 3},
+                 {TOTALS("a", ",'forget_after_days':20"), 20, 0, 3}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct stage *s = stage_new(cases[i].config, NULL);
         struct sl_per_item facts;
         assert_int_equal(sl_route_per_item(&s->p->routes[0], &facts, NULL), SL_OK);
         assert_int_equal(facts.remembers_s, cases[i].days * 86400);
+        assert_int_equal(facts.units_of_item, cases[i].of_item);
+        assert_int_equal(facts.units_more, cases[i].more);
         stage_destroy(s);
     }
 }
@@ -304,7 +310,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(only_routes_that_are_functions_of_the_item_take_items),
-        cmocka_unit_test(a_route_says_how_long_it_remembers),
+        cmocka_unit_test(a_route_says_what_its_items_need),
         cmocka_unit_test(what_became_of_an_item_is_noted),
         cmocka_unit_test(an_item_loses_to_every_change),
         cmocka_unit_test(an_item_that_does_not_match_leaves_nothing),
