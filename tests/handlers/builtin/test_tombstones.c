@@ -333,12 +333,61 @@ static void what_the_application_put_is_safe_from_old_changes(void **state)
     close_world(&w);
 }
 
+/* ---- a removal that was cut short ---- */
+
+static bool no_delete(struct stage *s, const struct sl_table_op *ops, size_t n, struct sl_result *results)
+{
+    (void)s;
+    for (size_t i = 0; i < n && ops[0].verb == SL_TABLE_DELETE; i++)
+        results[i] = (struct sl_result){.status = SL_RETRY, .code = "Throttled", .text = "not now"};
+    return ops[0].verb == SL_TABLE_DELETE;
+}
+
+/* A killed process left the tombstone in the item's place. The removal, when it comes again, takes it away,
+ * but not what the application has made of it, or has put in its place. */
+static void a_removal_that_comes_again_leaves_what_was_written_since(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *written; /* what the application does */
+        const char *row;     /* afterwards: the values v and x */
+    } cases[] = {
+        {"SELECT 1", ""},
+        {"UPDATE replica SET item = json_set(item, '$.x', json('{\"N\":\"7\"}'))", "(null)|7\n"},
+        {"UPDATE replica SET item = json_set(item, '$.sluice_expires.N', '9')", "(null)|(null)\n"},
+        {"UPDATE replica SET item = '{\"PK\":{\"S\":\"a\"},\"v\":{\"N\":\"5\"}}'", "5|(null)\n"},
+        {"DELETE FROM replica", ""},
+    };
+    const char *removal = EVENT(RECORD("REMOVE", "3", KEYS(PK("a")) OLD(PK("a") ",'v':" N("1"))));
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct stage *s = stage_new("{'on_failure':'report','report_batch_item_failures':true,'routes':["
+                                    "{'name':'r','handler':'replicate','to':'sqlite:${DIR}/db?table=replica',"
+                                    "'tombstones':{'table':'marks'}}]}",
+                                    NULL);
+        stage_deliver_all(s, EVENT(RECORD("INSERT", "1", KEYS(PK("a")) NEW(PK("a") ",'v':" N("1")))));
+        s->for_table = no_delete;
+        stage_deliver(s, json_span(removal));
+        s->for_table = NULL;
+        assert_int_equal(stage_checkpoint(s), 0);
+        stage_change(s, "db", cases[i].written);
+        stage_reopen(s, NULL);
+        stage_deliver_all(s, removal);
+        char *row = stage_query(s, "db",
+                                "SELECT json_extract(item,'$.v.N'), json_extract(item,'$.x.N') FROM replica");
+        if (strcmp(row, cases[i].row) != 0)
+            fail_msg("%s: %s", cases[i].written, row);
+        free(row);
+        stage_destroy(s);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_newest_change_stands_after_every_interleaving),
         cmocka_unit_test(inline_tombstones_stay_valid),
         cmocka_unit_test(what_the_application_put_is_safe_from_old_changes),
+        cmocka_unit_test(a_removal_that_comes_again_leaves_what_was_written_since),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
