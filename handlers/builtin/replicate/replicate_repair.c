@@ -24,7 +24,6 @@ void replicate_hold(const struct replicate_change *change, struct sl_table_op *o
     op->tests = change->held;
     op->n_tests = change->n_held;
     op->any_test = false;
-    op->want_item = true;
 }
 
 /* ---- the row as it was seen ---- */
