@@ -606,6 +606,11 @@ static void keeps_only_the_last_trace_id(void **state)
     assert_non_null(long_id);
     memset(long_id, 'x', 69999);
     long_id[69999] = '\0';
+    long_id[64 * 1024 - sizeof("_X_AMZN_TRACE_ID=")] = '\0'; /* the longest of all */
+    sl_runtime_export_trace_id(long_id);
+    assert_string_equal(getenv("_X_AMZN_TRACE_ID"), long_id);
+    long_id[strlen(long_id)] = 'x';
+    long_id[64 * 1024 - sizeof("_X_AMZN_TRACE_ID=") + 1] = '\0';
     sl_runtime_export_trace_id(id);
     sl_runtime_export_trace_id(long_id); /* too long to be kept: the last one's must not stand in for it */
     assert_null(getenv("_X_AMZN_TRACE_ID"));

@@ -336,6 +336,24 @@ static void harmless_suspects_are_cleared(void **state)
     assert_int_equal(api_stop(a), 0);
 }
 
+/* All of them were tried in processes of their own, so this one holds none, even when it is killed. */
+static void what_was_tried_is_held_no_more(void **state)
+{
+    struct api *a = *state;
+    begin(a, ROUTES(DIES("r", "kill", PARK, "")));
+    assert_int_not_equal(die_of(a), 0);
+    write_file(a, "spare", "");
+    begin(a, NULL);
+    api_deliver_all(a, api_event(1000, 6));
+    kill(api_process(a), SIGKILL);
+    (void)api_wait(a);
+    begin(a, NULL);
+    api_await(a, API_NEXT, 1);
+    assert_int_equal(children_of(api_process(a)), 0);
+    assert_int_equal(api_stop(a), 0);
+    assert_int_equal(api_times(a, "err", "the previous process ended inside"), 1);
+}
+
 /* What the process held and what earlier ones died of may be the same records: each is one suspect. */
 static void a_suspect_twice_named_is_cleared_once(void **state)
 {
@@ -644,6 +662,7 @@ int main(void)
         CONTAINS(a_fleeting_proof_is_looked_at_again),
         CONTAINS(a_control_that_passed_before_is_cleared_once),
         CONTAINS(harmless_suspects_are_cleared),
+        CONTAINS(what_was_tried_is_held_no_more),
         CONTAINS(a_suspect_twice_named_is_cleared_once),
         CONTAINS(a_control_that_fails_is_suspect_too),
         CONTAINS(a_quiet_log_is_quiet),

@@ -185,6 +185,28 @@ static void a_plan_its_pieces_and_their_sum(void **state)
         free(outputs[i]);
 }
 
+/* More counts than an answer can hold, of pieces that each fit. */
+static void a_sum_that_is_too_long_is_said(void **state)
+{
+    struct api *a = *state;
+    const size_t bytes = 7u << 19; /* 3.5 MB */
+    char *outputs[2];
+    for (int i = 0; i < 2; i++) {
+        outputs[i] = malloc(bytes + 200);
+        assert_non_null(outputs[i]);
+        int n = snprintf(outputs[i], 100, "{\"done\":true,\"piece\":%d,\"", i);
+        memset(outputs[i] + n, 'a' + i, bytes);
+        memcpy(outputs[i] + (size_t)n + bytes, "\":1}", 5); /* with its NUL */
+    }
+    write_results(a, (const char *const *)outputs, 2);
+    api_start(a, REPLICA);
+    refused(a, "{'sluice':{'sum':{'results':'results/manifest.json','pieces':2}}}", "Function.AnswerTooLong",
+            "too long");
+    assert_int_equal(api_stop(a), 0);
+    for (int i = 0; i < 2; i++)
+        free(outputs[i]);
+}
+
 static void results_that_are_not_those_of_a_plan(void **state)
 {
     struct api *a = *state;
@@ -607,6 +629,7 @@ static void too_many_routes_are_said_by_the_plan(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        SERVES(a_sum_that_is_too_long_is_said),
         SERVES(a_plan_its_pieces_and_their_sum),
         SERVES(results_that_are_not_those_of_a_plan),
         SERVES(a_piece_goes_on_in_the_next_turn),

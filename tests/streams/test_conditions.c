@@ -128,6 +128,40 @@ static void sets_and_lists_match_by_any_element(void **state)
     yes("{'a':{'L':[]}}", "{'a.b':[{'exists':false}]}");
 }
 
+/* One map of the list has to meet all that is asked of the maps; that something is absent, only a list of
+ * which no map has it. In whatever order they are. */
+static void one_map_of_a_list_meets_all(void **state)
+{
+    (void)state;
+#define LIST(a, b) "{'a':{'L':[{'M':{" a "}},{'S':'x'},{'M':{" b "}}]}}"
+    static const struct {
+        const char *one, *two, *condition;
+        bool meets;
+    } cases[] = {
+        {"", "", "{'a.b':[{'exists':false}]}", true},
+        {"'c':{'S':'x'}", "", "{'a.b':[{'exists':false}]}", true},
+        {"'b':{'S':'x'}", "", "{'a.b':[{'exists':false}]}", false},
+        {"'b':{'S':'x'}", "'b':{'S':'y'}", "{'a.b':[{'exists':false}]}", false},
+        {"'b':{'S':'x'}", "'c':{'S':'x'}", "{'a.b':[{'exists':false}]}", false},
+        {"'b':{'S':'x'}", "'c':{'S':'x'}", "{'a.b':[{'exists':false}],'a.c':['x']}", true},
+        {"'b':{'S':'x'},'c':{'S':'x'}", "", "{'a.b':[{'exists':false}],'a.c':['x']}", false},
+        {"'b':{'S':'x'},'c':{'S':'x'}", "'c':{'S':'x'}", "{'a.b':[{'exists':false}],'a.c':['x']}", true},
+        {"'b':{'S':'x'}", "'c':{'S':'x'}", "{'a.b':['x'],'a.c':['x']}", false},
+        {"'b':{'S':'x'},'c':{'S':'x'}", "", "{'a.b':['x'],'a.c':['x']}", true},
+        {"'b':{'S':'x'}", "", "{'a':{'$or':[{'b':['y']},{'b':['x']}]}}", true},
+        {"'b':{'S':'x'}", "", "{'a':{'$or':[{'b':['y']},{'c':['x']}]}}", false},
+        {"'b':{'S':'x'}", "'c':{'S':'x'}", "{'a':{'$or':[{'b':['y']},{'c':['x']}]}}", true},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        for (int turned = 0; turned < 2; turned++) {
+            const char *one = turned ? cases[i].two : cases[i].one;
+            const char *two = turned ? cases[i].one : cases[i].two;
+            const char *item = json_printf(LIST("%s", "%s"), one, two);
+            if (meets(item, cases[i].condition) != cases[i].meets)
+                fail_msg("%s %s", item, cases[i].condition);
+        }
+}
+
 static void names_are_paths(void **state)
 {
     (void)state;
@@ -155,6 +189,14 @@ static void either_of_or(void **state)
     no(item, "{'a':[2],'$or':[{'a':[1]},{'b':[2]}]}");
     yes(item, "{'$or':[{'a':[2]},{'$or':[{'b':[2]},{'b':[3]}]}]}");
     yes("{}", "{'$or':[{'a':[2]},{'b':[{'exists':false}]}]}");
+    /* Of one that holds in part, the next ones are asked all the same. */
+    static const char map[] = "{'a':{'M':{'b':{'S':'y'}}},'c':{'S':'x'}}";
+    yes(map, "{'$or':[{'a':[{'type':'M'}],'a.b':['x']},{'c':['x']}]}");
+    yes(map, "{'$or':[{'c':['x']},{'a':[{'type':'M'}],'a.b':['x']}]}");
+    yes(map, "{'$or':[{'d':[{'exists':false}]},{'a':[{'type':'M'}],'a.b':['x']}]}");
+    no(map, "{'$or':[{'a':[{'type':'M'}],'a.b':['x']},{'c':['y']}]}");
+    yes("{'l':{'L':[{'M':{'b':{'S':'x'}}}]}}",
+        "{'l':{'$or':[{'c':[{'exists':false}]},{'b':['y']}],'b':['x']}}");
 }
 
 /* A number in any spelling is the same number: both sides in every spelling of some values, against their
@@ -492,6 +534,7 @@ int main(void)
         cmocka_unit_test(exists_sees_all_types),
         cmocka_unit_test(binary_is_compared_as_base64),
         cmocka_unit_test(sets_and_lists_match_by_any_element),
+        cmocka_unit_test(one_map_of_a_list_meets_all),
         cmocka_unit_test(names_are_paths),
         cmocka_unit_test(either_of_or),
         cmocka_unit_test(each_spelling_of_a_number_is_the_number),

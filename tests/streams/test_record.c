@@ -47,6 +47,12 @@ static void times_are_read_in_every_spelling(void **state)
                      1731924555370123000);
     assert_int_equal(created("1731924555370,'ApproximateCreationDateTimePrecision':'MILLISECOND'", ""),
                      1731924555370000000);
+    /* Ten digits, as seconds have: what the record says of them counts. */
+    assert_int_equal(created("1731924555,'ApproximateCreationDateTimePrecision':'MILLISECOND'", ""),
+                     1731924555000000);
+    assert_int_equal(created("1731924555,'ApproximateCreationDateTimePrecision':'MICROSECOND'", ""),
+                     1731924555000);
+    assert_int_equal(created("1731924555", ",'recordFormat':'application/json'"), 1731924555000000);
     /* By magnitude alone. */
     assert_int_equal(created("1731924555370", ""), 1731924555370000000);
     assert_int_equal(created("1731924555370123", ""), 1731924555370123000);
