@@ -551,6 +551,12 @@ static void a_record_that_never_returns_is_found_out(void **state)
     api_deliver_all(a, api_event(1000, 6));
     assert_int_equal(api_times(a, "parked.jsonl", "HandlerTimedOut"), 2);
     assert_int_equal(api_times(a, "err", "dies\n"), 3);
+    /* The reason may have passed, and is looked for again after a time. */
+    write_file(a, "spare", "");
+    *later_ms = 5 * 60 * 1000;
+    api_deliver_all(a, api_event(1000, 6));
+    assert_int_equal(api_times(a, "parked.jsonl", "\n"), 2);
+    assert_int_equal(api_times(a, "spare", "1 records"), 1);
     assert_int_equal(api_stop(a), 0);
 }
 

@@ -329,10 +329,10 @@ static void paths_lead_into_maps_and_lists(void **state)
     assert_span_is(path(r, "`x.y`"), "true");
     assert_span_is(path(r, "a.``"), "nameless");
     static const char *const nowhere[] = {
-        "",        "b",    "a.x",  "a.b[2]", "a[0]",    "a.b.c",
-        "s[0]",    "a.",   "a.b[", "a.b[]",  "a.b[x]",  "a.b[-1]",
-        "`a",      "a`b`", ".a",   "a.b[0",  "a.b[0]x", "a.b[99999999999999999999]",
-        "a.b[0].c"};
+        "",         "b",      "a.x",          "a.b[2]",     "a[0]",    "a.b.c",
+        "s[0]",     "a.",     "a.b[",         "a.b[]",      "a.b[x]",  "a.b[-1]",
+        "`a",       "a`b`",   ".a",           "a.b[0",      "a.b[0]x", "a.b[99999999999999999999]",
+        "a.b[0].c", "a.b[0x", "a.b[1x.`c.d`", "a.b[1.`c.d`"};
     for (size_t i = 0; i < sizeof(nowhere) / sizeof(nowhere[0]); i++)
         assert_null(path(r, nowhere[i]).ptr);
     test_batch_clean_up(&t);

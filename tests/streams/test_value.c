@@ -83,7 +83,11 @@ static void values_equal_as_in_dynamodb(void **state)
                   {"{'M':{'a':{'N':'1'},'b':{'S':'x'}}}", 22},
                   {"{'M':{'b':{'S':'x'},'\\u0061':{'N':'1.0'}}}", 22},
                   {"{'L':[{'N':'1'},{'N':'2'}]}", 23},
-                  {"{'L':[{'N':'2'},{'N':'1'}]}", 24}};
+                  {"{'L':[{'N':'2'},{'N':'1'}]}", 24},
+                  {"{'L':[{'N':'1'},{'N':'1'}]}", 25}, /* one is the beginning of the other */
+                  {"{'L':[{'N':'1'},{'N':'1'},{'N':'1'}]}", 26},
+                  {"{'L':[{'L':[]}]}", 27},
+                  {"{'L':[{'L':[]},{'L':[]}]}", 28}};
     const size_t n = sizeof(values) / sizeof(values[0]);
     for (size_t i = 0; i < n; i++)
         for (size_t k = 0; k < n; k++) {
