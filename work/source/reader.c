@@ -70,11 +70,11 @@ enum sl_status sl_reader_open(const char *name, struct sl_reader **out, struct s
     return SL_OK;
 }
 
-enum sl_status sl_reader_open_again(int fd, struct sl_reader **out, struct sl_error *error)
+enum sl_status sl_reader_open_again(int fd, const char *name, struct sl_reader **out, struct sl_error *error)
 {
     int own = lseek(fd, 0, SEEK_SET) == 0 ? fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1) : -1;
     if (own < 0)
-        return sl_fail(error, SL_RETRY, "CannotRead", "cannot be read again: %s", strerror(errno));
+        return sl_fail(error, SL_REJECT, "CannotRead", "%s: cannot be read again: %s", name, strerror(errno));
     *out = sl_reader_of_file(own);
     return SL_OK;
 }

@@ -28,8 +28,10 @@ struct sl_reader *sl_reader_of_text(struct sl_span text, char *owned);
 /* Opens the file; "-" is standard input. A folder is refused. Errors name it. */
 enum sl_status sl_reader_open(const char *name, struct sl_reader **out, struct sl_error *error) SL_MUST_USE;
 
-/* Of a file that is open and stays so, from its beginning; one reader of it at a time. */
-enum sl_status sl_reader_open_again(int fd, struct sl_reader **out, struct sl_error *error) SL_MUST_USE;
+/* Of a file that is open and stays so, from its beginning; one reader of it at a time. What has no beginning
+ * to go back to is refused. */
+enum sl_status sl_reader_open_again(int fd, const char *name, struct sl_reader **out,
+                                    struct sl_error *error) SL_MUST_USE;
 
 void sl_reader_close(struct sl_reader *r); /* NULL is fine */
 

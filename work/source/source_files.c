@@ -31,7 +31,7 @@ static enum sl_status open_next(struct files *f, struct sl_error *error)
     if (f->what.texts && f->what.texts[f->at].ptr)
         reader = sl_reader_of_text(f->what.texts[f->at], NULL);
     else if (fd >= 0)
-        status = sl_reader_open_again(fd, &reader, error);
+        status = sl_reader_open_again(fd, name_of(f), &reader, error);
     else
         status = sl_reader_open(name_of(f), &reader, error);
     if (status != SL_OK)
