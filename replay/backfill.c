@@ -455,7 +455,6 @@ static void begin_progress(struct backfill *b)
                                                 .facts = sl_source_facts(b->source),
                                                 .began_ms = now,
                                                 .began_records = r->records,
-                                                .began_bytes = r->stored_bytes,
                                                 .is_quiet = b->is_quiet};
     b->moved_ms = now;
     if (b->checkpoint.is_done)

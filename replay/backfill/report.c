@@ -90,19 +90,12 @@ static void say_left(const struct sl_backfill_progress *p, const struct sl_backf
                      FILE *out)
 {
     char text[32];
-    double done = 0, left;
-    if (p->facts->items)
-        done = (double)r->records / (double)p->facts->items;
-    else if (p->facts->bytes)
-        done = (double)r->stored_bytes / (double)p->facts->bytes;
-    double before = p->facts->items   ? (double)p->began_records / (double)p->facts->items
-                    : p->facts->bytes ? (double)p->began_bytes / (double)p->facts->bytes
-                                      : 0;
-    if (done <= before)
+    double all = (double)p->facts->items;
+    if (!p->facts->items || r->records <= p->began_records)
         return;
-    done = done > 1 ? 1 : done;
-    left = seconds * (1 - done) / (done - before);
-    duration(left, text);
+    double done = (double)r->records / all, before = (double)p->began_records / all;
+    done = done > 1 ? 1 : done; /* a table's number is an estimate */
+    duration(done > before ? seconds * (1 - done) / (done - before) : 0, text);
     fprintf(out, ", %.1f %%, about %s left", 100 * done, text);
 }
 

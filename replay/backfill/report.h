@@ -29,7 +29,7 @@ struct sl_backfill_progress {
     struct sl_clock *clock;
     const struct sl_source_facts *facts;
     int64_t began_ms, next_ms; /* `next_ms`: of the next line; 0 at the beginning */
-    uint64_t began_records, began_bytes;
+    uint64_t began_records;
     bool is_quiet;
 };
 

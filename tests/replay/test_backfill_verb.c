@@ -389,6 +389,40 @@ static void items_of_every_source_are_written_once(void **state)
     free(export);
 }
 
+/* Within a budget: soon after the beginning, and then every ten seconds; how long it will take, where it is
+ * known how many items there are. Nothing with --quiet. */
+static void progress_is_said(void **state)
+{
+    struct verbs *v = *state;
+    char *lines = test_export_lines(1, 1500, 100);
+    const struct test_export_file file = {"a.json", sl_span_str(lines)};
+    char *export = test_export_write(&(struct test_export){.files = &file, .n = 1}, verbs_folder(v));
+    verb_write(
+        v, "sluice.json",
+        "{'report_batch_item_failures':true,'on_failure':'jsonl:parked.jsonl','routes':[{'name':'copy',"
+        "'handler':'replicate','to':'sqlite:out.db?table=copy'}]}");
+    test_write(json_printf("%s/items.jsonl", verbs_folder(v)), lines);
+    const char *sources[] = {json_printf("--export %s" SINCE, export),
+                             json_printf("--export %s --quiet" SINCE, export),
+                             "items.jsonl --as-of 2026-11-22T06:00:00Z" SINCE};
+    verb_assert(v, verb(v, "backfill --keys PK,SK --plan --write-units 100 %s", sources[0]), 0,
+                "time             15 s at least");
+    verb_haste(v, 200);
+    for (size_t i = 0; i < 3; i++) {
+        fresh(v);
+        verb_assert(v, verb(v, "backfill --keys PK,SK --write-units 100 %s", sources[i]), 0,
+                    "1500 written, 0 there already");
+        const char *line = strstr(verb_err(v), "sluice backfill: ");
+        bool has_rate = line && strstr(line, " items, ") && strstr(line, " a second"),
+             has_left = line && strstr(line, " %, about ") && strstr(line, " left\n");
+        if (has_rate != (i != 1) || has_left != (i == 0))
+            fail_msg("%s:\n%s", sources[i], verb_err(v));
+    }
+    verb_haste(v, 1);
+    free(lines);
+    free(export);
+}
+
 static void a_backfill_that_is_killed_counts_each_item_once(void **state)
 {
     struct verbs *v = *state;
@@ -498,6 +532,7 @@ int main(void)
         TEST(a_plan_keeps_its_fold),
         TEST(a_restore_that_is_killed_goes_on),
         TEST(items_of_every_source_are_written_once),
+        TEST(progress_is_said),
         TEST(a_backfill_that_is_killed_counts_each_item_once),
         TEST(a_wrong_source_is_refused),
         TEST(what_is_overtaken_is_told),
