@@ -163,6 +163,26 @@ static void a_receive_has_ten_messages_at_most(void **state)
     }
 }
 
+/* Of many requests each is told what became of its own messages. */
+static void every_request_that_fails_is_told(void **state)
+{
+    (void)state;
+    enum { MANY = 2 * SL_INBOX_MESSAGES + 5 };
+    const char *receipts[MANY];
+    struct sl_result results[MANY];
+    struct sl_inbox *inbox = open_inbox(QUEUE);
+    said = "[]";
+    for (size_t i = 0; i < MANY; i++) {
+        receipts[i] = sl_arena_printf(f.call.arena, "r%zu", i);
+        results[i] = (struct sl_result){.status = SL_OK};
+    }
+    sl_inbox_remove(inbox, receipts, MANY, results, &f.call);
+    for (size_t i = 0; i < MANY; i++)
+        assert_result(results[i], SL_RETRY, "BrokenAnswer");
+    assert_int_equal(scripted_server_requests(f.server), 3);
+    close_inbox(inbox);
+}
+
 /* Where messages go that fail too often: a policy is whole, or the answer is not believed. */
 static void a_policy_is_whole_or_not_believed(void **state)
 {
@@ -276,6 +296,7 @@ int main(void)
         cmocka_unit_test(messages_are_whole_or_not_believed),
         cmocka_unit_test(counts_and_times_are_numbers),
         cmocka_unit_test(a_receive_has_ten_messages_at_most),
+        cmocka_unit_test(every_request_that_fails_is_told),
         cmocka_unit_test(a_policy_is_whole_or_not_believed),
         cmocka_unit_test(without_a_region_nothing_is_asked),
         cmocka_unit_test(a_queue_s_url_names_its_region),

@@ -337,6 +337,30 @@ static void a_page_is_what_was_asked_for(void **state)
     }
 }
 
+/* Where a segment ends the next one begins. */
+static void a_segment_ends_where_the_next_begins(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *hash;
+        uint32_t segment;
+    } cases[] = {{"00000000000000000000000000000000", 0}, {"3fffffffffffffffffffffffffffffff", 0},
+                 {"40000000000000000000000000000000", 1}, {"7fffffffffffffffffffffffffffffff", 1},
+                 {"80000000000000000000000000000000", 2}, {"c0000000000000000000000000000000", 3},
+                 {"ffffffffffffffffffffffffffffffff", 3}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        for (uint32_t segment = 0; segment < 4; segment++) {
+            bool is_of_it = segment == cases[i].segment;
+            open_index(INDEX);
+            lie.operation = "Search";
+            lie.body = json_printf(PAGE("[" HIT("['%s']") "]"), cases[i].hash);
+            struct sl_table_page page = scan((struct sl_table_scan){.segment = segment, .of = 4, .limit = 2});
+            assert_result(page.result, is_of_it ? SL_OK : SL_RETRY, is_of_it ? NULL : "BrokenAnswer");
+            assert_int_equal(page.n, is_of_it);
+            close_index();
+        }
+}
+
 /* The documents without a digest, which come last: their number must be said, and so many must come. */
 static void strangers_are_counted(void **state)
 {
@@ -457,6 +481,7 @@ int main(void)
         cmocka_unit_test(text_that_is_no_utf8_stays_where_it_is),
         cmocka_unit_test(refusals_of_requests_have_their_class),
         cmocka_unit_test(a_page_is_what_was_asked_for),
+        cmocka_unit_test(a_segment_ends_where_the_next_begins),
         cmocka_unit_test(strangers_are_counted),
         cmocka_unit_test(a_scan_goes_on_from_any_key),
         cmocka_unit_test(a_refresh_must_be_whole),

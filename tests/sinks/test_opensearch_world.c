@@ -4,6 +4,8 @@
 #include "tests/support/fault.h"
 #include "tests/support/honest.h"
 
+#include "aws/aws.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -235,6 +237,9 @@ static void a_name_stands_for_one_index(void **state)
          200, 200, SL_OK, NULL},
         {NULL, "{'idx':{'mappings':[]}}", 200, 200, SL_RETRY, "BrokenAnswer"},
         {NULL, "{}", 200, 404, SL_FATAL, "ClosedIndex"},
+        {NULL, "{}", 200, 403, SL_FATAL, "Http403"},
+        {NULL, "{'error':{'type':'index_not_found_exception','reason':'no such index [idx]'},'status':404}",
+         200, 404, SL_FATAL, "index_not_found_exception"},
         {NULL, "{'error':{'type':'security_exception','reason':'no'},'status':403}", 200, 403, SL_FATAL,
          "security_exception"},
     };
@@ -260,6 +265,25 @@ static void a_name_stands_for_one_index(void **state)
         }
         close_index();
     }
+}
+
+/* A verification scans for hours: no call keeps the memory that it worked in. */
+static void no_call_keeps_its_memory(void **state)
+{
+    (void)state;
+    const struct sl_table_scan scans[3] = {{.of = 0}, {.of = 0, .is_consistent = true}, {.segment = 5}};
+    struct sl_table_page pages[3];
+    struct sl_table_facts facts;
+    open_index(INDEX);
+    for (int round = 0; round < 3; round++) {
+        port->scan(port, scans, 3, pages, &f.call);
+        assert_int_equal(sl_arena_used(f.sinks.aws->scratch), 0);
+        port->describe(port, sl_span(NULL, 0), &facts, &f.call);
+        assert_int_equal(sl_arena_used(f.sinks.aws->scratch), 0);
+        (void)run(put_op("{'PK':{'S':'a'}}"));
+        assert_int_equal(sl_arena_used(f.sinks.aws->scratch), 0);
+    }
+    close_index();
 }
 
 /* The index is looked for again after a minute. */
@@ -543,6 +567,7 @@ int main(void)
         cmocka_unit_test(a_document_astray_is_told_by_its_id),
         cmocka_unit_test(wanted_attributes_are_asked_for),
         cmocka_unit_test(a_name_stands_for_one_index),
+        cmocka_unit_test(no_call_keeps_its_memory),
         cmocka_unit_test(an_index_is_looked_for_each_minute),
         cmocka_unit_test(what_is_no_item_is_refused),
         cmocka_unit_test(an_item_has_a_depth),

@@ -183,12 +183,38 @@ static void an_order_waits_for_what_stopped(void **state)
     }
 }
 
+/* Without the queue's URL nothing can be sent, and each message is told so. */
+static void refuse_url(void *arg, const struct scripted_request *request, struct scripted_reply *reply)
+{
+    (void)arg;
+    (void)request;
+    *reply = (struct scripted_reply){
+        .status = 400, .body = json_span("{'__type':'com.amazonaws.sqs#QueueDoesNotExist','message':'x'}")};
+}
+
+static void a_queue_that_is_not_found_takes_no_message(void **state)
+{
+    (void)state;
+    struct sl_result results[MOST];
+    fault_open(&f, refuse_url, NULL);
+    queue = fault_queue(&f, "sqs://queue");
+    send(MOST, 3, results);
+    for (size_t i = 0; i < MOST; i++) {
+        assert_result(results[i], SL_FATAL, "QueueDoesNotExist");
+        assert_true(results[i].not_sent);
+    }
+    assert_int_equal(scripted_server_requests(f.server), 1);
+    queue->close(queue);
+    fault_close(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_last_one_of_a_request_is_judged_as_one_alone),
         cmocka_unit_test(who_was_alone_is_sent_again_only_for_its_doubt),
         cmocka_unit_test(an_order_waits_for_what_stopped),
+        cmocka_unit_test(a_queue_that_is_not_found_takes_no_message),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

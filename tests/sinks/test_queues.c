@@ -162,6 +162,7 @@ static struct fake_fate judge(void *arg, const struct fake_entry *entry)
     struct world *w = arg;
     size_t i = number_of(entry), given = w->messages[i].n_attributes;
     const struct target *t = w->target;
+    assert_true(sl_span_eq(entry->body, w->messages[i].body));
     /* The services refuse one without a value: the second. */
     assert_int_equal(entry->n_attributes, t->takes_attributes ? (given > 0) + (given > 2) : 0);
     if (w->fates[i] == BAD || w->fates[i] == SPOILS)

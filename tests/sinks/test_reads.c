@@ -259,6 +259,35 @@ static void a_page_is_json(void **state)
     }
 }
 
+/* A name that is no table's is the configuration's fault, whoever asks, and no record's. */
+static void a_name_that_is_no_table_s_is_the_target_s_fault(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"ab", "a b", "a/b", ""};
+    struct script script = {{honest}, 1};
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        struct sl_table_page page;
+        struct sl_table_facts facts;
+        struct sl_result results[3];
+        struct sl_table_op op = {
+            .verb = SL_TABLE_GET, .table = sl_span_str(names[i]), .key = SL_LIT("{\"PK\":{\"S\":\"a\"}}")};
+        fault_open(&f, play, &script);
+        struct sl_table_port *port = fault_table(&f, "dynamodb://tbl");
+        port->apply(port, &op, 1, &results[0], &f.call);
+        port->scan(port, &(struct sl_table_scan){.table = op.table}, 1, &page, &f.call);
+        port->describe(port, op.table, &facts, &f.call);
+        results[1] = page.result;
+        results[2] = facts.result;
+        for (size_t k = 0; k < 3; k++) {
+            assert_result(results[k], SL_FATAL, "InvalidTarget");
+            assert_true(results[k].not_sent);
+        }
+        assert_int_equal(scripted_server_requests(f.server), 0);
+        port->close(port);
+        fault_close(&f);
+    }
+}
+
 /* 32 containers of a value, and no more. */
 static void depth_has_a_limit(void **state)
 {
@@ -474,6 +503,7 @@ int main(void)
         cmocka_unit_test(an_item_without_a_wanted_attribute_is_empty),
         cmocka_unit_test(blanks_and_unknown_members_are_fine),
         cmocka_unit_test(a_page_is_json),
+        cmocka_unit_test(a_name_that_is_no_table_s_is_the_target_s_fault),
         cmocka_unit_test(depth_has_a_limit),
         cmocka_unit_test(the_end_of_an_object_is_known),
         cmocka_unit_test(a_checksum_of_something_else_is_no_lie),

@@ -416,6 +416,29 @@ static void a_pause_up_to_the_deadline_is_one_beyond_it(void **state)
     fault_close(&f);
 }
 
+/* A pause that is over has nothing to do with what follows. */
+static void a_pause_that_is_over_is_not_named(void **state)
+{
+    (void)state;
+    struct receiver receiver = {.statuses = {503}, .n = 1, .headers = "retry-after: 100\r\n"};
+    struct sl_message one = message("{\"n\":1}", "a");
+    struct sl_result result;
+    open_all(&receiver);
+    int64_t began = f.clock.ms;
+    struct sl_queue_port *queue = fault_queue(&f, "http://server/hook");
+    f.call.deadline_ms = began + 50000;
+    fault_send(&f, queue, &one, 1, &result);
+    assert_result(result, SL_RETRY, "Http503");
+    f.clock.ms = f.call.deadline_ms = began + 100000;
+    fault_send(&f, queue, &one, 1, &result);
+    assert_result(result, SL_RETRY, "DeadlineExceeded");
+    f.clock.ms--;
+    fault_send(&f, queue, &one, 1, &result);
+    assert_result(result, SL_RETRY, "RetryAfter");
+    queue->close(queue);
+    fault_close(&f);
+}
+
 static void nothing_is_begun_without_time(void **state)
 {
     (void)state;
@@ -659,6 +682,7 @@ int main(void)
         cmocka_unit_test(a_pause_is_kept_by_all_and_bounded),
         cmocka_unit_test(a_pause_beyond_the_deadline_ends_the_call_and_is_kept),
         cmocka_unit_test(a_pause_up_to_the_deadline_is_one_beyond_it),
+        cmocka_unit_test(a_pause_that_is_over_is_not_named),
         cmocka_unit_test(nothing_is_begun_without_time),
         cmocka_unit_test(wrong_targets_are_refused),
         cmocka_unit_test(right_targets_are_opened),

@@ -3,19 +3,21 @@
 #include "tests/support/fault.h"
 
 #include "base/json.h"
+#include "net/retry.h"
 
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 static struct fault f;
-static unsigned byte_ms; /* how slowly the receiver answers */
+static unsigned byte_ms;    /* how slowly the receiver answers */
+static bool fails_at_first; /* every other request */
 
 static void receive(void *arg, const struct scripted_request *request, struct scripted_reply *reply)
 {
     (void)arg;
-    (void)request;
-    *reply = (struct scripted_reply){.status = 200, .byte_ms = byte_ms};
+    bool fails = fails_at_first && request->number % 2 == 0;
+    *reply = (struct scripted_reply){.status = fails ? 500 : 200, .byte_ms = byte_ms};
 }
 
 /* A queue on a receiver of its own; what each message became is in its requests. */
@@ -193,6 +195,26 @@ static void lines_end_where_they_do(void **state)
     fault_close(&f);
 }
 
+/* What an attempt more has cost comes back with its success: a receiver that is slow to begin is not given
+ * up. */
+static void an_attempt_that_helped_costs_nothing(void **state)
+{
+    (void)state;
+    enum { N = 2 * SL_RETRY_BUCKET / SL_RETRY_COST_TRANSIENT };
+    static struct sl_message messages[N];
+    static struct sl_result results[N];
+    for (size_t i = 0; i < N; i++)
+        messages[i] = (struct sl_message){.body = SL_LIT("{}")};
+    fails_at_first = true;
+    fault_open(&f, receive, NULL);
+    send("http://server/hook#in_flight=1", messages, N, results);
+    for (size_t i = 0; i < N; i++)
+        assert_result(results[i], SL_OK, NULL);
+    assert_int_equal(scripted_server_requests(f.server), 2 * N);
+    fault_close(&f);
+    fails_at_first = false;
+}
+
 /* As many requests at once as the receiver takes, from eight on, and never more than the target says. */
 static void more_requests_fly_as_long_as_they_are_taken(void **state)
 {
@@ -228,6 +250,7 @@ int main(void)
         cmocka_unit_test(a_receiver_that_is_too_slow_may_have_taken_it),
         cmocka_unit_test(orders_are_told_apart_by_all_of_their_bytes),
         cmocka_unit_test(lines_end_where_they_do),
+        cmocka_unit_test(an_attempt_that_helped_costs_nothing),
         cmocka_unit_test(more_requests_fly_as_long_as_they_are_taken),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
