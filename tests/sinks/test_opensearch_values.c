@@ -198,6 +198,30 @@ static void sets_of_numbers_come_back_in_their_order(void **state)
     }
 }
 
+/* A reader that knows 64 bits and doubles loses no digit of 15, and none of a whole number of 18: only beside
+ * longer ones the number stands a second time, as it was. */
+static void only_a_long_number_stands_twice(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *number;
+        bool is_long;
+    } cases[] = {{"1.23456789012345", false},        {"1.234567890123456", true},
+                 {"0.000000123456789012345", false}, {"123456789012345678", false},
+                 {"1234567890123456789", true},      {"1.50", false},
+                 {"-1.23456789012345", false},       {"-1.234567890123456", true}};
+    open_index(INDEX);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const char *item = json_printf("{'PK':{'S':'a'},'n':{'N':'%s'}}", cases[i].number);
+        assert_result(run(SL_TABLE_PUT, item), SL_OK, NULL);
+        struct sl_span document = last_document();
+        if ((memmem(document.ptr, document.len, "sluice_types", 12) != NULL) != cases[i].is_long)
+            fail_msg("%s: %.*s", cases[i].number, SL_ARG(document));
+        assert_span_is(run(SL_TABLE_GET, "").item, item);
+    }
+    close_index();
+}
+
 /* ---- text ---- */
 
 /* Bytes that are no UTF-8, which DynamoDB stores in names: they harm no other text of the item. */
@@ -478,6 +502,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(numbers_come_back),
         cmocka_unit_test(sets_of_numbers_come_back_in_their_order),
+        cmocka_unit_test(only_a_long_number_stands_twice),
         cmocka_unit_test(text_that_is_no_utf8_stays_where_it_is),
         cmocka_unit_test(refusals_of_requests_have_their_class),
         cmocka_unit_test(a_page_is_what_was_asked_for),

@@ -16,6 +16,7 @@ static struct fake_opensearch *fake;
 static struct sl_table_port *port;
 static const char *alias, *mapping; /* answers to GetAlias and GetMapping; NULL: honest ones */
 static int alias_status, mapping_status;
+static const char *spoils; /* a bulk with this text is refused whole; NULL: none is */
 
 /* Behind an alias the index is called "real-1". */
 static void answer(void *arg, const struct scripted_request *request, struct scripted_reply *reply)
@@ -29,6 +30,10 @@ static void answer(void *arg, const struct scripted_request *request, struct scr
     honest_operation(&named, operation, sizeof(operation));
     fake_opensearch_answer(arg, &named, reply);
     bool is_alias = strcmp(operation, "GetAlias") == 0, is_mapping = strcmp(operation, "GetMapping") == 0;
+    if (spoils && strcmp(operation, "Bulk") == 0 &&
+        memmem(request->body.ptr, request->body.len, spoils, strlen(spoils)))
+        *reply = (struct scripted_reply){
+            .status = 400, .body = json_span("{'error':{'type':'new_exception'},'status':400}")};
     const char *body = is_alias ? alias : is_mapping ? mapping : NULL;
     if (body)
         *reply = (struct scripted_reply){.status = is_alias ? alias_status : mapping_status,
@@ -37,7 +42,7 @@ static void answer(void *arg, const struct scripted_request *request, struct scr
 
 static void open_index(const char *url)
 {
-    alias = mapping = NULL;
+    alias = mapping = spoils = NULL;
     alias_status = mapping_status = 200;
     fake = fake_opensearch_open();
     fault_open(&f, answer, fake);
@@ -533,6 +538,36 @@ static void what_is_new_is_learnt_from_every_call(void **state)
     close_index();
 }
 
+/* One document may be the reason why a whole bulk is refused: each is sent alone then, and the others are in
+ * the index. */
+static void one_document_spoils_no_other(void **state)
+{
+    (void)state;
+    enum { N = 5 };
+    for (size_t bad = 0; bad < N; bad++) {
+        struct sl_table_op ops[N];
+        struct sl_result results[N];
+        open_index(INDEX);
+        spoils = "poison";
+        for (size_t i = 0; i < N; i++) {
+            ops[i] = put_op("{}");
+            ops[i].key = sl_span_str(json_printf("{'PK':{'S':'k%zu'}}", i));
+            ops[i].item = sl_span_str(
+                json_printf("{'PK':{'S':'k%zu'},'v':{'S':'%s'}}", i, i == bad ? "poison" : "good"));
+        }
+        port->apply(port, ops, N, results, &f.call);
+        for (size_t i = 0; i < N; i++)
+            assert_result(results[i], i == bad ? SL_REJECT : SL_OK, i == bad ? "new_exception" : NULL);
+        assert_int_equal(fake_opensearch_most(fake, "Bulk"), N);
+        for (size_t i = 0; i < N; i++)
+            ops[i] = (struct sl_table_op){.verb = SL_TABLE_GET, .key = ops[i].key};
+        port->apply(port, ops, N, results, &f.call);
+        for (size_t i = 0; i < N; i++)
+            assert_int_equal(i == bad || results[i].item.ptr != NULL, true);
+        close_index();
+    }
+}
+
 /* Digits beside a number that somebody else wrote count as long as both may be compared. */
 static void a_long_number_is_its_own(void **state)
 {
@@ -576,6 +611,7 @@ int main(void)
         cmocka_unit_test(what_the_script_compares),
         cmocka_unit_test(what_is_new_is_learnt_from_the_last_call),
         cmocka_unit_test(what_is_new_is_learnt_from_every_call),
+        cmocka_unit_test(one_document_spoils_no_other),
         cmocka_unit_test(a_long_number_is_its_own),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

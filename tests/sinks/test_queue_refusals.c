@@ -183,6 +183,51 @@ static void an_order_waits_for_what_stopped(void **state)
     }
 }
 
+/* Makes one of three attributes one that no service takes; 0: the body, 1 to 3: a name, 4 to 6: a value. */
+static void spoil(struct sl_message *message, struct sl_message_attribute attributes[3], size_t what)
+{
+    static const struct sl_message_attribute good[3] = {
+        {{"a", 1}, {"1", 1}}, {{"b", 1}, {"2", 1}}, {{"c", 1}, {"3", 1}}};
+    memcpy(attributes, good, sizeof(good));
+    message->attributes = attributes;
+    message->n_attributes = 3;
+    if (what == 0)
+        message->body = SL_LIT("\xff");
+    else if (what <= 3)
+        attributes[what - 1].name = SL_LIT("a b");
+    else
+        attributes[what - 4].value = SL_LIT("\xff");
+}
+
+/* What no service takes is refused before anything is sent, wherever it stands; the others go. */
+static void what_cannot_be_sent_is_told_beside_the_others(void **state)
+{
+    (void)state;
+    enum { N = 3 };
+    static const char *const urls[] = {"sqs://123456789012/queue",
+                                       "sns:arn:aws:sns:us-east-1:123456789012:topic"};
+    for (size_t u = 0; u < 2; u++)
+        for (size_t bad = 0; bad < N; bad++)
+            for (size_t what = 0; what <= 6; what++) {
+                struct sl_message_attribute attributes[3];
+                struct sl_message messages[N];
+                struct sl_result results[N];
+                begin(urls[u]);
+                for (size_t i = 0; i < N; i++)
+                    messages[i] =
+                        (struct sl_message){.body = sl_span_str(sl_arena_printf(f.call.arena, "#%zu", i))};
+                spoil(&messages[bad], attributes, what);
+                fault_send(&f, queue, messages, N, results);
+                for (size_t i = 0; i < N; i++) {
+                    const char *code = i == bad ? "InvalidMessageContents" : NULL;
+                    assert_result(results[i], code ? SL_REJECT : SL_OK, code);
+                    assert_int_equal(results[i].not_sent, i == bad);
+                    assert_int_equal(script.sent[i], i != bad);
+                }
+                end();
+            }
+}
+
 /* Without the queue's URL nothing can be sent, and each message is told so. */
 static void refuse_url(void *arg, const struct scripted_request *request, struct scripted_reply *reply)
 {
@@ -214,6 +259,7 @@ int main(void)
         cmocka_unit_test(the_last_one_of_a_request_is_judged_as_one_alone),
         cmocka_unit_test(who_was_alone_is_sent_again_only_for_its_doubt),
         cmocka_unit_test(an_order_waits_for_what_stopped),
+        cmocka_unit_test(what_cannot_be_sent_is_told_beside_the_others),
         cmocka_unit_test(a_queue_that_is_not_found_takes_no_message),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
