@@ -184,11 +184,12 @@ static bool carries(const struct replicate *p, const struct replicate_change *ch
     return image->may_carry && p->host->record_attribute(change->record, SL_NEW_IMAGE, name).type != SL_NONE;
 }
 
+/* Each attribute that templates make, of the key too, has a rule. */
 static bool is_reshaped(const struct replicate *p, const struct replicate_change *change)
 {
     if (change->is_shaped)
         return false;
-    return p->n_rules > 0 || p->n_keys > 0 || p->is_projected ||
+    return p->n_rules > 0 || p->is_projected ||
            (p->guard == REPLICATE_INLINE &&
             (carries(p, change, p->guard_attribute) || carries(p, change, p->write_attribute)));
 }
@@ -320,7 +321,7 @@ enum sl_status replicate_shape(const struct replicate *p, const struct replicate
     struct sl_span image = change->image.value.raw;
     struct replicate_made made;
     *item = image;
-    if (p->n_rules == 0 && p->n_keys == 0 && !p->is_projected)
+    if (p->n_rules == 0 && !p->is_projected)
         return SL_OK;
     enum sl_status status = replicate_set_make(p, change, arena, &made, error);
     if (status != SL_OK)

@@ -77,6 +77,31 @@ static void what_a_template_lacks_has_a_stated_result(void **state)
     stage_destroy(s);
 }
 
+/* Whichever template lacks something, and whatever else the message has. */
+static void a_message_that_lacks_a_part_is_not_sent(void **state)
+{
+    (void)state;
+    static const char *const members[] = {
+        "'message':'{status}','attributes':{'a':'x'}",
+        "'message':'m','subject':'{status}','attributes':{'a':'x'}",
+        "'message':'m','group':'{status}','subject':'x','attributes':{'a':'x'}",
+        "'message':'m','dedupe':'{status}','subject':'x','attributes':{'a':'x'}",
+        "'message':'m','attributes':{'a':'{status}','b':'x'}",
+        "'message':'m','attributes':{'a':'x','b':'{status}'}",
+    };
+    for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++)
+        for (int skips = 0; skips < 2; skips++) {
+            struct stage *s =
+                stage_new(json_printf(ROUTE(",%s%s"), members[i], skips ? ",'missing':'skip'" : ""), NULL);
+            stage_deliver_all(s, LACKS);
+            assert_int_equal(s->answer.parked, !skips);
+            char *sent = stage_file(s, "out.jsonl");
+            assert_ptr_equal(strchr(sent, '\n'), sent + strlen(sent) - 1); /* the first record's alone */
+            free(sent);
+            stage_destroy(s);
+        }
+}
+
 /* A message that is cut would be worse than none: its record is parked, whatever else the route says of what
  * a template lacks. */
 static void a_message_without_an_end_is_not_sent_in_part(void **state)
@@ -151,6 +176,7 @@ int main(void)
         cmocka_unit_test(a_plain_record_has_what_is_there),
         cmocka_unit_test(a_change_from_a_to_b_is_one_line_of_configuration),
         cmocka_unit_test(what_a_template_lacks_has_a_stated_result),
+        cmocka_unit_test(a_message_that_lacks_a_part_is_not_sent),
         cmocka_unit_test(a_message_without_an_end_is_not_sent_in_part),
         cmocka_unit_test(nothing_is_sent_above_the_checkpoint),
         cmocka_unit_test(mistakes_are_named),

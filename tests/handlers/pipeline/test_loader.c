@@ -153,8 +153,9 @@ static void good_one_is_loaded(void **state)
 #define OTHERS                                                                                               \
     OTHER("a")                                                                                               \
     OTHER("handler")                                                                                         \
-    OTHER("sluice") OTHER("sluice_handle") OTHER("sluice_handler_2") OTHER("my_sluice_handler")              \
-        OTHER("sluice_handlers") OTHER("z_z_z_z_z_z_z_z_z_z_z_z")
+    OTHER("sluice")                                                                                          \
+    OTHER("sluice_handle") OTHER("sluice_handler_2") OTHER("my_sluice_handler") OTHER("sluice_handlers")     \
+        OTHER("z_z_z_z_z_z_z_z_z_z_z_z")
 
 static void other_exports_are_passed_over(void **state)
 {
@@ -413,6 +414,36 @@ static void a_symbol_is_found_within_its_table(void **state)
     free(bytes);
 }
 
+/* The ABI is read where it ends with its segment, and not beyond. */
+static void an_abi_is_read_within_its_segment(void **state)
+{
+    struct folder *f = *state;
+    size_t n;
+    char *bytes = good_bytes(f, &n);
+    struct sl_loader_facts facts;
+    Elf64_Ehdr head;
+    Elf64_Phdr segment;
+    Elf64_Shdr symbols;
+    Elf64_Sym symbol;
+    symbols_at(bytes, &symbols);
+    memcpy(&symbol, bytes + symbols.sh_offset + index_of_handler(bytes) * sizeof(symbol), sizeof(symbol));
+    memcpy(&head, bytes, sizeof(head));
+    char *at = bytes + head.e_phoff;
+    for (;; at += sizeof(segment)) {
+        memcpy(&segment, at, sizeof(segment));
+        if (segment.p_type == PT_LOAD && symbol.st_value - segment.p_vaddr < segment.p_filesz)
+            break;
+    }
+    for (int less = 0; less < 2; less++) {
+        segment.p_filesz = symbol.st_value - segment.p_vaddr + sizeof(struct sl_abi) - (size_t)less;
+        memcpy(at, &segment, sizeof(segment));
+        assert_int_equal(sl_loader_inspect("p.so", sl_span(bytes, n), &facts, &f->error), SL_OK);
+        assert_int_equal(facts.has_abi, !less);
+        assert_true(less || facts.abi.major == SL_ABI_MAJOR);
+    }
+    free(bytes);
+}
+
 /* The first segment that is loaded, in another place. */
 static void move_segment(char *bytes, uint64_t offset, uint64_t size)
 {
@@ -580,6 +611,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(every_wrong_kind_has_its_refusal, set_up, tear_down),
         cmocka_unit_test_setup_teardown(good_one_is_loaded, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_symbol_is_found_within_its_table, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(an_abi_is_read_within_its_segment, set_up, tear_down),
         cmocka_unit_test_setup_teardown(other_exports_are_passed_over, set_up, tear_down),
         cmocka_unit_test_setup_teardown(sizes_have_limits, set_up, tear_down),
         cmocka_unit_test_setup_teardown(plugins_of_every_older_minor_are_loaded, set_up, tear_down),
