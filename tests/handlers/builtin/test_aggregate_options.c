@@ -144,6 +144,10 @@ static void mistakes_are_named(void **state)
         {COUNTER(ONE ",'distinct':{'d':'{OldImage.a}'}"), "counters[0].distinct.d: write {name} without"},
         {COUNTER(ONE ",'distinct':{'n':'{a}'}"),
          "counters[0].distinct.n: an amount of the route has this name"},
+        {COUNTER(ONE ",'distinct':{'d':'{a}','n':'{a}','e':'{a}'}"),
+         "counters[0].distinct.n: an amount of the route has this name"},
+        {ROUTE("'counters':[{" ONE "},{'key':{'PK':'a'},'distinct':{'d':'{a}','n':'{a}'}}]"),
+         "counters[1].distinct.n: an amount of the route has this name"},
         {COUNTER(ONE ",'distinct':{'':'{a}'}"),
          "counters[0].distinct: an attribute's name is empty, too long"},
         {COUNTER(ONE ",'distinct':{'d':'a'}"), "counters[0].distinct.d: has no {place}, so every item has "

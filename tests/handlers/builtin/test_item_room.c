@@ -29,13 +29,13 @@ static size_t bytes_of(const char *row)
 }
 
 /* The row of an item with a text of so many bytes; empty: it was rejected. */
-static char *row_of(size_t len, char **failed)
+static char *row_of(const char *members, size_t len, char **failed)
 {
     char *event = malloc(1 << 20), *text = malloc(1 << 19);
     memset(text, 'x', len);
     text[len] = '\0';
     snprintf(event, 1 << 20, EVENT(RECORD("INSERT", "2", KEYS(A) NEW(A ",'t':{'S':'%s'}"))), text);
-    struct stage *s = stage_new(ROUTE(""), NULL);
+    struct stage *s = stage_new(json_printf(ROUTE("%s"), members), NULL);
     stage_deliver_all(s, event);
     char *row = stage_query(s, "db", "SELECT item FROM replica");
     *failed = stage_file(s, "failed.jsonl");
@@ -49,7 +49,7 @@ static char *row_of(size_t len, char **failed)
 static void an_item_has_all_the_room_that_its_guard_leaves(void **state)
 {
     (void)state;
-    char *failed, *row = row_of(1, &failed);
+    char *failed, *row = row_of("", 1, &failed);
     const size_t most = 400 * 1024, guarded = bytes_of(row) - 1, bare = 4; /* PK, a, t */
     free(row);
     free(failed);
@@ -62,7 +62,7 @@ static void an_item_has_all_the_room_that_its_guard_leaves(void **state)
                  {most - bare, "ItemTooLargeForGuard"},
                  {most - bare + 1, "ValidationException"}};
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        row = row_of(cases[i].len, &failed);
+        row = row_of("", cases[i].len, &failed);
         assert_int_equal(*row != '\0', !cases[i].code);
         if (!cases[i].code)
             assert_int_equal(bytes_of(row), guarded + cases[i].len);
@@ -71,6 +71,24 @@ static void an_item_has_all_the_room_that_its_guard_leaves(void **state)
         free(row);
         free(failed);
     }
+}
+
+/* Where the guard is not on the item, it has all the room that there is. */
+static void a_guard_of_a_table_of_its_own_takes_no_room(void **state)
+{
+    (void)state;
+    static const char *const routes[] = {",'guard':{'table':'side'}",
+                                         ",'guard':{'table':'side'},'drop':['x']",
+                                         ",'guard':'none','drop':['x']"};
+    const size_t most = 400 * 1024 - 4; /* PK, a, t */
+    for (size_t i = 0; i < sizeof(routes) / sizeof(routes[0]); i++)
+        for (size_t more = 0; more < 2; more++) {
+            char *failed, *row = row_of(routes[i], most + more, &failed);
+            assert_int_equal(*row == '\0', more);
+            assert_int_equal(failed && strstr(failed, "ValidationException"), more);
+            free(row);
+            free(failed);
+        }
 }
 
 static void an_item_without_room_for_its_guard_is_rejected_by_name(void **state)
@@ -98,6 +116,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_item_has_all_the_room_that_its_guard_leaves),
+        cmocka_unit_test(a_guard_of_a_table_of_its_own_takes_no_room),
         cmocka_unit_test(an_item_without_room_for_its_guard_is_rejected_by_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

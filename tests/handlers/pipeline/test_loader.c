@@ -7,6 +7,8 @@
 #include "handlers/pipeline/loader.h"
 #include "handlers/pipeline/loader_private.h"
 
+#include <dirent.h>
+#include <dlfcn.h>
 #include <elf.h>
 #include <errno.h>
 #include <stdio.h>
@@ -148,13 +150,45 @@ static void good_one_is_loaded(void **state)
     assert_true(has_run(f));
 }
 
+static size_t open_files(void)
+{
+    size_t n = 0;
+    DIR *folder = opendir("/proc/self/fd");
+    assert_non_null(folder);
+    while (readdir(folder))
+        n++;
+    closedir(folder);
+    return n;
+}
+
+/* A plugin that is unloaded, or was refused, is gone: a new file of its name can be loaded. */
+static void nothing_of_a_plugin_stays(void **state)
+{
+    struct folder *f = *state;
+    char path[300];
+    compile(f, "good.so", GOOD);
+    compile(f, "wrong.so", HANDLER "{SL_HANDLER_ABI, \"x\"};");
+    size_t before = open_files();
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(load(f, "wrong"), SL_FATAL);
+        assert_int_equal(load(f, "good"), SL_OK);
+        sl_loader_unload(&f->loaded);
+    }
+    assert_int_equal(open_files(), before + 4); /* of the constructors, which leave theirs open */
+    name_file(f, "good.so", path);
+    assert_null(dlopen(path, RTLD_NOW | RTLD_NOLOAD));
+    name_file(f, "wrong.so", path);
+    assert_null(dlopen(path, RTLD_NOW | RTLD_NOLOAD));
+}
+
 /* Symbols are found by the whole name, whatever stands beside it: the ABI of another one is none. */
 #define OTHER(name) "SL_EXPORT const unsigned char " name "[64] = {9, 9, 9, 9, 9, 9, 9, 9};\n"
 #define OTHERS                                                                                               \
     OTHER("a")                                                                                               \
     OTHER("handler")                                                                                         \
     OTHER("sluice")                                                                                          \
-    OTHER("sluice_handle") OTHER("sluice_handler_2") OTHER("my_sluice_handler") OTHER("sluice_handlers")     \
+    OTHER("sluice_handle")                                                                                   \
+    OTHER("sluice_handler_2") OTHER("my_sluice_handler") OTHER("sluice_handlers")                            \
         OTHER("z_z_z_z_z_z_z_z_z_z_z_z")
 
 static void other_exports_are_passed_over(void **state)
@@ -610,6 +644,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(every_wrong_kind_has_its_refusal, set_up, tear_down),
         cmocka_unit_test_setup_teardown(good_one_is_loaded, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(nothing_of_a_plugin_stays, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_symbol_is_found_within_its_table, set_up, tear_down),
         cmocka_unit_test_setup_teardown(an_abi_is_read_within_its_segment, set_up, tear_down),
         cmocka_unit_test_setup_teardown(other_exports_are_passed_over, set_up, tear_down),
