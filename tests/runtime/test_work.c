@@ -411,6 +411,8 @@ static void test_pieces(void **state)
         {"dynamodb://t", "{'segment':2,'of':3,'time':5,'since':4,'routes':'a,b','arn':'x'}",
          "{'piece':0,'segment':2,'of':3,'time':5,'since':4,'arn':'x','routes':'a,b',"
          "'write_units':100.000}"},
+        {"dynamodb://t", "{'segment':0,'of':1,'write_units':1000}", /* all that there are */
+         "{'piece':0,'segment':0,'of':1,'write_units':1000.000}"},
         {"dynamodb://t", "{'segment':99999,'of':100000}",
          "{'piece':0,'segment':99999,'of':100000,'write_units':100.000}"},
         {"dynamodb://t", "{'segment':3,'of':3}", NULL},

@@ -1,127 +1,8 @@
-/* Work items, in the process of a function that takes them: a plan, its pieces turn by turn, and the sum of
- * what they answered. The export, the plan and the results are files; the target is SQLite. */
-#include "tests/support/runtime_api.h"
-#include "tests/support/test.h"
-
-#include "base/disk.h"
-#include "tests/support/export.h"
-
-#include <jansson.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <time.h>
-
-#define REPLICA                                                                                              \
-    "{'report_batch_item_failures':true,'routes':[{'name':'replica','handler':'replicate',"                  \
-    "'to':'sqlite:${DIR}/r.db?table=orders','on_failure':'report'}]}"
-
-#define ANY_ORDER "'given':{'unsafe_order':true}"
-
-#define FIRST_FILE  25
-#define SECOND_FILE 15
-
-/* Writes it below the folder, where it is the source from now on. */
-static void use_export(struct api *a, const struct test_export *export, const char *folder)
-{
-    char text[600];
-    char *path = test_export_write(export, folder);
-    snprintf(text, sizeof(text), "SLUICE_WORK_SOURCE=file:%s", path);
-    api_set(a, text);
-    free(path);
-}
-
-static int set_up(void **state)
-{
-    struct api *a = api_new();
-    char *lines[2] = {test_export_lines(0, FIRST_FILE, 200), test_export_lines(100, SECOND_FILE, 200)};
-    const struct test_export_file files[] = {{"a.json.gz", sl_span_str(lines[0])},
-                                             {"b.json.gz", sl_span_str(lines[1])}};
-    char text[600];
-    use_export(a, &(struct test_export){.files = files, .n = 2}, api_folder(a));
-    snprintf(text, sizeof(text), "%s/place/results", api_folder(a));
-    assert_int_equal(sl_disk_make_folder(text, NULL), SL_OK);
-    snprintf(text, sizeof(text), "SLUICE_WORK_PLACE=file:%s/place", api_folder(a));
-    api_set(a, text);
-    api_set(a, "SLUICE_WORK_ITEMS=1");
-    api_set(a, "SLUICE_WORK_KEYS=PK,SK");
-    for (int i = 0; i < 2; i++)
-        free(lines[i]);
-    *state = a;
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    api_destroy(*state);
-    return 0;
-}
-
-/* ---- asking ---- */
-
-/* The answer to {"sluice":{KIND:WHAT}}. */
-static json_t *ask(struct api *a, const char *kind, const char *what)
-{
-    struct api_post post = api_deliver(a, json_span(json_printf("{'sluice':{'%s':%s}}", kind, what)));
-    if (post.is_error)
-        fail_msg("%s: %s", what, post.body);
-    json_t *answer = json_loads(post.body, 0, NULL);
-    assert_non_null(answer);
-    return answer;
-}
-
-static json_int_t number(const json_t *object, const char *name)
-{
-    const json_t *value = json_object_get(object, name);
-    if (!json_is_integer(value))
-        fail_msg("%s is not a number", name);
-    return json_integer_value(value);
-}
-
-/* It must be refused, with this type and these words. */
-static void refused(struct api *a, const char *event, const char *type, const char *words)
-{
-    struct api_post post = api_deliver(a, json_span(event));
-    if (!post.is_error || strcmp(post.type, type) != 0 || !strstr(post.body, json(words)))
-        fail_msg("%s: %s %s", event, post.type, post.body);
-}
-
-static void write_place(struct api *a, const char *name, const char *text)
-{
-    char path[400];
-    snprintf(path, sizeof(path), "%s/place/%s", api_folder(a), name);
-    test_write(path, text);
-}
-
-/* What Step Functions writes of a Map whose children answered so: a manifest, and a file with each answer. */
-static void write_results(struct api *a, const char *const *outputs, size_t n)
-{
-    json_t *entries = json_array();
-    for (size_t i = 0; i < n; i++)
-        json_array_append_new(entries, json_pack("{s:s}", "Output", outputs[i]));
-    char *text = json_dumps(entries, JSON_COMPACT);
-    write_place(a, "results/S.json", text);
-    write_place(a, "results/manifest.json",
-                json("{'DestinationBucket':'','ResultFiles':{'FAILED':[],'PENDING':[],'SUCCEEDED':"
-                     "[{'Key':'results/S.json'}]}}"));
-    free(text);
-    json_decref(entries);
-}
+/* Work items, in the process of a function that takes them: a plan, its pieces, and the sum of what they
+ * answered. The export, the plan and the results are files; the target is SQLite. */
+#include "tests/runtime/work_function.h"
 
 /* ---- a whole job ---- */
-
-static json_t *plan_of(struct api *a, const char *run)
-{
-    char name[100];
-    snprintf(name, sizeof(name), "place/plans/%s.json", run);
-    char path[400];
-    snprintf(path, sizeof(path), "%s/%s", api_folder(a), name);
-    char *text = test_read(path, NULL);
-    assert_non_null(text);
-    json_t *list = json_loads(text, 0, NULL);
-    assert_true(json_is_array(list));
-    free(text);
-    return list;
-}
 
 static void a_plan_its_pieces_and_their_sum(void **state)
 {
@@ -170,6 +51,8 @@ static void a_plan_its_pieces_and_their_sum(void **state)
     json_decref(ask(a, "sum", "{'results':'results/manifest.json','pieces':2}"));
     refused(a, "{'sluice':{'sum':{'results':'results/manifest.json','pieces':2,'items':41}}}",
             "Function.ItemsMissing", "the pieces read 40 items together; ");
+    refused(a, "{'sluice':{'sum':{'results':'results/manifest.json','pieces':2,'items':39}}}",
+            "Function.ItemsMissing", "announces 39");
     refused(a, "{'sluice':{'sum':{'results':'results/manifest.json','pieces':4}}}", "Function.PiecesMissing",
             " 4 pieces; missing: 2, 3'");
     refused(a, "{'sluice':{'sum':{'results':'results/manifest.json','pieces':1}}}", "Function.BadResults",
@@ -239,125 +122,6 @@ static void results_that_are_not_those_of_a_plan(void **state)
     json_decref(answer);
 }
 
-/* ---- turns ---- */
-
-static void offer_until(struct api *a, struct sl_span payload, int64_t ahead_ms)
-{
-    char header[96];
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    snprintf(header, sizeof(header), "!Lambda-Runtime-Deadline-Ms: %lld\r\n",
-             (long long)now.tv_sec * 1000 + now.tv_nsec / 1000000 + (long long)ahead_ms);
-    api_offer(a, payload, "turn", header);
-}
-
-/* A budget that is too small for one turn: each goes on where the last one ended, and counts from the
- * beginning. */
-static void a_piece_goes_on_in_the_next_turn(void **state)
-{
-    struct api *a = *state;
-    api_start(a, REPLICA);
-    json_decref(ask(a, "plan", "{'run':'turns'," ANY_ORDER "}"));
-    json_t *plan = plan_of(a, "turns"), *piece = json_array_get(plan, 0);
-    json_object_set_new(piece, "write_units", json_real(30));
-    char *item = json_dumps(piece, JSON_COMPACT);
-    json_int_t items = -1;
-    size_t turns = 0;
-    for (bool is_done = false; !is_done; turns++) {
-        assert_true(turns < 10);
-        offer_until(a, json_span(json_printf("{'sluice':{'backfill':%s}}", item)), 600);
-        struct api_post post = api_posted(a);
-        if (post.is_error)
-            fail_msg("%s", post.body);
-        json_t *answer = json_loads(post.body, 0, NULL);
-        assert_true(number(answer, "items") > items);
-        items = number(answer, "items");
-        is_done = json_is_true(json_object_get(answer, "done"));
-        assert_int_equal(json_object_get(answer, "next") != NULL, !is_done);
-        free(item);
-        item = json_dumps(json_object_get(answer, "next"), JSON_COMPACT);
-        json_decref(answer);
-    }
-    assert_true(turns > 1);
-    assert_int_equal(items, FIRST_FILE);
-    free(item);
-    json_decref(plan);
-    assert_int_equal(api_stop(a), 0);
-    assert_int_equal(api_times(a, "err", "piece 0: goes on in the next turn"), turns - 1);
-    assert_int_equal(api_times(a, "err", "piece 0: done"), 1);
-}
-
-/* What may succeed later has one code of its own. */
-static void a_turn_without_time_is_tried_again(void **state)
-{
-    struct api *a = *state;
-    api_start(a, REPLICA);
-    json_decref(ask(a, "plan", "{'run':'late'," ANY_ORDER "}"));
-    json_t *plan = plan_of(a, "late");
-    char *item = json_dumps(json_array_get(plan, 0), JSON_COMPACT);
-    offer_until(a, json_span(json_printf("{'sluice':{'backfill':%s}}", item)), 0);
-    struct api_post post = api_posted(a);
-    assert_string_equal(post.type, "Function.TryAgain");
-    assert_non_null(strstr(post.body, "NothingDone: the turn ended before anything was written"));
-    free(item);
-    json_decref(plan);
-    assert_int_equal(api_stop(a), 0);
-}
-
-/* A piece of the plan, with these members instead of its own, as an item. */
-static const char *changed_piece(struct api *a, const char *run, const char *members)
-{
-    json_t *plan = plan_of(a, run), *piece = json_array_get(plan, 0), *more = json_loads(members, 0, NULL);
-    assert_int_equal(json_object_update(piece, more), 0);
-    char *text = json_dumps(piece, JSON_COMPACT);
-    const char *item = json_printf("{'sluice':{'backfill':%s}}", text);
-    free(text);
-    json_decref(more);
-    json_decref(plan);
-    return item;
-}
-
-/* What cannot be handed to the next turn is said by this one; what was written stays, and the piece can be
- * begun anew. */
-static void a_place_that_is_too_long_is_said(void **state)
-{
-    struct api *a = *state;
-    api_start(a, REPLICA);
-    json_decref(ask(a, "plan", "{'run':'long'," ANY_ORDER "}"));
-    const char *members = json_printf("{'arn':'%09000d','write_units':1}", 0);
-    offer_until(a, json_span(changed_piece(a, "long", members)), 450);
-    struct api_post post = api_posted(a);
-    assert_string_equal(post.type, "Function.PlaceTooLong");
-    assert_non_null(strstr(post.body, "needs more than 8192 bytes: name fewer routes"));
-    post = api_deliver(a, json_span(changed_piece(a, "long", "{}")));
-    assert_false(post.is_error);
-    assert_non_null(strstr(post.body, json_printf("'items':%d", FIRST_FILE)));
-    assert_int_equal(api_stop(a), 0);
-}
-
-/* A file that is not the one which the plan names, and a target that is not there. */
-static void a_piece_that_cannot_be_done_says_why(void **state)
-{
-    struct api *a = *state;
-    api_set(a, "AWS_ACCESS_KEY_ID=a");
-    api_set(a, "AWS_SECRET_ACCESS_KEY=s");
-    api_set(a, "AWS_REGION=us-east-1");
-    api_start(a, REPLICA);
-    json_decref(ask(a, "plan", "{'run':'why'," ANY_ORDER "}"));
-    refused(a, changed_piece(a, "why", json("{'md5':'AAAAAAAAAAAAAAAAAAAAAA=='}")), "Function.WrongChecksum",
-            "a.json.gz");
-    refused(a, changed_piece(a, "why", json("{'items':24}")), "Function.WrongCount", "the manifest says 24");
-    assert_int_equal(api_stop(a), 0);
-    api_start(a, "{'report_batch_item_failures':true,'routes':[{'name':'replica','handler':'replicate','to':"
-                 "'dynamodb://copies?endpoint=http://127.0.0.1:1','on_failure':'report'}]}");
-    offer_until(a, json_span(changed_piece(a, "why", "{}")), 450);
-    struct api_post post = api_posted(a);
-    assert_string_equal(post.type, "Function.TryAgain");
-    assert_non_null(strstr(post.body, "127.0.0.1:1"));
-    assert_null(strstr(post.body, "NothingDone"));
-    assert_int_equal(api_stop(a), 0);
-}
-
 /* An export of an empty table: a plan of no pieces, which a Map runs and a sum adds up. */
 static void a_table_without_items_has_a_plan_without_pieces(void **state)
 {
@@ -380,19 +144,6 @@ static void a_table_without_items_has_a_plan_without_pieces(void **state)
     assert_int_equal(number(answer, "pieces"), 0);
     json_decref(answer);
     assert_int_equal(api_stop(a), 0);
-}
-
-/* A handler that closes descriptors closes them here, too: the item is failed, and the process ends. */
-static void a_piece_whose_handler_closes_descriptors_is_failed(void **state)
-{
-    struct api *a = *state;
-    api_start(a,
-              "{'report_batch_item_failures':true,'routes':[{'name':'d','handler':'dies','how':'close','at':"
-              "'all','told':'${DIR}/told','on_failure':'report'}]}");
-    json_decref(ask(a, "plan", "{'run':'close'," ANY_ORDER "}"));
-    struct api_post post = api_deliver(a, json_span(changed_piece(a, "close", "{}")));
-    assert_string_equal(post.type, "Function.HandlerClosedDescriptors");
-    assert_int_equal(api_wait(a), 1);
 }
 
 /* ---- what is refused ---- */
@@ -632,18 +383,13 @@ int main(void)
         SERVES(a_sum_that_is_too_long_is_said),
         SERVES(a_plan_its_pieces_and_their_sum),
         SERVES(results_that_are_not_those_of_a_plan),
-        SERVES(a_piece_goes_on_in_the_next_turn),
-        SERVES(a_turn_without_time_is_tried_again),
         SERVES(what_is_not_a_work_item_is_refused),
         SERVES(wrong_items_are_refused_with_a_reason),
         SERVES(wrong_settings_are_refused_at_the_start),
         SERVES(a_scan_has_as_many_pieces_as_segments),
         SERVES(too_many_routes_are_said_by_the_plan),
-        SERVES(a_place_that_is_too_long_is_said),
-        SERVES(a_piece_that_cannot_be_done_says_why),
         SERVES(a_table_without_items_has_a_plan_without_pieces),
         SERVES(a_place_that_cannot_be_used_is_said),
-        SERVES(a_piece_whose_handler_closes_descriptors_is_failed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

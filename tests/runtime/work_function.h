@@ -1,0 +1,150 @@
+/* The process of a function that takes work items, beside an export of two files, its place and its keys:
+ * what the tests of items share. */
+#ifndef SL_TESTS_RUNTIME_WORK_FUNCTION_H
+#define SL_TESTS_RUNTIME_WORK_FUNCTION_H
+
+#include "tests/support/export.h"
+#include "tests/support/runtime_api.h"
+#include "tests/support/test.h"
+
+#include "base/disk.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#define REPLICA                                                                                              \
+    "{'report_batch_item_failures':true,'routes':[{'name':'replica','handler':'replicate',"                  \
+    "'to':'sqlite:${DIR}/r.db?table=orders','on_failure':'report'}]}"
+
+#define ANY_ORDER "'given':{'unsafe_order':true}"
+
+#define FIRST_FILE  25
+#define SECOND_FILE 15
+
+/* Writes it below the folder, where it is the source from now on. */
+static inline void use_export(struct api *a, const struct test_export *export, const char *folder)
+{
+    char text[600];
+    char *path = test_export_write(export, folder);
+    snprintf(text, sizeof(text), "SLUICE_WORK_SOURCE=file:%s", path);
+    api_set(a, text);
+    free(path);
+}
+
+static inline int set_up(void **state)
+{
+    struct api *a = api_new();
+    char *lines[2] = {test_export_lines(0, FIRST_FILE, 200), test_export_lines(100, SECOND_FILE, 200)};
+    const struct test_export_file files[] = {{"a.json.gz", sl_span_str(lines[0])},
+                                             {"b.json.gz", sl_span_str(lines[1])}};
+    char text[600];
+    use_export(a, &(struct test_export){.files = files, .n = 2}, api_folder(a));
+    snprintf(text, sizeof(text), "%s/place/results", api_folder(a));
+    assert_int_equal(sl_disk_make_folder(text, NULL), SL_OK);
+    snprintf(text, sizeof(text), "SLUICE_WORK_PLACE=file:%s/place", api_folder(a));
+    api_set(a, text);
+    api_set(a, "SLUICE_WORK_ITEMS=1");
+    api_set(a, "SLUICE_WORK_KEYS=PK,SK");
+    for (int i = 0; i < 2; i++)
+        free(lines[i]);
+    *state = a;
+    return 0;
+}
+
+static inline int tear_down(void **state)
+{
+    api_destroy(*state);
+    return 0;
+}
+
+/* ---- asking ---- */
+
+/* The answer to {"sluice":{KIND:WHAT}}. */
+static inline json_t *ask(struct api *a, const char *kind, const char *what)
+{
+    struct api_post post = api_deliver(a, json_span(json_printf("{'sluice':{'%s':%s}}", kind, what)));
+    if (post.is_error)
+        fail_msg("%s: %s", what, post.body);
+    json_t *answer = json_loads(post.body, 0, NULL);
+    assert_non_null(answer);
+    return answer;
+}
+
+static inline json_int_t number(const json_t *object, const char *name)
+{
+    const json_t *value = json_object_get(object, name);
+    if (!json_is_integer(value))
+        fail_msg("%s is not a number", name);
+    return json_integer_value(value);
+}
+
+/* It must be refused, with this type and these words. */
+static inline void refused(struct api *a, const char *event, const char *type, const char *words)
+{
+    struct api_post post = api_deliver(a, json_span(event));
+    if (!post.is_error || strcmp(post.type, type) != 0 || !strstr(post.body, json(words)))
+        fail_msg("%s: %s %s", event, post.type, post.body);
+}
+
+static inline void write_place(struct api *a, const char *name, const char *text)
+{
+    char path[400];
+    snprintf(path, sizeof(path), "%s/place/%s", api_folder(a), name);
+    test_write(path, text);
+}
+
+/* What Step Functions writes of a Map whose children answered so: a manifest, and a file with each answer. */
+static inline void write_results(struct api *a, const char *const *outputs, size_t n)
+{
+    json_t *entries = json_array();
+    for (size_t i = 0; i < n; i++)
+        json_array_append_new(entries, json_pack("{s:s}", "Output", outputs[i]));
+    char *text = json_dumps(entries, JSON_COMPACT);
+    write_place(a, "results/S.json", text);
+    write_place(a, "results/manifest.json",
+                json("{'DestinationBucket':'','ResultFiles':{'FAILED':[],'PENDING':[],'SUCCEEDED':"
+                     "[{'Key':'results/S.json'}]}}"));
+    free(text);
+    json_decref(entries);
+}
+
+static inline json_t *plan_of(struct api *a, const char *run)
+{
+    char name[100];
+    snprintf(name, sizeof(name), "place/plans/%s.json", run);
+    char path[400];
+    snprintf(path, sizeof(path), "%s/%s", api_folder(a), name);
+    char *text = test_read(path, NULL);
+    assert_non_null(text);
+    json_t *list = json_loads(text, 0, NULL);
+    assert_true(json_is_array(list));
+    free(text);
+    return list;
+}
+
+/* A piece of the plan, with these members instead of its own, as an item. */
+static inline const char *changed_piece(struct api *a, const char *run, const char *members)
+{
+    json_t *plan = plan_of(a, run), *piece = json_array_get(plan, 0), *more = json_loads(members, 0, NULL);
+    assert_int_equal(json_object_update(piece, more), 0);
+    char *text = json_dumps(piece, JSON_COMPACT);
+    const char *item = json_printf("{'sluice':{'backfill':%s}}", text);
+    free(text);
+    json_decref(more);
+    json_decref(plan);
+    return item;
+}
+
+static inline void offer_until(struct api *a, struct sl_span payload, int64_t ahead_ms)
+{
+    char header[96];
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    snprintf(header, sizeof(header), "!Lambda-Runtime-Deadline-Ms: %lld\r\n",
+             (long long)now.tv_sec * 1000 + now.tv_nsec / 1000000 + (long long)ahead_ms);
+    api_offer(a, payload, "turn", header);
+}
+
+#endif
