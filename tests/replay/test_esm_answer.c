@@ -203,6 +203,33 @@ static void answers_that_are_ignored_are_counted(void **state)
         }
 }
 
+/* Of a batch that was tried for too long: what the stream has dropped, and what is older than the mapping
+ * allows. Each part is given up by itself, for its own reason. */
+static void records_that_expire_for_two_reasons_are_given_up_apart(void **state)
+{
+    (void)state;
+    set_up(4);
+    w.settings.max_age_s = 600;
+    w.settings.retention_s = 1000;
+    w.settings.window_s = 300;
+    w.fails = true;
+    for (size_t i = 0; i < 4; i++) { /* the first two are never too old, the others come later */
+        w.records[i].created_ms = i < 2 ? T0 + 100000000 : T0;
+        w.records[i].available_ms = i < 2 ? T0 : T0 + 290000;
+    }
+    run();
+    assert_int_equal(w.calls[0].n, 4);
+    assert_int_equal(w.n_discards, 2);
+    assert_int_equal(w.discards[0].condition, SL_ESM_TRIMMED);
+    assert_int_equal(w.discards[1].condition, SL_ESM_AGE_EXCEEDED);
+    for (size_t i = 0; i < 2; i++) {
+        assert_int_equal(w.discards[i].n, 2);
+        assert_int_equal(w.discard_first[i], 2 * i);
+    }
+    assert_int_equal(w.stats.trimmed, 2);
+    assert_int_equal(w.stats.discarded, 2);
+}
+
 /* tail adds up the counts of pages: none may be forgotten. */
 static void every_count_is_added(void **state)
 {
@@ -244,6 +271,7 @@ int main(void)
         cmocka_unit_test(an_answer_is_well_formed_or_fails_the_batch),
         cmocka_unit_test(an_answer_is_ignored_unless_the_mapping_asks_for_it),
         cmocka_unit_test(answers_that_are_ignored_are_counted),
+        cmocka_unit_test(records_that_expire_for_two_reasons_are_given_up_apart),
         cmocka_unit_test(every_count_is_added),
         cmocka_unit_test(the_lowest_of_several_failures_counts),
     };

@@ -213,6 +213,8 @@ static void a_head_that_is_cut_twice_is_a_broken_connection(void **state)
     const struct wire_step cut = {.reply = "HTTP/1.1 200 OK\r\n" ID, .close = true};
     const struct wire_step steps[] = {cut, cut};
     struct meeting m;
+    int lowest = dup(0);
+    close(lowest);
     meet(&m, steps, 2);
     assert_int_equal(sl_runtime_next(m.rt, &m.event, &m.error), SL_RETRY);
     assert_string_equal(m.error.code, "ConnectionBroken");
@@ -220,6 +222,9 @@ static void a_head_that_is_cut_twice_is_a_broken_connection(void **state)
     assert_non_null(strstr(m.error.text, wire_address(m.wire)));
     assert_int_equal(wire_requests(m.wire), 2);
     part(&m);
+    int now = dup(0); /* no descriptor stays open */
+    close(now);
+    assert_int_equal(now, lowest);
 }
 
 static void gives_up_for_now_on_a_connection_that_keeps_breaking(void **state)

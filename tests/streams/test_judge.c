@@ -121,6 +121,28 @@ static void what_matches_is_never_found_fault_with(void **state)
     }
 }
 
+/* An image is one where records have it: the same names elsewhere lead to nothing. */
+static void images_elsewhere_are_absent(void **state)
+{
+    (void)state;
+    static const char *const outer[] = {"userIdentity", "dynamodB", "eventName", "Keys"};
+    static const char *const images[] = {"Keys", "NewImage", "OldImage"};
+    const char *image = "{'PK':{'S':'x'}}";
+    const char *record =
+        json_printf("{'eventName':'MODIFY','userIdentity':{'type':'t'},'dynamodb':{'Keys':%s,"
+                    "'NewImage':%s,'OldImage':%s}}",
+                    image, image, image);
+    for (size_t i = 0; i < 3; i++) {
+        assert_true(matches(json_printf("{'dynamodb':{'%s':{'PK':{'S':['x']}}}}", images[i]), record));
+        for (size_t k = 0; k < 4; k++) {
+            assert_false(
+                matches(json_printf("{'%s':{'%s':{'PK':{'S':['x']}}}}", outer[k], images[i]), record));
+            assert_true(matches(
+                json_printf("{'%s':{'%s':{'PK':{'S':[{'exists':false}]}}}}", outer[k], images[i]), record));
+        }
+    }
+}
+
 static void another_kind_of_value_is_found(void **state)
 {
     (void)state;
@@ -358,6 +380,7 @@ int main(void)
 {
     const struct CMUnitTest list[] = {
         cmocka_unit_test(what_matches_is_never_found_fault_with),
+        cmocka_unit_test(images_elsewhere_are_absent),
         cmocka_unit_test(another_kind_of_value_is_found),
         cmocka_unit_test(fields_that_no_record_has_are_named),
         cmocka_unit_test(values_that_no_field_has_are_named),

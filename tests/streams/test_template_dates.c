@@ -163,11 +163,37 @@ static void numbers_in_dates_are_digits(void **state)
         }
 }
 
+/* A number is an epoch, as N and as S. Only eight digits of an S are a date. */
+static void eight_digits_of_a_text_are_a_date(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *value, *date;
+    } cases[] = {
+        {"{'S':'20261120'}", "2026-11-20 00.00.00"}, {"{'N':'20261120'}", "1970-08-23 12.05.20"},
+        {"{'S':'-1234567'}", "1969-12-17 17.03.53"}, {"{'N':'-1234567'}", "1969-12-17 17.03.53"},
+        {"{'S':'1.7321e9'}", "2024-11-20 10.53.20"}, {"{'S':'12345.67'}", "1970-01-01 03.25.45"},
+        {"{'S':'1234567'}", "1970-01-15 06.56.07"},  {"{'S':'123456789'}", "1973-11-29 21.33.09"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct sl_value out;
+        const struct sl_rendering how = {
+            .record = any,
+            .image = SL_NEW_IMAGE,
+            .scratch = scratch,
+            .item = {.type = SL_M, .raw = json_span(json_printf("{'a':%s}", cases[i].value))}};
+        assert_int_equal(sl_template_make(form, &how, 64, &out, NULL), SL_OK);
+        assert_span_is(out.raw, cases[i].date);
+        sl_arena_reset(scratch);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(dates_are_those_of_the_grammar_and_the_calendar),
         cmocka_unit_test(numbers_in_dates_are_digits),
+        cmocka_unit_test(eight_digits_of_a_text_are_a_date),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
