@@ -377,6 +377,34 @@ static void what_a_running_value_lacks_has_a_stated_result(void **state)
     }
 }
 
+/* Where the keys of so many groups are known by what they are made of; the others are made each time. */
+#define KNOWN_GROUPS 4096
+
+static void groups_beyond_those_that_are_known_are_counted(void **state)
+{
+    (void)state;
+    struct stage *s = stage_new(ROUTE(BY_STATUS ONCE), NULL);
+    struct sl_buffer text;
+    sl_buffer_init(&text, 8 << 20);
+    sl_buffer_add_str(&text, "{'Records':[");
+    for (size_t i = 0; i < 2 * (KNOWN_GROUPS + 2); i++)
+        sl_buffer_printf(
+            &text,
+            "%s{'eventName':'INSERT','dynamodb':{'Keys':{'PK':{'S':'%zu'}},'NewImage':{'PK':{'S':"
+            "'%zu'},'status':{'S':'%zu'},'total':{'N':'3'}},'SequenceNumber':'%zu'}}",
+            i ? "," : "", i, i, i % (KNOWN_GROUPS + 2), i + 1);
+    sl_buffer_add_str(&text, "]}");
+    sl_buffer_add_char(&text, '\0');
+    stage_deliver_all(s, text.ptr);
+    char *got = stage_query(s, "db",
+                            "SELECT count(*), min(json_extract(item,'$.n.N')), max(json_extract(item,"
+                            "'$.n.N')), max(json_extract(item,'$.sum.N')) FROM totals");
+    assert_string_equal(got, "4098|2|2|6\n");
+    free(got);
+    sl_buffer_clean_up(&text);
+    stage_destroy(s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -393,6 +421,7 @@ int main(void)
         cmocka_unit_test(long_keys_are_told_apart),
         cmocka_unit_test(amounts_that_are_no_numbers_are_rejected_by_name),
         cmocka_unit_test(what_a_running_value_lacks_has_a_stated_result),
+        cmocka_unit_test(groups_beyond_those_that_are_known_are_counted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
