@@ -1,5 +1,6 @@
 /* Sums on their way to hot rows, in delta rows, that a killed process left: the process that gets one of its
  * records adds them up, and deletes a row in which no item is left then. */
+#include "base/buffer.h"
 #include "tests/support/stage.h"
 #include "tests/support/test.h"
 
@@ -131,12 +132,49 @@ static void a_row_that_anothers_sums_do_not_empty_stays(void **state)
     stage_destroy(s);
 }
 
+/* A fold adds to a hundred rows at most. Delta rows of many rows need many folds, each of which is made at
+ * once: the next round is for those that another process refused. */
+static void many_folds_need_no_second_try(void **state)
+{
+    (void)state;
+    struct stage *s =
+        stage_new("{'on_failure':'report','routes':[{'name':'t','handler':'aggregate','to':'sqlite:${DIR}/db?"
+                  "table=totals','counters':[{'key':{'PK':'all'},'add':{'n':1}},{'key':{'PK':'{g}'},'add':{"
+                  "'n':1}}]}]}",
+                  NULL);
+    struct sl_buffer text;
+    sl_buffer_init(&text, 8 << 20);
+    sl_buffer_add_str(&text, "{'Records':[");
+    for (size_t i = 0; i < 19 * 99; i++)
+        sl_buffer_printf(
+            &text,
+            "%s{'eventName':'INSERT','dynamodb':{'Keys':{'PK':{'S':'i%zu'}},'NewImage':{'PK':{'S'"
+            ":'i%zu'},'g':{'S':'g%zu'}},'SequenceNumber':'%zu'}}",
+            i ? "," : "", i, i, i % 97, i + 1);
+    sl_buffer_add_str(&text, "]}");
+    sl_buffer_add_char(&text, '\0');
+    int64_t began_ms = s->clock.ms;
+    s->groups = s->largest_group = 0;
+    stage_deliver_all(s, text.ptr);
+    assert_int_equal(s->clock.ms, began_ms);
+    assert_int_equal(s->groups, 19 + 10);
+    assert_int_equal(s->largest_group, 100); /* two delta rows, and the rows of 98 sums */
+    char *got = stage_query(s, "db",
+                            "SELECT count(*), sum(json_extract(item,'$.n.N')) FROM totals WHERE key LIKE "
+                            "'%\"g%' OR key LIKE '%\"all\"%'");
+    assert_string_equal(got, "98|3762\n");
+    free(got);
+    sl_buffer_clean_up(&text);
+    stage_destroy(s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_left_is_added_when_one_record_comes_again),
         cmocka_unit_test(a_row_that_anothers_sums_empty_is_deleted),
         cmocka_unit_test(a_row_that_anothers_sums_do_not_empty_stays),
+        cmocka_unit_test(many_folds_need_no_second_try),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
