@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "handlers/pipeline/loader.h"
 #include "handlers/pipeline/loader_private.h"
+#include "handlers/pipeline/pipeline.h"
 
 #include <dirent.h>
 #include <dlfcn.h>
@@ -181,6 +182,37 @@ static void nothing_of_a_plugin_stays(void **state)
     assert_null(dlopen(path, RTLD_NOW | RTLD_NOLOAD));
 }
 
+/* And a pipeline that is closed gives back the plugins of its routes. */
+static void a_closed_pipeline_holds_no_plugin(void **state)
+{
+    struct folder *f = *state;
+    const char *const folders[] = {f->path, NULL};
+    const struct sl_vars vars = {NULL};
+    char config[300], path[300];
+    struct sl_clock_virtual clock;
+    struct sl_log log;
+    struct sl_pipeline *p;
+    sl_clock_virtual_init(&clock, 0, 1);
+    sl_log_init(&log, -1, SL_OFF, SL_LOG_TEXT, &clock.clock);
+    compile(f, "good.so", GOOD);
+    name_file(f, "sluice.json", config);
+    test_write(config, json("{'on_failure':'report','routes':[{'name':'a','handler':'good'}]}"));
+    const struct sl_pipeline_options options = {.config_path = config,
+                                                .vars = &vars,
+                                                .clock = &clock.clock,
+                                                .log = &log,
+                                                .handler_path = folders,
+                                                .function_name = ""};
+    assert_int_equal(sl_pipeline_open(&options, &p, &f->error), SL_OK);
+    name_file(f, "good.so", path);
+    void *held = dlopen(path, RTLD_NOW | RTLD_NOLOAD);
+    assert_non_null(held);
+    dlclose(held);
+    sl_pipeline_close(p);
+    assert_null(dlopen(path, RTLD_NOW | RTLD_NOLOAD));
+    sl_log_clean_up(&log);
+}
+
 /* Symbols are found by the whole name, whatever stands beside it: the ABI of another one is none. */
 #define OTHER(name) "SL_EXPORT const unsigned char " name "[64] = {9, 9, 9, 9, 9, 9, 9, 9};\n"
 #define OTHERS                                                                                               \
@@ -188,8 +220,8 @@ static void nothing_of_a_plugin_stays(void **state)
     OTHER("handler")                                                                                         \
     OTHER("sluice")                                                                                          \
     OTHER("sluice_handle")                                                                                   \
-    OTHER("sluice_handler_2") OTHER("my_sluice_handler") OTHER("sluice_handlers")                            \
-        OTHER("z_z_z_z_z_z_z_z_z_z_z_z")
+    OTHER("sluice_handler_2")                                                                                \
+    OTHER("my_sluice_handler") OTHER("sluice_handlers") OTHER("z_z_z_z_z_z_z_z_z_z_z_z")
 
 static void other_exports_are_passed_over(void **state)
 {
@@ -645,6 +677,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(every_wrong_kind_has_its_refusal, set_up, tear_down),
         cmocka_unit_test_setup_teardown(good_one_is_loaded, set_up, tear_down),
         cmocka_unit_test_setup_teardown(nothing_of_a_plugin_stays, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_closed_pipeline_holds_no_plugin, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_symbol_is_found_within_its_table, set_up, tear_down),
         cmocka_unit_test_setup_teardown(an_abi_is_read_within_its_segment, set_up, tear_down),
         cmocka_unit_test_setup_teardown(other_exports_are_passed_over, set_up, tear_down),
