@@ -118,6 +118,37 @@ static void a_target_that_is_down_fails_its_own(void **state)
     }
 }
 
+/* Records are parked many at a time, unless another route has to act between them: one that takes none of
+ * the batch does not. */
+static void a_route_without_records_slows_no_parking(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *route;
+        size_t calls, largest;
+    } cases[] = {
+        {"", 3, 30}, /* 10, 20, and what is left of 40 */
+        {",{'name':'r2','handler':'once','when':{'events':['REMOVE']}}", 3, 30},
+        {",{'name':'r2','handler':'once'}", 60, 1},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct rig *rig =
+            rig_new(json_printf("{'on_failure':'mem:dlq','report_batch_item_failures':true,'max_parked':null,"
+                                "'routes':[{'name':'r1','handler':'one'}%s]}",
+                                cases[i].route));
+        rig->handlers[RIG_ONE].marks = true;
+        memset(rig->handlers[RIG_ONE].plan, RIG_POISON, 60);
+        rig_event(rig, 60, NULL);
+        rig_run(rig, 60000);
+        struct rig_port *dlq = rig_port(rig, "dlq");
+        assert_int_equal(dlq->n, 60);
+        assert_int_equal(dlq->calls, cases[i].calls);
+        assert_int_equal(dlq->largest, cases[i].largest);
+        assert_int_equal(rig->answer.parked, 60);
+        rig_destroy(rig);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -125,6 +156,7 @@ int main(void)
         cmocka_unit_test(a_record_without_an_id_has_an_object),
         cmocka_unit_test(a_message_that_is_too_large_is_told),
         cmocka_unit_test(a_target_that_is_down_fails_its_own),
+        cmocka_unit_test(a_route_without_records_slows_no_parking),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
