@@ -3,6 +3,9 @@
 #include "tests/support/rig.h"
 #include "tests/support/test.h"
 
+#include "handlers/dispatch/watch.h"
+#include "handlers/pipeline/route.h"
+
 #include <stdio.h>
 
 #define REPORT "'on_failure':'report','report_batch_item_failures':true,"
@@ -178,6 +181,70 @@ static void parking_is_a_sinks_time(void **state)
     rig_destroy(rig);
 }
 
+/* ---- trials ---- */
+
+/* A watch that has every record tried alone, which takes 30 ms. */
+struct trials {
+    struct sl_watch watch; /* first */
+    struct rig *rig;
+};
+
+static void around_a_call(struct sl_watch *watch)
+{
+    (void)watch;
+}
+
+static void before_a_call(struct sl_watch *watch, const char *route, const struct sl_record *const *records,
+                          size_t n)
+{
+    (void)watch, (void)route, (void)records, (void)n;
+}
+
+static bool is_whole(struct sl_watch *watch)
+{
+    (void)watch;
+    return true;
+}
+
+static void begin(struct sl_watch *watch, const struct sl_batch *batch, const char *request_id,
+                  const char *trace_id)
+{
+    (void)watch, (void)batch, (void)request_id, (void)trace_id;
+}
+
+static bool is_suspect(struct sl_watch *watch, const char *route, const struct sl_record *record)
+{
+    (void)watch, (void)record;
+    return strcmp(route, "r1") == 0;
+}
+
+static void try_alone(struct sl_watch *watch, const struct sl_trial_order *order, struct sl_trial *out)
+{
+    (void)order;
+    ((struct trials *)watch)->rig->clock.ms += 30;
+    *out = (struct sl_trial){.end = SL_TRIAL_RETURNED};
+}
+
+/* In another process it is the handler's time all the same, and a call. */
+static void a_trial_is_the_handlers_time(void **state)
+{
+    (void)state;
+    struct trials t = {{true, before_a_call, around_a_call, is_whole, begin, is_suspect, try_alone, NULL},
+                       rig_new("{" REPORT "'routes':[{'name':'r1','handler':'one'},{'name':'r2','handler':"
+                               "'two'}]}")};
+    t.rig->p->options.watch = &t.watch;
+    rig_event(t.rig, 3, NULL);
+    rig_run(t.rig, 60000);
+    rig_answers(t.rig, "{'batchItemFailures':[]}");
+    struct sl_route_stats tried = sl_pipeline_stats(t.rig->p, 0), other = sl_pipeline_stats(t.rig->p, 1);
+    assert_int_equal(tried.handle_ns, 3 * 30 * 1000000);
+    assert_int_equal(tried.calls, 3);
+    assert_int_equal(tried.applied, 3);
+    assert_int_equal(other.handle_ns, 0);
+    assert_int_equal(other.calls, 1);
+    rig_destroy(t.rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -185,6 +252,7 @@ int main(void)
         cmocka_unit_test(routes_to_come_share_the_time),
         cmocka_unit_test(time_is_the_handlers_or_its_ports),
         cmocka_unit_test(parking_is_a_sinks_time),
+        cmocka_unit_test(a_trial_is_the_handlers_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
