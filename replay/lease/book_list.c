@@ -181,8 +181,8 @@ static enum sl_status note_made(struct plan *p, const struct sl_lease *lease, co
 {
     struct sl_lease row = *lease;
     if (result->status != SL_OK && !result->condition_failed)
-        return sl_fail(error, result->status, result->code ? result->code : "Failed",
-                       "%s cannot be written: %s", p->book->options.table, result->text);
+        return sl_fail(error, result->status, result->code, "%s cannot be written: %s",
+                       p->book->options.table, result->text);
     /* Another worker has made it: the next reading of the table shows how it is. */
     if (result->status == SL_OK && !sl_book_find(p->book, lease->key))
         (void)sl_book_add(p->book, &row);

@@ -88,8 +88,8 @@ static enum sl_status read_page(struct sl_book *book, struct sl_span *after, boo
     struct sl_table_page page = {.n = 0};
     book->options.port->scan(book->options.port, &scan, 1, &page, &call);
     if (page.result.status != SL_OK)
-        return sl_fail(error, page.result.status, page.result.code ? page.result.code : "Failed",
-                       "%s cannot be read: %s", book->options.table, page.result.text);
+        return sl_fail(error, page.result.status, page.result.code, "%s cannot be read: %s",
+                       book->options.table, page.result.text);
     for (size_t i = 0; i < page.n; i++) {
         enum sl_status status = read_row(book, page.items[i], is_first, arena, error);
         if (status != SL_OK)

@@ -170,8 +170,8 @@ static void note_failure(const struct writing *all, size_t i, enum sl_status *st
         return;
     *status = result->status;
     sl_error_clear(error);
-    sl_fail(error, result->status, result->code ? result->code : "Failed", "%s cannot be written: %s",
-            all->book->options.table, result->text);
+    sl_fail(error, result->status, result->code, "%s cannot be written: %s", all->book->options.table,
+            result->text);
 }
 
 /* ---- renewals, checkpoints, drops ---- */

@@ -31,10 +31,9 @@ struct object_reader {
 
 static enum sl_status failed(const struct sl_result *result, struct sl_error *error)
 {
-    if (result->code && strcmp(result->code, "NoSuchKey") == 0)
+    if (strcmp(result->code, "NoSuchKey") == 0)
         return sl_fail(error, SL_REJECT, result->code, "is not there");
-    return sl_fail(error, result->status, result->code ? result->code : "CannotRead", "%s",
-                   result->text ? result->text : "cannot be read");
+    return sl_fail(error, result->status, result->code, "%s", result->text);
 }
 
 /* The first answer says how long the object is, and which one it is. */
