@@ -162,6 +162,28 @@ static void a_retry_waits_and_says_that_it_is_one(void **state)
     end_world(w);
 }
 
+/* Several wait: the first of them says when, wherever it is among the lanes. */
+static void the_first_that_waits_is_due(void **state)
+{
+    (void)state;
+    for (int from_behind = 0; from_behind < 2; from_behind++) {
+        struct world *w = new_world(10, 100);
+        feed(w, 0);
+        const size_t n = w->n_running;
+        assert_true(n > 2);
+        w->answer = NULL;
+        for (size_t i = 0; i < n; i++, w->now_ms += 100) {
+            end(w, from_behind ? w->n_running - 1 : 0);
+            assert_int_equal(sl_esm_due_ms(w->esm, w->now_ms), 500);
+        }
+        w->now_ms = 500;
+        sl_esm_run(w->esm, w->now_ms);
+        assert_int_equal(w->n_running, 1);
+        assert_int_equal(sl_esm_due_ms(w->esm, w->now_ms), 600);
+        end_world(w);
+    }
+}
+
 static void what_may_not_begin_waits(void **state)
 {
     (void)state;
@@ -293,6 +315,7 @@ int main(void)
     const struct CMUnitTest tests[] = {cmocka_unit_test(an_invocation_lasts_until_it_is_over),
                                        cmocka_unit_test(pages_come_and_go),
                                        cmocka_unit_test(a_retry_waits_and_says_that_it_is_one),
+                                       cmocka_unit_test(the_first_that_waits_is_due),
                                        cmocka_unit_test(what_may_not_begin_waits),
                                        cmocka_unit_test(lanes_share_a_place),
                                        cmocka_unit_test(shards_are_fed_apart),
