@@ -64,17 +64,25 @@ static void take_order(struct sl_engine *e)
     sl_engine_index(e);
 }
 
+/* It was read to its end, and no child of it is still to be listed. */
+static bool is_old(const struct sl_lane *lane)
+{
+    bool is_at_rest = lane->is_ended && !lane->has_moved && !lane->running;
+    bool is_awaited = lane->ended_wall_ms && !lane->has_all_children;
+    return !lane->is_listed && lane->misses >= MISSES && is_at_rest && !is_awaited;
+}
+
+/* What is forgotten here, the keeper does not tell again: its children remember that it is over. */
 static void drop_old(struct sl_engine *e)
 {
     size_t kept = 0;
-    for (size_t i = 0; i < e->n; i++) {
-        struct sl_lane *lane = e->lanes[i];
-        bool is_over = lane->is_ended && !lane->has_moved && !lane->running;
-        if (!lane->is_listed && lane->misses >= MISSES && is_over)
-            sl_lane_destroy(lane);
+    for (size_t i = 0; i < e->n; i++)
+        e->lanes[i]->is_parent_gone |= e->lanes[i]->parent_lane && is_old(e->lanes[i]->parent_lane);
+    for (size_t i = 0; i < e->n; i++)
+        if (is_old(e->lanes[i]))
+            sl_lane_destroy(e->lanes[i]);
         else
-            e->lanes[kept++] = lane;
-    }
+            e->lanes[kept++] = e->lanes[i];
     if (kept == e->n)
         return;
     e->n = kept;

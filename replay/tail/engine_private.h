@@ -28,7 +28,7 @@ struct sl_lane {
     struct sl_keeper_place late;
     char *late_after;
     bool is_ended;       /* the keeper says so: its children may begin */
-    bool is_parent_gone; /* the stream no longer has it */
+    bool is_parent_gone; /* the stream no longer has it, or it was forgotten after its end */
     bool is_done;        /* handled to its end by us */
 
     /* What is read. */

@@ -185,6 +185,20 @@ static void a_parent_that_is_not_listed_comes_first(void **state)
 }
 
 /* The records of any kind are counted, filtered, and handled once. */
+/* A parent that was read to its end and is not listed is forgotten after some lists. Its child may not have
+ * read a record by then: it does not wait for the parent again. (It did, without an end.) */
+static void a_parent_that_is_forgotten_is_over(void **state)
+{
+    struct verbs *v = *state;
+    w.shards[0] = (struct shard){"child", "p", false, 11, 12, 0, false};
+    w.shards[1] = (struct shard){"p", NULL, true, 1, 4, 0, true};
+    /* The parent's two pages come, and for three quarters of a minute none of the child's. */
+    w.denied = "GetRecords", w.code = "InternalServerError", w.after = 2, w.times = 9;
+    verb_haste(v, 60);
+    verb_assert(v, tail(v, "--stream " ARN), 0, "");
+    assert_string_equal(handled(v), " 1 2 3 4 11 12 ");
+}
+
 static void changes_and_removals_are_counted(void **state)
 {
     struct verbs *v = *state;
@@ -321,11 +335,14 @@ static void a_request_that_is_refused_for_good_ends_it(void **state)
         use(old_shards, new_shards);
         unlink(json_printf("%s/place.json", verbs_folder(v)));
         w.denied = operations[i], w.code = "AccessDeniedException", w.after = i == 2, w.times = 1000;
-        verb_assert(v, tail(v, again), i == 2 ? 1 : 2, "AccessDenied");
-        assert_told(v, operations[i]);
-        w.times = 0;
+        int status = tail(v, again);
         char before[200];
         snprintf(before, sizeof(before), "%s", handled(v));
+        /* Two answers may come at once: the refusal can end it before the good one is looked at. */
+        assert_true(i == 2 || strcmp(before, " ") == 0);
+        verb_assert(v, status, strcmp(before, " ") == 0 ? 2 : 1, "AccessDenied");
+        assert_told(v, operations[i]);
+        w.times = 0;
         verb_assert(v, tail(v, again), 0, "");
         /* Nothing is left out, and nothing was handled twice. */
         const char *rest = handled(v);
@@ -383,6 +400,7 @@ int main(void)
         TEST(a_stream_without_a_next_one_ends),
         TEST(a_deleted_stream_is_followed),
         TEST(a_parent_that_is_not_listed_comes_first),
+        TEST(a_parent_that_is_forgotten_is_over),
         TEST(changes_and_removals_are_counted),
         TEST(a_record_that_cannot_be_read_is_named),
         TEST(a_lease_table_keeps_places),
