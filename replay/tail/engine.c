@@ -230,7 +230,7 @@ static void save_through(struct sl_engine *e, bool at_once)
 
 static bool is_through_once(const struct sl_engine *e)
 {
-    if (!e->list.has_first)
+    if (!e->list.has_first || (e->o.table && !e->stream.was_asked))
         return false;
     for (size_t i = 0; i < e->n; i++) {
         const struct sl_lane *lane = e->lanes[i];

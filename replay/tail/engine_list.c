@@ -268,6 +268,7 @@ static void take_table(struct sl_engine *e)
 {
     struct sl_error error = SL_NO_ERROR;
     e->stream.next_ms = e->now_ms + TABLE_MS;
+    e->stream.was_asked = true;
     sl_arena_reset(e->scratch);
     if (sl_live_outcome(e->stream.ask, &error) == SL_OK) {
         const char *latest = sl_live_told_stream(e->stream.ask, e->scratch);

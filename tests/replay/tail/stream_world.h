@@ -46,6 +46,7 @@ static struct world {
     const char *code;   /* with that, */
     unsigned after;     /* after so many good answers, */
     unsigned times;     /* so often */
+    unsigned byte_ms;   /* what each byte of DescribeTable's answer takes */
     char body[1 << 20];
     size_t n_reads;
     struct verbs *ends;       /* is told to end (NULL: nobody is) */
@@ -76,6 +77,13 @@ static size_t describe_shard(const struct shard *s, bool is_first, size_t n)
         "%s{\"ShardId\":\"%s\"%s%s%s,\"SequenceNumberRange\":{\"StartingSequenceNumber\":\"1\"%s}}",
         is_first ? "" : ",", s->name, s->parent ? ",\"ParentShardId\":\"" : "", s->parent ? s->parent : "",
         s->parent ? "\"" : "", s->is_closed ? ",\"EndingSequenceNumber\":\"9\"" : "");
+}
+
+static void describe_table(struct scripted_reply *reply)
+{
+    reply->byte_ms = w.byte_ms;
+    snprintf(w.body, sizeof(w.body), "{\"Table\":{\"TableName\":\"t\"%s%s%s}}",
+             w.latest ? ",\"LatestStreamArn\":\"" : "", w.latest ? w.latest : "", w.latest ? "\"" : "");
 }
 
 /* Two shards a page. */
@@ -188,8 +196,7 @@ static void answer(void *arg, const struct scripted_request *request, struct scr
     else if (w.liar && sl_span_is(operation, w.liar))
         snprintf(w.body, sizeof(w.body), "%s", w.lie);
     else if (sl_span_is(operation, "DescribeTable"))
-        snprintf(w.body, sizeof(w.body), "{\"Table\":{\"TableName\":\"t\"%s%s%s}}",
-                 w.latest ? ",\"LatestStreamArn\":\"" : "", w.latest ? w.latest : "", w.latest ? "\"" : "");
+        describe_table(reply);
     else if (sl_span_is(operation, "DescribeStream"))
         describe(ask);
     else if (sl_span_is(operation, "GetShardIterator"))

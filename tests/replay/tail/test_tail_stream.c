@@ -106,6 +106,17 @@ static void a_new_stream_is_followed(void **state)
     verb_assert(v, tail(v, "--stream arn:aws:dynamodb:us-east-1:1:other --follow-new-stream"), 0, "");
 }
 
+/* With --once, too: it does not end before the table has answered. */
+static void a_slow_table_is_waited_for(void **state)
+{
+    struct verbs *v = *state;
+    use(old_shards, new_shards);
+    w.latest = NEWER, w.byte_ms = 5;
+    verb_assert(v, tail(v, "--stream " ARN " --table t"), 1,
+                "gets no more changes: the table has another stream now, " NEWER);
+    assert_string_equal(handled(v), " 1 2 3 4 101 102 ");
+}
+
 static void a_stream_without_a_next_one_ends(void **state)
 {
     struct verbs *v = *state;
@@ -397,6 +408,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(a_new_stream_is_followed),
+        TEST(a_slow_table_is_waited_for),
         TEST(a_stream_without_a_next_one_ends),
         TEST(a_deleted_stream_is_followed),
         TEST(a_parent_that_is_not_listed_comes_first),
