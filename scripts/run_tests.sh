@@ -28,6 +28,8 @@ fi
 
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
+mkdir "$dir/t" # what tests leave that kill processes
+export TMPDIR=$dir/t
 sum() { awk '{ n += $1 } END { print n + 0 }' "$dir/$1"; }
 
 touch "$dir/passed" "$dir/failed"
