@@ -320,6 +320,36 @@ static void a_read_that_was_alone_is_judged_beside_the_others(void **state)
     fault_close(&f);
 }
 
+/* A success on one table says nothing of another one: alone with a condition, or as a transaction. */
+static void no_table_vouches_for_another(void **state)
+{
+    (void)state;
+    static const struct sl_test absent = {.verb = SL_ABSENT, .name = {"PK", 2}};
+    for (unsigned way = 0; way < 4; way++) {
+        bool is_same = way % 2, is_group = way / 2;
+        struct sl_table_op ops[2];
+        struct sl_result results[2];
+        fault_open(&f, refuse_by_fate, NULL);
+        for (unsigned i = 0; i < 2; i++) {
+            ops[i] = (struct sl_table_op){
+                .verb = SL_TABLE_PUT,
+                .group = is_group ? i + 1 : 0,
+                .tests = &absent,
+                .n_tests = !is_group,
+                .key = json_span(i ? "{'PK':{'S':'is unknown'}}" : "{'PK':{'S':'is good'}}")};
+            ops[i].item = ops[i].key;
+        }
+        if (!is_same)
+            ops[1].table = SL_LIT("another");
+        struct sl_table_port *table = fault_table(&f, "dynamodb://tbl");
+        table->apply(table, ops, 2, results, &f.call);
+        assert_result(results[0], SL_OK, NULL);
+        assert_result(results[1], is_same ? SL_REJECT : SL_FATAL, "NewException");
+        table->close(table);
+        fault_close(&f);
+    }
+}
+
 /* ---- doubts while other writes go on ---- */
 
 /* Of a key the last write stays, unless it is refused: then the one before it. What nobody knows is the
@@ -597,6 +627,7 @@ int main(void)
         cmocka_unit_test(a_refused_batch_is_sent_item_by_item),
         cmocka_unit_test(the_last_one_of_a_batch_is_judged_as_one_alone),
         cmocka_unit_test(a_read_that_was_alone_is_judged_beside_the_others),
+        cmocka_unit_test(no_table_vouches_for_another),
         cmocka_unit_test(a_doubt_waits_for_what_goes_on),
         cmocka_unit_test(a_conflict_is_retried_with_the_same_token),
         cmocka_unit_test(reasons_are_read_one_by_one),

@@ -169,6 +169,66 @@ static void orders_are_told_apart_by_all_of_their_bytes(void **state)
     fault_close(&f);
 }
 
+/* An object of so many bytes. */
+static struct sl_span body_of(size_t bytes)
+{
+    char *text = sl_arena_alloc(f.call.arena, bytes + 1);
+    memset(text, 'x', bytes);
+    memcpy(text, "{\"v\":\"", 6);
+    memcpy(text + bytes - 2, "\"}", 3);
+    return sl_span(text, bytes);
+}
+
+/* max_bytes is what a body may have: a message alone, or an array with its brackets and commas. */
+static void a_body_has_max_bytes_at_most(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *options;
+        size_t sizes[2], requests; /* requests 0: the first message is too long */
+    } cases[] = {{"", {1024, 0}, 1},           {"", {1025, 0}, 0},          {"&batch=2", {1022, 0}, 1},
+                 {"&batch=2", {1023, 0}, 0},   {"&batch=2", {500, 521}, 1}, {"&batch=2", {500, 522}, 2},
+                 {"&batch=2", {1022, 500}, 2}, {"&batch=2", {500, 1022}, 2}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct sl_message messages[2];
+        struct sl_result results[2];
+        size_t n = cases[i].sizes[1] ? 2 : 1;
+        fault_open(&f, receive, NULL);
+        for (size_t k = 0; k < n; k++)
+            messages[k] = (struct sl_message){.body = body_of(cases[i].sizes[k])};
+        send(sl_arena_printf(f.call.arena, "http://server/hook#max_bytes=1024%s", cases[i].options), messages,
+             n, results);
+        bool is_long = cases[i].requests == 0;
+        for (size_t k = 0; k < n; k++) {
+            assert_result(results[k], is_long ? SL_REJECT : SL_OK, is_long ? "MessageTooLong" : NULL);
+            assert_int_equal(results[k].not_sent, is_long);
+        }
+        assert_int_equal(scripted_server_requests(f.server), cases[i].requests);
+        for (size_t k = 0; k < cases[i].requests; k++)
+            assert_in_range(scripted_server_request(f.server, k)->body.len, 1, 1024);
+        fault_close(&f);
+    }
+}
+
+/* Where nobody listens, the first message finds it out for all. */
+static void nobody_listens_for_any_message(void **state)
+{
+    (void)state;
+    enum { N = 20 };
+    struct sl_message messages[N];
+    struct sl_result results[N];
+    fault_open(&f, receive, NULL);
+    for (size_t i = 0; i < N; i++)
+        messages[i] = (struct sl_message){.body = SL_LIT("{}")};
+    send("http://127.0.0.1:1/hook#in_flight=1&attempts=2", messages, N, results);
+    for (size_t i = 0; i < N; i++) {
+        assert_result(results[i], SL_RETRY, "ConnectionError");
+        assert_true(results[i].not_sent);
+        assert_ptr_equal(results[i].text, results[0].text); /* no other was made */
+    }
+    fault_close(&f);
+}
+
 /* Each line of a request ends where it does, whatever stood in its place before. */
 static void lines_end_where_they_do(void **state)
 {
@@ -249,6 +309,8 @@ int main(void)
         cmocka_unit_test(an_array_holds_any_bodies),
         cmocka_unit_test(a_receiver_that_is_too_slow_may_have_taken_it),
         cmocka_unit_test(orders_are_told_apart_by_all_of_their_bytes),
+        cmocka_unit_test(a_body_has_max_bytes_at_most),
+        cmocka_unit_test(nobody_listens_for_any_message),
         cmocka_unit_test(lines_end_where_they_do),
         cmocka_unit_test(an_attempt_that_helped_costs_nothing),
         cmocka_unit_test(more_requests_fly_as_long_as_they_are_taken),
