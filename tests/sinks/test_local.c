@@ -394,6 +394,7 @@ static void a_wrong_target_is_not_quoted_whole(void **state)
         {"hooks.example/SECRET?to=https://x", "\"hooks.example\""},
         {"wss://me:SECRET@hooks.example/", "\"\""},
         {"//hooks.example/SECRET", "\"\""},
+        {"wss:///SECRET", "\"\""},
         {"dynamo://orders", "\"dynamo://orders\""},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {

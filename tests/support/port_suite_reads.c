@@ -418,6 +418,8 @@ static void a_scan_of_nothing_is_refused(struct port_suite *suite)
             !page.result.not_sent)
             fail_msg("scan %zu was not refused", i);
     }
+    (void)scan_page(
+        suite, (struct sl_table_scan){.segment = SL_TABLE_SEGMENTS_MAX - 1, .of = SL_TABLE_SEGMENTS_MAX});
 }
 
 static void a_peek_reads_as_a_get(struct port_suite *suite)
