@@ -3,6 +3,8 @@
 #include "tests/support/fault.h"
 #include "tests/support/honest.h"
 
+#include "base/json.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -332,6 +334,43 @@ static void a_failed_condition_is_billed(void **state)
     }
 }
 
+/* ---- names ---- */
+
+/* Attributes may have names of 64 KB: an update and a condition on some are sent whole. */
+static void long_names_are_sent_whole(void **state)
+{
+    (void)state;
+    enum { N = 3, LONG = 55000 };
+    for (int what = 0; what < 2; what++) {
+        struct script script = {.n = 0};
+        struct sl_set sets[N];
+        struct sl_test tests[N];
+        struct sl_result result;
+        fault_open(&f, play, &script);
+        for (int i = 0; i < N; i++) {
+            char *name = sl_arena_alloc(f.call.arena, LONG);
+            memset(name, 'k' + i, LONG);
+            sets[i] = (struct sl_set){SL_SET, sl_span(name, LONG), SL_LIT("{\"N\":\"1\"}")};
+            tests[i] = (struct sl_test){.verb = SL_PRESENT, .name = sl_span(name, LONG)};
+        }
+        struct sl_table_op op = {.verb = what ? SL_TABLE_DELETE : SL_TABLE_UPDATE,
+                                 .key = SL_LIT("{\"PK\":{\"S\":\"a\"}}"),
+                                 .sets = sets,
+                                 .n_sets = what ? 0 : N,
+                                 .tests = tests,
+                                 .n_tests = what ? N : 0};
+        struct sl_table_port *port = fault_table(&f, "dynamodb://tbl");
+        port->apply(port, &op, 1, &result, &f.call);
+        assert_result(result, SL_OK, NULL);
+        struct sl_span body = scripted_server_request(f.server, 0)->body;
+        assert_int_equal(sl_json_check(body, NULL), SL_OK);
+        for (int i = 0; i < N; i++)
+            assert_non_null(memmem(body.ptr, body.len, sets[i].name.ptr, LONG));
+        port->close(port);
+        fault_close(&f);
+    }
+}
+
 /* ---- answers that hold items ---- */
 
 #define LARGE (380 * 1024) /* bytes of an item, of which DynamoDB may write each as six */
@@ -477,11 +516,12 @@ static void reads_of_one_key_are_one(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_bucket_elsewhere_is_found),        cmocka_unit_test(a_put_says_what_the_object_is),
-        cmocka_unit_test(a_header_has_its_characters),        cmocka_unit_test(a_table_is_what_is_said),
-        cmocka_unit_test(what_was_consumed_is_summed),        cmocka_unit_test(a_failed_condition_is_billed),
-        cmocka_unit_test(a_large_item_comes_whole),           cmocka_unit_test(what_is_left_out_comes_whole),
-        cmocka_unit_test(a_table_by_arn_is_named_either_way), cmocka_unit_test(reads_of_one_key_are_one),
+        cmocka_unit_test(a_bucket_elsewhere_is_found),  cmocka_unit_test(a_put_says_what_the_object_is),
+        cmocka_unit_test(a_header_has_its_characters),  cmocka_unit_test(a_table_is_what_is_said),
+        cmocka_unit_test(what_was_consumed_is_summed),  cmocka_unit_test(a_failed_condition_is_billed),
+        cmocka_unit_test(long_names_are_sent_whole),    cmocka_unit_test(a_large_item_comes_whole),
+        cmocka_unit_test(what_is_left_out_comes_whole), cmocka_unit_test(a_table_by_arn_is_named_either_way),
+        cmocka_unit_test(reads_of_one_key_are_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
