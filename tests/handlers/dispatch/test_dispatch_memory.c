@@ -3,6 +3,8 @@
 #include "tests/support/rig.h"
 #include "tests/support/test.h"
 
+#include "base/buffer.h"
+
 #define LAST 512 /* so many effects are remembered (docs/DISPATCH.md) */
 #define ONCE "'routes':[{'name':'o1','handler':'once'},{'name':'o2','handler':'twice'}]}"
 
@@ -91,12 +93,50 @@ static void each_route_has_its_own(void **state)
     }
 }
 
+/* Records `from` to `to` of one shard, the last of which fails as long as `fails`. */
+static void deliver(struct rig *rig, size_t from, size_t to, bool fails)
+{
+    struct sl_buffer text;
+    sl_buffer_init(&text, 1 << 20);
+    sl_buffer_add_str(&text, "{'Records':[");
+    for (size_t i = from; i <= to; i++)
+        sl_buffer_printf(&text,
+                         "%s{'eventID':'e%zu','eventName':'REMOVE','dynamodb':{'Keys':{'PK':{'S':'k%zu'}},"
+                         "'SequenceNumber':'%zu'}}",
+                         i > from ? "," : "", i, i, 1000 + i);
+    sl_buffer_add_str(&text, "]}");
+    sl_buffer_add_char(&text, '\0');
+    rig->handlers[RIG_ONCE].plan[to] = fails ? RIG_OUTAGE : RIG_GOOD;
+    rig_event_text(rig, text.ptr, to - from + 1);
+    rig_run(rig, 5000);
+    assert_int_equal(rig->answer.is_error, fails);
+    sl_buffer_clean_up(&text);
+}
+
+/* A batch that fails again and again takes the room of its effects once, and not that of another shard's. */
+static void what_comes_often_is_remembered_once(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_new("{'on_failure':'report','routes':[{'name':'o1','handler':'once'}]}");
+    struct rig_handler *s = &rig->handlers[RIG_ONCE];
+    s->marks = true;
+    deliver(rig, 0, 100, true);
+    for (int times = 0; times < 4; times++)
+        deliver(rig, 200, 200 + LAST - 100, true);
+    deliver(rig, 0, 100, false);
+    deliver(rig, 200, 200 + LAST - 100, false);
+    for (size_t i = 0; i <= 200 + LAST - 100; i++)
+        assert_int_equal(s->times[i], i <= 100 || i >= 200);
+    rig_destroy(rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_last_effects_are_remembered),
         cmocka_unit_test(another_record_is_not_taken_for_it),
         cmocka_unit_test(each_route_has_its_own),
+        cmocka_unit_test(what_comes_often_is_remembered_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
