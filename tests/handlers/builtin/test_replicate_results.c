@@ -251,6 +251,42 @@ static void refusals_are_counted(void **state)
     stage_destroy(s);
 }
 
+/* ---- echoes without a signature ---- */
+
+#define GUARD_OF(seq)                                                                                        \
+    ",'sluice_order':" S("000000:000000000000000000000000000000000000000" seq ":0001767265199000")
+#define UNSIGNED(seq, id, guard)                                                                             \
+    RECORD("MODIFY", seq, KEYS(PK(id)) NEW(PK(id) ",'v':" N("2") GUARD_OF(guard)) OLD(PK(id) ",'v':" N("1")))
+
+static size_t count_of(const char *text, const char *words)
+{
+    size_t n = 0;
+    for (const char *at = text; (at = strstr(at, words)); at++)
+        n++;
+    return n;
+}
+
+/* Each is counted; what to do about them is said once. */
+static void echoes_without_a_signature_are_counted_and_told_of(void **state)
+{
+    (void)state;
+    struct stage *s = stage_new(json_printf(ROUTE, ""), NULL);
+    stage_deliver_all(s, EVENT(UNSIGNED("11", "a", "5"), UNSIGNED("12", "b", "6")));
+    char *log = stage_log(s);
+    assert_int_equal(count_of(log, "\"UnsignedEchoes\":2"), 1);
+    assert_int_equal(count_of(log, "2 changes have a new sluice_order and no sluice_write for it"), 1);
+    free(log);
+    stage_deliver_all(s, EVENT(UNSIGNED("13", "a", "7")));
+    log = stage_log(s);
+    assert_int_equal(count_of(log, "\"UnsignedEchoes\":1"), 1);
+    assert_int_equal(count_of(log, "changes have a new sluice_order"), 1);
+    free(log);
+    char *rows = stage_query(s, "db", "SELECT count(*) FROM replica");
+    assert_string_equal(rows, "0\n"); /* nothing was replicated */
+    free(rows);
+    stage_destroy(s);
+}
+
 /* ---- items that cannot have a guard ---- */
 
 /* The source's key may be called as one of our attributes is: the route stops, and names the option. */
@@ -288,6 +324,7 @@ int main(void)
         cmocka_unit_test(only_a_guard_tells_the_time),
         cmocka_unit_test(of_good_changes_nothing_is_said),
         cmocka_unit_test(refusals_are_counted),
+        cmocka_unit_test(echoes_without_a_signature_are_counted_and_told_of),
         cmocka_unit_test(a_key_that_is_called_like_a_guard_stops_the_route),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
