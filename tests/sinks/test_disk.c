@@ -319,6 +319,47 @@ static void whatever_is_new_is_synced(void **state)
     port->close(port);
 }
 
+static size_t count_descriptors(void)
+{
+    DIR *all = opendir("/proc/self/fd");
+    size_t n = 0;
+    assert_non_null(all);
+    while (readdir(all))
+        n++;
+    closedir(all);
+    return n;
+}
+
+/* A process writes and reads for days: no call keeps a descriptor, whether it succeeds or not. */
+static void no_call_keeps_a_descriptor(void **state)
+{
+    (void)state;
+    static const char *const keys[] = {"flat", "a/b/c/deep", "flat/below", "a/b"};
+    begin(0, 0);
+    struct sl_object_port *port = open_objects();
+    size_t before = count_descriptors();
+    for (int round = 0; round < 2; round++)
+        for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+            const struct sl_object object = {.key = sl_span_str(keys[i]), .body = SL_LIT("1")};
+            const struct sl_object_read read = {.key = object.key, .max_bytes = 100};
+            const struct sl_object_removal removal = {.key = object.key};
+            struct sl_object_piece piece;
+            struct sl_object_page page;
+            struct sl_result result;
+            port->apply(port, &object, 1, &result, &call);
+            assert_int_equal(result.status == SL_OK,
+                             i < 2); /* the others are a file's folder, and a folder */
+            port->read(port, &read, 1, &piece, &call);
+            assert_int_equal(piece.result.status == SL_OK, i < 2);
+            port->list(port, &(struct sl_object_list){.prefix = SL_LIT("a")}, &page, &call);
+            assert_int_equal(page.result.status, SL_OK);
+            if (i >= 2)
+                port->remove(port, &removal, 1, &result, &call);
+            assert_int_equal(count_descriptors(), before);
+        }
+    port->close(port);
+}
+
 static void one_failure_is_of_one_object(void **state)
 {
     (void)state;
@@ -460,6 +501,7 @@ int main(void)
         TEST(what_goes_while_it_is_listed_was_not_there),
         TEST(one_failure_is_of_one_object),
         TEST(whatever_is_new_is_synced),
+        TEST(no_call_keeps_a_descriptor),
         TEST(every_operation_on_lines_may_fail),
         TEST(a_lock_is_waited_for),
         TEST(standard_output_is_a_queue),
