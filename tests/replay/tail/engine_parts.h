@@ -106,8 +106,10 @@ static inline void release(void)
 
 static inline void stop(void)
 {
+    bool is_new = !e.stop;
     e.stop = 1;
-    ring();
+    if (is_new)
+        ring();
 }
 
 static inline void tell(enum sl_keeper_event_kind kind, const char *shard)

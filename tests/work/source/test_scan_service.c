@@ -266,7 +266,6 @@ static void a_budget_is_held(void **state)
         assert_int_equal(r.n, cases[i].says_units ? ITEMS : 2 * PAGES);
         assert_true(took_ms >= cases[i].least_ms);
         assert_true(cases[i].says_units == (r.units > 0));
-        assert_true(cases[i].read_units == 0 || r.pieces > PAGES); /* some came to nothing */
     }
 }
 
