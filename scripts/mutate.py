@@ -52,6 +52,7 @@ class Mutant:
         lines = slice(self.line - 1, self.line - 1 + source.count('\n', start, end) + 1)
         self.before, self.after = (' '.join(' '.join(t.split('\n')[lines]).split()) for t in (source, self.text))
         self.function = enclosing(masked, start)
+        self.key = path, self.function, self.before, self.after
 
     def __str__(self):
         return f'{self.path}:{self.line}: {self.before} -> {self.after}'
@@ -93,22 +94,22 @@ def mutants_of(path):
 
 
 def equivalents():
-    """{(file, before, after)}: lines `file: before -> after`, each with its reason, indented, below. Tells the stale ones."""
+    """{(file, function, before, after)}: lines `file function: before -> after`, each with its reason, indented, below. Tells the
+    stale ones."""
     known, lines = {}, EQUIVALENT.read_text().splitlines() if EQUIVALENT.exists() else []
     for i, line in enumerate(lines):
         if line and not line.startswith(('#', ' ')):
-            path, change = line.split(': ', 1)
-            before, after = change.split(' -> ', 1)
+            entry = re.fullmatch(r'(\S+) (\w+): (.*) -> (.*)', line)
+            if not entry:
+                sys.exit(f'mutate: {EQUIVALENT.name}:{i + 1}: FILE FUNCTION: BEFORE -> AFTER is expected')
             if not (i + 1 < len(lines) and lines[i + 1].startswith('    ')):
                 sys.exit(f'mutate: {EQUIVALENT.name}:{i + 1}: the reason is missing; write it, indented, on the next line')
-            known[path, before, after] = i + 1
-    stale = 0
-    for (path, before, _), number in known.items():
-        text = (TOP / path).read_text() if (TOP / path).exists() else ''
-        if before not in ' '.join(text.split()):
-            print(f'mutate: {EQUIVALENT.relative_to(TOP)}:{number} is stale: {path} has no such code; remove the entry')
-            stale += 1
-    return known, stale
+            known[entry.groups()] = i + 1
+    there = {Mutant(*site).key for path in {entry[0] for entry in known} if (TOP / path).exists() for site in mutants_of(path)}
+    stale = [entry for entry in known if entry not in there]
+    for entry in stale:
+        print(f'mutate: {EQUIVALENT.relative_to(TOP)}:{known[entry]} is stale: {entry[1]} in {entry[0]} has no such code; remove the entry')
+    return known, len(stale)
 
 
 # ---- the copy and its builds ----
@@ -352,7 +353,7 @@ def main():
     def next_mutant():
         nonlocal done
         for mutant in mutants:
-            if (mutant.path, mutant.before, mutant.after) in known:
+            if mutant.key in known:
                 tally['known'] = tally.get('known', 0) + 1
             elif (done >= count) if count else (time.time() >= end):
                 return None
