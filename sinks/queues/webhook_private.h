@@ -73,8 +73,9 @@ struct sl_webhook {
     bool through_proxy;
     const char *lines[SL_WEBHOOK_LINES]; /* "name: value" */
     size_t n_lines;
-    bool has_type;                                /* one of them is content-type */
-    struct sl_span secrets[SL_WEBHOOK_LINES + 3]; /* never shown: headers', keys, path and query */
+    bool has_type; /* one of them is content-type */
+    /* Never shown: headers', keys as given and without their prefix, path and query. */
+    struct sl_span secrets[SL_WEBHOOK_LINES + 2 * SL_WEBHOOK_KEYS + 1];
     size_t n_secrets;
     struct sl_span keys[SL_WEBHOOK_KEYS]; /* decoded */
     size_t n_keys;

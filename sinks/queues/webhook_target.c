@@ -5,6 +5,7 @@
 #include "base/url.h"
 #include "net/uri.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -42,8 +43,8 @@ static enum sl_status bad(const struct reading *r, const char *format, ...)
 
 static void keep_secret(struct sl_webhook *webhook, struct sl_span secret)
 {
-    if (webhook->n_secrets < sizeof(webhook->secrets) / sizeof(webhook->secrets[0]))
-        webhook->secrets[webhook->n_secrets++] = secret;
+    assert(webhook->n_secrets < sizeof(webhook->secrets) / sizeof(webhook->secrets[0]));
+    webhook->secrets[webhook->n_secrets++] = secret;
 }
 
 /* ---- the URL ---- */

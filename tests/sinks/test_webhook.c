@@ -579,6 +579,8 @@ static void wrong_targets_are_refused(void **state)
     fault_close(&f);
 }
 
+#define SECRET(n) "&header_env.X-" #n "=KEY_ONE"
+
 static void right_targets_are_opened(void **state)
 {
     (void)state;
@@ -598,6 +600,10 @@ static void right_targets_are_opened(void **state)
         "https://hooks.example.com/"
         "#secret=KEY_ONE,KEY_TWO&header.X-A=1&header_env.Authorization=KEY_ONE&batch="
         "10000&max_bytes=16777216&in_flight=64&timeout_ms=300000&attempts=10&id=a-b_1&reject=Http409,Http422",
+        /* The most secrets that a target can have. */
+        "https://hooks.example.com/a?b#secret=KEY_ONE,KEY_TWO" SECRET(0) SECRET(1) SECRET(2) SECRET(3)
+            SECRET(4) SECRET(5) SECRET(6) SECRET(7) SECRET(8) SECRET(9) SECRET(10) SECRET(11) SECRET(12)
+                SECRET(13) SECRET(14),
     };
     struct receiver receiver = {.usual = 200};
     open_all(&receiver);
