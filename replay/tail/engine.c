@@ -116,6 +116,14 @@ static void take_bell(const struct sl_engine *e)
     (void)!read(e->o.bell, &n, sizeof(n));
 }
 
+/* One that another process has handled to its end is not ours any more. */
+static void end_lane(struct sl_lane *lane)
+{
+    if (!lane->is_done)
+        sl_lane_lose(lane);
+    lane->is_ended = true;
+}
+
 static void take_event(struct sl_engine *e, const struct sl_keeper_event *event)
 {
     if (event->kind == SL_KEEPER_FAILED) {
@@ -130,7 +138,7 @@ static void take_event(struct sl_engine *e, const struct sl_keeper_event *event)
     else if (event->kind == SL_KEEPER_LOST)
         sl_lane_lose(lane);
     else
-        lane->is_ended = true;
+        end_lane(lane);
 }
 
 static void take_events(struct sl_engine *e)
@@ -230,7 +238,7 @@ static void save_through(struct sl_engine *e, bool at_once)
 
 static bool is_through_once(const struct sl_engine *e)
 {
-    if (!e->list.has_first || (e->o.table && !e->stream.was_asked))
+    if (!e->list.has_first || (e->o.table && !e->stream.has_answered))
         return false;
     for (size_t i = 0; i < e->n; i++) {
         const struct sl_lane *lane = e->lanes[i];

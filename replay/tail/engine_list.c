@@ -267,10 +267,9 @@ static void take_page(struct sl_engine *e)
 static void take_table(struct sl_engine *e)
 {
     struct sl_error error = SL_NO_ERROR;
-    e->stream.next_ms = e->now_ms + TABLE_MS;
-    e->stream.was_asked = true;
+    enum sl_status status = sl_live_outcome(e->stream.ask, &error);
     sl_arena_reset(e->scratch);
-    if (sl_live_outcome(e->stream.ask, &error) == SL_OK) {
+    if (status == SL_OK) {
         const char *latest = sl_live_told_stream(e->stream.ask, e->scratch);
         sl_lane_set(&e->stream.latest, latest);
         e->stream.is_old |= !latest || strcmp(latest, e->stream_arn) != 0;
@@ -281,6 +280,8 @@ static void take_table(struct sl_engine *e)
     } else {
         sl_engine_complain(e, &error);
     }
+    e->stream.has_answered |= status != SL_RETRY;
+    e->stream.next_ms = e->now_ms + (e->stream.has_answered ? TABLE_MS : RETRY_MS);
 }
 
 static const char *what_happened(const struct sl_engine *e)

@@ -110,7 +110,7 @@ struct sl_engine {
         bool is_old;  /* ours is disabled, replaced, or its table is gone */
         bool is_gone; /* and can no longer be read */
         bool is_table_gone, was_told;
-        bool was_asked; /* the table; whatever it answered */
+        bool has_answered; /* the table, or its answer was refused for good */
     } stream;
 
     struct sl_esm_stats gone; /* of lanes that are no more */

@@ -80,6 +80,7 @@ static void begin(struct sl_lane *lane, const struct sl_keeper_place *place)
 {
     struct sl_engine *e = lane->engine;
     lane->is_ours = true;
+    lane->is_ended = false; /* the keeper says it again */
     lane->is_done = lane->is_at_end = place->is_done;
     lane->ended_wall_ms = place->is_done ? e->wall_ms : 0; /* its children may not be listed yet */
     lane->since_ms = place->after ? 0 : place->since_ms;

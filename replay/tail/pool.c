@@ -55,12 +55,18 @@ static void fail(struct sl_pool_task *task, const struct sl_error *error)
     sl_buffer_add_char(b, '}');
 }
 
+static void open_worker(struct place *p)
+{
+    sl_error_clear(&p->error);
+    p->is_open = p->worker->kind->open(p->worker, &p->error) == SL_OK;
+}
+
 static void work(struct place *p)
 {
     struct sl_clock *clock = sl_clock_system();
     p->task->began_ms = clock->now_ms(clock);
     if (!p->is_open)
-        p->is_open = p->worker->kind->open(p->worker, &p->error) == SL_OK;
+        open_worker(p);
     if (p->is_open)
         p->worker->kind->run(p->worker, p->task);
     else
@@ -76,7 +82,7 @@ static enum state act(struct place *p, enum state asked)
         return OVER;
     }
     if (asked == OPENING) {
-        p->is_open = p->worker->kind->open(p->worker, &p->error) == SL_OK;
+        open_worker(p);
         return FREE;
     }
     if (p->is_open)

@@ -51,8 +51,7 @@ static enum sl_status add_page(struct chain *chain, struct sl_store *store, char
     free(*after);
     *after = NULL;
     if (page.result.status != SL_OK)
-        return sl_fail(error, page.result.status, page.result.code, "%s: %s", sl_store_name(store),
-                       page.result.text);
+        return sl_fail(error, page.result.status, page.result.code, "%s", page.result.text);
     for (size_t i = 0; i < page.n; i++) {
         chain_add(chain, page.entries[i].bytes, page.entries[i].key);
         chain_add(chain, 0, page.entries[i].etag);

@@ -95,8 +95,7 @@ static enum sl_status list(struct archive *a, const struct sl_call *call, struct
     if (page.result.status == SL_RETRY && is_late(a, call))
         return SL_OK;
     if (page.result.status != SL_OK)
-        return sl_fail(error, page.result.status, page.result.code, "%s: %s", a->source.facts.name,
-                       page.result.text);
+        return sl_fail(error, page.result.status, page.result.code, "%s", page.result.text);
     take_page(a, &page);
     return SL_OK;
 }

@@ -258,8 +258,7 @@ enum sl_status sl_store_measure(struct sl_store *store, struct sl_span prefix, s
         sl_arena_reset(arena);
         store->port->list(store->port, &list, &page, &own);
         if (page.result.status != SL_OK)
-            status =
-                sl_fail(error, page.result.status, page.result.code, "%s: %s", store->name, page.result.text);
+            status = sl_fail(error, page.result.status, page.result.code, "%s", page.result.text);
         for (size_t k = 0; status == SL_OK && k < page.n; k++) {
             while (i < n && compare(entries[i].key, page.entries[k].key) < 0)
                 entries[i++].bytes = SL_STORE_ABSENT;

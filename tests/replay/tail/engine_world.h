@@ -19,10 +19,11 @@
 static inline enum sl_status worker_open(struct sl_worker *worker, struct sl_error *error)
 {
     pthread_mutex_lock(&e.mutex);
-    bool fails = worker->number > 0 && e.open_fails > 0;
+    size_t left = e.open_fails;
+    bool fails = worker->number > 0 && left > 0;
     e.open_fails -= fails;
     pthread_mutex_unlock(&e.mutex);
-    return fails ? sl_fail(error, SL_REJECT, "NoSandbox", "there is none left") : SL_OK;
+    return fails ? sl_fail(error, SL_REJECT, "NoSandbox", "there is none left (%zu)", left) : SL_OK;
 }
 
 static inline bool is_held(const struct own_worker *own, unsigned first)

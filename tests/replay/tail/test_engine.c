@@ -174,6 +174,69 @@ static void nothing_begins_without_a_lease(void **state)
 
 /* ---- shards of others ---- */
 
+static void end_while_a_runs(const char *operation)
+{
+    (void)operation;
+    if (phase == 0 && e.held > 0 && has_handled(103)) {
+        tell(SL_KEEPER_ENDED, "a");
+        phase = 1;
+    } else if (phase == 1 && e.cancelled > 0 && e.held == 0 && vitals()->leases_lost) {
+        stop();
+    }
+}
+
+/* A process that slept longer than its lease learns only that another one has handled the shard to its end.
+ * What runs of it is broken off, and nothing is saved. */
+static void a_shard_that_another_has_ended_is_lost(void **state)
+{
+    (void)state;
+    use(two, 2);
+    e.step = end_while_a_runs;
+    e.holds = 100;
+    run_engine(2);
+    assert_string_equal(all_handled(), " 101 102 103 ");
+    assert_null(strstr(e.saved, "a@"));
+    assert_int_equal(e.result.leases_lost, 1);
+    assert_int_equal(e.result.unhandled, 0);
+}
+
+static void give_a_parent_again(const char *operation)
+{
+    (void)operation;
+    if (phase == 0 && has_saved("p", "3.")) {
+        struct kept *place = place_of("p");
+        place->is_done = false;
+        place->after[0] = '\0';
+        e.holds = 10;
+        tell(SL_KEEPER_GAINED, "p");
+        tell(SL_KEEPER_GAINED, "c");
+        phase = 1;
+    } else if (phase == 1 && e.held > 0) {
+        since = e.steps;
+        phase = 2;
+    } else if (phase == 2 && e.steps > since + 40) {
+        was_early = has_handled(11);
+        release();
+        phase = 3;
+    } else if (phase == 3 && has_saved("c", "12")) {
+        stop();
+    }
+}
+
+/* A place that the keeper has lost is begun anew: also then no child runs beside its parent. */
+static void a_parent_that_is_given_again_comes_first(void **state)
+{
+    (void)state;
+    static const struct shard shards[] = {{"p", NULL, true, 1, 3, 0, false},
+                                          {"c", "p", false, 11, 12, 0, false}};
+    use(shards, 2);
+    e.step = give_a_parent_again;
+    e.others = " c ";
+    run_engine(2);
+    assert_false(was_early);
+    assert_string_equal(all_handled(), " 1 1 2 2 3 3 11 12 ");
+}
+
 static void end_parent(const char *operation)
 {
     (void)operation;
@@ -395,7 +458,8 @@ static void a_worker_that_cannot_be_opened_fails_its_batch(void **state)
     run_engine(2);
     assert_string_equal(all_handled(), " 1 2 3 4 5 6 101 102 103 ");
     assert_int_equal(times(bodies, "Runtime.InvalidEntrypoint"), 2);
-    assert_int_equal(times(bodies, "there is none left"), 2);
+    assert_int_equal(times(bodies, "there is none left (2)"), 1);
+    assert_int_equal(times(bodies, "there is none left (1)"), 1);
     assert_int_equal(n_decided, 5);
     assert_int_equal(e.result.mapping.function_errors, 2);
 }
@@ -601,6 +665,8 @@ int main(void)
         TEST(a_shard_goes_on_where_its_place_is),
         TEST(nothing_begins_without_a_lease),
         TEST(a_childs_parent_may_be_anothers),
+        TEST(a_shard_that_another_has_ended_is_lost),
+        TEST(a_parent_that_is_given_again_comes_first),
         TEST(once_does_not_wait_for_others),
         TEST(nobody_needs_to_watch),
         TEST(a_blocked_shard_blocks_no_other),

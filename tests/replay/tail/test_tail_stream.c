@@ -106,15 +106,20 @@ static void a_new_stream_is_followed(void **state)
     verb_assert(v, tail(v, "--stream arn:aws:dynamodb:us-east-1:1:other --follow-new-stream"), 0, "");
 }
 
-/* With --once, too: it does not end before the table has answered. */
+/* With --once, too: it does not end before the table has answered, but a refusal is an answer. */
 static void a_slow_table_is_waited_for(void **state)
 {
     struct verbs *v = *state;
+    static const char told[] = "gets no more changes: the table has another stream now, " NEWER;
     use(old_shards, new_shards);
     w.latest = NEWER, w.byte_ms = 5;
-    verb_assert(v, tail(v, "--stream " ARN " --table t"), 1,
-                "gets no more changes: the table has another stream now, " NEWER);
+    verb_assert(v, tail(v, "--stream " ARN " --table t"), 1, told);
     assert_string_equal(handled(v), " 1 2 3 4 101 102 ");
+    w.byte_ms = 0;
+    w.denied = "DescribeTable", w.code = "ThrottlingException", w.times = 20;
+    verb_assert(v, tail(v, "--stream " ARN " --table t"), 1, told);
+    w.code = "AccessDeniedException", w.times = 1000;
+    verb_assert(v, tail(v, "--stream " ARN " --table t"), 0, "AccessDenied");
 }
 
 static void a_stream_without_a_next_one_ends(void **state)
