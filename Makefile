@@ -215,11 +215,8 @@ $(BUILD)/bench/%: $(BUILD)/bench/%.o $(BENCH_OBJ) $(LIBRARY)
 
 # Those that mostly wait come first, and one more at a time than there are cores.
 WAITING  := $(addprefix $(BUILD)/tests/,net/test_wire replay/tail/test_tail_stream replay/tail/test_tail_verb replay/lease/test_leases handlers/builtin/test_replicate)
-# glibc fills memory with a byte when it gives and takes it: what is read without having been written, or after its end, is no
-# zero by luck.
-GARBAGE := 165
 unit: all $(TESTS) $(FUZZERS) ## the unit tests and the fuzz corpora alone
-	@BUILD=$(BUILD) MALLOC_PERTURB_=$(GARBAGE) JOBS=$${JOBS:-$$(($$(nproc) + 1))} scripts/run_tests.sh $(WAITING) $(filter-out $(WAITING),$(TESTS)) $(FUZZERS)
+	@BUILD=$(BUILD) JOBS=$${JOBS:-$$(($$(nproc) + 1))} scripts/run_tests.sh $(WAITING) $(filter-out $(WAITING),$(TESTS)) $(FUZZERS)
 
 # clang, so that its warnings are seen, too; and ready for libFuzzer, so that one build serves all.
 SANITIZED = CC=clang SANITIZE=fuzzer-no-link,address,undefined BUILD=$(BUILD)/clang CFLAGS="-O1 -g"

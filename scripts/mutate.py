@@ -22,7 +22,6 @@ EQUIVALENT = TOP / 'tests/mutate/equivalent'
 ROOMS = os.environ.get('ONLY', '').split()
 JOBS = int(os.environ.get('JOBS') or os.cpu_count())
 PROGRAMS = ('runtime/bootstrap.c', 'replay/sluice.c')  # the two mains: no unit test runs them
-GARBAGE = '165'                                        # (as in `make unit`)
 SHARED = '-g0 -fPIC -fvisibility=default -fplt -w'     # (the last flag wins over the Makefile's)
 
 # ---- mutants ----
@@ -206,7 +205,7 @@ def limits(cpu_s):
 def passes(test, library, wall_s, cpu_s, **more):
     """Whether the test passes with this library; it is ended, with all that it began, at its limits."""
     with tempfile.TemporaryDirectory(dir='/dev/shm' if os.access('/dev/shm', os.W_OK) else None, ignore_cleanup_errors=True) as tmp:
-        env = {**os.environ, 'LD_LIBRARY_PATH': str(library), 'TMPDIR': tmp, 'MALLOC_PERTURB_': GARBAGE, **more}
+        env = {**os.environ, 'LD_LIBRARY_PATH': str(library), 'TMPDIR': tmp, **more}
         process = subprocess.Popen([str(BUILD / 'run' / test.name)], cwd=TREE, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                                    stderr=subprocess.DEVNULL, start_new_session=True, preexec_fn=limits(cpu_s))
         try:
