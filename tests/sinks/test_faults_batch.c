@@ -482,8 +482,10 @@ static void a_conflict_is_retried_with_the_same_token(void **state)
         c.times = 16;
         fault_open(&f, cancel_first, &c);
         run_group(&c, results);
-        for (int k = 0; k < 3; k++)
-            assert_result(results[k], SL_RETRY, NULL);
+        for (int k = 0; k < 3; k++) {
+            assert_result(results[k], SL_RETRY, i < 2 ? "TransactionConflict" : "ThrottlingError");
+            assert_non_null(strstr(results[k].text, i < 2 ? "was in progress" : "throttled"));
+        }
         assert_int_equal(scripted_server_requests(f.server), 4);
         fault_close(&f);
     }
