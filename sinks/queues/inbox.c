@@ -397,7 +397,7 @@ static bool settle(struct entries *e, struct sl_job *job, size_t i)
         e->results[e->entries[i]] = (struct sl_result){.status = SL_OK};
         return true;
     }
-    if (claim->times == 1 && claim->code.len)
+    if (claim->code.len)
         is = sl_client_judge(&e->inbox->queue->client, sl_codes_name(claim->code), sl_span(NULL, 0), 400);
     bool passes = claim->times != 1 || !claim->code.len || is.kind == SL_CODE_THROTTLE ||
                   is.kind == SL_CODE_TRANSIENT || sl_span_is(sl_codes_name(claim->code), "InternalError");

@@ -172,6 +172,8 @@ static void die(struct dies *d, struct sl_slice *slice)
         signal_from_outside(SIGKILL);
     else if (strcmp(how, "segv from outside") == 0)
         signal_from_outside(SIGSEGV);
+    else if (strncmp(how, "from outside ", 13) == 0)
+        signal_from_outside(signal_named(how + 13));
 }
 
 static bool is(struct sl_span a, struct sl_span b)
