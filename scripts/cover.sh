@@ -45,7 +45,7 @@ table decoder 100 --filter "($decoder)\$" || bad=1
 
 mapfile -t tests < <(find tests -name 'test_*.c' -o -name 'fuzz_*.c' | sed "s|^|$build/|; s|\.c\$||" | sort)
 compile all "${tests[@]}"
-run "${tests[@]}"
+run "${tests[@]}" || bad=1
 if [ "${SCRIPTS:-}" = 1 ]; then
     mapfile -t scripts < <(find tests -name 'check_*.sh' -o -name 'check_*.py' | sort)
     BUILD=$build scripts/run_tests.sh "${scripts[@]}" | grep -A60 FAIL || true
