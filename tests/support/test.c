@@ -1,5 +1,6 @@
 #include "tests/support/test.h"
 
+#include <dirent.h>
 #include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -114,4 +115,15 @@ void test_write(const char *path, const char *text)
     assert_non_null(file);
     assert_int_equal(fwrite(text, 1, strlen(text), file), strlen(text));
     fclose(file);
+}
+
+size_t test_open_files(void)
+{
+    size_t n = 0;
+    DIR *folder = opendir("/proc/self/fd");
+    assert_non_null(folder);
+    while (readdir(folder))
+        n++;
+    closedir(folder);
+    return n;
 }

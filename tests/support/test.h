@@ -23,11 +23,15 @@ const char *json_printf(const char *format, ...) __attribute__((format(printf, 1
 /* The same in place. */
 void json_quote(char *text);
 
-/* A fresh empty folder in TMPDIR (else /tmp), removed by test_folder_remove. The path is the caller's to free. */
+/* A fresh empty folder in TMPDIR (else /tmp), removed by test_folder_remove. The path is the caller's to
+ * free. */
 char *test_folder(void);
 /* The same where syncing costs nothing, for tests that do it thousands of times (unless TMPDIR is set). */
 char *test_folder_in_memory(void);
 void test_folder_remove(char *path);
+
+/* How many descriptors the process has open, and a few more: to compare with. */
+size_t test_open_files(void);
 
 /* The file's bytes, followed by a NUL; NULL when it cannot be read. The caller frees them. */
 char *test_read(const char *path, size_t *len);

@@ -8,7 +8,6 @@
 #include "handlers/pipeline/loader_private.h"
 #include "handlers/pipeline/pipeline.h"
 
-#include <dirent.h>
 #include <dlfcn.h>
 #include <elf.h>
 #include <errno.h>
@@ -151,17 +150,6 @@ static void good_one_is_loaded(void **state)
     assert_true(has_run(f));
 }
 
-static size_t open_files(void)
-{
-    size_t n = 0;
-    DIR *folder = opendir("/proc/self/fd");
-    assert_non_null(folder);
-    while (readdir(folder))
-        n++;
-    closedir(folder);
-    return n;
-}
-
 /* A plugin that is unloaded, or was refused, is gone: a new file of its name can be loaded. */
 static void nothing_of_a_plugin_stays(void **state)
 {
@@ -169,13 +157,13 @@ static void nothing_of_a_plugin_stays(void **state)
     char path[300];
     compile(f, "good.so", GOOD);
     compile(f, "wrong.so", HANDLER "{SL_HANDLER_ABI, \"x\"};");
-    size_t before = open_files();
+    size_t before = test_open_files();
     for (int i = 0; i < 2; i++) {
         assert_int_equal(load(f, "wrong"), SL_FATAL);
         assert_int_equal(load(f, "good"), SL_OK);
         sl_loader_unload(&f->loaded);
     }
-    assert_int_equal(open_files(), before + 4); /* of the constructors, which leave theirs open */
+    assert_int_equal(test_open_files(), before + 4); /* of the constructors, which leave theirs open */
     name_file(f, "good.so", path);
     assert_null(dlopen(path, RTLD_NOW | RTLD_NOLOAD));
     name_file(f, "wrong.so", path);

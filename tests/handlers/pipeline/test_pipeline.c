@@ -5,7 +5,6 @@
 #include "handlers/pipeline/route.h"
 #include "streams/record.h"
 
-#include <dirent.h>
 #include <stdio.h>
 
 #define ROUTE(members) "{'on_failure':'report','routes':[{'name':'a'," members "}]}"
@@ -93,26 +92,15 @@ static void nothing_is_opened_before_all_is_checked(void **state)
     }
 }
 
-static size_t open_files(void)
-{
-    size_t n = 0;
-    DIR *folder = opendir("/proc/self/fd");
-    assert_non_null(folder);
-    while (readdir(folder))
-        n++;
-    closedir(folder);
-    return n;
-}
-
 static void a_closed_pipeline_leaves_no_file_open(void **state)
 {
     (void)state;
     size_t before = 0;
     for (int i = 0; i < 3; i++) {
         rig_destroy(rig_new("{'on_failure':'report','routes':[{'name':'a','handler':'one'}]}"));
-        before = before ? before : open_files();
+        before = before ? before : test_open_files();
     }
-    assert_int_equal(open_files(), before);
+    assert_int_equal(test_open_files(), before);
 }
 
 static void routes_say_what_they_are(void **state)

@@ -38,6 +38,20 @@ int sinks_clean_up(void **state)
     return 0;
 }
 
+char *folder;
+
+int folder_set_up(void **state)
+{
+    folder = test_folder_in_memory();
+    return sinks_set_up(state);
+}
+
+int folder_clean_up(void **state)
+{
+    test_folder_remove(folder);
+    return sinks_clean_up(state);
+}
+
 struct sl_call test_call(struct sl_arena *arena)
 {
     struct sl_clock *clock = sl_clock_system();

@@ -21,6 +21,11 @@ extern struct sl_sinks test_sinks;
 int sinks_set_up(void **state);
 int sinks_clean_up(void **state);
 
+/* With a folder in memory. */
+extern char *folder;
+int folder_set_up(void **state);
+int folder_clean_up(void **state);
+
 struct sl_call test_call(struct sl_arena *arena);
 
 /* Reads to the end in pieces of `max_bytes`. With `is_resumed`, each piece is read by a source of its own. */

@@ -15,8 +15,6 @@
 #define MAX_BYTES ((size_t)1 << 24)
 #define LARGE     ((size_t)9 << 20) /* more than all blocks hold, and what is read at a time */
 
-static char *folder;
-
 struct input {
     const char *name;
     const struct sl_span *text;
@@ -172,18 +170,6 @@ static void nobody_has_to_read_to_the_end(void **state)
     }
 }
 
-static int set_up(void **state)
-{
-    folder = test_folder_in_memory();
-    return sinks_set_up(state);
-}
-
-static int clean_up(void **state)
-{
-    test_folder_remove(folder);
-    return sinks_clean_up(state);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -192,5 +178,5 @@ int main(void)
         cmocka_unit_test(a_read_that_fails_is_told),
         cmocka_unit_test(nobody_has_to_read_to_the_end),
     };
-    return cmocka_run_group_tests(tests, set_up, clean_up);
+    return cmocka_run_group_tests(tests, folder_set_up, folder_clean_up);
 }

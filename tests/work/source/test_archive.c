@@ -13,8 +13,6 @@
 
 #define MAX_BYTES ((size_t)1 << 24)
 
-static char *folder;
-
 static enum sl_status open_place(void *self, struct sl_span place, struct sl_source **out,
                                  struct sl_error *error)
 {
@@ -199,18 +197,6 @@ static void an_object_that_changed_since_it_was_listed_is_told(void **state)
     sl_arena_destroy(arena);
 }
 
-static int set_up(void **state)
-{
-    folder = test_folder_in_memory();
-    return sinks_set_up(state);
-}
-
-static int clean_up(void **state)
-{
-    test_folder_remove(folder);
-    return sinks_clean_up(state);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -220,5 +206,5 @@ int main(void)
         cmocka_unit_test(an_object_that_is_gone_is_told),
         cmocka_unit_test(an_object_that_changed_since_it_was_listed_is_told),
     };
-    return cmocka_run_group_tests(tests, set_up, clean_up);
+    return cmocka_run_group_tests(tests, folder_set_up, folder_clean_up);
 }

@@ -13,8 +13,6 @@
 
 #define ITEMS 30
 
-static char *folder;
-
 /* ---- a source of each kind ---- */
 
 struct kind {

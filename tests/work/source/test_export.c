@@ -14,8 +14,6 @@
 #define E "{'Item':{'PK':{'S':'a'},'SK':{'N':'2'}}}\n"
 #define C "{'Item':{'SK':{'N':'3'},'PK':{'S':'c'}}}"
 
-static char *folder;
-
 struct place {
     const char *place, *table;
     bool verify_first;
@@ -389,18 +387,6 @@ static void a_place_that_is_not_there_is_refused(void **state)
     fails_at(folder, "NoSummary", "name the folder of one export");
 }
 
-static int set_up(void **state)
-{
-    folder = test_folder_in_memory();
-    return sinks_set_up(state);
-}
-
-static int clean_up(void **state)
-{
-    test_folder_remove(folder);
-    return sinks_clean_up(state);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -416,5 +402,5 @@ int main(void)
         cmocka_unit_test(a_place_of_another_export_is_refused),
         cmocka_unit_test(a_place_that_is_not_there_is_refused),
     };
-    return cmocka_run_group_tests(tests, set_up, clean_up);
+    return cmocka_run_group_tests(tests, folder_set_up, folder_clean_up);
 }

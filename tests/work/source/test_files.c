@@ -18,8 +18,6 @@ struct input {
     size_t document_bytes;
 };
 
-static char *folder;
-
 static enum sl_status open_input(void *self, struct sl_span place, struct sl_source **out,
                                  struct sl_error *error)
 {
@@ -441,18 +439,6 @@ static void marks_tell_which_attributes_are_there(void **state)
     sl_arena_destroy(arena);
 }
 
-static int set_up(void **state)
-{
-    folder = test_folder_in_memory();
-    return sinks_set_up(state);
-}
-
-static int clean_up(void **state)
-{
-    test_folder_remove(folder);
-    return sinks_clean_up(state);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -469,5 +455,5 @@ int main(void)
         cmocka_unit_test(what_comes_late_is_asked_for_again),
         cmocka_unit_test(marks_tell_which_attributes_are_there),
     };
-    return cmocka_run_group_tests(tests, set_up, clean_up);
+    return cmocka_run_group_tests(tests, folder_set_up, folder_clean_up);
 }

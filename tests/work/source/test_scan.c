@@ -14,7 +14,6 @@
 
 #define ITEMS 300
 
-static char *folder;
 static char local[300], remote[100];
 
 struct table {
@@ -236,12 +235,6 @@ static int set_up(void **state)
     return 0;
 }
 
-static int clean_up(void **state)
-{
-    test_folder_remove(folder);
-    return sinks_clean_up(state);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -249,5 +242,5 @@ int main(void)
         cmocka_unit_test(it_is_known_when_it_began), cmocka_unit_test(what_makes_no_sense_is_refused),
         cmocka_unit_test(a_budget_is_held),
     };
-    return cmocka_run_group_tests(tests, set_up, clean_up);
+    return cmocka_run_group_tests(tests, set_up, folder_clean_up);
 }
