@@ -1,5 +1,4 @@
 /* Runs one replay: inputs, mapping, sandboxes, outputs. */
-#include "replay/parked.h"
 #include "replay/patience.h"
 #include "replay/session.h"
 
@@ -76,6 +75,7 @@ void sl_session_decided(void *self, const struct sl_esm_invocation *inv, const s
         sl_picture_add(r->picture, inv, result, decision, sl_runner_notes(r->runner));
     if (!r->runner)
         return; /* whoever runs the sandboxes knows how far they are */
+    sl_parked_add(&r->parked, sl_runner_notes(r->runner), inv->request_id, r->arena);
     sl_notes_forget(sl_runner_notes(r->runner), inv->request_id);
     r->delivered_bytes += inv->payload.len;
     if (r->recording.index && r->delivered_bytes > RELEASE_BYTES) {
@@ -334,7 +334,7 @@ static int run(struct sl_session *r)
         .recording = &r->recording, .mapping = sl_esm_stats(r->esm), .runner = r->runner};
     summary.processes = sl_runner_stats(r->runner);
     if (!r->command)
-        summary.parked = sl_parked_text(r->config, r->runner, r->arena);
+        summary.parked = sl_parked_text(r->config, r->runner, &r->parked, r->arena);
     is_written = print_summary(r, &summary) && is_written;
     is_written = sl_session_close_trace(r) && is_written;
     struct sl_error error = SL_NO_ERROR;
@@ -343,6 +343,8 @@ static int run(struct sl_session *r)
         is_written = false;
     }
     bool has_lost = summary.mapping.discarded || summary.mapping.trimmed;
+    for (size_t i = 0; r->fails_on_parked && i < sl_runner_routes(r->runner); i++)
+        has_lost = has_lost || sl_runner_route(r->runner, i)->parked;
     return has_lost || !is_written ? SL_EXIT_FAILED : SL_EXIT_OK;
 }
 

@@ -7,6 +7,7 @@
 #include "replay/output/report/picture.h"
 #include "replay/output/summary.h"
 #include "replay/output/trace.h"
+#include "replay/parked.h"
 #include "replay/sandbox/runner.h"
 #include "replay/source/recording.h"
 
@@ -26,6 +27,7 @@ struct sl_session {
     bool collects_log; /* lines that are repeated, in log and trace, are counted; else all are written at once
                         */
     bool with_ids, is_quiet, has_no_summary;
+    bool fails_on_parked;      /* a record that was parked is a failure, too */
     bool handles_signals;      /* the caller does, so the session does not */
     bool sets_report_failures; /* settings.report_failures counts; else the configuration decides */
     int64_t timeout_s, seed;
@@ -49,6 +51,7 @@ struct sl_session {
     int64_t progress_ms;    /* when the progress line was last drawn */
     int64_t began_ms;       /* 0: not yet */
     struct sl_patience *patience;
+    struct sl_parked_reasons parked;
     bool has_hinted; /* that retries take long */
 };
 

@@ -99,6 +99,9 @@ static void run_repeatable(struct sl_dispatch *d, size_t route, struct sl_run *r
     sl_run_init(run, d, &d->p->routes[route], entries, limit_of(d));
     run->deadline_ms = share_end(d, route);
     sl_run_entries(run, 0, run->n);
+    if (!d->is_ruined)
+        sl_run_judge(run);
+    sl_rate_note(run);
     sl_count_run(run);
     note_parked(d, run);
     if (d->is_ruined)
@@ -227,8 +230,10 @@ static void run_once_only(struct sl_dispatch *d, struct lanes *lanes)
             n++;
         sl_dispatch_park(d, d->parked, n);
     }
-    for (size_t i = 0; i < lanes->n; i++)
+    for (size_t i = 0; i < lanes->n; i++) {
+        sl_rate_note(&lanes->runs[i]);
         sl_count_run(&lanes->runs[i]);
+    }
     for (size_t i = 0; i < lanes->n && !d->is_ruined; i++)
         say_outcome(&lanes->runs[i]);
 }
@@ -301,6 +306,7 @@ void sl_dispatch(struct sl_pipeline *p, const struct sl_batch *batch, const stru
         .k = batch->n,
     };
     d.end_ms = invocation->deadline_ms - reserve_ms(&d);
+    d.seen = sl_arena_zalloc(d.arena, p->n * sizeof(*d.seen));
     d.slice = sl_arena_alloc(d.arena, d.n * sizeof(struct sl_record *));
     d.places = sl_arena_alloc(d.arena, d.n * sizeof(*d.places));
     d.marks = sl_arena_alloc(d.arena, d.n * sizeof(*d.marks));
@@ -310,5 +316,6 @@ void sl_dispatch(struct sl_pipeline *p, const struct sl_batch *batch, const stru
     if (d.n || batch->is_window)
         run_phases(&d);
     sl_count_parked(&d);
+    sl_rate_commit(&d);
     sl_answer_write(&d, out);
 }

@@ -22,7 +22,7 @@ struct parcel {
     size_t target; /* which of its route's targets is tried */
     struct sl_span body;
     const struct sl_why *refused; /* why an earlier target cannot take it; a FATAL one is kept */
-    bool is_durable;
+    bool is_durable, is_remembered;
     const struct sl_why *why; /* why it cannot be parked; NULL while it still can */
 };
 
@@ -304,7 +304,8 @@ static bool park_step(struct sl_dispatch *d, struct sl_parked *list, size_t n)
     bool all = true;
     for (size_t i = 0; i < n; i++) {
         parcels[i].parked = &list[i];
-        parcels[i].is_durable = sl_memory_has(d, list[i].route, list[i].index);
+        parcels[i].is_durable = parcels[i].is_remembered =
+            sl_memory_has(d, list[i].route, list[i].index);
         if (parcels[i].is_durable)
             continue;
         parcels[i].body = message_of(d, &list[i]);
@@ -313,6 +314,7 @@ static bool park_step(struct sl_dispatch *d, struct sl_parked *list, size_t n)
     send_all(d, parcels, n);
     for (size_t i = 0; i < n; i++) {
         list[i].is_durable = parcels[i].is_durable;
+        list[i].is_remembered = parcels[i].is_remembered;
         list[i].is_tried = true;
         if (list[i].is_durable) {
             d->n_durable++;

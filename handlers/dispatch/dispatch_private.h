@@ -23,6 +23,13 @@ struct sl_parked {
     struct sl_route *route;
     const struct sl_why *why;
     bool is_tried, is_durable;
+    bool is_remembered; /* durable since an earlier delivery */
+};
+
+/* What a route's run did below the checkpoint of that moment. */
+struct sl_seen {
+    struct sl_by_event applied;
+    size_t k;
 };
 
 struct sl_dispatch {
@@ -53,6 +60,8 @@ struct sl_dispatch {
     struct sl_span *keys; /* item keys, each made when it is first needed; NULL before the first */
     bool has_state;       /* `state` is what a handler made */
     struct sl_span state;
+
+    struct sl_seen *seen; /* of each of the pipeline's routes */
 
     /* Reused from call to call. */
     const struct sl_record **slice;
@@ -154,15 +163,14 @@ struct sl_entry {
     enum sl_entry_state state;
     const struct sl_why *why; /* REJECTED, PARKED, FAILED */
     bool is_remembered;       /* APPLIED by an earlier delivery */
+    bool is_left_out;         /* APPLIED: nothing of it belonged there */
 };
 
-/* Rejections of one code. */
+/* Rejections of one code, in one run. */
 struct sl_tally {
-    const char *code;
-    size_t n;
+    const struct sl_why *last; /* NULL: the slot is free */
+    struct sl_by_event rejected;
 };
-
-#define SL_TALLIES 16 /* codes told apart; the rest are counted together */
 
 struct sl_run {
     struct sl_dispatch *d;
@@ -176,7 +184,9 @@ struct sl_run {
     const struct sl_why *stop; /* then: why what is pending fails */
     const struct sl_why *last_retry;
     struct sl_held held;
-    struct sl_tally tallies[SL_TALLIES];
+    struct sl_by_event applied; /* without those of which nothing was left to do */
+    const struct sl_tally *refused; /* rejections that are too many, so that the route stopped; NULL: none */
+    struct sl_tally tallies[SL_RATE_CODES];
 };
 
 /* What a call left to do. */
@@ -201,6 +211,27 @@ void sl_run_settle(struct sl_run *run, struct sl_entry *entry, const struct sl_m
 
 /* Why the marks of a once-only route's call of n records reject too many; NULL: they do not. */
 const struct sl_why *sl_run_foresee(struct sl_run *run, size_t n);
+
+/* Of a repeatable route, when all that can be tried was tried and nothing is parked yet: rejections that are
+ * too many fail as on SL_FATAL. */
+void sl_run_judge(struct sl_run *run);
+
+/* ---- what a route rejects lately (dispatch_rate.c) ---- */
+
+/* Are these rejections of the run, beside what it applied, more than the data can be blamed for? */
+bool sl_rate_is_broken(const struct sl_run *run, const struct sl_tally *tally,
+                       const struct sl_by_event *applied);
+
+/* The error of a route that refuses to park them. */
+const struct sl_why *sl_rate_refuse(struct sl_run *run, const struct sl_tally *tally);
+
+enum sl_event sl_run_event(const struct sl_run *run, const struct sl_entry *entry);
+
+/* At the end of a run. */
+void sl_rate_note(const struct sl_run *run);
+
+/* At the end of the batch: what is below the answer's checkpoint counts from now on. */
+void sl_rate_commit(struct sl_dispatch *d);
 
 /* ---- records that are given to the handler alone (dispatch_alone.c) ---- */
 

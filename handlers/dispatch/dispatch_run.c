@@ -111,11 +111,15 @@ static struct sl_rest take_outcome(struct sl_run *run, size_t n, const struct ou
     struct sl_rest rest = {0};
     struct sl_entry *unknown = NULL;
     const struct sl_why *broken_why = sl_route_is_once_only(run->route) ? sl_run_foresee(run, n) : NULL;
-    for (size_t i = 0; i < n; i++) {
+    /* What succeeded first: it vouches for the configuration when the others are judged. */
+    for (size_t k = 0; k < 2 * n; k++) {
+        size_t i = k % n;
         struct sl_mark mark = d->marks[i];
         struct sl_entry *entry = &run->entries[d->places[i]];
         if (!mark.is_set)
             mark = (struct sl_mark){.status = outcome->status, .note = mark.note};
+        if ((mark.status == SL_OK) != (k < n))
+            continue;
         if (!mark.is_set && mark.status == SL_REJECT)
             unknown = entry;
         if (!broken_why || mark.status != SL_REJECT)

@@ -2,6 +2,7 @@
  * are too many to be poison. */
 #include "base/span.h"
 #include "handlers/dispatch/dispatch_private.h"
+#include "streams/record.h"
 
 void sl_run_stop(struct sl_run *run, const struct sl_why *why)
 {
@@ -31,56 +32,56 @@ void sl_run_stop_for_time(struct sl_run *run)
     sl_run_stop(run, run->last_retry);
 }
 
-/* Rejections of that code so far, this one included. */
-static size_t tally(struct sl_run *run, const char *code)
+enum sl_event sl_run_event(const struct sl_run *run, const struct sl_entry *entry)
+{
+    return sl_record_event(sl_batch_record(run->d->batch, entry->index));
+}
+
+/* The rejections of that code so far, this one included. */
+static const struct sl_tally *tally(struct sl_run *run, const struct sl_entry *entry, const struct sl_why *why)
 {
     size_t i = 0;
-    while (i < SL_TALLIES - 1 && run->tallies[i].code && strcmp(run->tallies[i].code, code) != 0)
+    while (i < SL_RATE_CODES - 1 && run->tallies[i].last && strcmp(run->tallies[i].last->code, why->code) != 0)
         i++;
-    run->tallies[i].code = code;
-    return ++run->tallies[i].n;
+    run->tallies[i].last = why;
+    run->tallies[i].rejected.n[sl_run_event(run, entry)]++;
+    return &run->tallies[i];
 }
 
-static size_t most_parked(const struct sl_dispatch *d)
+/* Nothing of that code is parked. (What a once-only route rejected earlier already is.) */
+static void give_up(struct sl_run *run, const struct sl_tally *tally)
 {
-    const struct sl_config *config = &d->p->config;
-    if (config->max_parked_is_set)
-        return config->max_parked < 0 ? SIZE_MAX : (size_t)config->max_parked;
-    return d->n / 10 > 10 ? d->n / 10 : 10;
-}
-
-/* So many rejections with one code are not poison: the environment is broken (another table's schema, a wrong
- * target), and parking would carry the whole stream away. What a once-only route rejected earlier is already
- * parked. */
-static const struct sl_why *broken(struct sl_run *run, const struct sl_why *why, size_t count)
-{
-    const char *text = sl_arena_printf(run->d->arena,
-                                       "%zu records rejected with one code, more than max_parked allows: the "
-                                       "environment is probably broken, so nothing is parked; the last: %s",
-                                       count, why->text);
-    run->route->is_distrusted = true;
-    return sl_dispatch_why(run->d, SL_FATAL, why->code, text);
-}
-
-static void give_up(struct sl_run *run, const struct sl_why *why, size_t count)
-{
-    const struct sl_why *fatal = broken(run, why, count);
+    const char *code = tally->last->code;
+    const struct sl_why *fatal = sl_rate_refuse(run, tally);
     sl_run_stop(run, fatal);
     for (size_t i = 0; i < run->n; i++) {
         struct sl_entry *entry = &run->entries[i];
         bool is_open = entry->state == SL_ENTRY_FAILED || entry->state == SL_ENTRY_REJECTED;
-        if (is_open && entry->why->status == SL_REJECT && strcmp(entry->why->code, why->code) == 0)
+        if (is_open && entry->why->status == SL_REJECT && strcmp(entry->why->code, code) == 0)
             sl_run_fail(run, entry, fatal);
     }
 }
 
+/* A once-only route parks as it goes, so only what was applied before vouches for the configuration. Of
+ * another route what is still to be tried may: it is given up early only when even that is not enough. */
+static struct sl_by_event vouching(const struct sl_run *run)
+{
+    struct sl_by_event applied = run->applied;
+    for (size_t i = 0; i < run->n && !sl_route_is_once_only(run->route); i++)
+        applied.n[sl_run_event(run, &run->entries[i])] += run->entries[i].state == SL_ENTRY_PENDING;
+    return applied;
+}
+
 void sl_run_reject(struct sl_run *run, struct sl_entry *entry, const struct sl_why *why)
 {
-    size_t count = tally(run, why->code);
+    const struct sl_tally *same = tally(run, entry, why);
     entry->why = why;
     entry->state = SL_ENTRY_REJECTED;
-    if (count > most_parked(run->d)) {
-        give_up(run, why, count);
+    struct sl_by_event applied = run->applied;
+    if (sl_rate_is_broken(run, same, &applied))
+        applied = vouching(run);
+    if (sl_rate_is_broken(run, same, &applied)) {
+        give_up(run, same);
     } else if (run->route->n_targets == 0) {
         sl_run_fail(run, entry, why);
     } else if (sl_route_is_once_only(run->route)) {
@@ -92,10 +93,20 @@ void sl_run_reject(struct sl_run *run, struct sl_entry *entry, const struct sl_w
     }
 }
 
+void sl_run_judge(struct sl_run *run)
+{
+    for (size_t i = 0; i < SL_RATE_CODES && run->tallies[i].last; i++)
+        if (sl_rate_is_broken(run, &run->tallies[i], &run->applied)) {
+            give_up(run, &run->tallies[i]);
+            return;
+        }
+}
+
 static void apply(struct sl_run *run, struct sl_entry *entry, enum sl_effect note)
 {
     run->route->stats.effects[note]++;
-    run->route->is_distrusted = false;
+    entry->is_left_out = note == SL_EFFECT_LEFT_OUT;
+    run->applied.n[sl_run_event(run, entry)] += !entry->is_left_out;
     entry->state = SL_ENTRY_APPLIED;
 }
 
@@ -154,27 +165,24 @@ void sl_run_settle(struct sl_run *run, struct sl_entry *entry, const struct sl_m
     }
 }
 
-/* A once-only route parks as it goes, so too many rejections have to be noticed before the first is parked:
- * those that one call marks are counted. From then on the route is distrusted until a record succeeds: a call
- * in which no record succeeds parks nothing, or else each delivery would park a little more of the stream. */
+/* Too many rejections have to be noticed before the first is parked: those that one call marks are counted
+ * together with what it applied. */
 const struct sl_why *sl_run_foresee(struct sl_run *run, size_t n)
 {
-    struct sl_tally before[SL_TALLIES];
-    const struct sl_why *first = NULL, *worst = NULL;
-    size_t most = most_parked(run->d), count = 0, applied = 0;
+    const struct sl_mark *marks = run->d->marks;
+    struct sl_tally before[SL_RATE_CODES];
+    struct sl_by_event applied = run->applied;
+    const struct sl_why *fatal = NULL;
+    for (size_t i = 0; i < n; i++)
+        if (marks[i].is_set && marks[i].status == SL_OK && marks[i].note != SL_EFFECT_LEFT_OUT)
+            applied.n[sl_run_event(run, &run->entries[run->d->places[i]])]++;
     memcpy(before, run->tallies, sizeof(before));
-    for (size_t i = 0; i < n && !worst; i++) {
-        const struct sl_mark *mark = &run->d->marks[i];
-        applied += mark->is_set && mark->status == SL_OK;
-        if (!mark->is_set || mark->status != SL_REJECT)
-            continue;
-        const struct sl_why *why = why_of_mark(run, mark, NULL);
-        count = tally(run, why->code);
-        first = first ? first : why;
-        worst = count > most ? why : NULL;
-    }
+    for (size_t i = 0; i < n; i++)
+        if (marks[i].is_set && marks[i].status == SL_REJECT)
+            tally(run, &run->entries[run->d->places[i]], why_of_mark(run, &marks[i], NULL));
+    for (size_t i = 0; i < SL_RATE_CODES && run->tallies[i].last && !fatal; i++)
+        if (sl_rate_is_broken(run, &run->tallies[i], &applied))
+            fatal = sl_rate_refuse(run, &run->tallies[i]);
     memcpy(run->tallies, before, sizeof(before));
-    if (!worst && run->route->is_distrusted && !applied)
-        worst = first;
-    return worst ? broken(run, worst, count) : NULL;
+    return fatal;
 }

@@ -42,9 +42,10 @@ const struct sl_option sl_config_rows[] = {
      .min = 1,
      .max = 1000000,
      .help =
-         "if one route rejects more records than this with one code in one batch, the environment is taken "
-         "to be broken and nothing is parked. Default: 10 or a tenth of the batch, whichever is larger; "
-         "null: no limit"},
+         "how many records of a route may be parked with one code although no others vouch for the "
+         "configuration: of the records of the same event that were applied lately, 4 vouch for one more. "
+         "Beyond, the configuration or the environment is taken to be broken, and nothing is parked. If it "
+         "is written, it is also the most of one batch. Default: 10; null: no limit"},
     {.name = "deadline_reserve_ms",
      .type = SL_OPTION_INTEGER,
      .min = 10,

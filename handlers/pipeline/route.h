@@ -19,6 +19,24 @@ struct sl_failure_target {
     struct sl_object_port *objects;
 };
 
+/* What a route did with the records that it saw lately, across batches and redeliveries, each record once. So
+ * a configuration that is broken is told from records that are (handlers/dispatch/dispatch_rate.c). */
+#define SL_RATE_CODES 16 /* told apart; the rest are counted together */
+
+/* Records, by enum sl_event. */
+struct sl_by_event {
+    size_t n[SL_REMOVE + 1];
+};
+
+struct sl_rate {
+    struct sl_by_event applied;
+    struct sl_rate_code {
+        char code[SL_ERROR_CODE_BYTES]; /* "": the slot is free */
+        struct sl_by_event rejected;
+    } codes[SL_RATE_CODES];
+    char first[64]; /* identifier of the first record that it last refused to park */
+};
+
 struct sl_route {
     struct sl_pipeline *pipeline;
     const struct sl_config_route *config;
@@ -32,7 +50,7 @@ struct sl_route {
     size_t max_bytes;
     struct sl_failure_target **targets; /* in the order in which they are tried */
     size_t n_targets;                   /* 0: "report" */
-    bool is_distrusted; /* once-only: it stopped after too many rejections, and has applied nothing since */
+    struct sl_rate rate;
     unsigned views_accepted; /* bits 1 << enum sl_view that accepts() has accepted */
     bool is_left_out;        /* no record is given to it: sl_route_leave_out */
     struct sl_route_stats stats;

@@ -412,7 +412,11 @@ def own_bootstrap():
     run = configured({"on_failure": ["jsonl:parked.jsonl", "file:parked"], "report_batch_item_failures": True,
                       "routes": [{"name": "strict", "handler": "notify", "to": "jsonl:mail.jsonl", "message": "{nothing}"},
                                  {"name": "fine", "handler": "notify", "to": "jsonl:mail.jsonl"}]}, "--batch-size", "5")
-    check("where records were parked", run.out.endswith("\n\nparked                10   of strict, in jsonl:parked.jsonl, or if that was not possible file:parked\n"), run.out)
+    check("where records were parked", run.out.endswith("\n\nparked                10   of strict, in jsonl:parked.jsonl, or if that was not possible file:parked\n"
+                                                            "  reason              10   MissingAttribute: message: the record has no value for {nothing}\n"), run.out)
+    for flag in [], ["--fail-on-parked"]:
+        run = Run(folder, "in.json", *flag, env={"SLUICE_CONFIG": str(folder / "sluice.json")})
+        check(f"parked records, {flag}", run.status == len(flag), run.out + run.err)
 
 
 def patience():

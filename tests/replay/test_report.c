@@ -283,7 +283,7 @@ static void parked_again_is_one_row(void **state)
     write_page();
     assert_int_equal(times_said("</svg>parked</td>"), 2);
     assert_says("Parked 3 times. <bdi>Bad: no value</bdi>");
-    assert_says("<h1>All 2,000 records were handled, 2 parked</h1>");
+    assert_says("<h1>2 parked, all 2,000 records were handled</h1>");
     assert_int_equal(w.notes.n, 0);
 }
 

@@ -42,18 +42,17 @@ static void add_verdict(struct sl_buffer *b, const struct sl_picture *p, const s
     const struct sl_esm_stats *m = &summary->mapping;
     size_t lost = (size_t)(m->discarded + m->trimmed), all = summary->recording->n;
     bool is_whole = m->done == all;
-    sl_buffer_add_str(b, is_whole ? "All " : "");
+    if (p->parked) {
+        sl_html_add_count(b, p->parked);
+        sl_buffer_add_str(b, " parked, ");
+    }
+    sl_buffer_add_str(b, !is_whole ? "" : p->parked ? "all " : "All ");
     if (!is_whole) {
         sl_html_add_count(b, lost ? lost : (size_t)m->done);
         sl_buffer_add_str(b, " of ");
     }
     sl_html_add_count(b, all);
     sl_buffer_printf(b, " records %s %s", lost == 1 ? "was" : "were", lost ? "given up" : "handled");
-    if (p->parked) {
-        sl_buffer_add_str(b, ", ");
-        sl_html_add_count(b, p->parked);
-        sl_buffer_add_str(b, " parked");
-    }
 }
 
 static void add_tile(struct sl_buffer *b, const char *name, uint64_t value)
@@ -75,12 +74,14 @@ static void add_duration(struct sl_buffer *b, int64_t ms)
     sl_buffer_add_str(b, "</dd></div>\n");
 }
 
-static void add_tiles(struct sl_buffer *b, const struct sl_summary *summary)
+static void add_tiles(struct sl_buffer *b, const struct sl_picture *p, const struct sl_summary *summary)
 {
     const struct sl_esm_stats *m = &summary->mapping;
     sl_buffer_add_str(b, "<dl class=tiles>\n");
     add_tile(b, "records in", summary->recording->n);
     add_tile(b, "handled", m->done);
+    if (p->parked)
+        add_tile(b, "parked", p->parked);
     add_tile(b, "filtered out", m->filtered);
     add_tile(b, "given up", (m->discarded + m->trimmed));
     if (m->beside)
@@ -154,7 +155,7 @@ void sl_page_write(struct sl_buffer *b, const struct sl_picture *p, const struct
                    const struct sl_summary *summary)
 {
     add_head(b, p, run, summary);
-    add_tiles(b, summary);
+    add_tiles(b, p, summary);
     sl_page_add_losses(b, p, summary);
     add_picture(b, p);
     sl_page_add_facts(b, p, run, summary);
