@@ -4,6 +4,7 @@
 #include "handlers/pipeline/route.h"
 #include "replay/check/check_keys.h"
 #include "replay/check/check_route.h"
+#include "replay/check/check_sample.h"
 #include "replay/check/check_shared.h"
 #include "replay/check/check_totals.h"
 #include "replay/check/check_unused.h"
@@ -26,7 +27,7 @@
 #define ITEM_BYTES_MOST (400 * 1024) /* DynamoDB's */
 
 struct check {
-    const char *config_path, *mapping_path, *handler_path;
+    const char *config_path, *mapping_path, *sample_path, *handler_path;
     bool reads_tables;
     int64_t item_bytes;
     struct sl_mapping mapping;
@@ -210,7 +211,15 @@ static enum sl_status run(struct check *c, struct sl_error *error)
                                            .arg = c};
     const struct sl_check_keys keys = {
         .pipeline = c->pipeline, .sinks = &c->sinks, .arena = c->arena, .find = find, .arg = c};
-    status = c->reads_tables ? sl_check_keys(&keys, error) : SL_OK;
+    const struct sl_check_sample sample = {.pipeline = c->pipeline,
+                                           .path = c->sample_path,
+                                           .vars = &c->vars,
+                                           .arena = c->arena,
+                                           .find = find,
+                                           .arg = c};
+    status = c->sample_path ? sl_check_sample(&sample, error) : SL_OK;
+    if (status == SL_OK && c->reads_tables)
+        status = sl_check_keys(&keys, error);
     if (status == SL_OK)
         status = sl_check_totals(&totals, error);
     if (status == SL_OK)
@@ -224,6 +233,8 @@ int sl_verb_check(int argc, char **argv)
     const struct sl_flag flags[] = {
         {"mapping", SL_FLAG_TEXT, &c.mapping_path, "FILE",
          "check this mapping as well: what `aws lambda get-event-source-mapping` (or list-...) printed"},
+        {"sample", SL_FLAG_TEXT, &c.sample_path, "FILE",
+         "try the templates on these records, and name those that none of them fills"},
         {"tables", SL_FLAG_BOOL, &c.reads_tables, NULL,
          "ask each table for its key, and read one row of each ledger of totals"},
         {"item-bytes", SL_FLAG_INTEGER, &c.item_bytes, "N",

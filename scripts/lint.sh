@@ -47,7 +47,7 @@ declare -A may=(
     [runtime/contain]="runtime/api base streams streams/decode sinks/target.h handlers handlers/pipeline handlers/dispatch"
     [replay/config]="base streams/when"
     [replay/check]="base streams streams/template streams/when aws/arn.h sinks/port.h sinks/target.h handlers handlers/pipeline
-                    replay/config replay/flags.h"
+                    work/source replay/config replay/source replay/flags.h"
     [replay/esm]="base streams streams/when"
     [replay/backfill]="base streams sinks/port.h sinks/target.h handlers handlers/pipeline work/source work/backfill work/restore"
     [replay/source]="base net streams streams/decode aws sinks/target.h work/source replay/esm"

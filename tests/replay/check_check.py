@@ -84,6 +84,31 @@ def configurations():
     check("no such file: exit 2", done.returncode == 2 and "nowhere.json" in done.err, done.err)
 
 
+def samples():
+    """A wrong name, at each place that takes a template, is found with a sample; a right one is not."""
+    capture = os.path.abspath("examples/capture/orders.jsonl.gz")
+    table = {"handler": "aggregate", "to": "dynamodb://tab", "ledger": {"table": "led"}}
+    for name, more in (("counters[0].key.PK", {**table, "counters": [{"key": {"PK": "A#{X}"}, "add": {"n": 1}}]}),
+                       ("counters[0].add.n", {**table, "counters": [{"key": {"PK": "A"}, "add": {"n": "{X}"}}]}),
+                       ("counters[0].distinct.n", {**table, "counters": [{"key": {"PK": "A"}, "distinct": {"n": "{X}"}}]}),
+                       ("message", {"handler": "notify", "to": "sqs://q", "message": "of {X|lower}"}),
+                       ("group", {"handler": "notify", "to": "sqs://q.fifo", "group": "{X}"}),
+                       ("key", {"handler": "archive", "to": "s3://buck/x", "key": "{X}/{yyyy}"}),
+                       ("set.n", {"handler": "replicate", "to": "dynamodb://rep", "set": {"n": "{X}"}})):
+        for attribute in ("status", "statsu"):
+            config = json.loads(json.dumps({**PLAIN, "routes": [{"name": "r", **more}]}).replace("{X", "{" + attribute))
+            done = run(config, "--sample", capture)
+            found = f"warning: $.routes[0].{name}: none of 3773 records fills it: " in done.out and "{statsu" in done.out and \
+                "did you mean {status}? [sample-not-filled]" in done.out
+            check(f"{name} of {attribute}", found == (attribute == "statsu") and ("[sample-" in done.out) == found and
+                  done.returncode == found, done.out + done.err)
+    never = {**PLAIN, "routes": [{"name": "r", "handler": "notify", "to": "sqs://q", "when": {"item": {"status": ["NONE"]}}}]}
+    done = run(never, "--sample", capture)
+    check("a route that takes nothing", "$.routes[0]: takes none of the 3773 records of the sample [sample-not-taken]" in done.out and done.returncode == 0, done.out)
+    done = run(never, "--sample", "missing.jsonl")
+    check("no such sample", done.returncode == 2 and "missing.jsonl" in done.err, done.err)
+
+
 def mappings():
     report = {**PLAIN, "on_failure": "report"}
     cases = [
@@ -296,6 +321,7 @@ def kinds_of_mappings():
 
 
 configurations()
+samples()
 mappings()
 kinds_of_mappings()
 sets()

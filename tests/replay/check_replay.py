@@ -413,10 +413,25 @@ def own_bootstrap():
                       "routes": [{"name": "strict", "handler": "notify", "to": "jsonl:mail.jsonl", "message": "{nothing}"},
                                  {"name": "fine", "handler": "notify", "to": "jsonl:mail.jsonl"}]}, "--batch-size", "5")
     check("where records were parked", run.out.endswith("\n\nparked                10   of strict, in jsonl:parked.jsonl, or if that was not possible file:parked\n"
-                                                            "  reason              10   MissingAttribute: message: the record has no value for {nothing}\n"), run.out)
+                                                            "  reason              10   MissingAttribute: the record has no value for {nothing}\n"), run.out)
     for flag in [], ["--fail-on-parked"]:
-        run = Run(folder, "in.json", *flag, env={"SLUICE_CONFIG": str(folder / "sluice.json")})
+        run = Run(folder, "--config", "sluice.json", *flag, "in.json")
         check(f"parked records, {flag}", run.status == len(flag), run.out + run.err)
+
+
+def wrong_names():
+    """One wrong name in the recorded stream's configuration: the route stops after a few, whatever the batches are."""
+    config = json.loads(open("examples/orders/sluice.json", encoding="utf-8").read().replace("{total}", "{totl}"))
+    del config["routes"][3]["missing"]
+    capture = os.path.abspath("examples/capture/orders.jsonl.gz")
+    for size in 10, 1000:
+        out = folder / f"typo{size}"
+        out.mkdir()
+        (folder / "sluice.json").write_text(json.dumps(config))
+        run = Run(folder, "--bisect", "--max-retries", "3", "--batch-size", str(size), capture, env={"OUT": str(out)})
+        parked = len((out / "failed.jsonl").read_text().splitlines()) if (out / "failed.jsonl").exists() else 0
+        check(f"batches of {size}: a few are parked, the rest stays", run.status == 1 and parked <= 10, f"{parked} {run.out}")
+        check("what a person would say", "records were rejected with this code: probably a wrong name in a template: correct it, or set \"missing\"" in run.err, run.err[-500:])
 
 
 def patience():
@@ -433,6 +448,6 @@ def patience():
     check("a line says what is waited for", "its timeout is 600 s (--timeout)" in line, line)
 
 
-for test in (patience, bad_functions, what_was_given_up, ends_with_us, faults, determinism, side_by_side, counts_side_by_side, picture, full, environment, identity, windows, shapes, bad_input, bad_usage, bad_configuration, own_bootstrap):
+for test in (patience, bad_functions, what_was_given_up, ends_with_us, faults, determinism, side_by_side, counts_side_by_side, picture, full, environment, identity, windows, shapes, bad_input, bad_usage, bad_configuration, own_bootstrap, wrong_names):
     test()
 finish()

@@ -191,7 +191,7 @@ static void more_losses_than_are_listed(void **state)
     write_page();
     assert_int_equal(times_said("<tr role=row><td"), MOST_LOSSES);
     assert_says("<p>251 more are not listed.");
-    assert_says("<h1>1,250 of 2,000 records were given up, 1 parked</h1>");
+    assert_says("<h1>1 parked, 1,250 of 2,000 records were given up</h1>");
 }
 
 /* ---- what the picture is drawn from ---- */
