@@ -209,7 +209,7 @@ static enum sl_status run(struct check *c, struct sl_error *error)
                                            .reads_tables = c->reads_tables,
                                            .find = find,
                                            .arg = c};
-    const struct sl_check_keys keys = {
+    struct sl_check_keys keys = {
         .pipeline = c->pipeline, .sinks = &c->sinks, .arena = c->arena, .find = find, .arg = c};
     const struct sl_check_sample sample = {.pipeline = c->pipeline,
                                            .path = c->sample_path,
@@ -217,7 +217,9 @@ static enum sl_status run(struct check *c, struct sl_error *error)
                                            .arena = c->arena,
                                            .find = find,
                                            .arg = c};
-    status = c->sample_path ? sl_check_sample(&sample, error) : SL_OK;
+    status = c->sample_path ? sl_check_sample(&sample, keys.source_keys, &keys.n_source_keys, error) : SL_OK;
+    if (status == SL_OK && c->reads_tables && c->mapping_path && !keys.n_source_keys)
+        status = sl_check_source_keys(&keys, c->mapping.source_arn, error);
     if (status == SL_OK && c->reads_tables)
         status = sl_check_keys(&keys, error);
     if (status == SL_OK)

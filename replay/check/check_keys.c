@@ -1,6 +1,7 @@
 /* Keys of tables that are there: see replay/check/check_keys.h. */
 #include "replay/check/check_keys.h"
 
+#include "aws/arn.h"
 #include "base/error.h"
 #include "base/span.h"
 
@@ -11,6 +12,7 @@
 /* A table that the configuration describes. */
 struct wanted {
     const char *path;     /* of what names the key */
+    bool is_source;       /* that is the source's own key */
     struct sl_span table; /* absent: the target's own */
     struct sl_span names[2];
     size_t n;     /* 0: the configuration does not name the key */
@@ -108,9 +110,9 @@ static void check_names(const struct look *l, const struct wanted *w, const stru
     for (size_t i = 0; i < w->n; i++)
         is_same = is_same && has_name(facts, w->names[i]);
     if (!is_same)
-        FIND(l, SL_FINDING_KEY_DIFFERS,
-             "%s: names the key %s, and the table's key is %s: every write would be refused", w->path,
-             key_text(l, w->names, w->n), key_text(l, is, facts->n_keys));
+        FIND(l, SL_FINDING_KEY_DIFFERS, "%s: %s the key %s, and the table's key is %s: every write would be refused",
+             w->path, w->is_source ? "the source has" : "names", key_text(l, w->names, w->n),
+             key_text(l, is, facts->n_keys));
     else if (w->is_side && facts->keys[0].type != 'S')
         FIND(l, SL_FINDING_KEY_DIFFERS, "%s: %.*s is of type %c, and the rows' keys are texts (S)", w->path,
              SL_ARG(w->names[0]), facts->keys[0].type);
@@ -147,7 +149,7 @@ static enum sl_status look_at(const struct look *l, const struct wanted *w, stru
                        facts.result.text);
     if (facts.n_keys && w->n)
         check_names(l, w, &facts);
-    if (!w->table.ptr && !w->n)
+    if (!w->table.ptr && (!w->n || w->is_source))
         check_set(l, &facts);
     return SL_OK;
 }
@@ -156,6 +158,11 @@ static enum sl_status look_at_all(const struct look *l, struct sl_error *error)
 {
     static const char *const sides[] = {"guard", "tombstones", "ledger"};
     struct wanted w = of_target(l);
+    if (!w.n && l->c->n_source_keys) {
+        w.is_source = true;
+        w.n = l->c->n_source_keys;
+        memcpy(w.names, l->c->source_keys, sizeof(w.names));
+    }
     enum sl_status status = look_at(l, &w, error);
     for (size_t i = 0; i < sizeof(sides) / sizeof(sides[0]) && status == SL_OK; i++)
         if (of_side(l, sides[i], &w))
@@ -193,4 +200,29 @@ enum sl_status sl_check_keys(const struct sl_check_keys *c, struct sl_error *err
         l.port->close(l.port);
     }
     return status;
+}
+
+enum sl_status sl_check_source_keys(struct sl_check_keys *c, const char *stream_arn, struct sl_error *error)
+{
+    const struct sl_span arn = sl_span_str(stream_arn), path = sl_arn_part(arn, 5);
+    const char *end = path.ptr ? memmem(path.ptr, path.len, "/stream/", 8) : NULL;
+    if (!sl_span_is(sl_arn_part(arn, 2), "dynamodb") || !sl_span_starts(path, SL_LIT("table/")) || !end)
+        return SL_OK;
+    const struct sl_span region = sl_arn_part(arn, 3);
+    const char *url = sl_arena_printf(c->arena, "dynamodb://%.*s?region=%.*s", (int)(end - path.ptr - 6),
+                                      path.ptr + 6, SL_ARG(region));
+    const struct sl_call call = {.arena = c->arena,
+                                 .deadline_ms = c->sinks->clock->now_ms(c->sinks->clock) + READ_MS};
+    struct sl_table_port *port;
+    struct sl_table_facts facts;
+    if (sl_target_table_to_read(c->sinks, sl_span_str(url), &port, error) != SL_OK)
+        return SL_FATAL;
+    port->describe(port, sl_span(NULL, 0), &facts, &call);
+    for (size_t i = 0; facts.result.status == SL_OK && i < facts.n_keys; i++)
+        c->source_keys[c->n_source_keys++] = facts.keys[i].name;
+    port->close(port);
+    return facts.result.status == SL_OK
+               ? SL_OK
+               : sl_fail(error, SL_FATAL, "Unreadable", "the stream's table cannot be described: %s",
+                         facts.result.text);
 }

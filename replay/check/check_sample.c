@@ -35,6 +35,8 @@ struct sampling {
     struct of_route *routes;
     const char *names[NAMES];
     size_t n_names, n_records;
+    struct sl_span *keys;
+    size_t n_keys;
     struct sl_arena *scratch;
 };
 
@@ -108,6 +110,15 @@ static void learn_names(struct sampling *s, const struct sl_record *record)
     }
 }
 
+static void take_keys(struct sampling *s, const struct sl_record *record)
+{
+    struct sl_iter iter = sl_value_iter(sl_record_image(record, SL_KEYS));
+    struct sl_span name;
+    struct sl_value value;
+    while (s->n_keys < 2 && sl_value_next(&iter, &name, &value))
+        s->keys[s->n_keys++] = sl_span(sl_arena_copy(s->c->arena, name), name.len);
+}
+
 static void try_record(struct sampling *s, const struct sl_record *record)
 {
     struct sl_buffer text;
@@ -149,6 +160,8 @@ static enum sl_status try_records(struct sampling *s, struct sl_error *error)
         status = sl_source_pull(source, PIECE_BYTES, &call, &piece, error);
         for (size_t i = 0; status == SL_OK && i < piece.batch.n && s->n_records < SL_CHECK_SAMPLE_RECORDS; i++) {
             sl_arena_reset(s->scratch);
+            if (!s->n_records)
+                take_keys(s, sl_batch_record(&piece.batch, i));
             try_record(s, sl_batch_record(&piece.batch, i));
             s->n_records++;
         }
@@ -194,15 +207,17 @@ static void say(const struct sampling *s, size_t i)
     }
 }
 
-enum sl_status sl_check_sample(const struct sl_check_sample *c, struct sl_error *error)
+enum sl_status sl_check_sample(const struct sl_check_sample *c, struct sl_span keys[2], size_t *n_keys,
+                               struct sl_error *error)
 {
-    struct sampling s = {.c = c, .scratch = sl_arena_new(SCRATCH_BYTES)};
+    struct sampling s = {.c = c, .keys = keys, .scratch = sl_arena_new(SCRATCH_BYTES)};
     s.routes = sl_arena_zalloc(c->arena, c->pipeline->n * sizeof(*s.routes));
     for (size_t i = 0; i < c->pipeline->n; i++)
         find_templates(&s, &c->pipeline->routes[i], &s.routes[i]);
     enum sl_status status = try_records(&s, error);
     for (size_t i = 0; status == SL_OK && s.n_records && i < c->pipeline->n; i++)
         say(&s, i);
+    *n_keys = s.n_keys;
     sl_arena_destroy(s.scratch);
     return status;
 }

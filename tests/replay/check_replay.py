@@ -430,7 +430,7 @@ def wrong_names():
         (folder / "sluice.json").write_text(json.dumps(config))
         run = Run(folder, "--bisect", "--max-retries", "3", "--batch-size", str(size), capture, env={"OUT": str(out)})
         parked = len((out / "failed.jsonl").read_text().splitlines()) if (out / "failed.jsonl").exists() else 0
-        check(f"batches of {size}: a few are parked, the rest stays", run.status == 1 and parked <= 10, f"{parked} {run.out}")
+        check(f"batches of {size}: a few are parked, the rest stays", run.status == 1 and parked <= 15, f"{parked} {run.out}")
         check("what a person would say", "records were rejected with this code: probably a wrong name in a template: correct it, or set \"missing\"" in run.err, run.err[-500:])
 
 

@@ -160,6 +160,16 @@ static void remote_tables_are_asked_for_their_keys(void **state)
         assert_true(status == 0);
         verb_assert(v, verb(v, "check --tables"), remote[i].status, remote[i].text);
     }
+    /* A replica without "key" has the source's: of the sample's first record, or of the mapping's table. */
+    static const char differs[] = "$.routes[0].to: the source has the key PK, and the table's key is PK and SK: "
+                                  "every write would be refused [key-differs]";
+    verb_write(v, "event.json", EVENT);
+    verb_write(v, "sluice.json", config_text(&(struct config){.a = REPLICA("main", "")}));
+    verb_assert(v, verb(v, "check --tables --sample event.json"), 1, differs);
+    verb_input(v, "{\"EventSourceArn\":\"arn:aws:dynamodb:us-east-1:1:table/side/stream/x\"}");
+    verb_assert(v, verb(v, "check --tables --mapping -"), 1, differs);
+    verb_write(v, "sluice.json", config_text(&(struct config){.a = REPLICA("side", "")}));
+    verb_assert(v, verb(v, "check --tables --sample event.json"), 0, "0 warnings");
     scripted_server_stop(server);
     assert_null(fake_dynamodb_fault(fake));
     fake_dynamodb_close(fake);

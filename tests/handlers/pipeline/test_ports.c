@@ -18,6 +18,7 @@ struct stand {
     struct sl_port_meter meter;
     struct sl_arena *arena;
     size_t calls, closed;
+    struct sl_table_facts facts; /* what `describe` says */
     struct sl_table_units units;
 };
 
@@ -75,7 +76,7 @@ static void apply_table(struct sl_table_port *port, const struct sl_table_op *op
 {
     assert_ptr_equal(port, &the->table);
     assert_true(ops && results && call);
-    assert_ptr_equal(port->units, the->calls < 2 ? NULL : &the->units);
+    assert_true(!port->units || port->units == &the->units);
     work(n);
 }
 
@@ -84,7 +85,7 @@ static void scan_table(struct sl_table_port *port, const struct sl_table_scan *s
 {
     assert_ptr_equal(port, &the->table);
     assert_true(scans && pages && call);
-    assert_ptr_equal(port->units, the->calls < 2 ? NULL : &the->units);
+    assert_ptr_equal(port->units, the->calls < 1 ? NULL : &the->units);
     work(n);
 }
 
@@ -92,8 +93,9 @@ static void describe_table(struct sl_table_port *port, struct sl_span table, str
                            const struct sl_call *call)
 {
     assert_ptr_equal(port, &the->table);
-    assert_span_is(table, "t");
+    assert_true(!table.ptr || sl_span_is(table, "t"));
     assert_true(facts && call);
+    *facts = the->facts;
     work(3);
 }
 
@@ -192,19 +194,72 @@ static void tables_are_marked(void **state)
     const struct sl_call call = {.arena = s->arena};
     assert_int_equal(port->max_item_bytes, 12);
     assert_int_equal(port->can, SL_TABLE_GROUPS);
-    port->apply(port, ops, 3, results, &call);
-    counted(s, 1);
     port->scan(port, scans, 3, pages, &call);
-    counted(s, 2);
+    counted(s, 1);
     port->units = &s->units; /* whoever holds to a budget gives it to the mark */
     port->scan(port, scans, 3, pages, &call);
-    counted(s, 3);
-    port->apply(port, ops, 3, results, &call);
+    counted(s, 2);
+    port->apply(port, ops, 3, results, &call); /* the first asks for the table's key */
     counted(s, 4);
-    port->describe(port, SL_LIT("t"), &facts, &call);
+    port->apply(port, ops, 3, results, &call);
     counted(s, 5);
+    port->describe(port, SL_LIT("t"), &facts, &call);
+    counted(s, 6);
     port->close(port);
     assert_int_equal(s->closed, 1);
+}
+
+/* Each table's key is compared with what is written, once: names, and of a side table the type. What cannot be
+ * compared is written. */
+static void a_key_that_differs_is_refused(void **state)
+{
+    struct stand *s = *state;
+    static const struct {
+        const char *key, *table, *names; /* names: of the table's key, with types */
+        enum sl_status described;
+        const char *refused;
+        size_t calls; /* of two writes, and their description */
+    } cases[] = {
+        {"{\"PK\":{\"S\":\"a\"}}", NULL, "PK:S", SL_OK, NULL, 3},
+        {"{\"SK\":{\"N\":\"1\"},\"PK\":{\"S\":\"a\"}}", NULL, "PK:S SK:S", SL_OK, NULL, 3},
+        {"{\"PK\":{\"S\":\"a\"},\"SK\":{\"S\":\"b\"}}", NULL, "PK:S", SL_OK,
+         "the key that is written is PK (S) and SK (S), and that of table arn is PK (S): every write would "
+         "replace another item's row; make the table anew, or name its key in the configuration",
+         1},
+        {"{\"PK\":{\"S\":\"a\"}}", NULL, "PK:S SK:N", SL_OK,
+         "the key that is written is PK (S), and that of table arn is PK (S) and SK (N): every write would be "
+         "refused; make the table anew, or name its key in the configuration",
+         1},
+        {"{\"id\":{\"S\":\"a\"}}", "t", "PK:S", SL_OK, "the key that is written is id (S)", 1},
+        {"{\"PK\":{\"S\":\"a\"}}", "t", "PK:N", SL_OK, "the key that is written is PK (S)", 1},
+        {"{\"PK\":{\"S\":\"a\"}}", "t", "PK:S", SL_OK, NULL, 3},
+        {"{\"PK\":{\"S\":\"a\"}}", NULL, "", SL_OK, NULL, 3},
+        {"{\"id\":{\"S\":\"a\"}}", NULL, "PK:S", SL_FATAL, NULL, 3},
+        {"{\"id\":{\"S\":\"a\"}}", NULL, "PK:S", SL_RETRY, NULL, 4}, /* asked again */
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct sl_table_port *port = sl_ports_mark_table(&s->table, &s->meter, s->arena);
+        const struct sl_table_op op = {
+            .verb = SL_TABLE_PUT, .key = sl_span_str(cases[i].key), .table = sl_span_str(cases[i].table)};
+        const struct sl_table_op ops[3] = {op, op, op};
+        struct sl_result results[3];
+        const struct sl_call call = {.arena = s->arena, .deadline_ms = INT64_MAX};
+        s->facts = (struct sl_table_facts){
+            .arn = SL_LIT("arn"), .result = {.status = cases[i].described, .code = "AccessDenied", .text = "no"}};
+        for (const char *at = cases[i].names; *at; at += at[4] ? 5 : 4)
+            s->facts.keys[s->facts.n_keys++] = (struct sl_table_key){.name = {at, 2}, .type = at[3]};
+        s->calls = 0;
+        for (int k = 0; k < 2; k++) {
+            memset(results, 0, sizeof(results));
+            port->apply(port, ops, 3, results, &call);
+            assert_int_equal(results[2].status, cases[i].refused ? SL_FATAL : SL_OK);
+            if (cases[i].refused) {
+                assert_string_equal(results[0].code, "KeySchema");
+                assert_non_null(strstr(results[1].text, cases[i].refused));
+            }
+        }
+        assert_int_equal(s->calls, cases[i].calls);
+    }
 }
 
 static void queues_are_marked(void **state)
@@ -241,6 +296,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(objects_are_marked, set_up, tear_down),
         cmocka_unit_test_setup_teardown(tables_are_marked, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_key_that_differs_is_refused, set_up, tear_down),
         cmocka_unit_test_setup_teardown(queues_are_marked, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_a_port_cannot_do_its_mark_cannot, set_up, tear_down),
     };
