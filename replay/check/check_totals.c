@@ -82,19 +82,59 @@ static bool ledger_of(const struct sl_check_totals *c, const struct sl_route *ro
 
 /* ---- what the configuration says ---- */
 
+/* A name that goes on with ':' where the other one ends: "t:0" has rows that begin as those of "t" do. */
+static bool is_below(const char *name, const char *other)
+{
+    size_t n = strlen(other);
+    return strncmp(name, other, n) == 0 && name[n] == ':';
+}
+
 static void check_shared(const struct sl_check_totals *c, const struct ledger *l, size_t i)
 {
     for (size_t k = 0; k < i; k++) {
         struct ledger other;
-        if (ledger_of(c, &c->pipeline->routes[k], &other) && strcmp(other.name, l->name) == 0 &&
-            sl_span_eq(other.to, l->to) && sl_span_eq(other.table, l->table))
+        if (!ledger_of(c, &c->pipeline->routes[k], &other) || !sl_span_eq(other.to, l->to) ||
+            !sl_span_eq(other.table, l->table))
+            continue;
+        if (strcmp(other.name, l->name) == 0)
             c->find(c->arg, SL_FINDING_LEDGER_SHARED,
                     sl_arena_printf(
                         c->arena,
                         "%s.ledger: the routes %s and %s share the ledger %s: what one of them has "
                         "counted, the other does not count; give each its own ledger name",
                         l->route->config->path, other.route->config->name, l->route->config->name, l->name));
+        else if (is_below(l->name, other.name) || is_below(other.name, l->name))
+            c->find(c->arg, SL_FINDING_LEDGER_SHARED,
+                    sl_arena_printf(c->arena,
+                                    "%s.ledger: the rows of the ledgers %s and %s may have the same keys, as "
+                                    "the names differ by what follows a ':'; choose another name",
+                                    l->route->config->path, other.name, l->name));
     }
+}
+
+/* The rows of the ledger are beside the totals, and an item may say how a key begins. */
+static void check_bare(const struct sl_check_totals *c, const struct ledger *l)
+{
+    json_t *counters = json_option(l->route, "counters"), *counter, *text;
+    const char *name;
+    size_t i;
+    json_array_foreach(counters, i, counter)
+    {
+        bool is_bare = !l->table.ptr;
+        json_object_foreach(json_object_get(counter, "key"), name, text)
+        {
+            const char *key = json_string_value(text);
+            is_bare = is_bare && key && key[0] == '{' && key[1] != '{';
+        }
+        if (is_bare)
+            c->find(c->arg, SL_FINDING_KEY_BARE,
+                    sl_arena_printf(c->arena,
+                                    "%s.counters[%zu].key: begins with a place, and the ledger's rows are in "
+                                    "the same table: an item whose value begins with \"sluice:\" is rejected; "
+                                    "put a text before the place, as in \"CUSTOMER#{customer}\"",
+                                    l->route->config->path, i));
+    }
+    json_decref(counters);
 }
 
 #define READERS                                                                                              \
@@ -243,6 +283,7 @@ enum sl_status sl_check_totals(const struct sl_check_totals *c, struct sl_error 
         if (!ledger_of(c, &c->pipeline->routes[i], &l))
             continue;
         check_shared(c, &l, i);
+        check_bare(c, &l);
         check_shards(c, &l);
         if (c->reads_tables)
             status = check_ledger(c, &l, error);

@@ -47,6 +47,7 @@ const struct sl_finding_row sl_findings[SL_FINDINGS] = {
     [SL_FINDING_KEY_DIFFERS] = {"key-differs", true},
     [SL_FINDING_SET_ON_KEY] = {"set-on-key", true},
     [SL_FINDING_LEDGER_SHARED] = {"ledger-shared", true},
+    [SL_FINDING_KEY_BARE] = {"key-bare", false},
     [SL_FINDING_SHARDS_READ] = {"shards-read", false},
     [SL_FINDING_SHARDS_CHANGED] = {"shards-changed", true},
     [SL_FINDING_EPOCH_BEHIND] = {"epoch-behind", true},

@@ -80,6 +80,21 @@ static enum sl_status source_make(const struct aggregate_look *look, const struc
     return SL_OK;
 }
 
+/* May it be the key of a row of ours: of the ledger, of a value, of delta? In those every key attribute is
+ * "sluice:...". An item must not name one, or it would change what was counted for others. */
+static bool is_own_key(const struct aggregate_tally *t, struct sl_span key)
+{
+    const struct sl_host *host = t->a->host;
+    struct sl_value of = {.type = SL_M, .raw = key};
+    for (size_t i = 0; i < t->a->n_key_names; i++) {
+        struct sl_value value = host->value_member(of, t->a->key_names[i]);
+        struct sl_span text = value.type == SL_S ? host->value_text(value, t->arena) : SL_LIT("");
+        if (text.len < sizeof("sluice:") - 1 || memcmp(text.ptr, "sluice:", sizeof("sluice:") - 1) != 0)
+            return false;
+    }
+    return true;
+}
+
 enum sl_status aggregate_counter_find(const struct aggregate_look *look, const struct aggregate_counter *c,
                                       uint32_t *out, struct sl_error *error)
 {
@@ -98,6 +113,10 @@ enum sl_status aggregate_counter_find(const struct aggregate_look *look, const s
     status = key_json(look, c, &key, error);
     if (status != SL_OK)
         return status;
+    if (t->a->has_ledger && is_own_key(t, key))
+        return t->a->host->fail(error, SL_REJECT, "ReservedKey",
+                                "the counter's key begins with \"sluice:\", as those of the rows that the route "
+                                "keeps beside its totals; put something before the place: \"CUSTOMER#{customer}\"");
     *out = aggregate_place_at(t, key);
     if (t->places[*out].kind != AGGREGATE_SUMS)
         return t->a->host->fail(error, SL_REJECT, "ReservedKey",

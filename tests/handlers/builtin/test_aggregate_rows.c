@@ -131,7 +131,9 @@ static void an_empty_row_is_deleted_unless_it_is_somebody_s(void **state)
         {"item", true},
         {"json_set(item,'$.sluice_row',json('{\"S\":\"t\"}'))", true},
         {"json_set(item,'$.sluice_added_n',json('{\"N\":\"1\"}'))", true}, /* by a repair */
-        {"json_remove(item,'$.sum')", true},
+        {"json_set(item,'$.sum.N','1.0')", true},
+        {"json_remove(item,'$.sum')", false}, /* -1 then: somebody has to give it back */
+        {"json_set(item,'$.sum.N','3')", false},
         {"json_set(item,'$.owner',json('{\"S\":\"me\"}'))", false},
         {"json_set(item,'$.sluice_added_',json('{\"N\":\"1\"}'))", false},
         {"json_set(item,'$.sluice_rows',json('{\"S\":\"t\"}'))", false},

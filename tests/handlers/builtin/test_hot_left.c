@@ -132,6 +132,42 @@ static void a_row_that_anothers_sums_do_not_empty_stays(void **state)
     stage_destroy(s);
 }
 
+/* Delta rows are pending while another process takes away. It does not know them: the counts of a row are 0,
+ * and what its sums hold then is owed by the fold. */
+static void a_row_is_not_empty_while_sums_are_on_their_way(void **state)
+{
+    (void)state;
+    struct stage *s = stage_new(ROUTE(",'empty':'delete'"), NULL);
+    deliver_all(s, changes("INSERT", 1, 500, 501, "x"));
+    char *first = changes("MODIFY", 2, 500, 501, "x"), *more = changes("INSERT", 2, 0, ITEMS, "x");
+    char *both = malloc(strlen(first) + strlen(more));
+    sprintf(both, "%.*s,%s", (int)strlen(first) - 2, first, more + strlen("{'Records':["));
+    s->for_table = no_fold;
+    stage_deliver(s, sl_span_str(json(both)));
+    s->for_table = NULL;
+    stage_reopen(s, NULL);
+    deliver_all(s, changes("REMOVE", 3, 500, 501, NULL));
+    stage_reopen(s, NULL);
+    deliver_all(s, changes("INSERT", 2, 0, ITEMS, "x")); /* delivered again: it folds what is left */
+    expect_rows(s, "all|294|882|1\nx|294|882|(null)\n");
+    free(both);
+    free(more);
+    free(first);
+    stage_destroy(s);
+}
+
+/* Of a value that is in delta rows alone, another process takes one away: nobody changed its row. */
+static void a_value_on_its_way_is_waited_for(void **state)
+{
+    (void)state;
+    struct stage *s = stage_new(ROUTE(""), NULL);
+    leave(s, changes("INSERT", 1, 0, ITEMS, "x"), changes("REMOVE", 2, 5, 6, NULL));
+    expect_rows(s, "all|293|586|1\nx|293|586|(null)\n");
+    deliver_all(s, changes("REMOVE", 3, 0, ITEMS, NULL));
+    expect_rows(s, "all|0|0|0\nx|0|0|(null)\n");
+    stage_destroy(s);
+}
+
 /* A fold adds to a hundred rows at most. Delta rows of many rows need many folds, each of which is made at
  * once: the next round is for those that another process refused. */
 static void many_folds_need_no_second_try(void **state)
@@ -174,6 +210,8 @@ int main(void)
         cmocka_unit_test(what_is_left_is_added_when_one_record_comes_again),
         cmocka_unit_test(a_row_that_anothers_sums_empty_is_deleted),
         cmocka_unit_test(a_row_that_anothers_sums_do_not_empty_stays),
+        cmocka_unit_test(a_row_is_not_empty_while_sums_are_on_their_way),
+        cmocka_unit_test(a_value_on_its_way_is_waited_for),
         cmocka_unit_test(many_folds_need_no_second_try),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

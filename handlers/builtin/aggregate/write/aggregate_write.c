@@ -337,6 +337,8 @@ enum sl_status aggregate_write_units(struct aggregate_run *run, struct sl_error 
         if (status == SL_OK)
             aggregate_units_ask(run);
         if (status == SL_OK && any_pending(run))
+            status = aggregate_delta_wait(run, error);
+        if (status == SL_OK && any_pending(run))
             status = aggregate_fold(run, error);
     }
     if (status == SL_OK)

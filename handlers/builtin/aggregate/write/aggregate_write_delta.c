@@ -21,6 +21,8 @@
 /* Rounds of refused folds: each one needs another process that folded the same rows in between. */
 #define ROUNDS 8
 
+#define WAIT_MS ((int64_t)10) /* doubled each time */
+
 /* ---- slots ---- */
 
 static bool is_taken(const struct aggregate_run *run, uint32_t slot)
@@ -178,6 +180,19 @@ enum sl_status aggregate_delta_look(struct aggregate_run *run, struct sl_error *
     return status;
 }
 
+enum sl_status aggregate_delta_wait(struct aggregate_run *run, struct sl_error *error)
+{
+    const struct sl_host *host = run->a->host;
+    if (!run->is_short)
+        return SL_OK;
+    run->is_short = false;
+    run->looks++;
+    const int64_t most_ms = WAIT_MS << (run->looks < 5 ? run->looks : 5);
+    (void)host->sleep(run->a->route, run->slice,
+                      most_ms / 2 + (int64_t)(host->random(run->a->route) % (uint64_t)(most_ms / 2)));
+    return aggregate_delta_look(run, error);
+}
+
 /* ---- folding ---- */
 
 /* As many delta rows in a transaction as fit with the rows that they add to. The transaction's units are its
@@ -219,14 +234,12 @@ static enum sl_status fold_ops(struct aggregate_packing *p, struct aggregate_tx 
     return status;
 }
 
-/* Rows that were taken away are looked at again, see aggregate_delete_empty. */
+/* Rows that are folded to are looked at again, see aggregate_delete_empty: also those to which something was
+ * added, as others may have taken it away before. */
 static void note_left(struct aggregate_run *run, const struct aggregate_delta *delta)
 {
-    for (uint32_t i = delta->terms.first; i < delta->terms.first + delta->terms.n; i++) {
-        const struct aggregate_term *term = &run->tally.terms.list[i];
-        if (*term->number.ptr == '-')
-            run->tally.places[term->counter].is_left = true;
-    }
+    for (uint32_t i = delta->terms.first; i < delta->terms.first + delta->terms.n; i++)
+        run->tally.places[run->tally.terms.list[i].counter].is_left = true;
 }
 
 /* Marks the delta rows that are folded, or that another process has folded. */
@@ -305,6 +318,8 @@ enum sl_status aggregate_fold(struct aggregate_run *run, struct sl_error *error)
         for (size_t i = 0; i < p.n_txs && status == SL_OK; i++)
             status = fold_tx(&p, &p.txs[i], error);
         drop_folded(run);
+        if (status == SL_OK)
+            status = aggregate_delta_wait(run, error);
     }
     if (status == SL_OK && run->n_folds > 0)
         return run->a->host->fail(error, SL_RETRY, "LedgerBusy",

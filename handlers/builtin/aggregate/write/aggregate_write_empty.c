@@ -1,10 +1,12 @@
-/* Rows whose counts are all zero: deleted, if the option says so.
+/* Rows in which all is zero: deleted, if the option says so.
  *
- * A row from which something was taken is read. If each count in it (an amount that is always 1) is 0 or is
- * not there, no item is left in its group, and all its sums are 0. It is deleted on the condition that each
- * count is still as it was read: whoever adds an item in between changes one. A process that is killed before
- * this leaves the row; the record comes again, and the row from which it took something is looked at again.
- */
+ * A row from which something was taken is read. If every sum and every count of different values in it is 0
+ * or is not there, and one of them counts items (an amount that is always 1), no item is left in its group.
+ * Counts alone do not say so: while delta rows are still to be folded, counts can be 0 and sums not, and what
+ * the row holds then is owed by the fold. The row is deleted on the condition that each number is as it was
+ * read, so nobody's number is lost: an absent row and one of zeros are the same to whoever adds. A process
+ * that is killed before this leaves the row; the record is delivered again, and the row from which it took
+ * something is looked at again. */
 #include "handlers/builtin/aggregate/write/aggregate_write_private.h"
 
 #include "handlers/builtin/toolkit/apply.h"
@@ -46,27 +48,45 @@ static bool has_others(const struct aggregate_run *run, struct sl_value row)
     return false;
 }
 
-/* Tests that each count is as it is in the row; false: one of them is not zero, or there is none. */
-static bool test_counts(const struct aggregate_run *run, struct sl_value row, struct sl_table_op *op)
+/* Tests that the number is 0 or absent, as it is in the row. False: it is neither. */
+static bool test_zero(const struct aggregate_run *run, struct sl_value row, struct sl_span name,
+                      struct sl_table_op *op, struct sl_test *tests)
+{
+    struct sl_value held = run->a->host->value_member(row, name);
+    int64_t n = 0;
+    for (size_t i = 0; i < op->n_tests; i++)
+        if (sl_span_eq(tests[i].name, name))
+            return true;
+    tests[op->n_tests++] = (struct sl_test){.verb = held.type == SL_NONE ? SL_ABSENT : SL_EQ,
+                                            .name = name,
+                                            .value = SL_LIT("{\"N\":\"0\"}")};
+    return held.type == SL_NONE || (run->a->host->value_int64(held, &n) && n == 0);
+}
+
+/* Running values do not belong to the items that are there. False: a number is not zero, or none counts
+ * items. */
+static bool test_all(const struct aggregate_run *run, struct sl_value row, struct sl_table_op *op)
 {
     const struct aggregate *a = run->a;
-    const struct sl_keymap *names = &run->tally.attributes;
-    struct sl_test *tests = a->host->alloc(run->slice->arena, (names->n + 1) * sizeof(*tests));
-    bool any = false;
-    for (uint32_t i = 0; i < names->n; i++) {
-        struct sl_value held = a->host->value_member(row, names->entries[i].text);
-        int64_t n = 0;
-        if (!aggregate_counts_items(a, names->entries[i].text))
-            continue;
-        if (held.type != SL_NONE && (!a->host->value_int64(held, &n) || n != 0))
-            return false;
-        any = any || held.type != SL_NONE;
-        tests[op->n_tests++] = (struct sl_test){.verb = held.type == SL_NONE ? SL_ABSENT : SL_EQ,
-                                                .name = names->entries[i].text,
-                                                .value = SL_LIT("{\"N\":\"0\"}")};
+    size_t room = 0;
+    bool is_zero = true, counts = false;
+    for (size_t i = 0; i < a->n_counters; i++)
+        room += a->counters[i].n_amounts + a->counters[i].n_distinct;
+    struct sl_test *tests = a->host->alloc(run->slice->arena, (room + 1) * sizeof(*tests));
+    for (size_t i = 0; i < a->n_counters && is_zero; i++) {
+        const struct aggregate_counter *c = &a->counters[i];
+        for (size_t k = 0; k < c->n_amounts && is_zero; k++) {
+            const struct sl_span name = c->amounts[k].name;
+            if (c->amounts[k].verb != SL_ADD)
+                continue;
+            is_zero = test_zero(run, row, name, op, tests);
+            counts = counts || (aggregate_counts_items(a, name) && a->host->value_member(row, name).type);
+        }
+        for (size_t k = 0; k < c->n_distinct && is_zero; k++)
+            is_zero = test_zero(run, row, c->distinct[k].name, op, tests);
     }
     op->tests = tests;
-    return any;
+    return is_zero && counts;
 }
 
 /* ---- reading and deleting ---- */
@@ -104,7 +124,7 @@ static enum sl_status choose_empty(const struct aggregate_run *run, const struct
         struct sl_table_op op = {.verb = SL_TABLE_DELETE, .key = ops[i].key};
         if (results[i].status == SL_RETRY || results[i].status == SL_FATAL)
             return failed(run, &results[i], error);
-        if (results[i].status == SL_OK && results[i].item.ptr && test_counts(run, row, &op) &&
+        if (results[i].status == SL_OK && results[i].item.ptr && test_all(run, row, &op) &&
             !has_others(run, row))
             ops[kept++] = op;
     }

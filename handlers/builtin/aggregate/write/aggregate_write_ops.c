@@ -4,7 +4,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-/* Reads in which a row may be short because others write it at the same time. */
+/* Reads in which a row may be short because others write it at the same time; between two of them delta rows
+ * are looked for (aggregate_delta_wait). */
 #define SHORT_MAX 4
 
 /* The value of the key attribute that the counter is spread by, with the sub-counter's number appended. */
@@ -166,6 +167,7 @@ static enum sl_status value_op(struct aggregate_packing *p, struct aggregate_slo
     int64_t after = place->held + slot->change;
     if (after < 0 || !place->is_read) {
         place->n_short += place->is_read;
+        p->run->is_short = true;
         place->is_read = false;
         return p->a->host->fail(error, SL_RETRY, "ValueRow", "a value's row holds less than is taken away");
     }

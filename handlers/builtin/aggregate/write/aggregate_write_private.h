@@ -137,6 +137,10 @@ enum sl_status aggregate_delta_met(struct aggregate_run *run, uint32_t slot, str
 /* Reads all slots: a process may have been killed before its fold. */
 enum sl_status aggregate_delta_look(struct aggregate_run *run, struct sl_error *error) SL_MUST_USE;
 
+/* After a value's row was short: what is missing may be in delta rows that a killed process left, or that
+ * another one is folding. They become known, and a pause lets others come to their end. */
+enum sl_status aggregate_delta_wait(struct aggregate_run *run, struct sl_error *error) SL_MUST_USE;
+
 /* Adds the delta rows that are known to the totals, and removes them. SL_OK: their sums are in the totals,
  * whoever put them there. */
 enum sl_status aggregate_fold(struct aggregate_run *run, struct sl_error *error) SL_MUST_USE;
