@@ -42,7 +42,9 @@ struct sl_opensearch {
     struct sl_span name;    /* as the target has it: an index, or an alias of one */
     bool is_text;           /* numbers=text */
     bool is_scripted;       /* order=script */
-    char *path;             /* "/index" of the concrete index; NULL until it was looked up */
+    char *path;             /* "/name"; NULL until it was looked up */
+    bool has_moved;         /* it is an alias, and led somewhere else in the last answer */
+    struct sl_span concrete; /* the index that it stood for then */
     int64_t checked_ms;     /* when it was seen last */
     struct sl_buffer document, types, unescaped; /* where texts are made */
     struct sl_span key_names[2];                 /* learned from the first apply; absent: not known, or one */
@@ -146,6 +148,19 @@ enum sl_job_next sl_opensearch_refused(struct sl_job *job, const struct sl_refus
 /* A job of the index: POST to its path and `what` ("/_bulk"). */
 struct sl_job sl_opensearch_job(struct sl_opensearch *index, const struct sl_job_kind *kind,
                                 const char *operation, const char *what);
+
+/* The name is another one's, an alias: so is what it stands for. */
+static inline bool sl_opensearch_is_alias(const struct sl_opensearch *index)
+{
+    return !sl_span_eq(index->concrete, index->name);
+}
+
+/* An entry of an answer is about another index than the one that was looked up. An alias was
+ * swapped meanwhile, or the answer is not to be believed. */
+bool sl_opensearch_is_elsewhere(const struct sl_opensearch *index, struct sl_span entry);
+
+/* Then: what becomes of the job. The name is looked up again before the next request. */
+enum sl_job_next sl_opensearch_moved(struct sl_opensearch *index, struct sl_job *job);
 
 /* The digits of a member that is a whole number without a sign; absent when it is anything else. */
 struct sl_span sl_opensearch_digits(struct sl_span object, const char *name);

@@ -143,9 +143,12 @@ static enum sl_job_next answered(struct sl_job *job)
         return failed(job, error);
     struct sl_json_walk walk = sl_json_walk(docs);
     size_t n = 0;
-    while (sl_json_walk_next(&walk, NULL, &doc))
+    while (sl_json_walk_next(&walk, NULL, &doc)) {
+        if (sl_opensearch_is_elsewhere(b->apply->index, doc))
+            return sl_opensearch_moved(b->apply->index, job);
         if (n == b->n || !take_doc(b, b->ops[n++], doc))
             return SL_JOB_BROKEN;
+    }
     return n == b->n ? SL_JOB_DONE : SL_JOB_BROKEN;
 }
 

@@ -26,6 +26,26 @@ struct sl_job sl_opensearch_job(struct sl_opensearch *index, const struct sl_job
                            .path = sl_arena_printf(index->client.aws->scratch, "%s%s", index->path, what)};
 }
 
+bool sl_opensearch_is_elsewhere(const struct sl_opensearch *index, struct sl_span entry)
+{
+    struct sl_span named = sl_json_walk_member(entry, SL_LIT("_index"));
+    return named.ptr && !(named.len == index->concrete.len + 2 &&
+                          memcmp(named.ptr + 1, index->concrete.ptr, index->concrete.len) == 0);
+}
+
+enum sl_job_next sl_opensearch_moved(struct sl_opensearch *index, struct sl_job *job)
+{
+    if (!sl_opensearch_is_alias(index))
+        return SL_JOB_BROKEN;
+    index->has_moved = true;
+    job->code = "AliasMoved";
+    job->text = sl_arena_printf(job->call->arena,
+                                "%s: %s: the alias leads to another index than a moment ago; it is looked up "
+                                "again",
+                                job->client->name, job->operation);
+    return SL_JOB_AGAIN;
+}
+
 struct sl_span sl_opensearch_digits(struct sl_span object, const char *name)
 {
     struct sl_span value = sl_json_walk_member(object, sl_span_str(name));
@@ -158,7 +178,7 @@ enum sl_status sl_opensearch_resolve(struct sl_opensearch *index, const struct s
 {
     struct look look = {.index = index};
     int64_t now = sl_aws_now_ms(index->client.aws);
-    if (index->path && now - index->checked_ms < SEEN_MS)
+    if (index->path && !index->has_moved && now - index->checked_ms < SEEN_MS)
         return SL_OK;
     if (!ask(&look, &aliases_kind, path_of(index, index->name, "/_alias"), call, result) ||
         !ask(&look, &mapping_kind,
@@ -167,9 +187,12 @@ enum sl_status sl_opensearch_resolve(struct sl_opensearch *index, const struct s
         result->not_sent = true; /* of what was to be done */
         return result->status;
     }
-    const char *path = path_of(index, sl_span_str(look.concrete), "");
-    if (!index->path || strcmp(index->path, path) != 0)
-        index->path = sl_arena_copy(index->arena, sl_span_str(path));
+    /* Through the alias, so that it counts at the moment of the write where it leads. */
+    if (!index->path)
+        index->path = sl_arena_copy(index->arena, sl_span_str(path_of(index, index->name, "")));
+    if (!sl_span_is(index->concrete, look.concrete))
+        index->concrete = sl_span_str(sl_arena_copy(index->arena, sl_span_str(look.concrete)));
     index->checked_ms = now;
+    index->has_moved = false;
     return SL_OK;
 }

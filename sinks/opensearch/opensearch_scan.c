@@ -227,11 +227,14 @@ static bool take_hit(struct page *p, struct sl_span hit)
     return true;
 }
 
-/* All shards have answered, in time. */
+/* All shards have answered, in time. (A shard that was skipped, as nothing of it can match, is successful.) */
 static bool is_whole(struct sl_span body)
 {
-    struct sl_span failed = sl_opensearch_digits(sl_json_walk_member(body, SL_LIT("_shards")), "failed");
-    return sl_span_is(failed, "0") && sl_span_is(sl_json_walk_member(body, SL_LIT("timed_out")), "false");
+    struct sl_span shards = sl_json_walk_member(body, SL_LIT("_shards"));
+    struct sl_span total = sl_opensearch_digits(shards, "total");
+    return sl_span_is(sl_opensearch_digits(shards, "failed"), "0") && total.len &&
+           sl_span_eq(total, sl_opensearch_digits(shards, "successful")) &&
+           sl_span_is(sl_json_walk_member(body, SL_LIT("timed_out")), "false");
 }
 
 static enum sl_job_next refuse_strangers(struct sl_job *job, size_t total)
@@ -263,9 +266,12 @@ static enum sl_job_next answered(struct sl_job *job)
     if (p->is_of_strangers && number_of(total) > STRANGERS_MAX)
         return refuse_strangers(job, number_of(total));
     struct sl_json_walk walk = sl_json_walk(list);
-    while (sl_json_walk_next(&walk, NULL, &hit))
+    while (sl_json_walk_next(&walk, NULL, &hit)) {
+        if (sl_opensearch_is_elsewhere(p->index, hit))
+            return sl_opensearch_moved(p->index, job);
         if (p->n_hits == p->size || !take_hit(p, hit))
             return SL_JOB_BROKEN;
+    }
     p->n_strangers = number_of(total);
     size_t left = p->n_strangers > p->from ? p->n_strangers - p->from : 0;
     bool is_short = p->is_of_strangers && p->n_hits != (left < p->size ? left : p->size);

@@ -249,8 +249,15 @@ static enum sl_job_next answered(struct sl_job *job)
     if (!items.len || *items.ptr != '[')
         return SL_JOB_BROKEN;
     struct sl_json_walk walk = sl_json_walk(items);
-    while (is_good && sl_json_walk_next(&walk, NULL, &item))
+    while (is_good && sl_json_walk_next(&walk, NULL, &item)) {
+        struct sl_json_walk one = sl_json_walk(item);
+        struct sl_span verb, entry;
+        if (sl_json_walk_next(&one, &verb, &entry) && sl_opensearch_is_elsewhere(b->apply->index, entry)) {
+            forget(b);
+            return sl_opensearch_moved(b->apply->index, job);
+        }
         is_good = n < b->n && take_entry(job, b->ops[n++], item, &left);
+    }
     if (!is_good || n != b->n) {
         forget(b);
         return SL_JOB_BROKEN;
@@ -302,6 +309,8 @@ static struct sl_job begin(struct batch *b)
     job.n_parts = b->n_parts;
     job.is_many = b->n > 1;
     job.is_no_proof = true;
+    if (sl_opensearch_is_alias(b->apply->index))
+        job.query = "require_alias=true"; /* else a write through one that is gone would make an index */
     job.answer_bytes = SL_OPENSEARCH_ANSWER_BYTES + b->n * SL_OPENSEARCH_ENTRY_BYTES;
     return job;
 }

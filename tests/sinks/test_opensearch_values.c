@@ -298,7 +298,7 @@ static void refusals_of_requests_have_their_class(void **state)
 
 #define LOW        "'00000000000000000000000000000001'"
 #define HIGH       "'f0000000000000000000000000000001'"
-#define PAGE(hits) "{'timed_out':false,'_shards':{'failed':0},'hits':{'total':{'value':0},'hits':" hits "}}"
+#define PAGE(hits) "{'timed_out':false,'_shards':{'total':1,'successful':1,'failed':0},'hits':{'total':{'value':0},'hits':" hits "}}"
 #define HIT(sort)  "{'_id':'x','_source':{'PK':'x'},'sort':" sort "}"
 
 static struct sl_table_page scan(struct sl_table_scan asked)
@@ -336,12 +336,13 @@ static void a_page_is_what_was_asked_for(void **state)
         {PAGE("[{'_id':'x','sort':[" HIGH "]}]"), false},
         {PAGE("[{'_id':'x','_source':'PK','sort':[" HIGH "]}]"), false},
         {PAGE("{}"), false},
-        {"{'timed_out':false,'_shards':{'failed':0},'hits':{}}", false},
+        {"{'timed_out':false,'_shards':{'total':1,'successful':1,'failed':0},'hits':{}}", false},
         {"{'timed_out':false,'_shards':{'failed':0}}", false},
-        {"{'timed_out':true,'_shards':{'failed':0},'hits':{'hits':[]}}", false},
+        {"{'timed_out':false,'_shards':{'total':2,'successful':1,'failed':0},'hits':{'hits':[]}}", false},
+        {"{'timed_out':true,'_shards':{'total':1,'successful':1,'failed':0},'hits':{'hits':[]}}", false},
         {"{'timed_out':false,'_shards':{'failed':1},'hits':{'hits':[]}}", false},
         {"{'timed_out':false,'_shards':{},'hits':{'hits':[]}}", false},
-        {"{'_shards':{'failed':0},'hits':{'hits':[]}}", false},
+        {"{'_shards':{'total':1,'successful':1,'failed':0},'hits':{'hits':[]}}", false},
         {"[]", false},
         {"<html>", false},
         {"", false},
@@ -407,7 +408,7 @@ static void strangers_are_counted(void **state)
         struct sl_span after = scan((struct sl_table_scan){.limit = 0}).next;
         assert_non_null(after.ptr);
         lie.operation = "Search";
-        lie.body = json_printf("{'timed_out':false,'_shards':{'failed':0},'hits':{'total':%s,'hits':[]}}",
+        lie.body = json_printf("{'timed_out':false,'_shards':{'total':1,'successful':1,'failed':0},'hits':{'total':%s,'hits':[]}}",
                                cases[i].total);
         struct sl_table_page page = scan((struct sl_table_scan){.after = after});
         enum sl_status wanted = !cases[i].code                            ? SL_OK

@@ -18,13 +18,13 @@ static const char *alias, *mapping; /* answers to GetAlias and GetMapping; NULL:
 static int alias_status, mapping_status;
 static const char *spoils; /* a bulk with this text is refused whole; NULL: none is */
 
-/* Behind an alias the index is called "real-1". */
+/* Behind an alias the index is called "real-1", and "real-2" when it was swapped. */
 static void answer(void *arg, const struct scripted_request *request, struct scripted_reply *reply)
 {
     static char path[300];
     char operation[64];
     struct scripted_request named = *request;
-    bool is_real = strncmp(request->path, "/real-1/", 8) == 0;
+    bool is_real = strncmp(request->path, "/real-", 6) == 0;
     snprintf(path, sizeof(path), "/idx%s", request->path + (is_real ? 7 : 4));
     named.path = path;
     honest_operation(&named, operation, sizeof(operation));
@@ -302,6 +302,40 @@ static void an_index_is_looked_for_each_minute(void **state)
         assert_int_equal(scripted_server_requests(f.server) - before, round == 1 ? 1 : 3);
         f.clock.ms += round == 0 ? 59999 : 60000;
     }
+    close_index();
+}
+
+/* An alias is swapped between two lookups: the write goes where it leads, and does not count before that index
+ * was looked at. */
+static void an_alias_that_is_swapped_is_noticed(void **state)
+{
+    (void)state;
+    static const char *const scripted[] = {INDEX, INDEX "&order=script"};
+    for (size_t i = 0; i < 2; i++) {
+        open_index(scripted[i]);
+        alias = json("{'real-1':{'aliases':{'idx':{}}}}");
+        fake_opensearch_swap(fake, "real-1");
+        assert_result(run(put_op("{'PK':{'S':'a'}}")), SL_OK, NULL);
+        alias = json("{'real-2':{'aliases':{'idx':{}}}}");
+        fake_opensearch_swap(fake, "real-2");
+        assert_result(run(put_op("{'PK':{'S':'a'}}")), SL_RETRY, "AliasMoved");
+        assert_result(run(put_op("{'PK':{'S':'a'}}")), SL_OK, NULL);
+        struct sl_table_op get = put_op("{'PK':{'S':'a'}}");
+        get.verb = SL_TABLE_GET;
+        assert_result(run(get), SL_OK, NULL);
+        fake_opensearch_swap(fake, "real-3");
+        assert_result(run(get), SL_RETRY, "AliasMoved");
+        alias = json("{'real-3':{'aliases':{'idx':{}}}}");
+        struct sl_table_page page;
+        fake_opensearch_swap(fake, "real-4");
+        port->scan(port, &(struct sl_table_scan){.limit = 1}, 1, &page, &f.call);
+        assert_result(page.result, SL_RETRY, "AliasMoved");
+        close_index();
+    }
+    open_index(INDEX); /* no alias: an answer about another index is not believed */
+    assert_result(run(put_op("{'PK':{'S':'a'}}")), SL_OK, NULL);
+    fake_opensearch_swap(fake, "other");
+    assert_result(run(put_op("{'PK':{'S':'a'}}")), SL_RETRY, "BrokenAnswer");
     close_index();
 }
 
@@ -604,6 +638,7 @@ int main(void)
         cmocka_unit_test(a_name_stands_for_one_index),
         cmocka_unit_test(no_call_keeps_its_memory),
         cmocka_unit_test(an_index_is_looked_for_each_minute),
+        cmocka_unit_test(an_alias_that_is_swapped_is_noticed),
         cmocka_unit_test(what_is_no_item_is_refused),
         cmocka_unit_test(an_item_has_a_depth),
         cmocka_unit_test(what_an_index_has_not_is_refused),

@@ -31,6 +31,7 @@ struct fake_opensearch {
     struct sl_arena *arena; /* of one request */
     struct sl_buffer out;
     const char *fault;
+    const char *concrete; /* what "idx" stands for; NULL: itself */
     uint64_t random;
     unsigned one_in;
     size_t since, troubled;
@@ -55,6 +56,16 @@ void fake_opensearch_close(struct fake_opensearch *f)
     sl_arena_destroy(f->arena);
     sl_buffer_clean_up(&f->out);
     free(f);
+}
+
+void fake_opensearch_swap(struct fake_opensearch *f, const char *concrete)
+{
+    f->concrete = concrete;
+}
+
+static const char *index_name(const struct fake_opensearch *f)
+{
+    return f->concrete ? f->concrete : "idx";
 }
 
 void fake_opensearch_trouble(struct fake_opensearch *f, unsigned one_in)
@@ -192,8 +203,8 @@ static void multi_get(struct fake_opensearch *f, struct sl_span asked)
     for (; sl_json_walk_next(&walk, NULL, &one); n++) {
         struct sl_span id = inner(member(one, "_id"));
         const struct doc *doc = find(f, id, false);
-        sl_buffer_printf(&f->out, "%s{\"_index\":\"idx\",\"_id\":\"%.*s\",\"found\":%s", n ? "," : "",
-                         SL_ARG(id), is_there(doc) ? "true," : "false}");
+        sl_buffer_printf(&f->out, "%s{\"_index\":\"%s\",\"_id\":\"%.*s\",\"found\":%s", n ? "," : "",
+                         index_name(f), SL_ARG(id), is_there(doc) ? "true," : "false}");
         if (!is_there(doc))
             continue;
         sl_buffer_printf(&f->out, "\"_version\":1,\"_seq_no\":%lu,\"_primary_term\":3,", doc->seq_no);
@@ -306,8 +317,8 @@ static void bulk(struct fake_opensearch *f, struct sl_span rest)
             return;
         if (!sl_span_is(verb, "delete"))
             body = take_line(f, &rest);
-        sl_buffer_printf(&f->out, "%s{\"%.*s\":{\"_id\":%.*s,", n ? "," : "", SL_ARG(verb),
-                         SL_ARG(member(action, "_id")));
+        sl_buffer_printf(&f->out, "%s{\"%.*s\":{\"_index\":\"%s\",\"_id\":%.*s,", n ? "," : "", SL_ARG(verb),
+                         index_name(f), SL_ARG(member(action, "_id")));
         if (n && has_trouble(f))
             write_later(f, verb, action);
         else
@@ -388,12 +399,13 @@ static void search(struct fake_opensearch *f, struct sl_span asked)
     if (!size || from + size > WINDOW)
         f->fault = "a search's window is empty, or too large";
     sl_buffer_add_str(&f->out,
-                      "{\"took\":1,\"timed_out\":false,\"_shards\":{\"total\":2,\"failed\":0},\"hits\":{");
+                      "{\"took\":1,\"timed_out\":false,\"_shards\":{\"total\":2,\"successful\":2,\"failed\":0},\"hits\":{");
     if (s.is_of_strangers)
         sl_buffer_printf(&f->out, "\"total\":{\"value\":%zu,\"relation\":\"eq\"},", n);
     sl_buffer_add_str(&f->out, "\"hits\":[");
     for (size_t i = from; i < n && i < from + size; i++) {
-        sl_buffer_printf(&f->out, "%s{\"_id\":\"%s\",", i > from ? "," : "", found[i]->id);
+        sl_buffer_printf(&f->out, "%s{\"_index\":\"%s\",\"_id\":\"%s\",", i > from ? "," : "", index_name(f),
+                         found[i]->id);
         add_source(f, found[i], member(asked, "_source"));
         if (s.is_of_strangers)
             sl_buffer_printf(&f->out, ",\"sort\":[%lu]}", found[i]->seq_no);

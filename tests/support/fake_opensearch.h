@@ -19,6 +19,9 @@ void fake_opensearch_close(struct fake_opensearch *fake);
 void fake_opensearch_trouble(struct fake_opensearch *fake, unsigned one_in);
 size_t fake_opensearch_troubled(const struct fake_opensearch *fake);
 
+/* The index that "idx" is an alias of from now on; NULL: it is the index itself. */
+void fake_opensearch_swap(struct fake_opensearch *fake, const char *concrete);
+
 /* A document that somebody else writes: id and source, JSON. */
 void fake_opensearch_put(struct fake_opensearch *fake, const char *id, struct sl_span source);
 

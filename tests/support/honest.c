@@ -230,7 +230,7 @@ static void search(const json_t *asked, struct sl_buffer *out)
 {
     (void)asked;
     sl_buffer_add_str(out,
-                      "{\"timed_out\":false,\"_shards\":{\"failed\":0},\"hits\":{\"hits\":["
+                      "{\"timed_out\":false,\"_shards\":{\"total\":1,\"successful\":1,\"failed\":0},\"hits\":{\"hits\":["
                       "{\"_id\":\"a\",\"_source\":{\"PK\":\"a\",\"l\":[1,null]},\"sort\":["
                       "\"c0000000000000000000000000000000\"]},"
                       "{\"_id\":\"b\",\"_source\":{},\"sort\":[\"d0000000000000000000000000000000\"]}]}}");

@@ -368,13 +368,15 @@ static bool is_place(const char *text, const char *before)
 
 bool lies_is_search(const json_t *answer)
 {
-    const json_t *failed = json_object_get(json_object_get(answer, "_shards"), "failed");
+    const json_t *shards = json_object_get(answer, "_shards"), *failed = json_object_get(shards, "failed");
+    const json_t *total = json_object_get(shards, "total");
     const json_t *hits = json_object_get(json_object_get(answer, "hits"), "hits");
     const char *before = "c";
     size_t i;
     json_t *hit;
     if (!json_is_false(json_object_get(answer, "timed_out")) || !json_is_integer(failed) ||
-        json_integer_value(failed) != 0 || !json_is_array(hits))
+        json_integer_value(failed) != 0 || !json_is_array(hits) || !json_is_integer(total) ||
+        json_integer_value(total) < 0 || !json_equal(total, json_object_get(shards, "successful")))
         return false;
     json_array_foreach(hits, i, hit)
     {
