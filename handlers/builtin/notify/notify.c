@@ -28,7 +28,7 @@ static const struct sl_option options[] = {
     {"group", SL_OPTION_TEMPLATE, 0, 0, 0, NULL, NULL,
      "a FIFO destination's message group; messages of one group keep their order (default: the item's key)"},
     {"dedupe", SL_OPTION_TEMPLATE, 0, 0, 0, NULL, NULL,
-     "a FIFO destination's deduplication id (default: the eventID)"},
+     "a FIFO destination's deduplication id (default: the route's name and the eventID)"},
     {"missing", SL_OPTION_ENUM, 0, 0, 0, SL_MISSING_VALUES, "reject",
      "a record that lacks what a template names: reject it, leave it out (skip), or put nothing in the place "
      "(empty)"},
@@ -144,6 +144,9 @@ static enum sl_status open_notify(const struct sl_host *host, struct sl_route *r
                          .body = sl_opening_is(&o, "body", "json") ? NOTIFY_JSON : NOTIFY_RECORD,
                          .escape = sl_opening_is(&o, "escape", "json") ? SL_ESCAPE_JSON : SL_ESCAPE_NONE,
                          .missing = sl_render_missing(host, route)};
+    /* (A webhook has #id= for that, and its ids are a promise: docs/WEBHOOKS.md.) */
+    struct sl_span to = host->option_text(route, "to");
+    p->is_shared = !(to.len > 6 && memcmp(to.ptr, "https:", 6) == 0);
     *self = p;
     enum sl_status status = check_templates(&o, p);
     return status == SL_OK ? read_attributes(&o, p) : status;

@@ -105,6 +105,9 @@ static enum sl_status dedupe_of(const struct notify *p, const struct sl_render *
     if (p->dedupe)
         return sl_render_text(in, p->dedupe, out, error);
     *out = in->host->record_text(in->record, SL_FIELD_EVENT_ID);
+    struct sl_span parts[] = {sl_span_str(in->host->route_name(p->route)), SL_LIT("/"), *out};
+    if (p->is_shared && out->len)
+        *out = in->host->join(in->arena, parts, 3);
     return SL_OK;
 }
 

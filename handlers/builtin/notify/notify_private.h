@@ -20,6 +20,7 @@ struct notify {
     enum notify_body body;
     enum sl_escape escape; /* of values in the message */
     enum sl_missing missing;
+    bool is_shared; /* the destination knows repeats by an id alone, and other routes may write to it */
     struct notify_attribute *attributes;
     size_t n_attributes;
 };

@@ -187,7 +187,7 @@ static void messages_of_an_item_keep_their_order(void **state)
         const json_t *entry = json_array_get(q.entries, i);
         size_t sequence = strtoul(text_in(entry, "MessageBody"), NULL, 10), item = (sequence - 100) % ITEMS;
         char id[32];
-        snprintf(id, sizeof(id), "e%zu", sequence - 100);
+        snprintf(id, sizeof(id), "n/e%zu", sequence - 100);
         assert_string_equal(text_in(entry, "MessageDeduplicationId"), id);
         assert_true(last[item] < sequence);
         last[item] = sequence;
