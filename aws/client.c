@@ -6,7 +6,7 @@
 static enum sl_status bad_param(const struct sl_url *url, const char *name, struct sl_span value,
                                 const char *wanted, struct sl_error *error)
 {
-    return sl_fail(error, SL_FATAL, "InvalidTarget", "target %.*s: %s=%.*s is not %s", SL_ARG(url->whole),
+    return sl_fail(error, SL_FATAL, "InvalidTarget", "target %.*s: %s=%.*s is not %s", SL_ARG(url->shown),
                    name, SL_ARG(value), wanted);
 }
 
@@ -96,6 +96,15 @@ static enum sl_status read_identity(struct sl_client *client, const struct sl_cl
 {
     struct sl_url *url = options->url;
     struct sl_span role = sl_url_param(url, "role");
+    if (sl_span_starts(url->rest, SL_LIT("arn:"))) {
+        struct sl_span home = sl_url_param(url, "region").ptr ? sl_span(NULL, 0)
+                                                              : sl_endpoint_region(client->aws->vars, NULL);
+        const char *problem = sl_endpoint_arn_problem(url->rest, client->service->signing, home);
+        if (problem)
+            return sl_fail(error, SL_FATAL, "InvalidTarget", "target %.*s: %s", SL_ARG(url->shown), problem);
+        if (!sl_url_param(url, "region").ptr)
+            client->arn = sl_arena_copy(client->aws->lasting, url->rest);
+    }
     if (read_region(client, url, options->region, error) != SL_OK)
         return SL_FATAL;
     if (role.ptr && !is_role(role))
@@ -121,8 +130,7 @@ enum sl_status sl_client_init(struct sl_client *client, struct sl_aws *aws,
     struct sl_url *url = options->url;
     *client = (struct sl_client){.aws = aws, .service = options->service};
     sl_retry_bucket_init(&client->bucket);
-    client->name = sl_arena_printf(aws->lasting, "%.*s:%s%.*s", SL_ARG(url->scheme),
-                                   url->has_slashes ? "//" : "", SL_ARG(url->rest));
+    client->name = sl_arena_copy(aws->lasting, url->shown);
     client->is_plain = options->is_plain;
     client->login = options->login;
     client->password = options->password;
@@ -146,14 +154,40 @@ static enum sl_status find_region(struct sl_client *client, struct sl_error *err
     struct sl_span region = sl_endpoint_region(vars, NULL);
     if (!region.len)
         region = sl_endpoint_region(vars, sl_aws_profile(client->aws));
-    if (!sl_endpoint_is_region(region))
+    if (!region.len && client->region_hint)
+        region = sl_span_str(client->region_hint);
+    if (!region.len)
         return sl_fail(error, SL_FATAL, "NoRegion",
-                       region.len ? "\"%.*s\" is not a region; set AWS_REGION or the target's region="
-                                  : "no region is set%.*s; set AWS_REGION, the target's region=, or "
-                                    "--region of the command",
-                       SL_ARG(region));
+                       "no region is set; set AWS_REGION, the target's region=, or --region of the command");
+    if (!sl_endpoint_is_region(region)) /* it may be a key, in the wrong place */
+        return sl_fail(error, SL_FATAL, "NoRegion",
+                       "what is set as the region (%zu bytes) is not one, such as us-west-2; set AWS_REGION or "
+                       "the target's region=",
+                       region.len);
     snprintf(client->region, sizeof(client->region), "%.*s", SL_ARG(region));
     return SL_OK;
+}
+
+/* "legacy" and "adaptive" are other ways to wait between attempts: this one waits as "standard" does. */
+static enum sl_status read_attempts(struct sl_client *client, const struct sl_profile *profile,
+                                    struct sl_error *error)
+{
+    struct sl_span text = sl_profile_setting(profile, client->aws->vars, "AWS_MAX_ATTEMPTS", "max_attempts");
+    struct sl_span mode = sl_profile_setting(profile, client->aws->vars, "AWS_RETRY_MODE", "retry_mode");
+    static const char *const modes[] = {"standard", "adaptive", "legacy"};
+    size_t i = 0, n = 0;
+    for (; i < text.len && text.ptr[i] >= '0' && text.ptr[i] <= '9' && n < 1000; i++)
+        n = n * 10 + (size_t)(text.ptr[i] - '0');
+    if (text.len && (i < text.len || n < 1 || n > 1000))
+        return sl_fail(error, SL_FATAL, "InvalidAttempts",
+                       "AWS_MAX_ATTEMPTS (in a profile: max_attempts) is \"%.*s\"; write a number from 1 to 1000",
+                       text.len > 16 ? 16 : (int)text.len, text.ptr);
+    client->attempts = n ? (unsigned)n : client->service->attempts;
+    for (i = 0; mode.len && i < 3 && !sl_span_is(mode, modes[i]);)
+        i++;
+    return i < 3 ? SL_OK
+                 : sl_fail(error, SL_FATAL, "InvalidAttempts",
+                           "AWS_RETRY_MODE (in a profile: retry_mode) is none of standard, adaptive, legacy");
 }
 
 enum sl_status sl_client_ready(struct sl_client *client, struct sl_error *error)
@@ -161,18 +195,31 @@ enum sl_status sl_client_ready(struct sl_client *client, struct sl_error *error)
     if (client->is_ready)
         return SL_OK;
     struct sl_aws *aws = client->aws;
+    const struct sl_profile *profile = client->is_plain ? NULL : sl_aws_profile(aws);
+    if (profile && profile->problem)
+        return sl_fail(error, SL_FATAL, "InvalidProfile", "%s", profile->problem);
     if (!client->is_plain && !client->region[0] && find_region(client, error) != SL_OK)
         return SL_FATAL;
+    const char *problem = client->arn ? sl_endpoint_arn_problem(sl_span_str(client->arn), client->service->signing,
+                                                                sl_endpoint_region(aws->vars, profile))
+                                      : NULL;
+    if (problem) /* the profile's Region is not known before */
+        return sl_fail(error, SL_FATAL, "InvalidTarget", "%s", problem);
     const struct sl_endpoint_request request = {
         .service = client->service,
         .region = client->region,
         .configured = client->endpoint_url,
         .label = client->label,
+        .account = client->account,
+        .has_label_everywhere = client->has_label_everywhere,
         .vars = aws->vars,
-        .profile = client->is_plain ? NULL : sl_aws_profile(aws),
+        .profile = profile,
     };
-    if (sl_endpoint_resolve(&request, &client->endpoint, error) != SL_OK)
+    if (read_attempts(client, profile, error) != SL_OK ||
+        sl_endpoint_resolve(&request, &client->endpoint, error) != SL_OK)
         return SL_FATAL;
+    if (client->credentials && !client->credentials->region[0])
+        snprintf(client->credentials->region, sizeof(client->credentials->region), "%s", client->region);
     if (!client->signer.sha)
         sl_sigv4_init(&client->signer, sl_aws_sha(aws));
     client->host = sl_aws_host(aws, sl_endpoint_host(&client->endpoint));
@@ -219,11 +266,7 @@ int64_t sl_client_now_s(const struct sl_client *client)
 
 unsigned sl_client_attempts(const struct sl_client *client)
 {
-    const char *text = sl_vars_or(client->aws->vars, "AWS_MAX_ATTEMPTS", "");
-    unsigned n = 0;
-    for (; *text >= '0' && *text <= '9' && n < 100; text++)
-        n = n * 10 + (unsigned)(*text - '0');
-    return n && !*text ? n : client->service->attempts;
+    return client->attempts ? client->attempts : client->service->attempts;
 }
 
 void sl_client_uuid(const struct sl_client *client, char out[37])

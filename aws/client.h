@@ -25,6 +25,11 @@ struct sl_client {
     const char *login;                  /* the value of the header Authorization; NULL: none, or signed */
     const char *password;               /* in `login`; NULL: none */
     struct sl_span label;               /* in front of the host name: S3's bucket */
+    struct sl_span account;             /* of a stream's ARN; see struct sl_endpoint_request */
+    bool has_label_everywhere;
+    const char *arn;         /* the target's, if it has no region= beside it; NULL: it has none */
+    const char *region_hint; /* where none is configured; NULL: there is none */
+    unsigned attempts;       /* of a request; 0: not known yet */
     struct sl_credentials *credentials; /* NULL: requests go unsigned */
     struct sl_pace pace;                /* its cap is in_flight= */
     struct sl_endpoint endpoint;
@@ -77,7 +82,7 @@ const char *sl_client_unknown_text(struct sl_arena *arena, const char *text, con
 /* Seconds since 1970 by the service's clock. */
 int64_t sl_client_now_s(const struct sl_client *client);
 
-/* How many attempts a request has: AWS_MAX_ATTEMPTS, or the service's number. */
+/* How many attempts a request has: AWS_MAX_ATTEMPTS, the profile's max_attempts, or the service's number. */
 unsigned sl_client_attempts(const struct sl_client *client);
 
 /* A random UUID, version 4: request tokens and ids. */

@@ -12,6 +12,7 @@
 #define SL_AWS_CREDENTIALS_H
 
 #include "aws/aws.h"
+#include "aws/endpoint.h"
 
 #define SL_ACCESS_KEY_BYTES 132 /* IAM's limit is 128 */
 #define SL_SECRET_KEY_BYTES 132
@@ -28,6 +29,8 @@ struct sl_keys {
 struct sl_credentials {
     struct sl_credentials *next;
     char role[256]; /* to assume with the process's keys; "" for none */
+    char region[SL_REGION_BYTES]; /* of the first target that uses them: where STS is asked when no region is
+                                     configured; "" until one is ready */
     struct sl_keys keys;
     struct sl_keys before; /* the ones that `keys` replaced: requests signed with them may be under way */
     uint64_t serial;       /* 0: no keys yet; changes whenever they change */

@@ -70,11 +70,19 @@ struct sl_endpoint_request {
     const char *region;
     struct sl_span configured; /* the target's own endpoint, mostly absent */
     struct sl_span label;      /* in front of AWS's own host name: a bucket, mostly absent */
+    struct sl_span account;    /* of a stream's ARN: its requests go to the account's own host; absent: none */
+    bool has_label_everywhere; /* in front of a configured host, too */
     const struct sl_vars *vars;
     const struct sl_profile *profile; /* NULL: no profile is read */
 };
 
-/* SL_FATAL when a configured URL is not the URL of a server. */
+/* An ARN of that service, with a Region of its partition and an account. NULL: it is one; else what is wrong
+ * with it. `home`: the Region that the environment names, absent when it names none; keys of one partition
+ * are nothing in another. */
+const char *sl_endpoint_arn_problem(struct sl_span arn, const char *service, struct sl_span home);
+
+/* SL_FATAL when a configured URL is not the URL of a server, and where SDKs refuse, too: FIPS or dual stack
+ * beside a configured URL, hosts by account that are required (AWS_ACCOUNT_ID_ENDPOINT_MODE). */
 enum sl_status sl_endpoint_resolve(const struct sl_endpoint_request *request, struct sl_endpoint *out,
                                    struct sl_error *error) SL_MUST_USE;
 

@@ -17,6 +17,7 @@
 #define CONTAINER_MS        2000
 #define CONTAINER_TRIES     3
 #define METADATA_MS         1000
+#define METADATA_TRIES      2
 #define METADATA_TTL        "21600"
 #define METADATA_WORD_BYTES 1024 /* a token, or a role's name */
 #define TOKEN_FILE_BYTES    (64 * 1024)
@@ -29,6 +30,7 @@ struct search {
     int64_t deadline_ms;
     struct sl_keys *out;
     bool found;
+    const char *region; /* where STS is asked when no region is configured; "": nowhere */
     struct sl_error *error;
 };
 
@@ -103,6 +105,7 @@ struct asked {
     const char *method, *url, *header; /* "name: value" or NULL */
     int64_t timeout_ms;
     unsigned tries;
+    bool is_probe; /* mostly nobody is there: only a server that answers is asked again */
 };
 
 /* True with a 200 in `exchange`. */
@@ -124,7 +127,7 @@ static bool ask(struct search *s, const struct asked *what, struct sl_http_excha
         sl_http_start(http, exchange);
         while (exchange->outcome == SL_HTTP_RUNNING)
             sl_http_wait(http, exchange->timeout_ms);
-        if (exchange->outcome == SL_HTTP_ANSWERED && exchange->status < 500)
+        if (exchange->outcome == SL_HTTP_ANSWERED ? exchange->status < 500 : what->is_probe)
             break;
     }
     return exchange->outcome == SL_HTTP_ANSWERED && exchange->status == 200;
@@ -226,7 +229,7 @@ static enum sl_status from_container(struct search *s)
                        "AWS_CONTAINER_AUTHORIZATION_TOKEN holds control characters");
     struct sl_http_exchange exchange;
     sl_http_exchange_init(&exchange);
-    struct asked what = {"GET", url, NULL, CONTAINER_MS, CONTAINER_TRIES};
+    struct asked what = {"GET", url, NULL, CONTAINER_MS, CONTAINER_TRIES, false};
     if (token)
         what.header = sl_arena_printf(s->arena, "Authorization: %s", token);
     enum sl_status status =
@@ -247,10 +250,12 @@ static const char *body_word(struct search *s, const struct sl_http_exchange *ex
     return is_word ? sl_arena_copy(s->arena, line) : NULL;
 }
 
-/* Whether the metadata's server is there, and failed for now. */
+/* Whether the metadata's server is there, and failed for now: it said so, or took the request and was silent.
+ * (Where nobody is there, no connection comes about.) */
 static bool is_busy(const struct sl_http_exchange *exchange)
 {
-    return exchange->outcome == SL_HTTP_ANSWERED && (exchange->status >= 500 || exchange->status == 429);
+    return exchange->outcome == SL_HTTP_ANSWERED ? exchange->status >= 500 || exchange->status == 429
+                                                 : exchange->outcome == SL_HTTP_BROKEN;
 }
 
 static enum sl_status ask_metadata(struct search *s, const char *base, struct sl_http_exchange *exchange)
@@ -258,12 +263,12 @@ static enum sl_status ask_metadata(struct search *s, const char *base, struct sl
     const char *origin = "the instance's metadata", *word;
     const char *roles = sl_arena_printf(s->arena, "%s/latest/meta-data/iam/security-credentials/", base);
     struct asked token = {"PUT", sl_arena_printf(s->arena, "%s/latest/api/token", base),
-                          "x-aws-ec2-metadata-token-ttl-seconds: " METADATA_TTL, METADATA_MS, 1};
+                          "x-aws-ec2-metadata-token-ttl-seconds: " METADATA_TTL, METADATA_MS, METADATA_TRIES, true};
     if (!ask(s, &token, exchange)) /* mostly: this is not an instance */
         return is_busy(exchange) ? no_answer(s, exchange, origin) : SL_OK;
     if (!(word = body_word(s, exchange)))
         return no_answer(s, exchange, origin);
-    struct asked list = {"GET", roles, NULL, METADATA_MS, 1};
+    struct asked list = {"GET", roles, NULL, METADATA_MS, METADATA_TRIES, true};
     list.header = sl_arena_printf(s->arena, "x-aws-ec2-metadata-token: %s", word);
     if (!ask(s, &list, exchange) || exchange->body.len == 0) /* mostly: an instance without a role */
         return is_busy(exchange) ? no_answer(s, exchange, origin) : SL_OK;
@@ -277,12 +282,26 @@ static enum sl_status ask_metadata(struct search *s, const char *base, struct sl
 static enum sl_status from_instance(struct search *s)
 {
     const char *off = var(s, "AWS_EC2_METADATA_DISABLED");
-    const char *base = var(s, "AWS_EC2_METADATA_SERVICE_ENDPOINT");
+    struct sl_span named = sl_profile_setting(&s->profile, s->aws->vars, "AWS_EC2_METADATA_SERVICE_ENDPOINT",
+                                              "ec2_metadata_service_endpoint");
+    struct sl_span mode = sl_profile_setting(&s->profile, s->aws->vars, "AWS_EC2_METADATA_SERVICE_ENDPOINT_MODE",
+                                             "ec2_metadata_service_endpoint_mode");
+    bool is_6 = mode.len == 4 && strncasecmp(mode.ptr, "ipv6", 4) == 0;
     if (off && strcasecmp(off, "true") == 0)
         return SL_OK;
+    if (mode.len && !is_6 && !(mode.len == 4 && strncasecmp(mode.ptr, "ipv4", 4) == 0))
+        return sl_fail(s->error, SL_FATAL, "InvalidCredentials",
+                       "AWS_EC2_METADATA_SERVICE_ENDPOINT_MODE (in a profile: "
+                       "ec2_metadata_service_endpoint_mode) is neither IPv4 nor IPv6");
+    const char *base = is_6 ? "http://[fd00:ec2::254]" : "http://169.254.169.254";
+    if (named.len) {
+        while (named.len && named.ptr[named.len - 1] == '/')
+            named.len--;
+        base = sl_arena_copy(s->arena, named);
+    }
     struct sl_http_exchange exchange;
     sl_http_exchange_init(&exchange);
-    enum sl_status status = ask_metadata(s, base ? base : "http://169.254.169.254", &exchange);
+    enum sl_status status = ask_metadata(s, base, &exchange);
     sl_http_exchange_clean_up(&exchange);
     return status;
 }
@@ -337,6 +356,7 @@ static enum sl_status ask_sts(struct search *s, const char *operation, struct sl
     if (keys)
         fixed.keys = *keys;
     client.name = "STS";
+    client.region_hint = s->region[0] ? s->region : NULL;
     client.credentials = keys ? &fixed : NULL;
     struct sl_span body = sl_buffer_span(form);
     struct sl_job job = {.kind = &kind,
@@ -404,7 +424,11 @@ static enum sl_status assume_by_web(struct search *s, struct sl_span role, const
 static enum sl_status from_web_identity(struct search *s)
 {
     const char *file = var(s, "AWS_WEB_IDENTITY_TOKEN_FILE"), *role = var(s, "AWS_ROLE_ARN");
-    return file && role ? assume_by_web(s, sl_span_str(role), file, sl_span(NULL, 0)) : SL_OK;
+    if (file && !role)
+        return sl_fail(s->error, SL_FATAL, "InvalidCredentials",
+                       "AWS_WEB_IDENTITY_TOKEN_FILE is set, and AWS_ROLE_ARN is not: whose keys are meant is "
+                       "not known");
+    return file ? assume_by_web(s, sl_span_str(role), file, sl_span(NULL, 0)) : SL_OK;
 }
 
 /* ---- profiles ---- */
@@ -443,6 +467,9 @@ static enum sl_status role_source(struct search *s, const char *name, unsigned d
 {
     struct sl_span source = sl_profile_get(&s->profile, name, "source_profile");
     struct sl_span named = sl_profile_get(&s->profile, name, "credential_source");
+    if (named.len && source.len)
+        return sl_fail(s->error, SL_FATAL, "InvalidProfile",
+                       "profile %s has a source_profile and a credential_source; keep one", name);
     if (named.len)
         return from_named_source(s, named, name);
     if (!source.len)
@@ -452,8 +479,10 @@ static enum sl_status role_source(struct search *s, const char *name, unsigned d
     if (depth >= ROLE_DEPTH)
         return sl_fail(s->error, SL_FATAL, "InvalidProfile",
                        "profile %s: its source_profile refers back to itself through others", name);
-    /* A profile may name itself, and means its own keys then. */
-    enum sl_status status = strcmp(next, name) == 0 ? static_keys(s, name) : from_profile(s, next, depth + 1);
+    /* A profile may name itself, and means its own keys then. Of another one keys count before its role. */
+    enum sl_status status = static_keys(s, next);
+    if (status == SL_OK && !s->found && strcmp(next, name) != 0)
+        status = from_profile(s, next, depth + 1);
     if (status == SL_OK && !s->found)
         return sl_fail(s->error, SL_FATAL, "NoCredentials",
                        "profile %s: source_profile %s has no credentials", name, next);
@@ -477,21 +506,33 @@ static enum sl_status from_profile_role(struct search *s, const char *name, stru
     return assume_role(s, role, session, sl_profile_get(&s->profile, name, "external_id"));
 }
 
+/* Places of keys that are not read here. To pass over one that every SDK uses before the keys would mean
+ * other keys than theirs. */
+static enum sl_status refuse_other(struct search *s, const char *name, const char *setting)
+{
+    return sl_fail(s->error, SL_FATAL, "InvalidProfile",
+                   "profile %s uses %s, which is not supported; `aws configure export-credentials --format env` "
+                   "turns it into variables",
+                   name, setting);
+}
+
 static enum sl_status from_profile(struct search *s, const char *name, unsigned depth)
 {
-    struct sl_span role = sl_profile_get(&s->profile, name, "role_arn");
-    enum sl_status status = role.len ? from_profile_role(s, name, role, depth) : static_keys(s, name);
-    if (status != SL_OK || s->found)
-        return status;
-    static const char *const others[] = {"credential_process", "sso_session", "sso_start_url",
-                                         "login_session"};
-    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
-        if (sl_profile_get(&s->profile, name, others[i]).len)
-            return sl_fail(s->error, SL_FATAL, "InvalidProfile",
-                           "profile %s uses %s, which is not supported; `aws configure export-credentials "
-                           "--format env` turns it into variables",
-                           name, others[i]);
-    return SL_OK;
+    static const char *const before[] = {"sso_session", "sso_start_url", "login_session"};
+    const struct sl_profile *p = &s->profile;
+    struct sl_span role = sl_profile_get(p, name, "role_arn");
+    if (role.len)
+        return from_profile_role(s, name, role, depth);
+    if (sl_profile_get(p, name, "web_identity_token_file").len)
+        return sl_fail(s->error, SL_FATAL, "InvalidProfile",
+                       "profile %s has a web_identity_token_file, but no role_arn", name);
+    for (size_t i = 0; i < sizeof(before) / sizeof(before[0]); i++)
+        if (sl_profile_get(p, name, before[i]).len)
+            return refuse_other(s, name, before[i]);
+    if (sl_profile_get(p, name, "credential_process").len &&
+        !sl_profile_is_in_credentials(p, name, "aws_access_key_id"))
+        return refuse_other(s, name, "credential_process");
+    return static_keys(s, name);
 }
 
 static enum sl_status from_chosen_profile(struct search *s)
@@ -516,6 +557,8 @@ static enum sl_status search_all(struct search *s)
         from_environment, from_chosen_profile, from_web_identity, from_container, from_instance,
     };
     sl_profile_load(&s->profile, s->aws->vars, s->arena);
+    if (s->profile.problem)
+        return sl_fail(s->error, SL_FATAL, "InvalidProfile", "%s", s->profile.problem);
     for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
         enum sl_status status = places[i](s);
         if (status != SL_OK || s->found)
@@ -543,6 +586,7 @@ enum sl_status sl_sources_find(struct sl_aws *aws, const char *role, int64_t dea
                                struct sl_error *error)
 {
     struct search s = {.aws = aws, .deadline_ms = deadline_ms, .out = out, .error = error};
+    s.region = sl_credentials_for(aws, sl_span_str(role))->region;
     s.arena = sl_arena_new(8 * 1024);
     sl_arena_keep_secret(s.arena);
     enum sl_status status = role[0] ? search_role(&s, role) : search_all(&s);

@@ -1,6 +1,8 @@
 /* The text of a target, taken apart. */
 #include "base/url.h"
 
+#include "base/span.h"
+
 #include "base/hex.h"
 
 static bool is_scheme_char(char c)
@@ -39,7 +41,7 @@ static enum sl_status add_param(struct sl_url *url, struct sl_span pair, struct 
 {
     if (url->n_params == SL_URL_PARAMS)
         return sl_fail(error, SL_FATAL, "InvalidTarget", "target %.*s: more than %d parameters",
-                       SL_ARG(url->whole), SL_URL_PARAMS);
+                       SL_ARG(url->shown), SL_URL_PARAMS);
     const char *eq = memchr(pair.ptr, '=', pair.len);
     size_t name = eq ? (size_t)(eq - pair.ptr) : pair.len;
     struct sl_span value = eq ? sl_span_from(pair, name + 1) : SL_LIT("");
@@ -48,10 +50,28 @@ static enum sl_status add_param(struct sl_url *url, struct sl_span pair, struct 
     return SL_OK;
 }
 
+/* sqs://https://name:password@host/queue has two places where a name may stand. */
+struct sl_span sl_url_shown(struct sl_span text)
+{
+    struct sl_span out = text;
+    for (size_t i = 0; i + 1 < text.len; i++) {
+        if (text.ptr[i] != '/' || text.ptr[i + 1] != '/')
+            continue;
+        size_t begin = i + 2, end = begin;
+        while (end < text.len && text.ptr[end] != '/')
+            end++;
+        const char *at = end > begin ? memrchr(text.ptr + begin, '@', end - begin) : NULL;
+        if (at)
+            out = sl_span_from(text, (size_t)(at + 1 - text.ptr));
+    }
+    const char *query = out.len ? memchr(out.ptr, '?', out.len) : NULL;
+    return query ? sl_span(out.ptr, (size_t)(query - out.ptr)) : out;
+}
+
 enum sl_status sl_url_parse(struct sl_span text, struct sl_arena *arena, struct sl_url *out,
                             struct sl_error *error)
 {
-    *out = (struct sl_url){.whole = text};
+    *out = (struct sl_url){.shown = sl_url_shown(text)};
     size_t n = 0;
     while (n < text.len && is_scheme_char(text.ptr[n]))
         n++;
@@ -94,7 +114,7 @@ enum sl_status sl_url_done(const struct sl_url *url, const char *known, struct s
     for (size_t i = 0; i < url->n_params; i++)
         if (!url->params[i].used)
             return sl_fail(error, SL_FATAL, "InvalidTarget",
-                           "target %.*s: unknown parameter \"%.*s\"; known here: %s", SL_ARG(url->whole),
+                           "target %.*s: unknown parameter \"%.*s\"; known here: %s", SL_ARG(url->shown),
                            SL_ARG(url->params[i].name), known);
     return SL_OK;
 }

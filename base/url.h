@@ -9,7 +9,7 @@
 #define SL_URL_PARAMS 16
 
 struct sl_url {
-    struct sl_span whole;
+    struct sl_span shown;  /* for messages: see sl_url_shown */
     struct sl_span scheme; /* "s3" of "s3://bucket", "sns" of "sns:arn:..." */
     struct sl_span rest;   /* after "scheme:" or "scheme://", without the parameters; as written */
     bool has_slashes;      /* "//" followed the scheme */
@@ -19,6 +19,10 @@ struct sl_url {
     } params[SL_URL_PARAMS];
     size_t n_params;
 };
+
+/* What may be said of a URL, of whatever scheme: neither a name and a password before '@', nor what follows
+ * the '?'. A part of `text`. */
+struct sl_span sl_url_shown(struct sl_span text);
 
 /* What it points to lives in `arena` and as long as `text`. On failure SL_FATAL, with the target in the text.
  * */

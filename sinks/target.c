@@ -1,6 +1,8 @@
 /* Schemes, and the sinks that they open. */
 #include "sinks/target.h"
 
+#include "base/url.h"
+
 #include "aws/sources.h"
 #include "sinks/services.h"
 #include "sinks/file.h"
@@ -116,12 +118,37 @@ static size_t until_path(struct sl_span url, size_t from)
     return from;
 }
 
-/* A webhook's address up to its host. Without a known scheme it may be one that was written wrongly. */
+/* Parameters whose values are nobody's secret; a misspelt one may be anything. */
+static bool is_open_query(struct sl_span url)
+{
+    static const char *const open[] = {"region", "role", "in_flight", "reject", "table", "style", "storage_class",
+                                       "sse", "kms_key", "tags", "if_none_match", "account", "source", "newline",
+                                       "auth", "tls", "numbers", "order", "endpoint"};
+    const char *at = url.len ? memchr(url.ptr, '?', url.len) : NULL, *end = url.ptr + url.len;
+    while (at && at < end) {
+        size_t i = 0, n = 0;
+        for (at++; at + n < end && at[n] != '=' && at[n] != '&';)
+            n++;
+        while (i < sizeof(open) / sizeof(open[0]) && !sl_span_is(sl_span(at, n), open[i]))
+            i++;
+        if (i == sizeof(open) / sizeof(open[0]))
+            return false;
+        const char *value = at + n;
+        at = memchr(value, '&', (size_t)(end - value));
+        if (memchr(value, '@', (size_t)((at ? at : end) - value)))
+            return false;
+    }
+    return true;
+}
+
+/* A webhook's address up to its host; of others what is no secret. Without a known scheme it may be one that was written wrongly. */
 struct sl_span sl_target_shown(struct sl_span url)
 {
     const struct scheme *scheme = find(url);
-    if (scheme && scheme->queue != sl_webhook_open)
-        return url;
+    if (scheme && scheme->queue != sl_webhook_open) {
+        struct sl_span shown = sl_url_shown(url);
+        return shown.ptr != url.ptr ? sl_span_str(scheme->name) : is_open_query(url) ? url : shown;
+    }
     size_t begin = until_path(url, 0);
     begin = begin && url.ptr[begin - 1] == ':' && sl_span_starts(sl_span_from(url, begin), SL_LIT("//"))
                 ? begin + 2

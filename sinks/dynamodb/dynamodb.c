@@ -168,7 +168,7 @@ static enum sl_status open_table(struct sl_dynamodb *table, struct sl_sinks *sin
         return sl_fail(error, SL_FATAL, "InvalidTarget",
                        "target %.*s: \"%.*s\" is neither a table name (3 to 255 letters, digits, '_', '-', "
                        "'.') nor a table's ARN; write it as dynamodb://TABLE?region=REGION",
-                       SL_ARG(url.whole), SL_ARG(url.rest));
+                       SL_ARG(url.shown), SL_ARG(url.rest));
     table->name = url.rest;
     const struct sl_client_options options = {
         .service = &sl_service_dynamodb, .url = &url, .region = sl_arn_part(url.rest, 3)};

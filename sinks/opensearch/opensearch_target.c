@@ -21,7 +21,7 @@ struct target {
 
 static enum sl_status bad(const struct target *t, const char *why, struct sl_error *error)
 {
-    return sl_fail(error, SL_FATAL, "InvalidTarget", "target %.*s: %s", SL_ARG(t->url.whole), why);
+    return sl_fail(error, SL_FATAL, "InvalidTarget", "target %.*s: %s", SL_ARG(t->url.shown), why);
 }
 
 /* A parameter that is one of a few words. `n` becomes which one; the first when it is absent. */
@@ -34,7 +34,7 @@ static enum sl_status read_word(struct target *t, const char *name, const char *
     if (words[*n])
         return SL_OK;
     return sl_fail(error, SL_FATAL, "InvalidTarget", "target %.*s: %s=%.*s is neither %s nor %s%s%s",
-                   SL_ARG(t->url.whole), name, SL_ARG(text), words[0], words[1], words[2] ? " nor " : "",
+                   SL_ARG(t->url.shown), name, SL_ARG(text), words[0], words[1], words[2] ? " nor " : "",
                    words[2] ? words[2] : "");
 }
 
@@ -81,7 +81,7 @@ static enum sl_status read_host(struct target *t, struct sl_error *error)
     return SL_OK;
 }
 
-/* search-name-id.us-east-1.es.amazonaws.com */
+/* search-name-id.us-east-1.es.amazonaws.com; with dual stack search-name-id.aos.us-east-1.on.aws */
 static struct sl_span host_region(struct sl_span host)
 {
     struct sl_span none = {NULL, 0};
@@ -90,6 +90,11 @@ static struct sl_span host_region(struct sl_span host)
         tail = host.ptr + host.len - strlen(".es.amazonaws.com");
     else if (ends(host, ".es.amazonaws.com.cn"))
         tail = host.ptr + host.len - strlen(".es.amazonaws.com.cn");
+    else if (ends(host, ".on.aws")) {
+        const char *aos = memmem(host.ptr, host.len, ".aos.", 5);
+        struct sl_span region = aos ? sl_span(aos + 5, (size_t)(host.ptr + host.len - aos) - 5 - strlen(".on.aws")) : none;
+        return sl_endpoint_is_region(region) ? region : none;
+    }
     if (!tail)
         return none;
     const char *dot = memrchr(host.ptr, '.', (size_t)(tail - host.ptr));

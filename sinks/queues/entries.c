@@ -88,7 +88,7 @@ enum sl_status sl_entries_fill_stream(struct sl_queue *queue, const struct sl_ur
         return sl_fail(
             error, SL_FATAL, "InvalidTarget",
             "target %.*s: write a stream's name (1 to %zu letters, digits, '_', '.', '-') or its ARN",
-            SL_ARG(url->whole), max_name);
+            SL_ARG(url->shown), max_name);
     queue->name = sl_arena_copy(queue->arena, name);
     return SL_OK;
 }

@@ -95,11 +95,11 @@ static enum sl_status fill(struct sl_queue *queue, struct sl_url *url, struct sl
         return sl_fail(
             error, SL_FATAL, "InvalidTarget",
             "target %.*s: write it as events://BUS or events:arn:aws:events:REGION:ACCOUNT:event-bus/BUS",
-            SL_ARG(url->whole));
+            SL_ARG(url->shown));
     if (source.ptr && (!source.len || source.len > 256 || sl_span_starts(source, SL_LIT("aws."))))
         return sl_fail(error, SL_FATAL, "InvalidTarget",
                        "target %.*s: source= has 1 to 256 bytes and does not begin with \"aws.\"",
-                       SL_ARG(url->whole));
+                       SL_ARG(url->shown));
     queue->name = sl_arena_copy(queue->arena, is_arn ? url->rest : name);
     queue->source = source.ptr ? sl_arena_copy(queue->arena, source) : SOURCE;
     return SL_OK;

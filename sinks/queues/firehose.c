@@ -39,7 +39,7 @@ static enum sl_status fill(struct sl_queue *queue, struct sl_url *url, struct sl
     queue->adds_newline = !sl_span_is(newline, "0");
     if (newline.ptr && !sl_span_is(newline, "0") && !sl_span_is(newline, "1"))
         return sl_fail(error, SL_FATAL, "InvalidTarget", "target %.*s: newline= is 0 or 1",
-                       SL_ARG(url->whole));
+                       SL_ARG(url->shown));
     return sl_entries_fill_stream(queue, url, "deliverystream/", 64, error);
 }
 

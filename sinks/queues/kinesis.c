@@ -56,6 +56,7 @@ static bool read_entries(struct sl_queue_batch *batch, const struct sl_job *job)
 static enum sl_status fill(struct sl_queue *queue, struct sl_url *url, struct sl_error *error)
 {
     queue->keeps_order = true;
+    queue->account_of_host = sl_arn_part(url->rest, 4);
     return sl_entries_fill_stream(queue, url, "stream/", 128, error);
 }
 

@@ -447,9 +447,11 @@ static enum sl_status read_target(struct sl_queue *queue, struct sl_sinks *sinks
         .service = queue->kind->service,
         .url = &url,
         .region = queue->region.ptr ? queue->region : sl_arn_part(url.rest, 3),
+        .address = sl_url_param(&url, "endpoint").ptr ? sl_span(NULL, 0) : queue->host,
     };
     if (sl_client_init(&queue->client, sl_sinks_aws(sinks), &options, error) != SL_OK)
         return SL_FATAL;
+    queue->client.account = queue->account_of_host;
     return sl_url_done(&url, queue->kind->params, error);
 }
 

@@ -57,6 +57,8 @@ struct sl_queue {
     const char *name;       /* of the queue, topic, bus or stream */
     const char *address;    /* its URL or ARN, NULL until known or not needed */
     struct sl_span region;  /* in the target's URL, mostly absent; an ARN's is found without it */
+    struct sl_span host;    /* "https://host" of the target's URL, where it is not the Region's usual one */
+    struct sl_span account_of_host; /* Kinesis: of the stream's ARN */
     const char *account;    /* SQS: of the queue, mostly NULL */
     const char *source;     /* EventBridge */
     bool keeps_order;

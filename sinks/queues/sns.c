@@ -128,7 +128,7 @@ static enum sl_status fill(struct sl_queue *queue, struct sl_url *url, struct sl
     if (!sl_span_is(sl_arn_part(url->rest, 2), "sns") || !sl_name_is_valid(stem, "-_", 256) ||
         sl_arn_part(url->rest, 6).ptr)
         return sl_fail(error, SL_FATAL, "InvalidTarget",
-                       "target %.*s: write it as sns:arn:aws:sns:REGION:ACCOUNT:TOPIC", SL_ARG(url->whole));
+                       "target %.*s: write it as sns:arn:aws:sns:REGION:ACCOUNT:TOPIC", SL_ARG(url->shown));
     queue->name = sl_arena_copy(queue->arena, name);
     queue->address = sl_arena_copy(queue->arena, url->rest);
     return SL_OK;

@@ -180,18 +180,76 @@ static struct sl_span last_segment(struct sl_span *text)
     return last;
 }
 
-/* Of "https://sqs.us-west-2.amazonaws.com/...": the region; absent when it is not a host of AWS. */
-static struct sl_span region_in_url(struct sl_queue *queue)
+/* The forms of AWS's own hosts. In front of `ends` is the Region, behind `begins`. */
+static const struct host_form {
+    const char *begins, *ends;
+    bool is_usual; /* the host of the Region: it is found anew, with the switches and endpoints of the SDKs */
+} host_forms[] = {
+    {"sqs.", ".amazonaws.com", true},
+    {"sqs.", ".amazonaws.com.cn", true},
+    {"sqs.", ".c2s.ic.gov", true},
+    {"sqs.", ".sc2s.sgov.gov", true},
+    {"sqs.", ".cloud.adc-e.uk", true},
+    {"sqs.", ".csp.hci.ic.gov", true},
+    {"sqs.", ".amazonaws.eu", true},
+    {"sqs.", ".api.aws", false},
+    {"sqs.", ".api.amazonwebservices.com.cn", false},
+    {"sqs.", ".api.amazonwebservices.eu", false},
+    {"sqs-fips.", ".amazonaws.com", false},
+    {"sqs-fips.", ".api.aws", false},
+    {"", ".queue.amazonaws.com", true}, /* of before 2011 */
+    {"", ".queue.amazonaws.com.cn", true},
+};
+
+static bool is_form(struct sl_span host, const struct host_form *form, struct sl_span *region)
+{
+    struct sl_span begins = sl_span_str(form->begins), ends = sl_span_str(form->ends);
+    if (host.len <= begins.len + ends.len || !sl_span_starts(host, begins) || !sl_span_ends(host, ends))
+        return false;
+    *region = sl_span(host.ptr + begins.len, host.len - begins.len - ends.len);
+    return sl_endpoint_is_region(*region);
+}
+
+/* vpce-0ab12-cd34.sqs.us-west-2.vpce.amazonaws.com */
+static bool is_of_network(struct sl_span host, struct sl_span *region)
+{
+    const char *sqs = sl_span_starts(host, SL_LIT("vpce-")) ? memmem(host.ptr, host.len, ".sqs.", 5) : NULL;
+    const char *vpce = sqs ? memmem(sqs, (size_t)(host.ptr + host.len - sqs), ".vpce.amazonaws.", 16) : NULL;
+    if (!vpce || vpce < sqs + 5)
+        return false;
+    *region = sl_span(sqs + 5, (size_t)(vpce - sqs) - 5);
+    return sl_endpoint_is_region(*region);
+}
+
+/* Region and host of the queue's URL. A host that nobody knows is used as it stands: what is signed goes
+ * where the target says. */
+static void read_host(struct sl_queue *queue)
 {
     struct sl_uri uri;
-    const struct sl_span none = {NULL, 0};
-    if (!sl_uri_parse(queue->address, &uri) || strncmp(uri.host, "sqs.", 4) != 0)
-        return none;
-    const char *dot = strchr(uri.host + 4, '.');
-    if (!dot || strncmp(dot, ".amazonaws.", strlen(".amazonaws.")) != 0)
-        return none;
-    struct sl_span region = sl_span(uri.host + 4, (size_t)(dot - uri.host - 4));
-    return sl_endpoint_is_region(region) ? sl_span(sl_arena_copy(queue->arena, region), region.len) : none;
+    struct sl_span region = {NULL, 0};
+    bool is_usual = false;
+    if (!sl_uri_parse(queue->address, &uri))
+        return;
+    const struct sl_span host = sl_span_str(uri.host);
+    if (sl_span_is(host, "queue.amazonaws.com")) {
+        region = SL_LIT("us-east-1");
+        is_usual = true;
+    }
+    for (size_t i = 0; i < sizeof(host_forms) / sizeof(host_forms[0]) && !region.ptr; i++) {
+        struct sl_span found;
+        if (is_form(host, &host_forms[i], &found)) {
+            region = found;
+            is_usual = host_forms[i].is_usual;
+        }
+    }
+    if (!region.ptr)
+        (void)is_of_network(host, &region);
+    if (region.ptr)
+        queue->region = sl_span(sl_arena_copy(queue->arena, region), region.len);
+    if (is_usual)
+        return;
+    size_t at = (size_t)(strstr(queue->address, "://") + 3 - queue->address);
+    queue->host = sl_span(queue->address, at + strcspn(queue->address + at, "/"));
 }
 
 struct place {
@@ -204,7 +262,7 @@ static struct place find_place(struct sl_queue *queue, struct sl_span rest)
         return (struct place){.name = sl_arn_part(rest, 5), .account = sl_arn_part(rest, 4)};
     if (sl_span_starts(rest, SL_LIT("https://")) || sl_span_starts(rest, SL_LIT("http://"))) {
         queue->address = sl_arena_copy(queue->arena, rest);
-        queue->region = region_in_url(queue);
+        read_host(queue);
     }
     struct place place = {.name = last_segment(&rest)};
     if (rest.len)
@@ -230,10 +288,10 @@ static enum sl_status fill(struct sl_queue *queue, struct sl_url *url, struct sl
         return sl_fail(error, SL_FATAL, "InvalidTarget",
                        "target %.*s: \"%.*s\" is not a queue name (1 to 80 letters, digits, '-', '_', and "
                        ".fifo)",
-                       SL_ARG(url->whole), SL_ARG(place.name));
+                       SL_ARG(url->shown), SL_ARG(place.name));
     if (place.account.ptr && !is_account(place.account))
         return sl_fail(error, SL_FATAL, "InvalidTarget",
-                       "target %.*s: \"%.*s\" is not an account id (12 digits)", SL_ARG(url->whole),
+                       "target %.*s: \"%.*s\" is not an account id (12 digits)", SL_ARG(url->shown),
                        SL_ARG(place.account));
     queue->name = sl_arena_copy(queue->arena, place.name);
     if (place.account.ptr)

@@ -400,7 +400,7 @@ static enum sl_status parse_options(struct reading *r, struct sl_span text)
     struct sl_span options = sl_span_str(whole);
     if (sl_url_parse(options, arena, &r->options, r->error) != SL_OK)
         return SL_FATAL;
-    r->options.whole = sl_span_str(r->webhook->name);
+    r->options.shown = sl_span_str(r->webhook->name);
     return check_names(r);
 }
 

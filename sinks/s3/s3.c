@@ -67,7 +67,7 @@ static enum sl_status read_tags(struct sl_s3 *s3, struct sl_url *url, struct sl_
     return good ? SL_OK
                 : sl_fail(error, SL_FATAL, "InvalidTarget",
                           "target %.*s: tags= is a list name=value,name=value of at most %d",
-                          SL_ARG(url->whole), TAGS);
+                          SL_ARG(url->shown), TAGS);
 }
 
 static bool is_word(const char *text)
@@ -104,9 +104,10 @@ static enum sl_status read_options(struct sl_s3 *s3, struct sl_url *url, struct 
                         : !is_word(s3->kms_key)       ? "kms_key= is one word of ASCII"
                                                       : NULL;
     if (wrong)
-        return sl_fail(error, SL_FATAL, "InvalidTarget", "target %.*s: %s", SL_ARG(url->whole), wrong);
+        return sl_fail(error, SL_FATAL, "InvalidTarget", "target %.*s: %s", SL_ARG(url->shown), wrong);
     s3->never_replace = once && *once == '1';
     /* With a dot in the name, the certificate for *.s3.region.amazonaws.com does not match. */
+    s3->client.has_label_everywhere = style && *style == 'v';
     s3->by_path = (style && *style == 'p') || (!style && memchr(s3->bucket.ptr, '.', s3->bucket.len));
     return read_tags(s3, url, error);
 }
@@ -124,11 +125,23 @@ static enum sl_status read_place(struct sl_s3 *s3, struct sl_url *url, struct sl
             error, SL_FATAL, "InvalidTarget",
             "target %.*s: \"%.*s\" is not a bucket name (3 to 63 lower-case letters, digits, '-', '.'); "
             "write it as s3://BUCKET/PREFIX",
-            SL_ARG(url->whole), SL_ARG(s3->bucket));
+            SL_ARG(url->shown), SL_ARG(s3->bucket));
+    static const struct {
+        const char *ends, *what;
+    } others[] = {{"--x-s3", "a directory bucket"},
+                  {"--xa-s3", "an access point of a directory bucket"},
+                  {"--op-s3", "an access point of S3 on Outposts"},
+                  {".mrap", "a multi-region access point"}};
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+        if (sl_span_ends(s3->bucket, sl_span_str(others[i].ends)))
+            return sl_fail(error, SL_FATAL, "InvalidTarget",
+                           "target %.*s: %s has hosts and signatures of its own, which are not known here; name "
+                           "a general purpose bucket, or its access point alias",
+                           SL_ARG(url->shown), others[i].what);
     if (s3->prefix.len && (s3->prefix.len >= SL_OBJECT_KEY_BYTES || sl_object_key_problem(s3->prefix)))
         return sl_fail(error, SL_FATAL, "InvalidTarget",
                        "target %.*s: a prefix has at most 1,023 bytes and no empty, \".\" or \"..\" segment",
-                       SL_ARG(url->whole));
+                       SL_ARG(url->shown));
     return SL_OK;
 }
 

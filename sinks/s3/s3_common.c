@@ -14,7 +14,7 @@ void sl_s3_begin(struct sl_s3 *s3)
     sl_contrast_begin(&s3->client.contrast);
     /* If it fails, sl_job_run reports it. */
     if (sl_client_ready(&s3->client, &error) == SL_OK)
-        s3->by_path = s3->by_path || s3->client.endpoint.custom;
+        s3->by_path = s3->by_path || (s3->client.endpoint.custom && !s3->client.has_label_everywhere);
 }
 
 /* ---- paths ---- */

@@ -149,6 +149,19 @@ static void bad_targets_are_refused_by_name(void **state)
         "kinesis:arn:aws:kinesis:us-east-1:123456789012:streams/s",
         "firehose://s?newline=2",
         "firehose://s?nl=1",
+        "dynamodb://arn:aws-cn:dynamodb:us-east-1:123456789012:table/tbl",
+        "dynamodb://arn:aws:dynamodb:cn-north-1:123456789012:table/tbl",
+        "dynamodb://arn:aws:dynamodb:us-east-1::table/tbl",
+        "dynamodb://arn:aws:dynamodb:us-east-1:12 34:table/tbl",
+        "dynamodb://arn:aws:kinesis:us-east-1:123456789012:table/tbl",
+        "kinesis:arn:aws:kinesis:us-east-1:123456789012:accesspoint/s",
+        "kinesis:arn::kinesis:us-east-1:123456789012:stream/s",
+        "sqs:arn:aws:sqs::123456789012:q",
+        "events:arn:aws:sns:us-east-1:123456789012:event-bus/x",
+        "firehose:arn:aws:firehose:us-gov-west-1:123456789012:deliverystream/s",
+        "s3://my-bucket--usw2-az1--x-s3",
+        "s3://my-access--usw2-az1--xa-s3",
+        "s3://my-alias--op-s3",
         "gs://x",
     };
     for (size_t i = 0; i < sizeof(urls) / sizeof(urls[0]); i++) {
@@ -205,7 +218,7 @@ static void fips_and_dual_stack_have_names_of_their_own(void **state)
                                        NULL},
                              *const both[] = {"AWS_USE_FIPS_ENDPOINT=true", "AWS_USE_DUALSTACK_ENDPOINT=TRUE",
                                               NULL},
-                             *const neither[] = {"AWS_USE_FIPS_ENDPOINT=1", "AWS_USE_DUALSTACK_ENDPOINT=yes",
+                             *const neither[] = {"AWS_USE_FIPS_ENDPOINT=FALSE", "AWS_USE_DUALSTACK_ENDPOINT=",
                                                  NULL};
     static const struct {
         const struct sl_service *service;

@@ -28,7 +28,7 @@ static struct sl_url parsed(const char *text)
     struct sl_error error = SL_NO_ERROR;
     if (sl_url_parse(sl_span_str(text), arena, &url, &error) != SL_OK)
         fail_msg("%s: %s", text, error.text);
-    assert_span_is(url.whole, text);
+    assert_span_is(url.shown, text);
     return url;
 }
 
