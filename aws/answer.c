@@ -15,10 +15,15 @@ bool sl_answer_is_error_member(struct sl_span name)
     return false;
 }
 
+bool sl_answer_is_json(struct sl_span text)
+{
+    return sl_json_check_loose(text, NULL) == SL_OK && sl_json_is_unique(text);
+}
+
 bool sl_answer_object(const struct sl_job *job, struct sl_span *out)
 {
     *out = sl_buffer_span(&job->answer->body);
-    if (sl_json_check_loose(*out, NULL) != SL_OK)
+    if (!sl_answer_is_json(*out))
         return false;
     struct sl_json_walk walk = sl_json_walk(*out);
     struct sl_span name, value;

@@ -8,6 +8,10 @@
 #include "aws/job.h"
 #include "base/json_walk.h"
 
+/* Whether a text from a service is one JSON value in which no object has a name twice: of two
+ * UnprocessedItems nobody knows which counts. Every answer is looked at with this. */
+bool sl_answer_is_json(struct sl_span text) SL_MUST_USE;
+
 /* Whether the answer is one whole JSON object that is not in the shape of an error (a top-level `__type`,
  * `message` or `code`, in any case). Members that we do not know are fine: AWS adds some. The object is then
  * in `out`, borrowed like the answer. */

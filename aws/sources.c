@@ -4,6 +4,7 @@
 #include "aws/job.h"
 #include "net/uri.h"
 #include "aws/xml.h"
+#include "aws/answer.h"
 #include "base/json.h"
 #include "base/json_walk.h"
 
@@ -159,7 +160,7 @@ static const char *lack_of(const struct found *found)
 static enum sl_status keep_json(struct search *s, const struct sl_http_exchange *exchange, const char *origin)
 {
     struct sl_span body = sl_buffer_span(&exchange->body);
-    bool is_json = body.len && sl_json_check(body, NULL) == SL_OK && sl_json_walk(body).is_object;
+    bool is_json = body.len && sl_answer_is_json(body) && sl_json_walk(body).is_object;
     if (!is_json)
         body.len = 0;
     const struct found found = {member(s, body, "AccessKeyId"), member(s, body, "SecretAccessKey"),
@@ -324,8 +325,14 @@ static enum sl_job_next sts_answered(struct sl_job *job)
     struct found found = {sl_xml_tag(xml, "AccessKeyId"), sl_xml_tag(xml, "SecretAccessKey"),
                           sl_xml_tag(xml, "SessionToken"), sl_credentials_time(sl_xml_tag(xml, "Expiration")),
                           "an assumed role"};
+    static const char *const once[] = {"Credentials", "AccessKeyId", "SecretAccessKey", "SessionToken", "Expiration"};
     if (!is_answer_to(answer, job->operation) || lack_of(&found))
         return SL_JOB_BROKEN;
+    for (size_t i = 0; i < sizeof(once) / sizeof(once[0]); i++) {
+        struct sl_span rest = answer;
+        if (sl_xml_next_tag(&rest, once[i]).ptr && sl_xml_tag(rest, once[i]).ptr)
+            return SL_JOB_BROKEN;
+    }
     found.expires_s -= job->client->host->skew_s; /* it is by the service's clock */
     job->status = keep(s, &found);
     return SL_JOB_DONE;
@@ -339,6 +346,34 @@ static void add_form(struct sl_buffer *form, const char *name, struct sl_span va
     sl_uri_encode(form, value, '\0');
 }
 
+/* AWS_STS_REGIONAL_ENDPOINTS=legacy: in the oldest Regions STS is asked at its global host, as SDKs did. */
+static enum sl_status sts_target(struct search *s, const char **out)
+{
+    static const char *const oldest[] = {"ap-northeast-1", "ap-south-1", "ap-southeast-1", "ap-southeast-2", "aws-global",
+                                         "ca-central-1",   "eu-central-1", "eu-north-1",   "eu-west-1",      "eu-west-2",
+                                         "eu-west-3",      "sa-east-1",  "us-east-1",      "us-east-2",      "us-west-1",
+                                         "us-west-2"};
+    const struct sl_vars *vars = s->aws->vars;
+    struct sl_span mode = sl_profile_setting(&s->profile, vars, "AWS_STS_REGIONAL_ENDPOINTS", "sts_regional_endpoints");
+    struct sl_span region = sl_endpoint_region(vars, &s->profile);
+    struct sl_endpoint endpoint;
+    size_t i = 0, n = sizeof(oldest) / sizeof(oldest[0]);
+    *out = "sts:";
+    if (!mode.len || sl_span_is(mode, "regional"))
+        return SL_OK;
+    if (!sl_span_is(mode, "legacy"))
+        return sl_fail(s->error, SL_FATAL, "InvalidCredentials",
+                       "AWS_STS_REGIONAL_ENDPOINTS (in a profile: sts_regional_endpoints) is neither regional nor legacy");
+    while (i < n && !sl_span_is(region, oldest[i]))
+        i++;
+    const struct sl_endpoint_request usual = {
+        .service = &sl_service_sts, .region = i < n ? oldest[i] : "", .vars = vars, .profile = &s->profile};
+    const char *host = sl_arena_printf(s->arena, "sts.%s.amazonaws.com", usual.region);
+    if (i < n && sl_endpoint_resolve(&usual, &endpoint, NULL) == SL_OK && sl_span_is(sl_endpoint_host(&endpoint), host))
+        *out = "sts:?region=us-east-1&endpoint=https://sts.amazonaws.com";
+    return SL_OK;
+}
+
 /* `keys` NULL: the request is not signed, as web identity requires. */
 static enum sl_status ask_sts(struct search *s, const char *operation, struct sl_keys *keys,
                               const struct sl_buffer *form)
@@ -347,7 +382,10 @@ static enum sl_status ask_sts(struct search *s, const char *operation, struct sl
     struct sl_credentials fixed = {.serial = 1, .is_fixed = true};
     struct sl_client client;
     struct sl_url url;
-    enum sl_status status = sl_url_parse(SL_LIT("sts:"), s->arena, &url, s->error);
+    const char *target;
+    enum sl_status status = sts_target(s, &target);
+    if (status == SL_OK)
+        status = sl_url_parse(sl_span_str(target), s->arena, &url, s->error);
     if (status == SL_OK)
         status = sl_client_init(
             &client, s->aws, &(struct sl_client_options){.service = &sl_service_sts, .url = &url}, s->error);
@@ -589,6 +627,8 @@ enum sl_status sl_sources_find(struct sl_aws *aws, const char *role, int64_t dea
     s.region = sl_credentials_for(aws, sl_span_str(role))->region;
     s.arena = sl_arena_new(8 * 1024);
     sl_arena_keep_secret(s.arena);
+    if (role[0])
+        sl_profile_load(&s.profile, aws->vars, s.arena);
     enum sl_status status = role[0] ? search_role(&s, role) : search_all(&s);
     sl_arena_destroy(s.arena);
     return status;

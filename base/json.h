@@ -24,6 +24,9 @@ enum sl_status sl_json_check(struct sl_span text, struct sl_error *error) SL_MUS
  * DynamoDB stores and returns both in names. */
 enum sl_status sl_json_check_loose(struct sl_span text, struct sl_error *error) SL_MUST_USE;
 
+/* Whether no object of a checked text holds a name twice, however it is written. */
+bool sl_json_is_unique(struct sl_span text);
+
 /* The raw text of what `path` names in a checked text: "routes[1].when". Members' names are compared
  * unescaped; the last of equal ones counts. Absent when the path leads nowhere. "" is the whole value. */
 struct sl_span sl_json_find(struct sl_span text, const char *path);

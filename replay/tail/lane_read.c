@@ -274,6 +274,7 @@ static enum sl_status make_page(struct sl_lane *lane, struct sl_span answer, str
                                             .ttl_attribute = e->o.ttl_attribute,
                                             .needs_item_keys = e->o.settings->parallelization > 1,
                                             .needs_records = e->o.settings->n_filters > 0,
+                                            .after = lane->read_after,
                                             .now_ms = e->wall_ms,
                                             .available_ms = sl_lane_available_ms(lane),
                                             .since_ms = lane->from_latest ? 0 : lane->since_ms,
@@ -281,15 +282,16 @@ static enum sl_status make_page(struct sl_lane *lane, struct sl_span answer, str
     return sl_page_make(&options, answer, out, error);
 }
 
-/* An answer whose records are none is asked for again. A record that cannot be read stays so. */
+/* What cannot be read is asked for again: the answer may have been damaged on its way. A record that stays so
+ * ends tail, with its own text. */
 static void fail_page(struct sl_lane *lane, struct sl_span answer, const struct sl_error *error)
 {
     struct sl_error broken = SL_NO_ERROR;
-    if (sl_live_is_page(answer)) {
+    if (sl_live_is_page(answer) && lane->misunderstood + 1 >= MISUNDERSTOOD_MAX) {
         sl_engine_fail(lane->engine, "%s: %s", lane->id, error->text);
         return;
     }
-    (void)sl_fail(&broken, SL_RETRY, "BrokenAnswer", "GetRecords: the answer was not understood (%s)",
+    (void)sl_fail(&broken, SL_RETRY, "BrokenAnswer", "GetRecords: the answer was not understood (%s: %s)", lane->id,
                   error->code);
     fail(lane, &broken);
 }

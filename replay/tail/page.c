@@ -126,6 +126,32 @@ static void give_back_room(struct sl_buffer *text)
     text->room = text->len;
 }
 
+/* Sequence numbers are whole numbers, of up to 40 digits. */
+static bool is_later(struct sl_span a, struct sl_span b)
+{
+    while (a.len && *a.ptr == '0')
+        a = sl_span_from(a, 1);
+    while (b.len && *b.ptr == '0')
+        b = sl_span_from(b, 1);
+    return a.len != b.len ? a.len > b.len : a.len && memcmp(a.ptr, b.ptr, a.len) > 0;
+}
+
+/* A page that was given already, or an older one, would be handled once more, and after what came since. */
+static enum sl_status check_order(const struct sl_page_options *o, const struct sl_batch *batch,
+                                  struct sl_error *error)
+{
+    struct sl_span last = sl_span_str(o->after);
+    for (size_t i = 0; i < batch->n; i++) {
+        struct sl_span id = sl_record_text(sl_batch_record(batch, i), SL_FIELD_IDENTIFIER);
+        if (last.len && id.len && !is_later(id, last))
+            return sl_fail(error, SL_REJECT, "BrokenAnswer",
+                           "GetRecords: the answer was not understood: the record %.*s comes after %.*s",
+                           SL_ARG(id), SL_ARG(last));
+        last = id;
+    }
+    return SL_OK;
+}
+
 static enum sl_status add_all(struct sl_page *page, const struct sl_page_options *o,
                               const struct sl_batch *batch, struct sl_error *error)
 {
@@ -162,6 +188,8 @@ enum sl_status sl_page_make(const struct sl_page_options *o, struct sl_span answ
     bool is_cut;
     enum sl_status status = decode(o, answer, &batch, &is_cut, error);
     *out = NULL;
+    if (status == SL_OK)
+        status = check_order(o, &batch, error);
     if (status != SL_OK)
         return status;
     struct sl_page *page = calloc(1, sizeof(*page));

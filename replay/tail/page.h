@@ -31,6 +31,7 @@ struct sl_page_options {
     struct sl_span ttl_attribute; /* absent: none */
     bool needs_item_keys;         /* for lanes */
     bool needs_records;           /* sl_esm_record.record is set: for filters */
+    const char *after;            /* sequence number that all records have to be behind; NULL: none */
     int64_t now_ms;               /* wall time: of records that say no time */
     int64_t available_ms;         /* of all records */
     int64_t since_ms;             /* records that were made in an earlier minute are left out; 0: none */
@@ -38,7 +39,8 @@ struct sl_page_options {
 };
 
 /* `answer` is the text of a GetRecords answer. When a record of it cannot be read, the page has those before
- * it, and is cut; SL_REJECT when it is the first: the text names it by its sequence number. */
+ * it, and is cut; SL_REJECT when it is the first: the text names it by its sequence number. Also SL_REJECT:
+ * the records do not go on in the shard's order, from `after` on. */
 enum sl_status sl_page_make(const struct sl_page_options *options, struct sl_span answer,
                             struct sl_page **out, struct sl_error *error) SL_MUST_USE;
 void sl_page_destroy(struct sl_page *page); /* NULL is fine */

@@ -248,7 +248,7 @@ void sl_dynamodb_batch_writes(struct sl_dynamodb_apply *apply, struct sl_dynamod
 static bool take_item(struct batch *b, struct sl_span table, struct sl_span item)
 {
     struct sl_dynamodb_op *op = find(b, table, item);
-    if (!op || op->is_over)
+    if (!op || op->is_over || sl_item_read(item, NULL) != SL_OK)
         return false;
     op->is_over = true;
     op->result->item = sl_span(sl_arena_copy(b->work.apply->call->arena, item), item.len);

@@ -134,7 +134,7 @@ static enum sl_job_next refused(struct sl_job *job, const struct sl_refusal *ref
     enum cause worst;
     if (strcmp(refusal->code, "TransactionCanceledException") != 0)
         return SL_JOB_JUDGE;
-    if (sl_json_check_loose(body, NULL) == SL_OK)
+    if (sl_answer_is_json(body))
         reasons = sl_answer_container(body, "CancellationReasons", '[');
     if (!find_worst(g, reasons, &worst))
         return SL_JOB_BROKEN;

@@ -134,7 +134,7 @@ static enum sl_job_next answered(struct sl_job *job)
     body.ptr = sl_arena_copy(arena, body); /* its memory is used again */
     struct reader r = {.s = {.end = sl_span_end(body), .is_loose = true}, .scan = scan};
     sl_buffer_init_in(&r.items, arena, SIZE_MAX);
-    if (!read_members(&r, body.ptr))
+    if (!read_members(&r, body.ptr) || !sl_json_is_unique(body))
         return SL_JOB_BROKEN;
     size_t n = r.items.len / sizeof(struct sl_span);
     if (!r.has_items || !is_count(r.count, n) || !is_count(r.scanned, n) || !is_next(scan, r.next) ||

@@ -97,7 +97,7 @@ static enum sl_job_next condition_failed(struct sl_job *job, struct single *s)
     struct sl_span body = sl_buffer_span(&job->answer->body);
     const struct sl_table_op *op = s->op->op;
     /* Without a condition none can fail, and the item is the one that was asked about. */
-    if ((!op->n_tests && !s->dropped) || sl_json_check_loose(body, NULL) != SL_OK ||
+    if ((!op->n_tests && !s->dropped) || !sl_answer_is_json(body) ||
         !sl_dynamodb_is_item_of(s->work.apply, s->op, body))
         return SL_JOB_BROKEN;
     struct sl_span old = sl_answer_container(body, "Item", '{');

@@ -1,6 +1,7 @@
 /* What is known of an index: how many documents, and how many bytes they take. */
 #include "sinks/opensearch/opensearch_private.h"
 
+#include "aws/answer.h"
 #include "base/json.h"
 #include "base/json_walk.h"
 #include "sinks/result.h"
@@ -19,7 +20,7 @@ static enum sl_job_next answered(struct sl_job *job)
 {
     struct sl_table_facts *facts = job->context;
     struct sl_span body = sl_buffer_span(&job->answer->body);
-    if (sl_json_check(body, NULL) != SL_OK)
+    if (!sl_answer_is_json(body))
         return SL_JOB_BROKEN;
     struct sl_span of = sl_json_walk_member(sl_json_walk_member(body, SL_LIT("_all")), SL_LIT("primaries"));
     bool is_whole =

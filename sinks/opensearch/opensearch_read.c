@@ -1,6 +1,7 @@
 /* Multi gets: documents by their ids, as they are now (not as the last refresh shows them). */
 #include "sinks/opensearch/opensearch_private.h"
 
+#include "aws/answer.h"
 #include "base/json.h"
 #include "base/json_walk.h"
 #include "base/json_write.h"
@@ -133,7 +134,7 @@ static enum sl_job_next answered(struct sl_job *job)
 {
     struct batch *b = job->context;
     struct sl_span body = sl_buffer_span(&job->answer->body), doc;
-    if (sl_json_check_loose(body, NULL) != SL_OK || !sl_json_walk(body).is_object)
+    if (!sl_answer_is_json(body) || !sl_json_walk(body).is_object)
         return SL_JOB_BROKEN;
     struct sl_span docs = sl_json_walk_member(body, SL_LIT("docs"));
     if (!docs.len || *docs.ptr != '[')

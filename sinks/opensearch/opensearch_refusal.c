@@ -2,6 +2,7 @@
 #include "sinks/opensearch/opensearch_private.h"
 
 #include "aws/shown.h"
+#include "aws/answer.h"
 #include "base/json.h"
 #include "base/json_walk.h"
 
@@ -195,7 +196,7 @@ enum sl_job_next sl_opensearch_refused(struct sl_job *job, const struct sl_refus
     struct sl_span body = sl_buffer_span(&job->answer->body), error = {NULL, 0};
     int status = job->answer->status;
     (void)refusal;
-    if (sl_json_check(body, NULL) == SL_OK)
+    if (sl_answer_is_json(body))
         error = sl_json_walk_member(body, SL_LIT("error"));
     bool is_ours = error.len && *error.ptr == '{' && text_member(error, "type").len > 0;
     if (!is_ours && status != 401 && status != 403)

@@ -2,6 +2,7 @@
  * tomorrow, is refused, and so is an index without our fields. */
 #include "sinks/opensearch/opensearch_private.h"
 
+#include "aws/answer.h"
 #include "base/json.h"
 #include "base/json_walk.h"
 #include "net/uri.h"
@@ -105,7 +106,7 @@ static enum sl_job_next took_aliases(struct sl_job *job, struct look *look, stru
 static enum sl_job_next aliases_answered(struct sl_job *job)
 {
     struct sl_span body = sl_buffer_span(&job->answer->body);
-    if (sl_json_check(body, NULL) != SL_OK || !sl_json_walk(body).is_object ||
+    if (!sl_answer_is_json(body) || !sl_json_walk(body).is_object ||
         sl_json_walk_member(body, SL_LIT("error")).ptr)
         return SL_JOB_BROKEN;
     return took_aliases(job, job->context, body);
@@ -116,7 +117,7 @@ static enum sl_job_next mapping_answered(struct sl_job *job)
 {
     struct sl_span body = sl_buffer_span(&job->answer->body), name, of;
     struct sl_json_walk walk = sl_json_walk(body);
-    if (sl_json_check(body, NULL) != SL_OK || !walk.is_object || !sl_json_walk_next(&walk, &name, &of))
+    if (!sl_answer_is_json(body) || !walk.is_object || !sl_json_walk_next(&walk, &name, &of))
         return SL_JOB_BROKEN;
     struct sl_span mappings = sl_json_walk_member(of, SL_LIT("mappings"));
     if (!mappings.len || *mappings.ptr != '{')

@@ -4,6 +4,7 @@
  * segment. */
 #include "sinks/opensearch/opensearch_private.h"
 
+#include "aws/answer.h"
 #include "base/json.h"
 #include "base/json_walk.h"
 #include "base/json_write.h"
@@ -254,7 +255,7 @@ static enum sl_job_next answered(struct sl_job *job)
     p->out->n = p->bytes = p->n_hits = 0;
     p->is_cut = false;
     p->last[0] = '\0';
-    if (sl_json_check_loose(body, NULL) != SL_OK || !sl_json_walk(body).is_object || !is_whole(body))
+    if (!sl_answer_is_json(body) || !sl_json_walk(body).is_object || !is_whole(body))
         return SL_JOB_BROKEN;
     struct sl_span hits = sl_json_walk_member(body, SL_LIT("hits")),
                    list = sl_json_walk_member(hits, SL_LIT("hits"));
@@ -342,7 +343,7 @@ static enum sl_job_next refreshed(struct sl_job *job)
 {
     struct sl_span body = sl_buffer_span(&job->answer->body), name, shards, more;
     struct sl_json_walk walk = sl_json_walk(body);
-    bool is_good = sl_json_check(body, NULL) == SL_OK && walk.is_object &&
+    bool is_good = sl_answer_is_json(body) && walk.is_object &&
                    sl_json_walk_next(&walk, &name, &shards) && sl_span_is(name, "_shards") &&
                    sl_span_is(sl_opensearch_digits(shards, "failed"), "0") &&
                    !sl_json_walk_next(&walk, &name, &more);

@@ -2,6 +2,7 @@
  * again. */
 #include "sinks/opensearch/opensearch_private.h"
 
+#include "aws/answer.h"
 #include "base/json.h"
 #include "base/json_walk.h"
 #include "base/json_write.h"
@@ -243,7 +244,7 @@ static enum sl_job_next answered(struct sl_job *job)
     struct left left = {.n = 0};
     size_t n = 0;
     bool is_good = true;
-    if (sl_json_check_loose(body, NULL) != SL_OK || !sl_json_walk(body).is_object)
+    if (!sl_answer_is_json(body) || !sl_json_walk(body).is_object)
         return SL_JOB_BROKEN;
     struct sl_span items = sl_json_walk_member(body, SL_LIT("items"));
     if (!items.len || *items.ptr != '[')

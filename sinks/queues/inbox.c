@@ -167,23 +167,6 @@ struct delivery {
     size_t n;
     struct sl_span part;
 };
-
-/* Whether the text is the body's MD5 in hexadecimal digits. Where the machine's OpenSSL has no MD5 (FIPS),
- * any text of that length is. */
-static bool is_md5(struct sl_span text, struct sl_span body)
-{
-    unsigned char digest[EVP_MAX_MD_SIZE];
-    char hex[2 * EVP_MAX_MD_SIZE + 1];
-    unsigned int n = 0;
-    if (text.len != 32)
-        return false;
-    if (EVP_Digest(body.ptr ? body.ptr : "", body.len, digest, &n, EVP_md5(), NULL) != 1)
-        return true;
-    for (unsigned int i = 0; i < n; i++)
-        snprintf(hex + 2 * i, 3, "%02x", digest[i]);
-    return sl_span_is(text, hex);
-}
-
 static bool is_known(const struct delivery *d, const struct sl_inbox_message *message)
 {
     for (size_t i = 0; i < d->n; i++)
@@ -211,7 +194,7 @@ static bool read_message(struct delivery *d, struct sl_span entry, struct sl_are
         return false;
     body = sl_json_unescape(body, arena);
     m->body = sl_span(sl_arena_copy(arena, body), body.len);
-    bool is_whole = is_md5(sl_answer_text(entry, "MD5OfBody"), m->body);
+    bool is_whole = sl_queue_is_md5(sl_answer_text(entry, "MD5OfBody"), m->body);
     d->n += is_whole;
     return is_whole;
 }

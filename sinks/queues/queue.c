@@ -6,6 +6,7 @@
 #include "aws/shown.h"
 #include "sinks/result.h"
 
+#include <openssl/evp.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -98,6 +99,11 @@ void sl_queue_refused(struct sl_queue_batch *batch, size_t i, const struct sl_qu
         return;
     claim->is_refused = true;
     claim->refusal = *refusal;
+}
+
+const struct sl_message *sl_queue_message(const struct sl_queue_batch *batch, size_t i)
+{
+    return i < batch->n ? &batch->messages[batch->entries[i]] : NULL;
 }
 
 struct sl_arena *sl_queue_scratch(const struct sl_queue_batch *batch)
@@ -527,6 +533,20 @@ void sl_queue_add_id(const struct sl_queue *queue, struct sl_buffer *out, struct
         sl_buffer_add_span(out, text);
     else
         add_digest(queue, out, text);
+}
+
+bool sl_queue_is_md5(struct sl_span text, struct sl_span body)
+{
+    unsigned char digest[EVP_MAX_MD_SIZE];
+    char hex[2 * EVP_MAX_MD_SIZE + 1];
+    unsigned int n = 0;
+    if (text.len != 32)
+        return false;
+    if (EVP_Digest(body.ptr ? body.ptr : "", body.len, digest, &n, EVP_md5(), NULL) != 1)
+        return true;
+    for (unsigned int i = 0; i < n; i++)
+        snprintf(hex + 2 * i, 3, "%02x", digest[i]);
+    return sl_span_is(text, hex);
 }
 
 void sl_queue_add_dedupe(const struct sl_queue *queue, struct sl_buffer *out,

@@ -83,6 +83,8 @@ struct sl_queue_refusal {
 void sl_queue_taken(struct sl_queue_batch *batch, size_t i);
 void sl_queue_refused(struct sl_queue_batch *batch, size_t i, const struct sl_queue_refusal *refusal);
 size_t sl_queue_entries(const struct sl_queue_batch *batch);
+/* The message of entry i; NULL: there is no such entry. */
+const struct sl_message *sl_queue_message(const struct sl_queue_batch *batch, size_t i);
 /* Memory until the end of the apply. */
 struct sl_arena *sl_queue_scratch(const struct sl_queue_batch *batch);
 /* A string of the answer, without its escapes; in scratch. */
@@ -94,6 +96,9 @@ size_t sl_queue_entry_of(struct sl_span id);
 size_t sl_queue_attribute_bytes(const struct sl_message *message);
 
 #define SL_QUEUE_ID_BYTES 128 /* of a group or a deduplication id, in SQS and SNS */
+
+/* Whether `text` is the MD5 of the body, as SQS writes it. True where there is no MD5 (FIPS). */
+bool sl_queue_is_md5(struct sl_span text, struct sl_span body);
 
 /* The text itself when it is at most `max` bytes of printable ASCII, else its SHA-256: group, deduplication
  * and partition keys. */

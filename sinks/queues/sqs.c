@@ -73,8 +73,12 @@ static size_t entry_of(const struct sl_queue_batch *batch, struct sl_span entry)
 
 static void read_taken(struct sl_queue_batch *batch, struct sl_span entry)
 {
-    if (sl_answer_text(entry, "MessageId").len)
-        sl_queue_taken(batch, entry_of(batch, entry));
+    size_t i = entry_of(batch, entry);
+    const struct sl_message *message = sl_queue_message(batch, i);
+    struct sl_span md5 = sl_answer_text(entry, "MD5OfMessageBody");
+    bool is_other = message && md5.ptr && !sl_queue_is_md5(md5, message->body);
+    if (sl_answer_text(entry, "MessageId").len && !is_other)
+        sl_queue_taken(batch, i);
 }
 
 static void read_failed(struct sl_queue_batch *batch, struct sl_span entry)
@@ -228,7 +232,7 @@ static void read_host(struct sl_queue *queue)
     struct sl_uri uri;
     struct sl_span region = {NULL, 0};
     bool is_usual = false;
-    if (!sl_uri_parse(queue->address, &uri))
+    if (!is_url(queue->address) || !sl_uri_parse(queue->address, &uri))
         return;
     const struct sl_span host = sl_span_str(uri.host);
     if (sl_span_is(host, "queue.amazonaws.com")) {
@@ -289,6 +293,10 @@ static enum sl_status fill(struct sl_queue *queue, struct sl_url *url, struct sl
                        "target %.*s: \"%.*s\" is not a queue name (1 to 80 letters, digits, '-', '_', and "
                        ".fifo)",
                        SL_ARG(url->shown), SL_ARG(place.name));
+    if (queue->address && !queue->region.ptr && !queue->host.ptr)
+        return sl_fail(error, SL_FATAL, "InvalidTarget",
+                       "target %.*s: a queue's URL is https://HOST/ACCOUNT/NAME, without a name and a password",
+                       SL_ARG(url->shown));
     if (place.account.ptr && !is_account(place.account))
         return sl_fail(error, SL_FATAL, "InvalidTarget",
                        "target %.*s: \"%.*s\" is not an account id (12 digits)", SL_ARG(url->shown),

@@ -90,6 +90,21 @@ static bool take_entries(struct listing *l, struct sl_span xml, uint64_t n, stru
     return found == n;
 }
 
+/* Members that are there once; and the listing is the one that was asked for, where it says which it is. */
+static bool is_ours(const struct listing *l, struct sl_span xml, struct sl_arena *arena)
+{
+    static const char *const once[] = {"IsTruncated", "KeyCount", "EncodingType", "Name", "Prefix"};
+    bool is_encoded = sl_span_is(sl_xml_tag(xml, "EncodingType"), "url");
+    for (size_t i = 0; i < sizeof(once) / sizeof(once[0]); i++) {
+        struct sl_span rest = xml;
+        if (sl_xml_next_tag(&rest, once[i]).ptr && sl_xml_tag(rest, once[i]).ptr)
+            return false;
+    }
+    struct sl_span name = sl_xml_tag(xml, "Name"), prefix = sl_xml_tag(xml, "Prefix");
+    return (!name.ptr || sl_span_eq(key_of(name, false, arena), l->s3->bucket)) &&
+           (!prefix.ptr || sl_span_eq(key_of(prefix, is_encoded, arena), l->prefix));
+}
+
 static enum sl_job_next answered(struct sl_job *job)
 {
     struct listing *l = job->context;
@@ -101,7 +116,7 @@ static enum sl_job_next answered(struct sl_job *job)
         return SL_JOB_BROKEN;
     /* What is kept of the answer is copied: the answer's memory is used again. */
     xml = sl_span(sl_arena_copy(arena, xml), xml.len);
-    if (!take_entries(l, xml, n, arena))
+    if (!is_ours(l, xml, arena) || !take_entries(l, xml, n, arena))
         return SL_JOB_BROKEN;
     l->page->next = *more.ptr == 't' ? sl_span_from(l->last, l->skip) : sl_span(NULL, 0);
     return SL_JOB_DONE;

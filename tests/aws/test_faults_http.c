@@ -33,7 +33,7 @@ static const struct side {
 } sides[] = {
     {"dynamodb://tbl", "{}", NULL},
     {"s3://bucket/prefix", "", "etag: \"1\"\r\n"},
-    {"sqs://123456789012/queue", "{'Successful':[{'Id':'0','MessageId':'m','MD5OfMessageBody':'x'}]}", NULL},
+    {"sqs://123456789012/queue", "{'Successful':[{'Id':'0','MessageId':'m'}]}", NULL},
     {"sns:arn:aws:sns:us-east-1:123456789012:topic",
      "<PublishBatchResponse><PublishBatchResult><Failed/><Successful><member><Id>0</Id>"
      "<MessageId>m</MessageId></member></Successful></PublishBatchResult></PublishBatchResponse>",

@@ -473,14 +473,20 @@ static void attempts_are_a_number_or_the_services(void **state)
     static const struct {
         const char *text;
         unsigned attempts;
-    } cases[] = {{NULL, 4},  {"", 4},      {"0", 4},     {"1", 1},    {"3", 3},
-                 {"99", 99}, {"100", 100}, {"999", 999}, {"1000", 4}, {"5x", 4},
-                 {"x", 4},   {"-1", 4},    {"/", 4},     {":", 4},    {"9", 9}};
+    } cases[] = {{NULL, 4},      {"", 4},    {"1", 1},  {"3", 3},    {"99", 99}, {"999", 999}, {"1000", 1000},
+                 {"0", 0},       {"1001", 0}, {"5x", 0}, {"x", 0},    {"-1", 0},  {"/", 0},     {":", 0},
+                 {"9", 9},       {"1e2", 0}};
     static const struct script done = {.said = {SL_JOB_DONE}, .n = 1};
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct world w;
         open_world(&w, &done, cases[i].text);
-        assert_int_equal(sl_client_attempts(&w.client), cases[i].attempts);
+        struct sl_error error = SL_NO_ERROR;
+        enum sl_status status = sl_client_ready(&w.client, &error);
+        assert_int_equal(status, cases[i].attempts ? SL_OK : SL_FATAL);
+        if (status == SL_OK)
+            assert_int_equal(sl_client_attempts(&w.client), cases[i].attempts);
+        else
+            assert_non_null(strstr(error.text, "AWS_MAX_ATTEMPTS"));
         close_world(&w);
     }
 }

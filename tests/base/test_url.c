@@ -28,7 +28,8 @@ static struct sl_url parsed(const char *text)
     struct sl_error error = SL_NO_ERROR;
     if (sl_url_parse(sl_span_str(text), arena, &url, &error) != SL_OK)
         fail_msg("%s: %s", text, error.text);
-    assert_span_is(url.shown, text);
+    assert_int_equal(url.shown.len, strcspn(text, "?")); /* what follows may be anybody's secret */
+    assert_ptr_equal(url.shown.ptr, text);
     return url;
 }
 
@@ -102,7 +103,7 @@ static void a_parameter_that_nobody_asked_for_is_refused(void **state)
     sl_url_param(&url, "zone");
     assert_int_equal(sl_url_done(&url, "region, endpoint", &error), SL_FATAL);
     assert_string_equal(error.text,
-                        "target s3://b?region=x&endpiont=y&zone=z: unknown parameter \"endpiont\"; "
+                        "target s3://b: unknown parameter \"endpiont\"; "
                         "known here: region, endpoint");
     sl_url_param(&url, "endpiont");
     assert_int_equal(sl_url_done(&url, "", NULL), SL_OK);

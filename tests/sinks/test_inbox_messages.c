@@ -267,7 +267,7 @@ static void a_queue_s_url_names_its_region(void **state)
     } cases[] = {{"sqs.us-west-2.amazonaws.com", true},   {"sqs.cn-north-1.amazonaws.com.cn", true},
                  {"sqs.us-west-2.example.com", false},    {"sqs.us-west-2.amazonaws", false},
                  {"sqs.us_west.amazonaws.com", false},    {"sqs.localhost", false},
-                 {"us-west-2.queue.amazonaws.com", false}};
+                 {"us-west-2.queue.amazonaws.com", true}};
     fault_open(&f, answer, NULL);
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
         for (int other = 0; other < 2; other++) {

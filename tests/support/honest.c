@@ -1,5 +1,6 @@
 #include "tests/support/honest.h"
 
+#include <openssl/evp.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -100,8 +101,16 @@ static void send_batch(const json_t *asked, struct sl_buffer *out)
     json_t *entry;
     sl_buffer_add_str(out, "{\"Successful\":[");
     json_array_foreach(json_object_get(asked, "Entries"), i, entry)
-        sl_buffer_printf(out, "%s{\"Id\":\"%s\",\"MessageId\":\"m-%zu\",\"MD5OfMessageBody\":\"x\"}",
-                         i ? "," : "", json_string_value(json_object_get(entry, "Id")), i);
+    {
+        const json_t *body = json_object_get(entry, "MessageBody");
+        unsigned char digest[EVP_MAX_MD_SIZE];
+        EVP_Digest(json_string_value(body), json_string_length(body), digest, NULL, EVP_md5(), NULL);
+        sl_buffer_printf(out, "%s{\"Id\":\"%s\",\"MessageId\":\"m-%zu\",\"MD5OfMessageBody\":\"", i ? "," : "",
+                         json_string_value(json_object_get(entry, "Id")), i);
+        for (int k = 0; k < 16; k++)
+            sl_buffer_printf(out, "%02x", digest[k]);
+        sl_buffer_add_str(out, "\"}");
+    }
     sl_buffer_add_str(out, "],\"Failed\":[]}");
 }
 

@@ -348,6 +348,57 @@ static void an_unreadable_record_is_named_with_its_shard(void **state)
     assert_string_equal(all_handled(), " 1 2 3 4 ");
 }
 
+/* What the second answer of GetRecords is; the others are true. */
+static const char *second;
+static unsigned answers;
+
+static void lie_once(const char *operation)
+{
+    if (strcmp(operation, "GetRecords") != 0)
+        return;
+    answers++;
+    w.liar = answers == 2 && second ? "GetRecords" : NULL;
+    w.lie = second;
+    if (!second && answers > 2)
+        w.broken = 0;
+}
+
+/* A page that is older than the last, one out of order, one that names a member twice, a record that is damaged on
+ * its way: each is asked for again, and nothing is handled twice or out of order. */
+static void a_page_that_does_not_go_on_is_asked_for_again(void **state)
+{
+    (void)state;
+#define R(n)                                                                                                  \
+    "{\"eventID\":\"" n "\",\"eventName\":\"INSERT\",\"dynamodb\":{\"Keys\":{\"PK\":{\"S\":\"k\"}},"                        \
+    "\"SequenceNumber\":\"" n "\"}}"
+    static const char *const lies_told[] = {
+        "{\"Records\":[" R("1") "],\"NextShardIterator\":\"a:7\"}",
+        "{\"Records\":[" R("3") "],\"NextShardIterator\":\"a:7\"}",
+        "{\"Records\":[" R("5") "," R("4") "],\"NextShardIterator\":\"a:7\"}",
+        "{\"Records\":[],\"Records\":[" R("4") "],\"NextShardIterator\":\"a:7\"}",
+        "{\"Records\":[],\"NextShardIterator\":\"a:7\",\"NextShardIterator\":null}",
+        NULL,
+    };
+    for (size_t i = 0; i < sizeof(lies_told) / sizeof(lies_told[0]); i++) {
+        void *own = NULL;
+        if (i)
+            engine_set_up(&own);
+        use(one, 1);
+        second = lies_told[i];
+        answers = 0;
+        w.page = 3;
+        w.broken = second ? 0 : 4;
+        e.step = lie_once;
+        e.options.is_once = true;
+        run_engine(1);
+        if (e.result.has_failed || strcmp(all_handled(), " 1 2 3 4 5 6 ") != 0)
+            fail_msg("lie %zu: %s: %s", i, all_handled(), e.said);
+        assert_non_null(strstr(e.said, "GetRecords"));
+        if (i + 1 < sizeof(lies_told) / sizeof(lies_told[0]))
+            engine_tear_down(&own);
+    }
+}
+
 /* A child that was begun before is read on, whatever its parent is, which no list shows. */
 static void a_kept_place_needs_no_parent(void **state)
 {
@@ -609,6 +660,7 @@ int main(void)
         TEST(the_latest_is_a_moment),
         SLOW(an_idle_shard_is_read_less),
         TEST(a_kept_place_needs_no_parent),
+        TEST(a_page_that_does_not_go_on_is_asked_for_again),
         TEST(a_busy_shard_is_read_in_full_pages),
         SLOW(a_deleted_stream_is_told_once),
         SLOW(a_table_without_a_stream_ends_it),
