@@ -218,11 +218,11 @@ static size_t on_head(char *bytes, size_t size, size_t n, void *arg)
 
 static bool is_allowed(struct sl_http_transfer *t, const struct sockaddr *address)
 {
-    const struct sl_address_rules *rules = t->exchange->rules;
     const char *what;
-    if (!rules || sl_address_is_allowed(rules, address, &what))
+    if (!t->rules || sl_address_is_allowed(t->rules, address, &what))
         return true;
     t->forbidden = what;
+    t->exchange->is_private_place = sl_address_kind(address, NULL) == SL_ADDRESS_PRIVATE;
     return false;
 }
 
@@ -247,7 +247,7 @@ static int on_begun(void *arg, char *remote_ip, char *local_ip, int remote_port,
     (void)local_ip;
     (void)local_port;
     snprintf(ip, sizeof(ip), "%.*s", (int)strcspn(remote_ip, "%"), remote_ip); /* without a zone */
-    if (t->exchange->rules &&
+    if (t->rules &&
         (!sl_address_parse(ip, (unsigned)remote_port, &remote) || !is_allowed(t, (struct sockaddr *)&remote)))
         return CURL_PREREQFUNC_ABORT;
     t->is_begun = true;
@@ -321,9 +321,7 @@ static void set_fixed_options(struct sl_http_transfer *t)
     curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, t->problem);
     curl_easy_setopt(easy, CURLOPT_PRIVATE, t);
     curl_easy_setopt(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
-    curl_easy_setopt(
-        easy, CURLOPT_NOPROXY,
-        sl_vars_or(http->options.vars, "NO_PROXY", sl_vars_or(http->options.vars, "no_proxy", "")));
+    curl_easy_setopt(easy, CURLOPT_NOPROXY, ""); /* proxy_for decides: what goes directly is checked */
     curl_easy_setopt(easy, CURLOPT_SHARE, http->share);
     /* libcurl's own roots, which it would read for each multi handle (with a CAPATH: for each connection) */
     curl_easy_setopt(easy, CURLOPT_CAINFO, NULL);
@@ -360,7 +358,9 @@ static const char *proxy_for(const struct sl_http *http, const struct sl_http_ex
     const char *proxy = is_https ? sl_vars_or(vars, "HTTPS_PROXY", sl_vars_or(vars, "https_proxy", ""))
                                  : sl_vars_or(vars, "http_proxy", "");
     struct sl_uri uri;
-    if (!*proxy || exchange->is_private || !sl_uri_parse(exchange->url, &uri) || sl_uri_is_local(&uri))
+    const char *never = sl_vars_or(vars, "NO_PROXY", sl_vars_or(vars, "no_proxy", ""));
+    if (!*proxy || exchange->is_private || !sl_uri_parse(exchange->url, &uri) || sl_uri_is_local(&uri) ||
+        sl_uri_is_named(&uri, never))
         return "";
     return proxy;
 }
@@ -396,7 +396,10 @@ void sl_http_start(struct sl_http *http, struct sl_http_exchange *exchange)
     exchange->outcome = SL_HTTP_RUNNING;
     long connect_ms = exchange->connect_timeout_ms ? (long)exchange->connect_timeout_ms : CONNECT_TIMEOUT_MS;
     curl_easy_setopt(t->easy, CURLOPT_URL, exchange->url);
-    curl_easy_setopt(t->easy, CURLOPT_PROXY, proxy_for(http, exchange));
+    const char *proxy = proxy_for(http, exchange);
+    t->rules = *proxy ? NULL : exchange->rules; /* a proxy resolves the name itself */
+    exchange->is_private_place = false;
+    curl_easy_setopt(t->easy, CURLOPT_PROXY, proxy);
     curl_easy_setopt(t->easy, CURLOPT_CONNECTTIMEOUT_MS, connect_ms);
     curl_easy_setopt(t->easy, CURLOPT_TIMEOUT_MS,
                      (long)(exchange->timeout_ms < INT32_MAX ? exchange->timeout_ms : INT32_MAX));

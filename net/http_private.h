@@ -42,6 +42,7 @@ struct sl_http_transfer {
     size_t wanted_bytes;   /* while it is paused */
     bool head_complete;
     bool is_begun; /* a connection stood, tunnel and TLS included, and the request was to go out on it */
+    const struct sl_address_rules *rules; /* NULL: any address will do */
     const char *forbidden; /* what an address was that the rules do not allow; NULL: none was */
     bool is_allowed;       /* another was allowed */
     char problem[CURL_ERROR_SIZE];

@@ -1,6 +1,8 @@
 /* Percent-encoding, and the parts of a URL. */
 #include "net/uri.h"
 
+#include <string.h>
+#include <stdlib.h>
 #include <arpa/inet.h>
 #include <curl/curl.h>
 #include <stdio.h>
@@ -110,4 +112,56 @@ bool sl_uri_is_local(const struct sl_uri *uri)
     if (uri->host[0] == '[')
         return len > 2 && is_local_v6(uri->host + 1, len - 2);
     return is_localhost(uri->host, len) || (inet_pton(AF_INET, uri->host, ip) == 1 && is_local_v4(ip));
+}
+
+/* 10.0.0.0/8, fd00::/8, or an address alone. */
+static bool is_in_network(const char *host, const char *network)
+{
+    unsigned char a[16], b[16];
+    char address[64];
+    size_t n = strcspn(network, "/");
+    int family = strchr(host, ':') ? AF_INET6 : AF_INET;
+    unsigned long most = family == AF_INET6 ? 128 : 32, bits = most;
+    if (n >= sizeof(address))
+        return false;
+    snprintf(address, sizeof(address), "%.*s", (int)n, network);
+    if (network[n]) {
+        char *end;
+        bits = network[n + 1] >= '0' && network[n + 1] <= '9' ? strtoul(network + n + 1, &end, 10) : most + 1;
+        if (bits > most || *end)
+            return false;
+    }
+    if (inet_pton(family, host, a) != 1 || inet_pton(family, address, b) != 1 || memcmp(a, b, bits / 8) != 0)
+        return false;
+    unsigned rest = (unsigned)(bits % 8), mask = (0xFFu << (8 - rest)) & 0xFFu;
+    return !rest || (a[bits / 8] & mask) == (b[bits / 8] & mask);
+}
+
+static bool is_below(const char *host, const char *name)
+{
+    size_t n = strlen(host), m;
+    name += *name == '.';
+    m = strlen(name);
+    return m && m <= n && strcasecmp(host + n - m, name) == 0 && (m == n || host[n - m - 1] == '.');
+}
+
+bool sl_uri_is_named(const struct sl_uri *uri, const char *list)
+{
+    char host[SL_URI_HOST_BYTES], one[SL_URI_HOST_BYTES];
+    bool is_bare = uri->host[0] == '[';
+    snprintf(host, sizeof(host), "%s", uri->host + is_bare);
+    host[strcspn(host, is_bare ? "]%" : "")] = '\0';
+    size_t end = strlen(host);
+    if (end && host[end - 1] == '.')
+        host[end - 1] = '\0';
+    while (*(list += strspn(list, ", \t"))) {
+        size_t n = strcspn(list, ", \t");
+        snprintf(one, sizeof(one), "%.*s", n < sizeof(one) ? (int)n : 0, list);
+        list += n;
+        char *name = one + (one[0] == '[');
+        name[strcspn(name, "]")] = '\0';
+        if (strcmp(name, "*") == 0 || is_below(host, name) || is_in_network(host, name))
+            return true;
+    }
+    return false;
 }

@@ -24,4 +24,8 @@ bool sl_uri_parse(const char *text, struct sl_uri *out) SL_MUST_USE;
  * meant. */
 bool sl_uri_is_local(const struct sl_uri *uri);
 
+/* Whether a list as NO_PROXY has it names the host: names, which count for what is below them, too; addresses
+ * and networks (10.0.0.0/8); "*" for all; divided by commas or blanks. */
+bool sl_uri_is_named(const struct sl_uri *uri, const char *list);
+
 #endif

@@ -145,7 +145,7 @@ struct sl_webhook_verdict sl_webhook_judge(struct sl_webhook *webhook, const str
     case SL_HTTP_FORBIDDEN:
         return refuse(SL_FATAL, "ForbiddenAddress",
                       say(webhook, arena, "the host leads to %s; nothing was sent%s", exchange->problem,
-                          webhook->rules.is_private_allowed ? "" : "; #private=1 allows private addresses"));
+                          exchange->is_private_place ? "; #private=1 allows private addresses" : ""));
     case SL_HTTP_UNTRUSTED:
         return refuse(
             SL_FATAL, "UntrustedCertificate",

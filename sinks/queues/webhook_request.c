@@ -175,5 +175,5 @@ void sl_webhook_sign(struct sl_webhook *webhook, struct sl_webhook_slot *slot)
     exchange->n_parts = 1;
     exchange->body_bytes = slot->part.len;
     exchange->is_private = !webhook->through_proxy;
-    exchange->rules = webhook->through_proxy ? NULL : &webhook->rules;
+    exchange->rules = &webhook->rules; /* also where NO_PROXY takes it around the proxy */
 }

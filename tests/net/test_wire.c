@@ -409,6 +409,44 @@ static bool asks_proxy(struct sl_http *http, struct scripted_server *proxy, cons
     return scripted_server_connections(proxy) + scripted_server_requests(proxy) > before;
 }
 
+/* As libcurl reads NO_PROXY. */
+static void a_list_names_hosts(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *url, *list;
+        bool is_named;
+    } cases[] = {
+        {"https://a.example", "", false},
+        {"https://a.example", "*", true},
+        {"https://a.example", "example", true},
+        {"https://a.example", ".example", true},
+        {"https://a.example", "a.example", true},
+        {"https://a.example.", "a.EXAMPLE", true},
+        {"https://A.example", "b,a.example", true},
+        {"https://ba.example", "a.example", false},
+        {"https://example", ".a.example", false},
+        {"https://a.example", "x y\tz,, example", true},
+        {"https://10.1.2.3", "10.0.0.0/8", true},
+        {"https://10.1.2.3", "10.1.2.2/31", true},
+        {"https://10.1.2.3", "10.1.2.4/31", false},
+        {"https://10.1.2.3", "10.1.2.3", true},
+        {"https://10.1.2.3", "0.0.0.0/0", true},
+        {"https://10.1.2.3", "10.0.0.0/33", false},
+        {"https://10.1.2.3", "10.0.0.0/", false},
+        {"https://[fd00::1]", "fd00::/8", true},
+        {"https://[fd00::1]", "[fd00::1]", true},
+        {"https://[fd00::1]", "fc00::/9", false},
+        {"https://[fd00::1]", "10.0.0.0/0", false},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct sl_uri uri;
+        assert_true(sl_uri_parse(cases[i].url, &uri));
+        if (sl_uri_is_named(&uri, cases[i].list) != cases[i].is_named)
+            fail_msg("%s in %s", cases[i].url, cases[i].list);
+    }
+}
+
 static void credentials_and_this_machine_are_asked_without_a_proxy(void **state)
 {
     (void)state;
@@ -474,6 +512,7 @@ int main(void)
         cmocka_unit_test(what_is_no_host_is_not_local),
         cmocka_unit_test(urls_are_absolute_and_without_a_user),
         cmocka_unit_test(only_what_can_be_watched_is_watched),
+        cmocka_unit_test(a_list_names_hosts),
         cmocka_unit_test(credentials_and_this_machine_are_asked_without_a_proxy),
         cmocka_unit_test(no_header_can_hold_a_control_character),
         cmocka_unit_test(slow_peers_are_waited_for_and_gone_ones_are_replaced),

@@ -5,8 +5,12 @@
 
 #include "aws/contrast.h"
 
+#include "net/address.h"
+
+#include <netdb.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 static struct fault f;
 
@@ -57,7 +61,7 @@ static struct sl_message message(const char *body, const char *order)
     return (struct sl_message){.body = sl_span_str(body), .order = sl_span_str(order)};
 }
 
-static void send(const char *url, const struct sl_message *messages, size_t n, struct sl_result *results)
+static void post(const char *url, const struct sl_message *messages, size_t n, struct sl_result *results)
 {
     struct sl_queue_port *queue = fault_queue(&f, url);
     fault_send(&f, queue, messages, n, results);
@@ -71,7 +75,7 @@ static struct sl_result send_one(const char *url, int status)
     struct sl_message one = message("{\"n\":1}", "a");
     struct sl_result result;
     open_all(&receiver);
-    send(url, &one, 1, &result);
+    post(url, &one, 1, &result);
     if (result.text && strstr(result.text, "html"))
         fail_msg("an answer is quoted: %s", result.text);
     if (result.code)
@@ -154,7 +158,7 @@ static void a_refusal_stops_what_was_not_begun(void **state)
     for (size_t i = 0; i < 40; i++)
         many[i] = message("{}", NULL);
     open_all(&receiver);
-    send("http://server/hook#in_flight=4", many, 40, results);
+    post("http://server/hook#in_flight=4", many, 40, results);
     for (size_t i = 0; i < 40; i++) {
         assert_result(results[i], SL_FATAL, "Http403");
         assert_int_equal(results[i].not_sent, i >= 4);
@@ -171,7 +175,7 @@ static void a_redirect_is_not_followed(void **state)
     struct sl_message one = message("{}", NULL);
     struct sl_result result;
     open_all(&receiver);
-    send("http://server/hook", &one, 1, &result);
+    post("http://server/hook", &one, 1, &result);
     assert_result(result, SL_FATAL, "Http302");
     assert_int_equal(scripted_server_requests(f.server), 1);
     fault_close(&f);
@@ -201,7 +205,7 @@ static void messages_of_one_order_follow_each_other(void **state)
     open_all(&receiver);
     for (size_t i = 0; i < COUNT; i++)
         many[i] = message(sl_arena_printf(f.call.arena, "{\"n\":%zu}", i), orders[i % 3]);
-    send("http://server/hook#attempts=10", many, COUNT, results);
+    post("http://server/hook#attempts=10", many, COUNT, results);
     for (size_t i = 0; i < COUNT; i++)
         assert_result(results[i], SL_OK, NULL);
     for (size_t i = 0; i < scripted_server_requests(f.server); i++) {
@@ -221,7 +225,7 @@ static void what_cannot_go_now_holds_its_order_and_no_other(void **state)
                                  message("{\"n\":4}", "b")};
     struct sl_result results[5];
     open_all(&receiver);
-    send("http://server/hook", many, 5, results);
+    post("http://server/hook", many, 5, results);
     assert_result(results[0], SL_OK, NULL);
     assert_result(results[1], SL_RETRY, "Http500");
     assert_result(results[2], SL_RETRY, "Http500");
@@ -231,7 +235,7 @@ static void what_cannot_go_now_holds_its_order_and_no_other(void **state)
     fault_close(&f);
     receiver.poisoned = 422; /* it is given up, beside successes: the next of its order goes */
     open_all(&receiver);
-    send("http://server/hook", many, 5, results);
+    post("http://server/hook", many, 5, results);
     assert_result(results[1], SL_REJECT, "Http422");
     assert_result(results[2], SL_OK, NULL);
     fault_close(&f);
@@ -248,7 +252,7 @@ static void arrays_are_filled_and_taken_apart(void **state)
     open_all(&receiver);
     for (size_t i = 0; i < 7; i++)
         many[i] = message(sl_arena_printf(f.call.arena, "{\"n\":%zu}", i), i % 2 ? "a" : "b");
-    send("http://server/hook#batch=3&in_flight=1", many, 7, results);
+    post("http://server/hook#batch=3&in_flight=1", many, 7, results);
     for (size_t i = 0; i < 7; i++)
         assert_result(results[i], i == 4 ? SL_REJECT : SL_OK, NULL);
     assert_true(sl_span_is(request(0)->body, "[{\"n\":0},{\"n\":1},{\"n\":2}]"));
@@ -274,7 +278,7 @@ static void arrays_have_a_limit_of_bytes(void **state)
         (struct sl_message){.body = sl_span(body, 508)};        /* with quotes, comma and brackets: 1,023 */
     many[2] = (struct sl_message){.body = sl_span(over, 1020)}; /* 1,024 alone */
     many[3] = (struct sl_message){.body = sl_span(over, 1021)};
-    send("http://server/hook#batch=10&max_bytes=1024&in_flight=1", many, 4, results);
+    post("http://server/hook#batch=10&max_bytes=1024&in_flight=1", many, 4, results);
     assert_result(results[0], SL_OK, NULL);
     assert_result(results[1], SL_OK, NULL);
     assert_result(results[2], SL_OK, NULL);
@@ -300,7 +304,7 @@ static void the_id_survives_another_process(void **state)
     four[2].dedupe = SL_LIT("sha256-forged");
     for (int round = 0; round < 2; round++) {
         open_all(&receiver);
-        send("http://server/hook#in_flight=1&id=orders", four, 4, results);
+        post("http://server/hook#in_flight=1&id=orders", four, 4, results);
         assert_true(sl_span_is(scripted_header(request(0), "webhook-id"), "orders_e-1_a"));
         assert_true(
             sl_span_is(scripted_header(request(1), "webhook-id"),
@@ -322,7 +326,7 @@ static void each_attempt_is_dated_and_signed_anew(void **state)
     struct sl_message one = message("{}", NULL);
     struct sl_result result;
     open_all(&receiver);
-    send("http://server/hook#secret=KEY_ONE,KEY_TWO", &one, 1, &result);
+    post("http://server/hook#secret=KEY_ONE,KEY_TWO", &one, 1, &result);
     assert_result(result, SL_OK, NULL);
     assert_true(sl_span_is(scripted_header(request(0), "webhook-timestamp"), "1795208640"));
     assert_true(sl_span_is(scripted_header(request(1), "webhook-timestamp"), "1795208647"));
@@ -363,7 +367,7 @@ static void a_pause_is_kept_by_all_and_bounded(void **state)
         struct sl_message two[2] = {message("{\"n\":1}", "a"), message("{\"n\":2}", "b")};
         struct sl_result results[2];
         open_all(&receiver);
-        send("http://server/hook#in_flight=1", two, 2, results);
+        post("http://server/hook#in_flight=1", two, 2, results);
         assert_result(results[0], SL_OK, NULL);
         assert_result(results[1], SL_OK, NULL);
         assert_in_range(receiver.at_ms[1] - receiver.at_ms[0], cases[i].at_least, cases[i].at_most);
@@ -407,7 +411,7 @@ static void a_pause_up_to_the_deadline_is_one_beyond_it(void **state)
     open_all(&receiver);
     int64_t began = f.clock.ms;
     f.call.deadline_ms = began + 100000;
-    send("http://server/hook#in_flight=1", two, 2, results);
+    post("http://server/hook#in_flight=1", two, 2, results);
     assert_result(results[0], SL_RETRY, "Http503");
     assert_result(results[1], SL_RETRY, "RetryAfter");
     assert_true(results[1].not_sent);
@@ -447,7 +451,7 @@ static void nothing_is_begun_without_time(void **state)
     struct sl_result results[2];
     open_all(&receiver);
     f.call.deadline_ms = f.clock.ms;
-    send("http://server/hook", two, 2, results);
+    post("http://server/hook", two, 2, results);
     assert_result(results[0], SL_RETRY, "DeadlineExceeded");
     assert_result(results[1], SL_RETRY, "DeadlineExceeded");
     assert_true(results[0].not_sent && results[1].not_sent);
@@ -628,10 +632,26 @@ static void a_proxy_is_used_only_where_it_is_written(void **state)
     assert_int_equal(open_target("https://hooks.example.com/", &error), SL_FATAL);
     assert_non_null(strstr(error.text, "proxy=1"));
     assert_int_equal(open_target("https://localhost/", &error), SL_OK); /* never through one */
-    send("https://hooks.example.com/#proxy=1&attempts=1", &one, 1, &result);
+    post("https://hooks.example.com/#proxy=1&attempts=1", &one, 1, &result);
     assert_true(result.status == SL_RETRY && scripted_server_requests(f.server) == 1);
     assert_string_equal(request(0)->method, "CONNECT");
-    send("https://[::1]:1/#proxy=0&attempts=1", &one, 1, &result); /* nobody listens there */
+    /* Around it: then the address is checked here. This machine's own name leads to no public one. */
+    char name[200], list[250], url[300];
+    struct addrinfo *found = NULL;
+    if (gethostname(name, sizeof(name)) == 0 && getaddrinfo(name, "443", NULL, &found) == 0 &&
+        sl_address_kind(found->ai_addr, NULL) != SL_ADDRESS_PUBLIC) {
+        snprintf(list, sizeof(list), "internal.example, .%s", name);
+        fault_set(&f, "NO_PROXY", list);
+        snprintf(url, sizeof(url), "https://%s/#proxy=1&attempts=1", name);
+        post(url, &one, 1, &result);
+        assert_result(result, SL_FATAL, "ForbiddenAddress");
+        assert_true(result.not_sent && scripted_server_requests(f.server) == 1);
+        assert_int_equal(strstr(result.text, "#private=1") != NULL,
+                         sl_address_kind(found->ai_addr, NULL) == SL_ADDRESS_PRIVATE);
+    }
+    if (found)
+        freeaddrinfo(found);
+    post("https://[::1]:1/#proxy=0&attempts=1", &one, 1, &result); /* nobody listens there */
     assert_true(result.status == SL_RETRY && result.not_sent && scripted_server_requests(f.server) == 1);
     fault_close(&f);
 }
@@ -644,7 +664,7 @@ static void the_runtime_api_is_refused(void **state)
     struct sl_result result;
     open_all(&receiver);
     fault_set(&f, "AWS_LAMBDA_RUNTIME_API", scripted_server_url(f.server) + strlen("http://"));
-    send("http://server/2018-06-01/runtime/invocation/next", &one, 1, &result);
+    post("http://server/2018-06-01/runtime/invocation/next", &one, 1, &result);
     assert_result(result, SL_FATAL, "ForbiddenAddress");
     assert_non_null(strstr(result.text, "the Runtime API"));
     assert_true(result.not_sent && scripted_server_requests(f.server) == 0);
@@ -666,7 +686,7 @@ static void nothing_secret_is_shown(void **state)
         open_all(&receiver);
         fault_set(&f, "AUTH", "Bearer " FAULT_TOKEN);
         for (size_t k = 0; k < 2; k++)
-            send(urls[k], &one, 1, &result);
+            post(urls[k], &one, 1, &result);
         fault_close(&f);
     }
 }
