@@ -13,6 +13,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -60,6 +61,18 @@ static enum sl_status open_file(const char *flag, const char *name, int *fd, str
         return sl_fail(error, SL_REJECT, "CannotWrite", "%s %s: cannot be written: %s", flag, name,
                        strerror(errno));
     return SL_OK;
+}
+
+/* Whole rows are saved, and a file that is there may be open to others. */
+static enum sl_status close_to_others(struct repair *r, struct sl_error *error)
+{
+    struct stat facts;
+    if (r->save_fd < 0 || fstat(r->save_fd, &facts) != 0 || !S_ISREG(facts.st_mode) || !(facts.st_mode & 077) ||
+        fchmod(r->save_fd, 0600) == 0)
+        return SL_OK;
+    return sl_fail(error, SL_REJECT, "CannotWrite",
+                   "--save %s: others can read it, and that cannot be changed: %s; name another file", r->save,
+                   strerror(errno));
 }
 
 /* The line is on disk before what it tells is done, or the row is left alone. */
@@ -467,7 +480,7 @@ static int repair(struct repair *r)
 {
     struct sl_error error = SL_NO_ERROR;
     if (check_usage(r, &error) != SL_OK || open_file("--audit", r->audit, &r->audit_fd, &error) != SL_OK ||
-        open_file("--save", r->save, &r->save_fd, &error) != SL_OK)
+        open_file("--save", r->save, &r->save_fd, &error) != SL_OK || close_to_others(r, &error) != SL_OK)
         return sl_flags_complain("repair", &error);
     r->arena = sl_arena_new(ARENA_BYTES);
     sl_buffer_init(&r->line, LINE_BYTES);

@@ -6,6 +6,7 @@
 #include "runtime/workers.h"
 
 #include <signal.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 /* Where this executable is; `otherwise` if /proc is not mounted. */
@@ -27,6 +28,8 @@ int sl_start(const char *program, char *const *environment)
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN);
     sl_disk_fill_standard();
+    /* A dump would hold keys and items, and fill the function's disk. */
+    (void)setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
     sl_settings_init(&settings, environment, program_path(program, path));
     int result = settings.workers > 1 ? sl_workers_run(&settings) : sl_serve(&settings, true, -1);
     sl_settings_clean_up(&settings);

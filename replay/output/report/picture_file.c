@@ -39,10 +39,11 @@ bool sl_picture_can_write(const char *path)
     if (!is_file(path))
         return access(path, W_OK) == 0;
     aside_name(path, aside);
+    /* Nothing stays while the replay runs: whoever ends it leaves no file behind. */
     FILE *file = fopen(aside, "we");
     if (file)
         fclose(file);
-    return file != NULL;
+    return file && unlink(aside) == 0;
 }
 
 static bool write_file(const char *path, struct sl_span text)
@@ -68,6 +69,8 @@ enum sl_status sl_picture_write(const struct sl_picture *picture, const char *pa
     ok = ok && (strcmp(aside, path) == 0 || rename(aside, path) == 0);
     if (!ok)
         sl_fail(error, SL_REJECT, "CannotWrite", "--report %s: cannot be written: %s", path, strerror(errno));
+    if (!ok && strcmp(aside, path) != 0)
+        unlink(aside);
     sl_buffer_clean_up(&b);
     return ok ? SL_OK : SL_REJECT;
 }
