@@ -22,6 +22,7 @@ struct aggregate_unit {
     enum aggregate_state state;
     bool is_blocked;     /* a record of it was rejected, and the later ones wait */
     bool is_idle;        /* the images add nothing: only a row of an earlier epoch is to be replaced */
+    bool is_tied;        /* counted in `n_tied` */
     bool is_known;       /* its ledger row was read: nothing is guessed */
     bool is_asked;       /* its ledger row is read before the next round */
     struct sl_span key;  /* of its ledger row; absent: it has none */
@@ -55,6 +56,8 @@ struct aggregate_run {
     struct sl_span last[3];           /* where the last record came from: ARN, Region, table */
     size_t n_older;                   /* changes that are `is_older` */
     struct sl_span older;             /* the sequence number of one of them */
+    size_t n_tied;                    /* units whose last changes have one time, and differ */
+    struct sl_span tied;              /* the event id of one of them */
     bool is_repair;                   /* a row that is not the expected one is left alone */
     bool is_short;  /* a value's row held less than is to be taken away */
     unsigned looks; /* for delta rows, because of that */
@@ -101,7 +104,7 @@ void aggregate_unit_failed(struct aggregate_run *run, struct aggregate_unit *uni
 /* Reads the ledger rows of the pending units that are `is_asked`. */
 void aggregate_units_ask(struct aggregate_run *run);
 
-/* Tells of the changes that the ledger refused although they are newer by time. */
+/* Tells of the changes that the ledger refused although they are newer by time, and of those that tie. */
 void aggregate_units_warn(const struct aggregate_run *run);
 
 /* The unit's tests did not hold; `item` is its row. The unit is done, failed, or pending with other tests. */

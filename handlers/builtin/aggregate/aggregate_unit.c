@@ -115,9 +115,52 @@ static void unit_compare_times(struct aggregate_run *run, const struct aggregate
     }
 }
 
+static bool is_same(struct aggregate_run *run, struct aggregate_part a, struct aggregate_part b)
+{
+    uint32_t n = run->deltas.n;
+    aggregate_difference(&run->tally, a, b, &run->deltas);
+    bool same = run->deltas.n == n;
+    run->deltas.n = n;
+    return same;
+}
+
+/* Does the item contribute something else after the unit's last change? Then that one ties with another of
+ * its order. What the item contributes after its next change does not depend on either. */
+static void unit_tie(struct aggregate_run *run, struct aggregate_unit *unit, struct aggregate_part other)
+{
+    const struct aggregate_change *last = &run->changes[unit->last];
+    const struct sl_record *r = run->slice->records[unit->last];
+    if (unit->is_tied || last->keeps || is_same(run, other, last->after) ||
+        !sl_order_is_time(run->a->host, r, run->slice->arena))
+        return;
+    unit->is_tied = true;
+    run->n_tied++;
+    run->tied = run->a->host->record_text(r, SL_FIELD_EVENT_ID);
+}
+
+static void unit_tie_inside(struct aggregate_run *run, struct aggregate_unit *unit)
+{
+    for (uint32_t i = unit->first; i != unit->last; i = run->changes[i].next)
+        if (sl_order_compare(run->changes[i].order.text, run->changes[unit->last].order.text) == 0)
+            unit_tie(run, unit, run->changes[i].after);
+}
+
+static void warn_tied(const struct aggregate_run *run)
+{
+    const struct aggregate *a = run->a;
+    a->host->metric(a->route, "TiedOrder", (double)run->n_tied, "Count");
+    a->host->log(a->route, SL_WARN,
+                 "%zu items have two changes of one time (one is %.*s), and nothing says which was last: the totals "
+                 "may count the other one, until the item changes again. Set the Kinesis destination to "
+                 "MICROSECOND, so that this is rare; `sluice verify` finds such items",
+                 run->n_tied, SL_ARG(run->tied));
+}
+
 void aggregate_units_warn(const struct aggregate_run *run)
 {
     const struct aggregate *a = run->a;
+    if (run->n_tied > 0)
+        warn_tied(run);
     if (run->n_older == 0)
         return;
     a->host->metric(a->route, "RefusedNewer", (double)run->n_older, "Count");
@@ -148,6 +191,8 @@ static enum sl_status unit_take_row(struct aggregate_run *run, struct aggregate_
         return status;
     struct sl_span last = run->changes[unit->last].order.text;
     unit_compare_times(run, unit, &row);
+    if (row.exists && sl_order_compare(row.order, last) == 0)
+        unit_tie(run, unit, row.terms);
     if (unit->is_idle && (!row.exists || sl_order_is_same_epoch(row.order, last)))
         unit->state = AGGREGATE_DONE;
     else if (row.exists && sl_order_compare(row.order, last) >= 0)
@@ -275,6 +320,7 @@ static void item_prepare(struct aggregate_run *run, struct aggregate_unit *unit)
     struct aggregate_part before = no_terms;
     struct aggregate_row none = {0};
     bool is_new = host->record_event(r) == SL_INSERT;
+    unit_tie_inside(run, unit);
     if (!is_new && (host->record_image(r, SL_OLD_IMAGE).type == SL_NONE ||
                     aggregate_contribution(&run->tally, r, SL_OLD_IMAGE, &before, NULL) != SL_OK))
         unit->is_asked = true;

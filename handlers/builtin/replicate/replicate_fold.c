@@ -20,7 +20,12 @@ static void record_fold(struct replicate_fold *f, size_t i, struct sl_span item_
     if (c == known)
         *change =
             (struct replicate_change){.item_key = item_key, .order = order, .last = REPLICATE_NO_RECORD};
-    if (compare_orders(order, change->order) >= 0) {
+    int after = compare_orders(order, change->order);
+    if (c == known || after > 0)
+        change->is_mixed = false;
+    else if (after == 0 && !change->is_mixed)
+        change->is_mixed = replicate_tie_is_mixed(f->p, change->record, r, f->slice->arena);
+    if (after >= 0) {
         change->newest = (uint32_t)i;
         change->record = r;
         change->order = order;

@@ -136,6 +136,12 @@ struct sl_span replicate_guard_of_row(const struct replicate *p, struct sl_span 
     return p->host->value_member(image, SL_LIT(ROW_ORDER)).raw;
 }
 
+bool replicate_guard_is_same(struct sl_span a, struct sl_span b)
+{
+    return a.len == REPLICATE_GUARD_BYTES && b.len == a.len &&
+           memcmp(a.ptr, b.ptr, REPLICATE_GUARD_BYTES - TIME_DIGITS) == 0;
+}
+
 bool replicate_guard_is_older(const struct replicate_change *change, struct sl_span held)
 {
     struct sl_span guard = change->guard.text;

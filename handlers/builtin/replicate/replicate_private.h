@@ -107,7 +107,8 @@ struct replicate_image {
  * At all times, of an item with a guard: mark <= guard. So OVER need not look at the mark. A process that is
  * killed leaves a tombstone with its mark, and the change that is delivered again clears it. */
 enum replicate_step {
-    REPLICATE_ONCE, /* the other modes: one request is all */
+    REPLICATE_BEGIN, /* nothing was made yet */
+    REPLICATE_ONCE,  /* the other modes: one request is all */
     REPLICATE_OVER,
     REPLICATE_MAKE,
     REPLICATE_BURY,
@@ -142,6 +143,10 @@ struct replicate_change {
     const struct sl_test *held; /* of a repair: the row as it was seen; the condition of the first step */
     size_t n_held;
     bool is_shaped; /* the image is the row's, without what is ours */
+    bool is_tied;   /* another change of the item has the same order, see replicate_tie.c */
+    bool is_mixed;  /* and is in this slice */
+    bool has_row;   /* `row` is what stood there when the guard refused the change; absent: nothing did */
+    struct sl_span row;
 };
 
 /* An echo that asks to take our attributes from an item that was a tombstone. */
@@ -229,6 +234,9 @@ struct sl_table_op replicate_guard_row(const struct replicate *p, const struct r
 /* The order that a row of a side table holds; absent when there is none. */
 struct sl_span replicate_guard_of_row(const struct replicate *p, struct sl_span row);
 
+/* Are two guards of one epoch and order? */
+bool replicate_guard_is_same(struct sl_span a, struct sl_span b);
+
 /* Is the change newer by time than the guard that refused it? */
 bool replicate_guard_is_older(const struct replicate_change *change, struct sl_span held);
 
@@ -268,6 +276,9 @@ void replicate_fold_fail(struct replicate_fold *f, struct replicate_change *chan
 
 /* ---- replicate_read.c: items that the stream does not carry ---- */
 
+/* In a database another program may have put blanks around an item. */
+struct sl_span replicate_without_blanks(struct sl_span json);
+
 /* Finds every change's image, in its record or in the source table. */
 enum sl_status replicate_read_images(struct replicate_fold *f, struct sl_error *error) SL_MUST_USE;
 
@@ -287,6 +298,16 @@ size_t replicate_step_ops(const struct replicate *p, struct replicate_change *ch
 enum replicate_step replicate_step_next(const struct replicate *p, struct replicate_change *change,
                                         const struct sl_result *results, struct sl_arena *arena,
                                         struct sl_span *held);
+
+/* ---- replicate_tie.c: changes of one item that have one order ---- */
+
+/* Are two changes of one item and order different ones, and nothing says which was first? */
+bool replicate_tie_is_mixed(const struct replicate *p, const struct sl_record *a, const struct sl_record *b,
+                            struct sl_arena *arena);
+
+/* Makes repairs of the changes that are tied and written, of what the source has now. Returns whether there
+ * are any. */
+bool replicate_ties_take(struct replicate_fold *f);
 
 /* ---- replicate_write.c ---- */
 

@@ -28,8 +28,7 @@ static bool is_blank(char c)
     return c == ' ' || c == '\t' || c == '\r' || c == '\n';
 }
 
-/* In a database another program may have put blanks around the item. */
-static struct sl_span without_blanks(struct sl_span json)
+struct sl_span replicate_without_blanks(struct sl_span json)
 {
     while (json.len > 0 && is_blank(json.ptr[0]))
         json = (struct sl_span){json.ptr + 1, json.len - 1};
@@ -50,7 +49,7 @@ static enum sl_status take_item(const struct replicate *p, struct replicate_chan
         change->is_out = p->expired != SL_EXPIRED_APPLY;
         return SL_OK;
     }
-    change->image.value = (struct sl_value){.type = SL_M, .raw = without_blanks(result->item)};
+    change->image.value = (struct sl_value){.type = SL_M, .raw = replicate_without_blanks(result->item)};
     if (p->guard == REPLICATE_INLINE && !p->copies_replicated &&
         p->host->value_member(change->image.value, p->guard_attribute).type != SL_NONE)
         return p->host->fail(

@@ -62,9 +62,18 @@ static void hold_absence(const struct replicate *p, struct replicate_change *cha
     change->n_held = 1;
 }
 
+void replicate_see(const struct replicate *p, struct replicate_change *change, struct sl_span row,
+                   struct sl_arena *arena)
+{
+    if (row.ptr)
+        hold_row(p, change, row_of(row), arena);
+    else
+        hold_absence(p, change, arena);
+}
+
 /* ---- side tables: an order that is not on the row, or is later than the row's ---- */
 
-static const struct replicate_side *side_of(const struct replicate *p)
+const struct replicate_side *replicate_side_of(const struct replicate *p)
 {
     const struct replicate_side *side = p->guard == REPLICATE_SIDE ? &p->guards : &p->tombstones;
     return side->table.ptr ? side : NULL;
@@ -72,13 +81,14 @@ static const struct replicate_side *side_of(const struct replicate *p)
 
 /* The side row counts as it was seen with the row. Were it read again here, the mark of a deletion that came
  * in between would be the order that the write may follow, and the item would be there again. As it is, the
- * write is refused by that mark. */
-static void take_side(const struct repair *r, size_t i, struct replicate_change *change)
+ * write is refused by that mark. Of a row that somebody put back, the mark is the later one. */
+void replicate_follow(const struct replicate *p, struct replicate_change *change, struct sl_span row,
+                      struct sl_span side, struct sl_arena *arena)
 {
-    if (!side_of(r->fold.p))
-        return;
-    /* Of a row that somebody put back, the mark is the later one. */
-    struct sl_span order = replicate_guard_of_row(r->fold.p, r->ask->sides[i]);
+    struct replicate_stamp stamp = replicate_stamp_of(p, row_of(row), arena);
+    struct sl_span order = replicate_side_of(p) ? replicate_guard_of_row(p, side) : (struct sl_span){NULL, 0};
+    change->kept_guard = p->guard == REPLICATE_INLINE && stamp.guard.type == SL_S ? stamp.guard.raw
+                                                                                 : (struct sl_span){NULL, 0};
     if (order.ptr && (!change->kept_guard.ptr || sl_order_compare(change->kept_guard, order) < 0))
         change->kept_guard = order;
 }
@@ -141,7 +151,6 @@ static enum sl_status change_make(struct repair *r, size_t i, struct replicate_c
     const struct replicate *p = f->p;
     struct sl_arena *arena = f->slice->arena;
     struct sl_value row = row_of(r->ask->seen[i]);
-    struct replicate_stamp stamp = replicate_stamp_of(p, row, arena);
     enum sl_status status = replicate_key(p, change->record, arena, &change->key, error);
     if (status != SL_OK)
         return status;
@@ -154,13 +163,8 @@ static enum sl_status change_make(struct repair *r, size_t i, struct replicate_c
                                                  .may_carry = true};
     bool is_buried = replicate_is_tombstone(p, row, row_of(change->key), arena);
     change->is_out = change->image.value.type == SL_NONE && (row.type == SL_NONE || is_buried);
-    if (p->guard == REPLICATE_INLINE && stamp.guard.type == SL_S)
-        change->kept_guard = stamp.guard.raw;
-    take_side(r, i, change);
-    if (row.type == SL_NONE)
-        hold_absence(p, change, arena);
-    else
-        hold_row(p, change, row, arena);
+    replicate_follow(p, change, r->ask->seen[i], r->ask->sides[i], arena);
+    replicate_see(p, change, r->ask->seen[i], arena);
     return SL_OK;
 }
 

@@ -11,6 +11,17 @@
 enum sl_status replicate_repair(void *self, struct sl_slice *slice, struct sl_repair *repair,
                                 struct sl_error *error) SL_MUST_USE;
 
+/* Gives the change the condition of a repair: the row is as it was seen; absent: there is none. */
+void replicate_see(const struct replicate *p, struct replicate_change *change, struct sl_span row,
+                   struct sl_arena *arena);
+
+/* The order that the repair follows is its row's, or the side row's where that is the later one. */
+void replicate_follow(const struct replicate *p, struct replicate_change *change, struct sl_span row,
+                      struct sl_span side, struct sl_arena *arena);
+
+/* The side table that rows of the replica are in step with; NULL: none. */
+const struct replicate_side *replicate_side_of(const struct replicate *p);
+
 /* The operation's condition: the row is as it was seen. */
 void replicate_hold(const struct replicate_change *change, struct sl_table_op *op);
 

@@ -16,7 +16,9 @@ enum replicate_step replicate_step_first(const struct replicate *p, const struct
         return REPLICATE_ONCE;
     if (change->image.value.type == SL_NONE)
         return REPLICATE_BURY;
-    return p->host->record_event(change->record) == SL_INSERT ? REPLICATE_MAKE : REPLICATE_OVER;
+    /* A repair looks at the mark, too. */
+    bool is_new = change->held || p->host->record_event(change->record) == SL_INSERT;
+    return is_new ? REPLICATE_MAKE : REPLICATE_OVER;
 }
 
 /* ---- operations ---- */

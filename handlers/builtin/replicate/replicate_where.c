@@ -34,7 +34,7 @@ void replicate_judge_inside(struct replicate_fold *f, struct replicate_change *c
     if (image->value.type != SL_NONE && replicate_is_inside(p, image->value, f->slice->arena))
         return;
     image->value.type = SL_NONE;
-    if (change->was_inside)
+    if (change->was_inside || change->is_mixed) /* of tied changes any may be the last */
         return;
     change->is_faint = p->epoch > 0;
     change->is_out = !change->is_faint;

@@ -44,7 +44,7 @@ static void begin_all(struct replicate_fold *f)
     for (uint32_t c = 0; c < f->items.n; c++) {
         struct replicate_change *change = &f->changes[c];
         struct sl_error error = SL_NO_ERROR;
-        if (!change->is_out && change_begin(f->p, change, f->slice->arena, &error) != SL_OK)
+        if (!change->is_out && change->step == REPLICATE_BEGIN && change_begin(f->p, change, f->slice->arena, &error) != SL_OK)
             replicate_fold_fail(f, change, &error);
     }
 }
@@ -157,6 +157,8 @@ static void change_overtaken(const struct replicate_fold *f, struct replicate_ch
 {
     bool is_same = sl_span_eq(held, change->guard.text);
     change->step = REPLICATE_OVERTAKEN;
+    change->is_tied = replicate_guard_is_same(held, change->guard.text) &&
+                      sl_order_is_time(f->p->host, change->record, f->slice->arena);
     if (!change->is_faint)
         f->p->host->note(f->slice, change->newest, is_same ? SL_EFFECT_REPEATED : SL_EFFECT_OVERTAKEN);
     if (!replicate_guard_is_older(change, held))
@@ -205,6 +207,8 @@ static void change_result(struct replicate_fold *f, struct replicate_change *cha
 {
     const struct sl_result *cause = sl_outcome_cause(results, change->n_ops);
     struct sl_error error = SL_NO_ERROR;
+    change->has_row = f->p->guard == REPLICATE_INLINE && results[0].condition_failed;
+    change->row = results[0].item;
     if (cause) {
         sl_outcome_error(f->p->host, cause, &error);
         replicate_fold_fail(f, change, &error);
@@ -256,27 +260,37 @@ static void warn_unsigned(struct replicate *p, size_t n)
         n, SL_ARG(p->guard_attribute), SL_ARG(p->write_attribute));
 }
 
-/* In waves: what a condition refused goes on together, with what is there now. */
-void replicate_write_changes(struct replicate_fold *f)
+/* In waves: what a condition refused goes on together, with what is there now. Returns how many are left. */
+static int write_waves(struct replicate_fold *f, int waves, struct refusals *refusals)
 {
     const struct replicate *p = f->p;
-    struct refusals refusals = {0};
     size_t room = REPLICATE_STEP_OPS * (size_t)f->items.n + f->n_returns;
     struct sl_table_op *ops = p->host->alloc(f->slice->arena, room * sizeof(*ops));
     begin_all(f);
-    for (int wave = 0; wave < WAVES && !f->is_plan; wave++) {
-        size_t n_returns = wave ? 0 : make_returns(f, ops), n = n_returns + make_ops(f, ops + n_returns);
+    for (; waves > 0 && !f->is_plan; waves--) {
+        size_t n_returns = make_returns(f, ops), n = n_returns + make_ops(f, ops + n_returns);
         if (n == 0)
             break;
         const struct sl_result *results = sl_apply_table(p->host, f->slice, p->table, ops, n);
         if (n_returns)
             return_results(f, results);
+        f->n_returns = 0;
         for (uint32_t c = 0; c < f->items.n; c++) {
             struct replicate_change *change = &f->changes[c];
             if (!change->is_out && change->step < REPLICATE_DONE)
-                change_result(f, change, results + n_returns + change->op, &refusals);
+                change_result(f, change, results + n_returns + change->op, refusals);
         }
     }
+    return waves;
+}
+
+void replicate_write_changes(struct replicate_fold *f)
+{
+    const struct replicate *p = f->p;
+    struct refusals refusals = {0};
+    int waves = write_waves(f, WAVES, &refusals);
+    while (!f->is_plan && replicate_ties_take(f))
+        waves = write_waves(f, waves, &refusals);
     if (!f->is_plan)
         fail_restless(f);
     if (refusals.n > 0)

@@ -3,6 +3,9 @@
 
 #include "handlers/builtin/toolkit/text.h"
 
+#include <inttypes.h>
+#include <stdio.h>
+
 char *sl_order_put(char *at, struct sl_span digits)
 {
     size_t zeros = digits.len < SL_ORDER_DIGITS ? SL_ORDER_DIGITS - digits.len : 0;
@@ -63,6 +66,16 @@ struct sl_span sl_order_digits(const struct sl_host *host, const struct sl_recor
 {
     struct sl_span none = {NULL, 0};
     return sl_order_is_of_item(host, r, arena) ? none : host->record_order(r, arena);
+}
+
+#define NS_PER_US 1000
+
+/* Sequence numbers have 21 digits or more; those of DynamoDB Local count from 1. */
+bool sl_order_is_time(const struct sl_host *host, const struct sl_record *r, struct sl_arena *arena)
+{
+    char time[32];
+    int n = snprintf(time, sizeof(time), "%" PRId64, host->record_created_ns(r) / NS_PER_US);
+    return sl_span_eq(sl_order_digits(host, r, arena), (struct sl_span){time, (size_t)n});
 }
 
 struct sl_order sl_order_of(const struct sl_host *host, struct sl_arena *arena, struct sl_span text)

@@ -16,6 +16,10 @@ bool sl_order_is_of_item(const struct sl_host *host, const struct sl_record *r, 
  * is its name alone, and may be above the first changes of a stream (DynamoDB Local counts from 1). */
 struct sl_span sl_order_digits(const struct sl_host *host, const struct sl_record *r, struct sl_arena *arena);
 
+/* Is the record's order the time of its change, as with all that comes through Kinesis? Then changes of one
+ * unit tie, and nothing says which was last. */
+bool sl_order_is_time(const struct sl_host *host, const struct sl_record *r, struct sl_arena *arena);
+
 /* What a table keeps of an order: the text, and the attribute value that holds it, {"S":"text"}. */
 struct sl_order {
     struct sl_span text, value;

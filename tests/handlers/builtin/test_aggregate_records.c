@@ -148,6 +148,49 @@ static void changes_of_a_slice_count_in_the_order_of_their_times(void **state)
     }
 }
 
+/* Which of two changes of one time was last, nobody knows: it is said. A change that comes twice is no tie, and
+ * neither are two that add the same, or two of which the item has changed since. */
+static void changes_of_one_time_are_counted_as_ties(void **state)
+{
+    (void)state;
+#define AT(event, time, images)                                                                              \
+    "{'awsRegion':'eu-west-1','eventID':'e','eventName':'" event "','tableName':'orders','recordFormat':"    \
+    "'application/json','dynamodb':{'ApproximateCreationDateTime':176726519900000" time                      \
+    ",'ApproximateCreationDateTimePrecision':'MICROSECOND','Keys':{" PK("a") "}" images "}}"
+    static const char made[] = AT("INSERT", "1", NEW(ITEM("a", "OPEN", "1"))),
+                      paid[] = AT("MODIFY", "1", NEW(ITEM("a", "PAID", "1")) OLD(ITEM("a", "OPEN", "1"))),
+                      same[] = AT("MODIFY", "1", NEW(ITEM("a", "OPEN", "1")) OLD(ITEM("a", "OPEN", "1"))),
+                      gone[] = AT("REMOVE", "1", OLD(ITEM("a", "OPEN", "1"))),
+                      later[] = AT("MODIFY", "2", NEW(ITEM("a", "SENT", "1")) OLD(ITEM("a", "PAID", "1")));
+    static const struct {
+        const char *changes[3];
+        bool ties;
+    } cases[] = {{{made, paid}, true},  {{paid, made}, true},  {{made, gone}, true},
+                 {{made, made}, false}, {{made, same}, false}, {{later, made}, false},
+                 {{gone, gone}, false}, {{paid, paid}, false}, {{gone, made}, true}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        for (int at_once = 0; at_once < 2; at_once++) {
+            struct stage *s = stage_new(ROUTE(BY_STATUS), NULL);
+            if (at_once)
+                stage_deliver_all(s, json_printf("{'Records':[%s,%s]}", cases[i].changes[0], cases[i].changes[1]));
+            for (int k = 0; k < 2 && !at_once; k++)
+                stage_deliver_all(s, json_printf("{'Records':[%s]}", cases[i].changes[k]));
+            char *log = stage_log(s);
+            if ((strstr(log, "\"TiedOrder\":1") != NULL) != cases[i].ties)
+                fail_msg("case %zu, at once %d", i, at_once);
+            free(log);
+            stage_destroy(s);
+        }
+    /* One of three: what the item becomes after both does not depend on which was last. */
+    struct stage *s = stage_new(ROUTE(BY_STATUS), NULL);
+    stage_deliver_all(s, json_printf("{'Records':[%s,%s,%s]}", paid, made, later));
+    char *log = stage_log(s);
+    assert_null(strstr(log, "TiedOrder"));
+    expect_totals(s, TOTALS("SENT", "1", "1"));
+    free(log);
+    stage_destroy(s);
+}
+
 /* ---- own rows ---- */
 
 static void rows_of_our_own_are_left_out_whatever_becomes_of_them(void **state)
@@ -413,6 +456,7 @@ int main(void)
         cmocka_unit_test(without_a_ledger_a_kept_removal_does_nothing),
         cmocka_unit_test(a_sequence_number_beyond_40_digits_is_rejected_alone),
         cmocka_unit_test(changes_of_a_slice_count_in_the_order_of_their_times),
+        cmocka_unit_test(changes_of_one_time_are_counted_as_ties),
         cmocka_unit_test(rows_of_our_own_are_left_out_whatever_becomes_of_them),
         cmocka_unit_test(every_row_that_is_written_is_marked),
         cmocka_unit_test(totals_in_the_source_itself_need_both_images),
