@@ -317,6 +317,11 @@ static void say_end(const struct fold *f)
         fprintf(stderr,
                 "sluice backfill: restore: --unsafe-order: changes are missing in %" PRIu64 " places\n",
                 r->gaps);
+    if (r->ties)
+        fprintf(stderr,
+                "sluice backfill: restore: --unsafe-order: of %" PRIu64
+                " items one of two changes of the same time was taken\n",
+                r->ties);
 }
 
 /* ---- a fold that is kept ---- */

@@ -1,6 +1,7 @@
 /* Places that two writers share: see replay/check/check_shared.h. */
 #include "replay/check/check_shared.h"
 
+#include "aws/arn.h"
 #include "base/span.h"
 #include "replay/check/check_place.h"
 
@@ -143,6 +144,31 @@ static void check_source(const struct sl_check_shared *c, const struct writer *w
              w->path, SL_ARG(w->place.table));
 }
 
+/* Through Kinesis a change has a time and no number. */
+static void check_order(const struct sl_check_shared *c, const struct sl_route *route)
+{
+    bool is_kinesis = sl_span_is(sl_arn_part(sl_span_str(c->stream_arn), 2), "kinesis");
+    bool is_replica = is_handled_by(route, "replicate") && !sl_span_is(text_of(route, "guard"), "\"none\"");
+    if (is_kinesis && is_replica && !text_of(route, "source").len)
+        FIND(c, SL_FINDING_ORDER_TIED,
+             "%s: a Kinesis stream orders changes by their time alone, and of two changes of an item in one unit of "
+             "it the replica may keep the wrong one: name the table in \"source\", which is asked then, and set "
+             "the table's Kinesis destination to MICROSECOND",
+             route->config->path);
+    else if (is_kinesis && is_replica && !sl_span_is(text_of(route, "expired"), "delete"))
+        FIND(c, SL_FINDING_ORDER_TIED,
+             "%s: two changes of an item in one unit of a Kinesis stream's time are settled by the source, and an "
+             "item that is not there any more does not say whether it expired: such a removal may be missed. Set "
+             "the table's Kinesis destination to MICROSECOND, so that this is rare",
+             path_of(route, "expired"));
+    if (is_kinesis && is_handled_by(route, "aggregate") && !sl_span_is(text_of(route, "per"), "event"))
+        FIND(c, SL_FINDING_TOTALS_TIED,
+             "%s: a Kinesis stream orders changes by their time alone, and of two changes of an item in one unit of "
+             "it the totals may count the wrong one until the item changes again: set the table's Kinesis "
+             "destination to MICROSECOND, and let `sluice verify` compare the totals",
+             route->config->path);
+}
+
 /* ---- objects, and rejected records ---- */
 
 static void check_archives(const struct sl_check_shared *c, const struct sl_route *a,
@@ -174,8 +200,10 @@ void sl_check_shared(const struct sl_check_shared *c)
 {
     const struct sl_pipeline *p = c->pipeline;
     struct writers w = {.c = c, .list = sl_arena_alloc(c->arena, 3 * p->n * sizeof(*w.list))};
-    for (size_t i = 0; i < p->n; i++)
+    for (size_t i = 0; i < p->n; i++) {
         add_route(&w, &p->routes[i]);
+        check_order(c, &p->routes[i]);
+    }
     for (size_t i = 0; i < w.n; i++) {
         check_source(c, &w.list[i]);
         for (size_t k = 0; k < i; k++)

@@ -311,6 +311,17 @@ def kinds_of_mappings():
         done = run(PLAIN, mapping=mapping)
         check(f"{mapping}: taken or refused", (done.returncode == 0 and not warnings(done)) if ok is True else (done.returncode == 2 and ok in done.err), done.out + done.err)
     replica = {**PLAIN, "routes": [{"name": "r", "handler": "replicate", "to": "dynamodb://orders"}]}
+    stream = {"EventSourceArn": "arn:aws:kinesis:us-east-1:123456789012:stream/s"}
+    copies = {"name": "r", "handler": "replicate", "to": "dynamodb://copy"}
+    totals = {"name": "r", "handler": "aggregate", "to": "dynamodb://totals", "counters": [{"key": {"PK": "x{s}"}, "add": {"n": 1}}]}
+    for route, change, code in ((copies, stream, "order-tied"), (copies, {"EventSourceArn": arn}, None),
+                                ({**copies, "guard": "none"}, stream, None), ({**copies, "source": "dynamodb://orders"}, stream, None),
+                                ({**copies, "source": "dynamodb://orders", "expired": "keep"}, stream, "order-tied"),
+                                (totals, stream, "totals-tied"), (totals, {"EventSourceArn": arn}, None),
+                                ({**totals, "per": "event"}, stream, None)):
+        done = run({**PLAIN, "routes": [route]}, mapping={**SOUND, **change})
+        said = [c for c in ("order-tied", "totals-tied") if c in done.out]
+        check(f"{route}, {change}: {code}", said == ([code] if code else []), done.out + done.err)
     for config, change, code, text in (
             (PLAIN, {"BatchSize": 10001}, "mapping-refused", "BatchSize is 10001"), (PLAIN, {"ParallelizationFactor": 0}, "mapping-refused", "ParallelizationFactor is 0"),
             (PLAIN, {"BatchSiz": 100}, "mapping-mistyped", "did you mean BatchSize?"), (PLAIN, {"State": "Disabled"}, "mapping-disabled", "disabled"),

@@ -26,7 +26,7 @@ struct sl_restore_options {
     const char *folder;     /* exists; holds the temporary files and the result */
     int64_t until_ms;   /* since 1970, whole seconds; changes of that second and later ones do not count */
     int64_t since_ms;   /* the archive holds every change since then; 0: its own first change says so */
-    bool any_gap;       /* missing changes are counted, and refuse nothing */
+    bool any_gap;       /* missing changes and ties are counted, and refuse nothing */
     size_t piece_bytes; /* of text; 0: 1 MB */
     size_t chunk_bytes; /* that are sorted in memory; 0: SL_SORTER_CHUNK_BYTES */
 };
@@ -39,6 +39,7 @@ struct sl_restore_report {
     uint64_t doubles;            /* archived more than once */
     uint64_t without_old_images; /* that do not say from which state they came */
     uint64_t gaps;               /* places where changes are missing */
+    uint64_t ties;               /* items of which two changes have one time, and nothing says which was last */
     uint64_t items, removed;   /* the result: items in the file, and items whose newest change removed them */
     int64_t first_ms, last_ms; /* of all changes of the archive; 0: none */
 };

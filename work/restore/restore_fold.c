@@ -26,11 +26,32 @@ static enum sl_status report_gap(struct sl_restore *r, const struct sl_sorter_en
             : "the change before it");
 }
 
+/* Through Kinesis a change has no number. What comes after two changes of one time settles them. */
+static enum sl_status end_item(struct sl_restore *r, struct sl_error *error)
+{
+    char hex[SL_SHA256_HEX];
+    r->report.removed += r->has_last && r->last.after == SL_RESTORE_ABSENT;
+    if (!r->is_tied)
+        return SL_OK;
+    r->is_tied = false;
+    r->report.ties++;
+    if (r->options.any_gap)
+        return SL_OK;
+    sl_sha256_hex(r->last.key, hex);
+    return sl_fail(error, SL_REJECT, "TiedOrder",
+                   "%s: the last two changes of the item whose key has the SHA-256 %.12s... have one time, %.*s, and "
+                   "nothing says which came last: a Kinesis stream carries no sequence numbers. Restore to "
+                   "another moment, or pass --unsafe-order to take one of them",
+                   sl_source_facts(r->options.archive)->name, hex, (int)r->last.order_bytes, r->last.order);
+}
+
 /* The state in which the entry has to find the item. */
 static uint64_t state_left(const struct sl_restore *r, const struct sl_sorter_entry *entry)
 {
     bool is_first = !r->has_last || !sl_sorter_same_key(&r->last, entry);
     bool follows_base = is_first || (r->last.flags & SL_RESTORE_IS_BASE);
+    if (!is_first && r->is_tied)
+        return SL_RESTORE_UNKNOWN;
     if (follows_base && (!r->base_ms || (entry->flags & SL_RESTORE_NEAR_BASE)))
         return SL_RESTORE_UNKNOWN;
     return is_first ? SL_RESTORE_ABSENT : r->last.after;
@@ -48,8 +69,11 @@ static enum sl_status check(struct sl_restore *r, const struct sl_sorter_entry *
     uint64_t left = state_left(r, entry);
     if (is_double(r, entry)) {
         r->report.doubles++;
+        r->is_tied = r->is_tied || (entry->after != r->last.after && entry->after != SL_RESTORE_UNKNOWN &&
+                                    r->last.after != SL_RESTORE_UNKNOWN);
         return SL_OK;
     }
+    r->is_tied = false;
     if ((entry->flags & SL_RESTORE_IS_BASE) || left == SL_RESTORE_UNKNOWN ||
         entry->before == SL_RESTORE_UNKNOWN || entry->before == left)
         return SL_OK;
@@ -61,9 +85,10 @@ static enum sl_status check(struct sl_restore *r, const struct sl_sorter_entry *
 static enum sl_status take_entry(struct sl_restore *r, const struct sl_sorter_entry *entry,
                                  struct sl_span line, struct sl_error *error)
 {
-    enum sl_status status = check(r, entry, error);
-    if (r->has_last && !sl_sorter_same_key(&r->last, entry))
-        r->report.removed += r->last.after == SL_RESTORE_ABSENT;
+    bool is_next = r->has_last && !sl_sorter_same_key(&r->last, entry);
+    enum sl_status status = is_next ? end_item(r, error) : SL_OK;
+    if (status == SL_OK)
+        status = check(r, entry, error);
     r->last = *entry;
     r->has_last = true;
     r->report.items += line.ptr != NULL;
@@ -85,7 +110,5 @@ enum sl_status sl_restore_fold(struct sl_restore *r, size_t entries, bool *is_do
             status = take_entry(r, &entry, line, error);
     }
     *is_done = status == SL_OK && !has;
-    if (*is_done && r->has_last)
-        r->report.removed += r->last.after == SL_RESTORE_ABSENT;
-    return status;
+    return *is_done ? end_item(r, error) : status;
 }

@@ -6,6 +6,7 @@
 #include "tests/support/export.h"
 #include "tests/support/test.h"
 
+#include "base/base64.h"
 #include "base/buffer.h"
 #include "base/clock.h"
 #include "base/disk.h"
@@ -151,12 +152,15 @@ static enum sl_status open_sources(const struct history *h, bool with_base, stru
 
 static int fault, fault_err; /* which operation of a restore fails; 0: none */
 
+static bool is_unsafe; /* --unsafe-order */
+
 static struct run restore(const struct history *h, bool with_base, size_t piece_bytes, size_t chunk_bytes)
 {
     struct run run = {.error = SL_NO_ERROR};
     char *folder = test_folder_in_memory();
     struct sl_restore_options o = {.folder = folder,
                                    .until_ms = (T0_S + UNTIL) * INT64_C(1000),
+                                   .any_gap = is_unsafe,
                                    .piece_bytes = piece_bytes,
                                    .chunk_bytes = chunk_bytes};
     struct sl_restore *r = NULL;
@@ -273,6 +277,69 @@ static void every_fault_is_said(void **state)
     history_clean_up(&h);
 }
 
+/* A change as Kinesis carries it: it has a time, and no number of DynamoDB's. */
+static const char *timed(unsigned time, unsigned before, unsigned after)
+{
+    const char *event = !after ? "REMOVE" : before ? "MODIFY" : "INSERT";
+    const char *data = json_printf(
+        "{'eventID':'e','eventName':'%s','awsRegion':'us-east-1','tableName':'orders',"
+        "'recordFormat':'application/json','dynamodb':{'ApproximateCreationDateTime':%u00%u,"
+        "'ApproximateCreationDateTimePrecision':'MILLISECOND','Keys':{'PK':{'S':'k1'}}%s%s}}",
+        event, T0_S, time, image("NewImage", 1, after), image("OldImage", 1, before));
+    struct sl_arena *arena = sl_arena_new(4096);
+    struct sl_span text = sl_base64_encode(sl_span_str(data), arena);
+    static unsigned number;
+    const char *line = json_printf(
+        "{'kinesis':{'kinesisSchemaVersion':'1.0','partitionKey':'p','sequenceNumber':'%u','data':'%.*s',"
+        "'approximateArrivalTimestamp':%u.1},'eventSource':'aws:kinesis','eventVersion':'1.0','eventID':"
+        "'shardId-1:%u','eventName':'aws:kinesis:record','awsRegion':'us-east-1','eventSourceARN':"
+        "'arn:aws:kinesis:us-east-1:123456789012:stream/s'}\n",
+        number + 1, SL_ARG(text), T0_S, number + 1);
+    number++;
+    sl_arena_destroy(arena);
+    return line;
+}
+
+/* Of two changes of one time nobody knows which was last, unless the item has changed since. */
+static void changes_of_one_time_tie(void **state)
+{
+    (void)state;
+    static const struct {
+        unsigned changes[3][3]; /* time, before, after */
+        bool ties;
+    } cases[] = {
+        {{{1, 0, 7}, {1, 7, 8}}, true},  {{{1, 7, 8}, {1, 0, 7}}, true},
+        {{{1, 0, 7}, {1, 7, 0}}, true},  {{{1, 0, 7}, {1, 0, 7}}, false},
+        {{{1, 0, 7}, {2, 7, 8}}, false}, {{{1, 0, 7}, {1, 7, 8}, {2, 8, 9}}, false},
+        {{{1, 7, 8}, {1, 0, 7}, {2, 8, 9}}, false}, {{{1, 0, 7}, {2, 7, 8}, {2, 8, 9}}, true},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct history h = {.folder = test_folder_in_memory()};
+        const char *lines[3];
+        size_t n = 0;
+        for (size_t k = 0; k < 3 && cases[i].changes[k][0]; k++)
+            lines[n++] = strdup(timed(cases[i].changes[k][0], cases[i].changes[k][1], cases[i].changes[k][2]));
+        uint64_t seed = i;
+        h.archive = strdup(json_printf("%s/archive", h.folder));
+        write_archive(&h, lines, n, &seed);
+        for (int k = 0; k < 2; k++) {
+            is_unsafe = k;
+            struct run run = restore(&h, false, 0, 0);
+            if ((run.status == SL_REJECT) != (cases[i].ties && !is_unsafe))
+                fail_msg("case %zu: %d %s", i, run.status, run.error.text);
+            if (run.status == SL_REJECT)
+                assert_string_equal(run.error.code, "TiedOrder");
+            assert_int_equal(run.report.ties, cases[i].ties);
+            assert_int_equal(run.report.gaps, 0);
+            free(run.result);
+        }
+        for (size_t k = 0; k < n; k++)
+            free((char *)lines[k]);
+        history_clean_up(&h);
+    }
+    is_unsafe = false;
+}
+
 static int set_up(void **state)
 {
     (void)state;
@@ -293,6 +360,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_table_is_as_it_was),
+        cmocka_unit_test(changes_of_one_time_tie),
         cmocka_unit_test(times_are_checked),
         cmocka_unit_test(every_fault_is_said),
     };
