@@ -97,8 +97,8 @@ static enum sl_status read_identity(struct sl_client *client, const struct sl_cl
     struct sl_url *url = options->url;
     struct sl_span role = sl_url_param(url, "role");
     if (sl_span_starts(url->rest, SL_LIT("arn:"))) {
-        struct sl_span home = sl_url_param(url, "region").ptr ? sl_span(NULL, 0)
-                                                              : sl_endpoint_region(client->aws->vars, NULL);
+        struct sl_span home =
+            sl_url_param(url, "region").ptr ? sl_span(NULL, 0) : sl_endpoint_region(client->aws->vars, NULL);
         const char *problem = sl_endpoint_arn_problem(url->rest, client->service->signing, home);
         if (problem)
             return sl_fail(error, SL_FATAL, "InvalidTarget", "target %.*s: %s", SL_ARG(url->shown), problem);
@@ -160,10 +160,11 @@ static enum sl_status find_region(struct sl_client *client, struct sl_error *err
         return sl_fail(error, SL_FATAL, "NoRegion",
                        "no region is set; set AWS_REGION, the target's region=, or --region of the command");
     if (!sl_endpoint_is_region(region)) /* it may be a key, in the wrong place */
-        return sl_fail(error, SL_FATAL, "NoRegion",
-                       "what is set as the region (%zu bytes) is not one, such as us-west-2; set AWS_REGION or "
-                       "the target's region=",
-                       region.len);
+        return sl_fail(
+            error, SL_FATAL, "NoRegion",
+            "what is set as the region (%zu bytes) is not one, such as us-west-2; set AWS_REGION or "
+            "the target's region=",
+            region.len);
     snprintf(client->region, sizeof(client->region), "%.*s", SL_ARG(region));
     return SL_OK;
 }
@@ -179,9 +180,10 @@ static enum sl_status read_attempts(struct sl_client *client, const struct sl_pr
     for (; i < text.len && text.ptr[i] >= '0' && text.ptr[i] <= '9' && n < 1000; i++)
         n = n * 10 + (size_t)(text.ptr[i] - '0');
     if (text.len && (i < text.len || n < 1 || n > 1000))
-        return sl_fail(error, SL_FATAL, "InvalidAttempts",
-                       "AWS_MAX_ATTEMPTS (in a profile: max_attempts) is \"%.*s\"; write a number from 1 to 1000",
-                       text.len > 16 ? 16 : (int)text.len, text.ptr);
+        return sl_fail(
+            error, SL_FATAL, "InvalidAttempts",
+            "AWS_MAX_ATTEMPTS (in a profile: max_attempts) is \"%.*s\"; write a number from 1 to 1000",
+            text.len > 16 ? 16 : (int)text.len, text.ptr);
     client->attempts = n ? (unsigned)n : client->service->attempts;
     for (i = 0; mode.len && i < 3 && !sl_span_is(mode, modes[i]);)
         i++;
@@ -200,9 +202,10 @@ enum sl_status sl_client_ready(struct sl_client *client, struct sl_error *error)
         return sl_fail(error, SL_FATAL, "InvalidProfile", "%s", profile->problem);
     if (!client->is_plain && !client->region[0] && find_region(client, error) != SL_OK)
         return SL_FATAL;
-    const char *problem = client->arn ? sl_endpoint_arn_problem(sl_span_str(client->arn), client->service->signing,
-                                                                sl_endpoint_region(aws->vars, profile))
-                                      : NULL;
+    const char *problem = client->arn
+                              ? sl_endpoint_arn_problem(sl_span_str(client->arn), client->service->signing,
+                                                        sl_endpoint_region(aws->vars, profile))
+                              : NULL;
     if (problem) /* the profile's Region is not known before */
         return sl_fail(error, SL_FATAL, "InvalidTarget", "%s", problem);
     const struct sl_endpoint_request request = {

@@ -18,18 +18,18 @@
 struct sl_client {
     struct sl_aws *aws;
     const struct sl_service *service;
-    const char *name;                   /* of the target, for messages: "dynamodb://totals" */
-    char region[SL_REGION_BYTES];       /* "" until it is found */
-    struct sl_span endpoint_url;        /* the target's own, mostly absent */
-    bool is_plain;                      /* no service of AWS's: it has no region */
-    const char *login;                  /* the value of the header Authorization; NULL: none, or signed */
-    const char *password;               /* in `login`; NULL: none */
-    struct sl_span label;               /* in front of the host name: S3's bucket */
-    struct sl_span account;             /* of a stream's ARN; see struct sl_endpoint_request */
+    const char *name;             /* of the target, for messages: "dynamodb://totals" */
+    char region[SL_REGION_BYTES]; /* "" until it is found */
+    struct sl_span endpoint_url;  /* the target's own, mostly absent */
+    bool is_plain;                /* no service of AWS's: it has no region */
+    const char *login;            /* the value of the header Authorization; NULL: none, or signed */
+    const char *password;         /* in `login`; NULL: none */
+    struct sl_span label;         /* in front of the host name: S3's bucket */
+    struct sl_span account;       /* of a stream's ARN; see struct sl_endpoint_request */
     bool has_label_everywhere;
-    const char *arn;         /* the target's, if it has no region= beside it; NULL: it has none */
-    const char *region_hint; /* where none is configured; NULL: there is none */
-    unsigned attempts;       /* of a request; 0: not known yet */
+    const char *arn;                    /* the target's, if it has no region= beside it; NULL: it has none */
+    const char *region_hint;            /* where none is configured; NULL: there is none */
+    unsigned attempts;                  /* of a request; 0: not known yet */
     struct sl_credentials *credentials; /* NULL: requests go unsigned */
     struct sl_pace pace;                /* its cap is in_flight= */
     struct sl_endpoint endpoint;

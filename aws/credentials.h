@@ -28,7 +28,7 @@ struct sl_keys {
 
 struct sl_credentials {
     struct sl_credentials *next;
-    char role[256]; /* to assume with the process's keys; "" for none */
+    char role[256];               /* to assume with the process's keys; "" for none */
     char region[SL_REGION_BYTES]; /* of the first target that uses them: where STS is asked when no region is
                                      configured; "" until one is ready */
     struct sl_keys keys;

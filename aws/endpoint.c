@@ -142,7 +142,8 @@ static const struct partition *partition_of(struct sl_span region)
 
 const char *sl_endpoint_arn_problem(struct sl_span arn, const char *service, struct sl_span home)
 {
-    const struct sl_span partition = sl_arn_part(arn, 1), region = sl_arn_part(arn, 3), account = sl_arn_part(arn, 4);
+    const struct sl_span partition = sl_arn_part(arn, 1), region = sl_arn_part(arn, 3),
+                         account = sl_arn_part(arn, 4);
     if (!sl_arn_part(arn, 5).len)
         return "an ARN has six parts: arn:aws:SERVICE:REGION:ACCOUNT:NAME";
     if (!sl_span_is(sl_arn_part(arn, 2), service))
@@ -186,8 +187,8 @@ static enum sl_status read_switch(const struct sl_endpoint_request *r, const cha
     *out = text.len == 4 && strncasecmp(text.ptr, "true", 4) == 0;
     if (*out || !text.len || (text.len == 5 && strncasecmp(text.ptr, "false", 5) == 0))
         return SL_OK;
-    return sl_fail(error, SL_FATAL, "InvalidEndpoint", "%s (in a profile: %s) is \"%.*s\"; write true or false",
-                   variable, key, SL_ARG(text));
+    return sl_fail(error, SL_FATAL, "InvalidEndpoint",
+                   "%s (in a profile: %s) is \"%.*s\"; write true or false", variable, key, SL_ARG(text));
 }
 
 static enum sl_status configured_url(const struct sl_endpoint_request *request, struct sl_span *out,
@@ -269,7 +270,7 @@ static enum sl_status own_url(const struct sl_endpoint_request *request, bool fi
     const struct partition *partition = partition_of(sl_span_str(request->region));
     bool is_s3 = service == &sl_service_s3; /* S3 has its own spelling of dual stack */
     bool by_account = request->account.len && has_account_hosts(partition);
-    const char *host = by_account                  ? "data-kinesis"
+    const char *host = by_account                   ? "data-kinesis"
                        : dual && service->dual_host ? service->dual_host
                                                     : service->host;
     const struct sl_span label = by_account ? request->account : request->label;
@@ -281,8 +282,8 @@ static enum sl_status own_url(const struct sl_endpoint_request *request, bool fi
     if (fips && is_s3 && partition == &partitions[0])
         return sl_fail(error, SL_FATAL, "NoEndpoint",
                        "S3 has no FIPS endpoint in %s; unset AWS_USE_FIPS_ENDPOINT", request->region);
-    snprintf(out->base, sizeof(out->base), "https://%.*s%s%s%s%s.%s.%s", SL_ARG(label), label.len ? "." : "", host,
-             fips && (by_account || !is_fips_by_itself(request, dual)) ? "-fips" : "",
+    snprintf(out->base, sizeof(out->base), "https://%.*s%s%s%s%s.%s.%s", SL_ARG(label), label.len ? "." : "",
+             host, fips && (by_account || !is_fips_by_itself(request, dual)) ? "-fips" : "",
              dual && is_s3 ? ".dualstack" : "", request->region,
              dual && !is_s3 ? partition->dual_stack_suffix : partition->suffix);
     find_parts(out);
@@ -292,17 +293,18 @@ static enum sl_status own_url(const struct sl_endpoint_request *request, bool fi
 /* Hosts such as 123456789012.ddb.us-east-1.amazonaws.com are not used here. */
 static enum sl_status check_account_mode(const struct sl_endpoint_request *request, struct sl_error *error)
 {
-    struct sl_span mode =
-        sl_profile_setting(request->profile, request->vars, "AWS_ACCOUNT_ID_ENDPOINT_MODE", "account_id_endpoint_mode");
+    struct sl_span mode = sl_profile_setting(request->profile, request->vars, "AWS_ACCOUNT_ID_ENDPOINT_MODE",
+                                             "account_id_endpoint_mode");
     bool is_ours = request->service == &sl_service_dynamodb || request->service == &sl_service_streams;
     if (!is_ours || !mode.len || sl_span_is(mode, "preferred") || sl_span_is(mode, "disabled"))
         return SL_OK;
-    return sl_fail(error, SL_FATAL, "InvalidEndpoint",
-                   sl_span_is(mode, "required")
-                       ? "AWS_ACCOUNT_ID_ENDPOINT_MODE is \"%.*s\", and endpoints by account are not used here; "
-                         "set it to preferred or disabled"
-                       : "AWS_ACCOUNT_ID_ENDPOINT_MODE is \"%.*s\"; write preferred, disabled or required",
-                   SL_ARG(mode));
+    return sl_fail(
+        error, SL_FATAL, "InvalidEndpoint",
+        sl_span_is(mode, "required")
+            ? "AWS_ACCOUNT_ID_ENDPOINT_MODE is \"%.*s\", and endpoints by account are not used here; "
+              "set it to preferred or disabled"
+            : "AWS_ACCOUNT_ID_ENDPOINT_MODE is \"%.*s\"; write preferred, disabled or required",
+        SL_ARG(mode));
 }
 
 /* What SDKs refuse: a host of AWS's that has the switch in its name, without the switch. */

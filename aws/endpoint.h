@@ -70,7 +70,7 @@ struct sl_endpoint_request {
     const char *region;
     struct sl_span configured; /* the target's own endpoint, mostly absent */
     struct sl_span label;      /* in front of AWS's own host name: a bucket, mostly absent */
-    struct sl_span account;    /* of a stream's ARN: its requests go to the account's own host; absent: none */
+    struct sl_span account; /* of a stream's ARN: its requests go to the account's own host; absent: none */
     bool has_label_everywhere; /* in front of a configured host, too */
     const struct sl_vars *vars;
     const struct sl_profile *profile; /* NULL: no profile is read */

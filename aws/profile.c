@@ -58,7 +58,8 @@ enum kind { SECTION, SETTING, CONTINUED };
 
 struct line {
     enum kind kind;
-    struct sl_span name;  /* of the section, as far as it is one's: absent otherwise. Of a setting, and of one below it */
+    struct sl_span
+        name; /* of the section, as far as it is one's: absent otherwise. Of a setting, and of one below it */
     struct sl_span value; /* of a setting; a continued line's whole text */
     struct sl_span below; /* the value of a setting below another */
     struct sl_span type;  /* of a section: "profile" of [profile a], "" of [a] */
@@ -66,10 +67,10 @@ struct line {
 
 struct lines {
     struct sl_span rest;
-    unsigned number;       /* of the line, from 1 */
+    unsigned number; /* of the line, from 1 */
     bool in_section, in_setting;
-    bool is_group;         /* the setting has no value: the lines below it are settings of their own */
-    const char *problem;   /* of this line; NULL: none */
+    bool is_group;       /* the setting has no value: the lines below it are settings of their own */
+    const char *problem; /* of this line; NULL: none */
 };
 
 static bool is_blank(char c)
@@ -290,7 +291,8 @@ enum sl_status sl_profile_check(struct sl_span text, const char *path, struct sl
     return SL_OK;
 }
 
-static const char *path_of(const struct sl_vars *vars, struct sl_arena *arena, const char *var, const char *name)
+static const char *path_of(const struct sl_vars *vars, struct sl_arena *arena, const char *var,
+                           const char *name)
 {
     const char *path = sl_vars_or(vars, var, NULL), *home = sl_vars_or(vars, "HOME", NULL);
     return path ? path : home ? sl_arena_printf(arena, "%s/.aws/%s", home, name) : NULL;

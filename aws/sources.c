@@ -263,8 +263,12 @@ static enum sl_status ask_metadata(struct search *s, const char *base, struct sl
 {
     const char *origin = "the instance's metadata", *word;
     const char *roles = sl_arena_printf(s->arena, "%s/latest/meta-data/iam/security-credentials/", base);
-    struct asked token = {"PUT", sl_arena_printf(s->arena, "%s/latest/api/token", base),
-                          "x-aws-ec2-metadata-token-ttl-seconds: " METADATA_TTL, METADATA_MS, METADATA_TRIES, true};
+    struct asked token = {"PUT",
+                          sl_arena_printf(s->arena, "%s/latest/api/token", base),
+                          "x-aws-ec2-metadata-token-ttl-seconds: " METADATA_TTL,
+                          METADATA_MS,
+                          METADATA_TRIES,
+                          true};
     if (!ask(s, &token, exchange)) /* mostly: this is not an instance */
         return is_busy(exchange) ? no_answer(s, exchange, origin) : SL_OK;
     if (!(word = body_word(s, exchange)))
@@ -285,8 +289,9 @@ static enum sl_status from_instance(struct search *s)
     const char *off = var(s, "AWS_EC2_METADATA_DISABLED");
     struct sl_span named = sl_profile_setting(&s->profile, s->aws->vars, "AWS_EC2_METADATA_SERVICE_ENDPOINT",
                                               "ec2_metadata_service_endpoint");
-    struct sl_span mode = sl_profile_setting(&s->profile, s->aws->vars, "AWS_EC2_METADATA_SERVICE_ENDPOINT_MODE",
-                                             "ec2_metadata_service_endpoint_mode");
+    struct sl_span mode =
+        sl_profile_setting(&s->profile, s->aws->vars, "AWS_EC2_METADATA_SERVICE_ENDPOINT_MODE",
+                           "ec2_metadata_service_endpoint_mode");
     bool is_6 = mode.len == 4 && strncasecmp(mode.ptr, "ipv6", 4) == 0;
     if (off && strcasecmp(off, "true") == 0)
         return SL_OK;
@@ -325,7 +330,8 @@ static enum sl_job_next sts_answered(struct sl_job *job)
     struct found found = {sl_xml_tag(xml, "AccessKeyId"), sl_xml_tag(xml, "SecretAccessKey"),
                           sl_xml_tag(xml, "SessionToken"), sl_credentials_time(sl_xml_tag(xml, "Expiration")),
                           "an assumed role"};
-    static const char *const once[] = {"Credentials", "AccessKeyId", "SecretAccessKey", "SessionToken", "Expiration"};
+    static const char *const once[] = {"Credentials", "AccessKeyId", "SecretAccessKey", "SessionToken",
+                                       "Expiration"};
     if (!is_answer_to(answer, job->operation) || lack_of(&found))
         return SL_JOB_BROKEN;
     for (size_t i = 0; i < sizeof(once) / sizeof(once[0]); i++) {
@@ -349,12 +355,13 @@ static void add_form(struct sl_buffer *form, const char *name, struct sl_span va
 /* AWS_STS_REGIONAL_ENDPOINTS=legacy: in the oldest Regions STS is asked at its global host, as SDKs did. */
 static enum sl_status sts_target(struct search *s, const char **out)
 {
-    static const char *const oldest[] = {"ap-northeast-1", "ap-south-1", "ap-southeast-1", "ap-southeast-2", "aws-global",
-                                         "ca-central-1",   "eu-central-1", "eu-north-1",   "eu-west-1",      "eu-west-2",
-                                         "eu-west-3",      "sa-east-1",  "us-east-1",      "us-east-2",      "us-west-1",
-                                         "us-west-2"};
+    static const char *const oldest[] = {"ap-northeast-1", "ap-south-1",   "ap-southeast-1", "ap-southeast-2",
+                                         "aws-global",     "ca-central-1", "eu-central-1",   "eu-north-1",
+                                         "eu-west-1",      "eu-west-2",    "eu-west-3",      "sa-east-1",
+                                         "us-east-1",      "us-east-2",    "us-west-1",      "us-west-2"};
     const struct sl_vars *vars = s->aws->vars;
-    struct sl_span mode = sl_profile_setting(&s->profile, vars, "AWS_STS_REGIONAL_ENDPOINTS", "sts_regional_endpoints");
+    struct sl_span mode =
+        sl_profile_setting(&s->profile, vars, "AWS_STS_REGIONAL_ENDPOINTS", "sts_regional_endpoints");
     struct sl_span region = sl_endpoint_region(vars, &s->profile);
     struct sl_endpoint endpoint;
     size_t i = 0, n = sizeof(oldest) / sizeof(oldest[0]);
@@ -363,13 +370,15 @@ static enum sl_status sts_target(struct search *s, const char **out)
         return SL_OK;
     if (!sl_span_is(mode, "legacy"))
         return sl_fail(s->error, SL_FATAL, "InvalidCredentials",
-                       "AWS_STS_REGIONAL_ENDPOINTS (in a profile: sts_regional_endpoints) is neither regional nor legacy");
+                       "AWS_STS_REGIONAL_ENDPOINTS (in a profile: sts_regional_endpoints) is neither "
+                       "regional nor legacy");
     while (i < n && !sl_span_is(region, oldest[i]))
         i++;
     const struct sl_endpoint_request usual = {
         .service = &sl_service_sts, .region = i < n ? oldest[i] : "", .vars = vars, .profile = &s->profile};
     const char *host = sl_arena_printf(s->arena, "sts.%s.amazonaws.com", usual.region);
-    if (i < n && sl_endpoint_resolve(&usual, &endpoint, NULL) == SL_OK && sl_span_is(sl_endpoint_host(&endpoint), host))
+    if (i < n && sl_endpoint_resolve(&usual, &endpoint, NULL) == SL_OK &&
+        sl_span_is(sl_endpoint_host(&endpoint), host))
         *out = "sts:?region=us-east-1&endpoint=https://sts.amazonaws.com";
     return SL_OK;
 }
@@ -548,10 +557,11 @@ static enum sl_status from_profile_role(struct search *s, const char *name, stru
  * other keys than theirs. */
 static enum sl_status refuse_other(struct search *s, const char *name, const char *setting)
 {
-    return sl_fail(s->error, SL_FATAL, "InvalidProfile",
-                   "profile %s uses %s, which is not supported; `aws configure export-credentials --format env` "
-                   "turns it into variables",
-                   name, setting);
+    return sl_fail(
+        s->error, SL_FATAL, "InvalidProfile",
+        "profile %s uses %s, which is not supported; `aws configure export-credentials --format env` "
+        "turns it into variables",
+        name, setting);
 }
 
 static enum sl_status from_profile(struct search *s, const char *name, unsigned depth)

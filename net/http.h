@@ -49,8 +49,8 @@ struct sl_http_exchange {
     int64_t connect_timeout_ms; /* 0: the default */
     bool is_private;            /* never through a proxy: it asks this machine or its host for credentials, or
                                    its address is checked */
-    const struct sl_address_rules *rules; /* of the address that is connected to, unless it is a proxy's; NULL:
-                                             any */
+    const struct sl_address_rules *rules; /* of the address that is connected to, unless it is a proxy's;
+                                             NULL: any */
     bool is_secret;                       /* its answer holds secrets: all memory of it is wiped */
     size_t expected_bytes;                /* of the answer's body, as others were; 0: few */
     size_t answer_bytes;                  /* a longer answer is SL_HTTP_BROKEN; 0: SL_HTTP_ANSWER_BYTES */

@@ -67,12 +67,12 @@ static enum sl_status open_file(const char *flag, const char *name, int *fd, str
 static enum sl_status close_to_others(struct repair *r, struct sl_error *error)
 {
     struct stat facts;
-    if (r->save_fd < 0 || fstat(r->save_fd, &facts) != 0 || !S_ISREG(facts.st_mode) || !(facts.st_mode & 077) ||
-        fchmod(r->save_fd, 0600) == 0)
+    if (r->save_fd < 0 || fstat(r->save_fd, &facts) != 0 || !S_ISREG(facts.st_mode) ||
+        !(facts.st_mode & 077) || fchmod(r->save_fd, 0600) == 0)
         return SL_OK;
     return sl_fail(error, SL_REJECT, "CannotWrite",
-                   "--save %s: others can read it, and that cannot be changed: %s; name another file", r->save,
-                   strerror(errno));
+                   "--save %s: others can read it, and that cannot be changed: %s; name another file",
+                   r->save, strerror(errno));
 }
 
 /* The line is on disk before what it tells is done, or the row is left alone. */

@@ -82,7 +82,8 @@ static const struct sl_flag flags[] = {
      "the function's name or ARN (AWS_LAMBDA_FUNCTION_NAME, or sluice, where the stream is)"},
     {"handler-path", SL_FLAG_TEXT, &the.handler_path, "FOLDERS",
      "folders of plugins, separated by ':' (handlers/ beside the configuration)"},
-    {"fail-on-parked", SL_FLAG_BOOL, &the.fails_on_parked, NULL, "exit status 1 also when a record was parked"},
+    {"fail-on-parked", SL_FLAG_BOOL, &the.fails_on_parked, NULL,
+     "exit status 1 also when a record was parked"},
     {"quiet", SL_FLAG_BOOL, &the.is_quiet, NULL, "print no progress line"},
     {0},
 };

@@ -121,9 +121,10 @@ static size_t until_path(struct sl_span url, size_t from)
 /* Parameters whose values are nobody's secret; a misspelt one may be anything. */
 static bool is_open_query(struct sl_span url)
 {
-    static const char *const open[] = {"region", "role", "in_flight", "reject", "table", "style", "storage_class",
-                                       "sse", "kms_key", "tags", "if_none_match", "account", "source", "newline",
-                                       "auth", "tls", "numbers", "order", "endpoint"};
+    static const char *const open[] = {"region",        "role",          "in_flight", "reject",  "table",
+                                       "style",         "storage_class", "sse",       "kms_key", "tags",
+                                       "if_none_match", "account",       "source",    "newline", "auth",
+                                       "tls",           "numbers",       "order",     "endpoint"};
     const char *at = url.len ? memchr(url.ptr, '?', url.len) : NULL, *end = url.ptr + url.len;
     while (at && at < end) {
         size_t i = 0, n = 0;
@@ -141,7 +142,8 @@ static bool is_open_query(struct sl_span url)
     return true;
 }
 
-/* A webhook's address up to its host; of others what is no secret. Without a known scheme it may be one that was written wrongly. */
+/* A webhook's address up to its host; of others what is no secret. Without a known scheme it may be one that
+ * was written wrongly. */
 struct sl_span sl_target_shown(struct sl_span url)
 {
     const struct scheme *scheme = find(url);

@@ -184,7 +184,7 @@ struct sl_run {
     const struct sl_why *stop; /* then: why what is pending fails */
     const struct sl_why *last_retry;
     struct sl_held held;
-    struct sl_by_event applied; /* without those of which nothing was left to do */
+    struct sl_by_event applied;     /* without those of which nothing was left to do */
     const struct sl_tally *refused; /* rejections that are too many, so that the route stopped; NULL: none */
     struct sl_tally tallies[SL_RATE_CODES];
 };

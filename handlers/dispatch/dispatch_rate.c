@@ -81,7 +81,8 @@ const struct sl_why *sl_rate_refuse(struct sl_run *run, const struct sl_tally *t
     for (size_t i = 0; i < EVENTS; i++)
         tried += rejected.n[i] ? lately->n[i] + run->applied.n[i] : 0;
     const char *text = sl_arena_printf(
-        run->d->arena, "%zu of %zu records were rejected with this code: probably %s; nothing more is parked; the last: %s",
+        run->d->arena,
+        "%zu of %zu records were rejected with this code: probably %s; nothing more is parked; the last: %s",
         sum(&rejected), tried,
         strcmp(code, "MissingAttribute") == 0
             ? "a wrong name in a template: correct it, or set \"missing\""

@@ -38,10 +38,12 @@ enum sl_event sl_run_event(const struct sl_run *run, const struct sl_entry *entr
 }
 
 /* The rejections of that code so far, this one included. */
-static const struct sl_tally *tally(struct sl_run *run, const struct sl_entry *entry, const struct sl_why *why)
+static const struct sl_tally *tally(struct sl_run *run, const struct sl_entry *entry,
+                                    const struct sl_why *why)
 {
     size_t i = 0;
-    while (i < SL_RATE_CODES - 1 && run->tallies[i].last && strcmp(run->tallies[i].last->code, why->code) != 0)
+    while (i < SL_RATE_CODES - 1 && run->tallies[i].last &&
+           strcmp(run->tallies[i].last->code, why->code) != 0)
         i++;
     run->tallies[i].last = why;
     run->tallies[i].rejected.n[sl_run_event(run, entry)]++;

@@ -93,7 +93,7 @@ struct sl_object_port *sl_ports_mark_objects(struct sl_object_port *port, struct
 struct checked_table {
     struct sl_span table; /* absent: the target's own */
     bool is_known;
-    uint64_t asked; /* in this call of `apply` */
+    uint64_t asked;      /* in this call of `apply` */
     const char *refusal; /* why nothing may be written there; NULL: its key is the one that is written */
 };
 
@@ -133,8 +133,8 @@ static bool has_key(const struct sl_table_facts *facts, const struct sl_table_op
 static const char *key_text(const struct sl_table_facts *facts, struct sl_arena *arena)
 {
     const struct sl_table_key *k = facts->keys;
-    return facts->n_keys == 2 ? sl_arena_printf(arena, "%.*s (%c) and %.*s (%c)", SL_ARG(k[0].name), k[0].type,
-                                                SL_ARG(k[1].name), k[1].type)
+    return facts->n_keys == 2 ? sl_arena_printf(arena, "%.*s (%c) and %.*s (%c)", SL_ARG(k[0].name),
+                                                k[0].type, SL_ARG(k[1].name), k[1].type)
                               : sl_arena_printf(arena, "%.*s (%c)", SL_ARG(k[0].name), k[0].type);
 }
 
@@ -147,14 +147,15 @@ static const char *names_of(struct sl_span key, struct sl_arena *arena)
         type = sl_json_walk(value);
         inner = SL_LIT("?");
         (void)sl_json_walk_next(&type, &inner, &value);
-        text = sl_arena_printf(arena, "%s%s%.*s (%.*s)", text, *text ? " and " : "", SL_ARG(name), SL_ARG(inner));
+        text = sl_arena_printf(arena, "%s%s%.*s (%.*s)", text, *text ? " and " : "", SL_ARG(name),
+                               SL_ARG(inner));
     }
     return text;
 }
 
 /* A service that does not have the table, or is out of reach, says so better when it is written. */
-static void compare_key(struct marked_table *marked, struct checked_table *checked, const struct sl_table_op *op,
-                        const struct sl_call *call)
+static void compare_key(struct marked_table *marked, struct checked_table *checked,
+                        const struct sl_table_op *op, const struct sl_call *call)
 {
     struct sl_table_facts facts = {.n_keys = 0};
     const int64_t now_ms = marked->meter->clock->now_ms(marked->meter->clock);
@@ -163,20 +164,23 @@ static void compare_key(struct marked_table *marked, struct checked_table *check
     marked->inner->describe(marked->inner, op->table, &facts, &first);
     checked->is_known = facts.result.status == SL_OK || facts.result.status == SL_FATAL;
     if (facts.result.status == SL_FATAL && strcmp(facts.result.code, "ResourceNotFoundException") != 0)
-        sl_log(marked->meter->log, SL_INFO,
-               "the key of a table was not compared with what is written: %s; dynamodb:DescribeTable is needed",
-               facts.result.text);
+        sl_log(
+            marked->meter->log, SL_INFO,
+            "the key of a table was not compared with what is written: %s; dynamodb:DescribeTable is needed",
+            facts.result.text);
     if (facts.result.status != SL_OK || !facts.arn.ptr || !facts.n_keys || has_key(&facts, op))
         return;
     struct sl_arena *arena = marked->arena;
     checked->refusal =
-        sl_arena_printf(arena, "the key that is written is %s, and that of table %.*s is %s: every write would %s; "
-                               "make the table anew, or name its key in the configuration",
+        sl_arena_printf(arena,
+                        "the key that is written is %s, and that of table %.*s is %s: every write would %s; "
+                        "make the table anew, or name its key in the configuration",
                         names_of(op->key, arena), SL_ARG(facts.arn), key_text(&facts, arena),
                         facts.n_keys == 1 ? "replace another item's row" : "be refused");
 }
 
-static const char *refusal_of(struct marked_table *marked, const struct sl_table_op *op, const struct sl_call *call)
+static const char *refusal_of(struct marked_table *marked, const struct sl_table_op *op,
+                              const struct sl_call *call)
 {
     size_t i = 0;
     while (i < marked->n_checked && !(op->table.ptr == marked->checked[i].table.ptr ||

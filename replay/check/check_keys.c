@@ -110,8 +110,9 @@ static void check_names(const struct look *l, const struct wanted *w, const stru
     for (size_t i = 0; i < w->n; i++)
         is_same = is_same && has_name(facts, w->names[i]);
     if (!is_same)
-        FIND(l, SL_FINDING_KEY_DIFFERS, "%s: %s the key %s, and the table's key is %s: every write would be refused",
-             w->path, w->is_source ? "the source has" : "names", key_text(l, w->names, w->n),
+        FIND(l, SL_FINDING_KEY_DIFFERS,
+             "%s: %s the key %s, and the table's key is %s: every write would be refused", w->path,
+             w->is_source ? "the source has" : "names", key_text(l, w->names, w->n),
              key_text(l, is, facts->n_keys));
     else if (w->is_side && facts->keys[0].type != 'S')
         FIND(l, SL_FINDING_KEY_DIFFERS, "%s: %.*s is of type %c, and the rows' keys are texts (S)", w->path,

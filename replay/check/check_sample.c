@@ -158,7 +158,8 @@ static enum sl_status try_records(struct sampling *s, struct sl_error *error)
     while (status == SL_OK && !piece.is_last && s->n_records < SL_CHECK_SAMPLE_RECORDS) {
         sl_arena_reset(pieces);
         status = sl_source_pull(source, PIECE_BYTES, &call, &piece, error);
-        for (size_t i = 0; status == SL_OK && i < piece.batch.n && s->n_records < SL_CHECK_SAMPLE_RECORDS; i++) {
+        for (size_t i = 0; status == SL_OK && i < piece.batch.n && s->n_records < SL_CHECK_SAMPLE_RECORDS;
+             i++) {
             sl_arena_reset(s->scratch);
             if (!s->n_records)
                 take_keys(s, sl_batch_record(&piece.batch, i));

@@ -18,8 +18,8 @@ struct sl_check_sample {
     void *arg;
 };
 
-/* The error is the sample's: it cannot be read. `keys` gets the names of its first record's key attributes, in
- * the arena. */
+/* The error is the sample's: it cannot be read. `keys` gets the names of its first record's key attributes,
+ * in the arena. */
 enum sl_status sl_check_sample(const struct sl_check_sample *c, struct sl_span keys[2], size_t *n_keys,
                                struct sl_error *error) SL_MUST_USE;
 

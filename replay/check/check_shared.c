@@ -151,19 +151,24 @@ static void check_order(const struct sl_check_shared *c, const struct sl_route *
     bool is_replica = is_handled_by(route, "replicate") && !sl_span_is(text_of(route, "guard"), "\"none\"");
     if (is_kinesis && is_replica && !text_of(route, "source").len)
         FIND(c, SL_FINDING_ORDER_TIED,
-             "%s: a Kinesis stream orders changes by their time alone, and of two changes of an item in one unit of "
-             "it the replica may keep the wrong one: name the table in \"source\", which is asked then, and set "
+             "%s: a Kinesis stream orders changes by their time alone, and of two changes of an item in one "
+             "unit of "
+             "it the replica may keep the wrong one: name the table in \"source\", which is asked then, and "
+             "set "
              "the table's Kinesis destination to MICROSECOND",
              route->config->path);
     else if (is_kinesis && is_replica && !sl_span_is(text_of(route, "expired"), "delete"))
         FIND(c, SL_FINDING_ORDER_TIED,
-             "%s: two changes of an item in one unit of a Kinesis stream's time are settled by the source, and an "
-             "item that is not there any more does not say whether it expired: such a removal may be missed. Set "
+             "%s: two changes of an item in one unit of a Kinesis stream's time are settled by the source, "
+             "and an "
+             "item that is not there any more does not say whether it expired: such a removal may be missed. "
+             "Set "
              "the table's Kinesis destination to MICROSECOND, so that this is rare",
              path_of(route, "expired"));
     if (is_kinesis && is_handled_by(route, "aggregate") && !sl_span_is(text_of(route, "per"), "event"))
         FIND(c, SL_FINDING_TOTALS_TIED,
-             "%s: a Kinesis stream orders changes by their time alone, and of two changes of an item in one unit of "
+             "%s: a Kinesis stream orders changes by their time alone, and of two changes of an item in one "
+             "unit of "
              "it the totals may count the wrong one until the item changes again: set the table's Kinesis "
              "destination to MICROSECOND, and let `sluice verify` compare the totals",
              route->config->path);

@@ -127,12 +127,13 @@ static void check_bare(const struct sl_check_totals *c, const struct ledger *l)
             is_bare = is_bare && key && key[0] == '{' && key[1] != '{';
         }
         if (is_bare)
-            c->find(c->arg, SL_FINDING_KEY_BARE,
-                    sl_arena_printf(c->arena,
-                                    "%s.counters[%zu].key: begins with a place, and the ledger's rows are in "
-                                    "the same table: an item whose value begins with \"sluice:\" is rejected; "
-                                    "put a text before the place, as in \"CUSTOMER#{customer}\"",
-                                    l->route->config->path, i));
+            c->find(
+                c->arg, SL_FINDING_KEY_BARE,
+                sl_arena_printf(c->arena,
+                                "%s.counters[%zu].key: begins with a place, and the ledger's rows are in "
+                                "the same table: an item whose value begins with \"sluice:\" is rejected; "
+                                "put a text before the place, as in \"CUSTOMER#{customer}\"",
+                                l->route->config->path, i));
     }
     json_decref(counters);
 }

@@ -291,8 +291,8 @@ static void fail_page(struct sl_lane *lane, struct sl_span answer, const struct 
         sl_engine_fail(lane->engine, "%s: %s", lane->id, error->text);
         return;
     }
-    (void)sl_fail(&broken, SL_RETRY, "BrokenAnswer", "GetRecords: the answer was not understood (%s: %s)", lane->id,
-                  error->code);
+    (void)sl_fail(&broken, SL_RETRY, "BrokenAnswer", "GetRecords: the answer was not understood (%s: %s)",
+                  lane->id, error->code);
     fail(lane, &broken);
 }
 

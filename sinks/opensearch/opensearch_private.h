@@ -38,14 +38,14 @@
 struct sl_opensearch {
     struct sl_table_port port;
     struct sl_client client;
-    struct sl_arena *arena; /* as long as the port */
-    struct sl_span name;    /* as the target has it: an index, or an alias of one */
-    bool is_text;           /* numbers=text */
-    bool is_scripted;       /* order=script */
-    char *path;             /* "/name"; NULL until it was looked up */
-    bool has_moved;         /* it is an alias, and led somewhere else in the last answer */
+    struct sl_arena *arena;  /* as long as the port */
+    struct sl_span name;     /* as the target has it: an index, or an alias of one */
+    bool is_text;            /* numbers=text */
+    bool is_scripted;        /* order=script */
+    char *path;              /* "/name"; NULL until it was looked up */
+    bool has_moved;          /* it is an alias, and led somewhere else in the last answer */
     struct sl_span concrete; /* the index that it stood for then */
-    int64_t checked_ms;     /* when it was seen last */
+    int64_t checked_ms;      /* when it was seen last */
     struct sl_buffer document, types, unescaped; /* where texts are made */
     struct sl_span key_names[2];                 /* learned from the first apply; absent: not known, or one */
     size_t item_bytes;                           /* of an item of the last pages, for the size of the next */

@@ -228,7 +228,8 @@ static bool take_hit(struct page *p, struct sl_span hit)
     return true;
 }
 
-/* All shards have answered, in time. (A shard that was skipped, as nothing of it can match, is successful.) */
+/* All shards have answered, in time. (A shard that was skipped, as nothing of it can match, is successful.)
+ */
 static bool is_whole(struct sl_span body)
 {
     struct sl_span shards = sl_json_walk_member(body, SL_LIT("_shards"));
@@ -343,9 +344,8 @@ static enum sl_job_next refreshed(struct sl_job *job)
 {
     struct sl_span body = sl_buffer_span(&job->answer->body), name, shards, more;
     struct sl_json_walk walk = sl_json_walk(body);
-    bool is_good = sl_answer_is_json(body) && walk.is_object &&
-                   sl_json_walk_next(&walk, &name, &shards) && sl_span_is(name, "_shards") &&
-                   sl_span_is(sl_opensearch_digits(shards, "failed"), "0") &&
+    bool is_good = sl_answer_is_json(body) && walk.is_object && sl_json_walk_next(&walk, &name, &shards) &&
+                   sl_span_is(name, "_shards") && sl_span_is(sl_opensearch_digits(shards, "failed"), "0") &&
                    !sl_json_walk_next(&walk, &name, &more);
     return is_good ? SL_JOB_DONE : SL_JOB_BROKEN;
 }

@@ -92,7 +92,8 @@ static struct sl_span host_region(struct sl_span host)
         tail = host.ptr + host.len - strlen(".es.amazonaws.com.cn");
     else if (ends(host, ".on.aws")) {
         const char *aos = memmem(host.ptr, host.len, ".aos.", 5);
-        struct sl_span region = aos ? sl_span(aos + 5, (size_t)(host.ptr + host.len - aos) - 5 - strlen(".on.aws")) : none;
+        struct sl_span region =
+            aos ? sl_span(aos + 5, (size_t)(host.ptr + host.len - aos) - 5 - strlen(".on.aws")) : none;
         return sl_endpoint_is_region(region) ? region : none;
     }
     if (!tail)

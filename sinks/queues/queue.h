@@ -59,8 +59,8 @@ struct sl_queue {
     struct sl_span region;  /* in the target's URL, mostly absent; an ARN's is found without it */
     struct sl_span host;    /* "https://host" of the target's URL, where it is not the Region's usual one */
     struct sl_span account_of_host; /* Kinesis: of the stream's ARN */
-    const char *account;    /* SQS: of the queue, mostly NULL */
-    const char *source;     /* EventBridge */
+    const char *account;            /* SQS: of the queue, mostly NULL */
+    const char *source;             /* EventBridge */
     bool keeps_order;
     bool is_fifo;
     bool adds_newline; /* Firehose */

@@ -294,9 +294,10 @@ static enum sl_status fill(struct sl_queue *queue, struct sl_url *url, struct sl
                        ".fifo)",
                        SL_ARG(url->shown), SL_ARG(place.name));
     if (queue->address && !queue->region.ptr && !queue->host.ptr)
-        return sl_fail(error, SL_FATAL, "InvalidTarget",
-                       "target %.*s: a queue's URL is https://HOST/ACCOUNT/NAME, without a name and a password",
-                       SL_ARG(url->shown));
+        return sl_fail(
+            error, SL_FATAL, "InvalidTarget",
+            "target %.*s: a queue's URL is https://HOST/ACCOUNT/NAME, without a name and a password",
+            SL_ARG(url->shown));
     if (place.account.ptr && !is_account(place.account))
         return sl_fail(error, SL_FATAL, "InvalidTarget",
                        "target %.*s: \"%.*s\" is not an account id (12 digits)", SL_ARG(url->shown),

@@ -134,10 +134,11 @@ static enum sl_status read_place(struct sl_s3 *s3, struct sl_url *url, struct sl
                   {".mrap", "a multi-region access point"}};
     for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
         if (sl_span_ends(s3->bucket, sl_span_str(others[i].ends)))
-            return sl_fail(error, SL_FATAL, "InvalidTarget",
-                           "target %.*s: %s has hosts and signatures of its own, which are not known here; name "
-                           "a general purpose bucket, or its access point alias",
-                           SL_ARG(url->shown), others[i].what);
+            return sl_fail(
+                error, SL_FATAL, "InvalidTarget",
+                "target %.*s: %s has hosts and signatures of its own, which are not known here; name "
+                "a general purpose bucket, or its access point alias",
+                SL_ARG(url->shown), others[i].what);
     if (s3->prefix.len && (s3->prefix.len >= SL_OBJECT_KEY_BYTES || sl_object_key_problem(s3->prefix)))
         return sl_fail(error, SL_FATAL, "InvalidTarget",
                        "target %.*s: a prefix has at most 1,023 bytes and no empty, \".\" or \"..\" segment",

@@ -218,8 +218,8 @@ static void fips_and_dual_stack_have_names_of_their_own(void **state)
                                        NULL},
                              *const both[] = {"AWS_USE_FIPS_ENDPOINT=true", "AWS_USE_DUALSTACK_ENDPOINT=TRUE",
                                               NULL},
-                             *const neither[] = {"AWS_USE_FIPS_ENDPOINT=FALSE", "AWS_USE_DUALSTACK_ENDPOINT=",
-                                                 NULL};
+                             *const neither[] = {"AWS_USE_FIPS_ENDPOINT=FALSE",
+                                                 "AWS_USE_DUALSTACK_ENDPOINT=", NULL};
     static const struct {
         const struct sl_service *service;
         const char *region, *fips, *both, *neither;

@@ -473,9 +473,9 @@ static void attempts_are_a_number_or_the_services(void **state)
     static const struct {
         const char *text;
         unsigned attempts;
-    } cases[] = {{NULL, 4},      {"", 4},    {"1", 1},  {"3", 3},    {"99", 99}, {"999", 999}, {"1000", 1000},
-                 {"0", 0},       {"1001", 0}, {"5x", 0}, {"x", 0},    {"-1", 0},  {"/", 0},     {":", 0},
-                 {"9", 9},       {"1e2", 0}};
+    } cases[] = {{NULL, 4},      {"", 4},  {"1", 1},    {"3", 3},  {"99", 99}, {"999", 999},
+                 {"1000", 1000}, {"0", 0}, {"1001", 0}, {"5x", 0}, {"x", 0},   {"-1", 0},
+                 {"/", 0},       {":", 0}, {"9", 9},    {"1e2", 0}};
     static const struct script done = {.said = {SL_JOB_DONE}, .n = 1};
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct world w;

@@ -188,10 +188,13 @@ static const struct source table[] = {
      .text = "profile b uses sso_start_url, which is not supported"},
     /* what is before its keys for every SDK */
     {.config = "[default]\n" KEYS "sso_session = s\n", .code = "InvalidProfile", .text = "uses sso_session"},
-    {.config = "[default]\n" KEYS "credential_process = p\n", .code = "InvalidProfile", .text = "uses credential_p"},
+    {.config = "[default]\n" KEYS "credential_process = p\n",
+     .code = "InvalidProfile",
+     .text = "uses credential_p"},
     /* of a source's keys and role the keys */
-    {.config = "[default]\n" ROLE "source_profile = b\n[profile b]\n" KEYS "role_arn = arn:aws:iam::1:role/b\n"
-               "source_profile = c\n",
+    {.config =
+         "[default]\n" ROLE "source_profile = b\n[profile b]\n" KEYS "role_arn = arn:aws:iam::1:role/b\n"
+         "source_profile = c\n",
      .steps = {STS_WELL},
      .signer = "ASIAROLE"},
     {.config = "[default]\n" ROLE "source_profile = b\ncredential_source = Environment\n[profile b]\n" KEYS,
@@ -203,10 +206,13 @@ static const struct source table[] = {
     /* what is there twice: the last one counts */
     {.config = "[default]\naws_access_key_id = OLD\n" KEYS "[default]\naws_access_key_id = AKIANEW\n",
      .signer = "AKIANEW"},
-    {.config = "[default]\n" KEYS "[profile default]\naws_access_key_id = AKIAOWN\naws_secret_access_key = x\n",
+    {.config =
+         "[default]\n" KEYS "[profile default]\naws_access_key_id = AKIAOWN\naws_secret_access_key = x\n",
      .signer = "AKIAOWN"},
     /* a file with a mistake is nobody's */
-    {.config = "[default\n" KEYS, .code = "InvalidProfile", .text = "$F/config, line 1: a section's name must end"},
+    {.config = "[default\n" KEYS,
+     .code = "InvalidProfile",
+     .text = "$F/config, line 1: a section's name must end"},
     {.vars = {"AWS_ACCESS_KEY_ID=AKIAENV", "AWS_SECRET_ACCESS_KEY=x"},
      .config = "[default]\nregion us-east-1\n",
      .code = "InvalidProfile",

@@ -102,9 +102,8 @@ static void a_parameter_that_nobody_asked_for_is_refused(void **state)
     sl_url_param(&url, "region");
     sl_url_param(&url, "zone");
     assert_int_equal(sl_url_done(&url, "region, endpoint", &error), SL_FATAL);
-    assert_string_equal(error.text,
-                        "target s3://b: unknown parameter \"endpiont\"; "
-                        "known here: region, endpoint");
+    assert_string_equal(error.text, "target s3://b: unknown parameter \"endpiont\"; "
+                                    "known here: region, endpoint");
     sl_url_param(&url, "endpiont");
     assert_int_equal(sl_url_done(&url, "", NULL), SL_OK);
     url = parsed("s3://b");

@@ -1,5 +1,5 @@
-/* botocore's endpoint rules as cases: what a target, a variable or a profile can say of each leads to the same
- * URL, or is refused with a line that says why.
+/* botocore's endpoint rules as cases: what a target, a variable or a profile can say of each leads to the
+ * same URL, or is refused with a line that says why.
  *
  *   endpoints CORPUS     reads CORPUS/endpoints/NAME.jsonl
  *
@@ -67,13 +67,14 @@ static void set(struct setup *s, const char *variable, const char *key, const ch
 }
 
 /* The endpoint of the case's target; NULL: it is refused. */
-static const char *resolve(const struct file *file, const json_t *params, bool is_profile, struct sl_arena *arena,
-                           struct sl_error *error)
+static const char *resolve(const struct file *file, const json_t *params, bool is_profile,
+                           struct sl_arena *arena, struct sl_error *error)
 {
     struct setup s = {.is_profile = is_profile, .profile = "[default]\n"};
     set(&s, "AWS_REGION", "region", text_in(params, "Region"));
     set(&s, "AWS_ENDPOINT_URL", "endpoint_url", text_in(params, "Endpoint"));
-    set(&s, "AWS_ACCOUNT_ID_ENDPOINT_MODE", "account_id_endpoint_mode", text_in(params, "AccountIdEndpointMode"));
+    set(&s, "AWS_ACCOUNT_ID_ENDPOINT_MODE", "account_id_endpoint_mode",
+        text_in(params, "AccountIdEndpointMode"));
     if (json_is_true(json_object_get(params, "UseFIPS")))
         set(&s, "AWS_USE_FIPS_ENDPOINT", "use_fips_endpoint", "true");
     if (json_is_true(json_object_get(params, "UseDualStack")))
@@ -93,8 +94,10 @@ static const char *resolve(const struct file *file, const json_t *params, bool i
         struct sl_span region = arn ? sl_arn_part(sl_span_str(arn), 3) : sl_span(NULL, 0);
         if (arn && !sl_span_starts(sl_arn_part(sl_span_str(arn), 5), SL_LIT("stream/")))
             sl_fail(error, SL_FATAL, "InvalidTarget", "kinesis.c asks for stream/NAME");
-        else if (sl_client_init(&client, aws, &(struct sl_client_options){.service = file->service, .url = &url, .region = region},
-                           error) == SL_OK) {
+        else if (sl_client_init(
+                     &client, aws,
+                     &(struct sl_client_options){.service = file->service, .url = &url, .region = region},
+                     error) == SL_OK) {
             client.account = arn ? sl_arn_part(sl_span_str(arn), 4) : sl_span(NULL, 0);
             if (sl_client_ready(&client, error) == SL_OK)
                 made = sl_arena_copy(arena, sl_span_str(client.endpoint.base));
@@ -142,11 +145,13 @@ static void judge(const struct file *file, const json_t *one, bool is_profile, s
         tally->plain++;
     else {
         tally->wrong++;
-        printf("  %s: %s: made %s, wanted %s\n", file->name, json_string_value(json_object_get(one, "documentation")),
-               made ? made : "nothing", wanted ? wanted : text_in(expect, "error"));
+        printf("  %s: %s: made %s, wanted %s\n", file->name,
+               json_string_value(json_object_get(one, "documentation")), made ? made : "nothing",
+               wanted ? wanted : text_in(expect, "error"));
     }
     if (getenv("SHOW_REFUSED") && !made && wanted)
-        printf("  refused %s: %s: %s\n", file->name, json_string_value(json_object_get(one, "documentation")), error.text);
+        printf("  refused %s: %s: %s\n", file->name, json_string_value(json_object_get(one, "documentation")),
+               error.text);
     sl_arena_destroy(arena);
 }
 
@@ -156,7 +161,8 @@ int main(int argc, char **argv)
     for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
         char path[4096], line[16384];
         struct tally tally = {0};
-        snprintf(path, sizeof(path), "%s/endpoints/%s.jsonl", argc > 1 ? argv[1] : "../shared/conformance", files[i].name);
+        snprintf(path, sizeof(path), "%s/endpoints/%s.jsonl", argc > 1 ? argv[1] : "../shared/conformance",
+                 files[i].name);
         FILE *in = fopen(path, "re");
         while (in && fgets(line, sizeof(line), in)) {
             json_t *one = json_loads(line, 0, NULL);
@@ -167,7 +173,8 @@ int main(int argc, char **argv)
         }
         if (in)
             fclose(in);
-        printf("endpoints/%s: %d equal, %d refused, %d plain for preferred, %d that nobody can say here, %d wrong\n",
+        printf("endpoints/%s: %d equal, %d refused, %d plain for preferred, %d that nobody can say here, %d "
+               "wrong\n",
                files[i].name, tally.equal, tally.refused, tally.plain, tally.left_out, tally.wrong);
         wrong += tally.wrong;
     }

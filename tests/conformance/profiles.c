@@ -52,7 +52,8 @@ static bool is_good(const json_t *input, const json_t *output)
     if (json_object_get(output, "errorContaining"))
         return fails;
     const json_t *profiles = json_object_get(json_object_get(output, "config"), "profiles");
-    static const char *const others[] = {"foo", "bar", "in valid", "foo!bar", "sso-sesion foo", "profilefoo", "in valid 2"};
+    static const char *const others[] = {"foo",        "bar",       "in valid", "foo!bar", "sso-sesion foo",
+                                         "profilefoo", "in valid 2"};
     for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
         if (sl_profile_has(&profile, others[i]) && !json_object_get(profiles, others[i]))
             return false;
@@ -65,7 +66,8 @@ static bool is_good(const json_t *input, const json_t *output)
         }
         static const char *const keys[] = {"name", "name2", "name3", "in valid", "x"};
         for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
-            fails = fails || (sl_profile_get(&profile, name, keys[i]).ptr && !json_object_get(settings, keys[i]));
+            fails =
+                fails || (sl_profile_get(&profile, name, keys[i]).ptr && !json_object_get(settings, keys[i]));
     }
     return !fails;
 }
@@ -76,7 +78,8 @@ int main(int argc, char **argv)
     int passed = 0, total = 0;
     size_t i;
     json_t *one;
-    snprintf(path, sizeof(path), "%s/profiles/profile-parser-tests.json", argc > 1 ? argv[1] : "../shared/conformance");
+    snprintf(path, sizeof(path), "%s/profiles/profile-parser-tests.json",
+             argc > 1 ? argv[1] : "../shared/conformance");
     json_t *cases = json_load_file(path, 0, NULL);
     json_array_foreach(json_object_get(cases, "tests"), i, one)
     {

@@ -161,8 +161,9 @@ static void remote_tables_are_asked_for_their_keys(void **state)
         verb_assert(v, verb(v, "check --tables"), remote[i].status, remote[i].text);
     }
     /* A replica without "key" has the source's: of the sample's first record, or of the mapping's table. */
-    static const char differs[] = "$.routes[0].to: the source has the key PK, and the table's key is PK and SK: "
-                                  "every write would be refused [key-differs]";
+    static const char differs[] =
+        "$.routes[0].to: the source has the key PK, and the table's key is PK and SK: "
+        "every write would be refused [key-differs]";
     verb_write(v, "event.json", EVENT);
     verb_write(v, "sluice.json", config_text(&(struct config){.a = REPLICA("main", "")}));
     verb_assert(v, verb(v, "check --tables --sample event.json"), 1, differs);

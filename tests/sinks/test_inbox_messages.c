@@ -264,9 +264,9 @@ static void a_queue_s_url_names_its_region(void **state)
     static const struct {
         const char *host;
         bool names_it;
-    } cases[] = {{"sqs.us-west-2.amazonaws.com", true},   {"sqs.cn-north-1.amazonaws.com.cn", true},
-                 {"sqs.us-west-2.example.com", false},    {"sqs.us-west-2.amazonaws", false},
-                 {"sqs.us_west.amazonaws.com", false},    {"sqs.localhost", false},
+    } cases[] = {{"sqs.us-west-2.amazonaws.com", true},  {"sqs.cn-north-1.amazonaws.com.cn", true},
+                 {"sqs.us-west-2.example.com", false},   {"sqs.us-west-2.amazonaws", false},
+                 {"sqs.us_west.amazonaws.com", false},   {"sqs.localhost", false},
                  {"us-west-2.queue.amazonaws.com", true}};
     fault_open(&f, answer, NULL);
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)

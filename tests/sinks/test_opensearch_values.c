@@ -296,10 +296,12 @@ static void refusals_of_requests_have_their_class(void **state)
 
 /* ---- pages ---- */
 
-#define LOW        "'00000000000000000000000000000001'"
-#define HIGH       "'f0000000000000000000000000000001'"
-#define PAGE(hits) "{'timed_out':false,'_shards':{'total':1,'successful':1,'failed':0},'hits':{'total':{'value':0},'hits':" hits "}}"
-#define HIT(sort)  "{'_id':'x','_source':{'PK':'x'},'sort':" sort "}"
+#define LOW  "'00000000000000000000000000000001'"
+#define HIGH "'f0000000000000000000000000000001'"
+#define PAGE(hits)                                                                                           \
+    "{'timed_out':false,'_shards':{'total':1,'successful':1,'failed':0},'hits':{'total':{'value':0},'hits'"  \
+    ":" hits "}}"
+#define HIT(sort) "{'_id':'x','_source':{'PK':'x'},'sort':" sort "}"
 
 static struct sl_table_page scan(struct sl_table_scan asked)
 {
@@ -408,7 +410,8 @@ static void strangers_are_counted(void **state)
         struct sl_span after = scan((struct sl_table_scan){.limit = 0}).next;
         assert_non_null(after.ptr);
         lie.operation = "Search";
-        lie.body = json_printf("{'timed_out':false,'_shards':{'total':1,'successful':1,'failed':0},'hits':{'total':%s,'hits':[]}}",
+        lie.body = json_printf("{'timed_out':false,'_shards':{'total':1,'successful':1,'failed':0},'hits':{'"
+                               "total':%s,'hits':[]}}",
                                cases[i].total);
         struct sl_table_page page = scan((struct sl_table_scan){.after = after});
         enum sl_status wanted = !cases[i].code                            ? SL_OK

@@ -305,8 +305,8 @@ static void an_index_is_looked_for_each_minute(void **state)
     close_index();
 }
 
-/* An alias is swapped between two lookups: the write goes where it leads, and does not count before that index
- * was looked at. */
+/* An alias is swapped between two lookups: the write goes where it leads, and does not count before that
+ * index was looked at. */
 static void an_alias_that_is_swapped_is_noticed(void **state)
 {
     (void)state;

@@ -398,8 +398,9 @@ static void search(struct fake_opensearch *f, struct sl_span asked)
     qsort(found, n, sizeof(*found), compare_docs);
     if (!size || from + size > WINDOW)
         f->fault = "a search's window is empty, or too large";
-    sl_buffer_add_str(&f->out,
-                      "{\"took\":1,\"timed_out\":false,\"_shards\":{\"total\":2,\"successful\":2,\"failed\":0},\"hits\":{");
+    sl_buffer_add_str(
+        &f->out,
+        "{\"took\":1,\"timed_out\":false,\"_shards\":{\"total\":2,\"successful\":2,\"failed\":0},\"hits\":{");
     if (s.is_of_strangers)
         sl_buffer_printf(&f->out, "\"total\":{\"value\":%zu,\"relation\":\"eq\"},", n);
     sl_buffer_add_str(&f->out, "\"hits\":[");

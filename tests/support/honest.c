@@ -105,8 +105,8 @@ static void send_batch(const json_t *asked, struct sl_buffer *out)
         const json_t *body = json_object_get(entry, "MessageBody");
         unsigned char digest[EVP_MAX_MD_SIZE];
         EVP_Digest(json_string_value(body), json_string_length(body), digest, NULL, EVP_md5(), NULL);
-        sl_buffer_printf(out, "%s{\"Id\":\"%s\",\"MessageId\":\"m-%zu\",\"MD5OfMessageBody\":\"", i ? "," : "",
-                         json_string_value(json_object_get(entry, "Id")), i);
+        sl_buffer_printf(out, "%s{\"Id\":\"%s\",\"MessageId\":\"m-%zu\",\"MD5OfMessageBody\":\"",
+                         i ? "," : "", json_string_value(json_object_get(entry, "Id")), i);
         for (int k = 0; k < 16; k++)
             sl_buffer_printf(out, "%02x", digest[k]);
         sl_buffer_add_str(out, "\"}");
@@ -238,11 +238,12 @@ static void bulk(struct sl_span body, struct sl_buffer *out)
 static void search(const json_t *asked, struct sl_buffer *out)
 {
     (void)asked;
-    sl_buffer_add_str(out,
-                      "{\"timed_out\":false,\"_shards\":{\"total\":1,\"successful\":1,\"failed\":0},\"hits\":{\"hits\":["
-                      "{\"_id\":\"a\",\"_source\":{\"PK\":\"a\",\"l\":[1,null]},\"sort\":["
-                      "\"c0000000000000000000000000000000\"]},"
-                      "{\"_id\":\"b\",\"_source\":{},\"sort\":[\"d0000000000000000000000000000000\"]}]}}");
+    sl_buffer_add_str(
+        out,
+        "{\"timed_out\":false,\"_shards\":{\"total\":1,\"successful\":1,\"failed\":0},\"hits\":{\"hits\":["
+        "{\"_id\":\"a\",\"_source\":{\"PK\":\"a\",\"l\":[1,null]},\"sort\":["
+        "\"c0000000000000000000000000000000\"]},"
+        "{\"_id\":\"b\",\"_source\":{},\"sort\":[\"d0000000000000000000000000000000\"]}]}}");
 }
 
 static void refresh(const json_t *asked, struct sl_buffer *out)

@@ -389,3 +389,34 @@ bool lies_is_search(const json_t *answer)
     }
     return true;
 }
+
+/* ---- members that are there twice ---- */
+
+struct lies_twins lies_twins_of(struct sl_span truth)
+{
+    json_t *json = json_loadb(truth.ptr, truth.len, 0, NULL);
+    struct lies_twins twins = {.truth = json ? json_dumps(json, JSON_COMPACT) : strdup("")};
+    twins.at = twins.truth;
+    sl_buffer_init(&twins.lie, 1 << 20);
+    json_decref(json);
+    return twins;
+}
+
+bool lies_twins_next(struct lies_twins *t)
+{
+    static const char *const others[] = {"5", "null", "\"x\"", "[]", "{}"};
+    for (char *end; (t->at = strchr(t->at, '"')); t->at = end + 1) {
+        for (end = t->at + 1; *end != '"'; end++)
+            end += *end == '\\';
+        if (end[1] == ':' && t->other < sizeof(others) / sizeof(others[0])) {
+            sl_buffer_reset(&t->lie);
+            sl_buffer_printf(&t->lie, "%.*s%.*s:%s,%s", (int)(t->at - t->truth), t->truth,
+                             (int)(end + 1 - t->at), t->at, others[t->other++], t->at);
+            return true;
+        }
+        t->other = 0;
+    }
+    sl_buffer_clean_up(&t->lie);
+    free(t->truth);
+    return false;
+}

@@ -2,6 +2,8 @@
 #ifndef SL_TESTS_SUPPORT_LIES_H
 #define SL_TESTS_SUPPORT_LIES_H
 
+#include "base/buffer.h"
+
 #include <jansson.h>
 #include <stdbool.h>
 
@@ -21,6 +23,19 @@ extern const struct lies_special lies_specials[];
 /* Header lines beside the body 0123456789, which is not what they say, or not what was asked for: an object
  * from its beginning, at most 100 bytes. Ends with NULL. */
 extern const char *const lies_ranges[];
+
+/* An answer in which one member, each in turn, is there twice: before it one of its name with another value.
+ */
+struct lies_twins {
+    struct sl_buffer lie; /* cleaned up at the end */
+    char *truth, *at;
+    size_t other;
+};
+
+struct lies_twins lies_twins_of(struct sl_span truth);
+
+/* Makes the next one; false: there are no more. */
+bool lies_twins_next(struct lies_twins *twins);
 
 /* Whether it is a page of documents of the last of four segments, by a reading of its own. */
 bool lies_is_search(const json_t *answer);

@@ -39,7 +39,7 @@ struct sl_restore_report {
     uint64_t doubles;            /* archived more than once */
     uint64_t without_old_images; /* that do not say from which state they came */
     uint64_t gaps;               /* places where changes are missing */
-    uint64_t ties;               /* items of which two changes have one time, and nothing says which was last */
+    uint64_t ties;             /* items of which two changes have one time, and nothing says which was last */
     uint64_t items, removed;   /* the result: items in the file, and items whose newest change removed them */
     int64_t first_ms, last_ms; /* of all changes of the archive; 0: none */
 };

@@ -38,11 +38,12 @@ static enum sl_status end_item(struct sl_restore *r, struct sl_error *error)
     if (r->options.any_gap)
         return SL_OK;
     sl_sha256_hex(r->last.key, hex);
-    return sl_fail(error, SL_REJECT, "TiedOrder",
-                   "%s: the last two changes of the item whose key has the SHA-256 %.12s... have one time, %.*s, and "
-                   "nothing says which came last: a Kinesis stream carries no sequence numbers. Restore to "
-                   "another moment, or pass --unsafe-order to take one of them",
-                   sl_source_facts(r->options.archive)->name, hex, (int)r->last.order_bytes, r->last.order);
+    return sl_fail(
+        error, SL_REJECT, "TiedOrder",
+        "%s: the last two changes of the item whose key has the SHA-256 %.12s... have one time, %.*s, and "
+        "nothing says which came last: a Kinesis stream carries no sequence numbers. Restore to "
+        "another moment, or pass --unsafe-order to take one of them",
+        sl_source_facts(r->options.archive)->name, hex, (int)r->last.order_bytes, r->last.order);
 }
 
 /* The state in which the entry has to find the item. */

@@ -36,7 +36,7 @@ struct sl_restore {
     char table[256];             /* of all records; "" until one says it */
     FILE *out;                   /* the result, under another name */
     struct sl_sorter_entry last; /* the one before, of the same or another item */
-    bool has_last, is_tied; /* the last of the item is of two that differ, and have one order */
+    bool has_last, is_tied;      /* the last of the item is of two that differ, and have one order */
 };
 
 /* One record of the base, or one change of the archive, goes to the sorter. */

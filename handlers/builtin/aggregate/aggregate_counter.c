@@ -114,9 +114,10 @@ enum sl_status aggregate_counter_find(const struct aggregate_look *look, const s
     if (status != SL_OK)
         return status;
     if (t->a->has_ledger && is_own_key(t, key))
-        return t->a->host->fail(error, SL_REJECT, "ReservedKey",
-                                "the counter's key begins with \"sluice:\", as those of the rows that the route "
-                                "keeps beside its totals; put something before the place: \"CUSTOMER#{customer}\"");
+        return t->a->host->fail(
+            error, SL_REJECT, "ReservedKey",
+            "the counter's key begins with \"sluice:\", as those of the rows that the route "
+            "keeps beside its totals; put something before the place: \"CUSTOMER#{customer}\"");
     *out = aggregate_place_at(t, key);
     if (t->places[*out].kind != AGGREGATE_SUMS)
         return t->a->host->fail(error, SL_REJECT, "ReservedKey",

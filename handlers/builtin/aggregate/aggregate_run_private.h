@@ -59,8 +59,8 @@ struct aggregate_run {
     size_t n_tied;                    /* units whose last changes have one time, and differ */
     struct sl_span tied;              /* the event id of one of them */
     bool is_repair;                   /* a row that is not the expected one is left alone */
-    bool is_short;  /* a value's row held less than is to be taken away */
-    unsigned looks; /* for delta rows, because of that */
+    bool is_short;                    /* a value's row held less than is to be taken away */
+    unsigned looks;                   /* for delta rows, because of that */
     bool has_done; /* a change was found done: who did it may have been killed before its fold */
     struct aggregate_delta *folds; /* delta rows that are to be folded */
     uint32_t n_folds, room_folds;

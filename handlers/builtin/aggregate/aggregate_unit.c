@@ -149,11 +149,12 @@ static void warn_tied(const struct aggregate_run *run)
 {
     const struct aggregate *a = run->a;
     a->host->metric(a->route, "TiedOrder", (double)run->n_tied, "Count");
-    a->host->log(a->route, SL_WARN,
-                 "%zu items have two changes of one time (one is %.*s), and nothing says which was last: the totals "
-                 "may count the other one, until the item changes again. Set the Kinesis destination to "
-                 "MICROSECOND, so that this is rare; `sluice verify` finds such items",
-                 run->n_tied, SL_ARG(run->tied));
+    a->host->log(
+        a->route, SL_WARN,
+        "%zu items have two changes of one time (one is %.*s), and nothing says which was last: the totals "
+        "may count the other one, until the item changes again. Set the Kinesis destination to "
+        "MICROSECOND, so that this is rare; `sluice verify` finds such items",
+        run->n_tied, SL_ARG(run->tied));
 }
 
 void aggregate_units_warn(const struct aggregate_run *run)

@@ -28,7 +28,9 @@ const struct sl_option replicate_options[] = {
     {"epoch", SL_OPTION_INTEGER, 0, 0, 999999, NULL, "0",
      "compared before the order: raise it by one when another table or Region becomes the source"},
     {"source", SL_OPTION_TABLE, 0, 0, 0, NULL, NULL,
-     "the source table: items are read back from it if the stream does not carry them"},
+     "the source table: items are read back from it if the stream does not carry them, or two changes have "
+     "one "
+     "time (Kinesis)"},
     {"project", SL_OPTION_JSON, 0, 0, 0, NULL, NULL,
      "list of the attributes to copy; the key is always copied"},
     {"drop", SL_OPTION_JSON, 0, 0, 0, NULL, NULL,

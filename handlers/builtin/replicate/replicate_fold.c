@@ -1,6 +1,7 @@
 /* Folding a slice: of each item only its newest change is written. */
 #include "handlers/builtin/replicate/replicate_expect.h"
 #include "handlers/builtin/replicate/replicate_sign.h"
+#include "handlers/builtin/replicate/replicate_tie.h"
 
 /* By length, then bytes: orders are decimal digits without leading zeros. */
 static int compare_orders(struct sl_span a, struct sl_span b)

@@ -1,5 +1,6 @@
 /* The guards: the order of an item's last change, where it is kept, and the tests against it. */
 #include "handlers/builtin/replicate/replicate_expect.h"
+#include "handlers/builtin/replicate/replicate_tie.h"
 
 #include "handlers/builtin/toolkit/array.h"
 

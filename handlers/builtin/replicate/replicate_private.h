@@ -234,26 +234,8 @@ struct sl_table_op replicate_guard_row(const struct replicate *p, const struct r
 /* The order that a row of a side table holds; absent when there is none. */
 struct sl_span replicate_guard_of_row(const struct replicate *p, struct sl_span row);
 
-/* Are two guards of one epoch and order? */
-bool replicate_guard_is_same(struct sl_span a, struct sl_span b);
-
 /* Is the change newer by time than the guard that refused it? */
 bool replicate_guard_is_older(const struct replicate_change *change, struct sl_span held);
-
-/* ---- replicate_echo.c ---- */
-
-enum replicate_origin {
-    REPLICATE_USER,
-    REPLICATE_ECHO,          /* a replicate made the change */
-    REPLICATE_ECHO_UNSIGNED, /* so it seems: it has a new guard, and no signature */
-    REPLICATE_HELD           /* no change, but an item with a guard: its stream says who made it */
-};
-
-/* Who made the change? SL_FATAL when the stream's view type cannot tell. `may_carry` is false when the
- * record's image certainly carries no attributes of ours. */
-enum sl_status replicate_origin(const struct replicate *p, const struct sl_record *r, struct sl_arena *arena,
-                                enum replicate_origin *origin, bool *may_carry,
-                                struct sl_error *error) SL_MUST_USE;
 
 /* ---- replicate_where.c: which items the replica holds ---- */
 
@@ -298,16 +280,6 @@ size_t replicate_step_ops(const struct replicate *p, struct replicate_change *ch
 enum replicate_step replicate_step_next(const struct replicate *p, struct replicate_change *change,
                                         const struct sl_result *results, struct sl_arena *arena,
                                         struct sl_span *held);
-
-/* ---- replicate_tie.c: changes of one item that have one order ---- */
-
-/* Are two changes of one item and order different ones, and nothing says which was first? */
-bool replicate_tie_is_mixed(const struct replicate *p, const struct sl_record *a, const struct sl_record *b,
-                            struct sl_arena *arena);
-
-/* Makes repairs of the changes that are tied and written, of what the source has now. Returns whether there
- * are any. */
-bool replicate_ties_take(struct replicate_fold *f);
 
 /* ---- replicate_write.c ---- */
 

@@ -88,7 +88,7 @@ void replicate_follow(const struct replicate *p, struct replicate_change *change
     struct replicate_stamp stamp = replicate_stamp_of(p, row_of(row), arena);
     struct sl_span order = replicate_side_of(p) ? replicate_guard_of_row(p, side) : (struct sl_span){NULL, 0};
     change->kept_guard = p->guard == REPLICATE_INLINE && stamp.guard.type == SL_S ? stamp.guard.raw
-                                                                                 : (struct sl_span){NULL, 0};
+                                                                                  : (struct sl_span){NULL, 0};
     if (order.ptr && (!change->kept_guard.ptr || sl_order_compare(change->kept_guard, order) < 0))
         change->kept_guard = order;
 }

@@ -49,4 +49,19 @@ bool replicate_is_tombstone(const struct replicate *p, struct sl_value image, st
 struct replicate_revival replicate_revival_of(const struct replicate *p,
                                               const struct replicate_change *change, struct sl_arena *arena);
 
+/* ---- replicate_echo.c ---- */
+
+enum replicate_origin {
+    REPLICATE_USER,
+    REPLICATE_ECHO,          /* a replicate made the change */
+    REPLICATE_ECHO_UNSIGNED, /* so it seems: it has a new guard, and no signature */
+    REPLICATE_HELD           /* no change, but an item with a guard: its stream says who made it */
+};
+
+/* Who made the change? SL_FATAL when the stream's view type cannot tell. `may_carry` is false when the
+ * record's image certainly carries no attributes of ours. */
+enum sl_status replicate_origin(const struct replicate *p, const struct sl_record *r, struct sl_arena *arena,
+                                enum replicate_origin *origin, bool *may_carry,
+                                struct sl_error *error) SL_MUST_USE;
+
 #endif

@@ -8,6 +8,7 @@
  * that comes later writes nothing or the truth. */
 #include "handlers/builtin/replicate/replicate_repair.h"
 #include "handlers/builtin/replicate/replicate_sign.h"
+#include "handlers/builtin/replicate/replicate_tie.h"
 
 #include "handlers/builtin/toolkit/apply.h"
 
@@ -92,8 +93,8 @@ static bool result_fails(struct ties *t, struct replicate_change *change, const 
 }
 
 /* Is the row, as it was just read, still of a change that this one ties with? */
-static bool is_still_tied(const struct replicate *p, const struct replicate_change *change, struct sl_span row,
-                          struct sl_arena *arena)
+static bool is_still_tied(const struct replicate *p, const struct replicate_change *change,
+                          struct sl_span row, struct sl_arena *arena)
 {
     struct sl_span kept = change->kept_guard;
     if (!change->is_mixed && !change->held && is_as_left(p, change, row, arena))
@@ -145,10 +146,10 @@ static void see_rows(struct ties *t)
     for (size_t i = 0; i < t->n; i++) {
         t->ops[n++] = (struct sl_table_op){.verb = SL_TABLE_GET, .key = t->changes[i]->key};
         if (side)
-            t->ops[n++] = (struct sl_table_op){
-                .verb = SL_TABLE_GET,
-                .table = side->table,
-                .key = replicate_guard_row_key(p, side, t->changes[i]->item_key, arena)};
+            t->ops[n++] =
+                (struct sl_table_op){.verb = SL_TABLE_GET,
+                                     .table = side->table,
+                                     .key = replicate_guard_row_key(p, side, t->changes[i]->item_key, arena)};
     }
     const struct sl_result *results = read_all(t, p->table, n);
     for (size_t i = 0; i < t->n; i++) {
@@ -170,8 +171,8 @@ static void ask_source(struct ties *t)
 {
     const struct replicate *p = t->f->p;
     for (size_t i = 0; i < t->n; i++)
-        t->ops[i] = (struct sl_table_op){
-            .verb = SL_TABLE_GET, .key = p->host->record_image(t->changes[i]->record, SL_KEYS).raw};
+        t->ops[i] = (struct sl_table_op){.verb = SL_TABLE_GET,
+                                         .key = p->host->record_image(t->changes[i]->record, SL_KEYS).raw};
     const struct sl_result *results = read_all(t, p->source, t->n);
     for (size_t i = 0; i < t->n; i++) {
         /* With "expired": "keep" nobody knows whether an item that is not there was deleted. */
@@ -187,14 +188,15 @@ static void warn(const struct ties *t)
 {
     const struct replicate *p = t->f->p;
     p->host->metric(p->route, "TiedOrder", (double)t->n_left, "Count");
-    p->host->log(p->route, SL_WARN,
-                 "%zu changes have the time of another change of their item (one is %.*s), and nothing says which "
-                 "was last: the replica may hold the other one, until the item changes again. %s. "
-                 "`sluice verify` finds such items",
-                 t->n_left, SL_ARG(p->host->record_text(t->left, SL_FIELD_EVENT_ID)),
-                 p->source ? "The source does not have the item, and with \"expired\": \"keep\" that does not "
-                             "say that it was deleted"
-                           : "Name the source table in \"source\", and it is asked");
+    p->host->log(
+        p->route, SL_WARN,
+        "%zu changes have the time of another change of their item (one is %.*s), and nothing says which "
+        "was last: the replica may hold the other one, until the item changes again. %s. "
+        "`sluice verify` finds such items",
+        t->n_left, SL_ARG(p->host->record_text(t->left, SL_FIELD_EVENT_ID)),
+        p->source ? "The source does not have the item, and with \"expired\": \"keep\" that does not "
+                    "say that it was deleted"
+                  : "Name the source table in \"source\", and it is asked");
 }
 
 bool replicate_ties_take(struct replicate_fold *f)

@@ -1,5 +1,6 @@
 /* Writing: a guarded operation for each change, and what became of it. */
 #include "handlers/builtin/replicate/replicate_repair.h"
+#include "handlers/builtin/replicate/replicate_tie.h"
 
 #include "handlers/builtin/toolkit/apply.h"
 
@@ -44,7 +45,8 @@ static void begin_all(struct replicate_fold *f)
     for (uint32_t c = 0; c < f->items.n; c++) {
         struct replicate_change *change = &f->changes[c];
         struct sl_error error = SL_NO_ERROR;
-        if (!change->is_out && change->step == REPLICATE_BEGIN && change_begin(f->p, change, f->slice->arena, &error) != SL_OK)
+        if (!change->is_out && change->step == REPLICATE_BEGIN &&
+            change_begin(f->p, change, f->slice->arena, &error) != SL_OK)
             replicate_fold_fail(f, change, &error);
     }
 }

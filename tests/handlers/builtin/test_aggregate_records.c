@@ -148,8 +148,8 @@ static void changes_of_a_slice_count_in_the_order_of_their_times(void **state)
     }
 }
 
-/* Which of two changes of one time was last, nobody knows: it is said. A change that comes twice is no tie, and
- * neither are two that add the same, or two of which the item has changed since. */
+/* Which of two changes of one time was last, nobody knows: it is said. A change that comes twice is no tie,
+ * and neither are two that add the same, or two of which the item has changed since. */
 static void changes_of_one_time_are_counted_as_ties(void **state)
 {
     (void)state;
@@ -172,7 +172,8 @@ static void changes_of_one_time_are_counted_as_ties(void **state)
         for (int at_once = 0; at_once < 2; at_once++) {
             struct stage *s = stage_new(ROUTE(BY_STATUS), NULL);
             if (at_once)
-                stage_deliver_all(s, json_printf("{'Records':[%s,%s]}", cases[i].changes[0], cases[i].changes[1]));
+                stage_deliver_all(
+                    s, json_printf("{'Records':[%s,%s]}", cases[i].changes[0], cases[i].changes[1]));
             for (int k = 0; k < 2 && !at_once; k++)
                 stage_deliver_all(s, json_printf("{'Records':[%s]}", cases[i].changes[k]));
             char *log = stage_log(s);

@@ -8,7 +8,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define HEAD "{'on_failure':'jsonl:${DIR}/failed.jsonl','report_batch_item_failures':true,'max_parked':null,'routes':[{'name':'t',"
+#define HEAD                                                                                                 \
+    "{'on_failure':'jsonl:${DIR}/"                                                                           \
+    "failed.jsonl','report_batch_item_failures':true,'max_parked':null,'routes':[{'name':'t',"
 #define TOTALS(more) HEAD "'handler':'aggregate','to':'sqlite:${DIR}/db?table=totals'," more "}]}"
 
 /* Every option that reads the attribute `h`. */
@@ -21,17 +23,20 @@ static const char *const routes[] = {
     TOTALS("'counters':[{'key':{'PK':'{h}'},'add':{'n':1}}],'shards':3"),
     TOTALS("'counters':[{'key':{'PK':'g'},'add':{'n':1,'sum':'{h}'}}]"),
     TOTALS("'counters':[{'key':{'PK':'g'},'add':{'n':1},'distinct':{'d':'{h}'}}]"),
-    TOTALS("'counters':[{'key':{'PK':'{h}','SK':'{h}'},'add':{'n':1},'distinct':{'d':'{h}'},'members':{'by':'{v}'}}]"),
+    TOTALS("'counters':[{'key':{'PK':'{h}','SK':'{h}'},'add':{'n':1},'distinct':{'d':'{h}'},'members':{'by':'"
+           "{v}'}}]"),
     TOTALS("'counters':[{'key':{'PK':'g','SK':'-'},'add':{'n':1},'members':{'by':'{h}'}}]"),
     TOTALS("'counters':[{'key':{'PK':'g'},'add':{'n':1},'running_max':{'m':'{h}'}}],'mode':'at-least-once'"),
     HEAD "'handler':'replicate','to':'sqlite:${DIR}/db?table=r','key':{'PK':'{h}'}}]}",
     HEAD "'handler':'replicate','to':'sqlite:${DIR}/db?table=r','set':{'s':'{h}','n':'{h|number}'}}]}",
     HEAD "'handler':'replicate','to':'sqlite:${DIR}/db?table=r','key':{'PK':'{h}'},'guard':{'table':'g'}}]}",
-    HEAD "'handler':'replicate','to':'sqlite:${DIR}/db?table=r','key':{'PK':'{h}'},'tombstones':{'table':'g'}}]}",
+    HEAD
+    "'handler':'replicate','to':'sqlite:${DIR}/db?table=r','key':{'PK':'{h}'},'tombstones':{'table':'g'}}]}",
     HEAD "'handler':'archive','to':'file:${DIR}/a','key':'{h}/x','compression':'none'}]}",
     HEAD "'handler':'archive','to':'file:${DIR}/a','format':'item','when':{'item':{'h':[{'prefix':'s'}]}}}]}",
     HEAD "'handler':'notify','to':'jsonl:${DIR}/q','message':'{h} {h|json} {h|number} {h|date:yyyy}'}]}",
-    HEAD "'handler':'notify','to':'jsonl:${DIR}/q','message':'{{\\'h\\':{h|json}}}','escape':'json','group':'{h}'}]}",
+    HEAD "'handler':'notify','to':'jsonl:${DIR}/"
+         "q','message':'{{\\'h\\':{h|json}}}','escape':'json','group':'{h}'}]}",
 };
 
 /* Attribute values of every type, at their limits, and the names of our own rows. */
@@ -74,14 +79,17 @@ static char *event_of(const char *value, unsigned round)
         const bool is_hostile = i % 4 != 0;
         const char *step = is_hostile ? steps[i - 1][0] : "INSERT";
         char item[64];
-        snprintf(item, sizeof(item), "'PK':{'S':'%s%u'}", is_hostile ? "bad" : "good", is_hostile ? round : 10 * round + i);
-        sl_buffer_printf(&b, "%s{'eventID':'e%u-%u','eventName':'%s','dynamodb':{'Keys':{%s},'SequenceNumber':'%u',"
-                             "'StreamViewType':'NEW_AND_OLD_IMAGES'",
-                         i ? "," : "", round, i, step, item, 1000 + 10 * round + i);
+        snprintf(item, sizeof(item), "'PK':{'S':'%s%u'}", is_hostile ? "bad" : "good",
+                 is_hostile ? round : 10 * round + i);
+        sl_buffer_printf(
+            &b,
+            "%s{'eventID':'e%u-%u','eventName':'%s','dynamodb':{'Keys':{%s},'SequenceNumber':'%u',"
+            "'StreamViewType':'NEW_AND_OLD_IMAGES'",
+            i ? "," : "", round, i, step, item, 1000 + 10 * round + i);
         for (int old = 0; old < 2; old++)
             if (old ? strcmp(step, "INSERT") != 0 : strcmp(step, "REMOVE") != 0)
-                sl_buffer_printf(&b, ",'%s':{%s,'v':{'N':'%d'},'h':%s}", old ? "OldImage" : "NewImage", item, old + 1,
-                                 is_hostile ? value : "{'S':'12'}");
+                sl_buffer_printf(&b, ",'%s':{%s,'v':{'N':'%d'},'h':%s}", old ? "OldImage" : "NewImage", item,
+                                 old + 1, is_hostile ? value : "{'S':'12'}");
         sl_buffer_add_str(&b, "}}");
     }
     sl_buffer_add_str(&b, "]}");
@@ -121,8 +129,9 @@ static void no_item_stops_a_route(void **state)
 static void an_item_that_names_our_rows_is_poison(void **state)
 {
     (void)state;
-    static const char *const kinds[] = {"delta:t:0", "source:t", "ledger:t:{\\\"PK\\\":{\\\"S\\\":\\\"good00\\\"}}",
-                                        "distinct:t:x", "anything"};
+    static const char *const kinds[] = {"delta:t:0", "source:t",
+                                        "ledger:t:{\\\"PK\\\":{\\\"S\\\":\\\"good00\\\"}}", "distinct:t:x",
+                                        "anything"};
     for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
         struct stage *s = stage_new(routes[0], NULL);
         char *event = event_of(json_printf("{'S':'sluice:%s'}", kinds[i]), 0);

@@ -14,9 +14,7 @@
 
 #define CHANGES 12
 
-static const char *const modes[] = {"",
-                                    ",'tombstones':{'table':'marks'}",
-                                    ",'guard':{'table':'guards'}",
+static const char *const modes[] = {"", ",'tombstones':{'table':'marks'}", ",'guard':{'table':'guards'}",
                                     ",'where':{'v':[1,2]}",
                                     ",'tombstones':{'table':'marks'},'key':{'id':'{PK}'},'rename':{'v':'w'}"};
 #define MODES (sizeof(modes) / sizeof(modes[0]))
@@ -56,12 +54,12 @@ static void add_image(struct sl_buffer *text, const char *name, int value)
 static void add_record(struct sl_buffer *text, const struct change *c, int before)
 {
     const char *event = c->value == 0 ? "REMOVE" : before == 0 ? "INSERT" : "MODIFY";
-    sl_buffer_printf(text,
-                     "{'awsRegion':'eu-west-1','eventID':'e%p','eventName':'%s','tableName':'orders',"
-                     "'recordFormat':'application/json','dynamodb':{'ApproximateCreationDateTime':"
-                     "17672651990000%02d,'ApproximateCreationDateTimePrecision':'MICROSECOND','Keys':{" PK(
-                         "a") "}",
-                     (const void *)c, event, c->unit);
+    sl_buffer_printf(
+        text,
+        "{'awsRegion':'eu-west-1','eventID':'e%p','eventName':'%s','tableName':'orders',"
+        "'recordFormat':'application/json','dynamodb':{'ApproximateCreationDateTime':"
+        "17672651990000%02d,'ApproximateCreationDateTimePrecision':'MICROSECOND','Keys':{" PK("a") "}",
+        (const void *)c, event, c->unit);
     add_image(text, "NewImage", c->value);
     add_image(text, "OldImage", before);
     sl_buffer_add_str(text, "}}");
@@ -88,7 +86,7 @@ static int replica_value(const struct stage *s)
     char *row = stage_query(s, "db", "SELECT item FROM replica"), *v = strstr(row, "v\":{\"N\":\"");
     char *w = strstr(row, "w\":{\"N\":\"");
     bool is_deleted = strstr(row, "sluice_deleted");
-    int value = is_deleted || !(v || w) ? 0 : atoi((v ? v : w) + strlen("v\":{\"N\":\""));
+    int value = is_deleted || !(v || w) ? 0 : (v ? v : w)[strlen("v\":{\"N\":\"")] - '0';
     free(row);
     return value;
 }
@@ -147,8 +145,8 @@ static void history_run(size_t mode, uint64_t of)
     }
     put_source(s, changes[n_changes - 1].value);
     if (replica_value(s) != shown(mode, changes[n_changes - 1].value))
-        fail_msg("mode %s, seed %llu: the replica has %d, the source %d", modes[mode],
-                 (unsigned long long)of, replica_value(s), changes[n_changes - 1].value);
+        fail_msg("mode %s, seed %llu: the replica has %d, the source %d", modes[mode], (unsigned long long)of,
+                 replica_value(s), changes[n_changes - 1].value);
     stage_destroy(s);
 }
 
@@ -236,9 +234,11 @@ static void another_one_repairs(struct stage *s, const struct sl_table_op *ops, 
     bool is_source = n == 1 && ops[0].verb == SL_TABLE_GET && !ops[0].table.ptr;
     if (!is_source || ++other->looks != 2)
         return;
-    /* The source was just read: it goes on, and another process has its row, which is not the one that was seen any more. */
+    /* The source was just read: it goes on, and another process has its row, which is not the one that was
+     * seen any more. */
     put_source(s, other->value);
-    stage_change(s, "db", "UPDATE replica SET item = replace(item, '\"v\":{\"N\":\"1\"}', '\"v\":{\"N\":\"7\"}')");
+    stage_change(s, "db",
+                 "UPDATE replica SET item = replace(item, '\"v\":{\"N\":\"1\"}', '\"v\":{\"N\":\"7\"}')");
 }
 
 static void a_row_that_has_moved_is_repaired_once_more(void **state)

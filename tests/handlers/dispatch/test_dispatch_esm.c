@@ -1,5 +1,6 @@
 /* Poison through the event source mapping. Where it cannot be parked, what the mapping gives up at last is
- * exactly the poison. Where it can, honest poison is parked, and a wrong configuration parks a few records. */
+ * exactly the poison. Where it can, honest poison is parked, and a wrong configuration parks a few records.
+ */
 #include "tests/support/rig.h"
 #include "tests/support/test.h"
 
@@ -179,8 +180,8 @@ static const int64_t sizes[] = {1, 2, 3, 5, 7, 10, 11, 40, 100, 101, 1000, 10000
 #define SIZES (sizeof(sizes) / sizeof(sizes[0]))
 
 /* Runs the plan through the mapping, in a new process; returns the number of parked records. */
-static size_t parked_of(const unsigned char *plan, size_t n, int64_t batch_size, bool is_once_only, bool marks,
-                        struct sl_esm_record *records, size_t *given_up)
+static size_t parked_of(const unsigned char *plan, size_t n, int64_t batch_size, bool is_once_only,
+                        bool marks, struct sl_esm_record *records, size_t *given_up)
 {
     struct rig *rig = rig_new(is_once_only ? PARKS "'routes':[{'name':'r1','handler':'once'}]}"
                                            : PARKS "'routes':[{'name':'r1','handler':'one'}]}");
@@ -220,8 +221,8 @@ static void a_wrong_name_parks_a_few(void **state)
         for (int kind = 0; kind < 4; kind++) {
             size_t given_up, parked = parked_of(plan, N, size, kind & 1, kind & 2, records, &given_up);
             if (parked > shares[share].most || given_up < N / 4 - 27)
-                fail_msg("batches of %d, share %zu, kind %d: %zu parked, %zu given up", (int)size, share, kind,
-                         parked, given_up);
+                fail_msg("batches of %d, share %zu, kind %d: %zu parked, %zu given up", (int)size, share,
+                         kind, parked, given_up);
         }
     }
     free_records(records, N);

@@ -209,8 +209,8 @@ static void tables_are_marked(void **state)
     assert_int_equal(s->closed, 1);
 }
 
-/* Each table's key is compared with what is written, once: names, and of a side table the type. What cannot be
- * compared is written. */
+/* Each table's key is compared with what is written, once: names, and of a side table the type. What cannot
+ * be compared is written. */
 static void a_key_that_differs_is_refused(void **state)
 {
     struct stand *s = *state;
@@ -227,7 +227,8 @@ static void a_key_that_differs_is_refused(void **state)
          "replace another item's row; make the table anew, or name its key in the configuration",
          1},
         {"{\"PK\":{\"S\":\"a\"}}", NULL, "PK:S SK:N", SL_OK,
-         "the key that is written is PK (S), and that of table arn is PK (S) and SK (N): every write would be "
+         "the key that is written is PK (S), and that of table arn is PK (S) and SK (N): every write would "
+         "be "
          "refused; make the table anew, or name its key in the configuration",
          1},
         {"{\"id\":{\"S\":\"a\"}}", "t", "PK:S", SL_OK, "the key that is written is id (S)", 1},
@@ -245,7 +246,8 @@ static void a_key_that_differs_is_refused(void **state)
         struct sl_result results[3];
         const struct sl_call call = {.arena = s->arena, .deadline_ms = INT64_MAX};
         s->facts = (struct sl_table_facts){
-            .arn = SL_LIT("arn"), .result = {.status = cases[i].described, .code = "AccessDenied", .text = "no"}};
+            .arn = SL_LIT("arn"),
+            .result = {.status = cases[i].described, .code = "AccessDenied", .text = "no"}};
         for (const char *at = cases[i].names; *at; at += at[4] ? 5 : 4)
             s->facts.keys[s->facts.n_keys++] = (struct sl_table_key){.name = {at, 2}, .type = at[3]};
         s->calls = 0;

@@ -363,13 +363,13 @@ static void lie_once(const char *operation)
         w.broken = 0;
 }
 
-/* A page that is older than the last, one out of order, one that names a member twice, a record that is damaged on
- * its way: each is asked for again, and nothing is handled twice or out of order. */
+/* A page that is older than the last, one out of order, one that names a member twice, a record that is
+ * damaged on its way: each is asked for again, and nothing is handled twice or out of order. */
 static void a_page_that_does_not_go_on_is_asked_for_again(void **state)
 {
     (void)state;
-#define R(n)                                                                                                  \
-    "{\"eventID\":\"" n "\",\"eventName\":\"INSERT\",\"dynamodb\":{\"Keys\":{\"PK\":{\"S\":\"k\"}},"                        \
+#define R(n)                                                                                                 \
+    "{\"eventID\":\"" n "\",\"eventName\":\"INSERT\",\"dynamodb\":{\"Keys\":{\"PK\":{\"S\":\"k\"}},"         \
     "\"SequenceNumber\":\"" n "\"}}"
     static const char *const lies_told[] = {
         "{\"Records\":[" R("1") "],\"NextShardIterator\":\"a:7\"}",

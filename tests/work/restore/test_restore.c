@@ -281,11 +281,11 @@ static void every_fault_is_said(void **state)
 static const char *timed(unsigned time, unsigned before, unsigned after)
 {
     const char *event = !after ? "REMOVE" : before ? "MODIFY" : "INSERT";
-    const char *data = json_printf(
-        "{'eventID':'e','eventName':'%s','awsRegion':'us-east-1','tableName':'orders',"
-        "'recordFormat':'application/json','dynamodb':{'ApproximateCreationDateTime':%u00%u,"
-        "'ApproximateCreationDateTimePrecision':'MILLISECOND','Keys':{'PK':{'S':'k1'}}%s%s}}",
-        event, T0_S, time, image("NewImage", 1, after), image("OldImage", 1, before));
+    const char *data =
+        json_printf("{'eventID':'e','eventName':'%s','awsRegion':'us-east-1','tableName':'orders',"
+                    "'recordFormat':'application/json','dynamodb':{'ApproximateCreationDateTime':%u00%u,"
+                    "'ApproximateCreationDateTimePrecision':'MILLISECOND','Keys':{'PK':{'S':'k1'}}%s%s}}",
+                    event, T0_S, time, image("NewImage", 1, after), image("OldImage", 1, before));
     struct sl_arena *arena = sl_arena_new(4096);
     struct sl_span text = sl_base64_encode(sl_span_str(data), arena);
     static unsigned number;
@@ -308,17 +308,22 @@ static void changes_of_one_time_tie(void **state)
         unsigned changes[3][3]; /* time, before, after */
         bool ties;
     } cases[] = {
-        {{{1, 0, 7}, {1, 7, 8}}, true},  {{{1, 7, 8}, {1, 0, 7}}, true},
-        {{{1, 0, 7}, {1, 7, 0}}, true},  {{{1, 0, 7}, {1, 0, 7}}, false},
-        {{{1, 0, 7}, {2, 7, 8}}, false}, {{{1, 0, 7}, {1, 7, 8}, {2, 8, 9}}, false},
-        {{{1, 7, 8}, {1, 0, 7}, {2, 8, 9}}, false}, {{{1, 0, 7}, {2, 7, 8}, {2, 8, 9}}, true},
+        {{{1, 0, 7}, {1, 7, 8}}, true},
+        {{{1, 7, 8}, {1, 0, 7}}, true},
+        {{{1, 0, 7}, {1, 7, 0}}, true},
+        {{{1, 0, 7}, {1, 0, 7}}, false},
+        {{{1, 0, 7}, {2, 7, 8}}, false},
+        {{{1, 0, 7}, {1, 7, 8}, {2, 8, 9}}, false},
+        {{{1, 7, 8}, {1, 0, 7}, {2, 8, 9}}, false},
+        {{{1, 0, 7}, {2, 7, 8}, {2, 8, 9}}, true},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct history h = {.folder = test_folder_in_memory()};
         const char *lines[3];
         size_t n = 0;
         for (size_t k = 0; k < 3 && cases[i].changes[k][0]; k++)
-            lines[n++] = strdup(timed(cases[i].changes[k][0], cases[i].changes[k][1], cases[i].changes[k][2]));
+            lines[n++] =
+                strdup(timed(cases[i].changes[k][0], cases[i].changes[k][1], cases[i].changes[k][2]));
         uint64_t seed = i;
         h.archive = strdup(json_printf("%s/archive", h.folder));
         write_archive(&h, lines, n, &seed);

@@ -57,9 +57,8 @@ static bool test_zero(const struct aggregate_run *run, struct sl_value row, stru
     for (size_t i = 0; i < op->n_tests; i++)
         if (sl_span_eq(tests[i].name, name))
             return true;
-    tests[op->n_tests++] = (struct sl_test){.verb = held.type == SL_NONE ? SL_ABSENT : SL_EQ,
-                                            .name = name,
-                                            .value = SL_LIT("{\"N\":\"0\"}")};
+    tests[op->n_tests++] = (struct sl_test){
+        .verb = held.type == SL_NONE ? SL_ABSENT : SL_EQ, .name = name, .value = SL_LIT("{\"N\":\"0\"}")};
     return held.type == SL_NONE || (run->a->host->value_int64(held, &n) && n == 0);
 }
 
