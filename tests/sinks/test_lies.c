@@ -476,34 +476,6 @@ static bool is_idle(const struct json_mutation *m, enum proof proof)
            (m->change == JSON_LEFT_OUT && json_is_integer(m->was));
 }
 
-static size_t count_id(const json_t *list, int id, bool with_proof)
-{
-    char text[8];
-    size_t n = 0, i;
-    json_t *entry;
-    snprintf(text, sizeof(text), "%d", id);
-    json_array_foreach(list, i, entry)
-    {
-        const char *have = json_string_value(json_object_get(entry, "Id"));
-        const json_t *md5 = json_object_get(entry, "MD5OfMessageBody");
-        bool is_other =
-            json_is_string(md5) && json_string_length(md5) != 32; /* no mutation makes another digest */
-        n += have && strcmp(have, text) == 0 && !(with_proof && is_other) &&
-             (!with_proof || json_string_length(json_object_get(entry, "MessageId")) > 0);
-    }
-    return n;
-}
-
-/* By its own reading of SQS's answer. */
-static void find_proven(const json_t *answer, bool *proven)
-{
-    const json_t *taken = json_object_get(answer, "Successful"), *failed = json_object_get(answer, "Failed");
-    bool is_answer = json_is_object(answer) && (!taken || json_is_array(taken) || json_is_null(taken)) &&
-                     (!failed || json_is_array(failed) || json_is_null(failed));
-    for (int i = 0; i < N; i++)
-        proven[i] = is_answer && count_id(taken, i, true) == 1 && count_id(failed, i, false) == 0;
-}
-
 static void try_mutation(struct stage *stage, const json_t *truth, int node, struct json_mutation m)
 {
     bool proven[N] = {false};
@@ -512,7 +484,7 @@ static void try_mutation(struct stage *stage, const json_t *truth, int node, str
     char *text = told ? json_dumps(told, JSON_COMPACT | JSON_ENCODE_ANY) : strdup("");
     json_t *same = json_equal(told, truth) ? told : NULL;
     if (stage->operation->proof == BY_ID)
-        find_proven(told, proven);
+        lies_find_sent(told, proven);
     if (stage->operation->proof == BY_PAGE)
         proven[0] = proven[1] = proven[2] = lies_is_page(told);
     if (stage->operation->proof == BY_SEARCH)

@@ -390,6 +390,35 @@ bool lies_is_search(const json_t *answer)
     return true;
 }
 
+/* ---- what SQS took ---- */
+
+static size_t count_id(const json_t *list, int id, bool with_proof)
+{
+    char text[8];
+    size_t n = 0, i;
+    json_t *entry;
+    snprintf(text, sizeof(text), "%d", id);
+    json_array_foreach(list, i, entry)
+    {
+        const char *have = json_string_value(json_object_get(entry, "Id"));
+        const json_t *md5 = json_object_get(entry, "MD5OfMessageBody");
+        bool is_other =
+            json_is_string(md5) && json_string_length(md5) != 32; /* no mutation makes another digest */
+        n += have && strcmp(have, text) == 0 && !(with_proof && is_other) &&
+             (!with_proof || json_string_length(json_object_get(entry, "MessageId")) > 0);
+    }
+    return n;
+}
+
+void lies_find_sent(const json_t *answer, bool *proven)
+{
+    const json_t *taken = json_object_get(answer, "Successful"), *failed = json_object_get(answer, "Failed");
+    bool is_answer = json_is_object(answer) && (!taken || json_is_array(taken) || json_is_null(taken)) &&
+                     (!failed || json_is_array(failed) || json_is_null(failed));
+    for (int i = 0; i < LIES_ENTRIES; i++)
+        proven[i] = is_answer && count_id(taken, i, true) == 1 && count_id(failed, i, false) == 0;
+}
+
 /* ---- members that are there twice ---- */
 
 struct lies_twins lies_twins_of(struct sl_span truth)

@@ -37,6 +37,9 @@ struct lies_twins lies_twins_of(struct sl_span truth);
 /* Makes the next one; false: there are no more. */
 bool lies_twins_next(struct lies_twins *twins);
 
+/* Which entries SQS's answer says it took, by a reading of its own. */
+void lies_find_sent(const json_t *answer, bool *proven);
+
 /* Whether it is a page of documents of the last of four segments, by a reading of its own. */
 bool lies_is_search(const json_t *answer);
 

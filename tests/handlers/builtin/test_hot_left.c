@@ -140,8 +140,9 @@ static void a_row_is_not_empty_while_sums_are_on_their_way(void **state)
     struct stage *s = stage_new(ROUTE(",'empty':'delete'"), NULL);
     deliver_all(s, changes("INSERT", 1, 500, 501, "x"));
     char *first = changes("MODIFY", 2, 500, 501, "x"), *more = changes("INSERT", 2, 0, ITEMS, "x");
-    char *both = malloc(strlen(first) + strlen(more));
-    sprintf(both, "%.*s,%s", (int)strlen(first) - 2, first, more + strlen("{'Records':["));
+    size_t room = strlen(first) + strlen(more);
+    char *both = malloc(room);
+    snprintf(both, room, "%.*s,%s", (int)strlen(first) - 2, first, more + strlen("{'Records':["));
     s->for_table = no_fold;
     stage_deliver(s, sl_span_str(json(both)));
     s->for_table = NULL;
