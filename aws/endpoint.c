@@ -236,7 +236,7 @@ static enum sl_status use_url(const struct sl_endpoint_request *request, struct 
         return sl_fail(error, SL_FATAL, "InvalidEndpoint",
                        "endpoint \"%.*s\" is not a URL such as http://host:port or https://host; check the "
                        "target's endpoint= and the variables AWS_ENDPOINT_URL*",
-                       SL_ARG(sl_url_shown(url)));
+                       SL_ARG(slashes ? sl_url_shown(url) : SL_LIT("...")));
     out->custom = true;
     find_parts(out);
     return SL_OK;

@@ -85,6 +85,13 @@ enum sl_status sl_url_parse(struct sl_span text, struct sl_arena *arena, struct 
     out->has_slashes = sl_span_starts(rest, SL_LIT("//"));
     if (out->has_slashes)
         rest = sl_span_from(rest, 2);
+    const char *path = rest.len ? memchr(rest.ptr, '/', rest.len) : NULL;
+    if (out->has_slashes && rest.len && memchr(rest.ptr, '@', path ? (size_t)(path - rest.ptr) : rest.len))
+        return sl_fail(
+            error, SL_FATAL, "InvalidTarget",
+            "target %.*s: a user or a password before '@' cannot stand in a target; credentials "
+            "come from the environment, a profile or a role",
+            SL_ARG(out->scheme));
     const char *mark = memchr(rest.ptr, '?', rest.len);
     out->rest = mark ? sl_span(rest.ptr, (size_t)(mark - rest.ptr)) : rest;
     struct sl_span query = mark ? sl_span_from(rest, out->rest.len + 1) : SL_LIT("");
@@ -109,12 +116,21 @@ struct sl_span sl_url_param(struct sl_url *url, const char *name)
     return value;
 }
 
+/* All names that there are look like this. What does not may be half of a password. */
+static struct sl_span shown_name(struct sl_span name)
+{
+    for (size_t i = 0; i < name.len; i++)
+        if (name.ptr[i] != '_' && (name.ptr[i] < 'a' || name.ptr[i] > 'z'))
+            return SL_LIT("...");
+    return name;
+}
+
 enum sl_status sl_url_done(const struct sl_url *url, const char *known, struct sl_error *error)
 {
     for (size_t i = 0; i < url->n_params; i++)
         if (!url->params[i].used)
             return sl_fail(error, SL_FATAL, "InvalidTarget",
                            "target %.*s: unknown parameter \"%.*s\"; known here: %s", SL_ARG(url->shown),
-                           SL_ARG(url->params[i].name), known);
+                           SL_ARG(shown_name(url->params[i].name)), known);
     return SL_OK;
 }

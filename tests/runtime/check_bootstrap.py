@@ -169,6 +169,8 @@ def stops_on_sigterm():
     b = Bootstrap(notify())
     b.send(event(1))
     b.posted()
+    limits = open(f"/proc/{b.process.pid}/limits").read()
+    check("a crash writes no memory, with its keys and items, to a disk", re.search(r"Max core file size +0 +0 ", limits), limits)
     ignored = int(re.search(r"SigIgn:\s*(\w+)", open(f"/proc/{b.process.pid}/status").read())[1], 16)
     check("a closed connection and a full file are errors, not signals",
           all(ignored >> (number - 1) & 1 for number in (signal.SIGPIPE, signal.SIGXFSZ)), hex(ignored))

@@ -413,8 +413,12 @@ static const struct judged {
     {"400", "strict_dynamic_mapping_exception", "x", SL_REJECT, "strict_dynamic_mapping_exception"},
     {"400", "illegal_argument_exception", "mapper [x] cannot be changed from type [a] to [b]", SL_REJECT,
      "illegal_argument_exception"},
-    {"400", "illegal_argument_exception", "Document contains at least one immense term", SL_REJECT,
-     "illegal_argument_exception"},
+    {"400", "illegal_argument_exception",
+     "Document contains at least one immense term in field=\\\"v\\\" "
+     "(whose UTF-8 encoding is longer than the max length 32766). The prefix of the first immense term is: "
+     "'[99, "
+     "97, 110, 97, 114, 121, 45, 105, 116, 101, 109]...'",
+     SL_REJECT, "illegal_argument_exception"},
     {"400", "mapper_parsing_exception", "failed to parse field [sluice_hash] of type", SL_FATAL, NULL},
     {"400", "illegal_argument_exception", "Limit of total fields [9] has been exceeded", SL_FATAL, NULL},
     {"400", "illegal_argument_exception", "cannot execute [inline] scripts", SL_FATAL, NULL},
@@ -445,7 +449,7 @@ static void errors_of_documents_have_their_class(void **state)
         struct sl_table_port *port = fault_table(&f, INDEX);
         struct sl_result result = apply_one(port, put_op("{'PK':{'S':'a'}}"));
         if (result.status != judged[i].is || (judged[i].code && strcmp(result.code, judged[i].code) != 0) ||
-            !result.text)
+            !result.text || strstr(result.text, "99, 97"))
             fail_msg("%s, %s: status %d, %s: %s", judged[i].type, judged[i].reason, (int)result.status,
                      result.code, result.text);
         port->close(port);

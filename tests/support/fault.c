@@ -44,7 +44,8 @@ void fault_open(struct fault *fault, scripted_fn answer, void *arg)
 
 static void look_for_secrets(int fd)
 {
-    static const char *const canaries[] = {FAULT_KEY, FAULT_SECRET, FAULT_TOKEN, FAULT_VALUE, "AWS4-HMAC"};
+    static const char *const canaries[] = {FAULT_KEY,   FAULT_SECRET,   FAULT_TOKEN,
+                                           FAULT_VALUE, FAULT_PASSWORD, "AWS4-HMAC"};
     off_t len = lseek(fd, 0, SEEK_END);
     char *text = calloc(1, (size_t)len + 1);
     assert_int_equal(pread(fd, text, (size_t)len, 0), len);

@@ -11,10 +11,11 @@
 #include "sinks/target.h"
 #include "tests/support/scripted_server.h"
 
-#define FAULT_KEY    "AKIACANARYCANARY0001"
-#define FAULT_SECRET "canary/secret+key/0123456789abcdefghijkl"
-#define FAULT_TOKEN  "canary+session/token=="
-#define FAULT_VALUE  "canary-item-value"
+#define FAULT_KEY      "AKIACANARYCANARY0001"
+#define FAULT_SECRET   "canary/secret+key/0123456789abcdefghijkl"
+#define FAULT_TOKEN    "canary+session/token=="
+#define FAULT_VALUE    "canary-item-value"
+#define FAULT_PASSWORD "canary-pa55word"
 
 /* 2026-11-20T21:04:00Z */
 #define FAULT_EPOCH_S 1795208640
