@@ -102,7 +102,11 @@ def whole_table(w):
     status, out, err = repair(w, "--dry-run", "--delete")
     check("a dry run says what would be", status == 1 and out.count("would be written") > 80 and out.count("would be removed") == 6, out + err)
     check("and writes nothing", w.verify().summary["different"] == found.summary["different"])
+    saved = w.folder / "save.jsonl"
+    saved.touch(mode=0o644)
+    saved.chmod(0o644)
     status, out, err = repair(w, "--audit", "audit.jsonl", "--save", "save.jsonl")
+    check("what is saved is nobody else's", saved.stat().st_mode & 0o777 == 0o600, oct(saved.stat().st_mode))
     check("nothing is removed unless asked for", status == 1 and out.count("WouldRemove") == 6 and " 0 removed" in out, out + err)
     status, out, err = repair(w, "--delete", "--max-deletes", "4", "--audit", "audit.jsonl", "--save", "save.jsonl")
     check("as many as may", status == 1 and out.count("MaxDeletes") == 2 and " 4 removed" in out, out + err)

@@ -117,6 +117,22 @@ def ends_with_us():
         check(f"signal {number}: no process is left", process.returncode == -number and not alive(), alive())
 
 
+def leaves_nothing():
+    """Ended at any moment: no folder in TMPDIR and no half of a report are left."""
+    write_event(folder / "in.json", ten)
+    (folder / "sluice.json").write_text(json.dumps(route()))
+    mine = folder / "tmp"
+    for turn, number in enumerate([signal.SIGINT, signal.SIGTERM] * 6):
+        mine.mkdir(exist_ok=True)
+        process = subprocess.Popen([f"{BUILD}/sluice", "replay", "--batch-size", "1", "--fault", "sink@2-400", "--report", "report.html", "in.json"],
+                                   cwd=folder, env={**os.environ, "TMPDIR": str(mine)}, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        time.sleep(0.02 * turn)
+        process.send_signal(number)
+        err = process.communicate(timeout=20)[1]
+        left = [p.name for p in [*mine.iterdir(), *folder.glob("*.part")]]
+        check(f"signal {number} after {20 * turn} ms: nothing is left", not left, (process.returncode, left, err))
+
+
 # ---- faults by plan ----
 
 def calls_of(run):
@@ -448,6 +464,6 @@ def patience():
     check("a line says what is waited for", "its timeout is 600 s (--timeout)" in line, line)
 
 
-for test in (patience, bad_functions, what_was_given_up, ends_with_us, faults, determinism, side_by_side, counts_side_by_side, picture, full, environment, identity, windows, shapes, bad_input, bad_usage, bad_configuration, own_bootstrap, wrong_names):
+for test in (patience, bad_functions, what_was_given_up, ends_with_us, leaves_nothing, faults, determinism, side_by_side, counts_side_by_side, picture, full, environment, identity, windows, shapes, bad_input, bad_usage, bad_configuration, own_bootstrap, wrong_names):
     test()
 finish()

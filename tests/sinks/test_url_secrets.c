@@ -31,8 +31,8 @@ static const char *const targets[] = {"s3://bucket/prefix",
                                       "firehose://stream",
                                       "opensearch://" HOST "/index",
                                       "jsonl:/dev/null",
-                                      "file:/nonexistent/folder",
-                                      "sqlite:/nonexistent/db?table=t",
+                                      "file:/dev/null/folder",
+                                      "sqlite:/dev/null/db?table=t",
                                       "stdout:",
                                       "unknown://host/path"};
 
