@@ -16,8 +16,9 @@
 #define LIST(mappings) "{'EventSourceMappings':[" mappings "]}"
 #define LONG_AGO       ",'LastModified':1700000000.5"
 #define OF_ORDERS      MAPPING(STREAM, LONG_AGO)
-/* Without what MAPPING says first: the later member counts. */
-#define BUT(members) "{'UUID':'u','EventSourceArn':'" STREAM "','LastModified':1700000000," members "}"
+#define OF(id, modified, members)                                                                            \
+    "{'UUID':" id ",'EventSourceArn':'" STREAM "','LastModified':" modified "," members "}"
+#define BUT(members) OF("'u'", "1700000000", members)
 #define GOOD         "'StartingPosition':'TRIM_HORIZON','State':'Enabled'"
 
 struct answers {
@@ -78,10 +79,10 @@ static void what_lambda_answers_decides(void **state)
         /* Other functions' mappings may be of any form; those of the table's streams may not. */
         {LIST("{'EventSourceArn':7}," OF_ORDERS), LABEL, NULL, NULL},
         {LIST("{}," OF_ORDERS), LABEL, NULL, NULL},
-        {LIST(BUT(GOOD ",'UUID':''")), 0, "BrokenAnswer", "not a mapping"},
+        {LIST(OF("''", "1700000000", GOOD)), 0, "BrokenAnswer", "not a mapping"},
         {LIST(BUT("'StartingPosition':'TRIM_HORIZON'")), 0, "BrokenAnswer", "not a mapping"},
         {LIST(BUT("'State':'Enabled'")), 0, "BrokenAnswer", "not a mapping"},
-        {LIST(BUT(GOOD ",'LastModified':'2026'")), 0, "BrokenAnswer", "not a mapping"},
+        {LIST(OF("'u'", "'2026'", GOOD)), 0, "BrokenAnswer", "not a mapping"},
         {LIST(BUT(GOOD ",'MaximumRetryAttempts':'5'")), 0, "BrokenAnswer", "not a mapping"},
         {LIST(BUT(GOOD ",'MaximumRetryAttempts':null")), LABEL, NULL, NULL},
         {LIST(BUT(GOOD ",'MaximumRecordAgeInSeconds':60.5")), 0, "BrokenAnswer", "not a mapping"},
@@ -90,7 +91,8 @@ static void what_lambda_answers_decides(void **state)
         {LIST(BUT(GOOD ",'FilterCriteria':{}")), LABEL, NULL, NULL},
         {LIST(BUT(GOOD ",'FilterCriteria':{'Filters':null}")), LABEL, NULL, NULL},
         {LIST(BUT(GOOD ",'FilterCriteria':{'Filters':{}}")), 0, "BrokenAnswer", "not a mapping"},
-        {LIST(BUT(GOOD ",'State':'a\\u0000b'")), 0, "BrokenAnswer", ""},
+        {LIST(BUT("'StartingPosition':'TRIM_HORIZON','State':'a\\u0000b'")), 0, "BrokenAnswer", ""},
+        {LIST(BUT(GOOD ",'State':'Disabled'")), 0, "BrokenAnswer", ""}, /* which one counts? */
         {"{}", 0, "BrokenAnswer", "no list of mappings"},
         {"{'EventSourceMappings':{}}", 0, "BrokenAnswer", "no list of mappings"},
         {"[]", 0, "BrokenAnswer", ""},

@@ -17,6 +17,11 @@ static bool carries(enum sl_view view, enum sl_image image)
 
 /* ---- items ---- */
 
+/* Names of rows that the totals keep for themselves. */
+static const char *const hostile[] = {"sluice:delta:totals:5", "sluice:source:totals",
+                                      "sluice:distinct:totals:G#g0|", "sluice:ledger:totals:item-0"};
+#define HOSTILE (sizeof(hostile) / sizeof(hostile[0]))
+
 static void make_items(struct sim *s, size_t roots)
 {
     s->n_items = 2 + sim_draw(s, SIM_ITEMS - 1);
@@ -26,6 +31,7 @@ static void make_items(struct sim *s, size_t roots)
         snprintf(item->key, sizeof(item->key), "%s-%zu", is_poison ? "POISON" : "item", i);
         item->has_nul = !is_poison && sim_draw(s, 4) == 0;
         item->lacks_total = s->plan.poison_one_in && sim_draw(s, 10) == 0;
+        item->hostile = item->lacks_total && sim_draw(s, 2) ? hostile[sim_draw(s, HOSTILE)] : NULL;
         item->root = (unsigned)sim_draw(s, roots);
     }
 }
@@ -60,7 +66,9 @@ static void change_image(struct sim *s, struct sim_item *item)
     sl_buffer_printf(&b, ",'group':{'S':'%s'},'version':{'N':'%u'}", sim_groups[item->group], item->version);
     if (item->has_nul)
         sl_buffer_add_str(&b, ",'n\\u0000':{'M':{'\\u0000n':{'S':'\\u0000'}}}");
-    if (!item->lacks_total) {
+    if (item->hostile)
+        sl_buffer_printf(&b, ",'h':{'S':'%s'}", item->hostile);
+    if (!item->lacks_total || item->hostile) {
         long long cents = item->cents < 0 ? -item->cents : item->cents;
         sl_buffer_printf(&b, ",'total':{'N':'%s%lld.%02lld'}", item->cents < 0 ? "-" : "", cents / 100,
                          cents % 100);

@@ -104,11 +104,14 @@ void sim_choose_plan(struct sim *s)
 /* ---- sluice.json ---- */
 
 /* Members of a route: ' stands for ". */
-#define MESSAGE  ",'message':'{PK} {sequence}'"
-#define COUNTERS ",'counters':[{'key':{'PK':'G#{group}'},'add':{'orders':1,'revenue':'{total}'}}]"
+#define MESSAGE ",'message':'{PK} {sequence}'"
+#define COUNTERS                                                                                             \
+    ",'counters':[{'key':{'PK':'G#{group}'},'add':{'orders':1,'revenue':'{total}'}},"                        \
+    "{'key':{'PK':'{h}'},'where':{'h':[{'exists':true}]},'add':{'orders':1}}]"
 #define MEMBERS                                                                                              \
     ",'counters':[{'key':{'PK':'G#{group}','SK':'-'},'add':{'orders':1,'revenue':'{total}'},"                \
-    "'distinct':{'people':'{PK}','amounts':'{total}'},'members':{'by':'{total}'}}]"
+    "'distinct':{'people':'{PK}','amounts':'{total}'},'members':{'by':'{total}'}},"                          \
+    "{'key':{'PK':'{h}','SK':'{h}'},'where':{'h':[{'exists':true}]},'add':{'orders':1}}]"
 
 static void add_route(struct sim *s, enum sim_route route, struct sl_buffer *b)
 {

@@ -66,9 +66,10 @@ enum sim_ledger {
 
 struct sim_item {
     char key[32];
-    unsigned root; /* the shard in which it began */
-    bool lacks_total, exists;
-    bool has_nul; /* before its key, and in a name */
+    unsigned root;            /* the shard in which it began */
+    bool lacks_total, exists; /* the totals refuse an item that lacks one, or that is hostile */
+    const char *hostile;      /* a row of the totals' own, which the item names; NULL: none */
+    bool has_nul;             /* before its key, and in a name */
     unsigned group, version;
     int64_t cents;
     struct sl_span image;

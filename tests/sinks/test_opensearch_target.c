@@ -32,7 +32,7 @@ static void targets_are_checked(void **state)
         {"opensearch://h/A", "name of an index"},
         {"opensearch://h/_all", "name of an index"},
         {"opensearch://h/a/b", "name of an index"},
-        {"opensearch://u:p@h/i", "HOST"},
+        {"opensearch://u:p@h/i", "a user or a password"},
         {"opensearch://h h/i", "HOST"},
         {"opensearch:///i", "HOST"},
         {"opensearch://h/i?tls=no", "tls=no is neither on nor off"},
