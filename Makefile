@@ -290,8 +290,9 @@ SEEDS ?= 100000
 FIRST ?= 1
 simulate: ## make simulate SEEDS=100000 FIRST=1: for each seed a history with faults, checked by an oracle
 	@scripts/setup.sh build check
-	@$(MAKE) --no-print-directory $(BUILD)/tests/simulation/test_simulation
+	@$(MAKE) --no-print-directory $(BUILD)/tests/simulation/test_simulation $(BUILD)/tests/handlers/builtin/test_replicate_ties
 	@$(BUILD)/tests/simulation/test_simulation $(SEEDS) $(FIRST)
+	@$(BUILD)/tests/handlers/builtin/test_replicate_ties $(SEEDS) $(FIRST)
 
 leases-kcl: all ## leases handed to and fro between `sluice tail` and the Kinesis Client Library itself
 	@scripts/setup.sh build check
