@@ -97,9 +97,11 @@ enum sl_status aggregate_price(void *self, struct sl_price *price, struct sl_err
     size_t groups = price->is_spread ? price->records : 1, peeks = 0;
     size_t singles = groups * rows.running + count_emptied(a, price);
     (void)error;
-    price->reads = groups * (rows.values + (a->deletes_empty ? rows.lessened : 0));
-    price->reads += reads_ledger ? price->records : 0;
     price->writes = a->has_ledger ? count_writes(a, &rows, price, &peeks) : groups * rows.shared;
+    /* Rows to which delta rows were added are all looked at. */
+    size_t looks = peeks ? peeks : rows.lessened;
+    price->reads = groups * (rows.values + (a->deletes_empty ? looks : 0));
+    price->reads += reads_ledger ? price->records : 0;
     price->write_units = (double)price->writes * (a->has_ledger ? 2 : 1) + (double)singles;
     price->read_units = (double)price->reads + (double)peeks / 2;
     price->writes += singles;
