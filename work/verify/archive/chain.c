@@ -138,9 +138,25 @@ static void compare(struct chain *c, const struct change *before, const struct c
         report_gap(c, before, after, "its OldImage is not the NewImage before it: a change is missing");
 }
 
+static bool is_same_order(const struct change *a, const struct change *b)
+{
+    return memcmp(a->item, b->item, DIGEST_BYTES) == 0 && memcmp(a->order, b->order, ORDER_BYTES) == 0;
+}
+
+/* Does another change of the item have the order of `list[i]`? Kinesis carries times only: nothing says which
+ * of the two was first, and so neither what came before them nor what came after can be compared. */
+static bool is_tied(const struct change *list, size_t n, size_t i, const struct change *before)
+{
+    for (size_t k = i + 1; k < n && is_same_order(&list[i], &list[k]); k++)
+        if (memcmp(list[i].event_id, list[k].event_id, DIGEST_BYTES) != 0)
+            return true;
+    return before && is_same_order(before, &list[i]);
+}
+
 static void walk(struct chain *c, const struct change *list, size_t n)
 {
     const struct change *before = NULL;
+    bool was_tied = false;
     for (size_t i = 0; i < n; i++) {
         const struct change *change = &list[i];
         bool same_item = before && memcmp(before->item, change->item, DIGEST_BYTES) == 0;
@@ -151,8 +167,10 @@ static void walk(struct chain *c, const struct change *list, size_t n)
         }
         c->counts->items += !same_item;
         c->counts->unknown_before += !same_item && change->event != SL_INSERT;
-        if (same_item)
+        bool ties = is_tied(list, n, i, before);
+        if (same_item && !ties && !was_tied)
             compare(c, before, change);
+        was_tied = ties;
         before = change;
     }
 }
