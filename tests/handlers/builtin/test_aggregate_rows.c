@@ -130,7 +130,7 @@ static void an_empty_row_is_deleted_unless_it_is_somebody_s(void **state)
     } cases[] = {
         {"item", true},
         {"json_set(item,'$.sluice_row',json('{\"S\":\"t\"}'))", true},
-        {"json_set(item,'$.sluice_added_n',json('{\"N\":\"1\"}'))", true}, /* by a repair */
+        {"json_set(item,'$.sluice_added_n',json('{\"N\":\"1\"}'))", false}, /* a repair's count */
         {"json_set(item,'$.sum.N','1.0')", true},
         {"json_remove(item,'$.sum')", false}, /* -1 then: somebody has to give it back */
         {"json_set(item,'$.sum.N','3')", false},

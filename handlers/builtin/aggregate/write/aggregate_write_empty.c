@@ -12,14 +12,11 @@
 #include "handlers/builtin/toolkit/apply.h"
 #include "handlers/builtin/toolkit/array.h"
 
-/* What `sluice repair` adds to a total is counted beside it. */
-#define MARK SL_LIT("sluice_added_")
-
 /* ---- what a row says ---- */
 
 static bool is_known_name(const struct aggregate *a, struct sl_span name)
 {
-    if (sl_span_is(name, AGGREGATE_OWN) || (name.len > MARK.len && memcmp(name.ptr, MARK.ptr, MARK.len) == 0))
+    if (sl_span_is(name, AGGREGATE_OWN))
         return true;
     for (size_t i = 0; i < a->n_key_names; i++)
         if (sl_span_eq(a->key_names[i], name))
@@ -36,7 +33,8 @@ static bool is_known_name(const struct aggregate *a, struct sl_span name)
     return false;
 }
 
-/* An attribute that the route does not write is somebody's. */
+/* An attribute that the route does not write is somebody's. One is what `sluice repair` counts beside a
+ * total: if it went with the row, a repair of before could add its number once more. */
 static bool has_others(const struct aggregate_run *run, struct sl_value row)
 {
     const struct sl_host *host = run->a->host;
