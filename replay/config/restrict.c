@@ -55,6 +55,8 @@ enum sl_status sl_restrict_config(const char *path, const char *route, struct sl
             path, route);
     json_object_set_new(root, "routes", routes);
     json_object_del(root, "on_failure");
+    /* What is redriven was rejected before: that much of it is rejected again says nothing of the route. */
+    json_object_set_new(root, "max_parked", json_null());
     if (status == SL_OK)
         status = write_copy(root, arena, out, error);
     json_decref(root);

@@ -89,7 +89,7 @@ def refused(db, flags):
     db("PutItem", TableName="broken-leases", Item={"leaseKey": {"S": "x"}, "leaseCounter": {"S": "1"}})
     base = [f for f in flags if not f.startswith("dynamodb://") and f != "--leases"]
     for leases, text in (("dynamodb://orders", "is no lease table"), ("dynamodb://newer-leases", "KCL 3"), ("dynamodb://broken-leases", "row x is not a lease"),
-                         ("s3://bucket", "--leases is the target of a table"), ("dynamodb://x", "between 3 and 255")):
+                         ("s3://bucket", "--leases is the target of a table"), ("dynamodb://x", "Table/index names must be between")):
         e = start(f"e{len(workers)}", *base, "--leases", leases)
         check(f"{leases}: {text}", e.process.wait(60) == 2 and text in e.text(), e.text())
     for more, text in ((("--checkpoint", "x.json"), "--leases and --checkpoint"), (("--once",), "--leases and --once"), (("--lease-seconds", "1"), "--lease-seconds 1 is out of range"),
