@@ -138,19 +138,21 @@ static void compare(struct chain *c, const struct change *before, const struct c
         report_gap(c, before, after, "its OldImage is not the NewImage before it: a change is missing");
 }
 
-static bool is_same_order(const struct change *a, const struct change *b)
+static bool is_tie(const struct change *a, const struct change *b)
 {
-    return memcmp(a->item, b->item, DIGEST_BYTES) == 0 && memcmp(a->order, b->order, ORDER_BYTES) == 0;
+    return a->is_timed && memcmp(a->item, b->item, DIGEST_BYTES) == 0 &&
+           memcmp(a->order, b->order, ORDER_BYTES) == 0;
 }
 
-/* Does another change of the item have the order of `list[i]`? Kinesis carries times only: nothing says which
- * of the two was first, and so neither what came before them nor what came after can be compared. */
+/* Does another change of the item have the time of `list[i]`? Kinesis carries no sequence numbers: nothing
+ * says which of the two was first, and so neither what came before them nor what came after can be compared.
+ */
 static bool is_tied(const struct change *list, size_t n, size_t i, const struct change *before)
 {
-    for (size_t k = i + 1; k < n && is_same_order(&list[i], &list[k]); k++)
+    for (size_t k = i + 1; k < n && is_tie(&list[i], &list[k]); k++)
         if (memcmp(list[i].event_id, list[k].event_id, DIGEST_BYTES) != 0)
             return true;
-    return before && is_same_order(before, &list[i]);
+    return before && is_tie(&list[i], before);
 }
 
 static void walk(struct chain *c, const struct change *list, size_t n)

@@ -156,6 +156,7 @@ static bool make_change(struct chain *c, const struct sl_record *r, struct chang
     *out = (struct change){.event = (uint8_t)sl_record_event(r)};
     out->has_old = old.type != SL_NONE;
     out->has_new = new.type != SL_NONE;
+    out->is_timed = !sl_record_text(r, SL_FIELD_SEQUENCE_NUMBER).ptr;
     bool is_whole = (out->event == SL_INSERT || out->has_old) && (out->event == SL_REMOVE || out->has_new);
     if (!is_whole || order.len == 0 || order.len > ORDER_BYTES)
         return false;

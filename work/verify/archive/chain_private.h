@@ -20,6 +20,7 @@ struct change {
     uint64_t object; /* where its object's name is in the file of names */
     uint8_t event;
     bool has_old, has_new;
+    bool is_timed; /* the order is a time, and others may have the same */
 };
 
 struct chain {
