@@ -29,16 +29,16 @@ TOOL_LIBS = $(shell pkg-config --libs libmicrohttpd)
 
 # ---- objects: one library of all rooms, two mains ----
 
-MAINS    := runtime/bootstrap.c replay/sluice.c
+MAINS    := runtime/bootstrap.c cli/sluice.c
 # All files of that name below the folders.
 below     = $(sort $(shell find $(1) -name '$(2)'))
-ROOMS    := base net streams aws sinks handlers work runtime
+ROOMS    := base net streams aws sinks handlers data runtime
 SOURCES  := $(filter-out $(MAINS),$(call below,$(ROOMS),*.c))
-TOOL     := $(filter-out $(MAINS),$(call below,replay,*.c))
+TOOL     := $(filter-out $(MAINS),$(call below,esm live cli,*.c))
 OBJECTS  := $(SOURCES:%.c=$(BUILD)/%.o)
 TOOL_OBJ := $(TOOL:%.c=$(BUILD)/%.o)
 LIBRARY  := $(BUILD)/libsluice.a
-PROGRAMS := $(patsubst runtime/%.c,$(BUILD)/%,$(wildcard runtime/bootstrap.c)) $(patsubst replay/%.c,$(BUILD)/%,$(wildcard replay/sluice.c))
+PROGRAMS := $(patsubst runtime/%.c,$(BUILD)/%,$(wildcard runtime/bootstrap.c)) $(patsubst cli/%.c,$(BUILD)/%,$(wildcard cli/sluice.c))
 PLUGINS  := $(patsubst examples/%.c,$(BUILD)/handlers/%.so,$(wildcard examples/*.c))
 # What a plugin includes: handler.h with the headers it includes, as one file.
 PUBLIC   := handlers/handler.h handlers/expect.h handlers/host_table.h base/types.h sinks/port.h streams/types.h
@@ -54,11 +54,11 @@ $(BUILD)/%.o: %.c
 	@$(CC) $(BASE) $(DEFLATE) $(CPPFLAGS) $(CFLAGS) -c $< -o $@
 
 # The assembler includes these files (base/embed.h); -MMD does not see that.
-$(BUILD)/replay/new_handler.o: examples/handler_template.c $(wildcard examples/skeleton/*)
+$(BUILD)/cli/new_handler.o: examples/handler_template.c $(wildcard examples/skeleton/*)
 
 $(BUILD)/handlers/pipeline/config_schema.o: handlers/pipeline/when.schema.json handlers/pipeline/options.schema.json
 
-$(BUILD)/replay/output/report/page.o: $(addprefix replay/output/report/page.,css js svg)
+$(BUILD)/cli/output/report/page.o: $(addprefix cli/output/report/page.,css js svg)
 
 # Written anew only when it has changed: one object knows the version.
 VERSION  := $(shell cat VERSION)
@@ -86,7 +86,7 @@ $(BUILD)/bootstrap: $(BUILD)/runtime/bootstrap.o $(LIBRARY)
 	@echo "  LINK  $@"
 	@$(CC) $(LDFLAGS) -o $@ $^ $(LIBS)
 
-$(BUILD)/sluice: $(BUILD)/replay/sluice.o $(TOOL_OBJ) $(LIBRARY)
+$(BUILD)/sluice: $(BUILD)/cli/sluice.o $(TOOL_OBJ) $(LIBRARY)
 	@echo "  LINK  $@"
 	@$(CC) $(LDFLAGS) -o $@ $^ $(LIBS) $(TOOL_LIBS)
 
@@ -167,7 +167,7 @@ THREADS  := $(addprefix $(BUILD)/tests/handlers/builtin/test_,tombstones history
 $(filter-out $(THREADS),$(filter $(addprefix $(BUILD)/tests/,base/% streams/% handlers/%),$(TESTS))) $(FUZZERS): private LDFLAGS += $(LEAKS)
 
 $(BUILD)/tests/simulation/test_simulation: $(SIMULATION)
-$(filter $(BUILD)/tests/work/source/%,$(TESTS)): $(BUILD)/tests/work/source/pieces.o
+$(filter $(BUILD)/tests/data/source/%,$(TESTS)): $(BUILD)/tests/data/source/pieces.o
 
 # Plugins that misbehave; whatever test is in the folder may load them.
 $(filter $(BUILD)/tests/runtime/%,$(TESTS)): | $(patsubst %.c,$(BUILD)/%.so,$(wildcard tests/runtime/plugins/*.c))
@@ -214,7 +214,7 @@ $(BUILD)/bench/%: $(BUILD)/bench/%.o $(BENCH_OBJ) $(LIBRARY)
 	@$(CC) $(LDFLAGS) -o $@ $^ $(LIBS)
 
 # Those that mostly wait come first, and one more at a time than there are cores.
-WAITING  := $(addprefix $(BUILD)/tests/,net/test_wire replay/tail/test_tail_stream replay/tail/test_tail_verb replay/lease/test_leases handlers/builtin/test_replicate)
+WAITING  := $(addprefix $(BUILD)/tests/,net/test_wire live/tail/test_tail_stream live/tail/test_tail_verb live/lease/test_leases handlers/builtin/test_replicate)
 unit: all $(TESTS) $(FUZZERS) ## the unit tests and the fuzz corpora alone
 	@BUILD=$(BUILD) JOBS=$${JOBS:-$$(($$(nproc) + 1))} scripts/run_tests.sh $(WAITING) $(filter-out $(WAITING),$(TESTS)) $(FUZZERS)
 
@@ -296,18 +296,18 @@ simulate: ## make simulate SEEDS=100000 FIRST=1: for each seed a history with fa
 
 leases-kcl: all ## leases handed to and fro between `sluice tail` and the Kinesis Client Library itself
 	@scripts/setup.sh build check
-	@BUILD=$(BUILD) tests/replay/lease/kcl/compare.sh
+	@BUILD=$(BUILD) tests/live/lease/kcl/compare.sh
 
 tail-long: all ## the script test of tail with 20 kills while it writes
-	@BUILD=$(BUILD) LONG=1 PYTHONPATH=tests/replay python3 tests/replay/check_tail.py
+	@BUILD=$(BUILD) LONG=1 PYTHONPATH=tests/cli python3 tests/cli/check_tail.py
 
 verify-long: all ## ten minutes of writers beside `sluice verify`: no false alarm, and every breakage found
 	@scripts/setup.sh build check
-	@BUILD=$(BUILD) LONG=1 PYTHONPATH=tests/replay python3 tests/replay/check_verify.py
+	@BUILD=$(BUILD) LONG=1 PYTHONPATH=tests/cli python3 tests/cli/check_verify.py
 
 redrive-long: all ## `sluice redrive` of 100,000 messages: memory is flat; and of thousands on moto
 	@scripts/setup.sh build check
-	@BUILD=$(BUILD) PYTHONPATH=tests/replay MESSAGES=$(or $(MESSAGES),100000) QUEUES=$(or $(QUEUES),12) python3 tests/replay/redrive_long.py
+	@BUILD=$(BUILD) PYTHONPATH=tests/cli MESSAGES=$(or $(MESSAGES),100000) QUEUES=$(or $(QUEUES),12) python3 tests/cli/redrive_long.py
 
 WORLDS ?= 1-40
 webhook-long: all ## make webhook-long WORLDS=1-40: as many random worlds with receivers that fail half of their requests
@@ -336,12 +336,18 @@ bench: ## the benchmarks, one JSON line for each figure; BENCH_SHORT=1: in secon
 
 MEMORY_MB ?= 1000
 memory: all ## make memory MEMORY_MB=1000: decode and replay need no more memory for such an input
-	@BUILD=$(abspath $(BUILD)) MEMORY_MB=$(MEMORY_MB) tests/work/source/check_memory.py
+	@BUILD=$(abspath $(BUILD)) MEMORY_MB=$(MEMORY_MB) tests/data/source/check_memory.py
 
 bless: $(BUILD)/tests/handlers/pipeline/test_config_docs $(BUILD)/tests/handlers/builtin/test_golden ## write the generated files again: the option tables in docs/CONFIG.md, the JSON Schema, the golden table, the conditions' vectors
 	@python3 tests/handlers/builtin/golden/make.py
 	@PYTHONDONTWRITEBYTECODE=1 python3 tests/streams/vectors.py
 	@for test in $^; do BLESS=1 $$test >/dev/null 2>&1 || exit 1; done; git diff --stat docs tests/handlers/builtin/golden
+
+house: all ## how the house stands: by room its lines, its comments, and how much of it is one idea cut into files
+	@BUILD=$(BUILD) scripts/house.py
+
+capture: all ## make capture OUT=folder: all that users see and all that is stored, with times masked; for `diff -r` of two builds
+	@BUILD=$(BUILD) tests/house/capture.py $(or $(OUT),$(BUILD)/capture)
 
 clean: ## remove everything that was built
 	rm -rf $(BUILD)
@@ -353,4 +359,4 @@ help: ## this list
 .PHONY: $(shell sed -nE 's/^([a-z-]+):.*## .*/\1/p' $(firstword $(MAKEFILE_LIST))) build-SluiceFunction build-SeedFunction
 .SECONDARY:
 
--include $(OBJECTS:.o=.d) $(TOOL_OBJ:.o=.d) $(BUILD)/runtime/bootstrap.d $(BUILD)/replay/sluice.d $(patsubst %.c,$(BUILD)/%.d,$(call below,tests,*.c)) $(CORPORA:=.d) $(BENCHES:=.d)
+-include $(OBJECTS:.o=.d) $(TOOL_OBJ:.o=.d) $(BUILD)/runtime/bootstrap.d $(BUILD)/cli/sluice.d $(patsubst %.c,$(BUILD)/%.d,$(call below,tests,*.c)) $(CORPORA:=.d) $(BENCHES:=.d)

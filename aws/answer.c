@@ -1,6 +1,7 @@
 /* Answers in JSON: see aws/answer.h. */
 #include "aws/answer.h"
 
+#include "base/array.h"
 #include "base/json.h"
 
 #include <strings.h>
@@ -9,7 +10,7 @@
 bool sl_answer_is_error_member(struct sl_span name)
 {
     static const char *const names[] = {"__type", "message", "code", "errorcode", "errormessage"};
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+    for (size_t i = 0; i < SL_COUNT(names); i++)
         if (name.len == strlen(names[i]) && strncasecmp(name.ptr, names[i], name.len) == 0)
             return true;
     return false;

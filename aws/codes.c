@@ -1,6 +1,8 @@
 /* What AWS's error codes mean: the table. */
 #include "aws/codes.h"
 
+#include "base/array.h"
+
 struct row {
     const char *service; /* NULL: any */
     const char *says;    /* the message must hold this; NULL: any */
@@ -218,7 +220,7 @@ static bool is_items(const char *service, struct sl_span code, struct sl_span me
     if (strcmp(service, "DYNAMODB") != 0 ||
         (!sl_span_is(code, "ValidationException") && !sl_span_is(code, "ValidationError")))
         return false;
-    for (size_t i = 0; i < sizeof(item_texts) / sizeof(item_texts[0]); i++)
+    for (size_t i = 0; i < SL_COUNT(item_texts); i++)
         if (says(message, item_texts[i]))
             return true;
     return false;
@@ -266,7 +268,7 @@ struct sl_span sl_codes_name(struct sl_span code)
 bool sl_codes_passes(struct sl_span code)
 {
     struct sl_code kms;
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+    for (size_t i = 0; i < SL_COUNT(rows); i++)
         if (sl_span_is(code, rows[i].is.code))
             return rows[i].is.kind != SL_CODE_FINAL && rows[i].is.kind != SL_CODE_UNKNOWN;
     return is_of_kms(code, &kms) && kms.kind == SL_CODE_THROTTLE;
@@ -278,7 +280,7 @@ struct sl_code sl_codes_find(const char *service, struct sl_span code, struct sl
     code = sl_codes_name(code);
     if (is_items(service, code, message))
         return (struct sl_code){"", SL_CODE_FINAL, SL_REJECT, false, NULL};
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    for (size_t i = 0; i < SL_COUNT(rows); i++) {
         const struct row *row = &rows[i];
         if (!sl_span_is(code, row->is.code) || (row->service && strcmp(service, row->service) != 0))
             continue;

@@ -161,6 +161,17 @@ const char *sl_endpoint_arn_problem(struct sl_span arn, const char *service, str
     return NULL;
 }
 
+const char *sl_endpoint_target(struct sl_arena *arena, const char *scheme, const char *name,
+                               const char *region, const char *endpoint)
+{
+    return sl_arena_printf(arena, "%s%s%s%s%s%s", scheme, name, region ? "?region=" : "",
+                           region ? region : "",
+                           !endpoint ? ""
+                           : region  ? "&endpoint="
+                                     : "?endpoint=",
+                           endpoint ? endpoint : "");
+}
+
 bool sl_endpoint_is_region(struct sl_span text)
 {
     for (size_t i = 0; i < text.len; i++) {

@@ -58,6 +58,11 @@ static inline const char *sl_endpoint_path(const struct sl_endpoint *endpoint)
     return endpoint->base + endpoint->host_at + endpoint->host_bytes;
 }
 
+/* A target as people write it, of a name and what may be said beside it: "dynamodb://" "orders" "eu-west-1"
+ * NULL becomes "dynamodb://orders?region=eu-west-1". In `arena`. */
+const char *sl_endpoint_target(struct sl_arena *arena, const char *scheme, const char *name,
+                               const char *region, const char *endpoint);
+
 bool sl_endpoint_is_region(struct sl_span text);
 
 /* The region of a target that names none: AWS_REGION, AWS_DEFAULT_REGION, the profile's. Absent when none is

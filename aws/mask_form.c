@@ -1,6 +1,7 @@
 /* Escapes and base64, resolved leniently: what is not one stays as it is. */
 #include "aws/mask_form.h"
 
+#include "base/array.h"
 #include "base/hex.h"
 
 #define DEPTH       3 /* JSON text in a JSON string, in a form */
@@ -105,7 +106,7 @@ static size_t entity(const char **p, const char *end, char *out)
     struct sl_span rest = sl_span(*p, (size_t)(end - *p));
     if (sl_span_starts(rest, SL_LIT("&#")))
         return numbered(p, end, out);
-    for (size_t i = 0; i < sizeof(entities) / sizeof(entities[0]); i++)
+    for (size_t i = 0; i < SL_COUNT(entities); i++)
         if (sl_span_starts(rest, entities[i].text)) {
             out[0] = entities[i].is;
             *p += entities[i].text.len;

@@ -4,6 +4,8 @@
  * out. */
 #include "aws/mask_words.h"
 
+#include "base/array.h"
+
 #include <stdlib.h>
 
 #define LONGEST 20
@@ -162,5 +164,5 @@ bool sl_mask_is_plain(struct sl_span word)
     for (size_t i = 0; i < word.len; i++)
         lower[i] = word.ptr[i] >= 'A' && word.ptr[i] <= 'Z' ? (char)(word.ptr[i] - 'A' + 'a') : word.ptr[i];
     lower[word.len] = '\0';
-    return bsearch(lower, words, sizeof(words) / sizeof(words[0]), sizeof(words[0]), compare) != NULL;
+    return bsearch(lower, words, SL_COUNT(words), sizeof(words[0]), compare) != NULL;
 }

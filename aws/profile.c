@@ -1,9 +1,8 @@
 /* The shared files of the AWS tools: lines, sections and settings.
  *
- * As the SDKs read them, by smithy-rs's cases: what is there twice is
- * merged and the last one counts; [profile default] takes the place of [default]; a section or a setting
- * whose name cannot be one is passed over; a line that is none of these is a mistake, and the file is refused
- * (sl_profile_check). */
+ * They are read as the SDKs read them (by the cases of smithy-rs): what is there twice is merged, and the
+ * last one counts; [profile default] takes the place of [default]; a section or a setting whose name cannot
+ * be one is passed over. Any other line is a mistake, and the file is refused (sl_profile_check). */
 #include "aws/profile.h"
 
 #include "base/buffer.h"
@@ -219,10 +218,10 @@ static struct sl_span find(struct sl_span text, const char *type, const char *na
     struct line line;
     bool is_inside = false, is_below = false, is_it = false;
     while (next(&l, &line)) {
-        if (line.kind == SECTION)
+        if (line.kind == SECTION) {
             is_inside = is_of(&line, type, name);
-        if (line.kind == SECTION)
             is_below = is_it = false;
+        }
         if (l.problem || !is_inside)
             continue;
         if (line.kind == SETTING) {

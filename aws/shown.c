@@ -2,6 +2,8 @@
  */
 #include "aws/shown.h"
 
+#include "base/array.h"
+
 #include <stdio.h>
 #include <strings.h>
 
@@ -10,7 +12,7 @@ static void add_sent(struct sl_mask *mask, const struct sl_http_exchange *exchan
 {
     static const char *const names[] = {"authorization:", "x-amz-security-token:"};
     for (size_t i = 0; exchange && i < exchange->n_headers; i++)
-        for (size_t k = 0; k < sizeof(names) / sizeof(names[0]); k++)
+        for (size_t k = 0; k < SL_COUNT(names); k++)
             if (strncasecmp(exchange->headers[i], names[k], strlen(names[k])) == 0)
                 sl_mask_secret(mask, sl_span_from(sl_span_str(exchange->headers[i]), strlen(names[k]) + 1));
 }

@@ -1,6 +1,7 @@
 /* Signature Version 4 in its three steps. */
 #include "aws/sigv4.h"
 
+#include "base/array.h"
 #include "base/url.h"
 #include "net/uri.h"
 
@@ -193,7 +194,7 @@ static bool is_signed(struct sl_span name)
         "user-agent",
         "x-amzn-trace-id",
     };
-    for (size_t i = 0; i < sizeof(never) / sizeof(never[0]); i++)
+    for (size_t i = 0; i < SL_COUNT(never); i++)
         if (compare_names(name, sl_span_str(never[i])) == 0)
             return false;
     return true;
@@ -328,7 +329,7 @@ static void derive_key(struct sl_sigv4 *signer, const struct sl_sigv4_identity *
     const struct sl_span texts[] = {sl_span(date, 8), sl_span_str(who->region), sl_span_str(who->service),
                                     SL_LIT("aws4_request")};
     sl_sha256_key_set(signer->sha, &signer->key, sl_span(first, (size_t)n));
-    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+    for (size_t i = 0; i < SL_COUNT(texts); i++) {
         sl_sha256_hmac(signer->sha, &signer->key, texts[i], digest);
         sl_sha256_key_set(signer->sha, &signer->key, sl_span((const char *)digest, sizeof(digest)));
     }

@@ -2,6 +2,7 @@
 #include "aws/sources.h"
 
 #include "aws/job.h"
+#include "base/array.h"
 #include "net/uri.h"
 #include "aws/xml.h"
 #include "aws/answer.h"
@@ -192,7 +193,7 @@ static bool is_trusted_url(const char *url)
     struct sl_uri uri;
     if (!sl_uri_parse(url, &uri))
         return false;
-    for (size_t i = 0; i < sizeof(hosts) / sizeof(hosts[0]); i++)
+    for (size_t i = 0; i < SL_COUNT(hosts); i++)
         if (strcmp(uri.host, hosts[i]) == 0)
             return true;
     return uri.is_https;
@@ -332,13 +333,9 @@ static enum sl_job_next sts_answered(struct sl_job *job)
                           "an assumed role"};
     static const char *const once[] = {"Credentials", "AccessKeyId", "SecretAccessKey", "SessionToken",
                                        "Expiration"};
-    if (!is_answer_to(answer, job->operation) || lack_of(&found))
+    if (!is_answer_to(answer, job->operation) || lack_of(&found) ||
+        !sl_xml_is_once(answer, once, SL_COUNT(once)))
         return SL_JOB_BROKEN;
-    for (size_t i = 0; i < sizeof(once) / sizeof(once[0]); i++) {
-        struct sl_span rest = answer;
-        if (sl_xml_next_tag(&rest, once[i]).ptr && sl_xml_tag(rest, once[i]).ptr)
-            return SL_JOB_BROKEN;
-    }
     found.expires_s -= job->client->host->skew_s; /* it is by the service's clock */
     job->status = keep(s, &found);
     return SL_JOB_DONE;
@@ -360,11 +357,12 @@ static enum sl_status sts_target(struct search *s, const char **out)
                                          "eu-west-1",      "eu-west-2",    "eu-west-3",      "sa-east-1",
                                          "us-east-1",      "us-east-2",    "us-west-1",      "us-west-2"};
     const struct sl_vars *vars = s->aws->vars;
+    const struct sl_profile *profile = sl_aws_profile(s->aws); /* as the client has it */
     struct sl_span mode =
-        sl_profile_setting(&s->profile, vars, "AWS_STS_REGIONAL_ENDPOINTS", "sts_regional_endpoints");
-    struct sl_span region = sl_endpoint_region(vars, &s->profile);
+        sl_profile_setting(profile, vars, "AWS_STS_REGIONAL_ENDPOINTS", "sts_regional_endpoints");
+    struct sl_span region = sl_endpoint_region(vars, profile);
     struct sl_endpoint endpoint;
-    size_t i = 0, n = sizeof(oldest) / sizeof(oldest[0]);
+    size_t i = 0, n = SL_COUNT(oldest);
     *out = "sts:";
     if (!mode.len || sl_span_is(mode, "regional"))
         return SL_OK;
@@ -375,7 +373,7 @@ static enum sl_status sts_target(struct search *s, const char **out)
     while (i < n && !sl_span_is(region, oldest[i]))
         i++;
     const struct sl_endpoint_request usual = {
-        .service = &sl_service_sts, .region = i < n ? oldest[i] : "", .vars = vars, .profile = &s->profile};
+        .service = &sl_service_sts, .region = i < n ? oldest[i] : "", .vars = vars, .profile = profile};
     const char *host = sl_arena_printf(s->arena, "sts.%s.amazonaws.com", usual.region);
     if (i < n && sl_endpoint_resolve(&usual, &endpoint, NULL) == SL_OK &&
         sl_span_is(sl_endpoint_host(&endpoint), host))
@@ -574,7 +572,7 @@ static enum sl_status from_profile(struct search *s, const char *name, unsigned 
     if (sl_profile_get(p, name, "web_identity_token_file").len)
         return sl_fail(s->error, SL_FATAL, "InvalidProfile",
                        "profile %s has a web_identity_token_file, but no role_arn", name);
-    for (size_t i = 0; i < sizeof(before) / sizeof(before[0]); i++)
+    for (size_t i = 0; i < SL_COUNT(before); i++)
         if (sl_profile_get(p, name, before[i]).len)
             return refuse_other(s, name, before[i]);
     if (sl_profile_get(p, name, "credential_process").len &&
@@ -607,7 +605,7 @@ static enum sl_status search_all(struct search *s)
     sl_profile_load(&s->profile, s->aws->vars, s->arena);
     if (s->profile.problem)
         return sl_fail(s->error, SL_FATAL, "InvalidProfile", "%s", s->profile.problem);
-    for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+    for (size_t i = 0; i < SL_COUNT(places); i++) {
         enum sl_status status = places[i](s);
         if (status != SL_OK || s->found)
             return status;
@@ -637,8 +635,6 @@ enum sl_status sl_sources_find(struct sl_aws *aws, const char *role, int64_t dea
     s.region = sl_credentials_for(aws, sl_span_str(role))->region;
     s.arena = sl_arena_new(8 * 1024);
     sl_arena_keep_secret(s.arena);
-    if (role[0])
-        sl_profile_load(&s.profile, aws->vars, s.arena);
     enum sl_status status = role[0] ? search_role(&s, role) : search_all(&s);
     sl_arena_destroy(s.arena);
     return status;

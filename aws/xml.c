@@ -1,6 +1,8 @@
 /* The elements of small XML documents: see aws/xml.h. */
 #include "aws/xml.h"
 
+#include "base/array.h"
+
 #include <assert.h>
 #include <stdio.h>
 
@@ -49,6 +51,16 @@ struct sl_span sl_xml_tag(struct sl_span xml, const char *name)
     return sl_xml_next_tag(&xml, name);
 }
 
+bool sl_xml_is_once(struct sl_span xml, const char *const *names, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        struct sl_span rest = xml;
+        if (sl_xml_next_tag(&rest, names[i]).ptr && sl_xml_tag(rest, names[i]).ptr)
+            return false;
+    }
+    return true;
+}
+
 void sl_xml_add_text(struct sl_buffer *out, struct sl_span text)
 {
     static const struct {
@@ -60,9 +72,9 @@ void sl_xml_add_text(struct sl_buffer *out, struct sl_span text)
     };
     while (text.len) {
         size_t i = 0;
-        while (i < sizeof(entities) / sizeof(entities[0]) && !sl_span_starts(text, entities[i].entity))
+        while (i < SL_COUNT(entities) && !sl_span_starts(text, entities[i].entity))
             i++;
-        bool found = i < sizeof(entities) / sizeof(entities[0]);
+        bool found = i < SL_COUNT(entities);
         sl_buffer_add_char(out, found ? entities[i].is : *text.ptr);
         text = sl_span_from(text, found ? entities[i].entity.len : 1);
     }

@@ -21,6 +21,9 @@ struct sl_span sl_xml_tag(struct sl_span xml, const char *name);
 /* The same, and `rest` becomes what follows the element: for walking over several. */
 struct sl_span sl_xml_next_tag(struct sl_span *rest, const char *name);
 
+/* Whether none of these elements is there twice: nobody knows which one counts then. */
+bool sl_xml_is_once(struct sl_span xml, const char *const *names, size_t n);
+
 /* Appends the text with its named entities (&amp;, &lt;, ...) and &#39; resolved. */
 void sl_xml_add_text(struct sl_buffer *out, struct sl_span text);
 

@@ -1,4 +1,4 @@
-/* A file of this repository as text in the program: `SL_EMBED(sl_text_x, "replay/x.html")` declares
+/* A file of this repository as text in the program: `SL_EMBED(sl_text_x, "cli/x.html")` declares
  * `const char sl_text_x[]`, which ends with a NUL. Paths are written from the top. The Makefile has to name
  * the file as a prerequisite of the object: the compiler's list of dependencies does not. */
 #ifndef SL_BASE_EMBED_H

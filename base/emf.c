@@ -1,6 +1,7 @@
 /* Documents in CloudWatch's embedded metric format, within its limits. */
 #include "base/emf.h"
 
+#include "base/array.h"
 #include "base/json_write.h"
 
 #include <assert.h>
@@ -41,7 +42,7 @@ static const char *unit_of(const char *name)
         "Terabits/Second",
         "Count/Second",
     };
-    for (size_t i = 0; name && i < sizeof(units) / sizeof(units[0]); i++)
+    for (size_t i = 0; name && i < SL_COUNT(units); i++)
         if (strcmp(units[i], name) == 0)
             return units[i];
     return "None";
@@ -66,7 +67,7 @@ static const char *metric_name(const char *name, char out[TEXT_BYTES])
 {
     static const char *const taken[] = {"_aws", "Function", "Route", "level"};
     const char *text = clean(name, out);
-    for (size_t i = 0; i < sizeof(taken) / sizeof(taken[0]); i++)
+    for (size_t i = 0; i < SL_COUNT(taken); i++)
         if (strcmp(text, taken[i]) == 0)
             snprintf(out, TEXT_BYTES, "%s_", taken[i]);
     return text;

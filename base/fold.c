@@ -1,6 +1,8 @@
 /* Case folding by Unicode's table. */
 #include "base/fold.h"
 
+#include "base/array.h"
+
 /* Unicode 14.0.0: from `first` to `last` in steps of `stride`, each folds to itself plus `distance`. */
 static const struct run {
     uint32_t first, last;
@@ -79,7 +81,7 @@ uint32_t sl_fold(uint32_t character)
 {
     if (character < 0x80)
         return character >= 'A' && character <= 'Z' ? character | 0x20 : character;
-    size_t low = 0, high = sizeof(runs) / sizeof(runs[0]);
+    size_t low = 0, high = SL_COUNT(runs);
     while (low < high) {
         size_t middle = (low + high) / 2;
         if (runs[middle].last < character)
@@ -87,7 +89,7 @@ uint32_t sl_fold(uint32_t character)
         else
             high = middle;
     }
-    if (low == sizeof(runs) / sizeof(runs[0]) || character < runs[low].first)
+    if (low == SL_COUNT(runs) || character < runs[low].first)
         return character;
     const struct run *r = &runs[low];
     return (character - r->first) % r->stride ? character : (uint32_t)((int32_t)character + r->distance);

@@ -4,6 +4,7 @@
  * One pass. The names of the objects that are open lie on a stack, those of the innermost last. A small
  * object's are compared one by one; of a large one each has its place in a table, so that a hostile text
  * costs no more time than an honest one. */
+#include "base/array.h"
 #include "base/json.h"
 
 #include "base/error.h"
@@ -33,14 +34,6 @@ struct unique {
     struct cell *cells; /* names of large objects */
     size_t n_cells, room_cells;
 };
-
-static void *grown(void *list, size_t n, size_t bytes)
-{
-    list = realloc(list, n * bytes);
-    if (!list)
-        sl_die("out of memory: the names of a JSON text");
-    return list;
-}
 
 /* Equal names have equal hashes, however they are escaped. */
 static uint64_t hash_of(struct sl_span name, unsigned serial)
@@ -98,11 +91,7 @@ static bool add(struct unique *u, struct sl_span name)
         (void)put(u, u->names[i], object->serial);
     if (n >= SMALL && !put(u, name, object->serial))
         return false;
-    if (u->n == u->room) {
-        u->room = u->room ? 2 * u->room : 256;
-        u->names = grown(u->names, u->room, sizeof(*u->names));
-    }
-    u->names[u->n++] = name;
+    SL_PUSH(u->names, u->n, u->room, "names of a JSON text") = name;
     return true;
 }
 

@@ -1,6 +1,7 @@
 /* Log lines and metrics. */
 #include "base/log.h"
 
+#include "base/array.h"
 #include "base/clean.h"
 #include "base/json_write.h"
 
@@ -33,7 +34,7 @@ enum sl_level sl_log_level(const char *name, enum sl_level otherwise)
 {
     if (!name)
         return otherwise;
-    for (size_t i = 0; i < sizeof(level_names) / sizeof(level_names[0]); i++)
+    for (size_t i = 0; i < SL_COUNT(level_names); i++)
         if (strcasecmp(name, level_names[i]) == 0)
             return (enum sl_level)i;
     return strcasecmp(name, "FATAL") == 0 ? SL_ERROR : otherwise;

@@ -33,4 +33,21 @@ static inline struct sl_span sl_span_from(struct sl_span a, size_t from)
     return from >= a.len ? sl_span(sl_span_end(a), 0) : sl_span(a.ptr + from, a.len - from);
 }
 
+/* At least one digit, and only digits. */
+static inline bool sl_span_is_digits(struct sl_span a)
+{
+    for (size_t i = 0; i < a.len; i++)
+        if (a.ptr[i] < '0' || a.ptr[i] > '9')
+            return false;
+    return a.len > 0;
+}
+
+/* Digits without those zeros before them that say nothing; "0" stays. */
+static inline struct sl_span sl_span_without_zeros(struct sl_span digits)
+{
+    while (digits.len > 1 && digits.ptr[0] == '0')
+        digits = sl_span_from(digits, 1);
+    return digits;
+}
+
 #endif

@@ -86,19 +86,20 @@ static void measure_calls(struct bench *b, size_t n)
 
 static struct sl_holds *holds;
 
-static void enter(struct sl_watch *watch, const char *route, const struct sl_record *const *records, size_t n)
+static void enter(struct sl_call_watch *watch, const char *route, const struct sl_record *const *records,
+                  size_t n)
 {
     (void)watch;
     sl_holds_enter(holds, route, records, n);
 }
 
-static void leave(struct sl_watch *watch)
+static void leave(struct sl_call_watch *watch)
 {
     (void)watch;
     sl_holds_leave(holds);
 }
 
-static bool is_whole(struct sl_watch *watch)
+static bool is_whole(struct sl_call_watch *watch)
 {
     (void)watch;
     return true;
@@ -106,7 +107,7 @@ static bool is_whole(struct sl_watch *watch)
 
 static void measure_naming(struct bench *b)
 {
-    struct sl_watch watch = {.enter = enter, .leave = leave, .is_whole = is_whole};
+    struct sl_call_watch watch = {.enter = enter, .leave = leave, .is_whole = is_whole};
     struct sl_error error = {0};
     if (sl_holds_open("/tmp", &holds, &error) != SL_OK)
         sl_die("bench_plugin: %s", error.text);

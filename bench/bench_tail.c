@@ -3,9 +3,9 @@
  * from its availability to its effect, what many shards of full pages take in memory. */
 #include "bench/support/events.h"
 #include "bench/support/stream.h"
-#include "replay/tail/engine.h"
-#include "replay/tail/keeper_file.h"
-#include "replay/tail/worker_pipeline.h"
+#include "live/tail/engine.h"
+#include "live/tail/keeper_file.h"
+#include "live/tail/worker_pipeline.h"
 
 #include <malloc.h>
 #include <signal.h>
@@ -180,8 +180,8 @@ static void run_engine(const struct run *r, const char *url, const char *config,
     struct sl_error error = SL_NO_ERROR;
     struct sl_esm_settings settings;
     struct sl_live *live;
-    const struct sl_live_options where = {environment, "us-east-1", url};
     const struct sl_vars vars = {(const char *const *)environment};
+    const struct sl_live_options where = {&vars, "us-east-1", url};
     const struct sl_worker_pipeline_options pipelines = {.config_path = config,
                                                          .vars = &vars,
                                                          .handler_path = (const char *const[]){NULL},

@@ -3,7 +3,7 @@
 
 Plays the example's story on a table of DynamoDB Local (tests/services/install.sh dynamodb) and saves what its stream returned, as
 Lambda would deliver it, in examples/NAME/history.jsonl.gz: one record a line. The same NAME makes the same story; sequence numbers and
-identifiers differ each time. tests/replay/check_examples.py says what the example's tables have to hold then.
+identifiers differ each time. tests/cli/check_examples.py says what the example's tables have to hold then.
 """
 import gzip
 import importlib.util

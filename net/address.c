@@ -1,6 +1,8 @@
 /* What an address is, and whether a request may go there: see net/address.h. */
 #include "net/address.h"
 
+#include "base/array.h"
+
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <stdio.h>
@@ -66,7 +68,7 @@ static const struct carrier {
     {{0x20, 0x02}, 16, 2},                /* 6to4: 2002:ab:cd:: */
 };
 
-static bool has_prefix(const unsigned char *bytes, const unsigned char *first, unsigned bits)
+bool sl_address_has_prefix(const unsigned char *bytes, const unsigned char *first, unsigned bits)
 {
     unsigned whole = bits / 8, rest = bits % 8;
     unsigned char mask = (unsigned char)(0xFF00u >> rest);
@@ -76,7 +78,7 @@ static bool has_prefix(const unsigned char *bytes, const unsigned char *first, u
 /* The table's last range holds everything. */
 static const struct range *find(const struct range *ranges, const unsigned char *bytes)
 {
-    while (!has_prefix(bytes, ranges->first, ranges->bits))
+    while (!sl_address_has_prefix(bytes, ranges->first, ranges->bits))
         ranges++;
     return ranges;
 }
@@ -89,8 +91,8 @@ static bool is_isatap(const unsigned char *bytes)
 
 static const unsigned char *carried_v4(const unsigned char *bytes)
 {
-    for (size_t i = 0; i < sizeof(carriers) / sizeof(carriers[0]); i++)
-        if (has_prefix(bytes, carriers[i].first, carriers[i].bits))
+    for (size_t i = 0; i < SL_COUNT(carriers); i++)
+        if (sl_address_has_prefix(bytes, carriers[i].first, carriers[i].bits))
             return bytes + carriers[i].at;
     return is_isatap(bytes) ? bytes + 12 : NULL;
 }

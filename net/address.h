@@ -34,6 +34,9 @@ struct sl_address_rules {
 bool sl_address_is_allowed(const struct sl_address_rules *rules, const struct sockaddr *address,
                            const char **what) SL_MUST_USE;
 
+/* Do two addresses of one family begin with the same bits? */
+bool sl_address_has_prefix(const unsigned char *address, const unsigned char *network, unsigned bits);
+
 /* The address that the text spells, without brackets and zone; false when it is not one. */
 bool sl_address_parse(const char *text, unsigned port, struct sockaddr_storage *out) SL_MUST_USE;
 

@@ -1,4 +1,5 @@
 /* HTTP exchanges on one libcurl multi handle. */
+#include "base/array.h"
 #include "net/http_private.h"
 
 #include "net/session.h"
@@ -139,7 +140,7 @@ static const char *find_roots(void)
         "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem",
         "/etc/ssl/cert.pem",
     };
-    for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++)
+    for (size_t i = 0; i < SL_COUNT(places); i++)
         if (access(places[i], R_OK) == 0)
             return places[i];
     return NULL;

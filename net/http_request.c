@@ -1,4 +1,5 @@
 /* Writes a request for libcurl: its header lines and its body. */
+#include "base/array.h"
 #include "net/http_private.h"
 
 #include <stdio.h>
@@ -69,7 +70,7 @@ static bool is_looked_for(const char *line)
         "accept", "connection", "content-", "cookie",  "date", "expect",    "host",    "if-",
         "mime-",  "proxy-",     "range",    "referer", "te:",  "transfer-", "upgrade",
     };
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+    for (size_t i = 0; i < SL_COUNT(names); i++)
         if ((*line | 0x20) == *names[i] && strncasecmp(line, names[i], strlen(names[i])) == 0)
             return true;
     return line[strcspn(line, ":;")] == ';'; /* without a value: libcurl has to rewrite it */

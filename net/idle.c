@@ -1,6 +1,7 @@
 /* TCP_USER_TIMEOUT for the first bytes on a connection that was idle. */
 #include "net/idle.h"
 
+#include "base/array.h"
 #include "base/error.h"
 
 #include <linux/tcp.h>
@@ -41,13 +42,7 @@ static bool set_timeout(int fd, unsigned ms)
 
 static struct sl_idle_socket *add(struct sl_idle *idle, int fd)
 {
-    if (idle->n == idle->room) {
-        idle->room = idle->room ? 2 * idle->room : 16;
-        idle->sockets = realloc(idle->sockets, idle->room * sizeof(*idle->sockets));
-        if (!idle->sockets)
-            sl_die("out of memory: %zu sockets", idle->room);
-    }
-    struct sl_idle_socket *socket = &idle->sockets[idle->n++];
+    struct sl_idle_socket *socket = &SL_PUSH(idle->sockets, idle->n, idle->room, "sockets");
     *socket = (struct sl_idle_socket){.fd = fd};
     return socket;
 }

@@ -1,6 +1,7 @@
 /* A store of trusted certificates that parses each when it is asked for: see net/roots.h. */
 #include "net/roots.h"
 
+#include "base/array.h"
 #include "base/error.h"
 
 #include <openssl/err.h>
@@ -56,13 +57,8 @@ static bool add_root(struct list *list, unsigned char *der, long len)
     X509_NAME *subject = read_subject(der, len);
     if (!subject)
         return false;
-    if (list->n == list->room) {
-        list->room = list->room ? 2 * list->room : 256;
-        list->roots = realloc(list->roots, list->room * sizeof(*list->roots));
-        if (!list->roots)
-            sl_die("out of memory: %zu root certificates", list->room);
-    }
-    list->roots[list->n++] = (struct root){.subject = subject, .der = der, .len = len};
+    SL_PUSH(list->roots, list->n, list->room, "root certificates") =
+        (struct root){.subject = subject, .der = der, .len = len};
     return true;
 }
 

@@ -1,11 +1,13 @@
 /* Percent-encoding, and the parts of a URL. */
 #include "net/uri.h"
 
-#include <string.h>
-#include <stdlib.h>
+#include "base/array.h"
+#include "net/address.h"
+
 #include <arpa/inet.h>
 #include <curl/curl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <strings.h>
 
 static bool is_unreserved(unsigned char c)
@@ -89,20 +91,26 @@ static bool is_local_v6(const char *host, size_t len)
     text[strcspn(text, "%")] = '\0'; /* a zone */
     if (inet_pton(AF_INET6, text, ip) != 1)
         return false;
-    for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++)
+    for (size_t i = 0; i < SL_COUNT(places); i++)
         if (inet_pton(AF_INET6, places[i], place) == 1 && memcmp(ip, place, sizeof(ip)) == 0)
             return true;
     return memcmp(ip, mapped, sizeof(mapped)) == 0 && is_local_v4(ip + 12);
 }
 
+/* Is it the name, or one below it? */
+static bool is_below(const char *host, size_t len, const char *name)
+{
+    size_t n = strlen(name);
+    return n && len >= n && strncasecmp(host + len - n, name, n) == 0 &&
+           (len == n || host[len - n - 1] == '.');
+}
+
 /* libcurl itself resolves "localhost" and what ends in ".localhost" to this machine. */
 static bool is_localhost(const char *host, size_t len)
 {
-    static const char name[] = "localhost";
-    size_t n = sizeof(name) - 1;
     if (len && host[len - 1] == '.')
         len--;
-    return len >= n && strncasecmp(host + len - n, name, n) == 0 && (len == n || host[len - n - 1] == '.');
+    return is_below(host, len, "localhost");
 }
 
 bool sl_uri_is_local(const struct sl_uri *uri)
@@ -131,18 +139,8 @@ static bool is_in_network(const char *host, const char *network)
         if (bits > most || *end)
             return false;
     }
-    if (inet_pton(family, host, a) != 1 || inet_pton(family, address, b) != 1 || memcmp(a, b, bits / 8) != 0)
-        return false;
-    unsigned rest = (unsigned)(bits % 8), mask = (0xFFu << (8 - rest)) & 0xFFu;
-    return !rest || (a[bits / 8] & mask) == (b[bits / 8] & mask);
-}
-
-static bool is_below(const char *host, const char *name)
-{
-    size_t n = strlen(host), m;
-    name += *name == '.';
-    m = strlen(name);
-    return m && m <= n && strcasecmp(host + n - m, name) == 0 && (m == n || host[n - m - 1] == '.');
+    return inet_pton(family, host, a) == 1 && inet_pton(family, address, b) == 1 &&
+           sl_address_has_prefix(a, b, (unsigned)bits);
 }
 
 bool sl_uri_is_named(const struct sl_uri *uri, const char *list)
@@ -153,14 +151,14 @@ bool sl_uri_is_named(const struct sl_uri *uri, const char *list)
     host[strcspn(host, is_bare ? "]%" : "")] = '\0';
     size_t end = strlen(host);
     if (end && host[end - 1] == '.')
-        host[end - 1] = '\0';
+        host[--end] = '\0';
     while (*(list += strspn(list, ", \t"))) {
         size_t n = strcspn(list, ", \t");
         snprintf(one, sizeof(one), "%.*s", n < sizeof(one) ? (int)n : 0, list);
         list += n;
         char *name = one + (one[0] == '[');
         name[strcspn(name, "]")] = '\0';
-        if (strcmp(name, "*") == 0 || is_below(host, name) || is_in_network(host, name))
+        if (strcmp(name, "*") == 0 || is_below(host, end, name + (*name == '.')) || is_in_network(host, name))
             return true;
     }
     return false;

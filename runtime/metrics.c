@@ -1,9 +1,9 @@
 /* The documents of metrics: the function's, and the routes'. */
 #include "runtime/metrics.h"
 
-#include <stdlib.h>
+#include "base/array.h"
 
-#define COUNT_OF(list) (sizeof(list) / sizeof((list)[0]))
+#include <stdlib.h>
 
 /* The last may be absent. */
 static const struct sl_emf_metric of_function[] = {
@@ -34,9 +34,9 @@ void sl_metrics_init(struct sl_metrics *m, struct sl_log *log, const char *funct
         .function = function_name,
         .level = sl_log_metrics_level(log),
         .metrics = of_function,
-        .n = COUNT_OF(of_function),
+        .n = SL_COUNT(of_function),
         .facts = function_facts,
-        .n_facts = COUNT_OF(function_facts),
+        .n_facts = SL_COUNT(function_facts),
     };
     *m = (struct sl_metrics){.log = log, .n_routes = sl_pipeline_routes(p)};
     sl_emf_plan_init(&m->function, &emf);
@@ -46,9 +46,9 @@ void sl_metrics_init(struct sl_metrics *m, struct sl_log *log, const char *funct
     if (!m->routes)
         sl_die("out of memory: metrics of %zu routes", m->n_routes);
     emf.metrics = of_route;
-    emf.n = COUNT_OF(of_route);
+    emf.n = SL_COUNT(of_route);
     emf.facts = route_facts;
-    emf.n_facts = COUNT_OF(route_facts);
+    emf.n_facts = SL_COUNT(route_facts);
     for (size_t i = 0; i < m->n_routes; i++) {
         emf.route = sl_pipeline_stats(p, i).name;
         sl_emf_plan_init(&m->routes[i], &emf);
@@ -67,7 +67,7 @@ void sl_metrics_clean_up(struct sl_metrics *m)
 static void add_function(const struct sl_metrics *m, const struct sl_sums *sums, int64_t epoch_ms,
                          struct sl_buffer *out)
 {
-    double values[COUNT_OF(of_function) + COUNT_OF(function_facts)] = {
+    double values[SL_COUNT(of_function) + SL_COUNT(function_facts)] = {
         (double)sums->records,
         (double)sums->parked,
         (double)sums->failed,
@@ -78,7 +78,7 @@ static void add_function(const struct sl_metrics *m, const struct sl_sums *sums,
         sl_sums_mb(sums->peak_kb),
     };
     const bool has_age = sums->age_ms >= 0;
-    size_t n = COUNT_OF(of_function) - 1;
+    size_t n = SL_COUNT(of_function) - 1;
     if (has_age)
         values[n++] = (double)sums->age_ms;
     values[n] = (double)sums->invocations;
@@ -88,7 +88,7 @@ static void add_function(const struct sl_metrics *m, const struct sl_sums *sums,
 static void add_route(const struct sl_emf_plan *plan, const struct sl_route_stats *r, int64_t epoch_ms,
                       struct sl_buffer *out)
 {
-    const double values[COUNT_OF(of_route) + COUNT_OF(route_facts)] = {
+    const double values[SL_COUNT(of_route) + SL_COUNT(route_facts)] = {
         (double)r->matched, (double)r->applied,       (double)r->parked,      (double)r->failed,
         (double)r->bytes,   sl_sums_ms(r->handle_ns), sl_sums_ms(r->sink_ns), (double)r->skipped,
     };

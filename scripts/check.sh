@@ -20,7 +20,7 @@ fi
 make --no-print-directory -s install DESTDIR="$logs/installed" >/dev/null
 
 # The longest begin first.
-long=(tests/replay/check_verify.py tests/replay/check_repair.py tests/handlers/builtin/check_real_run.sh tests/replay/check_tail.py)
+long=(tests/cli/check_verify.py tests/cli/check_repair.py tests/handlers/builtin/check_real_run.sh tests/cli/check_tail.py)
 instrumented=(tests/runtime/check_debug.py)
 mapfile -t packages < <(find tests/package tests/steps -name 'check_*' -perm -u+x | sort; echo tests/check_targets.py)
 mapfile -t others < <(find tests -name 'check_*' -perm -u+x | grep -vxF "$(printf '%s\n' "${long[@]}" "${instrumented[@]}" "${packages[@]}")" | sort)

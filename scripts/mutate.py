@@ -21,7 +21,7 @@ TREE, CC = BUILD / 'tree', shlex.split(os.environ.get('CC', 'cc'))
 EQUIVALENT = TOP / 'tests/mutate/equivalent'
 ROOMS = os.environ.get('ONLY', '').split()
 JOBS = int(os.environ.get('JOBS') or os.cpu_count())
-PROGRAMS = ('runtime/bootstrap.c', 'replay/sluice.c')  # the two mains: no unit test runs them
+PROGRAMS = ('runtime/bootstrap.c', 'cli/sluice.c')  # the two mains: no unit test runs them
 SHARED = '-g0 -fPIC -fvisibility=default -fplt -w'     # (the last flag wins over the Makefile's)
 
 # ---- mutants ----
@@ -148,7 +148,7 @@ class Build:
     """The objects, the shared library and the programs of the tests."""
 
     def __init__(self):
-        everything = below('*.c', 'base', 'net', 'streams', 'aws', 'sinks', 'handlers', 'work', 'runtime', 'replay')
+        everything = below('*.c', 'base', 'net', 'streams', 'aws', 'sinks', 'handlers', 'data', 'runtime', 'esm', 'live', 'cli')
         self.sources = [s for s in everything if s not in PROGRAMS and in_rooms(s)]
         tests = [t for t in below('test_*.c', 'tests') if in_rooms(t, 'tests/')]
         self.tests = [t[:-2] for t in tests + ([] if ROOMS else below('fuzz_*.c', 'tests'))]

@@ -44,7 +44,7 @@ fi
 
 # The servers that the tests talk to, AWS's SAM, and axe-core: from Maven Central, PyPI and npm, pinned, once.
 case " $* " in
-*" check "*) tests/services/install.sh && tests/package/install.sh >/dev/null && tests/replay/install.sh >/dev/null &&
+*" check "*) tests/services/install.sh && tests/package/install.sh >/dev/null && tests/cli/install.sh >/dev/null &&
     tests/support/python/install.sh >/dev/null ;;
 esac
 

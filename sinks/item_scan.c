@@ -2,6 +2,7 @@
  * common case; the depth of an item limits the recursion, not the input. */
 #include "sinks/item_scan.h"
 
+#include "base/array.h"
 #include "base/base64.h"
 #include "base/number.h"
 #include "base/scan.h"
@@ -158,7 +159,7 @@ static read_fn reader_of(struct sl_span tag)
     } readers[] = {{{"S", 1}, text},     {{"N", 1}, number},    {{"BOOL", 4}, boolean}, {{"M", 1}, map},
                    {{"L", 1}, list},     {{"NULL", 4}, null},   {{"B", 1}, bytes},      {{"SS", 2}, texts},
                    {{"NS", 2}, numbers}, {{"BS", 2}, all_bytes}};
-    for (size_t i = 0; i < sizeof(readers) / sizeof(readers[0]); i++)
+    for (size_t i = 0; i < SL_COUNT(readers); i++)
         if (sl_span_eq(tag, readers[i].tag))
             return readers[i].read;
     return NULL;

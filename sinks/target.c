@@ -1,6 +1,7 @@
 /* Schemes, and the sinks that they open. */
 #include "sinks/target.h"
 
+#include "base/array.h"
 #include "base/url.h"
 
 #include "aws/sources.h"
@@ -45,7 +46,7 @@ static const struct scheme {
     {.name = "stdout", .queue = sl_stdout_open, .check = sl_stdout_check},
 };
 
-#define N_SCHEMES (sizeof(schemes) / sizeof(schemes[0]))
+#define N_SCHEMES SL_COUNT(schemes)
 
 void sl_sinks_init(struct sl_sinks *sinks, struct sl_clock *clock, struct sl_log *log,
                    const struct sl_vars *vars)
@@ -130,9 +131,9 @@ static bool is_open_query(struct sl_span url)
         size_t i = 0, n = 0;
         for (at++; at + n < end && at[n] != '=' && at[n] != '&';)
             n++;
-        while (i < sizeof(open) / sizeof(open[0]) && !sl_span_is(sl_span(at, n), open[i]))
+        while (i < SL_COUNT(open) && !sl_span_is(sl_span(at, n), open[i]))
             i++;
-        if (i == sizeof(open) / sizeof(open[0]))
+        if (i == SL_COUNT(open))
             return false;
         const char *value = at + n;
         at = memchr(value, '&', (size_t)(end - value));

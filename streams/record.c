@@ -131,17 +131,10 @@ int64_t sl_record_created_ns(const struct sl_record *r)
     return ns;
 }
 
-static struct sl_span without_zeros(struct sl_span digits)
-{
-    while (digits.len > 1 && digits.ptr[0] == '0')
-        digits = sl_span_from(digits, 1);
-    return digits;
-}
-
 struct sl_span sl_record_order(const struct sl_record *r, struct sl_arena *arena)
 {
     if (r->sequence && !r->is_wrapped)
-        return without_zeros(sl_record_text(r, SL_FIELD_SEQUENCE_NUMBER));
+        return sl_span_without_zeros(sl_record_text(r, SL_FIELD_SEQUENCE_NUMBER));
     int64_t ns, step_ns;
     if (!r->is_timed || !created(r, &ns, &step_ns))
         return absent;

@@ -8,6 +8,7 @@
 #define SL_STREAMS_RECORD_LAYOUT_H
 
 #include "base/buffer.h"
+#include "base/map.h"
 #include "base/number.h"
 #include "streams/record.h"
 

@@ -2,6 +2,7 @@
  * index costs more than several such looks. */
 #include "base/block.h"
 #include "base/json.h"
+#include "base/map.h"
 #include "streams/record_layout.h"
 
 /* `mask` has a bit (or four) for each byte at `p` where the needle may begin. */

@@ -1,4 +1,5 @@
 /* Attribute values of checked text: taking them apart. */
+#include "base/array.h"
 #include "base/base64.h"
 #include "base/json.h"
 #include "streams/value.h"
@@ -24,7 +25,7 @@ enum sl_type sl_value_tag(const char *name, size_t n)
     } tags[] = {{"S", 1, SL_S},       {"N", 1, SL_N},   {"B", 1, SL_B},   {"BOOL", 4, SL_BOOL},
                 {"NULL", 4, SL_NULL}, {"SS", 2, SL_SS}, {"NS", 2, SL_NS}, {"BS", 2, SL_BS},
                 {"L", 1, SL_L},       {"M", 1, SL_M}};
-    for (size_t i = 0; i < sizeof(tags) / sizeof(tags[0]); i++)
+    for (size_t i = 0; i < SL_COUNT(tags); i++)
         if (tags[i].n == n && memcmp(tags[i].name, name, n) == 0)
             return (enum sl_type)tags[i].type;
     return SL_NONE;

@@ -8,13 +8,15 @@ import subprocess
 import sys
 import time
 
-sys.path.insert(0, "tests/replay")
+sys.path.insert(0, "tests/cli")
 from harness import check, finish  # noqa: E402
 
 # Target -> its smallest form: the same every time.
 HERE = {
     "bench": ["BENCH_SHORT=1"],
+    "capture": ["OUT=build/capture"],
     "cover": ["ONLY=decoder"],
+    "house": [],
     "licenses": ["ARCHS=arm64"],
     "memory": ["MEMORY_MB=12"],
     "mutate": ["ONLY=base", "FILES=base/hex.h base/number.c", "COUNT=3", "SEED=1", "GATE=66"],

@@ -1,6 +1,7 @@
 /* Dispatch: one batch through all routes in two phases, to one answer. */
 #include "handlers/dispatch/dispatch.h"
 
+#include "base/array.h"
 #include "base/span.h"
 #include "handlers/dispatch/dispatch_private.h"
 #include "handlers/dispatch/watch.h"
@@ -74,15 +75,7 @@ static void note_parked(struct sl_dispatch *d, const struct sl_run *run)
     for (size_t i = 0; i < run->n; i++) {
         if (run->entries[i].state != SL_ENTRY_REJECTED)
             continue;
-        if (d->n_parked == d->room_parked) {
-            size_t room = d->room_parked ? 2 * d->room_parked : 16;
-            struct sl_parked *list = sl_arena_alloc(d->arena, room * sizeof(*list));
-            if (d->n_parked)
-                memcpy(list, d->parked, d->n_parked * sizeof(*list));
-            d->parked = list;
-            d->room_parked = room;
-        }
-        d->parked[d->n_parked++] = (struct sl_parked){
+        SL_PUSH_IN(d->arena, d->parked, d->n_parked, d->room_parked) = (struct sl_parked){
             .index = run->entries[i].index, .route = run->route, .why = run->entries[i].why};
     }
 }
@@ -310,7 +303,7 @@ void sl_dispatch(struct sl_pipeline *p, const struct sl_batch *batch, const stru
     d.slice = sl_arena_alloc(d.arena, d.n * sizeof(struct sl_record *));
     d.places = sl_arena_alloc(d.arena, d.n * sizeof(*d.places));
     d.marks = sl_arena_alloc(d.arena, d.n * sizeof(*d.marks));
-    struct sl_watch *watch = p->options.watch;
+    struct sl_call_watch *watch = p->options.watch;
     if (watch && watch->has_suspects)
         watch->begin(watch, batch, d.request_id, d.trace_id);
     if (d.n || batch->is_window)

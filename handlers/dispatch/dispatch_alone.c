@@ -149,7 +149,7 @@ static enum sl_control control_of(const struct alone *a, size_t r, const struct 
 static void blame(const struct alone *a, size_t i, const struct sl_trial *trial, enum sl_control control)
 {
     struct sl_run *run = a->run;
-    struct sl_watch *watch = run->d->p->options.watch;
+    struct sl_call_watch *watch = run->d->p->options.watch;
     struct sl_entry *entry = &run->entries[i];
     const struct sl_why *why = sl_dispatch_trial_why(run->d, trial, control);
     if (why->status == SL_REJECT) {

@@ -72,7 +72,7 @@ void sl_call_time_add(struct sl_route *route, const struct sl_call_time *time)
 
 enum sl_status sl_dispatch_call(struct sl_route *route, struct sl_slice_call *call, struct sl_error *error)
 {
-    struct sl_watch *watch = route->pipeline->options.watch;
+    struct sl_call_watch *watch = route->pipeline->options.watch;
     struct sl_slice *slice = &call->slice;
     memset(call->marks, 0, slice->n * sizeof(*call->marks));
     sl_route_enter(route);

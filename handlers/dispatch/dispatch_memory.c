@@ -1,4 +1,5 @@
 /* Effects done above the checkpoint: remembered, so that they are not done again. */
+#include "base/array.h"
 #include "base/span.h"
 #include "handlers/dispatch/dispatch_private.h"
 #include "streams/record.h"
@@ -15,7 +16,7 @@ static void digest(const struct sl_dispatch *d, const struct sl_route *route, si
     struct sl_buffer text;
     sl_buffer_init(&text, 64 * 1024);
     sl_buffer_add_str(&text, route->config->name);
-    for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
+    for (size_t i = 0; i < SL_COUNT(fields); i++) {
         sl_buffer_add_char(&text, '\n');
         sl_buffer_add_span(&text, sl_record_text(record, fields[i]));
     }

@@ -3,6 +3,7 @@
 #ifndef SL_HANDLERS_DISPATCH_DISPATCH_PRIVATE_H
 #define SL_HANDLERS_DISPATCH_DISPATCH_PRIVATE_H
 
+#include "base/map.h"
 #include "handlers/dispatch/dispatch_answer.h"
 #include "handlers/dispatch/trial.h"
 #include "handlers/pipeline/host.h"
@@ -101,14 +102,10 @@ bool sl_dispatch_back_off(struct sl_dispatch *d, unsigned tries, int64_t deadlin
 
 /* ---- keys held back (dispatch_hold.c) ---- */
 
-struct sl_held_key {
-    struct sl_span key; /* absent: the slot is free */
-    uint32_t index;     /* of its first failed record */
-};
-
 struct sl_held {
-    struct sl_held_key *slots; /* NULL: nothing is held */
-    size_t room, n;
+    struct sl_map keys;
+    uint32_t *first; /* of each: the index of its first failed record */
+    size_t n, room;
 };
 
 void sl_held_add(struct sl_held *held, struct sl_dispatch *d, size_t index);
@@ -209,6 +206,8 @@ size_t sl_run_gather(struct sl_run *run, size_t from, size_t to);
 void sl_run_settle(struct sl_run *run, struct sl_entry *entry, const struct sl_mark *mark,
                    const struct sl_why *call_why, struct sl_rest *rest);
 
+enum sl_event sl_run_event(const struct sl_run *run, const struct sl_entry *entry);
+
 /* Why the marks of a once-only route's call of n records reject too many; NULL: they do not. */
 const struct sl_why *sl_run_foresee(struct sl_run *run, size_t n);
 
@@ -224,8 +223,6 @@ bool sl_rate_is_broken(const struct sl_run *run, const struct sl_tally *tally,
 
 /* The error of a route that refuses to park them. */
 const struct sl_why *sl_rate_refuse(struct sl_run *run, const struct sl_tally *tally);
-
-enum sl_event sl_run_event(const struct sl_run *run, const struct sl_entry *entry);
 
 /* At the end of a run. */
 void sl_rate_note(const struct sl_run *run);

@@ -113,7 +113,7 @@ static struct sl_rest take_outcome(struct sl_run *run, size_t n, const struct ou
     const struct sl_why *broken_why = sl_route_is_once_only(run->route) ? sl_run_foresee(run, n) : NULL;
     /* What succeeded first: it vouches for the configuration when the others are judged. */
     for (size_t k = 0; k < 2 * n; k++) {
-        size_t i = k % n;
+        size_t i = k < n ? k : k - n;
         struct sl_mark mark = d->marks[i];
         struct sl_entry *entry = &run->entries[d->places[i]];
         if (!mark.is_set)

@@ -51,7 +51,7 @@ void sl_dispatch_ruin(struct sl_dispatch *d, struct sl_route *route, const struc
 
 void sl_dispatch_look(struct sl_dispatch *d, struct sl_route *route, const char *function)
 {
-    struct sl_watch *watch = d->p->options.watch;
+    struct sl_call_watch *watch = d->p->options.watch;
     if (!watch || watch->is_whole(watch))
         return;
     const char *text =

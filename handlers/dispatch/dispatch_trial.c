@@ -7,7 +7,7 @@
 
 bool sl_dispatch_is_suspect(const struct sl_dispatch *d, const struct sl_route *route, size_t index)
 {
-    struct sl_watch *watch = d->p->options.watch;
+    struct sl_call_watch *watch = d->p->options.watch;
     return watch && watch->has_suspects &&
            watch->is_suspect(watch, route->config->name, sl_batch_record(d->batch, index));
 }
@@ -15,7 +15,7 @@ bool sl_dispatch_is_suspect(const struct sl_dispatch *d, const struct sl_route *
 bool sl_dispatch_try_alone(struct sl_dispatch *d, struct sl_route *route, struct sl_trial_order *order,
                            struct sl_trial *out)
 {
-    struct sl_watch *watch = d->p->options.watch;
+    struct sl_call_watch *watch = d->p->options.watch;
     order->route = (size_t)(route - d->p->routes);
     order->route_name = route->config->name;
     /* A quarter of what is reserved for the answer is grace for a handler that returns just in time. */

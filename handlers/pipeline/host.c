@@ -1,6 +1,7 @@
 /* The host table: every function that a handler may call. */
-#include "handlers/pipeline/host_private.h"
+#include "handlers/pipeline/host.h"
 
+#include "base/buffer.h"
 #include "base/decimal.h"
 #include "base/gzip.h"
 #include "base/json.h"
@@ -18,6 +19,140 @@
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
+
+/* ---- host_plain.c: value_plain ---- */
+
+/* ---- a walk over what differs between the two images of a record ---- */
+
+static struct sl_diff nothing(void)
+{
+    return (struct sl_diff){.image = SL_KEYS};
+}
+
+static struct sl_diff host_record_diff(const struct sl_record *r, struct sl_arena *arena)
+{
+    enum sl_event event = sl_record_event(r);
+    struct sl_value after = sl_record_image(r, SL_NEW_IMAGE), before = sl_record_image(r, SL_OLD_IMAGE);
+    struct sl_diff diff = {.record = r, .arena = arena};
+    /* As in record_changed: without an image that is needed nothing differs. */
+    if (event == SL_REMOVE ? before.type == SL_NONE : after.type == SL_NONE)
+        return nothing();
+    if (event == SL_MODIFY && before.type == SL_NONE)
+        return nothing();
+    diff.image = event == SL_REMOVE ? SL_OLD_IMAGE : SL_NEW_IMAGE;
+    diff.iter = sl_value_iter(event == SL_REMOVE ? before : after);
+    return diff;
+}
+
+static struct sl_span name_of(const struct sl_diff *diff, struct sl_span inner)
+{
+    bool is_escaped = inner.len && memchr(inner.ptr, '\\', inner.len);
+    return is_escaped ? sl_json_unescape(inner, diff->arena) : inner;
+}
+
+/* The new image's attributes, then those that only the old one has. An INSERT has nothing before and a REMOVE
+ * nothing after, even if it brings that image. */
+static bool host_diff_next(struct sl_diff *diff, struct sl_span *name, struct sl_value *before,
+                           struct sl_value *after)
+{
+    const struct sl_value none = {.type = SL_NONE};
+    struct sl_span inner;
+    struct sl_value here;
+    while (diff->image != SL_KEYS) {
+        enum sl_event event = sl_record_event(diff->record);
+        bool is_new = diff->image == SL_NEW_IMAGE;
+        if (!sl_value_next(&diff->iter, &inner, &here)) {
+            bool goes_on = is_new && event == SL_MODIFY;
+            diff->image = goes_on ? SL_OLD_IMAGE : SL_KEYS;
+            if (goes_on)
+                diff->iter = sl_value_iter(sl_record_image(diff->record, SL_OLD_IMAGE));
+            continue;
+        }
+        *name = name_of(diff, inner);
+        enum sl_image other = is_new ? SL_OLD_IMAGE : SL_NEW_IMAGE;
+        struct sl_value there = event == SL_MODIFY ? sl_record_attribute(diff->record, other, *name) : none;
+        *before = is_new ? there : here;
+        *after = is_new ? here : there;
+        if (is_new ? !sl_value_equal(here, there) : there.type == SL_NONE)
+            return true;
+    }
+    return false;
+}
+
+/* ---- a value as plain JSON: {"a":1,"b":["x"]} ---- */
+
+static void add_number(struct sl_buffer *out, struct sl_span text)
+{
+    struct sl_number number;
+    char normal[SL_NUMBER_TEXT];
+    if (sl_number_parse(text, &number))
+        sl_buffer_add_str(out, "null");
+    else
+        sl_buffer_add(out, normal, sl_number_text(&number, normal));
+}
+
+static void add_quoted(struct sl_buffer *out, struct sl_span escaped)
+{
+    sl_buffer_add_char(out, '"');
+    sl_buffer_add_span(out, escaped);
+    sl_buffer_add_char(out, '"');
+}
+
+/* The recursion ends: a record with more levels than DynamoDB's 32 is refused when it is decoded. */
+static void add_plain(struct sl_buffer *out, struct sl_value v);
+
+static void add_elements(struct sl_buffer *out, struct sl_value v)
+{
+    struct sl_iter iter = sl_value_iter(v);
+    struct sl_span name;
+    struct sl_value element;
+    sl_buffer_add_char(out, v.type == SL_M ? '{' : '[');
+    for (bool first = true; sl_value_next(&iter, &name, &element); first = false) {
+        if (!first)
+            sl_buffer_add_char(out, ',');
+        if (v.type == SL_M) {
+            add_quoted(out, name);
+            sl_buffer_add_char(out, ':');
+        }
+        add_plain(out, element);
+    }
+    sl_buffer_add_char(out, v.type == SL_M ? '}' : ']');
+}
+
+static void add_plain(struct sl_buffer *out, struct sl_value v)
+{
+    switch (v.type) {
+    case SL_S:
+        add_quoted(out, v.raw);
+        break;
+    case SL_B: /* differs from every string */
+        sl_buffer_add_str(out, "{\"base64\":");
+        add_quoted(out, v.raw);
+        sl_buffer_add_char(out, '}');
+        break;
+    case SL_N:
+        add_number(out, v.raw);
+        break;
+    case SL_BOOL:
+        sl_buffer_add_span(out, v.raw);
+        break;
+    case SL_NULL:
+    case SL_NONE:
+        sl_buffer_add_str(out, "null");
+        break;
+    default:
+        add_elements(out, v);
+    }
+}
+
+static struct sl_span host_value_plain(struct sl_value v, struct sl_arena *arena)
+{
+    struct sl_buffer buffer;
+    /* A number grows most: "1e-130" becomes 132 bytes. */
+    sl_buffer_init_in(&buffer, arena, 32 * v.raw.len + SL_NUMBER_TEXT);
+    add_plain(&buffer, v);
+    return sl_buffer_span(&buffer);
+}
 
 /* ---- marks ---- */
 
@@ -430,8 +565,8 @@ const struct sl_host sl_host_table = {
     .record_attribute = sl_record_attribute,
     .record_path = sl_record_path,
     .record_changed = sl_record_changed,
-    .record_diff = sl_host_record_diff,
-    .diff_next = sl_host_diff_next,
+    .record_diff = host_record_diff,
+    .diff_next = host_diff_next,
     .record_to_json = host_record_to_json,
     .value_text = sl_value_text,
     .value_bytes = sl_value_bytes,
@@ -442,7 +577,7 @@ const struct sl_host sl_host_table = {
     .value_next = sl_value_next,
     .value_equal = sl_value_equal,
     .value_json = host_value_json,
-    .value_plain = sl_host_value_plain,
+    .value_plain = host_value_plain,
     .item_bytes = sl_value_item_bytes,
     .template_compile = host_template_compile,
     .template_render = host_template_render,

@@ -11,7 +11,7 @@
 #include "sinks/target.h"
 
 struct sl_pipeline;
-struct sl_watch;
+struct sl_call_watch;
 
 /* How targets are opened. Each function is called with the options' `sinks`. */
 struct sl_openers {
@@ -34,7 +34,7 @@ struct sl_pipeline_options {
     const char *function_name;                /* for metrics and parked records; "" outside Lambda */
     const struct sl_handler *const *builtins; /* NULL-terminated; NULL: those of builtins.h */
     const struct sl_openers *openers;         /* NULL: those of sinks/target.h */
-    struct sl_watch *watch; /* handlers/dispatch/watch.h; NULL: none. Outlives the pipeline */
+    struct sl_call_watch *watch; /* handlers/dispatch/watch.h; NULL: none. Outlives the pipeline */
 };
 
 enum sl_status sl_pipeline_open(const struct sl_pipeline_options *options, struct sl_pipeline **out,

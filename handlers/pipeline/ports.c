@@ -110,7 +110,7 @@ struct marked_table {
 /* A table whose sort key is missing takes every write, and each replaces another item's: only its description
  * can tell. So each table is asked for its key once in a process, when the first operation names it. */
 
-static bool has_key_named(const struct sl_table_facts *facts, struct sl_span name)
+bool sl_ports_has_key(const struct sl_table_facts *facts, struct sl_span name)
 {
     for (size_t i = 0; i < facts->n_keys; i++)
         if (sl_span_eq(facts->keys[i].name, name))
@@ -125,7 +125,7 @@ static bool has_key(const struct sl_table_facts *facts, const struct sl_table_op
     struct sl_span name, value;
     size_t n = 0;
     for (; sl_json_walk_next(&walk, &name, &value); n++)
-        if (!has_key_named(facts, name))
+        if (!sl_ports_has_key(facts, name))
             return false;
     return n == facts->n_keys && (!op->table.ptr || facts->keys[0].type == 'S');
 }

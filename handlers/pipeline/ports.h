@@ -1,6 +1,7 @@
 /* Ports that say when they are at work: `log->is_in_port` is true while one of their functions runs. So the
  * process that dies there, and the one that asks why, know that the handler was not running. The meter counts
- * the time. */
+ * the time. A table's is asked for its key before the first write, and what has another key is refused
+ * ("KeySchema"). */
 #ifndef SL_HANDLERS_PIPELINE_PORTS_H
 #define SL_HANDLERS_PIPELINE_PORTS_H
 
@@ -23,5 +24,8 @@ struct sl_table_port *sl_ports_mark_table(struct sl_table_port *port, struct sl_
                                           struct sl_arena *arena);
 struct sl_queue_port *sl_ports_mark_queue(struct sl_queue_port *port, struct sl_port_meter *meter,
                                           struct sl_arena *arena);
+
+/* Is it the name of one of the table's key attributes? */
+bool sl_ports_has_key(const struct sl_table_facts *facts, struct sl_span name);
 
 #endif

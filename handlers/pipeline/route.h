@@ -5,6 +5,7 @@
 #define SL_HANDLERS_PIPELINE_ROUTE_H
 
 #include "base/arena.h"
+#include "handlers/pipeline/builtins.h"
 #include "handlers/pipeline/config.h"
 #include "handlers/pipeline/loader.h"
 #include "handlers/pipeline/pipeline.h"
@@ -79,6 +80,19 @@ struct sl_pipeline {
     struct sl_memory memory;
     struct sl_port_meter meter; /* of the ports that handlers call */
 };
+
+/* What the route leaves in its target. */
+static inline enum sl_makes sl_route_makes(const struct sl_route *route)
+{
+    return sl_builtin_named(route->config->handler)->makes;
+}
+
+/* Of one that makes totals: what they are. */
+static inline void sl_route_read_totals(const struct sl_route *route, struct sl_arena *arena,
+                                        struct sl_totals_facts *out)
+{
+    sl_builtin_named(route->config->handler)->read_totals(route->self, arena, out);
+}
 
 static inline bool sl_route_is_once_only(const struct sl_route *route)
 {

@@ -23,7 +23,7 @@ struct suspect {
 };
 
 struct sl_contain {
-    struct sl_watch watch; /* first: the pipeline's pointer is this one's */
+    struct sl_call_watch watch; /* first: the pipeline's pointer is this one's */
     struct sl_log *log;
     struct sl_clock *clock;
     struct sl_holds *holds;
@@ -41,7 +41,7 @@ static int by_name(const void *a, const void *b)
     return memcmp(a, b, sizeof(struct sl_hold_bad));
 }
 
-static struct sl_contain *self_of(struct sl_watch *watch)
+static struct sl_contain *self_of(struct sl_call_watch *watch)
 {
     return (struct sl_contain *)watch;
 }
@@ -55,13 +55,13 @@ static struct suspect *find(struct sl_contain *c, const char *route, const struc
 
 /* ---- the watch ---- */
 
-static void contain_enter(struct sl_watch *watch, const char *route, const struct sl_record *const *records,
-                          size_t n)
+static void contain_enter(struct sl_call_watch *watch, const char *route,
+                          const struct sl_record *const *records, size_t n)
 {
     sl_holds_enter(self_of(watch)->holds, route, records, n);
 }
 
-static void contain_leave(struct sl_watch *watch)
+static void contain_leave(struct sl_call_watch *watch)
 {
     sl_holds_leave(self_of(watch)->holds);
 }
@@ -95,12 +95,12 @@ void sl_contain_own_connection(struct sl_contain *c, int fd)
     c->connection = sl_owned_note(fd);
 }
 
-static bool contain_is_whole(struct sl_watch *watch)
+static bool contain_is_whole(struct sl_call_watch *watch)
 {
     return sl_contain_is_whole(self_of(watch));
 }
 
-static void contain_begin(struct sl_watch *watch, const struct sl_batch *batch, const char *request_id,
+static void contain_begin(struct sl_call_watch *watch, const struct sl_batch *batch, const char *request_id,
                           const char *trace_id)
 {
     struct sl_contain *c = self_of(watch);
@@ -108,7 +108,7 @@ static void contain_begin(struct sl_watch *watch, const struct sl_batch *batch, 
     sl_trials_begin(c->trials, batch, request_id, trace_id);
 }
 
-static bool contain_is_suspect(struct sl_watch *watch, const char *route, const struct sl_record *record)
+static bool contain_is_suspect(struct sl_call_watch *watch, const char *route, const struct sl_record *record)
 {
     const struct suspect *suspect = find(self_of(watch), route, record);
     return suspect && !suspect->is_cleared;
@@ -172,7 +172,7 @@ static bool is_proven(const struct sl_contain *c, const struct suspect *suspect)
     return !is_fleeting || c->clock->now_ms(c->clock) - suspect->proven_ms < PROOF_MS;
 }
 
-static void contain_prove(struct sl_watch *watch, const struct sl_trial_order *order,
+static void contain_prove(struct sl_call_watch *watch, const struct sl_trial_order *order,
                           const struct sl_trial *trial)
 {
     struct sl_contain *c = self_of(watch);
@@ -187,7 +187,7 @@ static void contain_prove(struct sl_watch *watch, const struct sl_trial_order *o
     judge(c, suspect);
 }
 
-static void contain_try_alone(struct sl_watch *watch, const struct sl_trial_order *order,
+static void contain_try_alone(struct sl_call_watch *watch, const struct sl_trial_order *order,
                               struct sl_trial *out)
 {
     struct sl_contain *c = self_of(watch);
@@ -289,7 +289,7 @@ void sl_contain_close(struct sl_contain *c)
     sl_arena_destroy(c->arena);
 }
 
-struct sl_watch *sl_contain_watch(struct sl_contain *c)
+struct sl_call_watch *sl_contain_watch(struct sl_contain *c)
 {
     return &c->watch;
 }

@@ -31,6 +31,6 @@ void sl_contain_own_connection(struct sl_contain *contain, int fd);
 bool sl_contain_is_whole(const struct sl_contain *contain);
 
 /* For the pipeline's options. */
-struct sl_watch *sl_contain_watch(struct sl_contain *contain);
+struct sl_call_watch *sl_contain_watch(struct sl_contain *contain);
 
 #endif

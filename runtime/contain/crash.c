@@ -1,6 +1,8 @@
 /* One last line in the log, from a signal handler. */
 #include "runtime/contain/crash.h"
 
+#include "base/array.h"
+
 #include <signal.h>
 #include <unistd.h>
 
@@ -73,7 +75,7 @@ void sl_crash_report(const struct sl_log *log)
     static char stack[16 * 1024]; /* the handler may have used up the usual one */
     const int numbers[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
     sigaltstack(&(stack_t){.ss_sp = stack, .ss_size = sizeof(stack)}, NULL);
-    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+    for (size_t i = 0; i < SL_COUNT(numbers); i++) {
         struct sigaction action = {.sa_handler = on_signal, .sa_flags = (int)(SA_RESETHAND | SA_ONSTACK)};
         sigaction(numbers[i], &action, NULL);
     }

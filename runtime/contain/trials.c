@@ -3,6 +3,7 @@
 #include "runtime/contain/trials.h"
 
 #include "base/arena.h"
+#include "base/array.h"
 #include "base/clock.h"
 #include "base/span.h"
 #include "handlers/pipeline/route.h"
@@ -135,7 +136,7 @@ static void watch_signals(struct shared *shared)
     static char stack[16 * 1024];
     const int numbers[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS};
     sigaltstack(&(stack_t){.ss_sp = stack, .ss_size = sizeof(stack)}, NULL);
-    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+    for (size_t i = 0; i < SL_COUNT(numbers); i++) {
         struct sigaction action = {.sa_flags = (int)(SA_RESETHAND | SA_ONSTACK | SA_SIGINFO)};
         action.sa_sigaction = on_death;
         sigaction(numbers[i], &action, NULL);
@@ -272,7 +273,7 @@ static void judge(const struct keeper *k, int wait_status, struct sl_trial *out)
         return;
     out->end = SL_TRIAL_KILLED;
     out->number = WTERMSIG(wait_status);
-    for (size_t i = 0; i < sizeof(crashes) / sizeof(crashes[0]); i++)
+    for (size_t i = 0; i < SL_COUNT(crashes); i++)
         if (crashes[i] == out->number && !k->shared->is_from_outside)
             out->end = SL_TRIAL_CRASHED;
 }

@@ -3,7 +3,7 @@
 #define SL_RUNTIME_WORK_JOB_H
 
 #include "runtime/work/piece.h"
-#include "work/backfill/backfill.h"
+#include "data/backfill/backfill.h"
 
 struct sl_work_item;
 

@@ -1,6 +1,7 @@
 /* A piece of a plan as JSON, and as a source. */
 #include "runtime/work/piece.h"
 
+#include "base/array.h"
 #include "base/json_walk.h"
 #include "base/json_write.h"
 #include "runtime/work/fields.h"
@@ -55,8 +56,8 @@ enum sl_status sl_work_piece_read(struct sl_span text, const struct sl_work_conf
         {"read_units", SL_WORK_NUMBER, false, &out->read_units},
         {"state", SL_WORK_OBJECT, false, &out->state},
     };
-    enum sl_status status = sl_work_fields_read(text, "sluice.backfill", fields,
-                                                sizeof(fields) / sizeof(fields[0]), arena, error);
+    enum sl_status status =
+        sl_work_fields_read(text, "sluice.backfill", fields, SL_COUNT(fields), arena, error);
     out->write_units = share_of(out->write_units, config->write_units, config->concurrency);
     out->read_units = share_of(out->read_units, config->read_units, config->concurrency);
     return status == SL_OK ? check(out, config, error) : status;

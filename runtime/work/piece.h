@@ -6,13 +6,13 @@
  *
  * with "time" (T) and "since" (when the stream's consumer began), both in ms since 1970, "any_order", "arn",
  * "routes", "write_units" and "read_units" (this worker's share), and from the second turn on "state", the
- * backfill's own (work/backfill/backfill.h): the place to go on from and the counts until there. */
+ * backfill's own (data/backfill/backfill.h): the place to go on from and the counts until there. */
 #ifndef SL_RUNTIME_WORK_PIECE_H
 #define SL_RUNTIME_WORK_PIECE_H
 
 #include "base/buffer.h"
 #include "runtime/work/config.h"
-#include "work/source/source.h"
+#include "data/source/source.h"
 
 struct sl_work_piece {
     uint64_t piece;

@@ -1,4 +1,5 @@
 /* Work items: told from stream events, and handed to the code of their kind. */
+#include "base/array.h"
 #include "runtime/work/item.h"
 
 #include "base/json.h"
@@ -19,7 +20,7 @@ static const struct kind {
     {"sum", sl_work_sum},
 };
 
-#define KINDS (sizeof(kinds) / sizeof(kinds[0]))
+#define KINDS SL_COUNT(kinds)
 
 /* ---- opening ---- */
 

@@ -1,4 +1,5 @@
 /* The bodies of requests: pieces, and the expressions of conditions and updates. */
+#include "base/array.h"
 #include "sinks/dynamodb/dynamodb_private.h"
 
 #include "base/json_write.h"
@@ -8,15 +9,7 @@
 
 void sl_dynamodb_add(struct sl_dynamodb_body *body, struct sl_span part)
 {
-    if (body->n == body->room) {
-        size_t room = body->room ? body->room * 2 : 32;
-        struct sl_span *parts = sl_arena_alloc(body->arena, room * sizeof(*parts));
-        if (body->n)
-            memcpy(parts, body->parts, body->n * sizeof(*parts));
-        body->parts = parts;
-        body->room = room;
-    }
-    body->parts[body->n++] = part;
+    SL_PUSH_IN(body->arena, body->parts, body->n, body->room) = part;
 }
 
 void sl_dynamodb_add_text(struct sl_dynamodb_body *body, const struct sl_buffer *text)
@@ -67,7 +60,7 @@ static void add_clause(struct sl_buffer *out, const struct sl_table_op *op, cons
 
 static void add_update(struct sl_buffer *out, const struct sl_table_op *op, const bool *dropped)
 {
-    for (size_t i = 0; i < sizeof(clauses) / sizeof(clauses[0]); i++)
+    for (size_t i = 0; i < SL_COUNT(clauses); i++)
         add_clause(out, op, dropped, &clauses[i]);
 }
 

@@ -1,4 +1,5 @@
 /* TransactWriteItems, and the reasons of its refusal. */
+#include "base/array.h"
 #include "sinks/dynamodb/dynamodb_private.h"
 
 #include "aws/answer.h"
@@ -32,7 +33,7 @@ static enum cause cause_of(struct sl_span reason)
         {"ConditionalCheckFailed", CAUSE_REJECTED},
         {"ItemCollectionSizeLimitExceeded", CAUSE_REJECTED},
     };
-    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+    for (size_t i = 0; i < SL_COUNT(known); i++)
         if (sl_span_is(code, known[i].code))
             return known[i].cause;
     struct sl_code is = sl_codes_find(sl_service_dynamodb.id, code, sl_answer_text(reason, "Message"), 400);

@@ -1,4 +1,5 @@
 /* Whose fault an error is: by its type, and where one type has many meanings, by its reason. */
+#include "base/array.h"
 #include "sinks/opensearch/opensearch_private.h"
 
 #include "aws/shown.h"
@@ -97,7 +98,7 @@ static void read_error(struct told *t, struct sl_span error, struct sl_buffer *b
 
 static const struct row *find(const struct told *t)
 {
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+    for (size_t i = 0; i < SL_COUNT(rows); i++)
         if ((!rows[i].type || sl_span_is(t->type, rows[i].type)) &&
             (!rows[i].says || strstr(t->reason, rows[i].says)))
             return &rows[i];

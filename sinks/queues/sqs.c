@@ -1,5 +1,6 @@
 /* sqs://name, sqs://account/name, sqs://https://sqs.REGION.amazonaws.com/account/name, sqs:arn:aws:sqs:... */
 #include "aws/answer.h"
+#include "base/array.h"
 #include "base/json.h"
 #include "base/json_write.h"
 #include "net/uri.h"
@@ -239,7 +240,7 @@ static void read_host(struct sl_queue *queue)
         region = SL_LIT("us-east-1");
         is_usual = true;
     }
-    for (size_t i = 0; i < sizeof(host_forms) / sizeof(host_forms[0]) && !region.ptr; i++) {
+    for (size_t i = 0; i < SL_COUNT(host_forms) && !region.ptr; i++) {
         struct sl_span found;
         if (is_form(host, &host_forms[i], &found)) {
             region = found;

@@ -13,9 +13,8 @@
  * - The address that the host's name leads to is checked when the socket is opened (net/address.h).
  *   Redirects are not followed.
  *
- * What its files share here: webhook_target.c reads the target, webhook_request.c writes and signs
- * requests, webhook_answer.c says what an answer means, webhook_run.c chooses what is sent when, and
- * webhook.c is the port. */
+ * What its files share here: webhook_target.c reads the target; webhook_run.c chooses what is sent when,
+ * writes and signs it, and says what an answer means. */
 #ifndef SL_SINKS_QUEUES_WEBHOOK_PRIVATE_H
 #define SL_SINKS_QUEUES_WEBHOOK_PRIVATE_H
 
@@ -101,41 +100,6 @@ struct sl_webhook {
 /* Fills in all that the target says. Errors name the host, never path, query or a secret. */
 enum sl_status sl_webhook_read(struct sl_webhook *webhook, struct sl_span target,
                                const struct sl_sinks *sinks, struct sl_error *error) SL_MUST_USE;
-
-/* ---- webhook_request.c ---- */
-
-/* A message as it is sent: alone, or as a member of an array (in scratch where it is no JSON object or
- * array). */
-struct sl_span sl_webhook_member(struct sl_webhook *webhook, const struct sl_message *message);
-
-/* Writes the slot's id and body. `members[i]` is message i as an array's member. */
-void sl_webhook_write(struct sl_webhook *webhook, struct sl_webhook_slot *slot,
-                      const struct sl_message *messages, const struct sl_span *members);
-
-/* Dates and signs the request, and fills in the exchange, all but its timeout. */
-void sl_webhook_sign(struct sl_webhook *webhook, struct sl_webhook_slot *slot);
-
-/* ---- webhook_answer.c ---- */
-
-enum sl_webhook_next {
-    SL_WEBHOOK_TAKEN,
-    SL_WEBHOOK_REFUSED,   /* for good; SL_REJECT or SL_FATAL */
-    SL_WEBHOOK_DOUBTED,   /* for good; whose fault it is, contrast says */
-    SL_WEBHOOK_AGAIN,     /* for now */
-    SL_WEBHOOK_THROTTLED, /* for now; a longer wait */
-};
-
-struct sl_webhook_verdict {
-    enum sl_webhook_next next;
-    enum sl_status status; /* after the last attempt */
-    const char *code, *text;
-    int64_t after_ms;   /* the receiver asks for so long a pause; 0: it does not */
-    bool is_everybodys; /* other requests would meet the same: no connection */
-};
-
-/* The slot's exchange is over. Texts are in `arena`. */
-struct sl_webhook_verdict sl_webhook_judge(struct sl_webhook *webhook, const struct sl_webhook_slot *slot,
-                                           struct sl_arena *arena);
 
 /* ---- webhook_run.c ---- */
 

@@ -1,4 +1,5 @@
 /* Reads a webhook's target: the URL that is requested, and the options behind its '#'. */
+#include "base/array.h"
 #include "sinks/queues/webhook_private.h"
 
 #include "base/base64.h"
@@ -43,7 +44,7 @@ static enum sl_status bad(const struct reading *r, const char *format, ...)
 
 static void keep_secret(struct sl_webhook *webhook, struct sl_span secret)
 {
-    assert(webhook->n_secrets < sizeof(webhook->secrets) / sizeof(webhook->secrets[0]));
+    assert(webhook->n_secrets < SL_COUNT(webhook->secrets));
     webhook->secrets[webhook->n_secrets++] = secret;
 }
 
@@ -163,7 +164,7 @@ static enum sl_status read_numbers(struct reading *r)
         {"attempts", SL_WEBHOOK_ATTEMPTS, 1, 10, &attempts},
         {"private", 0, 0, 1, &private},
     };
-    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+    for (size_t i = 0; i < SL_COUNT(numbers); i++)
         if (read_number(r, &numbers[i]) != SL_OK)
             return SL_FATAL;
     sl_pace_init(&webhook->pace, webhook->in_flight);
@@ -275,7 +276,7 @@ static bool is_ours(struct sl_span name)
                                         "proxy-authorization",
                                         "content-encoding",
                                         "proxy-connection"};
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+    for (size_t i = 0; i < SL_COUNT(names); i++)
         if (is_named(name, names[i]))
             return true;
     return false;

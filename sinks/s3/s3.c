@@ -1,4 +1,5 @@
 /* s3://bucket/prefix: opens the target. */
+#include "base/array.h"
 #include "net/uri.h"
 #include "sinks/object.h"
 #include "sinks/s3/s3_private.h"
@@ -132,7 +133,7 @@ static enum sl_status read_place(struct sl_s3 *s3, struct sl_url *url, struct sl
                   {"--xa-s3", "an access point of a directory bucket"},
                   {"--op-s3", "an access point of S3 on Outposts"},
                   {".mrap", "a multi-region access point"}};
-    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+    for (size_t i = 0; i < SL_COUNT(others); i++)
         if (sl_span_ends(s3->bucket, sl_span_str(others[i].ends)))
             return sl_fail(
                 error, SL_FATAL, "InvalidTarget",

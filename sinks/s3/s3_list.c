@@ -1,5 +1,6 @@
 /* ListObjectsV2: one page of keys, in their order, proven to be whole. */
 #include "aws/xml.h"
+#include "base/array.h"
 #include "base/url.h"
 #include "base/utf8.h"
 #include "net/uri.h"
@@ -95,11 +96,8 @@ static bool is_ours(const struct listing *l, struct sl_span xml, struct sl_arena
 {
     static const char *const once[] = {"IsTruncated", "KeyCount", "EncodingType", "Name", "Prefix"};
     bool is_encoded = sl_span_is(sl_xml_tag(xml, "EncodingType"), "url");
-    for (size_t i = 0; i < sizeof(once) / sizeof(once[0]); i++) {
-        struct sl_span rest = xml;
-        if (sl_xml_next_tag(&rest, once[i]).ptr && sl_xml_tag(rest, once[i]).ptr)
-            return false;
-    }
+    if (!sl_xml_is_once(xml, once, SL_COUNT(once)))
+        return false;
     struct sl_span name = sl_xml_tag(xml, "Name"), prefix = sl_xml_tag(xml, "Prefix");
     return (!name.ptr || sl_span_eq(key_of(name, false, arena), l->s3->bucket)) &&
            (!prefix.ptr || sl_span_eq(key_of(prefix, is_encoded, arena), l->prefix));

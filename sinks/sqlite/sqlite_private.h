@@ -30,15 +30,6 @@ struct sl_sqlite {
     struct sl_error failure;        /* the first failure of the database in this apply */
 };
 
-/* ---- sqlite_apply.c, sqlite_scan.c: see sinks/port.h ---- */
-
-void sl_sqlite_apply(struct sl_table_port *port, const struct sl_table_op *ops, size_t n,
-                     struct sl_result *results, const struct sl_call *call);
-void sl_sqlite_scan(struct sl_table_port *port, const struct sl_table_scan *scans, size_t n,
-                    struct sl_table_page *pages, const struct sl_call *call);
-void sl_sqlite_describe(struct sl_table_port *port, struct sl_span table, struct sl_table_facts *facts,
-                        const struct sl_call *call);
-
 /* ---- the database ---- */
 
 /* A call begins: no failure yet, and it waits for other writers until its deadline. */

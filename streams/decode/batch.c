@@ -1,6 +1,7 @@
 /* The shapes that a payload can have. */
 #include "streams/decode/batch.h"
 
+#include "base/array.h"
 #include "streams/decode/batch_private.h"
 
 /* ---- failures ---- */
@@ -63,7 +64,7 @@ static const char *records(struct sl_decoder *d, const char *p)
 /* ---- the event ---- */
 
 struct event {
-    struct sl_text shard_id, arn;
+    struct sl_string shard_id, arn;
     bool has_records;
 };
 
@@ -119,7 +120,7 @@ static const char *read_is_early(struct sl_decoder *d, const char *p, void *to)
 }
 
 /* A member of this name that is not a string belongs to another kind of event. */
-static const char *read_text(struct sl_decoder *d, const char *p, struct sl_text *text)
+static const char *read_text(struct sl_decoder *d, const char *p, struct sl_string *text)
 {
     return p < d->scan.end && *p == '"' ? sl_decode_text(d, p, text) : sl_json_value(&d->scan, p);
 }
@@ -179,8 +180,7 @@ static const char *not_an_event(struct sl_decoder *d, const char *p)
 static const char *object(struct sl_decoder *d, const char *p)
 {
     struct event event = {.has_records = false};
-    const char *next =
-        sl_decode_object(d, p, event_members, sizeof(event_members) / sizeof(event_members[0]), &event);
+    const char *next = sl_decode_object(d, p, event_members, SL_COUNT(event_members), &event);
     if (!next)
         return NULL;
     if (event.has_records) {

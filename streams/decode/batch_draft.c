@@ -1,8 +1,7 @@
 /* The members of a record, read into a draft. */
+#include "base/array.h"
 #include "base/scan.h"
 #include "streams/decode/batch_private.h"
-
-#define COUNT(list) (sizeof(list) / sizeof((list)[0]))
 
 /* ---- texts ---- */
 
@@ -27,7 +26,7 @@ READ_REPEATED(read_table_name, table_name)
 
 static const char *read_event_version(struct sl_decoder *d, const char *p, void *to)
 {
-    struct sl_text text;
+    struct sl_string text;
     (void)to;
     if (p < d->scan.end && *p != '"')
         return sl_json_value(&d->scan, p);
@@ -36,7 +35,7 @@ static const char *read_event_version(struct sl_decoder *d, const char *p, void 
 
 static const char *read_event_id(struct sl_decoder *d, const char *p, void *to)
 {
-    struct sl_text text;
+    struct sl_string text;
     ((struct sl_draft *)to)->event_id = p + 1;
     return sl_decode_text(d, p, &text);
 }
@@ -48,13 +47,13 @@ static const char *read_event_name(struct sl_decoder *d, const char *p, void *to
     static const struct sl_span names[] = {SL_LIT("INSERT"), SL_LIT("MODIFY"), SL_LIT("REMOVE")};
     struct sl_draft *draft = to;
     draft->event = 0;
-    for (unsigned i = 0; d->scan.end - p >= 8 && i < COUNT(names); i++)
+    for (unsigned i = 0; d->scan.end - p >= 8 && i < SL_COUNT(names); i++)
         if (p[0] == '"' && memcmp(p + 1, names[i].ptr, 6) == 0 && p[7] == '"') {
             draft->event = SL_INSERT + i;
             return p + 8;
         }
     p = sl_decode_text(d, p, &draft->event_name);
-    for (unsigned i = 0; p && i < COUNT(names); i++)
+    for (unsigned i = 0; p && i < SL_COUNT(names); i++)
         if (sl_decode_text_is(draft->event_name, names[i]))
             draft->event = SL_INSERT + i;
     return p;
@@ -64,9 +63,9 @@ static const char *read_view(struct sl_decoder *d, const char *p, void *to)
 {
     static const struct sl_span names[] = {SL_LIT("KEYS_ONLY"), SL_LIT("NEW_IMAGE"), SL_LIT("OLD_IMAGE"),
                                            SL_LIT("NEW_AND_OLD_IMAGES")};
-    struct sl_text text;
+    struct sl_string text;
     const char *next = sl_decode_text(d, p, &text);
-    for (unsigned i = 0; next && i < COUNT(names); i++)
+    for (unsigned i = 0; next && i < SL_COUNT(names); i++)
         if (sl_decode_text_is(text, names[i])) {
             ((struct sl_draft *)to)->view = SL_VIEW_KEYS_ONLY + i;
             return next;
@@ -80,7 +79,7 @@ static const char *read_view(struct sl_decoder *d, const char *p, void *to)
 /* Decimal digits in quotes, of any length. */
 static const char *read_digits(struct sl_decoder *d, const char *p, const char *why)
 {
-    struct sl_text text;
+    struct sl_string text;
     const char *next = d->scan.end - p > 2 && *p == '"' ? sl_scan_digits(p + 1, d->scan.end) : NULL;
     if (next && *next == '"' && next > p + 1)
         return next + 1;
@@ -113,7 +112,7 @@ static bool is_plain_seconds(const char *p, const char *next)
 static const char *read_created(struct sl_decoder *d, const char *p, void *to)
 {
     struct sl_draft *draft = to;
-    struct sl_text text;
+    struct sl_string text;
     bool is_quoted = p < d->scan.end && *p == '"';
     const char *next = is_quoted ? sl_decode_text(d, p, &text) : sl_json_number(&d->scan, p);
     if (!next)
@@ -152,7 +151,7 @@ static const char *read_stated(struct sl_decoder *d, const char *p, void *to)
 static const char *read_precision(struct sl_decoder *d, const char *p, void *to)
 {
     struct sl_draft *draft = to;
-    struct sl_text text;
+    struct sl_string text;
     const char *next = sl_decode_text(d, p, &text);
     if (!next)
         return NULL;
@@ -204,14 +203,14 @@ static const struct sl_member change_members[] = {
 static const char *read_change(struct sl_decoder *d, const char *p, void *to)
 {
     ((struct sl_draft *)to)->has_change = true;
-    return sl_decode_object(d, p, change_members, COUNT(change_members), to);
+    return sl_decode_object(d, p, change_members, SL_COUNT(change_members), to);
 }
 
 /* ---- who did it ---- */
 
 static const char *read_identity_type(struct sl_decoder *d, const char *p, void *to)
 {
-    struct sl_text text;
+    struct sl_string text;
     p = sl_decode_text(d, p, &text);
     ((struct sl_draft *)to)->is_service = p && sl_decode_text_is(text, SL_LIT("Service"));
     return p;
@@ -219,7 +218,7 @@ static const char *read_identity_type(struct sl_decoder *d, const char *p, void 
 
 static const char *read_identity_principal(struct sl_decoder *d, const char *p, void *to)
 {
-    struct sl_text text;
+    struct sl_string text;
     p = sl_decode_text(d, p, &text);
     ((struct sl_draft *)to)->is_dynamodb = p && sl_decode_text_is(text, SL_LIT("dynamodb.amazonaws.com"));
     return p;
@@ -236,7 +235,7 @@ static const struct sl_member identity_members[] = {
 static const char *read_identity(struct sl_decoder *d, const char *p, void *to)
 {
     ((struct sl_draft *)to)->has_identity = true;
-    return sl_decode_object(d, p, identity_members, COUNT(identity_members), to);
+    return sl_decode_object(d, p, identity_members, SL_COUNT(identity_members), to);
 }
 
 /* ---- Kinesis ---- */
@@ -249,7 +248,7 @@ static const struct sl_member kinesis_members[] = {
 static const char *read_kinesis(struct sl_decoder *d, const char *p, void *to)
 {
     ((struct sl_draft *)to)->has_kinesis = true;
-    return sl_decode_object(d, p, kinesis_members, COUNT(kinesis_members), to);
+    return sl_decode_object(d, p, kinesis_members, SL_COUNT(kinesis_members), to);
 }
 
 static const char *read_record_format(struct sl_decoder *d, const char *p, void *to)
@@ -262,7 +261,7 @@ static const char *read_record_format(struct sl_decoder *d, const char *p, void 
 
 static const char *read_written_number(struct sl_decoder *d, const char *p, void *to)
 {
-    struct sl_text text;
+    struct sl_string text;
     p = sl_decode_text(d, p, &text);
     if (p)
         ((struct sl_draft *)to)->written = text.inner;
@@ -273,7 +272,7 @@ static const struct sl_member written_members[] = {SL_MEMBER("N", read_written_n
 
 static const char *read_written(struct sl_decoder *d, const char *p, void *to)
 {
-    return sl_decode_object(d, p, written_members, COUNT(written_members), to);
+    return sl_decode_object(d, p, written_members, SL_COUNT(written_members), to);
 }
 
 static const struct sl_member metadata_members[] = {SL_MEMBER("WriteTimestampMicros", read_written)};
@@ -281,7 +280,7 @@ static const struct sl_member metadata_members[] = {SL_MEMBER("WriteTimestampMic
 static const char *read_metadata(struct sl_decoder *d, const char *p, void *to)
 {
     ((struct sl_draft *)to)->has_metadata = true;
-    return sl_decode_object(d, p, metadata_members, COUNT(metadata_members), to);
+    return sl_decode_object(d, p, metadata_members, SL_COUNT(metadata_members), to);
 }
 
 static const char *read_line_keys(struct sl_decoder *d, const char *p, void *to)
@@ -332,7 +331,7 @@ static const struct sl_member record_members[] = {
 const char *sl_decode_draft(struct sl_decoder *d, const char *p, bool any_shape, struct sl_draft *draft)
 {
     draft->raw.ptr = p;
-    p = sl_decode_object(d, p, record_members, any_shape ? COUNT(record_members) : CHANGE_MEMBERS, draft);
+    p = sl_decode_object(d, p, record_members, any_shape ? SL_COUNT(record_members) : CHANGE_MEMBERS, draft);
     if (p)
         draft->raw.len = (size_t)(p - draft->raw.ptr);
     return p;

@@ -17,17 +17,17 @@ void sl_decode_prefer_json(struct sl_json_scan *s, const char *p)
 
 /* ---- texts ---- */
 
-bool sl_decode_text_is(struct sl_text text, struct sl_span known)
+bool sl_decode_text_is(struct sl_string text, struct sl_span known)
 {
     return text.escaped ? sl_json_text_is(text.inner, known) : sl_span_eq(text.inner, known);
 }
 
-struct sl_span sl_decode_resolved(struct sl_decoder *d, struct sl_text text)
+struct sl_span sl_decode_resolved(struct sl_decoder *d, struct sl_string text)
 {
     return text.escaped ? sl_json_unescape(text.inner, d->batch->arena) : text.inner;
 }
 
-const char *sl_decode_text(struct sl_decoder *d, const char *p, struct sl_text *text)
+const char *sl_decode_text(struct sl_decoder *d, const char *p, struct sl_string *text)
 {
     const char *next = sl_scan_string(p, d->scan.end);
     text->escaped = false;
@@ -41,8 +41,8 @@ const char *sl_decode_text(struct sl_decoder *d, const char *p, struct sl_text *
     return next;
 }
 
-const char *sl_decode_repeated(struct sl_decoder *d, const char *p, struct sl_text *last,
-                               struct sl_text *text)
+const char *sl_decode_repeated(struct sl_decoder *d, const char *p, struct sl_string *last,
+                               struct sl_string *text)
 {
     size_t n = last->inner.len + 2; /* with its quotes */
     if (last->inner.ptr && (size_t)(d->scan.end - p) > n && memcmp(p, last->inner.ptr - 1, n) == 0) {
@@ -57,7 +57,7 @@ const char *sl_decode_repeated(struct sl_decoder *d, const char *p, struct sl_te
 
 /* ---- members ---- */
 
-const char *sl_decode_name(struct sl_json_scan *s, const char *p, struct sl_text *name)
+const char *sl_decode_name(struct sl_json_scan *s, const char *p, struct sl_string *name)
 {
     const char *next = sl_scan_string(p, s->end);
     name->escaped = false;
@@ -89,7 +89,7 @@ static inline size_t foreseen_member(const struct sl_json_scan *s, const char *p
     return list->n;
 }
 
-static size_t find_member(const struct sl_member *members, size_t n, struct sl_text name)
+static size_t find_member(const struct sl_member *members, size_t n, struct sl_string name)
 {
     for (size_t i = 0; i < n; i++)
         if (sl_decode_text_is(name, sl_span(members[i].text + 1, members[i].len - 3u)))
@@ -105,7 +105,7 @@ static inline const char *member(struct sl_decoder *d, const char *p, struct lis
     if (found < list->n) {
         p = sl_json_space(p + list->members[found].len, s->end);
     } else {
-        struct sl_text name;
+        struct sl_string name;
         p = sl_decode_name(s, p, &name);
         if (!p)
             return NULL;

@@ -17,7 +17,7 @@ enum sl_fault { SL_FAULT_JSON = 0, SL_FAULT_RECORD, SL_FAULT_EVENT };
 #define SL_VALUE_DEPTH 32
 
 /* The text of a string, without its quotes. */
-struct sl_text {
+struct sl_string {
     struct sl_span inner;
     bool escaped;
 };
@@ -25,13 +25,13 @@ struct sl_text {
 /* What was read of one record. */
 struct sl_draft {
     struct sl_span raw, image[3];
-    struct sl_text event_source, region, arn, table_name;
-    struct sl_text event_name;           /* when it is not one of ours */
-    struct sl_text data, outer_sequence; /* of a Kinesis record */
-    struct sl_span created;              /* a number, or a string without its quotes */
-    struct sl_span written, line[3];     /* of an export's line: its time, Keys and images (or Item) */
-    const char *event_id, *sequence;     /* after the quote */
-    const char *identifier;              /* a Kinesis record's, beside its decoded data */
+    struct sl_string event_source, region, arn, table_name;
+    struct sl_string event_name;           /* when it is not one of ours */
+    struct sl_string data, outer_sequence; /* of a Kinesis record */
+    struct sl_span created;                /* a number, or a string without its quotes */
+    struct sl_span written, line[3];       /* of an export's line: its time, Keys and images (or Item) */
+    const char *event_id, *sequence;       /* after the quote */
+    const char *identifier;                /* a Kinesis record's, beside its decoded data */
     uint32_t stated;
     unsigned event, view; /* 0: none */
     enum sl_time_unit precision;
@@ -43,7 +43,7 @@ struct sl_draft {
 
 /* Texts that are the same in most records of a batch: where the last ones are. */
 struct sl_decode_last {
-    struct sl_text event_version, event_source, region, arn, table_name;
+    struct sl_string event_version, event_source, region, arn, table_name;
     const char *our_source; /* an event_source that was looked at and is ours */
 };
 
@@ -105,19 +105,19 @@ const char *sl_decode_object(struct sl_decoder *d, const char *p, const struct s
                              void *to);
 
 /* A member's name and the colon after it, up to the value: the inside of the name into `name`. */
-const char *sl_decode_name(struct sl_json_scan *s, const char *p, struct sl_text *name);
+const char *sl_decode_name(struct sl_json_scan *s, const char *p, struct sl_string *name);
 
 /* A reader's body: a string, its inside into `text`. */
-const char *sl_decode_text(struct sl_decoder *d, const char *p, struct sl_text *text);
+const char *sl_decode_text(struct sl_decoder *d, const char *p, struct sl_string *text);
 
 /* The same for one that is likely to be equal to `last`; then `text` becomes `last`. */
-const char *sl_decode_repeated(struct sl_decoder *d, const char *p, struct sl_text *last,
-                               struct sl_text *text);
+const char *sl_decode_repeated(struct sl_decoder *d, const char *p, struct sl_string *last,
+                               struct sl_string *text);
 
-bool sl_decode_text_is(struct sl_text text, struct sl_span known);
+bool sl_decode_text_is(struct sl_string text, struct sl_span known);
 
 /* The text without escapes, in the batch's arena when it had some. */
-struct sl_span sl_decode_resolved(struct sl_decoder *d, struct sl_text text);
+struct sl_span sl_decode_resolved(struct sl_decoder *d, struct sl_string text);
 
 /* ---- records ---- */
 

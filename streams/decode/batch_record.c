@@ -13,7 +13,7 @@ static void settle_line(struct sl_draft *draft)
     draft->created = draft->written;
 }
 
-static bool is_ours(struct sl_decoder *d, struct sl_text source)
+static bool is_ours(struct sl_decoder *d, struct sl_string source)
 {
     if (!source.inner.ptr || source.inner.ptr == d->last.our_source)
         return true;

@@ -213,7 +213,7 @@ static const char *content(struct sl_decoder *d, const char *p, enum sl_type typ
     }
 }
 
-static enum sl_type tag_of(struct sl_text tag)
+static enum sl_type tag_of(struct sl_string tag)
 {
     char name[24]; /* "BOOL" with each letter escaped */
     if (!tag.escaped)
@@ -235,7 +235,7 @@ static inline const char *letter_head(const char *p, const char *end, enum sl_ty
 /* From a value's brace to its content: {"S": */
 static const char *value_head(struct sl_json_scan *s, const char *p, enum sl_type *type)
 {
-    struct sl_text tag;
+    struct sl_string tag;
     const char *short_head = letter_head(p, s->end, type);
     if (short_head)
         return sl_json_space(short_head, s->end);
@@ -288,7 +288,7 @@ struct map {
 /* From an attribute's name to its value's content, as the form foresees it or read anew. */
 static inline const char *attribute_head(struct sl_decoder *d, const char *p, struct map *map)
 {
-    struct sl_text name;
+    struct sl_string name;
     enum sl_type type;
     const char *begin = p;
     map->slot = NULL;

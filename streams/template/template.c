@@ -1,4 +1,5 @@
 /* Templates: parsed into parts once. */
+#include "base/array.h"
 #include "streams/template/template_private.h"
 
 static const struct {
@@ -90,7 +91,7 @@ static bool read_image(struct sl_span name, struct part *out)
 static enum sl_status read_name(const struct template_reader *r, struct sl_span name, bool is_followed,
                                 struct part *out)
 {
-    for (size_t i = 0; i < sizeof(fixed_places) / sizeof(fixed_places[0]); i++)
+    for (size_t i = 0; i < SL_COUNT(fixed_places); i++)
         if (sl_span_is(name, fixed_places[i].name)) {
             *out = fixed_places[i].part;
             return SL_OK;

@@ -4,6 +4,7 @@
  * (2026-11-20) or basic (20261120), and after it, if need be, 'T' or a blank, hours and minutes, seconds with
  * a fraction, and a zone. Without a zone it is UTC. All else is missing: so are days and hours that do not
  * exist, and years beyond 0001 to 9999. */
+#include "base/array.h"
 #include "base/number.h"
 #include "streams/template/template_private.h"
 
@@ -188,7 +189,7 @@ static const struct {
     char name[5];
     int part;
 } fields[] = {{"yyyy", 0}, {"mm", 1}, {"dd", 2}, {"hh", 3}, {"mi", 4}, {"ss", 5}};
-#define N_FIELDS (sizeof(fields) / sizeof(fields[0]))
+#define N_FIELDS SL_COUNT(fields)
 
 /* The field at the beginning of the form; N_FIELDS: none. */
 static size_t field_at(struct sl_span form)

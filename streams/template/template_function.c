@@ -1,4 +1,5 @@
 /* Functions of templates: their table, and chains of them, read and run. */
+#include "base/array.h"
 #include "base/json.h"
 #include "base/json_write.h"
 #include "base/nearest.h"
@@ -111,7 +112,7 @@ static const struct template_function functions[] = {
     {"trim", "trim", 0, 0, NULL, template_trim, NULL},
     {"upper", "upper", 0, 0, NULL, template_upper, NULL},
 };
-#define N_FUNCTIONS (sizeof(functions) / sizeof(functions[0]))
+#define N_FUNCTIONS SL_COUNT(functions)
 
 static bool is_json(const struct template_call *call)
 {

@@ -1,6 +1,7 @@
 /* The members of `when`: read and matched. Patterns, tests of values and walks are in the files below. */
 #include "streams/when/when.h"
 
+#include "base/array.h"
 #include "base/json.h"
 #include "base/nearest.h"
 #include "streams/record_layout.h"
@@ -124,7 +125,7 @@ static const struct {
                {"keys", read_keys},       {"item", read_item},     {"old_item", read_old_item},
                {"pattern", read_patterns}};
 
-#define N_MEMBERS (sizeof(members) / sizeof(members[0]))
+#define N_MEMBERS SL_COUNT(members)
 
 static enum sl_status not_a_member(const struct sl_when_parse *parse, struct sl_span name)
 {

@@ -3,6 +3,7 @@
  *
  * A plain value may be an S, in an SS, or an S in a list: a pattern asks for each, within an "$or" in the
  * attribute's own object. What a pattern cannot say is left out, which lets more through. */
+#include "base/array.h"
 #include "streams/when/when_private.h"
 
 #include "base/json_write.h"
@@ -34,7 +35,7 @@ static const struct {
              {"BOOL", NULL, SL_BOOL},
              {"NULL", NULL, SL_NULL}};
 
-#define N_KINDS (sizeof(kinds) / sizeof(kinds[0]))
+#define N_KINDS SL_COUNT(kinds)
 
 static const char *const type_names[] = {
     [SL_S] = "S",   [SL_N] = "N",   [SL_B] = "B",   [SL_BOOL] = "BOOL", [SL_NULL] = "NULL",

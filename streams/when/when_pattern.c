@@ -1,6 +1,7 @@
 /* Patterns: flattened into leaves as the text is read, so that a name may come twice ("dynamodb" in AWS's own
  * examples); of the same path given twice the last one counts. "$or" copies the sets made so far, one copy
  * for each alternative. */
+#include "base/array.h"
 #include "streams/when/when_private.h"
 
 #include "base/json.h"
@@ -236,7 +237,7 @@ static bool find_known(struct sl_span path, enum sl_when_known *out)
         [SL_WHEN_IDENTITY_TYPE] = "userIdentity.type",
         [SL_WHEN_IDENTITY_PRINCIPAL] = "userIdentity.principalId",
     };
-    for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++)
+    for (size_t i = 0; i < SL_COUNT(paths); i++)
         if (sl_span_is(path, paths[i])) {
             *out = (enum sl_when_known)i;
             return true;

@@ -1,5 +1,6 @@
 /* Whether an item's plain values meet a condition. Nothing is built: a step looks for its member in the map's
  * text, and what is not asked for is skipped. */
+#include "base/map.h"
 #include "streams/when/when_private.h"
 
 #include "streams/record_layout.h"

@@ -1,5 +1,6 @@
 /* From a leaf's list, ["SHIPPED", {"prefix": "RE"}], to its tests: of a pattern, and of a condition on an
  * item's plain values, whose operators are nearly the same. */
+#include "base/array.h"
 #include "streams/when/when_private.h"
 
 #include "base/base64.h"
@@ -52,7 +53,7 @@ static const struct {
     {"wildcard", wildcard, wildcard, SL_WHEN_WILDCARD, IN_BOTH},
 };
 
-#define N_OPERATORS (sizeof(operators) / sizeof(operators[0]))
+#define N_OPERATORS SL_COUNT(operators)
 
 static bool is_operator(size_t i, bool is_plain)
 {
@@ -87,7 +88,7 @@ bool sl_when_is_reserved(struct sl_span name)
                                          "in-date-range",
                                          "ip-address-in-range",
                                          "ip-address-not-in-range"};
-    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+    for (size_t i = 0; i < SL_COUNT(others); i++)
         if (sl_json_text_is(name, sl_span_str(others[i])))
             return true;
     return find_operator(name, false) < N_OPERATORS;

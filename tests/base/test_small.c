@@ -1,6 +1,7 @@
 /* The small modules of base: errors, digests, hashes, spans, near names. */
 #include "tests/support/test.h"
 
+#include "base/array.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/hash.h"
@@ -283,9 +284,39 @@ static void an_empty_variable_is_as_one_that_is_not_set(void **state)
     assert_null(sl_vars_or(&vars, "", NULL));
 }
 
+/* ---- arrays ---- */
+
+/* With one element more each time, and with many at once; the room is never less than what is there. */
+static void arrays_grow_and_keep_what_they_have(void **state)
+{
+    (void)state;
+    struct sl_arena *arena = sl_arena_new(1024);
+    uint32_t *heap = NULL, *own = NULL;
+    size_t n = 0, m = 0, heap_room = 0, own_room = 0, moves = 0;
+    for (uint32_t i = 0; i < 10000; i++) {
+        const uint32_t *before = own;
+        SL_PUSH(heap, n, heap_room, "numbers") = i;
+        SL_PUSH_IN(arena, own, m, own_room) = ~i;
+        moves += own != before;
+        assert_true(n == i + 1 && m == n && heap_room >= n && own_room >= m);
+    }
+    for (uint32_t i = 0; i < 10000; i++)
+        assert_true(heap[i] == i && own[i] == ~i);
+    assert_int_equal(moves, 11); /* 16 * 2^10 */
+    heap = sl_array_fit(heap, 100000, &heap_room, sizeof(*heap), "numbers");
+    own = sl_array_fit_in(arena, own, 100000, &own_room, sizeof(*own));
+    assert_true(heap_room == 100000 && own_room == 100000 && heap[9999] == 9999 && own[9999] == ~9999u);
+    assert_ptr_equal(sl_array_fit(heap, 7, &heap_room, sizeof(*heap), "numbers"), heap);
+    assert_ptr_equal(sl_array_fit_in(arena, own, 100000, &own_room, sizeof(*own)), own);
+    assert_int_equal(SL_COUNT(((char[7]){0})), 7);
+    free(heap);
+    sl_arena_destroy(arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(arrays_grow_and_keep_what_they_have),
         cmocka_unit_test(a_long_text_is_cut_at_a_whole_character),
         cmocka_unit_test(context_stands_before_the_text),
         cmocka_unit_test(sealed_texts_end),

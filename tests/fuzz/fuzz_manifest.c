@@ -1,8 +1,8 @@
 /* Any bytes as the manifests of an export: refused in one line, or facts that can be relied on: a folder's
  * name that is one, files that stay below the export's folder, an MD5. */
 #include "tests/fuzz/fuzz.h"
-#include "work/source/manifest.h"
-#include "work/source/store.h"
+#include "data/source/manifest.h"
+#include "data/source/store.h"
 
 static void check_refusal(const struct sl_error *error, size_t size)
 {

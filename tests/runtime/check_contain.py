@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 
-sys.path[:0] = ["tests/replay", "tests/runtime"]
+sys.path[:0] = ["tests/cli", "tests/runtime"]
 from check_bootstrap import Bootstrap, event  # noqa: E402
 from harness import BUILD, Run, check, finish, record  # noqa: E402
 

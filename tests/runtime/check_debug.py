@@ -7,7 +7,7 @@ import subprocess
 import sys
 import tempfile
 
-sys.path.insert(0, "tests/replay")
+sys.path.insert(0, "tests/cli")
 from harness import BUILD, check, finish, record  # noqa: E402
 
 DEBUG = f"{BUILD}/clang"

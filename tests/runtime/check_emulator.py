@@ -7,7 +7,7 @@ import pathlib
 import sys
 import tempfile
 
-sys.path[:0] = ["tests/package", "tests/replay"]
+sys.path[:0] = ["tests/package", "tests/cli"]
 import emulator
 from harness import BUILD, FUNCTION, Run, check, finish, record
 

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 
-sys.path[:0] = ["tests/package", "tests/replay"]
+sys.path[:0] = ["tests/package", "tests/cli"]
 import emulator
 from harness import BUILD, Run, check, finish, record
 

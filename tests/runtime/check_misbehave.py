@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 
-sys.path.insert(0, "tests/replay")
+sys.path.insert(0, "tests/cli")
 from harness import BUILD, Run, check, finish, record  # noqa: E402
 
 N, FIRST = 40, 1500

@@ -19,7 +19,7 @@ if not sys.prefix.startswith(SAM):
 
 import jsonschema
 
-sys.path[:0] = ["tests/replay", "tests/runtime"]
+sys.path[:0] = ["tests/cli", "tests/runtime"]
 import check_bootstrap  # noqa: E402
 from check_bootstrap import Bootstrap, event  # noqa: E402
 from harness import BUILD, check, finish  # noqa: E402

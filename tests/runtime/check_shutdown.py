@@ -13,7 +13,7 @@ import threading
 import time
 from http.server import ThreadingHTTPServer
 
-sys.path[:0] = ["tests/package", "tests/replay", "tests/runtime"]
+sys.path[:0] = ["tests/package", "tests/cli", "tests/runtime"]
 import check_bootstrap
 import emulator
 from check_bootstrap import Api, Bootstrap, event

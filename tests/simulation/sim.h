@@ -18,7 +18,7 @@
 #include "base/arena.h"
 #include "base/clock.h"
 #include "handlers/dispatch/dispatch.h"
-#include "replay/esm/esm.h"
+#include "esm/esm.h"
 
 /* ---- the history ---- */
 

@@ -1,6 +1,6 @@
 /* Reading and emptying a queue, and removing objects, in front of a server that lies: nothing is taken for
  * done that the answer does not prove, and no message is given out that is not one. When the server turns
- * honest the same requests succeed. What a real service does is tests/replay/check_redrive.py's. */
+ * honest the same requests succeed. What a real service does is tests/cli/check_redrive.py's. */
 #include "sinks/queues/inbox.h"
 
 #include "base/json.h"

@@ -1,7 +1,7 @@
 #include "tests/support/verbs.h"
 
 #include "base/error.h"
-#include "replay/verbs.h"
+#include "cli/verbs.h"
 #include "tests/support/disk_fault.h"
 #include "tests/support/haste.h"
 #include "tests/support/leaks.h"

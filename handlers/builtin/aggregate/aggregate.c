@@ -3,6 +3,7 @@
  * What is added is what an item contributes now, less what the ledger says was counted for it, in one
  * transaction with the ledger's row. So a record that is delivered again finds its order in the ledger and
  * changes nothing, and totals never hold what was not counted. */
+#include "base/map.h"
 #include "handlers/builtin/aggregate/aggregate_run_private.h"
 #include "handlers/builtin/aggregate/audit/aggregate_expect.h"
 #include "handlers/builtin/aggregate/audit/aggregate_repair.h"
@@ -11,13 +12,13 @@ void aggregate_run_init(struct aggregate_run *run, const struct aggregate *a, st
 {
     const struct sl_host *host = a->host;
     size_t n = slice->n;
-    *run = (struct aggregate_run){.a = a, .slice = slice, .deltas = {.host = host, .arena = slice->arena}};
+    *run = (struct aggregate_run){.a = a, .slice = slice, .deltas = {.arena = slice->arena}};
     /* A changed group takes two terms away and brings two. */
     run->deltas.room = (uint32_t)(4 * n);
     run->deltas.list = host->alloc(slice->arena, run->deltas.room * sizeof(*run->deltas.list));
     sl_outcome_init(&run->outcome, host, slice);
     aggregate_tally_init(&run->tally, a, slice->arena, n);
-    sl_keymap_init(&run->keys, host, slice->arena, a->has_ledger ? n : 0);
+    sl_map_init(&run->keys, slice->arena, a->has_ledger ? n : 0);
     run->units = host->alloc(slice->arena, n * sizeof(*run->units));
     run->changes = host->alloc(slice->arena, n * sizeof(*run->changes));
     run->next_slot = (uint32_t)(host->random(a->route) >> 32);

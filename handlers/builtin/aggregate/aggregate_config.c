@@ -1,7 +1,8 @@
 /* The aggregate handler's options: read and checked. */
+#include "base/arena.h"
 #include "handlers/builtin/aggregate/aggregate_private.h"
 
-#include "handlers/builtin/toolkit/array.h"
+#include "base/array.h"
 #include "handlers/builtin/toolkit/opening.h"
 
 #include <stdio.h>
@@ -66,7 +67,7 @@ static struct sl_span keep(const struct opening *o, struct sl_span text)
 
 static void *make(const struct opening *o, size_t n, size_t item_bytes)
 {
-    return sl_array_new(o->base.host, o->base.arena, n, item_bytes);
+    return sl_arena_zalloc(o->base.arena, n * item_bytes);
 }
 
 /* A member of a counter, and where it is in the configuration: "counters[0].add.n". */

@@ -1,4 +1,5 @@
 /* One counter, and one image of one record: the counter row that it belongs to, and the amounts. */
+#include "base/map.h"
 #include "handlers/builtin/aggregate/aggregate_tally_private.h"
 
 /* A longer source is not looked up. */
@@ -105,8 +106,8 @@ enum sl_status aggregate_counter_find(const struct aggregate_look *look, const s
     if (status != SL_OK)
         return status;
     struct sl_span text = {source.bytes, source.len};
-    uint32_t known = source.is_cut ? SL_KEYMAP_NONE : sl_keymap_find(&t->sources, text);
-    if (known != SL_KEYMAP_NONE) {
+    uint32_t known = source.is_cut ? SL_MAP_NONE : sl_map_find(&t->sources, text);
+    if (known != SL_MAP_NONE) {
         *out = t->counter_of[known];
         return SL_OK;
     }
@@ -123,7 +124,7 @@ enum sl_status aggregate_counter_find(const struct aggregate_look *look, const s
         return t->a->host->fail(error, SL_REJECT, "ReservedKey",
                                 "the counter's row has the key of a row that the route keeps beside it");
     if (!source.is_cut && t->sources.n < AGGREGATE_KNOWN_SOURCES)
-        t->counter_of[sl_keymap_index(&t->sources, t->a->host->join(t->arena, &text, 1))] = *out;
+        t->counter_of[sl_map_index(&t->sources, t->a->host->join(t->arena, &text, 1))] = *out;
     return SL_OK;
 }
 

@@ -2,18 +2,18 @@
  *
  * They only ever grow (or shrink), so that writing one again changes nothing. They are written apart from the
  * transactions of the sums, in which they cannot be. */
+#include "base/map.h"
 #include "handlers/builtin/aggregate/aggregate_run_private.h"
 
 #include "handlers/builtin/toolkit/apply.h"
-#include "handlers/builtin/toolkit/array.h"
+#include "base/array.h"
 
 /* ---- collecting ---- */
 
 static void feed_add(struct aggregate_tally *t, size_t record, uint32_t extreme)
 {
-    if (t->n_feeds == t->room_feeds)
-        t->feeds = sl_array_double(t->a->host, t->arena, t->feeds, &t->room_feeds, sizeof(*t->feeds));
-    t->feeds[t->n_feeds++] = (struct aggregate_feed){(uint32_t)record, extreme};
+    SL_PUSH_IN(t->arena, t->feeds, t->n_feeds, t->room_feeds) =
+        (struct aggregate_feed){(uint32_t)record, extreme};
 }
 
 /* The extreme of that row and amount; a new one begins with `number`. */
@@ -23,10 +23,8 @@ static uint32_t extreme_of(struct aggregate_tally *t, uint32_t counter, const st
     struct sl_span parts[] = {t->counters.entries[counter].text,
                               amount->verb == SL_SET_MAX ? SL_LIT(">") : SL_LIT("<"), amount->name};
     uint32_t known = t->extreme_of.n;
-    uint32_t x = sl_keymap_index(&t->extreme_of, t->a->host->join(t->arena, parts, 3));
-    if (x == t->room_extremes)
-        t->extremes =
-            sl_array_double(t->a->host, t->arena, t->extremes, &t->room_extremes, sizeof(*t->extremes));
+    uint32_t x = sl_map_index(&t->extreme_of, t->a->host->join(t->arena, parts, 3));
+    t->extremes = sl_array_fit_in(t->arena, t->extremes, x + 1, &t->room_extremes, sizeof(*t->extremes));
     if (x == known)
         t->extremes[x] = (struct aggregate_extreme){.counter = counter, .of = amount, .number = number};
     return x;
@@ -103,7 +101,7 @@ void aggregate_extremes_write(struct aggregate_run *run)
     struct sl_table_op *ops = run->a->host->alloc(t->arena, n * sizeof(*ops));
     for (uint32_t x = 0; x < n; x++)
         ops[x] = extreme_op(t, &t->extremes[x]);
-    const struct sl_result *results = sl_apply_table(run->a->host, run->slice, run->a->table, ops, n);
+    const struct sl_result *results = sl_apply_table(run->slice, run->a->table, ops, n);
     for (uint32_t x = 0; x < n; x++)
         if (results[x].status != SL_OK)
             extreme_result(run, x, &results[x]);

@@ -1,4 +1,5 @@
 /* The ledger: rows that say what has been counted, written and read as JSON. */
+#include "base/map.h"
 #include "handlers/builtin/aggregate/aggregate_tally_private.h"
 
 #include <inttypes.h>
@@ -235,7 +236,7 @@ static bool read_sums(struct aggregate_tally *t, struct sl_span key, struct sl_v
     for (struct sl_iter iter = a->host->value_iter(add); a->host->value_next(&iter, &name, &number);) {
         if (number.type != SL_N)
             return false;
-        term.attribute = sl_keymap_index(&t->attributes, a->host->json_unquote(t->arena, name));
+        term.attribute = sl_map_index(&t->attributes, a->host->json_unquote(t->arena, name));
         term.number = number.raw;
         aggregate_term_add(&t->terms, &term);
     }
@@ -254,7 +255,7 @@ static bool read_distinct(struct aggregate_tally *t, struct sl_span key, struct 
         struct sl_span text = aggregate_value_read(t, value);
         if (!text.ptr)
             return false;
-        uint32_t attribute = sl_keymap_index(&t->attributes, a->host->json_unquote(t->arena, name));
+        uint32_t attribute = sl_map_index(&t->attributes, a->host->json_unquote(t->arena, name));
         struct aggregate_term term = {.counter = aggregate_place_value(t, group, attribute, text),
                                       .attribute = t->count,
                                       .number = count.type == SL_N ? count.raw : SL_LIT("1")};

@@ -1,7 +1,8 @@
 /* Rows that terms go into: of counters, of values that are counted once, and of members. */
+#include "base/map.h"
 #include "handlers/builtin/aggregate/aggregate_tally_private.h"
 
-#include "handlers/builtin/toolkit/array.h"
+#include "base/array.h"
 
 /* A longer value is kept as its digest. */
 #define VALUE_BYTES 512
@@ -12,9 +13,8 @@
 
 uint32_t aggregate_place_at(struct aggregate_tally *t, struct sl_span key)
 {
-    uint32_t known = t->counters.n, i = sl_keymap_index(&t->counters, key);
-    if (i == t->room_places)
-        t->places = sl_array_double(t->a->host, t->arena, t->places, &t->room_places, sizeof(*t->places));
+    uint32_t known = t->counters.n, i = sl_map_index(&t->counters, key);
+    t->places = sl_array_fit_in(t->arena, t->places, i + 1, &t->room_places, sizeof(*t->places));
     if (i == known)
         t->places[i] = (struct aggregate_place){.kind = AGGREGATE_SUMS};
     return i;
@@ -75,7 +75,7 @@ struct sl_span aggregate_value_row(const struct aggregate_tally *t, uint32_t pla
                               SL_LIT("\"}"),
                               aggregate_own_member(t->a, t->arena),
                               SL_LIT("}")};
-    return t->a->host->join(t->arena, parts, sizeof(parts) / sizeof(parts[0]));
+    return t->a->host->join(t->arena, parts, SL_COUNT(parts));
 }
 
 /* ---- members ---- */
@@ -122,7 +122,7 @@ static struct sl_span member_row(const struct aggregate_tally *t, const struct s
                               t->a->host->value_json(keys, t->arena),
                               aggregate_own_member(t->a, t->arena),
                               SL_LIT("}")};
-    return t->a->host->join(t->arena, parts, sizeof(parts) / sizeof(parts[0]));
+    return t->a->host->join(t->arena, parts, SL_COUNT(parts));
 }
 
 uint32_t aggregate_place_member_key(struct aggregate_tally *t, struct sl_span key, struct sl_span number)

@@ -7,12 +7,12 @@
 #define SL_HANDLERS_BUILTIN_AGGREGATE_AGGREGATE_PRIVATE_H
 
 #include "handlers/builtin/toolkit/expired.h"
-#include "handlers/builtin/toolkit/keymap.h"
+#include "base/map.h"
 #include "handlers/builtin/toolkit/loop.h"
 #include "handlers/builtin/toolkit/order.h"
 #include "handlers/builtin/toolkit/outcome.h"
 #include "handlers/builtin/toolkit/render.h"
-#include "handlers/builtin/toolkit/source.h"
+#include "handlers/builtin/toolkit/source_table.h"
 #include "handlers/builtin/toolkit/text.h"
 
 #define AGGREGATE_COUNTERS 40
@@ -83,8 +83,8 @@ struct aggregate {
     struct sl_span ledger_table; /* absent: the totals' own */
     struct sl_span ledger_keys[2];
     size_t n_ledger_keys;
-    bool has_at;             /* rows can have AGGREGATE_ROW_AT: no key attribute has this name */
-    struct sl_source *owner; /* what this process knows of the ledger's source; in the route's arena */
+    bool has_at;                   /* rows can have AGGREGATE_ROW_AT: no key attribute has this name */
+    struct sl_source_table *owner; /* what this process knows of the ledger's source; in the route's arena */
     struct sl_span expires_attribute;
     struct sl_span key_names[2]; /* of counter rows, in their order as text */
     size_t n_key_names;

@@ -2,6 +2,7 @@
 #ifndef SL_HANDLERS_BUILTIN_AGGREGATE_AGGREGATE_RUN_PRIVATE_H
 #define SL_HANDLERS_BUILTIN_AGGREGATE_AGGREGATE_RUN_PRIVATE_H
 
+#include "base/map.h"
 #include "handlers/builtin/aggregate/aggregate_tally_private.h"
 
 /* What a record makes of its item. */
@@ -48,11 +49,11 @@ struct aggregate_run {
     struct sl_outcome outcome;
     struct aggregate_tally tally;
     struct aggregate_terms deltas;
-    struct sl_keymap keys; /* units by the keys of their ledger rows */
+    struct sl_map keys; /* units by the keys of their ledger rows */
     struct aggregate_unit *units;
     size_t n_units;
     struct aggregate_change *changes; /* one per record */
-    struct sl_source source;          /* the table that the records come from */
+    struct sl_source_table source;    /* the table that the records come from */
     struct sl_span last[3];           /* where the last record came from: ARN, Region, table */
     size_t n_older;                   /* changes that are `is_older` */
     struct sl_span older;             /* the sequence number of one of them */
@@ -63,7 +64,8 @@ struct aggregate_run {
     unsigned looks;                   /* for delta rows, because of that */
     bool has_done; /* a change was found done: who did it may have been killed before its fold */
     struct aggregate_delta *folds; /* delta rows that are to be folded */
-    uint32_t n_folds, room_folds;
+    uint32_t n_folds;
+    size_t room_folds;
     uint32_t next_slot, next_shard; /* drawn in turn from a random start */
 };
 

@@ -4,6 +4,7 @@
  * account, Region and table, with the epoch and the number of sub-counters. It is written with a condition
  * and is no part of the transactions, which would conflict on it. One write per process both makes it and
  * reads it: when the condition does not hold, the answer brings the row. */
+#include "base/array.h"
 #include "handlers/builtin/aggregate/aggregate_run_private.h"
 
 #include "handlers/builtin/toolkit/apply.h"
@@ -19,14 +20,14 @@
 
 struct row {
     struct sl_span text; /* the attribute as it is in the table, {"M":{...}}; absent: there is none */
-    struct sl_source is;
+    struct sl_source_table is;
     int64_t epoch, shards;
 };
 
 void aggregate_source_init(struct aggregate *a, struct sl_arena *arena)
 {
     a->owner = a->host->alloc(arena, sizeof(*a->owner));
-    *a->owner = (struct sl_source){.table = {NULL, 0}};
+    *a->owner = (struct sl_source_table){.table = {NULL, 0}};
 }
 
 /* ---- records ---- */
@@ -52,16 +53,16 @@ enum sl_status aggregate_source_take(struct aggregate_run *run, const struct sl_
     const struct sl_host *host = run->a->host;
     if (is_like_last(run, r))
         return SL_OK;
-    struct sl_source source = sl_source_of(host, r);
-    if (sl_source_covers(&run->source, &source))
+    struct sl_source_table source = sl_source_table_of(host, r);
+    if (sl_source_table_covers(&run->source, &source))
         return SL_OK;
-    if (!sl_source_fits(&run->source, &source))
+    if (!sl_source_table_fits(&run->source, &source))
         return host->fail(error, SL_FATAL, "TwoTables",
                           "records come from %.*s and from %.*s, and a route counts the items of one table: "
                           "make two routes, each with its own \"when\" and its own ledger name",
-                          SL_ARG(sl_source_text(host, run->slice->arena, &run->source)),
-                          SL_ARG(sl_source_text(host, run->slice->arena, &source)));
-    run->source = sl_source_join(&run->source, &source);
+                          SL_ARG(sl_source_table_text(host, run->slice->arena, &run->source)),
+                          SL_ARG(sl_source_table_text(host, run->slice->arena, &source)));
+    run->source = sl_source_table_join(&run->source, &source);
     return SL_OK;
 }
 
@@ -156,8 +157,8 @@ static struct sl_result row_write(const struct aggregate_run *run, const struct 
                               a->marks_own ? a->name : SL_LIT(""),
                               a->marks_own ? SL_LIT("\"}") : SL_LIT(""),
                               SL_LIT("}")};
-    op.item = a->host->join(run->slice->arena, parts, sizeof(parts) / sizeof(parts[0]));
-    return sl_apply_table(a->host, run->slice, a->table, &op, 1)[0];
+    op.item = a->host->join(run->slice->arena, parts, SL_COUNT(parts));
+    return sl_apply_table(run->slice, a->table, &op, 1)[0];
 }
 
 /* ---- what comes after a row ---- */
@@ -171,8 +172,8 @@ static enum sl_status another_table(const struct aggregate_run *run, const struc
                       "route for each table, with its own \"when\" and its own ledger name (\"ledger\": "
                       "{\"name\": ...}); if the second table replaces the first one, raise \"epoch\" above "
                       "%" PRId64 " and backfill it",
-                      SL_ARG(run->a->name), SL_ARG(sl_source_text(host, run->slice->arena, &row->is)),
-                      SL_ARG(sl_source_text(host, run->slice->arena, &run->source)), row->epoch);
+                      SL_ARG(run->a->name), SL_ARG(sl_source_table_text(host, run->slice->arena, &row->is)),
+                      SL_ARG(sl_source_table_text(host, run->slice->arena, &run->source)), row->epoch);
 }
 
 /* The row as this route wants it, which is the same one if it has nothing to add. */
@@ -187,9 +188,9 @@ static enum sl_status row_after(const struct aggregate_run *run, const struct ro
                              "set \"epoch\" to %" PRId64 " again",
                              SL_ARG(a->name), row->epoch, a->epoch, row->epoch);
     bool is_same_epoch = row->epoch == a->epoch;
-    if (is_same_epoch && !sl_source_fits(&row->is, &run->source))
+    if (is_same_epoch && !sl_source_table_fits(&row->is, &run->source))
         return another_table(run, row, error);
-    *next = (struct row){.is = is_same_epoch ? sl_source_join(&row->is, &run->source) : run->source,
+    *next = (struct row){.is = is_same_epoch ? sl_source_table_join(&row->is, &run->source) : run->source,
                          .epoch = a->epoch,
                          .shards = a->shards};
     return SL_OK;
@@ -198,7 +199,7 @@ static enum sl_status row_after(const struct aggregate_run *run, const struct ro
 static bool is_same(const struct row *row, const struct row *next)
 {
     return row->text.ptr && row->epoch == next->epoch && row->shards == next->shards &&
-           sl_source_covers(&row->is, &next->is);
+           sl_source_table_covers(&row->is, &next->is);
 }
 
 /* Tells of what a new row changes for those who read the totals. */
@@ -213,8 +214,8 @@ static void tell(const struct aggregate_run *run, const struct row *row, const s
                      row->shards, next->shards);
     if (!row->text.ptr || row->epoch == next->epoch)
         return;
-    struct sl_span was = sl_source_text(a->host, run->slice->arena, &row->is);
-    struct sl_span is = sl_source_text(a->host, run->slice->arena, &next->is);
+    struct sl_span was = sl_source_table_text(a->host, run->slice->arena, &row->is);
+    struct sl_span is = sl_source_table_text(a->host, run->slice->arena, &next->is);
     if (was.len == is.len && memcmp(was.ptr, is.ptr, is.len) == 0)
         a->host->log(a->route, SL_INFO,
                      "the ledger %.*s begins epoch %" PRId64
@@ -233,9 +234,9 @@ static struct sl_span keep(const struct aggregate *a, struct sl_span text)
     return text.len ? a->host->join(a->host->route_arena(a->route), &text, 1) : text;
 }
 
-static void remember(const struct aggregate *a, const struct sl_source *is)
+static void remember(const struct aggregate *a, const struct sl_source_table *is)
 {
-    *a->owner = (struct sl_source){
+    *a->owner = (struct sl_source_table){
         .account = keep(a, is->account), .region = keep(a, is->region), .table = keep(a, is->table)};
 }
 
@@ -255,7 +256,7 @@ enum sl_status aggregate_source_check(struct aggregate_run *run, struct sl_error
     struct row row = {.epoch = a->epoch}, next;
     if (a->per_event || !a->has_ledger || run->source.table.len == 0)
         return SL_OK;
-    if (sl_source_covers(a->owner, &run->source))
+    if (sl_source_table_covers(a->owner, &run->source))
         return SL_OK;
     for (int round = 0; round < ROUNDS; round++) {
         enum sl_status status = row_after(run, &row, &next, error);

@@ -1,4 +1,5 @@
 /* Taking records: each makes a change of its unit, an item or an event. */
+#include "base/map.h"
 #include "handlers/builtin/aggregate/aggregate_run_private.h"
 
 /* The record has not the image that the totals need. */
@@ -127,7 +128,7 @@ static struct aggregate_unit *unit_of(struct aggregate_run *run, size_t i)
     size_t u = run->n_units;
     if (a->has_ledger) {
         key = aggregate_ledger_key(a, run->slice->records[i], run->slice->arena);
-        u = sl_keymap_index(&run->keys, key);
+        u = sl_map_index(&run->keys, key);
     }
     if (u == run->n_units)
         run->units[run->n_units++] =

@@ -2,6 +2,7 @@
 #ifndef SL_HANDLERS_BUILTIN_AGGREGATE_AGGREGATE_TALLY_PRIVATE_H
 #define SL_HANDLERS_BUILTIN_AGGREGATE_AGGREGATE_TALLY_PRIVATE_H
 
+#include "base/map.h"
 #include "handlers/builtin/aggregate/aggregate_private.h"
 
 /* What a row is that terms go into. */
@@ -30,10 +31,10 @@ struct aggregate_term {
 };
 
 struct aggregate_terms {
-    const struct sl_host *host;
     struct sl_arena *arena;
     struct aggregate_term *list;
-    uint32_t n, room;
+    uint32_t n;
+    size_t room;
 };
 
 /* Terms from `first` on. */
@@ -60,18 +61,19 @@ struct aggregate_tally {
     const struct aggregate *a;
     struct sl_arena *arena;
     struct sl_decimal *scratch;
-    struct sl_keymap counters;      /* rows by their key's JSON */
+    struct sl_map counters;         /* rows by their key's JSON */
     struct aggregate_place *places; /* what they are, by the same numbers */
-    uint32_t room_places;
-    uint32_t count;           /* the attribute of terms of values and members */
-    struct sl_keymap sources; /* what keys were made of, and the rows they led to */
+    size_t room_places;
+    uint32_t count;        /* the attribute of terms of values and members */
+    struct sl_map sources; /* what keys were made of, and the rows they led to */
     uint32_t *counter_of;
-    struct sl_keymap attributes; /* of counter rows, by name */
+    struct sl_map attributes; /* of counter rows, by name */
     struct aggregate_terms terms;
-    struct sl_keymap extreme_of; /* row, verb and attribute -> extreme */
+    struct sl_map extreme_of; /* row, verb and attribute -> extreme */
     struct aggregate_extreme *extremes;
     struct aggregate_feed *feeds;
-    uint32_t room_extremes, n_feeds, room_feeds;
+    uint32_t n_feeds;
+    size_t room_extremes, room_feeds;
 };
 
 /* ---- aggregate_number.c: numbers as texts that sort as they do ---- */

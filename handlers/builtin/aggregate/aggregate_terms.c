@@ -1,35 +1,33 @@
 /* Contributions: the terms that an item adds to the totals, and their differences. */
+#include "base/map.h"
 #include "handlers/builtin/aggregate/aggregate_tally_private.h"
 
-#include "handlers/builtin/toolkit/array.h"
+#include "base/array.h"
 
 void aggregate_term_add(struct aggregate_terms *terms, const struct aggregate_term *term)
 {
-    if (terms->n == terms->room)
-        terms->list =
-            sl_array_double(terms->host, terms->arena, terms->list, &terms->room, sizeof(*terms->list));
-    terms->list[terms->n++] = *term;
+    SL_PUSH_IN(terms->arena, terms->list, terms->n, terms->room) = *term;
 }
 
 void aggregate_tally_init(struct aggregate_tally *t, const struct aggregate *a, struct sl_arena *arena,
                           size_t records)
 {
-    *t = (struct aggregate_tally){.a = a, .arena = arena, .terms = {.host = a->host, .arena = arena}};
+    *t = (struct aggregate_tally){.a = a, .arena = arena, .terms = {.arena = arena}};
     t->scratch = a->host->decimal_new(arena);
-    sl_keymap_init(&t->counters, a->host, arena, records / 8);
-    sl_keymap_init(&t->attributes, a->host, arena, 8);
-    sl_keymap_init(&t->sources, a->host, arena, 64);
+    sl_map_init(&t->counters, arena, records / 8);
+    sl_map_init(&t->attributes, arena, 8);
+    sl_map_init(&t->sources, arena, 64);
     t->counter_of = a->host->alloc(arena, AGGREGATE_KNOWN_SOURCES * sizeof(*t->counter_of));
     for (size_t i = 0; i < a->n_counters; i++)
         for (size_t k = 0; k < a->counters[i].n_amounts; k++)
             a->counters[i].amounts[k].attribute =
-                sl_keymap_index(&t->attributes, a->counters[i].amounts[k].name);
+                sl_map_index(&t->attributes, a->counters[i].amounts[k].name);
     for (size_t i = 0; i < a->n_counters; i++)
         for (size_t k = 0; k < a->counters[i].n_distinct; k++)
             a->counters[i].distinct[k].attribute =
-                sl_keymap_index(&t->attributes, a->counters[i].distinct[k].name);
-    t->count = sl_keymap_index(&t->attributes, SL_LIT(AGGREGATE_VALUE_COUNT));
-    sl_keymap_init(&t->extreme_of, a->host, arena, 8);
+                sl_map_index(&t->attributes, a->counters[i].distinct[k].name);
+    t->count = sl_map_index(&t->attributes, SL_LIT(AGGREGATE_VALUE_COUNT));
+    sl_map_init(&t->extreme_of, arena, 8);
     t->terms.room = (uint32_t)(records * 4);
     t->terms.list = a->host->alloc(arena, t->terms.room * sizeof(*t->terms.list));
 }

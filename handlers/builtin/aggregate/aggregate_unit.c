@@ -292,7 +292,7 @@ void aggregate_units_ask(struct aggregate_run *run)
     struct sl_table_op *ops = a->host->alloc(run->slice->arena, n * sizeof(*ops));
     for (size_t k = 0; k < n; k++)
         ops[k] = (struct sl_table_op){.verb = SL_TABLE_GET, .table = a->ledger_table, .key = asked[k]->key};
-    const struct sl_result *results = sl_apply_table(a->host, run->slice, a->table, ops, n);
+    const struct sl_result *results = sl_apply_table(run->slice, a->table, ops, n);
     for (size_t k = 0; k < n; k++) {
         struct sl_error error = SL_NO_ERROR;
         if (unit_learn(run, asked[k], &results[k], &error) != SL_OK)

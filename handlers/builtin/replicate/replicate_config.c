@@ -1,7 +1,7 @@
 /* The replicate handler's options: read and checked. */
 #include "handlers/builtin/replicate/replicate_set.h"
 
-#include "handlers/builtin/toolkit/array.h"
+#include "base/array.h"
 
 #include <stdio.h>
 
@@ -28,9 +28,8 @@ const struct sl_option replicate_options[] = {
     {"epoch", SL_OPTION_INTEGER, 0, 0, 999999, NULL, "0",
      "compared before the order: raise it by one when another table or Region becomes the source"},
     {"source", SL_OPTION_TABLE, 0, 0, 0, NULL, NULL,
-     "the source table: items are read back from it if the stream does not carry them, or two changes have "
-     "one "
-     "time (Kinesis)"},
+     "the source table: items are read back from it if the stream does not carry them, or two changes "
+     "have one time (Kinesis)"},
     {"project", SL_OPTION_JSON, 0, 0, 0, NULL, NULL,
      "list of the attributes to copy; the key is always copied"},
     {"drop", SL_OPTION_JSON, 0, 0, 0, NULL, NULL,
@@ -76,10 +75,9 @@ static struct replicate_rule *rule_for(struct opening *o, struct sl_span name)
     for (size_t i = 0; i < p->n_rules; i++)
         if (sl_span_eq(p->rules[i].name, name))
             return &p->rules[i];
-    if (p->n_rules == p->room_rules)
-        p->rules = sl_array_double(o->base.host, o->base.arena, p->rules, &p->room_rules, sizeof(*p->rules));
-    p->rules[p->n_rules] = (struct replicate_rule){.name = keep(o, name)};
-    return &p->rules[p->n_rules++];
+    SL_PUSH_IN(o->base.arena, p->rules, p->n_rules, p->room_rules) =
+        (struct replicate_rule){.name = keep(o, name)};
+    return &p->rules[p->n_rules - 1];
 }
 
 /* A plain "a.b" also names the attribute that is itself called so: until 1.3 it named that one alone, and
@@ -327,7 +325,7 @@ static enum sl_status check_source(struct opening *o)
 
 static const char *const ours[] = {"guard_attribute", "write_attribute", "deleted_attribute",
                                    "expires_attribute"};
-#define N_OURS (sizeof(ours) / sizeof(ours[0]))
+#define N_OURS SL_COUNT(ours)
 
 static enum sl_status check_attributes(struct opening *o)
 {

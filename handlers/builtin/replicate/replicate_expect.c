@@ -234,11 +234,7 @@ enum sl_status replicate_judge(void *self, struct sl_judge *j, struct sl_error *
         j->is_owned = mark.ptr != NULL;
     }
     j->written_ms = guard_ms(j->guard);
-    bool is_absent =
-        row.type == SL_NONE ||
-        (p->guard == REPLICATE_INLINE &&
-         replicate_is_tombstone(p, row, (struct sl_value){.type = SL_M, .raw = j->expected->key}, j->arena));
-    if (is_absent)
+    if (replicate_is_absent(p, row, j->expected->key, j->arena))
         j->verdict = j->expected->item.ptr ? SL_VERDICT_MISSING : SL_VERDICT_EQUAL;
     else if (j->expected->item.ptr)
         j->verdict = judge_item(p, j, row, &stamp);

@@ -1,4 +1,5 @@
 /* Folding a slice: of each item only its newest change is written. */
+#include "base/map.h"
 #include "handlers/builtin/replicate/replicate_expect.h"
 #include "handlers/builtin/replicate/replicate_sign.h"
 #include "handlers/builtin/replicate/replicate_tie.h"
@@ -16,7 +17,7 @@ static void record_fold(struct replicate_fold *f, size_t i, struct sl_span item_
     const struct sl_record *r = f->slice->records[i];
     struct sl_span order = sl_order_digits(f->p->host, r, f->slice->arena);
     uint32_t known = f->items.n;
-    uint32_t c = sl_keymap_index(&f->items, item_key);
+    uint32_t c = sl_map_index(&f->items, item_key);
     struct replicate_change *change = &f->changes[c];
     if (c == known)
         *change =
@@ -100,7 +101,7 @@ enum sl_status replicate_fold_slice(struct replicate_fold *f, struct sl_error *e
     struct sl_arena *arena = f->slice->arena;
     size_t n = f->slice->n;
     sl_outcome_init(&f->outcome, host, f->slice);
-    sl_keymap_init(&f->items, host, arena, n);
+    sl_map_init(&f->items, arena, n);
     f->changes = host->alloc(arena, n * sizeof(*f->changes));
     f->before = host->alloc(arena, n * sizeof(*f->before));
     for (size_t i = 0; i < n; i++) {

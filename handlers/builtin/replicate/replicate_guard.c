@@ -2,7 +2,7 @@
 #include "handlers/builtin/replicate/replicate_expect.h"
 #include "handlers/builtin/replicate/replicate_tie.h"
 
-#include "handlers/builtin/toolkit/array.h"
+#include "base/array.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -3,7 +3,7 @@
 #define SL_HANDLERS_BUILTIN_REPLICATE_REPLICATE_PRIVATE_H
 
 #include "handlers/builtin/toolkit/expired.h"
-#include "handlers/builtin/toolkit/keymap.h"
+#include "base/map.h"
 #include "handlers/builtin/toolkit/loop.h"
 #include "handlers/builtin/toolkit/order.h"
 #include "handlers/builtin/toolkit/outcome.h"
@@ -63,7 +63,8 @@ struct replicate {
     bool is_projected;      /* only what `project` names, and the key */
     unsigned events;        /* that the route lets through, as bits 1 << SL_INSERT, ... */
     struct replicate_rule *rules;
-    uint32_t n_rules, room_rules;
+    uint32_t n_rules;
+    size_t room_rules;
     struct replicate_key *keys;
     size_t n_keys; /* 0: the source's key */
     struct sl_prune dropped;
@@ -161,7 +162,7 @@ struct replicate_fold {
     struct replicate *p;
     struct sl_slice *slice;
     struct sl_outcome outcome;
-    struct sl_keymap items; /* item -> its change */
+    struct sl_map items; /* item -> its change */
     struct replicate_change *changes;
     uint32_t *before; /* record -> the record before it of the same item, REPLICATE_NO_RECORD */
     size_t n_read_back;

@@ -88,7 +88,7 @@ static void read_back(struct replicate_fold *f)
         change->op = (uint32_t)n;
         ops[n++] = (struct sl_table_op){.verb = SL_TABLE_GET, .key = keys.raw};
     }
-    const struct sl_result *results = sl_apply_table(p->host, f->slice, p->source, ops, n);
+    const struct sl_result *results = sl_apply_table(f->slice, p->source, ops, n);
     for (uint32_t c = 0; c < f->items.n; c++) {
         struct replicate_change *change = &f->changes[c];
         struct sl_error error = SL_NO_ERROR;

@@ -2,8 +2,9 @@
  * like any other, but for its guard and for the condition of its first step. */
 #include "handlers/builtin/replicate/replicate_repair.h"
 
+#include "base/map.h"
 #include "handlers/builtin/replicate/replicate_sign.h"
-#include "handlers/builtin/toolkit/array.h"
+#include "base/array.h"
 
 /* Attributes of the seen row that are compared. A condition's text has 4 KB (Quotas in Amazon DynamoDB), and
  * one comparison takes some 16 bytes of it. */
@@ -14,7 +15,7 @@ struct repair {
     struct sl_repair *ask;
 };
 
-static struct sl_value row_of(struct sl_span json)
+struct sl_value replicate_row_of(struct sl_span json)
 {
     return (struct sl_value){.type = json.ptr ? SL_M : SL_NONE, .raw = json};
 }
@@ -53,7 +54,7 @@ static void hold_row(const struct replicate *p, struct replicate_change *change,
 static void hold_absence(const struct replicate *p, struct replicate_change *change, struct sl_arena *arena)
 {
     struct sl_test *test = p->host->alloc(arena, sizeof(*test));
-    struct sl_iter iter = p->host->value_iter(row_of(change->key));
+    struct sl_iter iter = p->host->value_iter(replicate_row_of(change->key));
     struct sl_span name = {NULL, 0};
     struct sl_value value;
     (void)p->host->value_next(&iter, &name, &value);
@@ -66,7 +67,7 @@ void replicate_see(const struct replicate *p, struct replicate_change *change, s
                    struct sl_arena *arena)
 {
     if (row.ptr)
-        hold_row(p, change, row_of(row), arena);
+        hold_row(p, change, replicate_row_of(row), arena);
     else
         hold_absence(p, change, arena);
 }
@@ -85,7 +86,7 @@ const struct replicate_side *replicate_side_of(const struct replicate *p)
 void replicate_follow(const struct replicate *p, struct replicate_change *change, struct sl_span row,
                       struct sl_span side, struct sl_arena *arena)
 {
-    struct replicate_stamp stamp = replicate_stamp_of(p, row_of(row), arena);
+    struct replicate_stamp stamp = replicate_stamp_of(p, replicate_row_of(row), arena);
     struct sl_span order = replicate_side_of(p) ? replicate_guard_of_row(p, side) : (struct sl_span){NULL, 0};
     change->kept_guard = p->guard == REPLICATE_INLINE && stamp.guard.type == SL_S ? stamp.guard.raw
                                                                                   : (struct sl_span){NULL, 0};
@@ -95,11 +96,9 @@ void replicate_follow(const struct replicate *p, struct replicate_change *change
 
 /* ---- changes ---- */
 
-/* Is the item gone for the replica? It may not match `where`; in a pair, what the source has may be a
- * tombstone of ours. */
-static bool is_gone(const struct replicate *p, const struct sl_record *r, struct sl_arena *arena)
+bool replicate_is_gone(const struct replicate *p, const struct sl_record *r, struct sl_value image,
+                       struct sl_arena *arena)
 {
-    struct sl_value image = p->host->record_image(r, SL_NEW_IMAGE);
     return image.type == SL_NONE || !replicate_is_inside(p, image, arena) ||
            (p->guard == REPLICATE_INLINE &&
             replicate_is_tombstone(p, image, p->host->record_image(r, SL_KEYS), arena));
@@ -110,9 +109,9 @@ static void take_wanted(const struct repair *r, size_t i, struct replicate_chang
 {
     const struct replicate *p = r->fold.p;
     struct sl_arena *arena = r->fold.slice->arena;
-    struct sl_value row = row_of(r->ask->wanted[i]);
+    struct sl_value row = replicate_row_of(r->ask->wanted[i]);
     change->is_shaped = true;
-    if (row.type == SL_NONE || replicate_is_tombstone(p, row, row_of(change->key), arena))
+    if (row.type == SL_NONE || replicate_is_tombstone(p, row, replicate_row_of(change->key), arena))
         return;
     if (p->guard == REPLICATE_INLINE) {
         row.raw = replicate_without(p, row, p->guard_attribute, arena);
@@ -125,7 +124,7 @@ static void take_wanted(const struct repair *r, size_t i, struct replicate_chang
 static bool is_guarded(const struct repair *r, const struct replicate_change *change)
 {
     const struct replicate *p = r->fold.p;
-    struct sl_value row = row_of(r->ask->seen[change->newest]);
+    struct sl_value row = replicate_row_of(r->ask->seen[change->newest]);
     return p->guard == REPLICATE_INLINE ? p->host->value_member(row, p->guard_attribute).type == SL_S
                                         : change->kept_guard.ptr != NULL;
 }
@@ -150,7 +149,7 @@ static enum sl_status change_make(struct repair *r, size_t i, struct replicate_c
     struct replicate_fold *f = &r->fold;
     const struct replicate *p = f->p;
     struct sl_arena *arena = f->slice->arena;
-    struct sl_value row = row_of(r->ask->seen[i]);
+    struct sl_value row = replicate_row_of(r->ask->seen[i]);
     enum sl_status status = replicate_key(p, change->record, arena, &change->key, error);
     if (status != SL_OK)
         return status;
@@ -158,10 +157,11 @@ static enum sl_status change_make(struct repair *r, size_t i, struct replicate_c
         change->item_key = change->key;
     if (r->ask->wanted)
         take_wanted(r, i, change);
-    else if (!is_gone(p, change->record, arena))
+    else if (!replicate_is_gone(p, change->record, p->host->record_image(change->record, SL_NEW_IMAGE),
+                                arena))
         change->image = (struct replicate_image){.value = p->host->record_image(change->record, SL_NEW_IMAGE),
                                                  .may_carry = true};
-    bool is_buried = replicate_is_tombstone(p, row, row_of(change->key), arena);
+    bool is_buried = replicate_is_tombstone(p, row, replicate_row_of(change->key), arena);
     change->is_out = change->image.value.type == SL_NONE && (row.type == SL_NONE || is_buried);
     replicate_follow(p, change, r->ask->seen[i], r->ask->sides[i], arena);
     replicate_see(p, change, r->ask->seen[i], arena);
@@ -175,7 +175,7 @@ static enum sl_status record_take(struct repair *r, size_t i, struct sl_error *e
     if (f->p->host->record_image(record, SL_KEYS).type == SL_NONE)
         return f->p->host->fail(error, SL_REJECT, "NoKeys", "the record has no Keys");
     struct sl_span item_key = f->p->host->record_item_key(record, f->slice->arena);
-    uint32_t known = f->items.n, c = sl_keymap_index(&f->items, item_key);
+    uint32_t known = f->items.n, c = sl_map_index(&f->items, item_key);
     if (c != known)
         return f->p->host->fail(error, SL_REJECT, "Twice", "the item is in the slice twice");
     f->before[i] = REPLICATE_NO_RECORD;
@@ -227,7 +227,7 @@ enum sl_status replicate_repair(void *self, struct sl_slice *slice, struct sl_re
     struct repair r = {.fold = {.p = self, .slice = slice, .is_plan = ask->is_plan}, .ask = ask};
     const struct sl_host *host = r.fold.p->host;
     sl_outcome_init(&r.fold.outcome, host, slice);
-    sl_keymap_init(&r.fold.items, host, slice->arena, slice->n);
+    sl_map_init(&r.fold.items, slice->arena, slice->n);
     r.fold.changes = host->alloc(slice->arena, slice->n * sizeof(*r.fold.changes));
     r.fold.before = host->alloc(slice->arena, slice->n * sizeof(*r.fold.before));
     for (size_t i = 0; i < slice->n; i++) {

@@ -11,6 +11,14 @@
 enum sl_status replicate_repair(void *self, struct sl_slice *slice, struct sl_repair *repair,
                                 struct sl_error *error) SL_MUST_USE;
 
+/* A row or an item as a value; SL_NONE: there is none. */
+struct sl_value replicate_row_of(struct sl_span json);
+
+/* Is the source's item, of the record's key, gone for the replica? It may not match `where`; in a pair, what
+ * the source has may be a tombstone of ours. */
+bool replicate_is_gone(const struct replicate *p, const struct sl_record *r, struct sl_value image,
+                       struct sl_arena *arena);
+
 /* Gives the change the condition of a repair: the row is as it was seen; absent: there is none. */
 void replicate_see(const struct replicate *p, struct replicate_change *change, struct sl_span row,
                    struct sl_arena *arena);

@@ -1,6 +1,8 @@
 /* Our attributes on items, and the signature that tells a replicate's write from a copy of it. */
 #include "handlers/builtin/replicate/replicate_sign.h"
 
+#include "base/hash.h"
+
 #define VERSION      "1:"
 #define GUARD_DIGITS 16
 #define ITEM_DIGITS  32
@@ -44,9 +46,7 @@ bool replicate_stamp_has_guard(const struct replicate_stamp *stamp)
 /* FNV-1a: it tells guards apart that are written by chance, and takes no time. */
 static char *put_guard_digest(char *at, struct sl_span guard)
 {
-    uint64_t hash = 0xcbf29ce484222325u;
-    for (size_t i = 0; i < guard.len; i++)
-        hash = (hash ^ (unsigned char)guard.ptr[i]) * 0x100000001b3u;
+    uint64_t hash = sl_hash(guard);
     for (int shift = 60; shift >= 0; shift -= 4)
         *at++ = "0123456789abcdef"[hash >> shift & 15];
     return at;
@@ -158,6 +158,14 @@ bool replicate_is_tombstone(const struct replicate *p, struct sl_value image, st
 {
     struct replicate_stamp stamp = replicate_stamp_of(p, image, arena);
     return is_tombstone(p, image, &stamp, keys, arena);
+}
+
+bool replicate_is_absent(const struct replicate *p, struct sl_value row, struct sl_span key,
+                         struct sl_arena *arena)
+{
+    struct sl_value keys = {.type = SL_M, .raw = key};
+    return row.type == SL_NONE ||
+           (p->guard == REPLICATE_INLINE && replicate_is_tombstone(p, row, keys, arena));
 }
 
 /* Does the item still have the time that its tombstone had? The signature is that of key, guard, mark and

@@ -45,6 +45,10 @@ struct replicate_revival replicate_sign_revival(const struct replicate_stamp *st
 bool replicate_is_tombstone(const struct replicate *p, struct sl_value image, struct sl_value keys,
                             struct sl_arena *arena);
 
+/* Does the row of that key stand for no item: is it not there, or a tombstone of ours? */
+bool replicate_is_absent(const struct replicate *p, struct sl_value row, struct sl_span key,
+                         struct sl_arena *arena);
+
 /* Is it a tombstone on which somebody wrote? */
 struct replicate_revival replicate_revival_of(const struct replicate *p,
                                               const struct replicate_change *change, struct sl_arena *arena);

@@ -1,18 +1,18 @@
 /* Changes of one item that have one order.
  *
- * Through Kinesis a change has no sequence number, only a time in ms or us, and may come twice and in any
- * order. Of two changes in one unit nothing says which was first, their contents neither: after A, B, A a
- * first A that comes twice would win over B. So the row is made what the source has now. Whoever does that
- * sees the row before it reads the source, writes only if the row is still the same, and makes the guard the
- * next one; if the row has moved, it begins again. So the last of the tied changes leaves the truth, and one
- * that comes later writes nothing or the truth. */
+ * Through Kinesis a change has no sequence number, only a time in ms or us, and may be delivered twice
+ * and in any order. Of two changes in one unit nothing says which was first, their contents neither: after A,
+ * B, A a first A that is delivered again would win over B. So the row is made what the source has now.
+ * Whoever does that sees the row before it reads the source, writes only if the row is still the same, and
+ * makes the guard the next one; if the row has moved, it begins again. So the last of the tied changes leaves
+ * the truth, and one that comes later writes nothing or the truth. */
 #include "handlers/builtin/replicate/replicate_repair.h"
 #include "handlers/builtin/replicate/replicate_sign.h"
 #include "handlers/builtin/replicate/replicate_tie.h"
 
 #include "handlers/builtin/toolkit/apply.h"
 
-/* Of the same item and order; a change that came twice is no tie. */
+/* Of the same item and order; a change that was delivered twice does not tie. */
 bool replicate_tie_is_mixed(const struct replicate *p, const struct sl_record *a, const struct sl_record *b,
                             struct sl_arena *arena)
 {
@@ -27,22 +27,10 @@ bool replicate_tie_is_mixed(const struct replicate *p, const struct sl_record *a
 
 /* ---- is the row as the change leaves it? ---- */
 
-static struct sl_value row_of(struct sl_span json)
-{
-    return (struct sl_value){.type = json.ptr ? SL_M : SL_NONE, .raw = json};
-}
-
-static bool is_absent(const struct replicate *p, const struct replicate_change *change, struct sl_value row,
-                      struct sl_arena *arena)
-{
-    return row.type == SL_NONE ||
-           (p->guard == REPLICATE_INLINE && replicate_is_tombstone(p, row, row_of(change->key), arena));
-}
-
 /* A row or an item, without its guard and signature. */
 static struct sl_value bare(const struct replicate *p, struct sl_span json, struct sl_arena *arena)
 {
-    struct sl_value row = row_of(json);
+    struct sl_value row = replicate_row_of(json);
     if (p->guard != REPLICATE_INLINE)
         return row;
     row.raw = replicate_without(p, row, p->guard_attribute, arena);
@@ -53,7 +41,7 @@ static struct sl_value bare(const struct replicate *p, struct sl_span json, stru
 static bool is_as_left(const struct replicate *p, const struct replicate_change *change, struct sl_span row,
                        struct sl_arena *arena)
 {
-    bool absent = is_absent(p, change, row_of(row), arena);
+    bool absent = replicate_is_absent(p, replicate_row_of(row), change->key, arena);
     if (absent || change->image.value.type == SL_NONE)
         return absent && change->image.value.type == SL_NONE;
     return p->host->value_equal(bare(p, row, arena), bare(p, change->item, arena));
@@ -108,12 +96,11 @@ static void change_repair(struct ties *t, struct replicate_change *change, struc
 {
     const struct replicate *p = t->f->p;
     struct sl_arena *arena = t->f->slice->arena;
-    struct sl_value image = {.type = item.ptr ? SL_M : SL_NONE, .raw = replicate_without_blanks(item)};
-    bool is_gone = image.type == SL_NONE || !replicate_is_inside(p, image, arena) ||
-                   (p->guard == REPLICATE_INLINE &&
-                    replicate_is_tombstone(p, image, p->host->record_image(change->record, SL_KEYS), arena));
+    struct sl_value image = replicate_row_of(replicate_without_blanks(item));
+    bool is_gone = replicate_is_gone(p, change->record, image, arena);
     change->image = (struct replicate_image){.is_read_back = true, .may_carry = true};
-    change->image.value = is_gone ? row_of((struct sl_span){NULL, 0}) : image;
+    if (!is_gone)
+        change->image.value = image;
     change->item = (struct sl_span){NULL, 0};
     change->is_tied = true;
     change->is_mixed = change->is_faint = change->has_looked = false;
@@ -133,7 +120,7 @@ static void change_leave(struct ties *t, struct replicate_change *change)
 
 static const struct sl_result *read_all(const struct ties *t, struct sl_table_port *port, size_t n)
 {
-    return sl_apply_table(t->f->p->host, t->f->slice, port, t->ops, n);
+    return sl_apply_table(t->f->slice, port, t->ops, n);
 }
 
 /* The rows, before the source: what a mark says then is not newer than what the source has. */
@@ -204,17 +191,16 @@ bool replicate_ties_take(struct replicate_fold *f)
     const struct replicate *p = f->p;
     struct sl_arena *arena = f->slice->arena;
     struct ties t = {.f = f};
-    for (uint32_t c = 0; c < f->items.n; c++)
-        if (is_pending(p, &f->changes[c], arena))
-            t.n++;
+    for (uint32_t c = 0; c < f->items.n; c++) {
+        if (!is_pending(p, &f->changes[c], arena))
+            continue;
+        if (!t.changes)
+            t.changes = p->host->alloc(arena, (f->items.n - c) * sizeof(struct replicate_change *));
+        t.changes[t.n++] = &f->changes[c];
+    }
     if (t.n == 0)
         return false;
-    t.changes = p->host->alloc(arena, t.n * sizeof(struct replicate_change *));
     t.ops = p->host->alloc(arena, 2 * t.n * sizeof(*t.ops));
-    t.n = 0;
-    for (uint32_t c = 0; c < f->items.n; c++)
-        if (is_pending(p, &f->changes[c], arena))
-            t.changes[t.n++] = &f->changes[c];
     see_rows(&t);
     if (p->source && t.n > 0)
         ask_source(&t);

@@ -273,7 +273,7 @@ static int write_waves(struct replicate_fold *f, int waves, struct refusals *ref
         size_t n_returns = make_returns(f, ops), n = n_returns + make_ops(f, ops + n_returns);
         if (n == 0)
             break;
-        const struct sl_result *results = sl_apply_table(p->host, f->slice, p->table, ops, n);
+        const struct sl_result *results = sl_apply_table(f->slice, p->table, ops, n);
         if (n_returns)
             return_results(f, results);
         f->n_returns = 0;

@@ -19,8 +19,8 @@ static void take_arn(struct sl_loop *loop, struct sl_span arn)
 {
     const char *slash = memchr(arn.ptr, '/', arn.len);
     loop->target.table = slash ? (struct sl_span){slash + 1, (size_t)(arn.ptr + arn.len - slash - 1)} : arn;
-    loop->target.region = sl_source_arn_part(arn, 3);
-    loop->target.account = sl_source_arn_part(arn, 4);
+    loop->target.region = sl_source_table_arn_part(arn, 3);
+    loop->target.account = sl_source_table_arn_part(arn, 4);
 }
 
 void sl_loop_init(struct sl_loop *loop, struct sl_span url)
@@ -34,13 +34,13 @@ void sl_loop_init(struct sl_loop *loop, struct sl_span url)
     struct sl_span rest = {slashes + 3, (size_t)(url.ptr + url.len - slashes - 3)};
     const char *query = memchr(rest.ptr, '?', rest.len);
     rest.len = query ? (size_t)(query - rest.ptr) : rest.len;
-    if (sl_source_arn_part(rest, 0).ptr) {
+    if (sl_source_table_arn_part(rest, 0).ptr) {
         take_arn(loop, rest);
         return;
     }
     loop->target.table = rest;
     loop->target.region = parameter(url, "region=");
-    loop->target.account = sl_source_arn_part(parameter(url, "role="), 4);
+    loop->target.account = sl_source_table_arn_part(parameter(url, "role="), 4);
 }
 
 bool sl_loop_closes(const struct sl_loop *loop, const struct sl_host *host, const struct sl_slice *slice)
@@ -48,13 +48,14 @@ bool sl_loop_closes(const struct sl_loop *loop, const struct sl_host *host, cons
     if (loop->is_local || slice->n == 0)
         return false;
     const struct sl_record *r = slice->records[0];
-    struct sl_source from = {.account = sl_source_arn_part(host->record_text(r, SL_FIELD_SOURCE_ARN), 4),
-                             .region = host->record_text(r, SL_FIELD_REGION),
-                             .table = host->record_text(r, SL_FIELD_TABLE)};
+    struct sl_source_table from = {.account =
+                                       sl_source_table_arn_part(host->record_text(r, SL_FIELD_SOURCE_ARN), 4),
+                                   .region = host->record_text(r, SL_FIELD_REGION),
+                                   .table = host->record_text(r, SL_FIELD_TABLE)};
     if (!sl_span_eq(loop->target.table, from.table))
         return false;
-    sl_source_drop_local(&from);
-    return sl_source_fits(&loop->target, &from);
+    sl_source_table_drop_local(&from);
+    return sl_source_table_fits(&loop->target, &from);
 }
 
 enum sl_status sl_loop_refuse(const struct sl_loop *loop, const struct sl_host *host, const char *advice,

@@ -3,12 +3,12 @@
 #ifndef SL_HANDLERS_BUILTIN_TOOLKIT_LOOP_H
 #define SL_HANDLERS_BUILTIN_TOOLKIT_LOOP_H
 
-#include "handlers/builtin/toolkit/source.h"
+#include "handlers/builtin/toolkit/source_table.h"
 
 struct sl_loop {
-    struct sl_source target; /* borrowed from its URL; what that does not name is the function's own. A file's
-                                table is named, too */
-    bool is_local;           /* a file, which has no stream */
+    struct sl_source_table target; /* borrowed from its URL; what that does not name is the function's own. A
+                                file's table is named, too */
+    bool is_local;                 /* a file, which has no stream */
 };
 
 /* Of a table target: dynamodb://name?region=, dynamodb://arn:aws:dynamodb:...:table/name,

@@ -1,6 +1,7 @@
 /* The order of an item's changes: padded, compared, and as an attribute value. */
 #include "handlers/builtin/toolkit/order.h"
 
+#include "base/span.h"
 #include "handlers/builtin/toolkit/text.h"
 
 #include <inttypes.h>
@@ -31,9 +32,9 @@ bool sl_order_is_known(struct sl_span text)
     if (text.len == SL_ORDER_BYTES && text.ptr[0] == ':' && text.ptr[EPOCH_DIGITS + 1] == ':') {
         struct sl_span epoch = {text.ptr + 1, EPOCH_DIGITS};
         text = (struct sl_span){text.ptr + EPOCH_DIGITS + 2, SL_ORDER_DIGITS};
-        return sl_text_is_digits(epoch) && sl_text_is_digits(text);
+        return sl_span_is_digits(epoch) && sl_span_is_digits(text);
     }
-    return text.len == SL_ORDER_DIGITS && sl_text_is_digits(text);
+    return text.len == SL_ORDER_DIGITS && sl_span_is_digits(text);
 }
 
 bool sl_order_is_same_epoch(struct sl_span a, struct sl_span b)
@@ -50,7 +51,7 @@ enum sl_status sl_order_check(const struct sl_host *host, struct sl_span digits,
                       digits.len, SL_ORDER_DIGITS);
 }
 
-/* The numbers that work/source gives to items have 15 digits at most, and are their events' ids too. */
+/* The numbers that data/source gives to items have 15 digits at most, and are their events' ids too. */
 #define ITEM_DIGITS 15
 
 bool sl_order_is_of_item(const struct sl_host *host, const struct sl_record *r, struct sl_arena *arena)

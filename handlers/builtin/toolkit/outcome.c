@@ -1,14 +1,15 @@
 /* The outcomes of a slice's records, as the built-in handlers report them. */
 #include "handlers/builtin/toolkit/outcome.h"
 
-#include "handlers/builtin/toolkit/array.h"
+#include "base/arena.h"
+#include "base/array.h"
 
 enum state { DONE = 0, MARKED, UNKNOWN };
 
 void sl_outcome_init(struct sl_outcome *o, const struct sl_host *host, struct sl_slice *slice)
 {
     *o = (struct sl_outcome){.host = host, .slice = slice};
-    o->states = sl_array_new(host, slice->arena, slice->n, 1);
+    o->states = sl_arena_zalloc(slice->arena, slice->n);
 }
 
 void sl_outcome_fail(struct sl_outcome *o, size_t i, const struct sl_error *error)

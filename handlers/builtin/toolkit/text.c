@@ -1,20 +1,13 @@
 /* Text of the built-in handlers: pieces put together, and JSON of attribute values and keys. */
 #include "handlers/builtin/toolkit/text.h"
 
+#include "base/span.h"
 size_t sl_text_index(struct sl_span text, const char *const *list)
 {
     size_t i = 0;
     while (list[i] && !sl_span_is(text, list[i]))
         i++;
     return i;
-}
-
-bool sl_text_is_digits(struct sl_span text)
-{
-    for (size_t i = 0; i < text.len; i++)
-        if (text.ptr[i] < '0' || text.ptr[i] > '9')
-            return false;
-    return text.len > 0;
 }
 
 /* ---- attribute values ---- */
@@ -30,7 +23,7 @@ static bool is_normal_integer(struct sl_span n)
 {
     size_t sign = n.len && n.ptr[0] == '-';
     struct sl_span digits = {n.ptr + sign, n.len - sign};
-    return sl_text_is_digits(digits) && digits.len <= 38 && (digits.ptr[0] != '0' || n.len == 1);
+    return sl_span_is_digits(digits) && digits.len <= 38 && (digits.ptr[0] != '0' || n.len == 1);
 }
 
 static struct sl_span normal_number(const struct sl_host *host, struct sl_span n, struct sl_arena *arena)

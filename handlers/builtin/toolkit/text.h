@@ -15,9 +15,6 @@ static inline char *sl_text_put(char *at, struct sl_span text)
 /* Index of the text in a NULL-terminated list; the list's length when it is not there. */
 size_t sl_text_index(struct sl_span text, const char *const *list);
 
-/* At least one digit, and only digits. */
-bool sl_text_is_digits(struct sl_span text);
-
 /* {"S":"text"}, in `arena`. */
 struct sl_span sl_text_string_value(const struct sl_host *host, struct sl_span text, struct sl_arena *arena);
 

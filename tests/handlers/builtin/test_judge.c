@@ -6,7 +6,7 @@
 #include "tests/support/records.h"
 #include "tests/support/stage.h"
 #include "tests/support/test.h"
-#include "work/verify/compare.h"
+#include "data/verify/compare.h"
 
 #include <stdio.h>
 #include <stdlib.h>

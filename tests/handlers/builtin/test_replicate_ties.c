@@ -158,7 +158,7 @@ static void with_a_source_the_replica_ends_as_the_source(void **state)
             history_run(mode, i);
 }
 
-/* Without one the tie is counted and said, once each time; a change that comes twice is none. */
+/* Without one the tie is counted and said, once each time; a change that is delivered twice does not tie. */
 static void without_a_source_a_tie_is_counted(void **state)
 {
     (void)state;

@@ -107,7 +107,7 @@ static void a_route_says_what_its_items_need(void **state)
 
 /* ---- items ---- */
 
-/* A record as work/source makes it of an item: no time, an order below every change's. */
+/* A record as data/source makes it of an item: no time, an order below every change's. */
 #define ITEM(order, attributes)                                                                              \
     "{'Records':[{'eventID':'" order                                                                         \
     "','eventName':'INSERT','dynamodb':{'Keys':{" PK("a") "},'NewImage':{" PK("a") attributes                \

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 
-sys.path.insert(0, os.path.abspath("tests/replay"))
+sys.path.insert(0, os.path.abspath("tests/cli"))
 from harness import BUILD, check, finish, record, write_event  # noqa: E402
 
 # Writes a line for each record, in slices of 50; what `on` names happens at the records of `at`.

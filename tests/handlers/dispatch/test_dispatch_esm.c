@@ -4,7 +4,7 @@
 #include "tests/support/rig.h"
 #include "tests/support/test.h"
 
-#include "replay/esm/esm.h"
+#include "esm/esm.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -20,7 +20,7 @@ struct deeds {
 };
 
 struct script {
-    struct sl_watch watch; /* first */
+    struct sl_call_watch watch; /* first */
     struct rig *rig;
     size_t asked, breaks_at; /* the process is not whole after so many calls */
     bool is_broken;
@@ -35,18 +35,19 @@ static struct deeds deeds_of(struct rig *rig)
     return d;
 }
 
-static void enter(struct sl_watch *watch, const char *route, const struct sl_record *const *records, size_t n)
+static void enter(struct sl_call_watch *watch, const char *route, const struct sl_record *const *records,
+                  size_t n)
 {
     (void)route, (void)records, (void)n;
     assert_false(((struct script *)watch)->is_broken);
 }
 
-static void leave(struct sl_watch *watch)
+static void leave(struct sl_call_watch *watch)
 {
     assert_false(((struct script *)watch)->is_broken);
 }
 
-static bool is_whole(struct sl_watch *watch)
+static bool is_whole(struct sl_call_watch *watch)
 {
     struct script *s = (struct script *)watch;
     if (!s->is_broken && ++s->asked == s->breaks_at) {

@@ -185,40 +185,40 @@ static void parking_is_a_sinks_time(void **state)
 
 /* A watch that has every record tried alone, which takes 30 ms. */
 struct trials {
-    struct sl_watch watch; /* first */
+    struct sl_call_watch watch; /* first */
     struct rig *rig;
 };
 
-static void around_a_call(struct sl_watch *watch)
+static void around_a_call(struct sl_call_watch *watch)
 {
     (void)watch;
 }
 
-static void before_a_call(struct sl_watch *watch, const char *route, const struct sl_record *const *records,
-                          size_t n)
+static void before_a_call(struct sl_call_watch *watch, const char *route,
+                          const struct sl_record *const *records, size_t n)
 {
     (void)watch, (void)route, (void)records, (void)n;
 }
 
-static bool is_whole(struct sl_watch *watch)
+static bool is_whole(struct sl_call_watch *watch)
 {
     (void)watch;
     return true;
 }
 
-static void begin(struct sl_watch *watch, const struct sl_batch *batch, const char *request_id,
+static void begin(struct sl_call_watch *watch, const struct sl_batch *batch, const char *request_id,
                   const char *trace_id)
 {
     (void)watch, (void)batch, (void)request_id, (void)trace_id;
 }
 
-static bool is_suspect(struct sl_watch *watch, const char *route, const struct sl_record *record)
+static bool is_suspect(struct sl_call_watch *watch, const char *route, const struct sl_record *record)
 {
     (void)watch, (void)record;
     return strcmp(route, "r1") == 0;
 }
 
-static void try_alone(struct sl_watch *watch, const struct sl_trial_order *order, struct sl_trial *out)
+static void try_alone(struct sl_call_watch *watch, const struct sl_trial_order *order, struct sl_trial *out)
 {
     (void)order;
     ((struct trials *)watch)->rig->clock.ms += 30;

@@ -19,7 +19,7 @@
 #define N 20
 
 struct script {
-    struct sl_watch watch; /* first */
+    struct sl_call_watch watch; /* first */
     struct rig *rig;
     bool suspects[N];
     struct sl_trial endings[N];
@@ -37,7 +37,7 @@ struct script {
     size_t (*key)(size_t), done_of[N];   /* per item: the last record that r1 has done, and one more */
 };
 
-static struct script *script_of(struct sl_watch *watch)
+static struct script *script_of(struct sl_call_watch *watch)
 {
     return (struct script *)watch;
 }
@@ -58,7 +58,8 @@ static void note_given(struct script *s, size_t index, bool is_done)
     *last = is_done ? index + 1 : *last;
 }
 
-static void enter(struct sl_watch *watch, const char *route, const struct sl_record *const *records, size_t n)
+static void enter(struct sl_call_watch *watch, const char *route, const struct sl_record *const *records,
+                  size_t n)
 {
     struct script *s = script_of(watch);
     assert_int_equal(route[0], 'r');
@@ -71,18 +72,18 @@ static void enter(struct sl_watch *watch, const char *route, const struct sl_rec
         note_given(s, index_of(records[i]), true);
 }
 
-static void leave(struct sl_watch *watch)
+static void leave(struct sl_call_watch *watch)
 {
     script_of(watch)->left++;
 }
 
-static bool is_whole(struct sl_watch *watch)
+static bool is_whole(struct sl_call_watch *watch)
 {
     const struct script *s = script_of(watch);
     return !s->is_broken || s->entered == s->left;
 }
 
-static void begin(struct sl_watch *watch, const struct sl_batch *batch, const char *request_id,
+static void begin(struct sl_call_watch *watch, const struct sl_batch *batch, const char *request_id,
                   const char *trace_id)
 {
     assert_string_equal(trace_id, "");
@@ -91,12 +92,12 @@ static void begin(struct sl_watch *watch, const struct sl_batch *batch, const ch
     script_of(watch)->begun++;
 }
 
-static bool is_suspect(struct sl_watch *watch, const char *route, const struct sl_record *record)
+static bool is_suspect(struct sl_call_watch *watch, const char *route, const struct sl_record *record)
 {
     return strcmp(route, "r1") == 0 && script_of(watch)->suspects[index_of(record)];
 }
 
-static void try_alone(struct sl_watch *watch, const struct sl_trial_order *order, struct sl_trial *out)
+static void try_alone(struct sl_call_watch *watch, const struct sl_trial_order *order, struct sl_trial *out)
 {
     struct script *s = script_of(watch);
     assert_int_equal(order->route, 0);
@@ -120,7 +121,8 @@ static void try_alone(struct sl_watch *watch, const struct sl_trial_order *order
     s->watch.has_suspects = out->end != SL_TRIAL_UNABLE;
 }
 
-static void prove(struct sl_watch *watch, const struct sl_trial_order *order, const struct sl_trial *trial)
+static void prove(struct sl_call_watch *watch, const struct sl_trial_order *order,
+                  const struct sl_trial *trial)
 {
     struct script *s = script_of(watch);
     assert_int_equal(trial->end, s->endings[order->index].end);
@@ -131,7 +133,7 @@ static struct script *script_new(const char *config)
 {
     struct script *s = calloc(1, sizeof(*s));
     assert_non_null(s);
-    s->watch = (struct sl_watch){true, enter, leave, is_whole, begin, is_suspect, try_alone, prove};
+    s->watch = (struct sl_call_watch){true, enter, leave, is_whole, begin, is_suspect, try_alone, prove};
     s->rig = rig_new(config);
     s->rig->p->options.watch = &s->watch;
     return s;

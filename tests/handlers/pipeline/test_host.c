@@ -5,7 +5,7 @@
 #include "tests/support/test.h"
 
 #include "handlers/pipeline/host.h"
-#include "replay/source/input.h"
+#include "live/source/input.h"
 
 #include <jansson.h>
 #include <stdio.h>

@@ -1,8 +1,9 @@
 /* What the ledger should hold of an item, and what is the matter with a row that it holds. */
 #include "handlers/builtin/aggregate/audit/aggregate_expect.h"
 
+#include "base/arena.h"
 #include "handlers/builtin/aggregate/aggregate_tally_private.h"
-#include "handlers/builtin/toolkit/array.h"
+#include "base/array.h"
 #include "handlers/builtin/toolkit/expected.h"
 
 /* ---- what should be there ---- */
@@ -106,11 +107,11 @@ enum sl_status aggregate_trace(void *self, struct sl_trace *t, struct sl_error *
 static bool same_sums(struct aggregate_tally *t, struct aggregate_part x, struct aggregate_part y)
 {
     const struct sl_host *host = t->a->host;
-    struct aggregate_terms deltas = {.host = host, .arena = t->arena, .room = x.n + y.n + 1};
+    struct aggregate_terms deltas = {.arena = t->arena, .room = x.n + y.n + 1};
     deltas.list = host->alloc(t->arena, deltas.room * sizeof(*deltas.list));
     aggregate_difference(t, x, y, &deltas);
     size_t places = (size_t)t->counters.n * t->attributes.n;
-    struct sl_decimal **sums = sl_array_new(host, t->arena, places + 1, sizeof(struct sl_decimal *));
+    struct sl_decimal **sums = sl_arena_zalloc(t->arena, (places + 1) * sizeof(struct sl_decimal *));
     for (uint32_t i = 0; i < deltas.n; i++) {
         const struct aggregate_term *term = &deltas.list[i];
         struct sl_decimal **sum = &sums[(size_t)term->counter * t->attributes.n + term->attribute];

@@ -1,6 +1,7 @@
 /* `sluice repair`: what an item contributes now takes the place of what the ledger says was counted. */
 #include "handlers/builtin/aggregate/audit/aggregate_repair.h"
 
+#include "base/map.h"
 #include "handlers/builtin/aggregate/aggregate_run_private.h"
 
 struct repair {
@@ -28,7 +29,7 @@ static enum sl_status unit_new(struct repair *r, size_t i, struct sl_error *erro
     if (host->record_image(run->slice->records[i], SL_KEYS).type == SL_NONE)
         return host->fail(error, SL_REJECT, "NoKeys", "the record has no Keys");
     struct sl_span key = aggregate_ledger_key(run->a, run->slice->records[i], run->slice->arena);
-    if (sl_keymap_index(&run->keys, key) != run->n_units)
+    if (sl_map_index(&run->keys, key) != run->n_units)
         return host->fail(error, SL_REJECT, "Twice", "the item is in the slice twice");
     run->units[run->n_units++] = (struct aggregate_unit){
         .first = (uint32_t)i, .last = (uint32_t)i, .key = key, .state = AGGREGATE_DONE};
@@ -104,7 +105,7 @@ enum sl_status aggregate_repair(void *self, struct sl_slice *slice, struct sl_re
     }
     if (status != SL_OK)
         return status;
-    sl_source_drop_local(&r.run.source);
+    sl_source_table_drop_local(&r.run.source);
     if (ask->is_plan)
         return sl_outcome_end(&r.run.outcome, error);
     /* It writes: the ledger's row of its source, and the epoch. */

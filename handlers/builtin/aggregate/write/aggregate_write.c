@@ -1,8 +1,10 @@
 /* Writing: transactions in waves, and what became of their units. */
+#include "base/arena.h"
+#include "base/map.h"
 #include "handlers/builtin/aggregate/write/aggregate_write_private.h"
 
 #include "handlers/builtin/toolkit/apply.h"
-#include "handlers/builtin/toolkit/array.h"
+#include "base/array.h"
 
 /* Rounds of refused transactions: each one needs another writer of the same rows in between. */
 #define ROUNDS 8
@@ -58,7 +60,7 @@ static bool make_ops(struct aggregate_packing *p, struct aggregate_tx *tx)
 
 /* The first wave in which a transaction may be that writes to the row: after all that share a row with it. */
 struct waves {
-    struct sl_keymap rows; /* by their numbers, with their sub-counters' */
+    struct sl_map rows; /* by their numbers, with their sub-counters' */
     uint32_t *free_from;
     struct row_name {
         uint32_t counter, shard;
@@ -75,8 +77,7 @@ static uint32_t *free_from(const struct aggregate_packing *p, struct waves *wave
     if (s->is_hot || kind == AGGREGATE_MEMBER)
         return NULL;
     *name = (struct row_name){s->counter, kind == AGGREGATE_SUMS ? (uint32_t)tx->shard : 0};
-    return &waves->free_from[sl_keymap_index(&waves->rows,
-                                             (struct sl_span){(const char *)name, sizeof(*name)})];
+    return &waves->free_from[sl_map_index(&waves->rows, (struct sl_span){(const char *)name, sizeof(*name)})];
 }
 
 static void find_wave(const struct aggregate_packing *p, struct waves *waves, struct aggregate_tx *tx)
@@ -98,9 +99,9 @@ static uint32_t order_in_waves(struct aggregate_packing *p)
 {
     uint32_t n = 0;
     struct waves waves;
-    sl_keymap_init(&waves.rows, p->a->host, p->arena, p->n_slots + 1);
-    waves.free_from = sl_array_new(p->a->host, p->arena, p->n_slots + 1, sizeof(*waves.free_from));
-    waves.names = sl_array_new(p->a->host, p->arena, p->n_slots + 1, sizeof(*waves.names));
+    sl_map_init(&waves.rows, p->arena, p->n_slots + 1);
+    waves.free_from = sl_arena_zalloc(p->arena, (p->n_slots + 1) * sizeof(*waves.free_from));
+    waves.names = sl_arena_zalloc(p->arena, (p->n_slots + 1) * sizeof(*waves.names));
     for (size_t i = 0; i < p->n_txs; i++) {
         struct aggregate_tx *tx = &p->txs[i];
         find_wave(p, &waves, tx);
@@ -235,7 +236,7 @@ static void txs_apply(struct aggregate_packing *p, struct aggregate_tx *const *t
             memcpy(ops + n, p->ops + txs[i]->first_op, txs[i]->n_ops * sizeof(*ops));
         n += txs[i]->n_ops;
     }
-    const struct sl_result *results = sl_apply_table(a->host, p->run->slice, a->table, ops, n);
+    const struct sl_result *results = sl_apply_table(p->run->slice, a->table, ops, n);
     n = 0;
     for (size_t i = 0; i < n_txs; i++) {
         if (a->has_ledger)

@@ -10,7 +10,7 @@
 #include "handlers/builtin/aggregate/write/aggregate_write_private.h"
 
 #include "handlers/builtin/toolkit/apply.h"
-#include "handlers/builtin/toolkit/array.h"
+#include "base/array.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -121,16 +121,13 @@ enum sl_status aggregate_delta_op(struct aggregate_packing *p, struct aggregate_
                               sums,
                               aggregate_own_member(p->a, p->arena),
                               SL_LIT("}")};
-    op->item = p->a->host->join(p->arena, parts, sizeof(parts) / sizeof(parts[0]));
+    op->item = p->a->host->join(p->arena, parts, SL_COUNT(parts));
     return SL_OK;
 }
 
 void aggregate_delta_written(struct aggregate_run *run, const struct aggregate_delta *delta)
 {
-    if (run->n_folds == run->room_folds)
-        run->folds = sl_array_double(run->a->host, run->slice->arena, run->folds, &run->room_folds,
-                                     sizeof(*run->folds));
-    run->folds[run->n_folds++] = *delta;
+    SL_PUSH_IN(run->slice->arena, run->folds, run->n_folds, run->room_folds) = *delta;
 }
 
 /* ---- reading ---- */
@@ -275,7 +272,7 @@ static bool all_done(const struct sl_result *results, size_t n)
 static enum sl_status fold_apply(struct aggregate_packing *p, struct aggregate_tx *tx, struct sl_error *error)
 {
     const struct aggregate_run *run = p->run;
-    const struct sl_result *results = sl_apply_table(p->a->host, run->slice, p->a->table, p->ops, p->n_ops);
+    const struct sl_result *results = sl_apply_table(run->slice, p->a->table, p->ops, p->n_ops);
     const struct sl_result *cause = sl_outcome_cause(results, p->n_ops);
     bool is_done = all_done(results, p->n_ops);
     aggregate_ops_learn(p, tx, results);

@@ -10,7 +10,7 @@
 #include "handlers/builtin/aggregate/write/aggregate_write_private.h"
 
 #include "handlers/builtin/toolkit/apply.h"
-#include "handlers/builtin/toolkit/array.h"
+#include "base/array.h"
 
 /* ---- what a row says ---- */
 
@@ -140,7 +140,7 @@ enum sl_status aggregate_delete_empty(struct aggregate_run *run, struct sl_error
     enum sl_status status = choose_empty(run, results, ops, &n, error);
     if (status != SL_OK)
         return status;
-    results = sl_apply_table(a->host, run->slice, a->table, ops, n);
+    results = sl_apply_table(run->slice, a->table, ops, n);
     for (size_t i = 0; i < n && status == SL_OK; i++)
         if (results[i].status != SL_OK && !results[i].condition_failed)
             status = failed(run, &results[i], error);

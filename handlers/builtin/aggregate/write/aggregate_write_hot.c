@@ -6,9 +6,11 @@
  * aggregate_write_delta.c). By then the ledger has counted them, so a fold must not be refused for a reason
  * that is in its numbers or keys: a row is folded to only if it can be read, and if what it holds and what is
  * added to it are far from the limits of a number. */
+#include "base/arena.h"
+#include "base/map.h"
 #include "handlers/builtin/aggregate/write/aggregate_write_private.h"
 
-#include "handlers/builtin/toolkit/array.h"
+#include "base/array.h"
 
 /* ---- rows of values ---- */
 
@@ -38,7 +40,7 @@ static bool adds_up(const struct aggregate_packing *p, const struct aggregate_sl
 static uint32_t *count_meetings(struct aggregate_packing *p)
 {
     uint32_t n = p->run->tally.counters.n;
-    uint32_t *meetings = sl_array_new(p->a->host, p->arena, n + 1, sizeof(*meetings));
+    uint32_t *meetings = sl_arena_zalloc(p->arena, (n + 1) * sizeof(*meetings));
     for (uint32_t s = 0; s < p->n_slots; s++)
         meetings[p->slots[s].counter]++;
     for (uint32_t s = 0; s < p->n_slots; s++)
@@ -69,7 +71,7 @@ static bool is_moderate_value(const struct aggregate_packing *p, struct sl_value
 static bool is_moderate(const struct aggregate_packing *p, const struct sl_result *result)
 {
     const struct sl_host *host = p->a->host;
-    const struct sl_keymap *names = &p->run->tally.attributes;
+    const struct sl_map *names = &p->run->tally.attributes;
     struct sl_value row = {.type = SL_M, .raw = result->item};
     for (uint32_t i = 0; i < p->n_attributes && result->item.ptr; i++)
         if (!is_moderate_value(p, host->value_member(row, names->entries[i].text)))
@@ -101,7 +103,7 @@ static void look_add(struct look *look, uint32_t counter, struct sl_table_op op)
 static void look_at_values(const struct aggregate_packing *p, struct look *look)
 {
     const struct aggregate_tally *t = &p->run->tally;
-    bool *is_seen = sl_array_new(p->a->host, p->arena, t->counters.n + 1, sizeof(*is_seen));
+    bool *is_seen = sl_arena_zalloc(p->arena, (t->counters.n + 1) * sizeof(*is_seen));
     for (uint32_t s = 0; s < p->n_slots; s++) {
         uint32_t c = p->slots[s].counter;
         if (t->places[c].kind != AGGREGATE_VALUE || t->places[c].is_read || is_seen[c])
@@ -151,7 +153,7 @@ enum sl_status aggregate_hot_find(struct aggregate_packing *p, struct sl_error *
 {
     const uint32_t *meetings = count_meetings(p);
     struct aggregate_tally *t = &p->run->tally;
-    bool *is_hot = sl_array_new(p->a->host, p->arena, t->counters.n + 1, sizeof(*is_hot)), any = false;
+    bool *is_hot = sl_arena_zalloc(p->arena, (t->counters.n + 1) * sizeof(*is_hot)), any = false;
     struct look look = look_new(p);
     look_at_values(p, &look);
     look_at_hot(p, meetings, &look);

@@ -1,4 +1,5 @@
 /* A transaction's operations: its units' rows in the ledger, and the rows that they add to. */
+#include "base/map.h"
 #include "handlers/builtin/aggregate/write/aggregate_write_private.h"
 
 #include <inttypes.h>
@@ -50,7 +51,7 @@ static enum sl_status slot_sets(const struct aggregate_packing *p, const struct 
                                 struct sl_table_op *op, struct sl_error *error)
 {
     const struct aggregate *a = p->a;
-    const struct sl_keymap *names = &p->run->tally.attributes;
+    const struct sl_map *names = &p->run->tally.attributes;
     struct sl_set *sets = a->host->alloc(p->arena, (p->n_attributes + 1) * sizeof(*sets));
     size_t n = 0;
     for (uint32_t i = 0; i < p->n_attributes; i++) {

@@ -1,9 +1,11 @@
 /* Packing: pending units into transactions, with the sums that they add.
  *
  * Units of one counter row are packed together, so that the row is written few times. */
+#include "base/arena.h"
+#include "base/map.h"
 #include "handlers/builtin/aggregate/write/aggregate_write_private.h"
 
-#include "handlers/builtin/toolkit/array.h"
+#include "base/array.h"
 
 /* TransactWriteItems takes 4 MB. */
 #define TX_BYTES (3 * 1024 * 1024)
@@ -32,7 +34,7 @@ static void sort_units(struct aggregate_packing *p)
 {
     struct aggregate_run *run = p->run;
     uint32_t n = run->tally.counters.n;
-    uint32_t *begin = sl_array_new(p->a->host, p->arena, n + 2, sizeof(*begin));
+    uint32_t *begin = sl_arena_zalloc(p->arena, (n + 2) * sizeof(*begin));
     for (size_t u = 0; u < run->n_units; u++)
         if (run->units[u].state == AGGREGATE_PENDING)
             begin[first_counter(run, &run->units[u]) + 1]++;
@@ -60,18 +62,15 @@ static bool has_slot(const struct aggregate_packing *p, const struct aggregate_t
 
 static uint32_t slot_at(struct aggregate_packing *p, const struct aggregate_tx *tx, uint32_t counter)
 {
-    const struct sl_host *host = p->a->host;
     if (has_slot(p, tx, counter))
         return p->slot_of[counter];
-    if (p->n_slots == p->room_slots)
-        p->slots = sl_array_double(host, p->arena, p->slots, &p->room_slots, sizeof(*p->slots));
-    p->slots[p->n_slots] = (struct aggregate_slot){
+    p->slot_of[counter] = p->n_slots;
+    SL_PUSH_IN(p->arena, p->slots, p->n_slots, p->room_slots) = (struct aggregate_slot){
         .counter = counter,
         .is_hot = is_hot(p, counter),
-        .sums = sl_array_new(host, p->arena, p->n_attributes, sizeof(struct sl_decimal *)),
+        .sums = sl_arena_zalloc(p->arena, p->n_attributes * sizeof(struct sl_decimal *)),
         .op = AGGREGATE_NONE};
-    p->slot_of[counter] = p->n_slots;
-    return p->n_slots++;
+    return p->slot_of[counter];
 }
 
 static void need_row(struct aggregate_packing *p, const struct aggregate_tx *tx, uint32_t counter,
@@ -132,7 +131,7 @@ void aggregate_pack_terms(struct aggregate_packing *p, struct aggregate_tx *tx,
 
 void aggregate_pack_init(struct aggregate_packing *p, size_t txs)
 {
-    const struct sl_keymap *names = &p->run->tally.attributes;
+    const struct sl_map *names = &p->run->tally.attributes;
     uint32_t n = p->run->tally.counters.n;
     p->n_slots = 0;
     p->n_txs = 0;
@@ -140,7 +139,7 @@ void aggregate_pack_init(struct aggregate_packing *p, size_t txs)
     p->slot_of = p->a->host->alloc(p->arena, (n + 1) * sizeof(*p->slot_of));
     for (uint32_t c = 0; c < n; c++)
         p->slot_of[c] = AGGREGATE_NONE;
-    p->stamp_of = sl_array_new(p->a->host, p->arena, n + 1, sizeof(*p->stamp_of));
+    p->stamp_of = sl_arena_zalloc(p->arena, (n + 1) * sizeof(*p->stamp_of));
     p->stamp = 0;
     p->txs = p->a->host->alloc(p->arena, (txs + 1) * sizeof(*p->txs));
     p->attribute_bytes = ELEMENT_BYTES;

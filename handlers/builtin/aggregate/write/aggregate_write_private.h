@@ -43,7 +43,8 @@ struct aggregate_packing {
     size_t n_order;
     const bool *is_hot; /* by row; NULL: none is */
     struct aggregate_slot *slots;
-    uint32_t n_slots, room_slots;
+    uint32_t n_slots;
+    size_t room_slots;
     struct aggregate_tx *txs;
     size_t n_txs;
     uint32_t *slot_of;  /* row -> its slot in the transaction at hand; older ones are below its first */

@@ -208,18 +208,17 @@ static void a_port_is_called_for_something_and_until_the_deadline(void **state)
     (void)state;
     struct sl_arena *arena = sl_arena_new(1024);
     const struct sl_slice slice = {.arena = arena, .deadline_ms = 77};
-    const struct sl_host *host = &sl_host_table;
     struct sl_object_port objects = {.apply = apply_objects};
     struct sl_table_port table = {.apply = apply_table};
     struct sl_queue_port queue = {.apply = apply_messages};
     applied = 0;
-    (void)sl_apply_objects(host, &slice, &objects, NULL, 0);
-    (void)sl_apply_table(host, &slice, &table, NULL, 0);
-    (void)sl_apply_messages(host, &slice, &queue, NULL, 0);
+    (void)sl_apply_objects(&slice, &objects, NULL, 0);
+    (void)sl_apply_table(&slice, &table, NULL, 0);
+    (void)sl_apply_messages(&slice, &queue, NULL, 0);
     assert_int_equal(applied, 0);
-    assert_non_null(sl_apply_objects(host, &slice, &objects, NULL, 1));
-    assert_non_null(sl_apply_table(host, &slice, &table, NULL, 2));
-    assert_non_null(sl_apply_messages(host, &slice, &queue, NULL, 4));
+    assert_non_null(sl_apply_objects(&slice, &objects, NULL, 1));
+    assert_non_null(sl_apply_table(&slice, &table, NULL, 2));
+    assert_non_null(sl_apply_messages(&slice, &queue, NULL, 4));
     assert_int_equal(applied, 7);
     sl_arena_destroy(arena);
 }

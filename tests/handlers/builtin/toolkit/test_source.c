@@ -24,13 +24,13 @@ static void the_parts_of_an_arn_are_counted_from_its_begin(void **state)
     static const char *const parts[] = {"arn", "aws", "dynamodb", "eu-west-1", "123456789012"};
     static const char *const others[] = {"", "arn", "arm:aws:x:", "xarn:a:b:c:", "table/orders"};
     for (unsigned i = 0; i < COUNT(parts); i++)
-        assert_span_is(sl_source_arn_part(arn, i), parts[i]);
-    assert_null(sl_source_arn_part(arn, 5).ptr); /* the last one has no end */
-    assert_null(sl_source_arn_part(arn, 6).ptr);
-    assert_int_equal(sl_source_arn_part(SL_LIT("arn::x:"), 1).len, 0);
-    assert_non_null(sl_source_arn_part(SL_LIT("arn:"), 0).ptr);
+        assert_span_is(sl_source_table_arn_part(arn, i), parts[i]);
+    assert_null(sl_source_table_arn_part(arn, 5).ptr); /* the last one has no end */
+    assert_null(sl_source_table_arn_part(arn, 6).ptr);
+    assert_int_equal(sl_source_table_arn_part(SL_LIT("arn::x:"), 1).len, 0);
+    assert_non_null(sl_source_table_arn_part(SL_LIT("arn:"), 0).ptr);
     for (size_t i = 0; i < COUNT(others); i++)
-        assert_null(sl_source_arn_part(sl_span_str(others[i]), 0).ptr);
+        assert_null(sl_source_table_arn_part(sl_span_str(others[i]), 0).ptr);
 }
 
 static const struct sl_record *record_from(struct test_batch *t, const char *where)
@@ -64,8 +64,8 @@ static void a_record_names_its_table_as_far_as_it_can(void **state)
     for (size_t i = 0; i < COUNT(cases); i++) {
         struct test_batch t;
         const struct sl_record *r = record_from(&t, cases[i].where);
-        struct sl_source source = sl_source_of(host, r);
-        assert_span_is(sl_source_text(host, t.arena, &source), cases[i].text);
+        struct sl_source_table source = sl_source_table_of(host, r);
+        assert_span_is(sl_source_table_text(host, t.arena, &source), cases[i].text);
         test_batch_clean_up(&t);
     }
 }
@@ -73,10 +73,10 @@ static void a_record_names_its_table_as_far_as_it_can(void **state)
 /* ---- two sources ---- */
 
 /* Every part absent, "a" or "b": the rules part by part, over all pairs. */
-static struct sl_source source_number(int i)
+static struct sl_source_table source_number(int i)
 {
     static const struct sl_span texts[] = {{NULL, 0}, {"a", 1}, {"b", 1}};
-    return (struct sl_source){texts[i % 3], texts[i / 3 % 3], texts[i / 9 % 3]};
+    return (struct sl_source_table){texts[i % 3], texts[i / 3 % 3], texts[i / 9 % 3]};
 }
 
 static void what_is_not_said_fits_and_is_learnt(void **state)
@@ -84,7 +84,8 @@ static void what_is_not_said_fits_and_is_learnt(void **state)
     (void)state;
     for (int i = 0; i < 27; i++) {
         for (int k = 0; k < 27; k++) {
-            struct sl_source x = source_number(i), y = source_number(k), both = sl_source_join(&x, &y);
+            struct sl_source_table x = source_number(i), y = source_number(k),
+                                   both = sl_source_table_join(&x, &y);
             const struct sl_span *xs[] = {&x.account, &x.region, &x.table};
             const struct sl_span *ys[] = {&y.account, &y.region, &y.table};
             const struct sl_span *joined[] = {&both.account, &both.region, &both.table};
@@ -94,8 +95,8 @@ static void what_is_not_said_fits_and_is_learnt(void **state)
                 covers = covers && (!ys[part]->ptr || (xs[part]->ptr && sl_span_eq(*xs[part], *ys[part])));
                 assert_true(sl_span_eq(*joined[part], xs[part]->ptr ? *xs[part] : *ys[part]));
             }
-            assert_int_equal(sl_source_fits(&x, &y), fits);
-            assert_int_equal(sl_source_covers(&x, &y), covers);
+            assert_int_equal(sl_source_table_fits(&x, &y), fits);
+            assert_int_equal(sl_source_table_covers(&x, &y), covers);
         }
     }
 }

@@ -2,9 +2,10 @@
  * written. */
 #include "tests/support/test.h"
 
+#include "base/span.h"
 #include "base/arena.h"
 #include "base/clock.h"
-#include "handlers/builtin/toolkit/keymap.h"
+#include "base/map.h"
 #include "handlers/builtin/toolkit/opening.h"
 #include "handlers/builtin/toolkit/order.h"
 #include "handlers/builtin/toolkit/text.h"
@@ -22,9 +23,9 @@ static void digits_are_one_at_least_and_nothing_else(void **state)
                                                                                       " 1", "1 ", "-1",
                                                                                       "1.", "1a2"};
     for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++)
-        assert_true(sl_text_is_digits(sl_span_str(good[i])));
+        assert_true(sl_span_is_digits(sl_span_str(good[i])));
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
-        assert_false(sl_text_is_digits(sl_span_str(bad[i])));
+        assert_false(sl_span_is_digits(sl_span_str(bad[i])));
 }
 
 static void a_text_is_found_in_a_list_whole(void **state)
@@ -153,10 +154,10 @@ static void texts_get_numbers_in_the_order_in_which_they_come(void **state)
     for (uint64_t seed = 1; seed <= 10; seed++) {
         static char list[600][24];
         struct sl_arena *arena = sl_arena_new(4096);
-        struct sl_keymap map;
+        struct sl_map map;
         uint64_t chance = seed;
         size_t n = 0;
-        sl_keymap_init(&map, host, arena, expected[seed % 5]);
+        sl_map_init(&map, arena, expected[seed % 5]);
         for (size_t i = 0; i < 600; i++) {
             char text[24] = "";
             size_t len = sl_random_step(&chance) % 20;
@@ -164,14 +165,14 @@ static void texts_get_numbers_in_the_order_in_which_they_come(void **state)
                 text[k] = "ab"[sl_random_step(&chance) % 2];
             size_t at = index_in((const char(*)[24])list, n, text);
             struct sl_span kept = host->join(arena, &(struct sl_span){text, len}, 1);
-            assert_int_equal(sl_keymap_find(&map, kept), at < n ? at : SL_KEYMAP_NONE);
-            assert_int_equal(sl_keymap_index(&map, kept), at);
+            assert_int_equal(sl_map_find(&map, kept), at < n ? at : SL_MAP_NONE);
+            assert_int_equal(sl_map_index(&map, kept), at);
             if (at == n)
                 memcpy(list[n++], text, sizeof(text));
             assert_int_equal(map.n, n);
         }
         for (size_t i = 0; i < n; i++)
-            assert_int_equal(sl_keymap_find(&map, sl_span_str(list[i])), i);
+            assert_int_equal(sl_map_find(&map, sl_span_str(list[i])), i);
         sl_arena_destroy(arena);
     }
 }
@@ -181,19 +182,19 @@ static void texts_that_collide_are_still_told_apart(void **state)
 {
     (void)state;
     struct sl_arena *arena = sl_arena_new(4096);
-    struct sl_keymap map;
+    struct sl_map map;
     uint64_t words[2][2] = {{1, 2}, {3, 0}}, mixed[2];
     for (int i = 0; i < 2; i++) {
         mixed[i] = (0x9E3779B97F4A7C15u ^ 16 ^ words[i][0]) * 0xFF51AFD7ED558CCDu;
         mixed[i] ^= mixed[i] >> 32;
     }
     words[1][1] = words[0][1] ^ mixed[0] ^ mixed[1];
-    sl_keymap_init(&map, host, arena, 0);
+    sl_map_init(&map, arena, 0);
     for (uint32_t i = 0; i < 2; i++)
-        assert_int_equal(sl_keymap_index(&map, (struct sl_span){(const char *)words[i], 16}), i);
+        assert_int_equal(sl_map_index(&map, (struct sl_span){(const char *)words[i], 16}), i);
     assert_int_equal(map.entries[0].hash, map.entries[1].hash);
     for (uint32_t i = 0; i < 2; i++)
-        assert_int_equal(sl_keymap_find(&map, (struct sl_span){(const char *)words[i], 16}), i);
+        assert_int_equal(sl_map_find(&map, (struct sl_span){(const char *)words[i], 16}), i);
     sl_arena_destroy(arena);
 }
 

@@ -1,0 +1,64 @@
+/* A copy of the configuration with one route, in which nothing is parked. */
+#include "cli/config/restrict.h"
+
+#include "base/disk.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+static json_t *only_route(json_t *routes, const char *name)
+{
+    json_t *kept = json_array();
+    size_t i;
+    json_t *route;
+    json_array_foreach(routes, i, route)
+    {
+        const char *own = json_string_value(json_object_get(route, "name"));
+        if (name && !(own && strcmp(own, name) == 0))
+            continue;
+        json_object_set_new(route, "on_failure", json_string("report"));
+        json_array_append(kept, route);
+    }
+    return kept;
+}
+
+static enum sl_status write_copy(const json_t *root, struct sl_arena *arena, struct sl_restricted *out,
+                                 struct sl_error *error)
+{
+    char *text = json_dumps(root, JSON_INDENT(2));
+    out->fd = memfd_create("sluice.json", MFD_CLOEXEC);
+    bool ok = text && out->fd >= 0 && sl_disk_write(out->fd, sl_span_str(text)) == 0;
+    free(text);
+    out->path = sl_arena_printf(arena, "/proc/%d/fd/%d", (int)getpid(), out->fd);
+    return ok ? SL_OK
+              : sl_fail(error, SL_FATAL, "NoMemoryFile",
+                        "a file in memory for the configuration cannot be created: %s", strerror(errno));
+}
+
+enum sl_status sl_restrict_config(const char *path, const char *route, struct sl_arena *arena,
+                                  struct sl_restricted *out, struct sl_error *error)
+{
+    json_error_t why;
+    json_t *root = json_load_file(path, JSON_REJECT_DUPLICATES, &why);
+    out->fd = -1;
+    if (!root)
+        return sl_fail(error, SL_REJECT, "NoConfig", "%s: %s; name the configuration with --config FILE",
+                       path, why.text);
+    json_t *routes = only_route(json_object_get(root, "routes"), route);
+    enum sl_status status = SL_OK;
+    if (json_array_size(routes) == 0 && route)
+        status = sl_fail(
+            error, SL_REJECT, "NoRoute",
+            "%s has no route \"%s\", which parked this record; add it again, or name another configuration",
+            path, route);
+    json_object_set_new(root, "routes", routes);
+    json_object_del(root, "on_failure");
+    /* What is redriven was rejected before: that much of it is rejected again says nothing of the route. */
+    json_object_set_new(root, "max_parked", json_null());
+    if (status == SL_OK)
+        status = write_copy(root, arena, out, error);
+    json_decref(root);
+    return status;
+}

@@ -1,0 +1,19 @@
+/* A configuration for one purpose: some of its routes, and nothing is parked. */
+#ifndef SL_CLI_CONFIG_RESTRICT_H
+#define SL_CLI_CONFIG_RESTRICT_H
+
+#include "base/arena.h"
+#include "base/error.h"
+
+struct sl_restricted {
+    const char *path; /* readable by this process and its children as long as `fd` is open */
+    int fd;           /* the caller closes it; -1: nothing was written */
+};
+
+/* Writes a copy of the configuration at `path` that has only the route `route` (NULL: all routes). Every
+ * on_failure in it is "report": what fails again is reported, and not parked a second time; and however
+ * much fails, the route goes on. */
+enum sl_status sl_restrict_config(const char *path, const char *route, struct sl_arena *arena,
+                                  struct sl_restricted *out, struct sl_error *error) SL_MUST_USE;
+
+#endif

@@ -1,0 +1,20 @@
+/* Routes are asked where their rows are. */
+#include "cli/verify/rows.h"
+
+struct sl_route *sl_rows_route(struct sl_pipeline *pipeline, const char *name)
+{
+    size_t i = 0;
+    while (strcmp(pipeline->routes[i].config->name, name) != 0)
+        i++;
+    return &pipeline->routes[i];
+}
+
+const struct sl_expected *sl_rows_table(struct sl_route *route, struct sl_arena *arena)
+{
+    struct sl_expect tables = {.abi = {SL_ABI_MAJOR, SL_ABI_MINOR, sizeof(tables)}, .arena = arena};
+    struct sl_error why = SL_NO_ERROR;
+    bool is_told = route->loaded.handler.expect(route->self, &tables, &why) == SL_OK && tables.n_rows > 0;
+    const struct sl_expected *rows = is_told ? &tables.rows[0] : NULL;
+    /* (A plugin may have a port of its own, which need not be able to.) */
+    return rows && rows->port->scan && rows->port->describe ? rows : NULL;
+}

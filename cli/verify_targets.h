@@ -1,0 +1,33 @@
+/* Targets of a verification: they are read, and never created. */
+#ifndef SL_CLI_VERIFY_TARGETS_H
+#define SL_CLI_VERIFY_TARGETS_H
+
+#include "handlers/pipeline/pipeline.h"
+
+/* A local table that is not there is refused. A folder of objects that is not there opens as a port that can
+ * neither read nor list. Queues are not opened. */
+extern const struct sl_openers sl_verify_openers;
+
+/* What is verified against. */
+struct sl_verify_source {
+    const char *table; /* as in --table, for errors */
+    struct sl_span url;
+    const struct sl_table_facts *facts;
+    const bool *is_chosen; /* by route; NULL: every route */
+};
+
+/* SL_REJECT, code "TargetIsSource": a chosen route writes into the source, be it its target or a table for
+ * guards, tombstones or its ledger. A route of "own_rows": "mark" may. Tables of DynamoDB are told apart by
+ * their ARNs, those of SQLite by the file and the name. */
+enum sl_status sl_verify_check_source(const struct sl_verify_source *source, struct sl_pipeline *pipeline,
+                                      const struct sl_call *call, struct sl_error *error) SL_MUST_USE;
+
+/* SL_REJECT, code "OtherSource": the ledger of a chosen aggregate route says that it counts another table.
+ * What cannot be read is passed over: the verification itself tells of it. */
+enum sl_status sl_verify_check_ledgers(const struct sl_verify_source *source, struct sl_pipeline *pipeline,
+                                       const struct sl_call *call, struct sl_error *error) SL_MUST_USE;
+
+/* Is there any row in the table of the route with this name? True when nobody can tell. */
+bool sl_verify_has_rows(struct sl_pipeline *pipeline, const char *name, const struct sl_call *call);
+
+#endif

@@ -1,0 +1,50 @@
+/* Archives: does an archive of changes hold every change?
+ *
+ * What format `record` keeps of each change shows it, item by item: ordered by sequence number, doubles
+ * dropped by eventID, each OldImage is the NewImage before it, and after a REMOVE comes an INSERT. Where that
+ * fails, a change is missing: a gap. The first record of an item that is no INSERT has a predecessor that the
+ * archive does not hold: "unknown before". An object's name holds the number of its records and a digest of
+ * their identifiers, which are compared with what is in it.
+ *
+ * It cannot see: items of which it holds nothing; what was lost after the last record of an item; changes
+ * that are lost together and lead back to the same item.
+ *
+ * Memory is bounded: the changes' digests are sorted in SL_CHAIN_PARTS files in a temporary folder, some 130
+ * bytes a record. */
+#ifndef SL_DATA_VERIFY_ARCHIVE_CHAIN_H
+#define SL_DATA_VERIFY_ARCHIVE_CHAIN_H
+
+#include "sinks/target.h"
+
+#define SL_CHAIN_PARTS 256
+
+/* An object is made of one slice: an event of 6 MB and what its gzip hides. More is refused. */
+#define SL_CHAIN_OBJECT_BYTES ((size_t)256 * 1024 * 1024)
+
+/* Digests of one part are sorted in memory. */
+#define SL_CHAIN_PART_BYTES ((size_t)64 * 1024 * 1024)
+
+struct sl_chain_options {
+    struct sl_object_port *port;
+    struct sl_clock *clock;
+    const char *route;
+    const char *temp; /* folder */
+
+    /* A JSON line, with its newline; borrowed. */
+    void (*found)(void *arg, struct sl_span line);
+    bool (*is_stopped)(void *stop_arg); /* asked between two objects */
+    void *arg, *stop_arg;
+};
+
+struct sl_chain_counts {
+    uint64_t objects, records, items, doubles, unknown_before, gaps;
+    uint64_t damaged;        /* objects that are not what their names say */
+    uint64_t unreadable;     /* objects that cannot be read */
+    uint64_t without_images; /* records that lack an image that the proof needs */
+};
+
+/* SL_FATAL, SL_RETRY: the archive cannot be listed, or the temporary files cannot be written. */
+enum sl_status sl_chain_verify(const struct sl_chain_options *options, struct sl_chain_counts *counts,
+                               struct sl_error *error) SL_MUST_USE;
+
+#endif

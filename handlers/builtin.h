@@ -1,0 +1,42 @@
+/* What the built-in handlers tell of themselves beside struct sl_handler. Plugins have no part in it, and it
+ * may change with every release. Who has to know something about a handler asks here (handlers/pipeline/
+ * builtins.h), and never by its name. */
+#ifndef SL_HANDLERS_BUILTIN_H
+#define SL_HANDLERS_BUILTIN_H
+
+#include "handlers/handler.h"
+
+/* What a route leaves in its target. */
+enum sl_makes {
+    SL_MAKES_UNKNOWN = 0, /* a plugin's */
+    SL_MAKES_OBJECTS,     /* an archive: `verify --archives` reads it */
+    SL_MAKES_ROWS,        /* a row for each item, with a guard of its own */
+    SL_MAKES_TOTALS,      /* rows of which each adds up many items; read_totals says how */
+    SL_MAKES_MESSAGES
+};
+
+/* Of a route that makes totals. The texts live as long as the route, the lists in the call's arena. */
+struct sl_totals_facts {
+    bool has_ledger;    /* of what each item counts for */
+    bool is_exact;      /* with a ledger: the totals follow from it */
+    bool counts_events; /* changes count, not items */
+    int64_t shards, epoch;
+    struct sl_span ledger;                  /* its name: rows have keys "sluice:ledger:NAME:..." */
+    struct sl_span ledger_table;            /* absent: beside the totals */
+    struct sl_span ledger_keys[2], keys[2]; /* key attributes: of the ledger's rows; of the totals', as the
+                                               configuration orders them */
+    size_t n_ledger_keys, n_keys;
+    const struct sl_span *sums, *running; /* attributes: that items add to; that only grow or only fall */
+    size_t n_sums, n_running;
+};
+
+struct sl_builtin {
+    const struct sl_handler *handler; /* NULL: a plugin */
+    enum sl_makes makes;
+    void (*read_totals)(const void *self, struct sl_arena *arena, struct sl_totals_facts *out);
+};
+
+/* `self`: an open aggregate. */
+void aggregate_read_totals(const void *self, struct sl_arena *arena, struct sl_totals_facts *out);
+
+#endif

@@ -1,0 +1,99 @@
+/* Finds and creates paths. */
+#include "live/sandbox/paths.h"
+
+#include "base/span.h"
+
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define PATH_BYTES  4096
+#define FOLDERS_MAX 64 /* the loader's */
+
+const char *sl_paths_own_folder(struct sl_arena *arena)
+{
+    char path[PATH_BYTES];
+    ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 1);
+    while (n > 1 && path[n - 1] != '/')
+        n--;
+    return n > 1 ? sl_arena_copy(arena, sl_span(path, (size_t)n - 1)) : ".";
+}
+
+const char *sl_paths_absolute(struct sl_arena *arena, const char *path)
+{
+    char cwd[PATH_BYTES];
+    if (path[0] == '/' || !getcwd(cwd, sizeof(cwd)))
+        return path;
+    return sl_arena_printf(arena, "%s/%s", cwd, path);
+}
+
+/* The next of the folders that ':' separates; NULL at the end. */
+static const char *next_folder(struct sl_span *rest, struct sl_arena *arena)
+{
+    while (rest->len) {
+        const char *colon = memchr(rest->ptr, ':', rest->len);
+        struct sl_span one = sl_span(rest->ptr, colon ? (size_t)(colon - rest->ptr) : rest->len);
+        *rest = sl_span_from(*rest, one.len + (colon ? 1 : 0));
+        if (one.len)
+            return sl_arena_copy(arena, one);
+    }
+    return NULL;
+}
+
+const char *sl_paths_handlers(struct sl_arena *arena, const char *given, const char *config,
+                              const char *outer)
+{
+    if (!given) {
+        const char *slash = strrchr(config, '/');
+        const char *beside = sl_paths_absolute(
+            arena, sl_arena_printf(arena, "%.*shandlers", slash ? (int)(slash + 1 - config) : 0, config));
+        return outer && outer[0] ? sl_arena_printf(arena, "%s:%s", beside, outer) : beside;
+    }
+    const char *all = "";
+    struct sl_span rest = sl_span_str(given);
+    for (const char *folder; (folder = next_folder(&rest, arena));)
+        all = sl_arena_printf(arena, "%s%s%s", all, all[0] ? ":" : "", sl_paths_absolute(arena, folder));
+    return all;
+}
+
+static void add_folder(const char **list, const char *folder)
+{
+    size_t n = 0;
+    while (list[n] && strcmp(list[n], folder) != 0)
+        n++;
+    if (n < FOLDERS_MAX)
+        list[n] = folder;
+}
+
+const char *const *sl_paths_folders(struct sl_arena *arena, const char *given, const char *config)
+{
+    const char **list = sl_arena_zalloc(arena, (FOLDERS_MAX + 1) * sizeof(*list));
+    add_folder(list, sl_arena_printf(arena, "%s/handlers", sl_paths_own_folder(arena)));
+    add_folder(list, "/opt/sluice/handlers");
+    struct sl_span rest = sl_span_str(sl_paths_handlers(arena, given, config, getenv("SLUICE_HANDLER_PATH")));
+    for (const char *folder; (folder = next_folder(&rest, arena));)
+        add_folder(list, folder);
+    return list;
+}
+
+char *sl_paths_make_temp(const char *folder)
+{
+    char path[PATH_BYTES];
+    snprintf(path, sizeof(path), "%s/sluice-replay-XXXXXX", folder && folder[0] ? folder : "/tmp");
+    return mkdtemp(path) ? strdup(path) : NULL;
+}
+
+static int remove_one(const char *path, const struct stat *facts, int type, struct FTW *at)
+{
+    (void)facts;
+    (void)type;
+    (void)at;
+    return remove(path);
+}
+
+void sl_paths_remove_temp(const char *path)
+{
+    nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
+}

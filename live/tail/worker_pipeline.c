@@ -1,0 +1,181 @@
+/* A worker with a pipeline in this process: what bootstrap does with one event, without its process. */
+#include "live/tail/worker_pipeline.h"
+
+#include "base/json_write.h"
+#include "handlers/dispatch/dispatch.h"
+#include "handlers/pipeline/builtins.h"
+#include "handlers/pipeline/config.h"
+#include "streams/decode/batch.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#define ARENA_BYTES (256 * 1024)
+
+struct worker {
+    struct sl_worker base;
+    const struct sl_worker_pipeline_options *options;
+    struct sl_log log;
+    struct sl_sinks sinks;
+    struct sl_pipeline *pipeline;
+    struct sl_arena *arena;
+    struct sl_answer answer;
+};
+
+static struct worker *of(struct sl_worker *base)
+{
+    return (struct worker *)base;
+}
+
+static void close_worker(struct sl_worker *base)
+{
+    struct worker *w = of(base);
+    sl_pipeline_close(w->pipeline);
+    w->pipeline = NULL;
+    sl_sinks_clean_up(&w->sinks);
+    sl_buffer_clean_up(&w->answer.body);
+    sl_arena_destroy(w->arena);
+    sl_log_clean_up(&w->log);
+}
+
+static enum sl_status open_worker(struct sl_worker *base, struct sl_error *error)
+{
+    struct worker *w = of(base);
+    const struct sl_worker_pipeline_options *o = w->options;
+    enum sl_level level = sl_log_level(sl_vars_get(o->vars, "AWS_LAMBDA_LOG_LEVEL"), SL_WARN);
+    sl_log_init(&w->log, STDERR_FILENO, level, SL_LOG_TEXT, sl_clock_system());
+    w->log.no_metrics = true;
+    sl_sinks_init(&w->sinks, sl_clock_system(), &w->log, o->vars);
+    sl_buffer_init(&w->answer.body, SL_ANSWER_BYTES);
+    w->arena = sl_arena_new(ARENA_BYTES);
+    const struct sl_pipeline_options options = {.config_path = o->config_path,
+                                                .vars = o->vars,
+                                                .clock = sl_clock_system(),
+                                                .log = &w->log,
+                                                .sinks = &w->sinks,
+                                                .handler_path = o->handler_path,
+                                                .function_name = o->function_name,
+                                                .openers = o->openers};
+    enum sl_status status = sl_pipeline_open(&options, &w->pipeline, error);
+    if (status != SL_OK)
+        close_worker(base);
+    return status;
+}
+
+static void fail(struct worker *w, struct sl_pool_task *task, const struct sl_error *why)
+{
+    struct sl_buffer *b = &task->body;
+    sl_log(&w->log, SL_ERROR, "%s: %s", why->code, why->text);
+    task->outcome = SL_ESM_FAILED;
+    sl_buffer_add_char(b, '{');
+    sl_json_add_member(b, "errorType", sl_span_str(why->code));
+    sl_json_add_member(b, "errorMessage", sl_span_str(why->text));
+    sl_buffer_add_char(b, '}');
+}
+
+static void answer(struct worker *w, struct sl_pool_task *task, const struct sl_batch *batch)
+{
+    struct sl_clock *clock = sl_clock_system();
+    struct sl_answer *a = &w->answer;
+    int64_t deadline_ms = clock->now_ms(clock) + w->options->timeout_ms;
+    const struct sl_invocation invocation = {.request_id = task->inv->request_id,
+                                             .function_arn = w->options->function_arn,
+                                             .deadline_ms =
+                                                 task->until_ms < deadline_ms ? task->until_ms : deadline_ms,
+                                             .arena = w->arena};
+    sl_buffer_reset(&a->body);
+    a->is_ruined = a->is_error = false;
+    a->checkpoint = a->parked = 0;
+    sl_error_clear(&a->error);
+    sl_dispatch(w->pipeline, batch, &invocation, a);
+    if (a->is_error) {
+        fail(w, task, &a->error);
+        return;
+    }
+    task->outcome = SL_ESM_ANSWERED;
+    sl_buffer_add_span(&task->body, sl_buffer_span(&a->body));
+}
+
+static void run(struct sl_worker *base, struct sl_pool_task *task)
+{
+    struct worker *w = of(base);
+    const struct sl_decode_options options = {.ttl_attribute = sl_pipeline_ttl_attribute(w->pipeline)};
+    struct sl_batch batch;
+    struct sl_error why = SL_NO_ERROR;
+    snprintf(w->log.request_id, sizeof(w->log.request_id), "%s", task->inv->request_id);
+    sl_buffer_reset(&task->body);
+    if (sl_batch_decode(task->inv->payload, w->arena, &options, &batch, &why) != SL_OK)
+        fail(w, task, &why);
+    else
+        answer(w, task, &batch);
+    sl_arena_reset(w->arena);
+    w->log.request_id[0] = '\0';
+}
+
+static size_t routes(const struct sl_worker *base)
+{
+    return sl_pipeline_routes(((const struct worker *)base)->pipeline);
+}
+
+static void route(const struct sl_worker *base, size_t i, struct sl_runner_route *out)
+{
+    struct sl_route_stats s = sl_pipeline_stats(((const struct worker *)base)->pipeline, i);
+    *out = (struct sl_runner_route){.name = (char *)(uintptr_t)s.name,
+                                    .handler = (char *)(uintptr_t)s.handler,
+                                    .target = (char *)(uintptr_t)s.target,
+                                    .matched = s.matched,
+                                    .applied = s.applied,
+                                    .parked = s.parked,
+                                    .failed = s.failed,
+                                    .calls = s.calls,
+                                    .bytes = s.bytes};
+}
+
+struct sl_worker *sl_worker_pipeline_new(size_t number, const struct sl_worker_pipeline_options *options)
+{
+    static const struct sl_worker_kind kind = {
+        .open = open_worker, .run = run, .close = close_worker, .routes = routes, .route = route};
+    struct worker *w = calloc(1, sizeof(*w));
+    if (!w)
+        sl_die("out of memory: a worker");
+    *w = (struct worker){.base = {.kind = &kind, .number = number}, .options = options};
+    return &w->base;
+}
+
+void sl_worker_pipeline_destroy(struct sl_worker *worker)
+{
+    free(worker);
+}
+
+/* ---- what may run here ---- */
+
+static enum sl_status check_route(const struct sl_config_route *route, bool trusts_plugins, bool is_shared,
+                                  struct sl_error *error)
+{
+    const struct sl_handler *handler = sl_builtin_named(route->handler)->handler;
+    if (!handler && (!trusts_plugins || is_shared))
+        return sl_fail(
+            error, SL_REJECT, "Usage",
+            "--in-process: the handler %s of the route %s is a plugin, which can crash or hang this "
+            "process: leave --in-process out%s",
+            route->handler, route->name, is_shared ? "" : ", or say --trust-plugins");
+    if (is_shared && handler->flags & SL_ONCE_ONLY)
+        return sl_fail(
+            error, SL_REJECT, "Usage",
+            "--in-process: the route %s sends what cannot be sent twice, and nothing could stop it "
+            "when its lease is lost: leave --in-process or --leases out",
+            route->name);
+    return SL_OK;
+}
+
+enum sl_status sl_worker_pipeline_check(const char *config_path, const struct sl_vars *vars,
+                                        bool trusts_plugins, bool is_shared, struct sl_error *error)
+{
+    struct sl_arena *arena = sl_arena_new(16 * 1024);
+    struct sl_config config;
+    enum sl_status status = sl_config_read(config_path, vars, arena, &config, error);
+    for (size_t i = 0; status == SL_OK && i < config.n_routes; i++)
+        status = check_route(&config.routes[i], trusts_plugins, is_shared, error);
+    sl_arena_destroy(arena);
+    return status;
+}

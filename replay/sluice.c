@@ -1,7 +1,0 @@
-/* sluice: the command line tool. */
-#include "replay/verbs.h"
-
-int main(int argc, char **argv)
-{
-    return sl_sluice(argc, argv);
-}

@@ -1,0 +1,67 @@
+"""What the script tests of replay share: running the command, making records, counting what passed."""
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+BUILD = os.path.abspath(os.environ.get("BUILD", "build"))
+FUNCTION = os.path.abspath("tests/cli/function.py")
+passed = 0
+
+
+def check(name, ok, detail=""):
+    global passed
+    if not ok:
+        sys.exit(f"FAIL {name}: {detail}")
+    passed += 1
+
+
+def finish():
+    print(f"{passed} passed")
+
+
+def record(n, created=1573689197, name="INSERT", key=None, table="t"):
+    images = {"NewImage": {"PK": {"S": key or f"k{n}"}, "n": {"N": str(n)}}}
+    return {"eventID": f"{n:032x}", "eventName": name, "eventVersion": "1.1", "eventSource": "aws:dynamodb",
+            "awsRegion": "us-east-1",
+            "dynamodb": {"ApproximateCreationDateTime": created, "Keys": {"PK": {"S": key or f"k{n}"}}, **images,
+                         "SequenceNumber": str(n), "SizeBytes": 10, "StreamViewType": "NEW_IMAGE"},
+            "eventSourceARN": f"arn:aws:dynamodb:us-east-1:123456789012:table/{table}/stream/2019-11-14T00:04:06.388"}
+
+
+def write_event(path, records):
+    pathlib.Path(path).write_text(json.dumps({"Records": records}))
+
+
+class Run:
+    """One `sluice replay` in `folder`, with a trace and a file of failure records."""
+
+    def __init__(self, folder, *args, function=None, records=None, stdin=None, env=None):
+        folder = pathlib.Path(folder)
+        if records is not None:
+            write_event(folder / "in.json", records)
+            args = (*args, "in.json")
+        if function is not None:
+            args = ("--bootstrap", f"exec python3 {FUNCTION} {function}", *args)
+        for name in ("trace.jsonl", "failed.jsonl"):
+            (folder / name).unlink(missing_ok=True)
+        self.done = subprocess.run(
+            [f"{BUILD}/sluice", "replay", *(x for pair in (("--trace", "trace.jsonl"), ("--trace-records",), ("--on-failure", "failed.jsonl"))
+                                            if pair[0] not in args for x in pair), *args],
+            cwd=folder, input=stdin, env={**os.environ, **(env or {})}, capture_output=True, timeout=120)
+        self.status = self.done.returncode
+        self.out, self.err = self.done.stdout.decode(), self.done.stderr.decode(errors="replace")
+        self.trace_text = self.text(folder / "trace.jsonl")
+        self.trace = [json.loads(l) for l in self.trace_text.splitlines()]
+        self.failures = [json.loads(l) for l in self.text(folder / "failed.jsonl").splitlines()]
+
+    @staticmethod
+    def text(path):
+        return path.read_text() if path.exists() else ""
+
+    def sizes(self):
+        return [t["records"] for t in self.trace]
+
+    def deliveries(self, n):
+        return sum(str(n) in t["ids"] for t in self.trace)
