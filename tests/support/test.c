@@ -1,6 +1,7 @@
 #include "tests/support/test.h"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -115,6 +116,35 @@ void test_write(const char *path, const char *text)
     assert_non_null(file);
     assert_int_equal(fwrite(text, 1, strlen(text), file), strlen(text));
     fclose(file);
+}
+
+#ifdef SL_SANITIZED
+void __sanitizer_set_report_fd(void *fd);
+#else
+static void __sanitizer_set_report_fd(void *fd)
+{
+    (void)fd;
+}
+#endif
+
+static void point_stderr_at(int fd, int reports)
+{
+    fflush(stderr);
+    assert_true(fd >= 0 && reports >= 0 && dup2(fd, STDERR_FILENO) >= 0);
+    __sanitizer_set_report_fd((void *)(intptr_t)reports);
+    close(fd);
+}
+
+int test_stderr_into(const char *path)
+{
+    int before = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
+    point_stderr_at(open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666), before);
+    return before;
+}
+
+void test_stderr_back(int before)
+{
+    point_stderr_at(before, STDERR_FILENO);
 }
 
 size_t test_open_files(void)

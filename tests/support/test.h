@@ -30,6 +30,11 @@ char *test_folder(void);
 char *test_folder_in_memory(void);
 void test_folder_remove(char *path);
 
+/* Standard error goes into this file from now on, until it is given back; what a sanitizer reports meanwhile
+ * still goes where it went before. */
+int test_stderr_into(const char *path);
+void test_stderr_back(int before);
+
 /* How many descriptors the process has open, and a few more: to compare with. */
 size_t test_open_files(void);
 

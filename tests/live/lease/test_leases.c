@@ -351,8 +351,7 @@ static void a_table_that_is_away_is_waited_for(void **state)
     char *folder = test_folder_in_memory(), path[300], *text = NULL;
     struct worker *w = worker_new(folder, "one", 4);
     snprintf(path, sizeof(path), "%s/err", folder);
-    int saved = dup(STDERR_FILENO), file = open(path, O_RDWR | O_CREAT | O_TRUNC, 0600);
-    assert_true(saved >= 0 && file >= 0 && dup2(file, STDERR_FILENO) >= 0);
+    int before = test_stderr_into(path);
     worker_open(w);
     list(w, false);
     (void)wait_for(w, SL_KEEPER_GAINED, "c");
@@ -372,9 +371,7 @@ static void a_table_that_is_away_is_waited_for(void **state)
         }
         assert_non_null(strstr(text, told[i]));
     }
-    dup2(saved, STDERR_FILENO);
-    close(saved);
-    close(file);
+    test_stderr_back(before);
     free(text);
     sqlite3_close(db);
     /* It could not renew its lease so long: the shard may have been another's meanwhile. */

@@ -204,16 +204,11 @@ static char *said(void (*speak)(struct sl_output *))
     struct sl_output *o;
     struct sl_error error = SL_NO_ERROR;
     snprintf(path, sizeof(path), "%s/err", folder);
-    fflush(stderr);
-    int old = dup(2), file = open(path, O_RDWR | O_CREAT | O_TRUNC, 0600);
-    dup2(file, 2);
+    int before = test_stderr_into(path);
     assert_int_equal(sl_output_open(NULL, &o, &error), SL_OK);
     speak(o);
     sl_output_close(o);
-    fflush(stderr);
-    dup2(old, 2);
-    close(old);
-    close(file);
+    test_stderr_back(before);
     char *text = test_read(path, NULL);
     test_folder_remove(folder);
     return text;

@@ -177,9 +177,7 @@ static inline void run_engine(size_t n_workers)
         e.workers[i] = (struct own_worker){.base = {.kind = &e.kind, .number = i}};
         workers[i] = &e.workers[i].base;
     }
-    fflush(stderr);
-    int before = dup(STDERR_FILENO), file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    assert_true(before >= 0 && file >= 0 && dup2(file, STDERR_FILENO) >= 0);
+    int before = test_stderr_into(path);
     e.options.pool = sl_pool_new(workers, n_workers, e.bell);
     e.began_ms = clock->now_ms(clock);
     e.stop = 0;
@@ -194,10 +192,7 @@ static inline void run_engine(size_t n_workers)
     release();
     pthread_mutex_unlock(&e.mutex);
     assert_true(sl_pool_close(e.options.pool, 600000));
-    fflush(stderr);
-    dup2(before, STDERR_FILENO);
-    close(before);
-    close(file);
+    test_stderr_back(before);
     free(e.said);
     e.said = test_read(path, NULL);
     test_folder_remove(folder);
@@ -266,9 +261,8 @@ static inline const struct sl_vitals *vitals(void)
     return sl_vitals_take(e.board, arena, &now) ? &now : NULL;
 }
 
-static inline const struct sl_vitals_shard *vitals_of(const char *shard)
+static inline const struct sl_vitals_shard *vitals_of(const struct sl_vitals *now, const char *shard)
 {
-    const struct sl_vitals *now = vitals();
     for (size_t i = 0; now && i < now->n_shards; i++)
         if (strcmp(now->shards[i].id, shard) == 0)
             return &now->shards[i];

@@ -241,7 +241,7 @@ static void end_parent(const char *operation)
 {
     (void)operation;
     if (phase == 0 && e.n_listings && e.steps > 60) {
-        was_early = w.n_reads > 0 || vitals_of("c")->state != SL_VITALS_WAITING;
+        was_early = w.n_reads > 0 || vitals_of(vitals(), "c")->state != SL_VITALS_WAITING;
         tell(SL_KEEPER_ENDED, "p");
         phase = 1;
     } else if (phase == 1 && has_saved("c", "12")) {
@@ -303,10 +303,11 @@ static uint64_t retries;
 static void look_at_block(const char *operation)
 {
     (void)operation;
-    const struct sl_vitals_shard *a = vitals_of("a");
+    const struct sl_vitals *now = vitals();
+    const struct sl_vitals_shard *a = vitals_of(now, "a");
     if (phase == 0 && a && a->blocked_since_ms && has_saved("b", "103")) {
         snprintf(blocked_at, sizeof(blocked_at), "%s", a->blocked_at);
-        n_blocked = vitals()->n_blocked;
+        n_blocked = now->n_blocked;
         w.shards[1].last = 106;
         phase = 1;
     } else if (phase == 1 && has_saved("b", "106")) {
@@ -314,7 +315,7 @@ static void look_at_block(const char *operation)
         e.fail_times = 1;
         phase = 2;
     } else if (phase == 2 && has_saved("a", "6") && !a->blocked_since_ms) {
-        n_blocked += vitals()->n_blocked;
+        n_blocked += now->n_blocked;
         retries = a->retries;
         stop();
     }
