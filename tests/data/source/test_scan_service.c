@@ -250,7 +250,7 @@ static void a_budget_is_held(void **state)
         bool says_units;
         double read_units;
         int64_t least_ms;
-    } cases[] = {{true, 1, 1500}, {false, 4, (PAGES - 1) * 480}, {false, 0, 0}};
+    } cases[] = {{true, 0.25, 5000}, {false, 1, (PAGES - 1) * 1920 - 1000}, {false, 0, 0}};
     struct sl_clock *clock = sl_clock_system();
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct table t = {.scan = {.n = 1, .of = 1, .read_units = cases[i].read_units}};
