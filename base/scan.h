@@ -1,6 +1,6 @@
 /* The common cases of JSON text, inline: short plain strings, short whole numbers. Each returns the byte
  * after what it read, or NULL when the text is anything else. NULL is not an error: the checked functions
- * of base/json.h then decide. For base/json.c, streams/decode and sinks/item_scan.c. */
+ * of base/json.h then decide. For base/json.c, and streams/. */
 #ifndef SL_BASE_SCAN_H
 #define SL_BASE_SCAN_H
 

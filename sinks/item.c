@@ -1,10 +1,11 @@
 /* DynamoDB's items: size, keys, conditions, updates. */
-#include "sinks/item_private.h"
+#include "sinks/item.h"
 
 #include "base/decimal.h"
 #include "base/json.h"
 #include "base/json_walk.h"
 #include "base/json_write.h"
+#include "streams/value.h"
 
 #define NAME_SHOWN 200 /* bytes of an attribute's name in an error */
 
@@ -31,7 +32,7 @@ size_t sl_item_bytes(struct sl_span item)
     struct sl_span name, value;
     size_t bytes = 0;
     while (sl_json_walk_next(&walk, &name, &value))
-        bytes += sl_json_unescaped_bytes(name) + sl_item_value_bytes(sl_item_value(value));
+        bytes += sl_json_unescaped_bytes(name) + sl_value_counted_bytes(sl_value_read(value));
     return bytes;
 }
 
@@ -40,7 +41,7 @@ enum sl_status sl_item_check(struct sl_span item, struct sl_error *error)
     struct sl_json_walk walk = sl_json_walk(item);
     struct sl_span name, value;
     while (sl_json_walk_next(&walk, &name, &value))
-        if (!sl_item_value_is_good(value))
+        if (sl_value_read(value).type == SL_NONE)
             return refuse(error, " does not have a value that DynamoDB takes", name);
     return SL_OK;
 }
@@ -71,23 +72,36 @@ static size_t key_attributes(struct sl_span key, struct attribute *out, size_t r
     return n;
 }
 
-static enum sl_status add_key_attribute(const struct attribute *attribute, struct sl_span name,
-                                        struct sl_buffer *out, struct sl_error *error)
+/* {"N":"1"}, the number in normal form. */
+static void add_key_value(struct sl_value v, struct sl_arena *arena, struct sl_buffer *out)
 {
-    struct sl_item_value value = sl_item_value(attribute->value);
+    struct sl_number number;
+    char digits[SL_NUMBER_TEXT];
+    struct sl_span text = sl_value_text(v, arena);
+    if (sl_value_number(v, &number))
+        text = sl_span(digits, sl_number_text(&number, digits));
+    sl_buffer_printf(out, "{\"%s\":\"", v.type == SL_S ? "S" : v.type == SL_N ? "N" : "B");
+    sl_json_add_exact(out, text);
+    sl_buffer_add_str(out, "\"}");
+}
+
+static enum sl_status add_key_attribute(const struct attribute *attribute, struct sl_span name,
+                                        struct sl_arena *arena, struct sl_buffer *out, struct sl_error *error)
+{
+    struct sl_value value = sl_value_read(attribute->value);
+    uint64_t bytes = sl_value_counted_bytes(value);
     sl_buffer_add_char(out, '"');
     sl_json_add_exact(out, name);
     sl_buffer_add_str(out, "\":");
-    if (value.tag != SL_ITEM_S && value.tag != SL_ITEM_N && value.tag != SL_ITEM_B)
+    if (value.type > SL_B)
         return refuse(error, " of the key is not of type S, N or B", attribute->name);
-    size_t bytes = sl_item_value_bytes(value);
-    if (bytes == 0 || bytes > SL_PARTITION_KEY_BYTES || !sl_item_value_is_good(attribute->value) ||
-        !sl_item_value_add_key(value, out))
+    if (bytes == 0 || bytes > SL_PARTITION_KEY_BYTES)
         return refuse(error, " of the key is empty, too long, or is not a number or base64", attribute->name);
+    add_key_value(value, arena, out);
     return SL_OK;
 }
 
-static int compare_names(struct sl_span a, struct sl_span b)
+static int compare_texts(struct sl_span a, struct sl_span b)
 {
     size_t n = a.len < b.len ? a.len : b.len;
     int order = n ? memcmp(a.ptr, b.ptr, n) : 0;
@@ -105,20 +119,26 @@ enum sl_status sl_item_key_text(struct sl_span key, struct sl_buffer *out, struc
     struct sl_arena *arena = sl_arena_new(512);
     for (size_t i = 0; i < n; i++)
         names[i] = sl_json_unescape(list[i].name, arena);
-    int order = n == 2 ? compare_names(names[0], names[1]) : -1;
+    int order = n == 2 ? compare_texts(names[0], names[1]) : -1;
     if (order == 0) /* a name twice: the last counts */
         list[0] = list[--n];
     size_t first = order > 0;
     enum sl_status status = SL_OK;
     for (size_t i = 0; i < n && status == SL_OK; i++) {
         sl_buffer_add_char(out, i ? ',' : '{');
-        status = add_key_attribute(&list[first ^ i], names[first ^ i], out, error);
+        status = add_key_attribute(&list[first ^ i], names[first ^ i], arena, out, error);
     }
     sl_buffer_add_char(out, '}');
     sl_arena_destroy(arena);
     if (status == SL_OK && out->failed)
         return sl_fail(error, SL_REJECT, "ValidationException", "the key is too long");
     return status;
+}
+
+/* What is not a value equals nothing. */
+static bool are_equal(struct sl_value a, struct sl_value b)
+{
+    return a.type != SL_NONE && sl_value_equal(a, b);
 }
 
 enum sl_status sl_item_has_key(struct sl_span item, struct sl_span key, struct sl_error *error)
@@ -129,7 +149,7 @@ enum sl_status sl_item_has_key(struct sl_span item, struct sl_span key, struct s
     struct sl_arena *arena = sl_arena_new(512);
     while (status == SL_OK && sl_json_walk_next(&walk, &name, &value)) {
         struct sl_span have = sl_item_attribute(item, sl_json_unescape(name, arena));
-        if (!have.ptr || !sl_item_value_equal(sl_item_value(have), sl_item_value(value)))
+        if (!have.ptr || !are_equal(sl_value_read(have), sl_value_read(value)))
             status = refuse(error, " of the key is missing in the item, or has another value", name);
     }
     sl_arena_destroy(arena);
@@ -139,24 +159,41 @@ enum sl_status sl_item_has_key(struct sl_span item, struct sl_span key, struct s
 /* ---- conditions ---- */
 
 /* The value of a test or a set. */
-static enum sl_status read_value(struct sl_span json, struct sl_span name, struct sl_item_value *out,
+static enum sl_status read_value(struct sl_span json, struct sl_span name, struct sl_value *out,
                                  struct sl_error *error)
 {
-    if (sl_item_read(json, NULL) != SL_OK || !sl_item_value_is_good(json))
-        return refuse(error, ": what it is compared with or set to is not an attribute value", name);
-    *out = sl_item_value(json);
-    return SL_OK;
+    *out = sl_value_read(json);
+    return out->type != SL_NONE
+               ? SL_OK
+               : refuse(error, ": what it is compared with or set to is not an attribute value", name);
 }
 
-static bool test_holds(enum sl_test_verb verb, struct sl_span json, struct sl_item_value wanted)
+/* Orders two values of one type: S and B by bytes, N by value. False: they have no order. */
+static bool compare(struct sl_value a, struct sl_value b, int *order)
+{
+    struct sl_number x, y;
+    if (a.type != b.type || a.type == SL_NONE || a.type > SL_B)
+        return false;
+    if (sl_value_number(a, &x) && sl_value_number(b, &y)) {
+        *order = sl_number_compare(&x, &y);
+        return true;
+    }
+    struct sl_arena *arena = sl_arena_new(512);
+    *order = a.type == SL_S ? compare_texts(sl_value_text(a, arena), sl_value_text(b, arena))
+                            : compare_texts(sl_value_bytes(a, arena), sl_value_bytes(b, arena));
+    sl_arena_destroy(arena);
+    return true;
+}
+
+static bool test_holds(enum sl_test_verb verb, struct sl_span json, struct sl_value wanted)
 {
     int order = 0;
     if (!json.ptr || verb == SL_ABSENT || verb == SL_PRESENT)
         return verb == (json.ptr ? SL_PRESENT : SL_ABSENT);
-    struct sl_item_value have = sl_item_value(json);
+    struct sl_value have = sl_value_read(json);
     if (verb == SL_EQ || verb == SL_NE)
-        return sl_item_value_equal(have, wanted) == (verb == SL_EQ);
-    if (!sl_item_value_compare(have, wanted, &order))
+        return are_equal(have, wanted) == (verb == SL_EQ);
+    if (!compare(have, wanted, &order))
         return false;
     return verb == SL_LT ? order < 0 : verb == SL_LE ? order <= 0 : order > 0;
 }
@@ -167,7 +204,7 @@ enum sl_status sl_item_test(const struct sl_table_op *op, struct sl_span item, b
     *holds = op->n_tests == 0 || !op->any_test;
     for (size_t i = 0; i < op->n_tests; i++) {
         const struct sl_test *test = &op->tests[i];
-        struct sl_item_value wanted = {0};
+        struct sl_value wanted = {0};
         bool has_value = test->verb != SL_ABSENT && test->verb != SL_PRESENT;
         if (has_value && read_value(test->value, test->name, &wanted, error) != SL_OK)
             return SL_REJECT;
@@ -251,8 +288,8 @@ static bool add_to(struct sl_decimal *sum, const struct sl_span *json, struct sl
 {
     if (!json)
         return true;
-    struct sl_item_value v = sl_item_value(*json);
-    return v.tag == SL_ITEM_N && sl_decimal_add(sum, sl_json_unescape(v.content, arena), false);
+    struct sl_value v = sl_value_read(*json);
+    return v.type == SL_N && sl_decimal_add(sum, sl_value_text(v, arena), false);
 }
 
 static enum sl_status add_number(struct draft *draft, const struct sl_set *set, struct sl_error *error)
@@ -269,12 +306,12 @@ static enum sl_status add_number(struct draft *draft, const struct sl_set *set, 
     return SL_OK;
 }
 
-static enum sl_status set_extreme(struct draft *draft, const struct sl_set *set, struct sl_item_value value,
+static enum sl_status set_extreme(struct draft *draft, const struct sl_set *set, struct sl_value value,
                                   struct sl_error *error)
 {
     struct attribute *have = find(draft, set->name);
     int order = 0;
-    if (have && !sl_item_value_compare(value, sl_item_value(have->value), &order))
+    if (have && !compare(value, sl_value_read(have->value), &order))
         return refuse(error, " cannot be compared with the new value", set->name);
     if (!have || (set->verb == SL_SET_MAX ? order > 0 : order < 0))
         set_attribute(draft, set->name, set->value);
@@ -283,7 +320,7 @@ static enum sl_status set_extreme(struct draft *draft, const struct sl_set *set,
 
 static enum sl_status carry_out(struct draft *draft, const struct sl_set *set, struct sl_error *error)
 {
-    struct sl_item_value value;
+    struct sl_value value;
     if (set->verb == SL_UNSET) {
         remove_attribute(draft, set->name);
         return SL_OK;

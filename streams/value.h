@@ -46,23 +46,36 @@ uint64_t sl_value_item_bytes(struct sl_value image);
 /* DynamoDB's equality: numbers by value, sets without order, maps without order. */
 bool sl_value_equal(struct sl_value a, struct sl_value b);
 
+/* ---- text that nobody has checked ---- */
+
+/* The value that the JSON holds, {"N":"1"}; SL_NONE: it is not one that a table takes. It has one known tag
+ * with content of its kind, numbers and base64 are valid, no set is empty, and at most 32 containers are one
+ * in another. (The service also refuses sets that hold an element twice.) Strings need not be text: see
+ * sl_json_check_loose. */
+struct sl_value sl_value_read(struct sl_span json);
+
+/* The same of an item: from its '{' to the byte after it. NULL: one of its values is not such a value; `s`
+ * says where and why. */
+struct sl_json_scan;
+const char *sl_value_check_item(struct sl_json_scan *s, const char *p);
+
+/* The number of an N; false for others. */
+bool sl_value_number(struct sl_value v, struct sl_number *out);
+
+/* Bytes that the value counts for in its item, without its name. */
+uint64_t sl_value_counted_bytes(struct sl_value v);
+
 /* ---- for streams/ alone ---- */
 
 /* A value whose text begins at `p` (the brace of {"S":...}), of checked text; `*next` is the byte after
  * it. */
 struct sl_value sl_value_at(const char *p, const char *end, const char **next);
 
-/* The number of an N; false for others. */
-bool sl_value_number(struct sl_value v, struct sl_number *out);
-
 /* Takes a path's first name off; false when there is none. */
 bool sl_path_name(struct sl_span *path, struct sl_span *name);
 
 /* What the rest of a path, which begins with '.' or '[', names in the value. */
 struct sl_value sl_value_walk(struct sl_value v, struct sl_span path);
-
-/* Bytes that the value counts for in SizeBytes. */
-uint64_t sl_value_counted_bytes(struct sl_value v);
 
 /* The value's one canonical text: names and set elements in order and once, strings with the fewest escapes,
  * numbers in normal form. Equal values have equal texts. */

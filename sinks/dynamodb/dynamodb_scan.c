@@ -6,7 +6,7 @@
 #include "base/json_walk.h"
 #include "base/json_write.h"
 #include "base/utf8.h"
-#include "sinks/item_scan.h"
+#include "streams/value.h"
 #include "sinks/result.h"
 
 #include <stdio.h>
@@ -47,7 +47,7 @@ static const char *take_items(struct reader *r, const char *p)
     p = sl_json_space(p, s->end);
     more = p < s->end && *p != ']';
     while (more) {
-        const char *end = sl_item_scan(s, p);
+        const char *end = sl_value_check_item(s, p);
         struct sl_span item = sl_span(p, end ? (size_t)(end - p) : 0);
         /* Only an item of which no attribute was wanted is empty. */
         if (!end || (item.len == 2 && !r->scan->asked->n_names))

@@ -231,6 +231,7 @@ enum sl_status sl_batch_decode(struct sl_span text, struct sl_arena *arena,
     *out = (struct sl_batch){.payload = text, .arena = arena};
     if (text.len > UINT32_MAX)
         return sl_fail(error, SL_REJECT, "TooLarge", "the payload has 4 GiB or more; split it");
+    struct sl_forms forms;
     struct sl_decoder d = {
         .scan = {.end = sl_span_end(text)},
         .base = text.ptr,
@@ -238,8 +239,9 @@ enum sl_status sl_batch_decode(struct sl_span text, struct sl_arena *arena,
         .shared = shared_new(arena, options),
         .any_shape = options->any_shape,
         .lines_before = options->lines_before,
+        .forms = &forms,
     };
-    sl_forms_init(&d.forms);
+    sl_forms_init(&forms);
     const char *p = text.ptr;
     if (d.lines_before == 0 && text.len >= 3 && memcmp(p, "\xEF\xBB\xBF", 3) == 0)
         p += 3;

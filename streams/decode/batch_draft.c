@@ -167,7 +167,7 @@ static const char *read_precision(struct sl_decoder *d, const char *p, void *to)
 
 static const char *read_image(struct sl_decoder *d, const char *p, unsigned form, struct sl_span *image)
 {
-    const char *next = sl_decode_attributes(d, p, 0, &d->forms.list[form]);
+    const char *next = sl_decode_attributes(d, p, 0, &d->forms->list[form]);
     if (next)
         *image = sl_span(p, (size_t)(next - p));
     return next;

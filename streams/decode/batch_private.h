@@ -57,11 +57,12 @@ struct sl_decoder {
     char *data;         /* decoded Kinesis data, NULL until there is some */
     size_t data_len;    /* used of it */
     bool any_shape;
+    bool is_table;       /* see sl_value_read */
     size_t lines_before; /* see struct sl_decode_options */
     struct sl_decode_last last;
     struct sl_origin last_origin; /* its texts as they stand in the payload */
     uint32_t last_origin_at;
-    struct sl_forms forms;
+    struct sl_forms *forms;
     char why[160]; /* when a fault needs more than a constant phrase */
 };
 

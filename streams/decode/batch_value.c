@@ -189,6 +189,15 @@ static const char *null(struct sl_json_scan *s, const char *p)
     return sl_json_word(s, p, "true", 4);
 }
 
+static const char *any_set(struct sl_decoder *d, const char *p, enum sl_type type)
+{
+    if (type == SL_NS && !d->is_table)
+        return number_set(&d->scan, p);
+    const char *next = set(&d->scan, p, type == SL_SS ? SL_S : type == SL_NS ? SL_N : SL_B);
+    bool is_empty = d->is_table && next && sl_json_space(p + 1, d->scan.end) + 1 == next;
+    return is_empty ? sl_decode_fault(&d->scan, p, SL_FAULT_RECORD, "a set has an element at least") : next;
+}
+
 /* A value's content, which follows its tag. `form` is that of the maps in it; NULL: none. */
 static const char *content(struct sl_decoder *d, const char *p, enum sl_type type, unsigned depth,
                            struct sl_form *form)
@@ -200,11 +209,9 @@ static const char *content(struct sl_decoder *d, const char *p, enum sl_type typ
     case SL_NULL:
         return null(s, p);
     case SL_SS:
-        return set(s, p, SL_S);
-    case SL_BS:
-        return set(s, p, SL_B);
     case SL_NS:
-        return number_set(s, p);
+    case SL_BS:
+        return any_set(d, p, type);
     case SL_L:
     case SL_M:
         return container(d, p, type, depth, form);
@@ -325,7 +332,7 @@ static inline const char *short_content(const char *p, const char *end, enum sl_
 static const char *attribute_rest(struct sl_decoder *d, const char *p, unsigned depth, enum sl_type type,
                                   struct sl_slot *slot)
 {
-    struct sl_form *child = type >= SL_L ? sl_form_child(&d->forms, slot) : NULL;
+    struct sl_form *child = type >= SL_L ? sl_form_child(d->forms, slot) : NULL;
     return content(d, sl_json_space(p, d->scan.end), type, depth, child);
 }
 
@@ -361,4 +368,23 @@ const char *sl_decode_attributes(struct sl_decoder *d, const char *p, unsigned d
             return sl_json_byte(s, p, '}', "',' or '}' is expected");
         p = sl_json_space(p + 1, s->end);
     }
+}
+
+/* ---- for those who hold a table's items, and no records ---- */
+
+const char *sl_value_check_item(struct sl_json_scan *s, const char *p)
+{
+    struct sl_decoder d = {.scan = *s, .is_table = true};
+    const char *next = sl_decode_attributes(&d, p, 0, NULL);
+    *s = d.scan;
+    return next;
+}
+
+struct sl_value sl_value_read(struct sl_span json)
+{
+    const char *end = json.ptr ? sl_span_end(json) : NULL, *begin = sl_json_space(json.ptr, end), *after;
+    struct sl_decoder d = {.scan = {.end = end, .is_loose = true}, .is_table = true};
+    const char *next = begin ? value(&d, begin, 0, NULL) : NULL;
+    return next && sl_json_space(next, end) == end ? sl_value_at(begin, end, &after)
+                                                   : (struct sl_value){.type = SL_NONE};
 }
