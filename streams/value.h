@@ -8,6 +8,8 @@
 #include "base/number.h"
 #include "streams/types.h"
 
+struct sl_json_scan; /* base/json.h */
+
 /* The string's text (S: unescaped, in `arena` only when it was escaped; N, B: as written). Absent for others.
  * */
 struct sl_span sl_value_text(struct sl_value v, struct sl_arena *arena);
@@ -46,6 +48,12 @@ uint64_t sl_value_item_bytes(struct sl_value image);
 /* DynamoDB's equality: numbers by value, sets without order, maps without order. */
 bool sl_value_equal(struct sl_value a, struct sl_value b);
 
+/* The number of an N; false for others. */
+bool sl_value_number(struct sl_value v, struct sl_number *out);
+
+/* Bytes that the value counts for in its item, without its name. */
+uint64_t sl_value_counted_bytes(struct sl_value v);
+
 /* ---- text that nobody has checked ---- */
 
 /* The value that the JSON holds, {"N":"1"}; SL_NONE: it is not one that a table takes. It has one known tag
@@ -56,14 +64,7 @@ struct sl_value sl_value_read(struct sl_span json);
 
 /* The same of an item: from its '{' to the byte after it. NULL: one of its values is not such a value; `s`
  * says where and why. */
-struct sl_json_scan;
 const char *sl_value_check_item(struct sl_json_scan *s, const char *p);
-
-/* The number of an N; false for others. */
-bool sl_value_number(struct sl_value v, struct sl_number *out);
-
-/* Bytes that the value counts for in its item, without its name. */
-uint64_t sl_value_counted_bytes(struct sl_value v);
 
 /* ---- for streams/ alone ---- */
 
