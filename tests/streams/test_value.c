@@ -433,6 +433,35 @@ static void what_is_absent_takes_no_room(void **state)
     assert_int_equal(sl_value_item_bytes((struct sl_value){0}), 0);
 }
 
+/* Text that nobody has checked: a value that a table takes, or none. */
+static void unchecked_text_is_a_value_or_none(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        enum sl_type type;
+    } cases[] = {{"{'S':'x'}", SL_S},
+                 {" {'N':'1e1'} ", SL_N},
+                 {"{'\\u0053':''}", SL_S},
+                 {"{'SS':['x']}", SL_SS},
+                 {"{'NS':['1','1']}", SL_NS},
+                 {"{'M':{}}", SL_M},
+                 {"{'SS':[]}", SL_NONE},
+                 {"{'NS':[ ]}", SL_NONE},
+                 {"{'BS':['A']}", SL_NONE},
+                 {"{'S':'x'}x", SL_NONE},
+                 {"{'S':'x'", SL_NONE},
+                 {"{'N':'x'}", SL_NONE},
+                 {"{'L':[{'SS':[]}]}", SL_NONE},
+                 {"{}", SL_NONE},
+                 {"5", SL_NONE},
+                 {"", SL_NONE}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        if (sl_value_read(json_span(cases[i].text)).type != cases[i].type)
+            fail_msg("%s", cases[i].text);
+    assert_int_equal(sl_value_read(sl_span(NULL, 0)).type, SL_NONE);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -449,6 +478,7 @@ int main(void)
         cmocka_unit_test(sets_and_maps_compare_without_order),
         cmocka_unit_test(bytes_are_counted_as_dynamodb_does),
         cmocka_unit_test(what_is_absent_takes_no_room),
+        cmocka_unit_test(unchecked_text_is_a_value_or_none),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
