@@ -21,6 +21,14 @@ static inline bool sl_span_ends(struct sl_span a, struct sl_span suffix)
            (suffix.len == 0 || memcmp(a.ptr + a.len - suffix.len, suffix.ptr, suffix.len) == 0);
 }
 
+/* In the order of their bytes, a beginning before what it begins: below 0, 0 or above 0. */
+static inline int sl_span_compare(struct sl_span a, struct sl_span b)
+{
+    size_t n = a.len < b.len ? a.len : b.len;
+    int order = n ? memcmp(a.ptr, b.ptr, n) : 0;
+    return order ? order : (a.len > b.len) - (a.len < b.len);
+}
+
 /* Where it ends; of an absent one (whose bytes are nowhere), what it has as its beginning. */
 static inline const char *sl_span_end(struct sl_span a)
 {
@@ -48,6 +56,13 @@ static inline struct sl_span sl_span_without_zeros(struct sl_span digits)
     while (digits.len > 1 && digits.ptr[0] == '0')
         digits = sl_span_from(digits, 1);
     return digits;
+}
+
+/* Whole numbers by value, written without such zeros: more digits are the larger one. */
+static inline int sl_span_compare_digits(struct sl_span a, struct sl_span b)
+{
+    int longer = (a.len > b.len) - (a.len < b.len);
+    return longer ? longer : sl_span_compare(a, b);
 }
 
 #endif

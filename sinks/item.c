@@ -101,13 +101,6 @@ static enum sl_status add_key_attribute(const struct attribute *attribute, struc
     return SL_OK;
 }
 
-static int compare_texts(struct sl_span a, struct sl_span b)
-{
-    size_t n = a.len < b.len ? a.len : b.len;
-    int order = n ? memcmp(a.ptr, b.ptr, n) : 0;
-    return order ? order : (a.len > b.len) - (a.len < b.len);
-}
-
 enum sl_status sl_item_key_text(struct sl_span key, struct sl_buffer *out, struct sl_error *error)
 {
     struct attribute list[3];
@@ -119,7 +112,7 @@ enum sl_status sl_item_key_text(struct sl_span key, struct sl_buffer *out, struc
     struct sl_arena *arena = sl_arena_new(512);
     for (size_t i = 0; i < n; i++)
         names[i] = sl_json_unescape(list[i].name, arena);
-    int order = n == 2 ? compare_texts(names[0], names[1]) : -1;
+    int order = n == 2 ? sl_span_compare(names[0], names[1]) : -1;
     if (order == 0) /* a name twice: the last counts */
         list[0] = list[--n];
     size_t first = order > 0;
@@ -179,8 +172,8 @@ static bool compare(struct sl_value a, struct sl_value b, int *order)
         return true;
     }
     struct sl_arena *arena = sl_arena_new(512);
-    *order = a.type == SL_S ? compare_texts(sl_value_text(a, arena), sl_value_text(b, arena))
-                            : compare_texts(sl_value_bytes(a, arena), sl_value_bytes(b, arena));
+    *order = a.type == SL_S ? sl_span_compare(sl_value_text(a, arena), sl_value_text(b, arena))
+                            : sl_span_compare(sl_value_bytes(a, arena), sl_value_bytes(b, arena));
     sl_arena_destroy(arena);
     return true;
 }

@@ -282,13 +282,11 @@ static void on_invoke(void *self, struct sl_esm_invocation *inv, struct sl_esm_r
 
 /* ---- records ---- */
 
-/* By sequence number: more digits are a later one. Equal ones keep their order. */
+/* By sequence number. Equal ones keep their order. */
 static int compare(const void *x, const void *y)
 {
     const struct sl_esm_record *a = x, *b = y;
-    if (a->id.len != b->id.len)
-        return a->id.len < b->id.len ? -1 : 1;
-    int order = memcmp(a->id.ptr, b->id.ptr, a->id.len);
+    int order = sl_span_compare_digits(a->id, b->id);
     return order ? order : a->tag < b->tag ? -1 : 1;
 }
 

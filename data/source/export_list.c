@@ -157,10 +157,8 @@ static enum sl_status read_files(struct listing *e, struct sl_error *error)
 
 static int by_key(const void *a, const void *b)
 {
-    struct sl_span x = ((const struct sl_manifest_file *)a)->key,
-                   y = ((const struct sl_manifest_file *)b)->key;
-    int order = memcmp(x.ptr, y.ptr, x.len < y.len ? x.len : y.len);
-    return order ? order : x.len < y.len ? -1 : x.len > y.len;
+    const struct sl_manifest_file *x = a, *y = b;
+    return sl_span_compare(x->key, y->key);
 }
 
 /* Each file once, and as many items in all as the summary says. */

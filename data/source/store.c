@@ -236,12 +236,6 @@ enum sl_status sl_store_read_all(struct sl_store *store, struct sl_span key, siz
 
 /* ---- measuring ---- */
 
-static int compare(struct sl_span a, struct sl_span b)
-{
-    int order = memcmp(a.ptr, b.ptr, a.len < b.len ? a.len : b.len);
-    return order ? order : a.len < b.len ? -1 : a.len > b.len;
-}
-
 /* Both are in order, so one walk over the pages finds all. */
 enum sl_status sl_store_measure(struct sl_store *store, struct sl_span prefix, struct sl_store_entry *entries,
                                 size_t n, const struct sl_call *call, struct sl_error *error)
@@ -260,7 +254,7 @@ enum sl_status sl_store_measure(struct sl_store *store, struct sl_span prefix, s
         if (page.result.status != SL_OK)
             status = sl_fail(error, page.result.status, page.result.code, "%s", page.result.text);
         for (size_t k = 0; status == SL_OK && k < page.n; k++) {
-            while (i < n && compare(entries[i].key, page.entries[k].key) < 0)
+            while (i < n && sl_span_compare(entries[i].key, page.entries[k].key) < 0)
                 entries[i++].bytes = SL_STORE_ABSENT;
             if (i < n && sl_span_eq(entries[i].key, page.entries[k].key))
                 entries[i++].bytes = page.entries[k].bytes;

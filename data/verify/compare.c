@@ -68,9 +68,7 @@ static bool equal_in_order(const struct sl_compare *c, const struct sl_expected 
 
 static int by_name(const void *a, const void *b)
 {
-    struct sl_span x = ((const struct member *)a)->name, y = ((const struct member *)b)->name;
-    int order = memcmp(x.ptr, y.ptr, x.len < y.len ? x.len : y.len);
-    return order ? order : (x.len > y.len) - (x.len < y.len);
+    return sl_span_compare(((const struct member *)a)->name, ((const struct member *)b)->name);
 }
 
 static struct member *sorted(const struct sl_compare *c, const struct sl_expected *e, struct sl_span item,

@@ -10,8 +10,7 @@ void sl_sequence_init(struct sl_sequence *o, size_t shards, struct sl_arena *are
 
 bool sl_sequence_is_after(struct sl_span id, struct sl_span other)
 {
-    struct sl_span a = sl_span_without_zeros(id), b = sl_span_without_zeros(other);
-    return a.len != b.len ? a.len > b.len : memcmp(a.ptr, b.ptr, a.len) > 0;
+    return sl_span_compare_digits(sl_span_without_zeros(id), sl_span_without_zeros(other)) > 0;
 }
 
 void sl_sequence_add(struct sl_sequence *o, size_t shard, const struct sl_sequence_record *r)

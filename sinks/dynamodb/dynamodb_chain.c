@@ -15,13 +15,12 @@ struct pass {
     bool one_by_one; /* batches were refused: from now on each operation is sent alone */
 };
 
-/* By table and key, then by place. No key's text is the beginning of another's. */
+/* By table and key, then by place. */
 static int compare_ops(const void *x, const void *y)
 {
     const struct sl_dynamodb_op *a = *(struct sl_dynamodb_op *const *)x,
                                 *b = *(struct sl_dynamodb_op *const *)y;
-    size_t n = a->key_text.len < b->key_text.len ? a->key_text.len : b->key_text.len;
-    int order = memcmp(a->key_text.ptr, b->key_text.ptr, n);
+    int order = sl_span_compare(a->key_text, b->key_text);
     return order ? order : (a > b) - (a < b);
 }
 

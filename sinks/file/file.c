@@ -266,16 +266,9 @@ struct walk {
     char key[SL_OBJECT_KEY_BYTES + 2]; /* of the folder or file that is looked at */
 };
 
-static int compare(struct sl_span a, struct sl_span b)
-{
-    size_t n = a.len < b.len ? a.len : b.len;
-    int order = n ? memcmp(a.ptr, b.ptr, n) : 0;
-    return order ? order : (a.len > b.len) - (a.len < b.len);
-}
-
 static int compare_found(const void *x, const void *y)
 {
-    return compare(((const struct found *)x)->key, ((const struct found *)y)->key);
+    return sl_span_compare(((const struct found *)x)->key, ((const struct found *)y)->key);
 }
 
 static void forget(struct walk *w, size_t keep)
@@ -295,7 +288,7 @@ static void cut(struct walk *w)
 /* After a cut, what is greater than the page's last key does not count. */
 static bool is_beyond(const struct walk *w, struct sl_span key)
 {
-    return w->is_cut && w->n >= w->limit && compare(key, w->found[w->limit - 1].key) > 0;
+    return w->is_cut && w->n >= w->limit && sl_span_compare(key, w->found[w->limit - 1].key) > 0;
 }
 
 /* Whether a key that begins with this text can be one of the page. */
@@ -306,12 +299,12 @@ static bool can_hold(const struct walk *w, struct sl_span folder)
         return false;
     /* All keys of the folder begin with its name: they are all less, or the folder begins `after`, or all
      * are greater. */
-    return !w->after.len || sl_span_starts(w->after, folder) || compare(folder, w->after) > 0;
+    return !w->after.len || sl_span_starts(w->after, folder) || sl_span_compare(folder, w->after) > 0;
 }
 
 static bool is_wanted(const struct walk *w, struct sl_span key)
 {
-    return sl_span_starts(key, w->prefix) && (!w->after.ptr || compare(key, w->after) > 0) &&
+    return sl_span_starts(key, w->prefix) && (!w->after.ptr || sl_span_compare(key, w->after) > 0) &&
            !is_beyond(w, key) && !sl_object_key_problem(key);
 }
 

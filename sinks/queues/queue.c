@@ -221,10 +221,7 @@ static int compare_orders(const void *x, const void *y, void *arg)
 {
     const struct apply *a = arg;
     size_t i = *(const size_t *)x, k = *(const size_t *)y;
-    struct sl_span s = a->messages[i].order, t = a->messages[k].order;
-    int order = memcmp(s.ptr ? s.ptr : "", t.ptr ? t.ptr : "", s.len < t.len ? s.len : t.len);
-    if (order == 0 && s.len != t.len)
-        order = s.len < t.len ? -1 : 1;
+    int order = sl_span_compare(a->messages[i].order, a->messages[k].order);
     return order ? order : (i > k) - (i < k);
 }
 

@@ -27,9 +27,7 @@ struct listing {
 /* In the order of their bytes. Any text is after an absent one. */
 static bool is_after(struct sl_span a, struct sl_span b)
 {
-    size_t n = a.len < b.len ? a.len : b.len;
-    int order = n ? memcmp(a.ptr, b.ptr, n) : 0;
-    return !b.ptr || (order ? order > 0 : a.len > b.len);
+    return !b.ptr || sl_span_compare(a, b) > 0;
 }
 
 /* The key as it is: of the XML's text, and of the URL encoding, whose blank is a '+'. */

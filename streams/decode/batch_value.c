@@ -382,9 +382,9 @@ const char *sl_value_check_item(struct sl_json_scan *s, const char *p)
 
 struct sl_value sl_value_read(struct sl_span json)
 {
-    const char *end = json.ptr ? sl_span_end(json) : NULL, *begin = sl_json_space(json.ptr, end), *after;
+    const char *end = sl_span_end(json), *begin = sl_json_space(json.ptr, end), *after;
     struct sl_decoder d = {.scan = {.end = end, .is_loose = true}, .is_table = true};
-    const char *next = begin ? value(&d, begin, 0, NULL) : NULL;
+    const char *next = value(&d, begin, 0, NULL);
     return next && sl_json_space(next, end) == end ? sl_value_at(begin, end, &after)
                                                    : (struct sl_value){.type = SL_NONE};
 }

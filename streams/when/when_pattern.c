@@ -323,11 +323,8 @@ static struct sl_when_set finish_set(struct sl_arena *arena, const struct draft 
 
 static int by_path(const void *a, const void *b)
 {
-    struct sl_span x = (*(const struct sl_when_leaf *const *)a)->path,
-                   y = (*(const struct sl_when_leaf *const *)b)->path;
-    size_t n = x.len < y.len ? x.len : y.len;
-    int order = n ? memcmp(x.ptr, y.ptr, n) : 0;
-    return order ? order : (x.len > y.len) - (x.len < y.len);
+    const struct sl_when_leaf *const *x = a, *const *y = b;
+    return sl_span_compare((*x)->path, (*y)->path);
 }
 
 static bool is_same_test(const struct sl_when_test *a, const struct sl_when_test *b)

@@ -241,6 +241,27 @@ static void numbers_are_written_as_printf_does(void **state)
     sl_buffer_clean_up(&b);
 }
 
+/* Every two of a list that is in order; an absent one is as an empty one. */
+static void spans_have_one_order(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {"", "0", "00", "1", "10", "2", "a", "ab", "a\x7f", "a\x80"};
+    static const char *const numbers[] = {"0", "1", "2", "10", "11", "100"};
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+        for (size_t k = 0; k < sizeof(texts) / sizeof(texts[0]); k++) {
+            int order = sl_span_compare(sl_span_str(texts[i]), sl_span_str(texts[k]));
+            assert_int_equal((order > 0) - (order < 0), (i > k) - (i < k));
+        }
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+        for (size_t k = 0; k < sizeof(numbers) / sizeof(numbers[0]); k++) {
+            int order = sl_span_compare_digits(sl_span_str(numbers[i]), sl_span_str(numbers[k]));
+            assert_int_equal((order > 0) - (order < 0), (i > k) - (i < k));
+        }
+    assert_int_equal(sl_span_compare(sl_span(NULL, 0), sl_span_str("")), 0);
+    assert_true(sl_span_compare(sl_span(NULL, 0), sl_span_str("a")) < 0);
+    assert_true(sl_span_compare(sl_span_str("a"), sl_span(NULL, 0)) > 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -254,6 +275,7 @@ int main(void)
         cmocka_unit_test(times_are_read_as_they_are_written),
         cmocka_unit_test(variables_are_found_by_whole_name),
         cmocka_unit_test(numbers_are_written_as_printf_does),
+        cmocka_unit_test(spans_have_one_order),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -338,18 +338,11 @@ static struct sl_span hash_of(const struct doc *doc)
     return inner(member(sl_span_str(doc->source), "sluice_hash"));
 }
 
-static int compare_spans(struct sl_span a, struct sl_span b)
-{
-    size_t n = a.len < b.len ? a.len : b.len;
-    int order = n ? memcmp(a.ptr, b.ptr, n) : 0;
-    return order ? order : (a.len > b.len) - (a.len < b.len);
-}
-
 static int compare_docs(const void *x, const void *y)
 {
     const struct doc *a = *(const struct doc *const *)x, *b = *(const struct doc *const *)y;
     struct sl_span s = hash_of(a), t = hash_of(b);
-    return s.ptr || t.ptr ? compare_spans(s, t) : (a->seq_no > b->seq_no) - (a->seq_no < b->seq_no);
+    return s.ptr || t.ptr ? sl_span_compare(s, t) : (a->seq_no > b->seq_no) - (a->seq_no < b->seq_no);
 }
 
 static size_t number(struct sl_span json)
@@ -383,8 +376,8 @@ static bool is_meant(const struct search *s, const struct doc *doc)
     struct sl_span hash = hash_of(doc);
     if (s->is_of_strangers || !hash.ptr)
         return s->is_of_strangers && !hash.ptr;
-    return compare_spans(hash, s->from) >= 0 && (!s->to.ptr || compare_spans(hash, s->to) < 0) &&
-           (!s->after.ptr || compare_spans(hash, s->after) > 0);
+    return sl_span_compare(hash, s->from) >= 0 && (!s->to.ptr || sl_span_compare(hash, s->to) < 0) &&
+           (!s->after.ptr || sl_span_compare(hash, s->after) > 0);
 }
 
 static void search(struct fake_opensearch *f, struct sl_span asked)

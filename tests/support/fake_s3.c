@@ -73,18 +73,11 @@ const char *fake_s3_fault(const struct fake_s3 *f)
 
 /* ---- objects ---- */
 
-static int compare(struct sl_span a, struct sl_span b)
-{
-    size_t n = a.len < b.len ? a.len : b.len;
-    int order = n ? memcmp(a.ptr, b.ptr, n) : 0;
-    return order ? order : (a.len > b.len) - (a.len < b.len);
-}
-
 /* The place of the first object whose key is not less. */
 static size_t place_of(const struct fake_s3 *f, struct sl_span key)
 {
     size_t i = 0;
-    while (i < f->n && compare(f->objects[i].key, key) < 0)
+    while (i < f->n && sl_span_compare(f->objects[i].key, key) < 0)
         i++;
     return i;
 }
@@ -274,7 +267,7 @@ static void list(struct fake_s3 *f, struct sl_span bucket, const char *query)
         const struct object *object = &f->objects[i];
         struct sl_span key = sl_span_from(object->key, skip < object->key.len ? skip : object->key.len);
         if (!sl_span_starts(object->key, bucket) || !sl_span_starts(key, prefix) ||
-            (after.ptr && compare(key, after) <= 0))
+            (after.ptr && sl_span_compare(key, after) <= 0))
             continue;
         is_cut = n == most;
         if (!is_cut)

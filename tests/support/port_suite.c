@@ -149,10 +149,7 @@ const struct port_case port_object_cases[] = {
 
 static int compare_spans(const void *x, const void *y)
 {
-    const struct sl_span *a = x, *b = y;
-    size_t n = a->len < b->len ? a->len : b->len;
-    int order = n ? memcmp(a->ptr, b->ptr, n) : 0;
-    return order ? order : (a->len > b->len) - (a->len < b->len);
+    return sl_span_compare(*(const struct sl_span *)x, *(const struct sl_span *)y);
 }
 
 static void send_and_expect(struct port_suite *suite, const struct sl_message *messages, size_t n)

@@ -4,14 +4,6 @@
 #include "handlers/builtin/replicate/replicate_sign.h"
 #include "handlers/builtin/replicate/replicate_tie.h"
 
-/* By length, then bytes: orders are decimal digits without leading zeros. */
-static int compare_orders(struct sl_span a, struct sl_span b)
-{
-    if (a.len != b.len)
-        return a.len < b.len ? -1 : 1;
-    return a.len ? memcmp(a.ptr, b.ptr, a.len) : 0;
-}
-
 static void record_fold(struct replicate_fold *f, size_t i, struct sl_span item_key, bool may_carry)
 {
     const struct sl_record *r = f->slice->records[i];
@@ -22,7 +14,7 @@ static void record_fold(struct replicate_fold *f, size_t i, struct sl_span item_
     if (c == known)
         *change =
             (struct replicate_change){.item_key = item_key, .order = order, .last = REPLICATE_NO_RECORD};
-    int after = compare_orders(order, change->order);
+    int after = sl_span_compare_digits(order, change->order);
     if (c == known || after > 0)
         change->is_mixed = false;
     else if (after == 0 && !change->is_mixed)

@@ -87,6 +87,5 @@ struct sl_order sl_order_of(const struct sl_host *host, struct sl_arena *arena, 
 
 int sl_order_compare(struct sl_span a, struct sl_span b)
 {
-    int order = memcmp(a.ptr, b.ptr, a.len < b.len ? a.len : b.len);
-    return order || a.len == b.len ? order : a.len < b.len ? -1 : 1;
+    return sl_span_compare(a, b);
 }
