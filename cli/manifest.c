@@ -21,7 +21,7 @@
 #include "base/sha256.h"
 #include "cli/command.h"
 #include "cli/verbs.h"
-#include "data/restore/sorter.h"
+#include "data/sorter.h"
 #include "live/sandbox/paths.h"
 #include "live/source/input.h"
 #include "streams/record.h"

@@ -8,7 +8,7 @@
 #include "base/json_write.h"
 #include "base/sha256.h"
 #include "base/time.h"
-#include "data/restore/sorter.h"
+#include "data/sorter.h"
 #include "streams/record.h"
 #include "streams/value.h"
 

@@ -7,7 +7,7 @@
  *     in the file. Changes count by their order, and their time says whether they are before the moment.
  *   - Nothing is written to a target before all changes were looked at: what refuses the archive refuses it
  *     then.
- *   - Memory does not grow with the archive (data/restore/sorter.h). The folder holds about the archive's
+ *   - Memory does not grow with the archive (data/sorter.h). The folder holds about the archive's
  *     records before the moment, twice, uncompressed.
  *
  * How gaps are known. Each change with both images says from which state it came. The change before it left

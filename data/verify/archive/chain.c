@@ -1,10 +1,12 @@
-/* The chain of an archive's changes: collected in files by item, sorted, and walked. */
+/* The chain of an archive's changes: collected, sorted by item and order, and walked. */
 #include "data/verify/archive/chain.h"
 
 #include "base/buffer.h"
 #include "base/gzip.h"
+#include "base/disk.h"
 #include "base/json_write.h"
 #include "base/span.h"
+#include "data/sorter.h"
 #include "handlers/pipeline/host.h"
 #include "streams/decode/batch.h"
 #include "streams/record.h"
@@ -21,27 +23,28 @@
 #define LIST_MS     60000
 #define KEY_BYTES   1100
 
-#define ORDER_BYTES  40
-#define DIGEST_BYTES 16
+/* What is sorted of a change: its item is the entry's key; its number with zeros before it, and then its event,
+ * are the order; `before` and `after` are what it found and left. */
+#define NUMBER_BYTES 40
+#define EVENT_BYTES  (SL_SORTER_ORDER_BYTES - NUMBER_BYTES)
+#define DIGEST_BYTES 16 /* of an object's name */
 
-/* One change, in the files that are sorted. */
-struct change {
-    unsigned char item[DIGEST_BYTES];
-    char order[ORDER_BYTES]; /* digits with zeros before them */
-    unsigned char event_id[DIGEST_BYTES];
-    unsigned char old[DIGEST_BYTES], new[DIGEST_BYTES];
-    uint64_t object; /* where its object's name is in the file of names */
-    uint8_t event;
-    bool has_old, has_new;
-    bool is_timed; /* the order is a time, and others may have the same */
+enum {
+    EVENT = 3,       /* enum sl_event */
+    IS_TIMED = 4,    /* the number is a time, and others may have the same */
+    OBJECT_SHIFT = 3 /* above: where its object's name is in the file of names */
 };
+
+#define SORT_AT_ONCE 10000
 
 struct chain {
     const struct sl_chain_options *o;
     struct sl_chain_counts *counts;
     struct sl_arena *arena; /* of an object */
     struct sl_buffer line;
-    FILE *names, *parts[SL_CHAIN_PARTS];
+    char *folder; /* of its own */
+    FILE *names;
+    struct sl_sorter *sorter;
 };
 
 /* ---- lines ---- */
@@ -71,16 +74,6 @@ static void report_object(struct chain *c, struct sl_span key, const char *kind,
     sl_json_add_member(&c->line, "object", key);
     sl_json_add_member(&c->line, "why", sl_span_str(why));
     end_line(c);
-}
-
-/* A change goes to the file of its part of the items. */
-static enum sl_status add_change(struct chain *c, const struct change *change, struct sl_error *error)
-{
-    FILE *part = c->parts[change->item[0] % SL_CHAIN_PARTS];
-    if (fwrite(change, sizeof(*change), 1, part) == 1)
-        return SL_OK;
-    return sl_fail(error, SL_FATAL, "CannotWrite", "%s: a temporary file cannot be written: %s", c->o->temp,
-                   strerror(errno));
 }
 
 /* One object of an archive: read whole, compared with its name, its changes digested. */
@@ -196,19 +189,21 @@ static void compare_name(struct chain *c, const struct sl_object_entry *entry, c
 
 /* ---- changes ---- */
 
-static void digest_of(struct sl_value value, unsigned char out[DIGEST_BYTES])
+static uint64_t state_of(struct sl_value image)
 {
     unsigned char bytes[32];
-    sl_host_table.value_sha256(value, bytes);
-    memcpy(out, bytes, DIGEST_BYTES);
+    uint64_t state;
+    sl_host_table.value_sha256(image, bytes);
+    memcpy(&state, bytes, sizeof(state));
+    return state;
 }
 
 /* An archive may hold several tables' changes: the items of two of them are two, whatever their keys. A table
  * has a new stream when its stream was off for a while. */
-static void item_digest(struct chain *c, const struct sl_record *r, unsigned char out[DIGEST_BYTES])
+static void item_digest(struct chain *c, const struct sl_record *r, unsigned char out[SL_SORTER_KEY_BYTES])
 {
     static const char stream[] = "/stream/";
-    unsigned char bytes[32];
+    unsigned char bytes[SL_SORTER_KEY_BYTES];
     struct sl_span arn = sl_record_text(r, SL_FIELD_SOURCE_ARN), table = sl_record_text(r, SL_FIELD_TABLE);
     const char *label = arn.len ? memmem(arn.ptr, arn.len, stream, strlen(stream)) : NULL;
     arn.len = label ? (size_t)(label - arn.ptr) : arn.len;
@@ -220,32 +215,36 @@ static void item_digest(struct chain *c, const struct sl_record *r, unsigned cha
     sl_buffer_add_span(&text, table);
     sl_buffer_add_char(&text, '\n');
     sl_buffer_add_span(&text, sl_span((const char *)bytes, sizeof(bytes)));
-    sl_host_table.sha256(sl_buffer_span(&text), bytes);
-    memcpy(out, bytes, DIGEST_BYTES);
+    sl_host_table.sha256(sl_buffer_span(&text), out);
 }
 
-static bool make_change(struct chain *c, const struct sl_record *r, struct change *out)
+/* False: it lacks what the proof needs. */
+static bool make_change(struct chain *c, const struct sl_record *r, long object, struct sl_sorter_entry *out)
 {
     unsigned char bytes[32];
     struct sl_span order = sl_record_order(r, c->arena), id = sl_record_text(r, SL_FIELD_EVENT_ID);
     struct sl_value old = sl_record_image(r, SL_OLD_IMAGE), new = sl_record_image(r, SL_NEW_IMAGE);
-    *out = (struct change){.event = (uint8_t)sl_record_event(r)};
-    out->has_old = old.type != SL_NONE;
-    out->has_new = new.type != SL_NONE;
-    out->is_timed = !sl_record_text(r, SL_FIELD_SEQUENCE_NUMBER).ptr;
-    bool is_whole = (out->event == SL_INSERT || out->has_old) && (out->event == SL_REMOVE || out->has_new);
-    if (!is_whole || order.len == 0 || order.len > ORDER_BYTES)
+    enum sl_event event = sl_record_event(r);
+    bool is_whole = (event == SL_INSERT || old.type) && (event == SL_REMOVE || new.type);
+    if (!is_whole || order.len == 0 || order.len > NUMBER_BYTES)
         return false;
-    memset(out->order, '0', ORDER_BYTES - order.len);
-    memcpy(out->order + ORDER_BYTES - order.len, order.ptr, order.len);
-    item_digest(c, r, out->item);
-    if (out->has_old)
-        digest_of(old, out->old);
-    if (out->has_new)
-        digest_of(new, out->new);
+    *out = (struct sl_sorter_entry){.order_bytes = SL_SORTER_ORDER_BYTES};
+    out->flags = (uint64_t)object << OBJECT_SHIFT | (uint64_t)event |
+                 (sl_record_text(r, SL_FIELD_SEQUENCE_NUMBER).ptr ? 0 : IS_TIMED);
+    memset(out->order, '0', NUMBER_BYTES - order.len);
+    memcpy(out->order + NUMBER_BYTES - order.len, order.ptr, order.len);
     sl_host_table.sha256(id.len ? id : order, bytes);
-    memcpy(out->event_id, bytes, DIGEST_BYTES);
+    memcpy(out->order + NUMBER_BYTES, bytes, EVENT_BYTES);
+    item_digest(c, r, out->key);
+    out->before = old.type ? state_of(old) : 0;
+    out->after = new.type ? state_of(new) : 0;
     return true;
+}
+
+static enum sl_status write_failed(const struct chain *c, int err, struct sl_error *error)
+{
+    return sl_fail(error, SL_FATAL, sl_disk_code(err), "%s: cannot write a temporary file: %s", c->o->temp,
+                   strerror(err));
 }
 
 /* Reads one object, compares it with its name, and adds its changes. */
@@ -267,182 +266,122 @@ static enum sl_status chain_object(struct chain *c, const struct sl_object_entry
     long at = ftell(c->names);
     if (at < 0 || fwrite(entry->key.ptr, 1, entry->key.len, c->names) != entry->key.len ||
         fputc('\n', c->names) == EOF)
-        return sl_fail(error, SL_FATAL, "CannotWrite", "a temporary file cannot be written");
+        return write_failed(c, errno, error);
     for (size_t i = 0; i < batch.n && status == SL_OK; i++) {
-        struct change change;
+        struct sl_sorter_entry change;
         c->counts->records++;
-        if (!make_change(c, sl_batch_record(&batch, i), &change)) {
+        if (make_change(c, sl_batch_record(&batch, i), at, &change))
+            status = sl_sorter_add(c->sorter, &change, sl_span(NULL, 0), error);
+        else
             c->counts->without_images++;
-            continue;
-        }
-        change.object = (uint64_t)at;
-        status = add_change(c, &change, error);
     }
     return status;
 }
 
-/* ---- temporary files ---- */
-
-/* A file without a name. */
-static FILE *open_temp(const char *folder)
-{
-    int fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-    FILE *file = fd < 0 ? NULL : fdopen(fd, "w+b");
-    if (fd >= 0 && !file)
-        close(fd);
-    return file;
-}
-
-static enum sl_status open_files(struct chain *c, struct sl_error *error)
-{
-    c->names = open_temp(c->o->temp);
-    bool good = c->names != NULL;
-    for (size_t i = 0; i < SL_CHAIN_PARTS && good; i++) {
-        c->parts[i] = open_temp(c->o->temp);
-        good = c->parts[i] != NULL;
-    }
-    return good ? SL_OK
-                : sl_fail(error, SL_FATAL, "CannotWrite", "%s: a temporary file cannot be made: %s",
-                          c->o->temp, strerror(errno));
-}
-
-static void close_files(struct chain *c)
-{
-    if (c->names)
-        fclose(c->names);
-    for (size_t i = 0; i < SL_CHAIN_PARTS; i++)
-        if (c->parts[i])
-            fclose(c->parts[i]);
-}
-
 /* ---- findings ---- */
 
-static struct sl_span digits(const char order[ORDER_BYTES])
-{
-    size_t i = 0;
-    while (i + 1 < ORDER_BYTES && order[i] == '0')
-        i++;
-    return sl_span(order + i, ORDER_BYTES - i);
-}
-
-static void add_object(struct chain *c, const char *name, uint64_t at)
+static void add_object(struct chain *c, const char *name, const struct sl_sorter_entry *change)
 {
     char key[KEY_BYTES];
-    if (fseek(c->names, (long)at, SEEK_SET) != 0 || !fgets(key, sizeof(key), c->names))
+    if (fseek(c->names, (long)(change->flags >> OBJECT_SHIFT), SEEK_SET) != 0 ||
+        !fgets(key, sizeof(key), c->names))
         return;
     key[strcspn(key, "\n")] = '\0';
     sl_json_add_member(&c->line, name, sl_span_str(key));
 }
 
-static void report_gap(struct chain *c, const struct change *before, const struct change *after,
-                       const char *why)
+static void add_number(struct chain *c, const char *name, const struct sl_sorter_entry *change)
+{
+    sl_json_add_member(&c->line, name, sl_span_without_zeros(sl_span(change->order, NUMBER_BYTES)));
+}
+
+static void report_gap(struct chain *c, const struct sl_sorter_entry *before,
+                       const struct sl_sorter_entry *after, const char *why)
 {
     c->counts->gaps++;
     begin_line(c, "gap");
-    sl_json_add_member(&c->line, "sequence_number", digits(after->order));
-    add_object(c, "object", after->object);
-    sl_json_add_member(&c->line, "after_sequence_number", digits(before->order));
-    add_object(c, "after_object", before->object);
+    add_number(c, "sequence_number", after);
+    add_object(c, "object", after);
+    add_number(c, "after_sequence_number", before);
+    add_object(c, "after_object", before);
     sl_json_add_member(&c->line, "why", sl_span_str(why));
     end_line(c);
 }
 
 /* ---- the walk ---- */
 
-static int by_item_and_order(const void *a, const void *b)
+static void compare(struct chain *c, const struct sl_sorter_entry *before,
+                    const struct sl_sorter_entry *after)
 {
-    const struct change *x = a, *y = b;
-    int order = memcmp(x->item, y->item, DIGEST_BYTES);
-    order = order ? order : memcmp(x->order, y->order, ORDER_BYTES);
-    return order ? order : memcmp(x->event_id, y->event_id, DIGEST_BYTES);
-}
-
-static void compare(struct chain *c, const struct change *before, const struct change *after)
-{
-    bool was_there = before->event != SL_REMOVE, is_insert = after->event == SL_INSERT;
+    bool was_there = (before->flags & EVENT) != SL_REMOVE, is_insert = (after->flags & EVENT) == SL_INSERT;
     if (!was_there && !is_insert)
         report_gap(c, before, after, "it changes an item that was removed before: its INSERT is missing");
     else if (was_there && is_insert)
         report_gap(c, before, after, "it inserts an item that was there: its REMOVE is missing");
-    else if (was_there && memcmp(before->new, after->old, DIGEST_BYTES) != 0)
+    else if (was_there && before->after != after->before)
         report_gap(c, before, after, "its OldImage is not the NewImage before it: a change is missing");
 }
 
-static bool is_tie(const struct change *a, const struct change *b)
+/* Two changes of an item with one time: Kinesis carries no sequence numbers, so nothing says which of the two
+ * was first, and neither what came before them nor what came after can be compared. */
+static bool are_tied(const struct sl_sorter_entry *a, const struct sl_sorter_entry *b)
 {
-    return a->is_timed && memcmp(a->item, b->item, DIGEST_BYTES) == 0 &&
-           memcmp(a->order, b->order, ORDER_BYTES) == 0;
+    return (a->flags & IS_TIMED) && sl_sorter_same_key(a, b) && memcmp(a->order, b->order, NUMBER_BYTES) == 0;
 }
 
-/* Does another change of the item have the time of `list[i]`? Kinesis carries no sequence numbers: nothing
- * says which of the two was first, and so neither what came before them nor what came after can be compared.
- */
-static bool is_tied(const struct change *list, size_t n, size_t i, const struct change *before)
+static bool are_doubles(const struct sl_sorter_entry *a, const struct sl_sorter_entry *b)
 {
-    for (size_t k = i + 1; k < n && is_tie(&list[i], &list[k]); k++)
-        if (memcmp(list[i].event_id, list[k].event_id, DIGEST_BYTES) != 0)
-            return true;
-    return before && is_tie(&list[i], before);
+    return sl_sorter_same_key(a, b) && memcmp(a->order, b->order, sizeof(a->order)) == 0;
 }
 
-static void walk(struct chain *c, const struct change *list, size_t n)
+/* The next change that is no double of the one before it. */
+static enum sl_status read_next(struct chain *c, const struct sl_sorter_entry *last,
+                                struct sl_sorter_entry *out, bool *has, struct sl_error *error)
 {
-    const struct change *before = NULL;
-    bool was_tied = false;
-    for (size_t i = 0; i < n; i++) {
-        const struct change *change = &list[i];
-        bool same_item = before && memcmp(before->item, change->item, DIGEST_BYTES) == 0;
-        if (same_item && memcmp(before->order, change->order, ORDER_BYTES) == 0 &&
-            memcmp(before->event_id, change->event_id, DIGEST_BYTES) == 0) {
-            c->counts->doubles++;
-            continue;
-        }
+    struct sl_span body;
+    enum sl_status status = sl_sorter_next(c->sorter, out, &body, has, error);
+    while (status == SL_OK && *has && last && are_doubles(last, out)) {
+        c->counts->doubles++;
+        status = sl_sorter_next(c->sorter, out, &body, has, error);
+    }
+    return status;
+}
+
+static enum sl_status walk(struct chain *c, struct sl_error *error)
+{
+    struct sl_sorter_entry before = {.flags = 0}, change, next;
+    bool has_before = false, has = false, has_next = false, was_tied = false;
+    enum sl_status status = read_next(c, NULL, &change, &has, error);
+    for (; status == SL_OK && has && !c->o->is_stopped(c->o->stop_arg); change = next, has = has_next) {
+        status = read_next(c, &change, &next, &has_next, error);
+        bool same_item = has_before && sl_sorter_same_key(&before, &change);
+        bool is_tied = (has_next && are_tied(&change, &next)) || (has_before && are_tied(&change, &before));
         c->counts->items += !same_item;
-        c->counts->unknown_before += !same_item && change->event != SL_INSERT;
-        bool ties = is_tied(list, n, i, before);
-        if (same_item && !ties && !was_tied)
-            compare(c, before, change);
-        was_tied = ties;
+        c->counts->unknown_before += !same_item && (change.flags & EVENT) != SL_INSERT;
+        if (same_item && !is_tied && !was_tied)
+            compare(c, &before, &change);
+        was_tied = is_tied;
         before = change;
+        has_before = true;
     }
+    return status;
 }
 
-static enum sl_status walk_part(struct chain *c, FILE *part, struct sl_error *error)
+static enum sl_status sort_and_walk(struct chain *c, struct sl_error *error)
 {
-    if (fflush(part) != 0 || fseek(part, 0, SEEK_END) != 0)
-        return sl_fail(error, SL_FATAL, "CannotWrite", "%s: a temporary file cannot be written: %s",
-                       c->o->temp, strerror(errno));
-    size_t bytes = (size_t)ftell(part), n = bytes / sizeof(struct change);
-    if (bytes > SL_CHAIN_PART_BYTES)
-        return sl_fail(error, SL_FATAL, "TooLarge",
-                       "the archive has more than some %zu million records: verify a part of it, by a route "
-                       "whose target ends in a prefix",
-                       SL_CHAIN_PARTS * (SL_CHAIN_PART_BYTES / sizeof(struct change)) / 1000000);
-    struct change *list = malloc(bytes + 1);
-    if (!list)
-        sl_die("out of memory: %zu changes of an archive", n);
-    rewind(part);
-    bool good = fread(list, sizeof(*list), n, part) == n;
-    if (good) {
-        qsort(list, n, sizeof(*list), by_item_and_order);
-        walk(c, list, n);
-    }
-    free(list);
-    return good ? SL_OK
-                : sl_fail(error, SL_FATAL, "CannotRead", "%s: a temporary file cannot be read", c->o->temp);
+    bool is_ready = false;
+    enum sl_status status = SL_OK;
+    while (status == SL_OK && !is_ready && !c->o->is_stopped(c->o->stop_arg))
+        status = sl_sorter_merge(c->sorter, SORT_AT_ONCE, &is_ready, error);
+    return status == SL_OK && is_ready ? walk(c, error) : status;
 }
 
 /* ---- the archive ---- */
 
 static bool is_archived(struct sl_span key)
 {
-    static const char *const ends[] = {".jsonl", ".jsonl.gz"};
-    for (size_t i = 0; i < 2; i++) {
-        size_t n = strlen(ends[i]);
-        if (key.len > n && memcmp(key.ptr + key.len - n, ends[i], n) == 0)
-            return true;
-    }
-    return false;
+    return (sl_span_ends(key, SL_LIT(".jsonl")) && key.len > strlen(".jsonl")) ||
+           (sl_span_ends(key, SL_LIT(".jsonl.gz")) && key.len > strlen(".jsonl.gz"));
 }
 
 static enum sl_status read_objects(struct chain *c, struct sl_error *error)
@@ -474,26 +413,51 @@ static enum sl_status read_objects(struct chain *c, struct sl_error *error)
     return status;
 }
 
+static enum sl_status open_files(struct chain *c, struct sl_error *error)
+{
+    if (asprintf(&c->folder, "%s/sluice-verify-XXXXXX", c->o->temp) < 0)
+        sl_die("out of memory: an archive");
+    if (!mkdtemp(c->folder)) {
+        free(c->folder);
+        c->folder = NULL;
+        return write_failed(c, errno, error);
+    }
+    char *path = sl_arena_printf(c->arena, "%s/names", c->folder);
+    c->names = fopen(path, "w+b");
+    c->sorter = sl_sorter_open(c->folder, 0);
+    return c->names ? SL_OK : write_failed(c, errno, error);
+}
+
+static void close_files(struct chain *c)
+{
+    sl_sorter_close(c->sorter);
+    if (c->names)
+        fclose(c->names);
+    if (c->folder) {
+        unlink(sl_arena_printf(c->arena, "%s/names", c->folder));
+        rmdir(c->folder);
+    }
+    free(c->folder);
+}
+
 enum sl_status sl_chain_verify(const struct sl_chain_options *o, struct sl_chain_counts *counts,
                                struct sl_error *error)
 {
-    struct chain *c = calloc(1, sizeof(*c));
-    if (!c)
-        sl_die("out of memory: an archive");
-    *c = (struct chain){.o = o, .counts = counts, .arena = sl_arena_new(ARENA_BYTES)};
-    sl_buffer_init(&c->line, LINE_BYTES);
+    struct chain c = {.o = o, .counts = counts, .arena = sl_arena_new(ARENA_BYTES)};
+    sl_buffer_init(&c.line, LINE_BYTES);
     enum sl_status status = SL_OK;
     if (!o->port->list || !o->port->read)
         status = sl_fail(error, SL_FATAL, "NoList", "such an archive cannot be read");
     if (status == SL_OK)
-        status = open_files(c, error);
+        status = open_files(&c, error);
     if (status == SL_OK)
-        status = read_objects(c, error);
-    for (size_t i = 0; i < SL_CHAIN_PARTS && status == SL_OK && !o->is_stopped(o->stop_arg); i++)
-        status = walk_part(c, c->parts[i], error);
-    close_files(c);
-    sl_buffer_clean_up(&c->line);
-    sl_arena_destroy(c->arena);
-    free(c);
+        status = read_objects(&c, error);
+    if (status == SL_OK && fflush(c.names) != 0)
+        status = write_failed(&c, errno, error);
+    if (status == SL_OK)
+        status = sort_and_walk(&c, error);
+    close_files(&c);
+    sl_buffer_clean_up(&c.line);
+    sl_arena_destroy(c.arena);
     return status;
 }

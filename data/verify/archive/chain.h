@@ -9,20 +9,15 @@
  * It cannot see: items of which it holds nothing; what was lost after the last record of an item; changes
  * that are lost together and lead back to the same item.
  *
- * Memory is bounded: the changes' digests are sorted in SL_CHAIN_PARTS files in a temporary folder, some 130
- * bytes a record. */
+ * Memory is bounded: the changes' digests are sorted (data/sorter.h) in a folder of
+ * their own below the temporary one, 120 bytes a record, twice at most. */
 #ifndef SL_DATA_VERIFY_ARCHIVE_CHAIN_H
 #define SL_DATA_VERIFY_ARCHIVE_CHAIN_H
 
 #include "sinks/target.h"
 
-#define SL_CHAIN_PARTS 256
-
 /* An object is made of one slice: an event of 6 MB and what its gzip hides. More is refused. */
 #define SL_CHAIN_OBJECT_BYTES ((size_t)256 * 1024 * 1024)
-
-/* Digests of one part are sorted in memory. */
-#define SL_CHAIN_PART_BYTES ((size_t)64 * 1024 * 1024)
 
 struct sl_chain_options {
     struct sl_object_port *port;

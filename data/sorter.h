@@ -7,8 +7,8 @@
  *
  * Memory: SL_SORTER_CHUNK_BYTES while entries are added, afterwards SL_SORTER_FAN buffers and one body. The
  * folder holds what was added, twice at most. Its files are of no use to another process. */
-#ifndef SL_DATA_RESTORE_SORTER_H
-#define SL_DATA_RESTORE_SORTER_H
+#ifndef SL_DATA_SORTER_H
+#define SL_DATA_SORTER_H
 
 #include "base/error.h"
 #include "base/span.h"

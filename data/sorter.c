@@ -1,5 +1,5 @@
 /* An external sort: sorted runs on disk, merged SL_SORTER_FAN at a time. */
-#include "data/restore/sorter.h"
+#include "data/sorter.h"
 
 #include "base/array.h"
 #include "base/disk.h"

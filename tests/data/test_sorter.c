@@ -1,6 +1,6 @@
 /* The external sort against a plain one in memory: any number of runs, every level of merging, bodies that
  * are dropped, and a disk that fails. */
-#include "data/restore/sorter.h"
+#include "data/sorter.h"
 
 #include "tests/support/disk_fault.h"
 #include "tests/support/test.h"
