@@ -30,11 +30,36 @@ struct sl_totals_facts {
     size_t n_sums, n_running;
 };
 
+/* What the target of messages can do with them. */
+enum {
+    SL_TO_SQS = 1,
+    SL_TO_SNS = 2,
+    SL_TO_FIFO = 4, /* of SQS or SNS */
+    SL_TO_EVENTS = 8,
+    SL_TO_KINESIS = 16,
+    SL_TO_FIREHOSE = 32,
+    SL_TO_WEBHOOK = 64,
+    SL_TO_LINES = 128
+};
+
+/* The option has an effect if the target is one of `targets` (0: any), and if `other` is (or is not) `value`.
+ * A value of NULL: if `other` is given. */
+struct sl_option_use {
+    const char *option; /* NULL: the list's end */
+    unsigned targets;
+    const char *other, *value;
+    bool is_not;
+    const char *why; /* it has none otherwise */
+};
+
 struct sl_builtin {
     const struct sl_handler *handler; /* NULL: a plugin */
     enum sl_makes makes;
+    const struct sl_option_use *uses; /* NULL: each option has an effect by itself */
     void (*read_totals)(const void *self, struct sl_arena *arena, struct sl_totals_facts *out);
 };
+
+extern const struct sl_option_use archive_uses[], replicate_uses[], aggregate_uses[], notify_uses[];
 
 /* `self`: an open aggregate. */
 void aggregate_read_totals(const void *self, struct sl_arena *arena, struct sl_totals_facts *out);

@@ -13,11 +13,11 @@ const struct sl_handler *const sl_builtins[] = {
 };
 
 static const struct sl_builtin facts[] = {
-    {&sl_archive_handler, SL_MAKES_OBJECTS, NULL},
-    {&sl_replicate_handler, SL_MAKES_ROWS, NULL},
-    {&sl_aggregate_handler, SL_MAKES_TOTALS, aggregate_read_totals},
-    {&sl_notify_handler, SL_MAKES_MESSAGES, NULL},
-    {NULL, SL_MAKES_UNKNOWN, NULL},
+    {&sl_archive_handler, SL_MAKES_OBJECTS, archive_uses, NULL},
+    {&sl_replicate_handler, SL_MAKES_ROWS, replicate_uses, NULL},
+    {&sl_aggregate_handler, SL_MAKES_TOTALS, aggregate_uses, aggregate_read_totals},
+    {&sl_notify_handler, SL_MAKES_MESSAGES, notify_uses, NULL},
+    {NULL, SL_MAKES_UNKNOWN, NULL, NULL},
 };
 _Static_assert(SL_COUNT(facts) == SL_COUNT(sl_builtins), "each built-in handler tells of itself");
 

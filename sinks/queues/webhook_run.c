@@ -1,5 +1,11 @@
 /* Chooses what is sent when: messages of one order one after the other, others side by side, each request
- * with its attempts, until every message has its result. */
+ * with its attempts, until every message has its result.
+ *
+ * Why not aws/job.h, which also sends many requests with their attempts: its jobs are there before the first
+ * one is sent, and here a request is made of what is free to go while others fly. What an answer means, what
+ * is signed, whose address is checked, and how long a receiver's Retry-After holds all others are the
+ * webhook's own, too. Pace, retry budget and contrast are shared (net/pace.h, net/retry.h, aws/contrast.h).
+ */
 #include "sinks/queues/webhook_private.h"
 
 #include "aws/mask.h"

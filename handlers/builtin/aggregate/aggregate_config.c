@@ -2,6 +2,7 @@
 #include "base/arena.h"
 #include "handlers/builtin/aggregate/aggregate_private.h"
 
+#include "handlers/builtin.h"
 #include "base/array.h"
 #include "handlers/builtin/toolkit/opening.h"
 
@@ -51,6 +52,13 @@ const struct sl_option aggregate_options[] = {
      "count "
      "those rows"},
     {.type = SL_OPTION_END},
+};
+
+const struct sl_option_use aggregate_uses[] = {
+    {"ledger", 0, "mode", "exact", false, "\"mode\" is not \"exact\": there is no ledger"},
+    {"forget_after_days", 0, "mode", "exact", false, "\"mode\" is not \"exact\": there is no ledger"},
+    {"expires_attribute", 0, "mode", "exact", false, "\"mode\" is not \"exact\": there is no ledger"},
+    {.option = NULL},
 };
 
 struct opening {

@@ -9,6 +9,7 @@
 #include "handlers/builtin/toolkit/render.h"
 #include "handlers/builtin/toolkit/text.h"
 
+#include "handlers/builtin.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -604,6 +605,11 @@ static const struct sl_option options[] = {
     {"compression", SL_OPTION_ENUM, 0, 0, 0, "gzip|none", "gzip", "of the objects"},
     {"level", SL_OPTION_INTEGER, 0, 1, 9, NULL, "6", "of gzip: 1 is fast, 9 is small"},
     {.type = SL_OPTION_END},
+};
+
+const struct sl_option_use archive_uses[] = {
+    {"level", 0, "compression", "none", true, "\"compression\" is \"none\""},
+    {.option = NULL},
 };
 
 static enum sl_status open_archive(const struct sl_host *host, struct sl_route *route, void **self,

@@ -7,6 +7,7 @@
 #include "handlers/builtin/toolkit/render.h"
 #include "handlers/builtin/toolkit/text.h"
 
+#include "handlers/builtin.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <strings.h>
@@ -198,6 +199,21 @@ static const struct sl_option options[] = {
      "a record that lacks what a template names: reject it, leave it out (skip), or put nothing in the place "
      "(empty)"},
     {.type = SL_OPTION_END},
+};
+
+const struct sl_option_use notify_uses[] = {
+    {"subject", SL_TO_SNS | SL_TO_EVENTS, NULL, NULL, false,
+     "only messages of sns: and events: have a subject"},
+    {"attributes", SL_TO_SQS | SL_TO_SNS | SL_TO_FIFO, NULL, NULL, false,
+     "only messages of sqs: and sns: have attributes"},
+    {"group", SL_TO_FIFO | SL_TO_KINESIS | SL_TO_WEBHOOK | SL_TO_LINES, NULL, NULL, false,
+     "the target has no groups: only a FIFO queue or topic (its name ends with .fifo), kinesis: and https: "
+     "have them"},
+    {"dedupe", SL_TO_FIFO | SL_TO_WEBHOOK, NULL, NULL, false,
+     "the target does not know repeats: only a FIFO queue or topic (its name ends with .fifo) and https: do"},
+    {"escape", 0, "message", NULL, false, "it is about the values in a \"message\", and there is none"},
+    {"body", 0, "message", NULL, true, "the \"message\" is the body"},
+    {.option = NULL},
 };
 
 /* ---- the slice ---- */

@@ -1,6 +1,7 @@
 /* The replicate handler's options: read and checked. */
 #include "handlers/builtin/replicate/replicate_set.h"
 
+#include "handlers/builtin.h"
 #include "base/array.h"
 
 #include <stdio.h>
@@ -53,6 +54,16 @@ const struct sl_option replicate_options[] = {
      "changes with a guard and without a signature, as an earlier release wrote them: skip them, or copy "
      "them as a user's"},
     {.type = SL_OPTION_END},
+};
+
+const struct sl_option_use replicate_uses[] = {
+    {"guard_attribute", 0, "guard", "\"inline\"", false, "\"guard\" is not \"inline\""},
+    {"write_attribute", 0, "guard", "\"inline\"", false, "\"guard\" is not \"inline\""},
+    {"deleted_attribute", 0, "guard", "\"inline\"", false, "\"guard\" is not \"inline\""},
+    {"expires_attribute", 0, "guard", "\"none\"", true, "\"guard\" is \"none\": nothing is remembered"},
+    {"tombstone_days", 0, "guard", "\"none\"", true, "\"guard\" is \"none\": nothing is remembered"},
+    {"epoch", 0, "guard", "\"none\"", true, "\"guard\" is \"none\": no order is compared"},
+    {.option = NULL},
 };
 
 struct opening {
