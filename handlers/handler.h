@@ -70,6 +70,7 @@
  *        struct sl_host: template_type, template_item.
  *        struct sl_host: where_compile, where_match, when_lacks.
  *        struct sl_handler: price.
+ *   1.5  struct sl_slice: epoch. struct sl_handler: any_order.
  */
 #ifndef SL_HANDLERS_HANDLER_H
 #define SL_HANDLERS_HANDLER_H
@@ -82,7 +83,7 @@ extern "C" {
 #endif
 
 #define SL_ABI_MAJOR 1u
-#define SL_ABI_MINOR 4u
+#define SL_ABI_MINOR 5u
 
 /* ---- options ---- */
 
@@ -125,6 +126,10 @@ struct sl_slice {
     struct sl_arena *arena; /* until the batch is answered */
     const char *request_id; /* "" outside Lambda */
     unsigned attempt;       /* 0 in the first call with these records in this batch */
+
+    /* ---- since 1.5 ---- */
+
+    int64_t epoch; /* of late records: that of the route when they came; -1: the route's own, as mostly */
 };
 
 /* An event of a tumbling window. The new state has to depend on `state` and `records` alone: if the answer's
@@ -153,6 +158,14 @@ struct sl_per_item {
     /* About what an item costs in write units: the first times the item's own units (its KB), and the second.
      */
     uint32_t units_of_item, units_more;
+};
+
+/* What a handler says of records that come late: struct sl_handler, any_order. */
+struct sl_any_order {
+    struct sl_abi abi;
+    /* Set by the handler. For how long after its change a record is still known for what it is: that it was
+     * applied, or that it is older than a removal; 0: for ever. */
+    int64_t remembers_s;
 };
 
 /* What the handler's requests cost for one batch, as the route is configured: for `sluice check`. All goes
@@ -235,6 +248,14 @@ struct sl_handler {
 
     /* What changes cost. SL_REJECT: nobody can say, and `error` says why. NULL: the handler does not say. */
     enum sl_status (*price)(void *self, struct sl_price *price, struct sl_error *error);
+
+    /* ---- since 1.5 ---- */
+
+    /* Is the end state the same however late, however often and in whatever order the records are applied,
+     * each at least once? Then a route of the handler may be set aside ("set_aside"): while its target is
+     * down its records wait in a queue, and the other routes go on. SL_OK: it is, and `out` is filled in.
+     * SL_REJECT: it is not, and `error` says why. NULL: it is not. */
+    enum sl_status (*any_order)(void *self, struct sl_any_order *out, struct sl_error *error);
 };
 
 #define SL_HANDLER_ABI                                                                                       \

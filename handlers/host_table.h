@@ -179,8 +179,8 @@ struct sl_host {
     enum sl_status (*template_compile)(struct sl_arena *arena, struct sl_span text, struct sl_template **out,
                                        struct sl_error *error);
     /* The text, in `arena`. SL_REJECT: code "MissingAttribute" when a place has no value, "TooLarge" when the
-     * text has more than 8 MB. A bare {name} is looked up in Keys, then NewImage, then OldImage; in the second
-     * form in `image` alone. */
+     * text has more than 8 MB. A bare {name} is looked up in Keys, then NewImage, then OldImage; in the
+     * second form in `image` alone. */
     enum sl_status (*template_render)(const struct sl_template *t, const struct sl_record *r,
                                       enum sl_escape escape, struct sl_arena *arena, struct sl_span *out,
                                       struct sl_error *error);

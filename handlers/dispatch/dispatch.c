@@ -21,17 +21,33 @@ static int64_t reserve_ms(const struct sl_dispatch *d)
     return reserve > left / 2 ? left / 2 : reserve;
 }
 
-/* Each route that is still to come gets an equal share of the time left, and parking a quarter of a share. */
+/* Each route that is still to come gets an equal share of the time left, parking a quarter of a share, and
+ * letters too. */
 static int64_t share_end(const struct sl_dispatch *d, size_t route)
 {
     int64_t quarters = 0, left = d->end_ms - sl_dispatch_now(d);
-    bool parks = false;
+    bool parks = false, sets_aside = false;
     for (size_t i = 0; i < d->p->n; i++) {
+        if (!sl_run_takes(d, &d->p->routes[i]))
+            continue;
         bool is_past = i < route && !sl_route_is_once_only(&d->p->routes[i]);
         quarters += is_past ? 0 : 4;
         parks = parks || d->p->routes[i].n_targets;
+        sets_aside = sets_aside || (d->p->routes[i].aside.queue && !d->late);
     }
-    return d->end_ms - left + left * 4 / (quarters + parks);
+    return d->end_ms - left + left * 4 / (quarters + parks + sets_aside);
+}
+
+/* So long once-only routes may take: those that let go of a target that is down leave time for the others,
+ * and all leave some for letters. */
+static int64_t lane_end(const struct sl_dispatch *d, const struct sl_route *route)
+{
+    int64_t shares = 1, left = d->end_ms - sl_dispatch_now(d);
+    for (size_t i = 0; i < d->p->n && !d->late; i++)
+        shares += sl_route_is_once_only(&d->p->routes[i]) && d->p->routes[i].aside.queue;
+    if (shares == 1)
+        return d->end_ms;
+    return d->end_ms - left + (route->aside.queue ? left / shares : left - left / (4 * shares));
 }
 
 /* ---- phase 1: what can be repeated ---- */
@@ -91,12 +107,13 @@ static void run_repeatable(struct sl_dispatch *d, size_t route, struct sl_run *r
 {
     sl_run_init(run, d, &d->p->routes[route], entries, limit_of(d));
     run->deadline_ms = share_end(d, route);
-    sl_run_entries(run, 0, run->n);
+    sl_aside_run(run, 0, run->n);
     if (!d->is_ruined)
         sl_run_judge(run);
     sl_rate_note(run);
     sl_count_run(run);
     note_parked(d, run);
+    sl_aside_note(run);
     if (d->is_ruined)
         return;
     say_outcome(run);
@@ -145,6 +162,10 @@ static void remember(struct sl_dispatch *d, const struct lanes *lanes)
     for (size_t i = 0; i < d->n_parked; i++)
         if (d->parked[i].is_durable && d->parked[i].index >= floor)
             sl_memory_add(d, d->parked[i].route, d->parked[i].index);
+    for (size_t i = 0; i < d->n_asides; i++)
+        if (d->asides[i].is_durable && d->asides[i].index >= floor &&
+            sl_route_is_once_only(d->asides[i].route))
+            sl_memory_add(d, d->asides[i].route, d->asides[i].index);
     for (size_t i = 0; i < lanes->n; i++) {
         const struct sl_run *run = &lanes->runs[i];
         for (size_t k = 0; k < run->n; k++)
@@ -163,7 +184,7 @@ static struct lanes choose_lanes(struct sl_dispatch *d)
             continue;
         struct sl_entry *entries = sl_arena_alloc(d->arena, d->k * sizeof(*entries));
         sl_run_init(&lanes.runs[lanes.n], d, &d->p->routes[i], entries, d->k);
-        lanes.runs[lanes.n].deadline_ms = d->end_ms;
+        lanes.runs[lanes.n].deadline_ms = lane_end(d, &d->p->routes[i]);
         skip_remembered(&lanes.runs[lanes.n]);
         lanes.n += lanes.runs[lanes.n].n > 0;
     }
@@ -180,7 +201,7 @@ static void run_lanes(struct sl_dispatch *d, struct lanes *lanes, size_t end)
         while (to < run->n && run->entries[to].index < end && run->entries[to].index < d->k)
             to++;
         if (to > from)
-            sl_run_entries(run, from, to);
+            sl_aside_run(run, from, to);
         lanes->at[i] = to;
     }
 }
@@ -210,8 +231,11 @@ static void run_interleaved(struct sl_dispatch *d, struct lanes *lanes)
     }
 }
 
+/* Letters come first: what cannot be written lowers k, and then less is parked and sent. Those of once-only
+ * routes come last, when it is known what none of them failed at. */
 static void run_once_only(struct sl_dispatch *d, struct lanes *lanes)
 {
+    sl_aside_write(d, 0);
     if (d->n_parked)
         qsort(d->parked, d->n_parked, sizeof(*d->parked), by_place);
     *lanes = choose_lanes(d);
@@ -223,6 +247,10 @@ static void run_once_only(struct sl_dispatch *d, struct lanes *lanes)
             n++;
         sl_dispatch_park(d, d->parked, n);
     }
+    const size_t repeatable = d->n_asides;
+    for (size_t i = 0; i < lanes->n && !d->is_ruined; i++)
+        sl_aside_note(&lanes->runs[i]);
+    sl_aside_write(d, repeatable);
     for (size_t i = 0; i < lanes->n; i++) {
         sl_rate_note(&lanes->runs[i]);
         sl_count_run(&lanes->runs[i]);
@@ -294,6 +322,7 @@ void sl_dispatch(struct sl_pipeline *p, const struct sl_batch *batch, const stru
         .trace_id = invocation->trace_id ? invocation->trace_id : "",
         .deadline_ms = invocation->deadline_ms,
         .arena = invocation->arena,
+        .late = invocation->late,
         .clock = p->options.clock,
         .n = batch->n,
         .k = batch->n,

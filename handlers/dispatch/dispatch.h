@@ -8,13 +8,21 @@
 #include "handlers/pipeline/pipeline.h"
 #include "streams/decode/batch.h"
 
+/* Records that come late, of a letter (handlers/dispatch/letter.h): they are one route's, which took them
+ * when they came. */
+struct sl_late {
+    size_t route;
+    int64_t epoch; /* of the route at that time */
+};
+
 struct sl_invocation {
-    const char *request_id;   /* "" outside Lambda */
-    const char *function_arn; /* "" outside Lambda */
-    const char *trace_id;     /* X-Ray's; NULL or "": none */
-    int64_t deadline_ms;      /* on the clock's steady time: when the invocation is killed. Dispatch keeps a
-                                 reserve before it */
-    struct sl_arena *arena;   /* the invocation's; the batch's too */
+    const char *request_id;     /* "" outside Lambda */
+    const char *function_arn;   /* "" outside Lambda */
+    const char *trace_id;       /* X-Ray's; NULL or "": none */
+    int64_t deadline_ms;        /* on the clock's steady time: when the invocation is killed. Dispatch keeps a
+                                   reserve before it */
+    struct sl_arena *arena;     /* the invocation's; the batch's too */
+    const struct sl_late *late; /* NULL: the batch is a stream's */
 };
 
 /* Always makes an answer: what failed is in it. */

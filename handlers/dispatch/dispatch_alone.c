@@ -160,7 +160,7 @@ static void blame(const struct alone *a, size_t i, const struct sl_trial *trial,
         return;
     }
     sl_run_stop(run, why);
-    sl_run_fail(run, entry, why);
+    sl_run_block(run, entry, why);
 }
 
 /* Judges a trial from which the handler did not return in order. True: the record is settled, or the run has

@@ -65,6 +65,7 @@ void sl_answer_write(struct sl_dispatch *d, struct sl_answer *out)
     out->n_notes = d->n_notes;
     out->checkpoint = d->k;
     out->parked = d->n_durable;
+    out->set_aside = d->n_letters;
     out->is_ruined = d->is_ruined;
     out->is_error = is_function_error(d);
     sl_error_clear(&out->error);

@@ -23,7 +23,7 @@ struct sl_answer {
     struct sl_error error; /* also set, for the log, when a partial answer names a failure */
     struct sl_buffer body; /* else the JSON to answer with; initialized by the caller with SL_ANSWER_BYTES */
     size_t checkpoint;     /* k: the lowest index neither applied nor parked; n when there is none */
-    size_t parked;
+    size_t parked, set_aside;
     const struct sl_answer_note *notes; /* parked records, then the failed one; in the invocation's arena */
     size_t n_notes;
 };

@@ -17,6 +17,7 @@ static void count_entry(struct sl_route_stats *stats, const struct sl_entry *ent
         stats->failed++;
         break;
     case SL_ENTRY_REJECTED: /* counted when it was parked, or was not */
+    case SL_ENTRY_ASIDE:    /* likewise */
         break;
     default:
         stats->skipped++;
@@ -40,5 +41,10 @@ void sl_count_parked(const struct sl_dispatch *d)
         const struct sl_parked *parked = &d->parked[i];
         struct sl_route_stats *stats = &parked->route->stats;
         *(parked->is_durable ? &stats->parked : parked->is_tried ? &stats->failed : &stats->skipped) += 1;
+    }
+    for (size_t i = 0; i < d->n_asides; i++) {
+        const struct sl_parked *aside = &d->asides[i];
+        struct sl_route_stats *stats = &aside->route->stats;
+        *(aside->is_durable ? &stats->set_aside : aside->is_tried ? &stats->failed : &stats->skipped) += 1;
     }
 }

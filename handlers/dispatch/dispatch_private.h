@@ -4,7 +4,7 @@
 #define SL_HANDLERS_DISPATCH_DISPATCH_PRIVATE_H
 
 #include "base/map.h"
-#include "handlers/dispatch/dispatch_answer.h"
+#include "handlers/dispatch/dispatch.h"
 #include "handlers/dispatch/trial.h"
 #include "handlers/pipeline/host.h"
 #include "handlers/pipeline/route.h"
@@ -48,6 +48,12 @@ struct sl_dispatch {
     struct sl_route *failed_route;
     bool
         is_ruined; /* a handler closed descriptors of the process: nothing more is called, parked or logged */
+
+    const struct sl_late *late;
+    /* Those that are to be set aside in phase 2, route by route in the batch's order. */
+    struct sl_parked *asides;
+    size_t n_asides, room_asides;
+    size_t n_letters; /* that are durable */
 
     struct sl_parked *parked; /* in no order until phase 2 */
     size_t n_parked, room_parked;
@@ -151,6 +157,7 @@ enum sl_entry_state {
     SL_ENTRY_APPLIED,
     SL_ENTRY_REJECTED, /* to be parked in phase 2 */
     SL_ENTRY_PARKED,   /* rejected and durably parked */
+    SL_ENTRY_ASIDE,    /* to be set aside in phase 2 */
     SL_ENTRY_FAILED,
     SL_ENTRY_HELD
 };
@@ -158,7 +165,7 @@ enum sl_entry_state {
 struct sl_entry {
     uint32_t index;
     enum sl_entry_state state;
-    const struct sl_why *why; /* REJECTED, PARKED, FAILED */
+    const struct sl_why *why; /* REJECTED, PARKED, ASIDE, FAILED */
     bool is_remembered;       /* APPLIED by an earlier delivery */
     bool is_left_out;         /* APPLIED: nothing of it belonged there */
 };
@@ -175,6 +182,7 @@ struct sl_run {
     struct sl_entry *entries;
     size_t n;
     int64_t deadline_ms;
+    size_t n_calls;
     int64_t share_ms; /* what was left until then when the first record was tried alone; 0: none was */
     bool has_passed;  /* a record that was tried alone has succeeded */
     bool is_stopped;  /* nothing more is called */
@@ -196,7 +204,10 @@ struct sl_rest {
 
 void sl_run_stop(struct sl_run *run, const struct sl_why *why);
 void sl_run_stop_for_time(struct sl_run *run);
+/* The entry is set aside, if its route and the reason allow that; else it fails at its place. */
 void sl_run_fail(struct sl_run *run, struct sl_entry *entry, const struct sl_why *why);
+/* It fails at its place. */
+void sl_run_block(struct sl_run *run, struct sl_entry *entry, const struct sl_why *why);
 void sl_run_reject(struct sl_run *run, struct sl_entry *entry, const struct sl_why *why);
 
 /* Makes the next slice of the pending entries in [from, to), without those that have to be held back. */
@@ -214,6 +225,21 @@ const struct sl_why *sl_run_foresee(struct sl_run *run, size_t n);
 /* Of a repeatable route, when all that can be tried was tried and nothing is parked yet: rejections that are
  * too many fail as on SL_FATAL. */
 void sl_run_judge(struct sl_run *run);
+
+/* ---- routes that are set aside (dispatch_aside.c) ---- */
+
+/* Does the reason say that the target is down, and may the run's records wait? */
+bool sl_aside_takes(const struct sl_run *run, const struct sl_why *why);
+
+/* Runs the entries as sl_run_entries does; behind an open breaker at first a few, within little time. */
+void sl_aside_run(struct sl_run *run, size_t from, size_t to);
+
+/* Of the run, what is to be set aside. After the run, whose last call was made. */
+void sl_aside_note(const struct sl_run *run);
+
+/* Writes the letters of the asides below k, from number `from` on. What cannot be written fails at its place.
+ */
+void sl_aside_write(struct sl_dispatch *d, size_t from);
 
 /* ---- what a route rejects lately (dispatch_rate.c) ---- */
 
@@ -242,6 +268,12 @@ bool sl_run_alone(struct sl_run *run, size_t i, bool is_here);
 void sl_run_init(struct sl_run *run, struct sl_dispatch *d, struct sl_route *route, struct sl_entry *entries,
                  size_t limit);
 
+/* The code of a record that came too late to be applied. */
+#define SL_TOO_LATE "TooLate"
+
+/* Is the route's handler called for this batch? */
+bool sl_run_takes(const struct sl_dispatch *d, const struct sl_route *route);
+
 /* Calls the handler until every entry in [from, to) is applied, parked, failed or held, and k is right. */
 void sl_run_entries(struct sl_run *run, size_t from, size_t to);
 
@@ -250,7 +282,7 @@ void sl_run_entries(struct sl_run *run, size_t from, size_t to);
 /* Adds the run's records to its route's stats, when nothing more is done with them in this invocation. */
 void sl_count_run(const struct sl_run *run);
 
-/* The same for the records that were to be parked in phase 2, which a run leaves uncounted. */
+/* The same for the records that were to be parked or set aside in phase 2, which a run leaves uncounted. */
 void sl_count_parked(const struct sl_dispatch *d);
 
 /* ---- a tumbling window's state (dispatch_window.c) ---- */

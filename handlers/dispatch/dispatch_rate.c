@@ -60,7 +60,7 @@ bool sl_rate_is_broken(const struct sl_run *run, const struct sl_tally *tally,
 {
     const struct sl_config *config = &run->d->p->config;
     const size_t most = config->max_parked_is_set ? (size_t)config->max_parked : FEW;
-    if (config->max_parked_is_set && config->max_parked < 0)
+    if ((config->max_parked_is_set && config->max_parked < 0) || strcmp(tally->last->code, SL_TOO_LATE) == 0)
         return false;
     if (config->max_parked_is_set && sum(&tally->rejected) > most)
         return true;

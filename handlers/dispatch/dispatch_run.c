@@ -48,19 +48,50 @@ static bool is_judged(struct sl_run *run, const struct sl_record *record, size_t
     return false;
 }
 
+bool sl_run_takes(const struct sl_dispatch *d, const struct sl_route *route)
+{
+    return !route->is_left_out && (!d->late || route == &d->p->routes[d->late->route]);
+}
+
+/* A late record that the handler may no longer know: whether it was applied, or came before a removal. Any
+ * mark that could refuse it was written after it was created. A day is for clocks, and for what expires
+ * early. */
+static bool is_too_late(const struct sl_dispatch *d, const struct sl_route *route,
+                        const struct sl_record *record)
+{
+    int64_t remembers_s = route->aside.remembers_s;
+    if (!d->late || !remembers_s)
+        return false;
+    return (d->clock->wall_ns(d->clock) - sl_record_created_ns(record)) / 1000000000 >= remembers_s - 86400;
+}
+
+static void reject_late(struct sl_run *run, struct sl_entry *entry)
+{
+    sl_run_reject(
+        run, entry,
+        sl_dispatch_why(run->d, SL_REJECT, SL_TOO_LATE,
+                        "the record waited for longer than the handler remembers what it has applied: "
+                        "`sluice verify` finds what it would have changed, and `sluice repair` sets it "
+                        "right"));
+}
+
 void sl_run_init(struct sl_run *run, struct sl_dispatch *d, struct sl_route *route, struct sl_entry *entries,
                  size_t limit)
 {
     *run = (struct sl_run){.d = d, .route = route, .entries = entries};
-    for (size_t i = 0; i < limit && !d->is_ruined && !route->is_left_out; i++) {
+    for (size_t i = 0; i < limit && !d->is_ruined && sl_run_takes(d, route); i++) {
         const struct sl_record *record = sl_batch_record(d->batch, i);
-        if (route->when && !sl_when_match(route->when, record, d->arena)) {
+        if (route->when && !d->late && !sl_when_match(route->when, record, d->arena)) {
             unsigned lacks = sl_when_lacks(route->when, record, d->arena);
             if (lacks && !is_judged(run, record, i, lacks))
                 break;
             continue;
         }
         entries[run->n++] = (struct sl_entry){.index = (uint32_t)i};
+        if (is_too_late(d, route, record)) {
+            reject_late(run, &entries[run->n - 1]);
+            continue;
+        }
         if (is_served(run, record))
             continue;
         entries[run->n - 1] =
@@ -92,11 +123,16 @@ static void call(struct sl_run *run, size_t n, unsigned attempt, struct outcome 
                   .deadline_ms = run->deadline_ms,
                   .arena = d->arena,
                   .request_id = d->request_id,
-                  .attempt = attempt},
+                  .attempt = attempt,
+                  .epoch = d->late ? d->late->epoch : -1},
         .marks = d->marks,
     };
     struct sl_error error = SL_NO_ERROR;
+    const int64_t began_ms = sl_dispatch_now(d);
+    run->n_calls++;
     out->status = sl_dispatch_call(run->route, &call, &error);
+    if (out->status == SL_OK)
+        run->route->aside.good_ms = sl_dispatch_now(d) - began_ms;
     out->is_misused = call.is_misused;
     out->why = out->status == SL_OK ? NULL : sl_dispatch_why_of(d, out->status, &error);
     if (!call.has_closed)

@@ -12,6 +12,18 @@ void sl_run_stop(struct sl_run *run, const struct sl_why *why)
 
 void sl_run_fail(struct sl_run *run, struct sl_entry *entry, const struct sl_why *why)
 {
+    if (!sl_aside_takes(run, why)) {
+        sl_run_block(run, entry, why);
+        return;
+    }
+    entry->state = SL_ENTRY_ASIDE;
+    entry->why = why;
+    if (!run->is_stopped)
+        sl_run_stop(run, why);
+}
+
+void sl_run_block(struct sl_run *run, struct sl_entry *entry, const struct sl_why *why)
+{
     entry->state = SL_ENTRY_FAILED;
     entry->why = why;
     sl_dispatch_fail(run->d, entry->index, run->route, why);
@@ -60,7 +72,7 @@ static void give_up(struct sl_run *run, const struct sl_tally *tally)
         struct sl_entry *entry = &run->entries[i];
         bool is_open = entry->state == SL_ENTRY_FAILED || entry->state == SL_ENTRY_REJECTED;
         if (is_open && entry->why->status == SL_REJECT && strcmp(entry->why->code, code) == 0)
-            sl_run_fail(run, entry, fatal);
+            sl_run_block(run, entry, fatal);
     }
 }
 
@@ -85,13 +97,13 @@ void sl_run_reject(struct sl_run *run, struct sl_entry *entry, const struct sl_w
     if (sl_rate_is_broken(run, same, &applied)) {
         give_up(run, same);
     } else if (run->route->n_targets == 0) {
-        sl_run_fail(run, entry, why);
+        sl_run_block(run, entry, why);
     } else if (sl_route_is_once_only(run->route)) {
         struct sl_parked parked = {.index = entry->index, .route = run->route, .why = why};
         if (sl_dispatch_park(run->d, &parked, 1))
             entry->state = SL_ENTRY_PARKED;
         else
-            sl_run_fail(run, entry, run->d->failure);
+            sl_run_block(run, entry, run->d->failure);
     }
 }
 

@@ -82,6 +82,15 @@ const struct sl_option sl_config_route_rows[] = {
      .min = 1024,
      .max = 6291456,
      .help = "most bytes of records in one call, if below the handler's own limit"},
+    {.name = "set_aside",
+     .type = SL_OPTION_TEXT,
+     .help = "an SQS queue of its own (sqs://name) in which the route's records wait while its target is "
+             "down, so "
+             "that the other routes go on; a second function of the package drains it"},
+    {.name = "paused",
+     .type = SL_OPTION_BOOL,
+     .fallback = "false",
+     .help = "true: all of the route's records are set aside, and none is drained"},
     {.name = "options",
      .type = SL_OPTION_JSON,
      .help = "the handler's options; they may also be in the route itself"},
@@ -221,6 +230,14 @@ static enum sl_status read_members(struct sl_config *config, const json_t *objec
     out->when_path = when->path;
     out->max_records = sl_options_get(set, "max_records")->integer;
     out->max_bytes = sl_options_get(set, "max_bytes")->integer;
+    out->set_aside = sl_options_get(set, "set_aside")->text;
+    out->set_aside_path = sl_options_get(set, "set_aside")->path;
+    out->is_paused = sl_options_get(set, "paused")->boolean;
+    if (out->is_paused && !out->set_aside.ptr)
+        return sl_fail(
+            error, SL_FATAL, INVALID,
+            "%s: a route without \"set_aside\" cannot be paused: its records would have nowhere to wait",
+            sl_options_get(set, "paused")->path);
     status = check_name(out->name, name->path, error);
     return status == SL_OK ? check_name(out->handler, handler->path, error) : status;
 }

@@ -30,7 +30,11 @@ struct sl_config_route {
     struct sl_span when; /* JSON text, absent when not given */
     const char *when_path;
     struct sl_config_failure on_failure;
-    int64_t max_records, max_bytes;            /* 0: the handler's own */
+    int64_t max_records, max_bytes; /* 0: the handler's own */
+    struct sl_span
+        set_aside; /* target of the queue where records wait while the route's own is down; absent */
+    const char *set_aside_path;
+    bool is_paused;                            /* all of its records wait there */
     struct sl_options_source members, options; /* for the handler's rows; options.object may be NULL */
 };
 

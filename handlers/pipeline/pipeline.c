@@ -165,6 +165,83 @@ static enum sl_status open_failure_targets(struct sl_pipeline *p, struct sl_rout
     return SL_OK;
 }
 
+/* ---- where records wait while a target is down ---- */
+
+/* Order does not matter there, and FIFO queues let one message of a group hold up the others. */
+static enum sl_status check_aside_target(const struct sl_route *route, struct sl_error *error)
+{
+    struct sl_span url = route->config->set_aside;
+    const char *query = url.len ? memchr(url.ptr, '?', url.len) : NULL;
+    struct sl_span name = sl_span(url.ptr, query ? (size_t)(query - url.ptr) : url.len);
+    if (!sl_span_starts(url, SL_LIT("sqs:")) && !sl_span_starts(url, SL_LIT("jsonl:")))
+        return sl_fail(error, SL_FATAL, INVALID,
+                       "%s: \"%.*s\" is not a queue that can be drained; write sqs://name (or, on a laptop, "
+                       "jsonl:file)",
+                       route->config->set_aside_path, SL_ARG(sl_target_shown(url)));
+    if (sl_span_ends(name, SL_LIT(".fifo")))
+        return sl_fail(error, SL_FATAL, INVALID,
+                       "%s: is a FIFO queue, in which one letter would hold up those behind it: make it a "
+                       "standard queue",
+                       route->config->set_aside_path);
+    for (const struct sl_route *other = route->pipeline->routes; other < route; other++)
+        if (sl_span_eq(other->config->set_aside, url))
+            return sl_fail(
+                error, SL_FATAL, INVALID,
+                "%s: is the queue of the route %s too; each route needs its own, or the letters of one "
+                "whose target is down would hold up the other's",
+                route->config->set_aside_path, other->config->name);
+    return SL_OK;
+}
+
+/* Asked once the handler is open. */
+static enum sl_status check_any_order(struct sl_route *route, struct sl_error *error)
+{
+    struct sl_any_order facts = {.abi = {SL_ABI_MAJOR, SL_ABI_MINOR, sizeof(facts)}};
+    const struct sl_handler *handler = &route->loaded.handler;
+    struct sl_error why = SL_NO_ERROR;
+    const char *path = route->config->set_aside_path;
+    if (handler->window)
+        return sl_fail(error, SL_FATAL, "NotAnyOrder",
+                       "%s: the route keeps a window's state, which late records "
+                       "cannot change",
+                       path);
+    if (!handler->any_order)
+        return sl_fail(error, SL_FATAL, "NotAnyOrder",
+                       "%s: the handler %s does not say that it takes records late and in any order", path,
+                       route->config->handler);
+    sl_route_enter(route);
+    enum sl_status status = handler->any_order(route->self, &facts, &why);
+    sl_route_leave(route);
+    if (status != SL_OK)
+        return sl_fail(error, SL_FATAL, "NotAnyOrder", "%s: the route cannot be set aside: %s", path,
+                       why.text);
+    if (facts.remembers_s && facts.remembers_s < SL_ASIDE_LEAST_S)
+        return sl_fail(
+            error, SL_FATAL, "NotAnyOrder",
+            "%s: letters may wait for 14 days, and the handler forgets after %lld: set tombstone_days or "
+            "forget_after_days to %d at least",
+            path, (long long)(facts.remembers_s / 86400), SL_ASIDE_LEAST_S / 86400);
+    const struct sl_option_value *epoch = sl_options_get(&route->options, "epoch");
+    route->aside.remembers_s = facts.remembers_s;
+    route->aside.epoch = epoch ? epoch->integer : 0;
+    return SL_OK;
+}
+
+static enum sl_status open_aside(struct sl_pipeline *p, struct sl_route *route, struct sl_error *error)
+{
+    struct sl_span url = route->config->set_aside;
+    if (!url.ptr)
+        return SL_OK;
+    enum sl_status status = check_any_order(route, error);
+    if (status == SL_OK)
+        status = p->openers.queue(p->options.sinks, url, &route->aside.queue, error);
+    if (status == SL_OK)
+        route->aside.name = sl_target_shown(url);
+    else if (!strstr(error->text, route->config->set_aside_path))
+        sl_error_context(error, "%s", route->config->set_aside_path);
+    return status;
+}
+
 /* ---- routes ---- */
 
 static size_t smaller_limit(size_t handler, int64_t configured)
@@ -257,6 +334,8 @@ static enum sl_status prepare_route(struct sl_pipeline *p, struct sl_route *rout
                          config->when_path, sl_view_name(p->config.view));
     if (status == SL_OK)
         status = read_options(p, route, error);
+    if (status == SL_OK && config->set_aside.ptr)
+        status = check_aside_target(route, error);
     route->events = sl_when_events(route->when);
     route->stats = no_stats(route);
     return status;
@@ -267,7 +346,9 @@ static enum sl_status open_route(struct sl_pipeline *p, struct sl_route *route, 
     enum sl_status status = open_targets(p, route, error);
     if (status == SL_OK)
         status = open_failure_targets(p, route, error);
-    return status == SL_OK ? open_handler(p, route, error) : status;
+    if (status == SL_OK)
+        status = open_handler(p, route, error);
+    return status == SL_OK ? open_aside(p, route, error) : status;
 }
 
 /* A window's state is one object: two handlers would overwrite each other's. */
@@ -365,6 +446,8 @@ void sl_pipeline_close(struct sl_pipeline *p)
             route->loaded.handler.close(route->self);
         sl_route_leave(route);
         close_ports(&route->options);
+        if (route->aside.queue)
+            route->aside.queue->close(route->aside.queue);
         sl_loader_unload(&route->loaded);
     }
     for (size_t i = 0; i < p->n_targets; i++) {

@@ -46,15 +46,17 @@ struct sl_span sl_pipeline_ttl_attribute(const struct sl_pipeline *p);
 bool sl_pipeline_reports_failures(const struct sl_pipeline *p);
 
 /* For reports: what a route did since the last reset. Each record that the route took is counted once:
- * matched = applied + parked + failed + skipped. */
+ * matched = applied + parked + failed + skipped + set_aside. */
 struct sl_route_stats {
     const char *name, *handler, *target; /* target: the URL as configured, "" when none */
     uint64_t matched;
-    uint64_t applied; /* the handler said SL_OK of it */
-    uint64_t parked;  /* rejected, and durably parked */
-    uint64_t failed;  /* tried without success, or still to be tried when the route stopped */
-    uint64_t skipped; /* not tried: it comes after a failed record of its item, an earlier delivery had done
-                         it, or the batch ended before its turn */
+    uint64_t applied;   /* the handler said SL_OK of it */
+    uint64_t parked;    /* rejected, and durably parked */
+    uint64_t failed;    /* tried without success, or still to be tried when the route stopped */
+    uint64_t skipped;   /* not tried: it comes after a failed record of its item, an earlier delivery had done
+                           it, or the batch ended before its turn */
+    uint64_t set_aside; /* durably, in letters */
+    uint64_t probes;    /* calls that were made to see whether the target is there again */
     uint64_t calls;
     uint64_t bytes;     /* of the records that matched, as they were delivered */
     uint64_t handle_ns; /* that the handler's handle() and window() took, without sink_ns */

@@ -38,6 +38,24 @@ struct sl_rate {
     char first[64]; /* identifier of the first record that it last refused to park */
 };
 
+/* A route that lets go of its records while its target is down: they wait in a queue, in letters, and the
+ * other routes go on (handlers/dispatch/dispatch_aside.c). */
+struct sl_aside {
+    struct sl_queue_port *queue; /* NULL: the route is never set aside */
+    struct sl_span name;         /* of it what may be shown */
+    int64_t remembers_s;         /* for how long the handler knows a record again; 0: for ever */
+    int64_t epoch;               /* of the route's option; 0: it has none */
+
+    /* The breaker, of this process. */
+    bool is_open;    /* a letter was written, and the target has not proven itself since */
+    size_t passed;   /* records that were applied since: the target gets more and more */
+    int64_t good_ms; /* how long the last good call took */
+    bool has_warned; /* of a source whose records cannot be set aside */
+};
+
+/* Letters, and parked copies, may wait in a queue for this time; so long a handler has to remember. */
+#define SL_ASIDE_LEAST_S (15 * 86400)
+
 struct sl_route {
     struct sl_pipeline *pipeline;
     const struct sl_config_route *config;
@@ -51,6 +69,7 @@ struct sl_route {
     size_t max_bytes;
     struct sl_failure_target **targets; /* in the order in which they are tried */
     size_t n_targets;                   /* 0: "report" */
+    struct sl_aside aside;
     struct sl_rate rate;
     unsigned views_accepted; /* bits 1 << enum sl_view that accepts() has accepted */
     bool is_left_out;        /* no record is given to it: sl_route_leave_out */

@@ -6,7 +6,7 @@
 #include "handlers/dispatch/dispatch.h"
 
 struct counts {
-    uint64_t matched, applied, parked, failed, skipped;
+    uint64_t matched, applied, parked, failed, skipped, set_aside;
 };
 
 /* The sums over all routes, since the last reset. */

@@ -50,6 +50,7 @@ static void note_call(struct self *self, struct sl_slice *slice)
     s->last_attempt = slice->attempt;
     s->last_begin_ms = host->now_ms(self->route);
     s->deadline_ms = slice->deadline_ms;
+    s->epoch = slice->epoch;
 }
 
 static void apply_one(struct rig_handler *s, size_t index)
@@ -180,6 +181,15 @@ static enum sl_status rig_accepts(void *arg, enum sl_view view, struct sl_error 
                                            : SL_OK;
 }
 
+static enum sl_status rig_any_order(void *arg, struct sl_any_order *out, struct sl_error *error)
+{
+    struct rig_handler *s = ((struct self *)arg)->script;
+    if (s->remembers_s < 0)
+        return host->fail(error, SL_REJECT, "Ordered", "it minds");
+    out->remembers_s = s->remembers_s;
+    return SL_OK;
+}
+
 /* The option "first" may say how the handler refuses to open: "refuse", and what it says then. */
 static enum sl_status open_at(size_t which, const struct sl_host *table, struct sl_route *route, void **out,
                               struct sl_error *error)
@@ -192,6 +202,7 @@ static enum sl_status open_at(size_t which, const struct sl_host *table, struct 
         return host->fail(error, SL_FATAL, "Refused", "%.*s", SL_ARG(sl_span_from(first, refuse.len)));
     struct self *self = host->alloc(host->route_arena(route), sizeof(*self));
     *self = (struct self){&the_rig->handlers[which], route};
+    self->script->remembers_s = host->option_integer(route, "remembers");
     *out = self;
     return SL_OK;
 }
@@ -215,19 +226,26 @@ static const struct sl_option rows[] = {
     {.name = "text", .type = SL_OPTION_TEMPLATE, .help = "a text"},
     {.name = "only", .type = SL_OPTION_WHEN, .help = "a condition"},
     {.name = "other", .type = SL_OPTION_QUEUE, .help = "another queue"},
+    {.name = "epoch", .type = SL_OPTION_INTEGER, .help = "a number"},
+    {.name = "remembers",
+     .type = SL_OPTION_INTEGER,
+     .min = -1,
+     .max = 1 << 30,
+     .help = "seconds; -1: it minds"},
     {.type = SL_OPTION_END},
 };
 
-#define HANDLER(which, title, bits)                                                                          \
+#define HANDLER(which, title, bits, order)                                                                   \
     {                                                                                                        \
         .abi = SL_HANDLER_ABI, .name = title, .flags = bits, .options = rows, .open = open_##which,          \
-        .handle = rig_handle, .accepts = rig_accepts                                                         \
+        .handle = rig_handle, .accepts = rig_accepts, .any_order = order                                     \
     }
 
-static const struct sl_handler one = HANDLER(RIG_ONE, "one", 0), two = HANDLER(RIG_TWO, "two", 0),
-                               three = HANDLER(RIG_THREE, "three", 0),
-                               once = HANDLER(RIG_ONCE, "once", SL_ONCE_ONLY),
-                               twice = HANDLER(RIG_TWICE, "twice", SL_ONCE_ONLY);
+static const struct sl_handler one = HANDLER(RIG_ONE, "one", 0, rig_any_order),
+                               two = HANDLER(RIG_TWO, "two", 0, rig_any_order),
+                               three = HANDLER(RIG_THREE, "three", 0, NULL),
+                               once = HANDLER(RIG_ONCE, "once", SL_ONCE_ONLY, rig_any_order),
+                               twice = HANDLER(RIG_TWICE, "twice", SL_ONCE_ONLY, rig_any_order);
 static const struct sl_handler window = {.abi = SL_HANDLER_ABI,
                                          .name = "window",
                                          .options = rows,
@@ -311,7 +329,7 @@ static void store_close(struct sl_object_port *port)
 
 static enum sl_port_kind rig_kind(struct sl_span url)
 {
-    if (sl_span_starts(url, SL_LIT("mem:")))
+    if (sl_span_starts(url, SL_LIT("mem:")) || sl_span_starts(url, SL_LIT("sqs:")))
         return SL_PORT_QUEUE;
     if (sl_span_starts(url, SL_LIT("memo:")))
         return SL_PORT_OBJECTS;

@@ -2,8 +2,9 @@
  * do what a script says, and ports that keep in memory what they are given.
  *
  * Handlers "one", "two", "three" (repeatable), "once", "twice" (once-only), "window", and
- * "keeper", the same once-only. One with the option "first": "refuse TEXT" does not open, and says TEXT.
- * Record i of an event has sequence number 1000 + i. */
+ * "keeper", the same once-only; all but "three", "window" and "keeper" take records in any order. One with
+ * the option "first": "refuse TEXT" does not open, and says TEXT. Record i of an event has sequence number
+ * 1000 + i. */
 #ifndef SL_TESTS_SUPPORT_RIG_H
 #define SL_TESTS_SUPPORT_RIG_H
 
@@ -53,12 +54,14 @@ struct rig_handler {
     enum sl_status window_status;
     unsigned window_outages; /* so many calls of window() fail with RETRY first */
     int64_t window_takes_ms; /* of each call of window() */
+    int64_t remembers_s;     /* any_order(); -1: it is refused */
+    int64_t epoch;           /* of the last slice */
     bool sends;              /* each call of handle() and window() sends a message to its option "to" */
 };
 
 enum { RIG_ONE, RIG_TWO, RIG_THREE, RIG_ONCE, RIG_TWICE, RIG_WINDOW, RIG_HANDLERS };
 
-/* Ports of "mem:NAME" (queue) and "memo:NAME" (objects): what they took, and how they fail. */
+/* Ports of "mem:NAME" and "sqs:NAME" (queue) and "memo:NAME" (objects): what they took, and how they fail. */
 struct rig_port {
     char name[32];
     enum sl_status status; /* of every operation while `failures` is above 0 */

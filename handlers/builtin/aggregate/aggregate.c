@@ -8,6 +8,8 @@
 #include "handlers/builtin/aggregate/audit/aggregate_expect.h"
 #include "handlers/builtin/aggregate/audit/aggregate_repair.h"
 
+#include <inttypes.h>
+
 void aggregate_run_init(struct aggregate_run *run, const struct aggregate *a, struct sl_slice *slice)
 {
     const struct sl_host *host = a->host;
@@ -53,11 +55,31 @@ static enum sl_status take_records(struct aggregate_run *run, struct sl_error *e
     return SL_OK;
 }
 
+/* Late records of an epoch that is over: the ledger's rows are of a later one, or will be once the table is
+ * backfilled, and an order of the earlier one cannot be told from what was counted. */
+static enum sl_status check_epoch(const struct aggregate *a, struct sl_slice *slice, struct sl_error *error)
+{
+    if (slice->epoch < 0 || slice->epoch == a->epoch)
+        return SL_OK;
+    for (size_t i = 0; i < slice->n; i++) {
+        struct sl_error why = SL_NO_ERROR;
+        (void)a->host->fail(&why, SL_REJECT, "OldEpoch",
+                            "the record was set aside in epoch %" PRId64
+                            ", and the totals are in epoch %" PRId64
+                            ": `sluice verify` and `sluice repair` find what it would have counted",
+                            slice->epoch, a->epoch);
+        a->host->mark(slice, i, SL_REJECT, &why);
+    }
+    return a->host->fail(error, SL_REJECT, "OldEpoch", "all records are of an earlier epoch");
+}
+
 static enum sl_status handle(void *self, struct sl_slice *slice, struct sl_error *error)
 {
     const struct aggregate *a = self;
     struct aggregate_run run;
     enum sl_status status = check_target(a, slice, error);
+    if (status == SL_OK)
+        status = check_epoch(a, slice, error);
     if (status != SL_OK)
         return status;
     aggregate_run_init(&run, a, slice);
@@ -143,6 +165,20 @@ static enum sl_status per_item(void *self, struct sl_per_item *out, struct sl_er
     return why ? a->host->fail(error, SL_REJECT, "NotPerItem", "%s", why) : SL_OK;
 }
 
+/* The ledger knows what was counted of an item, and refuses what is older. */
+static enum sl_status any_order(void *self, struct sl_any_order *out, struct sl_error *error)
+{
+    const struct aggregate *a = self;
+    out->remembers_s = a->forget_s;
+    if (!a->has_ledger)
+        return a->host->fail(error, SL_REJECT, "NotAnyOrder",
+                             "mode: without a ledger a change that comes again is counted again");
+    if (a->expired != SL_EXPIRED_APPLY)
+        return a->host->fail(error, SL_REJECT, "NotAnyOrder",
+                             "expired: what is kept of expired items depends on the order of their changes");
+    return SL_OK;
+}
+
 const struct sl_handler sl_aggregate_handler = {
     .abi = SL_HANDLER_ABI,
     .name = "aggregate",
@@ -157,4 +193,5 @@ const struct sl_handler sl_aggregate_handler = {
     .repair = aggregate_repair,
     .per_item = per_item,
     .price = aggregate_price,
+    .any_order = any_order,
 };

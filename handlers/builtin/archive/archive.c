@@ -638,6 +638,14 @@ static enum sl_status per_item(void *self, struct sl_per_item *out, struct sl_er
                          "an archive holds changes, by the time of each; an item is not a change");
 }
 
+static enum sl_status any_order(void *self, struct sl_any_order *out, struct sl_error *error)
+{
+    const struct archive *a = self;
+    (void)out;
+    return a->host->fail(error, SL_REJECT, "NotAnyOrder",
+                         "an archive is read as complete up to a moment, by restore, manifest and verify");
+}
+
 static enum sl_status price(void *self, struct sl_price *price, struct sl_error *error)
 {
     (void)self;
@@ -656,4 +664,5 @@ const struct sl_handler sl_archive_handler = {
     .accepts = accepts,
     .per_item = per_item,
     .price = price,
+    .any_order = any_order,
 };

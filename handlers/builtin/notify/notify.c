@@ -1,13 +1,14 @@
 /* The notify handler: a message per record. It is once-only: it is called only for records that the answer
  * will not ask for again. */
-
+#include "base/array.h"
+#include "base/span.h"
+#include "handlers/builtin.h"
 #include "handlers/builtin/toolkit/apply.h"
 #include "handlers/builtin/toolkit/opening.h"
 #include "handlers/builtin/toolkit/outcome.h"
 #include "handlers/builtin/toolkit/render.h"
 #include "handlers/builtin/toolkit/text.h"
 
-#include "handlers/builtin.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <strings.h>
@@ -341,6 +342,24 @@ static enum sl_status per_item(void *self, struct sl_per_item *out, struct sl_er
                          "a message tells of a change; an item is not a change");
 }
 
+/* Where the target keeps no order, a message that comes late is one that comes late. */
+static enum sl_status any_order(void *self, struct sl_any_order *out, struct sl_error *error)
+{
+    static const char *const ordered[] = {"kinesis:", "https:", "http:"};
+    const struct notify *n = self;
+    struct sl_span to = n->host->option_text(n->route, "to");
+    const char *query = to.len ? memchr(to.ptr, '?', to.len) : NULL;
+    struct sl_span name = sl_span(to.ptr, query ? (size_t)(query - to.ptr) : to.len);
+    bool keeps_order = sl_span_ends(name, SL_LIT(".fifo"));
+    for (size_t i = 0; i < SL_COUNT(ordered); i++)
+        keeps_order = keeps_order || sl_span_starts(to, sl_span_str(ordered[i]));
+    out->remembers_s = 0;
+    return keeps_order
+               ? n->host->fail(error, SL_REJECT, "NotAnyOrder",
+                               "to: messages of one item keep their order there, and late ones would not")
+               : SL_OK;
+}
+
 static enum sl_status price(void *self, struct sl_price *price, struct sl_error *error)
 {
     (void)self;
@@ -360,4 +379,5 @@ const struct sl_handler sl_notify_handler = {
     .handle = handle,
     .per_item = per_item,
     .price = price,
+    .any_order = any_order,
 };

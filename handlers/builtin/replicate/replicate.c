@@ -8,7 +8,9 @@
 
 static enum sl_status handle(void *self, struct sl_slice *slice, struct sl_error *error)
 {
-    struct replicate_fold f = {.p = self, .slice = slice};
+    struct replicate *p = self;
+    struct replicate_fold f = {.p = p, .slice = slice};
+    p->records_epoch = slice->epoch >= 0 ? slice->epoch : p->epoch;
     if (sl_loop_closes(&f.p->loop, f.p->host, slice))
         return sl_loop_refuse(&f.p->loop, f.p->host, "", error);
     enum sl_status status = replicate_fold_slice(&f, error);
@@ -57,6 +59,21 @@ static enum sl_status per_item(void *self, struct sl_per_item *out, struct sl_er
                                                       "without guards an item would replace what is newer");
 }
 
+/* A guard refuses what is older, whenever it comes; a removal is remembered for some days. */
+static enum sl_status any_order(void *self, struct sl_any_order *out, struct sl_error *error)
+{
+    const struct replicate *p = self;
+    out->remembers_s = p->tombstone_s;
+    if (p->guard == REPLICATE_NONE)
+        return p->host->fail(error, SL_REJECT, "NotAnyOrder",
+                             "guard: without guards a late change would replace what is newer");
+    if (p->source && p->expired != SL_EXPIRED_APPLY)
+        return p->host->fail(
+            error, SL_REJECT, "NotAnyOrder",
+            "expired: what is kept of expired items cannot be read back from \"source\" later");
+    return SL_OK;
+}
+
 const struct sl_handler sl_replicate_handler = {
     .abi = SL_HANDLER_ABI,
     .name = "replicate",
@@ -71,4 +88,5 @@ const struct sl_handler sl_replicate_handler = {
     .repair = replicate_repair,
     .per_item = per_item,
     .price = replicate_price,
+    .any_order = any_order,
 };

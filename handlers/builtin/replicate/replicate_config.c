@@ -392,6 +392,7 @@ enum sl_status replicate_open(const struct sl_host *host, struct sl_route *route
                             .deleted_attribute = host->option_text(route, "deleted_attribute"),
                             .ttl_attribute = host->option_text(route, "expires_attribute"),
                             .epoch = host->option_integer(route, "epoch"),
+                            .records_epoch = host->option_integer(route, "epoch"),
                             .tombstone_s = host->option_integer(route, "tombstone_days") * 86400,
                             .expired = sl_expired_option(host, route),
                             .copies_replicated = sl_opening_is(&o.base, "replicated", "copy"),

@@ -66,7 +66,7 @@ enum sl_status replicate_guard_make(const struct replicate *p, struct replicate_
         return status;
     int64_t ms = p->host->record_created_ns(change->record) / 1000000;
     char *text = p->host->alloc(arena, REPLICATE_GUARD_BYTES), *at = text;
-    at = put_digits(at, EPOCH_DIGITS, p->epoch);
+    at = put_digits(at, EPOCH_DIGITS, p->records_epoch);
     *at++ = ':';
     at = sl_order_put(at, change->order);
     *at++ = ':';

@@ -56,6 +56,7 @@ struct replicate {
     struct sl_loop loop;
     const struct sl_when *where; /* on the item, before it is reshaped; NULL: all items */
     int64_t epoch, tombstone_s;
+    int64_t records_epoch; /* of the records that are handled: the route's, but for late ones */
     enum sl_expired expired;
     bool copies_replicated; /* changes that a replicate made are written too */
     bool copies_unsigned;   /* so are those that carry a guard without a signature */

@@ -36,7 +36,7 @@ void replicate_judge_inside(struct replicate_fold *f, struct replicate_change *c
     image->value.type = SL_NONE;
     if (change->was_inside || change->is_mixed) /* of tied changes any may be the last */
         return;
-    change->is_faint = p->epoch > 0;
+    change->is_faint = p->records_epoch > 0;
     change->is_out = !change->is_faint;
     p->host->note(f->slice, change->newest, SL_EFFECT_LEFT_OUT);
 }
