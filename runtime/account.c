@@ -72,6 +72,9 @@ static void take(struct sl_account *a, const struct sl_invoked *invoked)
     one->invocations = 1;
     one->records = invoked->records;
     one->parked = invoked->parked;
+    one->set_aside = invoked->set_aside;
+    one->letters = invoked->letters;
+    one->letter_age_ms = invoked->letter_age_ms;
     one->failed = invoked->is_failed;
     one->cold = !a->is_warm;
     one->decode_ns = invoked->decode_ns;
@@ -85,11 +88,14 @@ static void take(struct sl_account *a, const struct sl_invoked *invoked)
 static void add_route(struct sl_route_stats *to, const struct sl_route_stats *from)
 {
     to->name = from->name;
+    to->waits_in = from->waits_in;
     to->matched += from->matched;
     to->applied += from->applied;
     to->parked += from->parked;
     to->failed += from->failed;
     to->skipped += from->skipped;
+    to->set_aside += from->set_aside;
+    to->probes += from->probes;
     to->bytes += from->bytes;
     to->handle_ns += from->handle_ns;
     to->sink_ns += from->sink_ns;
@@ -100,6 +106,9 @@ static void add(struct sl_sums *to, const struct sl_sums *from)
     to->invocations += from->invocations;
     to->records += from->records;
     to->parked += from->parked;
+    to->set_aside += from->set_aside;
+    to->letters += from->letters;
+    to->letter_age_ms = from->letter_age_ms > to->letter_age_ms ? from->letter_age_ms : to->letter_age_ms;
     to->failed += from->failed;
     to->cold += from->cold;
     to->decode_ns += from->decode_ns;

@@ -15,7 +15,10 @@ struct sl_invoked {
     uint64_t decode_ns;
     size_t parked;
     bool is_failed; /* it will be delivered again, or a part of it */
-    bool is_work;   /* a work item: its answer says what it did, so it has no summary */
+    size_t set_aside;
+    size_t letters;        /* drained; `records` are theirs */
+    int64_t letter_age_ms; /* of the oldest of them; 0: none was */
+    bool is_work;          /* a work item: its answer says what it did, so it has no summary */
 };
 
 /* Borrows all three until it is closed. */

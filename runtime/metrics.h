@@ -9,6 +9,7 @@
 struct sl_metrics {
     struct sl_log *log;
     struct sl_emf_plan function, ageless; /* with IteratorAgeMs, and without */
+    struct sl_emf_plan drain;
     struct sl_emf_plan *routes;
     size_t n_routes;
 };

@@ -2,7 +2,7 @@
 #include "runtime/serve.h"
 
 #include "base/version.h"
-#include "handlers/dispatch/dispatch.h"
+#include "handlers/dispatch/drain.h"
 #include "runtime/account.h"
 #include "runtime/api/client.h"
 #include "runtime/contain/contain.h"
@@ -10,6 +10,7 @@
 #include "runtime/report.h"
 #include "runtime/shutdown.h"
 #include "runtime/work/work.h"
+#include "sinks/queues/letterbox.h"
 #include "streams/record.h"
 
 #include <assert.h>
@@ -33,6 +34,10 @@
 #define FIRST_PAUSE_MS 400
 #define MAX_FAILURES   5
 
+/* How often a drain asks whether its mapping still reports item failures. */
+#define MAPPING_MS      ((int64_t)24 * 3600 * 1000)
+#define MAPPING_WAIT_MS 5000
+
 #define TYPE_BYTES 96 /* "Function." and an error's code */
 
 struct server {
@@ -43,6 +48,9 @@ struct server {
     struct sl_contain *contain;
     struct sl_pipeline_options options;
     struct sl_pipeline *pipeline;
+    struct sl_drain *drain;
+    struct sl_letterbox *letterbox; /* of the queue that letters came from; NULL: none did */
+    int64_t mapping_due_ms;         /* when its mapping is to be asked about */
     struct sl_work *work; /* NULL: stream events are taken, work items refused; else the other way round */
     struct sl_runtime *rt, *ruined_rt; /* `ruined_rt`: is not used any more */
     struct sl_arena *arena;
@@ -107,6 +115,7 @@ static void account(struct server *s, const struct sl_batch *batch, uint64_t dec
         .created_ns = oldest_ns(batch),
         .decode_ns = decode_ns,
         .parked = a->parked,
+        .set_aside = a->set_aside,
         .is_failed = a->checkpoint < batch->n || a->is_error,
     };
     if (s->settings->report_fd >= 0)
@@ -141,7 +150,7 @@ static void begin_answer(struct sl_answer *a)
 {
     sl_buffer_reset(&a->body);
     a->is_ruined = a->is_error = false;
-    a->checkpoint = a->parked = 0;
+    a->checkpoint = a->parked = a->set_aside = 0;
     sl_error_clear(&a->error);
 }
 
@@ -195,6 +204,68 @@ static enum sl_status answer_work(struct server *s, const struct sl_runtime_even
     return status == SL_OK ? respond(s, event, error) : post_failure(s, event, &a->error, error);
 }
 
+/* ---- letters ---- */
+
+static void hide_letter(void *arg, struct sl_span queue, struct sl_span receipt, int64_t seconds,
+                        const struct sl_invocation *invocation)
+{
+    struct server *s = arg;
+    const struct sl_call call = {.arena = invocation->arena, .deadline_ms = invocation->deadline_ms};
+    if (s->letterbox && sl_letterbox_is_of(s->letterbox, queue))
+        sl_letterbox_hide(s->letterbox, receipt, seconds, &call);
+}
+
+/* At the first letters, and daily. Where Lambda may not be asked, the configuration's word counts. */
+static enum sl_status check_mapping(struct server *s, struct sl_span event,
+                                    const struct sl_invocation *invocation, struct sl_error *error)
+{
+    struct sl_span queue = sl_drain_queue(event);
+    struct sl_error why = SL_NO_ERROR;
+    const int64_t now = s->clock->now_ms(s->clock), end = now + MAPPING_WAIT_MS;
+    const struct sl_call call = {
+        .arena = s->arena, .deadline_ms = end < invocation->deadline_ms ? end : invocation->deadline_ms};
+    if (!queue.ptr || !invocation->function_arn[0] ||
+        (s->letterbox && sl_letterbox_is_of(s->letterbox, queue) && now < s->mapping_due_ms))
+        return SL_OK;
+    sl_letterbox_close(s->letterbox);
+    s->letterbox = NULL;
+    enum sl_status status = sl_letterbox_open(&s->sinks, queue, &s->letterbox, error);
+    if (status != SL_OK)
+        return status;
+    status = sl_letterbox_check_mapping(s->letterbox, invocation->function_arn, &call, &why);
+    if (status == SL_REJECT) {
+        s->mapping_due_ms = now;
+        return sl_fail(error, status, why.code, "%s", why.text);
+    }
+    s->mapping_due_ms = now + (status == SL_RETRY ? 60000 : MAPPING_MS);
+    if (status != SL_OK)
+        sl_log(&s->log, SL_WARN, "nobody could tell whether the mapping reports item failures: %s: %s",
+               why.code, why.text);
+    return SL_OK;
+}
+
+static enum sl_status answer_letters(struct server *s, const struct sl_runtime_event *event,
+                                     struct sl_span payload, struct sl_error *error)
+{
+    const struct sl_invocation invocation = invocation_of(s, event);
+    struct sl_answer *a = &s->answer;
+    struct sl_error why = SL_NO_ERROR;
+    struct sl_drained drained = {.letters = 0};
+    begin_answer(a);
+    enum sl_status status = check_mapping(s, payload, &invocation, &why);
+    if (status == SL_OK)
+        status = sl_drain_event(s->drain, payload, &invocation, a, &drained, &why);
+    if (a->is_ruined)
+        return give_up(s, event, error);
+    sl_account_add(s->account,
+                   &(struct sl_invoked){.records = drained.records,
+                                        .letters = drained.letters,
+                                        .letter_age_ms = drained.oldest_ms > 0 ? drained.oldest_ms : 0,
+                                        .is_failed = drained.done < drained.letters || status != SL_OK});
+    sl_pipeline_stats_reset(s->pipeline);
+    return status == SL_OK ? respond(s, event, error) : post_failure(s, event, &why, error);
+}
+
 /* One buffer is reused for all events. In a debug build each event has its own, so that a handler is caught
  * that keeps text of a record beyond its life. */
 static struct sl_span payload_of(struct server *s, const struct sl_runtime_event *event)
@@ -216,6 +287,8 @@ static enum sl_status take_event(struct server *s, const struct sl_runtime_event
     const struct sl_span payload = payload_of(s, event);
     if (s->work || sl_work_is_item(payload))
         return answer_work(s, event, payload, error);
+    if (sl_drain_is_event(payload))
+        return answer_letters(s, event, payload, error);
     const int64_t began_ns = s->clock->now_ns(s->clock);
     enum sl_status status = sl_batch_decode(payload, s->arena, &options, &batch, &why);
     const uint64_t decode_ns = (uint64_t)(s->clock->now_ns(s->clock) - began_ns);
@@ -351,6 +424,8 @@ static enum sl_status init(struct server *s, struct sl_error *error)
     if (status == SL_OK)
         status = open_work(s, error);
     if (status == SL_OK) {
+        s->drain =
+            sl_drain_new(&(struct sl_drain_options){.pipeline = s->pipeline, .hide = hide_letter, .arg = s});
         s->account = sl_account_open(s->settings, &s->log, s->pipeline);
         sl_sinks_prepare(&s->sinks);
     }
@@ -366,6 +441,8 @@ static void clean_up(struct server *s)
     s->log.request_id[0] = '\0';
     sl_account_close(s->account); /* first: little time is left after SIGTERM */
     sl_work_close(s->work);
+    sl_drain_destroy(s->drain);
+    sl_letterbox_close(s->letterbox);
     sl_pipeline_close(s->pipeline);
     sl_contain_close(s->contain);
     sl_sinks_clean_up(&s->sinks);

@@ -44,6 +44,10 @@ static void add_route_text(struct sl_buffer *b, const struct sl_route_stats *r)
     add_count(b, ", parked ", r->parked);
     add_count(b, ", failed ", r->failed);
     add_count(b, ", skipped ", r->skipped);
+    if (r->waits_in) {
+        add_count(b, ", set aside ", r->set_aside);
+        add_count(b, ", probes ", r->probes);
+    }
     add_count(b, ", bytes ", r->bytes);
     add_ms(b, ", handle ", r->handle_ns);
     add_ms(b, " ms, sinks ", r->sink_ns);
@@ -59,6 +63,12 @@ static void make_text(struct sl_buffer *b, const struct sl_sums *sums)
     if (sums->age_ms >= 0) {
         sl_buffer_add_str(b, ", oldest record ");
         sl_buffer_add_thousandths(b, (uint64_t)sums->age_ms);
+        sl_buffer_add_str(b, " s");
+    }
+    if (sums->letters) {
+        add_count(b, ", letters ", sums->letters);
+        sl_buffer_add_str(b, ", the oldest ");
+        sl_buffer_add_thousandths(b, (uint64_t)sums->letter_age_ms);
         sl_buffer_add_str(b, " s");
     }
     for (size_t i = 0; i < sums->n_routes; i++)
@@ -77,6 +87,10 @@ static void add_route_json(struct sl_buffer *b, const struct sl_route_stats *r)
     add_count(b, ",\"parked\":", r->parked);
     add_count(b, ",\"failed\":", r->failed);
     add_count(b, ",\"skipped\":", r->skipped);
+    if (r->waits_in) {
+        add_count(b, ",\"setAside\":", r->set_aside);
+        add_count(b, ",\"probes\":", r->probes);
+    }
     add_count(b, ",\"bytes\":", r->bytes);
     add_ms(b, ",\"handleMs\":", r->handle_ns);
     add_ms(b, ",\"sinkMs\":", r->sink_ns);
@@ -90,6 +104,10 @@ static void make_members(struct sl_buffer *b, const struct sl_sums *sums)
     add_mb(b, ",\"peakMemoryMB\":", sums->peak_kb);
     if (sums->age_ms >= 0)
         add_count(b, ",\"iteratorAgeMs\":", (uint64_t)sums->age_ms);
+    if (sums->letters) {
+        add_count(b, ",\"letters\":", sums->letters);
+        add_count(b, ",\"letterAgeMs\":", (uint64_t)sums->letter_age_ms);
+    }
     sl_buffer_add_str(b, ",\"routes\":[");
     for (size_t i = 0, shown = 0; i < sums->n_routes; i++) {
         if (!sums->routes[i].matched)

@@ -5,10 +5,11 @@
 #include "handlers/pipeline/pipeline.h"
 
 struct sl_sums {
-    uint64_t invocations, records, parked, failed, cold;
+    uint64_t invocations, records, parked, set_aside, letters, failed, cold;
     uint64_t decode_ns;
-    int64_t age_ms;   /* -1: not known */
-    uint64_t peak_kb; /* resident memory of this process, the most so far */
+    int64_t age_ms;        /* -1: not known */
+    int64_t letter_age_ms; /* of the oldest letter that was drained; 0: none was */
+    uint64_t peak_kb;      /* resident memory of this process, the most so far */
     struct sl_route_stats *routes;
     size_t n_routes;
 };

@@ -24,7 +24,7 @@ declare -A may=(
     [data]="base streams handlers/ handlers/pipeline handlers/dispatch sinks/port.h sinks/target.h sinks/file.h"
     # Where items come from does not depend on what is made of them.
     [data/source]="base streams sinks/port.h sinks/target.h sinks/file.h"
-    [runtime]="base streams handlers/ handlers/pipeline handlers/dispatch data sinks/port.h sinks/target.h"
+    [runtime]="base streams handlers/ handlers/pipeline handlers/dispatch data sinks/port.h sinks/target.h sinks/queues/letterbox.h"
     # A library of its own: libcurl and base alone.
     [runtime/api]="base"
     [runtime/lambda]="base runtime/api"

@@ -235,9 +235,11 @@ static enum sl_status open_aside(struct sl_pipeline *p, struct sl_route *route, 
     enum sl_status status = check_any_order(route, error);
     if (status == SL_OK)
         status = p->openers.queue(p->options.sinks, url, &route->aside.queue, error);
-    if (status == SL_OK)
+    if (status == SL_OK) {
         route->aside.name = sl_target_shown(url);
-    else if (!strstr(error->text, route->config->set_aside_path))
+        route->stats.waits_in = sl_arena_copy(p->arena, route->aside.name);
+    }
+    if (status != SL_OK && !strstr(error->text, route->config->set_aside_path))
         sl_error_context(error, "%s", route->config->set_aside_path);
     return status;
 }
@@ -487,7 +489,9 @@ void sl_pipeline_stats_reset(struct sl_pipeline *p)
 {
     for (size_t i = 0; i < p->n; i++) {
         struct sl_route_stats *stats = &p->routes[i].stats;
-        *stats =
-            (struct sl_route_stats){.name = stats->name, .handler = stats->handler, .target = stats->target};
+        *stats = (struct sl_route_stats){.name = stats->name,
+                                         .handler = stats->handler,
+                                         .target = stats->target,
+                                         .waits_in = stats->waits_in};
     }
 }

@@ -49,6 +49,8 @@ bool sl_pipeline_reports_failures(const struct sl_pipeline *p);
  * matched = applied + parked + failed + skipped + set_aside. */
 struct sl_route_stats {
     const char *name, *handler, *target; /* target: the URL as configured, "" when none */
+    const char
+        *waits_in; /* the queue of a route that may be set aside, as it may be shown; NULL: it may not */
     uint64_t matched;
     uint64_t applied;   /* the handler said SL_OK of it */
     uint64_t parked;    /* rejected, and durably parked */

@@ -85,7 +85,7 @@ static void answer(struct worker *w, struct sl_pool_task *task, const struct sl_
                                              .arena = w->arena};
     sl_buffer_reset(&a->body);
     a->is_ruined = a->is_error = false;
-    a->checkpoint = a->parked = 0;
+    a->checkpoint = a->parked = a->set_aside = 0;
     sl_error_clear(&a->error);
     sl_dispatch(w->pipeline, batch, &invocation, a);
     if (a->is_error) {
