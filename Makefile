@@ -251,7 +251,7 @@ ARCHS   ?= x86_64 arm64
 DEPLOY  ?= deploy
 PACKAGED = $(MAKE) --no-print-directory -f scripts/package/Makefile SOURCES="$(SOURCES)" VERSION="$(VERSION)" COMMIT="$(COMMIT)" PUBLIC="$(PUBLIC)" WARN="$(WARN)" DEPLOY="$(DEPLOY)"
 
-# (SAM may build its two functions at the same time.)
+# (SAM may build its functions at the same time.)
 ALONE    = @mkdir -p build/package && flock -w 1800 build/package/$(1).lock
 
 package: ## build/sluice-x86_64.zip and build/sluice-arm64.zip, or ARCHS=arm64 alone; DEPLOY=folder: its *.json and plugins, see docs/PLUGINS.md
@@ -271,8 +271,8 @@ sources: ## the sources of these parts, at the same revisions, into build/source
 	+@$(PACKAGED) archive
 	@scripts/package/sources.sh $$($(PACKAGED) where) build/sources
 
-# `sam build` calls this, through scripts/package/ARCH/Makefile: for each of the two functions, the same files.
-build-SluiceFunction build-SeedFunction:
+# `sam build` calls this, through scripts/package/ARCH/Makefile: for each of the functions, the same files.
+build-SluiceFunction build-DrainFunction build-SeedFunction:
 	@scripts/setup.sh package
 	+$(call ALONE,$(ARCH)) $(PACKAGED) -j$$(nproc) ARCH=$(ARCH) DESTDIR=$(ARTIFACTS_DIR) install
 
@@ -356,7 +356,7 @@ help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
 # (Every target with a line of help is one.)
-.PHONY: $(shell sed -nE 's/^([a-z-]+):.*## .*/\1/p' $(firstword $(MAKEFILE_LIST))) build-SluiceFunction build-SeedFunction
+.PHONY: $(shell sed -nE 's/^([a-z-]+):.*## .*/\1/p' $(firstword $(MAKEFILE_LIST))) build-SluiceFunction build-DrainFunction build-SeedFunction
 .SECONDARY:
 
 -include $(OBJECTS:.o=.d) $(TOOL_OBJ:.o=.d) $(BUILD)/runtime/bootstrap.d $(BUILD)/cli/sluice.d $(patsubst %.c,$(BUILD)/%.d,$(call below,tests,*.c)) $(CORPORA:=.d) $(BENCHES:=.d)

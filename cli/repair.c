@@ -338,10 +338,26 @@ static enum sl_status each_line(struct repair *r, const char *name,
     return status;
 }
 
+/* A letter may hold a change that is older than the repair and beats it, and the newer one may be lost. */
+static enum sl_status check_letters(const struct sl_verify_session *session, struct sl_error *error)
+{
+    struct sl_outstanding_route left;
+    if (sl_outstanding_settle(session->outstanding, &sl_command_stop, &left) || sl_command_stop)
+        return SL_OK;
+    if (left.letters > 0)
+        return sl_fail(error, SL_REJECT, "SetAside",
+                       "%s: %" PRId64
+                       " letters wait in its queue, or are dead: drain or discard them first, or leave "
+                       "the route out with --routes",
+                       left.route, left.letters);
+    return sl_fail(error, SL_REJECT, "SetAside", "%s: nobody can say whether letters wait in its queue%s%s",
+                   left.route, left.why[0] ? ": " : "", left.why);
+}
+
 static enum sl_status on_begun(struct sl_verify_session *session, struct sl_error *error)
 {
     struct repair *r = (struct repair *)session;
-    enum sl_status status = SL_OK;
+    enum sl_status status = check_letters(session, error);
     for (size_t i = 0; i < r->n_names && status == SL_OK; i++)
         status = each_line(r, r->names[i], take_finding, error);
     if (status == SL_OK && r->others)

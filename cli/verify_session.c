@@ -241,6 +241,11 @@ static int64_t on_through(void *arg)
     return sl_consumers_through(&((struct sl_verify_session *)arg)->progress);
 }
 
+static int64_t on_settled(void *arg, const char *route)
+{
+    return sl_outstanding_settled_ms(((struct sl_verify_session *)arg)->outstanding, route);
+}
+
 static struct sl_span arn_of(const struct sl_verify_session *v)
 {
     if (v->facts.stream_arn.ptr)
@@ -283,12 +288,15 @@ static enum sl_status prepare(struct sl_verify_session *v, struct sl_error *erro
         spans_of(v, &v->ttl, sl_pipeline_ttl_attribute(v->command.pipeline), &o->n_ttl_attributes);
     o->ignored = spans_of(v, &v->ignored, sl_span(NULL, 0), &o->n_ignored);
     o->through_ms = on_through;
+    o->settled_ms = on_settled;
     o->found = on_found;
     o->arg = v;
     v->report.is_json = v->is_json;
     v->report.is_quiet = v->is_quiet;
     v->report.verb = v->command.verb;
     enum sl_status status = choose_routes(v, error);
+    if (status == SL_OK)
+        status = sl_outstanding_open(v->command.pipeline, o->is_chosen, &v->outstanding, error);
     status = status == SL_OK ? check_source(v, error) : status;
     status = status == SL_OK ? choose_segments(v, error) : status;
     status = status == SL_OK ? read_match(v, error) : status;
@@ -447,13 +455,24 @@ static enum sl_status run_archives(struct sl_verify_session *v, struct sl_error 
     return v->with_archives && !sl_command_stop ? sl_archives_verify(&options, &v->report, error) : SL_OK;
 }
 
+/* ---- letters ---- */
+
+/* What is equal is proven only if nothing waits that may change it. */
+static void settle_letters(struct sl_verify_session *v)
+{
+    if (sl_command_stop || sl_outstanding_settle(v->outstanding, &sl_command_stop, &v->letters))
+        return;
+    sl_report_letters(&v->report, v->letters.route, v->letters.letters, v->letters.why);
+}
+
 /* ---- the end ---- */
 
 static int exit_status(const struct sl_verify_session *v, bool is_whole)
 {
     const struct sl_chain_counts *archives = &v->report.archives;
     uint64_t different = v->report.totals.different + archives->gaps + archives->damaged;
-    uint64_t unproven = !is_whole + v->report.totals.unsettled + archives->without_images;
+    uint64_t unproven =
+        !is_whole + v->report.totals.unsettled + archives->without_images + (v->letters.route != NULL);
     bool any = false;
     for (size_t i = 0; i < sl_verify_routes(v->work); i++) {
         const struct sl_verify_route *r = sl_verify_route(v->work, i);
@@ -470,6 +489,7 @@ static int exit_status(const struct sl_verify_session *v, bool is_whole)
 static int finish(struct sl_verify_session *v)
 {
     bool is_whole = !sl_command_stop;
+    settle_letters(v);
     int result = exit_status(v, is_whole);
     sl_report_end(&v->report, v->work);
     warn_of_nothing_equal(v);
@@ -483,7 +503,7 @@ static int finish(struct sl_verify_session *v)
     if (is_whole && v->verified) {
         struct sl_error error = SL_NO_ERROR;
         bool covers = !v->sample && !v->match && v->items.n == 0 && v->ignored.n == 0 && v->with_totals &&
-                      v->report.totals.different + v->report.totals.unsettled == 0;
+                      !v->letters.route && v->report.totals.different + v->report.totals.unsettled == 0;
         if (sl_report_verified(v->verified, v->work, covers, &v->command.log, &error) != SL_OK)
             return sl_flags_complain(v->command.verb, &error);
     }
@@ -535,6 +555,7 @@ int sl_verify_session_run(struct sl_verify_session *v)
 void sl_verify_session_clean_up(struct sl_verify_session *v)
 {
     sl_verify_close(v->work);
+    sl_outstanding_close(v->outstanding);
     if (v->source)
         v->source->close(v->source);
     sl_command_end(&v->command);

@@ -4,6 +4,7 @@
 
 #include "cli/command.h"
 #include "cli/verify/consumer.h"
+#include "cli/verify/outstanding.h"
 #include "cli/verify/report.h"
 #include "data/source/budget.h"
 
@@ -31,8 +32,10 @@ struct sl_verify_session {
     struct sl_verify_options options;
     struct sl_verify *work;
     struct sl_report report;
-    struct sl_budget budget; /* of read units */
-    double paid_units;       /* of `units`, so far */
+    struct sl_outstanding *outstanding;
+    struct sl_outstanding_route letters; /* `route` is not NULL: of this one letters wait */
+    struct sl_budget budget;             /* of read units */
+    double paid_units;                   /* of `units`, so far */
     int64_t saved_ms;
     bool *is_trusted;            /* by route of `work`: a repair may go on */
     struct sl_error wrong_table; /* of a repair that is not begun: nothing shows that the source is the right

@@ -143,6 +143,33 @@ void sl_report_line(struct sl_report *r, struct sl_span line)
     fflush(stdout);
 }
 
+void sl_report_letters(struct sl_report *r, const char *route, int64_t letters, const char *why)
+{
+    struct sl_buffer b;
+    if (!r->is_json) {
+        printf("%s: pending (set aside): ", route);
+        if (letters > 0)
+            printf("%" PRId64
+                   " letters wait in its queue, or are dead: nothing is proven until they are applied\n",
+                   letters);
+        else
+            printf("nobody can say whether letters wait in its queue%s%s\n", why[0] ? ": " : "", why);
+        fflush(stdout);
+        return;
+    }
+    sl_buffer_init(&b, LINE_BYTES);
+    sl_buffer_add_char(&b, '{');
+    sl_json_add_member(&b, "result", SL_LIT("set_aside"));
+    sl_json_add_member(&b, "route", sl_span_str(route));
+    if (letters > 0)
+        sl_json_add_integer(&b, "letters", letters);
+    if (why[0])
+        sl_json_add_member(&b, "why", sl_span_str(why));
+    sl_buffer_add_str(&b, "}\n");
+    fwrite(b.ptr, 1, b.len, stdout);
+    sl_buffer_clean_up(&b);
+}
+
 /* ---- progress ---- */
 
 void sl_report_progress(struct sl_report *r, const struct sl_verify *work, int64_t now_ms)

@@ -26,6 +26,9 @@ void sl_report_found(struct sl_report *r, const struct sl_finding *finding, stru
 /* The same for a finding that is a line alone, of the totals or an archive. */
 void sl_report_line(struct sl_report *r, struct sl_span line);
 
+/* Letters of the route wait (-1: nobody knows how many, or `why` it could not be asked). */
+void sl_report_letters(struct sl_report *r, const char *route, int64_t letters, const char *why);
+
 /* A line on standard error, every few seconds. */
 void sl_report_progress(struct sl_report *r, const struct sl_verify *work, int64_t now_ms);
 

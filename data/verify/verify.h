@@ -46,6 +46,9 @@ struct sl_verify_options {
 
     /* Every change made before this wall time has been handled by all consumers; 0: not known. */
     int64_t (*through_ms)(void *arg);
+    /* Every change of the route's that was set aside before this wall time has been applied; INT64_MAX: none
+     * ever is; 1: some wait. NULL: none ever is, of any route. */
+    int64_t (*settled_ms)(void *arg, const char *route);
     /* A finding, and the same as a JSON line with its newline; both are borrowed. */
     void (*found)(void *arg, const struct sl_finding *finding, struct sl_span line);
     void *arg;

@@ -47,13 +47,20 @@ struct group {
     const struct sl_result *rows; /* then their side rows */
 };
 
+/* What was set aside is handled, and not applied. */
+static int64_t through_of(const struct sl_verify *v, const struct group *g, const struct verified *r)
+{
+    int64_t settled_ms = v->o.settled_ms ? v->o.settled_ms(v->o.arg, r->report.name) : INT64_MAX;
+    return settled_ms < g->through_ms || (settled_ms == 1 && !g->through_ms) ? settled_ms : g->through_ms;
+}
+
 static void choose(struct sl_verify *v, struct group *g)
 {
     int64_t now_ms = g->began_ms;
     for (size_t i = 0; i < v->n_suspects && g->n < LOOK_ITEMS; i++) {
         const struct suspect *s = &v->suspects[i];
         bool is_late = now_ms - s->since_ms > v->o.wait_ms && now_ms >= s->looks.next_ms;
-        if (!is_late && !sl_looks_is_due(&s->looks, now_ms, g->through_ms))
+        if (!is_late && !sl_looks_is_due(&s->looks, now_ms, through_of(v, g, &v->routes[s->route])))
             continue;
         if (g->n > 0 && &v->routes[s->route] != g->r)
             continue;
@@ -221,7 +228,7 @@ static void judge_item(struct group *g, size_t i, struct outcome *o)
                                    .is_still = is_same_item(g->before[i].item, g->after[i].item),
                                    .began_ms = g->began_ms,
                                    .ended_ms = g->ended_ms,
-                                   .through_ms = g->through_ms}};
+                                   .through_ms = through_of(g->v, g, g->r)}};
     const struct sl_result *source = g->before[i].status != SL_OK ? &g->before[i] : &g->after[i];
     if (source->status != SL_OK) {
         refuse(g, o, source->code ? source->code : "BadKey",

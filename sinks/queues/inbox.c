@@ -123,6 +123,7 @@ static enum sl_job_next read_attributes(struct sl_job *job)
         return SL_JOB_BROKEN;
     d->facts->waiting = number_of(attributes, "ApproximateNumberOfMessages");
     d->facts->in_flight = number_of(attributes, "ApproximateNumberOfMessagesNotVisible");
+    d->facts->delayed = number_of(attributes, "ApproximateNumberOfMessagesDelayed");
     return SL_JOB_DONE;
 }
 

@@ -203,7 +203,8 @@ static void describe(struct fake_inbox *fake)
     sl_buffer_printf(
         &fake->out,
         "{\"Attributes\":{\"QueueArn\":\"arn:aws:sqs:us-east-1:123456789012:failed\","
-        "\"ApproximateNumberOfMessages\":\"%zu\",\"ApproximateNumberOfMessagesNotVisible\":\"%zu\"",
+        "\"ApproximateNumberOfMessages\":\"%zu\",\"ApproximateNumberOfMessagesNotVisible\":\"%zu\","
+        "\"ApproximateNumberOfMessagesDelayed\":\"0\"",
         fake_inbox_count(fake) - flying, flying);
     if (fake->max_receives)
         sl_buffer_printf(&fake->out,

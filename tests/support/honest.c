@@ -150,6 +150,7 @@ static void queue_attributes(const json_t *asked, struct sl_buffer *out)
     sl_buffer_add_str(out,
                       "{\"Attributes\":{\"QueueArn\":\"arn:aws:sqs:us-east-1:123456789012:queue\","
                       "\"ApproximateNumberOfMessages\":\"7\",\"ApproximateNumberOfMessagesNotVisible\":\"2\","
+                      "\"ApproximateNumberOfMessagesDelayed\":\"1\","
                       "\"RedrivePolicy\":\"{\\\"deadLetterTargetArn\\\":\\\"arn:aws:sqs:us-east-1:1:d\\\","
                       "\\\"maxReceiveCount\\\":5}\"}}");
 }
