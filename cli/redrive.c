@@ -17,6 +17,7 @@
  * after so long; and three invocations fit into it. */
 #define HIDDEN_S       300
 #define HIDDEN_TIMEOUT 3
+#define FOLLOW_MS      5000
 
 struct redrive {
     struct sl_command command;
@@ -24,7 +25,7 @@ struct redrive {
     struct sl_pointer_options pointer_options;
     struct sl_mailbox_options box_options;
     const char *since;
-    bool is_dry, removes, skips_unreadable;
+    bool is_dry, removes, skips_unreadable, follows;
     int64_t hidden_s, wait_s;
     struct sl_flag_list matches;
     struct sl_picker picker;
@@ -112,6 +113,14 @@ static void warn(const struct redrive *r, const struct sl_mailbox *box)
                 box->name);
 }
 
+/* Between two rounds of --follow. */
+static void pause_between(void)
+{
+    struct sl_clock *clock = sl_clock_system();
+    for (int64_t left = FOLLOW_MS; left > 0 && !sl_command_stop; left -= 200)
+        clock->sleep_ms(clock, 200);
+}
+
 /* All are opened before anything is taken: a wrong name is found first. */
 static enum sl_status open_boxes(struct redrive *r, char **names, size_t n, struct sl_mailbox **boxes,
                                  struct sl_error *error)
@@ -136,6 +145,9 @@ static enum sl_status check_flags(struct redrive *r, struct sl_error *error)
 {
     int64_t longest_s = r->crew_options.timeout_s > r->wait_s ? r->crew_options.timeout_s : r->wait_s;
     int64_t least_s = HIDDEN_TIMEOUT * longest_s;
+    if (r->follows && (!r->removes || r->is_dry))
+        return sl_fail(error, SL_REJECT, "Usage",
+                       "--follow needs --delete-done: what is done would be done again and again");
     r->hidden_s = r->hidden_s ? r->hidden_s : HIDDEN_S > least_s ? HIDDEN_S : least_s;
     if (r->hidden_s < least_s)
         return sl_fail(error, SL_REJECT, "Usage",
@@ -186,10 +198,22 @@ static int run(struct redrive *r, char **names, size_t n)
     enum sl_status status = r->is_dry ? SL_OK : sl_crew_check(r->round.crew, r->picker.route, &error);
     if (status == SL_OK)
         status = open_boxes(r, names, n, boxes, &error);
-    for (size_t i = 0; i < n && status == SL_OK && !r->has_broken_off && !sl_command_stop; i++) {
-        r->box = boxes[i];
-        warn(r, boxes[i]);
-        empty(r);
+    for (bool more = status == SL_OK; more && !r->has_broken_off && !sl_command_stop;) {
+        for (size_t i = 0; i < n && !r->has_broken_off && !sl_command_stop; i++) {
+            r->box = boxes[i];
+            warn(r, boxes[i]);
+            empty(r);
+        }
+        if (r->follows)
+            pause_between();
+        more = r->follows && !sl_command_stop;
+        for (size_t i = 0; i < n && more; i++) {
+            boxes[i]->close(boxes[i]);
+            boxes[i] = NULL;
+        }
+        if (more)
+            status = open_boxes(r, names, n, boxes, &error);
+        more = more && status == SL_OK;
     }
     if (status == SL_OK) {
         const struct sl_redrive_tally_next next = {r->command.config, names[0],
@@ -227,6 +251,7 @@ static const struct sl_flag flags[] = {
     {"dry-run", SL_FLAG_BOOL, &the.is_dry, NULL, "list the messages, and run nothing"},
     {"delete-done", SL_FLAG_BOOL, &the.removes, NULL,
      "remove each message or object whose records are all handled"},
+    {"follow", SL_FLAG_BOOL, &the.follows, NULL, "go on: wait for more messages, until a signal comes"},
     {"match", SL_FLAG_LIST, &the.matches, "FIELD=VALUE",
      "only these; FIELD: " SL_PICKER_FIELDS "; VALUE may end in *; != for others; may be repeated"},
     {"route", SL_FLAG_TEXT, &the.picker.route, "NAME",
@@ -261,8 +286,10 @@ static const struct sl_flag_range ranges[] = {
 static const struct sl_usage usage = {
     .line = "redrive [flags] PLACE...",
     .summary =
-        "Runs again what ended in a failure queue, topic or bucket: parked records, each through the route\n"
-        "that parked it, and failure records of the event source mapping, whose records are read from the\n"
+        "Runs again what ended in a failure queue, topic or bucket: parked records, and letters that were "
+        "set\n"
+        "aside, each through its own route, and failure records of the event source mapping, whose records "
+        "are read from the\n"
         "stream or from the payload. PLACE is sqs://QUEUE (also FIFO), s3://BUCKET/PREFIX, a folder, a file, "
         "or\n"
         "- for standard input: bodies of messages, one JSON value after the other, or what\n"

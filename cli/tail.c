@@ -6,6 +6,7 @@
 #include "live/source/live.h"
 #include "live/source/places.h"
 #include "cli/watch/watch.h"
+#include "live/tail/drainer.h"
 #include "live/tail/engine.h"
 #include "live/tail/keeper_file.h"
 #include "live/tail/worker_pipeline.h"
@@ -43,6 +44,9 @@ struct tail {
     struct sl_worker *workers[SL_POOL_MAX];
     size_t n_workers;
     struct sl_pool *pool;
+    const char *drain; /* on, off */
+    struct sl_drainer_options draining;
+    struct sl_drainer *drainer; /* NULL: there is nothing to drain */
     struct sl_vitals_board *board;
     const char *listen;
     bool is_per_shard, is_quiet;
@@ -67,6 +71,8 @@ static enum sl_status check_usage(const struct tail *t, struct sl_error *error)
     if (!t->leases && (t->lease_seconds || t->worker_id))
         return sl_fail(error, SL_REJECT, "Usage", "%s needs --leases",
                        t->worker_id ? "--worker-id" : "--lease-seconds");
+    if (strcmp(t->drain, "on") != 0 && strcmp(t->drain, "off") != 0)
+        return sl_fail(error, SL_REJECT, "Usage", "--drain must be on or off, not \"%s\"", t->drain);
     if (strcmp(t->from, "oldest") != 0 && strcmp(t->from, "latest") != 0)
         return sl_fail(error, SL_REJECT, "Usage", "--from must be oldest or latest, not \"%s\"", t->from);
     return SL_OK;
@@ -183,6 +189,25 @@ static enum sl_status open_pool(struct tail *t, struct sl_error *error)
     return sl_pool_warm_up(t->pool, error);
 }
 
+/* ---- letters ---- */
+
+/* Of routes that are set aside. Its worker is none of the pool's. */
+static enum sl_status open_drainer(struct tail *t, struct sl_error *error)
+{
+    size_t n = 0;
+    t->draining = (struct sl_drainer_options){.config = t->session.config,
+                                              .vars = t->is_in_process ? &t->vars : &t->session.vars,
+                                              .timeout_s = t->session.timeout_s,
+                                              .verb = "tail"};
+    enum sl_status status = sl_drainer_queues(&t->draining, &n, error);
+    if (status != SL_OK || !n || strcmp(t->drain, "off") == 0)
+        return status;
+    t->draining.worker = t->is_in_process ? sl_worker_pipeline_new(t->n_workers, &t->pipelines)
+                                          : sl_worker_sandbox_new(t->n_workers, &t->sandboxes);
+    t->drainer = sl_drainer_start(&t->draining);
+    return SL_OK;
+}
+
 /* ---- the run ---- */
 
 /* Its threads begin when all else stands: the first snapshot says that the stream is read. */
@@ -224,7 +249,8 @@ static enum sl_status start(struct tail *t, struct sl_error *error)
         sl_session_prepare(&t->session, error) != SL_OK || sl_live_open(&live, &t->live, error) != SL_OK ||
         find_stream(t, error) != SL_OK || open_keeper(t, error) != SL_OK)
         return SL_REJECT;
-    if (sl_session_open_outputs(&t->session, error) != SL_OK || open_pool(t, error) != SL_OK)
+    if (sl_session_open_outputs(&t->session, error) != SL_OK || open_pool(t, error) != SL_OK ||
+        open_drainer(t, error) != SL_OK)
         return SL_REJECT;
     return open_watch(t, error);
 }
@@ -279,6 +305,11 @@ static void print_summary(struct tail *t)
     summary.processes = sl_pool_stats(t->pool);
     summary.routes = sl_pool_routes(t->pool, &summary.n_routes);
     sl_run_summary_print(&summary, stdout);
+    if (t->drainer) {
+        const struct sl_drainer_facts drained = sl_drainer_facts(t->drainer);
+        printf("letters         %8llu   drained, of %llu that were received\n",
+               (unsigned long long)drained.done, (unsigned long long)drained.letters);
+    }
     if (t->result.gaps)
         printf("gaps            %8u   records were gone before they could be read\n", t->result.gaps);
     if (t->result.unhandled)
@@ -317,10 +348,15 @@ static int finish(struct tail *t)
 static void clean_up(struct tail *t, int status)
 {
     (void)close_keeper(t);
-    if (!sl_pool_close(t->pool, CLOSE_MS)) {
+    bool is_drained = sl_drainer_stop(t->drainer, CLOSE_MS);
+    if (!sl_pool_close(t->pool, CLOSE_MS) || !is_drained) {
         fflush(NULL);
         _exit(status);
     }
+    if (t->is_in_process)
+        sl_worker_pipeline_destroy(t->draining.worker);
+    else
+        sl_worker_sandbox_destroy(t->draining.worker);
     for (size_t i = 0; i < t->n_workers; i++) {
         if (t->is_in_process)
             sl_worker_pipeline_destroy(t->workers[i]);
@@ -337,6 +373,7 @@ static void clean_up(struct tail *t, int status)
 
 static struct tail the = {
     .from = "oldest",
+    .drain = "on",
     .memory_mb = MEMORY_MB,
     .bell = -1,
     .session = {.verb = "tail", .config = "sluice.json", .timeout_s = 60, .is_quiet = true}};
@@ -363,6 +400,7 @@ static const struct sl_flag flags[] = {
     {"in-process", SL_FLAG_BOOL, &the.is_in_process, NULL,
      "run the built-in handlers in this process, without sandboxes: faster"},
     {"trust-plugins", SL_FLAG_BOOL, &the.trusts_plugins, NULL, "run plugins in this process, too"},
+    {"drain", SL_FLAG_TEXT, &the.drain, "on|off", "apply what routes have set aside, beside the stream (on)"},
     {"memory", SL_FLAG_INTEGER, &the.memory_mb, "MB", "what is read and not handled yet may take (64)"},
     {"region", SL_FLAG_REGION, &the.command.region, "REGION", "region of the table (AWS_REGION)"},
     {"listen", SL_FLAG_TEXT, &the.listen, "HOST:PORT", "serve /metrics, /health and /ready there"},

@@ -19,7 +19,8 @@ static void add_route(struct sl_buffer *b, const struct sl_route_stats *r)
     sl_json_add_integer(b, "parked", (int64_t)r->parked);
     sl_json_add_integer(b, "failed", (int64_t)r->failed);
     sl_json_add_integer(b, "skipped", (int64_t)r->skipped);
-    sl_json_add_integer(b, "setAside", (int64_t)r->set_aside);
+    if (r->waits_in)
+        sl_json_add_integer(b, "setAside", (int64_t)r->set_aside);
     sl_json_add_integer(b, "calls", (int64_t)r->calls);
     sl_json_add_integer(b, "bytes", (int64_t)r->bytes);
     sl_buffer_add_char(b, '}');
@@ -48,7 +49,8 @@ void sl_report_batch(int fd, const struct sl_pipeline *p, const char *request_id
     sl_json_add_integer(&b, "records", (int64_t)records);
     sl_json_add_integer(&b, "checkpoint", (int64_t)answer->checkpoint);
     sl_json_add_integer(&b, "parked", (int64_t)answer->parked);
-    sl_json_add_integer(&b, "setAside", (int64_t)answer->set_aside);
+    if (answer->set_aside)
+        sl_json_add_integer(&b, "setAside", (int64_t)answer->set_aside);
     sl_buffer_add_str(&b, ",\"routes\":[");
     for (size_t i = 0; i < sl_pipeline_routes(p); i++) {
         struct sl_route_stats stats = sl_pipeline_stats(p, i);

@@ -1,4 +1,4 @@
-/* A copy of the configuration with one route, in which nothing is parked. */
+/* A copy of the configuration with one route, in which nothing is parked or set aside. */
 #include "cli/config/restrict.h"
 
 #include "base/disk.h"
@@ -8,7 +8,16 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-static json_t *only_route(json_t *routes, const char *name)
+/* The option is a member of the route, or of its "options". An epoch is never raised here. */
+static void set_epoch(json_t *route, int64_t epoch)
+{
+    json_t *options = json_object_get(route, "options");
+    json_t *at = json_object_get(options, "epoch") ? options : route;
+    if (epoch >= 0 && json_integer_value(json_object_get(at, "epoch")) > epoch)
+        json_object_set_new(at, "epoch", json_integer(epoch));
+}
+
+static json_t *only_route(json_t *routes, const char *name, int64_t epoch)
 {
     json_t *kept = json_array();
     size_t i;
@@ -19,6 +28,9 @@ static json_t *only_route(json_t *routes, const char *name)
         if (name && !(own && strcmp(own, name) == 0))
             continue;
         json_object_set_new(route, "on_failure", json_string("report"));
+        json_object_del(route, "set_aside");
+        json_object_del(route, "paused");
+        set_epoch(route, epoch);
         json_array_append(kept, route);
     }
     return kept;
@@ -37,7 +49,7 @@ static enum sl_status write_copy(const json_t *root, struct sl_arena *arena, str
                         "a file in memory for the configuration cannot be created: %s", strerror(errno));
 }
 
-enum sl_status sl_restrict_config(const char *path, const char *route, struct sl_arena *arena,
+enum sl_status sl_restrict_config(const char *path, const char *route, int64_t epoch, struct sl_arena *arena,
                                   struct sl_restricted *out, struct sl_error *error)
 {
     json_error_t why;
@@ -46,7 +58,7 @@ enum sl_status sl_restrict_config(const char *path, const char *route, struct sl
     if (!root)
         return sl_fail(error, SL_REJECT, "NoConfig", "%s: %s; name the configuration with --config FILE",
                        path, why.text);
-    json_t *routes = only_route(json_object_get(root, "routes"), route);
+    json_t *routes = only_route(json_object_get(root, "routes"), route, epoch);
     enum sl_status status = SL_OK;
     if (json_array_size(routes) == 0 && route)
         status = sl_fail(

@@ -12,8 +12,9 @@ struct sl_restricted {
 
 /* Writes a copy of the configuration at `path` that has only the route `route` (NULL: all routes). Every
  * on_failure in it is "report": what fails again is reported, and not parked a second time; and however
- * much fails, the route goes on. */
-enum sl_status sl_restrict_config(const char *path, const char *route, struct sl_arena *arena,
+ * much fails, the route goes on. Nothing is set aside. `epoch`: that of the route when its records came, if
+ * it is lower than now; -1: as it is. */
+enum sl_status sl_restrict_config(const char *path, const char *route, int64_t epoch, struct sl_arena *arena,
                                   struct sl_restricted *out, struct sl_error *error) SL_MUST_USE;
 
 #endif

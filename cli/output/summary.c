@@ -113,6 +113,10 @@ static void print_routes(const struct sl_run_summary *s, FILE *out)
                 r->handler, (ull)r->matched, (ull)r->applied, (ull)r->parked, (ull)r->failed, (ull)r->calls,
                 r->target);
     }
+    for (size_t i = 0; i < n_routes(s); i++)
+        if (route_of(s, i)->set_aside)
+            fprintf(out, "set aside       %8llu   of %s, whose target was down or which is paused\n",
+                    (ull)route_of(s, i)->set_aside, route_of(s, i)->name);
 }
 
 void sl_run_summary_print(const struct sl_run_summary *s, FILE *out)

@@ -9,6 +9,7 @@
 #include "cli/redrive/letter.h"
 #include "live/sandbox/paths.h"
 #include "cli/session.h"
+#include "live/source/letters.h"
 #include "streams/types.h"
 
 #include <stdio.h>
@@ -25,7 +26,8 @@
 struct team {
     struct sl_session session;
     struct sl_restricted config;
-    char *route;          /* NULL: all */
+    char *route; /* NULL: all */
+    int64_t epoch;
     struct sl_span place; /* in the session's arena */
     bool is_kinesis;
     uint64_t used;
@@ -96,7 +98,7 @@ static const char *trace_of(struct sl_crew *crew, struct sl_arena *arena)
 }
 
 /* Reads the configuration for the route. */
-static enum sl_status brief(struct sl_crew *crew, struct team *team, const char *route,
+static enum sl_status brief(struct sl_crew *crew, struct team *team, const char *route, int64_t epoch,
                             struct sl_error *error)
 {
     const struct sl_crew_options *o = crew->options;
@@ -116,7 +118,7 @@ static enum sl_status brief(struct sl_crew *crew, struct team *team, const char 
     s->settings.max_retries = 0;
     s->settings.batch_size = BATCH;
     s->settings.bisect = s->settings.report_failures = true;
-    enum sl_status status = sl_restrict_config(o->config, route, s->arena, &team->config, error);
+    enum sl_status status = sl_restrict_config(o->config, route, epoch, s->arena, &team->config, error);
     s->config = team->config.path;
     if (status == SL_OK)
         status = sl_session_read_config(s, error);
@@ -141,7 +143,7 @@ enum sl_status sl_crew_check(struct sl_crew *crew, const char *route, struct sl_
     if (!team)
         sl_die("out of memory: a sandbox");
     struct sl_error why = SL_NO_ERROR;
-    enum sl_status status = brief(crew, team, route, &why);
+    enum sl_status status = brief(crew, team, route, -1, &why);
     if (status != SL_OK)
         (void)blame(crew, team, route, &why, error);
     dismiss(team);
@@ -152,7 +154,7 @@ static enum sl_status gather(struct sl_crew *crew, struct team *team, const stru
                              struct sl_error *error)
 {
     struct sl_session *s = &team->session;
-    enum sl_status status = brief(crew, team, load->route, error);
+    enum sl_status status = brief(crew, team, load->route, load->epoch, error);
     if (status != SL_OK)
         return status;
     s->trace = trace_of(crew, s->arena);
@@ -161,6 +163,7 @@ static enum sl_status gather(struct sl_crew *crew, struct team *team, const stru
         sl_arena_printf(s->arena, "%s", load->stream_arn[0] ? load->stream_arn : SL_REPLAYED_ARN);
     team->is_kinesis = load->is_kinesis;
     team->route = load->route ? strdup(load->route) : NULL;
+    team->epoch = load->epoch;
     team->place = sl_span_str(sl_arena_copy(s->arena, sl_crew_place(load->stream_arn)));
     /* Whatever is wrong here is wrong for every message. */
     return sl_session_open(s, error) == SL_OK ? SL_OK : SL_FATAL;
@@ -169,7 +172,7 @@ static enum sl_status gather(struct sl_crew *crew, struct team *team, const stru
 static bool is_for(const struct team *team, const struct sl_crew_load *load)
 {
     bool is_route = load->route ? team->route && strcmp(team->route, load->route) == 0 : !team->route;
-    return is_route && team->is_kinesis == load->is_kinesis &&
+    return is_route && team->epoch == load->epoch && team->is_kinesis == load->is_kinesis &&
            sl_span_eq(team->place, sl_crew_place(load->stream_arn));
 }
 
@@ -392,4 +395,45 @@ enum sl_status sl_crew_run(struct sl_crew *crew, const struct sl_crew_load *load
                    "refuses all. The lines above say why. What is not done stays where it is; run it again "
                    "when the target works",
                    DOWN);
+}
+
+/* ---- letters that were set aside ---- */
+
+/* Where the function is: by what the letter says. */
+static const char *arn_of(struct sl_span letter, struct sl_arena *arena)
+{
+    struct sl_span region = sl_json_find(letter, "region"), account = sl_json_find(letter, "account"),
+                   table = sl_json_find(letter, "table");
+    if (region.len <= 2 || account.len <= 2 || table.len <= 2)
+        return "";
+    const char *arn = sl_arena_printf(arena, "arn:aws:dynamodb:%.*s:%.*s:table/%.*s/stream/letters",
+                                      (int)region.len - 2, region.ptr + 1, (int)account.len - 2,
+                                      account.ptr + 1, (int)table.len - 2, table.ptr + 1);
+    return sl_dead_letter_is_arn(arn) ? arn : "";
+}
+
+enum sl_status sl_crew_apply(struct sl_crew *crew, struct sl_letter *letter, struct sl_arena *arena,
+                             struct sl_error *error)
+{
+    const struct sl_crew_load load = {
+        .route = letter->dead.route, .epoch = -1, .stream_arn = arn_of(letter->dead.text, arena)};
+    const struct sl_letters_message message = {.id = "1", .body = letter->dead.text};
+    struct sl_esm_result result = {.outcome = SL_ESM_FAILED};
+    enum sl_status status = find_team(crew, &load, error);
+    if (status != SL_OK)
+        return status;
+    struct sl_runner *runner = crew->team->session.runner;
+    const char *id =
+        sl_arena_printf(arena, "00000000-0000-4000-8000-%012llx", (unsigned long long)crew->runs);
+    struct sl_esm_invocation inv = {
+        .request_id = id, .payload = sl_letters_event(&message, 1, arena), .attempt = 1};
+    sl_runner_begin(runner, &inv);
+    sl_runner_collect(runner, &inv, &result);
+    sl_notes_forget(sl_runner_notes(runner), id);
+    crew->options->keep(crew->options->keep_arg);
+    if (result.outcome == SL_ESM_ANSWERED && sl_letters_is_done(result.body, &message, 1, 0))
+        letter->outcome = SL_MAIL_DONE;
+    else
+        sl_letter_end(letter, SL_MAIL_FAILED, "NotApplied", "");
+    return SL_OK;
 }

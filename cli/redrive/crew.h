@@ -20,6 +20,7 @@ struct sl_crew_options {
 /* A batch for one route. */
 struct sl_crew_load {
     const char *route;      /* NULL: all routes */
+    int64_t epoch;          /* of the route when the records came; -1: its own */
     const char *stream_arn; /* of the first record: where the function is; "": not known */
     bool is_kinesis;
     bool keeps_order; /* the letters' order counts; else that of their sequence numbers */
@@ -41,5 +42,10 @@ enum sl_status sl_crew_check(struct sl_crew *crew, const char *route, struct sl_
  * after delivery failed without a record at fault. SL_FATAL: the sandbox does not start. */
 enum sl_status sl_crew_run(struct sl_crew *crew, const struct sl_crew_load *load, struct sl_arena *arena,
                            struct sl_error *error) SL_MUST_USE;
+
+/* Applies a letter that was set aside, in the sandbox of its route, and sets its outcome: DONE or FAILED.
+ * Errors as above. */
+enum sl_status sl_crew_apply(struct sl_crew *crew, struct sl_letter *letter, struct sl_arena *arena,
+                             struct sl_error *error) SL_MUST_USE;
 
 #endif

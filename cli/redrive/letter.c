@@ -97,10 +97,12 @@ static void open_letter(struct sl_letter *letter, struct sl_arena *arena)
     const struct sl_dead_letter *dead = &letter->dead;
     letter->code = letter->text = "";
     letter->key = "-";
-    letter->table = table_of_arn(dead->stream_arn, arena);
+    letter->table = dead->kind == SL_DEAD_LETTER_ASIDE && dead->table[0]
+                        ? dead->table
+                        : table_of_arn(dead->stream_arn, arena);
     if (dead->kind == SL_DEAD_LETTER_UNREADABLE)
         sl_letter_end(letter, SL_MAIL_UNREADABLE, dead->code, dead->why);
-    else if (dead->kind != SL_DEAD_LETTER_POINTER)
+    else if (dead->kind != SL_DEAD_LETTER_POINTER && dead->kind != SL_DEAD_LETTER_ASIDE)
         sl_letter_decode(letter, dead->text, arena);
 }
 

@@ -10,7 +10,7 @@
 
 const char *sl_picker_kind(const struct sl_letter *letter)
 {
-    static const char *const names[] = {"parked", "event", "pointer", "unreadable"};
+    static const char *const names[] = {"parked", "set-aside", "event", "pointer", "unreadable"};
     return names[letter->dead.kind];
 }
 
@@ -112,8 +112,7 @@ static bool matches(const struct sl_picker *picker, const struct sl_letter *lett
         if (!is_wished(&wish, field_of(letter, wish.name)))
             return false;
     }
-    bool is_others = picker->route && letter->dead.kind == SL_DEAD_LETTER_PARKED &&
-                     strcmp(letter->dead.route, picker->route) != 0;
+    bool is_others = picker->route && letter->dead.route[0] && strcmp(letter->dead.route, picker->route) != 0;
     return !is_others && (!picker->since_ms || time_of(letter) >= picker->since_ms);
 }
 

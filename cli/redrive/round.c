@@ -37,7 +37,7 @@ static bool make_ready(struct wave *w, struct sl_letter *letter)
     struct sl_span event;
     struct sl_error why = SL_NO_ERROR;
     if (letter->dead.kind != SL_DEAD_LETTER_POINTER || letter->records)
-        return true;
+        return true; /* (a letter that was set aside is decoded by its route's function) */
     enum sl_status is = sl_pointer_fetch(w->round->pointer, &letter->dead, w->arena, &event, &why);
     w->round->keep(w->round->keep_arg);
     if (is == SL_OK) {
@@ -97,14 +97,21 @@ static void choose(struct wave *w)
 
 static const char *route_of(const struct sl_round *round, const struct sl_letter *letter)
 {
-    return letter->dead.kind == SL_DEAD_LETTER_PARKED ? letter->dead.route : round->route;
+    bool is_of_route =
+        letter->dead.kind == SL_DEAD_LETTER_PARKED || letter->dead.kind == SL_DEAD_LETTER_ASIDE;
+    return is_of_route ? letter->dead.route : round->route;
+}
+
+static int64_t epoch_of(const struct sl_letter *letter)
+{
+    return letter->dead.kind == SL_DEAD_LETTER_PARKED ? letter->dead.epoch : -1;
 }
 
 static bool go_together(const struct sl_round *round, const struct sl_letter *a, const struct sl_letter *b)
 {
     const char *x = route_of(round, a), *y = route_of(round, b);
     bool is_route = x && y ? strcmp(x, y) == 0 : x == y;
-    return is_route && a->is_kinesis == b->is_kinesis &&
+    return is_route && epoch_of(a) == epoch_of(b) && a->is_kinesis == b->is_kinesis &&
            sl_span_eq(sl_crew_place(a->dead.stream_arn), sl_crew_place(b->dead.stream_arn));
 }
 
@@ -114,6 +121,16 @@ static void fail_all(const struct sl_crew_load *load, const struct sl_error *why
     for (size_t i = 0; i < load->n; i++)
         sl_letter_end(load->letters[i], SL_MAIL_FAILED, sl_arena_printf(arena, "%s", why->code),
                       sl_arena_printf(arena, "%s", why->text));
+}
+
+static enum sl_status end_load(const struct sl_crew_load *load, enum sl_status status,
+                               const struct sl_error *why, struct sl_arena *arena, struct sl_error *error)
+{
+    if (status == SL_REJECT) {
+        fail_all(load, why, arena);
+        return SL_OK;
+    }
+    return status == SL_OK ? SL_OK : sl_fail(error, status, why->code, "%s", why->text);
 }
 
 /* Each load of the wave, in the order of its first letter. */
@@ -126,24 +143,27 @@ static enum sl_status run_wave(struct wave *w, struct sl_error *error)
         if (!w->chosen[i])
             continue;
         struct sl_letter *first = w->chosen[i];
+        struct sl_error why = SL_NO_ERROR;
+        if (first->dead.kind == SL_DEAD_LETTER_ASIDE) {
+            status = sl_crew_apply(round->crew, first, w->arena, &why);
+            const struct sl_crew_load alone = {.letters = &first, .n = 1};
+            status = end_load(&alone, status, &why, w->arena, error);
+            continue;
+        }
         struct sl_crew_load load = {.route = route_of(round, first),
+                                    .epoch = epoch_of(first),
                                     .stream_arn = first->dead.stream_arn,
                                     .is_kinesis = first->is_kinesis,
                                     .keeps_order = round->is_fifo,
                                     .letters = together};
         for (size_t k = i; k < w->n; k++)
-            if (w->chosen[k] && go_together(round, first, w->chosen[k])) {
+            if (w->chosen[k] && w->chosen[k]->dead.kind != SL_DEAD_LETTER_ASIDE &&
+                go_together(round, first, w->chosen[k])) {
                 together[load.n++] = w->chosen[k];
                 w->chosen[k] = NULL;
             }
-        struct sl_error why = SL_NO_ERROR;
         status = sl_crew_run(round->crew, &load, w->arena, &why);
-        if (status == SL_REJECT) {
-            fail_all(&load, &why, w->arena);
-            status = SL_OK;
-        } else if (status != SL_OK) {
-            sl_fail(error, status, why.code, "%s", why.text);
-        }
+        status = end_load(&load, status, &why, w->arena, error);
     }
     return status;
 }

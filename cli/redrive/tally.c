@@ -76,7 +76,7 @@ static void add_text(const char *label, const char *text)
 
 static const char *route_of(const struct sl_letter *letter)
 {
-    return letter->dead.kind == SL_DEAD_LETTER_PARKED ? letter->dead.route : sl_picker_kind(letter);
+    return letter->dead.route[0] ? letter->dead.route : sl_picker_kind(letter);
 }
 
 static void add_age(const struct sl_letter *letter, int64_t now_ms)

@@ -135,6 +135,8 @@ static const struct route_counter {
     {"route_records_applied", "Records whose effects are done.", offsetof(struct sl_vitals_route, applied)},
     {"route_records_parked", "Records that were parked with their error.",
      offsetof(struct sl_vitals_route, parked)},
+    {"route_records_set_aside", "Records that wait in the route's queue, because its target was down.",
+     offsetof(struct sl_vitals_route, set_aside)},
     {"route_records_failed", "Records that failed for now.", offsetof(struct sl_vitals_route, failed)},
     {"route_calls", "Calls of the route's handler.", offsetof(struct sl_vitals_route, calls)},
     {"route_bytes", "Bytes of the records that the route took.", offsetof(struct sl_vitals_route, bytes)},

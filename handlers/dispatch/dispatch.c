@@ -28,7 +28,7 @@ static int64_t share_end(const struct sl_dispatch *d, size_t route)
     int64_t quarters = 0, left = d->end_ms - sl_dispatch_now(d);
     bool parks = false, sets_aside = false;
     for (size_t i = 0; i < d->p->n; i++) {
-        if (!sl_run_takes(d, &d->p->routes[i]))
+        if (d->late && !sl_run_takes(d, &d->p->routes[i]))
             continue;
         bool is_past = i < route && !sl_route_is_once_only(&d->p->routes[i]);
         quarters += is_past ? 0 : 4;

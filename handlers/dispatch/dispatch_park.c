@@ -47,6 +47,9 @@ static void write_message(const struct sl_dispatch *d, const struct sl_parked *p
     sl_json_add_member(out, "functionArn", sl_span_str(d->function_arn));
     if (d->trace_id[0])
         sl_json_add_member(out, "traceId", sl_span_str(d->trace_id));
+    if (parked->route->aside
+            .has_epoch) /* redriven under a later one, the record must not beat what is newer */
+        sl_json_add_integer(out, "epoch", parked->route->aside.epoch);
     sl_json_add_member(out, "streamArn", source.ptr ? source : d->batch->source_arn);
     sl_json_add_raw(out, "record", SL_LIT(""));
     sl_json_add_compact(out, sl_record_text(record, SL_FIELD_RAW));

@@ -92,6 +92,10 @@ static enum sl_status find_route(const struct sl_pipeline *p, struct sl_span let
             "the letter was set aside for %.*s, and the route %s writes to %s now: drain or discard its "
             "letters before a target is changed",
             SL_ARG(target), route->config->name, route->stats.target);
+    if (!route->aside.takes_any_order)
+        return sl_fail(error, SL_FATAL, "NotAnyOrder",
+                       "the route %s, as it is configured now, does not take records late and in any order",
+                       route->config->name);
     if (late->epoch > route->aside.epoch)
         return sl_fail(
             error, SL_FATAL, "LaterEpoch",

@@ -193,46 +193,47 @@ static enum sl_status check_aside_target(const struct sl_route *route, struct sl
     return SL_OK;
 }
 
-/* Asked once the handler is open. */
-static enum sl_status check_any_order(struct sl_route *route, struct sl_error *error)
+/* Asked once the handler is open, and of every route: letters may also come from a time when it was set
+ * aside. */
+static enum sl_status read_any_order(struct sl_route *route, struct sl_error *error)
 {
     struct sl_any_order facts = {.abi = {SL_ABI_MAJOR, SL_ABI_MINOR, sizeof(facts)}};
     const struct sl_handler *handler = &route->loaded.handler;
-    struct sl_error why = SL_NO_ERROR;
-    const char *path = route->config->set_aside_path;
+    const struct sl_option_value *epoch = sl_options_get(&route->options, "epoch");
+    route->aside.epoch = epoch ? epoch->integer : 0;
+    route->aside.has_epoch = epoch != NULL;
     if (handler->window)
-        return sl_fail(error, SL_FATAL, "NotAnyOrder",
-                       "%s: the route keeps a window's state, which late records "
-                       "cannot change",
-                       path);
+        return sl_fail(error, SL_REJECT, "NotAnyOrder",
+                       "the route keeps a window's state, which late records cannot change");
     if (!handler->any_order)
-        return sl_fail(error, SL_FATAL, "NotAnyOrder",
-                       "%s: the handler %s does not say that it takes records late and in any order", path,
+        return sl_fail(error, SL_REJECT, "NotAnyOrder",
+                       "the handler %s does not say that it takes records late and in any order",
                        route->config->handler);
     sl_route_enter(route);
-    enum sl_status status = handler->any_order(route->self, &facts, &why);
+    enum sl_status status = handler->any_order(route->self, &facts, error);
     sl_route_leave(route);
-    if (status != SL_OK)
-        return sl_fail(error, SL_FATAL, "NotAnyOrder", "%s: the route cannot be set aside: %s", path,
-                       why.text);
-    if (facts.remembers_s && facts.remembers_s < SL_ASIDE_LEAST_S)
-        return sl_fail(
-            error, SL_FATAL, "NotAnyOrder",
-            "%s: letters may wait for 14 days, and the handler forgets after %lld: set tombstone_days or "
-            "forget_after_days to %d at least",
-            path, (long long)(facts.remembers_s / 86400), SL_ASIDE_LEAST_S / 86400);
-    const struct sl_option_value *epoch = sl_options_get(&route->options, "epoch");
+    route->aside.takes_any_order = status == SL_OK;
     route->aside.remembers_s = facts.remembers_s;
-    route->aside.epoch = epoch ? epoch->integer : 0;
-    return SL_OK;
+    return status;
 }
 
 static enum sl_status open_aside(struct sl_pipeline *p, struct sl_route *route, struct sl_error *error)
 {
     struct sl_span url = route->config->set_aside;
+    struct sl_error why = SL_NO_ERROR;
+    enum sl_status status = read_any_order(route, &why);
     if (!url.ptr)
         return SL_OK;
-    enum sl_status status = check_any_order(route, error);
+    if (status != SL_OK)
+        return sl_fail(error, SL_FATAL, "NotAnyOrder", "%s: the route cannot be set aside: %s",
+                       route->config->set_aside_path, why.text);
+    if (route->aside.remembers_s && route->aside.remembers_s < SL_ASIDE_LEAST_S)
+        return sl_fail(
+            error, SL_FATAL, "NotAnyOrder",
+            "%s: letters may wait for 14 days, and the handler forgets after %lld: set tombstone_days or "
+            "forget_after_days to %d at least",
+            route->config->set_aside_path, (long long)(route->aside.remembers_s / 86400),
+            SL_ASIDE_LEAST_S / 86400);
     if (status == SL_OK)
         status = p->openers.queue(p->options.sinks, url, &route->aside.queue, error);
     if (status == SL_OK) {

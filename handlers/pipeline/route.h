@@ -43,8 +43,10 @@ struct sl_rate {
 struct sl_aside {
     struct sl_queue_port *queue; /* NULL: the route is never set aside */
     struct sl_span name;         /* of it what may be shown */
+    bool takes_any_order;        /* the handler says so; else letters of the route are refused */
     int64_t remembers_s;         /* for how long the handler knows a record again; 0: for ever */
     int64_t epoch;               /* of the route's option; 0: it has none */
+    bool has_epoch;
 
     /* The breaker, of this process. */
     bool is_open;    /* a letter was written, and the target has not proven itself since */

@@ -95,6 +95,7 @@ static void add_report(struct sl_runner *r, struct sl_span line)
         route->matched += number(one, "matched");
         route->applied += number(one, "applied");
         route->parked += number(one, "parked");
+        route->set_aside += number(one, "setAside");
         route->failed += number(one, "failed");
         route->calls += number(one, "calls");
         route->bytes += number(one, "bytes");

@@ -14,7 +14,7 @@
 /* The totals of one route, from the reports of our bootstrap. */
 struct sl_runner_route {
     char *name, *handler, *target;
-    uint64_t matched, applied, parked, failed, calls;
+    uint64_t matched, applied, parked, failed, set_aside, calls;
     uint64_t bytes; /* of the records that matched */
 };
 

@@ -25,8 +25,9 @@ static void unwrap(struct reading *r, struct sl_span json, unsigned depth);
 static void push(struct reading *r, struct sl_dead_letter letter)
 {
     struct sl_dead_letters *m = r->out;
-    const char **const texts[] = {&letter.route, &letter.handler,    &letter.code,  &letter.why,
-                                  &letter.shard, &letter.stream_arn, &letter.first, &letter.last};
+    const char **const texts[] = {&letter.route, &letter.handler, &letter.code,
+                                  &letter.why,   &letter.shard,   &letter.stream_arn,
+                                  &letter.first, &letter.last,    &letter.table};
     for (size_t i = 0; i < SL_COUNT(texts); i++)
         *texts[i] = *texts[i] ? *texts[i] : "";
     letter.id = r->id;
@@ -42,7 +43,8 @@ static void push_foreign(struct reading *r, const char *why)
 {
     push_unreadable(r, "NoMessage",
                     sl_arena_printf(r->arena,
-                                    "%s; a parked record (\"sluiceParked\") or a failure record of an event "
+                                    "%s; a parked record (\"sluiceParked\"), a letter (\"sluiceSetAside\") "
+                                    "or a failure record of an event "
                                     "source mapping (\"DDBStreamBatchInfo\") is expected",
                                     why));
 }
@@ -104,6 +106,10 @@ static void add_parked(struct reading *r, struct sl_span json)
 {
     struct sl_dead_letter letter = {
         .kind = SL_DEAD_LETTER_PARKED, .text = member(json, "record"), .records = 1};
+    struct sl_span epoch = member(json, "epoch");
+    letter.epoch = epoch.len && epoch.len < 10 && sl_span_is_digits(epoch)
+                       ? strtol(sl_arena_copy(r->arena, epoch), NULL, 10)
+                       : -1;
     letter.route = string_of(r, json, "route");
     letter.handler = string_of(r, json, "handler");
     letter.code = string_of(r, json, "code");
@@ -113,6 +119,31 @@ static void add_parked(struct reading *r, struct sl_span json)
         push_foreign(r, "a parked record without its record or route");
     else if (!sl_span_is(member(json, "sluiceParked"), "1"))
         push_unreadable(r, "NewerFormat", "a newer Sluice parked this record; use that version");
+    else
+        push(r, letter);
+}
+
+static size_t count_of(struct sl_span list)
+{
+    struct sl_json_walk walk = sl_json_walk(list);
+    struct sl_span one;
+    size_t n = 0;
+    while (sl_json_walk_next(&walk, NULL, &one))
+        n++;
+    return n;
+}
+
+static void add_aside(struct reading *r, struct sl_span json)
+{
+    struct sl_dead_letter letter = {.kind = SL_DEAD_LETTER_ASIDE, .text = json};
+    letter.records = count_of(member(json, "records"));
+    letter.route = string_of(r, json, "route");
+    letter.handler = string_of(r, json, "handler");
+    letter.table = string_of(r, json, "table");
+    letter.code = string_of(r, json, "code");
+    letter.time_ms = time_of(r, json, "time");
+    if (!letter.records || !letter.route[0])
+        push_foreign(r, "a letter without its records or route");
     else
         push(r, letter);
 }
@@ -209,6 +240,8 @@ static void unwrap(struct reading *r, struct sl_span json, unsigned depth)
         unwrap_text(r, sl_json_unescape(sl_span(json.ptr + 1, json.len - 2), r->arena), depth);
     else if (member(json, "sluiceParked").ptr)
         add_parked(r, json);
+    else if (member(json, "sluiceSetAside").ptr)
+        add_aside(r, json);
     else if (ddb.ptr || kinesis.ptr)
         add_failure(r, json, ddb.ptr ? ddb : kinesis);
     else if (is_event(json))

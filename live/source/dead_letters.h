@@ -11,6 +11,7 @@
 
 enum sl_dead_letter_kind {
     SL_DEAD_LETTER_PARKED,    /* {"sluiceParked":1,...}: one record of one route */
+    SL_DEAD_LETTER_ASIDE,     /* {"sluiceSetAside":1,...}: records of one route whose target was down */
     SL_DEAD_LETTER_EVENT,     /* a whole event: S3's failure record, or the event itself */
     SL_DEAD_LETTER_POINTER,   /* a place in a stream: SQS's and SNS's failure record */
     SL_DEAD_LETTER_UNREADABLE /* anything else: `code` and `why` */
@@ -19,9 +20,11 @@ enum sl_dead_letter_kind {
 /* Texts are in the arena; "" where the message does not say it. */
 struct sl_dead_letter {
     enum sl_dead_letter_kind kind;
-    struct sl_span text;              /* PARKED: the record; EVENT: the event */
+    struct sl_span text;              /* PARKED: the record; EVENT: the event; ASIDE: the whole letter */
     const char *id;                   /* MessageId of the envelope that is nearest to the outside */
-    const char *route, *handler;      /* PARKED */
+    const char *route, *handler;      /* PARKED, ASIDE */
+    const char *table;                /* ASIDE */
+    int64_t epoch;                    /* PARKED: of its route at that time; -1: it does not say */
     const char *code;                 /* why it is here: PARKED: the record's error code; failure records:
                                          their condition; UNREADABLE: why it cannot be read */
     const char *why;                  /* UNREADABLE: one line */

@@ -81,6 +81,7 @@ static void show_routes(struct sl_engine *e, struct sl_vitals *v)
                                                 .matched = routes[i].matched,
                                                 .applied = routes[i].applied,
                                                 .parked = routes[i].parked,
+                                                .set_aside = routes[i].set_aside,
                                                 .failed = routes[i].failed,
                                                 .calls = routes[i].calls,
                                                 .bytes = routes[i].bytes};

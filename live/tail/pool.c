@@ -260,6 +260,7 @@ const struct sl_runner_route *sl_pool_routes(struct sl_pool *pool, size_t *n)
             sum->matched += one->matched;
             sum->applied += one->applied;
             sum->parked += one->parked;
+            sum->set_aside += one->set_aside;
             sum->failed += one->failed;
             sum->calls += one->calls;
             sum->bytes += one->bytes;

@@ -30,7 +30,7 @@ struct sl_vitals_shard {
 
 struct sl_vitals_route {
     const char *name, *handler, *target;
-    uint64_t matched, applied, parked, failed, calls;
+    uint64_t matched, applied, parked, failed, set_aside, calls;
     uint64_t bytes; /* of the records that matched, as delivered */
 };
 

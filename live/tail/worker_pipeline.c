@@ -2,7 +2,7 @@
 #include "live/tail/worker_pipeline.h"
 
 #include "base/json_write.h"
-#include "handlers/dispatch/dispatch.h"
+#include "handlers/dispatch/drain.h"
 #include "handlers/pipeline/builtins.h"
 #include "handlers/pipeline/config.h"
 #include "streams/decode/batch.h"
@@ -20,6 +20,7 @@ struct worker {
     struct sl_pipeline *pipeline;
     struct sl_arena *arena;
     struct sl_answer answer;
+    struct sl_drain *drain; /* NULL: no letters came yet */
 };
 
 static struct worker *of(struct sl_worker *base)
@@ -30,6 +31,8 @@ static struct worker *of(struct sl_worker *base)
 static void close_worker(struct sl_worker *base)
 {
     struct worker *w = of(base);
+    sl_drain_destroy(w->drain);
+    w->drain = NULL;
     sl_pipeline_close(w->pipeline);
     w->pipeline = NULL;
     sl_sinks_clean_up(&w->sinks);
@@ -73,27 +76,54 @@ static void fail(struct worker *w, struct sl_pool_task *task, const struct sl_er
     sl_buffer_add_char(b, '}');
 }
 
-static void answer(struct worker *w, struct sl_pool_task *task, const struct sl_batch *batch)
+static void begin_answer(struct sl_answer *a)
 {
-    struct sl_clock *clock = sl_clock_system();
-    struct sl_answer *a = &w->answer;
-    int64_t deadline_ms = clock->now_ms(clock) + w->options->timeout_ms;
-    const struct sl_invocation invocation = {.request_id = task->inv->request_id,
-                                             .function_arn = w->options->function_arn,
-                                             .deadline_ms =
-                                                 task->until_ms < deadline_ms ? task->until_ms : deadline_ms,
-                                             .arena = w->arena};
     sl_buffer_reset(&a->body);
     a->is_ruined = a->is_error = false;
     a->checkpoint = a->parked = a->set_aside = 0;
     sl_error_clear(&a->error);
-    sl_dispatch(w->pipeline, batch, &invocation, a);
-    if (a->is_error) {
-        fail(w, task, &a->error);
+}
+
+static struct sl_invocation invocation_of(const struct worker *w, const struct sl_pool_task *task)
+{
+    struct sl_clock *clock = sl_clock_system();
+    int64_t deadline_ms = clock->now_ms(clock) + w->options->timeout_ms;
+    return (struct sl_invocation){.request_id = task->inv->request_id,
+                                  .function_arn = w->options->function_arn,
+                                  .deadline_ms = task->until_ms < deadline_ms ? task->until_ms : deadline_ms,
+                                  .arena = w->arena};
+}
+
+static void end_answer(struct worker *w, struct sl_pool_task *task, const struct sl_error *why)
+{
+    if (why) {
+        fail(w, task, why);
         return;
     }
     task->outcome = SL_ESM_ANSWERED;
-    sl_buffer_add_span(&task->body, sl_buffer_span(&a->body));
+    sl_buffer_add_span(&task->body, sl_buffer_span(&w->answer.body));
+}
+
+static void answer(struct worker *w, struct sl_pool_task *task, const struct sl_batch *batch)
+{
+    struct sl_answer *a = &w->answer;
+    const struct sl_invocation invocation = invocation_of(w, task);
+    begin_answer(a);
+    sl_dispatch(w->pipeline, batch, &invocation, a);
+    end_answer(w, task, a->is_error ? &a->error : NULL);
+}
+
+static void answer_letters(struct worker *w, struct sl_pool_task *task)
+{
+    const struct sl_invocation invocation = invocation_of(w, task);
+    struct sl_drained drained;
+    struct sl_error why = SL_NO_ERROR;
+    if (!w->drain)
+        w->drain = sl_drain_new(&(struct sl_drain_options){.pipeline = w->pipeline});
+    begin_answer(&w->answer);
+    enum sl_status status =
+        sl_drain_event(w->drain, task->inv->payload, &invocation, &w->answer, &drained, &why);
+    end_answer(w, task, status == SL_OK ? NULL : &why);
 }
 
 static void run(struct sl_worker *base, struct sl_pool_task *task)
@@ -104,7 +134,9 @@ static void run(struct sl_worker *base, struct sl_pool_task *task)
     struct sl_error why = SL_NO_ERROR;
     snprintf(w->log.request_id, sizeof(w->log.request_id), "%s", task->inv->request_id);
     sl_buffer_reset(&task->body);
-    if (sl_batch_decode(task->inv->payload, w->arena, &options, &batch, &why) != SL_OK)
+    if (sl_drain_is_event(task->inv->payload))
+        answer_letters(w, task);
+    else if (sl_batch_decode(task->inv->payload, w->arena, &options, &batch, &why) != SL_OK)
         fail(w, task, &why);
     else
         answer(w, task, &batch);
@@ -126,6 +158,7 @@ static void route(const struct sl_worker *base, size_t i, struct sl_runner_route
                                     .matched = s.matched,
                                     .applied = s.applied,
                                     .parked = s.parked,
+                                    .set_aside = s.set_aside,
                                     .failed = s.failed,
                                     .calls = s.calls,
                                     .bytes = s.bytes};

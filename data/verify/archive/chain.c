@@ -23,8 +23,8 @@
 #define LIST_MS     60000
 #define KEY_BYTES   1100
 
-/* What is sorted of a change: its item is the entry's key; its number with zeros before it, and then its event,
- * are the order; `before` and `after` are what it found and left. */
+/* What is sorted of a change: its item is the entry's key; its number with zeros before it, and then its
+ * event, are the order; `before` and `after` are what it found and left. */
 #define NUMBER_BYTES 40
 #define EVENT_BYTES  (SL_SORTER_ORDER_BYTES - NUMBER_BYTES)
 #define DIGEST_BYTES 16 /* of an object's name */
@@ -241,10 +241,11 @@ static bool make_change(struct chain *c, const struct sl_record *r, long object,
     return true;
 }
 
-static enum sl_status write_failed(const struct chain *c, int err, struct sl_error *error)
+static enum sl_status temp_failed(const struct chain *c, const char *what, struct sl_error *error)
 {
-    return sl_fail(error, SL_FATAL, sl_disk_code(err), "%s: cannot write a temporary file: %s", c->o->temp,
-                   strerror(err));
+    int err = errno;
+    return sl_fail(error, SL_FATAL, sl_disk_code(err), "%s: a temporary file cannot be %s: %s", c->o->temp,
+                   what, strerror(err));
 }
 
 /* Reads one object, compares it with its name, and adds its changes. */
@@ -266,7 +267,7 @@ static enum sl_status chain_object(struct chain *c, const struct sl_object_entry
     long at = ftell(c->names);
     if (at < 0 || fwrite(entry->key.ptr, 1, entry->key.len, c->names) != entry->key.len ||
         fputc('\n', c->names) == EOF)
-        return write_failed(c, errno, error);
+        return temp_failed(c, "written", error);
     for (size_t i = 0; i < batch.n && status == SL_OK; i++) {
         struct sl_sorter_entry change;
         c->counts->records++;
@@ -420,12 +421,12 @@ static enum sl_status open_files(struct chain *c, struct sl_error *error)
     if (!mkdtemp(c->folder)) {
         free(c->folder);
         c->folder = NULL;
-        return write_failed(c, errno, error);
+        return temp_failed(c, "made", error);
     }
     char *path = sl_arena_printf(c->arena, "%s/names", c->folder);
     c->names = fopen(path, "w+b");
     c->sorter = sl_sorter_open(c->folder, 0);
-    return c->names ? SL_OK : write_failed(c, errno, error);
+    return c->names ? SL_OK : temp_failed(c, "made", error);
 }
 
 static void close_files(struct chain *c)
@@ -453,7 +454,7 @@ enum sl_status sl_chain_verify(const struct sl_chain_options *o, struct sl_chain
     if (status == SL_OK)
         status = read_objects(&c, error);
     if (status == SL_OK && fflush(c.names) != 0)
-        status = write_failed(&c, errno, error);
+        status = temp_failed(&c, "written", error);
     if (status == SL_OK)
         status = sort_and_walk(&c, error);
     close_files(&c);

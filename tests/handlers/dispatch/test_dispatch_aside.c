@@ -555,9 +555,10 @@ static void what_minds_the_order_is_refused(void **state)
     static const struct {
         const char *routes, *text;
     } cases[] = {
-        {"{'name':'r','handler':'three'," ASIDE "}", "$.routes[0].set_aside: the handler three does not say"},
+        {"{'name':'r','handler':'three'," ASIDE "}",
+         "$.routes[0].set_aside: the route cannot be set aside: the handler three does not say"},
         {"{'name':'r','handler':'window'," ASIDE "}",
-         "$.routes[0].set_aside: the route keeps a window's state"},
+         "$.routes[0].set_aside: the route cannot be set aside: the route keeps a window's state"},
         {"{'name':'r','handler':'one','remembers':-1," ASIDE "}",
          "$.routes[0].set_aside: the route cannot be set aside: it minds"},
         {"{'name':'r','handler':'one','remembers':1209600," ASIDE "}", "the handler forgets after 14"},

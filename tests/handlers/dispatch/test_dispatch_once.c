@@ -242,15 +242,16 @@ static void a_parked_record_holds_all_of_itself(void **state)
     assert_null(strchr(dlq->bodies[0], '\n'));
     json_t *message = json_loads(dlq->bodies[0], JSON_REJECT_DUPLICATES, NULL);
     assert_non_null(message);
-    int format;
+    int format, epoch;
     const char *time, *route, *handler, *status, *code, *text, *request, *function, *stream, *id;
-    assert_int_equal(json_unpack_ex(message, NULL, JSON_STRICT,
-                                    "{s:i,s:s,s:s,s:s,s:s,s:s,s:s,s:s,s:s,s:s,s:{s:s*}}", "sluiceParked",
-                                    &format, "time", &time, "route", &route, "handler", &handler, "status",
-                                    &status, "code", &code, "message", &text, "requestId", &request,
-                                    "functionArn", &function, "streamArn", &stream, "record", "eventID", &id),
-                     0);
+    assert_int_equal(
+        json_unpack_ex(message, NULL, JSON_STRICT, "{s:i,s:s,s:s,s:s,s:s,s:s,s:s,s:s,s:s,s:i,s:s,s:{s:s*}}",
+                       "sluiceParked", &format, "time", &time, "route", &route, "handler", &handler, "status",
+                       &status, "code", &code, "message", &text, "requestId", &request, "functionArn",
+                       &function, "epoch", &epoch, "streamArn", &stream, "record", "eventID", &id),
+        0);
     assert_int_equal(format, 1);
+    assert_int_equal(epoch, 0);
     assert_string_equal(time, "2026-09-21T14:13:20.000Z");
     assert_string_equal(route, "r1");
     assert_string_equal(handler, "one");
