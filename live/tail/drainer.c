@@ -19,7 +19,7 @@
 #define PAUSE_MS     200 /* a step of every wait */
 #define IDLE_MS      2000
 #define FAILED_MS    10000
-#define HIDDEN_S     60 /* a letter that was not applied */
+#define HIDDEN_S     30 /* a letter that was not applied: as long as a target that is down is not asked again */
 #define LEAST_S      30 /* of visibility while it is worked on */
 #define MESSAGE_ROOM ((size_t)SL_INBOX_MESSAGES)
 
