@@ -103,10 +103,23 @@ static size_t limit_of(const struct sl_dispatch *d)
     return d->k < d->n && d->failure->status == SL_REJECT ? d->k + 1 : d->k;
 }
 
+static void skip_remembered(struct sl_run *run)
+{
+    bool looks = sl_route_is_once_only(run->route) && run->d->p->memory.n;
+    for (size_t i = 0; (looks || run->route->aside.n_seen) && i < run->n; i++) {
+        struct sl_entry *entry = &run->entries[i];
+        entry->is_remembered = sl_memory_has_aside(run->d, run->route, entry->index) ||
+                               (looks && sl_memory_has(run->d, run->route, entry->index));
+        if (entry->is_remembered)
+            entry->state = SL_ENTRY_APPLIED;
+    }
+}
+
 static void run_repeatable(struct sl_dispatch *d, size_t route, struct sl_run *run, struct sl_entry *entries)
 {
     sl_run_init(run, d, &d->p->routes[route], entries, limit_of(d));
     run->deadline_ms = share_end(d, route);
+    skip_remembered(run);
     sl_aside_run(run, 0, run->n);
     if (!d->is_ruined)
         sl_run_judge(run);
@@ -140,16 +153,6 @@ static int by_place(const void *a, const void *b)
     return (x->route > y->route) - (x->route < y->route);
 }
 
-static void skip_remembered(struct sl_run *run)
-{
-    for (size_t i = 0; run->d->p->memory.n && i < run->n; i++) {
-        struct sl_entry *entry = &run->entries[i];
-        entry->is_remembered = sl_memory_has(run->d, run->route, entry->index);
-        if (entry->is_remembered)
-            entry->state = SL_ENTRY_APPLIED;
-    }
-}
-
 static bool is_done(const struct sl_entry *entry)
 {
     return entry->state == SL_ENTRY_APPLIED || entry->state == SL_ENTRY_PARKED;
@@ -163,9 +166,8 @@ static void remember(struct sl_dispatch *d, const struct lanes *lanes)
         if (d->parked[i].is_durable && d->parked[i].index >= floor)
             sl_memory_add(d, d->parked[i].route, d->parked[i].index);
     for (size_t i = 0; i < d->n_asides; i++)
-        if (d->asides[i].is_durable && d->asides[i].index >= floor &&
-            sl_route_is_once_only(d->asides[i].route))
-            sl_memory_add(d, d->asides[i].route, d->asides[i].index);
+        if (d->asides[i].is_durable && d->asides[i].index >= floor)
+            sl_memory_add_aside(d, d->asides[i].route, d->asides[i].index);
     for (size_t i = 0; i < lanes->n; i++) {
         const struct sl_run *run = &lanes->runs[i];
         for (size_t k = 0; k < run->n; k++)
@@ -309,6 +311,9 @@ static void run_phases(struct sl_dispatch *d)
     }
     if (d->failure)
         remember(d, &lanes);
+    for (size_t i = 0; !d->failure && i < d->p->n; i++)
+        if (!d->p->routes[i].aside.is_open)
+            sl_memory_forget_asides(&d->p->routes[i]);
 }
 
 void sl_dispatch(struct sl_pipeline *p, const struct sl_batch *batch, const struct sl_invocation *invocation,

@@ -110,7 +110,8 @@ static size_t count_applied(const struct sl_run *run, size_t from, size_t to)
 {
     size_t n = 0;
     for (; from < to; from++)
-        n += run->entries[from].state == SL_ENTRY_APPLIED && !run->entries[from].is_left_out;
+        n += run->entries[from].state == SL_ENTRY_APPLIED && !run->entries[from].is_left_out &&
+             !run->entries[from].is_remembered;
     return n;
 }
 

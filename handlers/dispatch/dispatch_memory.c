@@ -37,6 +37,51 @@ bool sl_memory_has(const struct sl_dispatch *d, const struct sl_route *route, si
     return false;
 }
 
+/* ---- what was set aside ---- */
+
+/* Where the digest is, or would be: never full, see sl_memory_add_aside. */
+static unsigned char *place_of(const struct sl_aside *aside, const unsigned char *wanted)
+{
+    static const unsigned char none[SL_MEMORY_BYTES];
+    size_t at = (size_t)(wanted[0] << 8 | wanted[1]);
+    for (;; at++) {
+        unsigned char *place = aside->seen[at % SL_ASIDE_SEEN];
+        if (memcmp(place, wanted, SL_MEMORY_BYTES) == 0 || memcmp(place, none, SL_MEMORY_BYTES) == 0)
+            return place;
+    }
+}
+
+bool sl_memory_has_aside(const struct sl_dispatch *d, const struct sl_route *route, size_t index)
+{
+    unsigned char wanted[SHA256_DIGEST_LENGTH];
+    if (!route->aside.n_seen)
+        return false;
+    digest(d, route, index, wanted);
+    return memcmp(place_of(&route->aside, wanted), wanted, SL_MEMORY_BYTES) == 0;
+}
+
+void sl_memory_add_aside(struct sl_dispatch *d, struct sl_route *route, size_t index)
+{
+    unsigned char made[SHA256_DIGEST_LENGTH];
+    struct sl_aside *aside = &route->aside;
+    if (!aside->seen)
+        aside->seen = sl_arena_zalloc(d->p->arena, SL_ASIDE_SEEN * sizeof(*aside->seen));
+    if (aside->n_seen == SL_ASIDE_SEEN / 4 * 3 || sl_memory_has_aside(d, route, index))
+        return;
+    digest(d, route, index, made);
+    memcpy(place_of(aside, made), made, SL_MEMORY_BYTES);
+    aside->n_seen++;
+}
+
+void sl_memory_forget_asides(struct sl_route *route)
+{
+    if (route->aside.n_seen)
+        memset(route->aside.seen, 0, SL_ASIDE_SEEN * sizeof(*route->aside.seen));
+    route->aside.n_seen = 0;
+}
+
+/* ---- effects ---- */
+
 void sl_memory_add(struct sl_dispatch *d, const struct sl_route *route, size_t index)
 {
     unsigned char made[SHA256_DIGEST_LENGTH];

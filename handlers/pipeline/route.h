@@ -38,6 +38,20 @@ struct sl_rate {
     char first[64]; /* identifier of the first record that it last refused to park */
 };
 
+/* Once-only effects that were done although their records will be delivered again: a record had two of them
+ * and the second failed, or a request half succeeded. What is remembered is not done again. It lasts as long
+ * as the sandbox: a new one remembers nothing. */
+#define SL_MEMORY_EFFECTS 512
+#define SL_MEMORY_BYTES   16
+
+struct sl_memory {
+    unsigned char effects[SL_MEMORY_EFFECTS][SL_MEMORY_BYTES]; /* a ring */
+    size_t n;                                                  /* ever added */
+};
+
+/* More than a batch has records. */
+#define SL_ASIDE_SEEN 16384
+
 /* A route that lets go of its records while its target is down: they wait in a queue, in letters, and the
  * other routes go on (handlers/dispatch/dispatch_aside.c). */
 struct sl_aside {
@@ -53,6 +67,11 @@ struct sl_aside {
     size_t passed;   /* records that were applied since: the target gets more and more */
     int64_t good_ms; /* how long the last good call took */
     bool has_warned; /* of a source whose records cannot be set aside */
+
+    /* What was set aside of batches that then failed for another route, so that it is not set aside again: a
+     * table of digests with open addressing, SL_ASIDE_SEEN places, in the pipeline's arena. */
+    unsigned char (*seen)[SL_MEMORY_BYTES]; /* NULL until there is something */
+    size_t n_seen;
 };
 
 /* Letters, and parked copies, may wait in a queue for this time; so long a handler has to remember. */
@@ -76,17 +95,6 @@ struct sl_route {
     unsigned views_accepted; /* bits 1 << enum sl_view that accepts() has accepted */
     bool is_left_out;        /* no record is given to it: sl_route_leave_out */
     struct sl_route_stats stats;
-};
-
-/* Once-only effects that were done although their records will be delivered again: a record had two of them
- * and the second failed, or a request half succeeded. What is remembered is not done again. It lasts as long
- * as the sandbox: a new one remembers nothing. */
-#define SL_MEMORY_EFFECTS 512
-#define SL_MEMORY_BYTES   16
-
-struct sl_memory {
-    unsigned char effects[SL_MEMORY_EFFECTS][SL_MEMORY_BYTES]; /* a ring */
-    size_t n;                                                  /* ever added */
 };
 
 struct sl_pipeline {

@@ -24,6 +24,11 @@ static bool takes(const struct sim *s, enum sim_route route)
     return s->routes & 1u << route;
 }
 
+bool sim_gives_up(const struct sim *s)
+{
+    return s->plan.refuses_view || (s->plan.broken >= 0 && !(s->aside & 1u << s->plan.broken));
+}
+
 /* ---- order per item ---- */
 
 static bool has_been_applied(const struct sim_change *c, enum sim_route route)
@@ -79,7 +84,7 @@ static bool is_in_table(const struct sim *s, const struct sim_change *c, enum si
                                 : is_order_reached(order, 0, order.len, c->id);
 }
 
-static bool is_durable(const struct sim *s, const struct sim_change *c, enum sim_route route)
+bool sim_is_durable(const struct sim *s, const struct sim_change *c, enum sim_route route)
 {
     switch (route) {
     case SIM_ARCHIVE:
@@ -101,8 +106,8 @@ void sim_check_done(struct sim *s, const struct sl_esm_record *const *records, s
     for (size_t i = 0; i < n; i++) {
         const struct sim_change *c = records[i]->tag;
         for (unsigned route = 0; route < SIM_ROUTES; route++)
-            if (takes(s, (enum sim_route)route) && !c->parked[route] &&
-                !is_durable(s, c, (enum sim_route)route))
+            if (takes(s, (enum sim_route)route) && !c->parked[route] && !c->aside[route] &&
+                !sim_is_durable(s, c, (enum sim_route)route))
                 sim_violation(s, "route %u: %s is below the checkpoint, but neither durable nor parked",
                               route, c->id);
     }
@@ -110,7 +115,7 @@ void sim_check_done(struct sim *s, const struct sl_esm_record *const *records, s
 
 static bool may_be_discarded(const struct sim *s, const struct sim_change *c)
 {
-    return s->plan.broken >= 0 || s->plan.refuses_view || (!s->parks && (c->poison & s->routes));
+    return sim_gives_up(s) || (!s->parks && (c->poison & s->routes));
 }
 
 void sim_check_discard(struct sim *s, const struct sl_esm_discard *discard)
@@ -319,7 +324,8 @@ static void check_each(struct sim *s, const struct sim_change *c)
 {
     static const enum sim_route repeatable[] = {SIM_ARCHIVE, SIM_PROBE};
     for (size_t i = 0; i < 2; i++)
-        if (takes(s, repeatable[i]) && !(c->poison & 1u << repeatable[i]) && !is_durable(s, c, repeatable[i]))
+        if (takes(s, repeatable[i]) && !(c->poison & 1u << repeatable[i]) &&
+            !sim_is_durable(s, c, repeatable[i]))
             sim_violation(s, "route %u: %s is lost", repeatable[i], c->id);
     for (unsigned route = 0; route < SIM_ROUTES; route++) {
         /* A poison image that a later one replaced is never written, and so never refused. */
@@ -336,7 +342,7 @@ static void check_each(struct sim *s, const struct sim_change *c)
 void sim_check_end(struct sim *s)
 {
     sim_check_ledger(s);
-    if (s->plan.broken >= 0 || s->plan.refuses_view)
+    if (sim_gives_up(s))
         return;
     for (size_t i = 0; i < s->n_changes; i++)
         check_each(s, &s->changes[i]);

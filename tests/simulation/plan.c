@@ -34,7 +34,7 @@ static void choose_faults(struct sim *s)
     unsigned crashes = 1u << SIM_CRASH_BEFORE | 1u << SIM_CRASH_AFTER,
              blind = 1u << SIM_LOST | 1u << SIM_HANG_DONE;
     bool queues = p->one_in[SIM_PORT_QUEUE] || p->one_in[SIM_PORT_ECHO] || p->one_in[SIM_PORT_DLQ] ||
-                  p->one_in[SIM_PORT_BOX];
+                  p->one_in[SIM_PORT_BOX] || p->one_in[SIM_PORT_ASIDE];
     bool any = false;
     for (size_t i = 0; i < SIM_PORTS; i++)
         any = any || p->one_in[i];
@@ -67,10 +67,39 @@ static void choose_routes(struct sim *s)
     s->reports = sim_draw(s, 4) > 0;
 }
 
+/* What cannot be parked would stay in its letter. */
+static void choose_aside(struct sim *s)
+{
+    static const enum sim_port port_of[SIM_ROUTES] = {[SIM_REPLICA] = SIM_PORT_REPLICA,
+                                                      [SIM_TOTALS] = SIM_PORT_TOTALS,
+                                                      [SIM_NOTIFY] = SIM_PORT_QUEUE,
+                                                      [SIM_ECHO] = SIM_PORT_ECHO};
+    unsigned may = 1u << SIM_REPLICA | 1u << SIM_NOTIFY | 1u << SIM_ECHO;
+    struct sim_plan *p = &s->plan;
+    if (!s->keeps_expired && s->ledger != SIM_LEDGER_FOREIGN)
+        may |= 1u << SIM_TOTALS;
+    if (!s->parks || p->refuses_view || sim_draw(s, 4) == 0)
+        return;
+    for (unsigned route = 0; route < SIM_ROUTES; route++)
+        s->aside |= s->routes & may & 1u << route && sim_draw(s, 3) ? 1u << route : 0;
+    for (unsigned route = 0; route < SIM_ROUTES; route++) {
+        enum sim_port port = port_of[route];
+        if (s->aside & 1u << route && !p->outage_to_ms[port] && sim_draw(s, 2)) {
+            p->outage_from_ms[port] = (int64_t)sim_draw(s, 30000);
+            p->outage_to_ms[port] = p->outage_from_ms[port] + (int64_t)sim_draw(s, 3600000);
+        }
+    }
+    s->paused = sim_draw(s, 8) ? 0 : s->aside & (unsigned)sim_draw(s, 1u << SIM_ROUTES);
+    p->letter_delay_ms = sim_draw(s, 2) ? 0 : sim_draw(s, 60000);
+    p->delivers_twice = s->aside && sim_draw(s, 4) == 0;
+    /* A failed event comes again as a whole, and a process that is started anew remembers nothing. */
+    p->is_uncertain = p->is_uncertain || p->delivers_twice || s->paused || (s->aside && !s->reports);
+}
+
 static void choose_mapping(struct sim *s)
 {
     struct sl_esm_settings *m = &s->settings;
-    bool ends = s->plan.broken >= 0 || s->plan.refuses_view;
+    bool ends = sim_gives_up(s);
     sl_esm_settings_init(m);
     m->batch_size = 1 + (int64_t)(sim_draw(s, 3) ? sim_draw(s, 20) : sim_draw(s, 100));
     m->window_s = sim_draw(s, 3) ? 0 : (int64_t)sim_draw(s, 10);
@@ -98,6 +127,7 @@ void sim_choose_plan(struct sim *s)
         s->view = SL_VIEW_NEW_AND_OLD_IMAGES;
     choose_faults(s);
     choose_routes(s);
+    choose_aside(s);
     choose_mapping(s);
 }
 
@@ -137,6 +167,9 @@ static void add_route(struct sim *s, enum sim_route route, struct sl_buffer *b)
         sl_buffer_add_str(b, ",'expired':'keep'");
     if (route == SIM_TOTALS && s->ledger == SIM_LEDGER_OLDER)
         sl_buffer_add_str(b, ",'epoch':1");
+    if (s->aside & 1u << route)
+        sl_buffer_printf(b, ",'set_aside':'sqs://aside-%s'%s", sim_route_names[route],
+                         s->paused & 1u << route ? ",'paused':true" : "");
     sl_buffer_add_str(b, sim_draw(s, 4) ? "}," : ",'max_records':3},");
 }
 
@@ -161,7 +194,7 @@ void sim_write_config(struct sim *s)
                      !s->parks      ? "'report'"
                      : s->dlq_bytes ? "['sim:dlq','sim:box']"
                                     : "'sim:dlq'",
-                     s->reports ? "true" : "false", s->plan.broken >= 0 ? "" : "'max_parked':null,");
+                     s->reports ? "true" : "false", sim_gives_up(s) ? "" : "'max_parked':null,");
     for (unsigned i = 0; i < SIM_ROUTES; i++)
         if (s->routes & 1u << order[i])
             add_route(s, (enum sim_route)order[i], &b);

@@ -8,7 +8,7 @@
 
 #define EPOCH_NS 1790000000000000000
 
-static void open_pipeline(struct sim *s)
+struct sl_pipeline *sim_open_pipeline(struct sim *s, struct sl_log *log)
 {
     static const struct sl_vars no_vars = {NULL};
     static const char *const nowhere[] = {NULL};
@@ -17,15 +17,17 @@ static void open_pipeline(struct sim *s)
     struct sl_pipeline_options options = {.config_path = path,
                                           .vars = &no_vars,
                                           .clock = &s->clock.clock,
-                                          .log = &s->log,
+                                          .log = log,
                                           .sinks = &s->sinks,
                                           .handler_path = nowhere,
                                           .function_name = "f",
                                           .builtins = sim_handlers,
                                           .openers = &sim_openers};
     struct sl_error error = SL_NO_ERROR;
-    if (sl_pipeline_open(&options, &s->p, &error) != SL_OK)
+    struct sl_pipeline *p = NULL;
+    if (sl_pipeline_open(&options, &p, &error) != SL_OK)
         sim_violation(s, "the pipeline cannot be opened: %s", error.text);
+    return p;
 }
 
 /* ---- one invocation ---- */
@@ -73,8 +75,7 @@ static void invoke(void *self, struct sl_esm_invocation *inv, struct sl_esm_resu
     dispatch(s, inv);
     if (s->has_crashed) {
         sl_pipeline_close(s->p);
-        s->p = NULL;
-        open_pipeline(s);
+        s->p = sim_open_pipeline(s, &s->log);
     }
     bool is_lost = is_faulty && s->plan.lost_answer_one_in && sim_draw(s, s->plan.lost_answer_one_in) == 0;
     out->outcome = s->has_crashed || is_lost || s->answer.is_error ? SL_ESM_FAILED : SL_ESM_ANSWERED;
@@ -118,7 +119,7 @@ void sim_run(struct sim *s, uint64_t seed, int config_fd)
     struct sl_error error = SL_NO_ERROR;
     if (sl_esm_settings_check(&s->settings, &error) != SL_OK)
         sim_violation(s, "the mapping is refused: %s", error.text);
-    open_pipeline(s);
+    s->p = sim_open_pipeline(s, &s->log);
     if (s->violation[0])
         return;
     const struct sl_esm_driver driver = {
@@ -129,11 +130,13 @@ void sim_run(struct sim *s, uint64_t seed, int config_fd)
             sim_violation(s, "the run has not ended after %llu invocations",
                           (unsigned long long)s->invocations);
     sl_esm_destroy(esm);
+    sim_drain_all(s);
     sim_check_end(s);
 }
 
 void sim_clean_up(struct sim *s)
 {
+    sim_drain_clean_up(s);
     sl_pipeline_close(s->p);
     sl_buffer_clean_up(&s->answer.body);
     sl_log_clean_up(&s->log);

@@ -6,6 +6,7 @@
  *   history.c   writes what happened to the items: changes, as stream records in shards
  *   run.c       runs the mapping over the shards, one invocation after the other
  *   probe.c     the test's own handlers, which run beside the built-in ones
+ *   aside.c     the queues of routes that are set aside, and the drain beside the mapping
  *   sinks.c     where the handlers write: a bucket, queues and tables, with the planned faults
  *   table.c     a table in memory
  *   oracle.c    says what must be true: after each checkpoint, for each effect, and at the end
@@ -53,7 +54,7 @@ struct sim_change {
     int64_t cents;
 
     /* How often. `sent`: by NOTIFY, by ECHO. */
-    unsigned archived, applied, sent[2], parked[SIM_ROUTES];
+    unsigned archived, applied, sent[2], parked[SIM_ROUTES], aside[SIM_ROUTES];
     bool is_discarded;
 };
 
@@ -85,7 +86,8 @@ enum sim_port {
     SIM_PORT_QUEUE,
     SIM_PORT_ECHO,
     SIM_PORT_DLQ,
-    SIM_PORT_BOX, /* takes parked messages that are too large for the queue */
+    SIM_PORT_BOX,   /* takes parked messages that are too large for the queue */
+    SIM_PORT_ASIDE, /* takes letters */
     SIM_PORTS
 };
 
@@ -115,8 +117,10 @@ struct sim_plan {
     unsigned lost_answer_one_in; /* the runtime's answer is lost */
     unsigned throttle_one_in;    /* the function is throttled */
     unsigned poison_one_in;
-    bool is_uncertain; /* an effect may have happened without its handler knowing */
-    int probe_mode;    /* 0: all or nothing; 1: marks records; 2: one after another, without marks */
+    bool is_uncertain;        /* an effect may have happened without its handler knowing */
+    bool delivers_twice;      /* queues of letters do, now and then */
+    uint64_t letter_delay_ms; /* at most, before a letter can be received */
+    int probe_mode;           /* 0: all or nothing; 1: marks records; 2: one after another, without marks */
 };
 
 /* ---- sinks ---- */
@@ -146,6 +150,16 @@ struct sim_window {
     int64_t n;
 };
 
+/* A message in a queue of letters. Its place in `letters` is its ID. */
+struct sim_letter {
+    struct sl_span body;
+    enum sim_route route;
+    int64_t visible_ms;
+    bool is_gone;
+};
+
+#define SIM_LETTERS 4096
+
 struct sim {
     uint64_t seed, chance;
     struct sl_clock_virtual clock;
@@ -164,9 +178,10 @@ struct sim {
     struct sl_esm_record *records[SIM_SHARDS];
 
     struct sim_plan plan;
-    unsigned routes;   /* bits 1 << enum sim_route */
-    size_t dlq_bytes;  /* the queue's limit for a parked message; 0: larger ones have no box */
-    bool guards_aside; /* the replica's guards are in their own table */
+    unsigned routes;        /* bits 1 << enum sim_route */
+    unsigned aside, paused; /* of them, those with set_aside, and with paused */
+    size_t dlq_bytes;       /* the queue's limit for a parked message; 0: larger ones have no box */
+    bool guards_aside;      /* the replica's guards are in their own table */
     unsigned sub_counters;
     enum sim_ledger ledger;
     bool keeps_expired;              /* the totals keep what TTL removes */
@@ -182,12 +197,16 @@ struct sim {
 
     struct sl_pipeline *p;
     bool has_crashed; /* in this invocation: nothing has an effect from then on */
+    bool is_draining; /* what runs is the drain's process */
+    struct sim_drain *drain;
     struct sl_answer answer;
     struct sim_table replica, totals;
     struct sim_object objects[SIM_OBJECTS];
     size_t n_objects;
     struct sim_window windows[SIM_WINDOWS];
     size_t n_windows;
+    struct sim_letter letters[SIM_LETTERS];
+    size_t n_letters;
     uint64_t invocations;
 
     char violation[400]; /* the first one; empty: none */
@@ -237,17 +256,34 @@ void sim_write_ledger(struct sim *s);
 /* A ledger of another table is as it was. */
 void sim_check_ledger(struct sim *s);
 
+/* aside.c */
+extern const char *const sim_route_names[SIM_ROUTES];
+/* The route that a parked message or letter names; SIM_ROUTES: none. */
+enum sim_route sim_route_in(struct sl_span message);
+/* The change of the next record in the text, from *at on; NULL: none. */
+struct sim_change *sim_next_change(struct sim *s, struct sl_span text, size_t *at);
+void sim_keep_letter(struct sim *s, struct sl_span body);
+/* Now and then an event of the drain, at the time of a call of a sink. */
+void sim_drain_beside(struct sim *s);
+void sim_drain_all(struct sim *s);
+void sim_drain_clean_up(struct sim *s);
+
 /* probe.c */
 extern const struct sl_handler *const sim_handlers[];
 extern struct sim *sim_now; /* the seed that is running */
 
 /* oracle.c */
+/* Records may be given up: the fault of this seed never ends, and holds their route. */
+bool sim_gives_up(const struct sim *s);
+bool sim_is_durable(const struct sim *s, const struct sim_change *c, enum sim_route route);
 void sim_check_done(struct sim *s, const struct sl_esm_record *const *records, size_t n);
 void sim_check_discard(struct sim *s, const struct sl_esm_discard *discard);
 void sim_check_applied(struct sim *s, const struct sim_change *change, enum sim_route route);
 void sim_check_end(struct sim *s);
 
-/* run.c: runs one seed; `violation` is the first one, or empty. */
+/* run.c */
+struct sl_pipeline *sim_open_pipeline(struct sim *s, struct sl_log *log);
+/* Runs one seed; `violation` is the first one, or empty. */
 void sim_run(struct sim *s, uint64_t seed, int config_fd);
 void sim_clean_up(struct sim *s);
 

@@ -28,6 +28,7 @@ enum sim_fault sim_meets(struct sim *s, enum sim_port port, int64_t deadline_ms)
 {
     if (s->has_crashed)
         return SIM_CRASH_BEFORE;
+    sim_drain_beside(s);
     if (s->clock.ms < s->plan.outage_to_ms[port] && s->clock.ms >= s->plan.outage_from_ms[port])
         return SIM_THROTTLE;
     if (!pass_time(s, 1 + (int64_t)sim_draw(s, 5), deadline_ms))
@@ -76,17 +77,9 @@ struct store {
 
 static void note_lines(struct sim *s, struct sl_span body)
 {
-    static const char name[] = "\"SequenceNumber\":\"";
-    const char *at = body.ptr, *end = body.ptr + body.len;
-    while ((at = memmem(at, (size_t)(end - at), name, sizeof(name) - 1))) {
-        at += sizeof(name) - 1;
-        struct sim_change *change =
-            sim_change_of(s, sl_span(at, (size_t)((char *)memchr(at, '"', (size_t)(end - at)) - at)));
-        if (change)
-            change->archived++;
-        else
-            sim_violation(s, "the archive has a record that is not in the history");
-    }
+    struct sim_change *change;
+    for (size_t at = 0; (change = sim_next_change(s, body, &at));)
+        change->archived++;
 }
 
 static void keep_object(struct sim *s, const struct sl_object *object)
@@ -130,7 +123,7 @@ static void note_message(struct sim *s, enum sim_port port, struct sl_span body)
         return;
     }
     unsigned *sent = &change->sent[port == SIM_PORT_ECHO];
-    if (!*sent)
+    if (!*sent && !(s->aside & 1u << (port == SIM_PORT_ECHO ? SIM_ECHO : SIM_NOTIFY)))
         sim_check_applied(s, change, port == SIM_PORT_ECHO ? SIM_ECHO : SIM_NOTIFY);
     if ((*sent)++ && !s->plan.is_uncertain)
         sim_violation(s, "the message of %s was sent twice", change->id);
@@ -138,20 +131,9 @@ static void note_message(struct sim *s, enum sim_port port, struct sl_span body)
 
 static void note_parked(struct sim *s, struct sl_span body)
 {
-    static const char *const names[] = {
-        "\"route\":\"archive\"", "\"route\":\"replica\"", "\"route\":\"totals\"", "\"route\":\"probe\"",
-        "\"route\":\"notify\"",  "\"route\":\"echo\"",    "\"route\":\"window\""};
-    static const char name[] = "\"SequenceNumber\":\"";
-    const char *at = memmem(body.ptr, body.len, name, sizeof(name) - 1);
-    if (!at) {
-        sim_violation(s, "a parked message has no record");
-        return;
-    }
-    at += sizeof(name) - 1;
-    struct sim_change *change = sim_change_of(s, sl_span(at, strcspn(at, "\"")));
-    unsigned route = 0;
-    while (route < SIM_ROUTES && !has_part(body, names[route]))
-        route++;
+    size_t at = 0;
+    struct sim_change *change = sim_next_change(s, body, &at);
+    enum sim_route route = sim_route_in(body);
     if (!change || route == SIM_ROUTES)
         sim_violation(s, "a parked message belongs to no known record and route");
     else if (!(change->poison & 1u << route))
@@ -210,6 +192,8 @@ static void queue_apply(struct sl_queue_port *port, const struct sl_message *mes
             sim_violation(s, "a message of %zu bytes is larger than its queue takes", messages[i].body.len);
         else if (queue->which == SIM_PORT_DLQ)
             note_parked(s, messages[i].body);
+        else if (queue->which == SIM_PORT_ASIDE)
+            sim_keep_letter(s, messages[i].body);
         else if (messages[i].body.ptr[0] == 'P')
             results[i] =
                 (struct sl_result){.status = SL_REJECT, .code = "InvalidMessage", .text = "refused for good"};
@@ -250,7 +234,8 @@ static enum sl_port_kind kind_of(struct sl_span url)
 {
     if (sl_span_is(url, "sim:archive") || sl_span_is(url, "sim:box"))
         return SL_PORT_OBJECTS;
-    return sl_span_is(url, "sim:queue") || sl_span_is(url, "sim:echo") || sl_span_is(url, "sim:dlq")
+    return sl_span_starts(url, SL_LIT("sqs:")) || sl_span_is(url, "sim:queue") ||
+                   sl_span_is(url, "sim:echo") || sl_span_is(url, "sim:dlq")
                ? SL_PORT_QUEUE
                : SL_PORT_TABLE;
 }
@@ -283,9 +268,10 @@ static enum sl_status open_queue(struct sl_sinks *sinks, struct sl_span url, str
     size_t most = sl_span_is(url, "sim:dlq") && sim_now->dlq_bytes ? sim_now->dlq_bytes : 1 << 18;
     *queue = (struct queue){{sizeof(queue->port), most, queue_apply, queue_close},
                             sim_now,
-                            sl_span_is(url, "sim:dlq")    ? SIM_PORT_DLQ
-                            : sl_span_is(url, "sim:echo") ? SIM_PORT_ECHO
-                                                          : SIM_PORT_QUEUE};
+                            sl_span_starts(url, SL_LIT("sqs:")) ? SIM_PORT_ASIDE
+                            : sl_span_is(url, "sim:dlq")        ? SIM_PORT_DLQ
+                            : sl_span_is(url, "sim:echo")       ? SIM_PORT_ECHO
+                                                                : SIM_PORT_QUEUE};
     *out = &queue->port;
     return SL_OK;
 }

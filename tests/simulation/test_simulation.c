@@ -48,8 +48,8 @@ static int run_share(const struct share *share)
             failed++;
         }
         if (share->seeds == 1)
-            fprintf(stderr, "%.*s\n%zu changes, %llu invocations\n", SL_ARG(s->config), s->n_changes,
-                    (unsigned long long)s->invocations);
+            fprintf(stderr, "%.*s\n%zu changes, %llu invocations, %zu letters\n", SL_ARG(s->config),
+                    s->n_changes, (unsigned long long)s->invocations, s->n_letters);
         sim_clean_up(s);
     }
     close(config_fd);
