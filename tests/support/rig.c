@@ -517,15 +517,23 @@ void rig_event_text(struct rig *rig, const char *text, size_t n)
     assert_int_equal(rig->batch.n, n);
 }
 
+static bool remembers(const struct sl_pipeline *p)
+{
+    bool any = p->memory.n;
+    for (size_t i = 0; i < p->n; i++)
+        any = any || p->routes[i].aside.n_seen;
+    return any;
+}
+
 void rig_run(struct rig *rig, int64_t time_ms)
 {
     rig->invocation.deadline_ms = rig->clock.ms + time_ms;
     const struct counts before = counts_of(rig->p);
-    const bool remembers = rig->p->memory.n;
+    const bool has_memory = remembers(rig->p);
     sl_dispatch(rig->p, &rig->batch, &rig->invocation, &rig->answer);
     assert_null(rig->log.route); /* lines that follow are of no route */
     assert_false(rig->log.is_in_port);
-    const char *wrong = counts_wrong(rig->p, &before, &rig->answer, &rig->batch, remembers);
+    const char *wrong = counts_wrong(rig->p, &before, &rig->answer, &rig->batch, has_memory);
     if (wrong)
         print_error("%s\n", wrong);
     assert_null(wrong);

@@ -393,6 +393,37 @@ static void a_letter_is_written_once(void **state)
     rig_destroy(rig);
 }
 
+/* A route that sends once holds the batch, after the letters were written: what waits in them is not set
+ * aside with each delivery again, and is not taken for what proves that the target is well. */
+static void what_waits_already_is_not_set_aside_again(void **state)
+{
+    (void)state;
+    enum { N = 1000 };
+    struct rig *rig = new_rig(ROUTES(ONE ",{'name':'n1','handler':'once'}"), N);
+    down(rig, RIG_ONE, SL_RETRY, NULL);
+    rig->handlers[RIG_ONCE].marks = true;
+    rig->handlers[RIG_ONCE].plan[5] = RIG_OUTAGE;
+    for (int delivery = 0; delivery < 3; delivery++) {
+        rig_run(rig, MINUTE);
+        assert_int_equal(rig->answer.checkpoint, 5);
+        assert_true(rig->p->routes[0].aside.is_open);
+    }
+    rig->handlers[RIG_ONCE].plan[5] = RIG_GOOD;
+    rig_run(rig, MINUTE);
+    rig_answers(rig, "{'batchItemFailures':[]}");
+    unsigned times[RIG_RECORDS] = {0};
+    letters_of(rig, "later", times);
+    for (size_t i = 5; i < N; i++) /* a mapping delivers none below its checkpoint again */
+        assert_int_equal(times[i], 1);
+    /* Once the target is well, what is remembered is forgotten. */
+    down(rig, RIG_ONE, SL_OK, NULL);
+    rig_event(rig, 2 * N, NULL);
+    rig_run(rig, MINUTE);
+    assert_false(rig->p->routes[0].aside.is_open);
+    assert_int_equal(rig->p->routes[0].aside.n_seen, 0);
+    rig_destroy(rig);
+}
+
 /* ---- letters are applied ---- */
 
 static enum sl_letter_outcome apply(struct rig *rig, const char *text, struct sl_error *error)
@@ -650,6 +681,7 @@ int main(void)
         cmocka_unit_test(letters_have_a_size),
         cmocka_unit_test(a_message_has_a_letter_of_its_own_below_the_checkpoint),
         cmocka_unit_test(a_letter_is_written_once),
+        cmocka_unit_test(what_waits_already_is_not_set_aside_again),
         cmocka_unit_test(a_letter_goes_through_its_route_alone),
         cmocka_unit_test(a_letter_that_is_not_ours_is_left_alone),
         cmocka_unit_test(what_comes_too_late_is_parked_once),
