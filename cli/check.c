@@ -2,6 +2,7 @@
 #include "base/json.h"
 #include "base/json_write.h"
 #include "handlers/pipeline/route.h"
+#include "cli/check/check_aside.h"
 #include "cli/check/check_keys.h"
 #include "cli/check/check_route.h"
 #include "cli/check/check_sample.h"
@@ -189,6 +190,13 @@ static enum sl_status run(struct check *c, struct sl_error *error)
                                            .reads_tables = c->reads_tables,
                                            .find = find,
                                            .arg = c};
+    const struct sl_check_aside aside = {.pipeline = c->command.pipeline,
+                                         .sinks = &c->command.sinks,
+                                         .stream_arn = c->mapping_path ? c->mapping.source_arn : "",
+                                         .arena = c->command.arena,
+                                         .asks_queues = c->reads_tables,
+                                         .find = find,
+                                         .arg = c};
     struct sl_check_keys keys = {.pipeline = c->command.pipeline,
                                  .sinks = &c->command.sinks,
                                  .arena = c->command.arena,
@@ -208,6 +216,8 @@ static enum sl_status run(struct check *c, struct sl_error *error)
     if (status == SL_OK)
         status = sl_check_totals(&totals, error);
     if (status == SL_OK)
+        status = sl_check_aside(&aside, error);
+    if (status == SL_OK)
         check_mapping(c);
     return status;
 }
@@ -221,7 +231,9 @@ int sl_verb_check(int argc, char **argv)
         {"sample", SL_FLAG_TEXT, &c.sample_path, "FILE",
          "try the templates on these records, and name those that none of them fills"},
         {"tables", SL_FLAG_BOOL, &c.reads_tables, NULL,
-         "ask each table for its key, and read one row of each ledger of totals"},
+         "ask each table for its key and each queue of letters for how long it keeps them, and read one row "
+         "of "
+         "each ledger of totals"},
         {"item-bytes", SL_FLAG_INTEGER, &c.item_bytes, "N",
          "what an item has, for what a change costs (500); the batch has the mapping's BatchSize (100)"},
         {"set", SL_FLAG_LIST, &c.set, "NAME=VALUE", "the value of ${NAME}; may be repeated"},

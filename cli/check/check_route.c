@@ -1,6 +1,7 @@
 /* `sluice check`, the part that describes a route. */
 #include "cli/check/check_route.h"
 
+#include "cli/check/check_aside.h"
 #include "base/json.h"
 #include "base/json_write.h"
 #include "streams/names.h"
@@ -166,6 +167,7 @@ void sl_check_route(struct sl_route *route, const struct sl_check_batch *batch, 
         printf("    to        %s\n", route->stats.target);
     print_views(route);
     print_failure(route);
+    sl_check_aside_say(route, batch);
     print_price(route, batch, arena);
     if (sl_route_is_once_only(route))
         printf("    once only: after all other routes, and only records that the answer does not report as "

@@ -54,6 +54,9 @@ const struct sl_lint_row sl_lint_rows[SL_FINDINGS] = {
     [SL_FINDING_SHARDS_READ] = {"shards-read", false},
     [SL_FINDING_SHARDS_CHANGED] = {"shards-changed", true},
     [SL_FINDING_EPOCH_BEHIND] = {"epoch-behind", true},
+    [SL_FINDING_ASIDE_KINESIS] = {"aside-kinesis", true},
+    [SL_FINDING_QUEUE_MISSING] = {"queue-missing", true},
+    [SL_FINDING_LETTERS_EXPIRE] = {"letters-expire", true},
     [SL_FINDING_EPOCH_RAISED] = {"epoch-raised", false},
 };
 

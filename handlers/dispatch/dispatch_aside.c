@@ -21,10 +21,9 @@
 #include "handlers/dispatch/letter.h"
 #include "streams/record.h"
 
-#define FIRST        10
-#define SECOND       100
-#define LEAST_MS     5000 /* of a probe; twice what the last good call took, if that is more */
-#define LETTER_BYTES ((size_t)200 * 1024)
+#define FIRST    10
+#define SECOND   100
+#define LEAST_MS 5000 /* of a probe; twice what the last good call took, if that is more */
 /* SQS takes a message of 1 MiB. What holds one record alone may be as long as the queue takes. */
 #define MESSAGE_BYTES ((size_t)8 * 1024 * 1024)
 
@@ -211,7 +210,7 @@ static size_t letter_of(const struct sl_dispatch *d, const struct sl_parked *lis
     size_t i = 1, bytes = raw_of(d, list).len;
     if (sl_route_is_once_only(list->route))
         return 1;
-    while (i < n && bytes + raw_of(d, &list[i]).len <= LETTER_BYTES)
+    while (i < n && bytes + raw_of(d, &list[i]).len <= SL_LETTER_BYTES)
         bytes += raw_of(d, &list[i++]).len;
     return i;
 }

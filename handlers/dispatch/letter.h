@@ -16,6 +16,8 @@
 #include "handlers/dispatch/dispatch.h"
 
 #define SL_LETTER_FORMAT 1
+/* Records of a letter, unless it is of one: SQS bills a request for each 64 KB. */
+#define SL_LETTER_BYTES ((size_t)200 * 1024)
 
 /* Where records come from; what the record does not say is "". */
 struct sl_letter_origin {

@@ -222,6 +222,8 @@ static enum sl_status open_aside(struct sl_pipeline *p, struct sl_route *route, 
     struct sl_span url = route->config->set_aside;
     struct sl_error why = SL_NO_ERROR;
     enum sl_status status = read_any_order(route, &why);
+    if (status != SL_OK)
+        route->aside.why_not = sl_arena_copy(p->arena, sl_span_str(why.text));
     if (!url.ptr)
         return SL_OK;
     if (status != SL_OK)

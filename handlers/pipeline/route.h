@@ -58,6 +58,7 @@ struct sl_aside {
     struct sl_queue_port *queue; /* NULL: the route is never set aside */
     struct sl_span name;         /* of it what may be shown */
     bool takes_any_order;        /* the handler says so; else letters of the route are refused */
+    const char *why_not;         /* NULL: it does */
     int64_t remembers_s;         /* for how long the handler knows a record again; 0: for ever */
     int64_t epoch;               /* of the route's option; 0: it has none */
     bool has_epoch;

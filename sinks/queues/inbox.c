@@ -124,6 +124,8 @@ static enum sl_job_next read_attributes(struct sl_job *job)
     d->facts->waiting = number_of(attributes, "ApproximateNumberOfMessages");
     d->facts->in_flight = number_of(attributes, "ApproximateNumberOfMessagesNotVisible");
     d->facts->delayed = number_of(attributes, "ApproximateNumberOfMessagesDelayed");
+    d->facts->hidden_s = number_of(attributes, "VisibilityTimeout");
+    d->facts->kept_s = number_of(attributes, "MessageRetentionPeriod");
     return SL_JOB_DONE;
 }
 

@@ -36,6 +36,7 @@ struct sl_inbox_facts {
     int64_t max_receives;       /* RedrivePolicy: after so many the next receive moves a message; 0: none */
     const char *moves_to;       /* ARN of that queue; NULL: none */
     int64_t waiting, in_flight, delayed; /* approximate; -1: not said */
+    int64_t hidden_s, kept_s;            /* visibility timeout, retention period; -1: not said */
 };
 
 /* `url` as a target has it: sqs://name?region=, sqs://account/name, a URL or an ARN. Sends nothing. SL_FATAL:

@@ -35,9 +35,10 @@ WISHES = [
     {"AlarmTopicArn": f"arn:aws:sns:{template.REGION}:{template.ACCOUNT}:on-call"}, {"IteratorAgeAlarmMinutes": 5}, {"FailureAgeAlarmDays": 3},
     {"AthenaDatabase": "orders", "ArchiveBucketName": "cold"}, {"AthenaSince": "NOW-2YEARS"}, {"SeedFrom": "scan", "SeedSegments": 8, "SeedReadUnits": 100},
     {"SeedFrom": "s3://exports/of/AWSDynamoDB/01700000000000-0a1b2c3d", "SeedKeys": "PK,SK", "SeedConcurrency": 9, "SeedWriteUnits": 9},
+    {"SetAside": "on", "DrainConcurrency": 5, "LetterAgeAlarmHours": 12},
 ]
 # What AWS grants on "*" alone, or (the last six) not wholly on less.
-STARS = {"xray:PutTraceSegments", "xray:PutTelemetryRecords", "dynamodb:ListStreams", "ec2:CreateNetworkInterface",
+STARS = {"xray:PutTraceSegments", "xray:PutTelemetryRecords", "dynamodb:ListStreams", "lambda:ListEventSourceMappings", "ec2:CreateNetworkInterface",
          "ec2:DescribeNetworkInterfaces", "ec2:DescribeSubnets", "ec2:DeleteNetworkInterface", "ec2:AssignPrivateIpAddresses",
          "ec2:UnassignPrivateIpAddresses"}
 
