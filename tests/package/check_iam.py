@@ -2,7 +2,7 @@
 """What the template lets the function do is exactly what its routes do: bootstrap runs the shipped configurations on changes of
 every kind, on records that cannot succeed and on one too large for a message, against DynamoDB Local and moto, through a
 server that writes down each call. Every call must be allowed, and everything allowed must have been called. The same for the
-function that seeds, with a plan, its pieces and their sum."""
+function that seeds, with a plan, its pieces and their sum, and for the one that drains letters."""
 import http.client
 import http.server
 import json
@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 
 import emulator
 from emulator import TOP
@@ -28,6 +29,8 @@ sys.path.insert(1, str(TOP / "tests/steps"))
 from exports import ID, ago, put_export  # noqa: E402
 
 STREAM = f"arn:aws:dynamodb:{template.REGION}:{template.ACCOUNT}:table/users/stream/2026-01-01T00:00:00.000"
+MAPPINGS = "/2015-03-31/event-source-mappings"
+ASIDE_ARN = f"arn:aws:sqs:{template.REGION}:{template.ACCOUNT}:asidequeue"
 WRITES = {"Put": "PutItem", "Update": "UpdateItem", "Delete": "DeleteItem", "ConditionCheck": "ConditionCheckItem"}
 
 
@@ -47,6 +50,8 @@ def actions_of(method, path, headers, body):
         operation, arguments = target.partition(".")[2], json.loads(body)
         queue = arguments.get("QueueName") or arguments["QueueUrl"].rpartition("/")[2]
         return {("sqs:" + operation.removesuffix("Batch"), queue)}
+    if path.startswith(MAPPINGS):
+        return {("lambda:ListEventSourceMappings", "*")}
     bucket, _, key = path.partition("?")[0].lstrip("/").partition("/")
     operations = {("PUT", True): "PutObject", ("GET", True): "GetObject", ("HEAD", True): "GetObject", ("GET", False): "ListBucket",
                   ("HEAD", False): "ListBucket", ("DELETE", True): "DeleteObject"}
@@ -74,13 +79,19 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def hand_on(self):
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
         self.server.calls |= actions_of(self.command, self.path, self.headers, body)
+        if self.path.startswith(MAPPINGS):  # (moto makes one only with a whole function)
+            self.answer(200, [], json.dumps({"EventSourceMappings": [
+                {"EventSourceArn": ASIDE_ARN, "State": "Enabled", "FunctionResponseTypes": ["ReportBatchItemFailures"]}]}).encode())
+            return
         is_dynamodb = self.headers.get("X-Amz-Target", "").startswith("DynamoDB_")
         connection = http.client.HTTPConnection(self.server.dynamodb if is_dynamodb else self.server.others, timeout=60)
         connection.request(self.command, self.path, body, dict(self.headers))
         answer = connection.getresponse()
-        content = answer.read()
-        self.send_response(answer.status)
-        for name, value in answer.getheaders():
+        self.answer(answer.status, answer.getheaders(), answer.read())
+
+    def answer(self, status, headers, content):
+        self.send_response(status)
+        for name, value in headers:
             if name.lower() not in ("content-length", "transfer-encoding", "connection", "date", "server"):
                 self.send_header(name, value)
         self.send_header("Content-Length", str(len(content)))
@@ -94,9 +105,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 
 def plain(text):
-    """A name for `<LogicalId>`: buckets take no capitals. The queue is given by its ARN."""
-    if text == "<FailureQueue.Arn>":
-        return f"arn:aws:sqs:{template.REGION}:{template.ACCOUNT}:failurequeue"
+    """A name for `<LogicalId>`: buckets take no capitals. Queues are given by their ARNs."""
+    if re.fullmatch(r"<\w+Queue\.Arn>", text):
+        return f"arn:aws:sqs:{template.REGION}:{template.ACCOUNT}:{text[1:-5].lower()}"
     return re.sub(r"<([A-Za-z]+)(\.[A-Za-z]+)?>", lambda match: match.group(1).lower(), text)
 
 
@@ -148,7 +159,9 @@ class Services:
         options = {"region_name": template.REGION, "aws_access_key_id": "AKIASLUICETESTS00000", "aws_secret_access_key": "sluice-tests-secret"}
         self.database = boto3.client("dynamodb", endpoint_url=f"http://{dynamodb}", **options)
         self.store = boto3.client("s3", endpoint_url=f"http://{others}", **options)
-        boto3.client("sqs", endpoint_url=f"http://{others}", **options).create_queue(QueueName="failurequeue")
+        self.queues = boto3.client("sqs", endpoint_url=f"http://{others}", **options)
+        for queue in ("failurequeue", "asidequeue"):
+            self.queues.create_queue(QueueName=queue)
         self.make_targets()
         return self
 
@@ -179,6 +192,8 @@ class Services:
 
 def allows(resource, name):
     """Does the policy's resource cover what was called by that name?"""
+    if resource == "*":
+        return True
     resource = plain(resource.removeprefix("arn:aws:s3:::")).rpartition(":")[2].removeprefix("table/")
     return name.startswith(resource[:-1]) if resource.endswith("*") else name == resource
 
@@ -198,6 +213,47 @@ def check(overrides, change_config=lambda text: text):
         answers, output = services.invoke(variables, change_config, batches)
     assert answers == [b'{"batchItemFailures":[]}'] * len(batches), f"{answers}\n{output}"
     compare(services.recorder.calls, template.allowed(resources, "routes"))
+
+
+def received(services):
+    """All letters, as Lambda's mapping delivers them."""
+    url, letters = services.queues.get_queue_url(QueueName="asidequeue")["QueueUrl"], []
+    while got := services.queues.receive_message(QueueUrl=url, MaxNumberOfMessages=10).get("Messages"):
+        letters += got
+    return [{"Records": [{"messageId": m["MessageId"], "receiptHandle": m["ReceiptHandle"], "body": m["Body"], "eventSource": "aws:sqs",
+                          "eventSourceARN": ASIDE_ARN} for m in letters[i:i + 10]]} for i in range(0, len(letters), 10)]
+
+
+def a_route_that_is_set_aside():
+    """Replica and totals in turn: all that the route has is set aside, and then drained, paused at first."""
+    resources, _ = template.resolve({"SetAside": "on"})
+    variables, drains = (resources[name]["Properties"]["Environment"]["Variables"] for name in ("SluiceFunction", "DrainFunction"))
+    batches = [{"Records": batch} for batch in events()]
+    for number, record in enumerate(record for batch in batches for record in batch["Records"]):  # what is too late is parked
+        record["dynamodb"]["ApproximateCreationDateTime"] = time.time() - 1000 + number
+    small = [batch for batch in batches if max(len(json.dumps(record)) for record in batch["Records"]) < 1 << 18]
+    poller = {("sqs:" + name, "<AsideQueue.Arn>") for name in ("ReceiveMessage", "DeleteMessage", "GetQueueAttributes")}
+    # What was in a letter is not too large for the queue: the bucket is for a queue that refuses.
+    spare = {("s3:PutObject", "<FailureBucket.Arn>/*")}
+    with tempfile.TemporaryDirectory() as folder, Services(pathlib.Path(folder)) as services:
+        def aside(name, paused):
+            return lambda text: text.replace(f'"name": "{name}"', f'"name": "{name}", "set_aside": "sqs://${{ASIDE_QUEUE}}", "paused": {paused}')
+        ours, drained = set(), set()
+        for name, given in (("nothing", batches), ("replica", small), ("totals", small)):
+            services.recorder.calls = set()
+            answers, output = services.invoke(variables, aside(name, "true"), given)
+            assert answers == [b'{"batchItemFailures":[]}'] * len(given), f"{name}: {answers}\n{output}"
+            ours |= services.recorder.calls
+            letters = received(services)
+            assert bool(letters) == (name != "nothing"), f"{name}: {letters}"
+            services.recorder.calls = set()
+            for paused in ("true", "false") if letters else ():
+                answers, output = services.invoke(drains, aside(name, paused), letters)
+                left = [len(json.loads(answer)["batchItemFailures"]) for answer in answers]
+                assert left == [len(event["Records"]) if paused == "true" else 0 for event in letters], f"{name}: {answers}\n{output}"
+            drained |= services.recorder.calls
+    compare(ours, template.allowed(resources, "routes"))
+    compare(drained, (template.allowed(resources, "routes", "DrainRole") | template.allowed(resources, "letters", "DrainRole")) - poller - spare)
 
 
 def seed_items():
@@ -269,7 +325,7 @@ def archive_alone():
 
 def main():
     subprocess.run(["make", "-s", "all"], cwd=TOP, check=True, stdout=subprocess.DEVNULL)
-    cases = [demonstration, demonstration_unguarded, targets_that_exist, archive_alone, seed_from_an_export, seed_from_a_scan]
+    cases = [demonstration, demonstration_unguarded, targets_that_exist, archive_alone, a_route_that_is_set_aside, seed_from_an_export, seed_from_a_scan]
     for case in cases:
         try:
             case()

@@ -147,17 +147,48 @@ def buckets_are_kept_well():
                 assert (kept["DeletionPolicy"], kept["UpdateReplacePolicy"]) == ("RetainExceptOnCreate", "Retain"), name
 
 
-def the_queue_is_kept_well():
+DAY = 24 * 3600
+# {queue: (settings beside the encryption, those that its policy names)}. A letter is hidden for 900 s at a time, ten days long.
+QUEUES = {"FailureQueue": ({"MessageRetentionPeriod": 14 * DAY}, ["FailureQueue"])}
+LETTERS = {"AsideQueue": ({"MessageRetentionPeriod": 10 * DAY, "VisibilityTimeout": 900,
+                           "RedrivePolicy": {"deadLetterTargetArn": "<AsideDeadLetters.Arn>", "maxReceiveCount": 1000}}, ["AsideQueue", "AsideDeadLetters"]),
+           "AsideDeadLetters": ({"MessageRetentionPeriod": 14 * DAY}, ["AsideQueue", "AsideDeadLetters"])}
+
+
+def queues_are_kept_well():
     for parameters, resources, _ in worlds():
-        (name, queue), = of_type(resources, "AWS::SQS::Queue")
-        settings = queue["Properties"]
-        assert settings.pop("MessageRetentionPeriod") == 14 * 24 * 3600
-        assert settings == ({"KmsMasterKeyId": KEY, "SqsManagedSseEnabled": False} if "KmsKeyArn" in parameters else {"SqsManagedSseEnabled": True}), settings
-        (policy, action, where), = tls_only(resources, "AWS::SQS::QueuePolicy", name)
-        assert action == "sqs:*" and where == [f"<{name}.Arn>"]
-        for kept in (queue, resources[policy]):
-            production = "SourceStreamArn" in parameters
-            assert kept["DeletionPolicy"] == ("RetainExceptOnCreate" if production else "Delete") and kept["UpdateReplacePolicy"] == "Retain"
+        queues = dict(of_type(resources, "AWS::SQS::Queue"))
+        wanted = {**QUEUES, **(LETTERS if "SetAside" in parameters else {})}
+        assert set(queues) == set(wanted), set(queues) ^ set(wanted)
+        refused = {arn: (policy, action) for name in queues for policy, action, where in tls_only(resources, "AWS::SQS::QueuePolicy", name) for arn in where}
+        for name, (settings, _) in wanted.items():
+            sealed = {"KmsMasterKeyId": KEY, "SqsManagedSseEnabled": False} if "KmsKeyArn" in parameters else {"SqsManagedSseEnabled": True}
+            assert queues[name]["Properties"] == {**settings, **sealed}, queues[name]["Properties"]
+            policy, action = refused[f"<{name}.Arn>"]
+            assert action == "sqs:*"
+            for kept in (queues[name], resources[policy]):
+                production = "SourceStreamArn" in parameters
+                assert kept["DeletionPolicy"] == ("RetainExceptOnCreate" if production else "Delete") and kept["UpdateReplacePolicy"] == "Retain"
+
+
+def letters_are_drained_well():
+    """The queue's timeout is six times the drain's, each letter is answered for by itself, and nothing is there without the parameter."""
+    for parameters, resources, outputs in worlds():
+        is_on = parameters.get("SetAside") == "on"
+        assert ("DrainFunction" in resources) == ("DrainRole" in resources) == ("DrainFunctionName" in outputs) == is_on
+        assert ("ASIDE_QUEUE" in resources["SluiceFunction"]["Properties"]["Environment"]["Variables"]) == is_on
+        if not is_on:
+            continue
+        drain, function = (resources[name]["Properties"] for name in ("DrainFunction", "SluiceFunction"))
+        event = drain["Events"]["Letters"]
+        assert event["Type"] == "SQS" and event["Properties"] == {
+            "Queue": "<AsideQueue.Arn>", "BatchSize": 10, "FunctionResponseTypes": ["ReportBatchItemFailures"],
+            "ScalingConfig": {"MaximumConcurrency": parameters["DrainConcurrency"]}}, event
+        assert 6 * drain["Timeout"] == resources["AsideQueue"]["Properties"]["VisibilityTimeout"]
+        given, wanted = (body["Environment"]["Variables"] for body in (drain, function))
+        assert {**wanted, "SLUICE_REPORT_BATCH_ITEM_FAILURES": "true"} == {**given, "SLUICE_REPORT_BATCH_ITEM_FAILURES": "true"}, set(given) ^ set(wanted)
+        same = ("CodeUri", "Handler", "Runtime", "Architectures", "MemorySize", "Layers", "KmsKeyArn", "VpcConfig", "Tracing", "LoggingConfig")
+        assert {name: drain.get(name) for name in same} == {name: function.get(name) for name in same}
 
 
 def a_demonstration_goes_whole():
@@ -173,7 +204,8 @@ def alarms_are_explained():
     rows = dict(re.findall(r"^\| `(\w+Alarm)` \|.*\]\(#([a-z-]+)\) \|$", manual, re.M))
     for parameters, resources, _ in worlds():
         alarms = dict(of_type(resources, "AWS::CloudWatch::Alarm"))
-        assert set(rows) == set(alarms), set(rows) ^ set(alarms)
+        there = set(rows) if "SetAside" in parameters else set(rows) - OF_LETTERS
+        assert there == set(alarms), there ^ set(alarms)
         for name, alarm in alarms.items():
             section = alarm["Properties"]["AlarmDescription"].rpartition(": docs/OPERATE.md, ")[2]
             assert headings.get(section) == rows[name], f"{name}: {section}"
@@ -184,6 +216,7 @@ def alarms_are_explained():
         assert set(shown) == {f"<{name}.Arn>" for name in alarms}, shown
 
 
+OF_LETTERS = {"AsideAlarm", "LetterAgeAlarm", "DeadLettersAlarm"}
 # {alarm: (namespace, metric, statistic, dimensions)}
 WATCHED = {
     "IteratorAgeAlarm": ("AWS/Lambda", "IteratorAge", "Maximum", {"FunctionName": "<SluiceFunction>"}),
@@ -194,6 +227,9 @@ WATCHED = {
     "FailureAgeAlarm": ("AWS/SQS", "ApproximateAgeOfOldestMessage", "Maximum", {"QueueName": "<FailureQueue>"}),
     "FailureBucketAlarm": ("AWS/S3", "PutRequests", "Sum", {"BucketName": "<FailureBucket>", "FilterId": "all"}),
     "DroppedAlarm": ("AWS/Lambda", "DroppedEventCount", "Sum", {"EventSourceMappingUUID": "<SluiceFunctionStream>"}),
+    "AsideAlarm": ("AWS/SQS", "ApproximateNumberOfMessagesVisible+ApproximateNumberOfMessagesNotVisible", "Maximum", {"QueueName": "<AsideQueue>"}),
+    "LetterAgeAlarm": ("Sluice", "LetterAgeMs", "Maximum", {"Function": "<DrainFunction>"}),
+    "DeadLettersAlarm": ("AWS/SQS", "ApproximateNumberOfMessagesVisible", "Maximum", {"QueueName": "<AsideDeadLetters>"}),
 }
 
 
@@ -202,19 +238,22 @@ def watched(alarm):
     if "Metrics" not in alarm:
         metric, statistic = alarm, alarm["Statistic"]
     else:
-        inner, = [row["MetricStat"] for row in alarm["Metrics"] if not row.get("ReturnData", True)]
-        metric, statistic = inner["Metric"], inner["Stat"]
+        inner = [row["MetricStat"] for row in alarm["Metrics"] if not row.get("ReturnData", True)]
+        places = {(row["Metric"]["Namespace"], str(row["Metric"]["Dimensions"]), row["Stat"]) for row in inner}
+        assert len(places) == 1, places
+        metric, statistic = {**inner[0]["Metric"], "MetricName": "+".join(row["Metric"]["MetricName"] for row in inner)}, inner[0]["Stat"]
     return metric["Namespace"], metric["MetricName"], statistic, {row["Name"]: row["Value"] for row in metric["Dimensions"]}
 
 
 def alarms_watch_what_they_say():
-    resources, _ = template.resolve({"IteratorAgeAlarmMinutes": 5, "FailureAgeAlarmDays": 3})
+    resources, _ = template.resolve({"IteratorAgeAlarmMinutes": 5, "FailureAgeAlarmDays": 3, "SetAside": "on", "LetterAgeAlarmHours": 12})
     alarms = {name: body["Properties"] for name, body in of_type(resources, "AWS::CloudWatch::Alarm")}
     assert {name: watched(alarm) for name, alarm in alarms.items()} == WATCHED
     thresholds = {name: alarm["Threshold"] for name, alarm in alarms.items() if alarm["Threshold"]}
-    assert thresholds == {"IteratorAgeAlarm": 5, "RecordAgeAlarm": 5, "FailureAgeAlarm": 3}, thresholds
+    assert thresholds == {"IteratorAgeAlarm": 5, "RecordAgeAlarm": 5, "FailureAgeAlarm": 3, "LetterAgeAlarm": 12}, thresholds
     units = {name: row["Expression"] for name, alarm in alarms.items() for row in alarm.get("Metrics", []) if "Expression" in row}
-    assert units == {"IteratorAgeAlarm": "age / 60000", "RecordAgeAlarm": "age / 60000", "FailureAgeAlarm": "age / 86400"}, units
+    assert units == {"IteratorAgeAlarm": "age / 60000", "RecordAgeAlarm": "age / 60000", "FailureAgeAlarm": "age / 86400", "AsideAlarm": "visible + flight",
+                     "LetterAgeAlarm": "age / 3600000"}, units
     assert {alarm["ComparisonOperator"] for alarm in alarms.values()} == {"GreaterThanThreshold"}
     # S3 has the alarm's metric only if it is asked for, and the mapping has its counts.
     assert resources["FailureBucket"]["Properties"]["MetricsConfigurations"] == [{"Id": WATCHED["FailureBucketAlarm"][3]["FilterId"]}]
@@ -223,7 +262,7 @@ def alarms_watch_what_they_say():
 
 def alarms_look_back_a_day_at_most():
     """CloudWatch refuses an alarm over more, unless its periods are of an hour."""
-    for name, alarm in of_type(template.resolve({})[0], "AWS::CloudWatch::Alarm"):
+    for name, alarm in of_type(template.resolve({"SetAside": "on"})[0], "AWS::CloudWatch::Alarm"):
         settings = alarm["Properties"]
         period = settings.get("Period") or next(row["MetricStat"]["Period"] for row in settings["Metrics"] if "MetricStat" in row)
         assert period * settings["EvaluationPeriods"] <= 24 * 3600, name
@@ -270,7 +309,7 @@ def ours():
 
 
 def metrics_are_those_that_are_written():
-    resources = template.resolve({})[0]
+    resources = template.resolve({"SetAside": "on"})[0]
     seen, written = set(), ours()
     for chart in charts(resources):
         for namespace, metric, dimensions in shorthand(chart["metrics"]):
@@ -285,7 +324,7 @@ def metrics_are_those_that_are_written():
                 assert row[0]["label"].endswith("${PROP('Dim.Route')}"), row
                 seen.add(((found.group(1), found.group(2)), found.group(3)))
     assert seen >= {(("Function",), metric) for metric in written["Function",] - {"ColdStart"}}, seen
-    assert {metric for dimensions, metric in seen if len(dimensions) == 2} == {"Applied", "Parked", "Failed", "SinkMs"}, seen
+    assert {metric for dimensions, metric in seen if len(dimensions) == 2} == {"Applied", "Parked", "Failed", "SetAside", "SinkMs"}, seen
     assert all(metric in written[tuple(dimensions)] for namespace, metric, _, dimensions in WATCHED.values() if namespace == "Sluice")
 
 
@@ -333,6 +372,6 @@ def parameters_are_documented():
         assert row["Type"] == "Number" or "AllowedPattern" in row or "AllowedValues" in row, f"{name} takes anything"
 
 
-CASES = [every_wish_is_covered, what_is_unset_is_left_out, rights_name_their_resources, buckets_are_kept_well, the_queue_is_kept_well,
+CASES = [every_wish_is_covered, what_is_unset_is_left_out, rights_name_their_resources, buckets_are_kept_well, queues_are_kept_well, letters_are_drained_well,
          a_demonstration_goes_whole, alarms_are_explained, alarms_watch_what_they_say, alarms_look_back_a_day_at_most,
          glue_takes_the_table, metrics_are_those_that_are_written, sam_makes_the_mapping, parameters_are_documented]
