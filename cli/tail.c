@@ -400,7 +400,7 @@ static const struct sl_flag flags[] = {
     {"in-process", SL_FLAG_BOOL, &the.is_in_process, NULL,
      "run the built-in handlers in this process, without sandboxes: faster"},
     {"trust-plugins", SL_FLAG_BOOL, &the.trusts_plugins, NULL, "run plugins in this process, too"},
-    {"drain", SL_FLAG_TEXT, &the.drain, "on|off", "apply what routes have set aside, beside the stream (on)"},
+    {"drain", SL_FLAG_TEXT, &the.drain, "ON|OFF", "apply what routes have set aside, beside the stream (on)"},
     {"memory", SL_FLAG_INTEGER, &the.memory_mb, "MB", "what is read and not handled yet may take (64)"},
     {"region", SL_FLAG_REGION, &the.command.region, "REGION", "region of the table (AWS_REGION)"},
     {"listen", SL_FLAG_TEXT, &the.listen, "HOST:PORT", "serve /metrics, /health and /ready there"},
