@@ -76,6 +76,10 @@ static const struct sl_flag flags[] = {
     {"fault", SL_FLAG_LIST, &the.faults, "SPEC",
      "KIND@WHEN,...: throttle, crash, die, lost or timeout @ an invocation (3), a range (3-5), a share (10%) "
      "or *; sink or connect @ such a call of the function; may be repeated"},
+    {"outage", SL_FLAG_LIST, &the.outages, "ROUTE@A-B",
+     "the target of ROUTE is down from second A to B of virtual time; what it sets aside is drained then; "
+     "may "
+     "be repeated"},
     {"seed", SL_FLAG_INTEGER, &the.seed, "N", "seed of request ids and of faults by share (0)"},
     {"bootstrap", SL_FLAG_TEXT, &the.command, "COMMAND", "another Lambda runtime instead of ours"},
     {"function", SL_FLAG_TEXT, &the.function, "NAME",

@@ -71,6 +71,8 @@ void sl_session_decided(void *self, const struct sl_esm_invocation *inv, const s
         sl_trace_add(r->trace_out, inv, result, decision);
     if (r->picture)
         sl_picture_add(r->picture, inv, result, decision, sl_runner_notes(r->runner));
+    if (r->outage)
+        sl_outages_collect(r->outage, r->clock.ms);
     if (!r->runner)
         return; /* whoever runs the sandboxes knows how far they are */
     sl_parked_add(&r->parked, sl_runner_notes(r->runner), inv->request_id, r->arena);
@@ -93,7 +95,10 @@ void sl_session_discarded(void *self, const struct sl_esm_discard *discard)
 
 void sl_session_begin(void *self, struct sl_esm_invocation *inv)
 {
-    sl_runner_begin(((struct sl_session *)self)->runner, inv);
+    struct sl_session *r = self;
+    if (r->outage)
+        sl_outages_begin(r->outage, inv->time_ms, r->runner);
+    sl_runner_begin(r->runner, inv);
 }
 
 void sl_session_invoke(void *self, struct sl_esm_invocation *inv, struct sl_esm_result *out)
@@ -237,10 +242,30 @@ enum sl_status sl_session_sandboxes(struct sl_session *r, struct sl_runner_optio
     return SL_OK;
 }
 
+static enum sl_status plan_outages(struct sl_session *r, struct sl_runner_options *options,
+                                   struct sl_error *error)
+{
+    if (!r->outages.n)
+        return SL_OK;
+    if (r->command)
+        return sl_fail(error, SL_REJECT, "InvalidOutage",
+                       "--outage: only with our own runtime, not with --bootstrap");
+    const struct sl_outages_options plan = {.config = r->config,
+                                            .specs = &r->outages,
+                                            .runner = *options,
+                                            .invocation_ms = r->settings.invocation_ms,
+                                            .arena = r->arena};
+    if (sl_outages_open(&plan, &r->outage, error) != SL_OK)
+        return SL_REJECT;
+    options->sandbox.config_path = sl_outages_config(r->outage);
+    options->sandbox.outage = "";
+    return SL_OK;
+}
+
 static enum sl_status start_runner(struct sl_session *r, struct sl_error *error)
 {
     struct sl_runner_options options;
-    if (sl_session_sandboxes(r, &options, error) != SL_OK)
+    if (sl_session_sandboxes(r, &options, error) != SL_OK || plan_outages(r, &options, error) != SL_OK)
         return SL_REJECT;
     if (!r->handles_signals)
         sl_sandbox_end_with_us();
@@ -306,6 +331,17 @@ static void forget(void *self, size_t shard, size_t n)
     sl_recording_forget(&((struct sl_session *)self)->recording, shard, n);
 }
 
+/* True: the drain had something to do before the mapping has. */
+static bool drain(struct sl_session *r)
+{
+    int64_t due_ms = r->outage ? sl_outages_due_ms(r->outage) : INT64_MAX, next_ms = sl_esm_next_ms(r->esm);
+    if (due_ms == INT64_MAX || (next_ms >= 0 && next_ms < due_ms))
+        return false;
+    r->clock.ms = r->clock.ms > due_ms ? r->clock.ms : due_ms;
+    sl_outages_drain(r->outage, r->clock.ms);
+    return true;
+}
+
 static int run(struct sl_session *r)
 {
     const struct sl_esm_driver driver = {.self = r,
@@ -319,7 +355,7 @@ static int run(struct sl_session *r)
     r->settings.seed = (uint64_t)r->seed;
     r->esm = sl_esm_new(&r->settings, r->recording.shards, r->recording.n_shards, &r->clock, &driver);
     r->patience = r->is_quiet ? NULL : sl_patience_new(r->verb, r->timeout_s);
-    while (sl_esm_step(r->esm)) {
+    while (drain(r) || sl_esm_step(r->esm)) {
     }
     sl_patience_destroy(r->patience);
     r->patience = NULL;
@@ -330,6 +366,8 @@ static int run(struct sl_session *r)
     summary.processes = sl_runner_stats(r->runner);
     if (!r->command)
         summary.parked = sl_parked_text(r->config, &r->vars, r->runner, &r->parked, r->arena);
+    if (r->outage)
+        summary.letters = sl_outages_text(r->outage);
     is_written = print_summary(r, &summary) && is_written;
     is_written = sl_session_close_trace(r) && is_written;
     struct sl_error error = SL_NO_ERROR;
@@ -337,7 +375,8 @@ static int run(struct sl_session *r)
         (void)sl_flags_complain(r->verb, &error);
         is_written = false;
     }
-    bool has_lost = summary.mapping.discarded || summary.mapping.trimmed;
+    bool has_lost =
+        summary.mapping.discarded || summary.mapping.trimmed || (r->outage && sl_outages_left(r->outage));
     for (size_t i = 0; r->fails_on_parked && i < sl_runner_routes(r->runner); i++)
         has_lost = has_lost || sl_runner_route(r->runner, i)->parked;
     return has_lost || !is_written ? SL_EXIT_FAILED : SL_EXIT_OK;
@@ -396,6 +435,7 @@ bool sl_session_clean_up(struct sl_session *r)
 {
     sl_esm_destroy(r->esm);
     sl_runner_destroy(r->runner);
+    sl_outages_close(r->outage);
     bool is_written = sl_output_close(r->output);
     is_written = sl_failures_close(&r->failures) && is_written;
     sl_picture_destroy(r->picture);

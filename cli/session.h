@@ -3,6 +3,7 @@
 #define SL_CLI_SESSION_H
 
 #include "cli/command.h"
+#include "cli/outages.h"
 #include "cli/output/failures.h"
 #include "cli/output/report/picture.h"
 #include "cli/output/summary.h"
@@ -22,7 +23,7 @@ struct sl_session {
     const char *handler_path;                /* NULL: the usual places */
     const char *function;                    /* name or ARN; NULL: the environment's, or "sluice" */
     enum sl_failures_mode on_failure_mode;
-    struct sl_flag_list filters, faults;
+    struct sl_flag_list filters, faults, outages;
     const char *log;   /* file for what the function writes; NULL: standard error */
     bool collects_log; /* lines that are repeated, in log and trace, are counted; else all are written at once
                         */
@@ -42,6 +43,7 @@ struct sl_session {
     struct sl_function identity;
     struct sl_output *output;
     struct sl_runner *runner;
+    struct sl_outages *outage; /* NULL: none is planned */
     struct sl_clock_virtual clock;
     struct sl_esm *esm;
     FILE *trace_file;

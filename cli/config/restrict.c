@@ -4,7 +4,6 @@
 #include "base/disk.h"
 
 #include <errno.h>
-#include <jansson.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -36,7 +35,7 @@ static json_t *only_route(json_t *routes, const char *name, int64_t epoch)
     return kept;
 }
 
-static enum sl_status write_copy(const json_t *root, struct sl_arena *arena, struct sl_restricted *out,
+enum sl_status sl_restrict_write(const json_t *root, struct sl_arena *arena, struct sl_restricted *out,
                                  struct sl_error *error)
 {
     char *text = json_dumps(root, JSON_INDENT(2));
@@ -70,7 +69,7 @@ enum sl_status sl_restrict_config(const char *path, const char *route, int64_t e
     /* What is redriven was rejected before: that much of it is rejected again says nothing of the route. */
     json_object_set_new(root, "max_parked", json_null());
     if (status == SL_OK)
-        status = write_copy(root, arena, out, error);
+        status = sl_restrict_write(root, arena, out, error);
     json_decref(root);
     return status;
 }

@@ -5,10 +5,16 @@
 #include "base/arena.h"
 #include "base/error.h"
 
+#include <jansson.h>
+
 struct sl_restricted {
     const char *path; /* readable by this process and its children as long as `fd` is open */
     int fd;           /* the caller closes it; -1: nothing was written */
 };
+
+/* Writes the configuration into a file in memory. */
+enum sl_status sl_restrict_write(const json_t *config, struct sl_arena *arena, struct sl_restricted *out,
+                                 struct sl_error *error) SL_MUST_USE;
 
 /* Writes a copy of the configuration at `path` that has only the route `route` (NULL: all routes). Every
  * on_failure in it is "report": what fails again is reported, and not parked a second time; and however

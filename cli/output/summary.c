@@ -125,6 +125,8 @@ void sl_run_summary_print(const struct sl_run_summary *s, FILE *out)
     print_mapping(s, out);
     print_troubles(s, out);
     print_routes(s, out);
+    if (s->letters)
+        fputs(s->letters, out);
     if (s->parked)
         fputs(s->parked, out);
 }

@@ -10,7 +10,8 @@
 struct sl_run_summary {
     const struct sl_recording *recording;
     struct sl_esm_stats mapping;
-    const char *parked; /* lines that say where records were parked; NULL: none */
+    const char *parked;  /* lines that say where records were parked; NULL: none */
+    const char *letters; /* the same of outages, and of what was set aside in them; NULL: none */
     struct sl_runner_stats processes;
     struct sl_runner *runner;             /* has the routes; NULL: these are they */
     const struct sl_runner_route *routes; /* borrowed */

@@ -48,7 +48,7 @@ static const char *const environment[] = {
     "QueueDeletedRecently", "NotFound", "NotFoundException", "EndpointDisabled",
     "PlatformApplicationDisabled", "OperationDisabledException", "NoSuchBucket", "NoSuchAccessPoint",
     "InvalidBucketState", "NoSuchIndex", "index_not_found_exception", "security_exception",
-    "cluster_block_exception", "Http401", "Http403", "Http404", "Http407", "Http410"};
+    "cluster_block_exception", SL_OUTAGE, "Http401", "Http403", "Http404", "Http407", "Http410"};
 
 bool sl_aside_is_environment(const char *code)
 {

@@ -75,6 +75,9 @@ enum sl_status sl_dispatch_call(struct sl_route *route, struct sl_slice_call *ca
     struct sl_call_watch *watch = route->pipeline->options.watch;
     struct sl_slice *slice = &call->slice;
     memset(call->marks, 0, slice->n * sizeof(*call->marks));
+    if (route->is_out)
+        return sl_fail(error, SL_FATAL, SL_OUTAGE,
+                       "SLUICE_OUTAGE names the route: its target is taken to be down");
     sl_route_enter(route);
     if (watch)
         watch->enter(watch, route->config->name, slice->records, slice->n);

@@ -400,6 +400,28 @@ static enum sl_status open_routes(struct sl_pipeline *p, struct sl_error *error)
     return status;
 }
 
+/* The names in SLUICE_OUTAGE, separated by commas. */
+static enum sl_status mark_outages(struct sl_pipeline *p, struct sl_error *error)
+{
+    struct sl_span rest = sl_span_str(sl_vars_or(p->options.vars, "SLUICE_OUTAGE", ""));
+    while (rest.len) {
+        const char *comma = memchr(rest.ptr, ',', rest.len);
+        struct sl_span name = sl_span(rest.ptr, comma ? (size_t)(comma - rest.ptr) : rest.len);
+        size_t i = 0;
+        while (i < p->n && !sl_span_is(name, p->routes[i].config->name))
+            i++;
+        if (i == p->n)
+            return sl_fail(error, SL_FATAL, INVALID,
+                           "the variable SLUICE_OUTAGE names a route \"%.*s\", which is not there",
+                           SL_ARG(name));
+        p->routes[i].is_out = true;
+        sl_log(p->options.log, SL_INFO, "SLUICE_OUTAGE: the target of %s is taken to be down",
+               p->routes[i].config->name);
+        rest = sl_span_from(rest, name.len + (comma ? 1 : 0));
+    }
+    return SL_OK;
+}
+
 enum sl_status sl_pipeline_open(const struct sl_pipeline_options *options, struct sl_pipeline **out,
                                 struct sl_error *error)
 {
@@ -416,6 +438,8 @@ enum sl_status sl_pipeline_open(const struct sl_pipeline_options *options, struc
     enum sl_status status = sl_config_read(options->config_path, options->vars, arena, &p->config, error);
     if (status == SL_OK) {
         status = open_routes(p, error);
+        if (status == SL_OK)
+            status = mark_outages(p, error);
         sl_error_context(error, "%s", options->config_path);
     }
     if (status == SL_OK)

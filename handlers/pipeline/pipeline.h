@@ -24,6 +24,10 @@ struct sl_openers {
                             struct sl_error *error);
 };
 
+/* The code with which the records of a route fail that the variable SLUICE_OUTAGE ("search,replica") names:
+ * as if its target refused everything. For rehearsals of an outage. */
+#define SL_OUTAGE "Outage"
+
 struct sl_pipeline_options {
     const char *config_path;
     const struct sl_vars *vars; /* for ${NAME} in the configuration */

@@ -95,6 +95,7 @@ struct sl_route {
     struct sl_rate rate;
     unsigned views_accepted; /* bits 1 << enum sl_view that accepts() has accepted */
     bool is_left_out;        /* no record is given to it: sl_route_leave_out */
+    bool is_out;             /* SLUICE_OUTAGE names it: its target is taken to be down */
     struct sl_route_stats stats;
 };
 

@@ -31,6 +31,7 @@ struct slot {
     char trace_id[SL_FUNCTION_TRACE_BYTES];
     enum sl_faults_kind fault;
     int64_t started_ms; /* the process */
+    const char *outage; /* that it was started with */
     int64_t until_ms;   /* when the invocation ends at the latest; INT64_MAX: its timeout alone counts */
     bool is_over;       /* the invocation has its result: */
     enum sl_esm_outcome outcome;
@@ -144,11 +145,14 @@ static void retire(struct sl_runner *r, struct slot *slot)
 
 static enum sl_status ensure_process(struct sl_runner *r, struct slot *slot, struct sl_error *error)
 {
-    if (sl_sandbox_is_alive(&slot->sandbox) && sl_server_state(slot->sandbox.server) != SL_SERVER_INIT_FAILED)
+    if (sl_sandbox_is_alive(&slot->sandbox) &&
+        sl_server_state(slot->sandbox.server) != SL_SERVER_INIT_FAILED &&
+        slot->outage == r->options.sandbox.outage)
         return SL_OK;
     retire(r, slot);
     r->stats.starts++;
     slot->started_ms = r->clock->now_ms(r->clock);
+    slot->outage = r->options.sandbox.outage;
     return sl_sandbox_start(&slot->sandbox, &r->options.sandbox, error);
 }
 
@@ -451,6 +455,11 @@ struct sl_runner *sl_runner_new(const struct sl_runner_options *options)
 void sl_runner_set_until(struct sl_runner *r, int64_t until_ms)
 {
     r->until_ms = until_ms;
+}
+
+void sl_runner_set_outage(struct sl_runner *r, const char *routes)
+{
+    r->options.sandbox.outage = routes;
 }
 
 void sl_runner_cancel(struct sl_runner *r)

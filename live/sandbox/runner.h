@@ -43,6 +43,10 @@ enum sl_status sl_runner_warm_up(struct sl_runner *runner, struct sl_error *erro
  * is no later, and their process is killed then. INT64_MAX: their timeout alone counts. */
 void sl_runner_set_until(struct sl_runner *runner, int64_t until_ms);
 
+/* SLUICE_OUTAGE of the processes that get events from now on: one that was started with another text (by its
+ * address) ends before its next event. Borrowed. */
+void sl_runner_set_outage(struct sl_runner *runner, const char *routes);
+
 /* Kills the processes of the invocations that are under way, which fail. From any thread; it may come too
  * late for them, and then meets the next one. */
 void sl_runner_cancel(struct sl_runner *runner);

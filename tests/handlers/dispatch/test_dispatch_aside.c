@@ -424,6 +424,35 @@ static void what_waits_already_is_not_set_aside_again(void **state)
     rig_destroy(rig);
 }
 
+/* A rehearsed outage (SLUICE_OUTAGE): the handler is not called, and what it left of earlier calls counts for
+ * nothing. */
+static void a_rehearsed_outage_is_one(void **state)
+{
+    (void)state;
+    static const char *const lists[] = {ONE "," TWO, ONCE "," TWO, "{'name':'r1','handler':'one'}," TWO};
+    for (size_t i = 0; i < 3; i++) {
+        char routes[300];
+        snprintf(routes, sizeof(routes), ROUTES("%s"), lists[i]);
+        struct rig *rig = new_rig(routes, 20);
+        struct rig_handler *h = &rig->handlers[i == 1 ? RIG_ONCE : RIG_ONE];
+        h->marks = true;
+        h->plan[3] = RIG_POISON;
+        rig_run(rig, MINUTE); /* leaves marks of all kinds behind */
+        const size_t calls = h->calls, parked = rig_port(rig, "dlq")->n;
+        rig->p->routes[0].is_out = true;
+        rig_event(rig, 40, NULL);
+        rig_run(rig, MINUTE);
+        assert_int_equal(h->calls, calls);
+        assert_int_equal(rig_port(rig, "dlq")->n, parked);
+        assert_int_equal(rig->answer.set_aside, i == 2 ? 0 : 40);
+        if (i == 2) {
+            assert_int_equal(rig->answer.checkpoint, 0);
+            assert_string_equal(rig->answer.error.code, SL_OUTAGE);
+        }
+        rig_destroy(rig);
+    }
+}
+
 /* ---- letters are applied ---- */
 
 static enum sl_letter_outcome apply(struct rig *rig, const char *text, struct sl_error *error)
@@ -682,6 +711,7 @@ int main(void)
         cmocka_unit_test(a_message_has_a_letter_of_its_own_below_the_checkpoint),
         cmocka_unit_test(a_letter_is_written_once),
         cmocka_unit_test(what_waits_already_is_not_set_aside_again),
+        cmocka_unit_test(a_rehearsed_outage_is_one),
         cmocka_unit_test(a_letter_goes_through_its_route_alone),
         cmocka_unit_test(a_letter_that_is_not_ours_is_left_alone),
         cmocka_unit_test(what_comes_too_late_is_parked_once),
