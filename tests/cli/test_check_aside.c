@@ -124,6 +124,17 @@ static void a_queue_keeps_letters_for_nine_days(void **state)
         if (!strstr(said, cases[i].text))
             fail_msg("case %zu: %s", i, said);
     }
+    /* Each route's. */
+    verb_write(
+        v, "sluice.json",
+        config_text(&(struct config){.a = "'handler':'replicate','to':'sqlite:db?table=t'" ASIDE,
+                                     .b = "'handler':'replicate','to':'sqlite:db?table=u','set_aside':'sqs://"
+                                          "later2'",
+                                     .more = "'on_failure':'report',"}));
+    answers.status = 200;
+    answers.attributes = KEPT("864000") HIDDEN("900");
+    verb_assert(v, verb(v, "check --tables"), 1, "2 warnings");
+    assert_true(is_said(v, "warning", "$.routes[1].set_aside: ", "letters-expire"));
     scripted_server_stop(server);
     fake_inbox_clean_up(&queue);
 }

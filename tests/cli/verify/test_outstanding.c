@@ -159,6 +159,27 @@ static void nobody_knows_is_no_proof(void **state)
     verb_assert(w->v, verb(w->v, "repair " SOURCE), 2, "nobody can say whether letters wait");
 }
 
+/* On a laptop the letters are lines of a file. */
+static void a_file_of_letters_is_a_queue(void **state)
+{
+    struct world *w = *state;
+    char *text = strdup(config);
+    assert_non_null(text);
+    const char *const places[] = {"", "", "a letter\n"};
+    for (size_t i = 0; i < 3; i++) {
+        char *at = strstr(text, i ? "jsonl:late" : "sqs://later");
+        assert_non_null(at);
+        memcpy(at, "jsonl:late1", 11);
+        verb_write(w->v, "sluice.json", text);
+        if (i)
+            verb_write(w->v, "late1", places[i]);
+        verb_assert(w->v, verb(w->v, "verify " SOURCE), i == 2 ? 3 : 0,
+                    i == 2 ? "late: pending (set aside): " : "late: 12 equal");
+    }
+    assert_int_equal(w->looks, 0);
+    free(text);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -169,6 +190,7 @@ int main(void)
         TEST(a_difference_that_a_letter_may_explain_is_pending),
         TEST(nothing_is_repaired_while_a_letter_waits),
         TEST(nobody_knows_is_no_proof),
+        TEST(a_file_of_letters_is_a_queue),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
