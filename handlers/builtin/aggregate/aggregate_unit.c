@@ -26,6 +26,16 @@ static void unit_add(struct aggregate_run *run, struct aggregate_unit *unit, str
     unit->delta.n = run->deltas.n - unit->delta.first;
 }
 
+/* The change was counted by an earlier delivery, which may have ended before it deleted a row that this left
+ * empty: also one in which the item was only between two changes of this slice. */
+static void look_again(struct aggregate_run *run, const struct aggregate_change *change)
+{
+    const struct aggregate_tally *t = &run->tally;
+    run->has_done = true;
+    for (uint32_t i = 0; run->a->deletes_empty && i < change->after.n; i++)
+        t->places[t->terms.list[change->after.first + i].counter].is_left = true;
+}
+
 /* From a row with that order and contribution: walks over the changes that are later, and makes the unit's
  * difference and its new row. */
 static void unit_walk(struct aggregate_run *run, struct aggregate_unit *unit, struct sl_span from_order,
@@ -36,7 +46,7 @@ static void unit_walk(struct aggregate_run *run, struct aggregate_unit *unit, st
     for (uint32_t i = unit->first; i != AGGREGATE_NONE; i = run->changes[i].next) {
         const struct aggregate_change *change = &run->changes[i];
         if (from_order.ptr && sl_order_compare(change->order.text, from_order) <= 0) {
-            run->has_done = true;
+            look_again(run, change);
             continue;
         }
         if (change->keeps)
@@ -177,7 +187,8 @@ void aggregate_units_warn(const struct aggregate_run *run)
 static void unit_overtaken(struct aggregate_run *run, struct aggregate_unit *unit, bool is_same)
 {
     unit->state = AGGREGATE_DONE;
-    run->has_done = true;
+    for (uint32_t i = unit->first; i != AGGREGATE_NONE; i = run->changes[i].next)
+        look_again(run, &run->changes[i]);
     run->a->host->note(run->slice, unit->last, is_same ? SL_EFFECT_REPEATED : SL_EFFECT_OVERTAKEN);
 }
 

@@ -154,6 +154,37 @@ static void an_empty_row_is_deleted_unless_it_is_somebody_s(void **state)
     }
 }
 
+#define MOVE(seq, id, from, to)                                                                              \
+    RECORD("MODIFY", seq, KEYS(PK(id)) NEW(ITEM(id, to, "1", "u")) OLD(ITEM(id, from, "1", "u")))
+
+/* A process that was killed before it deleted the row leaves it; the records come again, in whatever slices:
+ * also in one in which the item was in that group only for a moment. */
+static void a_row_that_was_left_behind_goes_with_a_repeat(void **state)
+{
+    (void)state;
+    static const char *const repeats[] = {
+        EVENT(MOVE("3", "a", "y", "x")),
+        EVENT(MOVE("2", "a", "x", "y"), MOVE("3", "a", "y", "x")),
+        EVENT(INSERT("1", "a", "x", "1", "u"), MOVE("2", "a", "x", "y"), MOVE("3", "a", "y", "x")),
+        EVENT(MOVE("2", "a", "x", "y"), MOVE("3", "a", "y", "x"), MOVE("4", "a", "x", "z")),
+    };
+    for (size_t i = 0; i < sizeof(repeats) / sizeof(repeats[0]); i++) {
+        struct stage *s = stage_new(ROUTE(COUNTED), NULL);
+        stage_deliver_all(s, EVENT(INSERT("1", "a", "x", "1", "u"), INSERT("9", "b", "x", "1", "u")));
+        stage_deliver_all(s, EVENT(MOVE("2", "a", "x", "y")));
+        stage_deliver_all(s, EVENT(MOVE("3", "a", "y", "x")));
+        expect_query(s, "SELECT count(*) FROM totals WHERE " ROW("y"), "0");
+        stage_change(
+            s, "db",
+            "INSERT INTO totals SELECT replace(key, '\"x\"', '\"y\"'), replace(json_set(item, '$.n.N', '0', "
+            "'$.sum.N', '0'), '\"x\"', '\"y\"') FROM totals WHERE " ROW("x"));
+        expect_query(s, "SELECT count(*) FROM totals WHERE " ROW("y"), "1");
+        stage_deliver_all(s, repeats[i]);
+        expect_query(s, "SELECT count(*) FROM totals WHERE " ROW("y"), "0");
+        stage_destroy(s);
+    }
+}
+
 /* A count that came to the configuration later is in no row: nobody knows how many items are in those. */
 static void a_row_that_says_no_count_stays(void **state)
 {
@@ -355,6 +386,7 @@ int main(void)
         cmocka_unit_test(a_value_row_that_counts_nothing_is_made_anew),
         cmocka_unit_test(an_empty_row_is_deleted_unless_it_is_somebody_s),
         cmocka_unit_test(a_row_that_says_no_count_stays),
+        cmocka_unit_test(a_row_that_was_left_behind_goes_with_a_repeat),
         cmocka_unit_test(a_row_of_two_counters_goes_when_both_count_nothing),
         cmocka_unit_test(a_group_has_room_for_its_members_numbers),
         cmocka_unit_test(what_cannot_be_a_member_is_rejected_with_the_reason),
