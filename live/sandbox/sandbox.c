@@ -146,8 +146,9 @@ static void on_end(int number)
     for (size_t i = 0; i < MAX_LIVE; i++)
         if (live[i] > 0)
             kill(-live[i], SIGKILL);
-    /* What the function left there, too. Of what does that, fork and execve alone may be called here. */
-    pid_t remover = folder && rmdir(folder) != 0 && errno == ENOTEMPTY ? fork() : -1;
+    /* What the function left there, too. Of what does that, _Fork and execve alone may be called here: fork
+     * takes malloc's locks, which the interrupted code may hold. */
+    pid_t remover = folder && rmdir(folder) != 0 && errno == ENOTEMPTY ? _Fork() : -1;
     if (remover == 0) {
         execle("/bin/rm", "rm", "-rf", "--", folder, (char *)NULL, (char *const[]){NULL});
         _exit(127);

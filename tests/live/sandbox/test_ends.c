@@ -1,0 +1,87 @@
+/* A signal ends the process wherever it is, also within malloc: the handler takes no lock that the
+ * interrupted code may hold. */
+#include "live/sandbox/sandbox.h"
+#include "tests/support/test.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define TURNS   60
+#define WAIT_MS 10000
+
+static void *idle(void *arg)
+{
+    (void)arg;
+    while (pause() < 0) {
+    }
+    return NULL;
+}
+
+/* With a second thread malloc takes its locks. Signals come to the first. */
+static void allocate(const char *folder)
+{
+    pthread_t thread;
+    sigset_t all, before;
+    sl_sandbox_own_temp(folder);
+    sl_sandbox_end_with_us();
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    if (pthread_create(&thread, NULL, idle, NULL) != 0)
+        _exit(3);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    void *held[64] = {NULL};
+    for (size_t i = 0;; i = (i + 7) % 64) {
+        free(held[i]);
+        held[i] = malloc(4000 + 400 * i);
+    }
+}
+
+static void sleep_us(long us)
+{
+    nanosleep(&(struct timespec){0, us * 1000}, NULL);
+}
+
+static void a_signal_ends_a_process_that_allocates(void **state)
+{
+    (void)state;
+    static const int numbers[] = {SIGTERM, SIGINT, SIGHUP};
+    char *folder = test_folder(), own[400], file[420];
+    for (int turn = 0; turn < TURNS; turn++) {
+        int status = 0, waited_ms = 0;
+        snprintf(own, sizeof(own), "%s/own", folder);
+        snprintf(file, sizeof(file), "%s/file", own);
+        assert_int_equal(mkdir(own, 0700), 0);
+        test_write(file, "left behind");
+        pid_t pid = fork();
+        assert_true(pid >= 0);
+        if (pid == 0)
+            allocate(own);
+        sleep_us(5000 + 331 * turn);
+        kill(pid, numbers[turn % 3]);
+        while (waitpid(pid, &status, WNOHANG) == 0 && waited_ms++ < WAIT_MS)
+            sleep_us(1000);
+        if (waited_ms > WAIT_MS) {
+            kill(pid, SIGKILL);
+            waitpid(pid, &status, 0);
+            fail_msg("turn %d: the process does not end", turn);
+        }
+        assert_true(WIFSIGNALED(status));
+        assert_int_equal(WTERMSIG(status), numbers[turn % 3]);
+        assert_int_not_equal(access(own, F_OK), 0); /* and nothing is left */
+    }
+    test_folder_remove(folder);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_signal_ends_a_process_that_allocates),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
