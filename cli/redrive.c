@@ -286,20 +286,16 @@ static const struct sl_flag_range ranges[] = {
 static const struct sl_usage usage = {
     .line = "redrive [flags] PLACE...",
     .summary =
-        "Runs again what ended in a failure queue, topic or bucket: parked records, and letters that were "
-        "set\n"
-        "aside, each through its own route, and failure records of the event source mapping, whose records "
-        "are read from the\n"
-        "stream or from the payload. PLACE is sqs://QUEUE (also FIFO), s3://BUCKET/PREFIX, a folder, a file, "
-        "or\n"
-        "- for standard input: bodies of messages, one JSON value after the other, or what\n"
-        "`aws sqs receive-message` printed. Nothing is parked a second time. One line for each message says\n"
-        "its id, the item's key and the outcome. Handlers are repeatable: a message that was handled and "
-        "not\n"
-        "removed may be handled again, and does no harm; a once-only effect (notify) then happens again.\n"
-        "Exit status: 0 all done, 1 something failed again or was not begun, 2 bad usage or nothing could "
-        "be\n"
-        "begun, 4 all else is done, but a message could not be read.",
+        "Runs again what ended in a failure queue, topic or bucket: parked records, and letters that were\n"
+        "set aside, each through its own route, and failure records of the event source mapping, whose\n"
+        "records are read from the stream or from the payload. PLACE is sqs://QUEUE (also FIFO),\n"
+        "s3://BUCKET/PREFIX, a folder, a file, or - for standard input: bodies of messages, one JSON\n"
+        "value after the other, or what `aws sqs receive-message` printed. Nothing is parked a second\n"
+        "time. One line for each message says its id, the item's key and the outcome. Handlers are\n"
+        "repeatable: a message that was handled and not removed may be handled again, and does no harm; a\n"
+        "once-only effect (notify) then happens again.\n"
+        "Exit status: 0 all done, 1 something failed again or was not begun, 2 bad usage or nothing could\n"
+        "be begun, 4 all else is done, but a message could not be read.",
     .flags = flags,
     .ranges = ranges,
     .operand = "PLACE",
