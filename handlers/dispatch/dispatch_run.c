@@ -60,7 +60,7 @@ static bool is_too_late(const struct sl_dispatch *d, const struct sl_route *rout
                         const struct sl_record *record)
 {
     int64_t remembers_s = route->aside.remembers_s;
-    if (!d->late || !remembers_s)
+    if (!d->late || !remembers_s || d->p->is_replay)
         return false;
     return (d->clock->wall_ns(d->clock) - sl_record_created_ns(record)) / 1000000000 >= remembers_s - 86400;
 }

@@ -431,6 +431,7 @@ enum sl_status sl_pipeline_open(const struct sl_pipeline_options *options, struc
     p->options = *options;
     p->meter = (struct sl_port_meter){.log = options->log, .clock = options->clock};
     p->openers = options->openers ? *options->openers : real_openers;
+    p->is_replay = strcmp(sl_vars_or(options->vars, "SLUICE_REPLAY", ""), "1") == 0;
     if (!p->options.builtins)
         p->options.builtins = sl_builtins;
     *out = NULL;

@@ -110,6 +110,7 @@ struct sl_pipeline {
     size_t n_targets;
     struct sl_memory memory;
     struct sl_port_meter meter; /* of the ports that handlers call */
+    bool is_replay;             /* SLUICE_REPLAY: how old a record is now says nothing */
 };
 
 /* What the route leaves in its target. */

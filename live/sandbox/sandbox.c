@@ -111,8 +111,10 @@ static char **environment(const struct sl_sandbox_spec *spec, unsigned port, str
     set(&e, "SLUICE_HANDLER_PATH", spec->handler_path);
     set(&e, "SLUICE_SHUTDOWN", "0"); /* SIGTERM comes without it, and there is no Extensions API */
     set(&e, "SLUICE_REPORT_BATCH_ITEM_FAILURES", spec->report_failures ? "true" : "false");
-    if (spec->outage)
+    if (spec->outage) {
         set(&e, "SLUICE_OUTAGE", spec->outage);
+        set(&e, "SLUICE_REPLAY", "1");
+    }
     if (spec->report_fd >= 0)
         set(&e, "SLUICE_REPORT_FD", sl_arena_printf(arena, "%d", spec->report_fd));
     return whole(&e);

@@ -22,7 +22,7 @@ struct sl_sandbox_spec {
     const struct sl_function *identity;
     struct sl_output *output; /* NULL: our standard error */
     bool report_failures;
-    const char *outage;     /* SLUICE_OUTAGE; NULL: as it is */
+    const char *outage;     /* SLUICE_OUTAGE, and SLUICE_REPLAY=1; NULL: as they are */
     int report_fd;          /* SLUICE_REPORT_FD: stays open in the process; -1: none */
     bool is_watched;        /* see live/sandbox/syscalls.h */
     struct sl_guard *guard; /* live/sandbox/guard.h: kills in time while we stand still; NULL: nobody does */

@@ -114,6 +114,19 @@ def the_report_has_it(top):
     check("the page shows it", run.status == 0 and "letters " in page and "of copy; drained" in page and "outage " in page, run.err)
 
 
+def an_old_recording_is_not_late(top):
+    """A letter's records may be years old when they are replayed."""
+    folder = top / "old"
+    folder.mkdir()
+    of = {"report_batch_item_failures": True, "on_failure": "jsonl:parked.jsonl", "routes": [
+        {"name": "copy", "handler": "replicate", "to": "sqlite:db?table=copy", "set_aside": "sqs://later"}]}
+    (folder / "sluice.json").write_text(json.dumps(of))
+    run = Run(folder, "--live", "--outage", "copy@0-60", records=[record(n, created=1573689197 + n) for n in range(20)])
+    with sqlite3.connect(folder / "db") as db:
+        check("all of it is in the replica", run.status == 0 and db.execute("SELECT count(*) FROM copy").fetchone() == (20,), run.out + run.err)
+    check("nothing is parked", not Run.text(folder / "parked.jsonl"))
+
+
 def mistakes_are_named(top):
     folder = top / "wrong"
     folder.mkdir()
@@ -131,6 +144,6 @@ def mistakes_are_named(top):
 
 with tempfile.TemporaryDirectory() as folder:
     for case in (the_end_is_the_same, a_route_that_is_not_set_aside_holds_all, what_is_paused_waits,
-                 a_letter_that_can_never_be_applied_is_left, the_report_has_it, mistakes_are_named):
+                 a_letter_that_can_never_be_applied_is_left, the_report_has_it, an_old_recording_is_not_late, mistakes_are_named):
         case(pathlib.Path(folder))
 finish()
