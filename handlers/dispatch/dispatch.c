@@ -158,10 +158,10 @@ static bool is_done(const struct sl_entry *entry)
     return entry->state == SL_ENTRY_APPLIED || entry->state == SL_ENTRY_PARKED;
 }
 
-/* Remembers what was done for records that will be delivered again. */
+/* Remembers what was done for records that will be delivered again: of a letter, all of them. */
 static void remember(struct sl_dispatch *d, const struct lanes *lanes)
 {
-    size_t floor = sl_answer_floor(d);
+    size_t floor = d->late ? 0 : sl_answer_floor(d);
     for (size_t i = 0; i < d->n_parked; i++)
         if (d->parked[i].is_durable && d->parked[i].index >= floor)
             sl_memory_add(d, d->parked[i].route, d->parked[i].index);

@@ -506,6 +506,27 @@ static void a_letter_goes_through_its_route_alone(void **state)
     rig_destroy(rig);
 }
 
+/* A letter comes again as a whole: its poison is parked once, however often its target fails at the rest. */
+static void poison_of_a_letter_is_parked_once(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_new(HEAD "'routes':[{'name':'r1','handler':'one'," ASIDE "}]}");
+    char *text = one_letter(rig, 20);
+    struct sl_error error = SL_NO_ERROR;
+    rig->handlers[RIG_ONE].marks = true;
+    rig->handlers[RIG_ONE].plan[3] = RIG_POISON;
+    rig->handlers[RIG_ONE].plan[10] = RIG_OUTAGE;
+    for (int delivery = 0; delivery < 4; delivery++) {
+        assert_int_equal(apply(rig, text, &error), SL_LETTER_LATER);
+        assert_int_equal(rig_port(rig, "dlq")->n, 1);
+    }
+    rig->handlers[RIG_ONE].plan[10] = RIG_GOOD;
+    assert_int_equal(apply(rig, text, &error), SL_LETTER_DONE);
+    assert_int_equal(rig_port(rig, "dlq")->n, 1);
+    free(text);
+    rig_destroy(rig);
+}
+
 static char *with(const char *text, const char *what, const char *instead)
 {
     const char *at = strstr(text, what);
@@ -716,6 +737,7 @@ int main(void)
         cmocka_unit_test(what_waits_already_is_not_set_aside_again),
         cmocka_unit_test(a_rehearsed_outage_is_one),
         cmocka_unit_test(a_letter_goes_through_its_route_alone),
+        cmocka_unit_test(poison_of_a_letter_is_parked_once),
         cmocka_unit_test(a_letter_that_is_not_ours_is_left_alone),
         cmocka_unit_test(what_comes_too_late_is_parked_once),
         cmocka_unit_test(the_letters_of_a_paused_route_wait),
