@@ -2,8 +2,12 @@
 import json
 import os
 import pathlib
+import signal
 import subprocess
 import sys
+
+# Who runs us in the background may have us ignore SIGINT, and what we start would inherit that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 BUILD = os.path.abspath(os.environ.get("BUILD", "build"))
 FUNCTION = os.path.abspath("tests/cli/function.py")
