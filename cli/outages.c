@@ -55,6 +55,7 @@ struct sl_outages {
     struct sl_restricted config;
     struct sl_runner *drain; /* NULL: there was no letter yet */
     const char *down;        /* the routes whose targets are down now, as in SLUICE_OUTAGE */
+    bool is_stale;           /* the drain's breaker closed a route whose target is well: a new process */
     uint64_t events;
 };
 
@@ -317,6 +318,10 @@ static struct sl_span ask(struct sl_outages *o, const struct sl_letters_message 
         options.faults = (struct sl_faults){.random = 1};
         o->drain = sl_runner_new(&options);
     }
+    /* Its breaker counts in real time, in which the quarter of an hour until the next receive is nothing. */
+    if (o->is_stale)
+        o->down = sl_arena_copy(o->o.arena, sl_span_str(o->down));
+    o->is_stale = false;
     sl_runner_set_outage(o->drain, o->down);
     struct sl_esm_invocation inv = {.request_id = id, .payload = sl_letters_event(messages, n, arena)};
     sl_runner_begin(o->drain, &inv);
@@ -331,7 +336,9 @@ static void settle(struct sl_outages *o, struct place *place, size_t i, bool is_
     struct letter *letter = &place->letters[i];
     const int64_t age_ms = now_ms - letter->sent_ms;
     letter->visible_ms = now_ms + SL_DRAIN_HIDDEN_S * (int64_t)1000;
-    letter->failures += !is_done && !is_down(o, sl_span_str(place->route), now_ms);
+    const bool has_failed = !is_done && !is_down(o, sl_span_str(place->route), now_ms);
+    letter->failures += has_failed;
+    o->is_stale = o->is_stale || has_failed;
     if (!is_done && letter->failures < MOST_FAILURES)
         return;
     place->drained += is_done;
