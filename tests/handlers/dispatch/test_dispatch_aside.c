@@ -429,10 +429,10 @@ static void what_waits_already_is_not_set_aside_again(void **state)
 static void a_rehearsed_outage_is_one(void **state)
 {
     (void)state;
-    static const char *const lists[] = {ONE "," TWO, ONCE "," TWO, "{'name':'r1','handler':'one'}," TWO};
+    static const char *const firsts[] = {ONE, ONCE, "{'name':'r1','handler':'one'}"};
     for (size_t i = 0; i < 3; i++) {
         char routes[300];
-        snprintf(routes, sizeof(routes), ROUTES("%s"), lists[i]);
+        snprintf(routes, sizeof(routes), ROUTES("%s," TWO), firsts[i]);
         struct rig *rig = new_rig(routes, 20);
         struct rig_handler *h = &rig->handlers[i == 1 ? RIG_ONCE : RIG_ONE];
         h->marks = true;
