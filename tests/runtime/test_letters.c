@@ -170,8 +170,8 @@ static void a_mapping_without_item_failures_ends_the_drain(void **state)
     static const char *const without[] = {
         "{'EventSourceMappings':[{'UUID':'u-1'}]}",
         "{'EventSourceMappings':[{'UUID':'u-1','FunctionResponseTypes':[]}]}",
-        "{'EventSourceMappings':[{'UUID':'u-2','FunctionResponseTypes':['ReportBatchItemFailures']},"
-        "{'UUID':'u-1','FunctionResponseTypes':[]}]}"};
+        ("{'EventSourceMappings':[{'UUID':'u-2','FunctionResponseTypes':['ReportBatchItemFailures']},"
+         "{'UUID':'u-1','FunctionResponseTypes':[]}]}")};
     const char *with = w->mappings;
     api_start(w->api, CONFIG);
     for (size_t i = 0; i < 3; i++) {
