@@ -41,6 +41,12 @@ static bool instead(void *arg, struct sl_span operation, struct scripted_reply *
     return true;
 }
 
+static void forget_letters(struct world *w)
+{
+    while (w->queue.n)
+        free(w->queue.list[--w->queue.n].body);
+}
+
 static void sql(const struct verbs *v, const char *name, const char *text)
 {
     char path[512], *error = NULL;
@@ -109,7 +115,7 @@ static void equal_is_no_proof_while_a_letter_waits(void **state)
     for (w->appears_at = 1; w->appears_at <= 3; w->appears_at++) {
         w->looks = 0;
         verb_assert(w->v, verb(w->v, "verify " SOURCE), 3, "late: pending (set aside): ");
-        w->queue.n = 0;
+        forget_letters(w);
     }
     w->appears_at = 0;
     fake_inbox_add(&w->queue, NULL, "a letter");
@@ -130,7 +136,7 @@ static void a_difference_that_a_letter_may_explain_is_pending(void **state)
     verb_assert(w->v, verb(w->v, "verify --wait 200 " SOURCE), 1, "plain: 11 equal, 1 different (1 missing)");
     assert_non_null(strstr(verb_out(w->v), "late: 11 equal, 0 different, 1 pending"));
     /* Drained: it is one. */
-    w->queue.n = 0;
+    forget_letters(w);
     verb_assert(w->v, verb(w->v, "verify " SOURCE), 1, "late: 11 equal, 1 different (1 missing)");
 }
 
@@ -142,7 +148,7 @@ static void nothing_is_repaired_while_a_letter_waits(void **state)
     verb_assert(w->v, verb(w->v, "repair " SOURCE), 2,
                 "late: 1 letters wait in its queue, or are dead: drain or discard them");
     verb_assert(w->v, verb(w->v, "repair --routes plain " SOURCE), 0, "repaired: 0 written");
-    w->queue.n = 0;
+    forget_letters(w);
     verb_assert(w->v, verb(w->v, "repair " SOURCE), 0, "repaired: 1 written");
     verb_assert(w->v, verb(w->v, "verify " SOURCE), 0, "late: 12 equal");
 }
