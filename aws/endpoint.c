@@ -1,7 +1,7 @@
 /* The services, and where each of them is. */
 #include "aws/endpoint.h"
 
-#include "aws/arn.h"
+#include "base/arn.h"
 #include "base/url.h"
 #include "net/uri.h"
 

@@ -4,6 +4,7 @@
 #include "aws/answer.h"
 #include "base/span.h"
 #include "base/url.h"
+#include "net/uri.h"
 
 #include <stdlib.h>
 
@@ -72,24 +73,13 @@ static enum sl_status ask(struct sl_mappings *m, const char *operation, const ch
     return job.status == SL_OK ? SL_OK : sl_fail(error, job.status, job.code, "%s", job.text);
 }
 
-/* The percent-encoded text of a query's value: a function's name or ARN, a marker. */
+/* A query's value: a function's name or ARN, a marker. */
 static const char *encoded(struct sl_arena *arena, const char *text)
 {
-    static const char hex[] = "0123456789ABCDEF";
-    char *out = sl_arena_alloc(arena, 3 * strlen(text) + 1), *at = out;
-    for (const unsigned char *c = (const unsigned char *)text; *c; c++) {
-        bool is_plain = (*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') || (*c >= '0' && *c <= '9') ||
-                        strchr("-._~", *c);
-        if (is_plain) {
-            *at++ = (char)*c;
-        } else {
-            *at++ = '%';
-            *at++ = hex[*c >> 4];
-            *at++ = hex[*c & 15];
-        }
-    }
-    *at = '\0';
-    return out;
+    struct sl_buffer b;
+    sl_buffer_init_in(&b, arena, UINT32_MAX);
+    sl_uri_encode(&b, sl_span_str(text), '\0');
+    return sl_arena_copy(arena, sl_buffer_span(&b));
 }
 
 static enum sl_status take_page(struct sl_mappings *m, sl_mapping_fn take, void *arg, struct sl_error *error)

@@ -39,6 +39,9 @@ void sl_json_path_of(struct sl_span text, const char *at, char *out, size_t room
  * `arena`. */
 struct sl_span sl_json_unescape(struct sl_span inner, struct sl_arena *arena);
 
+/* The text that `path` names, as sl_json_unescape gives it; absent when no string is there. */
+struct sl_span sl_json_text(struct sl_span text, const char *path, struct sl_arena *arena);
+
 /* The same into `out`, which has room for inner.len bytes; returns the bytes written. */
 size_t sl_json_unescape_to(struct sl_span inner, char *out);
 

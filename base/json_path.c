@@ -113,3 +113,11 @@ void sl_json_path_of(struct sl_span text, const char *at, char *out, size_t room
     while (p && p != at && (*p == '{' || *p == '['))
         p = part_with(p, end, at, &path);
 }
+
+struct sl_span sl_json_text(struct sl_span text, const char *path, struct sl_arena *arena)
+{
+    struct sl_span raw = sl_json_find(text, path);
+    if (raw.len < 2 || raw.ptr[0] != '"')
+        return sl_span(NULL, 0);
+    return sl_json_unescape(sl_span(raw.ptr + 1, raw.len - 2), arena);
+}

@@ -9,7 +9,7 @@
  * An archive need not fit into memory: its lines are sorted by item in files of TMPDIR. Each line goes in
  * twice, since the sorter keeps of a key the last body alone: as what the item is after it, and, in reversed
  * order and under a key that comes right after, as what it was before it. */
-#include "aws/arn.h"
+#include "base/arn.h"
 #include "base/arena.h"
 #include "base/array.h"
 #include "base/base64.h"

@@ -308,9 +308,6 @@ int64_t sl_outages_due_ms(const struct sl_outages *o)
 static struct sl_span ask(struct sl_outages *o, const struct sl_letters_message *messages, size_t n,
                           struct sl_arena *arena)
 {
-    char id[40];
-    struct sl_esm_result result;
-    snprintf(id, sizeof(id), "00000000-0000-4000-8000-%012llx", (unsigned long long)++o->events);
     if (!o->drain) {
         struct sl_runner_options options = o->o.runner;
         options.sandbox.config_path = o->config.path;
@@ -323,12 +320,7 @@ static struct sl_span ask(struct sl_outages *o, const struct sl_letters_message 
         o->down = sl_arena_copy(o->o.arena, sl_span_str(o->down));
     o->is_stale = false;
     sl_runner_set_outage(o->drain, o->down);
-    struct sl_esm_invocation inv = {.request_id = id, .payload = sl_letters_event(messages, n, arena)};
-    sl_runner_begin(o->drain, &inv);
-    sl_runner_collect(o->drain, &inv, &result);
-    sl_notes_forget(sl_runner_notes(o->drain), id);
-    return result.outcome == SL_ESM_ANSWERED ? sl_span(sl_arena_copy(arena, result.body), result.body.len)
-                                             : SL_LIT("");
+    return sl_letters_run(o->drain, ++o->events, messages, n, arena);
 }
 
 static void settle(struct sl_outages *o, struct place *place, size_t i, bool is_done, int64_t now_ms)

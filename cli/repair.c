@@ -100,10 +100,8 @@ static bool keep_line(struct repair *r, int fd, const char *name)
 static struct sl_route *route_of(const struct repair *r, struct sl_span name)
 {
     struct sl_pipeline *p = r->session.command.pipeline;
-    for (size_t i = 0; i < p->n; i++)
-        if (sl_span_is(name, p->routes[i].config->name))
-            return &p->routes[i];
-    return NULL;
+    size_t i = sl_route_named(p, name);
+    return i < p->n ? &p->routes[i] : NULL;
 }
 
 /* dynamodb://NAME and sqlite:FILE?table=NAME, whatever the other parameters say. */

@@ -51,9 +51,7 @@ static enum sl_status choose_routes(struct sl_verify_session *v, struct sl_error
         return SL_OK;
     for (const char *at = v->routes; *at;) {
         struct sl_span name = {at, strcspn(at, ",")};
-        size_t i = 0;
-        while (i < v->command.pipeline->n && !sl_span_is(name, v->command.pipeline->routes[i].config->name))
-            i++;
+        size_t i = sl_route_named(v->command.pipeline, name);
         if (i == v->command.pipeline->n)
             return USAGE(error, "--routes: %s has no route \"%.*s\"", v->command.config, SL_ARG(name));
         is_chosen[i] = true;

@@ -1,7 +1,7 @@
 /* A target that is down: see cli/check/check_aside.h. */
 #include "cli/check/check_aside.h"
 
-#include "aws/arn.h"
+#include "base/arn.h"
 #include "base/clock.h"
 #include "base/span.h"
 #include "handlers/dispatch/drain.h"

@@ -1,7 +1,7 @@
 /* Which table a target is: see cli/check/check_place.h. */
 #include "cli/check/check_place.h"
 
-#include "aws/arn.h"
+#include "base/arn.h"
 #include "base/span.h"
 #include "base/url.h"
 

@@ -1,7 +1,7 @@
 /* Places that two writers share: see cli/check/check_shared.h. */
 #include "cli/check/check_shared.h"
 
-#include "aws/arn.h"
+#include "base/arn.h"
 #include "base/array.h"
 #include "base/span.h"
 #include "cli/check/check_place.h"

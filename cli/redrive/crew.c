@@ -418,20 +418,12 @@ enum sl_status sl_crew_apply(struct sl_crew *crew, struct sl_letter *letter, str
     const struct sl_crew_load load = {
         .route = letter->dead.route, .epoch = -1, .stream_arn = arn_of(letter->dead.text, arena)};
     const struct sl_letters_message message = {.id = "1", .body = letter->dead.text};
-    struct sl_esm_result result = {.outcome = SL_ESM_FAILED};
     enum sl_status status = find_team(crew, &load, error);
     if (status != SL_OK)
         return status;
-    struct sl_runner *runner = crew->team->session.runner;
-    const char *id =
-        sl_arena_printf(arena, "00000000-0000-4000-8000-%012llx", (unsigned long long)crew->runs);
-    struct sl_esm_invocation inv = {
-        .request_id = id, .payload = sl_letters_event(&message, 1, arena), .attempt = 1};
-    sl_runner_begin(runner, &inv);
-    sl_runner_collect(runner, &inv, &result);
-    sl_notes_forget(sl_runner_notes(runner), id);
+    struct sl_span answer = sl_letters_run(crew->team->session.runner, crew->runs, &message, 1, arena);
     crew->options->keep(crew->options->keep_arg);
-    if (result.outcome == SL_ESM_ANSWERED && sl_letters_is_done(result.body, &message, 1, 0))
+    if (sl_letters_is_done(answer, &message, 1, 0))
         letter->outcome = SL_MAIL_DONE;
     else
         sl_letter_end(letter, SL_MAIL_FAILED, "NotApplied", "");

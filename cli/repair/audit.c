@@ -38,21 +38,13 @@ void sl_audit_line(const struct sl_finding *finding, const struct sl_repair_outc
     sl_buffer_add_str(out, "}\n");
 }
 
-static struct sl_span text_of(struct sl_span line, const char *name, struct sl_arena *arena)
-{
-    struct sl_span value = sl_json_find(line, name);
-    if (value.len < 2 || *value.ptr != '"')
-        return sl_span(NULL, 0);
-    return sl_json_unescape(sl_span(value.ptr + 1, value.len - 2), arena);
-}
-
 bool sl_audit_sum_read(struct sl_span line, struct sl_arena *arena, struct sl_audit_sum *out)
 {
-    *out = (struct sl_audit_sum){.kind = text_of(line, "kind", arena),
-                                 .target = text_of(line, "target", arena),
+    *out = (struct sl_audit_sum){.kind = sl_json_text(line, "kind", arena),
+                                 .target = sl_json_text(line, "target", arena),
                                  .key = sl_json_find(line, "key"),
-                                 .attribute = text_of(line, "attribute", arena),
-                                 .difference = text_of(line, "difference", arena),
+                                 .attribute = sl_json_text(line, "attribute", arena),
+                                 .difference = sl_json_text(line, "difference", arena),
                                  .mark = sl_json_find(line, "mark")};
     return sl_span_is(sl_json_find(line, "result"), "\"different\"");
 }
@@ -92,8 +84,8 @@ void sl_audit_saved(const struct sl_finding *finding, struct sl_span after, stru
 enum sl_status sl_audit_read(struct sl_span line, struct sl_arena *arena, struct sl_audit_undo *out,
                              struct sl_error *error)
 {
-    *out = (struct sl_audit_undo){.route = text_of(line, "route", arena),
-                                  .target = text_of(line, "target", arena),
+    *out = (struct sl_audit_undo){.route = sl_json_text(line, "route", arena),
+                                  .target = sl_json_text(line, "target", arena),
                                   .source_key = sl_json_find(line, "source_key"),
                                   .before = sl_json_find(line, "before"),
                                   .after = sl_json_find(line, "after")};

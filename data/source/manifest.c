@@ -11,11 +11,8 @@
 
 static struct sl_span text_of(struct sl_span json, const char *name, struct sl_arena *arena)
 {
-    struct sl_span raw = sl_json_find(json, name);
-    if (raw.len < 2 || raw.ptr[0] != '"')
-        return sl_span(NULL, 0);
-    struct sl_span text = sl_json_unescape(sl_span(raw.ptr + 1, raw.len - 2), arena);
-    return sl_span(sl_arena_copy(arena, text), text.len);
+    struct sl_span text = sl_json_text(json, name, arena);
+    return text.ptr ? sl_span(sl_arena_copy(arena, text), text.len) : text;
 }
 
 /* A whole number of 18 digits at most. */

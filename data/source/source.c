@@ -140,10 +140,7 @@ enum sl_status sl_source_place_bad(const struct sl_source *source, struct sl_err
 
 struct sl_span sl_source_place_text(struct sl_source *source, const char *path)
 {
-    struct sl_span raw = sl_json_find(source->options.place, path);
-    if (raw.len < 2 || raw.ptr[0] != '"')
-        return sl_span(NULL, 0);
-    return sl_json_unescape(sl_span(raw.ptr + 1, raw.len - 2), source->arena);
+    return sl_json_text(source->options.place, path, source->arena);
 }
 
 bool sl_source_place_number(const struct sl_source *source, const char *path, uint64_t *out)

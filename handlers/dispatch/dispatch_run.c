@@ -78,8 +78,9 @@ static void reject_late(struct sl_run *run, struct sl_entry *entry)
 void sl_run_init(struct sl_run *run, struct sl_dispatch *d, struct sl_route *route, struct sl_entry *entries,
                  size_t limit)
 {
+    const bool is_taken = sl_run_takes(d, route);
     *run = (struct sl_run){.d = d, .route = route, .entries = entries};
-    for (size_t i = 0; i < limit && !d->is_ruined && sl_run_takes(d, route); i++) {
+    for (size_t i = 0; is_taken && i < limit && !d->is_ruined; i++) {
         const struct sl_record *record = sl_batch_record(d->batch, i);
         if (route->when && !d->late && !sl_when_match(route->when, record, d->arena)) {
             unsigned lacks = sl_when_lacks(route->when, record, d->arena);

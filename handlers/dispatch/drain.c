@@ -61,13 +61,6 @@ bool sl_drain_is_event(struct sl_span event)
            sl_json_check(event, NULL) == SL_OK && sl_json_find(first_record(event), "messageId").ptr;
 }
 
-static struct sl_span text_of(struct sl_span object, const char *name, struct sl_arena *arena)
-{
-    struct sl_span raw = sl_json_find(object, name);
-    return raw.len >= 2 && raw.ptr[0] == '"' ? sl_json_unescape(sl_span(raw.ptr + 1, raw.len - 2), arena)
-                                             : sl_span(NULL, 0);
-}
-
 struct sl_span sl_drain_queue(struct sl_span event)
 {
     struct sl_span raw = sl_json_find(first_record(event), "eventSourceARN");
@@ -97,11 +90,8 @@ static size_t route_of(const struct sl_drain *drain, struct sl_span letter, stru
 {
     const struct sl_pipeline *p = drain->options.pipeline;
     struct sl_span name =
-        sl_json_check(letter, NULL) == SL_OK ? text_of(letter, "route", arena) : sl_span(NULL, 0);
-    size_t i = 0;
-    while (i < p->n && !sl_span_is(name, p->routes[i].config->name))
-        i++;
-    return i;
+        sl_json_check(letter, NULL) == SL_OK ? sl_json_text(letter, "route", arena) : sl_span(NULL, 0);
+    return sl_route_named(p, name);
 }
 
 static void hide(const struct sl_drain *drain, const struct message *m, int64_t seconds,
@@ -174,10 +164,10 @@ enum sl_status sl_drain_event(struct sl_drain *drain, struct sl_span event,
     sl_buffer_init_in(&failures, arena, SL_ANSWER_BYTES);
     sl_buffer_add_str(&failures, "{\"batchItemFailures\":[");
     for (size_t i = 0; sl_json_walk_next(&walk, NULL, &record); i++) {
-        const struct message m = {.id = text_of(record, "messageId", arena),
-                                  .receipt = text_of(record, "receiptHandle", arena),
-                                  .queue = text_of(record, "eventSourceARN", arena),
-                                  .body = text_of(record, "body", arena)};
+        const struct message m = {.id = sl_json_text(record, "messageId", arena),
+                                  .receipt = sl_json_text(record, "receiptHandle", arena),
+                                  .queue = sl_json_text(record, "eventSourceARN", arena),
+                                  .body = sl_json_text(record, "body", arena)};
         if (!m.id.len || !m.body.ptr)
             return bad(error);
         bool is_done = !answer->is_ruined && apply(drain, &m, out->letters - i, invocation, answer, out);

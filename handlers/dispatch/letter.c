@@ -1,6 +1,7 @@
 /* A letter is read, proven to be this pipeline's, and dispatched as a batch of one route. */
 #include "handlers/dispatch/letter.h"
 
+#include "base/arn.h"
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/span.h"
@@ -8,15 +9,11 @@
 #include "handlers/pipeline/route.h"
 #include "streams/record.h"
 
-static struct sl_span arn_part(struct sl_span arn, int number)
+/* "" when the ARN does not say. */
+static struct sl_span part_of(struct sl_span arn, unsigned number)
 {
-    const char *end = sl_span_end(arn), *p = arn.ptr;
-    for (int i = 0; p && i < number; i++) {
-        p = memchr(p, ':', (size_t)(end - p));
-        p = p ? p + 1 : NULL;
-    }
-    const char *colon = p && p < end ? memchr(p, ':', (size_t)(end - p)) : NULL;
-    return p && colon ? sl_span(p, (size_t)(colon - p)) : SL_LIT("");
+    struct sl_span part = sl_arn_part(arn, number);
+    return part.ptr ? part : SL_LIT("");
 }
 
 struct sl_letter_origin sl_letter_origin_of(const struct sl_record *record)
@@ -24,8 +21,8 @@ struct sl_letter_origin sl_letter_origin_of(const struct sl_record *record)
     struct sl_span arn = sl_record_text(record, SL_FIELD_SOURCE_ARN),
                    table = sl_record_text(record, SL_FIELD_TABLE);
     return (struct sl_letter_origin){
-        .account = arn.len ? arn_part(arn, 4) : SL_LIT(""),
-        .region = arn.len ? arn_part(arn, 3) : SL_LIT(""),
+        .account = part_of(arn, 4),
+        .region = part_of(arn, 3),
         .table = table.ptr ? table : SL_LIT(""),
     };
 }
@@ -40,13 +37,6 @@ bool sl_letter_is(struct sl_span text)
 }
 
 /* ---- whose it is ---- */
-
-static struct sl_span text_member(struct sl_span letter, const char *name, struct sl_arena *arena)
-{
-    struct sl_span raw = sl_json_find(letter, name);
-    return raw.len >= 2 && raw.ptr[0] == '"' ? sl_json_unescape(sl_span(raw.ptr + 1, raw.len - 2), arena)
-                                             : sl_span(NULL, 0);
-}
 
 static bool matches(struct sl_span one, struct sl_span other)
 {
@@ -75,10 +65,9 @@ static enum sl_status bad(struct sl_error *error, const char *what)
 static enum sl_status find_route(const struct sl_pipeline *p, struct sl_span letter, struct sl_arena *arena,
                                  struct sl_late *late, struct sl_error *error)
 {
-    struct sl_span name = text_member(letter, "route", arena), target = text_member(letter, "target", arena);
-    size_t i = 0;
-    while (i < p->n && !sl_span_is(name, p->routes[i].config->name))
-        i++;
+    struct sl_span name = sl_json_text(letter, "route", arena),
+                   target = sl_json_text(letter, "target", arena);
+    size_t i = sl_route_named(p, name);
     if (i == p->n)
         return sl_fail(
             error, SL_FATAL, "OtherRoute",
@@ -92,7 +81,7 @@ static enum sl_status find_route(const struct sl_pipeline *p, struct sl_span let
             "the letter was set aside for %.*s, and the route %s writes to %s now: drain or discard its "
             "letters before a target is changed",
             SL_ARG(target), route->config->name, route->stats.target);
-    if (!route->aside.takes_any_order)
+    if (route->aside.why_not)
         return sl_fail(error, SL_FATAL, "NotAnyOrder",
                        "the route %s, as it is configured now, does not take records late and in any order",
                        route->config->name);
@@ -109,9 +98,9 @@ static enum sl_status find_route(const struct sl_pipeline *p, struct sl_span let
 static enum sl_status check_records(const struct sl_batch *batch, struct sl_span letter,
                                     struct sl_arena *arena, struct sl_error *error)
 {
-    const struct sl_letter_origin said = {.account = text_member(letter, "account", arena),
-                                          .region = text_member(letter, "region", arena),
-                                          .table = text_member(letter, "table", arena)};
+    const struct sl_letter_origin said = {.account = sl_json_text(letter, "account", arena),
+                                          .region = sl_json_text(letter, "region", arena),
+                                          .table = sl_json_text(letter, "table", arena)};
     for (size_t i = 0; i < batch->n; i++) {
         struct sl_letter_origin is = sl_letter_origin_of(sl_batch_record(batch, i));
         if (!matches(said.account, is.account) || !matches(said.region, is.region) ||
@@ -168,7 +157,7 @@ enum sl_letter_outcome sl_letter_apply(struct sl_pipeline *p, struct sl_span tex
         (void)bad(error, "it is not one, or of a later format");
         return SL_LETTER_FAILED;
     }
-    if (sl_time_parse(text_member(text, "time", arena), &ns, &step_ns))
+    if (sl_time_parse(sl_json_text(text, "time", arena), &ns, &step_ns))
         *age_ms = (clock->wall_ns(clock) - ns) / 1000000;
     if (find_route(p, text, arena, &late, error) != SL_OK || decode(p, text, arena, &batch, error) != SL_OK ||
         check_records(&batch, text, arena, error) != SL_OK)

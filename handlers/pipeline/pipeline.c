@@ -212,7 +212,6 @@ static enum sl_status read_any_order(struct sl_route *route, struct sl_error *er
     sl_route_enter(route);
     enum sl_status status = handler->any_order(route->self, &facts, error);
     sl_route_leave(route);
-    route->aside.takes_any_order = status == SL_OK;
     route->aside.remembers_s = facts.remembers_s;
     return status;
 }
@@ -407,9 +406,7 @@ static enum sl_status mark_outages(struct sl_pipeline *p, struct sl_error *error
     while (rest.len) {
         const char *comma = memchr(rest.ptr, ',', rest.len);
         struct sl_span name = sl_span(rest.ptr, comma ? (size_t)(comma - rest.ptr) : rest.len);
-        size_t i = 0;
-        while (i < p->n && !sl_span_is(name, p->routes[i].config->name))
-            i++;
+        size_t i = sl_route_named(p, name);
         if (i == p->n)
             return sl_fail(error, SL_FATAL, INVALID,
                            "the variable SLUICE_OUTAGE names a route \"%.*s\", which is not there",

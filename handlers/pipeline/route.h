@@ -57,10 +57,10 @@ struct sl_memory {
 struct sl_aside {
     struct sl_queue_port *queue; /* NULL: the route is never set aside */
     struct sl_span name;         /* of it what may be shown */
-    bool takes_any_order;        /* the handler says so; else letters of the route are refused */
-    const char *why_not;         /* NULL: it does */
-    int64_t remembers_s;         /* for how long the handler knows a record again; 0: for ever */
-    int64_t epoch;               /* of the route's option; 0: it has none */
+    const char *why_not; /* the handler does not take records in any order, so letters of the route are
+                            refused; NULL: it does */
+    int64_t remembers_s; /* for how long the handler knows a record again; 0: for ever */
+    int64_t epoch;       /* of the route's option; 0: it has none */
     bool has_epoch;
 
     /* The breaker, of this process. */
@@ -112,6 +112,15 @@ struct sl_pipeline {
     struct sl_port_meter meter; /* of the ports that handlers call */
     bool is_replay;             /* SLUICE_REPLAY: how old a record is now says nothing */
 };
+
+/* The route's number; p->n when none has the name. */
+static inline size_t sl_route_named(const struct sl_pipeline *p, struct sl_span name)
+{
+    size_t i = 0;
+    while (i < p->n && !sl_span_is(name, p->routes[i].config->name))
+        i++;
+    return i;
+}
 
 /* What the route leaves in its target. */
 static inline enum sl_makes sl_route_makes(const struct sl_route *route)

@@ -59,10 +59,7 @@ static struct sl_span member(struct sl_span json, const char *path)
 /* The text of a string member; absent when it is not a string. */
 static struct sl_span text_of(struct reading *r, struct sl_span json, const char *path)
 {
-    struct sl_span raw = member(json, path);
-    if (raw.len < 2 || raw.ptr[0] != '"')
-        return sl_span(NULL, 0);
-    return sl_json_unescape(sl_span(raw.ptr + 1, raw.len - 2), r->arena);
+    return sl_json_text(json, path, r->arena);
 }
 
 /* "" also for a text with a NUL, which no name or number has: what is before it would pass for the whole. */

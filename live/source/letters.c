@@ -21,6 +21,20 @@ struct sl_span sl_letters_event(const struct sl_letters_message *messages, size_
     return sl_buffer_span(&b);
 }
 
+struct sl_span sl_letters_run(struct sl_runner *runner, uint64_t number,
+                              const struct sl_letters_message *messages, size_t n, struct sl_arena *arena)
+{
+    const char *id = sl_arena_printf(arena, "00000000-0000-4000-8000-%012llx", (unsigned long long)number);
+    struct sl_esm_result result = {.outcome = SL_ESM_FAILED};
+    struct sl_esm_invocation inv = {
+        .request_id = id, .payload = sl_letters_event(messages, n, arena), .attempt = 1};
+    sl_runner_begin(runner, &inv);
+    sl_runner_collect(runner, &inv, &result);
+    sl_notes_forget(sl_runner_notes(runner), id);
+    return result.outcome == SL_ESM_ANSWERED ? sl_span(sl_arena_copy(arena, result.body), result.body.len)
+                                             : sl_span(NULL, 0);
+}
+
 static size_t number_of(const struct sl_letters_message *messages, size_t n, struct sl_span id)
 {
     size_t i = 0;

@@ -1,7 +1,7 @@
 /* dynamodb://table: opens the target, checks operations before anything is sent, and runs an apply. */
 #include "sinks/dynamodb/dynamodb_private.h"
 
-#include "aws/arn.h"
+#include "base/arn.h"
 #include "base/json.h"
 #include "base/json_walk.h"
 #include "base/utf8.h"

@@ -1,7 +1,7 @@
 /* What is the same table, and the same key: the texts of keys. */
 #include "sinks/dynamodb/dynamodb_private.h"
 
-#include "aws/arn.h"
+#include "base/arn.h"
 #include "base/json.h"
 #include "base/json_walk.h"
 

@@ -7,7 +7,7 @@
 #ifndef SL_SINKS_QUEUES_QUEUE_H
 #define SL_SINKS_QUEUES_QUEUE_H
 
-#include "aws/arn.h"
+#include "base/arn.h"
 #include "aws/job.h"
 #include "sinks/queues/content.h"
 #include "sinks/target.h"

@@ -7,7 +7,7 @@
  * where a host by account is preferred, DynamoDB's plain host serves as well. */
 #include "tests/support/test.h"
 
-#include "aws/arn.h"
+#include "base/arn.h"
 #include "aws/client.h"
 #include "base/clock.h"
 #include "base/log.h"

@@ -12,7 +12,7 @@ check() { # check allowed|refused FILE INCLUDE
 check allowed base/a.c base/span.h
 check refused base/a.c streams/types.h
 check allowed net/a.c base/span.h
-check refused net/a.c aws/arn.h
+check refused net/a.c aws/aws.h
 check allowed streams/when/a.c streams/template/template.h
 check refused streams/a.c sinks/port.h
 check allowed sinks/a.c streams/value.h
@@ -31,7 +31,7 @@ check allowed handlers/dispatch/a.c handlers/pipeline/pipeline.h
 check refused handlers/pipeline/a.c handlers/dispatch/dispatch.h
 check allowed data/verify/a.c data/source/source.h
 check refused data/source/a.c handlers/handler.h
-check refused data/verify/a.c aws/arn.h
+check refused data/verify/a.c aws/aws.h
 check allowed runtime/work/a.c data/backfill/backfill.h
 check refused runtime/a.c live/tail/engine.h
 check refused runtime/api/a.c streams/types.h

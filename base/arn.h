@@ -1,6 +1,6 @@
 /* ARNs ("arn:aws:sqs:us-east-1:123456789012:name") and their parts. */
-#ifndef SL_AWS_ARN_H
-#define SL_AWS_ARN_H
+#ifndef SL_BASE_ARN_H
+#define SL_BASE_ARN_H
 
 #include "base/span.h"
 

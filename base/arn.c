@@ -1,5 +1,5 @@
 /* The parts of an ARN. */
-#include "aws/arn.h"
+#include "base/arn.h"
 
 struct sl_span sl_arn_part(struct sl_span arn, unsigned number)
 {
