@@ -25,7 +25,7 @@ enum sl_status sl_drainer_queues(const struct sl_drainer_options *options, size_
 struct sl_drainer *sl_drainer_start(const struct sl_drainer_options *options);
 
 struct sl_drainer_facts {
-    uint64_t letters, done; /* so far; a letter that comes again counts again */
+    uint64_t letters, done; /* so far; a letter that is received twice counts twice */
 };
 struct sl_drainer_facts sl_drainer_facts(struct sl_drainer *drainer);
 

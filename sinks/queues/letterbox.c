@@ -55,7 +55,7 @@ void sl_letterbox_hide(struct sl_letterbox *box, struct sl_span receipt, int64_t
     struct sl_result result;
     sl_inbox_hide(box->inbox, &text, &seconds, 1, &result, call);
     if (result.status != SL_OK && box->sinks->log)
-        sl_log(box->sinks->log, SL_WARN, "a letter could not be hidden, and comes again sooner: %s: %s",
+        sl_log(box->sinks->log, SL_WARN, "a letter could not be hidden, and will be received sooner: %s: %s",
                result.code, result.text);
 }
 

@@ -205,7 +205,7 @@ static void where_nobody_can_tell_the_configuration_counts(void **state)
                      1);
 }
 
-/* The whole event comes again: nothing that is left may be deleted. */
+/* The whole event is retried: nothing that is left may be deleted. */
 static void without_item_failures_what_is_left_is_an_error(void **state)
 {
     struct world *w = *state;

@@ -199,7 +199,7 @@ static void deliver(struct sim *s, struct sim_letter *const *chosen, size_t n)
         sim_violation(s, "the drain refuses its event: %s", error.text);
     if (s->clock.ms >= invocation.deadline_ms && !s->has_crashed)
         sim_violation(s, "the drain would have been killed at its deadline");
-    /* With its answer lost or its process dead, all of them come again. */
+    /* With its answer lost or its process dead, all of them are redelivered. */
     bool is_lost = s->clock.ms <= SIM_FAULTY_MS && s->plan.lost_answer_one_in &&
                    sim_draw(s, s->plan.lost_answer_one_in) == 0;
     if (status != SL_OK || s->has_crashed || is_lost)

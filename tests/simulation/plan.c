@@ -92,7 +92,7 @@ static void choose_aside(struct sim *s)
     s->paused = sim_draw(s, 8) ? 0 : s->aside & (unsigned)sim_draw(s, 1u << SIM_ROUTES);
     p->letter_delay_ms = sim_draw(s, 2) ? 0 : sim_draw(s, 60000);
     p->delivers_twice = s->aside && sim_draw(s, 4) == 0;
-    /* A failed event comes again as a whole, and a process that is started anew remembers nothing. */
+    /* A failed event is retried as a whole, and a process that is started anew remembers nothing. */
     p->is_uncertain = p->is_uncertain || p->delivers_twice || s->paused || (s->aside && !s->reports);
 }
 

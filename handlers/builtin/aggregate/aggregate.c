@@ -172,7 +172,7 @@ static enum sl_status any_order(void *self, struct sl_any_order *out, struct sl_
     out->remembers_s = a->forget_s;
     if (!a->has_ledger)
         return a->host->fail(error, SL_REJECT, "NotAnyOrder",
-                             "mode: without a ledger a change that comes again is counted again");
+                             "mode: without a ledger a change that is delivered again is counted again");
     if (a->expired != SL_EXPIRED_APPLY)
         return a->host->fail(error, SL_REJECT, "NotAnyOrder",
                              "expired: what is kept of expired items depends on the order of their changes");

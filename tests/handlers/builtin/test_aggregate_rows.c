@@ -157,8 +157,8 @@ static void an_empty_row_is_deleted_unless_it_is_somebody_s(void **state)
 #define MOVE(seq, id, from, to)                                                                              \
     RECORD("MODIFY", seq, KEYS(PK(id)) NEW(ITEM(id, to, "1", "u")) OLD(ITEM(id, from, "1", "u")))
 
-/* A process that was killed before it deleted the row leaves it; the records come again, in whatever slices:
- * also in one in which the item was in that group only for a moment. */
+/* A process that was killed before it deleted the row leaves it; the records are redelivered, in whatever
+ * slices: also in one in which the item was in that group only for a moment. */
 static void a_row_that_was_left_behind_goes_with_a_repeat(void **state)
 {
     (void)state;

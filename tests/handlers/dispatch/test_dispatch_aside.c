@@ -506,7 +506,8 @@ static void a_letter_goes_through_its_route_alone(void **state)
     rig_destroy(rig);
 }
 
-/* A letter comes again as a whole: its poison is parked once, however often its target fails at the rest. */
+/* A letter is redelivered as a whole: its poison is parked once, however often its target fails at the rest.
+ */
 static void poison_of_a_letter_is_parked_once(void **state)
 {
     (void)state;
@@ -699,7 +700,7 @@ static void nothing_is_lost_whatever_fails(void **state)
                 queue->status = draw(&seed, 2) ? SL_RETRY : SL_FATAL;
             }
             rig_event(rig, N,
-                      NULL); /* what is below the checkpoint comes again, too: delivery is at least once */
+                      NULL); /* what is below the checkpoint is redelivered, too: delivery is at least once */
             rig_run(rig, 5000 + (int64_t)draw(&seed, MINUTE));
             from = rig->answer.checkpoint > from ? rig->answer.checkpoint : from;
             if (rig->answer.checkpoint < N && delivery >= 6)

@@ -112,7 +112,7 @@ static void each_message_is_by_itself(void **state)
     assert_int_equal(out.done, 4);
     assert_int_equal(out.records, 4);
     assert_true(out.oldest_ms >= 0);
-    assert_int_equal(hidden.n, 0); /* they come again by the queue's own time-out */
+    assert_int_equal(hidden.n, 0); /* they are redelivered after the visibility timeout */
     rig_forget(rig);
     take_letters(rig, drain, "12", &out);
     rig_answers(rig, "{'batchItemFailures':[]}");
