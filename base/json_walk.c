@@ -41,3 +41,13 @@ struct sl_span sl_json_walk_member(struct sl_span json, struct sl_span name)
             return value;
     return sl_span(NULL, 0);
 }
+
+size_t sl_json_walk_count(struct sl_span json)
+{
+    struct sl_json_walk walk = sl_json_walk(json);
+    struct sl_span element;
+    size_t n = 0;
+    while (sl_json_walk_next(&walk, NULL, &element))
+        n++;
+    return n;
+}

@@ -17,6 +17,9 @@ struct sl_json_walk sl_json_walk(struct sl_span json);
  * `name` becomes the member's name without its quotes, its escapes unresolved. */
 bool sl_json_walk_next(struct sl_json_walk *walk, struct sl_span *name, struct sl_span *value);
 
+/* The number of an array's elements; 0 for anything else. */
+size_t sl_json_walk_count(struct sl_span json);
+
 /* The first member of the object with this name; absent when it has none, or when the text is not an object.
  * */
 struct sl_span sl_json_walk_member(struct sl_span json, struct sl_span name);

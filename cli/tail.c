@@ -194,18 +194,15 @@ static enum sl_status open_pool(struct tail *t, struct sl_error *error)
 /* Of routes that are set aside. Its worker is none of the pool's. */
 static enum sl_status open_drainer(struct tail *t, struct sl_error *error)
 {
-    size_t n = 0;
+    if (strcmp(t->drain, "off") == 0)
+        return SL_OK;
     t->draining = (struct sl_drainer_options){.config = t->session.config,
                                               .vars = t->is_in_process ? &t->vars : &t->session.vars,
                                               .timeout_s = t->session.timeout_s,
                                               .verb = "tail"};
-    enum sl_status status = sl_drainer_queues(&t->draining, &n, error);
-    if (status != SL_OK || !n || strcmp(t->drain, "off") == 0)
-        return status;
     t->draining.worker = t->is_in_process ? sl_worker_pipeline_new(t->n_workers, &t->pipelines)
                                           : sl_worker_sandbox_new(t->n_workers, &t->sandboxes);
-    t->drainer = sl_drainer_start(&t->draining);
-    return SL_OK;
+    return sl_drainer_start(&t->draining, &t->drainer, error);
 }
 
 /* ---- the run ---- */

@@ -67,16 +67,6 @@ struct sl_span sl_drain_queue(struct sl_span event)
     return raw.len > 2 && raw.ptr[0] == '"' ? sl_span(raw.ptr + 1, raw.len - 2) : sl_span(NULL, 0);
 }
 
-static size_t count(struct sl_span list)
-{
-    struct sl_json_walk walk = sl_json_walk(list);
-    struct sl_span one;
-    size_t n = 0;
-    while (sl_json_walk_next(&walk, NULL, &one))
-        n++;
-    return n;
-}
-
 /* ---- one letter ---- */
 
 static int64_t now_ms(const struct sl_drain *drain)
@@ -160,7 +150,7 @@ enum sl_status sl_drain_event(struct sl_drain *drain, struct sl_span event,
     struct sl_span list = sl_json_find(event, "Records"), record;
     struct sl_json_walk walk = sl_json_walk(list);
     struct sl_buffer failures;
-    *out = (struct sl_drained){.letters = count(list), .oldest_ms = -1};
+    *out = (struct sl_drained){.letters = sl_json_walk_count(list), .oldest_ms = -1};
     sl_buffer_init_in(&failures, arena, SL_ANSWER_BYTES);
     sl_buffer_add_str(&failures, "{\"batchItemFailures\":[");
     for (size_t i = 0; sl_json_walk_next(&walk, NULL, &record); i++) {

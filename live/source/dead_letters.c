@@ -120,20 +120,10 @@ static void add_parked(struct reading *r, struct sl_span json)
         push(r, letter);
 }
 
-static size_t count_of(struct sl_span list)
-{
-    struct sl_json_walk walk = sl_json_walk(list);
-    struct sl_span one;
-    size_t n = 0;
-    while (sl_json_walk_next(&walk, NULL, &one))
-        n++;
-    return n;
-}
-
 static void add_aside(struct reading *r, struct sl_span json)
 {
     struct sl_dead_letter letter = {.kind = SL_DEAD_LETTER_ASIDE, .text = json};
-    letter.records = count_of(member(json, "records"));
+    letter.records = sl_json_walk_count(member(json, "records"));
     letter.route = string_of(r, json, "route");
     letter.handler = string_of(r, json, "handler");
     letter.table = string_of(r, json, "table");

@@ -58,15 +58,6 @@ static enum sl_status read_queues(const struct sl_drainer_options *options, stru
     return SL_OK;
 }
 
-enum sl_status sl_drainer_queues(const struct sl_drainer_options *options, size_t *n, struct sl_error *error)
-{
-    struct sl_arena *arena = sl_arena_new(16 * 1024);
-    struct box *boxes;
-    enum sl_status status = read_queues(options, arena, &boxes, n, error);
-    sl_arena_destroy(arena);
-    return status;
-}
-
 /* ---- one round ---- */
 
 static void nap(struct sl_drainer *d, int64_t ms)
@@ -194,27 +185,35 @@ static void *live(void *arg)
 
 /* ---- beginning and end ---- */
 
-struct sl_drainer *sl_drainer_start(const struct sl_drainer_options *options)
+enum sl_status sl_drainer_start(const struct sl_drainer_options *options, struct sl_drainer **out,
+                                struct sl_error *error)
 {
+    struct sl_arena *lasting = sl_arena_new(16 * 1024);
+    struct box *boxes;
+    size_t n;
+    enum sl_status status = read_queues(options, lasting, &boxes, &n, error);
+    *out = NULL;
+    if (!n) {
+        sl_arena_destroy(lasting);
+        return status;
+    }
     struct sl_drainer *d = calloc(1, sizeof(*d));
-    struct sl_error ignored = SL_NO_ERROR;
     if (!d)
         sl_die("out of memory: the drain");
-    d->options = *options;
-    d->lasting = sl_arena_new(16 * 1024);
+    *d = (struct sl_drainer){.options = *options, .lasting = lasting, .boxes = boxes, .n = n};
     d->arena = sl_arena_new(256 * 1024);
     sl_log_init(&d->log, STDERR_FILENO, SL_WARN, SL_LOG_TEXT, sl_clock_system());
     d->log.no_metrics = true;
     sl_sinks_init(&d->sinks, sl_clock_system(), &d->log, options->vars);
     sl_buffer_init(&d->task.body, 64 * 1024 * 1024);
-    (void)read_queues(options, d->lasting, &d->boxes, &d->n, &ignored);
     sigset_t all, before; /* signals are the main thread's */
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     if (pthread_create(&d->thread, NULL, live, d) != 0)
         sl_die("a thread for the drain cannot be started");
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return d;
+    *out = d;
+    return SL_OK;
 }
 
 struct sl_drainer_facts sl_drainer_facts(struct sl_drainer *d)

@@ -18,11 +18,9 @@ struct sl_drainer_options {
     const char *verb;  /* for lines on standard error */
 };
 
-/* How many queues the configuration has that can be drained. SL_REJECT: it cannot be read. */
-enum sl_status sl_drainer_queues(const struct sl_drainer_options *options, size_t *n,
-                                 struct sl_error *error) SL_MUST_USE;
-
-struct sl_drainer *sl_drainer_start(const struct sl_drainer_options *options);
+/* `out`: NULL where the configuration has no queue that can be drained. SL_REJECT: it cannot be read. */
+enum sl_status sl_drainer_start(const struct sl_drainer_options *options, struct sl_drainer **out,
+                                struct sl_error *error) SL_MUST_USE;
 
 struct sl_drainer_facts {
     uint64_t letters, done; /* so far; a letter that is received twice counts twice */

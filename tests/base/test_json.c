@@ -1,5 +1,6 @@
 #include "tests/support/test.h"
 
+#include "base/array.h"
 #include "base/json.h"
 #include "base/json_walk.h"
 #include "base/json_write.h"
@@ -168,6 +169,23 @@ static void values_are_found_by_path(void **state)
     assert_null(sl_json_find(SL_LIT(" "), "").ptr);
 }
 
+/* A member's text is what JSON means by it. Anything but a string that is closed is absent. */
+static void texts_are_read_by_path(void **state)
+{
+    (void)state;
+    struct sl_arena *arena = sl_arena_new(1024);
+    struct sl_span text = SL_LIT("{\"a\":[\"x\\u0041\\n\",\"\",5,null,{\"b\":\"c\"}]}");
+    assert_span_is(sl_json_text(text, "a[0]", arena), "xA\n");
+    assert_span_is(sl_json_text(text, "a[1]", arena), "");
+    assert_non_null(sl_json_text(text, "a[1]", arena).ptr);
+    assert_span_is(sl_json_text(text, "a[4].b", arena), "c");
+    const char *const absent[] = {"a", "a[2]", "a[3]", "a[4]", "a[5]", "b"};
+    for (size_t i = 0; i < SL_COUNT(absent); i++)
+        assert_null(sl_json_text(text, absent[i], arena).ptr);
+    assert_null(sl_json_text(SL_LIT("{\"a\":\""), "a", arena).ptr);
+    sl_arena_destroy(arena);
+}
+
 /* Text that is no JSON is not to be given to these, but it does no harm: nothing is read beyond it. */
 static void a_search_stays_inside_broken_text(void **state)
 {
@@ -282,6 +300,9 @@ static void members_and_elements_are_walked(void **state)
     assert_span_is(sl_json_walk_member(object, SL_LIT("a")), "1");
     assert_null(sl_json_walk_member(object, SL_LIT("c")).ptr);
     assert_null(sl_json_walk_member(SL_LIT("\"a\""), SL_LIT("a")).ptr);
+    assert_int_equal(sl_json_walk_count(SL_LIT("[1,[2],{}]")), 3);
+    assert_int_equal(sl_json_walk_count(SL_LIT("[]")), 0);
+    assert_int_equal(sl_json_walk_count(SL_LIT("5")), 0);
     assert_null(sl_json_walk_member(SL_LIT(" "), SL_LIT("a")).ptr);
     assert_null(sl_json_walk_member(sl_span(NULL, 0), SL_LIT("a")).ptr);
 }
@@ -304,6 +325,7 @@ int main(void)
         cmocka_unit_test(bad_texts_are_refused_at_their_byte),
         cmocka_unit_test(nesting_ends_at_the_limit),
         cmocka_unit_test(values_are_found_by_path),
+        cmocka_unit_test(texts_are_read_by_path),
         cmocka_unit_test(a_search_stays_inside_broken_text),
         cmocka_unit_test(escapes_become_their_bytes),
         cmocka_unit_test(a_byte_has_its_path),
