@@ -213,10 +213,16 @@ $(BUILD)/bench/%: $(BUILD)/bench/%.o $(BENCH_OBJ) $(LIBRARY)
 	@echo "  LINK  $@"
 	@$(CC) $(LDFLAGS) -o $@ $^ $(LIBS)
 
-# Those that mostly wait come first, and one more at a time than there are cores.
+# Those that mostly wait come first.
 WAITING  := $(addprefix $(BUILD)/tests/,net/test_wire live/tail/test_tail_stream live/tail/test_tail_verb live/lease/test_leases handlers/builtin/test_replicate)
-unit: all $(TESTS) $(FUZZERS) ## the unit tests and the fuzz corpora alone
-	@BUILD=$(BUILD) JOBS=$${JOBS:-$$(($$(nproc) + 1))} scripts/run_tests.sh $(WAITING) $(filter-out $(WAITING),$(TESTS)) $(FUZZERS)
+UNITS     = $(WAITING) $(filter-out $(WAITING),$(TESTS)) $(FUZZERS)
+unit: all tests ## the unit tests and the fuzz corpora alone
+	@BUILD=$(BUILD) scripts/run_tests.py $(UNITS)
+
+# The programs that scripts/check.sh runs, built; and their names.
+tests: $(TESTS) $(FUZZERS) $(CORPORA)
+list-tests:
+	@printf '%s\n' $(UNITS)
 
 # clang, so that its warnings are seen, too; and ready for libFuzzer, so that one build serves all.
 SANITIZED = CC=clang SANITIZE=fuzzer-no-link,address,undefined BUILD=$(BUILD)/clang CFLAGS="-O1 -g"
@@ -229,9 +235,11 @@ quick: lint unit ## what every commit must pass: lint and the unit tests
 lint: ## which room includes which, banned functions, headers that compile alone
 	@scripts/lint.sh
 
-check: setup ## everything: the set-up, every test, the tests again under ASan and UBSan, both compilers
-	@$(MAKE) --no-print-directory lint all
+check: setup ## what every merge must pass: lint, every test and script, in ten minutes
 	@BUILD=$(BUILD) CORPUS=$(CORPUS) scripts/check.sh
+
+check-all: setup all ## the rest, after check: every test again under ASan and UBSan (clang), fuzzing, the zips of both architectures, the longer targets
+	@BUILD=$(BUILD) ALL=1 scripts/check.sh
 
 conformance: all $(TESTS) $(CORPORA) ## make conformance CORPUS=folder: the tests on other people's data
 	@BUILD=$(BUILD) scripts/conformance.sh $(CORPUS)
@@ -356,7 +364,7 @@ help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
 # (Every target with a line of help is one.)
-.PHONY: $(shell sed -nE 's/^([a-z-]+):.*## .*/\1/p' $(firstword $(MAKEFILE_LIST))) build-SluiceFunction build-DrainFunction build-SeedFunction
+.PHONY: tests list-tests $(shell sed -nE 's/^([a-z-]+):.*## .*/\1/p' $(firstword $(MAKEFILE_LIST))) build-SluiceFunction build-DrainFunction build-SeedFunction
 .SECONDARY:
 
 -include $(OBJECTS:.o=.d) $(TOOL_OBJ:.o=.d) $(BUILD)/runtime/bootstrap.d $(BUILD)/cli/sluice.d $(patsubst %.c,$(BUILD)/%.d,$(call below,tests,*.c)) $(CORPORA:=.d) $(BENCHES:=.d)

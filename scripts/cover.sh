@@ -48,7 +48,7 @@ compile all "${tests[@]}"
 run "${tests[@]}" || bad=1
 if [ "${SCRIPTS:-}" = 1 ]; then
     mapfile -t scripts < <(find tests -name 'check_*.sh' -o -name 'check_*.py' | sort)
-    BUILD=$build scripts/run_tests.sh "${scripts[@]}" | grep -A60 FAIL || true
+    BUILD=$build scripts/run_tests.py "${scripts[@]}" | grep -A60 FAIL || true
 fi
 # (A test that includes a source compiles it in another way, and gcovr cannot add the two.)
 mapfile -t apart < <(grep -rlE '^#include ".*\.c"' tests --include='*.c' | sed "s|^|$build/|; s|\.c\$||")

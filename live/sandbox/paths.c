@@ -12,6 +12,9 @@
 #define PATH_BYTES  4096
 #define FOLDERS_MAX 64 /* the loader's */
 
+#define REMOVALS         20
+#define REMOVAL_PAUSE_US 10000
+
 const char *sl_paths_own_folder(struct sl_arena *arena)
 {
     char path[PATH_BYTES];
@@ -85,15 +88,22 @@ char *sl_paths_make_temp(const char *folder)
     return mkdtemp(path) ? strdup(path) : NULL;
 }
 
+/* What another process has just removed is gone as well: the walk goes on. */
 static int remove_one(const char *path, const struct stat *facts, int type, struct FTW *at)
 {
     (void)facts;
     (void)type;
     (void)at;
-    return remove(path);
+    (void)remove(path);
+    return 0;
 }
 
+/* A process that a plugin has started may still write there. */
 void sl_paths_remove_temp(const char *path)
 {
-    nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
+    for (int i = 0; i < REMOVALS && access(path, F_OK) == 0; i++) {
+        if (i)
+            usleep(REMOVAL_PAUSE_US);
+        nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
+    }
 }

@@ -166,6 +166,7 @@ void sl_sandbox_end_with_us(void)
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
     sigaction(SIGHUP, &action, NULL);
+    sigaction(SIGABRT, &action, NULL); /* sl_die */
 }
 
 /* ---- process ---- */

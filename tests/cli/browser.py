@@ -6,8 +6,9 @@ import select
 import shutil
 import signal
 import subprocess
-import tempfile
 import time
+
+from harness import work_folder
 
 PROGRAMS = ("chromium-headless-shell", "chromium")
 
@@ -28,7 +29,7 @@ class Browser:
 
     def __init__(self, seconds=60):
         self.seconds = seconds
-        self.folder = tempfile.mkdtemp(prefix="sluice-browser-")
+        self.folder = str(work_folder())
         self.said = open(os.path.join(self.folder, "stderr"), "w+b")
         read_theirs, self.write_ours = os.pipe()
         self.read_ours, write_theirs = os.pipe()

@@ -3,12 +3,10 @@
 a process that dies, faults by plan), the trace, the failure records and the events are those of a replay that makes none ahead: one with a
 second, empty shard."""
 import json
-import pathlib
-import tempfile
 
-from harness import Run, check, finish, record
+from harness import Run, check, finish, record, work_folder
 
-folder = pathlib.Path(tempfile.mkdtemp())
+folder = work_folder()
 LINES = [json.dumps(record(n), separators=(",", ":")) for n in range(1, 61)]
 (folder / "in.jsonl").write_text("\n".join(LINES) + "\n")
 (folder / "spaced.jsonl").write_text("\n\n".join(json.dumps(record(n)) for n in range(1, 61)))

@@ -2,19 +2,17 @@
 """`sluice backfill` from exports: kills, signals, plans, and every wrong input."""
 import json
 import os
-import pathlib
 import random
 import re
 import signal
 import sqlite3
 import subprocess
-import tempfile
 import time
 
 from exports import ARN, finish_export, write_export
-from harness import BUILD, check, finish
+from harness import BUILD, check, finish, work_folder
 
-folder = pathlib.Path(tempfile.mkdtemp())
+folder = work_folder()
 ENV = {**{k: v for k, v in os.environ.items() if not k.startswith("AWS_")}, "AWS_ACCESS_KEY_ID": "x", "AWS_SECRET_ACCESS_KEY": "x",
        "AWS_REGION": "us-east-1", "AWS_EC2_METADATA_DISABLED": "true"}
 SINCE = ("--consumer-since", "2026-11-22T05:00:00Z")

@@ -6,60 +6,27 @@ import collections
 import io
 import json
 import os
-import pathlib
 import random
 import signal
 import subprocess
-import tempfile
 import threading
 import time
-import urllib.error
-import urllib.request
 import zipfile
 
 from exports import write_export
-from harness import BUILD, check, finish
+from harness import BUILD, check, finish, kills, work_folder
+from servers import Servers
 
-folder = pathlib.Path(tempfile.mkdtemp())
-ENV = {k: v for k, v in os.environ.items() if not k.startswith("AWS_")}
+kills()
+folder = work_folder()
+servers = Servers("dynamodb", "moto")
+ENV = {**{k: v for k, v in os.environ.items() if not k.startswith("AWS_")}, **servers.env}
+dynamo, scan = servers.dynamodb, servers.scan
 OURS = {"sluice_order", "sluice_write"}
 
 
-def start(*services):
-    place = folder / "services"
-    subprocess.run(["tests/services/start.sh", "--owner", str(os.getpid()), str(place), *services], check=True)
-    found = dict(line.split("=", 1) for line in (place / "env").read_text().splitlines() if "=" in line)
-    ENV.update({k: v.strip("'\"") for k, v in found.items()})
-
-
-def ask(endpoint, target, body, service="dynamodb"):
-    request = urllib.request.Request(endpoint, json.dumps(body).encode(), {
-        "X-Amz-Target": target, "Content-Type": "application/x-amz-json-1.0",
-        "Authorization": f"AWS4-HMAC-SHA256 Credential={ENV['AWS_ACCESS_KEY_ID']}/20260101/{ENV['AWS_REGION']}/{service}/aws4_request, "
-                         "SignedHeaders=host, Signature=0", "X-Amz-Date": "20260101T000000Z"})
-    return json.load(urllib.request.urlopen(request, timeout=60))
-
-
-def dynamo(operation, **body):
-    return ask(ENV["DYNAMODB_ENDPOINT"], f"DynamoDB_20120810.{operation}", body)
-
-
 def create(name, stream=False, sort=True):
-    keys = [("PK", "S")] + ([("SK", "N")] if sort else [])
-    more = {"StreamSpecification": {"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"}} if stream else {}
-    dynamo("CreateTable", TableName=name, BillingMode="PAY_PER_REQUEST", **more,
-           AttributeDefinitions=[{"AttributeName": n, "AttributeType": t} for n, t in keys],
-           KeySchema=[{"AttributeName": n, "KeyType": "RANGE" if i else "HASH"} for i, (n, _) in enumerate(keys)])
-
-
-def scan(table):
-    items, more = [], {}
-    while True:
-        page = dynamo("Scan", TableName=table, ConsistentRead=True, **more)
-        items += page["Items"]
-        if "LastEvaluatedKey" not in page:
-            return items
-        more = {"ExclusiveStartKey": page["LastEvaluatedKey"]}
+    servers.create(name, [("PK", "S")] + ([("SK", "N")] if sort else []), stream)
 
 
 class Users:
@@ -177,7 +144,7 @@ def within_a_budget():
 def mapping(table, state=True, **more):
     """A table, a stream, a function and their mapping, in moto."""
     endpoint = ENV["MOTO_ENDPOINT"]
-    made = ask(endpoint, "DynamoDB_20120810.CreateTable", {
+    made = servers.call(endpoint, "dynamodb", "DynamoDB_20120810.CreateTable", {
         "TableName": table, "BillingMode": "PAY_PER_REQUEST", "AttributeDefinitions": [{"AttributeName": "PK", "AttributeType": "S"}],
         "KeySchema": [{"AttributeName": "PK", "KeyType": "HASH"}],
         "StreamSpecification": {"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"}})["TableDescription"]
@@ -185,19 +152,16 @@ def mapping(table, state=True, **more):
     return made, rest("POST", "/2015-03-31/event-source-mappings/", body)
 
 
-def rest(method, path, body):
-    request = urllib.request.Request(ENV["MOTO_ENDPOINT"] + path, json.dumps(body).encode(), {
-        "Content-Type": "application/json", "Authorization": f"AWS4-HMAC-SHA256 Credential={ENV['AWS_ACCESS_KEY_ID']}/20260101/us-east-1/"
-                                                            "lambda/aws4_request, SignedHeaders=host, Signature=0"}, method=method)
-    return json.load(urllib.request.urlopen(request, timeout=60))
+def rest(method, path, body=None):
+    status, text = servers.request(ENV["MOTO_ENDPOINT"], "lambda", method, path, json.dumps(body) if body else None, {"Content-Type": "application/json"})
+    assert status < 300, (method, path, status, text)
+    return json.loads(text)
 
 
 def make_function():
     import base64
-    iam = urllib.request.Request(ENV["MOTO_ENDPOINT"], b"Action=CreateRole&Version=2010-05-08&RoleName=r&Path=/&AssumeRolePolicyDocument=%7B%7D", {
-        "Content-Type": "application/x-www-form-urlencoded", "Authorization": "AWS4-HMAC-SHA256 Credential=x/20260101/us-east-1/iam/aws4_request, "
-                                                                              "SignedHeaders=host, Signature=0"})
-    urllib.request.urlopen(iam, timeout=60).read()
+    servers.request(ENV["MOTO_ENDPOINT"], "iam", "POST", "/", "Action=CreateRole&Version=2010-05-08&RoleName=r&Path=/&AssumeRolePolicyDocument=%7B%7D",
+                    {"Content-Type": "application/x-www-form-urlencoded"})
     code = io.BytesIO()
     with zipfile.ZipFile(code, "w") as z:
         z.writestr("index.py", "def handler(e, c): pass\n")
@@ -223,7 +187,7 @@ def consumers():
              ("filtered", {"FilterCriteria": {"Filters": [{"Pattern": "{}"}]}}, "FilterCriteria"), ("off", {}, "not enabled")]
     for table, more, text in cases:
         _, made = mapping(table, state=table != "off", **more)
-        answered = rest_get(made["UUID"])
+        answered = rest("GET", f"/2015-03-31/event-source-mappings/{made['UUID']}")
         if any(k not in answered for k in more):
             continue  # moto does not keep this member
         run = plan(table, "--function", "consumer")
@@ -249,13 +213,10 @@ def from_s3():
     """The same export from a bucket, copied below another prefix."""
     export = write_export(folder / "exported", [[{"PK": {"S": f"k{n}"}, "n": {"N": str(n)}} for n in range(i, 300, 3)] for i in range(3)],
                           time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime(time.time() - 60)))
-    base = ENV["MOTO_ENDPOINT"] + "/exports"
-    send = lambda url, data: urllib.request.urlopen(urllib.request.Request(url, data, {"Content-Type": "application/octet-stream", "Authorization": "AWS4-HMAC-SHA256 Credential=x/20260101/"
-                                                    "us-east-1/s3/aws4_request, SignedHeaders=host, Signature=0"}, method="PUT"), timeout=60).read()
-    send(base, b"")
+    servers.s3("PUT", "/exports")
     for path in (folder / "exported").rglob("*"):
         if path.is_file():
-            send(f"{base}/copies/{path.relative_to(folder / 'exported')}", path.read_bytes())
+            servers.s3("PUT", f"/exports/copies/{path.relative_to(folder / 'exported')}", path.read_bytes())
     env = {k: v for k, v in ENV.items() if "DYNAMODB" not in k} | {"AWS_ENDPOINT_URL": ENV["MOTO_ENDPOINT"]}
     place = f"s3://exports/copies/AWSDynamoDB/{export.name}/"
     run = subprocess.run([f"{BUILD}/sluice", "backfill", "--export", place, "--keys", "PK", "--consumer-since", "2026-01-01T00:00:00Z"],
@@ -264,19 +225,9 @@ def from_s3():
           run.stdout + run.stderr)
 
 
-def rest_get(uuid):
-    request = urllib.request.Request(f"{ENV['MOTO_ENDPOINT']}/2015-03-31/event-source-mappings/{uuid}", headers={
-        "Authorization": "AWS4-HMAC-SHA256 Credential=x/20260101/us-east-1/lambda/aws4_request, SignedHeaders=host, Signature=0"})
-    return json.load(urllib.request.urlopen(request, timeout=60))
-
-
-start("dynamodb", "moto")
-try:
-    for number in range(1, 4):
-        beside_the_stream(number)
-    within_a_budget()
-    consumers()
-    from_s3()
-finally:
-    subprocess.run(["tests/services/stop.sh", str(folder / "services")], check=False)
+for number in range(1, 4):
+    beside_the_stream(number)
+within_a_budget()
+consumers()
+from_s3()
 finish()

@@ -2,16 +2,14 @@
 """A shard that an unknown error code blocks: FATAL, released with reject=CODE, parked alone, redriven. All by content."""
 import json
 import os
-import pathlib
-import tempfile
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import subprocess
 
-from harness import BUILD, Run, check, finish, record
+from harness import BUILD, Run, check, finish, record, work_folder
 
 CODE = "ItemRefusedException"
-folder = pathlib.Path(tempfile.mkdtemp())
+folder = work_folder()
 ENV = {"AWS_ACCESS_KEY_ID": "drill", "AWS_SECRET_ACCESS_KEY": "x", "AWS_REGION": "us-east-1", "AWS_EC2_METADATA_DISABLED": "true"}
 
 

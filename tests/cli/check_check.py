@@ -2,15 +2,13 @@
 """`sluice check`: what it refuses, what it says of each route, and which mappings would lose data."""
 import json
 import os
-import pathlib
 import re
 import subprocess
-import tempfile
 
-from harness import BUILD, check, finish
+from harness import BUILD, check, finish, work_folder
 from pattern_cases import NEVER, PATTERNS
 
-folder = pathlib.Path(tempfile.mkdtemp())
+folder = work_folder()
 PLAIN = {"on_failure": "sqs://${QUEUE}", "report_batch_item_failures": True,
          "routes": [{"name": "r", "handler": "archive", "to": "s3://${BUCKET}/x"}]}
 SOUND = {"BatchSize": 100, "MaximumRetryAttempts": 10000, "MaximumRecordAgeInSeconds": -1, "BisectBatchOnFunctionError": True,

@@ -8,14 +8,12 @@ import base64
 import datetime
 import gzip
 import json
-import pathlib
 import re
 import subprocess
-import tempfile
 
-from harness import BUILD, FUNCTION, Run, check, finish
+from harness import BUILD, Run, check, finish, work_folder
 
-folder = pathlib.Path(tempfile.mkdtemp())
+folder = work_folder()
 ARN = "arn:aws:dynamodb:eu-west-1:210987654321:table/orders/stream/2026-01-01T00:00:00.000"
 IMAGES = {"KEYS_ONLY": (0, 0), "NEW_IMAGE": (1, 0), "OLD_IMAGE": (0, 1), "NEW_AND_OLD_IMAGES": (1, 1)}
 

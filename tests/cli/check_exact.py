@@ -3,15 +3,13 @@
 exact double (0.1), what rounds to another double, and what is beyond 64 bits take the same items in all of them, those that decimals take."""
 import json
 import operator
-import pathlib
 import sqlite3
 import subprocess
-import tempfile
 from decimal import Decimal
 
-from harness import BUILD, check, finish
+from harness import BUILD, check, finish, work_folder
 
-folder = pathlib.Path(tempfile.mkdtemp(prefix="exact-"))
+folder = work_folder()
 NUMBERS = ["1", "0.1", "0.3", "0.30000000000000000001", "-0.1", "9007199254740993", "9223372036854775807", "12345678901234567890",
            "12345678901234567890123456789012345678", "1E+125", "1E-130", "1.00000000000000000001"]
 ASKED = ["0.1", "0.3", "0.30000000000000000001", "-1e-1", "9007199254740993", "9223372036854775807", "12345678901234567890.0",

@@ -3,13 +3,11 @@
 records are not written over."""
 import gzip
 import json
-import pathlib
 import subprocess
-import tempfile
 
-from harness import BUILD, FUNCTION, Run, check, finish, record, write_event
+from harness import BUILD, FUNCTION, Run, check, finish, record, work_folder, write_event
 
-folder = pathlib.Path(tempfile.mkdtemp())
+folder = work_folder()
 ten = [record(n) for n in range(1, 11)]
 
 

@@ -8,12 +8,11 @@ import json
 import pathlib
 import sqlite3
 import subprocess
-import tempfile
 
 import harness
-from harness import BUILD, finish
+from harness import BUILD, finish, work_folder
 
-folder = pathlib.Path(tempfile.mkdtemp())
+folder = work_folder()
 archive, capture = folder / "out", pathlib.Path("examples/capture")
 SCAN = {(i["PK"]["S"], i["SK"]["S"]): i for i in (json.loads(line)["Item"] for line in gzip.open(capture / "orders.scan.jsonl.gz"))}
 

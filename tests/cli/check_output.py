@@ -3,15 +3,12 @@
 what a broken environment says again and again is said once, with its count."""
 import http.server
 import json
-import os
-import pathlib
 import re
-import tempfile
 import threading
 
-from harness import BUILD, FUNCTION, Run, check, finish, record, write_event
+from harness import Run, check, finish, record, work_folder, write_event
 
-folder = pathlib.Path(tempfile.mkdtemp())
+folder = work_folder()
 ten = [record(n) for n in range(1, 11)]
 
 

@@ -4,15 +4,13 @@ failure records and summary, over random settings, faults and forms of input."""
 import gzip
 import json
 import os
-import pathlib
 import random
 import shutil
 import subprocess
-import tempfile
 
-from harness import BUILD, FUNCTION, check, finish
+from harness import BUILD, FUNCTION, check, finish, work_folder
 
-folder = pathlib.Path(tempfile.mkdtemp(dir=os.environ.get("TMPDIR", "/var/tmp")))
+folder = work_folder(large=True)
 draw = random.Random(int(os.environ.get("SEED", 11)))
 ROUNDS = int(os.environ.get("ROUNDS", 14))
 N = 9000  # three pages

@@ -6,17 +6,16 @@ form of guard, and each kind of counter, a batch of INSERTs, then of MODIFYs, th
 `sluice check` for the same batch beside it."""
 import json
 import os
-import pathlib
 import re
 import subprocess
-import tempfile
 import threading
 import urllib.request
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-from harness import BUILD, check, finish, write_event
+from harness import BUILD, check, finish, work_folder, write_event
+from servers import Servers
 
-folder = pathlib.Path(tempfile.mkdtemp(prefix="prices-"))
+folder = work_folder()
 ENV = {**{k: v for k, v in os.environ.items() if not k.startswith("AWS_")},
        "AWS_ACCESS_KEY_ID": "prices", "AWS_SECRET_ACCESS_KEY": "x", "AWS_REGION": "us-east-1"}
 HEAD = {"Content-Type": "application/x-amz-json-1.0", "X-Amz-Date": "20260101T000000Z",
@@ -165,34 +164,29 @@ def measure(what, route, n, size=500, spread=False, keys=("PK",), once=(0, 0), v
               run.stdout + run.stderr)
 
 
-services = folder / "services"
-subprocess.run(["tests/services/start.sh", "--owner", str(os.getpid()), str(services), "dynamodb"], check=True)
-lines = dict(l.split("=", 1) for l in (services / "env").read_text().splitlines() if "=" in l)
-Proxy.local = lines["DYNAMODB_ENDPOINT"].strip("'\"")
+servers = Servers("dynamodb")
+Proxy.local = servers.endpoint
 server = ThreadingHTTPServer(("127.0.0.1", 0), Proxy)
 threading.Thread(target=server.serve_forever, daemon=True).start()
 endpoint = f"http://127.0.0.1:{server.server_port}"
-try:
-    for size in (500, 1500):
-        for guard in ({"guard": "none"}, {"guard": "inline"}, {"guard": {"table": "SIDE"}}, {"tombstones": {"table": "SIDE"}}):
-            measure(f"replicate {guard}", {"handler": "replicate", **guard}, 5, size)
-    COUNTER = {"key": {"PK": "{g}"}, "add": {"n": 1, "sum": "{n}"}}
-    SECOND = {"key": {"PK": "ALL#{g}"}, "add": {"sum": "{n}"}}
-    SOURCE = (1, 0)  # a process looks once at the row that says whose items the ledger counts
-    for spread in (False, True):
-        totals = {"handler": "aggregate", "counters": [COUNTER]}
-        measure("a counter", totals, 7, spread=spread, once=SOURCE)
-        measure("a counter", totals, 120, spread=spread, once=SOURCE)
-        measure("two counters, a ledger of its own", totals | {"counters": [COUNTER, SECOND], "ledger": {"table": "SIDE"}}, 7, spread=spread, once=SOURCE)
-        measure("at least once", totals | {"mode": "at-least-once"}, 7, spread=spread)
-        measure("events", totals | {"per": "event"}, 7, spread=spread)
-        measure("distinct", totals | {"counters": [{"key": {"PK": "{g}"}, "distinct": {"d": "{g}"}}]}, 7, spread=spread, once=SOURCE)
-        members = {"key": {"PK": "{g}", "SK": "all"}, "add": {"n": 1}, "members": {"by": "{Keys.PK|slice:1:6|number}"}}
-        measure("members", totals | {"counters": [members]}, 7, spread=spread, once=SOURCE, keys=("PK", "SK"))
-        measure("running values", totals | {"counters": [COUNTER | {"running_max": {"top": "{n}"}}]}, 7, spread=spread, once=SOURCE)
-    measure("old images are read", totals, 7, once=SOURCE, view="NEW_IMAGE")
-    measure("empty rows are deleted", totals | {"empty": "delete"}, 7, spread=True, once=SOURCE)
-    measure("a hot row", totals, 400, once=SOURCE)
-finally:
-    subprocess.run(["tests/services/stop.sh", str(services)], check=False)
+for size in (500, 1500):
+    for guard in ({"guard": "none"}, {"guard": "inline"}, {"guard": {"table": "SIDE"}}, {"tombstones": {"table": "SIDE"}}):
+        measure(f"replicate {guard}", {"handler": "replicate", **guard}, 5, size)
+COUNTER = {"key": {"PK": "{g}"}, "add": {"n": 1, "sum": "{n}"}}
+SECOND = {"key": {"PK": "ALL#{g}"}, "add": {"sum": "{n}"}}
+SOURCE = (1, 0)  # a process looks once at the row that says whose items the ledger counts
+for spread in (False, True):
+    totals = {"handler": "aggregate", "counters": [COUNTER]}
+    measure("a counter", totals, 7, spread=spread, once=SOURCE)
+    measure("a counter", totals, 120, spread=spread, once=SOURCE)
+    measure("two counters, a ledger of its own", totals | {"counters": [COUNTER, SECOND], "ledger": {"table": "SIDE"}}, 7, spread=spread, once=SOURCE)
+    measure("at least once", totals | {"mode": "at-least-once"}, 7, spread=spread)
+    measure("events", totals | {"per": "event"}, 7, spread=spread)
+    measure("distinct", totals | {"counters": [{"key": {"PK": "{g}"}, "distinct": {"d": "{g}"}}]}, 7, spread=spread, once=SOURCE)
+    members = {"key": {"PK": "{g}", "SK": "all"}, "add": {"n": 1}, "members": {"by": "{Keys.PK|slice:1:6|number}"}}
+    measure("members", totals | {"counters": [members]}, 7, spread=spread, once=SOURCE, keys=("PK", "SK"))
+    measure("running values", totals | {"counters": [COUNTER | {"running_max": {"top": "{n}"}}]}, 7, spread=spread, once=SOURCE)
+measure("old images are read", totals, 7, once=SOURCE, view="NEW_IMAGE")
+measure("empty rows are deleted", totals | {"empty": "delete"}, 7, spread=True, once=SOURCE)
+measure("a hot row", totals, 400, once=SOURCE)
 finish()

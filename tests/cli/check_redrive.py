@@ -2,14 +2,11 @@
 """`sluice redrive`: what was parked or discarded, mended and run again, from files and standard input."""
 import gzip
 import json
-import os
-import pathlib
 import subprocess
-import tempfile
 
-from harness import BUILD, FUNCTION, Run, check, finish, record, write_event
+from harness import BUILD, FUNCTION, Run, check, finish, record, work_folder, write_event
 
-folder = pathlib.Path(tempfile.mkdtemp())
+folder = work_folder()
 CONFIG = {"on_failure": "jsonl:parked.jsonl", "report_batch_item_failures": True, "routes": [
     {"name": "say", "handler": "notify", "to": "jsonl:said.jsonl", "message": "{word}"},
     {"name": "all", "handler": "notify", "to": "jsonl:all.jsonl", "message": "{PK}"}]}

@@ -4,19 +4,18 @@ signals, and answers that fail. Queues are moto's where the contract counts, and
 import concurrent.futures
 import functools
 import json
-import pathlib
 import random
 import signal
-import tempfile
 import time
 
-from harness import check, finish
+from harness import check, finish, work_folder
 from redrive_queue import Server
-from redrive_world import (CONFIG, FOREIGN, ROUTES, UNREADABLE, Oracle, Queue, Redrive, Services, batch_info, failure, in_sns, outcomes, parked,
+from redrive_world import (CONFIG, FOREIGN, ROUTES, UNREADABLE, Oracle, Queue, Redrive, batch_info, failure, in_sns, outcomes, parked,
                            record, stream)
+from servers import Servers
 
-folder = pathlib.Path(tempfile.mkdtemp())
-services = Services(folder, "moto", "dynamodb")
+folder = work_folder()
+services = Servers("moto", "dynamodb")
 server = Server()
 ONE = "in_flight=1"  # moto loses a deletion when two run at a time
 BOUND_S = 120  # for everything that is waited for
@@ -106,10 +105,7 @@ class Mixed:
 
 
 def create_stream():
-    services.dynamodb("CreateTable", {
-        "TableName": "orders", "BillingMode": "PAY_PER_REQUEST", "AttributeDefinitions": [{"AttributeName": "PK", "AttributeType": "S"}],
-        "KeySchema": [{"AttributeName": "PK", "KeyType": "HASH"}], "StreamSpecification": {"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"}})
-    stream["arn"] = services.dynamodb("DescribeTable", {"TableName": "orders"})["Table"]["LatestStreamArn"]
+    stream["arn"] = services.create("orders", stream=True)["LatestStreamArn"]
 
 
 def pointers(mixed, n):
@@ -118,12 +114,12 @@ def pointers(mixed, n):
     for i in range(n * 3):
         rec = mixed.next_record()
         mixed.oracle.expect(rec)
-        services.dynamodb("PutItem", {"TableName": "orders", "Item": rec["dynamodb"]["NewImage"]})
-    shard = services.dynamodb("DescribeStream", {"StreamArn": arn}, True)["StreamDescription"]["Shards"][0]["ShardId"]
-    at = services.dynamodb("GetShardIterator", {"StreamArn": arn, "ShardId": shard, "ShardIteratorType": "TRIM_HORIZON"}, True)["ShardIterator"]
+        services.dynamodb("PutItem", TableName="orders", Item=rec["dynamodb"]["NewImage"])
+    shard = services.streams("DescribeStream", StreamArn=arn)["StreamDescription"]["Shards"][0]["ShardId"]
+    at = services.streams("GetShardIterator", StreamArn=arn, ShardId=shard, ShardIteratorType="TRIM_HORIZON")["ShardIterator"]
     records = []
     while len(records) < n * 3:
-        page = services.dynamodb("GetRecords", {"ShardIterator": at}, True)
+        page = services.streams("GetRecords", ShardIterator=at)
         records, at = records + page["Records"], page["NextShardIterator"]
     bodies = [mixed.done(failure(batch_info(records[i:i + 3], shard))) for i in range(0, n * 3, 3)]
     fewer, more = batch_info(records[:2], shard), batch_info(records[:4], shard)
@@ -331,8 +327,8 @@ def near_the_limit():
         queue = Queue(services, f"limit{most}-{receives}", RedrivePolicy=json.dumps({"deadLetterTargetArn": arn, "maxReceiveCount": most}))
         queue.send([parked(record(n), "copy") for n in range(5)])
         for _ in range(receives):
-            for m in services.sqs("ReceiveMessage", {"QueueUrl": queue.url, "MaxNumberOfMessages": 10})["Messages"]:
-                services.sqs("ChangeMessageVisibility", {"QueueUrl": queue.url, "ReceiptHandle": m["ReceiptHandle"], "VisibilityTimeout": 0})
+            for m in services.sqs("ReceiveMessage", QueueUrl=queue.url, MaxNumberOfMessages=10)["Messages"]:
+                services.sqs("ChangeMessageVisibility", QueueUrl=queue.url, ReceiptHandle=m["ReceiptHandle"], VisibilityTimeout=0)
         done = Redrive(folder / "limit", services).run("--dry-run", f"sqs://{queue.name}?{ONE}")
         name = f"maxReceiveCount {most}, received {receives} times"
         if works:
@@ -439,11 +435,8 @@ def folders():
 PARTS = [the_mixed_ones, long_runs, kills, choosing, fifo_on_moto, fifo_by_the_rules, near_the_limit, signals, partial_failures, lost_answers, a_full_queue,
          a_target_is_down, folders, *(functools.partial(a_lie, n) for n in range(len(LIES)))]
 create_stream()
-try:
-    # Most of their time they wait: for empty polls, for messages that come back.
-    with concurrent.futures.ThreadPoolExecutor(4) as pool:
-        for part in [pool.submit(part) for part in PARTS]:
-            part.result()
-finally:
-    services.stop()
+# Most of their time they wait: for empty polls, for messages that come back.
+with concurrent.futures.ThreadPoolExecutor(4) as pool:
+    for part in [pool.submit(part) for part in PARTS]:
+        part.result()
 finish()

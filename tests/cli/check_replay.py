@@ -10,13 +10,12 @@ import shutil
 import signal
 import socket
 import subprocess
-import subprocess
-import tempfile
 import time
 
-from harness import BUILD, FUNCTION, Run, check, finish, record, write_event
+from harness import BUILD, FUNCTION, Run, check, finish, kills, record, work_folder, write_event
 
-folder = pathlib.Path(tempfile.mkdtemp())
+kills()
+folder = work_folder()
 ten = [record(n) for n in range(1, 11)]
 
 

@@ -7,13 +7,12 @@ import pathlib
 import shutil
 import subprocess
 import sys
-import tempfile
 import unicodedata
 
 import browser
-from harness import Run, check, finish, record
+from harness import Run, check, finish, record, work_folder
 
-folder = pathlib.Path(tempfile.mkdtemp())
+folder = work_folder()
 AXE = pathlib.Path(subprocess.run(["tests/cli/install.sh"], stdout=subprocess.PIPE, text=True).stdout.strip() or sys.exit("FAIL axe-core is not installed")) / "axe.min.js"
 PHONE, DESK = 390, 1280
 # A page of 5,000 invocations has some 300 KB and is there in 0.2 s; the limits leave room for a busy machine.

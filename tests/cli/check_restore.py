@@ -3,21 +3,19 @@
 import gzip
 import json
 import os
-import pathlib
 import random
 import shutil
 import signal
 import sqlite3
 import subprocess
-import tempfile
 import time
 
 from exports import write_export
-from harness import BUILD, check, finish
+from harness import BUILD, check, finish, work_folder
 from restore_world import T0, history, normal, state_at, text_of, wanted
 import restore_world
 
-folder = pathlib.Path(tempfile.mkdtemp())
+folder = work_folder()
 ENV = {**{k: v for k, v in os.environ.items() if not k.startswith("AWS_")}, "AWS_ACCESS_KEY_ID": "x", "AWS_SECRET_ACCESS_KEY": "x",
        "AWS_REGION": "us-east-1", "AWS_EC2_METADATA_DISABLED": "true"}
 ROUTE = {"name": "restored", "handler": "replicate", "to": "sqlite:db?table=restored", "guard": "none"}

@@ -4,68 +4,34 @@ import json
 import os
 import pathlib
 import random
-import shutil
 import signal
 import subprocess
-import tempfile
-import urllib.request
 
 from exports import write_export
-from harness import BUILD, check, finish
+from harness import BUILD, check, finish, work_folder
+from servers import Servers
 from restore_world import T0, history, normal, state_at, text_of, wanted, write_archive
 
-folder = pathlib.Path(tempfile.mkdtemp())
-ENV = {k: v for k, v in os.environ.items() if not k.startswith("AWS_")}
-
-
-def start():
-    place = folder / "services"
-    subprocess.run(["tests/services/start.sh", "--owner", str(os.getpid()), str(place), "dynamodb", "moto"], check=True)
-    found = dict(line.split("=", 1) for line in (place / "env").read_text().splitlines() if "=" in line)
-    ENV.update({k: v.strip("'\"") for k, v in found.items()})
-
-
-def signature(service):
-    return (f"AWS4-HMAC-SHA256 Credential={ENV['AWS_ACCESS_KEY_ID']}/20260101/{ENV['AWS_REGION']}/{service}/aws4_request, "
-            "SignedHeaders=host, Signature=0")
-
-
-def dynamo(operation, **body):
-    request = urllib.request.Request(ENV["DYNAMODB_ENDPOINT"], json.dumps(body).encode(), {
-        "X-Amz-Target": f"DynamoDB_20120810.{operation}", "Content-Type": "application/x-amz-json-1.0",
-        "Authorization": signature("dynamodb"), "X-Amz-Date": "20260101T000000Z"})
-    return json.load(urllib.request.urlopen(request, timeout=60))
-
-
-def upload(path, data=b""):
-    request = urllib.request.Request(f"{ENV['MOTO_ENDPOINT']}/{path}", data, {"Authorization": signature("s3"), "X-Amz-Date": "20260101T000000Z",
-                                                                             "Content-Type": "application/octet-stream"}, method="PUT")
-    urllib.request.urlopen(request, timeout=60).read()
+folder = work_folder()
+servers = Servers("dynamodb", "moto")
+ENV = {**{k: v for k, v in os.environ.items() if not k.startswith("AWS_")}, **servers.env}
 
 
 def upload_all(root, prefix):
     for path in sorted(pathlib.Path(root).rglob("*")):
         if path.is_file():
-            upload(f"restores/{prefix}/{path.relative_to(root)}", path.read_bytes())
+            servers.s3("PUT", f"/restores/{prefix}/{path.relative_to(root)}", path.read_bytes())
     return f"s3://restores/{prefix}/"
 
 
 def create(name):
-    dynamo("CreateTable", TableName=name, BillingMode="PAY_PER_REQUEST",
-           AttributeDefinitions=[{"AttributeName": "PK", "AttributeType": "S"}, {"AttributeName": "SK", "AttributeType": "N"}],
-           KeySchema=[{"AttributeName": "PK", "KeyType": "HASH"}, {"AttributeName": "SK", "KeyType": "RANGE"}])
+    servers.create(name, [("PK", "S"), ("SK", "N")])
     (folder / "restore.json").write_text(json.dumps({"report_batch_item_failures": True, "on_failure": "report", "routes": [
         {"name": "restored", "handler": "replicate", "to": f"dynamodb://{name}", "guard": "none"}]}))
 
 
 def scan(table):
-    items, more = [], {}
-    while True:
-        page = dynamo("Scan", TableName=table, ConsistentRead=True, **more)
-        items += page["Items"]
-        if "LastEvaluatedKey" not in page:
-            return {item["PK"]["S"]: normal(item) for item in items}
-        more = {"ExclusiveStartKey": page["LastEvaluatedKey"]}
+    return {item["PK"]["S"]: normal(item) for item in servers.scan(table)}
 
 
 def restore(until, *args):
@@ -101,14 +67,11 @@ def from_s3(seed, until, kills):
     return args
 
 
-start()
-upload("restores")
+servers.s3("PUT", "/restores")
 args = from_s3(1, T0 + 1100, 0)
 process = restore(T0 + 1200, *args[:4])
 _, err = process.communicate(timeout=120)
 check("the same table again, to another moment: refused", process.returncode == 2 and "not empty" in err, err)
 from_s3(2, T0 + 501, 4)
 from_s3(3, T0 + 1400, 6)
-subprocess.run(["tests/services/stop.sh", str(folder / "services")], check=True)
-shutil.rmtree(folder)
 finish()

@@ -4,45 +4,23 @@ hangs or answers late, letters in a queue of moto. The other routes go on meanwh
 drained, and whoever was killed in between."""
 import json
 import os
-import pathlib
 import random
-import shutil
 import signal
 import socket
 import sqlite3
 import subprocess
-import tempfile
 import threading
 import time
-import urllib.request
 
-from harness import BUILD, check, finish
+from harness import BUILD, check, finish, kills, work_folder
+from servers import Servers
 
 LONG = bool(os.environ.get("LONG"))
-folder = pathlib.Path(tempfile.mkdtemp())
-services = folder / "services"
-subprocess.run(["tests/services/start.sh", "--owner", str(os.getpid()), str(services), "dynamodb", "moto"], check=True)
-lines = dict(l.split("=", 1) for l in (services / "env").read_text().splitlines() if "=" in l)
-DYNAMODB, MOTO = (lines[name].strip("'\"") for name in ("DYNAMODB_ENDPOINT", "MOTO_ENDPOINT"))
-ENV = {**{k: v for k, v in os.environ.items() if not k.startswith("AWS_")}, "AWS_ACCESS_KEY_ID": "AKIASLUICETESTS00000",
-       "AWS_SECRET_ACCESS_KEY": "x", "AWS_REGION": "us-east-1"}
-
-
-def ask(endpoint, target, body):
-    request = urllib.request.Request(endpoint, json.dumps(body).encode(), {
-        "X-Amz-Target": target, "Content-Type": "application/x-amz-json-1.0",
-        "Authorization": "AWS4-HMAC-SHA256 Credential=AKIASLUICETESTS00000/20260101/us-east-1/"
-                         f"{'sqs' if 'SQS' in target else 'dynamodb'}/aws4_request, SignedHeaders=host, Signature=0",
-        "X-Amz-Date": "20260101T000000Z"})
-    return json.load(urllib.request.urlopen(request))
-
-
-def dynamodb(operation, **body):
-    return ask(DYNAMODB, f"DynamoDB_20120810.{operation}", body)
-
-
-def sqs(operation, **body):
-    return ask(MOTO, f"AmazonSQS.{operation}", body)
+kills()
+folder = work_folder()
+servers = Servers("dynamodb", "moto")
+dynamodb, sqs, DYNAMODB, MOTO = servers.dynamodb, servers.sqs, servers.endpoint, servers.env["MOTO_ENDPOINT"]
+ENV = {**{k: v for k, v in os.environ.items() if not k.startswith("AWS_")}, **servers.credentials}
 
 
 def waiting(queue):
@@ -228,26 +206,22 @@ def world(name, mode, *args, kills=0):
     check(f"{name}: nothing was parked", not (folder / "parked.jsonl").exists() or not (folder / "parked.jsonl").read_text())
 
 
-try:
-    table("orders", stream=True)
-    table("copy")
-    table("sums")
-    for queue in ("later", "later2"):
-        sqs("CreateQueue", QueueName=queue, Attributes={"VisibilityTimeout": "30"})
-    (folder / "sluice.json").write_text(json.dumps(CONFIG))
-    world("in this process", "refused", "--in-process")
-    world("in sandboxes, with kills, drained by hand", "hanging", "--concurrency", "2", "--drain", "off", kills=2)
-    if LONG:
-        world("in sandboxes", "hanging", "--concurrency", "2")
-        world("drained by hand", "refused", "--in-process", "--drain", "off")
-        world("with kills", "refused", "--in-process", kills=3)
-    done = subprocess.run([f"{BUILD}/sluice", "tail", "--table", "orders", "--drain", "maybe"], cwd=folder, env=ENV, capture_output=True, text=True)
-    check("--drain is on or off", done.returncode == 2 and "--drain must be on or off" in done.stderr, done.stderr)
-    if LONG:
-        done = subprocess.run([f"{BUILD}/sluice", "verify", "--table", "orders", "--endpoint-url", DYNAMODB, "--max-lag", "0"], cwd=folder, env=ENV,
-                              capture_output=True, text=True, timeout=600)
-        check("verify proves it", done.returncode == 0, done.stdout + done.stderr)
-finally:
-    subprocess.run(["tests/services/stop.sh", str(services)], check=True)
-    shutil.rmtree(folder, ignore_errors=True)
+table("orders", stream=True)
+table("copy")
+table("sums")
+for queue in ("later", "later2"):
+    sqs("CreateQueue", QueueName=queue, Attributes={"VisibilityTimeout": "30"})
+(folder / "sluice.json").write_text(json.dumps(CONFIG))
+world("in this process", "refused", "--in-process")
+world("in sandboxes, with kills, drained by hand", "hanging", "--concurrency", "2", "--drain", "off", kills=2)
+if LONG:
+    world("in sandboxes", "hanging", "--concurrency", "2")
+    world("drained by hand", "refused", "--in-process", "--drain", "off")
+    world("with kills", "refused", "--in-process", kills=3)
+done = subprocess.run([f"{BUILD}/sluice", "tail", "--table", "orders", "--drain", "maybe"], cwd=folder, env=ENV, capture_output=True, text=True)
+check("--drain is on or off", done.returncode == 2 and "--drain must be on or off" in done.stderr, done.stderr)
+if LONG:
+    done = subprocess.run([f"{BUILD}/sluice", "verify", "--table", "orders", "--endpoint-url", DYNAMODB, "--max-lag", "0"], cwd=folder, env=ENV,
+                          capture_output=True, text=True, timeout=600)
+    check("verify proves it", done.returncode == 0, done.stdout + done.stderr)
 finish()

@@ -5,18 +5,16 @@ import base64
 import gzip
 import json
 import os
-import pathlib
 import random
 import resource
 import signal
 import subprocess
-import tempfile
 import threading
 import time
 
-from harness import BUILD, check, finish
+from harness import BUILD, check, finish, work_folder
 
-folder = pathlib.Path(tempfile.mkdtemp(dir=os.environ.get("TMPDIR", "/var/tmp")))
+folder = work_folder(large=True)
 SLUICE = f"{BUILD}/sluice"
 SEED = int(os.environ.get("SEED", 7))
 draw = random.Random(SEED)

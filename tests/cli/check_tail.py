@@ -3,18 +3,17 @@
 import gzip
 import json
 import os
-import pathlib
 import signal
 import subprocess
-import tempfile
 import threading
 import time
-import urllib.request
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-from harness import BUILD, FUNCTION, check, finish, record
+from harness import BUILD, check, finish, kills, record, work_folder
+from servers import Servers
 
-folder = pathlib.Path(tempfile.mkdtemp())
+kills()
+folder = work_folder()
 ENV = {**{k: v for k, v in os.environ.items() if not k.startswith("AWS_")},
        "AWS_ACCESS_KEY_ID": "tail", "AWS_SECRET_ACCESS_KEY": "x", "AWS_REGION": "us-east-1"}
 CONFIG = {"report_batch_item_failures": True, "on_failure": "report",
@@ -42,66 +41,49 @@ def forget_archived():
         path.unlink()
 
 
-# ---- a real one ----
-
-def dynamodb(endpoint, operation, body):
-    request = urllib.request.Request(endpoint, json.dumps(body).encode(), {
-        "X-Amz-Target": f"DynamoDB_20120810.{operation}", "Content-Type": "application/x-amz-json-1.0",
-        "Authorization": "AWS4-HMAC-SHA256 Credential=tail/20260101/us-east-1/dynamodb/aws4_request, SignedHeaders=host, Signature=0",
-        "X-Amz-Date": "20260101T000000Z"})
-    return json.load(urllib.request.urlopen(request))
-
-
 def against_dynamodb_local():
     forget_archived()
-    services = folder / "services"
-    subprocess.run(["tests/services/start.sh", "--owner", str(os.getpid()), str(services), "dynamodb"], check=True)
-    try:
-        lines = dict(l.split("=", 1) for l in (services / "env").read_text().splitlines() if "=" in l)
-        endpoint = lines["DYNAMODB_ENDPOINT"].strip("'\"")
-        dynamodb(endpoint, "CreateTable", {
-            "TableName": "orders", "BillingMode": "PAY_PER_REQUEST", "AttributeDefinitions": [{"AttributeName": "PK", "AttributeType": "S"}],
-            "KeySchema": [{"AttributeName": "PK", "KeyType": "HASH"}],
-            "StreamSpecification": {"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"}})
-        put = lambda n: dynamodb(endpoint, "PutItem", {"TableName": "orders", "Item": {"PK": {"S": f"k{n}"}, "n": {"N": str(n)}}})
-        for n in range(30):
-            put(n)
-        flags = ("--endpoint-url", endpoint, "--checkpoint", "place.json")
-        run = tail("--table", "orders", "--once", "--batch-size", "7", *flags)
-        check("reads what is there", run.returncode == 0 and len(archived()) == 30 and "INSERT 30" in run.out, run.out + run.err)
-        for n in range(30, 35):
-            put(n)
-        run = tail("--table", "orders", "--once", *flags)
-        check("continues after its checkpoint", run.returncode == 0 and len(archived()) == 35 and "INSERT 5," in run.out, run.out + run.err)
-        live = tail("--table", "orders", *flags, wait=False)
-        time.sleep(1)
-        for n in range(35, 40):
-            put(n)
-        until = time.time() + 30
-        while len(archived()) < 40 and time.time() < until:
-            time.sleep(0.1)
-        live.send_signal(signal.SIGINT)
-        out, err = live.communicate(timeout=30)
-        check("follows, and ends in order", live.returncode == 0 and len(archived()) == 40 and b"INSERT 5," in out, out + err)
-        run = tail("--table", "orders", "--once", "--from", "latest", "--endpoint-url", endpoint)
-        check("--from latest sees nothing old", run.returncode == 0 and "INSERT 0," in run.out, run.out + run.err)
-        live = tail("--table", "orders", "--from", "latest", "--endpoint-url", endpoint, "--checkpoint", "began.json", wait=False)
-        until = time.time() + 60
-        while time.time() < until and not (folder / "began.json").exists():
-            time.sleep(0.1)
-        time.sleep(2)  # (through its first reads; the stream's times are those of whole minutes)
-        put(40)
-        while len(archived()) < 41 and time.time() < until:
-            time.sleep(0.1)
-        live.terminate()
-        out, err = live.communicate(timeout=30)
-        check("--from latest sees what comes in the minute of its start", live.returncode == 0 and b"INSERT 1," in out, out + err)
-        for args, text in ((("--table", "nowhere"), "nowhere"), ((), "--table"), (("--table", "orders", "--from", "x"), "--from")):
-            run = tail(*args, *flags)
-            check(f"{args}: exit 2", run.returncode == 2 and text in run.err, run.err)
-        redrive_a_pointer(endpoint)
-    finally:
-        subprocess.run(["tests/services/stop.sh", str(services)], check=True)
+    servers = Servers("dynamodb")
+    ENV.update(servers.credentials)
+    endpoint = servers.endpoint
+    servers.create("orders", stream=True)
+    put = lambda n: servers.dynamodb("PutItem", TableName="orders", Item={"PK": {"S": f"k{n}"}, "n": {"N": str(n)}})
+    for n in range(30):
+        put(n)
+    flags = ("--endpoint-url", endpoint, "--checkpoint", "place.json")
+    run = tail("--table", "orders", "--once", "--batch-size", "7", *flags)
+    check("reads what is there", run.returncode == 0 and len(archived()) == 30 and "INSERT 30" in run.out, run.out + run.err)
+    for n in range(30, 35):
+        put(n)
+    run = tail("--table", "orders", "--once", *flags)
+    check("continues after its checkpoint", run.returncode == 0 and len(archived()) == 35 and "INSERT 5," in run.out, run.out + run.err)
+    live = tail("--table", "orders", *flags, wait=False)
+    time.sleep(1)
+    for n in range(35, 40):
+        put(n)
+    until = time.time() + 30
+    while len(archived()) < 40 and time.time() < until:
+        time.sleep(0.1)
+    live.send_signal(signal.SIGINT)
+    out, err = live.communicate(timeout=30)
+    check("follows, and ends in order", live.returncode == 0 and len(archived()) == 40 and b"INSERT 5," in out, out + err)
+    run = tail("--table", "orders", "--once", "--from", "latest", "--endpoint-url", endpoint)
+    check("--from latest sees nothing old", run.returncode == 0 and "INSERT 0," in run.out, run.out + run.err)
+    live = tail("--table", "orders", "--from", "latest", "--endpoint-url", endpoint, "--checkpoint", "began.json", wait=False)
+    until = time.time() + 60
+    while time.time() < until and not (folder / "began.json").exists():
+        time.sleep(0.1)
+    time.sleep(2)  # (through its first reads; the stream's times are those of whole minutes)
+    put(40)
+    while len(archived()) < 41 and time.time() < until:
+        time.sleep(0.1)
+    live.terminate()
+    out, err = live.communicate(timeout=30)
+    check("--from latest sees what comes in the minute of its start", live.returncode == 0 and b"INSERT 1," in out, out + err)
+    for args, text in ((("--table", "nowhere"), "nowhere"), ((), "--table"), (("--table", "orders", "--from", "x"), "--from")):
+        run = tail(*args, *flags)
+        check(f"{args}: exit 2", run.returncode == 2 and text in run.err, run.err)
+    redrive_a_pointer(endpoint)
 
 
 def redrive_a_pointer(endpoint):

@@ -2,12 +2,10 @@
 """Every text that DynamoDB stores, on every local path: it comes out as it went in, or is refused with its place."""
 import gzip
 import json
-import pathlib
 import sqlite3
 import subprocess
-import tempfile
 
-from harness import BUILD, check, finish, record
+from harness import BUILD, check, finish, record, work_folder
 
 # As they stand in JSON. Nobody may change their meaning; `is_text`: half a surrogate pair is not text, and is refused.
 TEXTS = {
@@ -55,7 +53,7 @@ def values(lines):
     return [json.loads(line) for line in lines]
 
 
-folder = pathlib.Path(tempfile.mkdtemp())
+folder = work_folder()
 good = [c for c in CASES if c[4]]
 # A partition key has 2048 bytes at most.
 good = [c for c in good if not (c[3] and len(json.loads(f'"{c[1]}"').encode()) > KEY_BYTES)]

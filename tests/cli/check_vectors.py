@@ -2,11 +2,9 @@
 """What was recorded on AWS, through `sluice replay` and a Python function: the same deliveries, the same
 failure records."""
 import json
-import tempfile
+from harness import Run, check, finish, record, work_folder
 
-from harness import Run, check, finish, record
-
-folder = tempfile.mkdtemp()
+folder = work_folder()
 BAD = ['{"batchItemFailures":[{"itemIdentifier":""}]}', '{"batchItemFailures":[{"itemIdentifier":null}]}',
        '{"batchItemFailures":[{"foo":123}]}', '{"batchItemFailures":[{"foo":null}]}',
        '{"batchItemFailures":[{"itemIdentifier":"999"}]}', '{"batchItemFailures":[{"itemIdentifier":123}]}']

@@ -8,7 +8,7 @@ import subprocess
 import time
 
 from harness import BUILD, check, finish
-from verify_world import SLUICE, Writer, World, item, key, start_services, stop_services
+from verify_world import SLUICE, Writer, World, item, key, start_services
 
 LONG = bool(os.environ.get("LONG"))
 ITEM_ROUTES = ["replica", "aside", "beside", "totals", "more"]
@@ -400,37 +400,34 @@ def resumed(w):
 
 def main():
     start_services("dynamodb")
-    try:
-        w = World("a", ITEM_ROUTES + ["kept"], {"ttl_attribute": "expires"})
-        for n in range(100):
-            w.put(w.table, item(f"k{n}", cost=n))
-        w.tail()
-        w.settle()
-        run = w.verify()
-        check("all is equal", run.status == 0 and run.summary["equal"] == 500 and "not_comparable_because" in run.summary["routes"]["kept"], str(run))
-        bad_usage(w)
-        resumed(w)
-        tombstones_expire(w)
-        expiring(w)
-        broken_replicas(w)
-        broken_ledger(w)
-        broken_totals(w)
-        redrive(w)
-        consumer_held_back(w)
-        restless_item(w)
-        w.close()
-        w = World("b", ["replica", "totals"])
-        w.tail()
-        w.settle()
-        beside_writers(w)
-        w.close()
-        spread_totals()
-        archives()
-        collisions()
-        plugin()
-        pair()
-    finally:
-        stop_services()
+    w = World("a", ITEM_ROUTES + ["kept"], {"ttl_attribute": "expires"})
+    for n in range(100):
+        w.put(w.table, item(f"k{n}", cost=n))
+    w.tail()
+    w.settle()
+    run = w.verify()
+    check("all is equal", run.status == 0 and run.summary["equal"] == 500 and "not_comparable_because" in run.summary["routes"]["kept"], str(run))
+    bad_usage(w)
+    resumed(w)
+    tombstones_expire(w)
+    expiring(w)
+    broken_replicas(w)
+    broken_ledger(w)
+    broken_totals(w)
+    redrive(w)
+    consumer_held_back(w)
+    restless_item(w)
+    w.close()
+    w = World("b", ["replica", "totals"])
+    w.tail()
+    w.settle()
+    beside_writers(w)
+    w.close()
+    spread_totals()
+    archives()
+    collisions()
+    plugin()
+    pair()
     finish()
 
 

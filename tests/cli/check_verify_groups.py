@@ -1,14 +1,12 @@
 #!/usr/bin/env python3
 """`sluice verify` on counts of different values, members in order and delta rows: each kind of damage is found, and only that."""
 import json
-import pathlib
 import sqlite3
 import subprocess
-import tempfile
 
-from harness import BUILD, check, finish, record, write_event
+from harness import BUILD, check, finish, record, work_folder, write_event
 
-folder = pathlib.Path(tempfile.mkdtemp(prefix="verify-groups-"))
+folder = work_folder()
 SOURCE = {"name": "replica", "handler": "replicate", "to": "sqlite:src.db?table=orders"}
 COUNTERS = [{"key": {"PK": "ALL", "SK": "-"}, "add": {"items": 1, "sum": "{n}"}, "distinct": {"values": "{n}", "people": "{PK}"},
              "members": {"by": "{n}"}}]

@@ -2,14 +2,12 @@
 """`sluice verify` on tables of SQLite: what a first user types wrong is told, nothing is created, and what is printed is in words."""
 import json
 import os
-import pathlib
 import sqlite3
 import subprocess
-import tempfile
 
-from harness import BUILD, check, finish, record, write_event
+from harness import BUILD, check, finish, record, work_folder, write_event
 
-folder = pathlib.Path(tempfile.mkdtemp(prefix="verify-local-"))
+folder = work_folder()
 SOURCE = "sqlite:src.db?table=orders"
 COPY = {"name": "copy", "handler": "replicate", "to": SOURCE, "guard": "none"}
 REPLICA = {"name": "replica", "handler": "replicate", "to": "sqlite:out.db?table=replica", "guard": {"table": "guards"}}

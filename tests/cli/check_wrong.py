@@ -11,7 +11,6 @@ import random
 import re
 import subprocess
 import sys
-import tempfile
 
 # jsonschema is in the pinned environment of SAM.
 SAM = subprocess.run(["tests/package/install.sh"], check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
@@ -21,9 +20,9 @@ if not sys.prefix.startswith(SAM):
 import jsonschema
 
 import config_cases as cases
-from harness import BUILD
+from harness import BUILD, work_folder
 
-folder = pathlib.Path(tempfile.mkdtemp())
+folder = work_folder()
 ENV = {k: v for k, v in os.environ.items() if not k.startswith("AWS_")}
 SCHEMA = json.loads(pathlib.Path("docs/sluice.schema.json").read_text(encoding="utf-8"))
 jsonschema.Draft202012Validator.check_schema(SCHEMA)

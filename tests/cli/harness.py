@@ -1,10 +1,13 @@
 """What the script tests of replay share: running the command, making records, counting what passed."""
+import atexit
 import json
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 
 # Who runs us in the background may have us ignore SIGINT, and what we start would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -12,6 +15,21 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 BUILD = os.path.abspath(os.environ.get("BUILD", "build"))
 FUNCTION = os.path.abspath("tests/cli/function.py")
 passed = 0
+
+
+at_end = atexit.register  # (the last one comes first)
+
+
+def work_folder(large=False):
+    """A folder that goes when the script ends. `large`: not one in memory, as /tmp may be."""
+    place = pathlib.Path(tempfile.mkdtemp(prefix="sluice-", dir=os.environ.get("TMPDIR", "/var/tmp") if large else None))
+    at_end(shutil.rmtree, place, ignore_errors=True)
+    return place
+
+
+def kills():
+    """For a script that kills processes: what they leave in TMPDIR goes when it ends. Before it copies the environment."""
+    os.environ["TMPDIR"] = str(work_folder())
 
 
 def check(name, ok, detail=""):

@@ -5,14 +5,14 @@ import os
 import pathlib
 import re
 import subprocess
-import tempfile
 import time
 
-from harness import BUILD, check, finish
+from harness import BUILD, check, finish, work_folder
 from redrive_queue import Server
-from redrive_world import CONFIG, Oracle, Queue, Redrive, Services, outcomes, parked, record
+from redrive_world import CONFIG, Oracle, Queue, Redrive, outcomes, parked, record
+from servers import Servers
 
-folder = pathlib.Path(tempfile.mkdtemp())
+folder = work_folder()
 server = Server()
 SMALL, LARGE, QUEUES = 1000, int(os.environ.get("MESSAGES", 100000)), int(os.environ.get("QUEUES", 12))
 
@@ -61,22 +61,19 @@ def flat(kind, more_kb):
 
 def on_moto():
     """Queues of 400; one request at a time, because moto loses a deletion when two run together."""
-    services = Services(folder, "moto")
-    try:
-        oracle, names = Oracle(), [f"failed{i}" for i in range(QUEUES)]
-        queues = [Queue(services, name) for name in names]
-        for i, queue in enumerate(queues):
-            bodies = []
-            for n in range(i * 400, (i + 1) * 400):
-                oracle.expect(record(n), ("copy",))
-                bodies.append(parked(record(n), "copy"))
-            queue.send(bodies)
-        done = Redrive(folder / "moto", services, CONFIG).run("--delete-done", *(f"sqs://{name}?in_flight=1" for name in names), timeout=1800)
-        check("moto: all are done", outcomes(done.stdout)["removed"] == 400 * QUEUES and done.returncode == 0, done.stdout[-300:] + done.stderr[-300:])
-        check("moto: the queues are empty", all(q.counts() == (0, 0) for q in queues))
-        oracle.compare("moto", folder / "moto")
-    finally:
-        services.stop()
+    services = Servers("moto")
+    oracle, names = Oracle(), [f"failed{i}" for i in range(QUEUES)]
+    queues = [Queue(services, name) for name in names]
+    for i, queue in enumerate(queues):
+        bodies = []
+        for n in range(i * 400, (i + 1) * 400):
+            oracle.expect(record(n), ("copy",))
+            bodies.append(parked(record(n), "copy"))
+        queue.send(bodies)
+    done = Redrive(folder / "moto", services, CONFIG).run("--delete-done", *(f"sqs://{name}?in_flight=1" for name in names), timeout=1800)
+    check("moto: all are done", outcomes(done.stdout)["removed"] == 400 * QUEUES and done.returncode == 0, done.stdout[-300:] + done.stderr[-300:])
+    check("moto: the queues are empty", all(q.counts() == (0, 0) for q in queues))
+    oracle.compare("moto", folder / "moto")
 
 
 os.environ.setdefault("PYTHONUNBUFFERED", "1")

@@ -2,13 +2,10 @@
 says what the handlers must have made of them."""
 import collections
 import hashlib
-import http.client
 import json
 import os
 import sqlite3
 import subprocess
-import threading
-import urllib.parse
 
 from harness import BUILD, check
 
@@ -20,63 +17,13 @@ ROUTES = [{"name": "copy", "handler": "replicate", "to": "sqlite:out.db?table=co
 CONFIG = {"report_batch_item_failures": True, "on_failure": "jsonl:parked_again.jsonl", "routes": ROUTES}
 
 
-class Services:
-    """Servers for one test, and plain requests to them."""
-
-    def __init__(self, folder, *names):
-        self.folder = folder / "services"
-        subprocess.run(["tests/services/start.sh", "--owner", str(os.getpid()), str(self.folder), *names], check=True)
-        self.env = dict(l.split("=", 1) for l in (self.folder / "env").read_text().splitlines())
-        self.local = threading.local()  # connections: parts of a test run side by side
-
-    def stop(self):
-        subprocess.run(["tests/services/stop.sh", str(self.folder)], check=True)
-
-    def request(self, endpoint, service, method, path, body, headers):
-        host = urllib.parse.urlparse(endpoint).netloc
-        headers = {"Host": host, "X-Amz-Date": "20260101T000000Z", **headers,
-                   "Authorization": f"AWS4-HMAC-SHA256 Credential={self.env['AWS_ACCESS_KEY_ID']}/20260101/us-east-1/{service}/aws4_request, "
-                                    "SignedHeaders=host, Signature=0"}
-        connections = self.local.__dict__
-        for last in (False, True):
-            connection = connections.setdefault(host, http.client.HTTPConnection(host, timeout=120))
-            try:
-                connection.request(method, path, body, headers)
-                answer = connection.getresponse()
-                return answer.status, answer.read()
-            except (http.client.HTTPException, OSError):
-                connections.pop(host).close()
-                if last:
-                    raise
-
-    def json(self, endpoint, service, target, body):
-        status, text = self.request(endpoint, service, "POST", "/", json.dumps(body), {
-            "X-Amz-Target": target, "Content-Type": "application/x-amz-json-1.0"})
-        if status != 200:
-            raise SystemExit(f"FAIL {target}: {status} {text[:400]}")
-        return json.loads(text or b"{}")
-
-    def dynamodb(self, operation, body, streams=False):
-        return self.json(self.env["DYNAMODB_ENDPOINT"], "dynamodb", f"{'DynamoDBStreams' if streams else 'DynamoDB'}_20120810.{operation}", body)
-
-    def sqs(self, operation, body):
-        return self.json(self.env["MOTO_ENDPOINT"], "sqs", f"AmazonSQS.{operation}", body)
-
-    def s3(self, method, path, body=None):
-        status, text = self.request(self.env["MOTO_ENDPOINT"], "s3", method, urllib.parse.quote(path, safe="/?=&"), body,
-                                    {"x-amz-content-sha256": "UNSIGNED-PAYLOAD"})
-        if status >= 300:
-            raise SystemExit(f"FAIL {method} {path}: {status} {text[:400]}")
-        return text.decode()
-
-
 class Queue:
     def __init__(self, services, name, **attributes):
         self.services, self.name = services, name
         self.is_fifo = name.endswith(".fifo")
         if self.is_fifo:
             attributes["FifoQueue"] = "true"
-        self.url = services.sqs("CreateQueue", {"QueueName": name, "Attributes": attributes})["QueueUrl"]
+        self.url = services.sqs("CreateQueue", QueueName=name, Attributes=attributes)["QueueUrl"]
 
     def send(self, bodies, groups=None):
         """In order; of a FIFO queue each with its group."""
@@ -85,11 +32,11 @@ class Queue:
             for i, entry in enumerate(entries):
                 if self.is_fifo:
                     entry.update(MessageGroupId=groups[at + i], MessageDeduplicationId=hashlib.sha256(f"{at + i}".encode()).hexdigest())
-            answer = self.services.sqs("SendMessageBatch", {"QueueUrl": self.url, "Entries": entries})
+            answer = self.services.sqs("SendMessageBatch", QueueUrl=self.url, Entries=entries)
             assert len(answer["Successful"]) == len(entries), answer
 
     def attributes(self):
-        return self.services.sqs("GetQueueAttributes", {"QueueUrl": self.url, "AttributeNames": ["All"]})["Attributes"]
+        return self.services.sqs("GetQueueAttributes", QueueUrl=self.url, AttributeNames=["All"])["Attributes"]
 
     def counts(self):
         """Messages that can be received, and messages in flight."""
@@ -100,7 +47,7 @@ class Queue:
         """Bodies of all messages, received once and left."""
         found = []
         while True:
-            got = self.services.sqs("ReceiveMessage", {"QueueUrl": self.url, "MaxNumberOfMessages": 10, "VisibilityTimeout": 600}).get("Messages") or []
+            got = self.services.sqs("ReceiveMessage", QueueUrl=self.url, MaxNumberOfMessages=10, VisibilityTimeout=600).get("Messages") or []
             if not got:
                 return found
             found += [m["Body"] for m in got]

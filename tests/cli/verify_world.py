@@ -1,19 +1,17 @@
 """What the checks of `sluice verify` share: DynamoDB Local with a table, its replicas, totals and archive, a running `sluice tail`,
 writers at full speed, and the runs of verify with what they found."""
-import atexit
 import datetime
 import json
 import os
-import pathlib
 import random
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 
-from harness import BUILD
+from harness import BUILD, at_end, kills, work_folder
+from servers import Servers
 
 sys.path.append(os.path.abspath("tests/handlers/builtin"))
 from two_way import Broken, Dynamo  # noqa: E402  (the service's protocol, without a signature)
@@ -31,20 +29,13 @@ class Wire(Dynamo):
         self.used = time.time()
         return super().__call__(operation, **body)
 
-folder = pathlib.Path(tempfile.mkdtemp(prefix="verify-"))
+kills()
+folder = work_folder()
 
 
 def start_services(*names):
     """Their endpoints and credentials go into the environment; they end with this process."""
-    where = folder / "services"
-    subprocess.run(["tests/services/start.sh", "--owner", str(os.getpid()), str(where), *names], check=True)
-    for line in (where / "env").read_text().splitlines():
-        name, _, value = line.partition("=")
-        os.environ[name] = value.strip("'\"")
-
-
-def stop_services():
-    subprocess.run(["tests/services/stop.sh", str(folder / "services")], check=False)
+    os.environ.update(Servers(*names).env)
 
 
 def key(pk, sk="0"):
@@ -78,7 +69,7 @@ PLACES = {"replica": [("PK", "S"), ("SK", "S")], "aside": [("PK", "S"), ("SK", "
 worlds = []
 
 
-@atexit.register
+@at_end
 def close_worlds():
     """Whatever ends the test, no tail outlives it."""
     for world in worlds:

@@ -8,13 +8,15 @@ import re
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+sys.path.insert(0, "tests/cli")
+from harness import work_folder  # noqa: E402
+
 BUILD = os.path.abspath(os.environ.get("BUILD", "build"))
-folder = pathlib.Path(tempfile.mkdtemp())
+folder = work_folder()
 passed = 0
 
 

@@ -2,16 +2,13 @@
 """AWS's own Runtime API server, in the Runtime Interface Emulator: bootstrap lives with it, and the server of `sluice replay`
 keeps its rules: the same badly behaved function meets the same codes in both."""
 import json
-import os
-import pathlib
 import sys
-import tempfile
 
 sys.path[:0] = ["tests/package", "tests/cli"]
 import emulator
-from harness import BUILD, FUNCTION, Run, check, finish, record
+from harness import BUILD, FUNCTION, Run, check, finish, record, work_folder
 
-work = pathlib.Path(tempfile.mkdtemp())
+work = work_folder()
 
 
 def event(records):

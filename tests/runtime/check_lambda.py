@@ -7,14 +7,13 @@ import pathlib
 import re
 import subprocess
 import sys
-import tempfile
 
 sys.path[:0] = ["tests/package", "tests/cli"]
 import emulator
-from harness import BUILD, Run, check, finish, record
+from harness import BUILD, Run, check, finish, record, work_folder
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
-work = pathlib.Path(tempfile.mkdtemp())
+work = work_folder()
 prefix = work / "usr"
 MAKE = ["make", "-s", f"PREFIX={prefix}", f"BUILD={BUILD}"]
 if "asan" in BUILD:

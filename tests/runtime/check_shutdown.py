@@ -4,22 +4,20 @@ asking, whatever it is answered, and whatever a handler does to its connection."
 import json
 import os
 import pathlib
-import queue
 import signal
 import subprocess
 import sys
 import tempfile
 import threading
 import time
-from http.server import ThreadingHTTPServer
 
 sys.path[:0] = ["tests/package", "tests/cli", "tests/runtime"]
 import check_bootstrap
 import emulator
 from check_bootstrap import Api, Bootstrap, event
-from harness import BUILD, check, finish
+from harness import BUILD, check, finish, work_folder
 
-work = pathlib.Path(tempfile.mkdtemp())
+work = work_folder()
 told = work / "told"
 PATIENCE_S = 60
 

@@ -1,17 +1,14 @@
 #!/usr/bin/env python3
 """Work items: which events a function takes, what it refuses and says, and the sum of a Distributed Map's results."""
-import json
-import os
 import pathlib
 import sys
-import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from check_bootstrap import Bootstrap, check, event, notify  # noqa: E402
 import check_bootstrap  # noqa: E402
 
 EXPORT = "s3://exports/of/AWSDynamoDB/0170-0a1b"
-place = pathlib.Path(tempfile.mkdtemp())
+place = check_bootstrap.work_folder()
 ON = {"SLUICE_WORK_ITEMS": "1", "SLUICE_WORK_SOURCE": EXPORT, "SLUICE_WORK_PLACE": f"file:{place}"}
 
 

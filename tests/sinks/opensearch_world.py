@@ -9,16 +9,18 @@ import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import time
 import urllib.error
 import urllib.request
+
+sys.path.insert(0, "tests/cli")
+from harness import work_folder  # noqa: E402
 
 BUILD = os.path.abspath(os.environ.get("BUILD", "build"))
 SLUICE = f"{BUILD}/sluice"
 TEMPLATE = json.loads(pathlib.Path("deploy/opensearch/template.json").read_text())["template"]
 ARN = "arn:aws:dynamodb:us-east-1:123456789012:table/orders/stream/2026-11-14T00:04:06.388"
-folder = pathlib.Path(tempfile.mkdtemp(prefix="opensearch-"))
+folder = work_folder()
 passed = 0
 
 

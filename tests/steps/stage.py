@@ -5,7 +5,6 @@ import pathlib
 import shutil
 import subprocess
 import sys
-import tempfile
 
 TOP = pathlib.Path(__file__).resolve().parent.parent.parent
 DEFINITION = TOP / "deploy/steps/seed.asl.json"
@@ -24,6 +23,7 @@ use_motos_python()
 import boto3  # noqa: E402
 
 from exports import put_export  # noqa: E402
+from harness import work_folder  # noqa: E402
 
 passed = 0
 
@@ -44,7 +44,7 @@ class Stage:
     """`with Stage() as stage:` starts the services; the folder, the buckets and the tables are its own."""
 
     def __init__(self, **variables):
-        self.folder = pathlib.Path(tempfile.mkdtemp())
+        self.folder = work_folder()
         self.variables = variables  # of the services' processes
 
     def __enter__(self):

@@ -10,7 +10,6 @@ import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 import urllib.error
@@ -22,7 +21,8 @@ if READER not in os.environ:
     python = subprocess.run(["tests/support/python/install.sh"], check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
     os.execve(python, [python, *sys.argv], {**os.environ, READER: python, "PYTHONPATH": "tests/cli"})
 
-from harness import check, finish  # noqa: E402
+from harness import check, finish, work_folder  # noqa: E402
+from servers import Servers  # noqa: E402
 from prometheus_client.openmetrics.parser import text_string_to_metric_families  # noqa: E402
 
 
@@ -54,15 +54,6 @@ def of_snapshots(folder):
     check("shards", len(many["sluice_tail_shard_lag_seconds"]) == 65 and "sluice_tail_shard_lag_seconds" not in none)
 
 
-# ---- a tail that runs ----
-
-def dynamodb(endpoint, operation, body):
-    request = urllib.request.Request(endpoint, json.dumps(body).encode(), {
-        "X-Amz-Target": f"DynamoDB_20120810.{operation}", "Content-Type": "application/x-amz-json-1.0", "X-Amz-Date": "20260101T000000Z",
-        "Authorization": "AWS4-HMAC-SHA256 Credential=watch/20260101/us-east-1/dynamodb/aws4_request, SignedHeaders=host, Signature=0"})
-    return json.load(urllib.request.urlopen(request, timeout=60))
-
-
 def ask(port, path, host=None):
     request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", headers={"Host": host} if host else {})
     try:
@@ -82,7 +73,7 @@ def wait(name, condition, detail=lambda: ""):
     check(name, False, detail())
 
 
-def start(folder, endpoint, table, routes):
+def start(folder, servers, table, routes):
     """A tail whose standard error is a terminal."""
     work = folder / table
     work.mkdir()
@@ -90,9 +81,9 @@ def start(folder, endpoint, table, routes):
     notices = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
     notices.bind(str(work / "notify"))
     ours, theirs = pty.openpty()
-    env = {**{k: v for k, v in os.environ.items() if not k.startswith("AWS_") and not k.lower().endswith("_proxy")}, "AWS_ACCESS_KEY_ID": "watch",
-           "AWS_SECRET_ACCESS_KEY": "x", "AWS_REGION": "us-east-1", "NOTIFY_SOCKET": str(work / "notify"), "WATCHDOG_USEC": "1000000"}
-    process = subprocess.Popen([f"{BUILD}/sluice", "tail", "--table", table, "--endpoint-url", endpoint, "--listen", "127.0.0.1:0", "--timeout", "3"],
+    env = {**{k: v for k, v in os.environ.items() if not k.startswith("AWS_") and not k.lower().endswith("_proxy")}, **servers.credentials,
+           "NOTIFY_SOCKET": str(work / "notify"), "WATCHDOG_USEC": "1000000"}
+    process = subprocess.Popen([f"{BUILD}/sluice", "tail", "--table", table, "--endpoint-url", servers.endpoint, "--listen", "127.0.0.1:0", "--timeout", "3"],
                                cwd=work, env=env, stdout=subprocess.PIPE, stderr=theirs)
     os.close(theirs)
     process.said, process.notices = bytearray(), []
@@ -122,20 +113,13 @@ def value(process, name):
 
 
 def running(folder):
-    services = folder / "services"
-    subprocess.run(["tests/services/start.sh", "--owner", str(os.getpid()), str(services), "dynamodb"], check=True)
-    processes = []
+    servers, processes = Servers("dynamodb"), []
     try:
-        lines = dict(l.split("=", 1) for l in (services / "env").read_text().splitlines() if "=" in l)
-        endpoint = lines["DYNAMODB_ENDPOINT"].strip("'\"")
         for table in ("good", "down"):
-            dynamodb(endpoint, "CreateTable", {
-                "TableName": table, "BillingMode": "PAY_PER_REQUEST", "AttributeDefinitions": [{"AttributeName": "PK", "AttributeType": "S"}],
-                "KeySchema": [{"AttributeName": "PK", "KeyType": "HASH"}],
-                "StreamSpecification": {"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"}})
+            servers.create(table, stream=True)
             for n in range(20):
-                dynamodb(endpoint, "PutItem", {"TableName": table, "Item": {"PK": {"S": f"canary-key-{n}"}, "v": {"S": "canary-value"}}})
-        good = start(folder, endpoint, "good", [{"name": "copy", "handler": "replicate", "to": "sqlite:copy.db?table=t"}])
+                servers.dynamodb("PutItem", TableName=table, Item={"PK": {"S": f"canary-key-{n}"}, "v": {"S": "canary-value"}})
+        good = start(folder, servers, "good", [{"name": "copy", "handler": "replicate", "to": "sqlite:copy.db?table=t"}])
         processes.append(good)
         wait("all is handled, and counted", lambda: value(good, "sluice_tail_records_handled_total") == 20, lambda: ask(good.port, "/metrics"))
         wait("and each route's part", lambda: value(good, "sluice_tail_route_records_applied_total") == 20, lambda: ask(good.port, "/metrics"))
@@ -148,7 +132,7 @@ def running(folder):
 
         with socket.create_server(("127.0.0.1", 0)) as nobody:
             closed = nobody.getsockname()[1]
-        down = start(folder, endpoint, "down", [{"name": "hook", "handler": "notify", "to": f"http://127.0.0.1:{closed}/canary-path#attempts=1"}])
+        down = start(folder, servers, "down", [{"name": "hook", "handler": "notify", "to": f"http://127.0.0.1:{closed}/canary-path#attempts=1"}])
         processes.append(down)
         wait("a target's outage blocks the shard, and is seen", lambda: value(down, "sluice_tail_shards_blocked") == 1, lambda: ask(down.port, "/metrics"))
         check("but the process is healthy and ready", ask(down.port, "/ready")[0] == 200 and ask(down.port, "/health")[0] == 200)
@@ -163,7 +147,6 @@ def running(folder):
     finally:
         for process in processes:
             process.kill()
-        subprocess.run(["tests/services/stop.sh", str(services)])
 
 
 def unit(folder):
@@ -180,10 +163,10 @@ def unit(folder):
 
 
 def main():
-    with tempfile.TemporaryDirectory() as name:
-        of_snapshots(pathlib.Path(name))
-        unit(pathlib.Path(name))
-        running(pathlib.Path(name))
+    folder = work_folder()
+    of_snapshots(folder)
+    unit(folder)
+    running(folder)
     finish()
 
 

@@ -7,15 +7,14 @@ import pathlib
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 
 TOP = pathlib.Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(TOP / "tests/cli"))
-from harness import BUILD, check, finish  # noqa: E402
+from harness import BUILD, check, finish, work_folder  # noqa: E402
 
-folder = pathlib.Path(tempfile.mkdtemp(prefix="endless-"))
+folder = work_folder()
 ROUND = ["a", "b", "c"]
 tell_units, scans, agents = True, [], set()
 

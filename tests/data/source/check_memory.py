@@ -9,17 +9,16 @@ import pathlib
 import shutil
 import subprocess
 import sys
-import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "cli"))
 from exports import finish_export, md5  # noqa: E402
-from harness import BUILD, check, finish  # noqa: E402
+from harness import BUILD, check, finish, work_folder  # noqa: E402
 
 SMALL_MB, LARGE_MB = 4, int(os.environ.get("MEMORY_MB", 40))
 MOST_MB = 64  # what reading needs, whatever is read
 SLACK_MB = 8  # what an allocator keeps
 # Large inputs do not belong into a /tmp that is memory.
-folder = pathlib.Path(tempfile.mkdtemp(dir=os.environ.get("TMPDIR", "/var/tmp")))
+folder = work_folder(large=True)
 CONFIG = {"on_failure": f"jsonl:{folder}/parked.jsonl",
           "routes": [{"name": "replica", "handler": "replicate", "to": f"sqlite:{folder}/db?table=replica"}]}
 NOTHING = {"on_failure": f"jsonl:{folder}/parked.jsonl",

@@ -21,6 +21,9 @@ import subprocess
 import sys
 import tempfile
 
+sys.path.insert(0, "tests/cli")
+from harness import kills  # noqa: E402
+
 RELEASE = "96a86e2a8dc7"
 BUILD = pathlib.Path(os.environ.get("BUILD", "build")).resolve()
 NOW = BUILD / "sluice"
@@ -181,6 +184,7 @@ def pair(before, seeds):
     check(done == len(seeds), f"{done} of {len(seeds)} pairs of tables")
 
 
+kills()
 before = release()
 for seed in [int(s) for s in sys.argv[1:]] or [1, 2]:
     world(before, seed)

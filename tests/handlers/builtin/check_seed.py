@@ -10,7 +10,9 @@ import pathlib
 import sqlite3
 import subprocess
 import sys
-import tempfile
+
+sys.path.insert(0, "tests/cli")
+from harness import work_folder  # noqa: E402
 
 BUILD = os.path.abspath(os.environ.get("BUILD", "build"))
 CAPTURE = pathlib.Path("examples/capture").resolve()
@@ -65,7 +67,7 @@ def replay(folder, *inputs):
 
 
 def run(order):
-    folder = pathlib.Path(tempfile.mkdtemp())
+    folder = work_folder()
     (folder / "sluice.json").write_text(json.dumps({"on_failure": "report", "report_batch_item_failures": True, "routes": [
         {"name": "replica", "handler": "replicate", "to": f"sqlite:{folder}/db?table=replica"},
         {"name": "totals", "handler": "aggregate", "to": f"sqlite:{folder}/db?table=totals", "ledger": {"table": "ledger"},

@@ -11,12 +11,16 @@ import tempfile
 import threading
 import time
 
+sys.path.insert(0, "tests/cli")
+from harness import kills  # noqa: E402
+
 SECONDS = 35
 AT_ONCE = 4
 
 
 def serve():
     """Starts DynamoDB Local; it ends with this process."""
+    kills()
     folder = tempfile.TemporaryDirectory()
     subprocess.run(["tests/services/start.sh", "--owner", str(os.getpid()), folder.name, "dynamodb"], check=True)
     for line in pathlib.Path(folder.name, "env").read_text().splitlines():

@@ -1,17 +1,15 @@
 #!/usr/bin/env python3
 """`sluice tail --leases`: workers that are stopped, killed and ended, on DynamoDB Local; shares on a stream of many shards."""
 import json
-import pathlib
 import signal
-import subprocess
 import sys
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 sys.path[:0] = ["tests/cli", "tests/live/lease"]
-from harness import BUILD, check, finish, record  # noqa: E402
-from lease_live import ENV, Dynamodb, Worker, build_handlers, folder, kill_all, wait_for  # noqa: E402
+from harness import check, finish, record  # noqa: E402
+from lease_live import Dynamodb, Worker, build_handlers, folder, kill_all, wait_for  # noqa: E402
 
 workers = []
 
@@ -53,7 +51,7 @@ def stopped_and_thawed(db, flags):
 
 def killed(db, flags, b):
     before = int(db.lease()["leaseCounter"])
-    db("UpdateItem", TableName="orders-leases", Key={"leaseKey": {"S": db.lease()["leaseKey"]}}, UpdateExpression="SET foreign_ = :v",
+    db.dynamodb("UpdateItem", TableName="orders-leases", Key={"leaseKey": {"S": db.lease()["leaseKey"]}}, UpdateExpression="SET foreign_ = :v",
        ExpressionAttributeValues={":v": {"S": "stays"}})
     wait_for("its last place is written", lambda: db.lease()["checkpoint"] == max(b.numbers()))
     b.end(signal.SIGKILL)
@@ -81,12 +79,12 @@ def ended(db, flags, c):
 
 
 def refused(db, flags):
-    db("CreateTable", TableName="newer-leases", BillingMode="PAY_PER_REQUEST", KeySchema=[{"AttributeName": "leaseKey", "KeyType": "HASH"}],
+    db.dynamodb("CreateTable", TableName="newer-leases", BillingMode="PAY_PER_REQUEST", KeySchema=[{"AttributeName": "leaseKey", "KeyType": "HASH"}],
        AttributeDefinitions=[{"AttributeName": n, "AttributeType": "S"} for n in ("leaseKey", "leaseOwner")],
        GlobalSecondaryIndexes=[{"IndexName": "LeaseOwnerToLeaseKeyIndex", "KeySchema": [{"AttributeName": "leaseOwner", "KeyType": "HASH"},
                                 {"AttributeName": "leaseKey", "KeyType": "RANGE"}], "Projection": {"ProjectionType": "KEYS_ONLY"}}])
-    db.create("broken-leases", key="leaseKey")
-    db("PutItem", TableName="broken-leases", Item={"leaseKey": {"S": "x"}, "leaseCounter": {"S": "1"}})
+    db.create("broken-leases", [("leaseKey", "S")])
+    db.dynamodb("PutItem", TableName="broken-leases", Item={"leaseKey": {"S": "x"}, "leaseCounter": {"S": "1"}})
     base = [f for f in flags if not f.startswith("dynamodb://") and f != "--leases"]
     for leases, text in (("dynamodb://orders", "is no lease table"), ("dynamodb://newer-leases", "KCL 3"), ("dynamodb://broken-leases", "row x is not a lease"),
                          ("s3://bucket", "--leases is the target of a table"), ("dynamodb://x", "Table/index names must be between")):
@@ -109,7 +107,6 @@ def on_dynamodb_local():
         refused(db, flags)
     finally:
         kill_all(workers)
-        db.stop()
 
 
 # ---- many shards, by script ----

@@ -1,19 +1,18 @@
 """What the live tests of leases share: workers of `sluice tail --leases`, DynamoDB Local, and what handlers wrote down."""
 import json
 import os
-import pathlib
 import subprocess
 import sys
-import tempfile
 import time
-import urllib.request
 
 sys.path.insert(0, "tests/cli")
-from harness import BUILD  # noqa: E402
+from harness import BUILD, kills, work_folder  # noqa: E402
+from servers import Servers  # noqa: E402
 
-folder = pathlib.Path(tempfile.mkdtemp())
+kills()
+folder = work_folder()
 ENV = {**{k: v for k, v in os.environ.items() if not k.startswith("AWS_")},
-       "AWS_ACCESS_KEY_ID": "leases", "AWS_SECRET_ACCESS_KEY": "x", "AWS_REGION": "us-east-1"}
+       "AWS_ACCESS_KEY_ID": "leases", "AWS_SECRET_ACCESS_KEY": "x", "AWS_REGION": "us-east-1"}  # of servers that a test writes itself
 LONG = 120  # seconds that any condition may take on a busy machine
 
 
@@ -33,42 +32,25 @@ def build_handlers():
                     "-o", folder / "handlers/slow.so", "tests/live/lease/slow.c"], check=True)
 
 
-class Dynamodb:
+class Dynamodb(Servers):
     def __init__(self):
-        self.dir = folder / "services"
-        subprocess.run(["tests/services/start.sh", "--owner", str(os.getpid()), str(self.dir), "dynamodb"], check=True)
-        lines = dict(l.split("=", 1) for l in (self.dir / "env").read_text().splitlines() if "=" in l)
-        self.endpoint = lines["DYNAMODB_ENDPOINT"].strip("'\"")
-
-    def stop(self):
-        subprocess.run(["tests/services/stop.sh", str(self.dir)], check=True)
-
-    def __call__(self, operation, service="DynamoDB_20120810", **body):
-        request = urllib.request.Request(self.endpoint, json.dumps(body).encode(), {
-            "X-Amz-Target": f"{service}.{operation}", "Content-Type": "application/x-amz-json-1.0", "X-Amz-Date": "20260101T000000Z",
-            "Authorization": f"AWS4-HMAC-SHA256 Credential={ENV['AWS_ACCESS_KEY_ID']}/20260101/us-east-1/dynamodb/aws4_request, "
-                             "SignedHeaders=host, Signature=0"})
-        return json.load(urllib.request.urlopen(request))
-
-    def create(self, table, key="PK", **more):
-        return self("CreateTable", TableName=table, BillingMode="PAY_PER_REQUEST", AttributeDefinitions=[{"AttributeName": key, "AttributeType": "S"}],
-                    KeySchema=[{"AttributeName": key, "KeyType": "HASH"}], **more)["TableDescription"]
+        super().__init__("dynamodb")
+        ENV.update(self.credentials)
 
     def create_orders(self):
-        stream = {"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"}
-        return self.create("orders", StreamSpecification=stream)["LatestStreamArn"]
+        return self.create("orders", stream=True)["LatestStreamArn"]
 
     def put(self, numbers):
         for n in numbers:
-            self("PutItem", TableName="orders", Item={"PK": {"S": f"k{n}"}, "n": {"N": str(n)}})
+            self.dynamodb("PutItem", TableName="orders", Item={"PK": {"S": f"k{n}"}, "n": {"N": str(n)}})
 
     def stream(self, arn):
         """The sequence numbers of all records, from its one shard."""
-        service, found = "DynamoDBStreams_20120810", []
-        shard, = self("DescribeStream", service, StreamArn=arn)["StreamDescription"]["Shards"]
-        at = self("GetShardIterator", service, StreamArn=arn, ShardId=shard["ShardId"], ShardIteratorType="TRIM_HORIZON")["ShardIterator"]
+        found = []
+        shard, = self.streams("DescribeStream", StreamArn=arn)["StreamDescription"]["Shards"]
+        at = self.streams("GetShardIterator", StreamArn=arn, ShardId=shard["ShardId"], ShardIteratorType="TRIM_HORIZON")["ShardIterator"]
         while True:
-            page = self("GetRecords", service, ShardIterator=at)
+            page = self.streams("GetRecords", ShardIterator=at)
             if not page["Records"]:
                 return found
             found += [int(r["dynamodb"]["SequenceNumber"]) for r in page["Records"]]
@@ -76,7 +58,7 @@ class Dynamodb:
 
     def lease(self):
         """The one row of the lease table: DynamoDB Local's streams have one shard."""
-        rows = self("Scan", TableName="orders-leases", ConsistentRead=True)["Items"]
+        rows = self.scan("orders-leases")
         assert len(rows) == 1, rows
         return {name: next(iter(value.values())) for name, value in rows[0].items()}
 

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 /* ---- faults ---- */
@@ -366,6 +367,36 @@ static void folders_of_plugins_are_those_of_the_function(void **state)
     sl_arena_destroy(arena);
 }
 
+/* A process that a plugin has started writes there and removes, while the folder is removed. */
+static void a_folder_for_files_goes_while_others_write(void **state)
+{
+    (void)state;
+    char *folder = test_folder_in_memory(), path[600];
+    for (int i = 0; i < 50; i++) {
+        char *temp = sl_paths_make_temp(folder);
+        int told[2];
+        assert_int_equal(pipe(told), 0);
+        pid_t writer = fork();
+        for (int n = 0, fd; writer == 0; n++) {
+            snprintf(path, sizeof(path), "%s/%d", temp, n % 64);
+            fd = open(path, O_WRONLY | O_CREAT, 0600);
+            if (fd < 0 || (n == 100 && write(told[1], "x", 1) != 1))
+                _exit(0);
+            close(fd);
+            snprintf(path, sizeof(path), "%s/%d", temp, (n + 17) % 64);
+            unlink(path);
+        }
+        assert_int_equal(read(told[0], path, 1), 1);
+        sl_paths_remove_temp(temp);
+        assert_int_equal(access(temp, F_OK), -1);
+        waitpid(writer, NULL, 0);
+        close(told[0]);
+        close(told[1]);
+        free(temp);
+    }
+    test_folder_remove(folder);
+}
+
 static void a_folder_for_files_goes_with_everything_in_it(void **state)
 {
     (void)state;
@@ -404,6 +435,7 @@ int main(void)
         cmocka_unit_test(notes_are_kept_until_their_invocation_is_over),
         cmocka_unit_test(folders_of_plugins_are_those_of_the_function),
         cmocka_unit_test(a_folder_for_files_goes_with_everything_in_it),
+        cmocka_unit_test(a_folder_for_files_goes_while_others_write),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
