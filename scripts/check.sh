@@ -43,6 +43,9 @@ if [ -d "$CORPUS" ]; then
 fi
 
 step "tests"
+# One DynamoDB Local for all.
+tests/services/start.sh --owner $$ "$logs/services" dynamodb
+export SLUICE_SHARED_SERVICES=$PWD/$logs/services
 # (Those of the package share its folder.)
 scripts/run_tests.py --in-turn 'tests/package/*' --seconds "$logs/seconds" "${scripts[@]}" $(make --no-print-directory -s list-tests) || bad=1
 echo "check: $SECONDS s"

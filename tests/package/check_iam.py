@@ -156,7 +156,7 @@ class Services:
         self.environment = dict(line.split("=", 1) for line in (self.work / "services/env").read_text().splitlines())
         dynamodb, others = (self.environment[name].removeprefix("http://") for name in ("DYNAMODB_ENDPOINT", "MOTO_ENDPOINT"))
         self.recorder = Recorder(dynamodb, others)
-        options = {"region_name": template.REGION, "aws_access_key_id": "AKIASLUICETESTS00000", "aws_secret_access_key": "sluice-tests-secret"}
+        options = {"region_name": template.REGION, "aws_access_key_id": self.environment["AWS_ACCESS_KEY_ID"], "aws_secret_access_key": "sluice-tests-secret"}
         self.database = boto3.client("dynamodb", endpoint_url=f"http://{dynamodb}", **options)
         self.store = boto3.client("s3", endpoint_url=f"http://{others}", **options)
         self.queues = boto3.client("sqs", endpoint_url=f"http://{others}", **options)

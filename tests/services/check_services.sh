@@ -1,6 +1,7 @@
 #!/bin/bash
 # start.sh and stop.sh do what they promise: servers answer, DIR/env names them, and they never outlive stop, owner or supervisor.
 set -euo pipefail
+unset SLUICE_SHARED_SERVICES
 here=$(cd "$(dirname "$0")" && pwd)
 work=$(mktemp -d)
 trap '"$here/stop.sh" "$work/s" || true; rm -rf "$work"' EXIT
@@ -59,6 +60,24 @@ ok
 mapfile -t servers < <(pids)
 kill -KILL "$(cut -d' ' -f1 "$work/s/supervisor.pid")"
 gone_within 5 "${servers[@]}" || fail "servers outlive their supervisor"
+ok
+
+# What runs for all is lent: with a database of the borrower's own, and it goes on after the borrower's end.
+"$here/start.sh" --owner $$ "$work/all" dynamodb
+trap '"$here/stop.sh" "$work/s" || true; "$here/stop.sh" "$work/all" || true; rm -rf "$work"' EXIT
+. "$work/all/env"
+owner_key=$AWS_ACCESS_KEY_ID owner_endpoint=$DYNAMODB_ENDPOINT
+rm -f "$work/s"/*.pid
+SLUICE_SHARED_SERVICES=$work/all "$here/start.sh" --owner $$ "$work/s" dynamodb moto
+. "$work/s/env"
+[ "$DYNAMODB_ENDPOINT" = "$owner_endpoint" ] && [ "$AWS_ACCESS_KEY_ID" != "$owner_key" ] || fail "it was not lent: $DYNAMODB_ENDPOINT $AWS_ACCESS_KEY_ID"
+[ -e "$work/s/moto.pid" ] && [ ! -e "$work/s/dynamodb.pid" ] || fail "moto is its own, DynamoDB Local is not"
+"$here/stop.sh" "$work/s"
+SLUICE_SHARED_SERVICES=$work/all "$here/start.sh" "$work/s" dynamodb
+[ "$(sed -n 's/^DYNAMODB_ENDPOINT=//p' "$work/s/env")" = "$owner_endpoint" ] && [ ! -e "$work/s/supervisor.pid" ] || fail "nothing is started for what is lent"
+"$here/stop.sh" "$work/s"
+[ ! -e "$work/s/env" ] || fail "what was lent is still named"
+alive "$(cat "$work/all/dynamodb.pid")" || fail "the lent server ended with its borrower"
 ok
 
 # Refusals are one line each, and leave nothing.

@@ -10,6 +10,7 @@ import random
 import re
 import signal
 import socket
+import string
 import subprocess
 import sys
 import time
@@ -167,8 +168,22 @@ def start_services(folder, names, children):
         time.sleep(POLL_S)
 
 
-def publish(folder, children):
+def lent(names):
+    """name -> endpoint, of servers that run for all tests already, in the folder SLUICE_SHARED_SERVICES. DynamoDB Local alone: moto has
+    one account for everybody."""
+    shared = os.environ.get("SLUICE_SHARED_SERVICES")
+    if not shared or "dynamodb" not in names or not os.path.exists(f"{shared}/env"):
+        return {}
+    with open(f"{shared}/env", encoding="utf-8") as file:
+        variables = dict(line.rstrip("\n").split("=", 1) for line in file)
+    return {"dynamodb": variables["DYNAMODB_ENDPOINT"]} if "DYNAMODB_ENDPOINT" in variables else {}
+
+
+def publish(folder, children, borrowed):
     variables = dict(ENVIRONMENT)
+    for name, endpoint in borrowed.items():  # its key id makes a database of the borrower's own
+        variables["AWS_ACCESS_KEY_ID"] = "AKIA" + "".join(random.SystemRandom().choices(string.ascii_uppercase + string.digits, k=16))
+        variables.update((variable, endpoint) for variable in SERVICES[name][2])
     for name, (process, port) in children.items():
         write(f"{folder}/{name}.pid", f"{process.pid}\n")
         variables.update((variable, f"http://127.0.0.1:{port}") for variable in SERVICES[name][2])
@@ -185,7 +200,7 @@ def end(folder, children):
         remove(f"{folder}/{name}")
 
 
-def supervise(folder, names, owner, born, report):
+def supervise(folder, names, borrowed, owner, born, report):
     """The supervisor's whole life. Tells the starter "" or one line of failure, through the pipe."""
     def on_signal(_number, _frame):
         raise SystemExit(0)
@@ -195,7 +210,7 @@ def supervise(folder, names, owner, born, report):
     try:
         try:
             start_services(folder, names, children)
-            publish(folder, children)
+            publish(folder, children, borrowed)
         except (Failure, OSError) as error:
             os.write(report, str(error).encode() or b"failed")
             return
@@ -241,6 +256,11 @@ def start(arguments):
     if supervisor_of(folder):
         raise Failure(f"services run in {folder} already; stop.sh {arguments[0]} ends them")
     remove(f"{folder}/env")
+    borrowed = lent(names)
+    names = [name for name in names if name not in borrowed]
+    if not names:
+        publish(folder, {}, borrowed)
+        return
     reader, writer = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -254,7 +274,7 @@ def start(arguments):
         os.closerange(3, writer)
         os.closerange(writer + 1, 1024)
         write(f"{folder}/supervisor.pid", f"{os.getpid()} {started_at(os.getpid())}\n")
-        supervise(folder, names, owner, born, writer)
+        supervise(folder, names, borrowed, owner, born, writer)
         sys.exit(0)
     os.close(writer)
     with os.fdopen(reader, encoding="utf-8") as pipe:
@@ -271,6 +291,7 @@ def stop(arguments):
         raise Failure("usage: stop.sh DIR")
     pid = supervisor_of(os.path.abspath(arguments[0]))
     if pid is None:
+        remove(f"{os.path.abspath(arguments[0])}/env")  # of what was borrowed
         return
     os.kill(pid, signal.SIGTERM)
     until = time.monotonic() + 10

@@ -23,6 +23,8 @@ use_motos_python()
 import boto3  # noqa: E402
 
 from exports import put_export  # noqa: E402
+
+sys.path.append(str(TOP / "tests/cli"))
 from harness import work_folder  # noqa: E402
 
 passed = 0

@@ -8,5 +8,6 @@ tests/services/start.sh "$dir" dynamodb moto
 set -a
 . "$dir/env"
 set +a
+mkdir "$dir/temp" && export TMPDIR=$dir/temp # what processes that are killed leave
 python=$(cd tests/services && . ./paths.sh && echo "$moto_home/bin/python")
 "$python" tests/handlers/builtin/real_run.py "$BUILD/tests/handlers/builtin/feed" "$dir"

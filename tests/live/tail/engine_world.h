@@ -186,6 +186,7 @@ static inline void run_engine(size_t n_workers)
     if (e.is_deaf) { /* the process is about to end */
         haste_forget();
         e.was_closed = sl_pool_close(e.options.pool, 0);
+        test_folder_remove(folder);
         return;
     }
     pthread_mutex_lock(&e.mutex);
