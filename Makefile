@@ -216,7 +216,10 @@ $(BUILD)/bench/%: $(BUILD)/bench/%.o $(BENCH_OBJ) $(LIBRARY)
 # Those that mostly wait come first.
 WAITING  := $(addprefix $(BUILD)/tests/,net/test_wire live/tail/test_tail_stream live/tail/test_tail_verb live/lease/test_leases handlers/builtin/test_replicate)
 UNITS     = $(WAITING) $(filter-out $(WAITING),$(TESTS)) $(FUZZERS)
-unit: all tests ## the unit tests and the fuzz corpora alone
+ifneq ($(ROOM),)
+UNITS     = $(filter $(BUILD)/tests/$(ROOM)/%,$(TESTS))
+endif
+unit: all $(UNITS) ## the unit tests and the fuzz corpora alone; ROOM=sinks: those of one room
 	@BUILD=$(BUILD) scripts/run_tests.py $(UNITS)
 
 # The programs that scripts/check.sh runs, built; and their names.
@@ -230,7 +233,7 @@ GOALS ?= unit
 sanitized: ## make sanitized GOALS=unit: built by clang with ASan and UBSan, in build/clang
 	@$(MAKE) --no-print-directory $(SANITIZED) $(GOALS)
 
-quick: lint unit ## what every commit must pass: lint and the unit tests
+quick: lint unit ## what every commit must pass: lint and the unit tests; ROOM=sinks: while you work on one room
 
 lint: ## which room includes which, banned functions, headers that compile alone
 	@scripts/lint.sh

@@ -162,7 +162,7 @@ static void lint(struct check *c)
 static enum sl_status run(struct check *c, struct sl_error *error)
 {
     struct sl_span text;
-    enum sl_status status = sl_input_load(c->command.config, c->command.arena, &text, error);
+    enum sl_status status = sl_config_text(c->command.config, c->command.arena, &text, error);
     if (status != SL_OK)
         return status;
     const struct sl_check_vars vars = {

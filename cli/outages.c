@@ -6,6 +6,7 @@
 #include "base/span.h"
 #include "cli/config/restrict.h"
 #include "handlers/dispatch/drain.h"
+#include "handlers/pipeline/config.h"
 #include "live/source/letters.h"
 
 #include <errno.h>
@@ -144,13 +145,12 @@ static bool is_named(const struct sl_outages *o, size_t i, const json_t *routes)
 
 static enum sl_status copy_config(struct sl_outages *o, struct sl_error *error)
 {
-    json_error_t why;
-    json_t *root = json_load_file(o->o.config, JSON_REJECT_DUPLICATES, &why), *route;
+    json_t *root = sl_config_tree(o->o.config, o->o.arena, error), *route;
     json_t *routes = json_object_get(root, "routes");
     enum sl_status status = SL_OK;
     size_t i;
     if (!root)
-        return sl_fail(error, SL_REJECT, "NoConfig", "%s: %s", o->o.config, why.text);
+        return SL_REJECT;
     for (i = 0; i < o->n && status == SL_OK; i++)
         if (!is_named(o, i, routes))
             status = sl_fail(error, SL_REJECT, "InvalidOutage", "--outage: %s has no route \"%.*s\"",

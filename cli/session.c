@@ -160,9 +160,6 @@ enum sl_status sl_session_read_config(struct sl_session *r, struct sl_error *err
     struct sl_config config;
     if (r->command)
         return SL_OK;
-    if (access(r->config, R_OK) != 0)
-        return sl_fail(error, SL_REJECT, "NoConfig", "%s: %s; name the configuration with --config FILE",
-                       r->config, strerror(errno));
     enum sl_status status = sl_config_read(r->config, &r->vars, r->arena, &config, error);
     if (status != SL_OK)
         return status;

@@ -1,6 +1,7 @@
 /* Schemes, and the sinks that they open. */
 #include "sinks/target.h"
 
+#include "base/arn.h"
 #include "base/array.h"
 #include "base/url.h"
 
@@ -169,22 +170,43 @@ static void list_schemes(enum sl_port_kind kind, struct sl_buffer *out)
             sl_buffer_printf(out, "%s%s:", out->len ? ", " : "", schemes[i].name);
 }
 
+/* "; write sqs://name" of an ARN whose service has a scheme; else empty. */
+static void add_url_of_arn(struct sl_span url, struct sl_buffer *out)
+{
+    struct sl_span service = sl_arn_part(url, 2), resource = sl_arn_part(url, 5);
+    const char *slash = resource.len ? memchr(resource.ptr, '/', resource.len) : NULL;
+    if (slash && !sl_span_is(service, "s3")) /* table/orders/stream/..., stream/name */
+        resource = sl_span_from(resource, (size_t)(slash + 1 - resource.ptr));
+    const char *end = resource.len ? memchr(resource.ptr, '/', resource.len) : NULL;
+    if (end)
+        resource.len = (size_t)(end - resource.ptr);
+    for (size_t i = 0; i < N_SCHEMES; i++)
+        if (sl_span_is(service, schemes[i].name))
+            sl_buffer_printf(out, "; it is an ARN: write %s://%.*s", schemes[i].name, SL_ARG(resource));
+}
+
 static enum sl_status wrong(struct sl_span url, enum sl_port_kind wanted, struct sl_error *error)
 {
     static const char *const names[] = {"", "an object store", "a table", "a queue"};
-    struct sl_buffer known;
+    struct sl_buffer known, advice;
     sl_buffer_init(&known, 256);
+    sl_buffer_init(&advice, 256);
     list_schemes(wanted, &known);
     const struct scheme *scheme = find(url);
+    struct sl_span whole = url;
     url = sl_target_shown(url);
     if (scheme)
         sl_fail(error, SL_FATAL, "InvalidTarget", "target \"%.*s\": %s: is %s, but %s is needed here (%.*s)",
                 SL_ARG(url), scheme->name, names[kind_of(scheme)], names[wanted],
                 SL_ARG(sl_buffer_span(&known)));
-    else
-        sl_fail(error, SL_FATAL, "InvalidTarget", "target \"%.*s\": unknown scheme; %s is needed here (%.*s)",
-                SL_ARG(url), names[wanted], SL_ARG(sl_buffer_span(&known)));
+    else {
+        add_url_of_arn(whole, &advice);
+        sl_fail(error, SL_FATAL, "InvalidTarget",
+                "target \"%.*s\": unknown scheme; %s is needed here (%.*s)%.*s", SL_ARG(url), names[wanted],
+                SL_ARG(sl_buffer_span(&known)), SL_ARG(sl_buffer_span(&advice)));
+    }
     sl_buffer_clean_up(&known);
+    sl_buffer_clean_up(&advice);
     return SL_FATAL;
 }
 

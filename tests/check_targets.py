@@ -27,17 +27,17 @@ HERE = {
 }
 # Target -> the file that runs it, and the words of it that do.
 ELSEWHERE = {
-    "all": ("scripts/check.sh", "unit"),
+    "all": ("scripts/check.sh", "quietly all"),
     "conformance": ("scripts/check.sh", "conformance CORPUS"),
     "fuzz": ("scripts/check.sh", "fuzz RUNS="),
     "image": ("tests/package/check_image.py", "install"),
     "install": ("tests/examples/check_examples.sh", "installing install"),
-    "lint": ("Makefile", "lint all"),
+    "lint": ("scripts/check.sh", "-s lint"),
     "package": ("tests/package/check_package.py", '"package"'),
     "sanitized": ("scripts/check.sh", "sanitized"),
     "setup": ("Makefile", "check: setup"),
     "uninstall": ("tests/examples/check_examples.sh", "uninstall"),
-    "unit": ("scripts/check.sh", " unit"),
+    "unit": ("Makefile", "GOALS ?= unit"),
     "help": ("tests/check_targets.py", '"help"'),
 }
 # The script runs in `make check`; the target is the same one for longer.
@@ -46,6 +46,7 @@ SAME_SCRIPT = ["opensearch-long", "tail-long", "verify-long"]
 NOT = {
     "bless": "writes into the tree; the tests that it calls say when it is due",
     "check": "it is what runs",
+    "check-all": "so is this",
     "clean": "one rm",
     "leases-kcl": "downloads the Kinesis Client Library with Maven",
     "quick": "lint and unit",

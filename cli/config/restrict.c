@@ -2,6 +2,7 @@
 #include "cli/config/restrict.h"
 
 #include "base/disk.h"
+#include "handlers/pipeline/config.h"
 
 #include <errno.h>
 #include <sys/mman.h>
@@ -51,12 +52,10 @@ enum sl_status sl_restrict_write(const json_t *root, struct sl_arena *arena, str
 enum sl_status sl_restrict_config(const char *path, const char *route, int64_t epoch, struct sl_arena *arena,
                                   struct sl_restricted *out, struct sl_error *error)
 {
-    json_error_t why;
-    json_t *root = json_load_file(path, JSON_REJECT_DUPLICATES, &why);
+    json_t *root = sl_config_tree(path, arena, error);
     out->fd = -1;
     if (!root)
-        return sl_fail(error, SL_REJECT, "NoConfig", "%s: %s; name the configuration with --config FILE",
-                       path, why.text);
+        return SL_REJECT;
     json_t *routes = only_route(json_object_get(root, "routes"), route, epoch);
     enum sl_status status = SL_OK;
     if (json_array_size(routes) == 0 && route)

@@ -104,17 +104,43 @@ static void release(void *arg)
     json_decref(arg);
 }
 
+/* What people write that is JavaScript, YAML or nothing at all. `at` is behind what was not understood. NULL:
+ * none of these. */
+static const char *usual_mistake(struct sl_span text, size_t at)
+{
+    struct sl_span before = sl_span(text.ptr, at < text.len ? at : text.len);
+    const char *start = text.ptr, *end = sl_span_end(before);
+    if (sl_json_space(start, sl_span_end(text)) == sl_span_end(text))
+        return "it is empty; write {\"routes\": [...]}, or begin with an example of docs/COOKBOOK.md";
+    char last = end > start ? end[-1] : '\0';
+    if (last == '/' || last == '#')
+        return "JSON has no comments";
+    if (last == '\'')
+        return "texts are in double quotes";
+    if (last != ']' && last != '}')
+        return NULL;
+    for (end--; end > start && strchr(" \t\r\n", end[-1]); end--)
+        ;
+    return end > start && end[-1] == ',' ? "the comma before it is one too many" : NULL;
+}
+
+static enum sl_status refuse_text(struct sl_span text, const json_error_t *why, struct sl_error *error)
+{
+    size_t at = why->position > 0 ? (size_t)why->position : 0;
+    const char *mistake =
+        json_error_code(why) == json_error_numeric_overflow
+            ? "write 12345678901234567890.0, with a point, in a condition, and a text for an amount"
+            : usual_mistake(text, at);
+    return sl_fail_at(error, SL_FATAL, "InvalidJson", at, "line %d, column %d (byte %d): %s%s%s", why->line,
+                      why->column, why->position, why->text, mistake ? "; " : "", mistake ? mistake : "");
+}
+
 static enum sl_status load(struct sl_span text, struct sl_arena *arena, json_t **out, struct sl_error *error)
 {
     json_error_t why;
     *out = json_loadb(text.ptr ? text.ptr : "", text.len, 0, &why);
     if (!*out)
-        return sl_fail_at(
-            error, SL_FATAL, "InvalidJson", why.position > 0 ? (size_t)why.position : 0,
-            "line %d, column %d (byte %d): %s%s", why.line, why.column, why.position, why.text,
-            json_error_code(&why) == json_error_numeric_overflow
-                ? "; write 12345678901234567890.0, with a point, in a condition, and a text for an amount"
-                : "");
+        return refuse_text(text, &why, error);
     sl_arena_defer(arena, release, *out);
     if (!json_is_object(*out))
         return sl_fail(error, SL_FATAL, INVALID, "$: is not an object; write {\"routes\": [...]}");
@@ -381,25 +407,54 @@ enum sl_status sl_config_parse(struct sl_span text, const struct sl_vars *vars, 
     return status == SL_OK ? check_names(out, error) : status;
 }
 
-enum sl_status sl_config_read(const char *path, const struct sl_vars *vars, struct sl_arena *arena,
-                              struct sl_config *out, struct sl_error *error)
+static enum sl_status refuse_file(const char *path, int why, struct sl_error *error)
+{
+    return sl_fail(error, SL_FATAL, "ConfigurationNotFound",
+                   "%s: cannot be read: %s; name the configuration: --config FILE, in a function "
+                   "SLUICE_CONFIG",
+                   path, strerror(why));
+}
+
+enum sl_status sl_config_text(const char *path, struct sl_arena *arena, struct sl_span *out,
+                              struct sl_error *error)
 {
     FILE *file = fopen(path, "re");
     if (!file)
-        return sl_fail(error, SL_FATAL, "ConfigurationNotFound",
-                       "%s: cannot be read: %s; set SLUICE_CONFIG to name another file", path,
-                       strerror(errno));
+        return refuse_file(path, errno, error);
     char *text = sl_arena_alloc(arena, SL_CONFIG_BYTES + 1);
     size_t n = fread(text, 1, SL_CONFIG_BYTES + 1, file);
     int failed = ferror(file) ? errno : 0;
     fclose(file);
-    enum sl_status status;
+    *out = sl_span(text, n);
     if (failed)
-        status = sl_fail(error, SL_FATAL, "ConfigurationNotFound", "cannot be read: %s", strerror(failed));
-    else if (n > SL_CONFIG_BYTES)
-        status = sl_fail(error, SL_FATAL, INVALID, "is larger than %d bytes", SL_CONFIG_BYTES);
-    else
-        status = sl_config_parse(sl_span(text, n), vars, arena, out, error);
+        return refuse_file(path, failed, error);
+    if (n > SL_CONFIG_BYTES)
+        return sl_fail(error, SL_FATAL, INVALID, "%s: is larger than %d bytes", path, SL_CONFIG_BYTES);
+    return SL_OK;
+}
+
+enum sl_status sl_config_read(const char *path, const struct sl_vars *vars, struct sl_arena *arena,
+                              struct sl_config *out, struct sl_error *error)
+{
+    struct sl_span text;
+    enum sl_status status = sl_config_text(path, arena, &text, error);
+    if (status != SL_OK)
+        return status;
+    status = sl_config_parse(text, vars, arena, out, error);
     sl_error_context(error, "%s", path);
     return status;
+}
+
+json_t *sl_config_tree(const char *path, struct sl_arena *arena, struct sl_error *error)
+{
+    struct sl_span text;
+    json_error_t why;
+    if (sl_config_text(path, arena, &text, error) != SL_OK)
+        return NULL;
+    json_t *root = json_loadb(text.ptr, text.len, JSON_REJECT_DUPLICATES, &why);
+    if (root)
+        return root;
+    (void)refuse_text(text, &why, error);
+    sl_error_context(error, "%s", path);
+    return NULL;
 }

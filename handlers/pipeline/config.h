@@ -51,6 +51,14 @@ struct sl_config {
     size_t n_routes;
 };
 
+/* The file's text, in `arena`. */
+enum sl_status sl_config_text(const char *path, struct sl_arena *arena, struct sl_span *out,
+                              struct sl_error *error) SL_MUST_USE;
+
+/* The file's tree, as jansson has it, which the caller releases; what is in it was not checked. NULL: `error`
+ * says why. */
+struct json_t *sl_config_tree(const char *path, struct sl_arena *arena, struct sl_error *error);
+
 /* Everything in `out` lives in `arena`. */
 enum sl_status sl_config_read(const char *path, const struct sl_vars *vars, struct sl_arena *arena,
                               struct sl_config *out, struct sl_error *error) SL_MUST_USE;

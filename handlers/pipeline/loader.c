@@ -173,14 +173,18 @@ static enum sl_status load_file(const char *folder, const char *file, struct sl_
 static enum sl_status not_found(const struct sl_loader *loader, const char *name, struct sl_error *error)
 {
     const char *near = near_builtin(loader, name);
-    char folders[300] = "";
-    size_t n = 0;
+    char folders[300] = "", known[200] = "";
+    size_t n = 0, of_known = 0;
+    for (size_t i = 0; loader->builtins[i] && of_known < sizeof(known); i++)
+        of_known += (size_t)snprintf(known + of_known, sizeof(known) - of_known, "%s%s", i ? ", " : " (",
+                                     loader->builtins[i]->name);
     for (const char *const *folder = loader->path; folder && *folder && n < sizeof(folders); folder++)
         n += (size_t)snprintf(folders + n, sizeof(folders) - n, "%s%s", n ? ", " : "", *folder);
     return sl_fail(error, SL_FATAL, "UnknownHandler",
-                   "\"%s\" is not a built-in handler, and %s.so is not on the handler path (%s)%s%s%s", name,
-                   name, folders[0] ? folders : "empty", near ? "; did you mean \"" : "", near ? near : "",
-                   near ? "\"?" : "");
+                   "\"%s\" is not a built-in handler%s%s, and %s.so is not on the handler path (%s)%s%s%s",
+                   name, known, known[0] ? ")" : "", name, folders[0] ? folders : "empty",
+                   near ? "; did you mean \"" : "; where messages or items go is the route's \"to\"",
+                   near ? near : "", near ? "\"?" : "");
 }
 
 enum sl_status sl_loader_load(const struct sl_loader *loader, const char *name, struct sl_arena *arena,

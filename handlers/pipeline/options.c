@@ -4,6 +4,7 @@
 #include "base/json.h"
 #include "base/nearest.h"
 #include "base/span.h"
+#include "handlers/pipeline/builtins.h"
 
 #include <inttypes.h>
 #include <jansson.h>
@@ -198,12 +199,25 @@ static enum sl_status read_value(const struct reading *r, struct sl_error *error
     }
 }
 
+/* The built-in handler that has an option of this name; NULL: none. */
+static const char *owner(const char *name)
+{
+    for (size_t i = 0; sl_builtins[i]; i++)
+        if (find_row(sl_builtins[i]->options, name))
+            return sl_builtins[i]->name;
+    return NULL;
+}
+
 static enum sl_status refuse_unknown(const struct sl_option_set *set, const struct sl_options_source *source,
                                      const char *name, struct sl_error *error)
 {
     const char *near = sl_options_closest_name(name, set->rows, NULL);
     if (!near)
         near = sl_options_closest_name(name, source->foreign, NULL);
+    const char *other = owner(name);
+    if (other)
+        return sl_fail(error, SL_FATAL, INVALID, "%s.%s: is not known here; it is an option of %s",
+                       source->path, name, other);
     return sl_fail(error, SL_FATAL, INVALID, "%s.%s: is not known here%s%s%s", source->path, name,
                    near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "");
 }

@@ -188,7 +188,7 @@ static void what_cannot_be_read_is_refused(void **state)
         verb_assert(v, verb(v, "check"), 2, wrong[i].says);
         assert_ptr_equal(strchr(verb_err(v), '\n') + 1, verb_err(v) + strlen(verb_err(v))); /* one line */
     }
-    verb_assert(v, verb(v, "check nowhere.json"), 2, "nowhere.json: cannot be opened: No such file");
+    verb_assert(v, verb(v, "check nowhere.json"), 2, "nowhere.json: cannot be read: No such file");
 }
 
 /* ---- what a condition is as a filter of the mapping ---- */

@@ -499,7 +499,10 @@ static void refused(const char *text, size_t offset, const char *why)
 static void mistakes_are_refused_at_their_byte(void **state)
 {
     (void)state;
-    refused("{a|b}", 3, "\"b\" is not a function; write an attribute's name that holds '|' in backquotes");
+    refused("{a|b}", 3,
+            "\"b\" is not a function; there are after, date, default, hmac, json, lower, number, sha256, "
+            "slice, split, trim, "
+            "upper; write an attribute's name that holds '|' in backquotes");
     refused("x{a|lowr}", 4, "\"lowr\" is not a function; did you mean \"lower\"?");
     refused("{a|lower|sha265}", 9, "did you mean \"sha256\"?");
     refused("{a| lower}", 3, "did you mean \"lower\"?");

@@ -6,7 +6,11 @@
  * makes either smaller: whatever comes late, twice or in another order meets something that is not smaller.
  * CLEAR removes the tombstone t alone, whose mark is there already; where nobody has seen that mark, SETTLE
  * puts it. Where the application has put the item anew over a tombstone, without a guard, the mark stands for
- * what was deleted before. */
+ * what was deleted before.
+ *
+ * A removal also clears a later tombstone. A killed process may have left it of several records folded into
+ * one, the last of which is no removal by itself ("where": it was outside before and after): delivered alone,
+ * it does nothing. */
 #include "handlers/builtin/replicate/replicate_repair.h"
 #include "handlers/builtin/replicate/replicate_sign.h"
 
@@ -104,7 +108,7 @@ size_t replicate_step_ops(const struct replicate *p, struct replicate_change *ch
 /* ---- what a refusal tells ---- */
 
 /* The step that goes with the item as it is. */
-static enum replicate_step step_for(const struct replicate *p, const struct replicate_change *change,
+static enum replicate_step step_for(const struct replicate *p, struct replicate_change *change,
                                     struct sl_span item, struct sl_arena *arena, struct sl_span *held)
 {
     bool is_removal = change->image.value.type == SL_NONE;
@@ -123,8 +127,11 @@ static enum replicate_step step_for(const struct replicate *p, const struct repl
     if (order < 0)
         return is_removal ? REPLICATE_BURY : REPLICATE_OVER;
     /* A tombstone on which somebody wrote is an item again. */
-    bool is_own = order == 0 && is_removal && replicate_is_tombstone(p, image, key, arena);
-    return is_own ? REPLICATE_CLEAR : REPLICATE_OVERTAKEN;
+    if (!is_removal || guard.type != SL_S || !replicate_is_tombstone(p, image, key, arena))
+        return REPLICATE_OVERTAKEN;
+    if (order > 0)
+        change->guard = (struct sl_order){.text = guard.raw, .value = p->host->value_json(guard, arena)};
+    return REPLICATE_CLEAR;
 }
 
 /* The mark refused, and nothing was said of the item: it may be the tombstone that a killed process left. */

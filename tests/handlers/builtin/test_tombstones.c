@@ -1,5 +1,6 @@
 /* Replicas with tombstones in a side table, when several processes write one item at once: each request of
  * each process is a point at which another may come in, and at which a process may be killed. */
+#include "base/array.h"
 #include "tests/support/events.h"
 #include "tests/support/history.h"
 #include "tests/support/stage.h"
@@ -381,6 +382,55 @@ static void a_removal_that_comes_again_leaves_what_was_written_since(void **stat
     }
 }
 
+/* In slices: one ends before record i + 1 where bit i is set. */
+static void deliver_cut(struct stage *s, const char *const *records, unsigned n, unsigned cuts, bool is_done)
+{
+    for (unsigned from = 0, to; from < n; from = to) {
+        char text[4096];
+        int at = snprintf(text, sizeof(text), "{'Records':[%s", records[from]);
+        for (to = from + 1; to < n && !(cuts & 1U << (to - 1)); to++)
+            at += snprintf(text + at, sizeof(text) - (size_t)at, ",%s", records[to]);
+        const char *event = json_printf("%s]}", text);
+        if (is_done)
+            stage_deliver_all(s, event);
+        else
+            stage_deliver(s, sl_span_str(event));
+    }
+}
+
+/* Records are folded as they are delivered together, and a killed process leaves the tombstone of one fold.
+ * However they come again, nothing of it stays. */
+static void a_tombstone_of_a_fold_goes_however_its_records_come_again(void **state)
+{
+    (void)state;
+#define V(n) PK("a") ",'v':" N(#n)
+    static const char *const records[] = {
+        RECORD("INSERT", "1", KEYS(PK("a")) NEW(V(9))),           /* inside */
+        RECORD("MODIFY", "2", KEYS(PK("a")) NEW(V(1)) OLD(V(9))), /* leaves */
+        RECORD("MODIFY", "3", KEYS(PK("a")) NEW(V(2)) OLD(V(1))), /* was not there, is not there */
+        RECORD("REMOVE", "4", KEYS(PK("a")) OLD(V(2))),
+    };
+    const char *config =
+        "{'on_failure':'report','report_batch_item_failures':true,'routes':[{'name':'r',"
+        "'handler':'replicate','to':'sqlite:${DIR}/db?table=replica','tombstones':{'table':'marks'},"
+        "'where':{'v':[{'numeric':['>=',5]}]}}]}";
+    for (unsigned n = 2; n <= SL_COUNT(records); n++)
+        for (unsigned cuts = 0; cuts < 1U << (n - 1); cuts++)
+            for (unsigned again = 0; again < 1U << (n - 1); again++) {
+                struct stage *s = stage_new(config, NULL);
+                s->for_table = no_delete;
+                deliver_cut(s, records, n, cuts, false);
+                s->for_table = NULL;
+                deliver_cut(s, records, n, again, true);
+                char *row = stage_query(s, "db", "SELECT item FROM replica");
+                if (row[0])
+                    fail_msg("%u records, cut %u, then %u: %s", n, cuts, again, row);
+                free(row);
+                stage_destroy(s);
+            }
+#undef V
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -388,6 +438,7 @@ int main(void)
         cmocka_unit_test(inline_tombstones_stay_valid),
         cmocka_unit_test(what_the_application_put_is_safe_from_old_changes),
         cmocka_unit_test(a_removal_that_comes_again_leaves_what_was_written_since),
+        cmocka_unit_test(a_tombstone_of_a_fold_goes_however_its_records_come_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

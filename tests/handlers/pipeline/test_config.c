@@ -37,8 +37,22 @@ static enum sl_status parse(struct parsed *p, const char *text)
 static const struct mistake {
     const char *text, *message;
 } mistakes[] = {
-    {"", "line 1, column 0 (byte 0): '[' or '{' expected near end of file"},
     {"{'routes':", "line 1, column 10 (byte 10): unexpected token near end of file"},
+    {"", "line 1, column 0 (byte 0): '[' or '{' expected near end of file; it is empty; write {\"routes\": "
+         "[...]}, or begin with an example of docs/COOKBOOK.md"},
+    {" \n",
+     "line 2, column 0 (byte 2): '[' or '{' expected near end of file; it is empty; write {\"routes\": "
+     "[...]}, or begin with an example of docs/COOKBOOK.md"},
+    {"{'routes':[1,]}",
+     "line 1, column 14 (byte 14): unexpected token near ']'; the comma before it is one too many"},
+    {"{'routes':[1], \n }",
+     "line 2, column 2 (byte 18): string or '}' expected near '}'; the comma before it is one too many"},
+    {"{'routes':[1 2]}", "line 1, column 14 (byte 14): ']' expected near '2'"},
+    {"{'routes':[}", "line 1, column 12 (byte 12): unexpected token near '}'"},
+    {"}", "line 1, column 1 (byte 1): '[' or '{' expected near '}'"},
+    {"{ // all\n'routes':[]}",
+     "line 1, column 3 (byte 3): string or '}' expected near '/'; JSON has no comments"},
+    {"{'routes':[] # all\n}", "line 1, column 14 (byte 14): '}' expected near '#'; JSON has no comments"},
     {"{\n'routes': x}", "line 2, column 11 (byte 13): invalid token near 'x'"},
     {"[]", "$: is not an object; write {\"routes\": [...]}"},
     {"{}", "$.routes: is missing: the routes, in the order in which they get each record"},
@@ -306,7 +320,10 @@ static void a_file_that_cannot_be_read_is_named(void **state)
     struct sl_config config;
     struct sl_error error = SL_NO_ERROR;
     assert_int_equal(sl_config_read(folder, &vars, arena, &config, &error), SL_FATAL);
-    snprintf(wanted, sizeof(wanted), "%s: cannot be read: Is a directory", folder);
+    snprintf(wanted, sizeof(wanted),
+             "%s: cannot be read: Is a directory; name the configuration: --config FILE, in a function "
+             "SLUICE_CONFIG",
+             folder);
     assert_string_equal(error.text, wanted);
     assert_string_equal(error.code, "ConfigurationNotFound");
     sl_arena_destroy(arena);
@@ -352,7 +369,9 @@ static void file_mistakes_are_named(void **state)
     struct sl_error error = SL_NO_ERROR;
     assert_int_equal(sl_config_read(path, &vars, arena, &config, &error), SL_FATAL);
     snprintf(wanted, sizeof(wanted),
-             "%s: cannot be read: No such file or directory; set SLUICE_CONFIG to name another file", path);
+             "%s: cannot be read: No such file or directory; name the configuration: --config FILE, in a "
+             "function SLUICE_CONFIG",
+             path);
     assert_string_equal(error.text, wanted);
     test_write(path, json("{'routes':1}"));
     sl_error_clear(&error);
@@ -414,6 +433,7 @@ static const struct mistake option_mistakes[] = {
      "$.routes[0].options.stirct: is not known here; did you mean \"strict\"?"},
     {",'to':'a','on_failures':1", "$.routes[0].on_failures: is not known here; did you mean \"on_failure\"?"},
     {",'to':'a','options':{'when':{}}", "$.routes[0].options.when: is not known here"},
+    {",'to':'a','message':'x'", "$.routes[0].message: is not known here; it is an option of notify"},
 };
 
 static void option_mistakes_are_named(void **state)

@@ -291,7 +291,8 @@ static void builtin_goes_first_and_near_names_are_offered(void **state)
     assert_string_equal(f->error.code, "UnknownHandler");
     char wanted[500];
     snprintf(wanted, sizeof(wanted),
-             "\"archvie\" is not a built-in handler, and archvie.so is not on the handler path (%s); did you "
+             "\"archvie\" is not a built-in handler (archive), and archvie.so is not on the handler path "
+             "(%s); did you "
              "mean \"archive\"?",
              f->path);
     assert_string_equal(f->error.text, wanted);
@@ -299,7 +300,8 @@ static void builtin_goes_first_and_near_names_are_offered(void **state)
     sl_error_clear(&f->error);
     assert_int_equal(sl_loader_load(&nowhere, "x", f->arena, &f->loaded, &f->error), SL_FATAL);
     assert_string_equal(f->error.text,
-                        "\"x\" is not a built-in handler, and x.so is not on the handler path (empty)");
+                        "\"x\" is not a built-in handler, and x.so is not on the handler path (empty); "
+                        "where messages or items go is the route's \"to\"");
 }
 
 static void files_that_are_no_plugins_are_refused(void **state)

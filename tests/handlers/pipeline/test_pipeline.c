@@ -12,7 +12,8 @@
 static const struct {
     const char *config, *message; /* after the file's name */
 } mistakes[] = {
-    {ROUTE("'handler':'won'"), "$.routes[0].handler: \"won\" is not a built-in handler, and won.so is not on "
+    {ROUTE("'handler':'won'"), "$.routes[0].handler: \"won\" is not a built-in handler (one, two, three, "
+                               "once, twice, window, keeper), and won.so is not on "
                                "the handler path (empty); did you mean \"one\"?"},
     {ROUTE("'handler':'one','to':'memo:x'"), "$.routes[0].to: \"memo:x\" is not a queue target (a queue)"},
     {ROUTE("'handler':'one','to':'nothing:x'"), "$.routes[0].to: \"nothing:x\" is not a target"},
