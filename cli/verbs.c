@@ -8,9 +8,13 @@
 #include "base/version.h"
 #include "cli/flags.h"
 
+#include <errno.h>
+#include <poll.h>
 #include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 static const struct verb {
     const char *name, *summary;
@@ -52,6 +56,14 @@ static int print_version(void)
     return SL_EXIT_OK;
 }
 
+static const struct verb *verb_named(const char *name)
+{
+    for (size_t i = 0; i < N_VERBS; i++)
+        if (strcmp(name, verbs[i].name) == 0)
+            return &verbs[i];
+    return NULL;
+}
+
 static int refuse_verb(const char *name)
 {
     struct sl_nearest search = sl_nearest_begin(sl_span_str(name));
@@ -65,6 +77,26 @@ static int refuse_verb(const char *name)
     return SL_EXIT_BAD;
 }
 
+/* `sluice help VERB` is `sluice VERB --help`. */
+static int help_of(const char *name)
+{
+    char flag[] = "--help", *argv[] = {(char *)(uintptr_t)name, flag, NULL};
+    const struct verb *verb = verb_named(name);
+    return verb ? verb->run(2, argv) : refuse_verb(name);
+}
+
+/* What was said is not lost without a word. A reader that went away, as `head` does, is told nothing. */
+static int end_output(const struct verb *verb, int status)
+{
+    struct pollfd out = {.fd = STDOUT_FILENO, .events = POLLOUT};
+    int failed = fflush(stdout) ? errno : ferror(stdout) ? EIO : 0;
+    clearerr(stdout);
+    if (!failed || (poll(&out, 1, 0) == 1 && out.revents & POLLERR) || status != SL_EXIT_OK)
+        return status;
+    fprintf(stderr, "sluice %s: standard output cannot be written: %s\n", verb->name, strerror(failed));
+    return SL_EXIT_FAILED;
+}
+
 int sl_sluice(int argc, char **argv)
 {
     /* A reader that went away, or a file at the process's limit, is an error of that write. */
@@ -73,12 +105,12 @@ int sl_sluice(int argc, char **argv)
     sl_disk_fill_standard();
     if (argc < 2)
         return print_help(stderr, SL_EXIT_BAD);
+    if (strcmp(argv[1], "help") == 0 && argc > 2)
+        return help_of(argv[2]);
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0)
         return print_help(stdout, SL_EXIT_OK);
-    if (strcmp(argv[1], "--version") == 0)
+    if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "version") == 0)
         return print_version();
-    for (size_t i = 0; i < N_VERBS; i++)
-        if (strcmp(argv[1], verbs[i].name) == 0)
-            return verbs[i].run(argc - 1, argv + 1);
-    return refuse_verb(argv[1]);
+    const struct verb *verb = verb_named(argv[1]);
+    return verb ? end_output(verb, verb->run(argc - 1, argv + 1)) : refuse_verb(argv[1]);
 }

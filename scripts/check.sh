@@ -19,9 +19,9 @@ export ASAN_OPTIONS=handle_segv=0:handle_sigbus=0:handle_sigfpe=0:handle_sigill=
 bad=0
 if [ "${ALL:-}" = 1 ]; then
     step "the tests once more, by clang with ASan and UBSan"
-    make --no-print-directory -s sanitized || bad=1
+    make --no-print-directory -s -j"$(nproc)" sanitized || bad=1
     step "fuzzing"
-    make --no-print-directory fuzz RUNS=3000 || bad=1
+    make --no-print-directory -s fuzz RUNS=3000 || bad=1
     step "what is long"
     scripts/run_tests.py --in-turn 'tests/*' --seconds "$logs/late.seconds" "${late[@]}" || bad=1
     echo "check-all: $SECONDS s"

@@ -184,6 +184,16 @@ static void the_command_itself_helps(void **state)
     free(help);
     assert_int_equal(verb(v, "--version"), 0);
     assert_string_equal(verb_out(v), json_printf("sluice %s\n", sl_version));
+    assert_int_equal(verb(v, "version"), 0);
+    assert_string_equal(verb_out(v), json_printf("sluice %s\n", sl_version));
+    for (size_t i = 0; i < N_NAMES; i++) {
+        assert_int_equal(verb(v, "%s --help", names[i]), 0);
+        help = strdup(verb_out(v));
+        assert_int_equal(verb(v, "help %s", names[i]), 0);
+        assert_string_equal(verb_out(v), help);
+        free(help);
+    }
+    verb_assert(v, verb(v, "help chekc"), 2, "sluice: there is no verb \"chekc\": did you mean check?");
     verb_assert(v, verb(v, "replya x"), 2,
                 "sluice: there is no verb \"replya\": did you mean replay? (see sluice --help)");
     verb_assert(v, verb(v, "--config"), 2, "sluice: there is no verb \"--config\" (see sluice --help)");
