@@ -185,7 +185,7 @@ class Services:
         (self.work / "sluice.json").write_text(change_config(shipped))
         environment |= {"SLUICE_CONFIG": str(self.work / "sluice.json"), "AWS_REGION": template.REGION,
                         "AWS_ENDPOINT_URL": self.recorder.url, "AWS_ACCESS_KEY_ID": self.environment["AWS_ACCESS_KEY_ID"],
-                        "AWS_SECRET_ACCESS_KEY": self.environment["AWS_SECRET_ACCESS_KEY"], "AWS_LAMBDA_LOG_FORMAT": "JSON"}
+                        "AWS_SECRET_ACCESS_KEY": self.environment["AWS_SECRET_ACCESS_KEY"], "AWS_LAMBDA_LOG_FORMAT": "JSON", "TMPDIR": str(self.work)}
         return emulator.invoke(self.work, [TOP / os.environ.get("BUILD", "build") / "bootstrap"], environment,
                                [json.dumps(event).encode() for event in events])
 

@@ -133,9 +133,12 @@ def answers(port):
 def launch(folder, name, port):
     """Starts the server's process, bound to the supervisor's life."""
     prctl = ctypes.CDLL(None).prctl
+    command = SERVICES[name][0](port)
+    if command[0] == "java":  # which asks nobody for TMPDIR, and unpacks a library there at each start
+        command.insert(1, f"-Djava.io.tmpdir={folder}")
     with open(f"{folder}/{name}.log", "wb") as log:
         try:
-            return subprocess.Popen(SERVICES[name][0](port), cwd=folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+            return subprocess.Popen(command, cwd=folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                                     preexec_fn=lambda: prctl(PR_SET_PDEATHSIG, signal.SIGKILL))
         except OSError as error:
             raise Failure(f"{name}: {error.filename}: {error.strerror}; run tests/services/install.sh") from error
