@@ -90,6 +90,13 @@ if [ -f handlers/handler.h ] && command -v c++ >/dev/null; then
         say "handlers/handler.h does not compile as C++"
 fi
 
+# What is being changed compiles with clang's warnings, too (all of it: make sanitized).
+if command -v clang >/dev/null && [ -e .git ]; then
+    while IFS= read -r file; do
+        [ ! -f "$file" ] || clang -std=c11 -D_GNU_SOURCE -I. -Wall -Wextra -Wshadow -Wformat=2 -Wundef -Werror -fsyntax-only "$file" || bad=1
+    done < <(git diff --name-only HEAD~1 -- '*.c' 2>/dev/null | grep -vE '^(bench|examples)/')
+fi
+
 # A script is one, and what begins with #! may be run.
 while IFS= read -r file; do
     IFS= read -r first <"$file"

@@ -32,6 +32,9 @@ parser.add_argument("--in-turn", action="append", default=[])
 parser.add_argument("tests", nargs="*")
 options = parser.parse_args()
 
+for path in options.tests:
+    if not os.access(path, os.X_OK):
+        sys.exit(f"run_tests: {path}: there is no such test, or it may not be run")
 cores = len(os.sched_getaffinity(0))
 jobs = int(os.environ.get("JOBS") or 0)
 limit_s = int(os.environ.get("LIMIT_S") or 900)

@@ -15,7 +15,7 @@ from harness import BUILD, Run, check, finish, record, work_folder
 TOP = pathlib.Path(__file__).resolve().parents[2]
 work = work_folder()
 prefix = work / "usr"
-MAKE = ["make", "-s", f"PREFIX={prefix}", f"BUILD={BUILD}"]
+MAKE = ["make", "-s", f"PREFIX={prefix}", f"BUILD={os.path.relpath(BUILD, TOP)}"]
 if "asan" in BUILD:
     MAKE.append("SANITIZE=address,undefined")
 subprocess.run([*MAKE, "install"], cwd=TOP, check=True, stdout=subprocess.DEVNULL)

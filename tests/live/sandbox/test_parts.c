@@ -367,26 +367,34 @@ static void folders_of_plugins_are_those_of_the_function(void **state)
     sl_arena_destroy(arena);
 }
 
+/* Makes files there and removes others, until the folder is gone; says when it is well under way. */
+static _Noreturn void write_and_remove(const char *folder, int told)
+{
+    char path[600];
+    for (int n = 0;; n++) {
+        snprintf(path, sizeof(path), "%s/%d", folder, n % 64);
+        int fd = open(path, O_WRONLY | O_CREAT, 0600);
+        if (fd < 0 || (n == 100 && write(told, "x", 1) != 1))
+            _exit(0);
+        close(fd);
+        snprintf(path, sizeof(path), "%s/%d", folder, (n + 17) % 64);
+        unlink(path);
+    }
+}
+
 /* A process that a plugin has started writes there and removes, while the folder is removed. */
 static void a_folder_for_files_goes_while_others_write(void **state)
 {
     (void)state;
-    char *folder = test_folder_in_memory(), path[600];
+    char *folder = test_folder_in_memory(), said;
     for (int i = 0; i < 50; i++) {
         char *temp = sl_paths_make_temp(folder);
         int told[2];
         assert_int_equal(pipe(told), 0);
         pid_t writer = fork();
-        for (int n = 0, fd; writer == 0; n++) {
-            snprintf(path, sizeof(path), "%s/%d", temp, n % 64);
-            fd = open(path, O_WRONLY | O_CREAT, 0600);
-            if (fd < 0 || (n == 100 && write(told[1], "x", 1) != 1))
-                _exit(0);
-            close(fd);
-            snprintf(path, sizeof(path), "%s/%d", temp, (n + 17) % 64);
-            unlink(path);
-        }
-        assert_int_equal(read(told[0], path, 1), 1);
+        if (writer == 0)
+            write_and_remove(temp, told[1]);
+        assert_int_equal(read(told[0], &said, 1), 1);
         sl_paths_remove_temp(temp);
         assert_int_equal(access(temp, F_OK), -1);
         waitpid(writer, NULL, 0);
