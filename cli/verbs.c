@@ -8,13 +8,10 @@
 #include "base/version.h"
 #include "cli/flags.h"
 
-#include <errno.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 static const struct verb {
     const char *name, *summary;
@@ -85,18 +82,6 @@ static int help_of(const char *name)
     return verb ? verb->run(2, argv) : refuse_verb(name);
 }
 
-/* What was said is not lost without a word. A reader that went away, as `head` does, is told nothing. */
-static int end_output(const struct verb *verb, int status)
-{
-    struct pollfd out = {.fd = STDOUT_FILENO, .events = POLLOUT};
-    int failed = fflush(stdout) ? errno : ferror(stdout) ? EIO : 0;
-    clearerr(stdout);
-    if (!failed || (poll(&out, 1, 0) == 1 && out.revents & POLLERR) || status != SL_EXIT_OK)
-        return status;
-    fprintf(stderr, "sluice %s: standard output cannot be written: %s\n", verb->name, strerror(failed));
-    return SL_EXIT_FAILED;
-}
-
 int sl_sluice(int argc, char **argv)
 {
     /* A reader that went away, or a file at the process's limit, is an error of that write. */
@@ -112,5 +97,5 @@ int sl_sluice(int argc, char **argv)
     if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "version") == 0)
         return print_version();
     const struct verb *verb = verb_named(argv[1]);
-    return verb ? end_output(verb, verb->run(argc - 1, argv + 1)) : refuse_verb(argv[1]);
+    return verb ? verb->run(argc - 1, argv + 1) : refuse_verb(argv[1]);
 }
