@@ -252,4 +252,6 @@ def main():
 
 
 SAM = emulator.sam()
-main()
+with tempfile.TemporaryDirectory() as place:  # SAM leaves folders
+    os.environ["TMPDIR"] = tempfile.tempdir = place
+    main()
