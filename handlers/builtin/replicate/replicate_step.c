@@ -8,7 +8,7 @@
  * puts it. Where the application has put the item anew over a tombstone, without a guard, the mark stands for
  * what was deleted before.
  *
- * A removal also clears a later tombstone. A killed process may have left it of several records folded into
+ * A removal also settles a later tombstone. A killed process may have left it of several records folded into
  * one, the last of which is no removal by itself ("where": it was outside before and after): delivered alone,
  * it does nothing. */
 #include "handlers/builtin/replicate/replicate_repair.h"
@@ -129,9 +129,10 @@ static enum replicate_step step_for(const struct replicate *p, struct replicate_
     /* A tombstone on which somebody wrote is an item again. */
     if (!is_removal || guard.type != SL_S || !replicate_is_tombstone(p, image, key, arena))
         return REPLICATE_OVERTAKEN;
-    if (order > 0)
-        change->guard = (struct sl_order){.text = guard.raw, .value = p->host->value_json(guard, arena)};
-    return REPLICATE_CLEAR;
+    if (order == 0)
+        return REPLICATE_CLEAR;
+    change->guard = (struct sl_order){.text = guard.raw, .value = p->host->value_json(guard, arena)};
+    return REPLICATE_SETTLE; /* a mark that refused this change may be older than that tombstone */
 }
 
 /* The mark refused, and nothing was said of the item: it may be the tombstone that a killed process left. */
@@ -161,7 +162,7 @@ enum replicate_step replicate_step_next(const struct replicate *p, struct replic
         enum replicate_step next = step_for(p, change, item->item, arena, held);
         if (next == REPLICATE_CLEAR && mark && !mark->condition_failed)
             return REPLICATE_SETTLE; /* a tombstone of before the switch has no mark */
-        if (!mark || !mark->condition_failed || next == REPLICATE_CLEAR)
+        if (!mark || !mark->condition_failed || next == REPLICATE_CLEAR || next == REPLICATE_SETTLE)
             return next;
         *held = replicate_guard_of_row(p, mark->item);
         return REPLICATE_OVERTAKEN;

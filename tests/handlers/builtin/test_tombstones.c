@@ -399,8 +399,8 @@ static void deliver_cut(struct stage *s, const char *const *records, unsigned n,
 }
 
 /* Records are folded as they are delivered together, and a killed process leaves the tombstone of one fold.
- * However they come again, nothing of it stays. */
-static void a_tombstone_of_a_fold_goes_however_its_records_come_again(void **state)
+ * However they are delivered again, nothing of it stays. */
+static void a_tombstone_of_a_fold_goes_however_its_records_are_delivered_again(void **state)
 {
     (void)state;
 #define V(n) PK("a") ",'v':" N(#n)
@@ -431,6 +431,36 @@ static void a_tombstone_of_a_fold_goes_however_its_records_come_again(void **sta
 #undef V
 }
 
+/* The mark that refuses an old removal is older than the tombstone, which it does not stand for. */
+static void a_later_tombstone_goes_only_with_its_own_mark(void **state)
+{
+    (void)state;
+#define GUARD(n)    "000000:000000000000000000000000000000000000000" #n ":0001767265199000"
+#define SET_MARK(n) "UPDATE marks SET item = json_set(item, '$.order.S', '" GUARD(n) "')"
+    static const char *const beforehand[] = {"DELETE FROM marks", SET_MARK(2), SET_MARK(5)};
+    for (size_t i = 0; i < SL_COUNT(beforehand); i++) {
+        struct stage *s = stage_new("{'on_failure':'report','report_batch_item_failures':true,'routes':["
+                                    "{'name':'r','handler':'replicate','to':'sqlite:${DIR}/db?table=replica',"
+                                    "'tombstones':{'table':'marks'}}]}",
+                                    NULL);
+        stage_deliver_all(s, EVENT(RECORD("INSERT", "1", KEYS(PK("a")) NEW(PK("a")))));
+        s->for_table = no_delete;
+        stage_deliver(s, json_span(EVENT(RECORD("REMOVE", "5", KEYS(PK("a")) OLD(PK("a"))))));
+        s->for_table = NULL;
+        stage_change(s, "db", beforehand[i]);
+        stage_deliver_all(s, EVENT(RECORD("REMOVE", "2", KEYS(PK("a")) OLD(PK("a")))));
+        char *rows = stage_query(s, "db", "SELECT count(*) FROM replica");
+        char *mark = stage_query(s, "db", "SELECT json_extract(item, '$.order.S') FROM marks");
+        assert_string_equal(rows, "0\n");
+        assert_string_equal(mark, GUARD(5) "\n");
+        free(rows);
+        free(mark);
+        stage_destroy(s);
+    }
+#undef GUARD
+#undef SET_MARK
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -438,7 +468,8 @@ int main(void)
         cmocka_unit_test(inline_tombstones_stay_valid),
         cmocka_unit_test(what_the_application_put_is_safe_from_old_changes),
         cmocka_unit_test(a_removal_that_comes_again_leaves_what_was_written_since),
-        cmocka_unit_test(a_tombstone_of_a_fold_goes_however_its_records_come_again),
+        cmocka_unit_test(a_tombstone_of_a_fold_goes_however_its_records_are_delivered_again),
+        cmocka_unit_test(a_later_tombstone_goes_only_with_its_own_mark),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
