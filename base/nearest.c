@@ -1,6 +1,11 @@
 /* Distances between names, in edits. */
 #include "base/nearest.h"
 
+#include "base/span.h"
+
+#include <stdio.h>
+#include <string.h>
+
 #define NAME_BYTES 64
 
 /* The edits between two names: a byte inserted, deleted or changed, or two swapped. Of the usual table, the
@@ -41,4 +46,10 @@ void sl_nearest_consider(struct sl_nearest *search, const char *known)
         search->best = known;
         search->distance = d;
     }
+}
+
+void sl_nearest_list(char *list, size_t room, const char *known)
+{
+    size_t n = strlen(list);
+    snprintf(list + n, room - n, "%s%s", n ? ", " : "", known);
 }

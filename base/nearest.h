@@ -16,4 +16,7 @@ struct sl_nearest {
 struct sl_nearest sl_nearest_begin(struct sl_span name);
 void sl_nearest_consider(struct sl_nearest *search, const char *known);
 
+/* Adds a name to the list "a, b" of those that are known, cut where the room ends. */
+void sl_nearest_list(char *list, size_t room, const char *known);
+
 #endif

@@ -165,7 +165,7 @@ static bool is_of_stream(const json_t *mapping)
 /* Of a list, as `aws lambda list-event-source-mappings` prints it, the one that can be meant. */
 static enum sl_status choose(const json_t *list, const json_t **out, struct sl_error *error)
 {
-    size_t i, n = 0, taken = 0;
+    size_t i, n = 0;
     const json_t *one;
     char names[256] = "";
     json_array_foreach(list, i, one)
@@ -174,9 +174,7 @@ static enum sl_status choose(const json_t *list, const json_t **out, struct sl_e
         if (!is_of_stream(one))
             continue;
         *out = one;
-        if (taken < sizeof(names))
-            taken += (size_t)snprintf(names + taken, sizeof(names) - taken, "%s%s", n ? ", " : "",
-                                      uuid ? uuid : "one without UUID");
+        sl_nearest_list(names, sizeof(names), uuid ? uuid : "one without UUID");
         n++;
     }
     if (n == 1)

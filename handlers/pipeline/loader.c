@@ -1,6 +1,7 @@
 /* Finds a handler by its name; checks a plugin's file and struct before anything of it is called. */
 #include "handlers/pipeline/loader.h"
 
+#include "base/nearest.h"
 #include "base/span.h"
 #include "handlers/pipeline/loader_private.h"
 #include "handlers/pipeline/options.h"
@@ -18,16 +19,6 @@
 /* The struct of ABI 1.0: a smaller one has lost a part of itself. */
 #define SMALLEST_HANDLER (offsetof(struct sl_handler, accepts) + sizeof(void *))
 #define LARGEST_HANDLER  4096
-
-static const char *near_builtin(const struct sl_loader *loader, const char *name)
-{
-    const char *names[64];
-    size_t n = 0;
-    for (; loader->builtins[n] && n < 63; n++)
-        names[n] = loader->builtins[n]->name;
-    names[n] = NULL;
-    return sl_options_closest_name(name, NULL, names);
-}
 
 /* ---- the file ---- */
 
@@ -172,19 +163,20 @@ static enum sl_status load_file(const char *folder, const char *file, struct sl_
 
 static enum sl_status not_found(const struct sl_loader *loader, const char *name, struct sl_error *error)
 {
-    const char *near = near_builtin(loader, name);
+    struct sl_nearest near = sl_nearest_begin(sl_span_str(name));
     char folders[300] = "", known[200] = "";
-    size_t n = 0, of_known = 0;
-    for (size_t i = 0; loader->builtins[i] && of_known < sizeof(known); i++)
-        of_known += (size_t)snprintf(known + of_known, sizeof(known) - of_known, "%s%s", i ? ", " : " (",
-                                     loader->builtins[i]->name);
-    for (const char *const *folder = loader->path; folder && *folder && n < sizeof(folders); folder++)
-        n += (size_t)snprintf(folders + n, sizeof(folders) - n, "%s%s", n ? ", " : "", *folder);
+    for (size_t i = 0; loader->builtins[i]; i++) {
+        sl_nearest_consider(&near, loader->builtins[i]->name);
+        sl_nearest_list(known, sizeof(known), loader->builtins[i]->name);
+    }
+    for (const char *const *folder = loader->path; folder && *folder; folder++)
+        sl_nearest_list(folders, sizeof(folders), *folder);
     return sl_fail(error, SL_FATAL, "UnknownHandler",
-                   "\"%s\" is not a built-in handler%s%s, and %s.so is not on the handler path (%s)%s%s%s",
-                   name, known, known[0] ? ")" : "", name, folders[0] ? folders : "empty",
-                   near ? "; did you mean \"" : "; where messages or items go is the route's \"to\"",
-                   near ? near : "", near ? "\"?" : "");
+                   "\"%s\" is not a built-in handler%s%s%s, and %s.so is not on the handler path (%s)%s%s%s",
+                   name, known[0] ? " (" : "", known, known[0] ? ")" : "", name,
+                   folders[0] ? folders : "empty",
+                   near.best ? "; did you mean \"" : "; where messages or items go is the route's \"to\"",
+                   near.best ? near.best : "", near.best ? "\"?" : "");
 }
 
 enum sl_status sl_loader_load(const struct sl_loader *loader, const char *name, struct sl_arena *arena,

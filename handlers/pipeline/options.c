@@ -211,13 +211,13 @@ static const char *owner(const char *name)
 static enum sl_status refuse_unknown(const struct sl_option_set *set, const struct sl_options_source *source,
                                      const char *name, struct sl_error *error)
 {
-    const char *near = sl_options_closest_name(name, set->rows, NULL);
-    if (!near)
-        near = sl_options_closest_name(name, source->foreign, NULL);
     const char *other = owner(name);
     if (other)
         return sl_fail(error, SL_FATAL, INVALID, "%s.%s: is not known here; it is an option of %s",
                        source->path, name, other);
+    const char *near = sl_options_closest_name(name, set->rows, NULL);
+    if (!near)
+        near = sl_options_closest_name(name, source->foreign, NULL);
     return sl_fail(error, SL_FATAL, INVALID, "%s.%s: is not known here%s%s%s", source->path, name,
                    near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "");
 }

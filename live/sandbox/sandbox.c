@@ -136,6 +136,7 @@ static void note_live(pid_t old, pid_t pid)
 }
 
 static _Atomic(const char *) temp_folder;
+static _Atomic pid_t owner;
 
 void sl_sandbox_own_temp(const char *folder)
 {
@@ -144,8 +145,9 @@ void sl_sandbox_own_temp(const char *folder)
 
 static void on_end(int number)
 {
-    const char *folder = atomic_load(&temp_folder);
-    for (size_t i = 0; i < MAX_LIVE; i++)
+    bool is_ours = atomic_load(&owner) == getpid(); /* and not a sandbox's before it is one */
+    const char *folder = is_ours ? atomic_load(&temp_folder) : NULL;
+    for (size_t i = 0; is_ours && i < MAX_LIVE; i++)
         if (live[i] > 0)
             kill(-live[i], SIGKILL);
     /* What the function left there, too. Of what does that, _Fork and execve alone may be called here: fork
@@ -163,6 +165,7 @@ static void on_end(int number)
 void sl_sandbox_end_with_us(void)
 {
     const struct sigaction action = {.sa_handler = on_end, .sa_flags = (int)SA_RESETHAND};
+    atomic_store(&owner, getpid());
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
     sigaction(SIGHUP, &action, NULL);

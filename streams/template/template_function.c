@@ -155,10 +155,9 @@ static enum sl_status unknown(const struct template_reader *r, struct sl_span na
     struct sl_nearest search = sl_nearest_begin(name);
     struct sl_span shown = sl_span(name.ptr, name.len < SHOWN_BYTES ? name.len : SHOWN_BYTES);
     char known[160] = "";
-    size_t n = 0;
     for (size_t i = 0; i < N_FUNCTIONS; i++) {
         sl_nearest_consider(&search, functions[i].name);
-        n += (size_t)snprintf(known + n, sizeof(known) - n, "%s%s", i ? ", " : "", functions[i].name);
+        sl_nearest_list(known, sizeof(known), functions[i].name);
     }
     return template_fail(r, name.ptr,
                          "\"%.*s\" is not a function%s%s%s; there are %s; write an attribute's name that "

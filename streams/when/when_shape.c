@@ -146,13 +146,6 @@ static bool any(const struct sl_when_leaf *leaf, bool (*may)(const struct sl_whe
     return leaf->absent_ok;
 }
 
-/* Adds a name to those known, with a comma before it. */
-static void add_known(char *known, size_t room, const char *name)
-{
-    size_t n = strlen(known);
-    snprintf(known + n, room - n, "%s%s", n ? ", " : "", name);
-}
-
 /* Each test has to let one of the values through. */
 static enum sl_status judge_values(struct sl_when_parse *parse, const struct sl_when_leaf *leaf,
                                    const struct field *field, struct sl_span list)
@@ -164,7 +157,7 @@ static enum sl_status judge_values(struct sl_when_parse *parse, const struct sl_
         for (const char *const *v = field->values; *v; v++) {
             const struct sl_when_value value = {.text = sl_span_str(*v)};
             may = may || sl_when_test_value(&leaf->tests[i], 1, value, parse->scratch);
-            add_known(known, sizeof(known), *v);
+            sl_nearest_list(known, sizeof(known), *v);
             sl_nearest_consider(&near, *v);
         }
         if (!may)
@@ -287,7 +280,7 @@ static enum sl_status no_field(struct sl_when_parse *parse, const struct field *
     char known[256] = "";
     struct sl_nearest near = sl_nearest_begin(name);
     for (const struct field *f = fields; f->name; f++) {
-        add_known(known, sizeof(known), f->name);
+        sl_nearest_list(known, sizeof(known), f->name);
         sl_nearest_consider(&near, f->name);
     }
     return sl_when_never(parse, list, "no record has \"%.*s\" here%s%s%s; there are %s", SL_ARG(name),

@@ -271,6 +271,20 @@ static void a_long_name_may_have_more_mistakes(void **state)
     assert_null(near.best);
 }
 
+static void known_names_are_listed_as_far_as_there_is_room(void **state)
+{
+    (void)state;
+    char list[8] = "";
+    sl_nearest_list(list, sizeof(list), "a");
+    assert_string_equal(list, "a");
+    sl_nearest_list(list, sizeof(list), "bc");
+    assert_string_equal(list, "a, bc");
+    sl_nearest_list(list, sizeof(list), "def");
+    assert_string_equal(list, "a, bc, ");
+    sl_nearest_list(list, sizeof(list), "g");
+    assert_string_equal(list, "a, bc, ");
+}
+
 static void an_empty_variable_is_as_one_that_is_not_set(void **state)
 {
     (void)state;
@@ -328,6 +342,7 @@ int main(void)
         cmocka_unit_test(beginnings_and_ends_are_compared),
         cmocka_unit_test(a_near_name_is_few_edits_away),
         cmocka_unit_test(a_long_name_may_have_more_mistakes),
+        cmocka_unit_test(known_names_are_listed_as_far_as_there_is_room),
         cmocka_unit_test(an_empty_variable_is_as_one_that_is_not_set),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,6 @@
 /* A signal ends the process wherever it is, also within malloc: the handler takes no lock that the
  * interrupted code may hold. */
+#include "base/array.h"
 #include "live/sandbox/sandbox.h"
 #include "tests/support/test.h"
 
@@ -50,7 +51,7 @@ static void sleep_us(long us)
 static void a_signal_ends_a_process_that_allocates(void **state)
 {
     (void)state;
-    static const int numbers[] = {SIGTERM, SIGINT, SIGHUP};
+    static const int numbers[] = {SIGTERM, SIGINT, SIGHUP, SIGABRT};
     char *folder = test_folder(), own[400], file[420];
     for (int turn = 0; turn < TURNS; turn++) {
         int status = 0, waited_ms = 0;
@@ -63,7 +64,7 @@ static void a_signal_ends_a_process_that_allocates(void **state)
         if (pid == 0)
             allocate(own);
         sleep_us(5000 + 331 * turn);
-        kill(pid, numbers[turn % 3]);
+        kill(pid, numbers[turn % SL_COUNT(numbers)]);
         while (waitpid(pid, &status, WNOHANG) == 0 && waited_ms++ < WAIT_MS)
             sleep_us(1000);
         if (waited_ms > WAIT_MS) {
@@ -72,8 +73,38 @@ static void a_signal_ends_a_process_that_allocates(void **state)
             fail_msg("turn %d: the process does not end", turn);
         }
         assert_true(WIFSIGNALED(status));
-        assert_int_equal(WTERMSIG(status), numbers[turn % 3]);
+        assert_int_equal(WTERMSIG(status), numbers[turn % SL_COUNT(numbers)]);
         assert_int_not_equal(access(own, F_OK), 0); /* and nothing is left */
+    }
+    test_folder_remove(folder);
+}
+
+/* A sandbox that ends before it is one (between fork and execve) has this process's handler, and none of its
+ * belongings. */
+static void what_was_forked_ends_alone(void **state)
+{
+    (void)state;
+    static const int numbers[] = {SIGTERM, SIGABRT};
+    char *folder = test_folder(), own[400];
+    snprintf(own, sizeof(own), "%s/own", folder);
+    for (size_t i = 0; i < SL_COUNT(numbers); i++) {
+        int status = 0;
+        assert_int_equal(mkdir(own, 0700), 0);
+        pid_t owner = fork();
+        if (owner == 0) {
+            sl_sandbox_own_temp(own);
+            sl_sandbox_end_with_us();
+            pid_t pid = fork();
+            if (pid == 0) {
+                raise(numbers[i]);
+                _exit(0);
+            }
+            waitpid(pid, &status, 0);
+            _exit(WIFSIGNALED(status) && WTERMSIG(status) == numbers[i] && access(own, F_OK) == 0);
+        }
+        waitpid(owner, &status, 0);
+        assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 1);
+        assert_int_equal(rmdir(own), 0);
     }
     test_folder_remove(folder);
 }
@@ -82,6 +113,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_signal_ends_a_process_that_allocates),
+        cmocka_unit_test(what_was_forked_ends_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
