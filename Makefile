@@ -236,7 +236,7 @@ sanitized: ## make sanitized GOALS=unit: built by clang with ASan and UBSan, in 
 quick: lint unit ## what every commit must pass: lint and the unit tests; ROOM=sinks: while you work on one room
 
 lint: ## which room includes which, banned functions, headers that compile alone
-	@scripts/lint.sh
+	@WARN="$(WARN)" scripts/lint.sh
 
 check: setup ## what every merge must pass: lint, every test and script, in ten minutes
 	@BUILD=$(BUILD) CORPUS=$(CORPUS) scripts/check.sh

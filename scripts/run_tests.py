@@ -76,7 +76,7 @@ class Test:
         return found
 
     def judge(self):
-        """None as long as processes of it may still end; else whether it is judged."""
+        """False as long as processes of it may still end."""
         left = self.running()
         if left and time.monotonic() < self.until:
             return False

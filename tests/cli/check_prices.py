@@ -9,23 +9,20 @@ import os
 import re
 import subprocess
 import threading
-import urllib.request
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from harness import BUILD, check, finish, work_folder, write_event
 from servers import Servers
 
 folder = work_folder()
-ENV = {**{k: v for k, v in os.environ.items() if not k.startswith("AWS_")},
-       "AWS_ACCESS_KEY_ID": "prices", "AWS_SECRET_ACCESS_KEY": "x", "AWS_REGION": "us-east-1"}
-HEAD = {"Content-Type": "application/x-amz-json-1.0", "X-Amz-Date": "20260101T000000Z",
-        "Authorization": "AWS4-HMAC-SHA256 Credential=prices/20260101/us-east-1/dynamodb/aws4_request, SignedHeaders=host, Signature=0"}
+servers = Servers("dynamodb")
+ENV = {**{k: v for k, v in os.environ.items() if not k.startswith("AWS_")}, **servers.credentials}
 READS = ("GetItem", "BatchGetItem")
 
 
 class Proxy(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    lock, local, units = threading.Lock(), None, {}
+    lock, units = threading.Lock(), {}
 
     def log_message(self, *_):
         pass
@@ -88,12 +85,8 @@ KEYS = {}
 
 
 def call(operation, body):
-    request = urllib.request.Request(Proxy.local, json.dumps(body).encode(), {**HEAD, "X-Amz-Target": f"DynamoDB_20120810.{operation}"})
-    try:
-        with urllib.request.urlopen(request, timeout=60) as answer:
-            return answer.status, json.load(answer)
-    except urllib.error.HTTPError as error:
-        return error.code, json.loads(error.read())
+    status, text = servers.ask(servers.endpoint, "dynamodb", f"DynamoDB_20120810.{operation}", body)
+    return status, json.loads(text)
 
 
 def create(name, keys):
@@ -164,8 +157,6 @@ def measure(what, route, n, size=500, spread=False, keys=("PK",), once=(0, 0), v
               run.stdout + run.stderr)
 
 
-servers = Servers("dynamodb")
-Proxy.local = servers.endpoint
 server = ThreadingHTTPServer(("127.0.0.1", 0), Proxy)
 threading.Thread(target=server.serve_forever, daemon=True).start()
 endpoint = f"http://127.0.0.1:{server.server_port}"

@@ -13,16 +13,11 @@ class Failure(Exception):
     pass
 
 
-class Servers:
-    """They end with this process. `env`: their endpoints, a key and a region."""
+class Requests:
+    """Plain requests to the servers that `env` names, with its key and region."""
 
-    def __init__(self, *names):
-        folder = work_folder()
-        at_end(subprocess.run, ["tests/services/stop.sh", str(folder)])
-        subprocess.run(["tests/services/start.sh", "--owner", str(os.getpid()), str(folder), *names], check=True)
-        self.env = dict(line.split("=", 1) for line in (folder / "env").read_text().splitlines())
-        # What a program under test gets besides: it is told the endpoints.
-        self.credentials = {name: value for name, value in self.env.items() if not name.startswith("AWS_ENDPOINT_URL") and name.startswith("AWS_")}
+    def __init__(self, env):
+        self.env = env
         self.connections = threading.local()  # parts of a test run side by side
 
     @property
@@ -46,9 +41,11 @@ class Servers:
                 if last:
                     raise
 
+    def ask(self, endpoint, service, target, body):
+        return self.request(endpoint, service, "POST", "/", json.dumps(body), {"X-Amz-Target": target, "Content-Type": "application/x-amz-json-1.0"})
+
     def call(self, endpoint, service, target, body):
-        status, text = self.request(endpoint, service, "POST", "/", json.dumps(body), {
-            "X-Amz-Target": target, "Content-Type": "application/x-amz-json-1.0"})
+        status, text = self.ask(endpoint, service, target, body)
         if status != 200:
             raise Failure(f"{target}: {status} {text[:400]}")
         return json.loads(text or b"{}")
@@ -84,3 +81,15 @@ class Servers:
             if "LastEvaluatedKey" not in page:
                 return items
             more = {"ExclusiveStartKey": page["LastEvaluatedKey"]}
+
+
+class Servers(Requests):
+    """Servers of this process, with which they end. `env`: their endpoints, a key and a region."""
+
+    def __init__(self, *names):
+        folder = work_folder()
+        at_end(subprocess.run, ["tests/services/stop.sh", str(folder)])
+        subprocess.run(["tests/services/start.sh", "--owner", str(os.getpid()), str(folder), *names], check=True)
+        super().__init__(dict(line.split("=", 1) for line in (folder / "env").read_text().splitlines()))
+        # What a program under test gets when it is told the endpoints.
+        self.credentials = {name: value for name, value in self.env.items() if name.startswith("AWS_") and not name.startswith("AWS_ENDPOINT_URL")}

@@ -14,20 +14,9 @@ from harness import BUILD, at_end, kills, work_folder
 from servers import Servers
 
 sys.path.append(os.path.abspath("tests/handlers/builtin"))
-from two_way import Broken, Dynamo  # noqa: E402  (the service's protocol, without a signature)
+from two_way import Broken, Dynamo  # noqa: E402  
 
 SLUICE = f"{BUILD}/sluice"
-IDLE_S = 5  # DynamoDB Local closes connections that wait longer than it likes
-
-
-class Wire(Dynamo):
-    """A connection that is not used for a while is made anew."""
-
-    def __call__(self, operation, **body):
-        if time.time() - getattr(self, "used", 0) > IDLE_S:
-            self.wire.close()
-        self.used = time.time()
-        return super().__call__(operation, **body)
 
 kills()
 folder = work_folder()
@@ -78,7 +67,7 @@ def close_worlds():
 
 class World:
     def __init__(self, prefix, routes, more=None):
-        self.p, self.db, self.tails = prefix, Wire(), []
+        self.p, self.db, self.tails = prefix, Dynamo(), []
         worlds.append(self)
         self.folder = folder / prefix
         self.folder.mkdir()
@@ -181,7 +170,7 @@ class Writer(threading.Thread):
 
     def run(self):
         try:
-            db = Wire()
+            db = Dynamo()
             while not self.stopped.is_set():
                 self.write(db)
                 self.n += 1

@@ -179,8 +179,8 @@ def world(before, seed):
 
 def pair(before, seeds):
     import check_two_way
-    with check_two_way.serve():
-        done = check_two_way.worlds(seeds, [before, NOW], mixed=True)
+    check_two_way.serve()
+    done = check_two_way.worlds(seeds, [before, NOW], mixed=True)
     check(done == len(seeds), f"{done} of {len(seeds)} pairs of tables")
 
 

@@ -103,7 +103,8 @@ class World:
 
 def main():
     seed, passed = int(sys.argv[1]) if len(sys.argv) > 1 else 1, 0
-    with serve(), tempfile.TemporaryDirectory() as where:
+    serve()
+    with tempfile.TemporaryDirectory() as where:
         for name in MODES:
             passed += World(Dynamo(), pathlib.Path(where), name, random.Random(f"{seed} {name}")).run()
     print(f"{passed} passed, 0 failed")

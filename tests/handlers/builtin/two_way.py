@@ -7,7 +7,6 @@ is put back unchanged where its guard is gone, and old deliveries after the user
 """
 import base64
 import decimal
-import http.client
 import json
 import os
 import pathlib
@@ -17,7 +16,8 @@ import signal
 import subprocess
 import tempfile
 import time
-import urllib.parse
+
+from servers import Failure as Broken, Requests
 
 NUL = "\u0000"
 OURS = {"sluice_order", "sluice_write", "sluice_deleted", "sluice_expires"}
@@ -25,46 +25,14 @@ decimal.getcontext().prec = 60
 WHERE = [100_000_000, 600_000_000]  # the bounds of "v" in the items that go over to the other table, in some worlds
 
 
-class Broken(Exception):
-    pass
-
-
-class Dynamo:
-    """The service's JSON protocol, which DynamoDB Local takes without a signature."""
+class Dynamo(Requests):
+    """DynamoDB Local, as the environment names it."""
 
     def __init__(self):
-        self.host = urllib.parse.urlsplit(os.environ["AWS_ENDPOINT_URL_DYNAMODB"])
-        self.wire = http.client.HTTPConnection(self.host.hostname, self.host.port, timeout=60)
-        self.used = time.monotonic()
+        super().__init__(os.environ)
 
     def __call__(self, operation, **body):
-        key, region = os.environ["AWS_ACCESS_KEY_ID"], os.environ["AWS_REGION"]
-        if time.monotonic() - self.used > 10:  # the server closes idle connections
-            self.wire.close()
-        self.wire.request("POST", "/", json.dumps(body), {
-            "X-Amz-Target": "DynamoDB_20120810." + operation, "Content-Type": "application/x-amz-json-1.0",
-            "Authorization": f"AWS4-HMAC-SHA256 Credential={key}/20260101/{region}/dynamodb/aws4_request, SignedHeaders=host, Signature=0"})
-        answer = self.wire.getresponse()
-        text = answer.read().decode("utf-8", "surrogatepass")
-        self.used = time.monotonic()
-        if answer.status != 200:
-            raise Broken(f"{operation}: {answer.status} {text[:400]}")
-        return json.loads(text)
-
-    def create(self, name, key, stream):
-        more = {"StreamSpecification": {"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"}} if stream else {}
-        self("CreateTable", TableName=name, BillingMode="PAY_PER_REQUEST", **more,
-             AttributeDefinitions=[{"AttributeName": n, "AttributeType": t} for n, t in key],
-             KeySchema=[{"AttributeName": n, "KeyType": "RANGE" if i else "HASH"} for i, (n, t) in enumerate(key)])
-
-    def scan(self, table):
-        items, more = [], {}
-        while True:
-            page = self("Scan", TableName=table, ConsistentRead=True, **more)
-            items += page["Items"]
-            if "LastEvaluatedKey" not in page:
-                return items
-            more = {"ExclusiveStartKey": page["LastEvaluatedKey"]}
+        return self.dynamodb(operation, **body)
 
 
 def plain(value):
