@@ -2,8 +2,8 @@
  *
  * `--name VALUE` and `--name=VALUE`; a value that looks like a flag needs the '='. "--" ends the flags; "-"
  * alone is an operand. `--help` prints the rows. Refused, in one line that names the flag, what is wrong and
- * what fits: an unknown flag, one without a value or with an empty one, a number out of its range, a Region or
- * URL that is none. Of a flag that is given twice and is not a list, the last one counts. */
+ * what fits: an unknown flag, one without a value or with an empty one, a number out of its range, what is no
+ * Region or URL. Of a flag that is given twice and is not a list, the last one counts. */
 #ifndef SL_CLI_FLAGS_H
 #define SL_CLI_FLAGS_H
 

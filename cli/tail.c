@@ -191,7 +191,7 @@ static enum sl_status open_pool(struct tail *t, struct sl_error *error)
 
 /* ---- letters ---- */
 
-/* Of routes that are set aside. Its worker is none of the pool's. */
+/* Drains routes that are set aside, with a worker of its own. */
 static enum sl_status open_drainer(struct tail *t, struct sl_error *error)
 {
     if (strcmp(t->drain, "off") == 0)

@@ -20,7 +20,7 @@ struct sl_check_keys {
 enum sl_status sl_check_source_keys(struct sl_check_keys *c, const char *stream_arn,
                                     struct sl_error *error) SL_MUST_USE;
 
-/* Asks for the description of each table. A local file that is not there is none: the first record makes it.
+/* Asks for the description of each table. A local file that is missing has no table: the first record makes it.
  * One that cannot be described, for lack of a permission, is an error. */
 enum sl_status sl_check_keys(const struct sl_check_keys *c, struct sl_error *error) SL_MUST_USE;
 

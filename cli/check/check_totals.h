@@ -15,7 +15,7 @@ struct sl_check_totals {
     void *arg;
 };
 
-/* A table that cannot be read is an error; one that is not there is none. */
+/* A table that cannot be read is an error; a missing one is not. */
 enum sl_status sl_check_totals(const struct sl_check_totals *c, struct sl_error *error) SL_MUST_USE;
 
 #endif

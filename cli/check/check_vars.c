@@ -124,7 +124,7 @@ static void need_value(struct gathering *g, const struct place *place, struct sl
 
 /* ---- texts ---- */
 
-/* Every ${NAME}; "$${" is none. */
+/* Every ${NAME}; "$${" does not begin one. */
 static void look_for_places(struct gathering *g, const struct place *place, struct sl_span text)
 {
     for (size_t i = 0; i + 2 < text.len; i++) {

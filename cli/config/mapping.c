@@ -153,7 +153,7 @@ static bool is_member(const char *name)
     return false;
 }
 
-/* A stream of DynamoDB, or of Kinesis with the changes of a table. An ARN that a template makes is none. */
+/* A stream of DynamoDB, or of Kinesis with the changes of a table. An ARN that a template makes does not count. */
 static bool is_of_stream(const json_t *mapping)
 {
     const char *arn = json_string_value(json_object_get(mapping, "EventSourceArn"));

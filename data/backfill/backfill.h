@@ -124,9 +124,9 @@ double sl_backfill_item_units(const struct sl_backfill *b, uint64_t item_bytes);
 void sl_backfill_write_state(const struct sl_backfill *b, struct sl_buffer *out);
 
 /* Goes on from such a text, whose `place` the source was opened with: the numbers are counted on. SL_REJECT
- * when it is none, when other routes took part in it, or routes that were configured otherwise (another
- * target, another epoch): those have not what was done; or when its time T breaks the rules of order and
- * time. Before the first step. */
+ * when it is not such a text, when other routes took part in it, or routes that were configured otherwise
+ * (another target, another epoch): those have not what was done; or when its time T breaks the rules of order
+ * and time. Before the first step. */
 enum sl_status sl_backfill_read_state(struct sl_backfill *b, struct sl_span state,
                                       struct sl_error *error) SL_MUST_USE;
 

@@ -14,7 +14,7 @@ static void drop(struct sl_text *t, size_t n)
     t->window.len -= n;
 }
 
-/* The window keeps so much as is looked at; the rest comes again. */
+/* The window keeps so much as is looked at; the rest is read again. */
 static void shorten(struct sl_text *t, size_t from)
 {
     struct sl_buffer kept;

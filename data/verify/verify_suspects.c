@@ -129,7 +129,7 @@ struct outcome {
     const struct sl_expected *refused; /* the item cannot be compared */
 };
 
-/* The item cannot be compared, for a reason that is no matter of the handler's expect(). */
+/* The item cannot be compared, for a reason outside of the handler's expect(). */
 static void refuse(struct group *g, struct outcome *o, const char *code, const char *why)
 {
     struct sl_expected *refused = sl_arena_zalloc(g->v->arena, sizeof(*refused));

@@ -91,7 +91,7 @@ static bool is_printable(const char *text, size_t len, size_t max)
     return len > 0 && len <= max;
 }
 
-/* The unescaped text of a JSON string; NULL when it is none, or is not printable ASCII of `max` bytes at
+/* The unescaped text of a JSON string; NULL when it is not a string of printable ASCII, of `max` bytes at
  * most. */
 static const char *text_of(struct sl_span string, size_t max, struct sl_arena *arena)
 {

@@ -1,7 +1,7 @@
 /* What a failure queue, topic or bucket holds: records that Sluice parked, and failure records of the event
  * source mapping, in the envelopes in which SQS and SNS deliver them.
  *
- * A text that is none of these is a letter too, an unreadable one, which says why: one bad message does not
+ * Any other text is a letter too, an unreadable one, which says why: one bad message does not
  * hide the others. */
 #ifndef SL_LIVE_SOURCE_DEAD_LETTERS_H
 #define SL_LIVE_SOURCE_DEAD_LETTERS_H

@@ -72,7 +72,7 @@ struct sl_lane {
     size_t n_children;        /* listed */
     int64_t children_wall_ms; /* since when the list shows so many */
     bool has_all_children;
-    uint64_t handled, handled_before, retries; /* before: by a mapping that is no more */
+    uint64_t handled, handled_before, retries; /* before: by an earlier mapping */
     int64_t blocked_since_ms;                  /* wall time */
     char blocked_at[SL_LANE_ID_BYTES];
     int64_t last_created_ms; /* of the last record that was handled */

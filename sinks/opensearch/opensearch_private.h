@@ -94,7 +94,7 @@ enum sl_status sl_opensearch_read_target(struct sl_opensearch *index, struct sl_
 
 /* ---- opensearch_document.c, opensearch_item.c: items and documents ---- */
 
-/* The item, which is JSON (sl_item_read), as a document in index->document. SL_REJECT when it is none, or has
+/* The item, which is JSON (sl_item_read), as a document in index->document. SL_REJECT when it cannot be one, or has
  * an attribute of our names. */
 enum sl_status sl_opensearch_document(struct sl_opensearch *index, struct sl_span item, const char *hash,
                                       struct sl_error *error) SL_MUST_USE;

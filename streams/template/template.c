@@ -70,7 +70,7 @@ static bool is_plain_name(struct sl_span path)
 
 /* ---- places ---- */
 
-/* The part of one of the images, "NewImage" or "NewImage.path"; false: it is none. */
+/* The part of one of the images, "NewImage" or "NewImage.path"; false: it names neither. */
 static bool read_image(struct sl_span name, struct part *out)
 {
     for (size_t i = 0; i < 3; i++) {

@@ -64,7 +64,7 @@ static struct sl_span time_text(struct run *x, const struct part *part)
     return sl_span(x->time + part->at, part->n);
 }
 
-/* Of a place that is no attribute; absent when it has no value. */
+/* Of a place other than an attribute; absent when it has no value. */
 static struct sl_span fixed_text(struct run *x, const struct part *part)
 {
     const struct sl_record *r = x->how->record;

@@ -24,7 +24,7 @@ enum sl_status sl_pattern_compile(struct sl_span json, struct sl_arena *arena, s
 
 /* Tells what in a FilterCriteria pattern can match no record of DynamoDB, although AWS takes it: a mistyped
  * name, a value of another kind. Each finding is one line that begins with the path in the pattern; its text
- * lives until `found` returns. A pattern that is no pattern is an error, as above. */
+ * lives until `found` returns. What is not a pattern is an error, as above. */
 typedef void (*sl_when_found_fn)(void *arg, const char *text);
 enum sl_status sl_pattern_judge(struct sl_span json, sl_when_found_fn found, void *arg,
                                 struct sl_error *error) SL_MUST_USE;

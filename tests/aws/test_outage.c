@@ -55,7 +55,7 @@ static size_t apply_rest(struct sl_table_port *table, const bool *done, struct s
     return n;
 }
 
-/* As Lambda does: what failed comes again, a second later. */
+/* As Lambda does: what failed is retried, a second later. */
 static void write_all(struct outage *outage)
 {
     static struct sl_table_op ops[ITEMS];

@@ -108,7 +108,7 @@ def tombstones_expire(w):
 
 
 def redrive(w):
-    """Old records that come again change nothing."""
+    """Old records that are delivered again change nothing."""
     for n in range(20):
         w.put(w.table, item(f"w1-{n}", cost=3))
     w.settle()

@@ -108,7 +108,7 @@ static void a_malformed_answer_is_not_cut(void **state)
     assert_int_equal(w.discards[0].n, 4);
 }
 
-/* What Lambda takes for "all is done", and what for nothing at all: then the whole batch comes again. */
+/* What Lambda takes for "all is done", and what for nothing at all: then the whole batch is retried. */
 static void an_answer_is_well_formed_or_fails_the_batch(void **state)
 {
     (void)state;

@@ -169,7 +169,7 @@ class Receiver:
                 "slow": b"HTTP/1.1 200 OK\r\ncontent-length: 8\r\n\r\nslowly...", "bare": b"HTTP/1.1 200 OK\r\n\r\nto the end",
                 "long": b"HTTP/1.1 200 OK\r\ncontent-length: 90000\r\n\r\n" + 90000 * b"x",
                 "continue": b"HTTP/1.1 103 Early\r\nlink: </a>\r\n\r\nHTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n"}
-        # Counted before it is sent: the next request may be here before the answer has left. What is lost on its way comes again.
+        # Counted before it is sent: the next request may be here before the answer has left. What is lost on its way is sent again.
         self.end(changes, way in good)
         if way in good:
             for piece in ([good[way][i:i + 7] for i in range(0, 49, 7)] if way == "slow" else [good[way]]):

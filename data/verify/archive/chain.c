@@ -335,7 +335,7 @@ static bool are_doubles(const struct sl_sorter_entry *a, const struct sl_sorter_
     return sl_sorter_same_key(a, b) && memcmp(a->order, b->order, sizeof(a->order)) == 0;
 }
 
-/* The next change that is no double of the one before it. */
+/* The next change, without doubles of the one before it. */
 static enum sl_status read_next(struct chain *c, const struct sl_sorter_entry *last,
                                 struct sl_sorter_entry *out, bool *has, struct sl_error *error)
 {

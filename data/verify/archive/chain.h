@@ -2,7 +2,7 @@
  *
  * What format `record` keeps of each change shows it, item by item: ordered by sequence number, doubles
  * dropped by eventID, each OldImage is the NewImage before it, and after a REMOVE comes an INSERT. Where that
- * fails, a change is missing: a gap. The first record of an item that is no INSERT has a predecessor that the
+ * fails, a change is missing: a gap. An item whose first record is not an INSERT has a predecessor that the
  * archive does not hold: "unknown before". An object's name holds the number of its records and a digest of
  * their identifiers, which are compared with what is in it.
  *

@@ -329,7 +329,7 @@ static void no_more_is_fetched_than_is_wanted(void **state)
     assert_true(page.n == 0 && !page.is_last);
 }
 
-/* What is done and could not be removed is removed when it comes again; it is not done again. */
+/* What is done and could not be removed is removed at the next delivery; it is not done twice. */
 static void what_could_not_be_removed_is_removed_later(void **state)
 {
     (void)state;

@@ -285,7 +285,7 @@ static void a_process_may_be_killed_at_every_call(void **state)
     free(event);
 }
 
-/* Only one of the killed process's records comes again, with a later change of its item. */
+/* Only one of the killed process's records is redelivered, with a later change of its item. */
 static void a_later_change_of_an_item_folds_what_is_left(void **state)
 {
     (void)state;
@@ -306,7 +306,7 @@ static void a_later_change_of_an_item_folds_what_is_left(void **state)
     free(event);
 }
 
-/* A killed process left a row in every slot, and its records never come again. */
+/* A killed process left a row in every slot, and its records are never redelivered. */
 static void rows_of_others_in_every_slot_are_folded(void **state)
 {
     (void)state;

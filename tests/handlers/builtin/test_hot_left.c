@@ -54,7 +54,7 @@ static bool no_fold(struct stage *s, const struct sl_table_op *ops, size_t n, st
     return ops[0].verb == SL_TABLE_DELETE;
 }
 
-/* Another process finds the delta rows that this one leaves, and of its records only `again` comes again. */
+/* Another process finds the delta rows that this one leaves, and of its records only `again` is redelivered. */
 static void leave(struct stage *s, char *event, char *again)
 {
     s->for_table = no_fold;

@@ -515,7 +515,7 @@ static const char *revived_event(const char *const *copies, const char *const *i
     return event;
 }
 
-/* Also where half of the writes fail: an echo whose item was not repaired comes again. */
+/* Also where half of the writes fail: an echo whose item was not repaired is retried. */
 static void every_revived_item_of_a_slice_is_repaired(void **state)
 {
     (void)state;

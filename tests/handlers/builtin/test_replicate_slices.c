@@ -19,7 +19,7 @@
 
 static const struct guard {
     const char *members;
-    bool has_inline, repeats; /* repeats: changes may come again, also after later ones */
+    bool has_inline, repeats; /* repeats: changes may be redelivered, also after later ones */
 } guards[] = {{"", true, true},
               {",'tombstones':{'table':'side'}", true, true},
               {",'guard':{'table':'side'}", false, true},

@@ -304,7 +304,7 @@ static void inline_tombstones_stay_valid(void **state)
     close_world(&w);
 }
 
-/* The application puts the item anew, which erases the guard, while old changes come again. */
+/* The application puts the item anew, which erases the guard, while old changes are redelivered. */
 static void put_item_once(struct world *w, int request)
 {
     if (request == 2 + (int)(w->seed % 5))
@@ -344,7 +344,7 @@ static bool no_delete(struct stage *s, const struct sl_table_op *ops, size_t n, 
     return ops[0].verb == SL_TABLE_DELETE;
 }
 
-/* A killed process left the tombstone in the item's place. The removal, when it comes again, takes it away,
+/* A killed process left the tombstone in the item's place. The removal, when it is redelivered, takes it away,
  * but not what the application has made of it, or has put in its place. */
 static void a_removal_that_comes_again_leaves_what_was_written_since(void **state)
 {

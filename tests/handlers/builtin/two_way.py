@@ -85,7 +85,7 @@ class Side:
                                             start_new_session=True)
 
     def kill(self):
-        """As the machine goes down; what it had not noted yet comes again, and sometimes all of this phase."""
+        """As the machine goes down; what it had not noted yet is redelivered, and sometimes all of this phase."""
         if self.process:
             os.killpg(self.process.pid, signal.SIGKILL)
             self.process.wait()
