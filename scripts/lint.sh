@@ -110,4 +110,7 @@ done < <(scripts/files.sh | grep -E '\.(sh|py)$|^\.ci/run$')
 
 # Every fenced block of the documents says what it is (CONTRIBUTING.md).
 python3 tests/docs/blocks.py || bad=1
+
+# What `make mutate` knows to be equivalent is still there.
+python3 scripts/mutate.py --known >&2 || bad=1
 exit $bad

@@ -6,6 +6,7 @@
   FILES='a b'    files or patterns (default: every room)    SEED=n    the same seed, tree and FILES: the same mutants
   ONLY='base'    build these rooms and their tests alone    JOBS=n    so many mutants at a time (default: the cores)
   GATE=percent   fail below this rate
+`scripts/mutate.py --known` only looks for stale entries of tests/mutate/equivalent; lint calls it.
 
 The unit tests of the copy link one shared library of all rooms, so that a mutant costs one compilation and one link. Each test runs
 once on an instrumented library first, which tells the functions that it enters, in all its processes. A mutant meets the tests that
@@ -339,6 +340,8 @@ def chosen(build):
 def main():
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     known, stale = equivalents()
+    if '--known' in sys.argv:
+        sys.exit(bool(stale))
     TREE.mkdir(parents=True, exist_ok=True)
     copy_tree()
     build = Build()
