@@ -31,6 +31,7 @@ struct unique {
     struct sl_span *names;
     size_t n, room;
     unsigned serial;
+    bool has_escapes;   /* a name so far has an escape: names of other bytes may be equal */
     struct cell *cells; /* names of large objects */
     size_t n_cells, room_cells;
 };
@@ -80,12 +81,17 @@ static bool put(struct unique *u, struct sl_span name, unsigned serial)
     return true;
 }
 
+static bool same(const struct unique *u, struct sl_span a, struct sl_span b)
+{
+    return u->has_escapes ? sl_json_same(a, b) : sl_span_eq(a, b);
+}
+
 static bool add(struct unique *u, struct sl_span name)
 {
     const struct open *object = &u->open[u->depth - 1];
     size_t n = u->n - object->first;
     for (size_t i = object->first; n < SMALL && i < u->n; i++)
-        if (sl_json_same(u->names[i], name))
+        if (same(u, u->names[i], name))
             return false;
     for (size_t i = object->first; n == SMALL && i < u->n; i++)
         (void)put(u, u->names[i], object->serial);
@@ -109,6 +115,7 @@ static const char *scan(struct unique *u, struct sl_span text)
             const char *close = sl_json_string_end(p + 1, end, &escaped);
             const char *after = sl_json_space(close + 1, end);
             bool is_name = u->depth && u->open[u->depth - 1].is_object && after < end && *after == ':';
+            u->has_escapes = u->has_escapes || (is_name && escaped);
             if (is_name && !add(u, sl_span(p + 1, (size_t)(close - p - 1))))
                 return p;
             p = is_name ? after : close;

@@ -317,9 +317,38 @@ static void compact_text_has_no_spaces(void **state)
     sl_buffer_clean_up(&b);
 }
 
+/* Names are equal by what they say, also when an escape comes late, or in another object. */
+static void a_name_that_is_there_twice(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        bool is_unique;
+    } cases[] = {
+        {"{}", true},
+        {"{'a':1,'b':{'a':1},'c':[{'a':1},{'a':1}]}", true},
+        {"{'a':1,'b':2,'a':1}", false},
+        {"[{'x':{'a':1,'a':1}}]", false},
+        {"{'a':1,'\\u0061':2}", false},
+        {"{'\\u0061':2,'a':1}", false},
+        {"{'\\u0061':2,'\\u0062':{'\\u0061':1}}", true},
+        {"{'x':{'\\n':1},'ab':1,'\\u0061b':2}", false},
+        {"{'\\u0061':'a','b':'\\u0061'}", true},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        char text[128];
+        size_t n = strlen(cases[i].text);
+        for (size_t k = 0; k <= n; k++)
+            text[k] = cases[i].text[k] == '\'' ? '"' : cases[i].text[k];
+        if (sl_json_is_unique(sl_span(text, n)) != cases[i].is_unique)
+            fail_msg("%s", text);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_name_that_is_there_twice),
         cmocka_unit_test(good_texts_are_accepted),
         cmocka_unit_test(a_text_cut_at_any_byte_is_refused_at_the_cut),
         cmocka_unit_test(bad_texts_are_refused_at_their_byte),
