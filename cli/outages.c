@@ -260,15 +260,15 @@ static void collect(struct place *place, int64_t now_ms)
     if (!text)
         sl_die("out of memory: letters");
     ssize_t got = pread(place->fd, text, n, place->at);
-    for (const char *p = text; got > 0 && p < text + got;) {
-        const char *line_end = memchr(p, '\n', (size_t)(text + got - p));
-        if (!line_end)
-            break;
-        add_letter(place, sl_span(p, (size_t)(line_end - p)), now_ms);
-        p = line_end + 1;
+    struct sl_span rest = sl_span(text, got > 0 ? (size_t)got : 0);
+    const char *line_end;
+    while (rest.len && (line_end = memchr(rest.ptr, '\n', rest.len))) {
+        size_t len = (size_t)(line_end - rest.ptr);
+        add_letter(place, sl_span(rest.ptr, len), now_ms);
+        place->at += (off_t)len + 1;
+        rest = sl_span_from(rest, len + 1);
     }
-    place->at = end;
-    free(text);
+    free(text); /* another sandbox may be writing the line that has no end yet */
 }
 
 void sl_outages_collect(struct sl_outages *o, int64_t now_ms)
