@@ -19,5 +19,8 @@ int sl_verb_manifest(int argc, char **argv);
 int sl_verb_verify(int argc, char **argv);
 int sl_verb_repair(int argc, char **argv);
 int sl_verb_new_handler(int argc, char **argv);
+int sl_verb_test(int argc, char **argv);
+int sl_verb_new_test(int argc, char **argv);
+int sl_verb_try(int argc, char **argv);
 
 #endif

@@ -10,6 +10,7 @@
 #include <jansson.h>
 #include <stdio.h>
 
+#define READ_BYTES   ((size_t)64 * 1024)
 #define INVALID      "InvalidConfiguration"
 #define NAME_LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"
 /* Names of routes and handlers become parts of object keys, metrics and file names. */
@@ -415,22 +416,33 @@ static enum sl_status refuse_file(const char *path, int why, struct sl_error *er
                    path, strerror(why));
 }
 
-enum sl_status sl_config_text(const char *path, struct sl_arena *arena, struct sl_span *out,
+enum sl_status sl_config_file(const char *path, size_t most, struct sl_arena *arena, struct sl_span *out,
                               struct sl_error *error)
 {
     FILE *file = fopen(path, "re");
+    struct sl_buffer text;
+    char *room;
     if (!file)
         return refuse_file(path, errno, error);
-    char *text = sl_arena_alloc(arena, SL_CONFIG_BYTES + 1);
-    size_t n = fread(text, 1, SL_CONFIG_BYTES + 1, file);
+    sl_buffer_init(&text, most + READ_BYTES);
+    while (text.len <= most && !feof(file) && !ferror(file) && (room = sl_buffer_reserve(&text, READ_BYTES)))
+        text.len += fread(room, 1, READ_BYTES, file);
     int failed = ferror(file) ? errno : 0;
+    size_t n = text.len;
     fclose(file);
-    *out = sl_span(text, n);
+    *out = sl_span(sl_arena_copy(arena, sl_buffer_span(&text)), n);
+    sl_buffer_clean_up(&text);
     if (failed)
         return refuse_file(path, failed, error);
-    if (n > SL_CONFIG_BYTES)
-        return sl_fail(error, SL_FATAL, INVALID, "%s: is larger than %d bytes", path, SL_CONFIG_BYTES);
+    if (n > most)
+        return sl_fail(error, SL_FATAL, INVALID, "%s: is larger than %zu bytes", path, most);
     return SL_OK;
+}
+
+enum sl_status sl_config_text(const char *path, struct sl_arena *arena, struct sl_span *out,
+                              struct sl_error *error)
+{
+    return sl_config_file(path, SL_CONFIG_BYTES, arena, out, error);
 }
 
 enum sl_status sl_config_read(const char *path, const struct sl_vars *vars, struct sl_arena *arena,

@@ -51,7 +51,11 @@ struct sl_config {
     size_t n_routes;
 };
 
-/* The file's text, in `arena`. */
+/* The text of a file of JSON that a person wrote, at most `most` bytes, in `arena`. */
+enum sl_status sl_config_file(const char *path, size_t most, struct sl_arena *arena, struct sl_span *out,
+                              struct sl_error *error) SL_MUST_USE;
+
+/* The configuration's. */
 enum sl_status sl_config_text(const char *path, struct sl_arena *arena, struct sl_span *out,
                               struct sl_error *error) SL_MUST_USE;
 

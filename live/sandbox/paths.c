@@ -24,12 +24,34 @@ const char *sl_paths_own_folder(struct sl_arena *arena)
     return n > 1 ? sl_arena_copy(arena, sl_span(path, (size_t)n - 1)) : ".";
 }
 
+/* What leads there without "..": of a name that does not exist yet, its folder is looked up. */
+static const char *resolved(struct sl_arena *arena, const char *path)
+{
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    char *whole = realpath(path, NULL), *folder = NULL;
+    const char *result = NULL;
+    if (!whole && strcmp(name, "..") != 0 && slash)
+        folder =
+            realpath(slash == path ? "/" : sl_arena_copy(arena, sl_span(path, (size_t)(slash - path))), NULL);
+    if (whole)
+        result = sl_arena_copy(arena, sl_span_str(whole));
+    else if (folder)
+        result = sl_arena_printf(arena, "%s/%s", strcmp(folder, "/") == 0 ? "" : folder, name);
+    free(whole);
+    free(folder);
+    return result;
+}
+
+/* A path without ".." stays as it is written: symbolic links may change under a function that runs. */
 const char *sl_paths_absolute(struct sl_arena *arena, const char *path)
 {
     char cwd[PATH_BYTES];
-    if (path[0] == '/' || !getcwd(cwd, sizeof(cwd)))
-        return path;
-    return sl_arena_printf(arena, "%s/%s", cwd, path);
+    const char *whole = path, *clean;
+    if (path[0] != '/' && getcwd(cwd, sizeof(cwd)))
+        whole = sl_arena_printf(arena, "%s/%s", cwd, path);
+    if (!strstr(whole, "/..") || !(clean = resolved(arena, whole)))
+        return whole;
+    return clean;
 }
 
 /* The next of the folders that ':' separates; NULL at the end. */

@@ -29,7 +29,7 @@ os.environ.pop("OUT", None)  # (make exports it, and configurations have a ${OUT
 ROOT = pathlib.Path.cwd()
 CAPTURE = ROOT / "examples/capture/orders.jsonl.gz"
 SCAN = ROOT / "examples/capture/orders.scan.jsonl.gz"
-VERBS = ["replay", "check", "decode", "tail", "backfill", "redrive", "manifest", "verify", "repair", "new-handler"]
+VERBS = re.findall(r"^  ([a-z-]+) ", subprocess.run([f"{BUILD}/sluice", "--help"], capture_output=True, text=True, check=True).stdout, re.M)
 MASKS = [(re.compile(p), w) for p, w in [
     (r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", "UUID"),
     (r"2026-[01]\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?Z?", "TIME"),
