@@ -208,6 +208,7 @@ static enum sl_status run(struct check *c, struct sl_error *error)
                                            .arena = c->command.arena,
                                            .find = find,
                                            .arg = c};
+    sl_check_templates(&sample);
     status = c->sample_path ? sl_check_sample(&sample, keys.source_keys, &keys.n_source_keys, error) : SL_OK;
     if (status == SL_OK && c->reads_tables && c->mapping_path && !keys.n_source_keys)
         status = sl_check_source_keys(&keys, c->mapping.source_arn, error);
@@ -248,6 +249,7 @@ int sl_verb_check(int argc, char **argv)
             "Reads CONFIG (./sluice.json) as bootstrap would, without touching any target. Prints what each\n"
             "route does, and what would lose data. Exit status: 0 all right, 1 something would lose data,\n"
             "2 a mistake.",
+        .example = "sluice check --sample events.jsonl",
         .flags = flags,
         .ranges = ranges,
         .operand = "CONFIG",
@@ -268,5 +270,5 @@ int sl_verb_check(int argc, char **argv)
         result = sl_flags_complain("check", &error);
     }
     sl_command_end(&c.command);
-    return result;
+    return sl_flags_end("check", result);
 }

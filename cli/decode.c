@@ -238,6 +238,7 @@ int sl_verb_decode(int argc, char **argv)
             "its\n"
             "size. INPUT is a file, plain or gzip, or - for standard input, in any shape of stream records:\n"
             "Lambda event, GetRecords, Pipes, Kinesis, one record a line, archive, table export.",
+        .example = "sluice decode --ttl-attribute expires_at events.jsonl.gz",
         .flags = flags,
         .operand = "INPUT",
         .least = 1,

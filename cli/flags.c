@@ -20,21 +20,67 @@ static int left_column(const struct sl_flag *f, char *out, size_t room)
     return snprintf(out, room, "  --%s%s%s", f->name, f->value ? " " : "", f->value ? f->value : "");
 }
 
+#define WIDE        80 /* columns of the help */
+#define WIDEST_LEFT 28
+
+/* Words, from column `at` on, in lines that begin at `indent`. A blank line parts paragraphs. */
+static void print_words(const char *text, size_t indent, size_t at)
+{
+    bool is_first = true;
+    while (*text) {
+        size_t n = strcspn(text, " \n");
+        if (!is_first && at + 1 + n > WIDE) {
+            printf("\n%*s", (int)indent, "");
+            at = indent;
+            is_first = true;
+        }
+        printf("%s%.*s", is_first ? "" : " ", (int)n, text);
+        at += n + !is_first;
+        is_first = false;
+        text += n;
+        if (strncmp(text, "\n\n", 2) == 0) {
+            printf("\n\n%*s", (int)indent, "");
+            at = indent;
+            is_first = true;
+        }
+        text += strspn(text, " \n");
+    }
+    putchar('\n');
+}
+
+static void print_flag(const struct sl_flag *f, size_t width)
+{
+    char left[128];
+    if (f->type == SL_FLAG_HEADING) {
+        printf("\n%s:\n", f->name);
+        return;
+    }
+    size_t n = (size_t)left_column(f, left, sizeof(left));
+    printf("%s", left);
+    if (n > width) {
+        putchar('\n');
+        n = 0;
+    }
+    printf("%*s", (int)(width + 2 - n), "");
+    print_words(f->help, width + 2, width + 2);
+}
+
 static void print_help(const struct sl_usage *usage)
 {
     char left[128];
-    int width = 0;
+    size_t width = 0;
     for (const struct sl_flag *f = usage->flags; f->type != SL_FLAG_END; f++) {
-        int n = left_column(f, left, sizeof(left));
-        width = n > width ? n : width;
+        size_t n = f->type == SL_FLAG_HEADING ? 0 : (size_t)left_column(f, left, sizeof(left));
+        width = n > width && n <= WIDEST_LEFT ? n : width;
     }
-    printf("usage: sluice %s\n\n%s\n", usage->line, usage->summary);
-    if (usage->flags->type != SL_FLAG_END)
+    printf("usage: sluice %s\n\n", usage->line);
+    print_words(usage->summary, 0, 0);
+    if (usage->flags->type != SL_FLAG_END && usage->flags->type != SL_FLAG_HEADING)
         putchar('\n');
-    for (const struct sl_flag *f = usage->flags; f->type != SL_FLAG_END; f++) {
-        left_column(f, left, sizeof(left));
-        printf("%-*s  %s\n", width, left, f->help);
-    }
+    for (const struct sl_flag *f = usage->flags; f->type != SL_FLAG_END; f++)
+        print_flag(f, width);
+    if (usage->example)
+        printf("\nexample:\n  %s\n", usage->example);
 }
 
 int sl_flags_complain(const char *verb, const struct sl_error *error)
@@ -59,7 +105,7 @@ static const struct sl_flag *find(const struct sl_flag *flags, struct sl_span na
     struct sl_span positive = sl_span_starts(name, SL_LIT("no-")) ? sl_span_from(name, 3) : sl_span(NULL, 0);
     for (const struct sl_flag *f = flags; f->type != SL_FLAG_END; f++) {
         *is_negated = f->type == SL_FLAG_BOOL && positive.len && sl_span_is(positive, f->name);
-        if (*is_negated || sl_span_is(name, f->name))
+        if (f->type != SL_FLAG_HEADING && (*is_negated || sl_span_is(name, f->name)))
             return f;
     }
     return NULL;
@@ -76,10 +122,25 @@ static bool read_integer(const char *text, int64_t *out)
     return true;
 }
 
+/* Where seconds are expected: 90s, 5m, 2h, 7d. */
+static bool read_seconds(const struct sl_flag *f, const char *text)
+{
+    static const char units[] = "smhd";
+    static const int64_t seconds[] = {1, 60, 3600, 86400};
+    char number[24];
+    size_t n = strlen(text);
+    const char *unit = n ? strchr(units, text[n - 1]) : NULL;
+    int64_t *out = f->out;
+    if (!f->value || strcmp(f->value, "S") != 0 || !unit || n > sizeof(number))
+        return false;
+    snprintf(number, sizeof(number), "%.*s", (int)n - 1, text);
+    return read_integer(number, out) && !__builtin_mul_overflow(*out, seconds[unit - units], out);
+}
+
 static enum sl_status set_integer(const struct sl_usage *usage, const char *verb, const struct sl_flag *f,
                                   const char *value)
 {
-    if (!read_integer(value, f->out))
+    if (!read_integer(value, f->out) && !read_seconds(f, value))
         return refuse(verb, "--%s needs a whole number, not \"%s\"", f->name, value);
     int64_t number = *(const int64_t *)f->out;
     const struct sl_flag_range *r = usage->ranges;
@@ -129,7 +190,8 @@ static enum sl_status refuse_unknown(const struct sl_usage *usage, const char *v
 {
     struct sl_nearest search = sl_nearest_begin(name);
     for (const struct sl_flag *f = usage->flags; f->type != SL_FLAG_END; f++)
-        sl_nearest_consider(&search, f->name);
+        if (f->type != SL_FLAG_HEADING)
+            sl_nearest_consider(&search, f->name);
     return search.best ? refuse(verb, "unknown flag %s: did you mean --%s?", arg, search.best)
                        : refuse(verb, "unknown flag %s", arg);
 }
@@ -190,4 +252,12 @@ enum sl_status sl_flags_read(const struct sl_usage *usage, int argc, char **argv
         }
     }
     return check_operands(usage, argv, *n_operands);
+}
+
+int sl_flags_end(const char *verb, int result)
+{
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return result;
+    fprintf(stderr, "sluice %s: standard output cannot be written: %s\n", verb, strerror(errno));
+    return SL_EXIT_FAILED;
 }

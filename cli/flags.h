@@ -20,7 +20,8 @@ enum sl_flag_type {
     SL_FLAG_TEXT,    /* const char *, not empty */
     SL_FLAG_REGION,  /* the same: an AWS Region */
     SL_FLAG_URL,     /* the same: http://host:port or https://host */
-    SL_FLAG_LIST     /* struct sl_flag_list: the flag may be repeated */
+    SL_FLAG_LIST,    /* struct sl_flag_list: the flag may be repeated */
+    SL_FLAG_HEADING  /* no flag: what the help says above the ones that follow */
 };
 
 struct sl_flag_list {
@@ -44,7 +45,8 @@ struct sl_flag_range {
 
 struct sl_usage {
     const char *line;    /* "replay [flags] INPUT..." */
-    const char *summary; /* one or more lines */
+    const char *summary; /* a paragraph: the help breaks its lines */
+    const char *example; /* a command line, or several, at the help's end; NULL: none */
     const struct sl_flag *flags;
     const struct sl_flag_range *ranges; /* of each number, up to one without a name */
     const char *operand;                /* what an operand is, for errors: "INPUT"; NULL: there are none */
@@ -58,5 +60,9 @@ enum sl_status sl_flags_read(const struct sl_usage *usage, int argc, char **argv
 
 /* Prints "sluice VERB: " and the error's text on standard error. Returns SL_EXIT_BAD. */
 int sl_flags_complain(const char *verb, const struct sl_error *error);
+
+/* The end of a verb that has printed with stdio: `result`, or SL_EXIT_FAILED with a line on standard error
+ * when standard output could not be written. */
+int sl_flags_end(const char *verb, int result) SL_MUST_USE;
 
 #endif

@@ -133,6 +133,7 @@ int sl_verb_new_handler(int argc, char **argv)
         .summary = "Creates the folder NAME with a handler to start from: NAME.c, a Makefile, records to "
                    "replay, and\n"
                    "sluice.json. It builds and replays at once; <sluice/handler.h> is the manual.",
+        .example = "sluice new-handler mine && cd mine && make try",
         .flags = flags,
         .operand = "NAME",
         .least = 1,

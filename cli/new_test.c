@@ -13,7 +13,6 @@
 #include "streams/value.h"
 #include "streams/when/when.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -218,6 +217,7 @@ int sl_verb_new_test(int argc, char **argv)
             "routes that\ntake it, the event, and what its keys begin with. What has to leave for them is "
             "then "
             "written by\n`sluice test --bless CASE.json`.",
+        .example = "sluice new-test tests/first.json events.jsonl",
         .flags = flags,
         .ranges = ranges,
         .operand = "CASE.json RECORDING",
@@ -238,5 +238,5 @@ int sl_verb_new_test(int argc, char **argv)
     sl_buffer_clean_up(&m.text);
     sl_arena_destroy(m.scratch);
     sl_command_end(&m.command);
-    return status == SL_OK ? SL_EXIT_OK : sl_flags_complain("new-test", &error);
+    return status == SL_OK ? sl_flags_end("new-test", SL_EXIT_OK) : sl_flags_complain("new-test", &error);
 }

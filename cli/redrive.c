@@ -252,6 +252,7 @@ static const struct sl_flag flags[] = {
     {"delete-done", SL_FLAG_BOOL, &the.removes, NULL,
      "remove each message or object whose records are all handled"},
     {"follow", SL_FLAG_BOOL, &the.follows, NULL, "go on: wait for more messages, until a signal comes"},
+    {"Which messages", SL_FLAG_HEADING, NULL, NULL, NULL},
     {"match", SL_FLAG_LIST, &the.matches, "FIELD=VALUE",
      "only these; FIELD: " SL_PICKER_FIELDS "; VALUE may end in *; != for others; may be repeated"},
     {"route", SL_FLAG_TEXT, &the.picker.route, "NAME",
@@ -259,6 +260,7 @@ static const struct sl_flag flags[] = {
     {"since", SL_FLAG_TEXT, &the.since, "TIME",
      "only what failed since 2026-11-20T10:00:00Z, or 90m, 24h, 7d ago"},
     {"limit", SL_FLAG_INTEGER, &the.picker.limit, "N", "end after so many messages that match"},
+    {"How", SL_FLAG_HEADING, NULL, NULL, NULL},
     {"parallel", SL_FLAG_INTEGER, &the.crew_options.parallel, "N",
      "invocations at a time, 1 to 10; an item's records stay in order (1)"},
     {"skip-unreadable", SL_FLAG_BOOL, &the.skips_unreadable, NULL,
@@ -272,6 +274,7 @@ static const struct sl_flag flags[] = {
      "write one JSON line per invocation; further sandboxes write to FILE.2, ..."},
     {"handler-path", SL_FLAG_TEXT, &the.crew_options.handler_path, "FOLDERS",
      "folders of plugins, separated by ':'"},
+    {"Where", SL_FLAG_HEADING, NULL, NULL, NULL},
     {"region", SL_FLAG_REGION, &the.pointer_options.region, "REGION", "region of the stream (as in its ARN)"},
     {"endpoint-url", SL_FLAG_URL, &the.pointer_options.endpoint, "URL", "endpoint of DynamoDB (AWS's)"},
     {0},
@@ -296,6 +299,7 @@ static const struct sl_usage usage = {
         "once-only effect (notify) then happens again.\n"
         "Exit status: 0 all done, 1 something failed again or was not begun, 2 bad usage or nothing could\n"
         "be begun, 4 all else is done, but a message could not be read.",
+    .example = "sluice redrive --dry-run sqs://orders-failed",
     .flags = flags,
     .ranges = ranges,
     .operand = "PLACE",

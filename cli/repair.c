@@ -523,6 +523,7 @@ int sl_verb_repair(int argc, char **argv)
                        .save_fd = -1};
     struct sl_flag flags[SL_VERIFY_SESSION_FLAGS + 8];
     const struct sl_flag own[] = {
+        {"What may be written, and what is kept of it", SL_FLAG_HEADING, NULL, NULL, NULL},
         {"delete", SL_FLAG_BOOL, &r.may_delete, NULL,
          "remove rows whose item the source does not have, if the route made them"},
         {"max-deletes", SL_FLAG_INTEGER, &r.max_deletes, "N", "with --delete: so many at most (100)"},
@@ -547,6 +548,7 @@ int sl_verb_repair(int argc, char **argv)
             "differences are looked at, once more. Exit status: 0 all is right now, 1 something is not, 2 "
             "bad\n"
             "usage, 3 nothing wrong but not all proven, 4 something could not be read.",
+        .example = "sluice repair --table orders --consumer place.json --dry-run",
         .flags = flags,
         .ranges = sl_verify_session_ranges,
         .operand = "FINDINGS",

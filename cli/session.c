@@ -291,10 +291,7 @@ static bool print_summary(const struct sl_session *r, const struct sl_run_summar
     if (r->has_no_summary)
         return true;
     sl_run_summary_print(summary, stdout);
-    if (fflush(stdout) == 0 && !ferror(stdout))
-        return true;
-    fprintf(stderr, "sluice %s: standard output cannot be written: %s\n", r->verb, strerror(errno));
-    return false;
+    return sl_flags_end(r->verb, SL_EXIT_OK) == SL_EXIT_OK;
 }
 
 static enum sl_status write_picture(struct sl_session *r, const struct sl_run_summary *summary,

@@ -224,6 +224,21 @@ static enum sl_status open_watch(struct tail *t, struct sl_error *error)
     return status;
 }
 
+/* A stream may be silent for hours: that it is read has to be seen at once. */
+static void say_begun(const struct tail *t)
+{
+    if (t->is_quiet)
+        return;
+    fprintf(stderr, "sluice tail: reads %s, ", t->stream_arn);
+    if (t->leases)
+        fprintf(stderr, "shared by %s\n", t->leases);
+    else if (t->checkpoint)
+        fprintf(stderr, "from where %s says, else from the %s record on\n", t->checkpoint, t->from);
+    else
+        fprintf(stderr, "from the %s record on; the next run goes on from there only with --checkpoint\n",
+                t->from);
+}
+
 /* Pages come and go: their memory is used again, not given back and taken anew for each, and what is kept is
  * shared by the threads. */
 static void set_up_memory(void)
@@ -247,9 +262,10 @@ static enum sl_status start(struct tail *t, struct sl_error *error)
         find_stream(t, error) != SL_OK || open_keeper(t, error) != SL_OK)
         return SL_REJECT;
     if (sl_session_open_outputs(&t->session, error) != SL_OK || open_pool(t, error) != SL_OK ||
-        open_drainer(t, error) != SL_OK)
+        open_drainer(t, error) != SL_OK || open_watch(t, error) != SL_OK)
         return SL_REJECT;
-    return open_watch(t, error);
+    say_begun(t);
+    return SL_OK;
 }
 
 static void on_followed(void *self, const char *stream_arn)
@@ -379,33 +395,35 @@ static const struct sl_flag flags[] = {
     {"table", SL_FLAG_TEXT, &the.command.table, "NAME", "read the stream of this table"},
     {"stream", SL_FLAG_TEXT, &the.stream, "ARN", "read this stream"},
     {"config", SL_FLAG_TEXT, &the.session.config, "FILE", "the configuration (./sluice.json)"},
+    {"region", SL_FLAG_REGION, &the.command.region, "REGION", "region of the table (AWS_REGION)"},
+    {"endpoint-url", SL_FLAG_URL, &the.command.endpoint, "URL",
+     "endpoint of DynamoDB Local, for example (AWS's)"},
+    {"Where it begins and goes on", SL_FLAG_HEADING, NULL, NULL, NULL},
     {"checkpoint", SL_FLAG_TEXT, &the.checkpoint, "FILE",
      "where to continue, and where the progress is saved"},
+    {"from", SL_FLAG_TEXT, &the.from, "WHERE",
+     "oldest or latest: where to begin without a checkpoint (oldest)"},
+    {"once", SL_FLAG_BOOL, &the.is_once, NULL, "end when all records in the stream are handled"},
+    {"follow-new-stream", SL_FLAG_BOOL, &the.follows, NULL,
+     "when the table gets another stream: handle this one to its end, then that one"},
     {"leases", SL_FLAG_TEXT, &the.leases, "TARGET",
      "share the shards with other machines: places and owners are kept in this table, dynamodb://NAME"},
     {"lease-seconds", SL_FLAG_INTEGER, &the.lease_seconds, "S",
      "a worker that is silent for so long has lost its shards to others, 2 to 3600 (10)"},
     {"worker-id", SL_FLAG_TEXT, &the.worker_id, "NAME",
      "the beginning of this worker's name in the table (host name and pid)"},
-    {"from", SL_FLAG_TEXT, &the.from, "WHERE",
-     "oldest or latest: where to begin without a checkpoint (oldest)"},
-    {"follow-new-stream", SL_FLAG_BOOL, &the.follows, NULL,
-     "when the table gets another stream: handle this one to its end, then that one"},
-    {"once", SL_FLAG_BOOL, &the.is_once, NULL, "end when all records in the stream are handled"},
+    {"How it runs", SL_FLAG_HEADING, NULL, NULL, NULL},
     {"concurrency", SL_FLAG_INTEGER, &the.concurrency, "N",
      "invocations at a time, 1 to 256 (16; with --in-process one a core)"},
     {"in-process", SL_FLAG_BOOL, &the.is_in_process, NULL,
      "run the built-in handlers in this process, without sandboxes: faster"},
     {"trust-plugins", SL_FLAG_BOOL, &the.trusts_plugins, NULL, "run plugins in this process, too"},
-    {"drain", SL_FLAG_TEXT, &the.drain, "ON|OFF", "apply what routes have set aside, beside the stream (on)"},
+    {"handler-path", SL_FLAG_TEXT, &the.session.handler_path, "FOLDERS",
+     "folders of plugins, separated by ':'"},
+    {"timeout", SL_FLAG_INTEGER, &the.session.timeout_s, "S", "timeout of an invocation, 1 to 900 (60)"},
     {"memory", SL_FLAG_INTEGER, &the.memory_mb, "MB", "what is read and not handled yet may take (64)"},
-    {"region", SL_FLAG_REGION, &the.command.region, "REGION", "region of the table (AWS_REGION)"},
-    {"listen", SL_FLAG_TEXT, &the.listen, "HOST:PORT", "serve /metrics, /health and /ready there"},
-    {"per-shard", SL_FLAG_BOOL, &the.is_per_shard, NULL,
-     "single shards in /metrics, also when more than 64 are open"},
-    {"quiet", SL_FLAG_BOOL, &the.is_quiet, NULL, "print no lines about how far it is"},
-    {"endpoint-url", SL_FLAG_URL, &the.command.endpoint, "URL",
-     "endpoint of DynamoDB Local, for example (AWS's)"},
+    {"drain", SL_FLAG_TEXT, &the.drain, "ON|OFF", "apply what routes have set aside, beside the stream (on)"},
+    {"The mapping, by AWS's names", SL_FLAG_HEADING, NULL, NULL, NULL},
     {"batch-size", SL_FLAG_INTEGER, &the.session.settings.batch_size, "N", "BatchSize, 1 to 10000 (100)"},
     {"parallelization", SL_FLAG_INTEGER, &the.session.settings.parallelization, "N",
      "ParallelizationFactor, 1 to 10 (1)"},
@@ -420,10 +438,12 @@ static const struct sl_flag flags[] = {
      "FilterCriteria: one pattern, as JSON; may be repeated"},
     {"on-failure", SL_FLAG_TEXT, &the.session.on_failure, "FILE",
      "OnFailure destination, as in sluice replay"},
+    {"What is seen of it", SL_FLAG_HEADING, NULL, NULL, NULL},
+    {"listen", SL_FLAG_TEXT, &the.listen, "HOST:PORT", "serve /metrics, /health and /ready there"},
+    {"per-shard", SL_FLAG_BOOL, &the.is_per_shard, NULL,
+     "single shards in /metrics, also when more than 64 are open"},
     {"trace", SL_FLAG_TEXT, &the.session.trace, "FILE", "write one JSON line per invocation"},
-    {"timeout", SL_FLAG_INTEGER, &the.session.timeout_s, "S", "timeout of an invocation, 1 to 900 (60)"},
-    {"handler-path", SL_FLAG_TEXT, &the.session.handler_path, "FOLDERS",
-     "folders of plugins, separated by ':'"},
+    {"quiet", SL_FLAG_BOOL, &the.is_quiet, NULL, "print no lines about how far it is"},
     {0},
 };
 
@@ -442,6 +462,7 @@ static const struct sl_usage usage = {
         "it then prints a summary. Exit status: 0 all that was read is handled; 1 it is not, something was "
         "discarded\n"
         "or was gone before it could be read, or tail could not go on; 2 bad usage.",
+    .example = "sluice tail --table orders --checkpoint place.json",
     .flags = flags,
     .ranges = ranges,
 };

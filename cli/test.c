@@ -386,11 +386,7 @@ static int test_all(struct testing *t, struct sl_error *error)
     print_unused(t);
     if (t->junit && write_junit(t, error) != SL_OK)
         return sl_flags_complain("test", error);
-    if (fflush(stdout) != 0 || ferror(stdout)) {
-        fprintf(stderr, "sluice test: standard output cannot be written: %s\n", strerror(errno));
-        return SL_EXIT_FAILED;
-    }
-    return t->failed ? SL_EXIT_FAILED : SL_EXIT_OK;
+    return sl_flags_end("test", t->failed ? SL_EXIT_FAILED : SL_EXIT_OK);
 }
 
 int sl_verb_test(int argc, char **argv)
@@ -413,6 +409,7 @@ int sl_verb_test(int argc, char **argv)
             "Runs cases through the real pipeline, without touching a target. A case is a JSON file with "
             "records and\nwhat has to leave for them; a folder stands for the cases in it (default: "
             "tests). Exit status: 0 all is as\nexpected, 1 a case failed, 2 bad usage.",
+        .example = "sluice test --junit junit.xml tests",
         .flags = flags,
         .operand = "CASE"};
     int n, result;

@@ -11,7 +11,6 @@
 #include "streams/value.h"
 #include "streams/when/when.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -216,6 +215,7 @@ int sl_verb_try(int argc, char **argv)
             "'{\"PK\": \"a\", \"status\": \"NEW\"}'. Exit status:\n0 of every record something was made, 1 "
             "of "
             "some not, 2 bad usage or input.",
+        .example = "sluice try '{status|lower} of {PK}' '{\"PK\": \"a\", \"status\": \"NEW\"}'",
         .flags = flags,
         .operand = "TEMPLATE",
         .least = 1};
@@ -234,9 +234,7 @@ int sl_verb_try(int argc, char **argv)
     sl_buffer_clean_up(&t.text);
     sl_arena_destroy(t.scratch);
     sl_arena_destroy(t.arena);
-    if (fflush(stdout) != 0 || ferror(stdout)) {
-        fprintf(stderr, "sluice try: standard output cannot be written: %s\n", strerror(errno));
-        return SL_EXIT_FAILED;
-    }
-    return status != SL_OK ? sl_flags_complain("try", &error) : t.missed ? SL_EXIT_FAILED : SL_EXIT_OK;
+    if (status != SL_OK)
+        return sl_flags_complain("try", &error);
+    return sl_flags_end("try", t.missed ? SL_EXIT_FAILED : SL_EXIT_OK);
 }

@@ -17,19 +17,18 @@ static const struct verb {
     const char *name, *summary;
     int (*run)(int argc, char **argv);
 } verbs[] = {
-    {"replay", "run recorded records through bootstrap, under a simulated event source mapping",
-     sl_verb_replay},
-    {"check", "print what each route of a configuration does, and what would lose data", sl_verb_check},
-    {"test", "run the cases of a configuration: records, and what has to leave for them", sl_verb_test},
+    {"replay", "run recorded records through bootstrap, as Lambda would", sl_verb_replay},
+    {"check", "print what each route does, and what would lose data", sl_verb_check},
+    {"test", "run cases: records, and what has to leave for them", sl_verb_test},
     {"new-test", "write a first case from a recording", sl_verb_new_test},
     {"try", "print what a template or a condition makes of records", sl_verb_try},
     {"decode", "print the records of any input, one JSON line each", sl_verb_decode},
     {"tail", "run the handlers on a live stream, with a checkpoint file", sl_verb_tail},
     {"backfill", "bring the items that a table already has through the routes", sl_verb_backfill},
-    {"redrive", "run the records in a failure queue, topic or bucket again", sl_verb_redrive},
+    {"redrive", "run what ended in a failure queue, topic or bucket again", sl_verb_redrive},
     {"manifest", "turn an archive into an incremental export of DynamoDB", sl_verb_manifest},
     {"verify", "compare what the routes made with what they should have made", sl_verb_verify},
-    {"repair", "set right what differs from what the routes should have made", sl_verb_repair},
+    {"repair", "set right what differs from it", sl_verb_repair},
     {"new-handler", "create a folder with a handler to start from", sl_verb_new_handler},
 };
 
@@ -40,13 +39,11 @@ static int print_help(FILE *out, int result)
     fputs("usage: sluice VERB [flags] [INPUT...]\n\n", out);
     for (size_t i = 0; i < N_VERBS; i++)
         fprintf(out, "  %-12s %s\n", verbs[i].name, verbs[i].summary);
-    fputs(
-        "\n`sluice VERB --help` lists the flags of a verb, and what its exit status says: 0 all handled, 1 "
-        "something\n"
-        "failed or was discarded, 2 bad usage or input; verify, repair and redrive have others, too. `sluice "
-        "--version`\n"
-        "tells the version.\n",
-        out);
+    fputs("\n`sluice VERB --help` lists the flags of a verb, and what its exit status says: 0\n"
+          "all handled, 1 something failed or was discarded, 2 bad usage or input; verify,\n"
+          "repair and redrive have others, too. Seconds may be written as 90s, 5m, 2h, 7d.\n"
+          "`sluice --version` prints the version.\n",
+          out);
     return result;
 }
 

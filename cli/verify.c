@@ -8,6 +8,7 @@ int sl_verb_verify(int argc, char **argv)
     struct sl_verify_session v = {.command = {.verb = "verify"}, .with_totals = true, .temp = "/tmp"};
     struct sl_flag flags[SL_VERIFY_SESSION_FLAGS];
     const struct sl_flag own[] = {
+        {"What more is compared and kept", SL_FLAG_HEADING, NULL, NULL, NULL},
         {"totals", SL_FLAG_BOOL, &v.with_totals, NULL,
          "compare totals with the sums of their ledgers, after all items (on; --no-totals)"},
         {"archives", SL_FLAG_BOOL, &v.with_archives, NULL,
@@ -30,6 +31,7 @@ int sl_verb_verify(int argc, char **argv)
             "Exit status: 0 equal, 1 differences, 2 bad usage, 3 nothing wrong but not all proven, 4 "
             "something\n"
             "could not be read. docs/VERIFY.md says what is compared and how.",
+        .example = "sluice verify --table orders --consumer place.json",
         .flags = flags,
         .ranges = sl_verify_session_ranges,
     };

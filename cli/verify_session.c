@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#define STOPPED_S        60    /* a consumer that runs is seconds behind */
 #define STEP_MS          60000 /* for what one step reads */
 #define SAVE_MS          5000
 #define RETRIES          20 /* steps in a row that could not read */
@@ -204,11 +205,20 @@ static bool is_trusted(struct sl_verify_session *v, const char *route)
 static void warn_at_first(struct sl_verify_session *v)
 {
     if (v->max_lag_s == NO_LAG && v->consumers.n == 0 && !v->is_plan)
-        fprintf(
-            stderr,
-            "sluice %s: nothing can be confirmed, and what is not equal stays pending, as nobody says how "
-            "far the consumer is: give --consumer FILE (the checkpoint of sluice tail) or --max-lag S\n",
-            v->command.verb);
+        fprintf(stderr,
+                "sluice %s: add --consumer FILE (the checkpoint of sluice tail) or --max-lag S; until then "
+                "differences stay pending\n",
+                v->command.verb);
+    int64_t through_ms = sl_consumers_through(&v->progress);
+    int64_t behind_s = (v->command.clock->wall_ns(v->command.clock) / 1000000 - through_ms) / 1000;
+    char time[SL_TIME_BYTES];
+    if (v->consumers.n == 0 || !through_ms || behind_s < STOPPED_S)
+        return;
+    sl_time_text(through_ms * 1000000, time);
+    fprintf(stderr,
+            "sluice %s: the consumer stands at %s, %lld s ago (--consumer %s). If it is stopped, start it: "
+            "what differs waits for it, %lld s at most (--wait), and is then pending\n",
+            v->command.verb, time, (long long)behind_s, v->consumers.values[0], (long long)v->wait_s);
 }
 
 /* The same, said at the end of a verification. */
@@ -580,32 +590,35 @@ size_t sl_verify_session_flags(struct sl_verify_session *v, struct sl_flag *rows
         {"table", SL_FLAG_TEXT, &v->command.table, "NAME",
          "the table that the routes follow: a name, or a target's URL"},
         {"routes", SL_FLAG_TEXT, &v->routes, "A,B", "verify these routes only (every route that can be)"},
-        {"max-lag", SL_FLAG_INTEGER, &v->max_lag_s, "S",
-         "you vouch that the consumer is never more than S seconds behind"},
-        {"consumer", SL_FLAG_LIST, &v->consumers, "FILE",
-         "checkpoint file of the sluice tail that consumes the stream; may be repeated"},
-        {"sample", SL_FLAG_TEXT, &v->sample, "N/M", "verify N of M segments today, others tomorrow"},
-        {"segments", SL_FLAG_INTEGER, &v->segments, "N", "scan in N segments (by the table's size)"},
-        {"read-units", SL_FLAG_INTEGER, &v->read_units, "N", "read capacity units a second, at most"},
-        {"item", SL_FLAG_LIST, &v->items, "KEY",
-         "verify this item only: {\"PK\":{\"S\":\"a\"}}; may be repeated"},
-        {"match", SL_FLAG_TEXT, &v->match, "PATTERN",
-         "verify only items that match: {\"status\":{\"S\":[\"OPEN\"]}}"},
-        {"ignore", SL_FLAG_LIST, &v->ignored, "NAME", "an attribute that does not count; may be repeated"},
-        {"ttl-attribute", SL_FLAG_LIST, &v->ttl, "NAME",
-         "a TTL attribute of a target; the source's is in the configuration; may be repeated"},
-        {"wait", SL_FLAG_INTEGER, &v->wait_s, "S",
-         "how long a suspect waits for the consumer before it is pending (300)"},
-        {"checkpoint", SL_FLAG_TEXT, &v->checkpoint, "FILE",
-         "save the progress there, and go on from it; removed at the end"},
-        {"json", SL_FLAG_BOOL, &v->is_json, NULL,
-         "print a JSON line for each finding, and one for the result"},
-        {"quiet", SL_FLAG_BOOL, &v->is_quiet, NULL, "no progress, and no line of the cost"},
         {"region", SL_FLAG_REGION, &v->command.region, "REGION", "region of the table (AWS_REGION)"},
         {"endpoint-url", SL_FLAG_URL, &v->command.endpoint, "URL",
          "endpoint of DynamoDB Local, for example (AWS's)"},
         {"handler-path", SL_FLAG_TEXT, &v->command.handler_path, "FOLDERS",
          "folders of plugins, separated by ':' (handlers/ beside the configuration)"},
+        {"How far the consumer is", SL_FLAG_HEADING, NULL, NULL, NULL},
+        {"consumer", SL_FLAG_LIST, &v->consumers, "FILE",
+         "checkpoint file of the sluice tail that consumes the stream; may be repeated"},
+        {"max-lag", SL_FLAG_INTEGER, &v->max_lag_s, "S",
+         "you vouch that the consumer is never more than S seconds behind"},
+        {"wait", SL_FLAG_INTEGER, &v->wait_s, "S",
+         "how long a suspect waits for the consumer before it is pending (300)"},
+        {"Which items", SL_FLAG_HEADING, NULL, NULL, NULL},
+        {"item", SL_FLAG_LIST, &v->items, "KEY",
+         "verify this item only: {\"PK\":{\"S\":\"a\"}}; may be repeated"},
+        {"match", SL_FLAG_TEXT, &v->match, "PATTERN",
+         "verify only items that match: {\"status\":{\"S\":[\"OPEN\"]}}"},
+        {"sample", SL_FLAG_TEXT, &v->sample, "N/M", "verify N of M segments today, others tomorrow"},
+        {"ignore", SL_FLAG_LIST, &v->ignored, "NAME", "an attribute that does not count; may be repeated"},
+        {"ttl-attribute", SL_FLAG_LIST, &v->ttl, "NAME",
+         "a TTL attribute of a target; the source's is in the configuration; may be repeated"},
+        {"How it runs", SL_FLAG_HEADING, NULL, NULL, NULL},
+        {"segments", SL_FLAG_INTEGER, &v->segments, "N", "scan in N segments (by the table's size)"},
+        {"read-units", SL_FLAG_INTEGER, &v->read_units, "N", "read capacity units a second, at most"},
+        {"checkpoint", SL_FLAG_TEXT, &v->checkpoint, "FILE",
+         "save the progress there, and go on from it; removed at the end"},
+        {"json", SL_FLAG_BOOL, &v->is_json, NULL,
+         "print a JSON line for each finding, and one for the result"},
+        {"quiet", SL_FLAG_BOOL, &v->is_quiet, NULL, "no progress, and no line of the cost"},
     };
     memcpy(rows, flags, sizeof(flags));
     return SL_COUNT(flags);

@@ -150,9 +150,10 @@ bool sl_backfill_print_end(const struct sl_backfill *b, const struct sl_source_f
     for (size_t i = 0; i < r->n_routes; i++)
         if (!r->routes[i].left_out && is_much(&r->routes[i], r->records))
             fprintf(out,
-                    "route %s: %.1f %% of the items were overtaken: what is there is newer than the items, "
-                    "whether it is right or not. After a gap in the stream only a new \"epoch\" or `sluice "
-                    "repair` heals it, see docs/BACKFILL.md\n",
-                    r->routes[i].name, 100 * (double)r->routes[i].overtaken / (double)r->records);
+                    "route %s: %" PRIu64 " items (%.1f %%) already had newer changes. Normal after tail or a "
+                    "function that runs. After a gap in the stream they may be wrong: `sluice verify` tells, "
+                    "`sluice repair` or a new \"epoch\" heals it (docs/BACKFILL.md)\n",
+                    r->routes[i].name, r->routes[i].overtaken,
+                    100 * (double)r->routes[i].overtaken / (double)r->records);
     return is_whole;
 }

@@ -28,6 +28,20 @@ static void print_events(const struct sl_route *route)
     sl_buffer_clean_up(&text);
 }
 
+/* The handler takes only these items of what comes; the mapping cannot keep the others back, as they have to
+ * leave the target when they stop being such. */
+static void print_where(const struct sl_route *route)
+{
+    struct sl_span where = sl_options_text(&route->options, "where");
+    struct sl_buffer text;
+    if (!where.len)
+        return;
+    sl_buffer_init(&text, SL_CONFIG_BYTES);
+    sl_json_add_compact(&text, where);
+    printf("    of them   items where %.*s\n", SL_ARG(sl_buffer_span(&text)));
+    sl_buffer_clean_up(&text);
+}
+
 /* What the mapping could keep back. */
 static void print_filter(const struct sl_route *route)
 {
@@ -131,6 +145,19 @@ static void print_cost(const struct sl_price *price, const char *where)
     putchar('\n');
 }
 
+/* A search index has no capacity units. */
+static bool is_search(const struct sl_route *route)
+{
+    return route->stats.target && sl_span_starts(sl_span_str(route->stats.target), SL_LIT("opensearch:"));
+}
+
+static void print_search_price(const struct sl_price *price)
+{
+    printf("    costs     one document for each change, many in a request\n"
+           "                %zu changes of %u bytes: %zu documents\n",
+           price->records, price->item_bytes, price->writes);
+}
+
 static void print_price(struct sl_route *route, const struct sl_check_batch *batch, struct sl_arena *arena)
 {
     struct price prices[SL_REMOVE + 1] = {{.is_known = false}};
@@ -141,6 +168,10 @@ static void print_price(struct sl_route *route, const struct sl_check_batch *bat
         const struct price p = prices[event];
         if (!p.is_known)
             continue;
+        if (is_search(route)) {
+            print_search_price(&p.one);
+            return;
+        }
         printf("    %s  ", label);
         for (int other = event; other <= SL_REMOVE; other++)
             if (is_same_price(&p, &prices[other])) {
@@ -162,6 +193,7 @@ void sl_check_route(struct sl_route *route, const struct sl_check_batch *batch, 
     printf("\n  %s: %s%s%s\n", route->config->name, route->config->handler, h->summary ? ": " : "",
            h->summary ? h->summary : "");
     print_events(route);
+    print_where(route);
     print_filter(route);
     if (route->stats.target && route->stats.target[0])
         printf("    to        %s\n", route->stats.target);

@@ -1,6 +1,7 @@
 /* Every template of a route, wherever its options hold one, is tried on each record that the route takes. */
 #include "cli/check/check_sample.h"
 
+#include "base/array.h"
 #include "base/nearest.h"
 #include "base/span.h"
 #include "live/source/inputs.h"
@@ -20,6 +21,7 @@
 struct tried {
     struct tried *next;
     const char *path;
+    struct sl_span text;
     struct sl_template *template;
     size_t filled;
     struct sl_error why; /* of the last record that did not fill it */
@@ -42,10 +44,11 @@ struct sampling {
 
 /* ---- the templates ---- */
 
-static void add(struct sampling *s, struct of_route *route, const char *path, struct sl_template *template)
+static void add(struct sampling *s, struct of_route *route, const char *path, struct sl_span text,
+                struct sl_template *template)
 {
     struct tried *t = sl_arena_zalloc(s->c->arena, sizeof(*t));
-    *t = (struct tried){.next = route->templates, .path = path, .template = template};
+    *t = (struct tried){.next = route->templates, .path = path, .text = text, .template = template};
     route->templates = t;
 }
 
@@ -62,7 +65,7 @@ static void add_texts(struct sampling *s, struct of_route *route, const char *pa
         struct sl_error error = SL_NO_ERROR;
         if (strchr(text.ptr, '{') &&
             sl_template_compile(text, s->c->vars, s->c->arena, &template, &error) == SL_OK)
-            add(s, route, path, template);
+            add(s, route, path, text, template);
     }
     json_object_foreach((json_t *)value, name, member)
     {
@@ -83,7 +86,7 @@ static void find_templates(struct sampling *s, const struct sl_route *from, stru
         if (!value->is_set || !value->path || strcmp(row->name, "where") == 0)
             continue;
         if (value->template)
-            add(s, route, value->path, value->template);
+            add(s, route, value->path, value->text, value->template);
         if (row->type != SL_OPTION_JSON)
             continue;
         json_t *json = json_loadb(value->text.ptr, value->text.len, JSON_DECODE_ANY, NULL);
@@ -205,6 +208,85 @@ static void say(const struct sampling *s, size_t i)
                     sl_arena_printf(c->arena, "%s: none of %zu records fills it: %s%s%s%s", t->path,
                                     route->taken, t->why.text, near ? "; did you mean {" : "",
                                     near ? near : "", near ? "}?" : ""));
+    }
+}
+
+/* ---- without a sample ---- */
+
+static size_t name_at(struct sl_span text, size_t i)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.";
+    size_t n = 0;
+    while (i + n < text.len && text.ptr[i + n] && strchr(letters, text.ptr[i + n]))
+        n++;
+    return n;
+}
+
+/* The habit of other template languages: "{{name}}" is the text "{name}" here. */
+static void look_for_braces(const struct sl_check_sample *c, const struct tried *t)
+{
+    for (size_t i = 0; i + 4 < t->text.len; i++) {
+        if (t->text.ptr[i] != '{' || t->text.ptr[i + 1] != '{')
+            continue;
+        size_t n = name_at(t->text, i + 2);
+        struct sl_span name = sl_span(t->text.ptr + i + 2, n);
+        if (n && sl_span_starts(sl_span_from(t->text, i + 2 + n), SL_LIT("}}")))
+            c->find(c->arg, SL_FINDING_TEMPLATE_BRACES,
+                    sl_arena_printf(
+                        c->arena,
+                        "%s: {{%.*s}} is the text \"{%.*s}\", not the attribute's value: write {%.*s}",
+                        t->path, SL_ARG(name), SL_ARG(name), SL_ARG(name)));
+        i += 1 + n;
+    }
+}
+
+static bool is_tag(struct sl_span text)
+{
+    static const char *const tags[] = {"S", "N", "B", "BOOL", "NULL", "SS", "NS", "BS", "L", "M"};
+    for (size_t i = 0; i < SL_COUNT(tags); i++)
+        if (sl_span_is(text, tags[i]))
+            return true;
+    return false;
+}
+
+/* {NewImage.S} is an attribute called S. */
+static bool is_image(struct sl_span text)
+{
+    return sl_span_is(text, "NewImage") || sl_span_is(text, "OldImage") || sl_span_is(text, "Keys");
+}
+
+/* DynamoDB's JSON in mind: {NewImage.status.S} looks for a member S of a map. */
+static void look_for_tags(const struct sl_check_sample *c, const struct tried *t)
+{
+    for (size_t i = 0; i < t->text.len; i++) {
+        size_t n = t->text.ptr[i] == '{' ? name_at(t->text, i + 1) : 0;
+        struct sl_span name = sl_span(t->text.ptr + i + 1, n);
+        const char *dot = n ? memrchr(name.ptr, '.', n) : NULL;
+        i += n;
+        if (!dot)
+            continue;
+        struct sl_span before = sl_span(name.ptr, (size_t)(dot - name.ptr));
+        struct sl_span last = sl_span(dot + 1, n - before.len - 1);
+        if (before.len && is_tag(last) && !is_image(before))
+            c->find(
+                c->arg, SL_FINDING_TEMPLATE_TYPE,
+                sl_arena_printf(c->arena,
+                                "%s: {%.*s} is the member %.*s of a map; an attribute is named without its "
+                                "type: {%.*s}",
+                                t->path, SL_ARG(name), SL_ARG(last), SL_ARG(before)));
+    }
+}
+
+void sl_check_templates(const struct sl_check_sample *c)
+{
+    struct sampling s = {.c = c};
+    for (size_t i = 0; i < c->pipeline->n; i++) {
+        struct of_route route = {.templates = NULL};
+        find_templates(&s, &c->pipeline->routes[i], &route);
+        for (const struct tried *t = route.templates; t; t = t->next) {
+            look_for_braces(c, t);
+            look_for_tags(c, t);
+        }
     }
 }
 

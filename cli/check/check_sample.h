@@ -23,4 +23,7 @@ struct sl_check_sample {
 enum sl_status sl_check_sample(const struct sl_check_sample *c, struct sl_span keys[2], size_t *n_keys,
                                struct sl_error *error) SL_MUST_USE;
 
+/* What needs no sample: templates that are written as other languages write them. `path` does not count. */
+void sl_check_templates(const struct sl_check_sample *c);
+
 #endif

@@ -60,5 +60,5 @@ void sl_cost_print(const struct sl_cost_question *q, struct sl_arena *arena)
     if (q->read_units)
         fprintf(stderr, ", %.0f minutes at %lld units a second", units / (double)q->read_units / 60,
                 (long long)q->read_units);
-    fputs(". What is not right at first sight is read again\n", stderr);
+    fputs(". Mismatches are read twice\n", stderr);
 }

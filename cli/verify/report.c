@@ -35,7 +35,7 @@ static void print_names(const struct sl_judge *judge)
     struct sl_buffer b;
     sl_buffer_init(&b, LINE_BYTES);
     for (size_t i = 0; i < judge->n_names && i < 10; i++) {
-        sl_buffer_add_str(&b, i ? ", " : ": ");
+        sl_buffer_add_str(&b, i ? ", " : " in ");
         sl_json_add_exact(&b, judge->names[i]);
     }
     fwrite(b.ptr, 1, b.len, stdout);
@@ -51,10 +51,10 @@ static void print_words(const struct sl_finding *f)
         printf("%s", f->why ? f->why : f->code);
     if (f->source_key.ptr)
         printf(" %.*s", SL_ARG(f->source_key));
-    if (f->judge && sl_finding_has_time(f->judge))
-        printf(", of %" PRId64 " s ago", (f->seen_ms - f->judge->written_ms) / 1000);
     if (f->judge && f->judge->n_names)
         print_names(f->judge);
+    if (f->judge && sl_finding_has_time(f->judge))
+        printf("; written %" PRId64 " s ago", (f->seen_ms - f->judge->written_ms) / 1000);
     putchar('\n');
 }
 

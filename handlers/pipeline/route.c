@@ -56,9 +56,10 @@ enum sl_status sl_route_per_item(struct sl_route *route, struct sl_per_item *out
     const struct sl_handler *handler = &route->loaded.handler;
     *out = (struct sl_per_item){.abi = {SL_ABI_MAJOR, SL_ABI_MINOR, sizeof(*out)}};
     if (route->when && !sl_when_is_of_keys(route->when))
-        return sl_fail(error, SL_REJECT, "NotPerItem",
-                       "its \"when\" is not about key attributes alone (Keys), so it may let through some "
-                       "changes of an item and not others");
+        return sl_fail(
+            error, SL_REJECT, "NotPerItem",
+            "its \"when\" tests non-key attributes, so it may let through some changes of an item and "
+            "not others");
     if (!handler->per_item)
         return sl_fail(error, SL_REJECT, "NotPerItem",
                        "the handler %s does not say that what it makes follows from the items alone",

@@ -425,6 +425,46 @@ static enum sl_status anything_but(struct sl_when_parse *parse, struct sl_span o
 
 /* ---- the list ---- */
 
+/* What other languages call it: DynamoDB's expressions, SQL, GraphQL filters. */
+static const char *translated(struct sl_span name)
+{
+    static const char *const others[][2] = {
+        {"begins_with", "prefix"},
+        {"beginsWith", "prefix"},
+        {"starts_with", "prefix"},
+        {"startsWith", "prefix"},
+        {"ends_with", "suffix"},
+        {"endsWith", "suffix"},
+        {"contains", "wildcard"},
+        {"like", "wildcard"},
+        {"matches", "wildcard"},
+        {"between", "numeric"},
+        {"gt", "numeric"},
+        {"ge", "numeric"},
+        {"gte", "numeric"},
+        {"lt", "numeric"},
+        {"le", "numeric"},
+        {"lte", "numeric"},
+        {">", "numeric"},
+        {"<", "numeric"},
+        {">=", "numeric"},
+        {"<=", "numeric"},
+        {"not", "anything-but"},
+        {"ne", "anything-but"},
+        {"neq", "anything-but"},
+        {"<>", "anything-but"},
+        {"!=", "anything-but"},
+        {"not_in", "anything-but"},
+        {"attribute_exists", "exists"},
+        {"attribute_not_exists", "exists"},
+        {"attribute_type", "type"},
+    };
+    for (size_t i = 0; i < SL_COUNT(others); i++)
+        if (sl_json_text_is(name, sl_span_str(others[i][0])))
+            return others[i][1];
+    return NULL;
+}
+
 static enum sl_status not_an_operator(const struct sl_when_parse *parse, struct sl_span object,
                                       struct sl_span name)
 {
@@ -432,6 +472,8 @@ static enum sl_status not_an_operator(const struct sl_when_parse *parse, struct 
     for (size_t i = 0; i < N_OPERATORS; i++)
         if (is_operator(i, parse->is_plain))
             sl_nearest_consider(&near, operators[i].name);
+    if (translated(name))
+        near.best = translated(name);
     if (parse->or_is_field)
         return sl_when_fail(
             parse, object,

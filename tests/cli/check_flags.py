@@ -61,6 +61,9 @@ for verb in verbs:
         run = sluice(slip)
         check(f"{slip} is no verb", run.returncode == 2 and f"did you mean {verb}?" in run.stderr, run.stderr)
     page = sluice(verb, "--help").stdout
+    check(f"{verb}: its help fits 80 columns, and ends with an example",
+          max(map(len, page.splitlines())) <= 80 and page.rpartition("\nexample:\n  ")[2].startswith(f"sluice {verb}"), page)
+    page = re.sub(r"\n {10,}", " ", page)
     flags = re.findall(r"^  --([a-z0-9-]+)( [A-Z]\S*)?", page, re.M)
     lines = {name: line for name, line in re.findall(r"^  --([a-z0-9-]+)(.*)$", page, re.M)}
     names = {name for name, _ in flags}
@@ -79,6 +82,11 @@ for verb in verbs:
         good = fitting(value.strip(), lines[name])
         run = sluice(verb, *[f"--{name}" if good is None else f"--{name}={good}"] * 2, "--no-such-flag")
         check(f"{verb} --{name} twice", run.returncode == 2 and run.stderr.count("\n") == 1 and "unknown flag --no-such-flag" in run.stderr, run.stderr)
+for text, is_good in (("90s", True), ("5m", True), ("2h", True), ("1d", True), ("m", False), ("5x", False), ("5mm", False), ("9223372036854775807d", False)):
+    run = sluice("verify", "--table", "t", "--max-lag", text)
+    check(f"--max-lag {text}", run.returncode == 2 and ("needs a whole number" in run.stderr) != is_good, run.stderr)
+run = sluice("replay", "--batch-size", "5m", "x")
+check("what counts no seconds has no unit", "needs a whole number" in run.stderr, run.stderr)
 run = sluice("replay", "--nothing-of-the-kind")
 check("what is near to nothing is not guessed", "did you mean" not in run.stderr and "unknown flag --nothing-of-the-kind (see sluice replay --help)" in run.stderr, run.stderr)
 finish()

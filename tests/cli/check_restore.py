@@ -160,7 +160,7 @@ def what_is_refused():
                                             for run in (named, refused_again)), named.err + refused_again.err)
     check("a target that is not empty is refused", refused_again.returncode == 2 and "not empty" in refused_again.err, refused_again.err)
     for route, text in (({**ROUTE, "guard": "inline"}, "writes guards"),
-                        ({**ROUTE, "when": {"events": ["INSERT"]}}, "about key attributes alone"),
+                        ({**ROUTE, "when": {"events": ["INSERT"]}}, "tests non-key attributes"),
                         ({"name": "restored", "handler": "archive", "to": "file:x"}, "no route can be backfilled")):
         fresh()
         (folder / "restore.json").write_text(json.dumps({"report_batch_item_failures": True, "on_failure": "report", "routes": [route]}))

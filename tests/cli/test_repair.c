@@ -377,7 +377,7 @@ static void a_repair_is_planned_limited_recorded_and_undone(void **state)
     verb_assert(v, verb(v, "repair --max-lag 0 wrong.jsonl " SOURCE), 2, "wrong.jsonl");
     verb_assert(v, verb(v, "repair --undo wrong.jsonl " SOURCE), 2, "wrong.jsonl");
     verb_assert(v, verb(v, "repair --undo nowhere.jsonl " SOURCE), 2, "nowhere.jsonl");
-    verb_assert(v, verb(v, "repair " SOURCE), 0, "nobody says how far the consumer is");
+    verb_assert(v, verb(v, "repair " SOURCE), 0, "add --consumer FILE");
     free(whole);
     free(damaged);
 }

@@ -41,7 +41,7 @@ MASKS = [(re.compile(p), w) for p, w in [
     (r"Root=1-[0-9a-f]{8}-", "Root=1-TIME-"),
     (r"\b[0-9a-f]{32}\b", "DIGEST"),
     (r"\b[0-9a-f]{16}:DIGEST", "WRITE"),
-    (r"\bof \d+ s ago", "of N s ago"),
+    (r"\bwritten \d+ s ago", "written N s ago"),
     (r"(STATUS#[A-Z]+)#\d", r"\1#SHARD"),
     (r"verify-[a-z0-9_]{8}", "FOLDER"),
 ]]

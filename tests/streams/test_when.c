@@ -505,7 +505,13 @@ static void mistakes_are_refused_at_their_byte(void **state)
     refused("P{'a':[1,[2]]}", "[2]", "a[1]: a list inside a list");
     refused("P{'a':[{}]}", "{}]", "a[0]: an operator must be alone");
     refused("P{'a':[{'prefix':'a','suffix':'b'}]}", "{'prefix", "a[0]: an operator must be alone");
-    refused("P{'a':[{'like':'a'}]}", "{'like", "a[0]: not an operator; use anything-but");
+    refused("P{'a':[{'like':'a'}]}", "{'like",
+            "a[0]: not an operator (did you mean \"wildcard\"?); use anything-but");
+    refused("P{'a':[{'begins_with':'a'}]}", "{'beg", "a[0]: not an operator (did you mean \"prefix\"?)");
+    refused("P{'a':[{'attribute_exists':true}]}", "{'att",
+            "a[0]: not an operator (did you mean \"exists\"?)");
+    refused("P{'a':[{'between':[1,2]}]}", "{'bet", "a[0]: not an operator (did you mean \"numeric\"?)");
+    refused("P{'a':[{'nothing like it':1}]}", "{'not", "a[0]: not an operator; use anything-but");
     refused("P{'$or':[{'b':[1]}]}", "{'b", "$or[0]: not an operator. Here, \"$or\" is the name of a field");
     refused("P{'x':{'$or':['y']},'$or':[{'a':[1]},{'b':[2]}]}", "{'a'", "$or[0]: not an operator. Here");
     refused("P{'$or':[{'a':[1]},{'b':{'prefix':['c']}}]}", "{'a'", "$or[0]: not an operator. Here");

@@ -36,15 +36,15 @@ static const struct {
     {"DELETE FROM replica WHERE key LIKE '%i3%'", "replica: missing {\"PK\":{\"S\":\"i3\"}}\n",
      "\"kind\":\"missing\""},
     {"UPDATE replica SET item = replace(item, '\"N\":\"3\"', '\"N\":\"4\"') WHERE key LIKE '%i3%'",
-     " s ago: n\n", "\"attributes\":[\"n\"]"},
+     " in n; written ", "\"attributes\":[\"n\"]"},
     {"UPDATE replica SET item = '{\"a\":{\"S\":\"1\"},\"b\\nc\":{\"S\":\"2\"},' || substr(item, 2) WHERE key "
      "LIKE '%i3%'",
-     ": a, b\\nc\n", "\"attributes\":[\"a\",\"b\\nc\"]"},
+     " in a, b\\nc; written ", "\"attributes\":[\"a\",\"b\\nc\"]"},
     {"UPDATE replica SET item = '{\"a1\":{\"N\":\"1\"},\"a2\":{\"N\":\"1\"},\"a3\":{\"N\":\"1\"},\"a4\":{"
      "\"N\":\"1\"},\"a5\":{\"N\":\"1\"},\"a6\":{\"N\":\"1\"},\"a7\":{\"N\":\"1\"},\"a8\":{\"N\":\"1\"},"
      "\"a9\":{\"N\":\"1\"},\"b1\":{\"N\":\"1\"},\"b2\":{\"N\":\"1\"},' || substr(item, 2) WHERE key LIKE "
      "'%i3%'",
-     ": a1, a2, a3, a4, a5, a6, a7, a8, a9, b1\n", "\"b1\",\"b2\"]"},
+     " in a1, a2, a3, a4, a5, a6, a7, a8, a9, b1; written ", "\"b1\",\"b2\"]"},
     {"UPDATE replica SET item = json_remove(item, '$.sluice_order') WHERE key LIKE '%i3%'",
      "replica: unguarded {\"PK\":{\"S\":\"i3\"}}\n", "\"kind\":\"unguarded\""},
 };
@@ -79,7 +79,7 @@ static void what_the_source_changed_is_stale_and_has_an_age(void **state)
     (void)state;
     struct tables *t = of_items(REPLICA);
     tables_put_unseen(t, "i2", "'n':{'N':'77'}");
-    tables_verb(t, 1, "replica: stale {\"PK\":{\"S\":\"i2\"}}, of ", "verify");
+    tables_verb(t, 1, "replica: stale {\"PK\":{\"S\":\"i2\"}} in n; written ", "verify");
     tables_verb(t, 1, "(1 stale)", "verify");
     tables_verb(t, 1, "\"written\":\"2026-01-01T11:00:02", "verify --json");
     tables_sql(t, "src.db", "DELETE FROM orders WHERE key LIKE '%%i2%%'");
@@ -112,7 +112,8 @@ static void without_a_consumer_it_is_pending(void **state)
     assert_int_equal(verb(t->v, "verify --config %s --table sqlite:%s/src.db?table=orders --wait 0",
                           t->s->config_path, t->s->folder),
                      3);
-    assert_non_null(strstr(verb_err(t->v), "give --consumer FILE (the checkpoint of sluice tail) or --max-"));
+    assert_non_null(
+        strstr(verb_err(t->v), "add --consumer FILE (the checkpoint of sluice tail) or --max-lag S"));
     /* A route that was asked for and tells nothing leaves the proof open; one that was not does not. */
     tables_verb(t, 3, "result: 0 equal", "verify --routes notices");
     tables_sql(t, "out.db",

@@ -69,14 +69,12 @@ static const char *formula_of(const struct aggregate *a, const struct rows *rows
     char text[320];
     const char *stays = price->event == SL_MODIFY && !a->per_event ? ", if the group stays" : "";
     if (a->has_ledger)
-        snprintf(text, sizeof(text),
-                 "2 for each row of its own (%zu), and 2 for each row of totals (%zu), which all items of a "
-                 "transaction that are in it share%s",
-                 rows->own, rows->shared, stays);
+        snprintf(
+            text, sizeof(text),
+            "2 for each row of its own (%zu), and 2 for each row of totals (%zu), once per transaction%s",
+            rows->own, rows->shared, stays);
     else
-        snprintf(text, sizeof(text),
-                 "1 for each row of totals (%zu), which all items of a batch that are in it share%s",
-                 rows->shared, stays);
+        snprintf(text, sizeof(text), "1 for each row of totals (%zu), once per batch%s", rows->shared, stays);
     const struct sl_span parts[] = {sl_span_str(text)};
     return a->host->join(price->arena, parts, 1).ptr;
 }
