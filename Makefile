@@ -255,6 +255,11 @@ run: ## the main job: replay a recorded stream through the real bootstrap
 	@$(MAKE) --no-print-directory all
 	@BUILD=$(BUILD) scripts/run.sh
 
+demo: ## DynamoDB Local, a shop that writes, a live tail with five handlers, and a proof that all is right: a minute
+	@scripts/setup.sh build demo
+	@$(MAKE) --no-print-directory all
+	@BUILD=$(BUILD) examples/demo/demo.py
+
 # ---- the package for Lambda ----
 
 ARCH    ?= arm64

@@ -139,24 +139,33 @@ def votes(table, draw):
 STORIES = {"shop": shop, "photos": photos, "votes": votes}
 
 
-def main():
-    name = sys.argv[1] if len(sys.argv) == 2 else ""
-    if name not in STORIES:
-        sys.exit(__doc__)
+def begin(name, folder):
+    """DynamoDB Local with an empty table, whose stream has both images: (client, stream, environment)."""
     spec = importlib.util.spec_from_file_location("capture", HERE / "capture" / "capture.py")
     capture = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(capture)
     capture.TABLE = name
-    folder = tempfile.mkdtemp(prefix=f"{name}-")
     subprocess.run([SERVICES / "start.sh", folder, "dynamodb"], check=True)
     lines = (line.partition("=") for line in (pathlib.Path(folder) / "env").read_text().splitlines())
-    client = capture.Client({key: value.strip("'\"") for key, _, value in lines})
-    client.call("CreateTable", {
+    environment = {key: value.strip("'\"") for key, _, value in lines}
+    client = capture.Client(environment)
+    make_table(client.call, name, StreamSpecification={"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"})
+    return client, capture.Stream(client), environment
+
+
+def make_table(call, name, **more):
+    call("CreateTable", {
         "TableName": name, "BillingMode": "PAY_PER_REQUEST",
         "AttributeDefinitions": [{"AttributeName": k, "AttributeType": "S"} for k in ("PK", "SK")],
-        "KeySchema": [{"AttributeName": "PK", "KeyType": "HASH"}, {"AttributeName": "SK", "KeyType": "RANGE"}],
-        "StreamSpecification": {"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"}})
-    stream = capture.Stream(client)
+        "KeySchema": [{"AttributeName": "PK", "KeyType": "HASH"}, {"AttributeName": "SK", "KeyType": "RANGE"}], **more})
+
+
+def main():
+    name = sys.argv[1] if len(sys.argv) == 2 else ""
+    if name not in STORIES:
+        sys.exit(__doc__)
+    folder = tempfile.mkdtemp(prefix=f"{name}-")
+    client, stream, _ = begin(name, folder)
     STORIES[name](Table(client.call, name), random.Random(name))
     while stream.poll():
         pass
@@ -167,4 +176,5 @@ def main():
     subprocess.run([SERVICES / "stop.sh", folder], check=True)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Installs what the named sets need: scripts/setup.sh build [run] [check] [fuzz] [ruler] [bench] [package] [cxx].
+# Installs what the named sets need: scripts/setup.sh build [run] [demo] [check] [fuzz] [ruler] [bench] [package] [cxx].
 # On Debian 12 by apt, with sudo unless root; what is installed already is not touched, and a second run needs no
 # network. On another system it names what is missing and stops.
 set -euo pipefail
@@ -9,6 +9,7 @@ declare -A packages=(
     [build]="gcc make pkg-config libc6-dev libcurl4-openssl-dev libssl-dev libjansson-dev zlib1g-dev libgmp-dev libsqlite3-dev libmicrohttpd-dev libdeflate-dev"
     [run]=""
     [check]="gcovr gcc-aarch64-linux-gnu g++-aarch64-linux-gnu git libc6-dev-arm64-cross libcmocka-dev clang libclang-rt-14-dev g++ python3 python3-venv sqlite3 curl openssl qemu-user-static unzip maven openjdk-17-jdk-headless chromium-headless-shell skopeo systemd"
+    [demo]="maven openjdk-17-jre-headless python3 sqlite3"
     [ruler]="maven openjdk-17-jdk-headless"
     [fuzz]="clang libclang-rt-14-dev"
     [package]="gcc gcc-aarch64-linux-gnu make zip unzip patch xz-utils bsdextrautils debian-archive-keyring"
@@ -43,6 +44,9 @@ if ((${#missing[@]})); then
 fi
 
 # The servers that the tests talk to, AWS's SAM, and axe-core: from Maven Central, PyPI and npm, pinned, once.
+case " $* " in
+*" demo "*) tests/services/install.sh dynamodb ;;
+esac
 case " $* " in
 *" check "*) tests/services/install.sh && tests/package/install.sh >/dev/null && tests/cli/install.sh >/dev/null &&
     tests/support/python/install.sh >/dev/null ;;

@@ -28,6 +28,7 @@ HERE = {
 # Target -> the file that runs it, and the words of it that do.
 ELSEWHERE = {
     "all": ("scripts/check.sh", "quietly all"),
+    "demo": ("tests/examples/check_demo.py", "demo.py"),
     "conformance": ("scripts/check.sh", "conformance CORPUS"),
     "fuzz": ("scripts/check.sh", "fuzz RUNS="),
     "image": ("tests/package/check_image.py", "install"),
