@@ -270,6 +270,8 @@ static void report(const struct sl_case *c, const struct sl_pipeline *p, const s
     sl_buffer_add_str(out, ",\"notes\":[");
     for (size_t i = 0; i < answer->n_notes; i++) {
         const struct sl_answer_note *note = &answer->notes[i];
+        if (!is_wanted(c, note->route))
+            continue;
         sl_json_add_string(
             out, sl_span_str(sl_arena_printf(p->arena, "%s: %s: %s: %s", note->route,
                                              note->is_parked ? "parked" : "failed", note->code, note->text)));

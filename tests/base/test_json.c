@@ -1,6 +1,7 @@
 #include "tests/support/test.h"
 
 #include "base/array.h"
+#include "base/buffer.h"
 #include "base/json.h"
 #include "base/json_walk.h"
 #include "base/json_write.h"
@@ -345,9 +346,31 @@ static void a_name_that_is_there_twice(void **state)
     }
 }
 
+/* Large objects have their names in a table, which grows. */
+static void a_large_object_holds_no_name_twice(void **state)
+{
+    (void)state;
+    struct sl_buffer b;
+    sl_buffer_init(&b, 1 << 20);
+    for (int n = 30; n < 1000; n += 97) {
+        sl_buffer_reset(&b);
+        sl_buffer_add_str(&b, "{\"inner\":{\"n0\":1}");
+        for (int i = 0; i < n; i++)
+            sl_buffer_printf(&b, ",\"n%d\":{\"n%d\":[]}", i, i);
+        size_t len = b.len;
+        sl_buffer_add_char(&b, '}');
+        assert_true(sl_json_is_unique(sl_buffer_span(&b)));
+        b.len = len;
+        sl_buffer_printf(&b, ",\"\\u006e%d\":1}", n / 2);
+        assert_false(sl_json_is_unique(sl_buffer_span(&b)));
+    }
+    sl_buffer_clean_up(&b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_large_object_holds_no_name_twice),
         cmocka_unit_test(a_name_that_is_there_twice),
         cmocka_unit_test(good_texts_are_accepted),
         cmocka_unit_test(a_text_cut_at_any_byte_is_refused_at_the_cut),

@@ -106,6 +106,25 @@ static void each_kind_of_line(void **state)
     assert_non_null(strstr(verb_read(v, "case.json"), ".jsonl.gz\",\"lines\":[{"));
 }
 
+/* Each target is a table of its own; routes with one target share it. */
+static void targets_are_tables(void **state)
+{
+    struct verbs *v = *state;
+    verb_write(v, "sluice.json",
+               "{'report_batch_item_failures':true,'on_failure':'report','routes':["
+               "{'name':'one','handler':'replicate','to':'dynamodb://one','project':['a']},"
+               "{'name':'two','handler':'replicate','to':'dynamodb://two','project':['b']},"
+               "{'name':'three','handler':'replicate','to':'dynamodb://three','project':['c']},"
+               "{'name':'add','handler':'aggregate','to':'dynamodb://"
+               "sums','counters':[{'key':{'PK':'ALL'},'add':{'n':1}}]},"
+               "{'name':'more','handler':'aggregate','to':'dynamodb://"
+               "sums','counters':[{'key':{'PK':'ALL'},'add':{'m':2}}]}]}");
+    leaves(v, "'given':[{'after':{'PK':'k','a':1,'b':2,'c':3}}]",
+           LINES("{'route':'one','row':{'PK':'k','a':1}}", "{'route':'two','row':{'PK':'k','b':2}}",
+                 "{'route':'three','row':{'PK':'k','c':3}}", "{'route':'add','row':{'PK':'ALL','n':1}}",
+                 "{'route':'more','row':{'PK':'ALL','m':2,'n':1}}"));
+}
+
 static void a_difference_is_shown(void **state)
 {
     struct verbs *v = *state;
@@ -138,6 +157,23 @@ static void a_difference_is_shown(void **state)
                "{'given':[{'after':{'PK':'q'}}],'routes':['copy'],'expect':[1,{'route':'copy','row':{'PK':'q'"
                "}},2]}");
     verb_assert(v, verb(v, "test c.json"), 1, "; + left\n      - 1\n      - 2\n");
+    /* What both have stays, however far it is moved. */
+    verb_write(
+        v, "d.json",
+        "{'given':[{'after':{'PK':'a'}},{'after':{'PK':'b'}},{'after':{'PK':'c'}},{'after':{'PK':'d'}}],'"
+        "routes':["
+        "'copy'],'expect':[7,8,{'route':'copy','row':{'PK':'b'}},{'route':'copy','row':{'PK':'c'}},9]}");
+    verb_assert(v, verb(v, "test d.json"), 1,
+                "; + left\n      - 7\n      - 8\n      + {\"route\":\"copy\",\"row\":{\"PK\":\"a\"}}\n      "
+                "- 9\n      + {\"route\":\"copy\",\"row\":{\"PK\":\"d\"}}\n1 case: ");
+    verb_write(v, "d.json",
+               "{'given':[{'after':{'PK':'a'}},{'after':{'PK':'b'}},{'after':{'PK':'c'}}],'routes':['copy'],'"
+               "expect':["
+               "{'route':'copy','row':{'PK':'c'}},{'route':'copy','row':{'PK':'a'}},{'route':'copy','row':{'"
+               "PK':'b'}}]}");
+    verb_assert(v, verb(v, "test d.json"), 1,
+                "; + left\n      - {\"route\":\"copy\",\"row\":{\"PK\":\"c\"}}\n"
+                "      + {\"route\":\"copy\",\"row\":{\"PK\":\"c\"}}\n1 case: ");
 }
 
 static void what_is_wrong_is_said(void **state)
@@ -321,6 +357,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(each_kind_of_line, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(targets_are_tables, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_difference_is_shown, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_is_wrong_is_said, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_disk_that_fails, set_up, tear_down),

@@ -240,13 +240,38 @@ static void a_condition_has_its_nearest_filter(void **state)
     }
 }
 
+/* A template that one record fills is good, however many do not. */
+static void a_sample_names_what_it_does_not_fill(void **state)
+{
+    struct verbs *v = *state;
+    verb_write(
+        v, "sluice.json",
+        "{'report_batch_item_failures':true,'on_failure':'sqs://f','routes':["
+        "{'name':'a','handler':'notify','to':'sqs://q','message':'{status} {totl}'},"
+        "{'name':'b','handler':'notify','to':'sqs://q','message':'{status}','attributes':{'n':'{note}'}},"
+        "{'name':'c','handler':'notify','to':'sqs://q','when':{'events':['REMOVE']}}]}");
+    verb_write(
+        v, "in.jsonl",
+        "{'eventName':'INSERT','dynamodb':{'Keys':{'PK':{'S':'1'}},'NewImage':{'PK':{'S':'1'},'status':{"
+        "'S':'x'},'note':{'S':'y'}},'SequenceNumber':'1'}}\n"
+        "{'eventName':'INSERT','dynamodb':{'Keys':{'PK':{'S':'2'}},'NewImage':{'PK':{'S':'2'},'status':{"
+        "'S':'x'},'total':{'N':'1'}},'SequenceNumber':'2'}}\n");
+    verb_assert(
+        v, verb(v, "check --sample in.jsonl"), 1,
+        "warning: $.routes[0].message: none of 2 records fills it: the record has no value for {totl}; did "
+        "you mean {total}? [sample-not-filled]\n");
+    verb_assert(v, 1, 1, "note: $.routes[2]: takes none of the 2 records of the sample [sample-not-taken]\n");
+    assert_null(strstr(verb_out(v), "$.routes[1].message"));
+    assert_null(strstr(verb_out(v), "$.routes[1].attributes"));
+    verb_assert(v, verb(v, "check --sample nosuch"), 2, "nosuch: cannot be opened");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(each_finding_has_its_code_and_place),
-        TEST(what_is_right_has_no_finding),
-        TEST(what_cannot_be_read_is_refused),
-        TEST(a_condition_has_its_nearest_filter),
+        TEST(each_finding_has_its_code_and_place),  TEST(what_is_right_has_no_finding),
+        TEST(what_cannot_be_read_is_refused),       TEST(a_condition_has_its_nearest_filter),
+        TEST(a_sample_names_what_it_does_not_fill),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
