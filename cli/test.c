@@ -4,6 +4,7 @@
 #include "base/disk.h"
 #include "base/json.h"
 #include "base/json_walk.h"
+#include "cli/command.h"
 #include "cli/output/report/html.h"
 #include "cli/test/case.h"
 #include "cli/test/same.h"
@@ -92,6 +93,8 @@ static _Noreturn void run_here(const struct testing *t, const struct sl_case *c,
 {
     struct sl_buffer result;
     struct sl_error error = SL_NO_ERROR;
+    signal(SIGINT, SIG_DFL);
+    signal(SIGTERM, SIG_DFL);
     alarm(LIMIT_S);
     sl_buffer_init(&result, RESULT_MOST);
     if (sl_case_run(c, &t->options, folder, &result, &error) != SL_OK) {
@@ -379,8 +382,13 @@ static enum sl_status write_junit(struct testing *t, struct sl_error *error)
 
 static int test_all(struct testing *t, struct sl_error *error)
 {
-    for (size_t i = 0; i < t->n; i++)
+    sl_command_heed_signals(-1, NULL); /* what a case has in $TMPDIR is removed first */
+    for (size_t i = 0; i < t->n && !sl_command_stop; i++)
         test_case(t, t->paths[i]);
+    if (sl_command_stop) {
+        fputs("sluice test: stopped by a signal\n", stderr);
+        return SL_EXIT_FAILED;
+    }
     printf("%zu case%s: %zu passed, %zu failed", t->n, t->n == 1 ? "" : "s", t->n - t->failed, t->failed);
     printf(t->blessed ? ", %zu written: read the difference before you commit it\n" : "\n", t->blessed);
     print_unused(t);

@@ -5,8 +5,10 @@ import glob
 import json
 import os
 import pathlib
+import signal
 import sqlite3
 import subprocess
+import time
 import xml.etree.ElementTree
 
 from harness import BUILD, Run, check, finish, record, work_folder
@@ -283,6 +285,21 @@ def handlers_that_crash(top):
     for args in (("check", "../fine.json"), ("replay", "--quiet", "--config", "../fine.json", "../one.json")):
         done = sluice(*args, cwd=folder / "sub")
         check(f"{args[0]} finds the handlers beside ../fine.json", done.returncode == 0, (done.stdout, done.stderr))
+
+
+    (folder / "hang.c").write_text((folder / "fine.c").read_text().replace('"fine"', '"hang"').replace("(void)e;  return", "(void)e; for (;;); return"))
+    built = subprocess.run(["cc", "-shared", "-fPIC", f"-I{BUILD}/include", "-o", str(folder / "handlers/hang.so"), str(folder / "hang.c")], capture_output=True)
+    check("hang builds", built.returncode == 0 and "for (;;)" in (folder / "hang.c").read_text(), built.stderr)
+    (folder / "hang.json").write_text(json.dumps({"on_failure": "report", "routes": [{"name": "hang", "handler": "hang"}]}))
+    path, left = case(folder, "hanging/x.json", config="../hang.json", given=[{"after": {"PK": "a"}}], expect=[]), folder / "left"
+    left.mkdir()
+    process = subprocess.Popen([f"{BUILD}/sluice", "test", path], cwd=folder, env={**os.environ, "TMPDIR": str(left)}, stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE, text=True, start_new_session=True)
+    while not list(left.iterdir()):
+        time.sleep(0.01)
+    os.killpg(process.pid, signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    check("Ctrl-C leaves nothing", process.returncode == 1 and "stopped by a signal" in err and not list(left.iterdir()), (process.returncode, out, err))
 
 
 # ---- new-test ----
