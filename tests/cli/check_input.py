@@ -5,7 +5,7 @@ import gzip
 import json
 import subprocess
 
-from harness import BUILD, FUNCTION, Run, check, finish, record, work_folder, write_event
+from harness import BUILD, FUNCTION_SH, Run, check, finish, record, work_folder, write_event
 
 folder = work_folder()
 ten = [record(n) for n in range(1, 11)]
@@ -75,7 +75,7 @@ def filter_limits():
 
 def not_overwritten():
     def run(target, *flags):
-        return subprocess.run([f"{BUILD}/sluice", "replay", "--quiet", "--max-retries", "0", "--on-failure", target, *flags, "--bootstrap", f"exec python3 {FUNCTION} error", "in.json"],
+        return subprocess.run([f"{BUILD}/sluice", "replay", "--quiet", "--max-retries", "0", "--on-failure", target, *flags, "--bootstrap", f"exec python3 {FUNCTION_SH} error", "in.json"],
                               cwd=folder, capture_output=True, timeout=60)
     write_event(folder / "in.json", ten)
     kept = folder / "kept.jsonl"

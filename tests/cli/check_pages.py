@@ -8,7 +8,7 @@ import random
 import shutil
 import subprocess
 
-from harness import BUILD, FUNCTION, check, finish, work_folder
+from harness import BUILD, FUNCTION_SH, check, finish, work_folder
 
 folder = work_folder(large=True)
 draw = random.Random(int(os.environ.get("SEED", 11)))
@@ -70,7 +70,7 @@ def settings():
                  ["--fault", f"crash@{draw.choice([3, 10, 40])}%"], ["--fault", "throttle@2-4"], ["--fault", "lost@5%"]):
         flags += some if draw.random() < 0.4 else []
     if draw.random() < 0.2:
-        flags += ["--tumbling", 60, "--bootstrap", f"exec python3 {FUNCTION} answer '{{\"state\":{{}}}}'"]
+        flags += ["--tumbling", 60, "--bootstrap", f"exec python3 {FUNCTION_SH} answer '{{\"state\":{{}}}}'"]
         flags[1] = 4096
     return list(map(str, flags))
 
@@ -87,7 +87,7 @@ try:
     # An input that changes between the reading and the delivery is no recording.
     names, _ = inputs("lines")
     slow = subprocess.Popen([f"{BUILD}/sluice", "replay", "--quiet", "--batch-size", "100", "--bootstrap",
-                             f"sh -c 'echo >>{folder}/in; exec python3 {FUNCTION} answer null'", "in"], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+                             f"echo >>{folder}/in; exec python3 {FUNCTION_SH} answer null", "in"], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     out, err = slow.communicate(timeout=120)
     check("an input that changes is said", slow.returncode != 0 and b"in: has changed since the replay began" in err, (slow.returncode, err[-300:]))
 finally:

@@ -6,13 +6,14 @@ import json
 import os
 import pathlib
 import re
+import shlex
 import shutil
 import signal
 import socket
 import subprocess
 import time
 
-from harness import BUILD, FUNCTION, Run, check, finish, kills, record, work_folder, write_event
+from harness import BUILD, FUNCTION_SH, Run, check, finish, kills, record, work_folder, write_event
 
 kills()
 folder = work_folder()
@@ -102,7 +103,7 @@ def ends_with_us():
         write_event(folder / "in.json", ten)
         mark = f"{os.getpid()}-{number}"
         prefix = "exec " if number == signal.SIGKILL else "true; "  # killed outright, only the direct child can be ended
-        process = subprocess.Popen([f"{BUILD}/sluice", "replay", "--bootstrap", f"{prefix}python3 {FUNCTION} hang {mark}", "in.json"], cwd=folder,
+        process = subprocess.Popen([f"{BUILD}/sluice", "replay", "--bootstrap", f"{prefix}python3 {FUNCTION_SH} hang {mark}", "in.json"], cwd=folder,
                                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         alive = lambda: subprocess.run(["pgrep", "-f", f"hang {mark}$"], capture_output=True).stdout.split()
         until = time.time() + 20
@@ -209,8 +210,8 @@ def full():
     check("the device is still one", pathlib.Path("/dev/full").is_char_device())
     run = Run(folder, "--on-failure", "/dev/full", "--max-retries", "0", function="error-on 3", records=ten)
     check("failure records without room", run.status == 1 and "--on-failure /dev/full is incomplete: No space" in run.err, run.err)
-    run = subprocess.run(f"{BUILD}/sluice replay --bootstrap 'exec python3 {FUNCTION} answer null' in.json >/dev/full",
-                         shell=True, cwd=folder, capture_output=True, timeout=60)
+    run = subprocess.run('"$SLUICE" replay --bootstrap "$FUNCTION" in.json >/dev/full', shell=True,
+                         env={**os.environ, "SLUICE": f"{BUILD}/sluice", "FUNCTION": f"exec python3 {FUNCTION_SH} answer null"}, cwd=folder, capture_output=True, timeout=60)
     check("a summary without room", run.returncode == 1 and b"standard output cannot be written" in run.stderr, run.stderr)
 
 
@@ -421,7 +422,7 @@ def own_bootstrap():
     check("routes are in the table", run.status == 0 and "file:archived" in run.out and run.sizes() == [3, 3, 3, 1], run.out + run.err)
     run = configured({**route(), "report_batch_item_failures": True}, "--batch-size", "3")
     check("the configuration says what the mapping is", run.trace[0]["answer"] == {"batchItemFailures": []}, run.trace)
-    run = Run(folder, "--bootstrap", f"exec {os.path.abspath(os.environ.get('BUILD', 'build'))}/bootstrap", "in.json",
+    run = Run(folder, "--bootstrap", f"exec {shlex.quote(BUILD)}/bootstrap", "in.json",
               env={"SLUICE_CONFIG": str(folder / "sluice.json")})
     check("as another's command, too", run.status == 0, run.err)
     run = configured({"on_failure": ["jsonl:parked.jsonl", "file:parked"], "report_batch_item_failures": True,

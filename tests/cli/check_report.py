@@ -10,7 +10,7 @@ import sys
 import unicodedata
 
 import browser
-from harness import Run, check, finish, record, work_folder
+from harness import FUNCTION_SH, Run, check, finish, record, work_folder
 
 folder = work_folder()
 AXE = pathlib.Path(subprocess.run(["tests/cli/install.sh"], stdout=subprocess.PIPE, text=True).stdout.strip() or sys.exit("FAIL axe-core is not installed")) / "axe.min.js"
@@ -108,7 +108,7 @@ def hostile(name, texts):
     (folder / file).write_text(json.dumps({"Records": records}))
     pattern = json.dumps({"dynamodb": {"SequenceNumber": [{"anything-but": "</script><script>alert(1)</script>"}]}})
     report = Report(name, "--batch-size", "1", "--max-retries", "0", "--filter", pattern, "--bootstrap",
-                    f"exec python3 {os.path.abspath('tests/cli/function.py')} error-key '</script><b>\"&'", file)
+                    f"exec python3 {FUNCTION_SH} error-key '</script><b>\"&'", file)
     report.texts = texts
     return report
 
@@ -237,7 +237,7 @@ def losses(page, poison, partial, routes, large):
 def facts(page, poison, windows, routes):
     says_the_run(page, poison, {"Input": "in.json", "BatchSize": "50", "MaximumRetryAttempts": "2", "BisectBatchOnFunctionError": "on",
                                 "ReportBatchItemFailures": "off", "TumblingWindowInSeconds": "none", "Seed": "0",
-                                "Function (another runtime)": f"exec python3 {os.path.abspath('tests/cli/function.py')} error-on 33,77,78"})
+                                "Function (another runtime)": f"exec python3 {FUNCTION_SH} error-on 33,77,78"})
     says_the_run(page, routes, {"Function (bootstrap with)": "sluice.json", "MaximumRecordAgeInSeconds": "no limit", "ReportBatchItemFailures": "on"})
     rows = page.evaluate("[...document.querySelectorAll('.routes tbody tr')].map(tr => [...tr.children].map(c => c.textContent).join(' '))")
     printed = [" ".join(line.split()) for line in routes.run.out.splitlines()]

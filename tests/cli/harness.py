@@ -3,6 +3,7 @@ import atexit
 import json
 import os
 import pathlib
+import shlex
 import shutil
 import signal
 import subprocess
@@ -14,6 +15,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 BUILD = os.path.abspath(os.environ.get("BUILD", "build"))
 FUNCTION = os.path.abspath("tests/cli/function.py")
+FUNCTION_SH = shlex.quote(FUNCTION)  # in a command line of a shell, as --bootstrap is
 passed = 0
 
 
@@ -65,7 +67,7 @@ class Run:
             write_event(folder / "in.json", records)
             args = (*args, "in.json")
         if function is not None:
-            args = ("--bootstrap", f"exec python3 {FUNCTION} {function}", *args)
+            args = ("--bootstrap", f"exec python3 {FUNCTION_SH} {function}", *args)
         for name in ("trace.jsonl", "failed.jsonl"):
             (folder / name).unlink(missing_ok=True)
         self.done = subprocess.run(

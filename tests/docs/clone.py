@@ -18,8 +18,9 @@ def tracked():
 
 def prepare():
     """Builds what several documents would build at the same time: the folders in build/ are shared."""
-    library, manual = BUILD / "libsluice-runtime.a", BUILD / "man/sluice.1"
-    subprocess.run(["make", "-s", "--no-print-directory", f"BUILD={BUILD}", f"COMMIT={commit()}", str(library), str(manual)],
+    build = pathlib.Path(os.path.relpath(BUILD, TOP))  # make knows no paths with spaces, which the tree's may have
+    library, manual = build / "libsluice-runtime.a", build / "man/sluice.1"
+    subprocess.run(["make", "-s", "--no-print-directory", f"BUILD={build}", f"COMMIT={commit()}", str(library), str(manual)],
                    cwd=TOP, env=clean(), check=True, stdout=subprocess.DEVNULL)
 
 

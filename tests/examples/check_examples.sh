@@ -10,7 +10,8 @@ passed=0
 fail() { echo "check_examples: $*" >&2; exit 1; }
 ok() { passed=$((passed + 1)); }
 
-installing() { make --no-print-directory -s BUILD="$BUILD" ${SANITIZE:+SANITIZE="$SANITIZE"} DESTDIR="$work/root" "$@" >"$work/log" 2>&1 ||
+# (make knows no paths with spaces, which the tree's may have.)
+installing() { make -C "$top" --no-print-directory -s BUILD="$(realpath --relative-to="$top" "$BUILD")" ${SANITIZE:+SANITIZE="$SANITIZE"} DESTDIR="$work/root" "$@" >"$work/log" 2>&1 ||
     { cat "$work/log" >&2; fail "make $* failed"; }; }
 installing install
 prefix=$work/root/usr/local

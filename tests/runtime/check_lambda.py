@@ -10,6 +10,7 @@ import sys
 
 sys.path[:0] = ["tests/package", "tests/cli"]
 import emulator
+import shlex
 from harness import BUILD, Run, check, finish, record, work_folder
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
@@ -81,7 +82,7 @@ def about():
     check("outside of Lambda it says so", alone.returncode == 1 and "AWS_LAMBDA_RUNTIME_API is not set" in alone.stderr, alone.stderr)
     gone = subprocess.run([function], env={"AWS_LAMBDA_RUNTIME_API": "127.0.0.1:9"}, capture_output=True, text=True, timeout=60)
     check("without a server it ends", gone.returncode == 1 and gone.stderr.count("ConnectionBroken") == 8, gone.stderr)
-    broken = Run(work, "--bootstrap", f"{function} fail", "--max-retries", "0", records=[record(1)])
+    broken = Run(work, "--bootstrap", f"{shlex.quote(str(function))} fail", "--max-retries", "0", records=[record(1)])
     check("an init error is told", "Function.NoSetting" in broken.err and "the setting X is missing" in broken.err, broken.err)
 
 

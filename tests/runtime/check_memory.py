@@ -4,6 +4,7 @@ function of 128 MB is enough. Records of some hundred bytes, and of the largest 
 import json
 import os
 import pathlib
+import shlex
 import signal
 import subprocess
 import sys
@@ -46,7 +47,7 @@ def peak_kb(folder, records, pad):
     (folder / "in.jsonl").write_text("".join(json.dumps(record(n, pad)) + "\n" for n in range(records)))
     config = TOP / "examples/orders/sluice.json"
     done = subprocess.run([BUILD / "sluice", "replay", "--config", config, "--batch-size", "10000", "--timeout", "300", "--trace", "trace.jsonl", "--bootstrap",
-                           f"exec {sys.executable} {os.path.abspath(__file__)} watch {folder}/peak {BUILD}/bootstrap", "in.jsonl"],
+                           shlex.join(["exec", sys.executable, os.path.abspath(__file__), "watch", f"{folder}/peak", f"{BUILD}/bootstrap"]), "in.jsonl"],
                           cwd=folder, env={**os.environ, "OUT": str(folder), "SLUICE_CONFIG": str(config)}, capture_output=True, text=True, timeout=300)
     if done.returncode:
         sys.exit(f"FAIL replay: {done.stdout}{done.stderr}")
