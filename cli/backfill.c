@@ -537,12 +537,10 @@ static const struct sl_flag_range ranges[] = {
 
 static const struct sl_usage usage = {
     .line = "backfill [flags] [INPUT...]",
-    .summary =
-        "Brings the items that exist through the routes of a configuration that follow from the items "
-        "alone,\n"
-        "beside the running stream: from an export, from the table, from an archive, or from what `sluice\n"
-        "replay` reads. It may be killed at any moment, and goes on from its checkpoint. Exit status: 0 all\n"
-        "done, 1 not done, 2 bad usage or input; nothing was written.",
+    .summary = "Brings the items that exist through the routes of a configuration that follow from the items "
+               "alone, beside the running stream: from an export, from the table, from an archive, or from "
+               "what `sluice replay` reads. It may be killed at any moment, and goes on from its checkpoint. "
+               "Exit status: 0 all done, 1 not done, 2 bad usage or input; nothing was written.",
     .example = "sluice backfill --table orders --function consumer --plan",
     .flags = flags,
     .ranges = ranges,

@@ -208,9 +208,8 @@ static enum sl_status run(struct check *c, struct sl_error *error)
                                            .arena = c->command.arena,
                                            .find = find,
                                            .arg = c};
-    sl_check_templates(&sample);
-    status = c->sample_path ? sl_check_sample(&sample, keys.source_keys, &keys.n_source_keys, error) : SL_OK;
-    if (status == SL_OK && c->reads_tables && c->mapping_path && !keys.n_source_keys)
+    status = sl_check_sample(&sample, &keys.source_keys, error);
+    if (status == SL_OK && c->reads_tables && c->mapping_path && !keys.source_keys.n)
         status = sl_check_source_keys(&keys, c->mapping.source_arn, error);
     if (status == SL_OK && c->reads_tables)
         status = sl_check_keys(&keys, error);
@@ -245,10 +244,9 @@ int sl_verb_check(int argc, char **argv)
     static const struct sl_flag_range ranges[] = {{"item-bytes", 1, ITEM_BYTES_MOST}, {0}};
     const struct sl_usage usage = {
         .line = "check [flags] [CONFIG]",
-        .summary =
-            "Reads CONFIG (./sluice.json) as bootstrap would, without touching any target. Prints what each\n"
-            "route does, and what would lose data. Exit status: 0 all right, 1 something would lose data,\n"
-            "2 a mistake.",
+        .summary = "Reads CONFIG (./sluice.json) as bootstrap would, without touching any target. Prints "
+                   "what each route does, and what would lose data. Exit status: 0 all right, 1 something "
+                   "would lose data, 2 a mistake.",
         .example = "sluice check --sample events.jsonl",
         .flags = flags,
         .ranges = ranges,

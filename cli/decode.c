@@ -234,9 +234,8 @@ int sl_verb_decode(int argc, char **argv)
     const struct sl_usage usage = {
         .line = "decode [flags] INPUT...",
         .summary =
-            "Prints every record of the inputs as received, one JSON line each, with its TTL verdict and "
-            "its\n"
-            "size. INPUT is a file, plain or gzip, or - for standard input, in any shape of stream records:\n"
+            "Prints every record of the inputs as received, one JSON line each, with its TTL verdict and its "
+            "size. INPUT is a file, plain or gzip, or - for standard input, in any shape of stream records: "
             "Lambda event, GetRecords, Pipes, Kinesis, one record a line, archive, table export.",
         .example = "sluice decode --ttl-attribute expires_at events.jsonl.gz",
         .flags = flags,

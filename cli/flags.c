@@ -23,12 +23,13 @@ static int left_column(const struct sl_flag *f, char *out, size_t room)
 #define WIDE        80 /* columns of the help */
 #define WIDEST_LEFT 28
 
-/* Words, from column `at` on, in lines that begin at `indent`. A blank line parts paragraphs. */
-static void print_words(const char *text, size_t indent, size_t at)
+/* Words, from column `indent` on, in lines that begin there. */
+static void print_words(const char *text, size_t indent)
 {
+    size_t at = indent;
     bool is_first = true;
     while (*text) {
-        size_t n = strcspn(text, " \n");
+        size_t n = strcspn(text, " ");
         if (!is_first && at + 1 + n > WIDE) {
             printf("\n%*s", (int)indent, "");
             at = indent;
@@ -38,12 +39,7 @@ static void print_words(const char *text, size_t indent, size_t at)
         at += n + !is_first;
         is_first = false;
         text += n;
-        if (strncmp(text, "\n\n", 2) == 0) {
-            printf("\n\n%*s", (int)indent, "");
-            at = indent;
-            is_first = true;
-        }
-        text += strspn(text, " \n");
+        text += strspn(text, " ");
     }
     putchar('\n');
 }
@@ -62,7 +58,7 @@ static void print_flag(const struct sl_flag *f, size_t width)
         n = 0;
     }
     printf("%*s", (int)(width + 2 - n), "");
-    print_words(f->help, width + 2, width + 2);
+    print_words(f->help, width + 2);
 }
 
 static void print_help(const struct sl_usage *usage)
@@ -74,7 +70,7 @@ static void print_help(const struct sl_usage *usage)
         width = n > width && n <= WIDEST_LEFT ? n : width;
     }
     printf("usage: sluice %s\n\n", usage->line);
-    print_words(usage->summary, 0, 0);
+    print_words(usage->summary, 0);
     if (usage->flags->type != SL_FLAG_END && usage->flags->type != SL_FLAG_HEADING)
         putchar('\n');
     for (const struct sl_flag *f = usage->flags; f->type != SL_FLAG_END; f++)
@@ -122,19 +118,20 @@ static bool read_integer(const char *text, int64_t *out)
     return true;
 }
 
-/* Where seconds are expected: 90s, 5m, 2h, 7d. */
+bool sl_flags_span(const char *text, int64_t *number, int64_t *unit_s)
+{
+    char *end;
+    errno = 0;
+    *number = strtoll(text, &end, 10);
+    *unit_s = *end == 's' ? 1 : *end == 'm' ? 60 : *end == 'h' ? 3600 : *end == 'd' ? 86400 : 0;
+    return !errno && end > text && *unit_s && end[1] == '\0';
+}
+
 static bool read_seconds(const struct sl_flag *f, const char *text)
 {
-    static const char units[] = "smhd";
-    static const int64_t seconds[] = {1, 60, 3600, 86400};
-    char number[24];
-    size_t n = strlen(text);
-    const char *unit = n ? strchr(units, text[n - 1]) : NULL;
-    int64_t *out = f->out;
-    if (!f->value || strcmp(f->value, "S") != 0 || !unit || n > sizeof(number))
-        return false;
-    snprintf(number, sizeof(number), "%.*s", (int)n - 1, text);
-    return read_integer(number, out) && !__builtin_mul_overflow(*out, seconds[unit - units], out);
+    int64_t number, unit_s;
+    return f->value && strcmp(f->value, "S") == 0 && sl_flags_span(text, &number, &unit_s) &&
+           !__builtin_mul_overflow(number, unit_s, (int64_t *)f->out);
 }
 
 static enum sl_status set_integer(const struct sl_usage *usage, const char *verb, const struct sl_flag *f,

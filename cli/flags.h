@@ -61,6 +61,9 @@ enum sl_status sl_flags_read(const struct sl_usage *usage, int argc, char **argv
 /* Prints "sluice VERB: " and the error's text on standard error. Returns SL_EXIT_BAD. */
 int sl_flags_complain(const char *verb, const struct sl_error *error);
 
+/* "90s", "5m", "2h", "7d": the number, and the unit in seconds. False: it is not one. */
+bool sl_flags_span(const char *text, int64_t *number, int64_t *unit_s);
+
 /* The end of a verb that has printed with stdio: `result`, or SL_EXIT_FAILED with a line on standard error
  * when standard output could not be written. */
 int sl_flags_end(const char *verb, int result) SL_MUST_USE;

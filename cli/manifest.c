@@ -574,10 +574,9 @@ int sl_verb_manifest(int argc, char **argv)
     };
     const struct sl_usage usage = {
         .line = "manifest [flags] PREFIX",
-        .summary =
-            "Turns an archive in format export into an incremental export, as DynamoDB writes it: one line\n"
-            "per item, manifests and checksums, in PREFIX/AWSDynamoDB. PREFIX is a folder; copy an archive\n"
-            "from S3 with `aws s3 sync`, and copy PREFIX/AWSDynamoDB back in the same way.",
+        .summary = "Turns an archive in format export into an incremental export, as DynamoDB writes it: one "
+                   "line per item, manifests and checksums, in PREFIX/AWSDynamoDB. PREFIX is a folder; copy "
+                   "an archive from S3 with `aws s3 sync`, and copy PREFIX/AWSDynamoDB back in the same way.",
         .example = "sluice manifest archive/orders",
         .flags = flags,
         .operand = "PREFIX",

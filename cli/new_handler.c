@@ -130,9 +130,9 @@ int sl_verb_new_handler(int argc, char **argv)
     const struct sl_flag flags[] = {{0}};
     const struct sl_usage usage = {
         .line = "new-handler NAME",
-        .summary = "Creates the folder NAME with a handler to start from: NAME.c, a Makefile, records to "
-                   "replay, and\n"
-                   "sluice.json. It builds and replays at once; <sluice/handler.h> is the manual.",
+        .summary =
+            "Creates the folder NAME with a handler to start from: NAME.c, a Makefile, records to replay, "
+            "and sluice.json. It builds and replays at once; <sluice/handler.h> is the manual.",
         .example = "sluice new-handler mine && cd mine && make try",
         .flags = flags,
         .operand = "NAME",

@@ -17,9 +17,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#define PIECE_BYTES ((size_t)1024 * 1024)
-#define CASE_MOST   ((size_t)64 * 1024 * 1024)
-#define KINDS_MOST  1000
+#define CASE_MOST  ((size_t)64 * 1024 * 1024)
+#define KINDS_MOST 1000
 
 struct making {
     struct sl_command command;
@@ -31,8 +30,7 @@ struct making {
     const char **kinds;    /* that have a record */
     size_t n_kinds, room;
     size_t n;
-    struct sl_span keys[2];
-    size_t n_keys;
+    struct sl_source_keys keys;
     struct sl_arena *scratch;
 };
 
@@ -52,7 +50,7 @@ static void add_kind_of_key(struct sl_buffer *kind, struct sl_value key, struct 
 }
 
 /* What tells records apart here: the routes that take it, the event, who removed it, and what kind of key it
- * has. */
+ * has. In scratch. */
 static const char *kind_of(struct making *m, const struct sl_record *r)
 {
     struct sl_buffer kind;
@@ -66,7 +64,8 @@ static const char *kind_of(struct making *m, const struct sl_record *r)
                            sl_when_match(m->command.pipeline->routes[i].when, r, m->scratch) ? '1' : '0');
     while (sl_value_next(&iter, &name, &value))
         add_kind_of_key(&kind, value, m->scratch);
-    return sl_arena_copy(m->command.arena, sl_buffer_span(&kind));
+    sl_buffer_add_char(&kind, '\0');
+    return kind.ptr;
 }
 
 static bool is_new(struct making *m, const struct sl_record *r)
@@ -77,7 +76,8 @@ static bool is_new(struct making *m, const struct sl_record *r)
             return false;
     if (m->n_kinds == KINDS_MOST)
         return false;
-    SL_PUSH_IN(m->command.arena, m->kinds, m->n_kinds, m->room) = kind;
+    SL_PUSH_IN(m->command.arena, m->kinds, m->n_kinds, m->room) =
+        sl_arena_copy(m->command.arena, sl_span_str(kind));
     return true;
 }
 
@@ -120,43 +120,38 @@ static void add_record(struct making *m, const struct sl_record *r)
     sl_buffer_add_char(&m->text, '}');
 }
 
+/* In the order in which people name them, as far as that can be told: Keys have none. */
 static void take_keys(struct making *m, const struct sl_record *r)
 {
-    struct sl_iter iter = sl_value_iter(sl_record_image(r, SL_KEYS));
-    struct sl_span name;
-    struct sl_value value;
-    while (m->n_keys < 2 && sl_value_next(&iter, &name, &value))
-        m->keys[m->n_keys++] = sl_span(sl_arena_copy(m->command.arena, name), name.len);
-    if (m->n_keys == 2 && sl_span_compare(m->keys[0], m->keys[1]) > 0) {
-        struct sl_span first = m->keys[0];
-        m->keys[0] = m->keys[1];
-        m->keys[1] = first;
-    }
+    sl_source_keys_of(r, m->command.arena, &m->keys);
+    if (m->keys.n < 2 || sl_span_compare(m->keys.names[0], m->keys.names[1]) < 0)
+        return;
+    struct sl_span first = m->keys.names[0];
+    m->keys.names[0] = m->keys.names[1];
+    m->keys.names[1] = first;
 }
 
-static enum sl_status choose(struct making *m, struct sl_error *error)
+static enum sl_status choose(void *arg, const struct sl_batch *batch, bool *is_enough, struct sl_error *error)
 {
-    struct sl_source *source = NULL;
-    struct sl_arena *pieces = sl_arena_new(2 * PIECE_BYTES);
-    const struct sl_call call = {.arena = pieces, .deadline_ms = INT64_MAX};
-    struct sl_source_piece piece = {.is_last = false};
+    struct making *m = arg;
+    (void)error;
+    for (size_t i = 0; i < batch->n && (int64_t)m->n < m->most; i++) {
+        const struct sl_record *r = sl_batch_record(batch, i);
+        sl_arena_reset(m->scratch);
+        if (!m->keys.n)
+            take_keys(m, r);
+        if (is_new(m, r))
+            add_record(m, r);
+    }
+    *is_enough = (int64_t)m->n == m->most;
+    return SL_OK;
+}
+
+static enum sl_status choose_all(struct making *m, struct sl_error *error)
+{
     struct sl_span ttl = m->command.pipeline->config.ttl_attribute;
     const char *ttl_text = ttl.ptr ? sl_arena_copy(m->command.arena, ttl) : NULL;
-    enum sl_status status = sl_inputs_open(&m->inputs, ttl_text, &source, error);
-    while (status == SL_OK && !piece.is_last && (int64_t)m->n < m->most) {
-        sl_arena_reset(pieces);
-        status = sl_source_pull(source, PIECE_BYTES, &call, &piece, error);
-        for (size_t i = 0; status == SL_OK && i < piece.batch.n && (int64_t)m->n < m->most; i++) {
-            const struct sl_record *r = sl_batch_record(&piece.batch, i);
-            sl_arena_reset(m->scratch);
-            if (!m->n_keys)
-                take_keys(m, r);
-            if (is_new(m, r))
-                add_record(m, r);
-        }
-    }
-    sl_source_close(source);
-    sl_arena_destroy(pieces);
+    enum sl_status status = sl_inputs_each(&m->inputs, ttl_text, choose, m, error);
     if (status == SL_OK && !m->n)
         return sl_fail(error, SL_REJECT, "NoRecords", "%s: has no record", m->inputs.names[0]);
     return status;
@@ -171,8 +166,8 @@ static enum sl_status write_case(struct making *m, struct sl_error *error)
     sl_buffer_add_str(&whole, "{\n  \"about\": \"the first record of each kind in ");
     sl_json_add_escaped(&whole, sl_span_str(m->inputs.names[0]));
     sl_buffer_add_str(&whole, "\",\n  \"keys\": [");
-    for (size_t i = 0; i < m->n_keys; i++)
-        sl_buffer_printf(&whole, "%s\"%.*s\"", i ? ", " : "", SL_ARG(m->keys[i]));
+    for (size_t i = 0; i < m->keys.n; i++)
+        sl_buffer_printf(&whole, "%s\"%.*s\"", i ? ", " : "", SL_ARG(m->keys.names[i]));
     sl_buffer_add_str(&whole, "],\n  \"given\": [");
     sl_buffer_add_span(&whole, sl_buffer_span(&m->text));
     sl_buffer_add_str(&whole, "\n  ]\n}\n");
@@ -194,7 +189,7 @@ static enum sl_status make(struct making *m, struct sl_error *error)
     if (status == SL_OK)
         status = sl_command_open(&m->command, "test", &sl_dry_openers, error);
     if (status == SL_OK)
-        status = choose(m, error);
+        status = choose_all(m, error);
     return status == SL_OK ? write_case(m, error) : status;
 }
 
@@ -212,11 +207,9 @@ int sl_verb_new_test(int argc, char **argv)
     const struct sl_flag_range ranges[] = {{"records", 1, 1000}, {0}};
     const struct sl_usage usage = {
         .line = "new-test [flags] CASE.json RECORDING...",
-        .summary =
-            "Writes a first case for `sluice test`: of the recording the first record of each kind, by the "
-            "routes that\ntake it, the event, and what its keys begin with. What has to leave for them is "
-            "then "
-            "written by\n`sluice test --bless CASE.json`.",
+        .summary = "Writes a first case for `sluice test`: of the recording the first record of each kind, "
+                   "by the routes that take it, the event, and what its keys begin with. What has to leave "
+                   "for them is then written by `sluice test --bless CASE.json`.",
         .example = "sluice new-test tests/first.json events.jsonl",
         .flags = flags,
         .ranges = ranges,

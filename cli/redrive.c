@@ -289,16 +289,15 @@ static const struct sl_flag_range ranges[] = {
 static const struct sl_usage usage = {
     .line = "redrive [flags] PLACE...",
     .summary =
-        "Runs again what ended in a failure queue, topic or bucket: parked records, and letters that were\n"
-        "set aside, each through its own route, and failure records of the event source mapping, whose\n"
-        "records are read from the stream or from the payload. PLACE is sqs://QUEUE (also FIFO),\n"
-        "s3://BUCKET/PREFIX, a folder, a file, or - for standard input: bodies of messages, one JSON\n"
-        "value after the other, or what `aws sqs receive-message` printed. Nothing is parked a second\n"
-        "time. One line for each message says its id, the item's key and the outcome. Handlers are\n"
-        "repeatable: a message that was handled and not removed may be handled again, and does no harm; a\n"
-        "once-only effect (notify) then happens again.\n"
-        "Exit status: 0 all done, 1 something failed again or was not begun, 2 bad usage or nothing could\n"
-        "be begun, 4 all else is done, but a message could not be read.",
+        "Runs again what ended in a failure queue, topic or bucket: parked records, and letters that were "
+        "set aside, each through its own route, and failure records of the event source mapping, whose "
+        "records are read from the stream or from the payload. PLACE is sqs://QUEUE (also FIFO), "
+        "s3://BUCKET/PREFIX, a folder, a file, or - for standard input: bodies of messages, one JSON value "
+        "after the other, or what `aws sqs receive-message` printed. Nothing is parked a second time. One "
+        "line for each message says its id, the item's key and the outcome. Handlers are repeatable: a "
+        "message that was handled and not removed may be handled again, and does no harm; a once-only effect "
+        "(notify) then happens again. Exit status: 0 all done, 1 something failed again or was not begun, 2 "
+        "bad usage or nothing could be begun, 4 all else is done, but a message could not be read.",
     .example = "sluice redrive --dry-run sqs://orders-failed",
     .flags = flags,
     .ranges = ranges,

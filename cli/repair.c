@@ -542,12 +542,9 @@ int sl_verb_repair(int argc, char **argv)
         .line = "repair [flags] --table NAME [FINDINGS...]",
         .summary =
             "Verifies, as sluice verify does, and sets right what is different through the routes' own "
-            "guarded\n"
-            "writes, beside the stream. FINDINGS are files that sluice verify --json has printed: only "
-            "their\n"
-            "differences are looked at, once more. Exit status: 0 all is right now, 1 something is not, 2 "
-            "bad\n"
-            "usage, 3 nothing wrong but not all proven, 4 something could not be read.",
+            "guarded writes, beside the stream. FINDINGS are files that sluice verify --json has printed: "
+            "only their differences are looked at, once more. Exit status: 0 all is right now, 1 something "
+            "is not, 2 bad usage, 3 nothing wrong but not all proven, 4 something could not be read.",
         .example = "sluice repair --table orders --consumer place.json --dry-run",
         .flags = flags,
         .ranges = sl_verify_session_ranges,

@@ -115,13 +115,10 @@ static const struct sl_flag_range ranges[] = {
 
 static const struct sl_usage usage = {
     .line = "replay [flags] INPUT...",
-    .summary =
-        "Replays recorded stream records through the real bootstrap, under the rules of Lambda's event "
-        "source\n"
-        "mapping, on a virtual clock. INPUT is a file, plain or gzip, or - for standard input: an event, a\n"
-        "GetRecords dump, one record a line, an archive, or an export. Exit status: 0 all handled, 1 "
-        "something\n"
-        "was discarded, 2 bad usage or input.",
+    .summary = "Replays recorded stream records through the real bootstrap, under the rules of Lambda's "
+               "event source mapping, on a virtual clock. INPUT is a file, plain or gzip, or - for standard "
+               "input: an event, a GetRecords dump, one record a line, an archive, or an export. Exit "
+               "status: 0 all handled, 1 something was discarded, 2 bad usage or input.",
     .example = "sluice replay --bisect --max-retries 3 --report report.html events.jsonl",
     .flags = flags,
     .ranges = ranges,

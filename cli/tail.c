@@ -455,13 +455,10 @@ static const struct sl_flag_range ranges[] = {
 
 static const struct sl_usage usage = {
     .line = "tail [flags] --table NAME",
-    .summary =
-        "Reads a table's stream, in AWS or in DynamoDB Local, and runs the handlers on it as Lambda would:\n"
-        "shard by shard, parents before children. Ctrl-C ends it within two "
-        "seconds;\n"
-        "it then prints a summary. Exit status: 0 all that was read is handled; 1 it is not, something was "
-        "discarded\n"
-        "or was gone before it could be read, or tail could not go on; 2 bad usage.",
+    .summary = "Reads a table's stream, in AWS or in DynamoDB Local, and runs the handlers on it as Lambda "
+               "would: shard by shard, parents before children. Ctrl-C ends it within two seconds; it then "
+               "prints a summary. Exit status: 0 all that was read is handled; 1 it is not, something was "
+               "discarded or was gone before it could be read, or tail could not go on; 2 bad usage.",
     .example = "sluice tail --table orders --checkpoint place.json",
     .flags = flags,
     .ranges = ranges,

@@ -413,10 +413,9 @@ int sl_verb_test(int argc, char **argv)
         {0}};
     const struct sl_usage usage = {
         .line = "test [flags] [CASE...]",
-        .summary =
-            "Runs cases through the real pipeline, without touching a target. A case is a JSON file with "
-            "records and\nwhat has to leave for them; a folder stands for the cases in it (default: "
-            "tests). Exit status: 0 all is as\nexpected, 1 a case failed, 2 bad usage.",
+        .summary = "Runs cases through the real pipeline, without touching a target. A case is a JSON file "
+                   "with records and what has to leave for them; a folder stands for the cases in it "
+                   "(default: tests). Exit status: 0 all is as expected, 1 a case failed, 2 bad usage.",
         .example = "sluice test --junit junit.xml tests",
         .flags = flags,
         .operand = "CASE"};

@@ -14,8 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define PIECE_BYTES ((size_t)1024 * 1024)
-#define TEXT_MOST   ((size_t)64 * 1024 * 1024)
+#define TEXT_MOST ((size_t)64 * 1024 * 1024)
 
 struct trying {
     const char *ttl_attribute, *keys, *escape;
@@ -47,8 +46,8 @@ static bool has_only(struct sl_span object, const char *const *list)
     return true;
 }
 
-/* A `when`, a filter of an event source mapping, or a condition on the item; a text that is no JSON object is
- * a template. */
+/* A JSON object is a `when`, a filter of an event source mapping, or a condition on the item; any other text
+ * is a template. */
 static enum sl_status compile(struct trying *t, const char *text, struct sl_error *error)
 {
     static const char *const of_when[] = {"expired", "events",   "changed", "keys",
@@ -130,22 +129,14 @@ static void try_record(struct trying *t, const struct sl_record *r)
 
 /* ---- the inputs ---- */
 
-static enum sl_status try_all(struct trying *t, const struct sl_inputs *inputs, struct sl_error *error)
+static enum sl_status try_batch(void *arg, const struct sl_batch *batch, bool *is_enough,
+                                struct sl_error *error)
 {
-    struct sl_source *source = NULL;
-    struct sl_arena *pieces = sl_arena_new(2 * PIECE_BYTES);
-    const struct sl_call call = {.arena = pieces, .deadline_ms = INT64_MAX};
-    struct sl_source_piece piece = {.is_last = false};
-    enum sl_status status = sl_inputs_open(inputs, t->ttl_attribute, &source, error);
-    while (status == SL_OK && !piece.is_last) {
-        sl_arena_reset(pieces);
-        status = sl_source_pull(source, PIECE_BYTES, &call, &piece, error);
-        for (size_t i = 0; status == SL_OK && i < piece.batch.n; i++)
-            try_record(t, sl_batch_record(&piece.batch, i));
-    }
-    sl_source_close(source);
-    sl_arena_destroy(pieces);
-    return status;
+    (void)is_enough;
+    (void)error;
+    for (size_t i = 0; i < batch->n; i++)
+        try_record(arg, sl_batch_record(batch, i));
+    return SL_OK;
 }
 
 /* JSON on the command line: an item, {"before":..., "after":...}, a record, or a list of these. */
@@ -194,7 +185,7 @@ static enum sl_status try_operands(struct trying *t, char *const *operands, int 
         if (is_inline)
             status = read_inline(t, operands[i], &texts[i], error);
     }
-    return status == SL_OK ? try_all(t, &inputs, error) : status;
+    return status == SL_OK ? sl_inputs_each(&inputs, t->ttl_attribute, try_batch, t, error) : status;
 }
 
 int sl_verb_try(int argc, char **argv)
@@ -208,13 +199,11 @@ int sl_verb_try(int argc, char **argv)
         {0}};
     const struct sl_usage usage = {
         .line = "try [flags] TEMPLATE|CONDITION [INPUT...]",
-        .summary =
-            "Prints what a template makes of each record, or for which records a condition is true. A "
-            "condition is\na \"when\", a \"where\" or a filter, as JSON. INPUT is a file in any shape that "
-            "`replay` reads, standard\ninput, or an item as JSON: sluice try '{status|lower}' "
-            "'{\"PK\": \"a\", \"status\": \"NEW\"}'. Exit status:\n0 of every record something was made, 1 "
-            "of "
-            "some not, 2 bad usage or input.",
+        .summary = "Prints what a template makes of each record, or for which records a condition is true. A "
+                   "condition is a \"when\", a \"where\" or a filter, as JSON. INPUT is a file in any shape "
+                   "that `replay` reads, standard input, or an item as JSON: sluice try '{status|lower}' "
+                   "'{\"PK\": \"a\", \"status\": \"NEW\"}'. Exit status: 0 of every record something was "
+                   "made, 1 of some not, 2 bad usage or input.",
         .example = "sluice try '{status|lower} of {PK}' '{\"PK\": \"a\", \"status\": \"NEW\"}'",
         .flags = flags,
         .operand = "TEMPLATE",

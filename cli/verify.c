@@ -25,12 +25,10 @@ int sl_verb_verify(int argc, char **argv)
     const struct sl_usage usage = {
         .line = "verify [flags] --table NAME",
         .summary =
-            "Compares what the routes have made with what they should have made, on live tables, while the\n"
+            "Compares what the routes have made with what they should have made, on live tables, while the "
             "stream runs. Nothing is written. Without --consumer or --max-lag no difference can be "
-            "confirmed.\n"
-            "Exit status: 0 equal, 1 differences, 2 bad usage, 3 nothing wrong but not all proven, 4 "
-            "something\n"
-            "could not be read. docs/VERIFY.md says what is compared and how.",
+            "confirmed. Exit status: 0 equal, 1 differences, 2 bad usage, 3 nothing wrong but not all "
+            "proven, 4 something could not be read. docs/VERIFY.md says what is compared and how.",
         .example = "sluice verify --table orders --consumer place.json",
         .flags = flags,
         .ranges = sl_verify_session_ranges,

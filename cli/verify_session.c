@@ -204,7 +204,9 @@ static bool is_trusted(struct sl_verify_session *v, const char *route)
 
 static void warn_at_first(struct sl_verify_session *v)
 {
-    if (v->max_lag_s == NO_LAG && v->consumers.n == 0 && !v->is_plan)
+    if (v->is_plan)
+        return;
+    if (v->max_lag_s == NO_LAG && v->consumers.n == 0)
         fprintf(stderr,
                 "sluice %s: add --consumer FILE (the checkpoint of sluice tail) or --max-lag S; until then "
                 "differences stay pending\n",

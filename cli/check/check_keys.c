@@ -154,10 +154,10 @@ static enum sl_status look_at_all(const struct look *l, struct sl_error *error)
 {
     static const char *const sides[] = {"guard", "tombstones", "ledger"};
     struct wanted w = of_target(l);
-    if (!w.n && l->c->n_source_keys) {
+    if (!w.n && l->c->source_keys.n) {
         w.is_source = true;
-        w.n = l->c->n_source_keys;
-        memcpy(w.names, l->c->source_keys, sizeof(w.names));
+        w.n = l->c->source_keys.n;
+        memcpy(w.names, l->c->source_keys.names, sizeof(w.names));
     }
     enum sl_status status = look_at(l, &w, error);
     for (size_t i = 0; i < SL_COUNT(sides) && status == SL_OK; i++)
@@ -212,7 +212,7 @@ enum sl_status sl_check_source_keys(struct sl_check_keys *c, const char *stream_
         return SL_FATAL;
     port->describe(port, sl_span(NULL, 0), &facts, &call);
     for (size_t i = 0; facts.result.status == SL_OK && i < facts.n_keys; i++)
-        c->source_keys[c->n_source_keys++] = facts.keys[i].name;
+        c->source_keys.names[c->source_keys.n++] = facts.keys[i].name;
     port->close(port);
     return facts.result.status == SL_OK
                ? SL_OK

@@ -3,6 +3,7 @@
 #ifndef SL_CLI_CHECK_CHECK_KEYS_H
 #define SL_CLI_CHECK_CHECK_KEYS_H
 
+#include "data/source/source.h"
 #include "handlers/pipeline/route.h"
 #include "cli/config/lint.h"
 
@@ -10,8 +11,7 @@ struct sl_check_keys {
     struct sl_pipeline *pipeline;
     struct sl_sinks *sinks;
     struct sl_arena *arena;
-    struct sl_span source_keys[2]; /* names of the stream's table's key, as a replica without "key" has it */
-    size_t n_source_keys;          /* 0: not known */
+    struct sl_source_keys source_keys; /* of the stream's table, as a replica without "key" has them */
     sl_lint_fn find;
     void *arg;
 };
@@ -20,8 +20,8 @@ struct sl_check_keys {
 enum sl_status sl_check_source_keys(struct sl_check_keys *c, const char *stream_arn,
                                     struct sl_error *error) SL_MUST_USE;
 
-/* Asks for the description of each table. A local file that is missing has no table: the first record makes it.
- * One that cannot be described, for lack of a permission, is an error. */
+/* Asks for the description of each table. A local file that is missing has no table: the first record makes
+ * it. One that cannot be described, for lack of a permission, is an error. */
 enum sl_status sl_check_keys(const struct sl_check_keys *c, struct sl_error *error) SL_MUST_USE;
 
 #endif

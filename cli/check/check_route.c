@@ -9,6 +9,15 @@
 
 #include <stdio.h>
 
+static void print_json(const char *before, struct sl_span json)
+{
+    struct sl_buffer text;
+    sl_buffer_init(&text, SL_CONFIG_BYTES);
+    sl_json_add_compact(&text, json);
+    printf("%s%.*s\n", before, SL_ARG(sl_buffer_span(&text)));
+    sl_buffer_clean_up(&text);
+}
+
 static void print_events(const struct sl_route *route)
 {
     printf("    takes    ");
@@ -21,11 +30,7 @@ static void print_events(const struct sl_route *route)
         putchar('\n');
         return;
     }
-    struct sl_buffer text;
-    sl_buffer_init(&text, SL_CONFIG_BYTES);
-    sl_json_add_compact(&text, route->config->when);
-    printf(", when %.*s\n", SL_ARG(sl_buffer_span(&text)));
-    sl_buffer_clean_up(&text);
+    print_json(", when ", route->config->when);
 }
 
 /* The handler takes only these items of what comes; the mapping cannot keep the others back, as they have to
@@ -33,13 +38,8 @@ static void print_events(const struct sl_route *route)
 static void print_where(const struct sl_route *route)
 {
     struct sl_span where = sl_options_text(&route->options, "where");
-    struct sl_buffer text;
-    if (!where.len)
-        return;
-    sl_buffer_init(&text, SL_CONFIG_BYTES);
-    sl_json_add_compact(&text, where);
-    printf("    of them   items where %.*s\n", SL_ARG(sl_buffer_span(&text)));
-    sl_buffer_clean_up(&text);
+    if (where.len)
+        print_json("    of them   items where ", where);
 }
 
 /* What the mapping could keep back. */

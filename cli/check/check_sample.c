@@ -1,7 +1,6 @@
 /* Every template of a route, wherever its options hold one, is tried on each record that the route takes. */
 #include "cli/check/check_sample.h"
 
-#include "base/array.h"
 #include "base/nearest.h"
 #include "base/span.h"
 #include "live/source/inputs.h"
@@ -13,7 +12,6 @@
 #include <stdlib.h>
 
 #define NAMES         256 /* attributes of the sample that a mistyped name is compared with */
-#define PIECE_BYTES   ((size_t)1024 * 1024)
 #define RENDERED      ((size_t)1024 * 1024)
 #define SCRATCH_BYTES ((size_t)64 * 1024)
 
@@ -37,8 +35,7 @@ struct sampling {
     struct of_route *routes;
     const char *names[NAMES];
     size_t n_names, n_records;
-    struct sl_span *keys;
-    size_t n_keys;
+    struct sl_source_keys keys;
     struct sl_arena *scratch;
 };
 
@@ -113,15 +110,6 @@ static void learn_names(struct sampling *s, const struct sl_record *record)
     }
 }
 
-static void take_keys(struct sampling *s, const struct sl_record *record)
-{
-    struct sl_iter iter = sl_value_iter(sl_record_image(record, SL_KEYS));
-    struct sl_span name;
-    struct sl_value value;
-    while (s->n_keys < 2 && sl_value_next(&iter, &name, &value))
-        s->keys[s->n_keys++] = sl_span(sl_arena_copy(s->c->arena, name), name.len);
-}
-
 static void try_record(struct sampling *s, const struct sl_record *record)
 {
     struct sl_buffer text;
@@ -147,32 +135,28 @@ static void try_record(struct sampling *s, const struct sl_record *record)
     }
 }
 
+static enum sl_status try_batch(void *arg, const struct sl_batch *batch, bool *is_enough,
+                                struct sl_error *error)
+{
+    struct sampling *s = arg;
+    (void)error;
+    for (size_t i = 0; i < batch->n && s->n_records < SL_CHECK_SAMPLE_RECORDS; i++, s->n_records++) {
+        sl_arena_reset(s->scratch);
+        if (!s->n_records)
+            sl_source_keys_of(sl_batch_record(batch, i), s->c->arena, &s->keys);
+        try_record(s, sl_batch_record(batch, i));
+    }
+    *is_enough = s->n_records == SL_CHECK_SAMPLE_RECORDS;
+    return SL_OK;
+}
+
 static enum sl_status try_records(struct sampling *s, struct sl_error *error)
 {
     const char *ttl = s->c->pipeline->config.ttl_attribute.ptr
                           ? sl_arena_copy(s->c->arena, s->c->pipeline->config.ttl_attribute)
                           : NULL;
-    struct sl_inputs inputs = {.names = &s->c->path, .n = 1};
-    struct sl_source *source = NULL;
-    struct sl_arena *pieces = sl_arena_new(2 * PIECE_BYTES);
-    const struct sl_call call = {.arena = pieces, .deadline_ms = INT64_MAX};
-    struct sl_source_piece piece = {.is_last = false};
-    enum sl_status status = sl_inputs_open(&inputs, ttl, &source, error);
-    while (status == SL_OK && !piece.is_last && s->n_records < SL_CHECK_SAMPLE_RECORDS) {
-        sl_arena_reset(pieces);
-        status = sl_source_pull(source, PIECE_BYTES, &call, &piece, error);
-        for (size_t i = 0; status == SL_OK && i < piece.batch.n && s->n_records < SL_CHECK_SAMPLE_RECORDS;
-             i++) {
-            sl_arena_reset(s->scratch);
-            if (!s->n_records)
-                take_keys(s, sl_batch_record(&piece.batch, i));
-            try_record(s, sl_batch_record(&piece.batch, i));
-            s->n_records++;
-        }
-    }
-    sl_source_close(source);
-    sl_arena_destroy(pieces);
-    return status;
+    const struct sl_inputs inputs = {.names = &s->c->path, .n = 1};
+    return sl_inputs_each(&inputs, ttl, try_batch, s, error);
 }
 
 /* ---- what is said ---- */
@@ -211,7 +195,7 @@ static void say(const struct sampling *s, size_t i)
     }
 }
 
-/* ---- without a sample ---- */
+/* ---- what needs no sample ---- */
 
 static size_t name_at(struct sl_span text, size_t i)
 {
@@ -240,15 +224,6 @@ static void look_for_braces(const struct sl_check_sample *c, const struct tried 
     }
 }
 
-static bool is_tag(struct sl_span text)
-{
-    static const char *const tags[] = {"S", "N", "B", "BOOL", "NULL", "SS", "NS", "BS", "L", "M"};
-    for (size_t i = 0; i < SL_COUNT(tags); i++)
-        if (sl_span_is(text, tags[i]))
-            return true;
-    return false;
-}
-
 /* {NewImage.S} is an attribute called S. */
 static bool is_image(struct sl_span text)
 {
@@ -267,7 +242,7 @@ static void look_for_tags(const struct sl_check_sample *c, const struct tried *t
             continue;
         struct sl_span before = sl_span(name.ptr, (size_t)(dot - name.ptr));
         struct sl_span last = sl_span(dot + 1, n - before.len - 1);
-        if (before.len && is_tag(last) && !is_image(before))
+        if (before.len && sl_value_tag(last.ptr, last.len) && !is_image(before))
             c->find(
                 c->arg, SL_FINDING_TEMPLATE_TYPE,
                 sl_arena_printf(c->arena,
@@ -277,30 +252,24 @@ static void look_for_tags(const struct sl_check_sample *c, const struct tried *t
     }
 }
 
-void sl_check_templates(const struct sl_check_sample *c)
+enum sl_status sl_check_sample(const struct sl_check_sample *c, struct sl_source_keys *keys,
+                               struct sl_error *error)
 {
-    struct sampling s = {.c = c};
+    struct sampling s = {.c = c, .scratch = sl_arena_new(SCRATCH_BYTES)};
+    enum sl_status status = SL_OK;
+    s.routes = sl_arena_zalloc(c->arena, c->pipeline->n * sizeof(*s.routes));
     for (size_t i = 0; i < c->pipeline->n; i++) {
-        struct of_route route = {.templates = NULL};
-        find_templates(&s, &c->pipeline->routes[i], &route);
-        for (const struct tried *t = route.templates; t; t = t->next) {
+        find_templates(&s, &c->pipeline->routes[i], &s.routes[i]);
+        for (const struct tried *t = s.routes[i].templates; t; t = t->next) {
             look_for_braces(c, t);
             look_for_tags(c, t);
         }
     }
-}
-
-enum sl_status sl_check_sample(const struct sl_check_sample *c, struct sl_span keys[2], size_t *n_keys,
-                               struct sl_error *error)
-{
-    struct sampling s = {.c = c, .keys = keys, .scratch = sl_arena_new(SCRATCH_BYTES)};
-    s.routes = sl_arena_zalloc(c->arena, c->pipeline->n * sizeof(*s.routes));
-    for (size_t i = 0; i < c->pipeline->n; i++)
-        find_templates(&s, &c->pipeline->routes[i], &s.routes[i]);
-    enum sl_status status = try_records(&s, error);
+    if (c->path)
+        status = try_records(&s, error);
     for (size_t i = 0; status == SL_OK && s.n_records && i < c->pipeline->n; i++)
         say(&s, i);
-    *n_keys = s.n_keys;
+    *keys = s.keys;
     sl_arena_destroy(s.scratch);
     return status;
 }

@@ -53,17 +53,11 @@ static bool read_wish(const char *text, struct wish *out)
     return true;
 }
 
-/* "90m", "24h", "7d": milliseconds; 0: it is not one. */
+/* In milliseconds; 0: it is not one. */
 static int64_t span_ms(const char *text)
 {
-    char *end;
-    long long n = strtoll(text, &end, 10);
-    int64_t unit = *end == 's'   ? 1000
-                   : *end == 'm' ? 60000
-                   : *end == 'h' ? 3600000
-                   : *end == 'd' ? 86400000
-                                 : 0;
-    return end > text && unit && end[1] == '\0' && n > 0 && n < 1000000 ? n * unit : 0;
+    int64_t n, unit_s;
+    return sl_flags_span(text, &n, &unit_s) && n > 0 && n < 1000000 ? n * unit_s * 1000 : 0;
 }
 
 enum sl_status sl_picker_init(struct sl_picker *picker, const char *since, int64_t now_ms,

@@ -69,7 +69,7 @@ static enum sl_status read_members(struct sl_span text, struct sl_span values[N_
     return SL_OK;
 }
 
-/* The text of a JSON string; NULL: there is none. */
+/* The text of a JSON string; NULL: absent. */
 static const char *text_of(struct sl_span json, struct sl_arena *arena)
 {
     if (!json.ptr)
@@ -163,7 +163,8 @@ static void find_nothing(void *arg, enum sl_lint_finding finding, const char *te
     (void)text;
 }
 
-/* The environment does not count: a case says the same everywhere. Records may be old: it is no live stream. */
+/* The environment does not count: a case says the same everywhere. Records may be old: it is no live stream.
+ */
 enum sl_status sl_case_variables(struct sl_command *c, const struct sl_flag_list *set, struct sl_error *error)
 {
     const struct sl_flag_list none = {.n = 0};
@@ -229,11 +230,8 @@ static enum sl_status check_routes(const struct sl_case *c, const struct sl_pipe
     struct sl_json_walk walk = sl_json_walk(c->routes);
     struct sl_span name;
     while (c->routes.ptr && sl_json_walk_next(&walk, NULL, &name)) {
-        size_t i = 0;
-        while (i < p->n && !(*name.ptr == '"' && sl_json_text_is(sl_span(name.ptr + 1, name.len - 2),
-                                                                 sl_span_str(p->routes[i].config->name))))
-            i++;
-        if (i == p->n)
+        const char *text = *name.ptr == '"' ? text_of(name, p->arena) : "";
+        if (sl_route_named(p, sl_span_str(text)) == p->n)
             return sl_fail(error, SL_REJECT, "BadCase", "routes: %s has no route %.*s", c->config,
                            SL_ARG(name));
     }

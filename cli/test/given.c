@@ -17,10 +17,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LINES_MOST  ((size_t)256 * 1024 * 1024)
-#define PIECE_BYTES ((size_t)1024 * 1024)
-#define FIRST_S     1767225600 /* 2026-01-01: changes without a time are a second apart from then on */
-#define ARN_OF      "arn:aws:dynamodb:us-east-1:123456789012:table/%s/stream/2026-01-01T00:00:00.000"
+#define LINES_MOST ((size_t)256 * 1024 * 1024)
+#define FIRST_S    1767225600 /* 2026-01-01: changes without a time are a second apart from then on */
+#define ARN_OF     "arn:aws:dynamodb:us-east-1:123456789012:table/%s/stream/2026-01-01T00:00:00.000"
 
 struct reading {
     const struct sl_given *given;
@@ -219,50 +218,44 @@ static enum sl_status add_entries(struct reading *r)
 
 static enum sl_status read_view(struct reading *r)
 {
-    r->view = SL_VIEW_NEW_AND_OLD_IMAGES;
-    if (!r->given->view.ptr)
+    struct sl_span view = r->given->view;
+    r->view = view.ptr ? sl_view_named(view) : SL_VIEW_NEW_AND_OLD_IMAGES;
+    if (r->view != SL_VIEW_UNKNOWN)
         return SL_OK;
-    for (enum sl_view view = SL_VIEW_UNKNOWN + 1; view <= SL_VIEW_NEW_AND_OLD_IMAGES; view++)
-        if (sl_span_is(r->given->view, sl_view_name(view))) {
-            r->view = view;
-            return SL_OK;
-        }
-    return BAD(r, "view: \"%.*s\" is none: KEYS_ONLY, NEW_IMAGE, OLD_IMAGE and NEW_AND_OLD_IMAGES are",
-               SL_ARG(r->given->view));
+    return BAD(r,
+               "view: \"%.*s\" is not a view type; use KEYS_ONLY, NEW_IMAGE, OLD_IMAGE or NEW_AND_OLD_IMAGES",
+               SL_ARG(view));
 }
 
 /* ---- the event ---- */
 
-static enum sl_status add_piece(const struct sl_batch *batch, const struct sl_lambda_form *form, size_t *n,
-                                struct sl_arena *arena, struct sl_buffer *out, struct sl_error *error)
+struct event {
+    struct sl_lambda_form form;
+    struct sl_buffer *text;
+    size_t n;
+};
+
+static enum sl_status add_batch(void *arg, const struct sl_batch *batch, bool *is_enough,
+                                struct sl_error *error)
 {
+    struct event *event = arg;
     struct sl_lambda_batch delivered;
-    enum sl_status status = sl_lambda_batch_make(batch, form, *n, arena, &delivered, error);
+    enum sl_status status =
+        sl_lambda_batch_make(batch, &event->form, event->n, batch->arena, &delivered, error);
     for (size_t i = 0; status == SL_OK && i < batch->n; i++) {
-        sl_buffer_add_str(out, (*n)++ ? "," : "");
-        sl_buffer_add_span(out, sl_lambda_batch_text(&delivered, i));
+        sl_buffer_add_str(event->text, event->n++ ? "," : "");
+        sl_buffer_add_span(event->text, sl_lambda_batch_text(&delivered, i));
     }
+    *is_enough = event->n > SL_GIVEN_RECORDS;
     return status;
 }
 
 static enum sl_status add_all(const struct reading *r, const struct sl_inputs *inputs, struct sl_buffer *out)
 {
-    struct sl_source *source = NULL;
-    struct sl_arena *pieces = sl_arena_new(2 * PIECE_BYTES);
-    const struct sl_call call = {.arena = pieces, .deadline_ms = INT64_MAX};
-    const struct sl_lambda_form form = {.stream_arn = r->arn, .keys = r->given->keys, .created_s = FIRST_S};
-    struct sl_source_piece piece = {.is_last = false};
-    size_t n = 0;
-    enum sl_status status = sl_inputs_open(inputs, NULL, &source, r->error);
-    while (status == SL_OK && !piece.is_last && n <= SL_GIVEN_RECORDS) {
-        sl_arena_reset(pieces);
-        status = sl_source_pull(source, PIECE_BYTES, &call, &piece, r->error);
-        if (status == SL_OK)
-            status = add_piece(&piece.batch, &form, &n, pieces, out, r->error);
-    }
-    sl_source_close(source);
-    sl_arena_destroy(pieces);
-    if (status == SL_OK && n > SL_GIVEN_RECORDS)
+    struct event event = {.form = {.stream_arn = r->arn, .keys = r->given->keys, .created_s = FIRST_S},
+                          .text = out};
+    enum sl_status status = sl_inputs_each(inputs, NULL, add_batch, &event, r->error);
+    if (status == SL_OK && event.n > SL_GIVEN_RECORDS)
         return BAD(r, "%s: has more than %d records, the most that are one batch: keep those that matter",
                    r->given->file, SL_GIVEN_RECORDS);
     return status;

@@ -1,11 +1,13 @@
 /* What the kinds of sources share: keys, places, pulling from a text. */
 #include "data/source/source.h"
 
+#include "base/array.h"
 #include "base/json.h"
 #include "base/json_walk.h"
 #include "base/json_write.h"
 #include "base/scan.h"
 #include "streams/record.h"
+#include "streams/value.h"
 #include "data/source/source_private.h"
 
 #include <stdlib.h>
@@ -62,6 +64,16 @@ enum sl_status sl_source_keys_read(const char *text, struct sl_source_keys *out,
     if (out->n == 2 && sl_span_eq(out->names[0], out->names[1]))
         return sl_fail(error, SL_REJECT, "InvalidKeys", "--keys %s: names one attribute twice", text);
     return SL_OK;
+}
+
+void sl_source_keys_of(const struct sl_record *r, struct sl_arena *arena, struct sl_source_keys *out)
+{
+    struct sl_iter iter = sl_value_iter(sl_record_image(r, SL_KEYS));
+    struct sl_span name;
+    struct sl_value value;
+    *out = (struct sl_source_keys){.n = 0};
+    while (out->n < SL_COUNT(out->names) && sl_value_next(&iter, &name, &value))
+        out->names[out->n++] = sl_span(sl_arena_copy(arena, name), name.len);
 }
 
 /* ---- pulling ---- */

@@ -52,6 +52,8 @@ struct sl_source_keys {
 /* "PK,SK" or "PK"; the names are views of `text`. */
 enum sl_status sl_source_keys_read(const char *text, struct sl_source_keys *out,
                                    struct sl_error *error) SL_MUST_USE;
+/* The names that the record's Keys have, in their order there, in `arena`. */
+void sl_source_keys_of(const struct sl_record *r, struct sl_arena *arena, struct sl_source_keys *out);
 
 /* ---- opening ---- */
 

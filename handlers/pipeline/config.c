@@ -342,14 +342,6 @@ static enum sl_status read_reports(struct sl_config *config, const struct sl_var
     return SL_OK;
 }
 
-static enum sl_view view_of(struct sl_span text)
-{
-    for (size_t i = SL_VIEW_KEYS_ONLY; i <= SL_VIEW_NEW_AND_OLD_IMAGES; i++)
-        if (sl_span_is(text, sl_view_name((enum sl_view)i)))
-            return (enum sl_view)i;
-    return SL_VIEW_UNKNOWN;
-}
-
 static enum sl_status read_top(struct sl_config *config, const json_t *root, const struct sl_vars *vars,
                                struct sl_option_set *set, struct sl_error *error)
 {
@@ -366,7 +358,7 @@ static enum sl_status read_top(struct sl_config *config, const json_t *root, con
     if (ttl->is_set && ttl->text.len == 0)
         return sl_fail(error, SL_FATAL, INVALID, "%s: is empty; write the attribute's name", ttl->path);
     config->ttl_attribute = ttl->text;
-    config->view = view_of(sl_options_get(set, "view_type")->text);
+    config->view = sl_view_named(sl_options_get(set, "view_type")->text);
     config->max_parked_is_set = max->is_set;
     config->max_parked = max->is_null ? -1 : max->integer;
     config->reserve_ms = reserve->is_set ? reserve->integer : -1;

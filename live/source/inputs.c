@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#define PIECE_BYTES ((size_t)1024 * 1024)
+
 enum sl_status sl_inputs_check(const struct sl_inputs *inputs, struct sl_error *error)
 {
     struct stat st;
@@ -80,4 +82,24 @@ enum sl_status sl_inputs_open(const struct sl_inputs *inputs, const char *ttl_at
                                          .reads_ahead = true};
     const struct sl_call call = {.deadline_ms = INT64_MAX};
     return sl_source_open_files(&options, &what, &call, out, error);
+}
+
+enum sl_status sl_inputs_each(const struct sl_inputs *inputs, const char *ttl_attribute, sl_inputs_fn each,
+                              void *arg, struct sl_error *error)
+{
+    struct sl_source *source = NULL;
+    struct sl_arena *pieces = sl_arena_new(2 * PIECE_BYTES);
+    const struct sl_call call = {.arena = pieces, .deadline_ms = INT64_MAX};
+    struct sl_source_piece piece = {.is_last = false};
+    bool is_enough = false;
+    enum sl_status status = sl_inputs_open(inputs, ttl_attribute, &source, error);
+    while (status == SL_OK && !piece.is_last && !is_enough) {
+        sl_arena_reset(pieces);
+        status = sl_source_pull(source, PIECE_BYTES, &call, &piece, error);
+        if (status == SL_OK)
+            status = each(arg, &piece.batch, &is_enough, error);
+    }
+    sl_source_close(source);
+    sl_arena_destroy(pieces);
+    return status;
 }

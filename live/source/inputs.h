@@ -32,4 +32,13 @@ enum sl_status sl_inputs_keep(struct sl_inputs *inputs, struct sl_arena *arena,
 enum sl_status sl_inputs_open(const struct sl_inputs *inputs, const char *ttl_attribute,
                               struct sl_source **out, struct sl_error *error) SL_MUST_USE;
 
+/* What is done with a piece's records, which live until it returns, in their batch's arena. `*is_enough`: no
+ * more are wanted. */
+typedef enum sl_status (*sl_inputs_fn)(void *arg, const struct sl_batch *batch, bool *is_enough,
+                                       struct sl_error *error);
+
+/* Opens them, calls `each` piece by piece, and closes them. */
+enum sl_status sl_inputs_each(const struct sl_inputs *inputs, const char *ttl_attribute, sl_inputs_fn each,
+                              void *arg, struct sl_error *error) SL_MUST_USE;
+
 #endif

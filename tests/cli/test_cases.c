@@ -209,7 +209,7 @@ static void what_is_wrong_is_said(void **state)
         {"{'given':[{'after':{'PK':1},'at':1.5}]}", "given[0].at: a time is expected"},
         {"{'given':[{'after':{'PK':1},'at':{}}]}", "given[0].at: a time is expected"},
         {"{'given':[{'after':{'PK':1},'is':1}]}", "given[0]: \"is\" is not known here"},
-        {"{'given':[{'after':{'PK':1}}],'view':'ALL'}", "view: \"ALL\" is none: KEYS_ONLY"},
+        {"{'given':[{'after':{'PK':1}}],'view':'ALL'}", "view: \"ALL\" is not a view type; use KEYS_ONLY"},
         {"{'given':[{'after':{'PK':1}}],'routes':['x']}", "routes: sluice.json has no route \"x\""},
         {"{'given':[{'after':{'PK':1}}],'routes':[1]}", "routes: sluice.json has no route 1"},
         {"{'given':[{'after':{'PK':1}}],'config':'x.json'}", "x.json: cannot be read"},

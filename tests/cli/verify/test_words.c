@@ -101,8 +101,11 @@ static void without_a_consumer_it_is_pending(void **state)
     tables_verb(t, 3, "replica: pending, different {\"PK\":{\"S\":\"i3\"}}",
                 "verify --consumer place.json --wait 0");
     assert_non_null(strstr(verb_out(t->v), "replica: 5 equal, 0 different, 1 pending, 0 unsettled"));
+    assert_non_null(strstr(verb_err(t->v), "the consumer stands at 2019-12-31T23:59:59"));
     assert_non_null(
         strstr(verb_out(t->v), "notices: not comparable: the handler notify does not tell what should be"));
+    tables_verb(t, 0, "", "verify --plan --consumer place.json"); /* which waits for nobody */
+    assert_null(strstr(verb_err(t->v), "the consumer stands at"));
     tables_verb(t, 3, "\"result\":\"pending\"", "verify --json --consumer place.json --wait 0");
     assert_non_null(strstr(verb_out(t->v), "\"notices\":{\"not_comparable_because\":\"the handler notify "));
     /* While it waits there are no segments, and nobody knows how long it takes. */
