@@ -13,6 +13,7 @@ struct sl_aws;
 struct sl_keys;
 struct sl_credentials;
 struct sl_job_slot;
+struct sl_secret;
 
 /* Finds the process's keys, or those of a role (an ARN, "" for none), and puts them into `out`. SL_FATAL when
  * there are none or a source refuses them for good, SL_RETRY when a source did not answer. */
@@ -38,12 +39,15 @@ struct sl_aws {
     struct sl_sha256 sha;
     struct sl_profile profile;
     bool has_sha, has_profile;
-    bool has_tls; /* a target needs TLS, as far as can be said before anything is read */
+    bool has_tls;    /* a target needs TLS, as far as can be said before anything is read */
     uint64_t serial; /* of the credentials obtained last */
     struct sl_aws_host *hosts;
     struct sl_credentials *credentials;
     struct sl_job_slot *spare_slots; /* see job.c */
     sl_aws_keys_fn find_keys;
+    struct sl_secret *secrets;         /* those that were read: aws/secrets.h */
+    int64_t secrets_ms;                /* when; on the clock's steady time */
+    bool is_login_refused;             /* a target did not accept who we are, since they were read */
     char trace_id[SL_AWS_TRACE_BYTES]; /* as it is sent; "": none */
     struct sl_arena *lasting;          /* as long as the process */
     struct sl_arena *scratch;          /* of one apply, which resets it */
@@ -58,6 +62,12 @@ void sl_aws_destroy(struct sl_aws *aws);
 /* Signed requests carry it from now on, in the header X-Amzn-Trace-Id, as those of AWS's SDKs do: not signed,
  * and percent-encoded but for its own punctuation. NULL and "": none. */
 void sl_aws_trace(struct sl_aws *aws, const char *trace_id);
+
+/* A target with a login of its own answered so: 401 and 403 say that its secrets may have changed. */
+static inline void sl_aws_saw_refusal(struct sl_aws *aws, int http_status)
+{
+    aws->is_login_refused = aws->is_login_refused || http_status == 401 || http_status == 403;
+}
 
 struct sl_http *sl_aws_http(struct sl_aws *aws);
 

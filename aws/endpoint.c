@@ -108,6 +108,26 @@ const struct sl_service sl_service_lambda = {
     .base_ms = 50,
 };
 
+const struct sl_service sl_service_secretsmanager = {
+    .id = "SECRETS_MANAGER",
+    .host = "secretsmanager",
+    .signing = "secretsmanager",
+    .media = JSON_1_1,
+    .prefix = "secretsmanager.",
+    .attempts = 3,
+    .base_ms = 50,
+};
+
+const struct sl_service sl_service_ssm = {
+    .id = "SSM",
+    .host = "ssm",
+    .signing = "ssm",
+    .media = JSON_1_1,
+    .prefix = "AmazonSSM.",
+    .attempts = 3,
+    .base_ms = 50,
+};
+
 /* Its domains have hosts of their own: a target names one. */
 const struct sl_service sl_service_opensearch = {
     .id = "OPENSEARCH",

@@ -6,6 +6,11 @@
 
 struct sl_vars {
     const char *const *list; /* "NAME=value" strings, NULL-terminated, borrowed; NULL is empty */
+
+    /* Reads a secret that a configuration names, "ssm:/hook/key". `out` is borrowed. NULL: nobody may be
+     * asked, and a stand-in takes its place. */
+    enum sl_status (*secret)(void *arg, struct sl_span reference, const char **out, struct sl_error *error);
+    void *arg;
 };
 
 /* The value, NULL when the name is absent. Borrowed as long as the list. */

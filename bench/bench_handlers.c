@@ -138,7 +138,7 @@ static void open_pipeline(struct bench *b, const char *route)
 {
     static const struct sl_openers openers = {sl_target_kind, open_objects, open_rows, open_messages};
     static const char *const nowhere[] = {NULL};
-    static const struct sl_vars vars = {NULL};
+    static const struct sl_vars vars = {.list = NULL};
     char path[] = "/tmp/sluice-bench-XXXXXX";
     struct sl_error error = {0};
     int fd = mkstemp(path);

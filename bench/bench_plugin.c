@@ -32,7 +32,7 @@ struct bench {
 
 static void bench_open(struct bench *b, const char *folder, const char *config)
 {
-    static const struct sl_vars vars = {NULL};
+    static const struct sl_vars vars = {.list = NULL};
     static const struct sl_handler *const builtins[] = {&bench_empty_handler, NULL};
     const char *const path[] = {folder, NULL};
     struct sl_clock *clock = sl_clock_system();

@@ -74,7 +74,7 @@ int main(void)
     char endpoint[100];
     const char *const list[] = {"AWS_ACCESS_KEY_ID=AKIDEXAMPLE", "AWS_SECRET_ACCESS_KEY=secret",
                                 "AWS_REGION=us-east-1", endpoint, NULL};
-    const struct sl_vars vars = {list};
+    const struct sl_vars vars = {.list = list};
     sl_buffer_init(&page, 4 * 1024 * 1024);
     write_page(&page);
     keeper_start(&keeper, page.ptr, 0);

@@ -123,7 +123,7 @@ static double measure(const struct sl_vars *vars, const char *name, const char *
 
 int main(int argc, char **argv)
 {
-    const struct sl_vars vars = {(const char *const *)environ};
+    const struct sl_vars vars = {.list = (const char *const *)environ};
     double first = 0;
     for (int i = 1; i < argc; i++) {
         char *url = strchr(argv[i], '='), figure[128];

@@ -180,7 +180,7 @@ static void run_engine(const struct run *r, const char *url, const char *config,
     struct sl_error error = SL_NO_ERROR;
     struct sl_esm_settings settings;
     struct sl_live *live;
-    const struct sl_vars vars = {(const char *const *)environment};
+    const struct sl_vars vars = {.list = (const char *const *)environment};
     const struct sl_live_options where = {&vars, "us-east-1", url};
     const struct sl_worker_pipeline_options pipelines = {.config_path = config,
                                                          .vars = &vars,

@@ -6,6 +6,7 @@
 #include "cli/check/check_keys.h"
 #include "cli/check/check_route.h"
 #include "cli/check/check_sample.h"
+#include "cli/check/check_secrets.h"
 #include "cli/check/check_shared.h"
 #include "cli/check/check_totals.h"
 #include "cli/check/check_unused.h"
@@ -165,6 +166,7 @@ static enum sl_status run(struct check *c, struct sl_error *error)
     enum sl_status status = sl_config_text(c->command.config, c->command.arena, &text, error);
     if (status != SL_OK)
         return status;
+    const struct sl_vars outer = c->command.vars;
     const struct sl_check_vars vars = {
         .text = text, .set = &c->set, .arena = c->command.arena, .find = find, .arg = c};
     status = sl_check_vars(&vars, &c->command.vars, error);
@@ -182,6 +184,9 @@ static enum sl_status run(struct check *c, struct sl_error *error)
            c->command.pipeline->n == 1 ? "" : "s");
     for (size_t i = 0; i < c->command.pipeline->n; i++)
         sl_check_route(&c->command.pipeline->routes[i], &batch, c->command.arena);
+    status = sl_check_secrets(text, &outer, c->command.arena, error);
+    if (status != SL_OK)
+        return status;
     putchar('\n');
     lint(c);
     const struct sl_check_totals totals = {.pipeline = c->command.pipeline,

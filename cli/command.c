@@ -16,7 +16,7 @@ static volatile sig_atomic_t stop_bell = -1;
 
 struct sl_vars sl_command_environment(void)
 {
-    return (struct sl_vars){(const char *const *)environ};
+    return (struct sl_vars){.list = (const char *const *)environ};
 }
 
 void sl_command_begin(struct sl_command *c)

@@ -313,6 +313,56 @@ static enum sl_status serve_event(struct server *s, const struct sl_runtime_even
     return status;
 }
 
+/* ---- the pipeline, and what stands on it ---- */
+
+static enum sl_status open_work(struct server *s, struct sl_error *error)
+{
+    const struct sl_work_options options = {
+        .vars = &s->settings->vars,
+        .clock = s->clock,
+        .log = &s->log,
+        .sinks = &s->sinks,
+        .pipeline = s->pipeline,
+    };
+    return sl_work_open(&options, &s->work, error);
+}
+
+static enum sl_status open_pipeline(struct server *s, struct sl_error *error)
+{
+    enum sl_status status = sl_pipeline_open(&s->options, &s->pipeline, error);
+    if (status == SL_OK)
+        status = open_work(s, error);
+    if (status != SL_OK)
+        return status;
+    s->drain =
+        sl_drain_new(&(struct sl_drain_options){.pipeline = s->pipeline, .hide = hide_letter, .arg = s});
+    s->account = sl_account_open(s->settings, &s->log, s->pipeline);
+    sl_sinks_prepare(&s->sinks);
+    return SL_OK;
+}
+
+static void close_pipeline(struct server *s)
+{
+    sl_account_close(s->account); /* first: little time is left after SIGTERM */
+    sl_work_close(s->work);
+    sl_drain_destroy(s->drain);
+    sl_pipeline_close(s->pipeline);
+    s->account = NULL;
+    s->work = NULL;
+    s->drain = NULL;
+    s->pipeline = NULL;
+}
+
+/* A secret was changed, and a target has refused the old one. */
+static enum sl_status renew_secrets(struct server *s, struct sl_error *error)
+{
+    if (!sl_sinks_secrets_changed(&s->sinks))
+        return SL_OK;
+    close_pipeline(s);
+    enum sl_status status = open_pipeline(s, error);
+    return status == SL_OK ? SL_OK : sl_fail(error, SL_FATAL, error->code, "%s", error->text);
+}
+
 /* ---- the loop ---- */
 
 static enum sl_status one_round(struct server *s, struct sl_error *error)
@@ -321,6 +371,8 @@ static enum sl_status one_round(struct server *s, struct sl_error *error)
     enum sl_status status = sl_runtime_next(s->rt, &event, error);
     if (status == SL_OK) {
         status = serve_event(s, &event, error);
+        if (status == SL_OK)
+            status = renew_secrets(s, error);
     } else if (status == SL_REJECT) {
         struct sl_error why = *error;
         sl_error_clear(error);
@@ -394,18 +446,6 @@ static int fail_init(struct server *s, bool posts_init_error, const struct sl_er
     return 1;
 }
 
-static enum sl_status open_work(struct server *s, struct sl_error *error)
-{
-    const struct sl_work_options options = {
-        .vars = &s->settings->vars,
-        .clock = s->clock,
-        .log = &s->log,
-        .sinks = &s->sinks,
-        .pipeline = s->pipeline,
-    };
-    return sl_work_open(&options, &s->work, error);
-}
-
 static enum sl_status init(struct server *s, struct sl_error *error)
 {
     if (!s->settings->endpoint)
@@ -420,15 +460,7 @@ static enum sl_status init(struct server *s, struct sl_error *error)
         sl_runtime_beside(s->rt, &s->shutdown.beside);
     }
     if (status == SL_OK)
-        status = sl_pipeline_open(&s->options, &s->pipeline, error);
-    if (status == SL_OK)
-        status = open_work(s, error);
-    if (status == SL_OK) {
-        s->drain =
-            sl_drain_new(&(struct sl_drain_options){.pipeline = s->pipeline, .hide = hide_letter, .arg = s});
-        s->account = sl_account_open(s->settings, &s->log, s->pipeline);
-        sl_sinks_prepare(&s->sinks);
-    }
+        status = open_pipeline(s, error);
     if (sl_contain_is_whole(s->contain))
         return status;
     distrust_descriptors(s);
@@ -439,11 +471,8 @@ static enum sl_status init(struct server *s, struct sl_error *error)
 static void clean_up(struct server *s)
 {
     s->log.request_id[0] = '\0';
-    sl_account_close(s->account); /* first: little time is left after SIGTERM */
-    sl_work_close(s->work);
-    sl_drain_destroy(s->drain);
+    close_pipeline(s);
     sl_letterbox_close(s->letterbox);
-    sl_pipeline_close(s->pipeline);
     sl_contain_close(s->contain);
     sl_sinks_clean_up(&s->sinks);
     sl_runtime_close(s->rt);

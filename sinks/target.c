@@ -5,6 +5,7 @@
 #include "base/array.h"
 #include "base/url.h"
 
+#include "aws/secrets.h"
 #include "aws/sources.h"
 #include "sinks/services.h"
 #include "sinks/file.h"
@@ -78,6 +79,33 @@ struct sl_aws *sl_sinks_aws(struct sl_sinks *sinks)
     if (!sinks->aws)
         sinks->aws = sl_aws_new(sinks->clock, sinks->log, sinks->vars, sl_sources_find);
     return sinks->aws;
+}
+
+static enum sl_status read_secret(void *arg, struct sl_span reference, const char **out,
+                                  struct sl_error *error)
+{
+    return sl_secret_read(sl_sinks_aws(arg), reference, out, error);
+}
+
+struct sl_vars sl_sinks_vars(struct sl_sinks *sinks, const struct sl_vars *vars)
+{
+    struct sl_vars with = *vars;
+    if (!sinks->is_dry) {
+        with.secret = read_secret;
+        with.arg = sinks;
+    }
+    return with;
+}
+
+bool sl_sinks_secrets_changed(struct sl_sinks *sinks)
+{
+    return sinks->aws && sl_secrets_changed(sinks->aws);
+}
+
+void sl_sinks_hide_secrets(const struct sl_sinks *sinks, char *text)
+{
+    if (sinks->aws)
+        sl_secrets_hide(sinks->aws, text);
 }
 
 static const struct scheme *find(struct sl_span url)

@@ -37,8 +37,20 @@ void sl_sinks_trace(struct sl_sinks *sinks, const char *trace_id);
 /* sinks->aws, created if needed. */
 struct sl_aws *sl_sinks_aws(struct sl_sinks *sinks);
 
-/* When all targets are open: does what costs time and sends nothing. A function's start has more of a processor
- * than its invocations. */
+/* For a configuration: the process's variables, and secrets that are read from AWS (aws/secrets.h), each
+ * once.
+ */
+struct sl_vars sl_sinks_vars(struct sl_sinks *sinks, const struct sl_vars *vars);
+
+/* Between two events: a target has refused our login, and the secrets that were read have changed since, so
+ * the targets have to be opened again. Asks once in five minutes. */
+bool sl_sinks_secrets_changed(struct sl_sinks *sinks);
+
+/* Blots out what the secrets hold. */
+void sl_sinks_hide_secrets(const struct sl_sinks *sinks, char *text);
+
+/* When all targets are open: does what costs time and sends nothing. A function's start has more of a
+ * processor than its invocations. */
 void sl_sinks_prepare(struct sl_sinks *sinks);
 
 /* On failure: SL_FATAL, and a line that names the target and what is wrong. The caller closes the port with

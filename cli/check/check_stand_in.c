@@ -140,7 +140,8 @@ static const char *of_whole(const struct sl_stand_in_place *place, struct sl_are
                                                                                   : "dynamodb";
     if (begins(place->after, ":"))
         return scheme;
-    if (begins(place->after, "#")) /* only webhooks have options there */
+    if (place->after.len &&
+        memchr(place->after.ptr, '#', place->after.len)) /* only webhooks have options there */
         return "https://host.example.com/hook";
     return sl_arena_printf(arena, "%s://%s", scheme, plain_name(place->name, arena));
 }

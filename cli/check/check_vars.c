@@ -20,6 +20,7 @@ struct variable {
     const char *value; /* its stand-in */
     const char *route; /* that names it as a secret; NULL: it is a ${NAME} */
     bool is_special;
+    bool is_secret; /* read from AWS where it runs */
 };
 
 struct gathering {
@@ -27,6 +28,7 @@ struct gathering {
     const char **list; /* what is set */
     size_t n;
     bool is_used[sizeof(((struct sl_flag_list *)0)->values) / sizeof(char *)]; /* of in->set */
+    const json_t *own; /* the configuration's "variables" */
     struct variable *missing;
     size_t n_missing;
 };
@@ -79,6 +81,11 @@ static void take_environment(struct gathering *g, const struct sl_vars *vars)
 
 /* ---- what is missing ---- */
 
+static const char *own_text(const struct gathering *g, struct sl_span name)
+{
+    return json_string_value(json_object_getn(g->own, name.ptr, name.len));
+}
+
 static struct variable *need(struct gathering *g, struct sl_span name)
 {
     for (size_t i = 0; i < g->in->set->n; i++)
@@ -88,10 +95,14 @@ static struct variable *need(struct gathering *g, struct sl_span name)
     for (size_t i = 0; i < g->n_missing; i++)
         if (sl_span_eq(g->missing[i].name, name))
             return &g->missing[i];
-    if (g->n_missing == NAMES_MOST)
+    const char *own = own_text(g, name);
+    struct sl_span reference;
+    bool is_secret = own && sl_config_is_secret(sl_span_str(own), &reference);
+    if (g->n_missing == NAMES_MOST || (own && !is_secret))
         return NULL;
     struct variable *v = &g->missing[g->n_missing++];
-    *v = (struct variable){.name = sl_span(sl_arena_copy(g->in->arena, name), name.len)};
+    *v = (struct variable){.name = sl_span(sl_arena_copy(g->in->arena, name), name.len),
+                           .is_secret = is_secret};
     return v;
 }
 
@@ -281,7 +292,8 @@ static void say_missing(struct gathering *g, const struct variable *v)
                                    SL_ARG(v->name), *v->route ? "route " : "function", v->route)
                  : sl_arena_printf(arena, "%.*s is not set here; \"%s\" stands for it (--set %.*s=VALUE)",
                                    SL_ARG(v->name), v->value, SL_ARG(v->name));
-    g->in->find(g->in->arg, SL_FINDING_VARIABLE_NOT_SET, line);
+    if (!v->is_secret)
+        g->in->find(g->in->arg, SL_FINDING_VARIABLE_NOT_SET, line);
     g->list[g->n++] = sl_arena_printf(arena, "%.*s=%s", SL_ARG(v->name), v->value);
 }
 
@@ -318,6 +330,7 @@ enum sl_status sl_check_vars(const struct sl_check_vars *in, struct sl_vars *var
         return status;
     take_environment(&g, vars);
     json_t *root = json_loadb(in->text.ptr, in->text.len, 0, NULL);
+    g.own = json_object_get(root, "variables");
     if (root) {
         look_at_file(&g, root);
         for (size_t i = 0; i < g.n_missing; i++)

@@ -171,7 +171,7 @@ enum sl_status sl_case_variables(struct sl_command *c, const struct sl_flag_list
     struct sl_check_vars vars = {.set = set ? set : &none, .arena = c->arena, .find = find_nothing};
     static const char *const nothing[] = {NULL};
     enum sl_status status = sl_config_text(c->config, c->arena, &vars.text, error);
-    c->vars = (struct sl_vars){nothing};
+    c->vars = (struct sl_vars){.list = nothing};
     if (status == SL_OK)
         status = sl_check_vars(&vars, &c->vars, error);
     size_t n = 0;

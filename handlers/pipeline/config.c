@@ -24,6 +24,11 @@ const struct sl_option sl_config_rows[] = {
     {.name = "on_failure",
      .type = SL_OPTION_JSON,
      .help = "where rejected records go, for routes without an on_failure of their own"},
+    {.name = "variables",
+     .type = SL_OPTION_JSON,
+     .help = "texts by name, for ${NAME} and for options that name a variable, where the environment does "
+             "not set "
+             "it: a text, \"${secretsmanager:NAME}\", \"${secretsmanager:NAME:KEY}\" or \"${ssm:NAME}\""},
     {.name = "report_batch_item_failures",
      .type = SL_OPTION_BOOL,
      .fallback = "false",
@@ -153,12 +158,17 @@ static enum sl_status load_expanded(struct sl_config *config, struct sl_span tex
 {
     enum sl_status status = load(text, config->arena, out, error);
     if (status == SL_OK)
-        status = sl_config_check_variables(*out, "$", vars, config->arena, error);
+        status = sl_config_read_variables(*out, vars, config->arena, &config->vars, error);
+    if (status != SL_OK)
+        return status;
+    vars = &config->vars;
+    json_object_del(*out, "variables"); /* they were checked; the tree is made anew below */
+    status = sl_config_check_variables(*out, "$", vars, config->arena, error);
     if (status != SL_OK)
         return status;
     struct sl_buffer buffer;
     sl_buffer_init(&buffer, 4 * SL_CONFIG_BYTES);
-    sl_config_expand(text, vars, &buffer);
+    sl_config_expand(text, vars, true, &buffer);
     if (buffer.failed)
         status = sl_fail(error, SL_FATAL, INVALID,
                          "$: is larger than %d bytes once its variables are filled in", 4 * SL_CONFIG_BYTES);
@@ -374,6 +384,8 @@ static enum sl_status check_at(const struct sl_config *config, const char *path,
 static enum sl_status check_names(const struct sl_config *config, struct sl_error *error)
 {
     enum sl_status status = check_at(config, "$", error);
+    if (status == SL_OK && sl_json_find(config->text, "variables").ptr)
+        status = check_at(config, "$.variables", error);
     for (size_t i = 0; i < config->n_routes && status == SL_OK; i++) {
         const struct sl_config_route *route = &config->routes[i];
         status = check_at(config, route->path, error);

@@ -1,9 +1,10 @@
 /* sluice.json: read, its ${NAME} replaced by variables, checked by option rows. No handler is loaded and no
  * target is opened here.
  *
- * ${NAME} may be in any string. An unset name is refused; "$${" is a plain "${". The value goes in as text:
- * whatever it holds, it stays inside its string. Every refusal has status SL_FATAL and begins with the
- * JSON path; a syntax error has the byte as its offset. */
+ * ${NAME} may be in any string, and means the environment's variable, else that of SLUICE_VARIABLES (a JSON
+ * object of texts), else the file's own ("variables"). An unset name is refused; "$${" is a plain "${". The
+ * value goes in as text: whatever it holds, it stays inside its string. Every refusal has status SL_FATAL and
+ * begins with the JSON path; a syntax error has the byte as its offset. */
 #ifndef SL_HANDLERS_PIPELINE_CONFIG_H
 #define SL_HANDLERS_PIPELINE_CONFIG_H
 
@@ -40,6 +41,7 @@ struct sl_config_route {
 
 struct sl_config {
     struct sl_arena *arena;
+    struct sl_vars vars;          /* the configuration's variables and those that it was read with */
     struct sl_span text;          /* the file's, expanded */
     struct sl_span ttl_attribute; /* absent: not set */
     enum sl_view view;            /* SL_VIEW_UNKNOWN: not set */
@@ -70,6 +72,10 @@ enum sl_status sl_config_read(const char *path, const struct sl_vars *vars, stru
 /* The same from text. */
 enum sl_status sl_config_parse(struct sl_span text, const struct sl_vars *vars, struct sl_arena *arena,
                                struct sl_config *out, struct sl_error *error) SL_MUST_USE;
+
+/* Is it "${secretsmanager:...}" or "${ssm:...}", and nothing else? `reference` is what is between the braces.
+ */
+bool sl_config_is_secret(struct sl_span text, struct sl_span *reference);
 
 /* The option rows, for docs and schema. */
 extern const struct sl_option sl_config_rows[];       /* top level */

@@ -5,6 +5,7 @@
 #include "base/arena.h"
 #include "base/buffer.h"
 #include "base/vars.h"
+#include "handlers/pipeline/config.h"
 
 struct json_t;
 
@@ -13,8 +14,14 @@ enum sl_status sl_config_check_variables(const struct json_t *value, const char 
                                          const struct sl_vars *vars, struct sl_arena *arena,
                                          struct sl_error *error) SL_MUST_USE;
 
-/* The checked text with its variables' values. */
-void sl_config_expand(struct sl_span text, const struct sl_vars *vars, struct sl_buffer *out);
+/* The checked text with its variables' values. In JSON they are escaped. */
+void sl_config_expand(struct sl_span text, const struct sl_vars *vars, bool is_json, struct sl_buffer *out);
+
+/* `out`: the configuration's variables, in front of `vars`. Of those that `vars` has, its value counts.
+ * (config_vars.c) */
+enum sl_status sl_config_read_variables(const struct json_t *root, const struct sl_vars *vars,
+                                        struct sl_arena *arena, struct sl_vars *out,
+                                        struct sl_error *error) SL_MUST_USE;
 
 /* Refuses an object, as checked JSON text, in which a name is there twice. Any other value is fine. */
 enum sl_status sl_config_check_object(struct sl_span object, const char *path,

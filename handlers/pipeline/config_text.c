@@ -24,6 +24,17 @@ static size_t place_at(struct sl_span at, struct sl_span *name)
     return n < at.len && at.ptr[n] == '}' && name->len && !is_digit ? n + 1 : 0;
 }
 
+static bool is_secret(struct sl_span at)
+{
+    return sl_span_starts(at, SL_LIT("${secretsmanager:")) || sl_span_starts(at, SL_LIT("${ssm:"));
+}
+
+bool sl_config_is_secret(struct sl_span text, struct sl_span *reference)
+{
+    *reference = text.len > 3 ? sl_span(text.ptr + 2, text.len - 3) : text;
+    return is_secret(text) && text.ptr[text.len - 1] == '}' && !memchr(reference->ptr, '}', reference->len);
+}
+
 static const char *variable(const struct sl_vars *vars, struct sl_span name)
 {
     char text[256];
@@ -44,11 +55,17 @@ static enum sl_status check_string(struct sl_span text, const char *path, const 
         if (!sl_span_starts(at, SL_LIT("${")))
             continue;
         size_t n = place_at(at, &name);
+        if (is_secret(at))
+            return sl_fail(error, SL_FATAL, INVALID,
+                           "%s: a secret is the whole value of a variable: write \"variables\": {\"NAME\": "
+                           "\"${ssm:...}\"} at the top, and the NAME here",
+                           path);
         if (n == 0)
             return sl_fail(error, SL_FATAL, INVALID,
                            "%s: \"${\" does not begin a ${NAME}; for the two characters write \"$${\"", path);
         if (!variable(vars, name))
-            return sl_fail(error, SL_FATAL, INVALID, "%s: ${%.*s} is not set in the environment", path,
+            return sl_fail(error, SL_FATAL, INVALID,
+                           "%s: ${%.*s} is not set in the environment, nor in \"variables\"", path,
                            SL_ARG(name));
         i += n - 1;
     }
@@ -84,7 +101,7 @@ enum sl_status sl_config_check_variables(const json_t *value, const char *path, 
 }
 
 /* "${" is not JSON outside a string. So every place is inside one, where the escaped value is right. */
-void sl_config_expand(struct sl_span text, const struct sl_vars *vars, struct sl_buffer *out)
+void sl_config_expand(struct sl_span text, const struct sl_vars *vars, bool is_json, struct sl_buffer *out)
 {
     for (size_t i = 0; i < text.len; i++) {
         struct sl_span name, at = sl_span_from(text, i);
@@ -93,7 +110,10 @@ void sl_config_expand(struct sl_span text, const struct sl_vars *vars, struct sl
             sl_buffer_add_str(out, "${");
             i += 2;
         } else if (n && variable(vars, name)) {
-            sl_json_add_escaped(out, sl_span_str(variable(vars, name)));
+            if (is_json)
+                sl_json_add_escaped(out, sl_span_str(variable(vars, name)));
+            else
+                sl_buffer_add_str(out, variable(vars, name));
             i += n - 1;
         } else {
             sl_buffer_add_char(out, text.ptr[i]);

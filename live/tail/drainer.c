@@ -46,7 +46,11 @@ static enum sl_status read_queues(const struct sl_drainer_options *options, stru
                                   struct box **out, size_t *n, struct sl_error *error)
 {
     struct sl_config config;
-    enum sl_status status = sl_config_read(options->config, options->vars, arena, &config, error);
+    struct sl_sinks sinks;
+    sl_sinks_init(&sinks, sl_clock_system(), NULL, options->vars);
+    const struct sl_vars vars = sl_sinks_vars(&sinks, options->vars);
+    enum sl_status status = sl_config_read(options->config, &vars, arena, &config, error);
+    sl_sinks_clean_up(&sinks);
     *n = 0;
     if (status != SL_OK)
         return SL_REJECT;

@@ -17,7 +17,8 @@ struct worker {
     const struct sl_worker_pipeline_options *options;
     struct sl_log log;
     struct sl_sinks sinks;
-    struct sl_pipeline *pipeline;
+    struct sl_pipeline *pipeline;  /* NULL: it could not be opened again with other secrets */
+    struct sl_route_stats *before; /* per route: what the pipelines before it did; NULL: there was none */
     struct sl_arena *arena;
     struct sl_answer answer;
     struct sl_drain *drain; /* NULL: no letters came yet */
@@ -35,10 +36,26 @@ static void close_worker(struct sl_worker *base)
     w->drain = NULL;
     sl_pipeline_close(w->pipeline);
     w->pipeline = NULL;
+    free(w->before);
+    w->before = NULL;
     sl_sinks_clean_up(&w->sinks);
     sl_buffer_clean_up(&w->answer.body);
     sl_arena_destroy(w->arena);
     sl_log_clean_up(&w->log);
+}
+
+static enum sl_status open_pipeline(struct worker *w, struct sl_error *error)
+{
+    const struct sl_worker_pipeline_options *o = w->options;
+    const struct sl_pipeline_options options = {.config_path = o->config_path,
+                                                .vars = o->vars,
+                                                .clock = sl_clock_system(),
+                                                .log = &w->log,
+                                                .sinks = &w->sinks,
+                                                .handler_path = o->handler_path,
+                                                .function_name = o->function_name,
+                                                .openers = o->openers};
+    return sl_pipeline_open(&options, &w->pipeline, error);
 }
 
 static enum sl_status open_worker(struct sl_worker *base, struct sl_error *error)
@@ -51,15 +68,7 @@ static enum sl_status open_worker(struct sl_worker *base, struct sl_error *error
     sl_sinks_init(&w->sinks, sl_clock_system(), &w->log, o->vars);
     sl_buffer_init(&w->answer.body, SL_ANSWER_BYTES);
     w->arena = sl_arena_new(ARENA_BYTES);
-    const struct sl_pipeline_options options = {.config_path = o->config_path,
-                                                .vars = o->vars,
-                                                .clock = sl_clock_system(),
-                                                .log = &w->log,
-                                                .sinks = &w->sinks,
-                                                .handler_path = o->handler_path,
-                                                .function_name = o->function_name,
-                                                .openers = o->openers};
-    enum sl_status status = sl_pipeline_open(&options, &w->pipeline, error);
+    enum sl_status status = open_pipeline(w, error);
     if (status != SL_OK)
         close_worker(base);
     return status;
@@ -126,14 +135,47 @@ static void answer_letters(struct worker *w, struct sl_pool_task *task)
     end_answer(w, task, status == SL_OK ? NULL : &why);
 }
 
+static void add_stats(struct sl_route_stats *sum, const struct sl_route_stats *more)
+{
+    sum->matched += more->matched;
+    sum->applied += more->applied;
+    sum->parked += more->parked;
+    sum->set_aside += more->set_aside;
+    sum->failed += more->failed;
+    sum->calls += more->calls;
+    sum->bytes += more->bytes;
+}
+
+/* A secret was changed, and a target has refused the old one. */
+static void renew_secrets(struct worker *w)
+{
+    if (!sl_sinks_secrets_changed(&w->sinks))
+        return;
+    size_t n = sl_pipeline_routes(w->pipeline);
+    if (!w->before && !(w->before = calloc(n + 1, sizeof(*w->before))))
+        sl_die("out of memory: what routes did");
+    for (size_t i = 0; i < n; i++) {
+        const struct sl_route_stats stats = sl_pipeline_stats(w->pipeline, i);
+        add_stats(&w->before[i], &stats);
+    }
+    sl_drain_destroy(w->drain);
+    sl_pipeline_close(w->pipeline);
+    w->drain = NULL;
+    w->pipeline = NULL;
+}
+
 static void run(struct sl_worker *base, struct sl_pool_task *task)
 {
     struct worker *w = of(base);
+    struct sl_error why = SL_NO_ERROR;
+    sl_buffer_reset(&task->body);
+    if (!w->pipeline && open_pipeline(w, &why) != SL_OK) {
+        fail(w, task, &why);
+        return;
+    }
     const struct sl_decode_options options = {.ttl_attribute = sl_pipeline_ttl_attribute(w->pipeline)};
     struct sl_batch batch;
-    struct sl_error why = SL_NO_ERROR;
     snprintf(w->log.request_id, sizeof(w->log.request_id), "%s", task->inv->request_id);
-    sl_buffer_reset(&task->body);
     if (sl_drain_is_event(task->inv->payload))
         answer_letters(w, task);
     else if (sl_batch_decode(task->inv->payload, w->arena, &options, &batch, &why) != SL_OK)
@@ -141,17 +183,22 @@ static void run(struct sl_worker *base, struct sl_pool_task *task)
     else
         answer(w, task, &batch);
     sl_arena_reset(w->arena);
+    renew_secrets(w);
     w->log.request_id[0] = '\0';
 }
 
 static size_t routes(const struct sl_worker *base)
 {
-    return sl_pipeline_routes(((const struct worker *)base)->pipeline);
+    const struct worker *w = (const struct worker *)base;
+    return w->pipeline ? sl_pipeline_routes(w->pipeline) : 0;
 }
 
 static void route(const struct sl_worker *base, size_t i, struct sl_runner_route *out)
 {
-    struct sl_route_stats s = sl_pipeline_stats(((const struct worker *)base)->pipeline, i);
+    const struct worker *w = (const struct worker *)base;
+    struct sl_route_stats s = sl_pipeline_stats(w->pipeline, i);
+    if (w->before)
+        add_stats(&s, &w->before[i]);
     *out = (struct sl_runner_route){.name = (char *)(uintptr_t)s.name,
                                     .handler = (char *)(uintptr_t)s.handler,
                                     .target = (char *)(uintptr_t)s.target,

@@ -166,6 +166,7 @@ struct sl_opensearch_refusal sl_opensearch_refuse(struct sl_job *job, struct sl_
     struct sl_opensearch_refusal out = {.fault = row ? row->fault : by_status(status)};
     if (status == 401 || (status == 403 && out.fault != SL_OPENSEARCH_CONFLICT))
         out.fault = SL_OPENSEARCH_TARGETS;
+    sl_aws_saw_refusal(job->client->aws, status);
     out.code = code_of(job, &t, row, &shown);
     if ((out.fault == SL_OPENSEARCH_DOUBT || out.fault == SL_OPENSEARCH_TARGETS) &&
         is_named(job->client, out.code))

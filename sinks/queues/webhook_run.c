@@ -142,6 +142,7 @@ static struct sl_webhook_verdict judge_answer(struct sl_webhook *webhook, const 
         return verdict;
     bool is_for_now = meaning.next == SL_WEBHOOK_AGAIN || meaning.next == SL_WEBHOOK_THROTTLED;
     verdict.code = sl_arena_printf(arena, "Http%d", answer->status);
+    sl_aws_saw_refusal(webhook->aws, answer->status);
     verdict.status = is_for_now ? SL_RETRY : SL_FATAL;
     if (is_rejected(webhook, verdict.code)) {
         verdict.next = SL_WEBHOOK_REFUSED;

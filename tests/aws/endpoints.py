@@ -41,7 +41,7 @@ def main():
             cases.append(f"{ours} {region} {fips} {dual}")
             wanted.append(theirs(provider, rules, region, fips, dual))
     answers = subprocess.run([os.environ["BUILD"] + "/tests/aws/test_aws", "endpoints"], input="\n".join(cases) + "\n", capture_output=True,
-                             text=True, timeout=60, check=True).stdout.split()
+                             text=True, timeout=600, check=True).stdout.split()
     bad = [f"{case}: {answer}, and botocore has {want}" for case, answer, want in zip(cases, answers, wanted) if answer != want]
     print(*bad, sep="\n", end="\n" if bad else "")
     print(f"{len(cases) - len(bad)} passed, {len(bad) + abs(len(cases) - len(answers))} failed")

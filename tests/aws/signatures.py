@@ -83,7 +83,7 @@ def main():
                ("s3://dotted.bucket?storage_class=GLACIER_IR&sse=aws:kms&tags=a=b%20c", "-"), (f"s3://bucket?endpoint={base}/base", "k/..k")]
     for target, name in targets:
         answer = subprocess.run([os.environ["BUILD"] + "/tests/net/test_tls", "write", target, name, "2"], env=env, capture_output=True,
-                              text=True, timeout=60).stdout.strip()
+                              text=True, timeout=600).stdout.strip()
         if answer != "2 OK":
             wrong.append(f"{target}: answer {answer!r}")
     server.shutdown()

@@ -15,7 +15,7 @@
 
 static enum sl_status open_any(const char *url, struct sl_error *error)
 {
-    static const struct sl_vars vars = {NULL};
+    static const struct sl_vars vars = {.list = NULL};
     struct sl_sinks sinks;
     struct sl_object_port *objects = NULL;
     struct sl_table_port *table = NULL;
@@ -178,7 +178,7 @@ static void bad_targets_are_refused_by_name(void **state)
 static void assert_endpoint(const struct sl_service *service, const char *region, const char *label,
                             const char *const *list, const char *wanted)
 {
-    const struct sl_vars vars = {list};
+    const struct sl_vars vars = {.list = list};
     const struct sl_endpoint_request request = {
         .service = service, .region = region, .label = sl_span_str(label), .vars = &vars};
     struct sl_endpoint endpoint;
@@ -248,7 +248,7 @@ static void fips_and_dual_stack_have_names_of_their_own(void **state)
             assert_endpoint(cases[i].service, cases[i].region, "", lists[k], url);
         }
     }
-    const struct sl_vars vars = {fips};
+    const struct sl_vars vars = {.list = fips};
     struct sl_endpoint endpoint;
     struct sl_error error = SL_NO_ERROR;
     const struct sl_endpoint_request china = {
@@ -272,7 +272,7 @@ static void the_environment_may_say_otherwise(void **state)
 static void profiles_may_say_otherwise(void **state)
 {
     (void)state;
-    const struct sl_vars vars = {NULL};
+    const struct sl_vars vars = {.list = NULL};
     struct sl_profile profile = {
         .config = SL_LIT("[default]\nregion = eu-north-1\nservices = local\nendpoint_url = http://all:1\n"
                          "s3 =\n  endpoint_url = http://wrong\n[services local]\ndynamodb =\n  endpoint_url "
@@ -294,7 +294,7 @@ static void profiles_may_say_otherwise(void **state)
         assert_true(endpoint.custom);
     }
     assert_span_is(sl_endpoint_region(&vars, &profile), "eu-north-1");
-    const struct sl_vars named = {(const char *const[]){"AWS_DEFAULT_REGION=b-1", "AWS_REGION=a-1", NULL}};
+    const struct sl_vars named = {.list = (const char *const[]){"AWS_DEFAULT_REGION=b-1", "AWS_REGION=a-1", NULL}};
     assert_span_is(sl_endpoint_region(&named, &profile), "a-1");
     assert_null(sl_endpoint_region(&vars, NULL).ptr);
 }
@@ -308,7 +308,7 @@ static void bad_endpoints_are_refused(void **state)
                                        "http://h/<a", "http://h/a>", "http://h\\a"};
     for (size_t i = 0; i < sizeof(urls) / sizeof(urls[0]); i++) {
         struct sl_endpoint endpoint;
-        const struct sl_vars vars = {NULL};
+        const struct sl_vars vars = {.list = NULL};
         struct sl_error error = SL_NO_ERROR;
         const struct sl_endpoint_request request = {.service = &sl_service_sqs,
                                                     .region = "us-east-1",
@@ -320,7 +320,7 @@ static void bad_endpoints_are_refused(void **state)
     char url[SL_ENDPOINT_BYTES + 2] = "http://";
     memset(url + strlen("http://"), 'h', sizeof(url) - strlen("http://"));
     for (size_t len = SL_ENDPOINT_BYTES - 2; len <= SL_ENDPOINT_BYTES; len++) {
-        const struct sl_vars vars = {NULL};
+        const struct sl_vars vars = {.list = NULL};
         struct sl_endpoint endpoint;
         struct sl_span text = sl_span(url, len);
         const struct sl_endpoint_request request = {
@@ -593,7 +593,7 @@ static int say_endpoints(void)
     while (scanf("%63s %63s %d %d", id, region, &fips, &dual) == 4) {
         const char *list[] = {fips ? "AWS_USE_FIPS_ENDPOINT=true" : "X=",
                               dual ? "AWS_USE_DUALSTACK_ENDPOINT=true" : "Y=", NULL};
-        const struct sl_vars vars = {list};
+        const struct sl_vars vars = {.list = list};
         struct sl_error error = SL_NO_ERROR;
         struct sl_endpoint endpoint;
         size_t i = 0;

@@ -45,7 +45,7 @@ static enum sl_status find(struct sl_aws *aws, const char *role, int64_t deadlin
 
 static void open_world(struct world *w, int64_t lasts_s)
 {
-    static const struct sl_vars none = {NULL};
+    static const struct sl_vars none = {.list = NULL};
     *w = (struct world){.error = SL_NO_ERROR};
     sl_clock_virtual_init(&w->clock, (int64_t)START_S * 1000000000, 1);
     w->lines = memfd_create("log", MFD_CLOEXEC);

@@ -210,11 +210,11 @@ static void variables_are_found_by_whole_name(void **state)
 {
     (void)state;
     const char *const list[] = {"AB=1", "A=2", "EMPTY=", NULL};
-    struct sl_vars vars = {list};
+    struct sl_vars vars = {.list = list};
     assert_string_equal(sl_vars_get(&vars, "A"), "2");
     assert_null(sl_vars_get(&vars, "B"));
     assert_string_equal(sl_vars_or(&vars, "EMPTY", "x"), "x");
-    assert_null(sl_vars_get(&(struct sl_vars){NULL}, "A"));
+    assert_null(sl_vars_get(&(struct sl_vars){.list = NULL}, "A"));
 }
 
 /* Against printf, which is slower. */

@@ -289,7 +289,7 @@ static void an_empty_variable_is_as_one_that_is_not_set(void **state)
 {
     (void)state;
     const char *const list[] = {"A=1", "E=", "AA=2", NULL};
-    const struct sl_vars vars = {list};
+    const struct sl_vars vars = {.list = list};
     assert_string_equal(sl_vars_or(&vars, "A", "x"), "1");
     assert_string_equal(sl_vars_or(&vars, "AA", "x"), "2");
     assert_string_equal(sl_vars_or(&vars, "E", "x"), "x");

@@ -40,7 +40,7 @@ def backfill(*args, wait=True, keys="PK,SK"):
     process = subprocess.Popen([f"{BUILD}/sluice", "backfill", *keys, *args], cwd=folder, env=ENV, stdout=subprocess.PIPE,
                                stderr=subprocess.PIPE, text=True)
     if wait:
-        process.out, process.err = process.communicate(timeout=120)
+        process.out, process.err = process.communicate(timeout=600)
     return process
 
 
@@ -50,7 +50,7 @@ def fresh():
 
 
 def rows(table):
-    db = sqlite3.connect(folder / "db", timeout=60)
+    db = sqlite3.connect(folder / "db", timeout=600)
     return [json.loads(item) for item, in db.execute(f"SELECT item FROM {table}")]
 
 
@@ -191,7 +191,7 @@ def parked_and_redriven():
     parked = [json.loads(line) for line in (folder / "parked.jsonl").read_text().splitlines()]
     check("each with its name", len({p["record"]["eventID"] for p in parked}) == 2, parked)
     config(totals={"counters": [{"key": {"PK": "all"}, "add": {"n": 1}}]})
-    redrive = subprocess.run([f"{BUILD}/sluice", "redrive", "parked.jsonl"], cwd=folder, env=ENV, capture_output=True, text=True, timeout=60)
+    redrive = subprocess.run([f"{BUILD}/sluice", "redrive", "parked.jsonl"], cwd=folder, env=ENV, capture_output=True, text=True, timeout=600)
     config()
     check("and can be redriven", redrive.returncode == 0 and "2 of 2" in redrive.stdout, redrive.stdout + redrive.stderr)
     orders = [r["order"]["S"] for r in rows("totals") if "order" in r]
@@ -206,7 +206,7 @@ def overtaken():
         "SequenceNumber": "100000000000000000" + i["SK"]["N"].zfill(4), "StreamViewType": "NEW_AND_OLD_IMAGES"},
         "eventSourceARN": ARN + "/stream/2026-01-01T00:00:00.000"} for i in ITEMS[:50] if i["status"]["S"] != "GONE"]
     (folder / "stream.json").write_text(json.dumps({"Records": write}))
-    subprocess.run([f"{BUILD}/sluice", "replay", "stream.json"], cwd=folder, env=ENV, check=True, capture_output=True, timeout=60)
+    subprocess.run([f"{BUILD}/sluice", "replay", "stream.json"], cwd=folder, env=ENV, check=True, capture_output=True, timeout=600)
     export = write_export(folder / "some", [ITEMS[:400]], now())
     run = backfill("--export", str(export), *SINCE, "--routes", "replica")
     check("what was overtaken is counted", counts(run.out)[1]["replica"][2] == len(write), run.out + run.err)

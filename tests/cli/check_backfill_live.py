@@ -102,13 +102,13 @@ def beside_the_stream(world):
         else:
             kill(follower)
             follower = tail()
-    out, err = filler.communicate(timeout=120)
+    out, err = filler.communicate(timeout=600)
     check("the backfill ends", filler.returncode == 0, out + err)
     users.stop = True
     users.thread.join()
     kill(follower)
     last = tail("--once")
-    tail_out, tail_err = last.communicate(timeout=120)
+    tail_out, tail_err = last.communicate(timeout=600)
     check("the stream is read to its end", last.returncode == 0, tail_out + tail_err)
     key = lambda item: (item["PK"]["S"], item["SK"]["N"])
     table = {key(item): item for item in scan(f"orders{world}")}
@@ -134,7 +134,7 @@ def within_a_budget():
         {"name": "replica", "handler": "replicate", "to": "dynamodb://copy"}]}))
     began = time.monotonic()
     run = sluice("backfill", "--table", "heavy", "--unsafe-order", "--write-units", "40", place=place)
-    out, err = run.communicate(timeout=60)
+    out, err = run.communicate(timeout=600)
     took = time.monotonic() - began
     check("a budget is kept to", run.returncode == 0 and 60 == len(scan("copy")) and 1.5 < took < 20, f"{took:.1f} s: {out}{err}")
 
@@ -181,7 +181,7 @@ def consumers():
 
     def plan(table, *args):
         return subprocess.run([f"{BUILD}/sluice", "backfill", "--table", table, "--plan", *args], cwd=place, env=env, capture_output=True, text=True,
-                              timeout=60)
+                              timeout=600)
     cases = [("latest", {"StartingPosition": "LATEST"}, "TRIM_HORIZON"), ("retries", {"MaximumRetryAttempts": 3}, "MaximumRetryAttempts"),
              ("age", {"MaximumRecordAgeInSeconds": 3600}, "MaximumRecordAgeInSeconds"),
              ("filtered", {"FilterCriteria": {"Filters": [{"Pattern": "{}"}]}}, "FilterCriteria"), ("off", {}, "not enabled")]
@@ -220,7 +220,7 @@ def from_s3():
     env = {k: v for k, v in ENV.items() if "DYNAMODB" not in k} | {"AWS_ENDPOINT_URL": ENV["MOTO_ENDPOINT"]}
     place = f"s3://exports/copies/AWSDynamoDB/{export.name}/"
     run = subprocess.run([f"{BUILD}/sluice", "backfill", "--export", place, "--keys", "PK", "--consumer-since", "2026-01-01T00:00:00Z"],
-                         cwd=folder / "consumers", env=env, capture_output=True, text=True, timeout=60)
+                         cwd=folder / "consumers", env=env, capture_output=True, text=True, timeout=600)
     check("an export is read from S3", run.returncode == 0 and "300, as the manifest says" in run.stdout and "300 written" in run.stdout,
           run.stdout + run.stderr)
 

@@ -109,7 +109,7 @@ def the_drill():
           [("1", CODE, "replica")], parked())
     check("what was beside it is applied", table.items == {f"k{n}": item(n) for n in range(3, 9)}, table.items)
     configure()
-    redrive = lambda: subprocess.run([f"{BUILD}/sluice", "redrive", "parked.jsonl"], cwd=folder, env={**os.environ, **ENV}, capture_output=True, timeout=60)
+    redrive = lambda: subprocess.run([f"{BUILD}/sluice", "redrive", "parked.jsonl"], cwd=folder, env={**os.environ, **ENV}, capture_output=True, timeout=600)
     done = redrive()
     check("redriven too early: it fails again, and nothing changes", done.returncode == 1 and len(table.items) == 6, done.stderr)
     table.refuses = lambda key: False
@@ -143,10 +143,10 @@ def the_table_breaks():
 def misspelt():
     for value in ("", "A B", "ThrottlingException", ",".join("abcdefghi")):
         configure(f"&reject={value.replace(' ', '%20')}")
-        done = subprocess.run([f"{BUILD}/sluice", "check"], cwd=folder, env={**os.environ, **ENV}, capture_output=True, timeout=60)
+        done = subprocess.run([f"{BUILD}/sluice", "check"], cwd=folder, env={**os.environ, **ENV}, capture_output=True, timeout=600)
         check(f"reject={value} is refused by name", done.returncode != 0 and b"reject=" in done.stdout + done.stderr, done.stdout + done.stderr)
     configure(f"&reject={CODE},Http413")
-    done = subprocess.run([f"{BUILD}/sluice", "check"], cwd=folder, env={**os.environ, **ENV}, capture_output=True, timeout=60)
+    done = subprocess.run([f"{BUILD}/sluice", "check"], cwd=folder, env={**os.environ, **ENV}, capture_output=True, timeout=600)
     check("a list of codes is taken", done.returncode == 0, done.stdout + done.stderr)
 
 

@@ -21,7 +21,7 @@ def run(config, *flags, mapping=None):
     if mapping is not None:
         flags = (*flags, "--mapping", "-")
     env = {k: v for k, v in os.environ.items() if not k.startswith("AWS_")}
-    done = subprocess.run([f"{BUILD}/sluice", "check", *flags], cwd=folder, env=env, capture_output=True, timeout=60,
+    done = subprocess.run([f"{BUILD}/sluice", "check", *flags], cwd=folder, env=env, capture_output=True, timeout=600,
                           input=json.dumps(mapping).encode() if mapping is not None else None)
     done.out, done.err = done.stdout.decode(), done.stderr.decode()
     return done
@@ -252,7 +252,7 @@ def totals():
     (folder / "event.json").write_text(json.dumps({"Records": [{
         "eventID": "1", "eventName": "INSERT", "eventSourceARN": "arn:aws:dynamodb:us-east-1:123456789012:table/orders/stream/x",
         "dynamodb": {"Keys": {"PK": {"S": "a"}}, "NewImage": {"PK": {"S": "a"}, "status": {"S": "OPEN"}}, "SequenceNumber": "100"}}]}))
-    done = subprocess.run([f"{BUILD}/sluice", "replay", "--config", "sluice.json", "event.json"], cwd=folder, capture_output=True, timeout=60)
+    done = subprocess.run([f"{BUILD}/sluice", "replay", "--config", "sluice.json", "event.json"], cwd=folder, capture_output=True, timeout=600)
     check("the totals are made", done.returncode == 0, done.stderr.decode())
     for first, second, text in (
             ({"epoch": 2}, {"shards": 2}, None),
@@ -272,7 +272,7 @@ def keys():
         return {**PLAIN, "on_failure": "report", "routes": [{"name": "r", "handler": "replicate", "to": "sqlite:keys.db?table=replica", **more}]}
 
     (folder / "sluice.json").write_text(json.dumps(config()))
-    done = subprocess.run([f"{BUILD}/sluice", "replay", "event.json"], cwd=folder, capture_output=True, timeout=60)
+    done = subprocess.run([f"{BUILD}/sluice", "replay", "event.json"], cwd=folder, capture_output=True, timeout=600)
     check("a replica is made", done.returncode == 0, done.stderr.decode())
     for more, code, where in (
             ({}, None, ""), ({"key": {"PK": "{PK}"}}, None, ""), ({"set": {"day": "{PK}"}}, None, ""),

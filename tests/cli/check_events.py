@@ -158,7 +158,7 @@ def exponent(text):
 
 
 def run_ours(*args, stdin=None):
-    done = subprocess.run([f"{BUILD}/sluice", *args], cwd=folder, capture_output=True, input=stdin, timeout=60)
+    done = subprocess.run([f"{BUILD}/sluice", *args], cwd=folder, capture_output=True, input=stdin, timeout=600)
     check(f"sluice {args[0]}", done.returncode == 0, done.stderr)
     return done.stdout
 

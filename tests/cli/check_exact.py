@@ -19,7 +19,7 @@ OPERATORS = {"=": operator.eq, "<": operator.lt, ">=": operator.ge}
 
 def sluice(config):
     (folder / "sluice.json").write_text(config)
-    return subprocess.run([f"{BUILD}/sluice", "replay", "--quiet", "items.jsonl"], cwd=folder, capture_output=True, text=True, timeout=60,
+    return subprocess.run([f"{BUILD}/sluice", "replay", "--quiet", "items.jsonl"], cwd=folder, capture_output=True, text=True, timeout=600,
                           stdin=subprocess.DEVNULL)
 
 

@@ -192,7 +192,7 @@ def table_of_results(tables):
 
 def replay(name, environment):
     run = subprocess.run([f"{BUILD}/sluice", "replay", "--config", f"examples/{name}/sluice.json", f"examples/{name}/history.jsonl.gz"],
-                         env=environment, capture_output=True, text=True, timeout=120)
+                         env=environment, capture_output=True, text=True, timeout=600)
     check(f"{name} is replayed", run.returncode == 0, run.stdout + run.stderr)
 
 
@@ -204,7 +204,7 @@ def main():
         check(f"{name}: the oracle has something of everything", all(tables.values()) and all(messages.values()))
         with tempfile.TemporaryDirectory() as out:
             environment = {**os.environ, "OUT": out, **{key: KEYS[key] for key in SETTINGS[name]}}
-            run = subprocess.run([f"{BUILD}/sluice", "check", f"examples/{name}/sluice.json"], env=environment, capture_output=True, text=True, timeout=60)
+            run = subprocess.run([f"{BUILD}/sluice", "check", f"examples/{name}/sluice.json"], env=environment, capture_output=True, text=True, timeout=600)
             check(f"{name}: sluice check has no warning", run.returncode == 0 and " 0 warnings" in run.stdout, run.stdout + run.stderr)
             replay(name, environment)
             database = sqlite3.connect(f"{out}/{name}.db")

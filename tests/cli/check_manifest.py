@@ -22,7 +22,7 @@ def check(fine, what):
 
 
 def sluice(*arguments):
-    return subprocess.run([f"{BUILD}/sluice", *map(str, arguments)], capture_output=True, text=True, timeout=300)
+    return subprocess.run([f"{BUILD}/sluice", *map(str, arguments)], capture_output=True, text=True, timeout=600)
 
 
 def config(name, **route):

@@ -58,7 +58,7 @@ def run(flags, stdin, *more):
     for name in ("trace", "failed"):
         (folder / name).unlink(missing_ok=True)
     done = subprocess.run([f"{BUILD}/sluice", "replay", "--quiet", "--trace", "trace", "--trace-records", "--on-failure", "failed", *flags, *more], cwd=folder, input=stdin,
-                          capture_output=True, timeout=120)
+                          capture_output=True, timeout=600)
     check("it runs", done.returncode in (0, 1), done.stderr.decode()[-600:])
     read = lambda name: (folder / name).read_bytes() if (folder / name).exists() else b""
     return {"status": done.returncode, "summary": done.stdout, "trace": read("trace"), "failed": read("failed"), "notes": done.stderr}
@@ -88,7 +88,7 @@ try:
     names, _ = inputs("lines")
     slow = subprocess.Popen([f"{BUILD}/sluice", "replay", "--quiet", "--batch-size", "100", "--bootstrap",
                              f"echo >>{folder}/in; exec python3 {FUNCTION_SH} answer null", "in"], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    out, err = slow.communicate(timeout=120)
+    out, err = slow.communicate(timeout=600)
     check("an input that changes is said", slow.returncode != 0 and b"in: has changed since the replay began" in err, (slow.returncode, err[-300:]))
 finally:
     shutil.rmtree(folder)

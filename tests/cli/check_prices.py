@@ -120,7 +120,7 @@ def events(kind, n, size, spread, view):
 def said(n, size, spread):
     """The write and read units that `sluice check` prints, by event."""
     run = subprocess.run([f"{BUILD}/sluice", "check", "--item-bytes", str(size), "--mapping", "-"], cwd=folder, env=ENV, capture_output=True,
-                         text=True, timeout=60, input=json.dumps({"BatchSize": n}))
+                         text=True, timeout=600, input=json.dumps({"BatchSize": n}))
     found, names = {}, []
     for line in run.stdout.splitlines():
         head = re.match(r"    (?:costs   |        )  ((?:INSERT|MODIFY|REMOVE)[A-Z, ]*): ", line)
@@ -151,7 +151,7 @@ def measure(what, route, n, size=500, spread=False, keys=("PK",), once=(0, 0), v
             continue
         write_event(folder / "in.json", events(kind, n, size, spread, view))
         Proxy.units = {"write": 0.0, "read": 0.0}
-        run = subprocess.run([f"{BUILD}/sluice", "replay", "--batch-size", str(n), "in.json"], cwd=folder, env=ENV, capture_output=True, text=True, timeout=120)
+        run = subprocess.run([f"{BUILD}/sluice", "replay", "--batch-size", str(n), "in.json"], cwd=folder, env=ENV, capture_output=True, text=True, timeout=600)
         got = (Proxy.units["write"] - once[0], Proxy.units["read"] - once[1])
         check(f"{what}, {n} {kind}s of {size} bytes{', spread' if spread else ''}: said {prices[kind]}, consumed {got}", run.returncode == 0 and got == prices[kind],
               run.stdout + run.stderr)

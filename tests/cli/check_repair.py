@@ -20,7 +20,7 @@ def repair(w, *flags, wait=True):
                                stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     if not wait:
         return process
-    out, err = process.communicate(timeout=120)
+    out, err = process.communicate(timeout=600)
     return process.returncode, out.decode(), err.decode()
 
 
@@ -221,7 +221,7 @@ def killed_beside_writers(w):
         except subprocess.TimeoutExpired:
             process.send_signal(signal.SIGKILL)
             kills += 1
-        process.communicate(timeout=60)
+        process.communicate(timeout=600)
     check("some were killed", kills > 0, kills)
     check("the writer wrote", writer.stop() > 10)
     w.settle(300)

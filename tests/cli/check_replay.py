@@ -211,7 +211,7 @@ def full():
     run = Run(folder, "--on-failure", "/dev/full", "--max-retries", "0", function="error-on 3", records=ten)
     check("failure records without room", run.status == 1 and "--on-failure /dev/full is incomplete: No space" in run.err, run.err)
     run = subprocess.run('"$SLUICE" replay --bootstrap "$FUNCTION" in.json >/dev/full', shell=True,
-                         env={**os.environ, "SLUICE": f"{BUILD}/sluice", "FUNCTION": f"exec python3 {FUNCTION_SH} answer null"}, cwd=folder, capture_output=True, timeout=60)
+                         env={**os.environ, "SLUICE": f"{BUILD}/sluice", "FUNCTION": f"exec python3 {FUNCTION_SH} answer null"}, cwd=folder, capture_output=True, timeout=600)
     check("a summary without room", run.returncode == 1 and b"standard output cannot be written" in run.stderr, run.stderr)
 
 

@@ -36,7 +36,7 @@ def restore(archive, until, *args, wait=True, keys=True):
                                 "--temp", str(folder / "temp"), *keys, *args], cwd=folder, env=ENV, stdout=subprocess.PIPE,
                                stderr=subprocess.PIPE, text=True)
     if wait:
-        process.out, process.err = process.communicate(timeout=120)
+        process.out, process.err = process.communicate(timeout=600)
     return process
 
 
@@ -49,7 +49,7 @@ def fresh():
 def restored():
     if not (folder / "db").exists():
         return {}
-    db = sqlite3.connect(folder / "db", timeout=60)
+    db = sqlite3.connect(folder / "db", timeout=600)
     if not db.execute("SELECT 1 FROM sqlite_master WHERE name = 'restored'").fetchone():
         return {}
     return {item["PK"]["S"]: normal(item) for item in (json.loads(text) for text, in db.execute("SELECT item FROM restored"))}
@@ -243,7 +243,7 @@ def a_fold_is_of_its_archive():
         write_archive(f"{name}/archive", history(seed), random.Random(seed))
         run = subprocess.run([f"{BUILD}/sluice", "backfill", "--config", "../restore.json", "--archive", "archive", "--until", text_of(until),
                               "--temp", str(folder / "temp"), "--keys", "PK,SK", "--plan"], cwd=folder / name, env=ENV, capture_output=True, text=True,
-                             timeout=60)
+                             timeout=600)
         check(f"{name}: a plan", run.returncode == 0, run.stderr)
     check("each archive has a fold of its own", len(list((folder / "temp").iterdir())) == 2, list((folder / "temp").iterdir()))
 

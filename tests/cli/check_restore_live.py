@@ -58,7 +58,7 @@ def from_s3(seed, until, kills):
             break
         except subprocess.TimeoutExpired:
             process.send_signal(rng.choice([signal.SIGKILL, signal.SIGTERM]))
-            process.communicate(timeout=60)
+            process.communicate(timeout=600)
             ended += 1
     check(f"history {seed}: exit status after {ended} kills", process.returncode == 0, err)
     have, want = scan(f"restored{seed}"), wanted(state_at(changes, until))
@@ -70,7 +70,7 @@ def from_s3(seed, until, kills):
 servers.s3("PUT", "/restores")
 args = from_s3(1, T0 + 1100, 0)
 process = restore(T0 + 1200, *args[:4])
-_, err = process.communicate(timeout=120)
+_, err = process.communicate(timeout=600)
 check("the same table again, to another moment: refused", process.returncode == 2 and "not empty" in err, err)
 from_s3(2, T0 + 501, 4)
 from_s3(3, T0 + 1400, 6)

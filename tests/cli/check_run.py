@@ -27,7 +27,7 @@ def check(name, ok, detail=""):
 def replay(out, *flags):
     return subprocess.run(
         [f"{BUILD}/sluice", "replay", "--config", "examples/orders/sluice.json", *flags, str(CAPTURE / "orders.jsonl.gz")],
-        env={**os.environ, "OUT": str(out)}, capture_output=True, timeout=300)
+        env={**os.environ, "OUT": str(out)}, capture_output=True, timeout=600)
 
 
 def lines_of(folder):

@@ -195,7 +195,7 @@ def world(name, mode, *args, kills=0):
         check(f"{name}: nobody drains", until(lambda: plain() == items("orders"), 30) and waiting("later") > 0)
         for queue in ("later", "later2"):
             run = subprocess.run([f"{BUILD}/sluice", "redrive", "--delete-done", f"sqs://{queue}?endpoint={MOTO}", "--wait", "1", "--timeout", "20"],
-                                 cwd=folder, env=ENV, capture_output=True, text=True, timeout=120)
+                                 cwd=folder, env=ENV, capture_output=True, text=True, timeout=600)
             check(f"{name}: redrive drains", run.returncode == 0 and "route=" in run.stdout, run.stdout + run.stderr)
     check(f"{name}: afterwards all is equal", until(lambda: is_right() and waiting("later") + waiting("later2") == 0, 150),
           f"{waiting('later')} {waiting('later2')} {is_right()}")

@@ -21,7 +21,7 @@ draw = random.Random(SEED)
 
 
 def decode(*args, data=None, **options):
-    done = subprocess.run([SLUICE, "decode", *map(str, args)], input=data, capture_output=True, cwd=folder, timeout=120, **options)
+    done = subprocess.run([SLUICE, "decode", *map(str, args)], input=data, capture_output=True, cwd=folder, timeout=600, **options)
     return done.returncode, done.stdout, done.stderr.decode()
 
 
@@ -105,7 +105,7 @@ def by_pipe(data, block):
     feeder.start()
     out = process.stdout.read()
     feeder.join()
-    return process.wait(timeout=60), out
+    return process.wait(timeout=600), out
 
 
 def forms():
@@ -227,7 +227,7 @@ def broken_ends():
     process = subprocess.Popen([SLUICE, "decode", "many.jsonl"], stdout=reader.stdin, stderr=subprocess.PIPE, cwd=folder)
     reader.stdin.close()
     err = process.stderr.read()
-    check("a reader that goes away: no noise", process.wait(timeout=60) == 1 and err == b"", err)
+    check("a reader that goes away: no noise", process.wait(timeout=600) == 1 and err == b"", err)
     reader.wait()
     os.mkfifo(folder / "fifo")
     threading.Thread(target=lambda: (folder / "fifo").write_bytes(lines), daemon=True).start()

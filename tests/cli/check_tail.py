@@ -24,7 +24,7 @@ CONFIG = {"report_batch_item_failures": True, "on_failure": "report",
 def tail(*args, wait=True, **env):
     process = subprocess.Popen([f"{BUILD}/sluice", "tail", *args], cwd=folder, env={**ENV, **env}, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     if wait:
-        process.out, process.err = (t.decode() for t in process.communicate(timeout=120))
+        process.out, process.err = (t.decode() for t in process.communicate(timeout=600))
     return process
 
 
@@ -97,7 +97,7 @@ def redrive_a_pointer(endpoint):
     config = {**CONFIG, "routes": [{**CONFIG["routes"][0], "to": "file:redriven"}]}
     (folder / "redrive.json").write_text(json.dumps(config))
     done = subprocess.run([f"{BUILD}/sluice", "redrive", "--config", "redrive.json", "--region", "us-east-1", "--endpoint-url", endpoint, "pointer.json"],
-                          cwd=folder, env=ENV, capture_output=True, timeout=60)
+                          cwd=folder, env=ENV, capture_output=True, timeout=600)
     again = [json.loads(l)["dynamodb"]["SequenceNumber"] for p in (folder / "redriven").rglob("*.gz") for l in gzip.open(p)]
     check("a pointer: its records, no others", done.returncode == 0 and sorted(again) == numbers[10:13], done.stdout + done.stderr)
 
@@ -342,7 +342,7 @@ def liars():
             s.server.lies = {operation: text}
             s.run = tail("--stream", ARN, "--endpoint-url", s.url, "--once", "--checkpoint", f"lie{s.server.server_port}.json", wait=False, AWS_MAX_ATTEMPTS="1")
         for s, lie in runs:
-            out, err = s.run.communicate(timeout=60)
+            out, err = s.run.communicate(timeout=600)
             check(f"{lie}", s.run.returncode in (1, 2) and (b"not understood" in err or b"without shards" in err) and not archived(), out + err)
     s.server.lies = {}
     run = s.tail("--checkpoint", f"lie{s.server.server_port}.json")
@@ -370,7 +370,7 @@ def places(name):
 
 def stopped(process, number=signal.SIGTERM):
     process.send_signal(number)
-    process.out, process.err = (t.decode() for t in process.communicate(timeout=60))
+    process.out, process.err = (t.decode() for t in process.communicate(timeout=600))
     return process
 
 
@@ -436,7 +436,7 @@ def kept_or_not():
     until(lambda: "only" in places("full/place.json"))
     (folder / "full").rename(folder / "moved away")
     s.server.shards["only"][2].append(500)
-    live.out, live.err = (t.decode() for t in live.communicate(timeout=60))
+    live.out, live.err = (t.decode() for t in live.communicate(timeout=600))
     check("one that can no longer be written ends it with 1", live.returncode == 1 and "cannot be written" in live.err, live.err)
 
 

@@ -36,7 +36,7 @@ def raw_record(n, text, place, is_key):
 
 
 def run(folder, *args, stdin=None):
-    done = subprocess.run([f"{BUILD}/sluice", *args], cwd=folder, capture_output=True, timeout=120, input=stdin)
+    done = subprocess.run([f"{BUILD}/sluice", *args], cwd=folder, capture_output=True, timeout=600, input=stdin)
     done.out, done.err = done.stdout.decode("utf-8", "surrogatepass"), done.stderr.decode("utf-8", "replace")
     return done
 

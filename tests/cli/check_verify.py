@@ -370,7 +370,7 @@ def bad_usage(w):
     run = w.verify("--table", w.where("aside"), "--routes", "totals")
     check("a ledger that counts another table", f"counts the items of the table {w.table}" in run.err and run.status in (0, 1), str(run))
     run = subprocess.run([SLUICE, "repair", "--table", w.where("aside"), "--routes", "totals", "--max-lag", "0", "--dry-run"], cwd=w.folder,
-                         capture_output=True, timeout=60)
+                         capture_output=True, timeout=600)
     check("is not repaired from it", run.returncode == 2 and b"counts the items" in run.stderr, run)
     run = w.verify("--table", w.where("replica"))
     check("a target is no source", run.status == 2 and "the route replica writes" in run.err, str(run))

@@ -15,7 +15,7 @@ TOTALS = {"name": "totals", "handler": "aggregate", "to": "sqlite:out.db?table=t
 
 
 def sluice(verb, *args):
-    run = subprocess.run([f"{BUILD}/sluice", verb, *args], cwd=folder, capture_output=True, timeout=60, stdin=subprocess.DEVNULL)
+    run = subprocess.run([f"{BUILD}/sluice", verb, *args], cwd=folder, capture_output=True, timeout=600, stdin=subprocess.DEVNULL)
     run.out, run.err = run.stdout.decode(), run.stderr.decode()
     run.text = f"exit {run.returncode}\n{run.out}\n{run.err}"
     return run

@@ -23,7 +23,7 @@ def config(name, *routes):
 
 
 def sluice(verb, *args, env=None):
-    run = subprocess.run([f"{BUILD}/sluice", verb, *args], cwd=folder, capture_output=True, timeout=60, stdin=subprocess.DEVNULL,
+    run = subprocess.run([f"{BUILD}/sluice", verb, *args], cwd=folder, capture_output=True, timeout=600, stdin=subprocess.DEVNULL,
                          env={**os.environ, "AWS_ACCESS_KEY_ID": "x", "AWS_SECRET_ACCESS_KEY": "x", **(env or {})})
     run.out, run.err = run.stdout.decode(), run.stderr.decode()
     run.text = f"exit {run.returncode}\n{run.out}\n{run.err}"

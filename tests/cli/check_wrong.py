@@ -58,7 +58,7 @@ def verdict(numbered):
     number, config = numbered
     name = f"{number}.json"
     (folder / name).write_text(config if isinstance(config, str) else json.dumps(config))
-    done = subprocess.run([f"{BUILD}/sluice", "check", name], cwd=folder, env=ENV, capture_output=True, text=True, timeout=60)
+    done = subprocess.run([f"{BUILD}/sluice", "check", name], cwd=folder, env=ENV, capture_output=True, text=True, timeout=600)
     os.unlink(folder / name)
     return done.returncode, done.stdout, done.stderr.replace(f"sluice check: {name}: ", "", 1)
 

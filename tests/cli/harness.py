@@ -73,7 +73,7 @@ class Run:
         self.done = subprocess.run(
             [f"{BUILD}/sluice", "replay", *(x for pair in (("--trace", "trace.jsonl"), ("--trace-records",), ("--on-failure", "failed.jsonl"))
                                             if pair[0] not in args for x in pair), *args],
-            cwd=folder, input=stdin, env={**os.environ, **(env or {})}, capture_output=True, timeout=120)
+            cwd=folder, input=stdin, env={**os.environ, **(env or {})}, capture_output=True, timeout=600)
         self.status = self.done.returncode
         self.out, self.err = self.done.stdout.decode(), self.done.stderr.decode(errors="replace")
         self.trace_text = self.text(folder / "trace.jsonl")

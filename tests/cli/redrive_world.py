@@ -144,7 +144,7 @@ class Redrive:
         return subprocess.Popen([f"{BUILD}/sluice", "redrive", "--wait", "1", *args], cwd=self.folder, env=self.env,
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
-    def run(self, *args, stdin=None, timeout=300):
+    def run(self, *args, stdin=None, timeout=600):
         done = subprocess.run([f"{BUILD}/sluice", "redrive", "--wait", "1", *args], cwd=self.folder, env=self.env, input=stdin,
                               capture_output=True, text=True, timeout=timeout)
         done.lines = [l for l in done.stdout.splitlines() if "  " in l]

@@ -31,7 +31,7 @@ class Requests:
                                     "SignedHeaders=host, Signature=0"}
         connections = self.connections.__dict__
         for last in (False, True):  # the server closes what is idle
-            connection = connections.setdefault(host, http.client.HTTPConnection(host, timeout=120))
+            connection = connections.setdefault(host, http.client.HTTPConnection(host, timeout=600))
             try:
                 connection.request(method, path, body, headers)
                 answer = connection.getresponse()

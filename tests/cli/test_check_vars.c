@@ -21,6 +21,7 @@ static const struct {
     {ARCHIVE_TO("${X_NAME}://bucket/x"), "s3"},
     {REPLICA_TO("${X_NAME}://table"), "dynamodb"},
     {NOTIFY_TO("${X_NAME}#id=x"), "https://host.example.com/hook"},
+    {NOTIFY_TO("${X_NAME}?team=7#id=x"), "https://host.example.com/hook"},
     {ARCHIVE ",'on_failure':'${X_NAME}'", "sqs://x-name"},
     {ARCHIVE ",'on_failure':['s3://bucket/failed','${X_NAME}']", "sqs://x-name"},
     /* ARNs, whole and in parts */

@@ -45,7 +45,7 @@ static int set_up(void **state)
     w.shards[0] = (struct sl_esm_shard){.id = "shard-a", .parent = -1, .records = w.records, .n = 1500};
     w.shards[1] = (struct sl_esm_shard){.id = "shard-b", .parent = -1, .records = w.records + 1500, .n = 500};
     w.recording = (struct sl_recording){.shards = w.shards, .n_shards = 2, .n = 2000};
-    const struct sl_vars vars = {(const char *const *)environ};
+    const struct sl_vars vars = {.list = (const char *const *)environ};
     const struct sl_runner_options options = {.sandbox = {.vars = &vars}};
     w.summary = (struct sl_run_summary){.recording = &w.recording, .runner = sl_runner_new(&options)};
     w.summary.mapping.done = 2000;

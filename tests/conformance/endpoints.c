@@ -80,7 +80,7 @@ static const char *resolve(const struct file *file, const json_t *params, bool i
     if (json_is_true(json_object_get(params, "UseDualStack")))
         set(&s, "AWS_USE_DUALSTACK_ENDPOINT", "use_dualstack_endpoint", "true");
     set(&s, "HOME", NULL, "/nowhere");
-    const struct sl_vars vars = {s.list};
+    const struct sl_vars vars = {.list = s.list};
     struct sl_log log;
     sl_log_init(&log, -1, SL_OFF, SL_LOG_TEXT, sl_clock_system());
     struct sl_aws *aws = sl_aws_new(sl_clock_system(), &log, &vars, NULL);

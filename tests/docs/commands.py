@@ -16,7 +16,7 @@ ROOMS = r"(?:aws|base|net|streams|sinks|handlers|work|runtime|replay|tests|bench
 
 @functools.cache
 def helped(*verb):
-    return subprocess.run([SLUICE, *verb, "--help"], text=True, capture_output=True, timeout=60).stdout
+    return subprocess.run([SLUICE, *verb, "--help"], text=True, capture_output=True, timeout=600).stdout
 
 
 @functools.cache

@@ -47,14 +47,14 @@ def configuration(block):
     with tempfile.NamedTemporaryFile("w", suffix=".json", encoding="utf-8") as file:
         file.write(text)
         file.flush()
-        done = subprocess.run([SLUICE, "check", *settings(text), file.name], text=True, capture_output=True, timeout=60,
+        done = subprocess.run([SLUICE, "check", *settings(text), file.name], text=True, capture_output=True, timeout=600,
                               env={**clone.clean(), "AWS_REGION": "eu-central-1", "HOOK_SECRET": "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
                                    "PSEUDONYM_KEY": "not a secret", "AWS_ACCESS_KEY_ID": "k", "AWS_SECRET_ACCESS_KEY": "s"})
     return None if done.returncode == 0 else f"sluice check ends with {done.returncode}:\n{done.stdout}{done.stderr}"
 
 
 def record(block):
-    done = subprocess.run([SLUICE, "decode", "-"], input=json.dumps(json.loads(block.text)), text=True, capture_output=True, timeout=60)
+    done = subprocess.run([SLUICE, "decode", "-"], input=json.dumps(json.loads(block.text)), text=True, capture_output=True, timeout=600)
     return None if done.returncode == 0 and done.stdout else f"sluice decode ends with {done.returncode}: {done.stderr}"
 
 

@@ -38,7 +38,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct sl_config config;
     struct sl_error error = SL_NO_ERROR;
     enum sl_status status =
-        sl_config_parse(sl_span((const char *)data, size), &(struct sl_vars){list}, arena, &config, &error);
+        sl_config_parse(sl_span((const char *)data, size), &(struct sl_vars){.list = list}, arena, &config, &error);
     FUZZ_CHECK(status == SL_OK || (status == SL_FATAL && error.text[0] && error.code[0]));
     for (size_t i = 0; status == SL_OK && i < config.n_routes; i++) {
         struct sl_when *when;

@@ -58,7 +58,7 @@ static struct sl_answer answer;
 
 static void start(void)
 {
-    static const struct sl_vars vars = {NULL};
+    static const struct sl_vars vars = {.list = NULL};
     static const char *const nowhere[] = {NULL};
     static const struct sl_openers openers = {.kind = kind_of, .queue = open_queue};
     static struct sl_log log;

@@ -23,7 +23,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     FUZZ_CHECK(is_within(sl_profile_endpoint(&profile, "DYNAMODB"), text));
     FUZZ_CHECK(sl_profile_has(&profile, "default") || !sl_profile_get(&profile, "default", "role_arn").ptr);
 
-    const struct sl_vars vars = {NULL};
+    const struct sl_vars vars = {.list = NULL};
     struct sl_endpoint endpoint;
     struct sl_error error = SL_NO_ERROR;
     const struct sl_endpoint_request request = {

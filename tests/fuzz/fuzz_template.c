@@ -53,7 +53,7 @@ static void render(const struct sl_template *t, const struct sl_record *r, struc
 }
 
 static const char *const variables[] = {"KEY=k", NULL};
-static const struct sl_vars vars = {variables};
+static const struct sl_vars vars = {.list = variables};
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

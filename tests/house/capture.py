@@ -63,7 +63,7 @@ def run(name, *command, cwd=None, env=None, stdin="", show=True):
     """One command: its exit status and both streams become a file."""
     at = cwd or verify_world.folder
     done = subprocess.run([f"{BUILD}/sluice", *map(str, command)], cwd=at, env={**os.environ, **(env or {})}, input=stdin.encode(),
-                          capture_output=True, timeout=300, check=False)
+                          capture_output=True, timeout=600, check=False)
     out, err = done.stdout.decode("utf-8", "replace"), done.stderr.decode("utf-8", "replace")
     keep(name + ".txt", f"$ sluice {' '.join(map(str, command))}\nexit {done.returncode}\n-- stdout\n{out}-- stderr\n{err if show else ''}")
     return done
@@ -228,7 +228,7 @@ class Proxy(http.server.BaseHTTPRequestHandler):
                               what.get("UpdateExpression", ""), what.get("ConsistentRead", "")))
         request = urllib.request.Request(self.behind, body, {k: v for k, v in self.headers.items() if k.lower() != "host"})
         try:
-            with urllib.request.urlopen(request, timeout=60) as answer:
+            with urllib.request.urlopen(request, timeout=600) as answer:
                 status, head, text = answer.status, answer.headers, answer.read()
         except urllib.error.HTTPError as error:
             status, head, text = error.code, error.headers, error.read()

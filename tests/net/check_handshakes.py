@@ -99,7 +99,7 @@ def environment(bundle):
 
 
 def waves(*steps, bundle=CA):
-    done = subprocess.run([CLIENT, "waves", *steps], env=environment(bundle), capture_output=True, text=True, timeout=100)
+    done = subprocess.run([CLIENT, "waves", *steps], env=environment(bundle), capture_output=True, text=True, timeout=600)
     return done.stdout.split("\n")[:-1] + ([done.stderr] if done.returncode else [])
 
 
@@ -120,7 +120,7 @@ def expired(folder):
     with open(folder + "/ca.cnf", "w") as config:
         config.write(f"[ca]\ndefault_ca=d\n[d]\ndatabase={folder}/index.txt\nnew_certs_dir={folder}\nserial={folder}/serial\npolicy=p\n"
                      "default_md=sha256\nunique_subject=no\n[p]\ncommonName=supplied\n[e]\nsubjectAltName=DNS:localhost\n")
-    key, run = os.path.join(HERE, "tls/key.pem"), dict(check=True, capture_output=True, timeout=60)
+    key, run = os.path.join(HERE, "tls/key.pem"), dict(check=True, capture_output=True, timeout=600)
     subprocess.run(["openssl", "req", "-new", "-key", key, "-subj", "/CN=past", "-out", folder + "/past.csr"], **run)
     subprocess.run(["openssl", "ca", "-batch", "-config", folder + "/ca.cnf", "-cert", CA, "-keyfile", key, "-create_serial", "-extensions", "e",
                     "-startdate", "20200101000000Z", "-enddate", "20210101000000Z", "-in", folder + "/past.csr", "-out", folder + "/past.pem"], **run)

@@ -46,7 +46,7 @@ def run(port, host, bundle, target):
     env.pop("AWS_CA_BUNDLE", None)
     if bundle:
         env["AWS_CA_BUNDLE"] = os.path.join(HERE, "tls", bundle)
-    done = subprocess.run([os.environ["BUILD"] + "/tests/net/test_tls", "write", target, "-", "20"], env=env, capture_output=True, text=True, timeout=60)
+    done = subprocess.run([os.environ["BUILD"] + "/tests/net/test_tls", "write", target, "-", "20"], env=env, capture_output=True, text=True, timeout=600)
     return done.stdout.strip()
 
 

@@ -268,7 +268,7 @@ __attribute__((visibility("default"))) void freeaddrinfo(struct addrinfo *info)
 /* ---- requests ---- */
 
 static const char *const no_vars[] = {NULL};
-static const struct sl_vars vars = {no_vars};
+static const struct sl_vars vars = {.list = no_vars};
 
 static enum sl_http_outcome ask(struct sl_http *http, const char *url, const struct sl_address_rules *rules)
 {

@@ -91,7 +91,7 @@ static void stop(struct server *s)
 
 static struct sl_http *new_http(const char *bundle, const struct sl_vars *vars)
 {
-    static const struct sl_vars none = {NULL};
+    static const struct sl_vars none = {.list = NULL};
     struct sl_http_options options = {
         .clock = sl_clock_system(), .vars = vars ? vars : &none, .ca_bundle = bundle};
     return sl_http_new(&options);
@@ -174,7 +174,7 @@ static void the_file_of_roots_is_looked_for(void **state)
     struct server s;
     start(&s, TLS1_3_VERSION);
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct sl_vars vars = {cases[i].vars};
+        struct sl_vars vars = {.list = cases[i].vars};
         struct sl_http *http = new_http(cases[i].bundle, &vars);
         assert_int_equal(get(http, &s, "localhost", NULL), cases[i].outcome);
         sl_http_destroy(http);

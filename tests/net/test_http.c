@@ -15,7 +15,7 @@
 
 static struct sl_http *new_http(void)
 {
-    static const struct sl_vars none = {NULL};
+    static const struct sl_vars none = {.list = NULL};
     struct sl_http_options options = {.clock = sl_clock_system(), .vars = &none};
     return sl_http_new(&options);
 }

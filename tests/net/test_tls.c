@@ -87,7 +87,7 @@ static struct sl_result write_to(struct sl_sinks *sinks, const char *url, const 
  * succeeded before one failed, and how that one did. */
 static int write_many(char **argv)
 {
-    struct sl_vars vars = {(const char *const *)environ};
+    struct sl_vars vars = {.list = (const char *const *)environ};
     struct sl_sinks sinks;
     struct sl_call call = {sl_arena_new(4096), INT64_MAX};
     struct sl_result result = {.status = SL_OK};
@@ -151,7 +151,7 @@ static void write_wave(struct sl_sinks *sinks, const char *target, const struct 
  * with "wait" a line is read first. */
 static int write_waves(char **steps)
 {
-    struct sl_vars vars = {(const char *const *)environ};
+    struct sl_vars vars = {.list = (const char *const *)environ};
     struct later later = {.clock = *sl_clock_system()};
     struct sl_sinks sinks;
     struct sl_call call = {sl_arena_new(4096), INT64_MAX};

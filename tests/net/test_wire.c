@@ -36,11 +36,16 @@ struct server {
 };
 
 /* From here on the kernel drops what arrives: to the other side, this peer is gone. */
-static void vanish(int fd)
+static int attach(int fd)
 {
     struct sock_filter drop = {BPF_RET | BPF_K, 0, 0, 0};
     struct sock_fprog program = {1, &drop};
-    assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program)), 0);
+    return setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program));
+}
+
+static void vanish(int fd)
+{
+    assert_int_equal(attach(fd), 0);
 }
 
 static bool read_head(int fd, size_t *body)
@@ -187,7 +192,12 @@ static void slow_peers_are_waited_for_and_gone_ones_are_replaced(void **state)
 {
     (void)state;
     static char bytes[BODY_BYTES], urls[3][64];
-    struct sl_vars vars = {no_vars};
+    struct sl_vars vars = {.list = no_vars};
+    int probe = socket(AF_INET, SOCK_STREAM, 0);
+    bool can_vanish = attach(probe) == 0;
+    close(probe);
+    if (!can_vanish)
+        skip(); /* this kernel lets no user drop what arrives */
     struct server servers[3]; /* slow on a new connection, slow on a kept one, gone */
     struct sl_http_exchange e[3];
     struct sl_span small = SL_LIT("{}"), big = sl_span(bytes, sizeof(bytes));
@@ -443,7 +453,7 @@ static void credentials_and_this_machine_are_asked_without_a_proxy(void **state)
     struct scripted_server *proxy = scripted_server_start(answer_done, NULL);
     char lines[4][128];
     const char *list[] = {lines[0], lines[1], NULL};
-    struct sl_vars vars = {list};
+    struct sl_vars vars = {.list = list};
     snprintf(lines[0], sizeof(lines[0]), "http_proxy=%s", scripted_server_url(proxy));
     snprintf(lines[1], sizeof(lines[1]), "HTTPS_PROXY=%s", scripted_server_url(proxy));
     struct sl_http *http = new_http(&vars);
@@ -468,7 +478,7 @@ static void no_header_can_hold_a_control_character(void **state)
 {
     (void)state;
     struct scripted_server *server = scripted_server_start(answer_done, NULL);
-    struct sl_vars vars = {no_vars};
+    struct sl_vars vars = {.list = no_vars};
     struct sl_http *http = new_http(&vars);
     struct sl_http_exchange e;
     char line[64];

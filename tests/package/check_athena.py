@@ -49,7 +49,7 @@ def archive(buckets):
     path = buckets / "sluice.json"
     path.write_text(json.dumps(config))
     subprocess.run([SLUICE, "replay", "--config", path, TOP / "examples/capture/orders.jsonl.gz"], check=True, cwd=buckets,
-                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=120)
+                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=600)
     for f in FORMATS:
         found = sorted((buckets / f).rglob("*.gz"))
         assert len(found) > 20, f"{f}: {len(found)} objects"

@@ -84,7 +84,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 {"EventSourceArn": ASIDE_ARN, "State": "Enabled", "FunctionResponseTypes": ["ReportBatchItemFailures"]}]}).encode())
             return
         is_dynamodb = self.headers.get("X-Amz-Target", "").startswith("DynamoDB_")
-        connection = http.client.HTTPConnection(self.server.dynamodb if is_dynamodb else self.server.others, timeout=60)
+        connection = http.client.HTTPConnection(self.server.dynamodb if is_dynamodb else self.server.others, timeout=600)
         connection.request(self.command, self.path, body, dict(self.headers))
         answer = connection.getresponse()
         self.answer(answer.status, answer.getheaders(), answer.read())

@@ -23,7 +23,7 @@ def check(name, ok, detail=""):
 
 
 def run(*args, **more):
-    return subprocess.run(args, capture_output=True, text=True, timeout=120, **more)
+    return subprocess.run(args, capture_output=True, text=True, timeout=600, **more)
 
 
 def record(n):
@@ -76,7 +76,7 @@ def main():
         is_root = os.geteuid() == 0
         if is_root:
             subprocess.run(["chown", "-R", "65532:65532", root / "data"], check=True)
-        inside = ["unshare", *([] if is_root else ["-r"]), "--mount", "--pid", "--fork", "--kill-child", f"--mount-proc={root}/proc", "chroot",
+        inside = ["unshare", *([] if is_root else ["-r"]), "--mount", "--pid", "--fork", "--kill-child", f"--mount-proc={root}/proc", "/usr/sbin/chroot",
                   *(["--userspec=65532:65532"] if is_root else []), str(root)]
         env = {"PATH": "/usr/bin:/usr/sbin:/bin:/sbin"}
         done = run(*inside, "/usr/bin/sluice", "--help", env=env)

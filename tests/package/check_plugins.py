@@ -52,7 +52,7 @@ const sl_handler SL_HANDLER = {SL_HANDLER_ABI, "orders", "a test", 0, 0, 0, null
 
 
 def run(*command, **options):
-    done = subprocess.run([str(part) for part in command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=300, **options)
+    done = subprocess.run([str(part) for part in command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=600, **options)
     assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
     return done.stdout
 
@@ -120,7 +120,7 @@ def runs(work, zip_path):
     for config in ("sluice.json", "second one.json"):
         routes = json.loads((task / config).read_text())["routes"]
         (task / "run.json").write_text(json.dumps({"routes": [route for route in routes if route["handler"] != "archive"]}))
-        answers, output = emulator.invoke(work, [*become, "chroot", work / "root", "/var/task/bootstrap"], {
+        answers, output = emulator.invoke(work, [*become, "/usr/sbin/chroot", work / "root", "/var/task/bootstrap"], {
             "LAMBDA_TASK_ROOT": "/var/task", "SLUICE_CONFIG": "/var/task/run.json", "SLUICE_REPORT_BATCH_ITEM_FAILURES": "true", "AWS_REGION": "eu-west-1"},
             [record.encode()])
         assert answers == [b'{"batchItemFailures":[]}'], f"{config}: {answers}\n{output}"

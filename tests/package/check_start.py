@@ -101,7 +101,7 @@ def invoke(work, root, architecture, environment, event):
     # As root a chroot will do; others make themselves root of a namespace first. The emulator needs no LD_LIBRARY_PATH: it is for
     # what runs in the root.
     become = [] if os.geteuid() == 0 else ["unshare", "-r"]
-    inside = ["env", f"LD_LIBRARY_PATH={LIBRARY_PATH}", *become, "chroot", root, *qemu, "/var/task/bootstrap"]
+    inside = ["env", f"LD_LIBRARY_PATH={LIBRARY_PATH}", *become, "/usr/sbin/chroot", root, *qemu, "/var/task/bootstrap"]
     answers, output = emulator.invoke(work, inside, {**LAMBDA, **environment}, [event])
     return answers[0], output
 

@@ -90,6 +90,29 @@ def existing_table_with_targets():
         assert resources[name]["Properties"]["AlarmActions"] == [TOPIC], name
 
 
+def what_the_configuration_names():
+    table, secret, parameter = (f"arn:aws:{rest}" for rest in (f"dynamodb:{template.REGION}:{template.ACCOUNT}:table/ledger",
+                                f"secretsmanager:{template.REGION}:{template.ACCOUNT}:secret:orders/hook-??????", f"ssm:{template.REGION}:{template.ACCOUNT}:parameter/orders/url"))
+    everything = {"SideTableArns": f"{table},{table}2", "SecretArns": secret, "ParameterArns": parameter}
+    actions = {"SideTableArns": {(f"dynamodb:{a}", t) for t in (table, table + "2") for a in
+                                 ("DescribeTable", "GetItem", "BatchGetItem", "PutItem", "UpdateItem", "DeleteItem", "ConditionCheckItem")},
+               "SecretArns": {("secretsmanager:GetSecretValue", secret)}, "ParameterArns": {("ssm:GetParameter", parameter)}}
+    for names in [[name] for name in everything] + [list(everything)]:
+        resources, _ = template.resolve({name: everything[name] for name in names})
+        policy = resources["NamedPolicy"]["Properties"]
+        assert policy["Roles"] == ["<SluiceRole>"], policy
+        assert template.pairs(policy["PolicyDocument"]["Statement"]) == set().union(*(actions[name] for name in names)), policy
+    resources, _ = template.resolve({**everything, "SetAside": "on", "SeedFrom": "scan"})
+    assert resources["NamedPolicy"]["Properties"]["Roles"] == ["<SluiceRole>", "<DrainRole>", "<SeedRole>"]
+    variables = json.dumps({"HOOK_URL": "${ssm:/orders/url}"})
+    resources, _ = template.resolve({"Variables": variables, "SetAside": "on", "SeedFrom": "scan"})
+    assert "NamedPolicy" not in resources
+    for name in ("SluiceFunction", "DrainFunction", "SeedFunction"):
+        assert resources[name]["Properties"]["Environment"]["Variables"]["SLUICE_VARIABLES"] == variables, name
+    resources, _ = template.resolve({"ArchivePrefix": "a/b/"})
+    assert ("s3:PutObject", "arn:aws:s3:::<ArchiveBucket>/a/b/*") in template.allowed(resources, "routes")
+
+
 def mapping_loses_nothing():
     for overrides in ({}, {"SourceStreamArn": STREAM}, {"Timeout": 10}):
         function = template.resolve(overrides)[0]["SluiceFunction"]["Properties"]
@@ -156,7 +179,8 @@ def wrong_parameters_are_refused():
                       {"ReplicaTableArn": STREAM}, {"Architecture": "i386"}, {"Filter1": '[{"eventName":["REMOVE"]}]'},
                       {"TumblingWindowSeconds": 60, "ParallelizationFactor": 2}, {"VpcSubnetIds": "subnet-0a1b2c3d"}, {"Metrics": "0"},
                       {"VpcSecurityGroupIds": "sg-0a1b2c3d"}, {"SourceStreamArn": STREAM, "AthenaDatabase": "orders"},
-                      {"AthenaDatabase": "my-orders"}, {"AthenaSince": "yesterday"}, {"MaximumRetryAttempts": 10001}, {"LayerArns": "arn:aws:x"}):
+                      {"AthenaDatabase": "my-orders"}, {"AthenaSince": "yesterday"}, {"MaximumRetryAttempts": 10001}, {"LayerArns": "arn:aws:x"},
+                      {"Variables": "A=b"}, {"SecretArns": "orders/hook"}, {"ParameterArns": "*"}, {"SideTableArns": "ledger"}, {"ArchivePrefix": "expired"}, {"ArchivePrefix": "*/"}):
         try:
             template.resolve(overrides)
         except AssertionError:
@@ -166,8 +190,8 @@ def wrong_parameters_are_refused():
 
 # These wait for programs, so they run beside the others.
 LINTS = [cfn_lint, sam_validate, lint_is_awake]
-CASES = [demonstration, existing_table_alone, existing_table_with_targets, mapping_loses_nothing,
-         mapping_failures_to_bucket, configurations_pass_sluice_check, filters_are_copied, wrong_parameters_are_refused,
+CASES = [demonstration, existing_table_alone, existing_table_with_targets, what_the_configuration_names,
+         mapping_loses_nothing, mapping_failures_to_bucket, configurations_pass_sluice_check, filters_are_copied, wrong_parameters_are_refused,
          *reviewed.CASES]
 subprocess.run(["make", "-s", "all"], cwd=template.TOP, check=True, stdout=subprocess.DEVNULL)
 with concurrent.futures.ThreadPoolExecutor(2) as pool:

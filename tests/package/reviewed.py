@@ -35,6 +35,9 @@ WISHES = [
     {"AlarmTopicArn": f"arn:aws:sns:{template.REGION}:{template.ACCOUNT}:on-call"}, {"IteratorAgeAlarmMinutes": 5}, {"FailureAgeAlarmDays": 3},
     {"AthenaDatabase": "orders", "ArchiveBucketName": "cold"}, {"AthenaSince": "NOW-2YEARS"}, {"SeedFrom": "scan", "SeedSegments": 8, "SeedReadUnits": 100},
     {"SeedFrom": "s3://exports/of/AWSDynamoDB/01700000000000-0a1b2c3d", "SeedKeys": "PK,SK", "SeedConcurrency": 9, "SeedWriteUnits": 9},
+    {"SideTableArns": f"arn:aws:dynamodb:{template.REGION}:{template.ACCOUNT}:table/ledger"}, {"Variables": '{"OWNER": "orders"}'}, {"ArchivePrefix": "records/"},
+    {"SecretArns": f"arn:aws:secretsmanager:{template.REGION}:{template.ACCOUNT}:secret:hook-??????"},
+    {"ParameterArns": f"arn:aws:ssm:{template.REGION}:{template.ACCOUNT}:parameter/hook"},
     {"SetAside": "on", "DrainConcurrency": 5, "LetterAgeAlarmHours": 12},
 ]
 # What AWS grants on "*" alone, or (the last six) not wholly on less.
@@ -91,8 +94,8 @@ def what_is_unset_is_left_out():
 
 
 def statements(resources):
-    for name, role in of_type(resources, "AWS::IAM::Role"):
-        for policy in role["Properties"]["Policies"]:
+    for name, holder in (*of_type(resources, "AWS::IAM::Role"), *of_type(resources, "AWS::IAM::Policy")):
+        for policy in holder["Properties"].get("Policies", [holder["Properties"]]):
             for statement in policy["PolicyDocument"]["Statement"]:
                 assert statement["Effect"] == "Allow", f"{name}: {statement}"
                 listed = (statement[part] if isinstance(statement[part], list) else [statement[part]] for part in ("Action", "Resource"))

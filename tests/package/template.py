@@ -116,10 +116,13 @@ def resolve(overrides):
 def allowed(resources, policy, role="SluiceRole"):
     """{(action, resource)} of one policy of a role; the function's, if not said."""
     role = resources[role]["Properties"]
-    statements = next(p for p in role["Policies"] if p["PolicyName"] == policy)["PolicyDocument"]["Statement"]
-    pairs = set()
+    return pairs(next(p for p in role["Policies"] if p["PolicyName"] == policy)["PolicyDocument"]["Statement"])
+
+
+def pairs(statements):
+    found = set()
     for statement in statements:
         actions = statement["Action"] if isinstance(statement["Action"], list) else [statement["Action"]]
         places = statement["Resource"] if isinstance(statement["Resource"], list) else [statement["Resource"]]
-        pairs |= {(action, place) for action in actions for place in places}
-    return pairs
+        found |= {(action, place) for action in actions for place in places}
+    return found

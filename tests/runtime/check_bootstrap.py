@@ -96,7 +96,7 @@ class Bootstrap:
         return self.wait()
 
     def wait(self):
-        out, err = self.process.communicate(timeout=60)
+        out, err = self.process.communicate(timeout=600)
         self.api.shutdown()
         return self.process.returncode, out.decode(), err.decode()
 

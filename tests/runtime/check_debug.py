@@ -27,7 +27,7 @@ def replay(folder, build_folder, how):
         {"name": "r", "handler": "keeps", "how": how, "on_failure": "jsonl:parked.jsonl"}]}))
     (folder / "in.json").write_text(json.dumps({"Records": [record(n) for n in range(100, 104)]}))
     return subprocess.run([f"{build_folder}/sluice", "replay", "--quiet", "--batch-size", "1", "--max-retries", "1", "in.json"],
-                          cwd=folder, capture_output=True, text=True, timeout=120, env={**os.environ, "TMPDIR": str(folder)})
+                          cwd=folder, capture_output=True, text=True, timeout=600, env={**os.environ, "TMPDIR": str(folder)})
 
 
 def main():

@@ -80,7 +80,7 @@ def about():
     check("and on", answers[4].startswith(b"2 0 "), answers[4])
     alone = subprocess.run([function], env={"PATH": os.environ["PATH"]}, capture_output=True, text=True)
     check("outside of Lambda it says so", alone.returncode == 1 and "AWS_LAMBDA_RUNTIME_API is not set" in alone.stderr, alone.stderr)
-    gone = subprocess.run([function], env={"AWS_LAMBDA_RUNTIME_API": "127.0.0.1:9"}, capture_output=True, text=True, timeout=60)
+    gone = subprocess.run([function], env={"AWS_LAMBDA_RUNTIME_API": "127.0.0.1:9"}, capture_output=True, text=True, timeout=600)
     check("without a server it ends", gone.returncode == 1 and gone.stderr.count("ConnectionBroken") == 8, gone.stderr)
     broken = Run(work, "--bootstrap", f"{shlex.quote(str(function))} fail", "--max-retries", "0", records=[record(1)])
     check("an init error is told", "Function.NoSetting" in broken.err and "the setting X is missing" in broken.err, broken.err)

@@ -48,7 +48,7 @@ def peak_kb(folder, records, pad):
     config = TOP / "examples/orders/sluice.json"
     done = subprocess.run([BUILD / "sluice", "replay", "--config", config, "--batch-size", "10000", "--timeout", "300", "--trace", "trace.jsonl", "--bootstrap",
                            shlex.join(["exec", sys.executable, os.path.abspath(__file__), "watch", f"{folder}/peak", f"{BUILD}/bootstrap"]), "in.jsonl"],
-                          cwd=folder, env={**os.environ, "OUT": str(folder), "SLUICE_CONFIG": str(config)}, capture_output=True, text=True, timeout=300)
+                          cwd=folder, env={**os.environ, "OUT": str(folder), "SLUICE_CONFIG": str(config)}, capture_output=True, text=True, timeout=600)
     if done.returncode:
         sys.exit(f"FAIL replay: {done.stdout}{done.stderr}")
     sizes = [json.loads(line)["bytes"] for line in (folder / "trace.jsonl").read_text().splitlines()]

@@ -299,7 +299,7 @@ static void configure(struct sl_work_config *config, struct sl_arena *arena, con
     const char *list[] = {sl_arena_printf(arena, "SLUICE_WORK_SOURCE=%s", source),
                           sl_arena_printf(arena, "SLUICE_WORK_PLACE=%s", place),
                           "SLUICE_WORK_WRITE_UNITS=1000", "SLUICE_WORK_CONCURRENCY=10", NULL};
-    const struct sl_vars vars = {list};
+    const struct sl_vars vars = {.list = list};
     struct sl_error error = SL_NO_ERROR;
     assert_int_equal(sl_work_config_read(&vars, arena, config, &error), SL_OK);
 }
@@ -381,7 +381,7 @@ static void test_wrong_settings(void **state)
         struct sl_error error = SL_NO_ERROR;
         const char *list[] = {cases[i][0], "SLUICE_WORK_SOURCE=dynamodb://t", "SLUICE_WORK_PLACE=s3://b",
                               NULL};
-        const struct sl_vars vars = {list};
+        const struct sl_vars vars = {.list = list};
         assert_int_equal(sl_work_config_read(&vars, arena, &config, &error), SL_FATAL);
         assert_string_equal(error.code, "BadWorkSettings");
         if (!strstr(error.text, cases[i][1]))
@@ -389,7 +389,7 @@ static void test_wrong_settings(void **state)
         sl_arena_destroy(arena);
     }
     const char *list[] = {"SLUICE_WORK_ITEMS=yes", NULL};
-    const struct sl_vars vars = {list};
+    const struct sl_vars vars = {.list = list};
     struct sl_error error = SL_NO_ERROR;
     bool is_on;
     assert_int_equal(sl_work_is_on(&vars, &is_on, &error), SL_FATAL);

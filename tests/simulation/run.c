@@ -10,7 +10,7 @@
 
 struct sl_pipeline *sim_open_pipeline(struct sim *s, struct sl_log *log)
 {
-    static const struct sl_vars no_vars = {NULL};
+    static const struct sl_vars no_vars = {.list = NULL};
     static const char *const nowhere[] = {NULL};
     char path[32];
     snprintf(path, sizeof(path), "/proc/self/fd/%d", s->config_fd);

@@ -23,7 +23,7 @@ def port_suite(node):
     for index in ("ports", "ports-scanned", "ports-scripted", "ports-texts"):
         node.make(index, mappings={"dynamic": False, "properties": {"sluice_hash": {"type": "keyword"}}}, aliases={},
                   settings={"translog.durability": "async"})
-    run = subprocess.run([f"{BUILD}/tests/sinks/test_ports"], capture_output=True, text=True, timeout=280,
+    run = subprocess.run([f"{BUILD}/tests/sinks/test_ports"], capture_output=True, text=True, timeout=600,
                          env={**os.environ, "OPENSEARCH_ENDPOINT": f"http://127.0.0.1:{node.port}"})
     text = run.stdout + run.stderr
     check("the port suite", run.returncode == 0, "\n".join(l for l in text.splitlines() if "FAILED" in l or "ERROR" in l or "LINE" in l))

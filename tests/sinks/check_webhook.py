@@ -252,7 +252,7 @@ def world(seed):
         done = subprocess.run([f"{BUILD}/sluice", "replay", "--batch-size", str(rng.choice([10, 40, 100])), "--seed", str(seed), "--timeout", "60",
                                "--parallelization", str(rng.choice([1, 3])), "--report-failures", "--log", "log.txt",
                                "--fault", "crash@4%,die@8%,lost@8%", "--fault", "connect@5%", "in.json"],
-                              cwd=folder, env=env, capture_output=True, timeout=300)
+                              cwd=folder, env=env, capture_output=True, timeout=600)
         said = (done.stdout + done.stderr).decode(errors="replace") + (folder / "log.txt").read_text(errors="replace")
         for receiver in receivers:
             receiver.close()
@@ -308,7 +308,7 @@ def refused_together():
         (folder / "sluice.json").write_text(json.dumps({"on_failure": "report", "routes": [
             {"name": "w", "handler": "notify", "to": f"http://127.0.0.1:{server.server_port}/x#in_flight=64"}]}))
         (folder / "in.jsonl").write_text("".join(json.dumps({"Item": {"PK": {"S": str(i)}}}) + "\n" for i in range(wave)))
-        run = subprocess.run([f"{BUILD}/sluice", "replay", "--quiet", "--keys", "PK", "in.jsonl"], cwd=folder, capture_output=True, text=True, timeout=60)
+        run = subprocess.run([f"{BUILD}/sluice", "replay", "--quiet", "--keys", "PK", "in.jsonl"], cwd=folder, capture_output=True, text=True, timeout=600)
     server.shutdown()
     check("refused together, all arrive", run.returncode == 0 and seen[0] == 2 * wave, (seen, run.stdout, run.stderr))
     check("refused together, half come back at once", 1 <= most[0] <= wave // 2 + 1, most)

@@ -80,7 +80,7 @@ class Node:
         data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
         request = urllib.request.Request(f"http://127.0.0.1:{self.port}{path}", data=data, method=method, headers={"content-type": "application/json"})
         try:
-            with urllib.request.urlopen(request, timeout=60) as answer:
+            with urllib.request.urlopen(request, timeout=600) as answer:
                 return json.loads(answer.read() or b"{}", parse_float=decimal.Decimal)
         except urllib.error.HTTPError as error:
             text = error.read().decode()
@@ -166,7 +166,7 @@ class History:
         return name
 
 
-def sluice(verb, *args, timeout=300):
+def sluice(verb, *args, timeout=600):
     run = subprocess.run([SLUICE, verb, *args], cwd=folder, capture_output=True, timeout=timeout, stdin=subprocess.DEVNULL,
                          env={**os.environ, "AWS_ACCESS_KEY_ID": "x", "AWS_SECRET_ACCESS_KEY": "x"})
     run.out, run.err = run.stdout.decode(), run.stderr.decode(errors="replace")
@@ -188,7 +188,7 @@ def parked(name):
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
-def replay(conf, *inputs, faults="", seed=1, timeout=300):
+def replay(conf, *inputs, faults="", seed=1, timeout=600):
     flags = ["--fault", faults, "--seed", str(seed)] if faults else []
     run = sluice("replay", "--config", conf, "--batch-size", "50", "--report-failures", "--quiet", *flags, *inputs, timeout=timeout)
     check(f"replay {conf} {inputs} {faults}", run.returncode == 0, run.text)

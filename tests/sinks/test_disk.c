@@ -28,7 +28,7 @@ static int set_up(void **state)
     (void)state;
     folder = test_folder_in_memory();
     call = (struct sl_call){sl_arena_new(4096), INT64_MAX};
-    sl_sinks_init(&sinks, sl_clock_system(), NULL, &(struct sl_vars){NULL});
+    sl_sinks_init(&sinks, sl_clock_system(), NULL, &(struct sl_vars){.list = NULL});
     return 0;
 }
 

@@ -27,7 +27,7 @@ static int set_up(void **state)
     folder = test_folder();
     call.arena = sl_arena_new(4096);
     call.deadline_ms = INT64_MAX;
-    sl_sinks_init(&sinks, sl_clock_system(), NULL, &(struct sl_vars){NULL});
+    sl_sinks_init(&sinks, sl_clock_system(), NULL, &(struct sl_vars){.list = NULL});
     return 0;
 }
 

@@ -49,7 +49,7 @@ static int set_up(void **state)
     sl_clock_virtual_init(&clock_, 0, 1);
     clock_.clock.sleep_ms = sleep_and_maybe_end;
     sleeps = sleeps_until_end = 0;
-    sl_sinks_init(&sinks, &clock_.clock, NULL, &(struct sl_vars){NULL});
+    sl_sinks_init(&sinks, &clock_.clock, NULL, &(struct sl_vars){.list = NULL});
     return 0;
 }
 

@@ -75,7 +75,7 @@ static void each_form_goes_where_it_says(void **state)
                                   ? cases[i].variable
                                   : "AWS_REGION=eu-west-3",
                               "HOME=/nowhere", cases[i].variable, NULL};
-        const struct sl_vars vars = {list};
+        const struct sl_vars vars = {.list = list};
         struct sl_log log;
         struct sl_sinks sinks;
         struct sl_queue_port *port = NULL;

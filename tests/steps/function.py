@@ -194,7 +194,7 @@ class Front(BaseHTTPRequestHandler):
         elif refusal := self.server.refuse(self):
             (status, answer), headers = refusal, {"Content-Type": "application/x-amz-json-1.0"}
         else:
-            connection = http.client.HTTPConnection(self.server.behind, timeout=60)
+            connection = http.client.HTTPConnection(self.server.behind, timeout=600)
             connection.request(self.command, self.path, body, dict(self.headers))
             reply = connection.getresponse()
             status, answer = reply.status, reply.read()

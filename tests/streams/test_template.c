@@ -59,7 +59,7 @@ static struct sl_rendering how_to(const struct sl_record *r, enum sl_image image
 }
 
 static const char *const variables[] = {"KEY=k3y", "EMPTY=", NULL};
-static const struct sl_vars vars = {variables};
+static const struct sl_vars vars = {.list = variables};
 
 static struct sl_template *compile(const char *text)
 {

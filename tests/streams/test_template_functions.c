@@ -7,7 +7,7 @@
 
 static struct sl_arena *arena;
 static const char *const variables[] = {"KEY=Jefe", "EMPTY=", "aZ_09Az=Jefe", NULL};
-static const struct sl_vars vars = {variables};
+static const struct sl_vars vars = {.list = variables};
 
 static int set_up(void **state)
 {

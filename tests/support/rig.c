@@ -396,7 +396,7 @@ static const struct sl_openers openers = {rig_kind, open_store, open_table, open
 static enum sl_status open_pipeline(struct rig *rig, const char *config, struct sl_error *error)
 {
     char path[300];
-    static const struct sl_vars vars = {NULL};
+    static const struct sl_vars vars = {.list = NULL};
     static const char *const nowhere[] = {NULL};
     snprintf(path, sizeof(path), "%s/sluice.json", rig->folder);
     test_write(path, json(config));

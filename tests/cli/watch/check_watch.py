@@ -42,7 +42,7 @@ def parse(text):
 
 
 def of_snapshots(folder):
-    done = subprocess.run([f"{BUILD}/tests/cli/watch/test_watch"], env={**os.environ, "WATCH_DUMP": str(folder)}, capture_output=True, timeout=120)
+    done = subprocess.run([f"{BUILD}/tests/cli/watch/test_watch"], env={**os.environ, "WATCH_DUMP": str(folder)}, capture_output=True, timeout=600)
     check("snapshots", done.returncode == 0, done.stdout + done.stderr)
     three, many, none = (parse((folder / f"{name}.txt").read_text()) for name in ("three", "many", "none"))
     check("a counter", three["sluice_tail_records_read_total"] == {(): 1000})
@@ -57,7 +57,7 @@ def of_snapshots(folder):
 def ask(port, path, host=None):
     request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", headers={"Host": host} if host else {})
     try:
-        with urllib.request.urlopen(request, timeout=60) as answer:
+        with urllib.request.urlopen(request, timeout=600) as answer:
             return answer.status, answer.read().decode()
     except urllib.error.HTTPError as error:
         return error.code, error.read().decode()
@@ -141,7 +141,7 @@ def running(folder):
             text = ask(process.port, "/metrics")[1]
             check("no item and no secret is shown", "canary" not in text and b"canary-value" not in process.said, text)
             process.send_signal(signal.SIGTERM)
-            process.wait(timeout=120)
+            process.wait(timeout=600)
             wait("systemd hears that it ends", lambda: b"STOPPING=1" in process.notices, lambda: process.notices)
         check("it ended well", good.returncode == 0, good.said)
     finally:
@@ -155,12 +155,12 @@ def unit(folder):
     link = folder / "sluice"  # (systemd parts words at spaces, which the build folder's name may have)
     link.symlink_to(f"{BUILD}/sluice")
     path.write_text(text.replace("/usr/local/bin/sluice", str(link)))
-    done = subprocess.run(["systemd-analyze", "verify", "--man=no", str(path)], capture_output=True, text=True, timeout=60)
+    done = subprocess.run(["systemd-analyze", "verify", "--man=no", str(path)], capture_output=True, text=True, timeout=600)
     check("systemd takes the unit, without a word", done.returncode == 0 and not done.stdout + done.stderr, done.stdout + done.stderr)
-    done = subprocess.run(["systemd-analyze", "security", "--offline=yes", "--threshold=20", str(path)], capture_output=True, text=True, timeout=60)
+    done = subprocess.run(["systemd-analyze", "security", "--offline=yes", "--threshold=20", str(path)], capture_output=True, text=True, timeout=600)
     check("it is hardened: at most 2.0 of 10", done.returncode == 0, done.stdout[-300:] + done.stderr)
     path.write_text(path.read_text().replace("Type=notify", "Type=notfy"))
-    done = subprocess.run(["systemd-analyze", "verify", "--man=no", str(path)], capture_output=True, text=True, timeout=60)
+    done = subprocess.run(["systemd-analyze", "verify", "--man=no", str(path)], capture_output=True, text=True, timeout=600)
     check("a mistake would be seen", done.stderr != "")
 
 

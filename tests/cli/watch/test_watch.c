@@ -21,7 +21,7 @@
 static struct sl_vitals_shard shards[100];
 static char ids[100][64];
 static const char *const no_vars[] = {NULL};
-static const struct sl_vars vars = {no_vars};
+static const struct sl_vars vars = {.list = no_vars};
 
 static struct sl_vitals snapshot(size_t n)
 {
@@ -520,7 +520,7 @@ static void systemd_hears_what_it_waits_for(void **state)
         assert_int_equal(bind(fd, (struct sockaddr *)&at, len), 0);
         snprintf(pid, sizeof(pid), "WATCHDOG_PID=%d", (int)getpid());
         const char *const list[] = {variable, "WATCHDOG_USEC=600000", pid, NULL};
-        const struct sl_vars its_vars = {list};
+        const struct sl_vars its_vars = {.list = list};
         open_stage(&s, NULL, &its_vars);
         struct sl_vitals v = snapshot(1);
         sl_vitals_publish(s.board, &v);
@@ -551,7 +551,7 @@ static void nobody_need_listen(void **state)
     struct sl_watch_notify notify;
     for (size_t i = 0; i < 4; i++) {
         const char *const list[] = {sockets[i], "WATCHDOG_USEC=600000", NULL};
-        sl_watch_notify_open(&notify, &(struct sl_vars){list});
+        sl_watch_notify_open(&notify, &(struct sl_vars){.list = list});
         assert_int_equal(notify.fd, -1);
         sl_watch_notify_say(&notify, "READY=1");
         sl_watch_notify_close(&notify);
@@ -559,7 +559,7 @@ static void nobody_need_listen(void **state)
     char longest[300] = "NOTIFY_SOCKET=/";
     memset(longest + strlen(longest), 'x', 200);
     const char *const list[] = {longest, NULL};
-    sl_watch_notify_open(&notify, &(struct sl_vars){list});
+    sl_watch_notify_open(&notify, &(struct sl_vars){.list = list});
     assert_int_equal(notify.fd, -1);
 }
 
@@ -583,7 +583,7 @@ static void a_watchdog_of_others_is_not_fed(void **state)
     for (size_t i = 0; i < 4; i++) {
         const char *const list[] = {variable, cases[i].usec, cases[i].pid, NULL};
         struct sl_watch_notify notify;
-        sl_watch_notify_open(&notify, &(struct sl_vars){list});
+        sl_watch_notify_open(&notify, &(struct sl_vars){.list = list});
         assert_true(notify.fd >= 0);
         assert_int_equal(notify.watchdog_ms, cases[i].ms);
         sl_watch_notify_close(&notify);

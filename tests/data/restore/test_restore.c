@@ -25,7 +25,7 @@
 
 static struct sl_sinks sinks;
 static struct sl_log log_to_nobody;
-static struct sl_vars no_vars = {(const char *const[]){NULL}};
+static struct sl_vars no_vars = {.list = (const char *const[]){NULL}};
 
 struct history {
     char *folder, *archive, *base;

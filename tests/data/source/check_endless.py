@@ -80,7 +80,7 @@ for name, route in ROUTES.items():
 
 
 def ends(what, *args):
-    run = subprocess.run([f"{BUILD}/sluice", *args], cwd=folder, env=ENV, capture_output=True, text=True, timeout=120, stdin=subprocess.DEVNULL)
+    run = subprocess.run([f"{BUILD}/sluice", *args], cwd=folder, env=ENV, capture_output=True, text=True, timeout=600, stdin=subprocess.DEVNULL)
     check(f"{what}: it ends, and says why", run.returncode not in (0, 124) and "lead round to a key" in run.stderr, f"exit {run.returncode}\n{run.stdout}{run.stderr}")
 
 

@@ -62,7 +62,7 @@ def totals(folder):
 
 
 def replay(folder, *inputs):
-    done = subprocess.run([f"{BUILD}/sluice", "replay", "--config", folder / "sluice.json", *inputs], capture_output=True, text=True, timeout=300)
+    done = subprocess.run([f"{BUILD}/sluice", "replay", "--config", folder / "sluice.json", *inputs], capture_output=True, text=True, timeout=600)
     check(done.returncode == 0, f"replay: {done.stderr}")
 
 

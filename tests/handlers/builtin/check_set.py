@@ -99,7 +99,7 @@ def replica(folder, shape, items, more):
     (folder / "in.json").write_text(json.dumps({"Records": records}))
     for name in ("db", "failed.jsonl"):
         (folder / name).unlink(missing_ok=True)
-    run = subprocess.run([f"{BUILD}/sluice", "replay", "in.json"], cwd=folder, capture_output=True, text=True, timeout=60)
+    run = subprocess.run([f"{BUILD}/sluice", "replay", "in.json"], cwd=folder, capture_output=True, text=True, timeout=600)
     if run.returncode or (folder / "failed.jsonl").read_text():
         sys.exit(f"FAIL {shape}: {run.stdout}{run.stderr}")
     with sqlite3.connect(folder / "db") as db:

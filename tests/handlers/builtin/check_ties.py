@@ -76,7 +76,7 @@ class World:
         runs = [subprocess.Popen([SLUICE, "replay", "--config", f"{self.name}.json", "--batch-size", size, "in.json"], cwd=self.folder,
                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) for size in ("100", "7")]
         for run in runs:
-            out = run.communicate(timeout=120)[0]
+            out = run.communicate(timeout=600)[0]
             if run.returncode:
                 sys.exit(f"FAIL {self.name}: {out}")
 

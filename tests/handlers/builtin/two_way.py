@@ -267,7 +267,7 @@ class World:
         runs = [(side, side.drain()) for side in self.sides]
         for side, run in runs:
             try:
-                said = run.communicate(timeout=120)[0]
+                said = run.communicate(timeout=600)[0]
             except subprocess.TimeoutExpired:
                 os.killpg(run.pid, signal.SIGKILL)
                 raise

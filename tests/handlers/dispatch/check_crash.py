@@ -97,7 +97,7 @@ def replay(folder, on, at, n, on_failure="jsonl:parked.jsonl", *args):
     write_event(folder / "in.json", [record(1000 + k) for k in range(n)])
     done = subprocess.run([f"{BUILD}/sluice", "replay", "--batch-size", "1000", "--report-failures", "--bisect",
                            "--on-failure", "given-up.jsonl", *args, "in.json"], cwd=folder, capture_output=True, text=True,
-                          timeout=120, env={**os.environ, "SLUICE_HANDLER_PATH": str(folder.parent / "plugins"),
+                          timeout=600, env={**os.environ, "SLUICE_HANDLER_PATH": str(folder.parent / "plugins"),
                                             "TMPDIR": str(folder / "tmp")})
     out = {int(json.loads(line)) for line in lines(folder / "out.jsonl")}
     parked = [json.loads(line) for line in lines(folder / "parked.jsonl")]

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 static const char *const variables[] = {"BUCKET=logs", "EMPTY=", "QUOTE=a\"b\\c", NULL};
-static const struct sl_vars vars = {variables};
+static const struct sl_vars vars = {.list = variables};
 
 struct parsed {
     struct sl_arena *arena;
@@ -86,10 +86,11 @@ static const struct mistake {
     {ROUTE(",'on_failure':'report','options':[]"),
      "$.routes[0].options: is not an object; write {\"name\": value, ...}"},
     {ROUTE(",'on_failure':'sqs://${QUEUE}'"),
-     "$.routes[0].on_failure: ${QUEUE} is not set in the environment"},
+     "$.routes[0].on_failure: ${QUEUE} is not set in the environment, nor in \"variables\""},
     {ROUTE(",'on_failure':'report','to':[{'x':'${1}'}]"),
      "$.routes[0].to[0].x: \"${\" does not begin a ${NAME}; for the two characters write \"$${\""},
-    {ROUTE(",'on_failure':'report','${NO}':1"), "$.routes[0].${NO}: ${NO} is not set in the environment"},
+    {ROUTE(",'on_failure':'report','${NO}':1"),
+     "$.routes[0].${NO}: ${NO} is not set in the environment, nor in \"variables\""},
     {SECOND("{'name':'a','handler':'h'}"),
      "$.routes[1].name: \"a\" is also the name of $.routes[0]; each route needs its own"},
     {TOP("'max_parked':3,'max_parked':4,"), "$.max_parked: is there twice; keep one"},
@@ -193,10 +194,10 @@ static void places_of_variables_are_well_formed(void **state)
         {"${9}", NULL, bad},
         {"${a:b}", NULL, bad},
         {"${BUCKET}${", NULL, bad},
-        {"${A0}", NULL, "$.on_failure: ${A0} is not set in the environment"},
-        {"${_a}", NULL, "$.on_failure: ${_a} is not set in the environment"},
-        {"${BUCKETS}", NULL, "$.on_failure: ${BUCKETS} is not set in the environment"},
-        {"${BUCKE}", NULL, "$.on_failure: ${BUCKE} is not set in the environment"},
+        {"${A0}", NULL, "$.on_failure: ${A0} is not set in the environment, nor in \"variables\""},
+        {"${_a}", NULL, "$.on_failure: ${_a} is not set in the environment, nor in \"variables\""},
+        {"${BUCKETS}", NULL, "$.on_failure: ${BUCKETS} is not set in the environment, nor in \"variables\""},
+        {"${BUCKE}", NULL, "$.on_failure: ${BUCKE} is not set in the environment, nor in \"variables\""},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct parsed p;
@@ -304,7 +305,7 @@ static void variables_may_make_it_four_times_as_long(void **state)
         struct parsed p;
         const char *config = json_printf("{'on_failure':'%s%s','routes':[{'name':'a','handler':'h'}]}",
                                          "${X}${X}${X}", n > 3 ? "${X}" : "");
-        assert_int_equal(parse_with(&p, config, &(struct sl_vars){list}), n > 3 ? SL_FATAL : SL_OK);
+        assert_int_equal(parse_with(&p, config, &(struct sl_vars){.list = list}), n > 3 ? SL_FATAL : SL_OK);
         assert_string_equal(p.error.text,
                             n > 3 ? "$: is larger than 4194304 bytes once its variables are filled in" : "");
         sl_arena_destroy(p.arena);
@@ -353,7 +354,7 @@ static void variable_says_that_failures_are_reported(void **state)
         struct parsed p;
         snprintf(text, sizeof(text), "{%s'on_failure':'report','routes':[{'name':'a','handler':'h'}]}",
                  cases[i].member);
-        assert_int_equal(parse_with(&p, text, &(struct sl_vars){list}), cases[i].status);
+        assert_int_equal(parse_with(&p, text, &(struct sl_vars){.list = list}), cases[i].status);
         assert_int_equal(p.config.reports_failures, cases[i].reports);
         sl_arena_destroy(p.arena);
     }

@@ -95,8 +95,8 @@ static void example_is_right(void **state)
     struct sl_arena *arena = sl_arena_new(4096);
     struct sl_config config;
     struct sl_error error = SL_NO_ERROR;
-    if (sl_config_parse(sl_span(begin, (size_t)(strstr(begin, "```") - begin)), &(struct sl_vars){list},
-                        arena, &config, &error) != SL_OK)
+    if (sl_config_parse(sl_span(begin, (size_t)(strstr(begin, "```") - begin)),
+                        &(struct sl_vars){.list = list}, arena, &config, &error) != SL_OK)
         fail_msg("docs/CONFIG.md: %s", error.text);
     assert_int_equal(config.n_routes, 3);
     sl_arena_destroy(arena);

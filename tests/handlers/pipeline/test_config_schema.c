@@ -13,7 +13,8 @@
  * for stands apart, as it leaves open whether the whole fits.) */
 static const char *const whole[] = {
     "{'on_failure':['sqs://q','s3://b/x'],'report_batch_item_failures':true,'ttl_attribute':'ttl',"
-    "'max_parked':5,'deadline_reserve_ms':500,'$schema':'x','routes':[{'name':'a','handler':'archive',"
+    "'max_parked':5,'deadline_reserve_ms':500,'$schema':'x','variables':{'X':'y'},'routes':[{'name':'a','"
+    "handler':'archive',"
     "'on_failure':'sqs://q','max_records':100,'max_bytes':2048,'to':'s3://b/x','format':'record',"
     "'key':'{table}/','missing':'skip','compression':'none','level':1},"
     "{'name':'b','handler':'notify','to':'sqs://q','options':{'body':'json'}}]}",
@@ -144,7 +145,7 @@ struct trial {
 static bool opens(struct trial *t, const char *text, struct sl_error *error)
 {
     static const char *const nowhere[] = {NULL};
-    static const struct sl_vars none = {nowhere};
+    static const struct sl_vars none = {.list = nowhere};
     struct sl_pipeline_options options = {.config_path = t->config_path,
                                           .vars = &none,
                                           .clock = &t->clock.clock,

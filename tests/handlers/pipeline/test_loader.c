@@ -175,13 +175,15 @@ static void a_closed_pipeline_holds_no_plugin(void **state)
 {
     struct folder *f = *state;
     const char *const folders[] = {f->path, NULL};
-    const struct sl_vars vars = {NULL};
+    const struct sl_vars vars = {.list = NULL};
     char config[300], path[300];
     struct sl_clock_virtual clock;
     struct sl_log log;
     struct sl_pipeline *p;
+    struct sl_sinks sinks;
     sl_clock_virtual_init(&clock, 0, 1);
     sl_log_init(&log, -1, SL_OFF, SL_LOG_TEXT, &clock.clock);
+    sl_sinks_init(&sinks, &clock.clock, &log, &vars);
     compile(f, "good.so", GOOD);
     name_file(f, "sluice.json", config);
     test_write(config, json("{'on_failure':'report','routes':[{'name':'a','handler':'good'}]}"));
@@ -190,6 +192,7 @@ static void a_closed_pipeline_holds_no_plugin(void **state)
                                                 .clock = &clock.clock,
                                                 .log = &log,
                                                 .handler_path = folders,
+                                                .sinks = &sinks,
                                                 .function_name = ""};
     assert_int_equal(sl_pipeline_open(&options, &p, &f->error), SL_OK);
     name_file(f, "good.so", path);

@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static const struct sl_vars no_vars = {(const char *const[]){NULL}};
+static const struct sl_vars no_vars = {.list = (const char *const[]){NULL}};
 
 struct taken {
     struct sl_arena *arena;

@@ -126,7 +126,7 @@ static inline struct world *world_new(uint64_t seed)
     w->folder = test_folder_in_memory();
     w->arena = sl_arena_new(4096);
     sl_clock_virtual_init(&w->still, 0, seed);
-    sl_sinks_init(&w->sinks, &w->still.clock, NULL, &(struct sl_vars){NULL});
+    sl_sinks_init(&w->sinks, &w->still.clock, NULL, &(struct sl_vars){.list = NULL});
     const char *url = sl_arena_printf(w->arena, "sqlite:%s/leases.db?table=leases", w->folder);
     if (sl_target_table(&w->sinks, sl_span_str(url), &w->table, &error) != SL_OK)
         fail_msg("%s", error.text);

@@ -32,7 +32,7 @@ struct worker {
     size_t n;
 };
 
-static const struct sl_vars none = {(const char *const[]){NULL}};
+static const struct sl_vars none = {.list = (const char *const[]){NULL}};
 
 static struct worker *worker_new(const char *folder, const char *name, int64_t seconds)
 {
@@ -438,7 +438,7 @@ static void the_target_is_completed(void **state)
     };
     static char head[1000];
     const struct sl_vars vars = {
-        (const char *const[]){"AWS_ACCESS_KEY_ID=k", "AWS_SECRET_ACCESS_KEY=s", "AWS_MAX_ATTEMPTS=1", NULL}};
+        .list = (const char *const[]){"AWS_ACCESS_KEY_ID=k", "AWS_SECRET_ACCESS_KEY=s", "AWS_MAX_ATTEMPTS=1", NULL}};
     struct scripted_server *server = scripted_server_start(deny, head);
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         char target[300];

@@ -1,6 +1,8 @@
 /* What `sluice` reads of DynamoDB Streams and of Lambda, in front of a server that lies: no answer is
  * believed that is not whole and of its operation's shape, and when the server turns honest the same reading
  * succeeds. (SQS and S3: tests/sinks/test_inbox.c, test_lies.c.) */
+#include "aws/secrets.h"
+#include "aws/sources.h"
 #include "live/source/consumer.h"
 #include "live/source/live.h"
 #include "tests/support/mutate.h"
@@ -73,7 +75,7 @@ static enum sl_status get_records(struct reading *r, struct sl_error *error)
 
 static enum sl_status find_mapping(struct reading *r, bool by_name, struct sl_error *error)
 {
-    const struct sl_vars vars = {r->vars};
+    const struct sl_vars vars = {.list = r->vars};
     const struct sl_consumer_options options = {.vars = &vars,
                                                 .function = by_name ? NULL : "f",
                                                 .mapping = by_name ? "u" : NULL,
@@ -91,6 +93,31 @@ static enum sl_status list_mappings(struct reading *r, struct sl_error *error)
 static enum sl_status get_mapping(struct reading *r, struct sl_error *error)
 {
     return find_mapping(r, true, error);
+}
+
+static enum sl_status read_secret(const struct reading *r, const char *reference, struct sl_error *error)
+{
+    const char *list[8] = {sl_arena_printf(r->arena, "AWS_ENDPOINT_URL=%s", r->url)};
+    for (size_t i = 0; r->vars[i]; i++)
+        list[i + 1] = r->vars[i];
+    const struct sl_vars vars = {.list = list};
+    struct sl_aws *aws = sl_aws_new(sl_clock_system(), NULL, &vars, sl_sources_find);
+    const char *value = NULL;
+    enum sl_status status = sl_secret_read(aws, sl_span_str(reference), &value, error);
+    if (status == SL_OK)
+        assert_string_equal(value, "the key");
+    sl_aws_destroy(aws);
+    return status;
+}
+
+static enum sl_status get_secret(struct reading *r, struct sl_error *error)
+{
+    return read_secret(r, "secretsmanager:orders/hook", error);
+}
+
+static enum sl_status get_parameter(struct reading *r, struct sl_error *error)
+{
+    return read_secret(r, "ssm:/orders/url", error);
 }
 
 #define MAPPING                                                                                              \
@@ -118,6 +145,8 @@ static const struct operation {
     {"GetRecords", "{'Records':[],'NextShardIterator':'abc'}", get_records, {NULL}},
     {"ListEventSourceMappings", "{'EventSourceMappings':[" MAPPING "]}", list_mappings, {NULL}},
     {"GetEventSourceMapping", MAPPING, get_mapping, {NULL}},
+    {"GetSecretValue", "{'Name':'orders/hook','SecretString':'the key'}", get_secret, {NULL}},
+    {"GetParameter", "{'Parameter':{'Name':'/orders/url','Value':'the key'}}", get_parameter, {NULL}},
 };
 #define N_OPERATIONS (sizeof(operations) / sizeof(operations[0]))
 
@@ -221,7 +250,7 @@ static void no_lie_is_believed(void **state)
     static const char *const list[] = {"AWS_ACCESS_KEY_ID=k", "AWS_SECRET_ACCESS_KEY=s",
                                        "AWS_REGION=eu-west-1", "AWS_MAX_ATTEMPTS=1", NULL};
     struct scripted_server *server = scripted_server_start(answer, NULL);
-    const struct sl_vars vars = {list};
+    const struct sl_vars vars = {.list = list};
     const struct sl_live_options options = {.vars = &vars, .endpoint = scripted_server_url(server)};
     struct reading r = {.arena = sl_arena_new(64 * 1024), .url = options.endpoint, .vars = list};
     struct sl_error error = SL_NO_ERROR;
@@ -248,6 +277,7 @@ static void every_operation_is_in_the_table(void **state)
         names[i] = operations[i].name;
     operations_are_known("live/source", names);
     operations_are_known("cli/redrive", names);
+    operations_are_known("aws/secrets.c", names);
 }
 
 int main(void)

@@ -40,7 +40,7 @@ static enum sl_status find(struct scripted_server *server, struct sl_consumer_op
     static const char *const list[] = {"AWS_ACCESS_KEY_ID=k", "AWS_SECRET_ACCESS_KEY=s",
                                        "AWS_REGION=eu-west-1", "AWS_MAX_ATTEMPTS=2", NULL};
     static struct sl_arena *arena;
-    const struct sl_vars vars = {list};
+    const struct sl_vars vars = {.list = list};
     arena = arena ? arena : sl_arena_new(4096);
     options->vars = &vars;
     options->endpoint = scripted_server_url(server);

@@ -121,7 +121,7 @@ static inline int engine_set_up(void **state)
     pthread_mutex_init(&e.mutex, NULL);
     pthread_cond_init(&e.changed, NULL);
     e.server = scripted_server_start(step_and_answer, NULL);
-    const struct sl_vars vars = {(const char *const *)environment};
+    const struct sl_vars vars = {.list = (const char *const *)environment};
     const struct sl_live_options live = {&vars, NULL, scripted_server_url(e.server)};
     if (sl_live_open(&live, &e.live, &error) != SL_OK)
         fail_msg("%s", error.text);
