@@ -53,7 +53,7 @@ static const struct scheme {
 void sl_sinks_init(struct sl_sinks *sinks, struct sl_clock *clock, struct sl_log *log,
                    const struct sl_vars *vars)
 {
-    *sinks = (struct sl_sinks){.clock = clock, .log = log, .vars = vars};
+    *sinks = (struct sl_sinks){.clock = clock, .log = log, .vars = vars, .named = vars};
 }
 
 void sl_sinks_clean_up(struct sl_sinks *sinks)

@@ -23,6 +23,8 @@ struct sl_sinks {
     struct sl_clock *clock;
     struct sl_log *log;
     const struct sl_vars *vars;
+    const struct sl_vars
+        *named;  /* those that targets name ("secret=NAME"): an open pipeline's, else `vars` */
     bool is_dry; /* targets are only looked at: variables that hold a webhook's secrets may be missing */
     struct sl_aws *aws; /* NULL until the first target of AWS: sl_sinks_aws */
 };

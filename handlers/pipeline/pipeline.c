@@ -426,7 +426,6 @@ enum sl_status sl_pipeline_open(const struct sl_pipeline_options *options, struc
     struct sl_pipeline *p = sl_arena_zalloc(arena, sizeof(*p));
     p->arena = arena;
     p->options = *options;
-    p->outer_vars = options->vars;
     p->meter = (struct sl_port_meter){.log = options->log, .clock = options->clock};
     p->openers = options->openers ? *options->openers : real_openers;
     p->is_replay = strcmp(sl_vars_or(options->vars, "SLUICE_REPLAY", ""), "1") == 0;
@@ -437,7 +436,7 @@ enum sl_status sl_pipeline_open(const struct sl_pipeline_options *options, struc
     const struct sl_vars vars = sl_sinks_vars(options->sinks, options->vars);
     enum sl_status status = sl_config_read(options->config_path, &vars, arena, &p->config, error);
     if (status == SL_OK) {
-        p->options.vars = options->sinks->vars = &p->config.vars;
+        p->options.vars = options->sinks->named = &p->config.vars;
         status = open_routes(p, error);
         if (status == SL_OK)
             status = mark_outages(p, error);
@@ -490,8 +489,8 @@ void sl_pipeline_close(struct sl_pipeline *p)
         if (target->queue)
             target->queue->close(target->queue);
     }
-    if (p->options.sinks->vars == &p->config.vars)
-        p->options.sinks->vars = p->outer_vars;
+    if (p->options.sinks->named == &p->config.vars)
+        p->options.sinks->named = p->options.sinks->vars;
     sl_route_watch_exit(NULL);
     sl_arena_destroy(p->arena);
 }

@@ -101,7 +101,6 @@ struct sl_route {
 
 struct sl_pipeline {
     struct sl_pipeline_options options;
-    const struct sl_vars *outer_vars; /* the options', without the configuration's own */
     struct sl_openers openers;
     struct sl_arena *arena; /* the process's */
     struct sl_config config;

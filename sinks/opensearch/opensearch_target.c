@@ -107,7 +107,7 @@ static struct sl_span host_region(struct sl_span host)
 /* "Basic " and the base64 of user:password, of the environment. */
 static enum sl_status read_login(struct target *t, struct sl_client_options *options, struct sl_error *error)
 {
-    const struct sl_vars *vars = t->sinks->vars;
+    const struct sl_vars *vars = t->sinks->named;
     struct sl_arena *arena = sl_sinks_aws(t->sinks)->lasting;
     const char *user = sl_vars_or(vars, "OPENSEARCH_USERNAME", NULL),
                *password = sl_vars_or(vars, "OPENSEARCH_PASSWORD", NULL);

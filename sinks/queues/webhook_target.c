@@ -25,7 +25,7 @@
 
 struct reading {
     struct sl_webhook *webhook;
-    const struct sl_vars *vars;
+    const struct sl_vars *vars, *named;
     bool is_dry;
     struct sl_url options;
     struct sl_error *error;
@@ -192,7 +192,7 @@ static enum sl_status read_variable(const struct reading *r, const char *option,
     if (!is_name(variable))
         return bad(r, "%s: expected the name of an environment variable, and not its value", option);
     snprintf(name, sizeof(name), "%.*s", SL_ARG(variable));
-    const char *value = variable.len < sizeof(name) ? sl_vars_or(r->vars, name, NULL) : NULL;
+    const char *value = variable.len < sizeof(name) ? sl_vars_or(r->named, name, NULL) : NULL;
     if (!value && r->is_dry && variable.len)
         value = STAND_IN;
     if (!value)
@@ -409,7 +409,8 @@ enum sl_status sl_webhook_read(struct sl_webhook *webhook, struct sl_span target
                                const struct sl_sinks *sinks, struct sl_error *error)
 {
     const struct sl_vars *vars = sinks->vars;
-    struct reading r = {.webhook = webhook, .vars = vars, .is_dry = sinks->is_dry, .error = error};
+    struct reading r = {
+        .webhook = webhook, .vars = vars, .named = sinks->named, .is_dry = sinks->is_dry, .error = error};
     const char *mark = memchr(target.ptr, '#', target.len);
     struct sl_span url = sl_span(target.ptr, mark ? (size_t)(mark - target.ptr) : target.len);
     struct sl_span options = mark ? sl_span_from(target, url.len + 1) : sl_span("", 0);

@@ -5,6 +5,7 @@ import gzip
 import json
 import os
 import random
+import shlex
 import shutil
 import subprocess
 
@@ -87,7 +88,7 @@ try:
     # An input that changes between the reading and the delivery is no recording.
     names, _ = inputs("lines")
     slow = subprocess.Popen([f"{BUILD}/sluice", "replay", "--quiet", "--batch-size", "100", "--bootstrap",
-                             f"echo >>{folder}/in; exec python3 {FUNCTION_SH} answer null", "in"], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+                             f"echo >>{shlex.quote(str(folder))}/in; exec python3 {FUNCTION_SH} answer null", "in"], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     out, err = slow.communicate(timeout=600)
     check("an input that changes is said", slow.returncode != 0 and b"in: has changed since the replay began" in err, (slow.returncode, err[-300:]))
 finally:

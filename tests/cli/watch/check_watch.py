@@ -152,9 +152,7 @@ def running(folder):
 def unit(folder):
     text = pathlib.Path("deploy/sluice-tail.service").read_text()
     path = folder / "sluice-tail.service"
-    link = folder / "sluice"  # (systemd parts words at spaces, which the build folder's name may have)
-    link.symlink_to(f"{BUILD}/sluice")
-    path.write_text(text.replace("/usr/local/bin/sluice", str(link)))
+    path.write_text(text.replace("/usr/local/bin/sluice", f'"{BUILD}/sluice"'))  # the build folder's name may have spaces
     done = subprocess.run(["systemd-analyze", "verify", "--man=no", str(path)], capture_output=True, text=True, timeout=600)
     check("systemd takes the unit, without a word", done.returncode == 0 and not done.stdout + done.stderr, done.stdout + done.stderr)
     done = subprocess.run(["systemd-analyze", "security", "--offline=yes", "--threshold=20", str(path)], capture_output=True, text=True, timeout=600)

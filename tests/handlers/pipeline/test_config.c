@@ -574,9 +574,114 @@ static void a_handler_without_options_has_none(void **state)
     sl_buffer_clean_up(&text);
 }
 
+/* ---- variables of the configuration ---- */
+
+#define VARIABLES(members)                                                                                   \
+    "{'variables':{" members "},'on_failure':'report','routes':[{'name':'a','handler':'h'}]}"
+
+static size_t asked;
+
+/* Knows one secret. */
+static enum sl_status read_secret(void *arg, struct sl_span reference, const char **out,
+                                  struct sl_error *error)
+{
+    assert_ptr_equal(arg, &asked);
+    asked++;
+    *out = "a\"secret";
+    if (sl_span_is(reference, "ssm:/known") || sl_span_is(reference, "secretsmanager:s:known"))
+        return SL_OK;
+    return sl_fail(error, SL_RETRY, "Nowhere", "%.*s: nobody knows it", SL_ARG(reference));
+}
+
+static void variables_have_three_sources(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *list[3], *members, *value; /* of X; NULL: it is not there */
+        size_t asked;
+    } cases[] = {
+        {{NULL}, "'X':'own'", "own", 0},
+        {{NULL}, "'X':''", "", 0},
+        {{NULL}, "'Y':'own'", NULL, 0},
+        {{"X=outer"}, "'X':'own'", "outer", 0},
+        {{"X="}, "'X':'own'", "", 0},
+        {{"SLUICE_VARIABLES={\"X\":\"given\"}"}, "'X':'own'", "given", 0},
+        {{"X=outer", "SLUICE_VARIABLES={\"X\":\"given\"}"}, "", "outer", 0},
+        {{"A=b"}, "'X':'a ${A} $${A}'", "a b ${A}", 0},
+        {{"A=q\"q"}, "'X':'${A}'", "q\"q", 0},
+        {{NULL}, "'X':'${ssm:/known}'", "a\"secret", 1},
+        {{NULL}, "'X':'${secretsmanager:s:known}','Y':'${ssm:/known}'", "a\"secret", 2},
+        {{"X=outer"}, "'X':'${ssm:/known}'", "outer", 0},
+        {{"SLUICE_VARIABLES={\"X\":\"${ssm:/known}\"}"}, "'X':'${ssm:/unknown}'", "a\"secret", 1},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const char *list[] = {cases[i].list[0], cases[i].list[1], NULL};
+        const struct sl_vars with = {.list = list, .secret = read_secret, .arg = &asked};
+        struct parsed p;
+        char text[300];
+        snprintf(text, sizeof(text), VARIABLES("%s"), cases[i].members);
+        asked = 0;
+        if (parse_with(&p, text, &with) != SL_OK)
+            fail_msg("%s: %s", text, p.error.text);
+        const char *value = sl_vars_get(&p.config.vars, "X");
+        assert_int_equal(value == NULL, cases[i].value == NULL);
+        if (value)
+            assert_string_equal(value, cases[i].value);
+        assert_int_equal(asked, cases[i].asked);
+        sl_arena_destroy(p.arena);
+    }
+}
+
+static void wrong_variables_are_named(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *given, *members, *message;
+    } cases[] = {
+        {NULL, "'':'x'", "$.variables.: is not the name of a variable"},
+        {NULL, "'1A':'x'", "$.variables.1A: is not the name of a variable"},
+        {NULL, "'A B':'x'", "$.variables.A B: is not the name of a variable"},
+        {NULL, "'AWS_REGION':'x'", "$.variables.AWS_REGION: is read before the configuration"},
+        {NULL, "'SLUICE_METRICS':'x'", "$.variables.SLUICE_METRICS: is read before the configuration"},
+        {NULL, "'X':5", "$.variables.X: is not a text"},
+        {NULL, "'X':null", "$.variables.X: is not a text"},
+        {NULL, "'X':'a','X':'b'", "$.variables.X: is there twice"},
+        {NULL, "'Y':'a','X':'${Y}'", "$.variables.X: ${Y} is not set"}, /* only the environment's */
+        {NULL, "'X':'${Y'", "$.variables.X: \"${\" does not begin"},
+        {NULL, "'X':'a ${ssm:/known}'", "$.variables.X: a secret is the whole value"},
+        {NULL, "'X':'${ssm:/known} ${ssm:/known}'", "$.variables.X: a secret is the whole value"},
+        {NULL, "'X':'${ssm:/known'", "$.variables.X: a secret is the whole value"},
+        {NULL, "'X':'${ssm:/unknown}'", "$.variables.X: ssm:/unknown: nobody knows it"},
+        {"SLUICE_VARIABLES=[]", "", "the variable SLUICE_VARIABLES is not a JSON object"},
+        {"SLUICE_VARIABLES={", "", "the variable SLUICE_VARIABLES is not a JSON object"},
+        {"SLUICE_VARIABLES={\"X\":1}", "", "the variable SLUICE_VARIABLES.X: is not a text"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const char *list[] = {cases[i].given, NULL};
+        const struct sl_vars with = {.list = list, .secret = read_secret, .arg = &asked};
+        struct parsed p;
+        char text[300];
+        snprintf(text, sizeof(text), VARIABLES("%s"), cases[i].members);
+        assert_int_not_equal(parse_with(&p, text, &with), SL_OK);
+        if (strncmp(p.error.text, cases[i].message, strlen(cases[i].message)) != 0)
+            fail_msg("%s: %s", text, p.error.text);
+        sl_arena_destroy(p.arena);
+    }
+    struct parsed p;
+    assert_int_equal(parse(&p, "{'variables':[],'on_failure':'report','routes':[]}"), SL_FATAL);
+    assert_non_null(strstr(p.error.text, "$.variables: is not an object"));
+    sl_arena_destroy(p.arena);
+    assert_int_equal(parse(&p, ROUTE(",'on_failure':'sqs://${ssm:/known}'")), SL_FATAL);
+    assert_non_null(
+        strstr(p.error.text, "$.routes[0].on_failure: a secret is the whole value of a variable"));
+    sl_arena_destroy(p.arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(variables_have_three_sources),
+        cmocka_unit_test(wrong_variables_are_named),
         cmocka_unit_test(mistakes_are_named),
         cmocka_unit_test(right_file_is_read),
         cmocka_unit_test(variable_stays_inside_its_string),

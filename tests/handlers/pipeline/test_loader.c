@@ -199,7 +199,10 @@ static void a_closed_pipeline_holds_no_plugin(void **state)
     void *held = dlopen(path, RTLD_NOW | RTLD_NOLOAD);
     assert_non_null(held);
     dlclose(held);
+    assert_ptr_not_equal(sinks.named, &vars); /* the configuration's own are among them */
     sl_pipeline_close(p);
+    assert_ptr_equal(sinks.named, &vars);
+    sl_sinks_clean_up(&sinks);
     assert_null(dlopen(path, RTLD_NOW | RTLD_NOLOAD));
     sl_log_clean_up(&log);
 }
