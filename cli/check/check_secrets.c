@@ -41,7 +41,7 @@ static enum sl_status print_object(const json_t *object, const char *path, const
             sl_error_context(error, "%s.%s", path, name);
             return SL_FATAL;
         }
-        printf("%s  %-18s %-29s %s\n", (*n)++ ? "" : "read at start, so that the function's role needs:\n",
+        printf("%s  %-18s %-29s %s\n", (*n)++ ? "" : "\nread at start, so that the function's role needs:\n",
                name, secret.is_parameter ? "ssm:GetParameter" : "secretsmanager:GetSecretValue",
                resource(&secret, vars, arena));
     }

@@ -45,6 +45,7 @@ static enum sl_status read_secret(const struct reading *r, struct sl_span refere
     *out = STAND_IN;
     if (!r->vars->secret)
         return SL_OK;
+    sl_arena_keep_secret(r->arena);
     enum sl_status status = r->vars->secret(r->vars->arg, reference, out, error);
     sl_error_context(error, "%s", path);
     return status;
