@@ -30,7 +30,7 @@ def around(kind, value):
 
 
 def settings(text):
-    for name in sorted(set(re.findall(r"\$\{([A-Z_0-9]+)\}", text))):
+    for name in sorted(set(re.findall(r"\$\{([A-Z_0-9]+)\}", text)) - set(json.loads(text).get("variables", {}))):
         value = WHOLE.get(name) or next(v for end, v in ENDS.items() if name.endswith(end))
         yield from ("--set", f"{name}={value}")
 
