@@ -321,6 +321,10 @@ verify-long: all ## ten minutes of writers beside `sluice verify`: no false alar
 	@scripts/setup.sh build check
 	@BUILD=$(BUILD) LONG=1 PYTHONPATH=tests/cli python3 tests/cli/check_verify.py
 
+secrets-long: all ## a secret is changed while a tail runs, and its receiver refuses the old one: twice five minutes
+	@scripts/setup.sh build check
+	@BUILD=$(BUILD) LONG=1 PYTHONPATH=tests/cli python3 tests/cli/check_secrets.py
+
 redrive-long: all ## `sluice redrive` of 100,000 messages: memory is flat; and of thousands on moto
 	@scripts/setup.sh build check
 	@BUILD=$(BUILD) PYTHONPATH=tests/cli MESSAGES=$(or $(MESSAGES),100000) QUEUES=$(or $(QUEUES),12) python3 tests/cli/redrive_long.py
