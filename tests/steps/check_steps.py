@@ -117,7 +117,7 @@ def whole_scan(stage):
 
 def many_turns(stage, place):
     """Deadlines so short, and a budget so small, that no piece is done in one turn."""
-    with Job(stage, "turns", place, timeout_s=3, SLUICE_WORK_WRITE_UNITS="2000") as job:
+    with Job(stage, "turns", place, timeout_s=3, SLUICE_WORK_WRITE_UNITS="1000") as job:
         run = job.run()
         output = succeeded("many turns", run)
         turns = [child.visited.count("Write") for child in run.map_run.children]
