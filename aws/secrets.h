@@ -20,7 +20,8 @@ struct sl_secret_name {
     struct sl_span region;    /* of an ARN; absent: a name */
 };
 
-/* SL_FATAL, code "InvalidSecret", when it is none of the three forms. All in `out` are parts of `reference`.
+/* SL_FATAL, code "InvalidSecret", when it is not one of the three forms. All in `out` are parts of
+ * `reference`.
  */
 enum sl_status sl_secret_parse(struct sl_span reference, struct sl_secret_name *out,
                                struct sl_error *error) SL_MUST_USE;

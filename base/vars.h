@@ -4,6 +4,9 @@
 
 #include "base/types.h"
 
+/* Of a variable's name; it does not begin with a digit. */
+#define SL_VARS_LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_"
+
 struct sl_vars {
     const char *const *list; /* "NAME=value" strings, NULL-terminated, borrowed; NULL is empty */
 

@@ -359,8 +359,7 @@ static enum sl_status renew_secrets(struct server *s, struct sl_error *error)
     if (!sl_sinks_secrets_changed(&s->sinks))
         return SL_OK;
     close_pipeline(s);
-    enum sl_status status = open_pipeline(s, error);
-    return status == SL_OK ? SL_OK : sl_fail(error, SL_FATAL, error->code, "%s", error->text);
+    return open_pipeline(s, error) == SL_OK ? SL_OK : SL_FATAL;
 }
 
 /* ---- the loop ---- */
@@ -411,7 +410,7 @@ static int loop(struct server *s)
         if (status == SL_OK && error.status == SL_OK)
             s->failures = 0;
         else if (!recover(s, status, &error))
-            return s->is_ruined || s->lacks_descriptors ? 1 : SL_SERVE_NO_API;
+            return s->is_ruined || s->lacks_descriptors || !s->pipeline ? 1 : SL_SERVE_NO_API;
         s->log.request_id[0] = '\0';
     }
 }

@@ -18,6 +18,10 @@
 
 struct sl_aws; /* aws/aws.h: connections, credentials, learned regions */
 
+/* Where a secret is needed and nobody may be asked: passes as the key of a signature and as any other secret.
+ */
+#define SL_SECRET_STAND_IN "whsec_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
+
 /* What every sink may use; one for the process. */
 struct sl_sinks {
     struct sl_clock *clock;

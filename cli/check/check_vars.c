@@ -6,14 +6,12 @@
 #include "handlers/pipeline/builtins.h"
 #include "handlers/pipeline/config.h"
 #include "cli/check/check_stand_in.h"
+#include "sinks/target.h"
 
 #include <jansson.h>
 #include <string.h>
 
-#define NAME_LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_"
-#define NAMES_MOST   1000
-/* Passes as the key of a signature and as any other secret. */
-#define SECRET "whsec_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
+#define NAMES_MOST 1000
 
 struct variable {
     struct sl_span name;
@@ -59,7 +57,7 @@ static enum sl_status take_set(struct gathering *g, struct sl_error *error)
 {
     const struct sl_flag_list *set = g->in->set;
     for (size_t i = 0; i < set->n; i++) {
-        size_t n = strspn(set->values[i], NAME_LETTERS);
+        size_t n = strspn(set->values[i], SL_VARS_LETTERS);
         if (!n || set->values[i][n] != '=')
             return sl_fail(error, SL_REJECT, "BadFlag", "--set %s: write NAME=VALUE", set->values[i]);
         if (is_set(g, sl_span(set->values[i], n)))
@@ -111,7 +109,7 @@ static void need_secret(struct gathering *g, const struct place *place, struct s
     struct variable *v = need(g, name);
     if (!v || v->value)
         return;
-    v->value = SECRET;
+    v->value = SL_SECRET_STAND_IN;
     v->route = place->route ? place->route : "";
 }
 
@@ -144,7 +142,7 @@ static void look_for_places(struct gathering *g, const struct place *place, stru
             i += 2;
         if (!sl_span_starts(at, SL_LIT("${")))
             continue;
-        size_t n = strspn(at.ptr + 2, NAME_LETTERS);
+        size_t n = strspn(at.ptr + 2, SL_VARS_LETTERS);
         if (at.ptr[n + 2] == '}')
             need_value(g, place, text, sl_span(at.ptr + 2, n), i);
     }
@@ -159,7 +157,7 @@ static void look_for_secrets(struct gathering *g, const struct place *place, con
         for (size_t left = strcspn(at, end); left;) {
             size_t n = strcspn(at, ",");
             n = n < left ? n : left;
-            if (strspn(at, NAME_LETTERS) == n)
+            if (strspn(at, SL_VARS_LETTERS) == n)
                 need_secret(g, place, sl_span(at, n));
             left -= n < left ? n + 1 : n;
             at += n < strcspn(at, end) ? n + 1 : n;

@@ -9,6 +9,10 @@
 
 struct json_t;
 
+/* Is every ${NAME} of the text well formed, and its variable set? */
+enum sl_status sl_config_check_string(struct sl_span text, const char *path, const struct sl_vars *vars,
+                                      struct sl_error *error) SL_MUST_USE;
+
 /* Is every ${NAME} below `value` well formed, and its variable set? `path` is the value's. */
 enum sl_status sl_config_check_variables(const struct json_t *value, const char *path,
                                          const struct sl_vars *vars, struct sl_arena *arena,

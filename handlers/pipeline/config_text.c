@@ -11,13 +11,11 @@
 
 /* ---- ${NAME} ---- */
 
-#define NAME_LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_"
-
 /* Bytes of the place "${NAME}" at `at`, its name in `name`; 0 when it is not well formed. */
 static size_t place_at(struct sl_span at, struct sl_span *name)
 {
     size_t n = 2;
-    while (n < at.len && strchr(NAME_LETTERS, at.ptr[n]) && at.ptr[n])
+    while (n < at.len && strchr(SL_VARS_LETTERS, at.ptr[n]) && at.ptr[n])
         n++;
     *name = sl_span(at.ptr + 2, n - 2);
     bool is_digit = name->len && name->ptr[0] >= '0' && name->ptr[0] <= '9';
@@ -45,8 +43,8 @@ static const char *variable(const struct sl_vars *vars, struct sl_span name)
     return sl_vars_get(vars, text);
 }
 
-static enum sl_status check_string(struct sl_span text, const char *path, const struct sl_vars *vars,
-                                   struct sl_error *error)
+enum sl_status sl_config_check_string(struct sl_span text, const char *path, const struct sl_vars *vars,
+                                      struct sl_error *error)
 {
     for (size_t i = 0; i < text.len; i++) {
         struct sl_span name, at = sl_span_from(text, i);
@@ -80,7 +78,8 @@ enum sl_status sl_config_check_variables(const json_t *value, const char *path, 
     json_t *child;
     size_t i;
     if (json_is_string(value))
-        return check_string(sl_span(json_string_value(value), json_string_length(value)), path, vars, error);
+        return sl_config_check_string(sl_span(json_string_value(value), json_string_length(value)), path,
+                                      vars, error);
     json_array_foreach((json_t *)value, i, child)
     {
         status =
@@ -91,7 +90,7 @@ enum sl_status sl_config_check_variables(const json_t *value, const char *path, 
     json_object_foreach((json_t *)value, name, child)
     {
         const char *below = sl_arena_printf(arena, "%s.%s", path, name);
-        status = check_string(sl_span_str(name), below, vars, error);
+        status = sl_config_check_string(sl_span_str(name), below, vars, error);
         if (status == SL_OK)
             status = sl_config_check_variables(child, below, vars, arena, error);
         if (status != SL_OK)

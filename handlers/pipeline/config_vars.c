@@ -4,16 +4,12 @@
 
 #include "base/error.h"
 #include "base/span.h"
+#include "sinks/target.h"
 
 #include <jansson.h>
 #include <string.h>
 
 #define INVALID "InvalidConfiguration"
-
-/* Where nobody may be asked: passes as the key of a signature and as any other secret. */
-#define STAND_IN "whsec_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
-
-#define NAME_LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_"
 
 struct reading {
     const struct sl_vars *vars;
@@ -24,7 +20,7 @@ struct reading {
 
 static enum sl_status check_name(const char *name, const char *path, struct sl_error *error)
 {
-    if (!name[0] || name[strspn(name, NAME_LETTERS)] || (name[0] >= '0' && name[0] <= '9'))
+    if (!name[0] || name[strspn(name, SL_VARS_LETTERS)] || (name[0] >= '0' && name[0] <= '9'))
         return sl_fail(error, SL_FATAL, INVALID, "%s: is not the name of a variable; use A-Z a-z 0-9 _",
                        path);
     if (strncmp(name, "AWS_", 4) == 0 || strncmp(name, "SLUICE_", 7) == 0)
@@ -42,7 +38,7 @@ static bool is_set(const struct reading *r, const char *name)
 static enum sl_status read_secret(const struct reading *r, struct sl_span reference, const char *path,
                                   const char **out, struct sl_error *error)
 {
-    *out = STAND_IN;
+    *out = SL_SECRET_STAND_IN;
     if (!r->vars->secret)
         return SL_OK;
     sl_arena_keep_secret(r->arena);
@@ -55,9 +51,7 @@ static enum sl_status read_plain(const struct reading *r, struct sl_span text, c
                                  const char **out, struct sl_error *error)
 {
     struct sl_buffer buffer;
-    json_t *value = json_stringn(text.ptr, text.len);
-    enum sl_status status = sl_config_check_variables(value, path, r->vars, r->arena, error);
-    json_decref(value);
+    enum sl_status status = sl_config_check_string(text, path, r->vars, error);
     sl_buffer_init_in(&buffer, r->arena, UINT32_MAX);
     if (status == SL_OK) {
         sl_config_expand(text, r->vars, false, &buffer);

@@ -20,8 +20,6 @@
 #define KEY_MIN_BYTES 24
 #define KEY_MAX_BYTES 64
 #define ID_WORD_BYTES 64 /* of id= */
-/* Where a target is only looked at, for a variable that is not set there: it passes as a secret. */
-#define STAND_IN "whsec_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
 
 struct reading {
     struct sl_webhook *webhook;
@@ -194,7 +192,7 @@ static enum sl_status read_variable(const struct reading *r, const char *option,
     snprintf(name, sizeof(name), "%.*s", SL_ARG(variable));
     const char *value = variable.len < sizeof(name) ? sl_vars_or(r->named, name, NULL) : NULL;
     if (!value && r->is_dry && variable.len)
-        value = STAND_IN;
+        value = SL_SECRET_STAND_IN;
     if (!value)
         return bad(r, "%s: the variable %.*s is not set in the environment", option, SL_ARG(variable));
     *out = sl_span(sl_arena_copy(r->webhook->arena, sl_span_str(value)), strlen(value));
