@@ -29,8 +29,10 @@ static bool is_secret(struct sl_span at)
 
 bool sl_config_is_secret(struct sl_span text, struct sl_span *reference)
 {
-    *reference = text.len > 3 ? sl_span(text.ptr + 2, text.len - 3) : text;
-    return is_secret(text) && text.ptr[text.len - 1] == '}' && !memchr(reference->ptr, '}', reference->len);
+    if (!is_secret(text) || text.ptr[text.len - 1] != '}')
+        return false;
+    *reference = sl_span(text.ptr + 2, text.len - 3);
+    return !memchr(reference->ptr, '}', reference->len);
 }
 
 static const char *variable(const struct sl_vars *vars, struct sl_span name)

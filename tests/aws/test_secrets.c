@@ -3,6 +3,7 @@
  * tests/live/source/test_answers.c. On moto: tests/cli/check_secrets.py.) */
 #include "aws/secrets.h"
 #include "aws/sources.h"
+#include "base/json.h"
 #include "tests/support/scripted_server.h"
 #include "tests/support/test.h"
 
@@ -15,6 +16,7 @@ static const struct {
     const char *reference, *name, *key, *region; /* NULL: absent */
 } good[] = {
     {"secretsmanager:hook", "hook", NULL, NULL},
+    {"secretsmanager:azAZ09", "azAZ09", NULL, NULL},
     {"secretsmanager:a/b_c+d=e.f@g-h", "a/b_c+d=e.f@g-h", NULL, NULL},
     {"secretsmanager:hook:key", "hook", "key", NULL},
     {"secretsmanager:hook:a:b", "hook", "a:b", NULL},
@@ -37,6 +39,10 @@ static const struct {
     {"ssm:", "not the name of a parameter"},
     {"secretsmanager:a b", "not the name of a secret"},
     {"ssm:a+b", "not the name of a parameter"},
+    {"ssm:a`", "not the name of a parameter"},
+    {"ssm:a{", "not the name of a parameter"},
+    {"ssm:a@", "not the name of a parameter"},
+    {"ssm:a[", "not the name of a parameter"},
     {"secretsmanager:hook:", "the key after the last ':' is missing"},
     {"ssm:arn:aws:secretsmanager:eu-west-1:123456789012:secret:hook", "another service's"},
     {"ssm:arn:aws:ssm:eu-west-1:123456789012:document/x", "not a parameter's"},
@@ -67,6 +73,7 @@ static void names_are_read(void **state)
         struct sl_secret_name name;
         struct sl_error error = SL_NO_ERROR;
         assert_int_equal(sl_secret_parse(sl_span_str(bad[i].reference), &name, &error), SL_FATAL);
+        assert_int_equal(error.status, SL_FATAL);
         assert_string_equal(error.code, "InvalidSecret");
         if (!strstr(error.text, bad[i].words))
             fail_msg("%s: %s", bad[i].reference, error.text);
@@ -82,8 +89,10 @@ static struct service {
     struct sl_log log;
     int64_t ms;
     const char *value; /* of every secret and parameter, as JSON text; NULL: it is refused */
-    char vars[4][100];
-    const char *list[5];
+    const char
+        *arn; /* of every secret, which then has another name than was asked for; NULL: the name alone */
+    char vars[5][100];
+    const char *list[6];
     struct sl_vars env;
 } the;
 
@@ -100,6 +109,8 @@ static void answer(void *arg, const struct scripted_request *request, struct scr
     struct sl_span target = scripted_header(request, "x-amz-target");
     bool is_parameter = sl_span_is(target, "AmazonSSM.GetParameter");
     assert_true(is_parameter || sl_span_is(target, "secretsmanager.GetSecretValue"));
+    struct sl_error error = SL_NO_ERROR;
+    assert_int_equal(sl_json_check(request->body, &error), SL_OK);
     char name[100];
     const char *at = strstr(request->body.ptr, is_parameter ? "\"Name\":\"" : "\"SecretId\":\"");
     assert_non_null(at);
@@ -110,6 +121,9 @@ static void answer(void *arg, const struct scripted_request *request, struct scr
         snprintf(body, sizeof(body), "{\"__type\":\"AccessDeniedException\",\"message\":\"no\"}");
     else if (is_parameter)
         snprintf(body, sizeof(body), "{\"Parameter\":{\"Name\":\"%s\",\"Value\":%s}}", name, the.value);
+    else if (the.arn)
+        snprintf(body, sizeof(body), "{\"Name\":\"hook\",\"ARN\":\"%s\",\"SecretString\":%s}", the.arn,
+                 the.value);
     else
         snprintf(body, sizeof(body), "{\"Name\":\"%s\",\"SecretString\":%s}", name, the.value);
     *reply = (struct scripted_reply){.status = the.value ? 200 : 400, .body = sl_span_str(body)};
@@ -125,7 +139,8 @@ static int set_up(void **state)
     snprintf(the.vars[1], sizeof(the.vars[1]), "AWS_ACCESS_KEY_ID=k");
     snprintf(the.vars[2], sizeof(the.vars[2]), "AWS_SECRET_ACCESS_KEY=s");
     snprintf(the.vars[3], sizeof(the.vars[3]), "AWS_REGION=eu-west-1");
-    for (size_t i = 0; i < 4; i++)
+    snprintf(the.vars[4], sizeof(the.vars[4]), "AWS_MAX_ATTEMPTS=1"); /* its clock stands still */
+    for (size_t i = 0; i < 5; i++)
         the.list[i] = the.vars[i];
     the.env = (struct sl_vars){.list = the.list};
     the.aws = sl_aws_new(&the.clock, NULL, &the.env, sl_sources_find);
@@ -154,6 +169,7 @@ static void read_bad(const char *reference, enum sl_status status, const char *w
     struct sl_error error = SL_NO_ERROR;
     const char *value = NULL;
     assert_int_equal(sl_secret_read(the.aws, sl_span_str(reference), &value, &error), status);
+    assert_int_equal(error.status, status);
     if (!strstr(error.text, words) || !strstr(error.text, reference))
         fail_msg("%s: %s", reference, error.text);
 }
@@ -166,6 +182,32 @@ static void each_is_asked_for_once(void **state)
         assert_string_equal(read_ok("ssm:b"), "first");
     }
     assert_int_equal(scripted_server_requests(the.server), 2);
+}
+
+#define ARN "arn:aws:secretsmanager:eu-west-1:123456789012:secret:hook"
+
+static void an_answer_is_about_what_was_asked(void **state)
+{
+    (void)state;
+    the.arn = ARN "-a1B2c3";
+    assert_string_equal(read_ok("secretsmanager:" ARN), "first");
+    assert_string_equal(read_ok("secretsmanager:" ARN "-a1B2c3"), "first");
+    assert_string_equal(read_ok("secretsmanager:hook"), "first");
+    read_bad("secretsmanager:other", SL_RETRY, "not understood");
+    read_bad("secretsmanager:" ARN "-zzzzzz", SL_RETRY, "not understood");
+}
+
+static void up_to_a_hundred_are_read(void **state)
+{
+    (void)state;
+    char reference[40];
+    for (int i = 0; i < 100; i++) {
+        snprintf(reference, sizeof(reference), "ssm:s%d", i);
+        read_ok(reference);
+    }
+    read_bad("ssm:s100", SL_FATAL, "more than 100 secrets");
+    assert_string_equal(read_ok("ssm:s0"), "first");
+    assert_int_equal(scripted_server_requests(the.server), 100);
 }
 
 static void only_texts_are_taken(void **state)
@@ -254,6 +296,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(names_are_read),
         cmocka_unit_test_setup_teardown(each_is_asked_for_once, set_up, clean_up),
+        cmocka_unit_test_setup_teardown(an_answer_is_about_what_was_asked, set_up, clean_up),
+        cmocka_unit_test_setup_teardown(up_to_a_hundred_are_read, set_up, clean_up),
         cmocka_unit_test_setup_teardown(only_texts_are_taken, set_up, clean_up),
         cmocka_unit_test_setup_teardown(a_refused_login_reads_them_again, set_up, clean_up),
         cmocka_unit_test_setup_teardown(they_are_hidden, set_up, clean_up),

@@ -662,7 +662,7 @@ static void wrong_variables_are_named(void **state)
         struct parsed p;
         char text[300];
         snprintf(text, sizeof(text), VARIABLES("%s"), cases[i].members);
-        assert_int_not_equal(parse_with(&p, text, &with), SL_OK);
+        assert_int_equal(parse_with(&p, text, &with), strstr(text, "/unknown") ? SL_RETRY : SL_FATAL);
         if (strncmp(p.error.text, cases[i].message, strlen(cases[i].message)) != 0)
             fail_msg("%s: %s", text, p.error.text);
         sl_arena_destroy(p.arena);
