@@ -24,7 +24,8 @@
 #define MEMORY_MB 64
 #define CLOSE_MS  600 /* told to stop, it ends within two seconds: see engine.c for the others */
 #define KEEP_MS   300
-#define LEASES_MS 800 /* places are written and leases given back over a network */
+#define DISK_MS   10000 /* nobody told it to stop: a slow disk has time */
+#define LEASES_MS 800   /* places are written and leases given back over a network */
 #define MB        ((size_t)1024 * 1024)
 
 struct tail {
@@ -341,7 +342,7 @@ static int exit_status(const struct tail *t, bool is_kept)
 static bool close_keeper(struct tail *t)
 {
     struct sl_error error = SL_NO_ERROR;
-    int64_t wait_ms = t->leases ? LEASES_MS : KEEP_MS;
+    int64_t wait_ms = t->leases ? LEASES_MS : sl_command_stop ? KEEP_MS : DISK_MS;
     bool is_kept = !t->has_keeper || t->keeper.ops->close(t->keeper.self, wait_ms, &error) == SL_OK;
     t->has_keeper = false;
     if (!is_kept && error.text[0])

@@ -206,10 +206,10 @@ class Script:
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
         self.url = f"http://127.0.0.1:{self.server.server_port}"
 
-    def tail(self, *args):
+    def tail(self, *args, **env):
         forget_archived()
         self.server.served.clear()
-        return tail("--stream", ARN, "--endpoint-url", self.url, "--once", *args)
+        return tail("--stream", ARN, "--endpoint-url", self.url, "--once", *args, **env)
 
 
 def by_script():
@@ -452,6 +452,24 @@ def stopping():
     check("ended with 1", live.returncode == 1 and time.time() - began < 20 and "not handled" in live.out, f"{time.time() - began} {live.out} {live.err}")
 
 
+def a_slow_disk():
+    """An end that nobody asked for waits for the checkpoint; one that was asked for does not wait for ever."""
+    (folder / "slow.c").write_text("#include <unistd.h>\nint fsync(int fd) { (void)fd; usleep(2500000); return 0; }\n")
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", folder / "slow.so", folder / "slow.c"], check=True)
+    slow = {"LD_PRELOAD": str(folder / "slow.so")}
+    s = Script({"a": (None, True, list(range(1, 31)))})
+    run = s.tail("--checkpoint", "slow.json", **slow)
+    check("a slow disk is waited for", run.returncode == 0 and places("slow.json"), run.out + run.err)
+    s = Script({"a": (None, False, list(range(1, 31)))})
+    live = begin(s, "--checkpoint", "slower.json", **slow)
+    until(lambda: live.poll() is not None or len(s.server.served) >= 30)
+    time.sleep(0.3)
+    began = time.monotonic()
+    live.terminate()
+    out, err = live.communicate(timeout=600)
+    check("but not by one that was told to stop", live.returncode == 1 and time.monotonic() - began < 10 and b"was not written in time" in err, (live.returncode, out, err))
+
+
 def latest():
     """--from latest begins at one moment: also when it is started again before the first record came."""
     s = Script({"closed": (None, True, [1, 2]), "open": (None, False, [3, 4])})
@@ -538,6 +556,7 @@ blocked()
 parallel()
 kept_or_not()
 stopping()
+a_slow_disk()
 latest()
 other_streams()
 in_process()
