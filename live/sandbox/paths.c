@@ -120,9 +120,13 @@ static int remove_one(const char *path, const struct stat *facts, int type, stru
     return 0;
 }
 
-/* A process that a plugin has started may still write there. */
+/* A process that a plugin has started may still write there: under another name it does not find the folder,
+ * unless it works in it. */
 void sl_paths_remove_temp(const char *path)
 {
+    char gone[PATH_BYTES];
+    if (snprintf(gone, sizeof(gone), "%s-gone", path) < PATH_BYTES && rename(path, gone) == 0)
+        path = gone;
     for (int i = 0; i < REMOVALS && access(path, F_OK) == 0; i++) {
         if (i)
             usleep(REMOVAL_PAUSE_US);

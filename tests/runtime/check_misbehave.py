@@ -41,7 +41,7 @@ class Case:
             says = {"name": "says", "handler": "notify", "to": "jsonl:said.jsonl", "message": "{PK}", "on_failure": "report"}
             (folder / "sluice.json").write_text(json.dumps({"report_batch_item_failures": reports, "routes": [*({**dies, "name": f"r{i}"} for i in range(routes)), says]}))
             self.run = Run(folder, "--quiet", "--handler-path", str(handlers), "--batch-size", str(N), "--bisect", "--max-retries", "3",
-                           "--timeout", "2" if self.how == "loop" else "8", *(["--report-failures"] if reports else []), records=[record(n) for n in sorted(ALL)],
+                           "--timeout", "5" if self.how == "loop" else "8", *(["--report-failures"] if reports else []), records=[record(n) for n in sorted(ALL)],
                            env={"TMPDIR": str(folder / "tmp")})
             self.told = collections.Counter(int(line) for line in Run.text(folder / "told").splitlines())
             self.said = collections.Counter(int(line.strip().strip('"')[1:]) for line in Run.text(folder / "said.jsonl").splitlines())
