@@ -111,6 +111,15 @@ def command(pid):
         return "?"
 
 
+def shown(lines):
+    """The last lines, and before them what is around the first failures: a sanitizer says much at the end."""
+    last, near = max(0, len(lines) - 60), set()
+    for i, line in enumerate(lines[:last]):
+        if re.match(r"\[  (FAILED|ERROR ) |ERROR: |.*: error: ", line) and len(near) < 60:
+            near.update(range(max(0, i - 8), min(i + 4, last)))
+    return [lines[i] for i in sorted(near)] + (["[...]"] if near else []) + lines[last:]
+
+
 def report(test, said, faults):
     global passed, failed
     counts = re.findall(r"^\[  PASSED  \] (\d+) test|^(\d+) passed", said, re.M)
@@ -119,7 +128,7 @@ def report(test, said, faults):
         lost = re.findall(r"^\[  FAILED  \] (\d+) test", said, re.M)
         failed += int(lost[-1]) if lost else 1
         print(f"FAIL  {test.path}")
-        print("".join(f"      {line}\n" for line in said.splitlines()[-60:] + faults), end="", flush=True)
+        print("".join(f"      {line}\n" for line in shown(said.splitlines()) + faults), end="", flush=True)
     else:
         passed += n
         print(f"ok    {test.took * 1000:6.0f} ms  {test.path} ({n})", flush=True)

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <strings.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #define REQUESTS      20000
@@ -20,7 +21,6 @@
 
 struct connection {
     struct scripted_server *server;
-    pthread_t thread;
     int fd;
     bool is_idle, is_over;
 };
@@ -30,18 +30,67 @@ struct scripted_server {
     void *arg;
     int listener;
     char url[64];
-    pthread_t thread;
     pthread_mutex_t mutex;
     pthread_cond_t changed;
     bool stops;
+    pthread_t *threads; /* the one that accepts, and those that serve */
+    size_t n_threads, n_begun, n_free;
     struct scripted_request *requests;
     size_t n_requests;
     struct connection **connections;
-    size_t n_connections;
+    size_t n_connections, n_served;
     size_t reset_bytes;
     unsigned reset_times;
     struct sl_buffer honest;
 };
+
+/* ---- forks ---- */
+
+/* A test forks while servers run, and the child has all locks as they were: of the allocator, of SQLite, of a
+ * sanitizer. So each thread of a server holds this one, but for where it waits, and a fork takes it: no
+ * thread is inside anything then, and none begins or ends (they do so only with their server). */
+static pthread_rwlock_t work = PTHREAD_RWLOCK_INITIALIZER;
+static bool is_calm;
+
+static void before_fork(void)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += 5; /* an answer that waits for what the child does */
+    is_calm = pthread_rwlock_timedwrlock(&work, &until) == 0;
+}
+
+static void after_fork(void)
+{
+    if (is_calm)
+        pthread_rwlock_unlock(&work);
+}
+
+/* There are no other threads, and nobody holds it (an unlock knows its thread by a number that is the
+ * parent's). */
+static void in_child(void)
+{
+    static const pthread_rwlock_t fresh = PTHREAD_RWLOCK_INITIALIZER;
+    work = fresh;
+}
+
+static void forks_wait(void)
+{
+    static bool is_set;
+    if (!is_set && pthread_atfork(before_fork, after_fork, in_child) != 0)
+        sl_die("the scripted server cannot hold forks");
+    is_set = true;
+}
+
+static void begin_to_wait(void)
+{
+    pthread_rwlock_unlock(&work);
+}
+
+static void end_to_wait(void)
+{
+    pthread_rwlock_rdlock(&work);
+}
 
 /* ---- one connection ---- */
 
@@ -97,7 +146,9 @@ static size_t read_request(struct connection *c, struct sl_buffer *in)
             room = allowed - in->len;
         if (!begun)
             set_idle(c, true);
+        begin_to_wait();
         ssize_t n = recv(c->fd, end, room, 0);
+        end_to_wait();
         if (!begun) {
             set_idle(c, false);
             allowed = allowance(c->server);
@@ -165,12 +216,14 @@ static bool send_all(int fd, const char *bytes, size_t len, unsigned byte_ms)
 {
     for (size_t done = 0; done < len;) {
         size_t room = byte_ms ? 1 : len - done;
+        begin_to_wait();
         ssize_t n = send(fd, bytes + done, room, MSG_NOSIGNAL);
+        if (n > 0 && byte_ms)
+            usleep(byte_ms * 1000);
+        end_to_wait();
         if (n <= 0)
             return false;
         done += (size_t)n;
-        if (byte_ms)
-            usleep(byte_ms * 1000);
     }
     return true;
 }
@@ -198,9 +251,8 @@ static bool answer_one(struct connection *c, const struct sl_buffer *in, size_t 
     return sent && len == out->len && !reply.closes && !reply.is_bare && !reply.resets;
 }
 
-static void *serve(void *arg)
+static void serve(struct connection *c)
 {
-    struct connection *c = arg;
     struct sl_buffer in, out;
     sl_buffer_init(&in, REQUEST_BYTES);
     sl_buffer_init(&out, REQUEST_BYTES);
@@ -217,10 +269,57 @@ static void *serve(void *arg)
     c->is_over = true;
     pthread_cond_broadcast(&c->server->changed);
     pthread_mutex_unlock(&c->server->mutex);
-    return NULL;
 }
 
-/* ---- the server ---- */
+/* ---- threads ---- */
+
+static void thread_begun(struct scripted_server *server)
+{
+    end_to_wait();
+    pthread_mutex_lock(&server->mutex);
+    server->n_begun++;
+    pthread_cond_broadcast(&server->changed);
+    pthread_mutex_unlock(&server->mutex);
+}
+
+/* Returns when it has begun. */
+static void begin_thread(struct scripted_server *server, void *(*run)(void *))
+{
+    pthread_mutex_lock(&server->mutex);
+    size_t wanted = server->n_begun + 1;
+    if (pthread_create(&server->threads[server->n_threads++], NULL, run, server) != 0)
+        sl_die("the scripted server cannot begin a thread");
+    while (server->n_begun < wanted)
+        pthread_cond_wait(&server->changed, &server->mutex);
+    pthread_mutex_unlock(&server->mutex);
+}
+
+/* The next connection that nobody serves; NULL: the server stops. */
+static struct connection *next_connection(struct scripted_server *server)
+{
+    struct connection *c = NULL;
+    begin_to_wait();
+    pthread_mutex_lock(&server->mutex);
+    server->n_free++;
+    while (!server->stops && server->n_served == server->n_connections)
+        pthread_cond_wait(&server->changed, &server->mutex);
+    server->n_free--;
+    if (server->n_served < server->n_connections)
+        c = server->connections[server->n_served++];
+    pthread_mutex_unlock(&server->mutex);
+    end_to_wait();
+    return c;
+}
+
+static void *serve_all(void *arg)
+{
+    struct scripted_server *server = arg;
+    thread_begun(server);
+    for (struct connection *c; (c = next_connection(server));)
+        serve(c);
+    begin_to_wait();
+    return NULL;
+}
 
 static void take_connection(struct scripted_server *server, int fd)
 {
@@ -228,18 +327,27 @@ static void take_connection(struct scripted_server *server, int fd)
     *c = (struct connection){.server = server, .fd = fd};
     pthread_mutex_lock(&server->mutex);
     server->connections[server->n_connections++] = c;
+    if (server->stops)
+        shutdown(fd, SHUT_RDWR);
+    bool is_served = server->n_free >= server->n_connections - server->n_served;
+    pthread_cond_broadcast(&server->changed);
     pthread_mutex_unlock(&server->mutex);
-    pthread_create(&c->thread, NULL, serve, c);
+    if (!is_served)
+        begin_thread(server, serve_all);
 }
 
 static void *accept_all(void *arg)
 {
     struct scripted_server *server = arg;
+    thread_begun(server);
     for (;;) {
+        begin_to_wait();
         int fd = accept(server->listener, NULL, NULL);
+        end_to_wait();
         if (server->stops || server->n_connections == CONNECTIONS) {
             if (fd >= 0)
                 close(fd);
+            begin_to_wait();
             return NULL;
         }
         if (fd >= 0)
@@ -257,6 +365,7 @@ struct scripted_server *scripted_server_start(scripted_fn answer, void *arg)
     server->arg = arg;
     server->requests = calloc(REQUESTS, sizeof(*server->requests));
     server->connections = calloc(CONNECTIONS, sizeof(*server->connections));
+    server->threads = calloc(CONNECTIONS + 1, sizeof(*server->threads));
     server->listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (bind(server->listener, (struct sockaddr *)&at, sizeof(at)) != 0 ||
         listen(server->listener, 64) != 0 || getsockname(server->listener, (struct sockaddr *)&at, &len) != 0)
@@ -264,7 +373,8 @@ struct scripted_server *scripted_server_start(scripted_fn answer, void *arg)
     snprintf(server->url, sizeof(server->url), "http://127.0.0.1:%d", ntohs(at.sin_port));
     pthread_mutex_init(&server->mutex, NULL);
     pthread_cond_init(&server->changed, NULL);
-    pthread_create(&server->thread, NULL, accept_all, server);
+    forks_wait();
+    begin_thread(server, accept_all);
     return server;
 }
 
@@ -275,20 +385,21 @@ void scripted_server_stop(struct scripted_server *server)
     for (size_t i = 0; i < server->n_connections; i++)
         if (server->connections[i]->fd >= 0)
             shutdown(server->connections[i]->fd, SHUT_RDWR);
+    pthread_cond_broadcast(&server->changed);
     pthread_mutex_unlock(&server->mutex);
     shutdown(server->listener, SHUT_RDWR);
-    pthread_join(server->thread, NULL);
+    for (size_t i = 0; i < server->n_threads; i++)
+        pthread_join(server->threads[i], NULL);
     close(server->listener);
-    for (size_t i = 0; i < server->n_connections; i++) {
-        pthread_join(server->connections[i]->thread, NULL);
+    for (size_t i = 0; i < server->n_connections; i++)
         free(server->connections[i]);
-    }
     for (size_t i = 0; i < server->n_requests; i++)
         free((char *)(uintptr_t)server->requests[i].method);
     pthread_mutex_destroy(&server->mutex);
     pthread_cond_destroy(&server->changed);
     free(server->requests);
     free(server->connections);
+    free(server->threads);
     sl_buffer_clean_up(&server->honest);
     free(server);
 }
