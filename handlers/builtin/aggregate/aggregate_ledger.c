@@ -5,9 +5,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-/* The text may become a sort key, which has 1,024 bytes at most. */
-#define UNIT_BYTES 700
-
 /* ---- keys and orders ---- */
 
 /* A text that is escaped has a percent sign, so one that has a percent sign is escaped too: two events never
@@ -26,35 +23,10 @@ static struct sl_span event_identity(const struct aggregate *a, const struct sl_
     return a->host->join(arena, parts, 3);
 }
 
-/* {"S":"sluice:KIND:NAME:TEXT"} */
-static struct sl_span own_value(const struct aggregate *a, const char *kind, struct sl_span unit,
-                                struct sl_arena *arena)
-{
-    char *text = a->host->alloc(arena, a->name.len + 2 * unit.len + 48);
-    char *at = sl_text_put(text, SL_LIT("{\"S\":\"sluice:"));
-    at = sl_text_put(at, sl_span_str(kind));
-    *at++ = ':';
-    at = sl_text_put(at, a->name);
-    *at++ = ':';
-    for (size_t i = 0; i < unit.len; i++) {
-        if (unit.ptr[i] == '"' || unit.ptr[i] == '\\')
-            *at++ = '\\';
-        *at++ = unit.ptr[i];
-    }
-    at = sl_text_put(at, SL_LIT("\"}"));
-    return (struct sl_span){text, (size_t)(at - text)};
-}
-
 struct sl_span aggregate_own_key(const struct aggregate *a, const char *kind, struct sl_span text,
                                  struct sl_arena *arena)
 {
-    char digest[SL_TEXT_DIGEST_BYTES + 1];
-    if (text.len > UNIT_BYTES) {
-        sl_text_digest(a->host, text, digest);
-        text = sl_span_str(digest);
-    }
-    struct sl_span value = own_value(a, kind, text, arena), values[SL_TEXT_KEY_ATTRIBUTES] = {value, value};
-    return sl_text_key(a->host, arena, a->ledger_keys, values, a->n_ledger_keys);
+    return sl_text_own_key(a->host, arena, kind, a->name, text, a->ledger_keys, a->n_ledger_keys);
 }
 
 struct sl_span aggregate_own_member(const struct aggregate *a, struct sl_arena *arena)

@@ -1,5 +1,5 @@
 /* The replicate handler's options: read and checked. */
-#include "handlers/builtin/replicate/replicate_set.h"
+#include "handlers/builtin/replicate/replicate_private.h"
 
 #include "handlers/builtin.h"
 #include "base/array.h"
@@ -76,121 +76,6 @@ struct opening {
 static struct sl_span keep(const struct opening *o, struct sl_span text)
 {
     return sl_opening_keep(&o->base, text);
-}
-
-/* ---- rules ---- */
-
-static struct replicate_rule *rule_for(struct opening *o, struct sl_span name)
-{
-    struct replicate *p = o->p;
-    for (size_t i = 0; i < p->n_rules; i++)
-        if (sl_span_eq(p->rules[i].name, name))
-            return &p->rules[i];
-    SL_PUSH_IN(o->base.arena, p->rules, p->n_rules, p->room_rules) =
-        (struct replicate_rule){.name = keep(o, name)};
-    return &p->rules[p->n_rules - 1];
-}
-
-/* A plain "a.b" also names the attribute that is itself called so: until 1.3 it named that one alone, and
- * what was left out then has to stay left out. */
-static enum sl_status read_drop(struct opening *o, size_t i, struct sl_span path)
-{
-    struct replicate *p = o->p;
-    const char *why = sl_prune_add(o->base.host, o->base.arena, &p->dropped, path);
-    if (why)
-        return BAD(o, "drop[%zu]: %s", i, why);
-    if (!memchr(path.ptr, '`', path.len))
-        rule_for(o, path)->is_dropped = true;
-    for (const struct sl_prune *step = p->dropped.below; step; step = step->next) {
-        struct replicate_rule *rule = rule_for(o, step->name);
-        rule->is_dropped = rule->is_dropped || step->is_left_out;
-        rule->prune = step;
-    }
-    return SL_OK;
-}
-
-static enum sl_status read_names(struct opening *o, const char *option)
-{
-    json_t *list = sl_opening_json(&o->base, option), *name;
-    enum sl_status status = SL_OK;
-    size_t i;
-    if (list && !json_is_array(list))
-        status = BAD(o, "%s: expected a list of attribute names", option);
-    json_array_foreach(list, i, name)
-    {
-        if (sl_opening_text(name).len == 0) {
-            status = BAD(o, "%s[%zu]: expected an attribute name", option, i);
-            break;
-        }
-        if (strcmp(option, "drop") == 0)
-            status = read_drop(o, i, sl_opening_text(name));
-        else
-            rule_for(o, sl_opening_text(name))->is_kept = true;
-        if (status != SL_OK)
-            break;
-    }
-    json_decref(list);
-    return status;
-}
-
-static enum sl_status read_renames(struct opening *o)
-{
-    json_t *object = sl_opening_json(&o->base, "rename"), *value;
-    enum sl_status status = SL_OK;
-    const char *name;
-    if (object && !json_is_object(object))
-        status = BAD(o, "rename: expected an object of old and new attribute names");
-    json_object_foreach(object, name, value)
-    {
-        if (!name[0] || !sl_opening_is_name(sl_opening_text(value))) {
-            status = BAD(o, "rename.%s: expected an attribute name, and the name that it gets", name);
-            break;
-        }
-        rule_for(o, sl_span_str(name))->renamed = keep(o, sl_opening_text(value));
-    }
-    json_decref(object);
-    return status;
-}
-
-/* What templates make takes the place of what the item has. */
-static enum sl_status take_set_places(struct opening *o)
-{
-    struct replicate *p = o->p;
-    for (size_t i = 0; i < p->n_sets; i++) {
-        struct sl_span name = p->sets[i].name;
-        for (size_t k = 0; k < p->n_keys; k++)
-            if (sl_span_eq(p->keys[k].name, name))
-                return BAD(o, "set.%.*s: \"key\" makes this attribute", SL_ARG(name));
-        for (size_t k = 0; k < p->n_rules; k++)
-            if (sl_span_eq(p->rules[k].renamed, name))
-                return BAD(o, "set.%.*s: rename.%.*s makes this attribute", SL_ARG(name),
-                           SL_ARG(p->rules[k].name));
-        struct replicate_rule *taken = rule_for(o, name);
-        taken->is_dropped = taken->is_dropped || !taken->renamed.ptr;
-    }
-    return SL_OK;
-}
-
-/* An attribute goes if a renamed one, or a key attribute, takes its name. */
-static enum sl_status take_places(struct opening *o)
-{
-    struct replicate *p = o->p;
-    uint32_t n = p->n_rules;
-    for (uint32_t i = 0; i < n; i++) {
-        struct sl_span renamed = p->rules[i].renamed;
-        if (!renamed.ptr)
-            continue;
-        if (p->rules[i].is_dropped)
-            return BAD(o, "rename.%.*s: the attribute is in drop, too", SL_ARG(p->rules[i].name));
-        for (uint32_t k = 0; k < i; k++)
-            if (sl_span_eq(p->rules[k].renamed, renamed))
-                return BAD(o, "rename: two attributes become %.*s", SL_ARG(renamed));
-        struct replicate_rule *taken = rule_for(o, renamed);
-        taken->is_dropped = taken->is_dropped || !taken->renamed.ptr;
-    }
-    for (size_t i = 0; i < p->n_keys; i++)
-        rule_for(o, p->keys[i].name)->is_dropped = true;
-    return take_set_places(o);
 }
 
 static enum sl_status read_where(struct opening *o)
@@ -367,14 +252,23 @@ static enum sl_status check_places(struct opening *o)
 {
     const struct replicate *p = o->p;
     enum sl_status status = SL_OK;
-    for (size_t i = 0; i < p->n_rules && status == SL_OK; i++)
-        if (p->rules[i].renamed.ptr)
-            status = check_place(o, "rename", p->rules[i].name, p->rules[i].renamed);
+    const struct sl_reshape *shape = &p->shape;
+    for (size_t i = 0; i < shape->n_rules && status == SL_OK; i++)
+        if (shape->rules[i].renamed.ptr)
+            status = check_place(o, "rename", shape->rules[i].name, shape->rules[i].renamed);
     for (size_t i = 0; i < p->n_keys && status == SL_OK; i++)
         status = check_place(o, "key", p->keys[i].name, p->keys[i].name);
-    for (size_t i = 0; i < p->n_sets && status == SL_OK; i++)
-        status = check_place(o, "set", p->sets[i].name, p->sets[i].name);
+    for (size_t i = 0; i < shape->n_sets && status == SL_OK; i++)
+        status = check_place(o, "set", shape->sets[i].name, shape->sets[i].name);
     return status;
+}
+
+static enum sl_status take_places(struct opening *o)
+{
+    struct sl_span keys[SL_TEXT_KEY_ATTRIBUTES];
+    for (size_t i = 0; i < o->p->n_keys; i++)
+        keys[i] = o->p->keys[i].name;
+    return sl_reshape_take_places(&o->base, &o->p->shape, keys, o->p->n_keys);
 }
 
 enum sl_status replicate_open(const struct sl_host *host, struct sl_route *route, void **self,
@@ -397,7 +291,6 @@ enum sl_status replicate_open(const struct sl_host *host, struct sl_route *route
                             .expired = sl_expired_option(host, route),
                             .copies_replicated = sl_opening_is(&o.base, "replicated", "copy"),
                             .copies_unsigned = sl_opening_is(&o.base, "unsigned", "copy"),
-                            .is_projected = host->option_text(route, "project").len > 0,
                             .events = host->route_events(route)};
     *self = p;
     sl_loop_init(&p->loop, host->option_text(route, "to"));
@@ -405,12 +298,9 @@ enum sl_status replicate_open(const struct sl_host *host, struct sl_route *route
     status = status == SL_OK ? check_source(&o) : status;
     status = status == SL_OK ? read_guard(&o) : status;
     status = status == SL_OK ? read_tombstones(&o) : status;
-    status = status == SL_OK ? read_names(&o, "project") : status;
-    status = status == SL_OK ? read_names(&o, "drop") : status;
-    status = status == SL_OK ? read_renames(&o) : status;
+    status = status == SL_OK ? sl_reshape_open(&o.base, &p->shape) : status;
     status = status == SL_OK ? read_where(&o) : status;
     status = status == SL_OK ? read_key(&o) : status;
-    status = status == SL_OK ? replicate_set_open(&o.base, p) : status;
     status = status == SL_OK ? check_places(&o) : status;
     return status == SL_OK ? take_places(&o) : status;
 }

@@ -175,7 +175,7 @@ static bool is_collision(const struct replicate *p, struct sl_judge *j, struct s
     struct sl_span names[SL_TEXT_KEY_ATTRIBUTES], name;
     size_t n = 0;
     for (struct sl_iter iter = p->host->value_iter(keys); p->host->value_next(&iter, &name, &value) && n < 2;)
-        names[n++] = replicate_plain_name(p, name, j->arena);
+        names[n++] = sl_text_plain_name(p->host, name, j->arena);
     if (p->n_keys == 0 || !source_key(p, row, names, n, j->arena, &j->other_key))
         return false;
     struct sl_value other = {.type = SL_M, .raw = j->other_key};

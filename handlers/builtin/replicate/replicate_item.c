@@ -1,79 +1,12 @@
 /* The replica's keys and items. An image that is not reshaped is copied as it came, with the guard put in
  * front. Otherwise its top-level attributes are written one after the other, each value as it came. */
 #include "handlers/builtin/replicate/replicate_expect.h"
-#include "handlers/builtin/replicate/replicate_set.h"
 #include "handlers/builtin/replicate/replicate_sign.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 
-struct sl_span replicate_plain_name(const struct replicate *p, struct sl_span name, struct sl_arena *arena)
-{
-    return memchr(name.ptr, '\\', name.len) ? p->host->json_unquote(arena, name) : name;
-}
-
-/* ---- writing ---- */
-
-/* An object's JSON while it is written, in memory that was made large enough. */
-struct object {
-    char *begin, *at;
-};
-
-static struct object object_begin(const struct replicate *p, struct sl_arena *arena, size_t room)
-{
-    char *begin = p->host->alloc(arena, room);
-    *begin = '{';
-    return (struct object){begin, begin + 1};
-}
-
-static void add_text(struct object *o, struct sl_span text)
-{
-    o->at = sl_text_put(o->at, text);
-}
-
-static void add_comma(struct object *o)
-{
-    if (o->at > o->begin + 1)
-        *o->at++ = ',';
-}
-
-static void add_name(struct object *o, struct sl_span name)
-{
-    add_comma(o);
-    *o->at++ = '"';
-    add_text(o, name);
-    add_text(o, SL_LIT("\":"));
-}
-
-static struct sl_span object_end(struct object *o)
-{
-    *o->at++ = '}';
-    return (struct sl_span){o->begin, (size_t)(o->at - o->begin)};
-}
-
 /* ---- keys ---- */
-
-static const struct replicate_rule *rule_of(const struct replicate *p, struct sl_span name)
-{
-    for (size_t i = 0; i < p->n_rules; i++)
-        if (sl_span_eq(p->rules[i].name, name))
-            return &p->rules[i];
-    return NULL;
-}
-
-bool replicate_is_renamed(const struct replicate *p, struct sl_span name)
-{
-    const struct replicate_rule *rule = rule_of(p, name);
-    return rule && rule->renamed.ptr;
-}
-
-static size_t renames_bytes(const struct replicate *p)
-{
-    size_t n = 0;
-    for (size_t i = 0; i < p->n_rules; i++)
-        n += p->rules[i].renamed.len + 2;
-    return n;
-}
 
 static enum sl_status key_from_templates(const struct replicate *p, const struct sl_record *r,
                                          struct sl_arena *arena, struct sl_span *key, struct sl_error *error)
@@ -90,22 +23,33 @@ static enum sl_status key_from_templates(const struct replicate *p, const struct
     return SL_OK;
 }
 
-/* The name of an attribute on the replica, as it is written in JSON. */
-static struct sl_span new_name(const struct replicate_rule *rule, struct sl_span raw_name)
-{
-    return rule && rule->renamed.ptr ? rule->renamed : raw_name;
-}
-
 static struct sl_span renamed_key(const struct replicate *p, struct sl_value keys, struct sl_arena *arena)
 {
-    struct object o = object_begin(p, arena, keys.raw.len + renames_bytes(p));
+    struct sl_text_object o = sl_text_object_begin(p->host, arena, keys.raw.len + p->shape.names_bytes);
     struct sl_span name;
     struct sl_value value;
     for (struct sl_iter iter = p->host->value_iter(keys); p->host->value_next(&iter, &name, &value);) {
-        add_name(&o, new_name(rule_of(p, replicate_plain_name(p, name, arena)), name));
-        o.at = p->host->value_put(o.at, value);
+        const struct sl_reshape_rule *rule =
+            sl_reshape_rule(&p->shape, sl_text_plain_name(p->host, name, arena));
+        sl_text_object_value(&o, p->host, sl_reshape_name(rule, name), value);
     }
-    return object_end(&o);
+    return sl_text_object_end(&o);
+}
+
+/* Only a record shows which attributes are the source's key. */
+static enum sl_status check_sets(const struct replicate *p, struct sl_value keys, struct sl_error *error)
+{
+    for (size_t i = 0; i < p->shape.n_sets && p->n_keys == 0; i++) {
+        struct sl_span name = p->shape.sets[i].name;
+        const struct sl_reshape_rule *rule = sl_reshape_rule(&p->shape, name);
+        if (p->host->value_member(keys, name).type == SL_NONE || rule->renamed.ptr)
+            continue;
+        return p->host->fail(error, SL_FATAL, "SetOnKey",
+                             "set.%.*s: it is an attribute of the items' key, which \"set\" cannot make; use "
+                             "\"key\", or another name",
+                             SL_ARG(name));
+    }
+    return SL_OK;
 }
 
 enum sl_status replicate_key(const struct replicate *p, const struct sl_record *r, struct sl_arena *arena,
@@ -114,10 +58,10 @@ enum sl_status replicate_key(const struct replicate *p, const struct sl_record *
     if (p->n_keys > 0)
         return key_from_templates(p, r, arena, key, error);
     struct sl_value keys = p->host->record_image(r, SL_KEYS);
-    enum sl_status status = replicate_set_check(p, keys, error);
+    enum sl_status status = check_sets(p, keys, error);
     if (status != SL_OK)
         return status;
-    *key = renames_bytes(p) > 0 ? renamed_key(p, keys, arena) : keys.raw;
+    *key = p->shape.names_bytes > 0 ? renamed_key(p, keys, arena) : keys.raw;
     return SL_OK;
 }
 
@@ -140,40 +84,26 @@ static bool is_ours(const struct replicate *p, const struct replicate_revival *r
 }
 
 static bool is_left_out(const struct replicate *p, const struct replicate_change *change, struct sl_span name,
-                        const struct replicate_rule *rule)
+                        const struct sl_reshape_rule *rule)
 {
     struct sl_value keys = p->host->record_image(change->record, SL_KEYS);
     if (is_ours(p, &change->image.revival, name))
         return true;
-    if (rule && rule->is_dropped && !is_key(p, keys, name))
-        return true;
-    return p->is_projected && !(rule && rule->is_kept) && !is_key(p, keys, name);
+    return sl_reshape_is_left_out(&p->shape, rule) && !is_key(p, keys, name);
 }
 
 static void add_attributes(const struct replicate *p, const struct replicate_change *change,
-                           struct sl_arena *arena, struct object *o)
+                           struct sl_arena *arena, struct sl_text_object *o)
 {
     struct sl_value value;
     struct sl_span raw_name;
     struct sl_iter iter = p->host->value_iter(change->image.value);
     while (p->host->value_next(&iter, &raw_name, &value)) {
-        struct sl_span name = replicate_plain_name(p, raw_name, arena);
-        const struct replicate_rule *rule = rule_of(p, name);
-        if (is_left_out(p, change, name, rule))
-            continue;
-        add_name(o, new_name(rule, raw_name));
-        o->at = rule && rule->prune ? sl_prune_put(p->host, arena, rule->prune, value, o->at)
-                                    : p->host->value_put(o->at, value);
+        struct sl_span name = sl_text_plain_name(p->host, raw_name, arena);
+        const struct sl_reshape_rule *rule = sl_reshape_rule(&p->shape, name);
+        if (!is_left_out(p, change, name, rule))
+            sl_reshape_put(p->host, arena, rule, raw_name, value, o);
     }
-}
-
-static void add_sets(const struct replicate *p, const struct replicate_made *made, struct object *o)
-{
-    for (size_t i = 0; i < p->n_sets; i++)
-        if (made->values[i].type != SL_NONE) {
-            add_name(o, p->sets[i].name);
-            o->at = p->host->value_put(o->at, made->values[i]);
-        }
 }
 
 static bool carries(const struct replicate *p, const struct replicate_change *change, struct sl_span name)
@@ -189,31 +119,16 @@ static bool is_reshaped(const struct replicate *p, const struct replicate_change
 {
     if (change->is_shaped)
         return false;
-    return p->n_rules > 0 || p->is_projected ||
+    return !sl_reshape_is_plain(&p->shape) ||
            (p->guard == REPLICATE_INLINE &&
             (carries(p, change, p->guard_attribute) || carries(p, change, p->write_attribute)));
 }
 
 struct sl_span replicate_held_name(const struct replicate *p, struct sl_span name)
 {
-    const struct replicate_rule *rule = rule_of(p, name);
-    bool is_copied =
-        p->n_keys == 0 || (!(rule && rule->is_dropped) && (!p->is_projected || (rule && rule->is_kept)));
-    return is_copied ? new_name(rule, name) : (struct sl_span){NULL, 0};
-}
-
-/* What is between the braces of an object, which has nothing around them. */
-static struct sl_span without_braces(struct sl_span json)
-{
-    return (struct sl_span){json.ptr + 1, json.len - 2};
-}
-
-static bool is_blank(struct sl_span text)
-{
-    for (size_t i = 0; i < text.len; i++)
-        if (!strchr(" \t\r\n", text.ptr[i]))
-            return false;
-    return true;
+    const struct sl_reshape_rule *rule = sl_reshape_rule(&p->shape, name);
+    bool is_copied = p->n_keys == 0 || !sl_reshape_is_left_out(&p->shape, rule);
+    return is_copied ? sl_reshape_name(rule, name) : (struct sl_span){NULL, 0};
 }
 
 static enum sl_status check_size(const struct replicate *p, struct sl_span item, struct sl_error *error)
@@ -234,20 +149,10 @@ static enum sl_status check_size(const struct replicate *p, struct sl_span item,
         bytes - guard_bytes, guard_bytes);
 }
 
-static void add_guard(const struct replicate *p, const struct sl_order *guard, struct object *o)
+static void add_guard(const struct replicate *p, const struct sl_order *guard, struct sl_text_object *o)
 {
-    add_name(o, p->guard_attribute);
-    add_text(o, guard->value);
-}
-
-/* The members of an object, as they are written there. */
-static void add_members(struct object *o, struct sl_span json)
-{
-    struct sl_span inside = without_braces(json);
-    if (is_blank(inside))
-        return;
-    add_comma(o);
-    add_text(o, inside);
+    sl_text_object_name(o, p->guard_attribute);
+    o->at = sl_text_put(o->at, guard->value);
 }
 
 /* ---- signed objects: the signature goes in front of what it signs ---- */
@@ -255,13 +160,13 @@ static void add_members(struct object *o, struct sl_span json)
 static size_t room_for_signature(const struct replicate *p)
 {
     return p->write_attribute.len + REPLICATE_SIGNATURE_BYTES + REPLICATE_REVIVED_BYTES +
-           2 * REPLICATE_MEMBER_BYTES;
+           2 * SL_TEXT_MEMBER_BYTES;
 }
 
-static struct object signed_begin(const struct replicate *p, struct sl_arena *arena, size_t room)
+static struct sl_text_object signed_begin(const struct replicate *p, struct sl_arena *arena, size_t room)
 {
     size_t front = room_for_signature(p);
-    struct object o = object_begin(p, arena, front + room);
+    struct sl_text_object o = sl_text_object_begin(p->host, arena, front + room);
     o.begin += front;
     *o.begin = '{';
     o.at = o.begin + 1;
@@ -269,15 +174,15 @@ static struct object signed_begin(const struct replicate *p, struct sl_arena *ar
 }
 
 static struct sl_span signed_end(const struct replicate *p, const struct replicate_change *change,
-                                 struct object *o)
+                                 struct sl_text_object *o)
 {
-    struct sl_span item = object_end(o);
+    struct sl_span item = sl_text_object_end(o);
     char *front = o->begin - room_for_signature(p);
-    struct object member = {front, front + 1};
-    add_name(&member, p->write_attribute);
-    add_text(&member, SL_LIT("{\"S\":\""));
+    struct sl_text_object member = {front, front + 1};
+    sl_text_object_name(&member, p->write_attribute);
+    member.at = sl_text_put(member.at, SL_LIT("{\"S\":\""));
     member.at = replicate_sign(p, change, item, member.at);
-    add_text(&member, SL_LIT("\"},"));
+    member.at = sl_text_put(member.at, SL_LIT("\"},"));
     /* Up to the item, whose brace the comma replaces. */
     size_t len = (size_t)(member.at - front);
     char *begin = o->begin + 1 - len;
@@ -291,27 +196,30 @@ enum sl_status replicate_item(const struct replicate *p, const struct replicate_
 {
     struct sl_span image = change->image.value.raw;
     bool reshaped = is_reshaped(p, change), is_inline = p->guard == REPLICATE_INLINE;
-    struct replicate_made made = {.bytes = 0};
+    struct sl_reshape_made made = {.bytes = 0};
     *item = image;
     if (!is_inline && !reshaped)
         return SL_OK;
-    enum sl_status status = reshaped ? replicate_set_make(p, change, arena, &made, error) : SL_OK;
+    enum sl_status status = reshaped ? sl_reshape_make(p->host, &p->shape, change->record,
+                                                       change->image.value, arena, &made, error)
+                                     : SL_OK;
     if (status != SL_OK)
         return status;
-    size_t room = image.len + made.bytes + renames_bytes(p) + change->key.len + p->guard_attribute.len +
-                  change->guard.value.len + 2 * REPLICATE_MEMBER_BYTES;
-    struct object o = is_inline ? signed_begin(p, arena, room) : object_begin(p, arena, room);
+    size_t room = image.len + made.bytes + p->shape.names_bytes + change->key.len + p->guard_attribute.len +
+                  change->guard.value.len + 2 * SL_TEXT_MEMBER_BYTES;
+    struct sl_text_object o =
+        is_inline ? signed_begin(p, arena, room) : sl_text_object_begin(p->host, arena, room);
     if (is_inline)
         add_guard(p, &change->guard, &o);
     if (p->n_keys > 0 && !change->is_shaped)
-        add_members(&o, change->key);
+        sl_text_object_members(&o, change->key);
     if (reshaped) {
         add_attributes(p, change, arena, &o);
-        add_sets(p, &made, &o);
+        sl_reshape_put_made(p->host, &p->shape, &made, &o);
     } else {
-        add_members(&o, image);
+        sl_text_object_members(&o, image);
     }
-    *item = is_inline ? signed_end(p, change, &o) : object_end(&o);
+    *item = is_inline ? signed_end(p, change, &o) : sl_text_object_end(&o);
     return check_size(p, *item, error);
 }
 
@@ -319,52 +227,53 @@ enum sl_status replicate_shape(const struct replicate *p, const struct replicate
                                struct sl_arena *arena, struct sl_span *item, struct sl_error *error)
 {
     struct sl_span image = change->image.value.raw;
-    struct replicate_made made;
+    struct sl_reshape_made made;
     *item = image;
-    if (p->n_rules == 0 && !p->is_projected)
+    if (sl_reshape_is_plain(&p->shape))
         return SL_OK;
-    enum sl_status status = replicate_set_make(p, change, arena, &made, error);
+    enum sl_status status =
+        sl_reshape_make(p->host, &p->shape, change->record, change->image.value, arena, &made, error);
     if (status != SL_OK)
         return status;
-    size_t room = image.len + made.bytes + renames_bytes(p) + change->key.len + 2 * REPLICATE_MEMBER_BYTES;
-    struct object o = object_begin(p, arena, room);
+    size_t room = image.len + made.bytes + p->shape.names_bytes + change->key.len + 2 * SL_TEXT_MEMBER_BYTES;
+    struct sl_text_object o = sl_text_object_begin(p->host, arena, room);
     if (p->n_keys > 0)
-        add_members(&o, change->key);
+        sl_text_object_members(&o, change->key);
     add_attributes(p, change, arena, &o);
-    add_sets(p, &made, &o);
-    *item = object_end(&o);
+    sl_reshape_put_made(p->host, &p->shape, &made, &o);
+    *item = sl_text_object_end(&o);
     return SL_OK;
 }
 
 /* ---- tombstones ---- */
 
 static void add_tombstone(const struct replicate *p, struct sl_span key, const struct sl_order *guard,
-                          struct sl_span expires, struct object *o)
+                          struct sl_span expires, struct sl_text_object *o)
 {
-    add_members(o, key);
+    sl_text_object_members(o, key);
     add_guard(p, guard, o);
-    add_name(o, p->deleted_attribute);
-    add_text(o, SL_LIT("{\"BOOL\":true}"));
-    add_name(o, p->ttl_attribute);
-    add_text(o, SL_LIT("{\"N\":\""));
-    add_text(o, expires);
-    add_text(o, SL_LIT("\"}"));
+    sl_text_object_name(o, p->deleted_attribute);
+    o->at = sl_text_put(o->at, SL_LIT("{\"BOOL\":true}"));
+    sl_text_object_name(o, p->ttl_attribute);
+    o->at = sl_text_put(o->at, SL_LIT("{\"N\":\""));
+    o->at = sl_text_put(o->at, expires);
+    o->at = sl_text_put(o->at, SL_LIT("\"}"));
 }
 
 static size_t tombstone_bytes(const struct replicate *p, struct sl_span key, const struct sl_order *guard,
                               struct sl_span expires)
 {
     return key.len + p->guard_attribute.len + guard->value.len + p->deleted_attribute.len +
-           p->ttl_attribute.len + expires.len + 4 * REPLICATE_MEMBER_BYTES;
+           p->ttl_attribute.len + expires.len + 4 * SL_TEXT_MEMBER_BYTES;
 }
 
 struct sl_span replicate_tombstone_bare(const struct replicate *p, struct sl_span key,
                                         const struct sl_order *guard, struct sl_span expires,
                                         struct sl_arena *arena)
 {
-    struct object o = object_begin(p, arena, tombstone_bytes(p, key, guard, expires));
+    struct sl_text_object o = sl_text_object_begin(p->host, arena, tombstone_bytes(p, key, guard, expires));
     add_tombstone(p, key, guard, expires, &o);
-    return object_end(&o);
+    return sl_text_object_end(&o);
 }
 
 struct sl_span replicate_tombstone(const struct replicate *p, const struct replicate_change *change,
@@ -373,7 +282,8 @@ struct sl_span replicate_tombstone(const struct replicate *p, const struct repli
     char digits[32];
     snprintf(digits, sizeof(digits), "%" PRId64, p->host->wall_ns(p->route) / 1000000000 + p->tombstone_s);
     struct sl_span expires = sl_span_str(digits);
-    struct object o = signed_begin(p, arena, tombstone_bytes(p, change->key, &change->guard, expires));
+    struct sl_text_object o =
+        signed_begin(p, arena, tombstone_bytes(p, change->key, &change->guard, expires));
     add_tombstone(p, change->key, &change->guard, expires, &o);
     return signed_end(p, change, &o);
 }
@@ -381,15 +291,15 @@ struct sl_span replicate_tombstone(const struct replicate *p, const struct repli
 struct sl_span replicate_without(const struct replicate *p, struct sl_value item, struct sl_span name,
                                  struct sl_arena *arena)
 {
-    struct object o = object_begin(p, arena, item.raw.len + REPLICATE_MEMBER_BYTES);
+    struct sl_text_object o = sl_text_object_begin(p->host, arena, item.raw.len + SL_TEXT_MEMBER_BYTES);
     struct sl_iter iter = p->host->value_iter(item);
     struct sl_span raw_name;
     struct sl_value value;
     while (p->host->value_next(&iter, &raw_name, &value)) {
-        if (sl_span_eq(replicate_plain_name(p, raw_name, arena), name))
+        if (sl_span_eq(sl_text_plain_name(p->host, raw_name, arena), name))
             continue;
-        add_name(&o, raw_name);
+        sl_text_object_name(&o, raw_name);
         o.at = p->host->value_put(o.at, value);
     }
-    return object_end(&o);
+    return sl_text_object_end(&o);
 }

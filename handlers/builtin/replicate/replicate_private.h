@@ -7,9 +7,8 @@
 #include "handlers/builtin/toolkit/loop.h"
 #include "handlers/builtin/toolkit/order.h"
 #include "handlers/builtin/toolkit/outcome.h"
-#include "handlers/builtin/toolkit/prune.h"
 #include "handlers/builtin/toolkit/render.h"
-#include "handlers/builtin/toolkit/text.h"
+#include "handlers/builtin/toolkit/reshape.h"
 
 /* Where the order of an item's last change is kept. */
 enum replicate_guard {
@@ -21,21 +20,6 @@ enum replicate_guard {
 /* A table beside the replica. It has a row per item: the order of a change, and when the row may go. */
 struct replicate_side {
     struct sl_span table, key; /* its name, and the name of its partition key; absent: there is none */
-};
-
-/* What becomes of an attribute. */
-struct replicate_rule {
-    struct sl_span name;
-    bool is_kept;                 /* named in `project` */
-    bool is_dropped;              /* named in `drop`, or its place is taken: by a new name, or by `set` */
-    struct sl_span renamed;       /* its new name; absent: none */
-    const struct sl_prune *prune; /* what `drop` leaves out of its value; NULL: nothing */
-};
-
-/* An attribute that a template makes of the source's item. */
-struct replicate_set {
-    struct sl_span name;
-    struct sl_render_template value;
 };
 
 /* An attribute of the replica's key that a template makes. */
@@ -61,16 +45,10 @@ struct replicate {
     bool copies_replicated; /* changes that a replicate made are written too */
     bool copies_unsigned;   /* so are those that carry a guard without a signature */
     bool has_warned;        /* of unsigned changes */
-    bool is_projected;      /* only what `project` names, and the key */
     unsigned events;        /* that the route lets through, as bits 1 << SL_INSERT, ... */
-    struct replicate_rule *rules;
-    uint32_t n_rules;
-    size_t room_rules;
+    struct sl_reshape shape;
     struct replicate_key *keys;
     size_t n_keys; /* 0: the source's key */
-    struct sl_prune dropped;
-    struct replicate_set *sets;
-    size_t n_sets;
 };
 
 /* ---- replicate_config.c ---- */
@@ -196,15 +174,6 @@ struct sl_span replicate_tombstone_bare(const struct replicate *p, struct sl_spa
 /* The item without one of its attributes. */
 struct sl_span replicate_without(const struct replicate *p, struct sl_value item, struct sl_span name,
                                  struct sl_arena *arena);
-
-/* The name of an attribute, as an iterator returned it, without escapes. */
-struct sl_span replicate_plain_name(const struct replicate *p, struct sl_span name, struct sl_arena *arena);
-
-/* Does the attribute have another name on the replica? */
-bool replicate_is_renamed(const struct replicate *p, struct sl_span name);
-
-/* What a member adds to its name and text: quotes, a colon, a comma, and a tag with its own. */
-#define REPLICATE_MEMBER_BYTES (6 + SL_VALUE_JSON_BYTES)
 
 /* ---- replicate_guard.c: the order of changes as guards keep it ---- */
 

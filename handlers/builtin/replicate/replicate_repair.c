@@ -42,7 +42,7 @@ static void hold_row(const struct replicate *p, struct replicate_change *change,
         tests[0] = (struct sl_test){SL_EQ, p->guard_attribute, p->host->value_json(guard, arena)};
     struct sl_iter iter = p->host->value_iter(row);
     while (n < HELD_MAX && p->host->value_next(&iter, &name, &value)) {
-        name = replicate_plain_name(p, name, arena);
+        name = sl_text_plain_name(p->host, name, arena);
         if (!sl_span_eq(name, p->guard_attribute))
             tests[n++] = (struct sl_test){SL_EQ, name, p->host->value_json(value, arena)};
     }
@@ -58,7 +58,7 @@ static void hold_absence(const struct replicate *p, struct replicate_change *cha
     struct sl_span name = {NULL, 0};
     struct sl_value value;
     (void)p->host->value_next(&iter, &name, &value);
-    *test = (struct sl_test){.verb = SL_ABSENT, .name = replicate_plain_name(p, name, arena)};
+    *test = (struct sl_test){.verb = SL_ABSENT, .name = sl_text_plain_name(p->host, name, arena)};
     change->held = test;
     change->n_held = 1;
 }

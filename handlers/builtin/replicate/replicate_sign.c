@@ -29,7 +29,7 @@ struct replicate_stamp replicate_stamp_of(const struct replicate *p, struct sl_v
     struct sl_span name;
     struct sl_value value;
     for (; p->host->value_next(&iter, &name, &value); stamp.n_members++) {
-        struct sl_value *place = place_of(p, &stamp, replicate_plain_name(p, name, arena));
+        struct sl_value *place = place_of(p, &stamp, sl_text_plain_name(p->host, name, arena));
         if (place)
             *place = value;
     }

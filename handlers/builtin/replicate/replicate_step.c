@@ -35,7 +35,7 @@ static struct sl_span key_name(const struct replicate *p, const struct replicate
     struct sl_iter iter = p->host->value_iter(key);
     struct sl_span name = {NULL, 0};
     (void)p->host->value_next(&iter, &name, &value);
-    return replicate_plain_name(p, name, arena);
+    return sl_text_plain_name(p->host, name, arena);
 }
 
 /* Gives the operation its tests, all of which must hold. */

@@ -79,3 +79,104 @@ void sl_text_digest(const struct sl_host *host, struct sl_span text, char out[SL
     }
     out[SL_TEXT_DIGEST_BYTES] = '\0';
 }
+
+/* ---- rows of our own ---- */
+
+/* The text may become a sort key, which has 1,024 bytes at most. */
+#define OWN_TEXT_BYTES 700
+
+static struct sl_span own_value(const struct sl_host *host, struct sl_arena *arena, const char *kind,
+                                struct sl_span name, struct sl_span unit)
+{
+    char *text = host->alloc(arena, name.len + 2 * unit.len + 48);
+    char *at = sl_text_put(text, SL_LIT("{\"S\":\"sluice:"));
+    at = sl_text_put(at, sl_span_str(kind));
+    *at++ = ':';
+    at = sl_text_put(at, name);
+    *at++ = ':';
+    for (size_t i = 0; i < unit.len; i++) {
+        if (unit.ptr[i] == '"' || unit.ptr[i] == '\\')
+            *at++ = '\\';
+        *at++ = unit.ptr[i];
+    }
+    at = sl_text_put(at, SL_LIT("\"}"));
+    return (struct sl_span){text, (size_t)(at - text)};
+}
+
+struct sl_span sl_text_own_key(const struct sl_host *host, struct sl_arena *arena, const char *kind,
+                               struct sl_span name, struct sl_span text, const struct sl_span *names,
+                               size_t n)
+{
+    char digest[SL_TEXT_DIGEST_BYTES + 1];
+    if (text.len > OWN_TEXT_BYTES) {
+        sl_text_digest(host, text, digest);
+        text = sl_span_str(digest);
+    }
+    struct sl_span value = own_value(host, arena, kind, name, text);
+    struct sl_span values[SL_TEXT_KEY_ATTRIBUTES] = {value, value};
+    return sl_text_key(host, arena, names, values, n);
+}
+
+/* ---- objects ---- */
+
+struct sl_text_object sl_text_object_begin(const struct sl_host *host, struct sl_arena *arena, size_t room)
+{
+    char *begin = host->alloc(arena, room);
+    *begin = '{';
+    return (struct sl_text_object){begin, begin + 1};
+}
+
+static void add_comma(struct sl_text_object *o)
+{
+    if (o->at > o->begin + 1)
+        *o->at++ = ',';
+}
+
+void sl_text_object_name(struct sl_text_object *o, struct sl_span name)
+{
+    add_comma(o);
+    *o->at++ = '"';
+    o->at = sl_text_put(o->at, name);
+    o->at = sl_text_put(o->at, SL_LIT("\":"));
+}
+
+void sl_text_object_value(struct sl_text_object *o, const struct sl_host *host, struct sl_span name,
+                          struct sl_value value)
+{
+    sl_text_object_name(o, name);
+    o->at = host->value_put(o->at, value);
+}
+
+void sl_text_object_text(struct sl_text_object *o, struct sl_span name, struct sl_span json)
+{
+    sl_text_object_name(o, name);
+    o->at = sl_text_put(o->at, json);
+}
+
+static bool is_blank(struct sl_span text)
+{
+    for (size_t i = 0; i < text.len; i++)
+        if (!strchr(" \t\r\n", text.ptr[i]))
+            return false;
+    return true;
+}
+
+void sl_text_object_members(struct sl_text_object *o, struct sl_span json)
+{
+    struct sl_span inside = {json.ptr + 1, json.len - 2};
+    if (is_blank(inside))
+        return;
+    add_comma(o);
+    o->at = sl_text_put(o->at, inside);
+}
+
+struct sl_span sl_text_object_end(struct sl_text_object *o)
+{
+    *o->at++ = '}';
+    return (struct sl_span){o->begin, (size_t)(o->at - o->begin)};
+}
+
+struct sl_span sl_text_plain_name(const struct sl_host *host, struct sl_span name, struct sl_arena *arena)
+{
+    return memchr(name.ptr, '\\', name.len) ? host->json_unquote(arena, name) : name;
+}

@@ -28,8 +28,36 @@ struct sl_span sl_text_canonical(const struct sl_host *host, struct sl_value val
 struct sl_span sl_text_key(const struct sl_host *host, struct sl_arena *arena, const struct sl_span *names,
                            const struct sl_span *values, size_t n);
 
+/* The key of a row of the handler's own, beside those of users: each of its attributes (`names`, `n`) is the
+ * text "sluice:KIND:NAME:TEXT". `name` needs no escapes; of a long `text` stands its digest. */
+struct sl_span sl_text_own_key(const struct sl_host *host, struct sl_arena *arena, const char *kind,
+                               struct sl_span name, struct sl_span text, const struct sl_span *names,
+                               size_t n);
+
 /* The object's JSON without its closing brace, so that members can follow. It ends in '}'. */
 struct sl_span sl_text_open_object(struct sl_span json);
+
+/* An object's JSON while it is written, in memory that was made large enough. A member takes its name, its
+ * value's JSON and so much more: quotes, a colon, a comma, and a tag with its own. */
+#define SL_TEXT_MEMBER_BYTES (6 + SL_VALUE_JSON_BYTES)
+struct sl_text_object {
+    char *begin, *at;
+};
+struct sl_text_object sl_text_object_begin(const struct sl_host *host, struct sl_arena *arena, size_t room);
+
+/* A name that needs no escapes, or is written as it came; its value follows. */
+void sl_text_object_name(struct sl_text_object *o, struct sl_span name);
+void sl_text_object_value(struct sl_text_object *o, const struct sl_host *host, struct sl_span name,
+                          struct sl_value value);
+void sl_text_object_text(struct sl_text_object *o, struct sl_span name, struct sl_span json);
+
+/* The members of an object, as they are written there, with nothing around its braces. */
+void sl_text_object_members(struct sl_text_object *o, struct sl_span json);
+
+struct sl_span sl_text_object_end(struct sl_text_object *o);
+
+/* The name of an attribute, as an iterator returned it, without escapes. */
+struct sl_span sl_text_plain_name(const struct sl_host *host, struct sl_span name, struct sl_arena *arena);
 
 /* 32 hexadecimal digits of the text's SHA-256, followed by a NUL. */
 #define SL_TEXT_DIGEST_BYTES 32
