@@ -34,6 +34,8 @@ struct repair {
     struct sl_repairs rows;
     struct sl_arena *arena; /* of one row */
     struct sl_buffer line;
+    struct sl_buffer item, mended, side; /* of a finding: its item and side row; of the last one that was
+                                            repaired, and the side row since */
     int audit_fd, save_fd;
     uint64_t others; /* differences among the findings that are of no item */
     bool is_full;    /* what has to be kept of a write could not be: nothing more is written */
@@ -117,14 +119,19 @@ static bool is_same_table(const char *a, const char *b)
     return strcspn(b, "?") == n && strncmp(a, b, n) == 0 && sl_span_eq(table[0], table[1]);
 }
 
+/* Do the rows belong together, and say which route's they are? Then one is not put back alone. */
+static bool says_whose(const struct sl_route *route)
+{
+    return sl_route_makes(route) == SL_MAKES_TOTALS || sl_route_makes(route) == SL_MAKES_VIEW;
+}
+
 /* May the row be another route's? Routes of different handlers tell their own rows apart. */
 static bool is_shared(const struct repair *r, const struct sl_route *route)
 {
     const struct sl_pipeline *p = r->session.command.pipeline;
     for (size_t i = 0; i < p->n; i++) {
         const struct sl_route *other = &p->routes[i];
-        if (other != route && strcmp(other->stats.handler, route->stats.handler) == 0 &&
-            sl_route_makes(route) != SL_MAKES_TOTALS &&
+        if (other != route && strcmp(other->stats.handler, route->stats.handler) == 0 && !says_whose(route) &&
             is_same_table(other->stats.target, route->stats.target))
             return true;
     }
@@ -149,8 +156,8 @@ static bool save_row(struct repair *r, const struct sl_finding *finding, const s
     struct sl_repair_outcome planned;
     struct sl_repairs plan = r->rows;
     plan.is_plan = true;
-    if (r->save_fd < 0 || r->rows.is_plan || sl_route_makes(row->route) == SL_MAKES_TOTALS)
-        return true; /* (a ledger's row is not put back without its totals) */
+    if (r->save_fd < 0 || r->rows.is_plan || says_whose(row->route))
+        return true;
     sl_repair_row(&plan, row, r->arena, &planned);
     if (planned.outcome != SL_REPAIRED_WRITTEN && planned.outcome != SL_REPAIRED_REMOVED)
         return true;
@@ -159,16 +166,38 @@ static bool save_row(struct repair *r, const struct sl_finding *finding, const s
     return keep_line(r, r->save_fd, r->save);
 }
 
+/* Rows of one item were seen with the same side row, which the repair of the first one changed. */
+static void take_side(struct repair *r, const struct sl_finding *finding, struct sl_repair_row *row)
+{
+    sl_buffer_reset(&r->item);
+    sl_buffer_printf(&r->item, "%s\n%.*s\n%.*s", finding->route, SL_ARG(finding->source_key),
+                     SL_ARG(row->side));
+    if (sl_span_eq(sl_buffer_span(&r->item), sl_buffer_span(&r->mended)))
+        row->side = sl_buffer_span(&r->side);
+}
+
+static void keep_side(struct repair *r, struct sl_span side)
+{
+    if (!side.ptr)
+        return;
+    sl_buffer_reset(&r->mended);
+    sl_buffer_add_span(&r->mended, sl_buffer_span(&r->item));
+    sl_buffer_reset(&r->side);
+    sl_buffer_add_span(&r->side, side);
+}
+
 static void repair_row(struct repair *r, const struct sl_finding *finding, struct sl_repair_outcome *out)
 {
     enum sl_verdict verdict = finding->judge->verdict;
     bool is_removal = verdict == SL_VERDICT_LEFT_OVER || verdict == SL_VERDICT_REVIVED;
-    const struct sl_repair_row row = {.route = route_of(r, sl_span_str(finding->route)),
-                                      .record = finding->judge->record,
-                                      .row = finding->judge->row,
-                                      .side = finding->judge->side,
-                                      .deadline_ms = deadline()};
-    if (verdict == SL_VERDICT_COLLISION)
+    struct sl_repair_row row = {.route = route_of(r, sl_span_str(finding->route)),
+                                .record = finding->judge->record,
+                                .key = finding->expected->key,
+                                .row = finding->judge->row,
+                                .side = finding->judge->side,
+                                .deadline_ms = deadline()};
+    take_side(r, finding, &row);
+    if (verdict == SL_VERDICT_COLLISION && !says_whose(row.route))
         leave(r, out, "Collision",
               "two items of the source have this key in the target: change the route's \"key\"");
     else if (is_removal && is_shared(r, row.route))
@@ -177,6 +206,8 @@ static void repair_row(struct repair *r, const struct sl_finding *finding, struc
         leave(r, out, "NotKept", "what has to be kept of the write could not be");
     else
         sl_repair_row(&r->rows, &row, r->arena, out);
+    if (!r->rows.is_plan)
+        keep_side(r, out->side);
 }
 
 static void print_line(const struct repair *r)
@@ -500,12 +531,18 @@ static int repair(struct repair *r)
         return sl_flags_complain("repair", &error);
     r->arena = sl_arena_new(ARENA_BYTES);
     sl_buffer_init(&r->line, LINE_BYTES);
+    sl_buffer_init(&r->item, LINE_BYTES);
+    sl_buffer_init(&r->mended, LINE_BYTES);
+    sl_buffer_init(&r->side, LINE_BYTES);
     r->rows.may_remove = r->may_delete;
     r->rows.max_removals = (uint64_t)r->max_deletes;
     r->session.only_items = r->n_names > 0;
     int result = r->undo ? undo(r) : sl_verify_session_run(&r->session);
     sl_verify_session_clean_up(&r->session);
     sl_buffer_clean_up(&r->line);
+    sl_buffer_clean_up(&r->item);
+    sl_buffer_clean_up(&r->mended);
+    sl_buffer_clean_up(&r->side);
     sl_arena_destroy(r->arena);
     return result;
 }

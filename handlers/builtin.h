@@ -11,6 +11,7 @@ enum sl_makes {
     SL_MAKES_UNKNOWN = 0, /* a plugin's */
     SL_MAKES_OBJECTS,     /* an archive: `verify --archives` reads it */
     SL_MAKES_ROWS,        /* a row for each item, with a guard of its own */
+    SL_MAKES_VIEW,        /* rows that each belong to one item, and lists of them */
     SL_MAKES_TOTALS,      /* rows of which each adds up many items; read_totals says how */
     SL_MAKES_MESSAGES
 };
@@ -57,9 +58,16 @@ struct sl_builtin {
     enum sl_makes makes;
     const struct sl_option_use *uses; /* NULL: each option has an effect by itself */
     void (*read_totals)(const void *self, struct sl_arena *arena, struct sl_totals_facts *out);
+    /* Where templates see more than the record: does the record fill this one? NULL: they see the record. */
+    bool (*fills)(const void *self, const struct sl_record *r, const struct sl_template *t,
+                  struct sl_arena *arena);
 };
 
 extern const struct sl_option_use archive_uses[], replicate_uses[], aggregate_uses[], notify_uses[];
+
+/* `self`: an open view. */
+bool view_fills(const void *self, const struct sl_record *r, const struct sl_template *t,
+                struct sl_arena *arena);
 
 /* `self`: an open aggregate. */
 void aggregate_read_totals(const void *self, struct sl_arena *arena, struct sl_totals_facts *out);

@@ -99,6 +99,12 @@ struct sl_trace {
 
     /* Set by the handler. */
     struct sl_span key; /* of the item that the row was made of, JSON; absent: the row stands for no item */
+
+    /* ---- since 1.6 ---- */
+
+    /* Set by the handler where an item can have several rows: the row's own key. Then a row that its item
+     * does not expect is left over, also where the item is there. */
+    struct sl_span row_key;
 };
 
 enum sl_repair_effect {
@@ -125,6 +131,14 @@ struct sl_repair {
     /* Set by the handler, per record. */
     enum sl_repair_effect *effects;
     struct sl_span *written; /* the row as it is afterwards; absent: there is none, or it is as it was */
+
+    /* ---- since 1.6 ---- */
+
+    const struct sl_span *keys; /* per record: the key of the row that was looked at */
+
+    /* Set by the handler, per record: the side row as it is afterwards; absent: it is as it was. Other rows of
+     * the item, which were seen with the same side row, are repaired with this one. */
+    struct sl_span *sides_written;
 };
 
 #ifdef __cplusplus

@@ -71,6 +71,7 @@
  *        struct sl_host: where_compile, where_match, when_lacks.
  *        struct sl_handler: price.
  *   1.5  struct sl_slice: epoch. struct sl_handler: any_order.
+ *   1.6  struct sl_host: template_place. struct sl_trace: row_key. struct sl_repair: keys.
  */
 #ifndef SL_HANDLERS_HANDLER_H
 #define SL_HANDLERS_HANDLER_H
@@ -83,7 +84,7 @@ extern "C" {
 #endif
 
 #define SL_ABI_MAJOR 1u
-#define SL_ABI_MINOR 5u
+#define SL_ABI_MINOR 6u
 
 /* ---- options ---- */
 

@@ -274,6 +274,11 @@ struct sl_host {
     /* Where when_match said no: the images, as bits 1 << enum sl_image, that the condition needs to tell and
      * that the record does not carry. 0 for nearly all records. */
     unsigned (*when_lacks)(const struct sl_when *when, const struct sl_record *r, struct sl_arena *scratch);
+
+    /* ---- since 1.6 ---- */
+
+    /* The template's nth place, from 0; false: there are not so many. */
+    bool (*template_place)(const struct sl_template *t, size_t n, struct sl_template_place *out);
 };
 
 #ifdef __cplusplus

@@ -81,6 +81,15 @@ enum sl_escape {
     SL_ESCAPE_PATH  /* one segment of an object key: no value can leave it, two values never become one */
 };
 
+/* One place of a template. */
+struct sl_template_place {
+    struct sl_span before; /* the text between the place before, or the beginning, and this one */
+    struct sl_span name;   /* the attribute's name, or its path; absent: it names no attribute */
+    bool is_path;          /* `name` is a path */
+    bool is_keyed;         /* its last function is |key: what it makes holds no '#' */
+    bool is_whole;         /* the value, and no part of it: no other value makes the same text */
+};
+
 /* A compiled template ("{table}/dt={yyyy}-{mm}-{dd}"), a compiled condition on records, an exact decimal. */
 struct sl_template;
 struct sl_when;

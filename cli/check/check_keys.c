@@ -7,6 +7,7 @@
 #include "base/span.h"
 #include "handlers/pipeline/ports.h"
 #include "cli/check/check_place.h"
+#include "streams/template/template.h"
 
 #include <jansson.h>
 
@@ -132,6 +133,40 @@ static void check_set(const struct look *l, const struct sl_table_facts *facts)
     json_decref(rename);
 }
 
+static bool names_attribute(const struct look *l, const json_t *key, struct sl_span name)
+{
+    const char *attribute;
+    json_t *value;
+    json_object_foreach((json_t *)key, attribute, value)
+    {
+        struct sl_template *t;
+        struct sl_template_place place;
+        struct sl_error why = SL_NO_ERROR;
+        if (sl_template_compile(sl_span_str(json_string_value(value)), l->c->pipeline->options.vars,
+                                l->c->arena, &t, &why) != SL_OK)
+            continue;
+        for (size_t i = 0; sl_template_place(t, i, &place); i++)
+            if (place.is_whole && !place.is_path && sl_span_eq(place.name, name))
+                return true;
+    }
+    return false;
+}
+
+/* Rows of a view have the whole key of their item in their own. */
+static void check_unique(const struct look *l)
+{
+    json_t *key = sl_route_makes(l->route) == SL_MAKES_VIEW ? json_option(l, "key") : NULL;
+    for (size_t i = 0; key && i < l->c->source_keys.n; i++) {
+        struct sl_span name = l->c->source_keys.names[i];
+        if (!names_attribute(l, key, name))
+            FIND(l, SL_FINDING_KEY_NOT_UNIQUE,
+                 "%s: no template has a place {%.*s} or {%.*s|key}, an attribute of the source's key, so two "
+                 "items could make one row: the route would stop at its first record",
+                 option(l, "key")->path, SL_ARG(name), SL_ARG(name));
+    }
+    json_decref(key);
+}
+
 static enum sl_status look_at(const struct look *l, const struct wanted *w, struct sl_error *error)
 {
     struct sl_table_facts facts;
@@ -152,8 +187,9 @@ static enum sl_status look_at(const struct look *l, const struct wanted *w, stru
 
 static enum sl_status look_at_all(const struct look *l, struct sl_error *error)
 {
-    static const char *const sides[] = {"guard", "tombstones", "ledger"};
+    static const char *const sides[] = {"guard", "tombstones", "ledger", "list"};
     struct wanted w = of_target(l);
+    check_unique(l);
     if (!w.n && l->c->source_keys.n) {
         w.is_source = true;
         w.n = l->c->source_keys.n;
@@ -183,7 +219,8 @@ enum sl_status sl_check_keys(const struct sl_check_keys *c, struct sl_error *err
             .c = c,
             .route = route,
             .call = {.arena = c->arena, .deadline_ms = c->sinks->clock->now_ms(c->sinks->clock) + READ_MS}};
-        bool is_ours = sl_route_makes(route) == SL_MAKES_ROWS || sl_route_makes(route) == SL_MAKES_TOTALS;
+        bool is_ours = sl_route_makes(route) == SL_MAKES_ROWS || sl_route_makes(route) == SL_MAKES_TOTALS ||
+                       sl_route_makes(route) == SL_MAKES_VIEW;
         if (!is_ours || !has_key(to->text))
             continue;
         if (sl_target_table_to_read(c->sinks, to->text, &l.port, &why) != SL_OK) {

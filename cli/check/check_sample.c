@@ -110,28 +110,33 @@ static void learn_names(struct sampling *s, const struct sl_record *record)
     }
 }
 
+static bool fills(struct sampling *s, const struct sl_route *route, const struct sl_record *record,
+                  struct tried *t)
+{
+    const struct sl_builtin *builtin = sl_builtin_named(route->config->handler);
+    const struct sl_rendering how = {.record = record, .image = SL_ANY_IMAGE, .scratch = s->scratch};
+    struct sl_error why = SL_NO_ERROR;
+    struct sl_value made;
+    struct sl_buffer text;
+    sl_buffer_init(&text, RENDERED);
+    bool is_filled = sl_template_type(t->template) == SL_S
+                         ? sl_template_render(t->template, &how, &text, &why) == SL_OK
+                         : sl_template_make(t->template, &how, RENDERED, &made, &why) == SL_OK;
+    sl_buffer_clean_up(&text);
+    t->why = why;
+    return is_filled || (builtin->fills && builtin->fills(route->self, record, t->template, s->scratch));
+}
+
 static void try_record(struct sampling *s, const struct sl_record *record)
 {
-    struct sl_buffer text;
     learn_names(s, record);
     for (size_t i = 0; i < s->c->pipeline->n; i++) {
         const struct sl_route *route = &s->c->pipeline->routes[i];
         if (route->when && !sl_when_match(route->when, record, s->scratch))
             continue;
         s->routes[i].taken++;
-        for (struct tried *t = s->routes[i].templates; t; t = t->next) {
-            if (t->filled)
-                continue;
-            const struct sl_rendering how = {.record = record, .image = SL_ANY_IMAGE, .scratch = s->scratch};
-            struct sl_error why = SL_NO_ERROR;
-            struct sl_value made;
-            sl_buffer_init(&text, RENDERED);
-            t->filled += sl_template_type(t->template) == SL_S
-                             ? sl_template_render(t->template, &how, &text, &why) == SL_OK
-                             : sl_template_make(t->template, &how, RENDERED, &made, &why) == SL_OK;
-            sl_buffer_clean_up(&text);
-            t->why = why;
-        }
+        for (struct tried *t = s->routes[i].templates; t; t = t->next)
+            t->filled += !t->filled && fills(s, route, record, t);
     }
 }
 

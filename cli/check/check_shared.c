@@ -11,9 +11,10 @@
 /* A table that a route writes. */
 struct writer {
     const struct sl_route *route;
-    const char *path;   /* of the option that names it */
-    const char *side;   /* what it keeps there beside its target: "guards"; NULL: it is the target */
-    struct sl_span key; /* of a side table */
+    const char *path;    /* of the option that names it */
+    const char *side;    /* what it keeps there beside its target: "guards"; NULL: it is the target */
+    struct sl_span key;  /* of a side table */
+    struct sl_span name; /* of a view */
     struct sl_check_place place;
 };
 
@@ -60,18 +61,35 @@ static void add_side(struct writers *w, const struct writer *target, const char 
     json_decref(root);
 }
 
+/* "list": {"name": ...}, or the route's. */
+static struct sl_span name_of(const struct writers *w, const struct sl_route *route)
+{
+    struct sl_span json = text_of(route, "list");
+    json_t *root = json.len ? json_loadb(json.ptr, json.len, JSON_DECODE_ANY, NULL) : NULL;
+    const char *name = json_string_value(json_object_get(root, "name"));
+    struct sl_span out =
+        sl_span_str(sl_arena_copy(w->c->arena, sl_span_str(name ? name : route->config->name)));
+    json_decref(root);
+    return out;
+}
+
 static void add_route(struct writers *w, const struct sl_route *route)
 {
     bool is_replicate = sl_route_makes(route) == SL_MAKES_ROWS,
-         is_aggregate = sl_route_makes(route) == SL_MAKES_TOTALS;
-    if (!is_replicate && !is_aggregate)
+         is_aggregate = sl_route_makes(route) == SL_MAKES_TOTALS,
+         is_view = sl_route_makes(route) == SL_MAKES_VIEW;
+    if (!is_replicate && !is_aggregate && !is_view)
         return;
     struct writer target = {.route = route, .path = path_of(route, "to")};
     target.place = sl_check_place_of(text_of(route, "to"), w->c->pipeline->options.vars, w->c->arena);
+    if (is_view)
+        target.name = name_of(w, route);
     w->list[w->n++] = target;
     if (is_replicate) {
         add_side(w, &target, "guard", "guards");
         add_side(w, &target, "tombstones", "tombstones' marks");
+    } else if (is_view) {
+        add_side(w, &target, "list", "lists");
     } else if (!sl_span_is(text_of(route, "mode"), "at-least-once")) {
         add_side(w, &target, "ledger", "ledger");
     }
@@ -97,18 +115,22 @@ static const char *fault_of_replicas(const struct writer *a, const struct writer
 
 static const char *fault_of(const struct writer *a, const struct writer *b)
 {
-    bool is_totals = sl_route_makes(a->route) == SL_MAKES_TOTALS,
-         is_totals_too = sl_route_makes(b->route) == SL_MAKES_TOTALS;
+    enum sl_makes makes = sl_route_makes(a->route);
+    bool is_same = makes == sl_route_makes(b->route);
+    if (is_same && makes == SL_MAKES_VIEW && !a->side == !b->side && sl_span_eq(a->name, b->name))
+        return "both views have one name, so each takes the other's rows for its own; give one of them "
+               "another "
+               "with \"list\": {\"name\": ...}";
     if (a->side && b->side)
         return sl_span_eq(a->key, b->key) ? NULL
                                           : "they name its partition key differently, and a table has one";
+    if (!a->side && !b->side && !is_same)
+        return "the rows of different handlers are not told apart: a verification takes the ones for the "
+               "other's "
+               "leftovers; use another table";
     if (!a->side && !b->side)
-        return is_totals != is_totals_too
-                   ? "a replica's items and totals are not told apart: a verification takes "
-                     "the one for the other's leftovers; use another table"
-               : is_totals ? NULL
-                           : fault_of_replicas(a, b);
-    return is_totals && is_totals_too
+        return makes == SL_MAKES_ROWS ? fault_of_replicas(a, b) : NULL;
+    return is_same && makes != SL_MAKES_ROWS
                ? NULL
                : "rows that a route keeps for itself get among another's items; use another "
                  "table for them";
@@ -159,6 +181,12 @@ static void check_order(const struct sl_check_shared *c, const struct sl_route *
              "and an item that is not there any more does not say whether it expired: such a removal may be "
              "missed. Set the table's Kinesis destination to MICROSECOND, so that this is rare",
              path_of(route, "expired"));
+    if (is_kinesis && sl_route_makes(route) == SL_MAKES_VIEW)
+        FIND(c, SL_FINDING_ORDER_NEEDED,
+             "%s: a Kinesis stream orders changes by their time alone, and a view needs to know of two "
+             "changes "
+             "which is the last: the route would stop at its first record; follow the table's own stream",
+             route->config->path);
     if (is_kinesis && sl_route_makes(route) == SL_MAKES_TOTALS && !sl_span_is(text_of(route, "per"), "event"))
         FIND(c, SL_FINDING_TOTALS_TIED,
              "%s: a Kinesis stream orders changes by their time alone, and of two changes of an item in one "

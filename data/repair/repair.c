@@ -55,7 +55,7 @@ void sl_repair_row(struct sl_repairs *r, const struct sl_repair_row *row, struct
 {
     static const enum sl_repaired of_effect[] = {SL_REPAIRED_ALREADY, SL_REPAIRED_WRITTEN,
                                                  SL_REPAIRED_REMOVED};
-    struct sl_span written = {NULL, 0};
+    struct sl_span written = {NULL, 0}, side = {NULL, 0};
     enum sl_repair_effect effect = SL_REPAIR_NOTHING;
     struct sl_repair ask = {.abi = {SL_ABI_MAJOR, SL_ABI_MINOR, sizeof(ask)},
                             .seen = &row->row,
@@ -64,11 +64,13 @@ void sl_repair_row(struct sl_repairs *r, const struct sl_repair_row *row, struct
                             .may_remove = r->may_remove && r->outcomes[SL_REPAIRED_REMOVED] < r->max_removals,
                             .is_plan = r->is_plan,
                             .effects = &effect,
-                            .written = &written};
+                            .written = &written,
+                            .keys = &row->key,
+                            .sides_written = &side};
     if (!row->route->loaded.handler.repair)
         left(out, "NoRepair", "the handler cannot repair its rows");
     else if (call(row, &ask, arena, out) == SL_OK)
-        *out = (struct sl_repair_outcome){.outcome = of_effect[effect], .written = written};
+        *out = (struct sl_repair_outcome){.outcome = of_effect[effect], .side = side, .written = written};
     else if (r->may_remove && !ask.may_remove && strcmp(out->code, "WouldRemove") == 0)
         left(out, "MaxDeletes", "as many rows were removed as may be (--max-deletes)");
     r->outcomes[out->outcome]++;

@@ -33,6 +33,7 @@ struct sl_repairs {
 struct sl_repair_row {
     struct sl_route *route;
     const struct sl_record *record; /* the item as the source has it: INSERT, or REMOVE with Keys alone */
+    struct sl_span key;             /* the row's */
     struct sl_span row, side;       /* its JSON, and its side row's; absent: there is none */
     bool is_undo;                   /* `back` is put back, not what the item says */
     struct sl_span back;            /* absent: there was no row */
@@ -43,6 +44,7 @@ struct sl_repair_row {
 struct sl_repair_outcome {
     enum sl_repaired outcome;
     const char *code, *why; /* NULL unless LEFT or FAILED */
+    struct sl_span side;    /* the side row as it is now; absent: it is as it was */
     struct sl_span written; /* the row as it is now; absent: there is none, or it is as it was */
 };
 

@@ -14,6 +14,7 @@ struct sl_items_keys {
 struct sl_items_entry {
     struct sl_span item; /* JSON; absent: the source has no item of this key */
     struct sl_span key;  /* JSON; made from the item where it is absent */
+    struct sl_span row;  /* not looked at: the key of the row that named the item; absent: there is none */
 };
 
 /* Makes a record of each: an INSERT in order 0 with Keys and NewImage, or a REMOVE with Keys alone. `arn` is

@@ -112,8 +112,8 @@ void sl_verify_close(struct sl_verify *v)
 {
     if (!v)
         return;
-    for (size_t i = 0; i < v->n_suspects; i++)
-        free(v->suspects[i].key);
+    while (v->n_suspects)
+        sl_verify_forget(v, v->n_suspects - 1);
     for (size_t i = 0; i < SL_VERIFY_PAGES; i++)
         sl_segment_clean_up(&v->active[i].at);
     free(v->suspects);

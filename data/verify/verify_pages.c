@@ -130,7 +130,7 @@ static bool is_of_route(const struct sl_verify *v, const struct verified *r, con
 }
 
 static struct part part_of(struct sl_verify *v, struct verified *r, const struct sl_batch *batch,
-                           const struct sl_items_entry *entries)
+                           const struct sl_items_entry *entries, bool is_forward)
 {
     struct part part = {
         .records = sl_arena_alloc(v->arena, (batch->n + 1) * sizeof(const struct sl_record *)),
@@ -138,7 +138,7 @@ static struct part part_of(struct sl_verify *v, struct verified *r, const struct
     for (size_t i = 0; i < batch->n; i++) {
         const struct sl_record *record = sl_batch_record(batch, i);
         if ((r->route->when || v->o.match) && !is_of_route(v, r, record, entries[i].item)) {
-            r->report.left_out++;
+            r->report.left_out += is_forward;
             continue;
         }
         part.records[part.n] = record;
@@ -198,7 +198,7 @@ static enum sl_status forward_route(struct sl_verify *v, size_t route, const str
                                     struct sl_error *error)
 {
     struct verified *r = &v->routes[route];
-    struct part part = part_of(v, r, batch, entries);
+    struct part part = part_of(v, r, batch, entries, true);
     struct sl_expect e;
     const struct sl_result *results;
     if (part.n == 0)
@@ -237,12 +237,18 @@ static enum sl_status forward(struct sl_verify *v, const struct round *round, in
 
 /* ---- backward ---- */
 
-/* The keys of the items that the rows were made of; rows that stand for no item are left out. */
-static struct sl_items_entry *trace_rows(struct sl_verify *v, struct verified *r, const struct round *round,
-                                         size_t *n)
+/* A row, and the item that it was made of. */
+struct traced {
+    struct sl_span key, row_key; /* of the item; of the row, where an item can have several */
+    struct sl_span item;         /* as the source has it; absent: it has none */
+};
+
+/* Rows that stand for no item are left out. */
+static struct traced *trace_rows(struct sl_verify *v, struct verified *r, const struct round *round,
+                                 size_t *n)
 {
     const struct sl_handler *handler = &r->route->loaded.handler;
-    struct sl_items_entry *entries = sl_arena_zalloc(v->arena, (round->n + 1) * sizeof(*entries));
+    struct traced *traced = sl_arena_zalloc(v->arena, (round->n + 1) * sizeof(*traced));
     *n = 0;
     sl_route_enter(r->route);
     for (size_t i = 0; i < round->n; i++) {
@@ -257,45 +263,91 @@ static struct sl_items_entry *trace_rows(struct sl_verify *v, struct verified *r
             sl_error_seal(&why);
             sl_verify_report(v, r, &f);
         } else if (t.key.ptr) {
-            entries[(*n)++].key = t.key;
+            traced[(*n)++] = (struct traced){.key = t.key, .row_key = t.row_key};
         }
     }
     sl_route_leave(r->route);
-    return entries;
+    return traced;
 }
 
-/* Adds the items that the source lacks and that would be the route's, by their keys. */
-static enum sl_status suspect_absent(struct sl_verify *v, size_t route, struct sl_items_entry *entries,
-                                     size_t n, const struct sl_result *results, struct sl_error *error)
+/* The traced rows whose items are there, or are not. Of an item that is not there `when` looks at the key
+ * alone. */
+static enum sl_status choose(struct sl_verify *v, struct verified *r, const struct traced *traced, size_t n,
+                             bool is_there, struct part *out, struct sl_error *error)
 {
+    struct sl_items_entry *entries = sl_arena_zalloc(v->arena, (n + 1) * sizeof(*entries));
     struct sl_batch batch;
-    size_t absent = 0;
+    size_t chosen = 0;
     for (size_t i = 0; i < n; i++)
-        if (results[i].status == SL_OK && !results[i].item.ptr) {
-            entries[absent] = entries[i];
-            entries[absent].item = entries[absent].key; /* `when` looks at the key alone */
-            absent++;
-        }
-    enum sl_status status = decode(v, &v->routes[route], entries, &absent, &batch, error);
-    for (size_t i = 0; i < absent && status == SL_OK; i++)
-        if (is_of_route(v, &v->routes[route], sl_batch_record(&batch, i), entries[i].key))
-            sl_verify_suspect(v, route, entries[i].key, false);
+        if ((traced[i].item.ptr != NULL) == is_there && (!is_there || traced[i].row_key.ptr))
+            entries[chosen++] = (struct sl_items_entry){.key = traced[i].key,
+                                                        .item = is_there ? traced[i].item : traced[i].key,
+                                                        .row = traced[i].row_key};
+    *out = (struct part){.n = 0};
+    enum sl_status status = decode(v, r, entries, &chosen, &batch, error);
+    if (status == SL_OK)
+        *out = part_of(v, r, &batch, entries, false);
     return status;
+}
+
+/* Adds the rows of items that the source lacks and that would be the route's. */
+static enum sl_status suspect_absent(struct sl_verify *v, size_t route, const struct traced *traced, size_t n,
+                                     struct sl_error *error)
+{
+    struct part part;
+    enum sl_status status = choose(v, &v->routes[route], traced, n, false, &part, error);
+    for (size_t i = 0; i < part.n; i++) {
+        const struct sl_items_entry *entry = part.entries[i];
+        if (entry->row.ptr)
+            sl_verify_suspect_row(v, route, entry->key, entry->row, v->table);
+        else
+            sl_verify_suspect(v, route, entry->key, false);
+    }
+    return status;
+}
+
+/* Adds rows that their items, which are there, do not make. (What an item makes was looked at forward.) */
+static enum sl_status suspect_unexpected(struct sl_verify *v, size_t route, const struct traced *traced,
+                                         size_t n, struct sl_error *error)
+{
+    struct verified *r = &v->routes[route];
+    struct part part;
+    struct sl_expect e = {.n_rows = 0};
+    enum sl_status status = choose(v, r, traced, n, true, &part, error);
+    if (status == SL_OK && part.n > 0)
+        status = sl_verify_expect(v, r, part.records, part.n, &e, error);
+    if (status != SL_OK)
+        return status;
+    bool *is_known = sl_arena_zalloc(v->arena, part.n + 1);
+    for (size_t k = 0; k < e.n_rows; k++)
+        if (e.rows[k].status != SL_OK || sl_verify_is_row(&e.rows[k], part.entries[e.rows[k].record]->row))
+            is_known[e.rows[k].record] = true;
+    for (size_t i = 0; i < part.n; i++)
+        if (!is_known[i])
+            sl_verify_suspect_row(v, route, part.entries[i]->key, part.entries[i]->row, v->table);
+    return SL_OK;
 }
 
 static enum sl_status backward(struct sl_verify *v, const struct round *round, int64_t deadline_ms,
                                struct sl_error *error)
 {
-    size_t route = v->tables[v->table].route, n;
-    struct sl_items_entry *entries = trace_rows(v, &v->routes[route], round, &n);
+    size_t route = v->tables[v->table].route, n, kept = 0;
+    struct traced *traced = trace_rows(v, &v->routes[route], round, &n);
     struct sl_table_op *ops = sl_arena_zalloc(v->arena, (n + 1) * sizeof(*ops));
     const struct sl_result *results;
     for (size_t i = 0; i < n; i++)
-        ops[i].key = entries[i].key;
+        ops[i].key = traced[i].key;
     enum sl_status status =
         sl_verify_read(v, v->o.source, SL_TABLE_PEEK, ops, n, deadline_ms, &results, error);
+    for (size_t i = 0; i < n && status == SL_OK; i++) {
+        traced[i].item = results[i].item;
+        if (results[i].status == SL_OK)
+            traced[kept++] = traced[i];
+    }
     if (status == SL_OK)
-        status = suspect_absent(v, route, entries, n, results, error);
+        status = suspect_absent(v, route, traced, kept, error);
+    if (status == SL_OK)
+        status = suspect_unexpected(v, route, traced, kept, error);
     if (status == SL_OK)
         v->rows += round->n;
     return status;
@@ -316,7 +368,7 @@ static enum sl_status compare(struct sl_verify *v, const struct round *round, in
         return status;
     /* The pages are read again, and what was counted of them would be counted twice. */
     while (v->n_suspects > n_suspects)
-        free(v->suspects[--v->n_suspects].key);
+        sl_verify_forget(v, v->n_suspects - 1);
     for (size_t i = 0; i < v->n_routes; i++)
         v->routes[i].report = counts[i];
     return status;

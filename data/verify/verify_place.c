@@ -80,6 +80,12 @@ static void add_suspects(const struct sl_verify *v, struct sl_buffer *b)
         sl_buffer_add_char(b, '"');
         sl_json_add_exact(b, sl_span_str(s->key));
         sl_buffer_add_char(b, '"');
+        if (s->row) {
+            sl_buffer_add_str(b, ",\"row\":\"");
+            sl_json_add_exact(b, sl_span_str(s->row));
+            sl_buffer_add_char(b, '"');
+            sl_json_add_integer(b, "table", s->table);
+        }
         sl_buffer_add_char(b, '}');
     }
     sl_buffer_add_char(b, ']');
@@ -154,11 +160,17 @@ static bool read_suspects(struct sl_verify *v, const json_t *list)
     json_array_foreach((json_t *)list, i, entry)
     {
         int64_t route = number(entry, "route");
-        const json_t *key = json_object_get(entry, "key");
-        if (route < 0 || (size_t)route >= v->n_routes || !json_is_string(key))
+        const json_t *key = json_object_get(entry, "key"), *row = json_object_get(entry, "row");
+        struct sl_span of = sl_span(json_string_value(key), json_string_length(key));
+        int64_t table = number(entry, "table");
+        if (route < 0 || (size_t)route >= v->n_routes || !json_is_string(key) ||
+            (row && !json_is_string(row)) || table < 0 || (size_t)table >= v->n_tables)
             return false;
-        sl_verify_suspect(v, (size_t)route, sl_span(json_string_value(key), json_string_length(key)),
-                          json_is_true(json_object_get(entry, "forward")));
+        if (row)
+            sl_verify_suspect_row(v, (size_t)route, of,
+                                  sl_span(json_string_value(row), json_string_length(row)), (size_t)table);
+        else
+            sl_verify_suspect(v, (size_t)route, of, json_is_true(json_object_get(entry, "forward")));
     }
     return true;
 }

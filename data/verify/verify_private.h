@@ -22,8 +22,10 @@ struct suspect {
     bool is_forward;
     int64_t since_ms; /* wall time */
     struct sl_looks looks;
-    uint64_t hash; /* of the key */
-    char *key;     /* JSON; malloc */
+    uint64_t hash;  /* of the key */
+    char *key;      /* JSON; malloc */
+    char *row;      /* likewise: the key of the one row that is looked at; NULL: all rows of the item */
+    uint32_t table; /* where that row is: its place among the tables that are scanned */
 };
 
 /* A table that is scanned: the source, or one of a route's. */
@@ -98,6 +100,13 @@ enum sl_status sl_verify_pages(struct sl_verify *v, int64_t deadline_ms, struct 
 /* How many items a page may have, so that all of them may become suspects; 0: the suspects come first. */
 size_t sl_verify_room(const struct sl_verify *v);
 void sl_verify_suspect(struct sl_verify *v, size_t route, struct sl_span key, bool is_forward);
+/* The one row of the item. */
+void sl_verify_suspect_row(struct sl_verify *v, size_t route, struct sl_span key, struct sl_span row,
+                           size_t table);
+void sl_verify_forget(struct sl_verify *v, size_t suspect);
+
+/* Has the row this key? */
+bool sl_verify_is_row(const struct sl_expected *row, struct sl_span key);
 
 /* Looks at suspects that are due. `*n`: how many; 0: none is due. */
 enum sl_status sl_verify_look(struct sl_verify *v, int64_t deadline_ms, size_t *n,

@@ -16,19 +16,46 @@ size_t sl_verify_room(const struct sl_verify *v)
     return room < LEAST_ITEMS && v->n_suspects > 0 ? 0 : room;
 }
 
-void sl_verify_suspect(struct sl_verify *v, size_t route, struct sl_span key, bool is_forward)
+static char *copy_of(const struct sl_verify *v, struct sl_span text)
 {
-    char *copy = malloc(key.len + 1);
+    char *copy = malloc(text.len + 1);
     if (!copy)
         sl_die("out of memory: %zu suspects", v->n_suspects);
-    memcpy(copy, key.ptr, key.len);
-    copy[key.len] = '\0';
+    memcpy(copy, text.ptr, text.len);
+    copy[text.len] = '\0';
+    return copy;
+}
+
+void sl_verify_suspect(struct sl_verify *v, size_t route, struct sl_span key, bool is_forward)
+{
     SL_PUSH(v->suspects, v->n_suspects, v->room_suspects, "suspects") =
         (struct suspect){.route = (uint32_t)route,
                          .is_forward = is_forward,
                          .since_ms = sl_verify_wall_ms(v),
                          .hash = sl_hash(key),
-                         .key = copy};
+                         .key = copy_of(v, key)};
+}
+
+void sl_verify_suspect_row(struct sl_verify *v, size_t route, struct sl_span key, struct sl_span row,
+                           size_t table)
+{
+    sl_verify_suspect(v, route, key, false);
+    v->suspects[v->n_suspects - 1].row = copy_of(v, row);
+    v->suspects[v->n_suspects - 1].table = (uint32_t)table;
+}
+
+void sl_verify_forget(struct sl_verify *v, size_t suspect)
+{
+    struct suspect *s = &v->suspects[suspect];
+    free(s->key);
+    free(s->row);
+    *s = v->suspects[--v->n_suspects];
+}
+
+bool sl_verify_is_row(const struct sl_expected *row, struct sl_span key)
+{
+    struct sl_value a = {.type = SL_M, .raw = row->key}, b = {.type = SL_M, .raw = key};
+    return row->key.ptr && key.ptr && sl_value_equal(a, b);
 }
 
 /* ---- one look at a group of one route's suspects ---- */
@@ -91,6 +118,39 @@ static enum sl_status decode_group(struct group *g, struct sl_error *error)
     return sl_items_decode(g->entries, g->n, &v->o.keys, v->o.arn, v->arena, &g->batch, error);
 }
 
+/* Of an item of which one row is looked at, that one: as it is expected, or, if it is not, as one that should
+ * not be there. */
+static void narrow(struct group *g)
+{
+    const struct sl_verify *v = g->v;
+    struct sl_expect *e = &g->expect;
+    struct sl_expected *rows = sl_arena_alloc(v->arena, (e->n_rows + g->n) * sizeof(*rows));
+    size_t n = 0;
+    for (size_t i = 0; i < g->n; i++) {
+        const struct suspect *s = &v->suspects[g->at[i]];
+        struct sl_span key = s->row ? sl_span_str(s->row) : sl_span(NULL, 0);
+        struct sl_expected beside = {.record = i, .key = key};
+        bool is_there = !s->row;
+        for (size_t k = 0; k < e->n_rows; k++) {
+            const struct sl_expected *row = &e->rows[k];
+            bool is_it = row->status != SL_OK || sl_verify_is_row(row, key);
+            if (row->record != i)
+                continue;
+            beside.side_table = row->side_table;
+            beside.side_key = row->side_key;
+            is_there = is_there || is_it;
+            if (!s->row || is_it)
+                rows[n++] = *row;
+        }
+        beside.port = v->tables[s->table].port;
+        beside.table = v->tables[s->table].table;
+        if (!is_there)
+            rows[n++] = beside;
+    }
+    e->rows = rows;
+    e->n_rows = n;
+}
+
 static enum sl_status read_group(struct group *g, int64_t deadline_ms, struct sl_error *error)
 {
     struct sl_verify *v = g->v;
@@ -109,6 +169,8 @@ static enum sl_status read_group(struct group *g, int64_t deadline_ms, struct sl
         records[i] = sl_batch_record(&g->batch, i);
     if (status == SL_OK)
         status = sl_verify_expect(v, g->r, records, g->n, &g->expect, error);
+    if (status == SL_OK)
+        narrow(g);
     if (status == SL_OK)
         status = sl_verify_read_rows(v, g->expect.rows, g->expect.n_rows, SL_TABLE_GET, true, deadline_ms,
                                      &g->rows, error);
@@ -345,9 +407,7 @@ enum sl_status sl_verify_look(struct sl_verify *v, int64_t deadline_ms, size_t *
     for (size_t i = g.n; i > 0; i--) { /* from the last on, as the list is filled up from its end */
         if (!settle(&g, i - 1, &outcomes[i - 1]))
             continue;
-        struct suspect *s = &v->suspects[g.at[i - 1]];
-        free(s->key);
-        *s = v->suspects[--v->n_suspects];
+        sl_verify_forget(v, g.at[i - 1]);
     }
     return SL_OK;
 }

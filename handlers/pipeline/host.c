@@ -612,4 +612,5 @@ const struct sl_host sl_host_table = {
     .where_compile = host_where_compile,
     .where_match = sl_where_match,
     .when_lacks = sl_when_lacks,
+    .template_place = sl_template_place,
 };

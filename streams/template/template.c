@@ -254,3 +254,24 @@ unsigned sl_template_uses(const struct sl_template *t)
     }
     return all;
 }
+
+bool sl_template_place(const struct sl_template *t, size_t n, struct sl_template_place *out)
+{
+    struct sl_span before = SL_LIT("");
+    for (size_t i = 0; i < t->n; i++) {
+        const struct part *part = &t->parts[i];
+        if (part->place != LITERAL && n-- == 0) {
+            bool is_named = part->place == ATTRIBUTE || part->place == BARE;
+            bool is_keyed = part->chain && template_chain_ends_with_key(part->chain);
+            *out = (struct sl_template_place){
+                .before = before,
+                .name = is_named ? part->text : sl_span(NULL, 0),
+                .is_path = part->is_path,
+                .is_keyed = is_keyed,
+                .is_whole = !part->chain || (is_keyed && part->chain->n == 1)};
+            return true;
+        }
+        before = part->place == LITERAL ? part->text : SL_LIT("");
+    }
+    return false;
+}

@@ -71,6 +71,9 @@ enum {
 };
 unsigned sl_template_uses(const struct sl_template *t);
 
+/* The nth place, from 0; false: there are not so many. */
+bool sl_template_place(const struct sl_template *t, size_t n, struct sl_template_place *out);
+
 /* Appends text so that it is safe at its place of use. PATH: every byte but A-Z a-z 0-9 - _ . is %XX, a
  * leading '.' too, empty text is "%"; so no segment is empty, "." or "..", and two texts never become one. */
 void sl_escape_text(struct sl_span text, enum sl_escape escape, struct sl_buffer *out);

@@ -104,6 +104,7 @@ static const struct template_function functions[] = {
     {"default", "default:TEXT", 1, 1, default_read, NULL, default_of},
     {"hmac", "hmac:NAME", 1, 1, template_hmac_read, template_hmac, NULL},
     {"json", "json", 0, 0, json_read, NULL, json_of},
+    {"key", "key", 0, 0, NULL, template_key, NULL},
     {"lower", "lower", 0, 0, NULL, template_lower, NULL},
     {"number", "number", 0, 0, number_read, NULL, number_of},
     {"sha256", "sha256", 0, 0, template_sha256_read, template_sha256, NULL},
@@ -117,6 +118,11 @@ static const struct template_function functions[] = {
 static bool is_json(const struct template_call *call)
 {
     return call->function->of_datum == json_of;
+}
+
+bool template_chain_ends_with_key(const struct template_chain *chain)
+{
+    return chain->n > 0 && chain->calls[chain->n - 1].function->of_text == template_key;
 }
 
 /* ---- reading ---- */

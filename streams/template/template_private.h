@@ -75,6 +75,9 @@ enum sl_status template_chain_read(const struct template_reader *r, struct sl_sp
 void template_chain_run(const struct template_chain *chain, struct template_datum *d,
                         struct sl_arena *scratch);
 
+/* Is |key the last function? */
+bool template_chain_ends_with_key(const struct template_chain *chain);
+
 /* Is what the chain makes JSON? */
 bool template_chain_makes_json(const struct template_chain *chain);
 
@@ -100,6 +103,7 @@ struct sl_span template_lower(const struct template_call *call, struct sl_span t
                               struct sl_arena *scratch);
 struct sl_span template_upper(const struct template_call *call, struct sl_span text,
                               struct sl_arena *scratch);
+struct sl_span template_key(const struct template_call *call, struct sl_span text, struct sl_arena *scratch);
 struct sl_span template_trim(const struct template_call *call, struct sl_span text, struct sl_arena *scratch);
 
 /* template_date.c */

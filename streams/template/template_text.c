@@ -128,6 +128,28 @@ struct sl_span template_upper(const struct template_call *call, struct sl_span t
     return change_case(text, 'a', 'z', scratch);
 }
 
+/* Between values that are joined in a key stands '#', which no value holds then. */
+struct sl_span template_key(const struct template_call *call, struct sl_span text, struct sl_arena *scratch)
+{
+    size_t n = 0;
+    (void)call;
+    for (size_t i = 0; i < text.len; i++)
+        n += text.ptr[i] == '#' || text.ptr[i] == '%';
+    if (n == 0)
+        return text;
+    char *out = sl_arena_alloc(scratch, text.len + 2 * n), *at = out;
+    for (size_t i = 0; i < text.len; i++) {
+        char c = text.ptr[i];
+        bool is_special = c == '#' || c == '%';
+        *at++ = is_special ? '%' : c;
+        if (is_special) {
+            *at++ = '2';
+            *at++ = c == '#' ? '3' : '5';
+        }
+    }
+    return sl_span(out, (size_t)(at - out));
+}
+
 static bool is_blank(char c)
 {
     return c == ' ' || (c >= '\t' && c <= '\r');

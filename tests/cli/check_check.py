@@ -316,9 +316,10 @@ def kinds_of_mappings():
                                 ({**copies, "guard": "none"}, stream, None), ({**copies, "source": "dynamodb://orders"}, stream, None),
                                 ({**copies, "source": "dynamodb://orders", "expired": "keep"}, stream, "order-tied"),
                                 (totals, stream, "totals-tied"), (totals, {"EventSourceArn": arn}, None),
-                                ({**totals, "per": "event"}, stream, None)):
+                                ({**totals, "per": "event"}, stream, None),
+                                ({"name": "r", "handler": "view", "to": "dynamodb://view", "key": {"PK": "{PK}"}}, stream, "order-needed")):
         done = run({**PLAIN, "routes": [route]}, mapping={**SOUND, **change})
-        said = [c for c in ("order-tied", "totals-tied") if c in done.out]
+        said = [c for c in ("order-tied", "totals-tied", "order-needed") if c in done.out]
         check(f"{route}, {change}: {code}", said == ([code] if code else []), done.out + done.err)
     for config, change, code, text in (
             (PLAIN, {"BatchSize": 10001}, "mapping-refused", "BatchSize is 10001"), (PLAIN, {"ParallelizationFactor": 0}, "mapping-refused", "ParallelizationFactor is 0"),

@@ -5,6 +5,7 @@ import re
 
 ARCHIVE = {"handler": "archive", "to": "s3://bucket/x"}
 REPLICATE = {"handler": "replicate", "to": "dynamodb://replica"}
+VIEW = {"handler": "view", "to": "dynamodb://view", "key": {"PK": "{PK}"}}
 AGGREGATE = {"handler": "aggregate", "to": "dynamodb://totals", "counters": [{"key": {"PK": "{status}"}, "add": {"n": 1}}]}
 NOTIFY = {"handler": "notify", "to": "sqs://messages"}
 BASES = {"archive": ARCHIVE, "replicate": REPLICATE, "aggregate": AGGREGATE, "notify": NOTIFY}
@@ -203,6 +204,9 @@ FOUND = [
     ("table-shared", "$.routes[1].ledger.table", config(REPLICATE, {**AGGREGATE, "ledger": {"table": "replica"}})),
     ("table-shared", "$.routes[1].tombstones.table", config(AGGREGATE, {**REPLICATE, "tombstones": {"table": "totals"}})),
     ("table-shared", "$.routes[1].guard.table", config({**REPLICATE, "guard": {"table": "g"}}, {**REPLICATE, "to": "dynamodb://other", "guard": {"table": "g", "key": "id"}})),
+    ("table-shared", "$.routes[1].to", config(VIEW, {**VIEW, "list": {"name": "r0"}})),
+    ("table-shared", "$.routes[1].to", config(VIEW, {**REPLICATE, "to": "dynamodb://view"})),
+    ("table-shared", "$.routes[1].list.table", config(REPLICATE, {**VIEW, "list": {"table": "replica"}})),
     ("objects-shared", "$.routes[1].to", config(ARCHIVE, ARCHIVE)),
     ("failures-mixed", f"{R}.to", config({**NOTIFY, "to": "sqs://failures"})),
     ("failures-mixed", f"{R}.to", config({**ARCHIVE, "on_failure": ["sqs://q", "s3://bucket/x"]})),
@@ -217,6 +221,7 @@ FOUND = [
 ]
 
 RIGHT_ONES = [
+    config(VIEW, VIEW), config({**VIEW, "list": {"table": "lists"}}, {**VIEW, "list": {"table": "lists"}}),
     config(ARCHIVE), config(REPLICATE), config(AGGREGATE), config(NOTIFY), config(FIFO), config({**REPLICATE, "project": []}),
     config(AGGREGATE, AGGREGATE), config(REPLICATE, {**REPLICATE, "to": "dynamodb://replica?region=eu-west-1"}),
     config({**REPLICATE, "guard": {"table": "g"}}, {**REPLICATE, "to": "dynamodb://other", "guard": {"table": "g"}}),

@@ -97,6 +97,7 @@ static void answer(void *fake, const struct scripted_request *request, struct sc
 #define TOTALS(table, key, more)                                                                             \
     "'handler':'aggregate','to':'dynamodb://" table "','counters':[{'key':{" key "},'add':{'n':1}}]" more
 #define REPLICA(table, more) "'handler':'replicate','to':'dynamodb://" table "'" more
+#define VIEW(key)            "'handler':'view','to':'dynamodb://side','key':{'PK':'" key "'}"
 #define BOTH                 "'PK':'{a}','SK':'x'"
 
 static const struct {
@@ -170,6 +171,13 @@ static void remote_tables_are_asked_for_their_keys(void **state)
     verb_input(v, "{\"EventSourceArn\":\"arn:aws:dynamodb:us-east-1:1:table/side/stream/x\"}");
     verb_assert(v, verb(v, "check --tables --mapping -"), 1, differs);
     verb_write(v, "sluice.json", config_text(&(struct config){.a = REPLICA("side", "")}));
+    verb_assert(v, verb(v, "check --tables --sample event.json"), 0, "0 warnings");
+    verb_write(v, "sluice.json", config_text(&(struct config){.a = VIEW("{email}")}));
+    verb_assert(
+        v, verb(v, "check --tables --sample event.json"), 1,
+        "$.routes[0].key: no template has a place {PK} or {PK|key}, an attribute of the source's key, so "
+        "two items could make one row: the route would stop at its first record [key-not-unique]");
+    verb_write(v, "sluice.json", config_text(&(struct config){.a = VIEW("x#{PK|key}")}));
     verb_assert(v, verb(v, "check --tables --sample event.json"), 0, "0 warnings");
     scripted_server_stop(server);
     assert_null(fake_dynamodb_fault(fake));

@@ -500,7 +500,7 @@ static void mistakes_are_refused_at_their_byte(void **state)
 {
     (void)state;
     refused("{a|b}", 3,
-            "\"b\" is not a function; there are after, date, default, hmac, json, lower, number, sha256, "
+            "\"b\" is not a function; there are after, date, default, hmac, json, key, lower, number, sha256, "
             "slice, split, trim, "
             "upper; write an attribute's name that holds '|' in backquotes");
     refused("x{a|lowr}", 4, "\"lowr\" is not a function; did you mean \"lower\"?");

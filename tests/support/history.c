@@ -88,6 +88,72 @@ static json_t *draw_note(uint64_t *state)
     return list;
 }
 
+/* ---- lines ---- */
+
+static json_t *draw_line(uint64_t *state, const char *id)
+{
+    char sku[16], qty[16];
+    snprintf(sku, sizeof(sku), "S#%zu%%", history_draw(state, 7));
+    snprintf(qty, sizeof(qty), "%zu", history_draw(state, 4));
+    json_t *line = json_pack("{s:o,s:o}", "id", scalar("S", id), "qty", scalar("N", qty));
+    if (history_draw(state, 8))
+        json_object_set_new(line, "sku", scalar("S", sku));
+    return json_pack("{s:o}", "M", line);
+}
+
+static const char *line_id(const json_t *line)
+{
+    return json_string_value(json_object_get(json_object_get(json_object_get(line, "M"), "id"), "S"));
+}
+
+/* Each id once. */
+static void add_line(uint64_t *state, json_t *list)
+{
+    char id[16];
+    size_t i;
+    json_t *line;
+    snprintf(id, sizeof(id), "l%zu", history_draw(state, 30));
+    json_array_foreach(list, i, line)
+    {
+        if (strcmp(line_id(line), id) == 0)
+            return;
+    }
+    json_array_insert_new(list, history_draw(state, json_array_size(list) + 1), draw_line(state, id));
+}
+
+static void change_lines(uint64_t *state, json_t *image)
+{
+    json_t *list = json_object_get(json_object_get(image, "lines"), "L");
+    if (!list || history_draw(state, 8) == 0) {
+        list = json_array();
+        json_object_set_new(image, "lines", json_pack("{s:o}", "L", list));
+    }
+    size_t n = json_array_size(list), at = n ? history_draw(state, n) : 0;
+    switch (history_draw(state, 6)) {
+    case 0:
+        json_object_del(image, "lines");
+        break;
+    case 1:
+        if (n)
+            json_array_remove(list, at);
+        break;
+    case 2:
+        if (n)
+            json_array_set_new(list, at, draw_line(state, line_id(json_array_get(list, at))));
+        break;
+    case 3:
+        if (n) { /* the order alone */
+            json_t *line = json_incref(json_array_get(list, at));
+            json_array_remove(list, at);
+            json_array_append_new(list, line);
+        }
+        break;
+    default:
+        for (size_t k = history_draw(state, 5); k > 0; k--)
+            add_line(state, list);
+    }
+}
+
 static json_t *draw_item(uint64_t *state, size_t item, const json_t *before, size_t spelling)
 {
     static const char *const names[] = {"OPEN", "PAID", "SHIPPED", "CANCELED"};
@@ -161,6 +227,8 @@ void history_make(struct history *h, const struct history_options *options)
         json_t *before = json_incref(json_object_get(h->table, key));
         bool removes = before && history_draw(&state, 4) == 0;
         json_t *after = removes ? NULL : draw_item(&state, item, before, i + i / 3);
+        if (after && options->has_lines && history_draw(&state, 2))
+            change_lines(&state, after);
         json_array_append_new(h->records, make_record(h, item, after, before, i, &state, &sequence));
         if (after)
             json_object_set_new(h->table, key, after);

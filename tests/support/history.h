@@ -4,6 +4,7 @@
 #define SL_TESTS_SUPPORT_HISTORY_H
 
 #include <jansson.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -12,6 +13,8 @@ struct history_options {
     size_t changes, items;
     const char *view;  /* StreamViewType */
     const char *table; /* NULL: "orders" */
+    bool has_lines;    /* items have "lines", a list of {"id", "sku", "qty"} that grows, shrinks, is edited and
+                          reordered; some lines have no sku, some items no list */
 };
 
 /* Items are orders: {"PK":{"S":"order#N"},"SK":{"N":"M"},"status":{"S":...},"total":{"N":...}, ...}; some

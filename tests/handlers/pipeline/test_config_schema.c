@@ -41,6 +41,13 @@ static const char *const whole[] = {
     "{'name':'n','handler':'notify','to':'sqs://q','attributes':{'k.l':'{a}','m':'x'}},"
     "{'name':'t','handler':'aggregate','to':'dynamodb://totals','counters':[{'key':{'PK':'x'},'add':{'n':1},"
     "'when':{'a':{'S':['x']}},'where':{'status':['OPEN']}}]}]}",
+    "{'on_failure':'report','routes':[{'name':'v','handler':'view','to':'dynamodb://view',"
+    "'key':{'PK':'P#{each.sku}','SK':'O#{id|key}#{each.n|key}'},'each':'lines[*]','where':{'each':{'n':[1]}},"
+    "'item':{'n':'{each.n}'},'missing':'skip','list':{'table':'lists','key':'K','name':'n'},"
+    "'expires_attribute':'e','tombstone_days':20,'epoch':1,'expired':'keep'}]}",
+    "{'on_failure':'report','routes':[{'name':'v','handler':'view','to':'dynamodb://view',"
+    "'key':{'PK':'{email}','SK':'{id}'},'project':['a','b'],'drop':['b.c'],'rename':{'a':'x'},"
+    "'set':{'s':'{x}'},'list':{'name':'n'}}]}",
 };
 
 /* What the parser says where a schema has nothing to say: one option beside another, texts of a language. */

@@ -281,7 +281,8 @@ static void functions_are_only_appended(void **state)
     assert_int_equal(offsetof(struct sl_host, value_sha256), first + 73 * one);  /* 1.2 */
     assert_int_equal(offsetof(struct sl_host, template_uses), first + 75 * one); /* 1.3 */
     assert_int_equal(offsetof(struct sl_host, when_lacks), first + 80 * one);    /* 1.4 */
-    assert_int_equal(sizeof(struct sl_host), first + 81 * one);
+    assert_int_equal(offsetof(struct sl_host, template_place), first + 81 * one); /* 1.6 */
+    assert_int_equal(sizeof(struct sl_host), first + 82 * one);
 }
 
 static void names_are_those_of_dynamodb(void **state)

@@ -1,0 +1,79 @@
+/* The view handler: one item becomes rows under other keys.
+ *
+ * The rows of an item are a function of the item alone. Beside them stands the item's list: which rows it
+ * has, and the order of the change that they are of. A change writes what differs from the list, and the
+ * list, in one transaction, on condition that the list is as it was read. So a slice may be delivered again,
+ * in part, late and in any order: a change that is not newer than the list is refused, and one that follows a
+ * change which never came writes what that one would have. */
+#include "handlers/builtin/view/view_private.h"
+
+static enum sl_status accepts(void *self, enum sl_view view, struct sl_error *error)
+{
+    const struct view *v = self;
+    if (view != SL_VIEW_KEYS_ONLY && view != SL_VIEW_OLD_IMAGE)
+        return SL_OK;
+    return v->host->fail(
+        error, SL_FATAL, "ViewType",
+        "a stream of view type %s does not carry the items that rows are made of: enable the "
+        "stream with NEW_AND_OLD_IMAGES or NEW_IMAGE",
+        v->host->view_name(view));
+}
+
+static enum sl_status per_item(void *self, struct sl_per_item *out, struct sl_error *error)
+{
+    const struct view *v = self;
+    out->remembers_s = v->tombstone_s;
+    out->units_of_item = 2;
+    out->units_more = 2;
+    return v->expired == SL_EXPIRED_APPLY
+               ? SL_OK
+               : v->host->fail(error, SL_REJECT, "NotPerItem",
+                               "\"expired\": \"keep\": what the view holds of expired items is not in the "
+                               "table");
+}
+
+static enum sl_status any_order(void *self, struct sl_any_order *out, struct sl_error *error)
+{
+    const struct view *v = self;
+    (void)error;
+    out->remembers_s = v->tombstone_s;
+    return SL_OK;
+}
+
+/* ---- what changes cost ---- */
+
+#define WRITE_UNIT 1024 /* bytes; begun ones count. A transaction costs twice */
+
+static enum sl_status price(void *self, struct sl_price *price, struct sl_error *error)
+{
+    double n = (double)price->records;
+    double u = price->item_bytes ? (double)((price->item_bytes + WRITE_UNIT - 1) / WRITE_UNIT) : 1;
+    (void)self;
+    (void)error;
+    price->reads = price->records;
+    price->read_units = n;
+    price->writes = (size_t)(2 * n);
+    price->write_units = n * (2 * u + 2);
+    price->formula =
+        "2u + 2 for each row that a change alters (u: KB of the row, rounded up; of a row as large "
+        "as the item), a transaction of the row and the item's list, and a read of the list; a "
+        "change that alters no row costs nothing";
+    return SL_OK;
+}
+
+const struct sl_handler sl_view_handler = {
+    .abi = SL_HANDLER_ABI,
+    .name = "view",
+    .summary = "rows under other keys, made of the source's items",
+    .options = view_options,
+    .open = view_open,
+    .handle = view_handle,
+    .accepts = accepts,
+    .expect = view_expect,
+    .judge = view_judge,
+    .trace = view_trace,
+    .repair = view_repair,
+    .per_item = per_item,
+    .price = price,
+    .any_order = any_order,
+};

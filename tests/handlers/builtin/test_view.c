@@ -1,0 +1,383 @@
+/* The view handler over real dispatch and SQLite: what rows hold, what is refused and parked, whose rows are
+ * left alone, and what a change costs. */
+#include "base/buffer.h"
+#include "tests/support/events.h"
+#include "tests/support/stage.h"
+#include "tests/support/test.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#define ROUTE(members)                                                                                       \
+    "{'on_failure':'jsonl:${DIR}/failed.jsonl','report_batch_item_failures':true,'routes':["                 \
+    "{'name':'v','handler':'view','to':'sqlite:${DIR}/db?table=view'" members "}]}"
+#define LINES                                                                                                \
+    ROUTE(",'each':'lines[*]','key':{'PK':'P#{each.sku}','SK':'O#{PK|key}#{each.id|key}'},'item':{'q':"      \
+          "'{each.q}'}")
+#define ROWS "SELECT item FROM view WHERE item NOT LIKE '%sluice_rows%' ORDER BY key"
+
+/* ---- what rows hold ---- */
+
+#define OF ",'sluice_of':{'M':{'view':{'S':'v'},'key':{'M':{'PK':{'S':'a'}}}}}"
+
+/* The attributes of the item, besides its key, and the rows. */
+static const struct row {
+    const char *config, *item, *wanted;
+} rows[] = {
+    {ROUTE(",'key':{'PK':'{email}','SK':'{PK}'}"), ",'email':{'S':'x'},'n':{'N':'1'}",
+     "{'PK':{'S':'x'},'SK':{'S':'a'}" OF ",'email':{'S':'x'},'n':{'N':'1'}}\n"},
+    {ROUTE(",'key':{'PK':'{PK}','SK':'{at|number}'},'list':{'table':'l'},'item':{'b':'{b}'}"),
+     ",'at':{'S':'07'},'b':{'BOOL':true}", "{'PK':{'S':'a'},'SK':{'N':'7'}" OF ",'b':{'BOOL':true}}\n"},
+    {ROUTE(",'key':{'PK':'{PK}'},'drop':['m.x','PK'],'rename':{'n':'o'},'set':{'s':'{n}!'}"),
+     ",'m':{'M':{'x':{'N':'1'},'y':{'N':'2'}}},'n':{'N':'1'},'sluice_of':{'S':'mine'}",
+     "{'PK':{'S':'a'}" OF ",'m':{'M':{'y':{'N':'2'}}},'o':{'N':'1'},'s':{'S':'1!'}}\n"},
+    {ROUTE(",'key':{'PK':'{PK|key}#{x|key}'},'project':[]"), ",'x':{'S':'#%'}",
+     "{'PK':{'S':'a#%23%25'}" OF "}\n"},
+    {ROUTE(",'key':{'PK':'{PK}'},'item':{'n':'{n}'},'where':{'n':[1]}"), ",'n':{'N':'2'}", ""},
+    /* Sets, maps, elements that are no maps, and where they stand. */
+    {ROUTE(",'each':'tags[*]','key':{'PK':'T#{each}','SK':'{PK}'},'item':{'i':'{each_index}'}"),
+     ",'tags':{'SS':['y','x']}",
+     "{'PK':{'S':'T#x'},'SK':{'S':'a'}" OF ",'i':{'N':'1'}}\n{'PK':{'S':'T#y'},'SK':{'S':'a'}" OF
+     ",'i':{'N':'0'}}\n"},
+    {ROUTE(",'each':'m.of[*]','key':{'PK':'{each_name}','SK':'{PK}'},'item':{'v':'{each}'}"),
+     ",'m':{'M':{'of':{'M':{'k\\u00e9\\\"':{'NULL':true},'l':{'L':[{'N':'1'}]}}}}}",
+     "{'PK':{'S':'k\xC3\xA9\\\"'},'SK':{'S':'a'}" OF ",'v':{'NULL':true}}\n{'PK':{'S':'l'},'SK':{'S':'a'}" OF
+     ",'v':{'L':[{'N':'1'}]}}\n"},
+    {ROUTE(",'each':'l[*]','key':{'PK':'{PK|key}#{each_index|key}'},'project':['n']"),
+     ",'l':{'L':[{'S':'s'},{'S':'s'}]},'n':{'N':'1'}",
+     "{'PK':{'S':'a#0'}" OF ",'n':{'N':'1'}}\n{'PK':{'S':'a#1'}" OF ",'n':{'N':'1'}}\n"},
+    {ROUTE(
+         ",'each':'l[*]','key':{'PK':'{PK|key}#{each.i|key}'},'item':{'n':'{n}'},'where':{'n':[1],'each':{'i'"
+         ":['x','y']}}"),
+     ",'l':{'L':[{'M':{'i':{'S':'x'}}},{'M':{'i':{'S':'z'}}},{'S':'x'}]},'n':{'N':'1.0'}",
+     "{'PK':{'S':'a#x'}" OF ",'n':{'N':'1.0'}}\n"},
+    /* The element hides an attribute of the item that is called so. */
+    {ROUTE(",'each':'l[*]','key':{'PK':'{PK|key}#{each|key}'},'item':{'n':'{n}'}"),
+     ",'each':{'S':'item'},'l':{'L':[{'S':'x'}]},'n':{'N':'1'},'each_name':{'N':'0'}",
+     "{'PK':{'S':'a#x'}" OF ",'n':{'N':'1'}}\n"},
+    /* Nothing to walk. */
+    {LINES, "", ""},
+    {LINES, ",'lines':{'NULL':true}", ""},
+    {LINES, ",'lines':{'L':[]}", ""},
+};
+
+static void rows_hold_what_is_configured(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct stage *s = stage_new(rows[i].config, NULL);
+        char event[4096];
+        snprintf(event, sizeof(event), EVENT(RECORD("INSERT", "1", KEYS(PK("a")) NEW(PK("a") "%s"))),
+                 rows[i].item);
+        stage_deliver_all(s, event);
+        char *failed = stage_file(s, "failed.jsonl"),
+             *got = *rows[i].wanted ? stage_query(s, "db", ROWS) : strdup("");
+        if ((failed && *failed) || strcmp(got, json(rows[i].wanted)) != 0)
+            fail_msg("%s: %s: %s, not %s", rows[i].config, failed ? failed : "", got, json(rows[i].wanted));
+        free(got);
+        free(failed);
+        stage_destroy(s);
+    }
+}
+
+/* ---- what is refused at start ---- */
+
+static void what_cannot_be_is_refused_at_start(void **state)
+{
+    (void)state;
+    static const char *const cases[][2] = {
+        {",'key':{'PK':'{PK}#{SK|key}'}", "key.PK: several places are joined, so each ends with |key"},
+        {",'key':{'PK':'{PK|key}{SK|key}'}", "key.PK: between two places stands a '#'"},
+        {",'key':{'PK':'{PK|key}-{SK|key}'}", "key.PK: between two places stands a '#'"},
+        {",'key':{'PK':'{PK}','SK':'{event}'}", "key.SK: the template names the time or the event"},
+        {",'key':{'PK':'{PK}','SK':'{OldImage.a}'}", "key.SK: the template names the time or the event"},
+        {",'key':{'PK':'{PK}','SK':''}", "key.SK: expected an attribute name and a template"},
+        {",'key':{'sluice_of':'{PK}'}", "key: sluice_of is an attribute that the view itself writes"},
+        {",'key':{'PK':'{PK}'},'item':{'sluice_rows':'x'}", "item: sluice_rows is an attribute"},
+        {",'key':{'PK':'{PK}'},'set':{'PK':'x'}", "set.PK: \"key\" makes this attribute"},
+        {",'key':{'PK':'{PK}'},'item':{'PK':'x'}", "item.PK: \"key\" makes this attribute"},
+        {",'key':{'PK':'{PK}'},'item':{'a':'x'},'drop':['b']", "drop: \"item\" makes all that a row holds"},
+        {",'key':{'PK':'{PK}'},'item':{'a':'{yyyy}'}", "item.a: the template names the time"},
+        {",'key':{'PK':'{PK}'},'each':'a[*]'", "item: with \"each\" say what a row holds"},
+        {",'key':{'PK':'{PK}'},'each':'a','item':{'a':'x'}", "each: expected a path that ends with [*]"},
+        {",'key':{'PK':'{PK}'},'each':'a[*].b[*]','item':{'a':'x'}", "each: [*] stands once"},
+        {",'key':{'PK':'{PK}'},'each':'a..b[*]','item':{'a':'x'}", "each: "},
+        {",'key':{'PK':'{PK}','SK':'{n|number}'}", "key.SK: it is a number, and the key of a list"},
+        {",'key':{'PK':'{PK}'},'list':{'table':'view'}", "list.table: it is the rows' own table"},
+        {",'key':{'PK':'{PK}'},'list':{'key':'K'}", "list.key: only for lists with their own table"},
+        {",'key':{'PK':'{PK}'},'list':{'rows':'K'}", "list.rows: unknown member"},
+        {",'key':{'PK':'{PK}'},'list':{'table':'l','key':'sluice_order'}", "list.key: sluice_order is an"},
+        {",'key':{'PK':'{PK}'},'where':{'a':[{'numeric':['>']}]}", "where.a"},
+        {",'key':{'PK':'{PK}'},'expires_attribute':'sluice_of'", "expires_attribute: expected the name"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char config[1024];
+        snprintf(config, sizeof(config), ROUTE("%s"), cases[i][0]);
+        stage_refused(config, cases[i][1]);
+    }
+    stage_refused(
+        "{'on_failure':'report','routes':[{'name':'v','handler':'view','to':'opensearch://h/i','key':{"
+        "'PK':'{PK}'}}]}",
+        "to: this target has no transactions, and a view needs them");
+}
+
+/* ---- what is parked ---- */
+
+/* A list of so many lines, whose ids begin with `prefix`; the caller frees it. */
+static char *elements(const char *prefix, unsigned n)
+{
+    struct sl_buffer text;
+    sl_buffer_init(&text, 1 << 22);
+    sl_buffer_add_str(&text, "{'L':[");
+    for (unsigned i = 0; i < n; i++)
+        sl_buffer_printf(&text, "%s{'M':{'id':{'S':'%s%u'},'sku':{'S':'s'}}}", i ? "," : "", prefix, i);
+    sl_buffer_add_str(&text, "]}");
+    sl_buffer_add_char(&text, '\0');
+    return text.ptr;
+}
+
+#define MAKE(text, ...) assert_true(asprintf(&(text), __VA_ARGS__) > 0)
+
+/* Delivers an item with these lines between two good ones, and expects the reason for which it is parked. */
+static void parks(const char *config, const char *list, const char *code, const char *why)
+{
+    struct stage *s = stage_new(config, NULL);
+    char *event = NULL;
+    MAKE(event,
+         EVENT(RECORD("INSERT", "1",
+                      KEYS(PK("x")) NEW(PK("x") ",'lines':{'L':[{'M':{'id':{'S':'1'},'sku':{'S':"
+                                                "'s'}}}]}")),
+               RECORD("INSERT", "2", KEYS(PK("a")) NEW(PK("a") ",'lines':%s")),
+               RECORD("INSERT", "3",
+                      KEYS(PK("y")) NEW(PK("y") ",'lines':{'L':[{'M':{'id':{'S':'1'},'sku':{'S':"
+                                                "'s'}}}]}"))),
+         list);
+    stage_deliver_all(s, event);
+    char *failed = stage_file(s, "failed.jsonl"), *got = stage_query(s, "db", ROWS);
+    if (!failed || !strstr(failed, code) || !strstr(failed, why))
+        fail_msg("no %s, %s in %s", code, why, failed);
+    if (!strstr(got, "O#x#1") || !strstr(got, "O#y#1") || strstr(got, "O#a#"))
+        fail_msg("%s: %s", code, got);
+    free(failed);
+    free(got);
+    free(event);
+    stage_destroy(s);
+}
+
+static void what_makes_no_rows_is_parked(void **state)
+{
+    (void)state;
+    char *many = elements("", 99);
+    char *very_many = elements("", 5000);
+    parks(LINES, "{'S':'x'}", "NotAList", "each: lines is no list, set or map");
+    parks(LINES, "{'L':[{'M':{'id':{'S':'1'},'sku':{'S':'s'}}},{'M':{'id':{'S':'2'}}}]}", "MissingAttribute",
+          "each[1]: key.PK: the item lacks what the template names");
+    parks(LINES, "{'L':[{'S':'x'}]}", "MissingAttribute", "each[0]: key.PK");
+    parks(
+        ROUTE(
+            ",'each':'lines[*]','key':{'PK':'{each.sku}','SK':'O#{PK|key}#{each.id|key}'},'item':{'q':'1'}"),
+        "{'L':[{'M':{'id':{'S':'1'},'sku':{'BOOL':true}}}]}", "KeyType",
+        "each[0]: key.PK: a key attribute is");
+    parks(
+        LINES,
+        "{'L':[{'M':{'id':{'S':'1'},'sku':{'S':'s'}}},{'M':{'id':{'S':'2'},'sku':{'S':'s'}}},{'M':{'id':{'S':"
+        "'1'},'sku':{'S':'s'}}}]}",
+        "DuplicateRow", "make a row of the same key");
+    parks(LINES, many, "TooManyRows", "puts and deletes 99 rows, and one transaction holds 98");
+    parks(LINES, very_many, "TooManyRows", "5000 rows");
+    free(many);
+    free(very_many);
+}
+
+/* 400,000 bytes in the row, and 50 rows of 100,000 bytes. */
+static void rows_that_are_too_large_are_parked(void **state)
+{
+    (void)state;
+    char *text = calloc(1, 420000), *list = NULL;
+    memset(text, 'x', 409600);
+    MAKE(list, "{'L':[{'M':{'id':{'S':'1'},'sku':{'S':'s'},'q':{'S':'%s'}}}]}", text);
+    parks(LINES, list, "RowTooLarge", "each[0]: the row has more than 409600 bytes");
+    free(list);
+    text[100000] = '\0';
+    char *others = elements("o", 49);
+    MAKE(list, "{'L':[{'M':{'id':{'S':'0'},'sku':{'S':'s'},'q':{'S':'%s'}}},%s", text,
+         others + strlen("{'L':["));
+    free(others);
+    parks(ROUTE(",'each':'lines[*]','key':{'PK':'P#{each.sku}','SK':'O#{PK|key}#{each.id|key}'},'item':{'q':"
+                "'{lines[0].q}'}"),
+          list, "TransactionTooLarge", "and one transaction holds 4194304");
+    free(text);
+    free(list);
+}
+
+/* It grows until its list is larger than an item may be; then it may shrink. */
+static void a_list_that_is_too_large_is_parked(void **state)
+{
+    (void)state;
+    struct stage *s = stage_new(LINES, NULL);
+    char id[701] = "", *failed = NULL;
+    memset(id, 'i', 700);
+    for (unsigned n = 1; n < 10 && !(failed && *failed); n++) {
+        char *list = elements(id, n * 98), *event = NULL;
+        MAKE(event, EVENT(RECORD("MODIFY", "%u", KEYS(PK("a")) NEW(PK("a") ",'lines':%s"))), n, list, n);
+        stage_deliver_all(s, event);
+        free(failed);
+        failed = stage_file(s, "failed.jsonl");
+        free(event);
+        free(list);
+    }
+    assert_non_null(strstr(failed, "ListTooLarge"));
+    assert_non_null(strstr(failed, "the item has 588 rows, and the list of them is larger"));
+    free(failed);
+    stage_deliver_all(s, EVENT(RECORD("MODIFY", "99", KEYS(PK("b")) NEW(PK("b")))));
+    stage_destroy(s);
+}
+
+/* ---- whose rows they are ---- */
+
+#define ORDER(event, number, id, old, new) RECORD(event, number, KEYS(PK(id)) old new)
+#define LINE(id, sku)                      "{'M':{'id':{'S':'" id "'},'sku':{'S':'" sku "'}}}"
+#define WITH(lines)                        ",'lines':{'L':[" lines "]}"
+
+static void a_row_of_somebody_else_is_not_touched(void **state)
+{
+    (void)state;
+    struct stage *s = stage_new(LINES, NULL);
+    stage_deliver_all(
+        s, EVENT(ORDER("INSERT", "1", "a", "", NEW(PK("a") WITH(LINE("1", "s") "," LINE("2", "s"))))));
+    stage_change(s, "db",
+                 "UPDATE view SET item = '{\"PK\":{\"S\":\"P#s\"},\"SK\":{\"S\":\"O#a#1\"}}' WHERE key LIKE "
+                 "'%O#a#1%'");
+    /* It is let go with its element, and stands in the way of it. */
+    stage_deliver_all(s, EVENT(ORDER("MODIFY", "2", "a", OLD(PK("a") WITH(LINE("1", "s") "," LINE("2", "s"))),
+                                     NEW(PK("a") WITH(LINE("3", "s"))))));
+    assert_int_equal(s->answer.parked, 0);
+    char *got = stage_query(s, "db", "SELECT key FROM view WHERE key LIKE '%O#a%' ORDER BY key");
+    assert_string_equal(
+        got, json("{'PK':{'S':'P#s'},'SK':{'S':'O#a#1'}}\n{'PK':{'S':'P#s'},'SK':{'S':'O#a#3'}}\n"));
+    free(got);
+    stage_deliver_all(s, EVENT(ORDER("MODIFY", "3", "a", OLD(PK("a") WITH(LINE("3", "s"))),
+                                     NEW(PK("a") WITH(LINE("1", "s"))))));
+    char *failed = stage_file(s, "failed.jsonl");
+    assert_non_null(failed);
+    assert_non_null(strstr(failed, "Collision"));
+    free(failed);
+    got = stage_query(s, "db", "SELECT item FROM view WHERE key LIKE '%O#a#1%'");
+    assert_string_equal(got, json("{'PK':{'S':'P#s'},'SK':{'S':'O#a#1'}}\n"));
+    free(got);
+    stage_destroy(s);
+}
+
+/* ---- what a change costs ---- */
+
+static void a_change_costs_what_it_alters(void **state)
+{
+    (void)state;
+    struct stage *s = stage_new(LINES, NULL);
+    char *fifty = elements("", 50), *event = NULL;
+    MAKE(event, EVENT(ORDER("INSERT", "1", "a", "", NEW(PK("a") ",'lines':%s"))), fifty);
+    stage_deliver_all(s, event);
+    assert_int_equal(s->spent.writes, 51);
+    assert_int_equal(s->groups, 1);
+    s->spent.writes = s->spent.reads = 0;
+    /* Nothing of the view's. */
+    free(event);
+    MAKE(event,
+         EVENT(
+             ORDER("MODIFY", "2", "a", OLD(PK("a") ",'lines':%s"), NEW(PK("a") ",'x':{'N':'1'},'lines':%s"))),
+         fifty, fifty);
+    stage_deliver_all(s, event);
+    assert_int_equal(s->spent.writes + s->spent.reads, 0);
+    /* One line of fifty. */
+    char *other = strdup(fifty);
+    memcpy(strstr(other, "'s'"), "'t'", 3);
+    free(event);
+    MAKE(event, EVENT(ORDER("MODIFY", "3", "a", OLD(PK("a") ",'lines':%s"), NEW(PK("a") ",'lines':%s"))),
+         fifty, other);
+    stage_deliver_all(s, event);
+    assert_int_equal(s->spent.writes, 3); /* the list, the row that came, and the one that went */
+    assert_int_equal(s->spent.reads, 1);
+    /* Without the old image the list says what there is to do: nothing but its order. */
+    s->spent.writes = s->spent.reads = 0;
+    free(event);
+    MAKE(event, EVENT(ORDER("MODIFY", "4", "a", "", NEW(PK("a") ",'lines':%s"))), other);
+    stage_deliver_all(s, event);
+    assert_int_equal(s->spent.writes, 1);
+    /* It comes again. */
+    stage_deliver_all(s, event);
+    assert_int_equal(s->spent.writes, 1);
+    assert_int_equal(s->spent.reads, 2);
+    free(fifty);
+    free(other);
+    free(event);
+    stage_destroy(s);
+}
+
+/* ---- removals ---- */
+
+static void what_expired_goes_or_stays_as_configured(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *expired, *rows;
+    } cases[] = {{"", ""}, {",'expired':'keep'", "1\n"}};
+    for (size_t i = 0; i < 2; i++) {
+        char config[512];
+        snprintf(config, sizeof(config), ROUTE(",'key':{'PK':'K#{PK}'},'item':{'n':'{n}'}%s"),
+                 cases[i].expired);
+        struct stage *s = stage_new(config, NULL);
+        stage_deliver_all(s, EVENT(ORDER("INSERT", "1", "a", "", NEW(PK("a") ",'n':{'N':'1'}"))));
+        stage_deliver_all(
+            s, EVENT("{'userIdentity':{'type':'Service','principalId':'dynamodb.amazonaws.com'},'eventID'"
+                     ":'e2','eventName':'REMOVE','eventSource':'aws:dynamodb','awsRegion':'eu-west-1',"
+                     "'dynamodb':{'Keys':{'PK':{'S':'a'}},'OldImage':{'PK':{'S':'a'},'n':{'N':'1'}},"
+                     "'SequenceNumber':'2','SizeBytes':1,'StreamViewType':'NEW_AND_OLD_IMAGES'}}"));
+        char *got = stage_query(s, "db", "SELECT 1 FROM view WHERE item NOT LIKE '%sluice_rows%'");
+        assert_string_equal(got, cases[i].rows);
+        free(got);
+        /* An item that comes anew and makes no row takes the old one away. */
+        stage_deliver_all(s, EVENT(ORDER("INSERT", "3", "a", "", NEW(PK("a") ",'n':{'N':'2'}"))));
+        got = stage_query(s, "db", "SELECT item FROM view WHERE item NOT LIKE '%sluice_rows%'");
+        assert_non_null(strstr(got, json("'n':{'N':'2'}")));
+        free(got);
+        stage_destroy(s);
+    }
+}
+
+/* Only a record shows what the source's key is. */
+static void a_key_that_is_not_unique_stops_the_route(void **state)
+{
+    (void)state;
+    static const char *const keys[] = {"{'PK':'{email}'}", "{'PK':'{PK|lower}'}", "{'PK':'{a.PK}'}"};
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+        char config[512];
+        snprintf(config, sizeof(config), ROUTE(",'key':%s"), keys[i]);
+        struct stage *s = stage_new(config, NULL);
+        char *event = strdup(EVENT(ORDER("INSERT", "1", "a", "", NEW(PK("a") ",'email':{'S':'e'}"))));
+        json_quote(event);
+        stage_deliver(s, sl_span_str(event));
+        char *log = stage_log(s);
+        assert_true(s->answer.is_error || s->answer.parked == 0);
+        if (!strstr(log, "key: no template has a place {PK} or {PK|key}"))
+            fail_msg("%s: %s", keys[i], log);
+        free(log);
+        free(event);
+        stage_destroy(s);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rows_hold_what_is_configured),
+        cmocka_unit_test(what_cannot_be_is_refused_at_start),
+        cmocka_unit_test(what_makes_no_rows_is_parked),
+        cmocka_unit_test(rows_that_are_too_large_are_parked),
+        cmocka_unit_test(a_list_that_is_too_large_is_parked),
+        cmocka_unit_test(a_row_of_somebody_else_is_not_touched),
+        cmocka_unit_test(a_change_costs_what_it_alters),
+        cmocka_unit_test(what_expired_goes_or_stays_as_configured),
+        cmocka_unit_test(a_key_that_is_not_unique_stops_the_route),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
