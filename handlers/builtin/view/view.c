@@ -55,9 +55,9 @@ static enum sl_status price(void *self, struct sl_price *price, struct sl_error 
     price->writes = (size_t)(2 * n);
     price->write_units = n * (2 * u + 2);
     price->formula =
-        "2u + 2 for each row that a change alters (u: KB of the row, rounded up; of a row as large "
-        "as the item), a transaction of the row and the item's list, and a read of the list; a "
-        "change that alters no row costs nothing";
+        "2u + 2 where a change alters one row (u: KB of the row, here as large as the item, rounded up; 2u "
+        "more for each further row, and for a key that changes): a transaction of the row and the "
+        "item's list, and a read of the list; a change that alters no row costs nothing";
     return SL_OK;
 }
 

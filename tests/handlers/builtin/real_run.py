@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A real run: a table of DynamoDB Local is changed at random, its stream is read and fed to all four handlers, with DynamoDB Local
+"""A real run: a table of DynamoDB Local is changed at random, its stream is read and fed to all handlers, with DynamoDB Local
 and moto as their targets, every batch one to four times and with operations that fail on the way. Then what was written is compared
 with what the table holds, and the whole history comes once more, a month later. At the end another table with the same keys takes the
 totals over: refused without an epoch, exact with one and a backfill.
@@ -56,6 +56,9 @@ def image(i):
         item["note"] = {"L": [{"S": draw.choice(["", "plain", "\"quoted\" \\", "line\nbreak", "é€"])}, {"BOOL": True}, {"NULL": True}]}
     if draw.random() < 0.2:
         item["tags"] = {"SS": draw.sample(["a", "b", "c"], 2)}
+    if draw.random() < 0.6:
+        ids = draw.sample(range(60), draw.choice([1, 2, 3, 5] * 8 + [50]))
+        item["lines"] = {"L": [{"M": {"id": {"N": str(n)}, "sku": {"S": f"S{draw.randrange(9)}"}}} for n in ids]}
     return item
 
 
@@ -128,6 +131,10 @@ CONFIG = {"on_failure": "report", "report_batch_item_failures": True, "routes": 
     {"name": "aside", "handler": "replicate", "to": "dynamodb://replica-aside", "tombstones": {"table": "tombstones"}},
     TOTALS,
     {"name": "kept", "handler": "aggregate", "to": "dynamodb://kept", "ledger": {"table": "ledger"}, "expired": "keep"} | COUNTERS,
+    {"name": "by-sku", "handler": "view", "to": "dynamodb://by-sku", "each": "lines[*]", "item": {"status": "{status}"}, "list": {"table": "lists"},
+     "key": {"PK": "{each.sku}", "SK": "{PK|key}#{SK|key}#{each.id|key}"}},
+    {"name": "by-status", "handler": "view", "to": "dynamodb://by-status", "where": {"status": [{"anything-but": "PAID"}]}, "project": ["total", "tags"],
+     "key": {"PK": "{status}", "SK": "{PK|key}#{SK|key}"}},
     {"name": "expired", "handler": "archive", "to": "s3://archive/expired", "when": {"expired": True}},
     {"name": "shipped", "handler": "notify", "to": "sqs://shipped", "when": {"changed": ["status"], "pattern": [
         {"dynamodb": {"NewImage": {"status": {"S": ["SHIPPED"]}}}}]}}]}
@@ -136,6 +143,9 @@ CONFIG = {"on_failure": "report", "report_batch_item_failures": True, "routes": 
 def make_targets():
     for name in ("replica-inline", "replica-side", "replica-aside"):
         create(name, [("PK", "S"), ("SK", "N")])
+    create("by-sku", [("PK", "S"), ("SK", "S")])
+    create("by-status", [("PK", "S"), ("SK", "S")])
+    create("lists", [("PK", "S")])
     create("guards", [("PK", "S")])
     create("tombstones", [("PK", "S")])
     create("ledger", [("PK", "S")])
@@ -228,6 +238,25 @@ def queued():
     return ids
 
 
+def view(table):
+    """The rows without what is the view's own; those of the lists are told by their keys."""
+    return alike([{k: v for k, v in row.items() if k != "sluice_of"} for row in scan(table) if "sluice_rows" not in row])
+
+
+def alike(rows):
+    return {(row["PK"]["S"], row["SK"]["S"]): {n: comparable(v) for n, v in row.items()} for row in rows}
+
+
+def rows_by_sku(items):
+    return [{"PK": line["M"]["sku"], "SK": {"S": f"{i['PK']['S'].replace('#', '%23')}#{i['SK']['N']}#{line['M']['id']['N']}"}, "status": i["status"]}
+            for i in items for line in i.get("lines", {"L": []})["L"]]
+
+
+def rows_by_status(items):
+    return [{"PK": i["status"], "SK": {"S": f"{i['PK']['S'].replace('#', '%23')}#{i['SK']['N']}"}} | {k: i[k] for k in ("total", "tags") if k in i}
+            for i in items if i["status"]["S"] != "PAID"]
+
+
 def is_shipping(record):
     new, old = (record["dynamodb"].get(name, {}).get("status") for name in ("NewImage", "OldImage"))
     return new == {"S": "SHIPPED"} and new != old
@@ -239,6 +268,8 @@ def compare(records, when):
     check(by_key(scan("replica-side")) == by_key(source), f"{when}: the replica with a side table is not the source")
     check(by_key(scan("replica-aside")) == by_key(source), f"{when}: the replica with tombstones in a side table is not the source")
     check(len(scan("replica-aside")) == len(source), f"{when}: the replica with tombstones in a side table has tombstones of its own")
+    check(view("by-sku") == alike(rows_by_sku(source)), f"{when}: the view of lines is not what the source makes")
+    check(view("by-status") == alike(rows_by_status(source)), f"{when}: the view by status is not what the source makes")
     check(totals() == with_values(group_by(source), source), f"{when}: the totals are not a GROUP BY of the source")
     expect_leaderboards(source, when)
     expired = [r["dynamodb"]["OldImage"] for r in records if "userIdentity" in r]
@@ -289,9 +320,9 @@ records = read_stream()
 check(sum("userIdentity" in r for r in records) == EXPIRING, "DynamoDB Local expired other items than it was asked to")
 run_feed(1, 12, 0)
 compare(records, "after the history")
-before = [scan(t) for t in ("replica-inline", "replica-side", "replica-aside", "guards", "tombstones", "totals", "kept")]
+before = [scan(t) for t in ("replica-inline", "replica-side", "replica-aside", "guards", "tombstones", "totals", "kept", "by-sku", "by-status", "lists")]
 run_feed(2, 0, 31)
 compare(records, "a month later")
-check([scan(t) for t in ("replica-inline", "replica-side", "replica-aside", "guards", "tombstones", "totals", "kept")] == before, "the history once more changed a table")
+check([scan(t) for t in ("replica-inline", "replica-side", "replica-aside", "guards", "tombstones", "totals", "kept", "by-sku", "by-status", "lists")] == before, "the history once more changed a table")
 take_over()
 print(f"{passed} passed")
