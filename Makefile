@@ -306,9 +306,10 @@ SEEDS ?= 100000
 FIRST ?= 1
 simulate: ## make simulate SEEDS=100000 FIRST=1: for each seed a history with faults, checked by an oracle
 	@scripts/setup.sh build check
-	@$(MAKE) --no-print-directory $(BUILD)/tests/simulation/test_simulation $(BUILD)/tests/handlers/builtin/test_replicate_ties
+	@$(MAKE) --no-print-directory $(BUILD)/tests/simulation/test_simulation $(BUILD)/tests/handlers/builtin/test_replicate_ties $(BUILD)/tests/handlers/builtin/test_view_random
 	@$(BUILD)/tests/simulation/test_simulation $(SEEDS) $(FIRST)
 	@$(BUILD)/tests/handlers/builtin/test_replicate_ties $(SEEDS) $(FIRST)
+	@$(BUILD)/tests/handlers/builtin/test_view_random $$(( ($(SEEDS) + 9) / 10 )) $(FIRST)
 
 leases-kcl: all ## leases handed to and fro between `sluice tail` and the Kinesis Client Library itself
 	@scripts/setup.sh build check

@@ -82,6 +82,13 @@ static enum sl_status make_key(const struct scene *s, struct sl_span *key, struc
                                  where_of(s, where), SL_ARG(names[i]));
         values[i] = sl_text_canonical(v->host, value, s->arena);
     }
+    if (!v->list_table.ptr && sl_span_starts(values[0], SL_LIT("{\"S\":\"sluice:")))
+        return v->host->fail(
+            error, SL_REJECT, "ReservedKey",
+            "%skey.%.*s: it begins with \"sluice:\", as those of the lists that stand beside the "
+            "rows; put something before the place, \"USER#{user}\", or give the lists a table of "
+            "their own",
+            where_of(s, where), SL_ARG(names[0]));
     *key = sl_text_key(v->host, s->arena, names, values, v->n_keys);
     return SL_OK;
 }

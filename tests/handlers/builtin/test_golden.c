@@ -126,11 +126,12 @@ static void check_handler(const char *handler, size_t *n)
 static void every_case_is_as_blessed(void **state)
 {
     (void)state;
-    static const char *const handlers[] = {"archive", "replicate", "aggregate", "notify"};
+    static const char *const handlers[] = {"archive", "replicate", "aggregate", "view", "notify"};
     size_t n = 0;
-    for (size_t i = 0; i < 4; i++)
+    const size_t n_handlers = sizeof(handlers) / sizeof(handlers[0]);
+    for (size_t i = 0; i < n_handlers; i++)
         check_handler(handlers[i], &n);
-    assert_int_equal(n, 4 * 4 * 5);
+    assert_int_equal(n, n_handlers * 4 * 5);
 }
 
 int main(void)

@@ -32,6 +32,15 @@ static const char *const routes[] = {
     HEAD "'handler':'replicate','to':'sqlite:${DIR}/db?table=r','key':{'PK':'{h}'},'guard':{'table':'g'}}]}",
     HEAD
     "'handler':'replicate','to':'sqlite:${DIR}/db?table=r','key':{'PK':'{h}'},'tombstones':{'table':'g'}}]}",
+    HEAD "'handler':'view','to':'sqlite:${DIR}/db?table=r','key':{'PK':'{h}','SK':'{PK}'}}]}",
+    HEAD
+    "'handler':'view','to':'sqlite:${DIR}/db?table=r','key':{'PK':'{h|key}#{PK|key}'},'set':{'s':'{h}'}}]}",
+    HEAD "'handler':'view','to':'sqlite:${DIR}/"
+         "db?table=r','each':'h[*]','key':{'PK':'{each}','SK':'{PK}'},'item':{'e':"
+         "'{each|json}'}}]}",
+    HEAD
+    "'handler':'view','to':'sqlite:${DIR}/db?table=r','each':'h[*]','key':{'PK':'{each_index|key}#{PK|key}'},"
+    "'project':['h'],'list':{'table':'l'}}]}",
     HEAD "'handler':'archive','to':'file:${DIR}/a','key':'{h}/x','compression':'none'}]}",
     HEAD "'handler':'archive','to':'file:${DIR}/a','format':'item','when':{'item':{'h':[{'prefix':'s'}]}}}]}",
     HEAD "'handler':'notify','to':'jsonl:${DIR}/q','message':'{h} {h|json} {h|number} {h|date:yyyy}'}]}",
@@ -49,6 +58,10 @@ static const char *const values[] = {
     "{'S':'sluice:distinct:t:{\\\"PK\\\":{\\\"S\\\":\\\"g\\\"}}d{\\\"S\\\":\\\"x\\\"}'}",
     "{'S':'sluice:event:t:e1'}",
     "{'S':'sluice:delta:t:0#1'}",
+    "{'S':'sluice:view:t:{\\\"M\\\":{\\\"PK\\\":{\\\"S\\\":\\\"bad0\\\"}}}'}",
+    "{'SS':['','sluice:view:t:x','y']}",
+    "{'M':{'':{'S':'1'},'\\u0000\\\"':{'N':'1'},'each':{'BOOL':false}}}",
+    "{'L':[{'NULL':true},{'L':[]},{'M':{}},{'S':'a'},{'S':'a'}]}",
     "{'S':'\\u0000\\u001f\\\\\\\"\\ud83d\\ude00'}",
     "{'S':'../../{h}${DIR}%s'}",
     "{'S':'LONG'}",

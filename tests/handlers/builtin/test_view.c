@@ -268,6 +268,65 @@ static void a_row_of_somebody_else_is_not_touched(void **state)
     stage_destroy(s);
 }
 
+/* ---- another process at the same time ---- */
+
+/* Before call `at` of the table, the list says another order: `lists` of them, one a call. */
+static struct rival {
+    unsigned calls, at, lists;
+    const char *order;
+} rival;
+
+static enum stage_fate meanwhile(struct stage *s)
+{
+    unsigned n = rival.calls++;
+    char sql[256];
+    if (n < rival.at || n >= rival.at + rival.lists)
+        return STAGE_WELL;
+    snprintf(sql, sizeof(sql),
+             "UPDATE view SET item = json_set(item, '$.sluice_order.S', '%0*d%s') WHERE item LIKE "
+             "'%%sluice_rows%%'",
+             38, 0,
+             rival.order ? rival.order
+             : n % 2     ? "01"
+                         : "02");
+    stage_change(s, "db", sql);
+    return STAGE_WELL;
+}
+
+static void a_list_that_moves_is_taken_as_it_is(void **state)
+{
+    (void)state;
+    static const struct {
+        struct rival rival;
+        bool is_written, is_retried;
+    } cases[] = {
+        {{.at = 1, .lists = 1, .order = "04"}, true, false},  /* an older change came in between */
+        {{.at = 1, .lists = 1, .order = "05"}, false, false}, /* the same one */
+        {{.at = 1, .lists = 1, .order = "99"}, false, false}, /* a newer one */
+        {{.at = 1, .lists = 11}, true, false},
+        {{.at = 1, .lists = 100000}, false, true},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct stage *s = stage_new(LINES, NULL);
+        stage_deliver_all(s, EVENT(ORDER("INSERT", "3", "a", "", NEW(PK("a") WITH(LINE("1", "s"))))));
+        rival = cases[i].rival;
+        s->at_table = meanwhile;
+        char *event = strdup(EVENT(ORDER("MODIFY", "5", "a", "", NEW(PK("a") WITH(LINE("2", "s"))))));
+        json_quote(event);
+        stage_deliver(s, sl_span_str(event));
+        s->at_table = NULL;
+        char *got = stage_query(s, "db", ROWS), *log = stage_log(s);
+        if ((strstr(got, "O#a#2") != NULL) != cases[i].is_written ||
+            (stage_checkpoint(s) == 0) != cases[i].is_retried ||
+            (strstr(log, "the item's rows changed between 12 requests") != NULL) != cases[i].is_retried)
+            fail_msg("case %zu: %s\n%s", i, got, log);
+        free(event);
+        free(got);
+        free(log);
+        stage_destroy(s);
+    }
+}
+
 /* ---- what a change costs ---- */
 
 static void a_change_costs_what_it_alters(void **state)
@@ -375,6 +434,7 @@ int main(void)
         cmocka_unit_test(rows_that_are_too_large_are_parked),
         cmocka_unit_test(a_list_that_is_too_large_is_parked),
         cmocka_unit_test(a_row_of_somebody_else_is_not_touched),
+        cmocka_unit_test(a_list_that_moves_is_taken_as_it_is),
         cmocka_unit_test(a_change_costs_what_it_alters),
         cmocka_unit_test(what_expired_goes_or_stays_as_configured),
         cmocka_unit_test(a_key_that_is_not_unique_stops_the_route),

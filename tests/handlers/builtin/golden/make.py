@@ -9,6 +9,7 @@ HANDLERS = {
     "archive": {"to": "file:${DIR}/out", "format": "item", "key": "{table}", "compression": "none"},
     "replicate": {"to": "sqlite:${DIR}/db?table=rows"},
     "aggregate": {"to": "sqlite:${DIR}/db?table=rows", "counters": [{"key": {"PK": "{status}"}, "add": {"n": 1, "sum": "{total}"}}]},
+    "view": {"to": "sqlite:${DIR}/db?table=rows", "key": {"PK": "{status}", "SK": "{PK}"}, "item": {"total": "{total}"}},
     "notify": {"to": "jsonl:${DIR}/out/queue.jsonl", "body": "json"},
 }
 VIEWS = ["KEYS_ONLY", "NEW_IMAGE", "OLD_IMAGE", "NEW_AND_OLD_IMAGES"]
