@@ -239,11 +239,7 @@ static enum sl_status plan_record(struct repair *r, struct mending *m, struct sl
     if (status != SL_OK)
         return status;
     if (seen.type != SL_NONE && !m->is_of_list && !is_ours(v, seen, r->slice->records[m->i]))
-        return view_rows_find(&m->rows, m->plan.touched)
-                   ? view_collision(v, error)
-                   : v->host->fail(error, SL_REJECT, "NotOurs",
-                                   "the row does not say that this view made it of this item: remove it "
-                                   "yourself if nobody needs it");
+        return view_collision(v, error);
     status = view_plan_make(v, &m->plan, r->slice->arena, error);
     if (status == SL_OK && m->plan.n_deletes > 0 && !r->ask->may_remove)
         return v->host->fail(error, SL_REJECT, "WouldRemove",

@@ -1,7 +1,10 @@
 /* The view handler over real dispatch and SQLite: what rows hold, what is refused and parked, whose rows are
  * left alone, and what a change costs. */
 #include "base/buffer.h"
+#include "handlers/pipeline/host.h"
+#include "handlers/pipeline/route.h"
 #include "tests/support/events.h"
+#include "tests/support/records.h"
 #include "tests/support/stage.h"
 #include "tests/support/test.h"
 
@@ -327,6 +330,36 @@ static void a_list_that_moves_is_taken_as_it_is(void **state)
     }
 }
 
+/* A record that was set aside before the epoch was raised is older than all since. */
+static void a_late_record_has_the_epoch_of_its_time(void **state)
+{
+    (void)state;
+    struct stage *s = stage_new(ROUTE(",'key':{'PK':'{PK}'},'item':{'n':'{n}'},'epoch':1"), NULL);
+    struct test_batch batch;
+    struct sl_mark mark = {.is_set = false};
+    struct sl_error error = SL_NO_ERROR;
+    const struct sl_route *route = &s->p->routes[0];
+    stage_deliver_all(s, EVENT(ORDER("INSERT", "1", "a", "", NEW(PK("a") ",'n':{'N':'1'}"))));
+    const struct sl_record *late = test_record(
+        &batch, "MODIFY", KEYS(PK("a")) NEW(PK("a") ",'n':{'N':'9'}") ",'SequenceNumber':'9'", "");
+    for (int64_t epoch = 0; epoch >= -1; epoch--) {
+        struct sl_slice_call call = {.marks = &mark,
+                                     .slice = {.abi = {SL_ABI_MAJOR, SL_ABI_MINOR, sizeof(struct sl_slice)},
+                                               .records = &late,
+                                               .n = 1,
+                                               .deadline_ms = s->clock.ms + 60000,
+                                               .arena = s->arena,
+                                               .request_id = "",
+                                               .epoch = epoch}};
+        assert_int_equal(route->loaded.handler.handle(route->self, &call.slice, &error), SL_OK);
+        char *got = stage_query(s, "db", ROWS);
+        assert_int_equal(strstr(got, epoch == 0 ? "\"1\"" : "\"9\"") != NULL, 1);
+        free(got);
+    }
+    test_batch_clean_up(&batch);
+    stage_destroy(s);
+}
+
 /* ---- what a change costs ---- */
 
 static void a_change_costs_what_it_alters(void **state)
@@ -435,6 +468,7 @@ int main(void)
         cmocka_unit_test(a_list_that_is_too_large_is_parked),
         cmocka_unit_test(a_row_of_somebody_else_is_not_touched),
         cmocka_unit_test(a_list_that_moves_is_taken_as_it_is),
+        cmocka_unit_test(a_late_record_has_the_epoch_of_its_time),
         cmocka_unit_test(a_change_costs_what_it_alters),
         cmocka_unit_test(what_expired_goes_or_stays_as_configured),
         cmocka_unit_test(a_key_that_is_not_unique_stops_the_route),
