@@ -330,6 +330,46 @@ static void a_list_that_moves_is_taken_as_it_is(void **state)
     }
 }
 
+/* Nobody knows what rows such an item has: nothing is written, and nobody's record is to blame. */
+static void a_list_that_somebody_else_wrote_stops_the_route(void **state)
+{
+    (void)state;
+    static const char *const changes[] = {
+        "json_remove(item, '$.sluice_order')",
+        "json_set(item, '$.sluice_order', json('{\"N\":\"1\"}'))",
+        "json_set(item, '$.sluice_order.S', 'yesterday')",
+        "json_set(item, '$.sluice_order.S', ':000001:1')",
+        "json_remove(item, '$.sluice_rows')",
+        "json_set(item, '$.sluice_rows', json('{\"S\":\"\"}'))",
+        "json_set(item, '$.sluice_rows.L[0]', json('{\"S\":\"x\"}'))",
+        "json_remove(item, '$.sluice_rows.L[0].M.key')",
+        "json_remove(item, '$.sluice_rows.L[0].M.key.M.SK')",
+        "json_set(item, '$.sluice_rows.L[0].M.key.M.SK', json('{\"BOOL\":true}'))",
+        "json_remove(item, '$.sluice_rows.L[0].M.digest')",
+        "json_set(item, '$.sluice_rows.L[0].M.digest', json('{\"S\":\"AAAAAAAAAAAAAAAAAAAAAA==\"}'))",
+        "json_set(item, '$.sluice_rows.L[0].M.digest.B', 'AAAA')",
+    };
+    for (size_t i = 0; i < sizeof(changes) / sizeof(changes[0]); i++) {
+        struct stage *s = stage_new(LINES, NULL);
+        char sql[512],
+            *event = strdup(EVENT(ORDER("MODIFY", "2", "a", "", NEW(PK("a") WITH(LINE("2", "s"))))));
+        json_quote(event);
+        stage_deliver_all(s, EVENT(ORDER("INSERT", "1", "a", "", NEW(PK("a") WITH(LINE("1", "s"))))));
+        snprintf(sql, sizeof(sql), "UPDATE view SET item = %s WHERE key LIKE '%%sluice:view%%'", changes[i]);
+        stage_change(s, "db", sql);
+        stage_deliver(s, sl_span_str(event));
+        char *log = stage_log(s), *got = stage_query(s, "db", ROWS), *failed = stage_file(s, "failed.jsonl");
+        if (!strstr(log, "a list of an item's rows was not written by this view") || !strstr(got, "O#a#1") ||
+            strstr(got, "O#a#2") || (failed && *failed))
+            fail_msg("%s: %s%s%s", changes[i], log, got, failed);
+        free(log);
+        free(got);
+        free(failed);
+        free(event);
+        stage_destroy(s);
+    }
+}
+
 /* A record that was set aside before the epoch was raised is older than all since. */
 static void a_late_record_has_the_epoch_of_its_time(void **state)
 {
@@ -468,6 +508,7 @@ int main(void)
         cmocka_unit_test(a_list_that_is_too_large_is_parked),
         cmocka_unit_test(a_row_of_somebody_else_is_not_touched),
         cmocka_unit_test(a_list_that_moves_is_taken_as_it_is),
+        cmocka_unit_test(a_list_that_somebody_else_wrote_stops_the_route),
         cmocka_unit_test(a_late_record_has_the_epoch_of_its_time),
         cmocka_unit_test(a_change_costs_what_it_alters),
         cmocka_unit_test(what_expired_goes_or_stays_as_configured),
