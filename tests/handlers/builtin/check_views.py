@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """The three views of docs/VIEWS.md, as they stand there, on random histories of their tables: changes of keys, elements that come, go
-and change, records that are parked and come long after, others that come again late. What the real command makes of them is what
-the items at the end make, by oracles that are written here. Then `sluice verify` says the same."""
+and change, records that are parked and come long after, others that come again late; and a second process, which writes the same
+view at the same time and is killed. What the real command makes of them is what the items at the end make, by oracles that are
+written here. Then `sluice verify` says the same."""
 import json
 import os
 import pathlib
@@ -11,6 +12,7 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
+import threading
 
 BUILD = os.path.abspath(os.environ.get("BUILD", "build"))
 ITEMS, CHANGES = 25, 400
@@ -128,7 +130,14 @@ def check(config, change, rows_of, seed):
         route["to"] = f"sqlite:db?table={view}"
         (folder / "sluice.json").write_text(json.dumps(config | {"on_failure": "jsonl:failed.jsonl"}))
         (folder / "in.jsonl").write_text("".join(json.dumps(r) + "\n" for r in as_delivered(draw, records)))
+        (folder / "rival.jsonl").write_text("".join(json.dumps(r) + "\n" for r in as_delivered(draw, records)))
+        rival = subprocess.Popen([f"{BUILD}/sluice", "replay", "--quiet", "--batch-size", "5", "rival.jsonl"], cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        killer = threading.Timer(draw.uniform(0, 0.4), rival.kill)
+        killer.start()
         run(folder, "replay", "--batch-size", str(draw.choice([1, 7, 100])), "in.jsonl")
+        killer.cancel()
+        rival.kill()
+        rival.wait()
         if (folder / "failed.jsonl").exists() and (folder / "failed.jsonl").read_text():
             sys.exit(f"FAIL {route['name']}, seed {seed}: {(folder / 'failed.jsonl').read_text()[:500]}")
         with sqlite3.connect(folder / "db") as db:
