@@ -212,6 +212,61 @@ static enum sl_status take_places(struct opening *o)
     return sl_reshape_take_places(&o->base, &v->shape, taken, n);
 }
 
+/* ---- what rows are made of ---- */
+
+static void add_name(struct opening *o, struct sl_span name)
+{
+    struct view *v = o->v;
+    if (!v->each.ptr || !view_is_of_element(name))
+        SL_PUSH_IN(o->base.arena, v->reads, v->n_reads, v->room_reads) = sl_opening_keep(&o->base, name);
+}
+
+/* The attribute at the beginning of the path. */
+static void add_path(struct opening *o, struct sl_span path)
+{
+    size_t n = 0;
+    if (path.len == 0 || path.ptr[0] == '`' || path.ptr[0] == '$')
+        o->v->reads_more = true;
+    while (n < path.len && path.ptr[n] != '.' && path.ptr[n] != '[')
+        n++;
+    path.len = n;
+    add_name(o, path);
+}
+
+static void add_reads(struct opening *o, const struct sl_template *t)
+{
+    struct sl_template_place place;
+    for (size_t i = 0; o->base.host->template_place(t, i, &place); i++)
+        if (place.is_path || !place.name.ptr)
+            add_path(o, place.name);
+        else
+            add_name(o, place.name);
+}
+
+/* A change of none of them alters no row. */
+static void list_reads(struct opening *o)
+{
+    struct view *v = o->v;
+    struct sl_span where = o->base.host->option_text(o->base.route, "where");
+    json_t *object = where.len ? json_loadb(where.ptr, where.len, 0, NULL) : NULL, *value;
+    const char *name;
+    v->reads_more = !v->is_made && !v->shape.is_projected;
+    for (size_t i = 0; i < v->n_keys; i++)
+        add_reads(o, v->keys[i].value.compiled);
+    for (size_t i = 0; i < v->shape.n_sets; i++)
+        add_reads(o, v->shape.sets[i].value.compiled);
+    for (size_t i = 0; i < v->shape.n_rules; i++)
+        if (v->shape.rules[i].is_kept)
+            add_name(o, v->shape.rules[i].name);
+    json_object_foreach(object, name, value)
+    {
+        add_path(o, sl_span_str(name));
+    }
+    json_decref(object);
+    if (v->each.ptr)
+        add_path(o, v->each);
+}
+
 /* ---- the lists ---- */
 
 static enum sl_status read_list_members(struct opening *o, const json_t *list)
@@ -297,5 +352,7 @@ enum sl_status view_open(const struct sl_host *host, struct sl_route *route, voi
     status = status == SL_OK ? read_where(&o) : status;
     status = status == SL_OK ? read_shape(&o) : status;
     status = status == SL_OK ? take_places(&o) : status;
+    if (status == SL_OK)
+        list_reads(&o);
     return status == SL_OK ? read_list(&o) : status;
 }

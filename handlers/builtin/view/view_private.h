@@ -28,6 +28,9 @@ struct view {
     struct sl_reshape shape;
     bool is_made; /* rows hold what the templates of "item" make, and nothing else of the item */
     bool skips_missing;
+    struct sl_span *reads; /* the attributes of an item that rows are made of */
+    size_t n_reads, room_reads;
+    bool reads_more;           /* others, too: nobody can list them */
     struct sl_span list_table; /* absent: the lists are beside the rows */
     struct sl_span list_keys[SL_TEXT_KEY_ATTRIBUTES];
     size_t n_list_keys;
@@ -71,6 +74,9 @@ struct view_rows {
 enum sl_status view_rows_make(const struct view *v, const struct sl_record *r, enum sl_image image,
                               struct sl_arena *arena, struct view_rows *out,
                               struct sl_error *error) SL_MUST_USE;
+
+/* Is it a name by which templates see an element? */
+bool view_is_of_element(struct sl_span name);
 
 /* Into the order of their keys. */
 void view_rows_sort(struct view_rows *rows);

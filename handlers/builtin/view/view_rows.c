@@ -194,7 +194,7 @@ static enum sl_status add_row(const struct scene *s, void *arg, struct sl_error 
 
 /* ---- elements ---- */
 
-static bool is_hidden(struct sl_span name)
+bool view_is_of_element(struct sl_span name)
 {
     return sl_span_is(name, "each") || sl_span_is(name, "each_index") || sl_span_is(name, "each_name");
 }
@@ -209,7 +209,7 @@ static struct sl_span visible(const struct scene *s)
         return image;
     struct sl_text_object o = sl_text_object_begin(host, s->arena, image.len + SL_TEXT_MEMBER_BYTES);
     for (struct sl_iter iter = host->value_iter(s->image); host->value_next(&iter, &name, &value);)
-        if (!is_hidden(sl_text_plain_name(host, name, s->arena)))
+        if (!view_is_of_element(sl_text_plain_name(host, name, s->arena)))
             sl_text_object_value(&o, host, name, value);
     return sl_text_object_end(&o);
 }

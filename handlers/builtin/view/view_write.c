@@ -34,6 +34,23 @@ struct slice {
 
 /* ---- what a record does ---- */
 
+/* Are all attributes of which rows are made written alike in both images? Most changes need no more than this
+ * look. (Templates take a number as it is written, so equal values are not enough.) */
+static bool is_untouched(const struct view *v, const struct sl_record *r)
+{
+    const struct sl_host *host = v->host;
+    if (v->reads_more || host->record_image(r, SL_OLD_IMAGE).type == SL_NONE ||
+        host->record_image(r, SL_NEW_IMAGE).type == SL_NONE)
+        return false;
+    for (size_t i = 0; i < v->n_reads; i++) {
+        struct sl_value old = host->record_attribute(r, SL_OLD_IMAGE, v->reads[i]);
+        struct sl_value new = host->record_attribute(r, SL_NEW_IMAGE, v->reads[i]);
+        if (old.type != new.type || !sl_span_eq(old.raw, new.raw))
+            return false;
+    }
+    return true;
+}
+
 /* Does the change alter the item's rows? `rows`: those after it. Of images that do not make rows, or are not
  * in the record, nobody knows what was there: the list will say. A removal that is kept leaves rows that no
  * old image shows. */
@@ -87,11 +104,12 @@ static enum sl_status take_record(struct slice *s, size_t i, struct sl_error *er
     if (status != SL_OK)
         return status;
     bool is_kept = host->record_event(r) == SL_REMOVE && sl_expired_is_kept(s->v->expired, host, r);
-    if (!is_kept)
+    bool is_out = is_kept || is_untouched(s->v, r);
+    if (!is_out)
         status = judge_record(s, r, &rows, &alters, error);
     if (status != SL_OK)
         return status;
-    if (is_kept || !alters) {
+    if (is_out || !alters) {
         host->note(s->slice, i, SL_EFFECT_LEFT_OUT);
         return SL_OK;
     }
