@@ -8,7 +8,7 @@ REPLICATE = {"handler": "replicate", "to": "dynamodb://replica"}
 VIEW = {"handler": "view", "to": "dynamodb://view", "key": {"PK": "{PK}"}}
 AGGREGATE = {"handler": "aggregate", "to": "dynamodb://totals", "counters": [{"key": {"PK": "{status}"}, "add": {"n": 1}}]}
 NOTIFY = {"handler": "notify", "to": "sqs://messages"}
-BASES = {"archive": ARCHIVE, "replicate": REPLICATE, "aggregate": AGGREGATE, "notify": NOTIFY}
+BASES = {"archive": ARCHIVE, "replicate": REPLICATE, "aggregate": AGGREGATE, "view": VIEW, "notify": NOTIFY}
 
 
 def config(*routes, **top):
@@ -127,6 +127,26 @@ REFUSED = [
     *below({**AGGREGATE, "empty": "delete", "shards": 3}, f"{R}.empty", 1),
     *below({**counter(add={"n": 2}), "empty": "delete"}, f"{R}.empty", 1),
     *below({**AGGREGATE, "to": "opensearch://h/i"}, f"{R}.to", 1),
+    *below({**VIEW, "key": ...}, f"{R}.key", 3, [], {}, "x", None, {"a": "{a}", "b": "{b}", "c": "{c}"}),
+    *below({**VIEW, "key": {"PK": ...}}, f"{R}.key.PK", 3, None, [], "", "{", "{yyyy}", "{OldImage.a}", "{table}", "{a|nothing}", "{a}#{b}", "{a|key}{b|key}",
+           "{a|key}-{b|key}", "{a|key|lower}#{b|key}"),
+    *below({**VIEW, "key": {"PK": "{PK}", "SK": "{n|number}"}}, f"{R}.key.SK", 1),
+    *below({**VIEW, "key": {"sluice_of": "{PK}"}}, f"{R}.key", 1),
+    *below({**VIEW, "item": {"a": "{a}"}, "each": ...}, f"{R}.each", 3, [], "", "a", "[*]", "a[*].b[*]", "a[0][*]", "a..b[*]", "a[*][*]"),
+    *below({**VIEW, "each": "a[*]"}, f"{R}.item", 1),
+    *below({**VIEW, "item": ...}, f"{R}.item", 3, [], {}, "x", None),
+    *below({**VIEW, "item": {"a": ...}}, f"{R}.item.a", 3, None, "{", "{yyyy}", "{OldImage.a}", "{table}", "{a|nothing}"),
+    *below({**VIEW, "item": {"PK": "x"}}, f"{R}.item.PK", 1),
+    *below({**VIEW, "item": {"sluice_rows": "x"}}, f"{R}.item", 1),
+    *below({**VIEW, "item": {"a": "x"}, "drop": ["b"]}, f"{R}.drop", 1),
+    *below({**VIEW, "set": {"a": ...}}, f"{R}.set.a", 3, None, "{", "{yyyy}"),
+    *below({**VIEW, "where": {"a": [...]}}, f"{R}.where.a[0]", {"prefx": "x"}, [], {}),
+    *below({**VIEW, "list": ...}, f"{R}.list", 3, [], "x", None),
+    *below({**VIEW, "list": {"table": ...}}, f"{R}.list.table", 3, "", None, [], 'a"b', "view"),
+    *below({**VIEW, "list": {"key": "PK"}}, f"{R}.list.key", 1),
+    *below({**VIEW, "list": {"nothing": "x"}}, f"{R}.list.nothing", 1),
+    *below({**VIEW, "expires_attribute": ...}, f"{R}.expires_attribute", "", 3, "sluice_of"),
+    *below({**VIEW, "to": "opensearch://h/i"}, f"{R}.to", 1),
     *below({**REPLICATE, "guard": ...}, f"{R}.guard", "inlin", 3, None, [], True, ""),
     *below({**REPLICATE, "guard": {"table": ...}}, f"{R}.guard.table", "", 3, None, "replica"),
     *below({**REPLICATE, "guard": {}}, f"{R}.guard.table", 1),
