@@ -131,7 +131,8 @@ def check(config, change, rows_of, seed):
         (folder / "sluice.json").write_text(json.dumps(config | {"on_failure": "jsonl:failed.jsonl"}))
         (folder / "in.jsonl").write_text("".join(json.dumps(r) + "\n" for r in as_delivered(draw, records)))
         (folder / "rival.jsonl").write_text("".join(json.dumps(r) + "\n" for r in as_delivered(draw, records)))
-        rival = subprocess.Popen([f"{BUILD}/sluice", "replay", "--quiet", "--batch-size", "5", "rival.jsonl"], cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        rival = subprocess.Popen([f"{BUILD}/sluice", "replay", "--quiet", "--batch-size", "5", "rival.jsonl"], cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                                 env={**os.environ, "TMPDIR": where})  # what a killed process leaves
         killer = threading.Timer(draw.uniform(0, 0.4), rival.kill)
         killer.start()
         run(folder, "replay", "--batch-size", str(draw.choice([1, 7, 100])), "in.jsonl")
