@@ -15,20 +15,6 @@ static enum sl_status no_image(const struct aggregate *a, const struct sl_record
 
 /* ---- changes ---- */
 
-/* The order of an item's change, as the ledger keeps it. */
-static enum sl_status change_order(const struct aggregate *a, const struct sl_record *r,
-                                   struct sl_arena *arena, struct sl_order *out, struct sl_error *error)
-{
-    struct sl_span digits = sl_order_digits(a->host, r, arena);
-    enum sl_status status = sl_order_check(a->host, digits, error);
-    if (status != SL_OK)
-        return status;
-    char *text = a->host->alloc(arena, SL_ORDER_BYTES);
-    size_t n = (size_t)(sl_order_put_epoch(text, a->epoch, digits) - text);
-    *out = sl_order_of(a->host, arena, (struct sl_span){text, n});
-    return SL_OK;
-}
-
 /* A removal that is kept: the item's last contribution stays. The old image says what it is, so that it does
  * not matter what was counted before: every change, an export, or nothing. */
 static enum sl_status kept_removal(struct aggregate_run *run, const struct sl_record *r,
@@ -65,7 +51,8 @@ static enum sl_status item_change(struct aggregate_run *run, size_t i, struct ag
     if (a->host->record_image(r, SL_KEYS).type == SL_NONE)
         return a->host->fail(error, SL_REJECT, "NoKeys", "the record has no Keys");
     if (a->has_ledger)
-        status = change_order(a, r, run->slice->arena, &change->order, error);
+        status = sl_order_make(a->host, a->epoch, sl_order_digits(a->host, r, run->slice->arena),
+                               run->slice->arena, &change->order, error);
     if (status != SL_OK)
         return status;
     change->at_ms = a->host->record_created_ns(r) / 1000000;

@@ -78,18 +78,6 @@ static struct sl_span keep(const struct opening *o, struct sl_span text)
     return sl_opening_keep(&o->base, text);
 }
 
-static enum sl_status read_where(struct opening *o)
-{
-    const struct sl_host *host = o->base.host;
-    struct sl_span text = host->option_text(o->base.route, "where");
-    struct sl_when *compiled = NULL;
-    struct sl_error why = SL_NO_ERROR;
-    if (text.len && host->where_compile(o->base.arena, text, &compiled, &why) != SL_OK)
-        return sl_opening_bad_inside(&o->base, "where", &why);
-    o->p->where = compiled;
-    return SL_OK;
-}
-
 /* ---- the key ---- */
 
 static enum sl_status read_key_attribute(struct opening *o, const char *name, const json_t *value)
@@ -299,7 +287,7 @@ enum sl_status replicate_open(const struct sl_host *host, struct sl_route *route
     status = status == SL_OK ? read_guard(&o) : status;
     status = status == SL_OK ? read_tombstones(&o) : status;
     status = status == SL_OK ? sl_reshape_open(&o.base, &p->shape) : status;
-    status = status == SL_OK ? read_where(&o) : status;
+    status = status == SL_OK ? sl_opening_where(&o.base, &p->where) : status;
     status = status == SL_OK ? read_key(&o) : status;
     status = status == SL_OK ? check_places(&o) : status;
     return status == SL_OK ? take_places(&o) : status;

@@ -13,7 +13,7 @@ static void record_fold(struct replicate_fold *f, size_t i, struct sl_span item_
     struct replicate_change *change = &f->changes[c];
     if (c == known)
         *change =
-            (struct replicate_change){.item_key = item_key, .order = order, .last = REPLICATE_NO_RECORD};
+            (struct replicate_change){.item_key = item_key, .order = order, .last = SL_OUTCOME_NO_RECORD};
     int after = sl_span_compare_digits(order, change->order);
     if (c == known || after > 0)
         change->is_mixed = false;
@@ -107,16 +107,9 @@ enum sl_status replicate_fold_slice(struct replicate_fold *f, struct sl_error *e
     return SL_OK;
 }
 
-/* A refusal is the newest record's. Nobody knows whether the older records, which were folded into it, could
- * be written. Every other failure is true of all of them. */
 void replicate_fold_fail(struct replicate_fold *f, struct replicate_change *change,
                          const struct sl_error *error)
 {
     change->is_out = true;
-    for (uint32_t i = change->last; i != REPLICATE_NO_RECORD; i = f->before[i]) {
-        if (i == change->newest)
-            sl_outcome_fail(&f->outcome, i, error);
-        else
-            sl_outcome_shared(&f->outcome, i, error);
-    }
+    sl_outcome_fail_folded(&f->outcome, change->last, change->newest, f->before, error);
 }

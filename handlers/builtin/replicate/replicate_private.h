@@ -135,15 +135,13 @@ struct replicate_return {
     struct replicate_revival revival;
 };
 
-#define REPLICATE_NO_RECORD UINT32_MAX
-
 struct replicate_fold {
     struct replicate *p;
     struct sl_slice *slice;
     struct sl_outcome outcome;
     struct sl_map items; /* item -> its change */
     struct replicate_change *changes;
-    uint32_t *before; /* record -> the record before it of the same item, REPLICATE_NO_RECORD */
+    uint32_t *before; /* record -> the record before it of the same item, SL_OUTCOME_NO_RECORD */
     size_t n_read_back;
     struct replicate_return *returns; /* made for the first */
     size_t n_returns, n_unsigned;

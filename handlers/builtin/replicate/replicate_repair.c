@@ -178,7 +178,7 @@ static enum sl_status record_take(struct repair *r, size_t i, struct sl_error *e
     uint32_t known = f->items.n, c = sl_map_index(&f->items, item_key);
     if (c != known)
         return f->p->host->fail(error, SL_REJECT, "Twice", "the item is in the slice twice");
-    f->before[i] = REPLICATE_NO_RECORD;
+    f->before[i] = SL_OUTCOME_NO_RECORD;
     f->changes[c] = (struct replicate_change){
         .newest = (uint32_t)i, .last = (uint32_t)i, .record = record, .item_key = item_key};
     struct replicate_change *change = &f->changes[c];

@@ -66,3 +66,14 @@ enum sl_status sl_opening_template(const struct sl_opening *o, const char *where
         return SL_OK;
     return SL_OPENING_BAD(o, "%s: %s (byte %zu)", where, why.text, why.offset);
 }
+
+enum sl_status sl_opening_where(const struct sl_opening *o, const struct sl_when **out)
+{
+    struct sl_span text = o->host->option_text(o->route, "where");
+    struct sl_when *compiled = NULL;
+    struct sl_error why = SL_NO_ERROR;
+    if (text.len && o->host->where_compile(o->arena, text, &compiled, &why) != SL_OK)
+        return sl_opening_bad_inside(o, "where", &why);
+    *out = compiled;
+    return SL_OK;
+}

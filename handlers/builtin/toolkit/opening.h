@@ -47,4 +47,7 @@ bool sl_opening_is_name(struct sl_span name);
 enum sl_status sl_opening_template(const struct sl_opening *o, const char *where, struct sl_span text,
                                    struct sl_render_template *out) SL_MUST_USE;
 
+/* The option "where", compiled; NULL: it is not given. */
+enum sl_status sl_opening_where(const struct sl_opening *o, const struct sl_when **out) SL_MUST_USE;
+
 #endif

@@ -89,3 +89,15 @@ int sl_order_compare(struct sl_span a, struct sl_span b)
 {
     return sl_span_compare(a, b);
 }
+
+enum sl_status sl_order_make(const struct sl_host *host, int64_t epoch, struct sl_span digits,
+                             struct sl_arena *arena, struct sl_order *out, struct sl_error *error)
+{
+    enum sl_status status = sl_order_check(host, digits, error);
+    if (status != SL_OK)
+        return status;
+    char *text = host->alloc(arena, SL_ORDER_BYTES);
+    size_t n = (size_t)(sl_order_put_epoch(text, epoch, digits) - text);
+    *out = sl_order_of(host, arena, (struct sl_span){text, n});
+    return SL_OK;
+}

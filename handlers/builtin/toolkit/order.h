@@ -49,6 +49,11 @@ enum sl_status sl_order_check(const struct sl_host *host, struct sl_span digits,
 /* The text, which is borrowed and needs no escapes, with its attribute value in `arena`. */
 struct sl_order sl_order_of(const struct sl_host *host, struct sl_arena *arena, struct sl_span text);
 
+/* The order of an epoch and of digits, in `arena`. SL_REJECT as sl_order_check says. */
+enum sl_status sl_order_make(const struct sl_host *host, int64_t epoch, struct sl_span digits,
+                             struct sl_arena *arena, struct sl_order *out,
+                             struct sl_error *error) SL_MUST_USE;
+
 /* Below zero, zero or above, as `a` is before, the same as or after `b`: padded texts, bytewise. */
 int sl_order_compare(struct sl_span a, struct sl_span b);
 

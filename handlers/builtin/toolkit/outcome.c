@@ -38,6 +38,17 @@ void sl_outcome_shared(struct sl_outcome *o, size_t i, const struct sl_error *er
 
 /* ---- what sinks say ---- */
 
+void sl_outcome_fail_folded(struct sl_outcome *o, uint32_t last, uint32_t newest, const uint32_t *before,
+                            const struct sl_error *error)
+{
+    for (uint32_t i = last; i != SL_OUTCOME_NO_RECORD; i = before[i]) {
+        if (i == newest)
+            sl_outcome_fail(o, i, error);
+        else
+            sl_outcome_shared(o, i, error);
+    }
+}
+
 void sl_outcome_error(const struct sl_host *host, const struct sl_result *result, struct sl_error *error)
 {
     *error = (struct sl_error)SL_NO_ERROR;

@@ -29,6 +29,13 @@ void sl_outcome_unknown(struct sl_outcome *o, size_t i, const struct sl_error *e
  */
 void sl_outcome_shared(struct sl_outcome *o, size_t i, const struct sl_error *error);
 
+/* A change failed into which records were folded, those of one item: `before` leads from `last` to each of
+ * them, up to SL_OUTCOME_NO_RECORD. A refusal is the newest record's, and nobody knows whether the others
+ * could be written. Every other failure is true of all of them. */
+#define SL_OUTCOME_NO_RECORD UINT32_MAX
+void sl_outcome_fail_folded(struct sl_outcome *o, uint32_t last, uint32_t newest, const uint32_t *before,
+                            const struct sl_error *error);
+
 /* The sink's result as an error. `error` is overwritten. */
 void sl_outcome_error(const struct sl_host *host, const struct sl_result *result, struct sl_error *error);
 

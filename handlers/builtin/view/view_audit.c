@@ -226,7 +226,7 @@ static enum sl_status read_record(struct repair *r, struct mending *m, struct sl
     if (m->list.exists)
         m->plan.order = sl_order_of(v->host, arena, m->list.order);
     else
-        status = view_list_order(v, (struct sl_span){NULL, 0}, arena, &m->plan.order, error);
+        status = sl_order_make(v->host, v->epoch, (struct sl_span){NULL, 0}, arena, &m->plan.order, error);
     return status;
 }
 

@@ -141,18 +141,6 @@ static enum sl_status read_each(struct opening *o)
     return SL_OK;
 }
 
-static enum sl_status read_where(struct opening *o)
-{
-    const struct sl_host *host = o->base.host;
-    struct sl_span text = host->option_text(o->base.route, "where");
-    struct sl_when *compiled = NULL;
-    struct sl_error why = SL_NO_ERROR;
-    if (text.len && host->where_compile(o->base.arena, text, &compiled, &why) != SL_OK)
-        return sl_opening_bad_inside(&o->base, "where", &why);
-    o->v->where = compiled;
-    return SL_OK;
-}
-
 static enum sl_status read_shape(struct opening *o)
 {
     static const char *const copies[] = {"project", "drop", "rename", "set"};
@@ -349,7 +337,7 @@ enum sl_status view_open(const struct sl_host *host, struct sl_route *route, voi
         return BAD(&o, "expires_attribute: expected the name of an attribute that nothing else has");
     enum sl_status status = read_key(&o);
     status = status == SL_OK ? read_each(&o) : status;
-    status = status == SL_OK ? read_where(&o) : status;
+    status = status == SL_OK ? sl_opening_where(&o.base, &v->where) : status;
     status = status == SL_OK ? read_shape(&o) : status;
     status = status == SL_OK ? take_places(&o) : status;
     if (status == SL_OK)

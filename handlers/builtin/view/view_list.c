@@ -90,12 +90,9 @@ static bool read_rows(const struct view *v, struct sl_value rows, struct sl_aren
                       struct view_rows *out)
 {
     struct sl_value element;
-    size_t n = 0;
     if (rows.type != SL_L)
         return false;
-    for (struct sl_iter iter = v->host->value_iter(rows); v->host->value_next(&iter, NULL, &element);)
-        n++;
-    out->list = v->host->alloc(arena, (n + 1) * sizeof(*out->list));
+    out->list = v->host->alloc(arena, (view_elements(v, rows) + 1) * sizeof(*out->list));
     for (struct sl_iter iter = v->host->value_iter(rows); v->host->value_next(&iter, NULL, &element);)
         if (!read_row(v, element, arena, &out->list[out->n++]))
             return false;
@@ -122,16 +119,4 @@ enum sl_status view_list_read(const struct view *v, struct sl_span item, struct 
     return v->host->fail(error, SL_FATAL, "ListRow",
                          "a list of an item's rows was not written by this view, or by a later release: give "
                          "the lists their own table with \"list\": {\"table\": ...}, or another name");
-}
-
-enum sl_status view_list_order(const struct view *v, struct sl_span digits, struct sl_arena *arena,
-                               struct sl_order *out, struct sl_error *error)
-{
-    enum sl_status status = sl_order_check(v->host, digits, error);
-    if (status != SL_OK)
-        return status;
-    char *text = v->host->alloc(arena, SL_ORDER_BYTES);
-    size_t n = (size_t)(sl_order_put_epoch(text, v->records_epoch, digits) - text);
-    *out = sl_order_of(v->host, arena, (struct sl_span){text, n});
-    return SL_OK;
 }

@@ -78,6 +78,9 @@ enum sl_status view_rows_make(const struct view *v, const struct sl_record *r, e
 /* Is it a name by which templates see an element? */
 bool view_is_of_element(struct sl_span name);
 
+/* How many elements a list, set or map has. */
+size_t view_elements(const struct view *v, struct sl_value value);
+
 /* Into the order of their keys. */
 void view_rows_sort(struct view_rows *rows);
 
@@ -121,10 +124,6 @@ struct sl_span view_list_item(const struct view *v, const struct view_list_text 
 enum sl_status view_list_read(const struct view *v, struct sl_span item, struct sl_arena *arena,
                               struct view_list *out, struct sl_error *error) SL_MUST_USE;
 
-/* The epoch and order of a change, as lists keep it. SL_REJECT: it is no order. */
-enum sl_status view_list_order(const struct view *v, struct sl_span digits, struct sl_arena *arena,
-                               struct sl_order *out, struct sl_error *error) SL_MUST_USE;
-
 /* ---- view_plan.c: from a list to the rows of an image, in one transaction ---- */
 
 /* Rows that one change may put and delete: a transaction has 100 operations (TransactWriteItems), and one is
@@ -136,10 +135,10 @@ struct view_plan {
     const struct view_list *list;
     const struct view_rows *rows;
     struct sl_span of, list_key;
-    struct sl_order order;         /* the list's from now on */
-    int64_t repairs;               /* likewise */
-    struct sl_span touched;        /* absent, or the key of a row that is written whatever the list says */
-    const struct sl_span *foreign; /* keys of listed rows that are somebody else's now: they are let go */
+    struct sl_order order;   /* the list's from now on */
+    int64_t repairs;         /* likewise */
+    struct sl_span touched;  /* absent, or the key of a row that is written whatever the list says */
+    struct sl_span *foreign; /* keys of listed rows that are somebody else's now: they are let go */
     size_t n_foreign;
 
     /* What is to be done: the list's operation first. */

@@ -34,23 +34,17 @@ static const char *where_of(const struct scene *s, char text[32])
 
 /* ---- keys ---- */
 
-static struct sl_span key_text(const struct view *v, struct sl_value key, const struct sl_span *names,
+struct sl_span view_key_of_row(const struct view *v, struct sl_value row, const struct sl_span *names,
                                size_t n, struct sl_arena *arena)
 {
     struct sl_span values[SL_TEXT_KEY_ATTRIBUTES];
     for (size_t i = 0; i < n; i++) {
-        struct sl_value value = v->host->value_member(key, names[i]);
+        struct sl_value value = v->host->value_member(row, names[i]);
         if (!sl_render_is_key(value))
             return (struct sl_span){NULL, 0};
         values[i] = sl_text_canonical(v->host, value, arena);
     }
     return sl_text_key(v->host, arena, names, values, n);
-}
-
-struct sl_span view_key_of_row(const struct view *v, struct sl_value row, const struct sl_span *names,
-                               size_t n, struct sl_arena *arena)
-{
-    return key_text(v, row, names, n, arena);
 }
 
 /* `key` stays absent where the row is left out, as a part of it is missing. */
@@ -297,11 +291,11 @@ static enum sl_status check_keys(const struct view *v, const struct view_rows *r
     return SL_OK;
 }
 
-static size_t count(const struct view *v, struct sl_value walked)
+size_t view_elements(const struct view *v, struct sl_value value)
 {
     struct sl_value element;
     size_t n = 0;
-    for (struct sl_iter iter = v->host->value_iter(walked); v->host->value_next(&iter, NULL, &element);)
+    for (struct sl_iter iter = v->host->value_iter(value); v->host->value_next(&iter, NULL, &element);)
         n++;
     return n;
 }
@@ -326,7 +320,7 @@ enum sl_status view_rows_make(const struct view *v, const struct sl_record *r, e
     if (!can_walk(walked))
         return v->host->fail(error, SL_REJECT, "NotAList", "each: %.*s is no list, set or map in this item",
                              SL_ARG(v->each));
-    out->list = v->host->alloc(arena, (count(v, walked) + 1) * sizeof(*out->list));
+    out->list = v->host->alloc(arena, (view_elements(v, walked) + 1) * sizeof(*out->list));
     status = walk(&s, walked, add_row, out, error);
     view_rows_sort(out);
     return status == SL_OK ? check_keys(v, out, error) : status;

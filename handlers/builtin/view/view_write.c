@@ -7,17 +7,14 @@
 /* A list may move again and again; a change is delivered again after so many requests. */
 #define WAVES 12
 
-#define NO_RECORD UINT32_MAX
-
 /* One item of the slice, and the newest of its changes that altered its rows. */
 struct change {
-    uint32_t newest;       /* the record that is written; NO_RECORD: none alters anything */
+    uint32_t newest;       /* the record that is written */
     uint32_t last;         /* the last record that alters something; `before` leads to the others */
     struct sl_span digits; /* of `newest` */
     struct view_rows rows;
     struct view_plan plan;
     struct view_list list;
-    struct sl_span *foreign;
     uint32_t op; /* the first of its operations */
     bool is_over;
 };
@@ -28,7 +25,7 @@ struct slice {
     struct sl_outcome outcome;
     struct sl_map items; /* item -> its change */
     struct change *changes;
-    uint32_t *before; /* record -> the record before it of the same item, NO_RECORD */
+    uint32_t *before; /* record -> the record before it of the same item, SL_OUTCOME_NO_RECORD */
     bool has_moved;   /* a list, while this wave was on its way */
 };
 
@@ -117,7 +114,8 @@ static enum sl_status take_record(struct slice *s, size_t i, struct sl_error *er
     uint32_t known = s->items.n, c = sl_map_index(&s->items, host->record_item_key(r, arena));
     struct change *change = &s->changes[c];
     if (c == known)
-        *change = (struct change){.newest = (uint32_t)i, .last = NO_RECORD, .digits = digits, .rows = rows};
+        *change = (struct change){
+            .newest = (uint32_t)i, .last = SL_OUTCOME_NO_RECORD, .digits = digits, .rows = rows};
     if (sl_span_compare_digits(digits, change->digits) >= 0) {
         change->newest = (uint32_t)i;
         change->digits = digits;
@@ -130,17 +128,10 @@ static enum sl_status take_record(struct slice *s, size_t i, struct sl_error *er
 
 /* ---- outcomes ---- */
 
-/* A refusal is the newest record's. Nobody knows whether the older records, which were folded into it, could
- * be written. Every other failure is true of all of them. */
 static void fail(struct slice *s, struct change *change, const struct sl_error *error)
 {
     change->is_over = true;
-    for (uint32_t i = change->last; i != NO_RECORD; i = s->before[i]) {
-        if (i == change->newest)
-            sl_outcome_fail(&s->outcome, i, error);
-        else
-            sl_outcome_shared(&s->outcome, i, error);
-    }
+    sl_outcome_fail_folded(&s->outcome, change->last, change->newest, s->before, error);
 }
 
 static enum sl_status take_records(struct slice *s, struct sl_error *error)
@@ -189,9 +180,12 @@ static void read_lists(struct slice *s)
         struct change *change = &s->changes[c];
         const struct sl_record *r = s->slice->records[change->newest];
         struct sl_error error = SL_NO_ERROR;
+        change->plan.list = &change->list;
+        change->plan.rows = &change->rows;
         change->plan.of = view_of(v, r, arena);
         change->plan.list_key = view_list_key(v, r, arena);
-        if (view_list_order(v, change->digits, arena, &change->plan.order, &error) != SL_OK) {
+        if (sl_order_make(v->host, v->records_epoch, change->digits, arena, &change->plan.order, &error) !=
+            SL_OK) {
             fail(s, change, &error);
             continue;
         }
@@ -225,9 +219,6 @@ static size_t make_ops(struct slice *s, struct sl_table_op **ops)
         struct sl_error error = SL_NO_ERROR;
         if (change->is_over)
             continue;
-        change->plan.list = &change->list;
-        change->plan.rows = &change->rows;
-        change->plan.foreign = change->foreign;
         if (view_plan_make(s->v, &change->plan, s->slice->arena, &error) != SL_OK)
             fail(s, change, &error);
         else
@@ -259,9 +250,10 @@ enum sl_status view_collision(const struct view *v, struct sl_error *error)
 /* A row that we listed, and that is somebody else's now. */
 static void let_go(struct slice *s, struct change *change, struct sl_span key)
 {
-    if (!change->foreign)
-        change->foreign = s->v->host->alloc(s->slice->arena, change->list.rows.n * sizeof(struct sl_span));
-    change->foreign[change->plan.n_foreign++] = key;
+    if (!change->plan.foreign)
+        change->plan.foreign =
+            s->v->host->alloc(s->slice->arena, change->list.rows.n * sizeof(struct sl_span));
+    change->plan.foreign[change->plan.n_foreign++] = key;
 }
 
 /* A list that moved is taken as it is now. Rows that stand in the way are looked at only when it did not. */
@@ -280,7 +272,7 @@ static void take_results(struct slice *s, struct change *change, const struct sl
     if (results[0].condition_failed) {
         s->has_moved = true;
         change->plan.n_foreign = 0;
-        change->foreign = NULL;
+        change->plan.foreign = NULL;
         take_list(s, change, results[0].item);
         return;
     }
