@@ -192,6 +192,11 @@ static void what_makes_no_rows_is_parked(void **state)
     free(very_many);
 }
 
+#define TEN(x) x x x x x x x x x x
+#define NINETY                                                                                               \
+    TEN("{lines[0].q}{lines[0].q}{lines[0].q}{lines[0].q}{lines[0].q}{lines[0].q}{lines[0].q}{lines[0].q}{"  \
+        "lines[0].q}")
+
 /* 400,000 bytes in the row, and 50 rows of 100,000 bytes. */
 static void rows_that_are_too_large_are_parked(void **state)
 {
@@ -209,8 +214,31 @@ static void rows_that_are_too_large_are_parked(void **state)
     parks(ROUTE(",'each':'lines[*]','key':{'PK':'P#{each.sku}','SK':'O#{PK|key}#{each.id|key}'},'item':{'q':"
                 "'{lines[0].q}'}"),
           list, "TransactionTooLarge", "and one transaction holds 4194304");
+    /* Nine million bytes of text, of one element. */
+    parks(ROUTE(",'each':'lines[*]','key':{'PK':'P#{each.sku}','SK':'O#{PK|key}#{each.id|key}'},'item':{'q':"
+                "'" NINETY "'}"),
+          list, "TooLarge", "each[0]: item.q: the text of a template");
     free(text);
     free(list);
+}
+
+/* By DynamoDB's formula, and not by the text of its JSON, in which a quote takes two bytes. */
+static void a_row_is_measured_as_dynamodb_does(void **state)
+{
+    (void)state;
+    struct stage *s = stage_new(ROUTE(",'key':{'PK':'K#{PK}'},'item':{'q':'{q}'}"), NULL);
+    char *quotes = calloc(1, 600001), *event = NULL;
+    for (size_t i = 0; i < 600000; i += 2)
+        memcpy(quotes + i, "\\\"", 2);
+    MAKE(event, EVENT(RECORD("INSERT", "1", KEYS(PK("a")) NEW(PK("a") ",'q':{'S':'%s'}"))), quotes);
+    stage_deliver_all(s, event);
+    char *got = stage_query(s, "db", "SELECT length(item) > 600000 FROM view WHERE key LIKE '%K#a%'");
+    assert_int_equal(s->answer.parked, 0);
+    assert_string_equal(got, "1\n");
+    free(got);
+    free(quotes);
+    free(event);
+    stage_destroy(s);
 }
 
 /* It grows until its list is larger than an item may be; then it may shrink. */
@@ -562,6 +590,7 @@ int main(void)
         cmocka_unit_test(what_cannot_be_is_refused_at_start),
         cmocka_unit_test(what_makes_no_rows_is_parked),
         cmocka_unit_test(rows_that_are_too_large_are_parked),
+        cmocka_unit_test(a_row_is_measured_as_dynamodb_does),
         cmocka_unit_test(a_list_that_is_too_large_is_parked),
         cmocka_unit_test(a_row_of_somebody_else_is_not_touched),
         cmocka_unit_test(a_list_that_moves_is_taken_as_it_is),
