@@ -5,7 +5,7 @@ SANITIZE ?=
 BUILD    ?= build$(if $(SANITIZE),/asan)
 CORPUS   ?= ../shared/conformance
 CFLAGS   ?= -O2 -g
-PKGS     := libcurl libssl libcrypto jansson zlib gmp sqlite3
+PKGS     := libcurl libssl libcrypto jansson zlib gmp sqlite3 libpq
 # `make WERROR=` for a compiler that warns of more than ours.
 WERROR   ?= -Werror
 WARN     := -Wall -Wextra -Wshadow -Wpointer-arith -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wformat=2 -Wundef $(WERROR)

@@ -165,6 +165,13 @@ static void open_share(struct sl_http *http)
         sl_die("libcurl cannot share TLS sessions; check the installed libcurl");
 }
 
+const char *sl_http_bundle(const struct sl_http *http)
+{
+    const char *named = http->options.ca_bundle ? http->options.ca_bundle
+                                                : sl_vars_or(http->options.vars, "AWS_CA_BUNDLE", NULL);
+    return named ? named : find_roots();
+}
+
 static void make_ready(struct sl_http *http)
 {
     int64_t now = http->options.clock->now_ms(http->options.clock);
@@ -172,10 +179,7 @@ static void make_ready(struct sl_http *http)
         if (curl_global_init_mem(CURL_GLOBAL_DEFAULT, malloc, wipe_and_free, move, strdup, calloc) !=
             CURLE_OK)
             sl_die("libcurl cannot be initialized; check the installed libcurl");
-        http->ca_bundle = http->options.ca_bundle ? http->options.ca_bundle
-                                                  : sl_vars_or(http->options.vars, "AWS_CA_BUNDLE", NULL);
-        if (!http->ca_bundle)
-            http->ca_bundle = find_roots();
+        http->ca_bundle = sl_http_bundle(http);
         open_share(http);
         open_multi(http);
     } else if (http->running == 0 && now - http->last_used_ms > IDLE_MS) {

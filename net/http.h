@@ -86,6 +86,9 @@ void sl_http_destroy(struct sl_http *http);
  * roots. Roots that cannot be read are the exchange's failure, not this one's. */
 void sl_http_prepare(struct sl_http *http);
 
+/* The file of roots that its exchanges trust; NULL: none was found. For who speaks TLS without it. */
+const char *sl_http_bundle(const struct sl_http *http);
+
 void sl_http_exchange_init(struct sl_http_exchange *exchange);
 void sl_http_exchange_clean_up(struct sl_http_exchange *exchange);
 

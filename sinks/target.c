@@ -10,6 +10,7 @@
 #include "sinks/services.h"
 #include "sinks/file.h"
 #include "sinks/lines.h"
+#include "sinks/postgres.h"
 #ifndef SL_WITHOUT_SQLITE
 #include "sinks/sqlite.h"
 #endif
@@ -37,6 +38,7 @@ static const struct scheme {
     {.name = "sqlite", .table = sl_sqlite_open, .to_read = sl_sqlite_open_to_read, .check = sl_sqlite_check},
 #endif
     {.name = "opensearch", .table = sl_opensearch_open},
+    {.name = "postgres", .table = sl_postgres_open},
     {.name = "sqs", .queue = sl_sqs_open},
     {.name = "sns", .queue = sl_sns_open},
     {.name = "events", .queue = sl_events_open},
@@ -154,7 +156,8 @@ static bool is_open_query(struct sl_span url)
     static const char *const open[] = {"region",        "role",          "in_flight", "reject",  "table",
                                        "style",         "storage_class", "sse",       "kms_key", "tags",
                                        "if_none_match", "account",       "source",    "newline", "auth",
-                                       "tls",           "numbers",       "order",     "endpoint"};
+                                       "tls",           "numbers",       "order",     "endpoint",
+                                       "user",          "columns",       "socket",    "ca",      "cert"};
     const char *at = url.len ? memchr(url.ptr, '?', url.len) : NULL, *end = url.ptr + url.len;
     while (at && at < end) {
         size_t i = 0, n = 0;

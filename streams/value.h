@@ -82,6 +82,8 @@ struct sl_value sl_value_walk(struct sl_value v, struct sl_span path);
  * numbers in normal form. Equal values have equal texts. */
 void sl_value_canonical(struct sl_value v, struct sl_buffer *out);
 
+/* The same as DynamoDB's JSON, which a canonical text is not: there a set's elements have their tags. */
+void sl_value_stored(struct sl_value v, struct sl_buffer *out);
 /* The value as plain JSON, {"a":1,"b":["x"]}: names and set elements in order of their text and once, numbers
  * in normal form, a B as {"base64":"..."}. Equal values have equal texts. */
 void sl_value_plain(struct sl_value v, struct sl_buffer *out);

@@ -6,19 +6,32 @@
 
 #include <stdlib.h>
 
-enum form { TYPED, PLAIN };
+enum form { TYPED, PLAIN, STORED };
 
 static void add_value(struct sl_value v, enum form form, struct sl_buffer *out);
+static void add_content(struct sl_value v, enum form form, struct sl_buffer *out);
 
-static void add_string(struct sl_value v, struct sl_buffer *out)
+/* What is stored stays as it is, also where it is no text. */
+static void add_text(struct sl_span text, enum form form, struct sl_buffer *out)
+{
+    if (form == STORED) {
+        sl_buffer_add_char(out, '"');
+        sl_json_add_exact(out, text);
+        sl_buffer_add_char(out, '"');
+    } else {
+        sl_json_add_string(out, text);
+    }
+}
+
+static void add_string(struct sl_value v, enum form form, struct sl_buffer *out)
 {
     struct sl_buffer text;
     if (!v.escaped) {
-        sl_json_add_string(out, v.raw);
+        add_text(v.raw, form, out);
         return;
     }
     sl_buffer_init(&text, SIZE_MAX / 2);
-    sl_json_add_string(out, sl_json_unescape_in(v.raw, &text));
+    add_text(sl_json_unescape_in(v.raw, &text), form, out);
     sl_buffer_clean_up(&text);
 }
 
@@ -28,7 +41,7 @@ static void add_number(struct sl_value v, enum form form, struct sl_buffer *out)
     char text[SL_NUMBER_TEXT];
     (void)sl_value_number(v, &number);
     size_t n = sl_number_text(&number, text);
-    if (form == TYPED)
+    if (form != PLAIN)
         sl_json_add_string(out, sl_span(text, n));
     else
         sl_buffer_add(out, text, n);
@@ -90,11 +103,14 @@ static void collect(struct sl_value v, enum form form, struct parts *parts, stru
         struct part *part = add_part(parts);
         part->at = out->len;
         if (v.type == SL_M) {
-            add_string((struct sl_value){SL_S, memchr(name.ptr, '\\', name.len) != NULL, name}, out);
+            add_string((struct sl_value){SL_S, memchr(name.ptr, '\\', name.len) != NULL, name}, form, out);
             part->key_len = out->len - part->at;
             sl_buffer_add_char(out, ':');
         }
-        add_value(value, form, out);
+        if (form == STORED && v.type != SL_M)
+            add_content(value, form, out);
+        else
+            add_value(value, form, out);
         part->len = out->len - part->at;
         if (v.type != SL_M)
             part->key_len = part->len;
@@ -156,7 +172,7 @@ static void add_content(struct sl_value v, enum form form, struct sl_buffer *out
     switch (v.type) {
     case SL_S:
     case SL_B:
-        add_string(v, out);
+        add_string(v, form, out);
         break;
     case SL_N:
         add_number(v, form, out);
@@ -179,14 +195,24 @@ static void add_content(struct sl_value v, enum form form, struct sl_buffer *out
     }
 }
 
-void sl_value_canonical(struct sl_value v, struct sl_buffer *out)
+static void add_tagged(struct sl_value v, enum form form, struct sl_buffer *out)
 {
     static const char *const tags[] = {"", "S", "N", "B", "BOOL", "NULL", "SS", "NS", "BS", "L", "M"};
     sl_buffer_add_str(out, "{\"");
     sl_buffer_add_str(out, tags[v.type]);
     sl_buffer_add_str(out, "\":");
-    add_content(v, TYPED, out);
+    add_content(v, form, out);
     sl_buffer_add_char(out, '}');
+}
+
+void sl_value_canonical(struct sl_value v, struct sl_buffer *out)
+{
+    add_tagged(v, TYPED, out);
+}
+
+void sl_value_stored(struct sl_value v, struct sl_buffer *out)
+{
+    add_tagged(v, STORED, out);
 }
 
 /* A B differs from every string. */
@@ -204,8 +230,8 @@ void sl_value_plain(struct sl_value v, struct sl_buffer *out)
 
 static void add_value(struct sl_value v, enum form form, struct sl_buffer *out)
 {
-    if (form == TYPED)
-        sl_value_canonical(v, out);
-    else
+    if (form == PLAIN)
         sl_value_plain(v, out);
+    else
+        add_tagged(v, form, out);
 }

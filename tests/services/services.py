@@ -4,6 +4,7 @@ One supervisor per folder holds the servers as its children. It ends them, and i
 or after MAX_S; should the supervisor be killed outright, the kernel ends them (PR_SET_PDEATHSIG). So nothing outlives a test run.
 """
 import ctypes
+import glob
 import http.client
 import os
 import random
@@ -30,6 +31,7 @@ ENVIRONMENT = {
     "AWS_REGION": REGION,
     "AWS_DEFAULT_REGION": REGION,
     "AWS_EC2_METADATA_DISABLED": "true",
+    "PGPASSWORD": "sluice-tests-postgres",
 }
 # One compiler and one collector thread: it starts in half the time, and two cores have other work.
 JAVA = ["java", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Xmx1g"]
@@ -57,11 +59,17 @@ def opensearch_command(port):
     return java + ["-cp", f"{home}:{home}/*", "SearchNode", folder, str(port)] + more
 
 
+def postgres_command(port):
+    return [os.path.dirname(os.path.abspath(__file__)) + "/postgres.sh", str(port)]
+
+
 # name: (command of a port, what install.sh leaves when it is done, the variables that name the endpoint)
 SERVICES = {
     "dynamodb": (dynamodb_command, os.environ.get("DYNAMODB_HOME", ""),
                  ["DYNAMODB_ENDPOINT", "AWS_ENDPOINT_URL_DYNAMODB", "AWS_ENDPOINT_URL_DYNAMODB_STREAMS"]),
     "opensearch": (opensearch_command, os.environ.get("OPENSEARCH_HOME", ""), ["OPENSEARCH_ENDPOINT"]),
+    "postgres": (postgres_command, next(iter(glob.glob("/usr/lib/postgresql/*/bin/postgres")), ""),
+                 ["POSTGRES_ENDPOINT"]),
     "moto": (moto_command, os.environ.get("MOTO_HOME", "") + "/installed", ["MOTO_ENDPOINT", "AWS_ENDPOINT_URL"]),
 }
 
@@ -118,7 +126,9 @@ def free_port():
     raise Failure("no free port between 20000 and 32000")
 
 
-def answers(port):
+def answers(name, port):
+    if name == "postgres":
+        return subprocess.run(["pg_isready", "-q", "-h", "127.0.0.1", "-p", str(port)], check=False).returncode == 0
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
     try:
         connection.request("GET", "/")
@@ -138,7 +148,7 @@ def launch(folder, name, port):
         command.insert(1, f"-Djava.io.tmpdir={folder}")
     with open(f"{folder}/{name}.log", "wb") as log:
         try:
-            return subprocess.Popen(command, cwd=folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+            return subprocess.Popen(command, cwd=folder, env={**os.environ, "PGPASSWORD": ENVIRONMENT["PGPASSWORD"]}, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                                     preexec_fn=lambda: prctl(PR_SET_PDEATHSIG, signal.SIGKILL))
         except OSError as error:
             raise Failure(f"{name}: {error.filename}: {error.strerror}; run tests/services/install.sh") from error
@@ -164,7 +174,7 @@ def start_services(folder, names, children):
                 tries[name] += 1
                 port = free_port()
                 children[name] = (launch(folder, name, port), port)
-            elif listens(process.pid, port) and answers(port):
+            elif listens(process.pid, port) and answers(name, port):
                 waiting.remove(name)
         if time.monotonic() > until:
             raise Failure(f"{waiting[0]} did not answer within {ANSWER_S} s; see {folder}/{waiting[0]}.log")
@@ -189,14 +199,15 @@ def publish(folder, children, borrowed):
         variables.update((variable, endpoint) for variable in SERVICES[name][2])
     for name, (process, port) in children.items():
         write(f"{folder}/{name}.pid", f"{process.pid}\n")
-        variables.update((variable, f"http://127.0.0.1:{port}") for variable in SERVICES[name][2])
+        variables.update((variable, ("" if name == "postgres" else "http://") + f"127.0.0.1:{port}") for variable in SERVICES[name][2])
     write(f"{folder}/env", "".join(f"{name}={value}\n" for name, value in variables.items()))
 
 
 def end(folder, children):
     """Nothing they hold is worth a slow goodbye: all of it is in memory."""
-    for process, _ in children.values():
-        process.kill()
+    for name, (process, _) in children.items():
+        # Killed, PostgreSQL would leave a piece of shared memory to the machine.
+        process.send_signal(signal.SIGQUIT if name == "postgres" else signal.SIGKILL)
     for process, _ in children.values():
         process.wait()
     for name in ["env", "supervisor.pid"] + [f"{name}.pid" for name in children]:

@@ -26,10 +26,10 @@ static struct sl_vars vars;
 static struct sl_log log_;
 static char *folder;
 static struct port_suite sqlite, files, lines, dynamodb, s3, sqs, fifo, sns, events, kinesis, firehose;
-static struct port_suite webhook, arrays, search, scanned, scripted, texts;
+static struct port_suite webhook, arrays, search, scanned, scripted, texts, postgres;
 static struct port_suite *const sides[] = {&sqlite, &files,  &lines,   &dynamodb, &s3,       &sqs,
                                            &fifo,   &sns,    &events,  &kinesis,  &firehose, &webhook,
-                                           &arrays, &search, &scanned, &scripted, &texts};
+                                           &arrays, &search, &scanned, &scripted, &texts, &postgres};
 static struct scripted_server *receiver;
 static size_t requests_read;
 static const char *sqs_url, *fifo_url, *sns_url, *events_url;
@@ -407,6 +407,19 @@ static void open_search(void)
     }
 }
 
+/* check_postgres.py has made its tables. */
+static void open_postgres(void)
+{
+    char url[300];
+    snprintf(url, sizeof(url), "postgres://%s/ports?table=ports&user=sluice&columns=%s",
+             sl_vars_get(&vars, "POSTGRES_ENDPOINT"), sl_vars_or(&vars, "POSTGRES_COLUMNS", "unused:text"));
+    open_side(&postgres, "postgres", url);
+    postgres.side_table = "side";
+    postgres.number_table = "numbers";
+    postgres.has_keys = true;
+    postgres.lacks_nul = true;
+}
+
 static size_t add_cases(struct CMUnitTest *tests, size_t n, struct port_suite *suite,
                         const struct port_case *cases)
 {
@@ -450,6 +463,13 @@ int main(void)
         n = add_cases(tests, n, &scanned, port_scan_cases);
         n = add_cases(tests, n, &scripted, port_table_cases);
         n = add_cases(tests, n, &texts, port_table_cases);
+    }
+    if (sl_vars_get(&vars, "POSTGRES_ENDPOINT")) {
+        open_postgres();
+        n = add_cases(tests, n, &postgres, port_table_cases);
+        n = add_cases(tests, n, &postgres, port_value_cases);
+        n = add_cases(tests, n, &postgres, port_scan_cases);
+        n = add_cases(tests, n, &postgres, port_batch_cases);
     }
     if (sl_vars_get(&vars, "MOTO_ENDPOINT")) {
         open_moto();

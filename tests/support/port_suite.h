@@ -25,6 +25,7 @@ struct port_suite {
     const char *side_table; /* another of the same place; key: PK (S) alone; NULL: the table takes any key */
     const char *number_table; /* key: PK (N) alone; NULL: likewise */
     bool has_keys;            /* the table knows what its key is */
+    bool lacks_nul; /* it refuses U+0000, and half a surrogate pair */
 
     struct sl_queue_port *queue;
     /* The bodies that arrived since the last call, in any order, in the call's arena. */

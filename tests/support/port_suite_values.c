@@ -86,6 +86,24 @@ static void assert_ok(struct sl_result result, const char *what)
         fail_msg("%s: status %d, %s: %s", what, (int)result.status, result.code, result.text);
 }
 
+static bool holds_text(const struct port_suite *suite, const char *text)
+{
+    return !suite->lacks_nul ||
+           !(strstr(text, "\\u0000") || strstr(text, "\\ud800") || strstr(text, "\\udc00"));
+}
+
+/* Puts it, and returns true; a text that the table cannot hold is refused. */
+static bool put_or_refused(struct port_suite *suite, struct sl_table_op op, const char *text)
+{
+    bool is_held = holds_text(suite, text);
+    struct sl_result result = run(suite, op);
+    if (is_held)
+        assert_ok(result, text);
+    else if (result.status != SL_REJECT || strcmp(result.code, "UnfitText") != 0)
+        fail_msg("%s: status %d, %s", text, (int)result.status, result.text ? result.text : "");
+    return is_held;
+}
+
 static const char *key_text(struct port_suite *suite, const char *sk)
 {
     return sl_arena_printf(suite->call.arena, "{\"PK\":{\"S\":\"values\"},\"SK\":{\"S\":\"%s\"}}", sk);
@@ -128,6 +146,13 @@ static void compare(struct port_suite *suite, size_t have, size_t wanted)
     const struct sl_set set = {SL_SET, SL_LIT("other"), SL_LIT("{\"BOOL\":true}")};
     op.sets = &set;
     op.n_sets = 1;
+    if (turn % 2) { /* a condition that goes with a whole item: it stays what it is */
+        op = put_of(suite, "compared",
+                    sl_arena_printf(suite->call.arena, "\"v\":{\"%s\":\"%s\"}", values[have].type,
+                                    values[have].of[0]));
+        op.tests = &test;
+        op.n_tests = 1;
+    }
     struct sl_result result = run(suite, op);
     int order = (have > wanted) - (have < wanted);
     if ((result.status == SL_OK) != holds(verb, order, same_type) ||
@@ -143,7 +168,8 @@ static void values_are_compared_by_value(struct port_suite *suite)
         for (size_t i = 0; i < spellings(&values[have]); i++) {
             const char *rest = sl_arena_printf(suite->call.arena, "\"v\":{\"%s\":\"%s\"}", values[have].type,
                                                values[have].of[i]);
-            assert_ok(run(suite, put_of(suite, "compared", rest)), rest);
+            if (!put_or_refused(suite, put_of(suite, "compared", rest), rest))
+                continue;
             for (size_t k = 0; k < 3; k++)
                 compare(suite, have, have);
             for (size_t k = have ? have - 1 : 0; k < VALUES && k <= have + 1; k++)
@@ -177,7 +203,8 @@ static void containers_are_compared_by_value(struct port_suite *suite)
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         const char *rest = sl_arena_printf(suite->call.arena, "\"v\":%s", cases[i].have);
-        assert_ok(run(suite, put_of(suite, "container", rest)), rest);
+        if (!put_or_refused(suite, put_of(suite, "container", rest), rest))
+            continue;
         struct sl_table_op op = put_of(suite, "container", rest);
         struct sl_test test = {SL_EQ, SL_LIT("v"), sl_span_str(cases[i].wanted)};
         op.tests = &test;
@@ -223,11 +250,13 @@ static void texts_are_keys(struct port_suite *suite)
     for (size_t v = 0; v < VALUES; v++)
         for (size_t i = 0; strcmp(values[v].type, "S") == 0 && i < spellings(&values[v]); i++) {
             const char *mark = sl_arena_printf(arena, "\"v\":{\"S\":\"%zu\"}", v);
-            assert_ok(run(suite, put_of(suite, values[v].of[i], mark)), values[v].of[i]);
+            (void)put_or_refused(suite, put_of(suite, values[v].of[i], mark), values[v].of[i]);
         }
     for (size_t v = 0; v < VALUES; v++)
         for (size_t i = 0; strcmp(values[v].type, "S") == 0 && i < spellings(&values[v]); i++) {
             struct sl_table_op op = put_of(suite, values[v].of[i], "\"v\":{\"S\":\"\"}");
+            if (!holds_text(suite, values[v].of[i]))
+                continue;
             op.verb = SL_TABLE_GET;
             struct sl_result result = run(suite, op);
             assert_ok(result, values[v].of[i]);
@@ -280,7 +309,8 @@ static void put_and_read(struct port_suite *suite, const char *attribute, bool h
     struct sl_json_walk walk = sl_json_walk(sl_span_str(wanted));
     struct sl_span name, value;
     assert_true(sl_json_walk_next(&walk, &name, &value));
-    assert_ok(run(suite, op), attribute);
+    if (!put_or_refused(suite, op, attribute))
+        return;
     assert_ok(run(suite, update), attribute);
     op.verb = SL_TABLE_GET;
     struct sl_result result = run(suite, op);
