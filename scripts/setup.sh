@@ -12,7 +12,7 @@ declare -A packages=(
     [demo]="maven openjdk-17-jre-headless python3 sqlite3"
     [ruler]="maven openjdk-17-jdk-headless"
     [fuzz]="clang libclang-rt-14-dev"
-    [package]="gcc gcc-aarch64-linux-gnu make zip unzip patch xz-utils bsdextrautils debian-archive-keyring"
+    [package]="gcc gcc-aarch64-linux-gnu make zip unzip patch perl bzip2 xz-utils bsdextrautils debian-archive-keyring"
     [cxx]="g++ g++-aarch64-linux-gnu"
     [bench]="g++ libsimdjson-dev"
 )

@@ -18,17 +18,19 @@ aside=$(cd "$aside" && pwd)
 apt=$aside/apt
 use_apt "$apt"
 
-# "name version" of all that is offered: binaries for arm64 (the same revision as for amd64), and curl's source.
+# "name version" of all that is offered: binaries for arm64 (the same revision as for amd64), and sources.
 mapfile -t names < <(sed -nE '/^(#|src:|$)/d; s/^([^ ]+) .*/\1:arm64/p' "$here/versions.txt")
 {
     apt-cache policy "${names[@]}" | awk '/^[^ ]/ {name = $1; sub(/:arm64:$/, "", name)} /Candidate:/ {print name, $2}'
-    apt-cache showsrc curl | sed -n 's/^Version: /src:curl /p' | sort -V | tail -n 1
+    sed -n 's/^src:\([^ ]*\) .*/\1/p' "$here/versions.txt" | while read -r name; do
+        apt-cache showsrc "$name" | sed -n "s/^Version: /src:$name /p" | sort -Vr
+    done
 } >"$apt/offered"
 
 packages=()
 while read -r name version _; do
     case $name in '#'* | '') continue ;; esac
-    offered=$(sed -n "s/^$name //p" "$apt/offered")
+    offered=$(sed -n "s/^$name //p" "$apt/offered" | head -n 1)
     upstream=${offered#*:}
     case $upstream in
     "$version" | "$version"[.+-]*) ;;
@@ -38,7 +40,7 @@ while read -r name version _; do
         ;;
     esac
     case $name in
-    src:*) source=${name#src:}=$offered ;;
+    src:*) continue ;;
     *) packages+=("$name:amd64=$offered" "$name:arm64=$offered") ;;
     esac
     echo "$name $offered" >>"$aside/taken.txt"
@@ -46,6 +48,15 @@ done <"$here/versions.txt"
 
 cd "$aside"
 apt-get download -qq "${packages[@]}"
-apt-get source -qq --download-only "$source"
+# (A mirror may offer a source that it does not have yet.)
+sed -n 's/^src:\([^ ]*\) .*/\1/p' "$here/versions.txt" | while read -r name; do
+    for version in $(sed -n "s/^src:$name //p" "$apt/offered"); do
+        apt-get source -qq --download-only "$name=$version" || continue
+        echo "src:$name $version" >>taken.txt
+        continue 2
+    done
+    echo "package: no source of $name can be fetched" >&2
+    exit 1
+done
 rm -rf "$apt"
 mv "$aside" "$folder"

@@ -63,12 +63,12 @@ done
 escape() { sed 's/%/%25/g; s/+/%2B/g; s/:/%3A/g' <<<"$1"; }
 component() { # NAME: as a component of the SBOM
     local name=$1 known=$1 kind=deb license revision file source
-    [ "$name" = curl ] && known=src:curl
+    ! grep -q "^src:$name " "$here/versions.txt" || known=src:$name
     license=$(sed -n "s/^$known  *[^ ]*  *\(.*\)/\1/p" "$here/versions.txt")
     revision=$(sed -n "s/^$known //p" "$archive/taken.txt")
     [ -n "$license" ] && [ -n "$revision" ] || fail "$name: versions.txt does not have its license, or taken.txt its revision"
-    if [ "$name" = curl ]; then
-        file=$(ls "$archive"/curl_*.orig.tar.gz) source=curl qualifiers="arch=source"
+    if [ "$known" != "$name" ]; then
+        file=$(ls "$archive/${name}_"*.orig.tar.*[2z]) source=$name qualifiers="arch=source"
     else
         file=$(ls "$archive/${name}_"*"_$debian.deb") source=$(dpkg-deb -f "$file" Source) qualifiers="arch=$debian"
         source=${source%% *}

@@ -10,7 +10,7 @@ folder=$(cd "$2" && pwd)
 settings=$(mktemp -d)
 trap 'rm -rf "$settings"' EXIT
 use_apt "$settings"
-cp -n "$archive"/curl_* "$folder/"
+cp -n "$archive"/curl_* "$archive"/postgresql-*_* "$folder/"
 bad=0
 while read -r source version; do
     (cd "$folder" && apt-get source -qq --download-only "$source=$version") && continue

@@ -1,5 +1,6 @@
 #!/bin/bash
-# Unpacks what fetch.sh brought for one architecture and builds the smallest libcurl that does the work (HTTP and TLS):
+# Unpacks what fetch.sh brought for one architecture and builds the smallest libcurl that does the work (HTTP and TLS), and
+# libpq with TLS alone (Debian's wants Kerberos and LDAP):
 # scripts/package/sysroot.sh x86_64|arm64 ARCHIVE SYSROOT. Debian's own libcurl.a wants 25 other libraries.
 set -euo pipefail
 case $1 in
@@ -60,4 +61,23 @@ mkdir -p "$sysroot/usr/share/doc/curl"
 cp debian/copyright "$sysroot/usr/share/doc/curl/"
 echo "curl usr/lib/$triplet/libcurl.a" >>"$sysroot/files.txt"
 rm -rf "$sysroot/curl"
+
+mkdir "$sysroot/libpq"
+cd "$sysroot/libpq"
+tar -xf "$archive"/postgresql-15_*.orig.tar.bz2 --strip-components=1
+tar -xf "$archive"/postgresql-15_*.debian.tar.xz debian/copyright
+./configure -q --host="$triplet" --build="$(config/config.guess)" --without-readline --without-zlib --with-openssl \
+    CC="$triplet-gcc --sysroot=$sysroot -B$out" CFLAGS="-O2 -fPIC -ffunction-sections -fdata-sections -D_FORTIFY_SOURCE=2 -fstack-protector-strong $protection" \
+    >configure.log 2>&1 || { tail -n 20 configure.log >&2; exit 1; }
+for part in src/backend:generated-headers src/interfaces/libpq:libpq.a src/common:libpgcommon_shlib.a src/port:libpgport_shlib.a; do
+    make -s -C "${part%:*}" "${part#*:}" >make.log 2>&1 || { tail -n 20 make.log >&2; exit 1; }
+done
+mkdir -p "$sysroot/usr/include/postgresql" "$sysroot/usr/share/doc/postgresql-15"
+cp src/interfaces/libpq/libpq-fe.h src/include/postgres_ext.h src/include/pg_config_ext.h "$sysroot/usr/include/postgresql/"
+cp debian/copyright "$sysroot/usr/share/doc/postgresql-15/"
+for library in src/interfaces/libpq/libpq.a src/common/libpgcommon_shlib.a src/port/libpgport_shlib.a; do
+    cp "$library" "$out/"
+    echo "postgresql-15 usr/lib/$triplet/${library##*/}" >>"$sysroot/files.txt"
+done
+rm -rf "$sysroot/libpq"
 mv "$sysroot" "$folder"

@@ -25,7 +25,7 @@ struct unit {
     struct sl_postgres_step *steps;
     size_t n;
     enum unit_state state;
-    bool is_alone; /* its transaction holds nothing else: something in it was refused */
+    bool is_alone;             /* its transaction holds nothing else: something in it was refused */
     const struct unit *before; /* an operation on the same key that has to be over first; NULL: none */
     unsigned tries;
 };
@@ -294,8 +294,12 @@ static void judge_unit(const struct apply *a, struct unit *unit)
     bool is_good = true;
     for (size_t i = 0; i < unit->n; i++)
         is_good = test_step(a, &unit->steps[i]) && is_good;
-    for (size_t i = 0; i < unit->n && is_good; i++)
+    /* Here the tests are carried out as the service does. Where SQL finds otherwise (a column that somebody
+     * changed is a part of the item here), the row that was looked at decides. */
+    for (size_t i = 0; i < unit->n && is_good; i++) {
+        unit->steps[i].is_by_item = unit->tries > 1 && unit->steps[i].op->n_tests;
         is_good = unit->steps[i].op->verb != SL_TABLE_UPDATE || update_step(a, &unit->steps[i]);
+    }
     unit->state = WRITE;
     if (!is_good)
         cancel_rest(a, unit);

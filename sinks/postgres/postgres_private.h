@@ -165,8 +165,8 @@ const char *sl_postgres_create(const char *name, const struct sl_table_key *keys
                                const struct sl_postgres_column *columns, size_t n_columns,
                                struct sl_arena *arena);
 
-/* The item of a row that was read with `wanted`: its keys and declared columns are as the columns have them.
- * SL_REJECT: what is in `item` is no item. */
+/* The item of a row that was read with `wanted`: its keys are as their columns have them, and an attribute
+ * whose declared column says otherwise is a map of both. SL_REJECT: what is in `item` is no item. */
 enum sl_status sl_postgres_take_item(struct sl_postgres *p, const struct sl_postgres_table *table,
                                      const PGresult *rows, int row, struct sl_arena *arena,
                                      struct sl_span *out, struct sl_error *error) SL_MUST_USE;
@@ -195,7 +195,9 @@ struct sl_postgres_step {
     struct sl_postgres_param *row; /* PUT, UPDATE: item, and the declared columns */
     bool holds_on_absent;          /* its tests, when there is no item */
     struct sl_span have;           /* as it was read, absent when there is none */
-    const char *before; /* UPDATE: the row's item as it was read, as the database wrote it; NULL: none */
+    bool is_by_item;               /* see `before` */
+    const char *before; /* UPDATE, and is_by_item: the row's item as it was read, as the database wrote it;
+                           NULL: there was none. Only a row that has it is written */
 };
 
 /* Makes `row` of an item, in canonical form. SL_REJECT: the table cannot hold it. */

@@ -166,22 +166,24 @@ struct sl_span sl_postgres_take_key(const struct sl_postgres_table *table, const
     return sl_buffer_span(&key);
 }
 
-/* The value of a column that is not what the item says. */
-static void add_column(struct sl_buffer *out, const struct sl_postgres_column *column, const char *text)
+/* An attribute whose column says otherwise than the item: neither is to be taken for what was put, so it
+ * comes back as a map of both. Whoever compares finds it. */
+static void add_torn(struct sl_buffer *out, struct sl_span item, const char *column)
 {
-    switch (column->type) {
-    case SL_POSTGRES_NUMERIC:
-    case SL_POSTGRES_BIGINT:
-        sl_buffer_printf(out, "{\"N\":\"%s\"}", text);
-        return;
-    case SL_POSTGRES_BOOLEAN:
-        sl_buffer_printf(out, "{\"BOOL\":%s}", text);
-        return;
-    default: /* a time that nobody wrote so, and bytes, as their text */
+    sl_buffer_add_str(out, ":{\"M\":{\"column\":");
+    if (column) {
         sl_buffer_add_str(out, "{\"S\":");
-        sl_json_add_string(out, sl_span_str(text));
+        sl_json_add_string(out, sl_span_str(column));
         sl_buffer_add_char(out, '}');
+    } else {
+        sl_buffer_add_str(out, "{\"NULL\":true}");
     }
+    sl_buffer_add_str(out, ",\"item\":");
+    if (item.ptr)
+        sl_json_add_compact(out, item);
+    else
+        sl_buffer_add_str(out, "{\"NULL\":true}");
+    sl_buffer_add_str(out, "}}");
 }
 
 /* The column's number of the attribute when the row has another value there; else -1. */
@@ -205,28 +207,28 @@ static bool is_key(const struct sl_postgres_table *table, struct sl_span name)
     return false;
 }
 
-/* Adds what the item has beside its keys, and what columns have instead of it. */
+/* Adds what the item has beside its keys. */
 static void add_rest(struct sl_postgres *p, const struct sl_postgres_table *table, struct sl_span item,
                      const PGresult *rows, int row, struct sl_buffer *out)
 {
     struct sl_json_walk walk = sl_json_walk(item);
     struct sl_span name, value;
-    bool *is_other = sl_arena_zalloc(p->scratch, table->n_columns + 1);
+    bool *is_torn = sl_arena_zalloc(p->scratch, table->n_columns + 1);
     for (size_t i = 0; i < table->n_columns; i++) {
         int at = differs(p, table, item, rows, row, i);
-        is_other[i] = at >= 0;
-        if (is_key(table, table->columns[i].name) || at < 0 || PQgetisnull(rows, row, at))
+        is_torn[i] = at >= 0 && !is_key(table, table->columns[i].name);
+        if (!is_torn[i])
             continue;
         sl_buffer_add_char(out, ',');
         sl_json_add_string(out, table->columns[i].name);
-        sl_buffer_add_char(out, ':');
-        add_column(out, &table->columns[i], PQgetvalue(rows, row, at));
+        add_torn(out, sl_item_attribute(item, table->columns[i].name),
+                 PQgetisnull(rows, row, at) ? NULL : PQgetvalue(rows, row, at));
     }
     while (sl_json_walk_next(&walk, &name, &value)) {
         struct sl_span plain = sl_json_unescape(name, p->scratch);
         bool is_left = !is_key(table, plain);
         for (size_t i = 0; i < table->n_columns && is_left; i++)
-            is_left = !(is_other[i] && sl_span_eq(plain, table->columns[i].name));
+            is_left = !(is_torn[i] && sl_span_eq(plain, table->columns[i].name));
         if (!is_left)
             continue;
         sl_buffer_add_str(out, ",\"");

@@ -136,11 +136,24 @@ static void add_test(struct making *m, const struct sl_test *test)
     }
 }
 
-/* " AND (...)" of the operation's tests, or of the item as an UPDATE has read it. */
+/* Whether the write takes the place of a row with this item alone, NULL for none: what an UPDATE has read, or
+ * what the tests were found to hold on. */
+static bool is_by_item(const struct sl_postgres_step *step)
+{
+    return step->op->verb == SL_TABLE_UPDATE || step->is_by_item;
+}
+
+/* Whether there may be no row. */
+static bool may_be_absent(const struct sl_postgres_step *step)
+{
+    return is_by_item(step) ? !step->before : step->holds_on_absent;
+}
+
+/* " AND (...)" of the operation's tests, or of the item that was read. */
 static void add_tests(struct making *m, const char *before)
 {
     const struct sl_table_op *op = m->step->op;
-    if (op->verb == SL_TABLE_UPDATE) {
+    if (is_by_item(m->step)) {
         sl_buffer_printf(&m->sql, "%s(t.item = $%d::jsonb)", before,
                          add_param(m, (struct sl_postgres_param){m->step->before, 0}));
         return;
@@ -201,11 +214,10 @@ static void add_insert(struct making *m)
 static void add_put(struct making *m)
 {
     const struct sl_postgres_table *table = m->step->table;
-    bool may_insert = m->step->op->verb == SL_TABLE_UPDATE ? !m->step->before : m->step->holds_on_absent;
-    if (may_insert && m->step->op->verb == SL_TABLE_UPDATE) {
+    if (may_be_absent(m->step) && is_by_item(m->step)) {
         add_insert(m);
         add(m, ") DO NOTHING");
-    } else if (may_insert) {
+    } else if (may_be_absent(m->step)) {
         add_insert(m);
         add(m, ") DO UPDATE SET item = excluded.item");
         for (size_t i = 0; i < table->n_columns; i++)
@@ -255,7 +267,7 @@ static size_t check_of(struct sl_postgres *p, const struct sl_postgres_step *ste
                        struct sl_postgres_statement *out)
 {
     struct making m = begin(p, step);
-    if (!step->holds_on_absent) {
+    if (!may_be_absent(step)) {
         sl_buffer_printf(&m.sql, "WITH w AS (SELECT 1 FROM %s t WHERE ", step->table->quoted);
         add_key(&m);
         add_tests(&m, " AND ");
@@ -292,7 +304,7 @@ size_t sl_postgres_group_of(struct sl_postgres *p, const struct sl_postgres_step
         out[0] = sl_postgres_write_of(p, step);
         return 1;
     }
-    if (is_delete && step->holds_on_absent) {
+    if (is_delete && may_be_absent(step)) {
         out[0] = sl_postgres_write_of(p, step);
         struct making m = begin(p, step);
         sl_buffer_printf(&m.sql, "WITH w AS (SELECT 1 WHERE NOT EXISTS (SELECT FROM %s t WHERE ",

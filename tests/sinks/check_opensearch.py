@@ -5,12 +5,13 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 import threading
 import time
 
 import opensearch_world as world
-from opensearch_world import ARN, BUILD, History, Node, check, compare, config, folder, live, parked, replay, route, sluice
+import table_world
+from opensearch_world import Node, compare, live
+from table_world import BUILD, History, check, config, folder, parked, replay, route, sluice
 
 LONG = bool(os.environ.get("LONG"))
 CHANGES, KEYS = (6000, 300) if LONG else (500, 40)
@@ -230,7 +231,7 @@ def main():
     finally:
         node.kill()
         shutil.rmtree(folder, ignore_errors=True)
-    print(f"{world.passed} passed, 0 failed")
+    print(f"{table_world.passed} passed, 0 failed")
 
 
 main()

@@ -411,8 +411,8 @@ static void open_search(void)
 static void open_postgres(void)
 {
     char url[300];
-    snprintf(url, sizeof(url), "postgres://%s/ports?table=ports&user=sluice&columns=%s",
-             sl_vars_get(&vars, "POSTGRES_ENDPOINT"), sl_vars_or(&vars, "POSTGRES_COLUMNS", "unused:text"));
+    snprintf(url, sizeof(url), "postgres://%s/ports?table=ports&user=sluice&columns=unused:text",
+             sl_vars_get(&vars, "POSTGRES_ENDPOINT"));
     open_side(&postgres, "postgres", url);
     postgres.side_table = "side";
     postgres.number_table = "numbers";

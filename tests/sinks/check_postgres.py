@@ -1,0 +1,365 @@
+#!/usr/bin/env python3
+"""postgres:// against PostgreSQL itself: the port suite, random histories under faults and kills, verify and repair, backfill, views, totals, and
+what is refused. LONG=1 (`make postgres-long`) has longer histories, and cuts a connection at each of its bytes."""
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import threading
+import time
+
+import table_world
+from postgres_world import PASSWORD, Proxy, Server, compare, live, value
+from table_world import BUILD, History, check, config, folder, parked, replay, route, sluice
+
+LONG = bool(os.environ.get("LONG"))
+CHANGES, KEYS = (6000, 300) if LONG else (500, 40)
+FAULTS = "crash@6%,die@4%,lost@6%,connect@8%"
+COLUMNS = "status:text,total:numeric,version:bigint,photo:bytea"
+SQL_COLUMNS = "status text, total numeric, version bigint, photo bytea"
+COPY = {"name": "copy", "handler": "replicate", "to": "sqlite:source.db?table=orders", "guard": "none"}
+
+
+def port_suite(server):
+    server.sql("CREATE DATABASE ports")
+    server.sql('CREATE TABLE ports ("PK" text COLLATE "C", "SK" text COLLATE "C", item jsonb NOT NULL, unused text, PRIMARY KEY ("PK", "SK")); '
+               'CREATE TABLE side ("PK" text COLLATE "C" PRIMARY KEY, item jsonb NOT NULL); '
+               'CREATE TABLE numbers ("PK" numeric PRIMARY KEY, item jsonb NOT NULL)', database="ports")
+    run = subprocess.run([f"{BUILD}/tests/sinks/test_ports"], capture_output=True, text=True, timeout=600,
+                         env={**os.environ, "POSTGRES_ENDPOINT": f"127.0.0.1:{server.port}"})
+    text = run.stdout + run.stderr
+    check("the port suite", run.returncode == 0, "\n".join(l for l in text.splitlines() if "FAILED" in l or "ERROR" in l or "LINE" in l))
+    check("cases ran on the side postgres", text.count("OK ] postgres: ") > 30, text[-300:])
+    check("no password in its output", PASSWORD not in text)
+    server.sql("DROP DATABASE ports")
+
+
+def columns_agree(server, table, when):
+    """What a declared column has is what the item has."""
+    wrong = server.sql(f"""SELECT "PK", "SK", item, status, total, version, photo FROM {table} WHERE status IS DISTINCT FROM item->'status'->>'S'
+        OR total IS DISTINCT FROM (item->'total'->>'N')::numeric OR version IS DISTINCT FROM (item->'version'->>'N')::bigint
+        OR photo IS DISTINCT FROM decode(item->'photo'->>'B', 'base64')""")
+    check(f"{when}: the columns are the item's", not wrong, wrong[:3])
+
+
+def histories(server, history):
+    """Faults on the way, then the whole history once more: the table is the source's, and nothing comes back."""
+    server.sql('CREATE TABLE marks ("PK" text COLLATE "C" PRIMARY KEY, item jsonb NOT NULL); '
+               'CREATE TABLE guards ("PK" text COLLATE "C" PRIMARY KEY, item jsonb NOT NULL)')
+    sides = {"inline_ones": {}, "marked": {"tombstones": {"table": "marks"}}, "guarded": {"guard": {"table": "guards"}}}
+    for n, (name, options) in enumerate(sides.items()):
+        server.make(name, SQL_COLUMNS)
+        conf = config(f"{name}.json", route(server.target(name, columns=COLUMNS), **options))
+        replay(conf, "history.json", faults=FAULTS, seed=n)
+        compare(server, name, history, f"{name}: after the history")
+        columns_agree(server, name, name)
+        before = server.rows(name)
+        replay(conf, "history.json", faults="lost@10%")
+        check(f"{name}: the history once more changes nothing", server.rows(name) == before)
+        check(f"{name}: nothing is parked", not parked(conf), parked(conf)[:1])
+
+
+def two_writers(server, history):
+    """Two processes write one history at once, each with faults of its own."""
+    server.make("twice", SQL_COLUMNS)
+    failed = []
+
+    def write(seed):
+        try:
+            replay(config(f"twice{seed}.json", route(server.target("twice", columns=COLUMNS))), "history.json", faults=FAULTS, seed=seed)
+        except SystemExit as error:
+            failed.append(error)
+
+    writers = [threading.Thread(target=write, args=(seed,)) for seed in (3, 4)]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+    check("both have written all", not failed, failed)
+    compare(server, "twice", history, "after two writers")
+    columns_agree(server, "twice", "two writers")
+
+
+def restarts(server, history):
+    """PostgreSQL is killed while records are written, several times; what was answered is there."""
+    server.make("killed", SQL_COLUMNS)
+    conf = config("killed.json", route(server.target("killed", columns=COLUMNS)))
+    failed = []
+
+    def write():
+        try:
+            for seed in range(6 if LONG else 3):
+                replay(conf, "history.json", faults=FAULTS, seed=seed)
+        except SystemExit as error:
+            failed.append(error)
+
+    writer, kills = threading.Thread(target=write), 0
+    writer.start()
+    while writer.is_alive():
+        time.sleep(0.3)
+        server.kill()
+        kills += 1
+        server.start()
+    writer.join()
+    check("the history was written", not failed and kills > 1, (failed, kills))
+    compare(server, "killed", history, "after restarts of PostgreSQL")
+    columns_agree(server, "killed", "restarts")
+
+
+def verify(conf, *args, verb="verify"):
+    return sluice(verb, "--config", conf, "--table", "sqlite:source.db?table=orders", "--max-lag", "0", "--json", *args)
+
+
+def verify_and_repair(server, name):
+    """A breakage of each kind, made with psql, is found, and mended."""
+    conf = f"{name}.json"
+    run = verify(conf)
+    check(f"{name}: verify finds the table equal", run.returncode == 0, run.text)
+    rows = list({pk: (pk, sk) for pk, sk in sorted(live(server.rows(name))) if pk.startswith("k")}.values())  # one of each partition
+    where = [f"""WHERE "PK" = '{pk}' AND "SK" = {sk}""" for pk, sk in rows]
+    server.sql(f"DELETE FROM {name} {where[0]}")
+    server.sql(f"UPDATE {name} SET item = jsonb_set(item, '{{status,S}}', '\"BROKEN\"') {where[1]}")
+    server.sql(f"UPDATE {name} SET item = item - 'sluice_order' {where[2]}")
+    server.sql(f"UPDATE {name} SET total = total + 0.00000000000000000000000000000000001 {where[3]}")
+    server.sql(f"UPDATE {name} SET status = NULL, version = 7 {where[4]}")
+    server.sql(f"UPDATE {name} SET item = '{{\"status\": \"plain\"}}' {where[5]}")
+    buried = server.sql(f"""SELECT "PK", "SK" FROM {name} WHERE item ? 'sluice_deleted' AND "PK" LIKE 'k%' AND "PK" NOT IN ({', '.join(f"'{pk}'" for pk, _ in rows[:6])}) LIMIT 1""")[0]
+    server.sql(f"UPDATE {name} SET item = item - 'sluice_deleted' - 'sluice_expires' WHERE \"PK\" = '{buried[0]}' AND \"SK\" = {buried[1]}")
+    server.sql(f"INSERT INTO {name} VALUES ('stranger', 1, '{{}}')")
+    run = verify(conf)
+    kinds = [("missing", rows[0][0]), ("different", rows[1][0]), ("unguarded", rows[2][0]), ("different", rows[3][0]), ("different", rows[4][0]),
+             ("left over", buried[0]), ("left over", "stranger")]
+    for what, pk in kinds:
+        check(f"{name}: {pk} is {what}", run.returncode == 1 and [l for l in run.out.splitlines() if f'"{pk}"' in l and what in l], run.text)
+    check(f"{name}: the row that is no item is found", [l for l in run.out.splitlines() if f'"{rows[5][0]}"' in l], run.text)
+    run = verify(conf, "--delete", verb="repair")
+    server.sql(f"DELETE FROM {name} WHERE \"PK\" = 'stranger' OR item ? 'status' AND jsonb_typeof(item->'status') = 'string'")
+    again = verify(conf, "--delete", verb="repair")
+    check(f"{name}: repair mends", again.returncode == 0, run.text + again.text)
+    run = verify(conf)
+    check(f"{name}: all is right again", run.returncode == 0, run.text)
+    columns_agree(server, name, f"{name}: after the repair")
+
+
+def backfill(server, history):
+    server.make("filled", SQL_COLUMNS)
+    conf = config("filled.json", route(server.target("filled", columns=COLUMNS)))
+    run = sluice("backfill", "--config", conf, "--table", "sqlite:source.db?table=orders", "--keys", "PK,SK", "--unsafe-order", "--checkpoint",
+                 "filled.checkpoint", "--quiet")
+    check("backfill", run.returncode == 0, run.text)
+    compare(server, "filled", history, "after the backfill")
+    replay(conf, "history.json")
+    compare(server, "filled", history, "after backfill and history")
+
+
+def views_and_totals(server, _history):
+    """The same routes, to PostgreSQL and to SQLite, over the same history with faults: row by row the same."""
+    for table, keys in (("lines", '"PK" text COLLATE "C", "SK" text COLLATE "C"'), ("lists", '"PK" text COLLATE "C"'), ("totals", '"PK" text COLLATE "C"'),
+                        ("ledger", '"PK" text COLLATE "C"')):
+        server.make(table, keys=keys)
+
+    def routes(target):
+        return [{"name": "lines", "handler": "view", "to": target("lines"), "list": {"table": "lists"}, "each": "tags[*]", "key": {
+                    "PK": "{each}", "SK": "{PK|key}#{SK|key}"}, "item": {"total": "{total}"}},
+                {"name": "totals", "handler": "aggregate", "to": target("totals"), "ledger": {"table": "ledger"}, "missing": "skip",
+                 "counters": [{"key": {"PK": "S{status}"}, "add": {"n": 1, "sum": "{version}"}}]}]
+
+    there, here = config("there.json", *routes(server.target)), config("here.json", *routes(lambda table: f"sqlite:here.db?table={table}"))
+    replay(there, "history.json", faults=FAULTS, seed=8)
+    replay(there, "history.json", faults=FAULTS, seed=9)
+    replay(here, "history.json")
+    for table in ("lines", "totals"):
+        out = subprocess.run(["sqlite3", str(folder / "here.db"), f"SELECT item FROM {table}"], capture_output=True, text=True, check=True).stdout
+        have, wanted = ({(i["PK"]["S"], i.get("SK", {}).get("S")): value({"M": i}) for i in map(json.loads, lines)}
+                        for lines in ([item for (item,) in server.sql(f"SELECT item::text FROM {table}")], out.splitlines()))
+        wrong = [key for key in have.keys() | wanted.keys() if have.get(key) != wanted.get(key)]
+        check(f"{table}: as in SQLite", have and not wrong, [(key, have.get(key), wanted.get(key)) for key in wrong[:2]])
+
+
+def refused(server, history):
+    """What is wrong with the table stops the route with one clear error that says what to do, and parks nothing."""
+    history.write("one.json", history.records[:1])
+    server.make("bare", keys='"PK" text COLLATE "C"')
+    server.make("loose", keys='"PK" text, "SK" numeric')
+    server.make("typed", keys='"PK" text COLLATE "C", "SK" bigint')
+    server.make("untotal")
+    server.make("wrong_total", "total double precision")
+    server.make("generated", "total numeric GENERATED ALWAYS AS (1) STORED")
+    server.sql('CREATE TABLE keyless ("PK" text, "SK" numeric, item jsonb); CREATE TABLE itemless ("PK" text COLLATE "C", "SK" numeric, PRIMARY KEY ("PK", "SK"))')
+    server.make("forbidden")
+    server.sql("CREATE ROLE reader LOGIN PASSWORD 'reader'; GRANT SELECT ON forbidden TO reader")
+    total = {"columns": "total:numeric"}
+    wrong = {"nowhere": ({}, 'CREATE TABLE "nowhere" ("PK" text COLLATE "C", "SK" numeric, item jsonb NOT NULL, PRIMARY KEY ("PK", "SK"));'),
+             "bare": ({}, "has one column, the items' key two attributes"), "loose": ({}, 'COLLATE "C"'), "typed": ({}, "text, numeric or bytea"),
+             "untotal": (total, 'ALTER TABLE "untotal" ADD COLUMN "total" numeric;'), "wrong_total": (total, "column total is float8, not numeric"),
+             "generated": (total, "generated"), "keyless": ({}, "no primary key"), "itemless": ({}, 'ADD COLUMN "item" jsonb'),
+             "forbidden": ({"user": "reader", "password": "READER"}, "permission denied")}
+    os.environ["READER"] = "reader"
+    for name, (options, says) in wrong.items():
+        conf = config(f"no_{name}.json", route(server.target(name, **options)))
+        run = sluice("replay", "--config", conf, "--max-retries", "0", "--report-failures", "one.json")
+        check(f"{name} is refused", run.returncode == 1 and says in run.err, run.text)
+        check(f"{name} parks nothing", not parked(conf))
+    os.environ["READER"] = "another"
+    run = sluice("replay", "--config", "no_forbidden.json", "--max-retries", "0", "one.json")
+    check("a wrong password is refused", run.returncode == 1 and "authentication failed" in run.err, run.text)
+    server.sql("ALTER ROLE reader PASSWORD 'reader'; ALTER ROLE reader SET default_transaction_read_only = on; GRANT ALL ON forbidden TO reader")
+    os.environ["READER"] = "reader"
+    run = sluice("replay", "--config", "no_forbidden.json", "--max-retries", "0", "one.json")
+    check("a reader's address is refused", run.returncode == 1 and "read-only" in run.err and "reader's" in run.err, run.text)
+    server.make("made_later")
+    conf = config("made_later.json", route(server.target("made_later", **total)))
+    run = sluice("replay", "--config", conf, "--max-retries", "0", "one.json")
+    statement = run.err[run.err.index("ALTER TABLE"):].split(";")[0]
+    server.sql(statement)
+    replay(conf, "one.json")
+    check("what it says makes it right", len(server.rows("made_later")) == 1)
+
+
+def bad_rows(server, history):
+    """A value that a row cannot hold parks its record, with a reason and without the value; the others are there."""
+    server.make("strict", "total numeric, status text UNIQUE, paid boolean, at timestamptz")
+    conf = config("strict.json", route(server.target("strict", columns="total:numeric,status:text,paid:boolean,at:timestamptz")))
+    bad = {1: ("total", {"S": "zanzibar"}, "wants a number"), 3: ("status", {"S": "zanzibar\0"}, "U+0000"), 4: ("n\0x", {"N": "1"}, "U+0000"),
+           6: ("paid", {"N": "1"}, "wants a boolean"), 7: ("at", {"S": "zanzibar"}, "2026-11-20"), 9: ("status", {"S": "status-8"}, "status_key")}
+    records = []
+    for n in range(12):
+        item = {"PK": {"S": f"bad{n}"}, "SK": {"N": "0"}, "status": {"S": f"status-{n}"}, "total": {"N": "1"}, "at": {"N": "1795208640.5"}}
+        if n in bad:
+            item[bad[n][0]] = bad[n][1]
+        key = {"PK": item["PK"], "SK": item["SK"]}
+        records.append({**history.records[0], "eventID": f"bad-{n}", "eventName": "INSERT", "dynamodb": {
+            **history.records[0]["dynamodb"], "Keys": key, "NewImage": item, "SequenceNumber": str(10**23 + n)}})
+        records[-1]["dynamodb"].pop("OldImage", None)
+    history.write("bad.json", records)
+    replay(conf, "bad.json")
+    reasons = {p["eventID"]: json.dumps({k: v for k, v in p.items() if k != "dynamodb"}) for p in (q.get("record", q) | {
+        k: v for k, v in q.items() if k != "record"} for q in parked(conf))}
+    check("exactly the records that do not fit are parked", set(reasons) == {f"bad-{n}" for n in bad}, reasons)
+    for n, (_, _, says) in bad.items():
+        check(f"bad-{n} says why", says in reasons[f"bad-{n}"] and "zanzibar" not in reasons[f"bad-{n}"], reasons[f"bad-{n}"])
+    check("the others are there", len(server.rows("strict")) == 12 - len(bad))
+    check("a time is UTC", server.sql("SELECT DISTINCT at AT TIME ZONE 'UTC' FROM strict") == [["2026-11-20 21:04:00.5"]])
+
+
+def hostile_texts(server, history):
+    """Whatever texts a table has: as keys, names and values they come back, or they are parked."""
+    texts = ["'; DROP TABLE hostile; --", '"', '""', "\\", "\\'", "$1", "%s", "%n", "{}", "NULL", "\u2028", "\ufeff", "\U0001f600", "\x7f", "\x01",
+             "x" * 1024, "n" * 255, "e\u0301", "\u00e9", "'", "''", "{PK}", "a\tb\r\nc", "\0"]
+    for path in sorted(pathlib.Path("../shared/conformance").rglob("*")) if LONG else []:
+        if path.is_file() and path.suffix == ".txt" and path.stat().st_size < 500000:
+            texts += [line for line in path.read_text(errors="replace").splitlines() if 0 < len(line.encode()) <= 1024]
+    server.make("hostile", "a text")
+    conf = config("hostile.json", route(server.target("hostile", columns="a:text")))
+    records, wanted = [], {}
+    for n, text in enumerate(dict.fromkeys(texts)):
+        item = {"PK": {"S": text}, "SK": {"N": "0"}, "a": {"S": text}, f"_{text[:200]}": {"S": text}, "m": {"M": {text[:200]: {"SS": [text]}}}}
+        key = {"PK": item["PK"], "SK": item["SK"]}
+        if "\0" not in text:
+            wanted[text] = item
+        records.append({**history.records[0], "eventID": f"hostile-{n}", "eventName": "INSERT", "dynamodb": {
+            **history.records[0]["dynamodb"], "Keys": key, "NewImage": item, "SequenceNumber": str(10**23 + n)}})
+        records[-1]["dynamodb"].pop("OldImage", None)
+    history.write("hostile.json.in", records)
+    replay(conf, "hostile.json.in")
+    have = {json.loads(key): json.loads(item) for key, item in server.sql('SELECT to_json("PK")::text, item::text FROM hostile')}
+    check("every text is a key", have.keys() == wanted.keys(), (sorted(have.keys() ^ wanted.keys())[:5]))
+    for text, item in wanted.items():
+        plain = {k: v for k, v in have[text].items() if not k.startswith("sluice_")}
+        check(f"{text!r} came back", plain == json.loads(json.dumps(item)), (plain, item))
+    check("what cannot be held is parked", len(parked(conf)) == len(records) - len(wanted), len(parked(conf)))
+
+
+def cuts(server, history):
+    """A connection that breaks after so many bytes, up or down: the record is written once, whatever was said."""
+    history.write("few.json", history.records[:6])
+    proxy = Proxy(server.port)
+    few = History(11, 6, KEYS)
+    step = 1 if LONG else 97
+    for direction in ("cut_up", "cut_down"):
+        for n in range(0, 4200 if direction == "cut_up" else 3200, step):
+            server.sql("DROP TABLE IF EXISTS cut")
+            server.make("cut", SQL_COLUMNS)
+            setattr(proxy, direction, n)
+            replay(config("cut.json", route(server.target("cut", port=proxy.port, columns=COLUMNS, tls="off"))), "few.json")
+            compare(server, "cut", few, f"{direction} after {n} bytes")
+    proxy.close()
+
+
+def waits(server, history):
+    """A server that does not answer, and a lock that somebody holds, cost the time that is given and no more; nobody is left behind a lock."""
+    server.make("locked", SQL_COLUMNS)
+    conf = config("locked.json", route(server.target("locked", columns=COLUMNS)))
+    holder = subprocess.Popen(["psql", "-qXw", "-h", "127.0.0.1", "-p", str(server.port), "-U", "sluice", "-d", "sluice", "-c",
+                               "BEGIN; LOCK TABLE locked IN ACCESS EXCLUSIVE MODE; SELECT pg_sleep(60)"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    while not server.sql("SELECT 1 FROM pg_locks JOIN pg_class c ON c.oid = relation WHERE c.relname = 'locked' AND granted AND mode = 'AccessExclusiveLock'"):
+        time.sleep(0.02)
+    began = time.time()
+    run = sluice("replay", "--config", conf, "--max-retries", "0", "--timeout", "2", "one.json", timeout=30)
+    check("a lock ends with the deadline", run.returncode == 1 and time.time() - began < 6, (time.time() - began, run.text))
+    check("and says so", "DeadlineExceeded" in run.err or "time" in run.err, run.text)
+    check("nothing is parked", not parked(conf))
+    server.sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE '%pg_sleep%' AND pid <> pg_backend_pid()")
+    holder.wait()
+    left = server.sql("SELECT state FROM pg_stat_activity WHERE application_name = 'sluice'")
+    check("no transaction is left open", not [s for s in left if s[0] != "idle"], left)
+    replay(conf, "one.json")
+    check("then it is written", len(server.rows("locked")) == 1)
+    proxy = Proxy(server.port)
+    proxy.stalls = True
+    began = time.time()
+    run = sluice("replay", "--config", config("stalled.json", route(server.target("locked", port=proxy.port))), "--max-retries", "0", "--timeout", "2", "one.json")
+    check("a server that is silent ends with the deadline", run.returncode == 1 and time.time() - began < 6, run.text)
+    proxy.close()
+
+
+def many(server, history):
+    """More connections than the server takes: a clear line, and another try."""
+    server.sql("ALTER ROLE reader SET default_transaction_read_only = off; ALTER ROLE reader CONNECTION LIMIT 0; GRANT ALL ON forbidden TO reader")
+    run = sluice("replay", "--config", "no_forbidden.json", "--max-retries", "0", "one.json")
+    check("too many connections pass", run.returncode == 1 and "too many connections" in run.err, run.text)
+    server.sql("ALTER ROLE reader CONNECTION LIMIT 5")
+    replay("no_forbidden.json", "one.json")
+
+
+def tls(server, history):
+    """TLS is verified when an authority is named."""
+    ca = server.folder / "ca.crt"
+    server.make("safe")
+    replay(config("safe.json", route(server.target("safe", ca=ca))), "one.json")
+    check("over TLS with the right authority", len(server.rows("safe")) == 1)
+    other = folder / "other.crt"
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-keyout", str(folder / "other.key"),
+                    "-out", str(other), "-days", "2", "-subj", "/CN=other"], check=True, capture_output=True)
+    run = sluice("replay", "--config", config("unsafe.json", route(server.target("safe", ca=other))), "--max-retries", "0", "one.json")
+    check("and not with another", run.returncode == 1 and "certificate" in run.err, run.text)
+
+
+def timed(function, *args):
+    began = time.time()
+    function(*args)
+    if os.environ.get("TIMES"):
+        print(f"{function.__name__}: {time.time() - began:.1f} s", flush=True)
+
+
+def main():
+    server = Server("postgres")
+    try:
+        server.sql("CREATE DATABASE sluice", database="postgres")
+        history = History(11, CHANGES, KEYS)
+        history.write("history.json")
+        replay(config("copy.json", COPY), "history.json")
+        only = os.environ.get("ONLY")
+        for part in (port_suite, histories, two_writers, views_and_totals, backfill, refused, bad_rows, hostile_texts, cuts, waits, many, tls, restarts):
+            if not only or part.__name__ in only.split(","):
+                timed(part, server, history) if part is not port_suite else timed(part, server)
+        if not only or "verify" in only:
+            timed(verify_and_repair, server, "inline_ones")
+    finally:
+        server.stop()
+        shutil.rmtree(folder, ignore_errors=True)
+    print(f"{table_world.passed} passed, 0 failed")
+
+
+main()
