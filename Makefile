@@ -339,6 +339,10 @@ opensearch-long: all $(BUILD)/tests/sinks/test_ports ## long histories on OpenSe
 	@scripts/setup.sh build check
 	@BUILD=$(BUILD) LONG=1 TIMES=1 python3 tests/sinks/check_opensearch.py
 
+postgres-long: all $(BUILD)/tests/sinks/test_ports ## long histories on PostgreSQL, and connections that are cut at each of their bytes (25 minutes)
+	@scripts/setup.sh build check
+	@BUILD=$(BUILD) LONG=1 TIMES=1 python3 tests/sinks/check_postgres.py
+
 mutate: TIME = 600
 mutate: ## make mutate TIME=600 FILES='streams/*.c' SEED=1: changes one token at a time, names the changes that no unit test notices
 	@scripts/setup.sh build check

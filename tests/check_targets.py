@@ -42,7 +42,7 @@ ELSEWHERE = {
     "help": ("tests/check_targets.py", '"help"'),
 }
 # The script runs in `make check`; the target is the same one for longer.
-SAME_SCRIPT = ["opensearch-long", "secrets-long", "tail-long", "verify-long"]
+SAME_SCRIPT = ["opensearch-long", "postgres-long", "secrets-long", "tail-long", "verify-long"]
 # Why not.
 NOT = {
     "bless": "writes into the tree; the tests that it calls say when it is due",

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/span.h"
 #include "handlers/pipeline/ports.h"
+#include "sinks/postgres.h"
 #include "cli/check/check_place.h"
 #include "streams/template/template.h"
 
@@ -19,8 +20,9 @@ struct wanted {
     bool is_source;       /* that is the source's own key */
     struct sl_span table; /* absent: the target's own */
     struct sl_span names[2];
-    size_t n;     /* 0: the configuration does not name the key */
-    bool is_side; /* its key is one text */
+    char types[2]; /* '\0': a text, as far as is known */
+    size_t n;      /* 0: the configuration does not name the key */
+    bool is_side;  /* its key is one text */
 };
 
 struct look {
@@ -51,14 +53,31 @@ static struct sl_span copy(const struct look *l, const char *text)
 
 /* ---- what the configuration says ---- */
 
+/* The type that a template makes, when it is one place and that is known: of the source's key, or
+ * {each_index}. */
+static char type_of(const struct look *l, const char *template)
+{
+    const struct sl_source_keys *keys = &l->c->source_keys;
+    size_t n = template ? strlen(template) : 0;
+    if (n && strcmp(template, "{each_index}") == 0)
+        return 'N';
+    for (size_t i = 0; n > 2 && i < keys->n; i++)
+        if (*template == '{' && template[n - 1] == '}' &&
+            sl_span_eq(sl_span(template + 1, n - 2), keys->names[i]))
+            return keys->types[i];
+    return '\0';
+}
+
 static void take_names(const struct look *l, const json_t *key, struct wanted *out)
 {
     const char *name;
     json_t *value;
     json_object_foreach((json_t *)key, name, value)
     {
-        if (out->n < 2)
+        if (out->n < 2) {
+            out->types[out->n] = type_of(l, json_string_value(value));
             out->names[out->n++] = copy(l, name);
+        }
     }
 }
 
@@ -167,12 +186,37 @@ static void check_unique(const struct look *l)
     json_decref(key);
 }
 
+/* What makes the table in PostgreSQL. */
+static void say_statements(const struct look *l, const struct wanted *w, const char *why)
+{
+    struct sl_table_key keys[2];
+    for (size_t i = 0; i < w->n; i++)
+        keys[i] = (struct sl_table_key){w->names[i], w->types[i] ? w->types[i] : 'S'};
+    bool has_tombstones = sl_route_makes(l->route) == SL_MAKES_ROWS && !w->is_side;
+    const char *statements = w->n ? sl_postgres_statements(l->c->sinks, option(l, "to")->text, w->table, keys,
+                                                           w->n, has_tombstones, l->c->arena)
+                                  : NULL;
+    FIND(l, SL_FINDING_TABLE_MISSING, "%s: %s%s%s", w->path, why, statements ? "\n" : "",
+         statements
+             ? statements
+             : "; with --sample or --mapping, which tell the source's key, the statements that make it "
+               "are printed");
+}
+
 static enum sl_status look_at(const struct look *l, const struct wanted *w, struct sl_error *error)
 {
     struct sl_table_facts facts;
     l->port->describe(l->port, w->table, &facts, &l->call);
     if (facts.result.status != SL_OK && strcmp(facts.result.code, "ResourceNotFoundException") == 0) {
         FIND(l, SL_FINDING_TABLE_MISSING, "%s: there is no such table: %s", w->path, facts.result.text);
+        return SL_OK;
+    }
+    if (facts.result.status != SL_OK && strcmp(facts.result.code, "NoTable") == 0) {
+        say_statements(l, w, "there is no such table; make it:");
+        return SL_OK;
+    }
+    if (facts.result.status != SL_OK && strcmp(facts.result.code, "UnfitTable") == 0) {
+        FIND(l, SL_FINDING_TABLE_MISSING, "%s: %s", w->path, facts.result.text);
         return SL_OK;
     }
     if (facts.result.status != SL_OK)
@@ -194,6 +238,7 @@ static enum sl_status look_at_all(const struct look *l, struct sl_error *error)
         w.is_source = true;
         w.n = l->c->source_keys.n;
         memcpy(w.names, l->c->source_keys.names, sizeof(w.names));
+        memcpy(w.types, l->c->source_keys.types, sizeof(w.types));
     }
     enum sl_status status = look_at(l, &w, error);
     for (size_t i = 0; i < SL_COUNT(sides) && status == SL_OK; i++)
@@ -205,7 +250,7 @@ static enum sl_status look_at_all(const struct look *l, struct sl_error *error)
 /* An index of OpenSearch has no key of its own. */
 static bool has_key(struct sl_span url)
 {
-    return sl_span_starts(url, SL_LIT("dynamodb:")) || sl_span_starts(url, SL_LIT("sqlite:"));
+    return !sl_span_starts(url, SL_LIT("opensearch:"));
 }
 
 enum sl_status sl_check_keys(const struct sl_check_keys *c, struct sl_error *error)
@@ -248,8 +293,10 @@ enum sl_status sl_check_source_keys(struct sl_check_keys *c, const char *stream_
     if (sl_target_table_to_read(c->sinks, sl_span_str(url), &port, error) != SL_OK)
         return SL_FATAL;
     port->describe(port, sl_span(NULL, 0), &facts, &call);
-    for (size_t i = 0; facts.result.status == SL_OK && i < facts.n_keys; i++)
+    for (size_t i = 0; facts.result.status == SL_OK && i < facts.n_keys; i++) {
+        c->source_keys.types[c->source_keys.n] = facts.keys[i].type;
         c->source_keys.names[c->source_keys.n++] = facts.keys[i].name;
+    }
     port->close(port);
     return facts.result.status == SL_OK
                ? SL_OK

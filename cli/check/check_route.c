@@ -145,17 +145,19 @@ static void print_cost(const struct sl_price *price, const char *where)
     putchar('\n');
 }
 
-/* A search index has no capacity units. */
-static bool is_search(const struct sl_route *route)
+/* What a target without capacity units writes: "document", "row"; NULL for others. */
+static const char *written_by(const struct sl_route *route)
 {
-    return route->stats.target && sl_span_starts(sl_span_str(route->stats.target), SL_LIT("opensearch:"));
+    struct sl_span target = sl_span_str(route->stats.target);
+    return sl_span_starts(target, SL_LIT("opensearch:")) ? "document"
+           : sl_span_starts(target, SL_LIT("postgres:")) ? "row"
+                                                         : NULL;
 }
 
-static void print_search_price(const struct sl_price *price)
+static void print_writes(const struct sl_price *price, const char *what)
 {
-    printf("    costs     one document for each change, many in a request\n"
-           "                %zu changes of %u bytes: %zu documents\n",
-           price->records, price->item_bytes, price->writes);
+    printf("    costs     %zu %ss written for %zu changes of %u bytes, many in a request\n", price->writes,
+           what, price->records, price->item_bytes);
 }
 
 static void print_price(struct sl_route *route, const struct sl_check_batch *batch, struct sl_arena *arena)
@@ -168,8 +170,8 @@ static void print_price(struct sl_route *route, const struct sl_check_batch *bat
         const struct price p = prices[event];
         if (!p.is_known)
             continue;
-        if (is_search(route)) {
-            print_search_price(&p.one);
+        if (written_by(route)) {
+            print_writes(&p.one, written_by(route));
             return;
         }
         printf("    %s  ", label);

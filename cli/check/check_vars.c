@@ -184,6 +184,10 @@ static void look_at_text(struct gathering *g, const struct place *place, const c
         look_for_secrets(g, place, text, "&secret=", "&");
         look_for_headers(g, place, text);
     }
+    if (strncmp(text, "postgres:", 9) == 0) {
+        look_for_secrets(g, place, text, "?password=", "&");
+        look_for_secrets(g, place, text, "&password=", "&");
+    }
     if (strncmp(text, "opensearch:", 11) == 0 && strstr(text, "auth=basic")) {
         need_secret(g, place, SL_LIT("OPENSEARCH_USERNAME"));
         need_secret(g, place, SL_LIT("OPENSEARCH_PASSWORD"));

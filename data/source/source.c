@@ -72,8 +72,10 @@ void sl_source_keys_of(const struct sl_record *r, struct sl_arena *arena, struct
     struct sl_span name;
     struct sl_value value;
     *out = (struct sl_source_keys){.n = 0};
-    while (out->n < SL_COUNT(out->names) && sl_value_next(&iter, &name, &value))
+    while (out->n < SL_COUNT(out->names) && sl_value_next(&iter, &name, &value)) {
+        out->types[out->n] = value.type == SL_N ? 'N' : value.type == SL_B ? 'B' : 'S';
         out->names[out->n++] = sl_span(sl_arena_copy(arena, name), name.len);
+    }
 }
 
 /* ---- pulling ---- */

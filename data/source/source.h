@@ -46,6 +46,7 @@ struct sl_source;
 /* Names of a table's key attributes: partition key, then sort key if there is one. */
 struct sl_source_keys {
     struct sl_span names[2];
+    char types[2]; /* 'S', 'N' or 'B'; '\0': not known */
     size_t n; /* 0: not known; then an item is refused */
 };
 

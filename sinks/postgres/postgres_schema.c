@@ -1,5 +1,6 @@
 /* Tables as the database has them. Nothing is created or changed here: a table that is missing, or other than
  * the target says, is refused with the statement that makes it. */
+#include "sinks/postgres.h"
 #include "base/array.h"
 #include "base/base64.h"
 #include "base/json.h"
@@ -9,7 +10,6 @@
 #include "sinks/postgres/postgres_private.h"
 #include "streams/value.h"
 
-#include <stdlib.h>
 
 const char *sl_postgres_quote(struct sl_span name, struct sl_arena *arena)
 {
@@ -59,6 +59,34 @@ const char *sl_postgres_create(const char *name, const struct sl_table_key *keys
     for (size_t i = 0; i < n_keys; i++)
         sl_buffer_printf(&sql, "%s%s", i ? ", " : "", sl_postgres_quote(keys[i].name, arena));
     sl_buffer_printf(&sql, "));%c", '\0');
+    return sql.ptr;
+}
+
+const char *sl_postgres_statements(struct sl_sinks *sinks, struct sl_span url, struct sl_span table,
+                                   const struct sl_table_key *keys, size_t n, bool has_tombstones,
+                                   struct sl_arena *arena)
+{
+    struct sl_postgres_target target = {.own = NULL};
+    struct sl_error ignored = SL_NO_ERROR;
+    struct sl_buffer sql;
+    if (!sl_span_starts(url, SL_LIT("postgres:")) ||
+        sl_postgres_read_target(sinks, url, arena, &target, &ignored) != SL_OK)
+        return NULL;
+    bool is_own = !table.ptr;
+    const char *name = is_own ? target.own : sl_arena_copy(arena, table);
+    sl_buffer_init_in(&sql, arena, 64 * 1024);
+    sl_buffer_add_str(
+        &sql, sl_postgres_create(name, keys, n, target.columns, is_own ? target.n_columns : 0, arena));
+    if (has_tombstones) {
+        const char *quoted = quote_table(sl_span_str(name), arena);
+        const char *live = quote_table(sl_span_str(sl_arena_printf(arena, "%s_live", name)), arena);
+        sl_buffer_printf(&sql,
+                         "\nCREATE INDEX ON %s (((item->'sluice_expires'->>'N')::numeric)) WHERE item ? "
+                         "'sluice_deleted';\nCREATE VIEW %s AS SELECT * FROM %s WHERE NOT item ? "
+                         "'sluice_deleted';",
+                         quoted, live, quoted);
+    }
+    sl_buffer_add_char(&sql, '\0');
     return sql.ptr;
 }
 
@@ -167,7 +195,7 @@ static enum sl_status take_columns(struct sl_postgres *p, struct sl_postgres_tab
                                    const PGresult *rows, struct sl_error *error)
 {
     for (int i = 0; i < PQntuples(rows); i++)
-        if (atoi(PQgetvalue(rows, i, 2)) >= 0 && take_key(p, table, rows, i, error) != SL_OK)
+        if (*PQgetvalue(rows, i, 2) != '-' && take_key(p, table, rows, i, error) != SL_OK)
             return SL_FATAL;
     if (table->n_keys == 0)
         return unfit(p, table, "it has no primary key", SL_LIT(""), error);

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """postgres:// against PostgreSQL itself: the port suite, random histories under faults and kills, verify and repair, backfill, views, totals, and
 what is refused. LONG=1 (`make postgres-long`) has longer histories, and cuts a connection at each of its bytes."""
+import gzip
 import json
 import os
 import pathlib
@@ -8,6 +9,7 @@ import shutil
 import subprocess
 import threading
 import time
+from decimal import Decimal
 
 import table_world
 from postgres_world import PASSWORD, Proxy, Server, compare, live, value
@@ -336,6 +338,52 @@ def tls(server, history):
     check("and not with another", run.returncode == 1 and "certificate" in run.err, run.text)
 
 
+def relational(server, _history):
+    """The example: its queries answer what the items at the end do."""
+    server.sql("CREATE DATABASE shop", database="postgres")
+    where = f"127.0.0.1:{server.port}/shop"
+    environment = {**os.environ, "DATABASE": where, "OUT": str(folder)}
+    records = [json.loads(line) for line in gzip.open("examples/shop/history.jsonl.gz", "rt", encoding="utf-8")]
+    (folder / "shop.jsonl").write_text("".join(json.dumps(r) + "\n" for r in records))
+    run = subprocess.run([f"{BUILD}/sluice", "check", "--tables", "--sample", str(folder / "shop.jsonl"), "examples/relational/sluice.json"], capture_output=True,
+                         text=True, env=environment, check=False)
+    made = sorted(line.split(" [")[0].strip() for line in run.stdout.splitlines() if line.startswith("CREATE "))
+    schema = pathlib.Path("examples/relational/schema.sql").read_text()
+    wanted = sorted(line for line in schema.split("-- For the queries.")[0].splitlines() if line.startswith("CREATE "))
+    swap = lambda lines: [line.replace('"SK" text COLLATE "C", "PK" text COLLATE "C"', '"PK" text COLLATE "C", "SK" text COLLATE "C"').replace(
+        'PRIMARY KEY ("SK", "PK")', 'PRIMARY KEY ("PK", "SK")') for line in lines]
+    check("check --tables prints the schema", swap(made) == wanted, "\n".join(made) + run.stderr)
+    server.sql(schema, database="shop")
+    run = subprocess.run([f"{BUILD}/sluice", "replay", "--quiet", "--config", "examples/relational/sluice.json", "--fault", FAULTS, "--report-failures", "--seed", "5",
+                          str(folder / "shop.jsonl")], capture_output=True, text=True, env=environment, check=False)
+    failed = folder / "failed.jsonl"
+    check("the example runs", run.returncode == 0 and not (failed.exists() and failed.read_text()), run.stdout + run.stderr + (failed.read_text() if failed.exists() else ""))
+    items = {}
+    for r in records:
+        items[json.dumps(r["dynamodb"]["Keys"], sort_keys=True)] = r["dynamodb"].get("NewImage")
+    items = [i for i in items.values() if i]
+    orders = [i for i in items if i["SK"]["S"].startswith("ORDER#")]
+    sold = [o for o in orders if o["status"]["S"] != "CANCELLED"]
+    days, products, spent = {}, {}, {i["PK"]["S"]: [i["name"]["S"], Decimal(0)] for i in items if i["SK"]["S"] == "PROFILE"}
+    for o in orders:
+        day = days.setdefault((o.get("created", {"S": ""})["S"][:10], o["status"]["S"]), [0, Decimal(0)])
+        day[0], day[1] = day[0] + 1, day[1] + Decimal(o["total"]["N"])
+    for o in sold:
+        if o["PK"]["S"] in spent:
+            spent[o["PK"]["S"]][1] += Decimal(o["total"]["N"])
+        for line in o["lines"]["L"]:
+            product = products.setdefault(line["M"]["sku"]["S"], [0, set()])
+            product[0] += int(line["M"]["pieces"]["N"])
+            product[1].add(o["PK"]["S"] + o["SK"]["S"])
+    wanted = [sorted((d, s, n, t) for (d, s), (n, t) in days.items()), sorted(((k, n, len(o)) for k, (n, o) in products.items()), key=lambda p: (-p[1], p[0])),
+              sorted(((n, t) for n, t in spent.values()), key=lambda c: (-c[1], c[0]))]
+    queries = [q for q in pathlib.Path("examples/relational/queries.sql").read_text().split(";") if "SELECT" in q]
+    for query, rows in zip(queries, wanted):
+        have = [[v or "" for v in row] for row in server.sql(query, database="shop")]
+        check("the query answers what the items do", have and len(have) == len(rows) and all(
+            (Decimal(a) == b if isinstance(b, Decimal) else a == str(b)) for x, y in zip(have, rows) for a, b in zip(x, y)), (query, have[:4], rows[:4]))
+
+
 def timed(function, *args):
     began = time.time()
     function(*args)
@@ -351,7 +399,7 @@ def main():
         history.write("history.json")
         replay(config("copy.json", COPY), "history.json")
         only = os.environ.get("ONLY")
-        for part in (port_suite, histories, two_writers, views_and_totals, backfill, refused, bad_rows, hostile_texts, cuts, waits, many, tls, restarts):
+        for part in (port_suite, histories, two_writers, views_and_totals, backfill, refused, bad_rows, hostile_texts, cuts, waits, many, tls, relational, restarts):
             if not only or part.__name__ in only.split(","):
                 timed(part, server, history) if part is not port_suite else timed(part, server)
         if not only or "verify" in only:

@@ -15,7 +15,7 @@
 
 const struct sl_option aggregate_options[] = {
     {"to", SL_OPTION_TABLE, SL_OPTION_REQUIRED, 0, 0, NULL, NULL,
-     "the totals: dynamodb://table?region=, sqlite:file.db?table=name"},
+     "the totals: dynamodb://table?region=, postgres://host/db?table=name, sqlite:file.db?table=name"},
     {"counters", SL_OPTION_JSON, SL_OPTION_REQUIRED, 0, 0, NULL, NULL,
      "list of {\"key\": {\"PK\": template}, \"add\": {\"orders\": 1, \"revenue\": \"{total}\"}}; also "
      "\"where\": a condition on the item, \"distinct\": {\"customers\": \"{PK}\"}, \"members\": {\"by\": "
@@ -477,7 +477,7 @@ enum sl_status aggregate_open(const struct sl_host *host, struct sl_route *route
     a->forget_s = 86400 * forget_days(a, host->option_integer(route, "forget_after_days"));
     if ((a->table->can & (SL_TABLE_GROUPS | SL_TABLE_UPDATES)) != (SL_TABLE_GROUPS | SL_TABLE_UPDATES))
         return BAD(&o, "to: this target has no transactions, and counters need them: keep the totals in a "
-                       "dynamodb: or sqlite: table");
+                       "dynamodb:, postgres: or sqlite: table");
     if (!sl_opening_is_name(a->expires_attribute))
         return BAD(&o, "expires_attribute: expected the name of an attribute");
     enum sl_status status = read_counters(&o);

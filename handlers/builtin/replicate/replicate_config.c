@@ -8,7 +8,8 @@
 
 const struct sl_option replicate_options[] = {
     {"to", SL_OPTION_TABLE, SL_OPTION_REQUIRED, 0, 0, NULL, NULL,
-     "the replica: dynamodb://table?region=, opensearch://host/index, sqlite:file.db?table=name"},
+     "the replica: dynamodb://table?region=, opensearch://host/index, postgres://host/db?table=name, "
+     "sqlite:file.db?table=name"},
     {"guard", SL_OPTION_JSON, 0, 0, 0, NULL, "\"inline\"",
      "where the order of an item's last change is kept: \"inline\", {\"table\": \"guards\", "
      "\"key\": \"PK\"}, or \"none\""},

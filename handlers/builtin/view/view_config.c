@@ -8,7 +8,8 @@
 
 const struct sl_option view_options[] = {
     {"to", SL_OPTION_TABLE, SL_OPTION_REQUIRED, 0, 0, NULL, NULL,
-     "the table of the rows: dynamodb://table?region=, sqlite:file.db?table=name"},
+     "the table of the rows: dynamodb://table?region=, postgres://host/db?table=name, "
+     "sqlite:file.db?table=name"},
     {"key", SL_OPTION_JSON, SL_OPTION_REQUIRED, 0, 0, NULL, NULL,
      "{\"PK\": \"PRODUCT#{each.sku}\", \"SK\": \"ORDER#{PK|key}#{each.id|key}\"}: templates that make a "
      "row's "
@@ -330,9 +331,9 @@ enum sl_status view_open(const struct sl_host *host, struct sl_route *route, voi
     *self = v;
     sl_loop_init(&v->loop, host->option_text(route, "to"));
     if ((v->table->can & (SL_TABLE_GROUPS | SL_TABLE_TESTS)) != (SL_TABLE_GROUPS | SL_TABLE_TESTS))
-        return BAD(&o,
-                   "to: this target has no transactions, and a view needs them: keep its rows in a dynamodb: "
-                   "or sqlite: table");
+        return BAD(
+            &o, "to: this target has no transactions, and a view needs them: keep its rows in a dynamodb:, "
+                "postgres: or sqlite: table");
     if (!sl_opening_is_name(v->expires_attribute) || is_ours(v->expires_attribute))
         return BAD(&o, "expires_attribute: expected the name of an attribute that nothing else has");
     enum sl_status status = read_key(&o);
