@@ -37,6 +37,7 @@ struct apply {
     struct sl_arena *arena; /* of the results */
     struct sl_error last;   /* the failure of the last turn that passes */
     bool is_begun;          /* something was sent */
+    bool is_left;           /* the connection is to be closed: another may do better */
 };
 
 /* ---- results ---- */
@@ -394,6 +395,7 @@ static void fail_transaction(struct apply *a, struct turn *t, size_t first, size
     }
     if (fault == SL_POSTGRES_STANDS)
         sl_postgres_forget(a->p);
+    a->is_left = a->is_left || fault == SL_POSTGRES_PASSES || fault == SL_POSTGRES_MOVED;
     if ((fault == SL_POSTGRES_REFUSES || fault == SL_POSTGRES_RAISES) &&
         (is_group || t->units[first] == t->units[last])) {
         refuse(a, unit, t->steps[at], &error);
@@ -415,7 +417,7 @@ static void end_single(struct apply *a, struct turn *t, size_t i)
     struct unit *unit = t->units[i];
     const struct sl_table_op *op = unit->steps[0].op;
     bool is_conditional = op->n_tests || op->verb == SL_TABLE_UPDATE;
-    if (PQntuples(t->statements[i].result) > 0 || !is_conditional) {
+    if (PQntuples(t->statements[i].result) > 0 || (!is_conditional && op->verb == SL_TABLE_DELETE)) {
         unit->state = SETTLED;
         return;
     }
@@ -458,8 +460,10 @@ static bool run_turn(struct apply *a, struct turn *t, void (*take)(struct apply 
     take(a, t);
     if (!is_done)
         lose(a, t, &error);
+    else if (a->is_left)
+        sl_postgres_disconnect(a->p);
     sl_postgres_drop(t->statements, t->n);
-    return is_done;
+    return is_done && !a->is_left;
 }
 
 static size_t count(const struct apply *a, enum unit_state state, size_t each)
@@ -518,6 +522,7 @@ static void run_units(struct apply *a)
             return;
         }
         sl_error_clear(&a->last);
+        a->is_left = false;
         if (sl_postgres_connect(p, &error) != SL_OK) {
             if (error.status == SL_FATAL)
                 fail_rest(a, &error);

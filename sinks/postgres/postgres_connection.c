@@ -10,6 +10,11 @@
 #define STATEMENT_MS 60000
 /* To make a connection, when the deadline is later. */
 #define CONNECT_MS 10000
+/* A connection that was idle for so long is not used again: a frozen sandbox does not see that it is closed,
+ * and a network between may have forgotten it. */
+#define IDLE_MS 60000
+/* Bytes that nobody acknowledges for so long are of a connection that is gone, tcp(7). */
+#define UNHEARD_MS "10000"
 
 void sl_postgres_disconnect(struct sl_postgres *p)
 {
@@ -76,7 +81,7 @@ static enum sl_status start(struct sl_postgres *p, const char *password, struct 
                                  "gssencmode",
                                  "client_encoding",
                                  "application_name",
-                                 "fallback_application_name",
+                                 "tcp_user_timeout",
                                  NULL};
     const char *const values[] = {t->host,
                                   t->port,
@@ -93,7 +98,7 @@ static enum sl_status start(struct sl_postgres *p, const char *password, struct 
                                   "disable",
                                   "UTF8",
                                   "sluice",
-                                  "sluice",
+                                  UNHEARD_MS,
                                   NULL};
     p->connection = PQconnectStartParams(names, values, 0);
     if (!p->connection)
@@ -103,7 +108,8 @@ static enum sl_status start(struct sl_postgres *p, const char *password, struct 
 
 enum sl_status sl_postgres_connect(struct sl_postgres *p, struct sl_error *error)
 {
-    if (p->connection && PQstatus(p->connection) == CONNECTION_OK)
+    bool is_fresh = p->clock->now_ms(p->clock) - p->used_ms < IDLE_MS;
+    if (p->connection && is_fresh && PQstatus(p->connection) == CONNECTION_OK)
         return SL_OK;
     sl_postgres_disconnect(p);
     int64_t deadline = p->clock->now_ms(p->clock) + CONNECT_MS;
@@ -126,6 +132,7 @@ enum sl_status sl_postgres_connect(struct sl_postgres *p, struct sl_error *error
     }
     if (status == SL_OK && (PQsetnonblocking(p->connection, 1) != 0 || !PQenterPipelineMode(p->connection)))
         return cannot_connect(p, false, error);
+    p->used_ms = p->clock->now_ms(p->clock);
     return status;
 }
 
@@ -308,6 +315,7 @@ enum sl_status sl_postgres_run(struct sl_postgres *p, struct sl_postgres_stateme
     bool is_late = false;
     l.slots = sl_arena_alloc(p->scratch, (5 * n + 1) * sizeof(*l.slots));
     bool is_done = send_all(&l) && read_all(&l, &is_late);
+    p->used_ms = p->clock->now_ms(p->clock);
     return is_done ? SL_OK : lost(p, is_late, error);
 }
 

@@ -21,7 +21,7 @@ static const struct {
     {"53", SL_POSTGRES_PASSES, false, ""},
     {"58", SL_POSTGRES_PASSES, false, ""},
     {"XX", SL_POSTGRES_PASSES, false, ""},
-    {"25006", SL_POSTGRES_STANDS, false, "; the address is a reader's, or the database has moved"},
+    {"25006", SL_POSTGRES_MOVED, false, "; the address is a reader's, or the database has moved"},
     {"22", SL_POSTGRES_REFUSES, true, ""},
     {"23", SL_POSTGRES_REFUSES, false, ""},
     {"54", SL_POSTGRES_REFUSES, true, ""},
@@ -48,7 +48,7 @@ enum sl_postgres_fault sl_postgres_judge(const struct sl_postgres *p, const PGre
         i++;
     bool is_known = i < SL_COUNT(codes);
     enum sl_postgres_fault fault = is_known ? codes[i].fault : SL_POSTGRES_PASSES;
-    static const enum sl_status statuses[] = {SL_RETRY, SL_RETRY, SL_REJECT, SL_REJECT, SL_FATAL};
+    static const enum sl_status statuses[] = {SL_RETRY, SL_RETRY, SL_REJECT, SL_REJECT, SL_FATAL, SL_FATAL};
     struct sl_span target = table ? table->name : sl_span_str(p->target.own);
     const char *what = field(result, PG_DIAG_CONSTRAINT_NAME), *kind = "constraint";
     if (!*what) {

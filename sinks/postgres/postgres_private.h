@@ -84,6 +84,8 @@ struct sl_postgres {
     struct sl_postgres_target target;
     struct sl_postgres_table *tables;
     PGconn *connection;  /* NULL: none. Between two calls it is idle, or closed */
+    int64_t used_ms;     /* when it was used last */
+    bool has_warned;     /* that commits are not durable */
     int64_t deadline_ms; /* of this call */
     struct sl_buffer key;
 };
@@ -135,7 +137,9 @@ enum sl_postgres_fault {
     SL_POSTGRES_REPEATS, /* a deadlock, a serialization failure, a lock that took too long: the same again */
     SL_POSTGRES_REFUSES, /* this row */
     SL_POSTGRES_RAISES,  /* a condition of a group did not hold */
-    SL_POSTGRES_STANDS   /* somebody has to repair something */
+    SL_POSTGRES_MOVED, /* a server that only reads: the writer may be elsewhere by now; FATAL when it stays so
+                        */
+    SL_POSTGRES_STANDS /* somebody has to repair something */
 };
 
 /* Whose fault the result is; its line, without what rows hold, in `error`. */

@@ -10,7 +10,6 @@
 #include "sinks/postgres/postgres_private.h"
 #include "streams/value.h"
 
-
 const char *sl_postgres_quote(struct sl_span name, struct sl_arena *arena)
 {
     char *quoted = sl_arena_alloc(arena, 2 * name.len + 3), *at = quoted;
@@ -120,11 +119,13 @@ static enum sl_status no_table(struct sl_postgres *p, struct sl_span name, struc
 
 /* ---- what there is ---- */
 
-/* Of each column: name, type, place in the primary key (0: none), whether its collation tells all texts
- * apart, whether it may be written. */
+/* Of each column: name, type, place in the primary key (-1: none), whether its collation tells all texts
+ * apart, whether it may be written. And whether a commit is on a disk when it is answered. */
 static const char columns_sql[] =
     "SELECT a.attname, t.typname, coalesce(array_position(i.indkey::int2[], a.attnum), -1), "
-    "coalesce(c.collname IN ('C', 'POSIX', 'ucs_basic'), true), a.attgenerated = '' AND a.attidentity <> 'a' "
+    "coalesce(c.collname IN ('C', 'POSIX', 'ucs_basic'), true), a.attgenerated = '' AND a.attidentity <> "
+    "'a', "
+    "current_setting('synchronous_commit') "
     "FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid "
     "LEFT JOIN pg_collation c ON c.oid = a.attcollation "
     "LEFT JOIN pg_index i ON i.indrelid = a.attrelid AND i.indisprimary "
@@ -191,12 +192,25 @@ static enum sl_status check_column(struct sl_postgres *p, const struct sl_postgr
     return SL_OK;
 }
 
+/* What is answered there may be lost, and the record is not delivered again. */
+static void warn_of_loss(struct sl_postgres *p, const PGresult *rows)
+{
+    if (p->has_warned || strcmp(PQgetvalue(rows, 0, 5), "off") != 0 || !p->sinks->log)
+        return;
+    p->has_warned = true;
+    sl_log(p->sinks->log, SL_WARN,
+           "%s: synchronous_commit is off: a crash of the server may lose what it has answered; "
+           "ALTER ROLE \"%s\" SET synchronous_commit = on",
+           p->target.shown, p->target.user);
+}
+
 static enum sl_status take_columns(struct sl_postgres *p, struct sl_postgres_table *table,
                                    const PGresult *rows, struct sl_error *error)
 {
     for (int i = 0; i < PQntuples(rows); i++)
         if (*PQgetvalue(rows, i, 2) != '-' && take_key(p, table, rows, i, error) != SL_OK)
             return SL_FATAL;
+    warn_of_loss(p, rows);
     if (table->n_keys == 0)
         return unfit(p, table, "it has no primary key", SL_LIT(""), error);
     if (check_column(p, table, rows, SL_LIT("item"), "jsonb", error) != SL_OK)
