@@ -8,7 +8,7 @@ cd "$(dirname "$0")/.."
 declare -A packages=(
     [build]="gcc make pkg-config libc6-dev libcurl4-openssl-dev libssl-dev libjansson-dev zlib1g-dev libgmp-dev libsqlite3-dev libpq-dev libmicrohttpd-dev libdeflate-dev"
     [run]=""
-    [check]="gcovr gcc-aarch64-linux-gnu g++-aarch64-linux-gnu git libc6-dev-arm64-cross libcmocka-dev clang libclang-rt-14-dev g++ python3 python3-venv sqlite3 curl openssl qemu-user-static unzip maven openjdk-17-jdk-headless chromium-headless-shell skopeo systemd postgresql-15"
+    [check]="gcovr gcc-aarch64-linux-gnu g++-aarch64-linux-gnu git libc6-dev-arm64-cross libcmocka-dev clang libclang-rt-14-dev g++ python3 python3-venv sqlite3 curl openssl qemu-user-static unzip maven openjdk-17-jdk-headless chromium-headless-shell skopeo systemd postgresql-15 pgbouncer"
     [demo]="maven openjdk-17-jre-headless python3 sqlite3"
     [ruler]="maven openjdk-17-jdk-headless"
     [fuzz]="clang libclang-rt-14-dev"

@@ -281,6 +281,16 @@ static void take_result(struct pipeline *l, const struct slot *slot, PGresult *r
     }
 }
 
+/* Each statement returns rows, be it none. A server that says that all is well, and not what a statement did, is
+ * not believed. */
+static bool is_whole(const struct pipeline *l, const struct sl_postgres_statement *last)
+{
+    for (const struct sl_postgres_statement *s = &l->statements[l->first]; s <= last && !l->failed; s++)
+        if (!s->result)
+            return false;
+    return true;
+}
+
 /* Each slot has results and then NULL; a Sync has its own result, and no NULL. */
 static bool read_all(struct pipeline *l, bool *is_late)
 {
@@ -297,6 +307,8 @@ static bool read_all(struct pipeline *l, bool *is_late)
             has_begun = false;
         } else if (PQresultStatus(result) == PGRES_PIPELINE_SYNC) {
             PQclear(result);
+            if (slot->kind != SYNC || !is_whole(l, slot->statement))
+                return false;
             end_transaction(l, slot->statement);
             l->at++;
             has_begun = false;

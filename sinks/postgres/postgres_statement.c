@@ -288,7 +288,7 @@ static size_t check_of(struct sl_postgres *p, const struct sl_postgres_step *ste
     m = begin(p, step);
     sl_buffer_printf(&m.sql, "DELETE FROM %s t WHERE ", step->table->quoted);
     add_key(&m);
-    add(&m, " AND t.item = '{}'");
+    add(&m, " AND t.item = '{}' RETURNING 1");
     out[1] = end(&m);
     return 2;
 }

@@ -16,6 +16,7 @@ SAID = {
     "MIT": "Permission is hereby granted, free of charge, to any person obtaining a copy",
     "Zlib": "This software is provided 'as-is', without any express or implied warranty",
     "curl": "Permission to use, copy, modify, and distribute this software for any purpose with or without fee is hereby granted",
+    "PostgreSQL": "Permission to use, copy, modify, and distribute this software and its documentation for any purpose, without fee, and without a written agreement is hereby granted",
     "LGPL-2.1-or-later": "GNU LESSER GENERAL PUBLIC LICENSE Version 2.1, February 1999",
     "LGPL-3.0-or-later": "GNU LESSER GENERAL PUBLIC LICENSE Version 3, 29 June 2007",
     "GPL-2.0-or-later": "GNU GENERAL PUBLIC LICENSE Version 2, June 1991",

@@ -81,7 +81,7 @@ alive "$(cat "$work/all/dynamodb.pid")" || fail "the lent server ended with its 
 ok
 
 # Refusals are one line each, and leave nothing.
-[[ $(refusal "$here/start.sh" "$work/s" mysql) == "services: usage: start.sh [--owner PID] DIR SERVICE..., of: dynamodb moto opensearch" ]] || fail "unknown service"
+[[ $(refusal "$here/start.sh" "$work/s" mysql) == "services: usage: start.sh [--owner PID] DIR SERVICE..., of: dynamodb moto opensearch postgres" ]] || fail "unknown service"
 ok
 [[ $(XDG_CACHE_HOME=$work/empty refusal "$here/start.sh" "$work/s" moto) == "services: moto is not installed; run tests/services/install.sh moto" ]] ||
     fail "not installed"

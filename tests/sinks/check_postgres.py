@@ -13,7 +13,7 @@ from decimal import Decimal
 
 import table_world
 from postgres_world import PASSWORD, Proxy, Server, compare, live, value
-from table_world import BUILD, History, check, config, folder, parked, replay, route, sluice
+from table_world import BUILD, History, check, config, folder, free_port, parked, replay, route, sluice
 
 LONG = bool(os.environ.get("LONG"))
 CHANGES, KEYS = (6000, 300) if LONG else (500, 40)
@@ -273,12 +273,11 @@ def hostile_texts(server, history):
     check("what cannot be held is parked", len(parked(conf)) == len(records) - len(wanted), len(parked(conf)))
 
 
-def cuts(server, history):
+def cuts(server, _history):
     """A connection that breaks after so many bytes, up or down: the record is written once, whatever was said."""
-    history.write("few.json", history.records[:6])
     proxy = Proxy(server.port)
     few = History(11, 6, KEYS)
-    step = 1 if LONG else 97
+    step = 1 if LONG else 211
     for direction in ("cut_up", "cut_down"):
         for n in range(0, 4200 if direction == "cut_up" else 3200, step):
             server.sql("DROP TABLE IF EXISTS cut")
@@ -286,6 +285,22 @@ def cuts(server, history):
             setattr(proxy, direction, n)
             replay(config("cut.json", route(server.target("cut", port=proxy.port, columns=COLUMNS, tls="off"))), "few.json")
             compare(server, "cut", few, f"{direction} after {n} bytes")
+    proxy.close()
+
+
+def lies(server, _history):
+    """One byte of the server's answers is another: what is there in the end is right all the same."""
+    proxy = Proxy(server.port)
+    few = History(11, 6, KEYS)
+    for n in range(0, 3600, 1 if LONG else 127):
+        server.sql("DROP TABLE IF EXISTS lied")
+        server.make("lied", SQL_COLUMNS)
+        proxy.lie = (n, 1 << n % 7)
+        conf = config("lied.json", route(server.target("lied", port=proxy.port, columns=COLUMNS, tls="off")))
+        run = sluice("replay", "--config", conf, "--report-failures", "--max-retries", "5", "--timeout", "3", "few.json", timeout=60)
+        check(f"byte {n}: the history was written", run.returncode == 0, run.text)
+        compare(server, "lied", few, f"byte {n} of the answers is another")
+        check(f"byte {n}: nothing is parked", not parked(conf), parked(conf)[:1])
     proxy.close()
 
 
@@ -323,6 +338,71 @@ def many(server, history):
     check("too many connections pass", run.returncode == 1 and "too many connections" in run.err, run.text)
     server.sql("ALTER ROLE reader CONNECTION LIMIT 5")
     replay("no_forbidden.json", "one.json")
+
+
+def moves(server, _history):
+    """A server that only reads for a while, as after a failover; and one whose commits are not on a disk."""
+    server.make("moved", SQL_COLUMNS)
+    server.sql("ALTER DATABASE sluice SET default_transaction_read_only = on")
+    back = threading.Timer(1, lambda: server.sql("ALTER DATABASE sluice SET default_transaction_read_only = off", options="-c default_transaction_read_only=off"))
+    back.start()
+    replay(config("moved.json", route(server.target("moved", columns=COLUMNS))), "few.json")
+    back.join()
+    check("it is written when the writer is back", server.sql("SELECT count(*) > 0 FROM moved") == [["t"]])
+    server.sql("ALTER ROLE reader SET synchronous_commit = off")
+    run = sluice("replay", "--config", "no_forbidden.json", "one.json")
+    check("commits that may be lost are told", run.returncode == 0 and "synchronous_commit is off" in run.err, run.text)
+
+
+def idle(server, _history):
+    """A connection that was idle for a minute, as that of a sandbox that was frozen, is not used again."""
+    server.sql('CREATE TABLE backends ("PK" text COLLATE "C" PRIMARY KEY, item jsonb NOT NULL, pid integer DEFAULT pg_backend_pid())')
+    run = subprocess.run([f"{BUILD}/tests/sinks/test_postgres"], capture_output=True, text=True, check=False,
+                         env={**os.environ, "POSTGRES_TARGET": server.target("backends")})
+    check("three writes", run.returncode == 0, run.stdout + run.stderr)
+    pids = [pid for (pid,) in server.sql('SELECT pid FROM backends ORDER BY "PK"')]
+    check("the first two are of one connection, the third is not", len(pids) == 3 and pids[0] == pids[1] != pids[2], pids)
+
+
+def pooled(server, _history):
+    """PgBouncer, which gives each transaction another connection."""
+    few = History(11, CHANGES, KEYS)
+    server.make("pooled", SQL_COLUMNS)
+    server.sql('CREATE TABLE pooled_marks ("PK" text COLLATE "C" PRIMARY KEY, item jsonb NOT NULL)')
+    port, home = free_port(), folder / "pgbouncer"
+    home.mkdir()
+    (home / "users.txt").write_text(f'"sluice" "{PASSWORD}"\n')
+    (home / "pgbouncer.ini").write_text(f"""[databases]
+sluice = host=127.0.0.1 port={server.port} dbname=sluice
+[pgbouncer]
+listen_addr = 127.0.0.1
+listen_port = {port}
+unix_socket_dir =
+auth_type = scram-sha-256
+auth_file = {home}/users.txt
+pool_mode = transaction
+default_pool_size = 3
+""")
+    for path in (home, home / "users.txt", home / "pgbouncer.ini"):
+        path.chmod(0o755)
+    folder.chmod(0o755)
+    with open(folder / "pgbouncer.log", "wb") as log:
+        user = ["-u", "postgres"] if os.getuid() == 0 else []
+        pooler = subprocess.Popen(["/usr/sbin/pgbouncer", *user, str(home / "pgbouncer.ini")], stdout=log, stderr=log)
+    try:
+        until = time.time() + 20
+        while subprocess.run(["pg_isready", "-q", "-h", "127.0.0.1", "-p", str(port)], check=False).returncode != 0:
+            check("PgBouncer starts", pooler.poll() is None and time.time() < until, (folder / "pgbouncer.log").read_text())
+            time.sleep(0.05)
+        for seed, more in ((1, {}), (2, {}), (3, {"tombstones": {"table": "pooled_marks"}})):
+            table = "pooled" if not more else "pooled_too"
+            if more:
+                server.make(table, SQL_COLUMNS)
+            replay(config(f"pooled{seed}.json", route(server.target(table, port=port, columns=COLUMNS), **more)), "history.json", faults=FAULTS, seed=seed)
+            compare(server, table, few, f"through PgBouncer, {seed}")
+    finally:
+        pooler.terminate()
+        pooler.wait()
 
 
 def tls(server, history):
@@ -397,9 +477,10 @@ def main():
         server.sql("CREATE DATABASE sluice", database="postgres")
         history = History(11, CHANGES, KEYS)
         history.write("history.json")
+        history.write("few.json", history.records[:6])
         replay(config("copy.json", COPY), "history.json")
         only = os.environ.get("ONLY")
-        for part in (port_suite, histories, two_writers, views_and_totals, backfill, refused, bad_rows, hostile_texts, cuts, waits, many, tls, relational, restarts):
+        for part in (port_suite, histories, two_writers, views_and_totals, backfill, refused, bad_rows, hostile_texts, cuts, lies, waits, many, moves, idle, pooled, tls, relational, restarts):
             if not only or part.__name__ in only.split(","):
                 timed(part, server, history) if part is not port_suite else timed(part, server)
         if not only or "verify" in only:

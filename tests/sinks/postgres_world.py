@@ -47,12 +47,10 @@ class Server:
         self.process.send_signal(signal.SIGQUIT)
         self.process.wait()
 
-    def sql(self, text, fails=False, database="sluice"):
+    def sql(self, text, database="sluice", options=""):
         """The rows, each a list of texts; NULL is None."""
         run = subprocess.run(["psql", "-qXAtw", "-h", "127.0.0.1", "-p", str(self.port), "-U", "sluice", "-d", database, "-v", "ON_ERROR_STOP=1", "-F", "\x1f",
-                              "-R", "\x1e", "-P", "null=\x1d", "-c", text], capture_output=True, check=False)
-        if fails:
-            return run.returncode
+                              "-R", "\x1e", "-P", "null=\x1d", "-c", text], capture_output=True, check=False, env={**os.environ, "PGOPTIONS": options})
         check(f"psql: {text[:200]}", run.returncode == 0, run.stderr.decode())
         rows = run.stdout.decode().rstrip("\n")
         return [[None if v == "\x1d" else v for v in row.split("\x1f")] for row in rows.split("\x1e")] if rows else []
@@ -96,10 +94,10 @@ def compare(server, table, history, when):
 
 
 class Proxy:
-    """Between us and the server: cuts a connection after so many bytes of one direction, or holds it still."""
+    """Between us and the server: cuts a connection after so many bytes of one direction, changes one byte of an answer, or holds still."""
 
     def __init__(self, to):
-        self.to, self.cut_up, self.cut_down, self.stalls, self.connections = to, None, None, False, 0
+        self.to, self.cut_up, self.cut_down, self.lie, self.stalls, self.connections = to, None, None, None, False, 0
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.port = self.listener.getsockname()[1]
         threading.Thread(target=self.accept, daemon=True).start()
@@ -115,7 +113,8 @@ class Proxy:
 
     def carry(self, client):
         left = {client: self.cut_up, None: self.cut_down}
-        self.cut_up = self.cut_down = None  # only one connection is cut
+        lie, at = self.lie, 0  # (which byte, how)
+        self.cut_up = self.cut_down = self.lie = None  # only one connection is cut, or lied to
         try:
             server = socket.create_connection(("127.0.0.1", self.to))
         except OSError:
@@ -133,6 +132,10 @@ class Proxy:
                         return
                     if left[end] is not None:
                         left[end] -= len(data)
+                    if end is server and lie and at <= lie[0] < at + len(data):
+                        n = lie[0] - at
+                        data = data[:n] + bytes([data[n] ^ lie[1]]) + data[n + 1:]
+                    at += len(data) if end is server else 0
                     other[end].sendall(data)
                     if left[end] == 0:
                         return

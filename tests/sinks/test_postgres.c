@@ -6,6 +6,8 @@
 #include "sinks/postgres/postgres_private.h"
 #include "streams/value.h"
 
+#include <stdlib.h>
+
 static struct fault f;
 
 static void answer(void *arg, const struct scripted_request *request, struct scripted_reply *reply)
@@ -240,12 +242,36 @@ static void the_token_is_signed(void **state)
     fault_close(&f);
 }
 
+/* check_postgres.py looks at which connection wrote which. */
+static void an_idle_connection_is_not_used_again(void **state)
+{
+    (void)state;
+    const char *url = getenv("POSTGRES_TARGET"), *password = getenv("PGPASSWORD");
+    if (!url || !password)
+        skip();
+    fault_open(&f, answer, NULL);
+    fault_set(&f, "PGPASSWORD", password);
+    struct sl_table_port *port = fault_table(&f, url);
+    static const int64_t waits[] = {0, 59000, 61000};
+    for (size_t i = 0; i < sizeof(waits) / sizeof(waits[0]); i++) {
+        f.clock.ms += waits[i];
+        f.call.deadline_ms = f.clock.ms + 60000;
+        assert_result(fault_put_item(&f, port, sl_arena_printf(f.call.arena, "%zu", i)), SL_OK, NULL);
+    }
+    port->close(port);
+    fault_close(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(targets_are_checked),       cmocka_unit_test(a_target_is_what_its_text_says),
-        cmocka_unit_test(statements_make_the_table), cmocka_unit_test(columns_take_what_they_hold),
-        cmocka_unit_test(what_is_no_text_is_found),  cmocka_unit_test(the_token_is_signed),
+        cmocka_unit_test(targets_are_checked),
+        cmocka_unit_test(a_target_is_what_its_text_says),
+        cmocka_unit_test(statements_make_the_table),
+        cmocka_unit_test(columns_take_what_they_hold),
+        cmocka_unit_test(what_is_no_text_is_found),
+        cmocka_unit_test(the_token_is_signed),
+        cmocka_unit_test(an_idle_connection_is_not_used_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
