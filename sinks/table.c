@@ -27,6 +27,8 @@ enum sl_status sl_table_key_text(struct sl_span key, struct sl_buffer *out, stru
 
 enum sl_status sl_table_check_bytes(struct sl_span item, struct sl_error *error)
 {
+    if (item.len <= SL_ITEM_BYTES) /* its text is longer than it is */
+        return SL_OK;
     size_t bytes = sl_item_bytes(item);
     if (bytes <= SL_ITEM_BYTES)
         return SL_OK;

@@ -182,6 +182,7 @@ static void fit_step(const struct apply *a, struct unit *unit, struct sl_postgre
         sl_postgres_key_params(p, step->table, step->op->key, step->key_params, &error) == SL_OK &&
         (step->op->verb != SL_TABLE_PUT || sl_postgres_make_row(p, step, step->op->item, &error) == SL_OK))
         return;
+    p->is_stale = p->is_stale || error.status == SL_FATAL;
     if (error.status == SL_REJECT)
         refuse(a, unit, step, &error);
     else
@@ -393,8 +394,7 @@ static void fail_transaction(struct apply *a, struct turn *t, size_t first, size
         try_again(a, unit, &error);
         return;
     }
-    if (fault == SL_POSTGRES_STANDS)
-        sl_postgres_forget(a->p);
+    a->p->is_stale = a->p->is_stale || fault == SL_POSTGRES_STANDS;
     a->is_left = a->is_left || fault == SL_POSTGRES_PASSES || fault == SL_POSTGRES_MOVED;
     if ((fault == SL_POSTGRES_REFUSES || fault == SL_POSTGRES_RAISES) &&
         (is_group || t->units[first] == t->units[last])) {
@@ -546,6 +546,11 @@ void sl_postgres_begin(struct sl_postgres *p, const struct sl_call *call)
 {
     p->deadline_ms = call->deadline_ms;
     sl_arena_reset(p->scratch);
+    if (p->is_stale) {
+        p->tables = NULL;
+        sl_arena_reset(p->known);
+        p->is_stale = false;
+    }
 }
 
 static void postgres_apply(struct sl_table_port *port, const struct sl_table_op *ops, size_t n,

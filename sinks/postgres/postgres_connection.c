@@ -281,8 +281,8 @@ static void take_result(struct pipeline *l, const struct slot *slot, PGresult *r
     }
 }
 
-/* Each statement returns rows, be it none. A server that says that all is well, and not what a statement did, is
- * not believed. */
+/* Each statement returns rows, be it none. A server that says that all is well, and not what a statement did,
+ * is not believed. */
 static bool is_whole(const struct pipeline *l, const struct sl_postgres_statement *last)
 {
     for (const struct sl_postgres_statement *s = &l->statements[l->first]; s <= last && !l->failed; s++)

@@ -85,6 +85,7 @@ struct sl_postgres {
     struct sl_postgres_table *tables;
     PGconn *connection;  /* NULL: none. Between two calls it is idle, or closed */
     int64_t used_ms;     /* when it was used last */
+    bool is_stale;       /* what is believed of the tables may be wrong: the next call reads them again */
     bool has_warned;     /* that commits are not durable */
     int64_t deadline_ms; /* of this call */
     struct sl_buffer key;
@@ -152,9 +153,6 @@ enum sl_postgres_fault sl_postgres_judge(const struct sl_postgres *p, const PGre
  * it, for the advice when there is no such table; absent: none. */
 enum sl_status sl_postgres_table(struct sl_postgres *p, struct sl_span name, struct sl_span key,
                                  struct sl_postgres_table **out, struct sl_error *error) SL_MUST_USE;
-/* What was believed of the tables may be wrong: they are read again. */
-void sl_postgres_forget(struct sl_postgres *p);
-
 /* The key's values as parameters, in the table's order. SL_FATAL: it is no key of this table. */
 enum sl_status sl_postgres_key_params(const struct sl_postgres *p, const struct sl_postgres_table *table,
                                       struct sl_span key, struct sl_postgres_param *out,

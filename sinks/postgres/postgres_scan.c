@@ -101,8 +101,7 @@ static enum sl_status read_page(struct sl_postgres *p, const struct sl_table_sca
     status = sl_postgres_ask(p, &ask, table, error);
     if (status == SL_OK)
         take_rows(p, table, asked, ask.result, limit, page, arena);
-    else if (status == SL_FATAL)
-        sl_postgres_forget(p);
+    p->is_stale = p->is_stale || status == SL_FATAL;
     sl_postgres_drop(&ask, 1);
     return status;
 }

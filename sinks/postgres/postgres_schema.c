@@ -294,9 +294,3 @@ enum sl_status sl_postgres_table(struct sl_postgres *p, struct sl_span name, str
     p->tables = *out = table;
     return SL_OK;
 }
-
-void sl_postgres_forget(struct sl_postgres *p)
-{
-    p->tables = NULL;
-    sl_arena_reset(p->known);
-}

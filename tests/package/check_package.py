@@ -131,6 +131,7 @@ def kernel(_, root):
 
 # What the programs contain of others, found by what only they say: component of the SBOM, file, bytes.
 TRACES = {"libssl-dev": ("bootstrap", rb"OpenSSL 3\."), "curl": ("bootstrap", rb"An unknown option was passed in to libcurl"), "libjansson-dev": ("bootstrap", rb"json_dumps"),
+          "postgresql-15": ("bootstrap", rb"PGSERVICEFILE"),
           "zlib1g-dev": ("bootstrap", rb"inflate 1\.2"), "libgmp10": ("lib/libgmp.so.10", rb"GNU MP"),
           "libc6": ("lib/libc.so.6", rb"GNU C Library"), "libgcc-s1": ("lib/libgcc_s.so.1", rb"GCC_")}
 STATIC = {"libc6-dev", "libdeflate-dev"}  # parts of bootstrap that leave no text of their own
