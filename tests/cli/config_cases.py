@@ -32,7 +32,7 @@ KINDS = {"text": [3, True, None, [], {}], "integer": ["3", 1.5, True, [], {}, 10
                        {"changed": [""]}, {"pattern": {}}, {"expired": False}],
          "object store target": [3, None, [], {}, "", "nothing", "nothing:x", "sqs://q", "dynamodb://table", "s3://", "s3://B A", "file:", "s3://bucket?nothing=1"],
          "table target": [3, None, [], {}, "", "nothing", "nothing:x", "sqs://q", "s3://bucket", "dynamodb://", "dynamodb://a b", "sqlite:x.db", "opensearch://h",
-                          "opensearch://h:0/i", "dynamodb://table?nothing=1", "dynamodb://table?region=nowhere!"],
+                          "opensearch://h:0/i", "postgres://h/d", "postgres://h?table=t&user=u", "dynamodb://table?nothing=1", "dynamodb://table?region=nowhere!"],
          "queue target": [3, None, [], {}, "", "nothing", "nothing:x", "s3://bucket", "dynamodb://table", "sqs://", "sns:topic", "https://", "https://h:0/",
                           "https://u:p@h/", "http://h/", "stdout:x", "jsonl:", "sqs://q?nothing=1"],
          "JSON": [3, True, None, "nothing", [3], {"": 3}, {"nothing": 3}, {"nothing": {}}, [{}]]}

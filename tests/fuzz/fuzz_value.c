@@ -33,6 +33,16 @@ static struct sl_span canonical(struct sl_value v, struct sl_arena *arena)
     return text;
 }
 
+/* What is stored is the same value. */
+static void check_stored(struct sl_value v)
+{
+    struct sl_buffer b;
+    sl_buffer_init(&b, SL_CANONICAL_BYTES);
+    sl_value_stored(v, &b);
+    FUZZ_CHECK(sl_value_equal(v, sl_value_read(sl_buffer_span(&b))));
+    sl_buffer_clean_up(&b);
+}
+
 static void check(const struct sl_record *r, struct sl_arena *arena)
 {
     struct sl_value a = sl_record_attribute(r, SL_NEW_IMAGE, SL_LIT("v"));
@@ -42,6 +52,7 @@ static void check(const struct sl_record *r, struct sl_arena *arena)
     FUZZ_CHECK(sl_value_counted_bytes(a) == sl_value_counted_bytes(b));
     walk(a, arena);
     walk(b, arena);
+    check_stored(a);
     (void)sl_record_path(r, SL_NEW_IMAGE, SL_LIT("v.a[0].b"));
 }
 

@@ -421,8 +421,7 @@ def tls(server, history):
 def relational(server, _history):
     """The example: its queries answer what the items at the end do."""
     server.sql("CREATE DATABASE shop", database="postgres")
-    where = f"127.0.0.1:{server.port}/shop"
-    environment = {**os.environ, "DATABASE": where, "OUT": str(folder)}
+    environment = {**os.environ, "HOST": f"127.0.0.1:{server.port}", "OUT": str(folder)}
     records = [json.loads(line) for line in gzip.open("examples/shop/history.jsonl.gz", "rt", encoding="utf-8")]
     (folder / "shop.jsonl").write_text("".join(json.dumps(r) + "\n" for r in records))
     run = subprocess.run([f"{BUILD}/sluice", "check", "--tables", "--sample", str(folder / "shop.jsonl"), "examples/relational/sluice.json"], capture_output=True,

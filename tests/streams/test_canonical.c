@@ -183,7 +183,7 @@ static struct sl_value decoded(struct test_batch *t, struct sl_span text)
 }
 
 struct texts {
-    struct sl_buffer spelled, canonical, plain;
+    struct sl_buffer spelled, canonical, plain, stored;
 };
 
 static void texts_init(struct texts *x)
@@ -191,6 +191,7 @@ static void texts_init(struct texts *x)
     sl_buffer_init(&x->spelled, 1 << 24);
     sl_buffer_init(&x->canonical, 1 << 24);
     sl_buffer_init(&x->plain, 1 << 24);
+    sl_buffer_init(&x->stored, 1 << 24);
 }
 
 static void texts_clean_up(struct texts *x)
@@ -198,16 +199,18 @@ static void texts_clean_up(struct texts *x)
     sl_buffer_clean_up(&x->spelled);
     sl_buffer_clean_up(&x->canonical);
     sl_buffer_clean_up(&x->plain);
+    sl_buffer_clean_up(&x->stored);
 }
 
 static struct sl_value say(struct texts *x, struct test_batch *t, uint64_t seed, uint64_t way)
 {
     struct speller s = {&x->spelled, way};
-    x->spelled.len = x->canonical.len = x->plain.len = 0;
+    x->spelled.len = x->canonical.len = x->plain.len = x->stored.len = 0;
     value(&s, seed, 0, 0);
     struct sl_value v = decoded(t, sl_buffer_span(&x->spelled));
     sl_value_canonical(v, &x->canonical);
     sl_value_plain(v, &x->plain);
+    sl_value_stored(v, &x->stored);
     return v;
 }
 
@@ -225,6 +228,8 @@ static void equal_values_have_equal_texts(void **state)
         assert_int_equal(sl_value_counted_bytes(v), sl_value_counted_bytes(w));
         assert_true(sl_span_eq(sl_buffer_span(&a.canonical), sl_buffer_span(&b.canonical)));
         assert_true(sl_span_eq(sl_buffer_span(&a.plain), sl_buffer_span(&b.plain)));
+        assert_true(sl_span_eq(sl_buffer_span(&a.stored), sl_buffer_span(&b.stored)));
+        assert_true(sl_value_equal(v, sl_value_read(sl_buffer_span(&a.stored))));
         test_batch_clean_up(&s);
         test_batch_clean_up(&t);
     }
