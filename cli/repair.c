@@ -7,6 +7,7 @@
 #include "cli/repair/audit.h"
 #include "live/source/input.h"
 #include "cli/verbs.h"
+#include "cli/verify_targets.h"
 #include "cli/verify_session.h"
 #include "data/repair/sum.h"
 #include "data/repair/undo.h"
@@ -106,19 +107,6 @@ static struct sl_route *route_of(const struct repair *r, struct sl_span name)
     return i < p->n ? &p->routes[i] : NULL;
 }
 
-/* dynamodb://NAME and sqlite:FILE?table=NAME, whatever the other parameters say. */
-static bool is_same_table(const char *a, const char *b)
-{
-    struct sl_span table[2];
-    const char *urls[2] = {a, b};
-    size_t n = strcspn(a, "?");
-    for (size_t i = 0; i < 2; i++) {
-        const char *name = strstr(urls[i], "table=");
-        table[i] = name ? sl_span(name, strcspn(name, "&")) : sl_span("", 0);
-    }
-    return strcspn(b, "?") == n && strncmp(a, b, n) == 0 && sl_span_eq(table[0], table[1]);
-}
-
 /* Do the rows belong together, and say which route's they are? Then one is not put back alone. */
 static bool says_whose(const struct sl_route *route)
 {
@@ -132,7 +120,7 @@ static bool is_shared(const struct repair *r, const struct sl_route *route)
     for (size_t i = 0; i < p->n; i++) {
         const struct sl_route *other = &p->routes[i];
         if (other != route && strcmp(other->stats.handler, route->stats.handler) == 0 && !says_whose(route) &&
-            is_same_table(other->stats.target, route->stats.target))
+            sl_verify_is_same_table(other->stats.target, route->stats.target))
             return true;
     }
     return false;

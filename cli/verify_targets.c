@@ -72,6 +72,28 @@ static bool is_same_sqlite(struct sl_span source, struct sl_span target, struct 
     return sl_span_is(own, wanted) && same_file(a + strlen("sqlite:"), b + strlen("sqlite:"));
 }
 
+bool sl_verify_is_same_table(const char *a, const char *b)
+{
+    struct sl_span table[2];
+    const char *urls[2] = {a, b};
+    size_t n = strcspn(a, "?");
+    for (size_t i = 0; i < 2; i++) {
+        const char *name = strstr(urls[i], "table=");
+        table[i] = name ? sl_span(name, strcspn(name, "&")) : sl_span("", 0);
+    }
+    return strcspn(b, "?") == n && strncmp(a, b, n) == 0 && sl_span_eq(table[0], table[1]);
+}
+
+/* Both are of PostgreSQL; `name` absent: the target's own table. */
+static bool is_same_postgres(struct sl_span source, struct sl_span target, struct sl_span name,
+                             struct sl_arena *arena)
+{
+    const char *a = sl_arena_copy(arena, source), *b = sl_arena_copy(arena, target);
+    if (name.ptr)
+        b = sl_arena_printf(arena, "%.*s?table=%.*s", (int)strcspn(b, "?"), b, SL_ARG(name));
+    return sl_verify_is_same_table(a, b);
+}
+
 static bool is_source(const struct sl_verify_source *source, const struct sl_option_value *to,
                       struct sl_span name, const struct sl_call *call)
 {
@@ -79,6 +101,8 @@ static bool is_source(const struct sl_verify_source *source, const struct sl_opt
     if (is_sqlite(source->url) || is_sqlite(to->text))
         return is_sqlite(source->url) && is_sqlite(to->text) &&
                is_same_sqlite(source->url, to->text, name, call->arena);
+    if (sl_span_starts(source->url, SL_LIT("postgres:")) && sl_span_starts(to->text, SL_LIT("postgres:")))
+        return is_same_postgres(source->url, to->text, name, call->arena);
     if (!source->facts->arn.ptr)
         return false;
     to->table->describe(to->table, name, &facts, call);

@@ -275,7 +275,8 @@ static bool test_step(const struct apply *a, struct sl_postgres_step *step)
 static bool update_step(const struct apply *a, struct sl_postgres_step *step)
 {
     struct sl_error error = SL_NO_ERROR;
-    struct sl_span item = step->have.ptr ? step->have : step->op->key;
+    /* What the row has in `item`: columns that say otherwise are set right by the way. */
+    struct sl_span item = step->have.ptr ? sl_span_str(step->before) : step->op->key;
     if (sl_item_update(step->op, item, a->p->scratch, &item, &error) == SL_OK &&
         sl_table_check_bytes(item, &error) == SL_OK &&
         sl_postgres_make_row(a->p, step, item, &error) == SL_OK)

@@ -1,10 +1,11 @@
 #!/bin/bash
 # Runs PostgreSQL on a loopback port, with its data, its socket and its TLS files in the folder it is started in: postgres.sh PORT.
 # The data stay, so that a server that was killed finds them. The superuser is "sluice", its password in PGPASSWORD; the
-# certificate is for 127.0.0.1 and localhost, by the authority in ca.crt. POSTGRES_SETTINGS adds "-c name=value" settings.
+# certificate is for 127.0.0.1 and localhost, by the authority in ca.crt. POSTGRES_SETTINGS adds "-c name=value" settings,
+# POSTGRES_BIN names the programs of another version.
 set -euo pipefail
 port=$1
-bin=$(echo /usr/lib/postgresql/*/bin | awk '{print $NF}')
+bin=${POSTGRES_BIN:-$(echo /usr/lib/postgresql/*/bin | awk '{print $NF}')}
 # It refuses to run as root; and its user may not enter the folders of another.
 as=()
 [ "$(id -u)" != 0 ] ||
