@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The zips, unpacked at /var/task of a root that holds nothing else, under AWS's Runtime Interface Emulator: they start, take an
 event and answer it, on x86-64 and (by qemu-user) on arm64. And as on Amazon Linux: LD_LIBRARY_PATH names a glibc that is not
-ours, the CA certificates lie where Amazon Linux has them, and S3 answers over TLS under a name of /etc/hosts."""
+ours, the CA certificates lie where Amazon Linux has them, and S3 answers over TLS under a name of /etc/hosts. And PostgreSQL."""
 import gzip
 import http.client
 import json
@@ -174,6 +174,32 @@ def as_on_amazon_linux(work, architecture, zip_path):
     assert sorted(archived) == sorted(lines), f"{len(archived)} of {len(lines)} records are in the bucket"
 
 
+def into_postgres(work, architecture, zip_path):
+    """The zip's own libpq, over TLS with a certificate that it verifies."""
+    root, services = work / "root", work / "services"
+    unpack(zip_path, root)
+    run(TOP / "tests/services/start.sh", "--owner", str(os.getpid()), services, "postgres")
+    try:
+        env = dict(line.split("=", 1) for line in (services / "env").read_text().splitlines())
+        host, _, port = env["POSTGRES_ENDPOINT"].partition(":")
+        psql = ["psql", "-qXAt", "-h", host, "-p", port, "-U", "sluice", "-d", "postgres", "-c"]
+        secret = {**os.environ, "PGPASSWORD": env["PGPASSWORD"]}
+        run(*psql, 'CREATE TABLE orders ("PK" text COLLATE "C", "SK" text COLLATE "C", item jsonb NOT NULL, PRIMARY KEY ("PK", "SK"))', env=secret)
+        shutil.copy(services / "ca.crt", root / "var/task/ca.crt")
+        (root / "var/task/postgres.json").write_text(json.dumps({"routes": [{"name": "copy", "handler": "replicate", "on_failure": "report",
+                                                                             "to": f"postgres://{host}:{port}/postgres?table=orders&user=sluice&ca=/var/task/ca.crt"}]}))
+        lines = records()[:50]
+        answer, output = invoke(work, root, architecture, {"SLUICE_CONFIG": "/var/task/postgres.json", "PGPASSWORD": env["PGPASSWORD"]},
+                                ('{"Records":[' + ",".join(lines) + "]}").encode())
+        assert answer == b'{"batchItemFailures":[]}', f"{answer}\n{output}"
+        check_output(output)
+        rows = run(*psql, "SELECT count(*) FROM orders", env=secret, stdout=subprocess.PIPE, text=True).stdout.strip()
+        assert rows == str(len({json.dumps(json.loads(line)["dynamodb"]["Keys"], sort_keys=True) for line in lines})), rows
+        assert env["PGPASSWORD"] not in output
+    finally:
+        run(TOP / "tests/services/stop.sh", services)
+
+
 def refused_by_name(work, architecture, zip_path):
     """A start that cannot succeed says why in one line, and does not serve."""
     root = work / "root"
@@ -188,7 +214,7 @@ def main():
     passed = 0
     for architecture in ("x86_64", "arm64"):
         zip_path = make_zip(architecture)
-        for case in (in_an_empty_root, as_on_amazon_linux, refused_by_name):
+        for case in (in_an_empty_root, as_on_amazon_linux, into_postgres, refused_by_name):
             with tempfile.TemporaryDirectory() as folder:
                 work = pathlib.Path(folder)
                 try:
