@@ -62,7 +62,11 @@ static enum sl_status cannot_connect(struct sl_postgres *p, bool is_late, struct
     if (stands)
         sl_sinks_aws(p->sinks)->is_login_refused = true; /* a secret may have been rotated */
     return sl_fail(error, stands ? SL_FATAL : SL_RETRY, stands ? "ConnectionRefused" : "ConnectionError",
-                   "%s: %s", p->target.shown, is_late ? "no connection within the time that was left" : line);
+                   "%s: %s%s", p->target.shown,
+                   is_late ? "no connection within the time that was left" : line,
+                   strstr(line, "no password supplied")
+                       ? "; it is in the variable PGPASSWORD, or in the one that password= names"
+                       : "");
 }
 
 static enum sl_status start(struct sl_postgres *p, const char *password, struct sl_error *error)

@@ -33,7 +33,7 @@ static struct sl_span canonical(struct sl_value v, struct sl_arena *arena)
     return text;
 }
 
-/* What is stored is the same value. */
+/* What is stored of a value that a table takes is the same value. */
 static void check_stored(struct sl_value v)
 {
     struct sl_buffer b;
@@ -52,7 +52,6 @@ static void check(const struct sl_record *r, struct sl_arena *arena)
     FUZZ_CHECK(sl_value_counted_bytes(a) == sl_value_counted_bytes(b));
     walk(a, arena);
     walk(b, arena);
-    check_stored(a);
     (void)sl_record_path(r, SL_NEW_IMAGE, SL_LIT("v.a[0].b"));
 }
 
@@ -64,6 +63,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct sl_span value = sl_span((const char *)data, size);
     struct sl_value unchecked = sl_value_read(value);
     walk(unchecked, arena);
+    if (unchecked.type != SL_NONE)
+        check_stored(unchecked);
     sl_buffer_init(&text, SIZE_MAX / 2);
     sl_buffer_add_str(&text, "[{\"eventName\":\"MODIFY\",\"dynamodb\":{\"Keys\":{},\"NewImage\":{\"v\":");
     sl_buffer_add_span(&text, value);

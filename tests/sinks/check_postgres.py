@@ -216,6 +216,10 @@ def refused(server, history):
         run = sluice("replay", "--config", conf, "--max-retries", "0", "--report-failures", "one.json")
         check(f"{name} is refused", run.returncode == 1 and says in run.err, run.text)
         check(f"{name} parks nothing", not parked(conf))
+    given = os.environ.pop("PGPASSWORD")
+    run = sluice("replay", "--config", config("no_password.json", route(server.target("bare"))), "--max-retries", "0", "one.json")
+    check("no password: it says where to put it", run.returncode == 1 and "the variable PGPASSWORD" in run.err, run.text)
+    os.environ["PGPASSWORD"] = given
     os.environ["READER"] = "another"
     run = sluice("replay", "--config", "no_forbidden.json", "--max-retries", "0", "one.json")
     check("a wrong password is refused", run.returncode == 1 and "authentication failed" in run.err, run.text)
