@@ -5,6 +5,7 @@ import gzip
 import json
 import os
 import pathlib
+import random
 import shutil
 import subprocess
 import threading
@@ -12,6 +13,7 @@ import time
 from decimal import Decimal
 
 import table_world
+from servers import Servers  # (tests/cli, as table_world says)
 from postgres_world import PASSWORD, Proxy, Server, compare, live, value
 from table_world import BUILD, History, check, config, folder, free_port, parked, replay, route, sluice
 
@@ -321,6 +323,67 @@ def lies(server, _history):
     proxy.close()
 
 
+def live_world(server, _history):
+    """A table of DynamoDB Local that is written all the time; a tail that is killed again and again, and PostgreSQL too. In the end the replica is the
+    scan, the view is what its items make, and each total is their sum."""
+    tables = Servers("dynamodb")
+    draw = random.Random(os.environ.get("SEED", "36"))
+    tables.create("world", stream=True)
+    server.sql("CREATE DATABASE world", database="postgres")
+    one, two = '"PK" text COLLATE "C", item jsonb NOT NULL, PRIMARY KEY ("PK")', '"PK" text COLLATE "C", "SK" text COLLATE "C", item jsonb NOT NULL, PRIMARY KEY ("PK", "SK")'
+    server.sql(f"CREATE TABLE copy (state text, {one}); CREATE TABLE lines (qty numeric, {two}); CREATE TABLE lists ({one}); "
+               f"CREATE TABLE totals (n bigint, {one}); CREATE TABLE ledger ({one})", database="world")
+    at = f"postgres://127.0.0.1:{server.port}/world?user=sluice&table="
+    conf = config("world.json", {"name": "copy", "handler": "replicate", "to": at + "copy&columns=state:text"},
+                  {"name": "lines", "handler": "view", "to": at + "lines&columns=qty:numeric", "each": "lines[*]", "list": {"table": "lists"},
+                   "key": {"PK": "{each.sku}", "SK": "{PK|key}#{each_index|key}"}, "item": {"qty": "{each.qty}"}},
+                  {"name": "totals", "handler": "aggregate", "to": at + "totals&columns=n:bigint", "ledger": {"table": "ledger"},
+                   "counters": [{"key": {"PK": "{state}"}, "add": {"n": 1, "sum": "{total}"}}]})
+    writing = threading.Event()
+
+    def write():
+        while not writing.is_set():
+            key = {"PK": {"S": f"k{draw.randrange(30)}"}}
+            if draw.random() < 0.2:
+                tables.dynamodb("DeleteItem", TableName="world", Key=key)
+            else:
+                lines = [{"M": {"sku": {"S": draw.choice("abc")}, "qty": {"N": str(draw.randrange(100))}}} for _ in range(draw.randrange(4))]
+                tables.dynamodb("PutItem", TableName="world", Item={**key, "state": {"S": draw.choice(["NEW", "PAID"])}, "total": {
+                    "N": str(draw.randrange(10**6))}, "lines": {"L": lines}})
+
+    def tail(*args):
+        return subprocess.Popen([f"{BUILD}/sluice", "tail", "--table", "world", "--config", conf, "--endpoint-url", tables.endpoint, "--checkpoint", "world.place",
+                                 "--batch-size", "20", *args], cwd=folder, env={**os.environ, **tables.credentials}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    for n in range(24 if LONG else 8):
+        run = tail()
+        time.sleep(draw.uniform(0.3, 1.2))
+        if n % 3 == 1:
+            server.kill()
+            server.start()
+        run.kill()
+        run.communicate()
+    writing.set()
+    writer.join()
+    run = tail("--once")
+    out = run.communicate(timeout=120)[0].decode()
+    check("the tail reads to the end", run.returncode == 0, out)
+    items = tables.scan("world")
+    rows = {pk: (json.loads(item), state) for pk, item, state in server.sql('SELECT "PK", item::text, state FROM copy', database="world")}
+    have = {pk: {k: v for k, v in item.items() if not k.startswith("sluice_")} for pk, (item, _) in rows.items() if "sluice_deleted" not in item}
+    check("the replica is the scan", have.keys() == {i["PK"]["S"] for i in items} and all(value({"M": have[i["PK"]["S"]]}) == value({"M": i}) for i in items),
+          (len(have), len(items), out[-500:]))
+    check("the column is the item's", all(state == item.get("state", {}).get("S") for item, state in rows.values()))
+    wanted = sorted((line["M"]["sku"]["S"], f"{i['PK']['S']}#{n}", line["M"]["qty"]["N"]) for i in items for n, line in enumerate(i["lines"]["L"]))
+    check("the view is what the items make", sorted(map(tuple, server.sql('SELECT "PK", "SK", qty FROM lines', database="world"))) == wanted)
+    for state in ("NEW", "PAID"):
+        mine = [i for i in items if i["state"]["S"] == state]
+        total = server.sql(f"""SELECT n, item->'n'->>'N', item->'sum'->>'N' FROM totals WHERE "PK" = '{state}'""", database="world")
+        check(f"the total of {state}", total and total[0] == [str(len(mine))] * 2 + [str(sum(int(i["total"]["N"]) for i in mine))], (total, len(mine)))
+
+
 def waits(server, history):
     """A server that does not answer, and a lock that somebody holds, cost the time that is given and no more; nobody is left behind a lock."""
     server.make("locked", SQL_COLUMNS)
@@ -496,7 +559,7 @@ def main():
         history.write("few.json", history.records[:6])
         replay(config("copy.json", COPY), "history.json")
         only = os.environ.get("ONLY")
-        for part in (port_suite, histories, two_writers, views_and_totals, backfill, refused, bad_rows, hostile_texts, cuts, lies, waits, many, moves, idle, pooled, tls, relational, restarts):
+        for part in (port_suite, histories, two_writers, views_and_totals, backfill, refused, bad_rows, hostile_texts, cuts, lies, waits, many, moves, idle, pooled, tls, relational, restarts, live_world):
             if not only or part.__name__ in only.split(","):
                 timed(part, server, history) if part is not port_suite else timed(part, server)
         if not only or "verify" in only:
