@@ -322,8 +322,31 @@ static size_t add_looks(struct apply *a, struct turn *t, size_t from)
     return i;
 }
 
+/* All reads of a turn are one transaction: what failed is of all of them. */
+static void fail_look(struct apply *a, struct turn *t, size_t failed)
+{
+    struct sl_error error = SL_NO_ERROR;
+    enum sl_postgres_fault fault =
+        sl_postgres_judge(a->p, t->statements[failed].result, t->steps[failed]->table, &error);
+    bool passes = fault == SL_POSTGRES_PASSES || fault == SL_POSTGRES_REPEATS;
+    a->is_left = a->is_left || fault == SL_POSTGRES_PASSES;
+    a->p->is_stale = a->p->is_stale || !passes;
+    for (size_t i = 0; i < t->n; i++)
+        if (t->units[i]->state == LOOK && (i == 0 || t->units[i] != t->units[i - 1])) {
+            if (passes)
+                try_again(a, t->units[i], &error);
+            else
+                fail_unit(a, t->units[i], &error);
+        }
+}
+
 static void end_look(struct apply *a, struct turn *t)
 {
+    for (size_t i = 0; i < t->n; i++)
+        if (t->statements[i].end == SL_POSTGRES_FAILED) {
+            fail_look(a, t, i);
+            return;
+        }
     for (size_t i = 0; i < t->n; i++)
         if (t->units[i]->state == LOOK && t->statements[i].end == SL_POSTGRES_DONE)
             take_look(a, t->units[i], t->steps[i], t->statements[i].result);

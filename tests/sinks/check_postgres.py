@@ -218,6 +218,12 @@ def refused(server, history):
         run = sluice("replay", "--config", conf, "--max-retries", "0", "--report-failures", "one.json")
         check(f"{name} is refused", run.returncode == 1 and says in run.err, run.text)
         check(f"{name} parks nothing", not parked(conf))
+    server.sql('CREATE TABLE unread ("PK" text COLLATE "C" PRIMARY KEY, item jsonb NOT NULL); CREATE TABLE unread_too (LIKE unread INCLUDING ALL); '
+               'GRANT INSERT, UPDATE ON unread TO reader; GRANT ALL ON unread_too TO reader')
+    conf = config("no_reading.json", {"name": "n", "handler": "aggregate", "to": server.target("unread", user="reader", password="READER"),
+                                      "ledger": {"table": "unread_too"}, "counters": [{"key": {"PK": "S{status}"}, "add": {"n": 1}}]})
+    run = sluice("replay", "--config", conf, "--max-retries", "0", "--timeout", "5", "one.json", timeout=30)
+    check("a table that cannot be read is refused", run.returncode == 1 and "permission denied" in run.err and "FATAL" in run.err, run.text)
     given = os.environ.pop("PGPASSWORD")
     run = sluice("replay", "--config", config("no_password.json", route(server.target("bare"))), "--max-retries", "0", "one.json")
     check("no password: it says where to put it", run.returncode == 1 and "the variable PGPASSWORD" in run.err, run.text)
