@@ -237,6 +237,21 @@ static void try_again(struct apply *a, struct unit *unit, const struct sl_error 
         fail_unit(a, unit, error);
 }
 
+/* A test did not hold on the row as it was when it was written: it is looked at. Only who was overtaken twice
+ * waits. */
+static void look_again(struct apply *a, struct unit *unit)
+{
+    static const struct sl_error contended = {
+        SL_RETRY, SL_NO_OFFSET, "Contended",
+        "the condition held, and yet the row was not written: others change it all the time, or a trigger "
+        "suppresses the write"};
+    unit->state = LOOK;
+    if (unit->tries == 0)
+        unit->tries = 1;
+    else
+        try_again(a, unit, &contended);
+}
+
 /* The connection is lost: what was not done is not known. Those without an outcome are tried again. */
 static void lose(struct apply *a, struct turn *t, const struct sl_error *error)
 {
@@ -358,29 +373,44 @@ static void end_look(struct apply *a, struct turn *t)
 
 /* ---- writing ---- */
 
-static int by_key(const void *left, const void *right)
+static int compare_texts(struct sl_span x, struct sl_span y)
+{
+    int order = memcmp(x.ptr, y.ptr, x.len < y.len ? x.len : y.len);
+    return order ? order : (x.len > y.len) - (x.len < y.len);
+}
+
+/* By table and key: who locks rows in one order does not wait for him who waits for us. */
+static int by_row(const void *left, const void *right)
+{
+    const struct sl_postgres_step *a = *(struct sl_postgres_step *const *)left,
+                                  *b = *(struct sl_postgres_step *const *)right;
+    int order = compare_texts(a->table->name, b->table->name);
+    return order ? order : compare_texts(a->key, b->key);
+}
+
+static int by_first_row(const void *left, const void *right)
 {
     const struct unit *a = *(struct unit *const *)left, *b = *(struct unit *const *)right;
-    struct sl_span x = a->steps[0].key, y = b->steps[0].key;
-    int order = memcmp(x.ptr, y.ptr, x.len < y.len ? x.len : y.len);
-    if (order == 0 && x.len != y.len)
-        order = x.len < y.len ? -1 : 1;
-    return order ? order : a < b ? -1 : a > b;
+    return by_row(&a->steps, &b->steps);
 }
 
 static void add_group(struct apply *a, struct turn *t, struct unit *unit)
 {
     struct sl_postgres_statement made[SL_POSTGRES_GROUPED];
+    struct sl_postgres_step *sorted[SL_TABLE_GROUP_MAX];
+    for (size_t i = 0; i < unit->n; i++)
+        sorted[i] = &unit->steps[i];
+    qsort(sorted, unit->n, sizeof(sorted[0]), by_row);
     for (size_t i = 0; i < unit->n; i++) {
-        size_t n = sl_postgres_group_of(a->p, &unit->steps[i], made);
+        size_t n = sl_postgres_group_of(a->p, sorted[i], made);
         for (size_t k = 0; k < n; k++)
-            add_statement(t, made[k], unit, &unit->steps[i]);
+            add_statement(t, made[k], unit, sorted[i]);
     }
     t->statements[t->n - 1].is_last = true;
 }
 
 /* Adds units until the pipeline is full; returns where the next one goes on. Single operations come first, in
- * the order of their keys: who locks rows in one order does not wait for him who waits for us. */
+ * the order of their rows. */
 static size_t add_writes(struct apply *a, struct turn *t, struct unit **sorted, size_t n, size_t from)
 {
     size_t together = 0, bytes = 0, i = from;
@@ -414,8 +444,7 @@ static void fail_transaction(struct apply *a, struct turn *t, size_t first, size
     enum sl_postgres_fault fault =
         sl_postgres_judge(a->p, t->statements[at].result, t->steps[at]->table, &error);
     if (fault == SL_POSTGRES_RAISES && is_group) {
-        unit->state = LOOK;
-        try_again(a, unit, &error);
+        look_again(a, unit);
         return;
     }
     a->p->is_stale = a->p->is_stale || fault == SL_POSTGRES_STANDS;
@@ -445,10 +474,7 @@ static void end_single(struct apply *a, struct turn *t, size_t i)
         unit->state = SETTLED;
         return;
     }
-    static const struct sl_error contended = {SL_RETRY, SL_NO_OFFSET, "Contended",
-                                              "others change this row all the time; it comes again"};
-    unit->state = LOOK;
-    try_again(a, unit, &contended);
+    look_again(a, unit);
 }
 
 static void end_writes(struct apply *a, struct turn *t)
@@ -519,7 +545,7 @@ static bool write_units(struct apply *a)
         if (is_due(&a->units[i], WRITE) && !a->units[i].steps[0].op->group)
             sorted[n++] = &a->units[i];
     if (n)
-        qsort(sorted, n, sizeof(struct unit *), by_key);
+        qsort(sorted, n, sizeof(struct unit *), by_first_row);
     for (size_t i = 0; i < a->n; i++)
         if (a->units[i].state == WRITE && a->units[i].steps[0].op->group)
             sorted[n++] = &a->units[i];

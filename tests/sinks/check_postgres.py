@@ -64,23 +64,29 @@ def histories(server, history):
         check(f"{name}: nothing is parked", not parked(conf), parked(conf)[:1])
 
 
-def two_writers(server, history):
-    """Two processes write one history at once, each with faults of its own."""
-    server.make("twice", SQL_COLUMNS)
+def together(write, seeds):
+    """Two processes at once."""
     failed = []
 
-    def write(seed):
+    def run(seed):
         try:
-            replay(config(f"twice{seed}.json", route(server.target("twice", columns=COLUMNS))), "history.json", faults=FAULTS, seed=seed)
+            write(seed)
         except SystemExit as error:
             failed.append(error)
 
-    writers = [threading.Thread(target=write, args=(seed,)) for seed in (3, 4)]
+    writers = [threading.Thread(target=run, args=(seed,)) for seed in seeds]
     for writer in writers:
         writer.start()
     for writer in writers:
         writer.join()
     check("both have written all", not failed, failed)
+
+
+def two_writers(server, history):
+    """Two processes write one history at once, each with faults of its own."""
+    server.make("twice", SQL_COLUMNS)
+    conf = config("twice.json", route(server.target("twice", columns=COLUMNS)))
+    together(lambda seed: replay(conf, "history.json", faults=FAULTS, seed=seed), (3, 4))
     compare(server, "twice", history, "after two writers")
     columns_agree(server, "twice", "two writers")
 
@@ -172,8 +178,9 @@ def views_and_totals(server, history):
                  "counters": [{"key": {"PK": "S{status}"}, "add": {"n": 1, "sum": "{version}"}}]}]
 
     there, here = config("there.json", *routes(server.target, {"columns": "n:bigint"})), config("here.json", *routes(lambda table: f"sqlite:here.db?table={table}", {}))
-    replay(there, "history.json", faults=FAULTS, seed=8)
-    replay(there, "history.json", faults=FAULTS, seed=9)
+    together(lambda seed: replay(there, "history.json", faults=FAULTS, seed=seed), (8, 9))
+    deadlocks = server.sql("SELECT deadlocks FROM pg_stat_database WHERE datname = 'sluice'")[0][0]
+    check("nobody waited in a circle", deadlocks == "0", deadlocks)
     replay(here, "history.json")
     for table in ("lines", "totals"):
         out = subprocess.run(["sqlite3", str(folder / "here.db"), f"SELECT item FROM {table}"], capture_output=True, text=True, check=True).stdout
