@@ -262,6 +262,32 @@ static void an_idle_connection_is_not_used_again(void **state)
     fault_close(&f);
 }
 
+/* Likewise: it looks at the order in which the rows were made. */
+static void rows_are_locked_in_one_order(void **state)
+{
+    (void)state;
+    const char *url = getenv("POSTGRES_TARGET"), *password = getenv("PGPASSWORD");
+    if (!url || !password)
+        skip();
+    fault_open(&f, answer, NULL);
+    fault_set(&f, "PGPASSWORD", password);
+    struct sl_table_port *port = fault_table(&f, url);
+    static const char *const names[] = {"g3", "g1", "g2", "s3", "s1", "s2"};
+    struct sl_table_op ops[6];
+    struct sl_result results[6];
+    for (size_t i = 0; i < 6; i++) {
+        const char *key = sl_arena_printf(f.call.arena, "{\"PK\":{\"S\":\"%s\"}}", names[i]);
+        ops[i] = (struct sl_table_op){
+            .verb = SL_TABLE_PUT, .group = i < 3, .key = sl_span_str(key), .item = sl_span_str(key)};
+    }
+    f.call.deadline_ms = f.clock.ms + 60000;
+    port->apply(port, ops, 6, results, &f.call);
+    for (size_t i = 0; i < 6; i++)
+        assert_result(results[i], SL_OK, NULL);
+    port->close(port);
+    fault_close(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -272,6 +298,7 @@ int main(void)
         cmocka_unit_test(what_is_no_text_is_found),
         cmocka_unit_test(the_token_is_signed),
         cmocka_unit_test(an_idle_connection_is_not_used_again),
+        cmocka_unit_test(rows_are_locked_in_one_order),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
