@@ -231,8 +231,9 @@ static void add_statement(struct turn *t, struct sl_postgres_statement statement
 /* A try is over without an outcome. */
 static void try_again(struct apply *a, struct unit *unit, const struct sl_error *error)
 {
-    sl_error_clear(&a->last);
     a->last = *error;
+    if (strcmp(error->code, "DeadlineExceeded") != 0)
+        a->p->cause = *error;
     if (++unit->tries >= TRIES)
         fail_unit(a, unit, error);
 }
@@ -567,7 +568,7 @@ static void run_units(struct apply *a)
         if (p->clock->now_ms(p->clock) >= p->deadline_ms ||
             (tries && a->last.status != SL_OK && !sl_postgres_wait(p, tries))) {
             (void)sl_fail(&error, SL_RETRY, "DeadlineExceeded", "%s: no time was left for it%s%s",
-                          p->target.shown, a->last.status ? ": " : "", a->last.text);
+                          p->target.shown, p->cause.status ? ": " : "", p->cause.text);
             fail_rest(a, &error);
             return;
         }
@@ -624,6 +625,8 @@ static void postgres_apply(struct sl_table_port *port, const struct sl_table_op 
     }
     chain_units(&a);
     run_units(&a);
+    if (a.last.status == SL_OK && a.is_begun)
+        p->cause = (struct sl_error)SL_NO_ERROR;
     if (p->connection && PQtransactionStatus(p->connection) != PQTRANS_IDLE)
         sl_postgres_disconnect(p);
 }

@@ -61,7 +61,10 @@ static enum sl_status cannot_connect(struct sl_postgres *p, bool is_late, struct
     sl_postgres_disconnect(p);
     if (stands)
         sl_sinks_aws(p->sinks)->is_login_refused = true; /* a secret may have been rotated */
-    return sl_fail(error, stands ? SL_FATAL : SL_RETRY, stands ? "ConnectionRefused" : "ConnectionError",
+    return sl_fail(error, stands ? SL_FATAL : SL_RETRY,
+                   is_late  ? "DeadlineExceeded"
+                   : stands ? "ConnectionRefused"
+                            : "ConnectionError",
                    "%s: %s%s", p->target.shown,
                    is_late ? "no connection within the time that was left" : line,
                    strstr(line, "no password supplied")

@@ -11,7 +11,7 @@ static const struct {
     bool may_hold_values; /* its message does */
     const char *advice;
 } codes[] = {
-    {"22012", SL_POSTGRES_RAISES, false, ""},
+    {"22012", SL_POSTGRES_RAISES, true, ""},
     {"40", SL_POSTGRES_REPEATS, false, ""},
     {"55P03", SL_POSTGRES_REPEATS, false, "; somebody holds a lock on it"},
     {"57014", SL_POSTGRES_PASSES, false, ""},

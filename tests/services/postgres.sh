@@ -27,4 +27,4 @@ socket=$PWD
 # Commits live in the system's cache: they survive a killed server, and tests do not wait for a disk.
 # shellcheck disable=SC2086
 exec "${as[@]}" "$bin/postgres" -D postgres -p "$port" -k "$socket" -c listen_addresses=127.0.0.1 -c fsync=off -c max_connections=60 \
-    -c ssl=on -c ssl_cert_file="$PWD/server.crt" -c ssl_key_file="$PWD/server.key" ${POSTGRES_SETTINGS:-}
+    -c ssl=on -c ssl_ca_file="$PWD/ca.crt" -c ssl_cert_file="$PWD/server.crt" -c ssl_key_file="$PWD/server.key" ${POSTGRES_SETTINGS:-}

@@ -65,7 +65,7 @@ def histories(server, history):
 
 
 def together(write, seeds):
-    """Two processes at once."""
+    """Each in a thread of its own."""
     failed = []
 
     def run(seed):
@@ -79,7 +79,7 @@ def together(write, seeds):
         writer.start()
     for writer in writers:
         writer.join()
-    check("both have written all", not failed, failed)
+    check("all have done their part", not failed, failed)
 
 
 def two_writers(server, history):
@@ -203,7 +203,6 @@ def views_and_totals(server, history):
 
 def refused(server, history):
     """What is wrong with the table stops the route with one clear error that says what to do, and parks nothing."""
-    history.write("one.json", history.records[:1])
     server.make("bare", keys='"PK" text COLLATE "C"')
     server.make("loose", keys='"PK" text, "SK" numeric')
     server.make("typed", keys='"PK" text COLLATE "C", "SK" bigint')
@@ -277,6 +276,41 @@ def bad_rows(server, history):
     check("a time is UTC", server.sql("SELECT DISTINCT at AT TIME ZONE 'UTC' FROM strict") == [["2026-11-20 21:04:00.5"]])
 
 
+def judged(server, history):
+    """Each class of error, raised by a trigger: whose fault it is, and that its message is shown only where it holds no values."""
+    server.make("judged")
+    server.sql("""CREATE FUNCTION judge() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+        IF NEW.item ? 'code' THEN RAISE EXCEPTION 'zanzibar' USING ERRCODE = NEW.item->'code'->>'S'; END IF; RETURN NEW; END $$;
+        CREATE TRIGGER judge BEFORE INSERT ON judged FOR EACH ROW EXECUTE FUNCTION judge()""")
+    park, again, stop = "parked", "RETRY", "FATAL"
+    codes = (
+            ("22001", park, False), ("22P02", park, False), ("22012", park, False), ("23502", park, True), ("23505", park, True), ("23514", park, True),
+            ("54000", park, False), ("P0001", park, False), ("40001", again, True), ("40P01", again, True), ("55P03", again, True), ("53100", again, True),
+            ("53200", again, True), ("53300", again, True), ("57014", again, True), ("57P01", again, True), ("57P03", again, True), ("08006", again, True),
+            ("58030", again, True), ("XX000", again, True), ("0A000", again, False), ("99999", again, False), ("25006", stop, True), ("42501", stop, True),
+            ("42P01", stop, True), ("42703", stop, True), ("28P01", stop, True), ("3D000", stop, True))
+
+    def judge(case):
+        code, outcome, is_shown = case
+        conf = config(f"judged-{code}.json", route(server.target("judged")))
+        records = []
+        for n, more in ((1, {"code": {"S": code}}), (2, {})):
+            key = {"PK": {"S": f"{code}-{n}"}, "SK": {"N": "0"}}
+            records.append({**history.records[0], "eventID": f"{code}-{n}", "eventName": "INSERT", "dynamodb": {
+                **history.records[0]["dynamodb"], "Keys": key, "NewImage": {**key, **more}, "SequenceNumber": str(10**23 + n)}})
+            records[-1]["dynamodb"].pop("OldImage", None)
+        run = sluice("replay", "--config", conf, "--report-failures", "--max-retries", "0", "--timeout", "4" if outcome == again else "20",
+                     history.write(f"judged-{code}.in", records))
+        said = run.err + "".join(p["message"] for p in parked(conf))
+        is_parked = [p.get("record", p)["eventID"] for p in parked(conf)] == [f"{code}-1"]
+        check(f"{code} is {outcome}", (is_parked and run.returncode == 0) if outcome == park else (not parked(conf) and run.returncode == 1 and outcome in run.err), run.text)
+        check(f"{code}: its message", ("zanzibar" in said) == is_shown, said)
+        if outcome == park:
+            check(f"{code}: the other is there", server.sql(f"""SELECT 1 FROM judged WHERE "PK" = '{code}-2'"""), run.text)
+
+    together(judge, codes)
+
+
 def hostile_texts(server, history):
     """Whatever texts a table has: as keys, names and values they come back, or they are parked."""
     texts = ["'; DROP TABLE hostile; --", '"', '""', "\\", "\\'", "$1", "%s", "%n", "{}", "NULL", "\u2028", "\ufeff", "\U0001f600", "\x7f", "\x01",
@@ -309,7 +343,7 @@ def cuts(server, _history):
     """A connection that breaks after so many bytes, up or down: the record is written once, whatever was said."""
     proxy = Proxy(server.port)
     few = History(11, 6, KEYS)
-    step = 1 if LONG else 211
+    step = 1 if LONG else 401
     for direction in ("cut_up", "cut_down"):
         for n in range(0, 4200 if direction == "cut_up" else 3200, step):
             server.sql("DROP TABLE IF EXISTS cut")
@@ -324,7 +358,7 @@ def lies(server, _history):
     """One byte of the server's answers is another: what is there in the end is right all the same."""
     proxy = Proxy(server.port)
     few = History(11, 6, KEYS)
-    for n in range(0, 3600, 1 if LONG else 127):
+    for n in range(0, 3600, 1 if LONG else 257):
         server.sql("DROP TABLE IF EXISTS lied")
         server.make("lied", SQL_COLUMNS)
         proxy.lie = (n, 1 << n % 7)
@@ -451,11 +485,12 @@ def idle(server, _history):
     """A connection that was idle for a minute, as that of a sandbox that was frozen, is not used again."""
     server.sql('CREATE TABLE backends ("PK" text COLLATE "C" PRIMARY KEY, item jsonb NOT NULL, pid integer DEFAULT pg_backend_pid())')
     run = subprocess.run([f"{BUILD}/tests/sinks/test_postgres"], capture_output=True, text=True, check=False,
-                         env={**os.environ, "POSTGRES_TARGET": server.target("backends")})
-    check("three writes", run.returncode == 0, run.stdout + run.stderr)
+                         env={**os.environ, "POSTGRES_TARGET": server.target("backends"), "PGHOST": "127.0.0.1", "PGPORT": str(server.port),
+                              "PGUSER": "sluice", "PGDATABASE": "sluice"})
+    check("its cases", run.returncode == 0, run.stdout + run.stderr)
     pids = [pid for (pid,) in server.sql("""SELECT pid FROM backends WHERE "PK" ~ '^[0-9]' ORDER BY "PK\"""")]
     check("the first two are of one connection, the third is not", len(pids) == 3 and pids[0] == pids[1] != pids[2], pids)
-    made = [pk for (pk,) in server.sql("""SELECT "PK" FROM backends WHERE "PK" !~ '^[0-9]' ORDER BY ctid""")]
+    made = [pk for (pk,) in server.sql("""SELECT "PK" FROM backends WHERE "PK" ~ '^[gs][0-9]' ORDER BY ctid""")]
     check("rows are made, and locked, in the order of their keys", made == ["s1", "s2", "s3", "g1", "g2", "g3"], made)
 
 
@@ -506,6 +541,18 @@ def tls(server, history):
     server.make("safe")
     replay(config("safe.json", route(server.target("safe", ca=ca))), "one.json")
     check("over TLS with the right authority", len(server.rows("safe")) == 1)
+    home = server.folder
+    for command in ("req -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyout client.key -out client.csr -subj /CN=holder",
+                    "x509 -req -in client.csr -CA ca.crt -CAkey ca.key -CAcreateserial -days 3650 -out client.crt"):
+        subprocess.run(["openssl", *command.split()], cwd=home, check=True, capture_output=True)
+    hba = home / "postgres/pg_hba.conf"
+    hba.write_text("hostssl all holder 127.0.0.1/32 cert\n" + hba.read_text())
+    server.sql("CREATE ROLE holder LOGIN; GRANT ALL ON safe TO holder; SELECT pg_reload_conf()")
+    target = server.target("safe", ca=ca, user="holder", cert=home / "client.crt", key=home / "client.key")
+    replay(config("holder.json", route(target)), "few.json")
+    check("with a client's certificate, and no password", len(server.rows("safe")) > 1)
+    run = sluice("replay", "--config", config("no-holder.json", route(server.target("safe", ca=ca, user="holder"))), "--max-retries", "0", "one.json")
+    check("and not without it", run.returncode == 1 and "certificate" in run.err, run.text)
     other = folder / "other.crt"
     subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-keyout", str(folder / "other.key"),
                     "-out", str(other), "-days", "2", "-subj", "/CN=other"], check=True, capture_output=True)
@@ -572,9 +619,10 @@ def main():
         history = History(11, CHANGES, KEYS)
         history.write("history.json")
         history.write("few.json", history.records[:6])
+        history.write("one.json", history.records[:1])
         replay(config("copy.json", COPY), "history.json")
         only = os.environ.get("ONLY")
-        for part in (port_suite, histories, two_writers, views_and_totals, backfill, refused, bad_rows, hostile_texts, cuts, lies, waits, many, moves, idle, pooled, tls, relational, restarts, live_world):
+        for part in (port_suite, histories, two_writers, views_and_totals, backfill, refused, bad_rows, judged, hostile_texts, cuts, lies, waits, many, moves, idle, pooled, tls, relational, restarts, live_world):
             if not only or part.__name__ in only.split(","):
                 timed(part, server, history) if part is not port_suite else timed(part, server)
         if not only or "verify" in only:

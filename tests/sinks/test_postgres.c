@@ -262,6 +262,75 @@ static void an_idle_connection_is_not_used_again(void **state)
     fault_close(&f);
 }
 
+/* What an administrator does meanwhile, with the environment's own login. */
+static void administrate(const char *sql)
+{
+    PGconn *connection = PQconnectdb("");
+    PGresult *result = PQexec(connection, sql);
+    ExecStatusType status = PQresultStatus(result);
+    if (status != PGRES_COMMAND_OK && status != PGRES_TUPLES_OK)
+        fail_msg("%s: %s", sql, PQerrorMessage(connection));
+    PQclear(result);
+    PQfinish(connection);
+}
+
+static void a_connection_that_was_ended_is_made_anew(void **state)
+{
+    (void)state;
+    const char *url = getenv("POSTGRES_TARGET"), *password = getenv("PGPASSWORD");
+    if (!url || !password)
+        skip();
+    fault_open(&f, answer, NULL);
+    fault_set(&f, "PGPASSWORD", password);
+    struct sl_table_port *port = fault_table(&f, url);
+    for (int i = 0; i < 3; i++) {
+        f.call.deadline_ms = f.clock.ms + 60000;
+        assert_result(fault_put_item(&f, port, "ended"), SL_OK, NULL);
+        administrate(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'sluice'");
+    }
+    port->close(port);
+    fault_close(&f);
+}
+
+/* A migration drops a column, or the key, and another one sets it right. */
+static void a_table_that_changes_is_looked_at_again(void **state)
+{
+    (void)state;
+    const char *url = getenv("POSTGRES_TARGET"), *password = getenv("PGPASSWORD");
+    if (!url || !password)
+        skip();
+    static const struct {
+        const char *spoils, *mends;
+    } cases[] = {
+        {"ALTER TABLE backends RENAME COLUMN item TO thing",
+         "ALTER TABLE backends RENAME COLUMN thing TO item"},
+        {"ALTER TABLE backends DROP CONSTRAINT backends_pkey",
+         "ALTER TABLE backends ADD PRIMARY KEY (\"PK\")"},
+        {"ALTER TABLE backends RENAME TO others", "ALTER TABLE others RENAME TO backends"},
+        {"ALTER TABLE backends RENAME COLUMN \"PK\" TO pk",
+         "ALTER TABLE backends RENAME COLUMN pk TO \"PK\""},
+    };
+    fault_open(&f, answer, NULL);
+    fault_set(&f, "PGPASSWORD", password);
+    struct sl_table_port *port = fault_table(&f, url);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        f.call.deadline_ms = f.clock.ms + 60000;
+        assert_result(fault_put_item(&f, port, "changes"), SL_OK, NULL);
+        administrate(cases[i].spoils);
+        for (int k = 0; k < 2; k++) {
+            struct sl_result result = fault_put_item(&f, port, "changes");
+            assert_int_equal(result.status, SL_FATAL);
+            assert_non_null(result.text);
+        }
+        administrate(cases[i].mends);
+        (void)fault_put_item(&f, port, "changes"); /* as it was believed to be */
+        assert_result(fault_put_item(&f, port, "changes"), SL_OK, NULL);
+    }
+    port->close(port);
+    fault_close(&f);
+}
+
 /* Likewise: it looks at the order in which the rows were made. */
 static void rows_are_locked_in_one_order(void **state)
 {
@@ -299,6 +368,8 @@ int main(void)
         cmocka_unit_test(the_token_is_signed),
         cmocka_unit_test(an_idle_connection_is_not_used_again),
         cmocka_unit_test(rows_are_locked_in_one_order),
+        cmocka_unit_test(a_connection_that_was_ended_is_made_anew),
+        cmocka_unit_test(a_table_that_changes_is_looked_at_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
