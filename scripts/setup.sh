@@ -40,7 +40,18 @@ if ((${#missing[@]})); then
     fi
     echo "setup: installing ${missing[*]}" >&2
     "${sudo[@]}" apt-get update -qq
+    # Debian starts the servers that it installs. Ours are started by the tests; nothing is to run here because of them.
+    policy=/usr/sbin/policy-rc.d
+    [ -e "$policy" ] && policy= || printf '#!/bin/sh\nexit 101\n' | "${sudo[@]}" tee "$policy" >/dev/null
+    [ -z "$policy" ] || { "${sudo[@]}" chmod 755 "$policy" && trap '"${sudo[@]}" rm -f "$policy"' EXIT; }
+    had_cluster=$([ -e /etc/postgresql/15/main ] && echo yes || true)
     "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+    case " ${missing[*]} " in
+    *" postgresql-15 "*) [ -n "$had_cluster" ] || "${sudo[@]}" pg_dropcluster 15 main >/dev/null 2>&1 || true ;;
+    esac
+    case " ${missing[*]} " in
+    *" pgbouncer "*) "${sudo[@]}" update-rc.d pgbouncer disable >/dev/null 2>&1 || true ;;
+    esac
 fi
 
 # The servers that the tests talk to, AWS's SAM, and axe-core: from Maven Central, PyPI and npm, pinned, once.
