@@ -231,7 +231,7 @@ static bool send_limits(struct pipeline *l)
 {
     static const char sql[] = "SELECT set_config('statement_timeout', $1, true), "
                               "set_config('lock_timeout', $1, true)";
-    int64_t left = left_ms(l->p, l->p->deadline_ms);
+    int64_t left = left_ms(l->p, l->p->deadline_ms) / 10 * 9 + 1; /* 0 would be none */
     const char *text = sl_arena_printf(l->p->scratch, "%d", left > STATEMENT_MS ? STATEMENT_MS : (int)left);
     const struct sl_postgres_param param = {text, 0};
     l->parsed = NULL; /* what a transaction that failed has parsed is not known */
