@@ -36,6 +36,7 @@ struct apply {
     size_t n;
     struct sl_arena *arena; /* of the results */
     struct sl_error last;   /* the failure of the last turn that passes */
+    struct sl_error cause;  /* the last that says more than that time is over */
     bool is_begun;          /* something was sent */
     bool is_left;           /* the connection is to be closed: another may do better */
 };
@@ -233,7 +234,7 @@ static void try_again(struct apply *a, struct unit *unit, const struct sl_error 
 {
     a->last = *error;
     if (strcmp(error->code, "DeadlineExceeded") != 0)
-        a->p->cause = *error;
+        a->cause = *error;
     if (++unit->tries >= TRIES)
         fail_unit(a, unit, error);
 }
@@ -568,7 +569,7 @@ static void run_units(struct apply *a)
         if (p->clock->now_ms(p->clock) >= p->deadline_ms ||
             (tries && a->last.status != SL_OK && !sl_postgres_wait(p, tries))) {
             (void)sl_fail(&error, SL_RETRY, "DeadlineExceeded", "%s: no time was left for it%s%s",
-                          p->target.shown, p->cause.status ? ": " : "", p->cause.text);
+                          p->target.shown, a->cause.status ? ": " : "", a->cause.text);
             fail_rest(a, &error);
             return;
         }
@@ -625,8 +626,6 @@ static void postgres_apply(struct sl_table_port *port, const struct sl_table_op 
     }
     chain_units(&a);
     run_units(&a);
-    if (a.last.status == SL_OK && a.is_begun)
-        p->cause = (struct sl_error)SL_NO_ERROR;
     if (p->connection && PQtransactionStatus(p->connection) != PQTRANS_IDLE)
         sl_postgres_disconnect(p);
 }

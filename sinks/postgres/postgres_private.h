@@ -89,8 +89,6 @@ struct sl_postgres {
     bool has_warned;     /* that commits are not durable */
     int64_t deadline_ms; /* of this call */
     struct sl_buffer key;
-    struct sl_error
-        cause; /* the last failure that says more than that time is over; since a call was without */
 };
 
 /* ---- statements ---- */
