@@ -339,7 +339,7 @@ opensearch-long: all $(BUILD)/tests/sinks/test_ports ## long histories on OpenSe
 	@scripts/setup.sh build check
 	@BUILD=$(BUILD) LONG=1 TIMES=1 python3 tests/sinks/check_opensearch.py
 
-postgres-long: all $(BUILD)/tests/sinks/test_ports ## long histories on PostgreSQL, and connections that are cut at each of their bytes (25 minutes)
+postgres-long: all $(BUILD)/tests/sinks/test_ports ## long histories on PostgreSQL, and connections that are cut, or lied to, at each byte (an hour)
 	@scripts/setup.sh build check
 	@BUILD=$(BUILD) LONG=1 TIMES=1 python3 tests/sinks/check_postgres.py
 
