@@ -153,7 +153,7 @@ static void a_piece_that_cannot_be_done_says_why(void **state)
     assert_int_equal(api_stop(a), 0);
     api_start(a, "{'report_batch_item_failures':true,'routes':[{'name':'replica','handler':'replicate','to':"
                  "'dynamodb://copies?endpoint=http://127.0.0.1:1','on_failure':'report'}]}");
-    offer_until(a, json_span(changed_piece(a, "why", "{}")), 450);
+    offer_until(a, json_span(changed_piece(a, "why", "{}")), 1500); /* under load, too */
     struct api_post post = api_posted(a);
     assert_string_equal(post.type, "Function.TryAgain");
     assert_non_null(strstr(post.body, "127.0.0.1:1"));
