@@ -19,6 +19,7 @@ static void answer(void *arg, const struct scripted_request *request, struct scr
 
 #define OK  "postgres://h/d?table=t&user=u"
 #define FIT "postgres://h/d?table=t&user=u&columns="
+#define B63 "a12345678901234567890123456789012345678901234567890123456789012" /* as long as a name may be */
 
 static void targets_are_checked(void **state)
 {
@@ -33,6 +34,11 @@ static void targets_are_checked(void **state)
         {"postgres://a.b.eu-west-1.rds.amazonaws.com/d?table=t&user=u&auth=iam", NULL},
         {OK "&auth=iam&region=eu-west-1&role=arn:aws:iam::123456789012:role/r", NULL},
         {FIT "a:text,b:numeric,c:bigint,d:boolean,e:bytea,f:timestamptz,g:timestamptz(ms),a%3Ab:text", NULL},
+        {"postgres://h/" B63 "?table=" B63 "." B63 "&user=u&columns=" B63 ":text", NULL},
+        {"postgres://h/" B63 "b?table=t&user=u", "name of a database"},
+        {"postgres://h/d?table=" B63 "b.t&user=u", "63 bytes"},
+        {"postgres://h/d?table=a.b.&user=u", "table=NAME"},
+        {"postgres://h/d?table=t&user=%0Au", "user=NAME"},
         {"postgres:h/d?table=t&user=u", "postgres://HOST"},
         {"postgres://h?table=t&user=u", "postgres://HOST"},
         {"postgres://h/?table=t&user=u", "name of a database"},
@@ -107,6 +113,11 @@ static void a_target_is_what_its_text_says(void **state)
     assert_string_equal(t->columns[0].quoted, "\"a b\"");
     assert_string_equal(t->columns[1].quoted, "\"c\"\"d\"");
     assert_int_equal(t->columns[1].type, SL_POSTGRES_TIMESTAMPTZ_MS);
+    port->close(port);
+    port = fault_table(&f, "postgres:///d?table=t&user=u&socket=/run/x");
+    t = &((struct sl_postgres *)port)->target;
+    assert_string_equal(t->host, "/run/x");
+    assert_true(t->is_local);
     port->close(port);
     port = fault_table(&f, "postgres://h/d?table=t&user=u");
     t = &((struct sl_postgres *)port)->target;
