@@ -13,10 +13,12 @@ import time
 from decimal import Decimal
 
 import table_world
-from servers import Servers  # (tests/cli, as table_world says)
+from harness import kills  # (tests/cli, as table_world says)
+from servers import Servers
 from postgres_world import PASSWORD, Proxy, Server, compare, live, value
 from table_world import BUILD, History, check, config, folder, free_port, parked, replay, route, sluice
 
+kills()
 LONG = bool(os.environ.get("LONG"))
 CHANGES, KEYS = (6000, 300) if LONG else (500, 40)
 FAULTS = "crash@6%,die@4%,lost@6%,connect@8%"
