@@ -517,12 +517,10 @@ auth_file = {home}/users.txt
 pool_mode = transaction
 default_pool_size = 3
 """)
-    for path in (home, home / "users.txt", home / "pgbouncer.ini"):
-        path.chmod(0o755)
-    folder.chmod(0o755)
     with open(folder / "pgbouncer.log", "wb") as log:
-        user = ["-u", "postgres"] if os.getuid() == 0 else []
-        pooler = subprocess.Popen(["/usr/sbin/pgbouncer", *user, str(home / "pgbouncer.ini")], stdout=log, stderr=log)
+        # (As tests/services/postgres.sh does.)
+        user = "setpriv --reuid=postgres --regid=postgres --clear-groups --inh-caps=+dac_override --ambient-caps=+dac_override" if os.getuid() == 0 else ""
+        pooler = subprocess.Popen([*user.split(), "/usr/sbin/pgbouncer", str(home / "pgbouncer.ini")], stdout=log, stderr=log)
     try:
         until = time.time() + 20
         while subprocess.run(["pg_isready", "-q", "-h", "127.0.0.1", "-p", str(port)], check=False).returncode != 0:

@@ -9,6 +9,7 @@ import socket
 import subprocess
 import threading
 import time
+import urllib.parse
 
 from table_world import check, folder, free_port, same
 
@@ -60,7 +61,7 @@ class Server:
         self.sql(f"CREATE TABLE {table} ({keys}, item jsonb NOT NULL, {columns + ', ' if columns else ''}PRIMARY KEY ({names}))")
 
     def target(self, table, port=None, **options):
-        query = "&".join(f"{k}={v}" for k, v in {"user": "sluice", **options}.items())
+        query = "&".join(f"{k}={urllib.parse.quote(str(v), safe='/:,()')}" for k, v in {"user": "sluice", **options}.items())
         return f"postgres://127.0.0.1:{port or self.port}/sluice?table={table}&{query}"
 
     def rows(self, table):
