@@ -10,8 +10,9 @@ import subprocess
 import time
 
 from exports import ARN, finish_export, write_export
-from harness import BUILD, check, finish, work_folder
+from harness import BUILD, check, finish, kills, work_folder
 
+kills()
 folder = work_folder()
 ENV = {**{k: v for k, v in os.environ.items() if not k.startswith("AWS_")}, "AWS_ACCESS_KEY_ID": "x", "AWS_SECRET_ACCESS_KEY": "x",
        "AWS_REGION": "us-east-1", "AWS_EC2_METADATA_DISABLED": "true"}

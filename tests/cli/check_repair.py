@@ -8,8 +8,10 @@ import signal
 import subprocess
 import time
 
-from harness import check, finish
+from harness import check, finish, kills
 from verify_world import SLUICE, Writer, World, item, key, start_services
+
+kills()
 
 ROUTES = ["replica", "aside", "beside", "totals"]
 REPLICAS = {"replica": "cost", "aside": "cost", "beside": "price"}

@@ -11,9 +11,11 @@ import subprocess
 import time
 
 from exports import write_export
-from harness import BUILD, check, finish, work_folder
+from harness import BUILD, check, finish, kills, work_folder
 from restore_world import T0, history, normal, state_at, text_of, wanted
 import restore_world
+
+kills()
 
 folder = work_folder()
 ENV = {**{k: v for k, v in os.environ.items() if not k.startswith("AWS_")}, "AWS_ACCESS_KEY_ID": "x", "AWS_SECRET_ACCESS_KEY": "x",

@@ -8,9 +8,11 @@ import signal
 import subprocess
 
 from exports import write_export
-from harness import BUILD, check, finish, work_folder
+from harness import BUILD, check, finish, kills, work_folder
 from servers import Servers
 from restore_world import T0, history, normal, state_at, text_of, wanted, write_archive
+
+kills()
 
 folder = work_folder()
 servers = Servers("dynamodb", "moto")

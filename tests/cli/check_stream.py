@@ -12,8 +12,9 @@ import subprocess
 import threading
 import time
 
-from harness import BUILD, check, finish, work_folder
+from harness import BUILD, check, finish, kills, work_folder
 
+kills()
 folder = work_folder(large=True)
 SLUICE = f"{BUILD}/sluice"
 SEED = int(os.environ.get("SEED", 7))
