@@ -46,6 +46,27 @@ enum sl_status sl_table_check_verb(const struct sl_table_op *op, struct sl_error
     return SL_OK;
 }
 
+enum sl_status sl_table_check_name(struct sl_span name, struct sl_error *error)
+{
+    return sl_table_is_name(name, 1) ? SL_OK
+                                     : sl_fail(error, SL_REJECT, "ValidationException",
+                                               "\"%.*s\" is not a table name", SL_ARG(name));
+}
+
+enum sl_status sl_table_check_op(const struct sl_table_op *op, struct sl_buffer *key, struct sl_error *error)
+{
+    sl_buffer_reset(key);
+    if ((op->table.ptr && sl_table_check_name(op->table, error) != SL_OK) ||
+        sl_table_key_text(op->key, key, error) != SL_OK || sl_table_check_verb(op, error) != SL_OK)
+        return SL_REJECT;
+    if (op->verb != SL_TABLE_PUT)
+        return SL_OK;
+    if (sl_item_read(op->item, error) != SL_OK || sl_item_has_key(op->item, op->key, error) != SL_OK ||
+        sl_item_check(op->item, error) != SL_OK)
+        return SL_REJECT;
+    return sl_table_check_bytes(op->item, error);
+}
+
 enum sl_status sl_table_check_scan(const struct sl_table_scan *scan, struct sl_error *error)
 {
     if (scan->of > SL_TABLE_SEGMENTS_MAX || (scan->of ? scan->segment >= scan->of : scan->segment > 0))

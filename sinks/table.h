@@ -39,6 +39,14 @@ enum sl_status sl_table_check_bytes(struct sl_span item, struct sl_error *error)
 /* SL_REJECT when the operation is in a group that cannot hold it: a read, or a running value. */
 enum sl_status sl_table_check_verb(const struct sl_table_op *op, struct sl_error *error) SL_MUST_USE;
 
+/* SL_REJECT when it is no name of a table that need not be DynamoDB's. */
+enum sl_status sl_table_check_name(struct sl_span name, struct sl_error *error) SL_MUST_USE;
+
+/* SL_REJECT when the operation cannot be: its table's name, key, verb, and (PUT) item. `key`, emptied first,
+ * gets the key's text. For sinks that do themselves what the service checks. */
+enum sl_status sl_table_check_op(const struct sl_table_op *op, struct sl_buffer *key,
+                                 struct sl_error *error) SL_MUST_USE;
+
 /* SL_REJECT when the scan asks for what no table has: a segment that is not one, a name that is not UTF-8 or
  * is empty. Whether `after` is a key is the sink's to check. */
 enum sl_status sl_table_check_scan(const struct sl_table_scan *scan, struct sl_error *error) SL_MUST_USE;

@@ -110,32 +110,26 @@ static bool is_only_looked_at(const struct sl_table_op *op)
 
 static enum sl_status check_step(struct sl_postgres *p, struct sl_postgres_step *step, struct sl_error *error)
 {
-    const struct sl_table_op *op = step->op;
-    if (op->table.ptr && !sl_table_is_name(op->table, 1))
-        return sl_fail(error, SL_REJECT, "ValidationException", "\"%.*s\" is not a table name",
-                       SL_ARG(op->table));
-    sl_buffer_reset(&p->key);
-    if (sl_table_key_text(op->key, &p->key, error) != SL_OK || sl_table_check_verb(op, error) != SL_OK ||
-        sl_item_test(op, (struct sl_span){NULL, 0}, &step->holds_on_absent, error) != SL_OK)
+    if (sl_table_check_op(step->op, &p->key, error) != SL_OK)
         return SL_REJECT;
     step->key = sl_span(sl_arena_copy(p->scratch, sl_buffer_span(&p->key)), p->key.len);
-    if (op->verb != SL_TABLE_PUT)
-        return SL_OK;
-    if (sl_item_read(op->item, error) != SL_OK || sl_item_has_key(op->item, op->key, error) != SL_OK ||
-        sl_item_check(op->item, error) != SL_OK)
-        return SL_REJECT;
-    return sl_table_check_bytes(op->item, error);
+    return sl_item_test(step->op, (struct sl_span){NULL, 0}, &step->holds_on_absent, error);
+}
+
+/* Equal rows have equal texts. */
+static struct sl_span row_text(struct sl_postgres *p, const struct sl_postgres_step *step)
+{
+    struct sl_span table = table_of(p, step->op);
+    const char *text = sl_arena_printf(p->scratch, "%.*s%.*s", SL_ARG(table), SL_ARG(step->key));
+    return sl_span(text, table.len + step->key.len);
 }
 
 static bool check_group(const struct apply *a, const struct unit *unit)
 {
     struct sl_postgres *p = a->p;
     struct sl_span *keys = sl_arena_alloc(p->scratch, unit->n * sizeof(*keys));
-    for (size_t i = 0; i < unit->n; i++) {
-        struct sl_span table = table_of(p, unit->steps[i].op), key = unit->steps[i].key;
-        const char *text = sl_arena_printf(p->scratch, "%.*s%.*s", SL_ARG(table), SL_ARG(key));
-        keys[i] = sl_span(text, table.len + key.len);
-    }
+    for (size_t i = 0; i < unit->n; i++)
+        keys[i] = row_text(p, &unit->steps[i]);
     return sl_table_group_check(&(struct sl_table_group){.keys = keys,
                                                          .results = unit->steps[0].result,
                                                          .n = unit->n,
@@ -164,11 +158,9 @@ static void chain_units(const struct apply *a)
     sl_map_init(&keys, a->p->scratch, a->n);
     for (size_t i = 0; i < a->n; i++) {
         struct unit *unit = &a->units[i];
-        struct sl_span table = table_of(a->p, unit->steps[0].op), key = unit->steps[0].key;
         if (unit->state == SETTLED || unit->steps[0].op->group)
             continue;
-        const char *text = sl_arena_printf(a->p->scratch, "%.*s%.*s", SL_ARG(table), SL_ARG(key));
-        uint32_t n = sl_map_index(&keys, sl_span(text, table.len + key.len));
+        uint32_t n = sl_map_index(&keys, row_text(a->p, unit->steps));
         unit->before = last[n];
         last[n] = unit;
     }
@@ -483,11 +475,12 @@ static void end_writes(struct apply *a, struct turn *t)
 {
     for (size_t first = 0, last; first < t->n; first = last + 1) {
         size_t failed = t->n;
-        for (last = first; !t->statements[last].is_last; last++)
+        for (last = first;; last++) {
             if (t->statements[last].end == SL_POSTGRES_FAILED)
                 failed = last;
-        if (t->statements[last].end == SL_POSTGRES_FAILED)
-            failed = last;
+            if (t->statements[last].is_last)
+                break;
+        }
         if (failed < t->n) {
             fail_transaction(a, t, first, last, failed);
             continue;
@@ -529,9 +522,11 @@ static size_t count(const struct apply *a, enum unit_state state, size_t each)
 
 static bool look(struct apply *a)
 {
-    size_t n = count(a, LOOK, 1);
-    for (size_t from = 0; from < a->n && n;) {
-        struct turn t = turn_of(a, 4 * TOGETHER + SL_TABLE_GROUP_MAX);
+    if (count(a, LOOK, 1) == 0)
+        return true;
+    struct turn t = turn_of(a, 4 * TOGETHER + SL_TABLE_GROUP_MAX);
+    for (size_t from = 0; from < a->n;) {
+        t.n = 0;
         from = add_looks(a, &t, from);
         if (!run_turn(a, &t, end_look))
             return false;
@@ -551,8 +546,9 @@ static bool write_units(struct apply *a)
     for (size_t i = 0; i < a->n; i++)
         if (a->units[i].state == WRITE && a->units[i].steps[0].op->group)
             sorted[n++] = &a->units[i];
+    struct turn t = turn_of(a, room);
     for (size_t from = 0; from < n;) {
-        struct turn t = turn_of(a, room);
+        t.n = t.bytes = 0;
         from = add_writes(a, &t, sorted, n, from);
         if (!run_turn(a, &t, end_writes))
             return false;

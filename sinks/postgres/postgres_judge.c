@@ -14,7 +14,6 @@ static const struct {
     {"22012", SL_POSTGRES_RAISES, true, ""},
     {"40", SL_POSTGRES_REPEATS, false, ""},
     {"55P03", SL_POSTGRES_REPEATS, false, "; somebody holds a lock on it"},
-    {"57014", SL_POSTGRES_PASSES, false, ""},
     {"57", SL_POSTGRES_PASSES, false, ""},
     {"08", SL_POSTGRES_PASSES, false, ""},
     {"53300", SL_POSTGRES_PASSES, false, "; docs/POSTGRES.md, \"Many connections\""},
@@ -50,18 +49,14 @@ enum sl_postgres_fault sl_postgres_judge(const struct sl_postgres *p, const PGre
     enum sl_postgres_fault fault = is_known ? codes[i].fault : SL_POSTGRES_PASSES;
     static const enum sl_status statuses[] = {SL_RETRY, SL_RETRY, SL_REJECT, SL_REJECT, SL_FATAL, SL_FATAL};
     struct sl_span target = table ? table->name : sl_span_str(p->target.own);
-    const char *what = field(result, PG_DIAG_CONSTRAINT_NAME), *kind = "constraint";
-    if (!*what) {
-        what = field(result, PG_DIAG_COLUMN_NAME);
-        kind = "column";
-    }
+    /* What is hidden is told by what of the table it is about. */
     bool is_hidden = !is_known || codes[i].may_hold_values;
+    const char *constraint = is_hidden ? field(result, PG_DIAG_CONSTRAINT_NAME) : "",
+               *column = is_hidden && !*constraint ? field(result, PG_DIAG_COLUMN_NAME) : "";
     (void)sl_fail(error, statuses[fault], *state ? sl_arena_printf(p->scratch, "Sql%s", state) : "SqlError",
-                  "%s: table %.*s: %s%s%s%s%s", p->target.shown, SL_ARG(target),
+                  "%s: table %.*s: %s%s%s%s%s%s", p->target.shown, SL_ARG(target),
                   is_hidden ? "PostgreSQL refuses it with this code" : field(result, PG_DIAG_MESSAGE_PRIMARY),
-                  *what && is_hidden ? ", " : "", *what && is_hidden ? kind : "",
-                  *what && is_hidden ? " " : "", *what && is_hidden ? what : "");
-    if (is_known && *codes[i].advice && strlen(error->text) + strlen(codes[i].advice) < sizeof(error->text))
-        memcpy(error->text + strlen(error->text), codes[i].advice, strlen(codes[i].advice) + 1);
+                  *constraint ? ", constraint " : "", constraint, *column ? ", column " : "", column,
+                  is_known ? codes[i].advice : "");
     return fault;
 }

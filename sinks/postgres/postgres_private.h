@@ -67,7 +67,7 @@ struct sl_postgres_table {
     const char *quoted;
     struct sl_postgres_key keys[2]; /* in the primary key's order */
     size_t n_keys;
-    const struct sl_postgres_column *columns; /* those of the target's own table */
+    struct sl_postgres_column *columns; /* those of the target's own table, without its keys */
     size_t n_columns;
     const char *wanted; /* the columns that a read asks for: the keys, item, and those declared */
 };
@@ -153,10 +153,19 @@ enum sl_postgres_fault sl_postgres_judge(const struct sl_postgres *p, const PGre
  * it, for the advice when there is no such table; absent: none. */
 enum sl_status sl_postgres_table(struct sl_postgres *p, struct sl_span name, struct sl_span key,
                                  struct sl_postgres_table **out, struct sl_error *error) SL_MUST_USE;
+/* Whether the attribute is one of the table's key. */
+bool sl_postgres_is_key(const struct sl_postgres_table *table, struct sl_span name);
+
 /* The key's values as parameters, in the table's order. SL_FATAL: it is no key of this table. */
 enum sl_status sl_postgres_key_params(const struct sl_postgres *p, const struct sl_postgres_table *table,
                                       struct sl_span key, struct sl_postgres_param *out,
                                       struct sl_error *error) SL_MUST_USE;
+
+/* The bytes as a parameter: bytea. */
+static inline struct sl_postgres_param sl_postgres_bytes(struct sl_span bytes)
+{
+    return (struct sl_postgres_param){bytes.len ? bytes.ptr : "", (int)bytes.len};
+}
 
 /* Whether PostgreSQL's text, and its jsonb, can hold it: no U+0000, and no half of a surrogate pair. */
 bool sl_postgres_is_text(struct sl_span text);

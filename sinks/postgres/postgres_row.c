@@ -1,6 +1,4 @@
 /* Rows: from items and keys to parameters, and back. */
-#include "base/array.h"
-#include "base/base64.h"
 #include "base/json.h"
 #include "base/json_walk.h"
 #include "base/json_write.h"
@@ -11,9 +9,8 @@
 
 #define UNFIT "U+0000 or half a surrogate pair, which PostgreSQL's text cannot"
 
-#define ITEM_BYTES                                                                                           \
-    ((size_t)6 * SL_ITEM_BYTES + 4096) /* of an item's JSON: an escape of six bytes for each                 \
-                                        */
+/* Of an item's JSON: an escape of six bytes for each of its own. */
+#define ITEM_BYTES ((size_t)6 * SL_ITEM_BYTES + 4096)
 
 static struct sl_value value_in(struct sl_span item, struct sl_span name)
 {
@@ -36,8 +33,7 @@ static enum sl_status key_param(struct sl_value value, struct sl_arena *arena, s
         text[sl_number_text(&number, text)] = '\0';
         *out = (struct sl_postgres_param){text, 0};
     } else if (value.type == SL_B) {
-        struct sl_span bytes = sl_value_bytes(value, arena);
-        *out = (struct sl_postgres_param){bytes.ptr, (int)bytes.len};
+        *out = sl_postgres_bytes(sl_value_bytes(value, arena));
     } else {
         struct sl_span text = sl_value_text(value, arena);
         if (!sl_postgres_is_text(text))
@@ -199,14 +195,6 @@ static int differs(struct sl_postgres *p, const struct sl_postgres_table *table,
     return is_same ? -1 : at;
 }
 
-static bool is_key(const struct sl_postgres_table *table, struct sl_span name)
-{
-    for (size_t i = 0; i < table->n_keys; i++)
-        if (sl_span_eq(table->keys[i].name, name))
-            return true;
-    return false;
-}
-
 /* Adds what the item has beside its keys. */
 static void add_rest(struct sl_postgres *p, const struct sl_postgres_table *table, struct sl_span item,
                      const PGresult *rows, int row, struct sl_buffer *out)
@@ -216,7 +204,7 @@ static void add_rest(struct sl_postgres *p, const struct sl_postgres_table *tabl
     bool *is_torn = sl_arena_zalloc(p->scratch, table->n_columns + 1);
     for (size_t i = 0; i < table->n_columns; i++) {
         int at = differs(p, table, item, rows, row, i);
-        is_torn[i] = at >= 0 && !is_key(table, table->columns[i].name);
+        is_torn[i] = at >= 0;
         if (!is_torn[i])
             continue;
         sl_buffer_add_char(out, ',');
@@ -226,7 +214,7 @@ static void add_rest(struct sl_postgres *p, const struct sl_postgres_table *tabl
     }
     while (sl_json_walk_next(&walk, &name, &value)) {
         struct sl_span plain = sl_json_unescape(name, p->scratch);
-        bool is_left = !is_key(table, plain);
+        bool is_left = !sl_postgres_is_key(table, plain);
         for (size_t i = 0; i < table->n_columns && is_left; i++)
             is_left = !(is_torn[i] && sl_span_eq(plain, table->columns[i].name));
         if (!is_left)

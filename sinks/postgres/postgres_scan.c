@@ -75,10 +75,8 @@ static enum sl_status check_scan(struct sl_postgres *p, const struct sl_table_sc
                                  struct sl_error *error)
 {
     sl_buffer_reset(&p->key);
-    if (asked->table.ptr && !sl_table_is_name(asked->table, 1))
-        return sl_fail(error, SL_REJECT, "ValidationException", "\"%.*s\" is not a table name",
-                       SL_ARG(asked->table));
-    if (sl_table_check_scan(asked, error) != SL_OK)
+    if ((asked->table.ptr && sl_table_check_name(asked->table, error) != SL_OK) ||
+        sl_table_check_scan(asked, error) != SL_OK)
         return SL_REJECT;
     return asked->after.ptr ? sl_table_key_text(asked->after, &p->key, error) : SL_OK;
 }
@@ -157,9 +155,7 @@ void sl_postgres_describe(struct sl_table_port *port, struct sl_span table, stru
     struct sl_error error = SL_NO_ERROR;
     sl_postgres_begin(p, call);
     *facts = (struct sl_table_facts){.is_on_demand = true};
-    if (table.ptr && !sl_table_is_name(table, 1)) {
-        (void)sl_fail(&error, SL_REJECT, "ValidationException", "\"%.*s\" is not a table name",
-                      SL_ARG(table));
+    if (table.ptr && sl_table_check_name(table, &error) != SL_OK) {
         sl_result_refuse(&facts->result, call->arena, &error);
         return;
     }

@@ -1,14 +1,9 @@
 /* Tables as the database has them. Nothing is created or changed here: a table that is missing, or other than
  * the target says, is refused with the statement that makes it. */
-#include "sinks/postgres.h"
-#include "base/array.h"
-#include "base/base64.h"
 #include "base/json.h"
 #include "base/json_walk.h"
-#include "base/json_write.h"
-#include "base/number.h"
+#include "sinks/postgres.h"
 #include "sinks/postgres/postgres_private.h"
-#include "streams/value.h"
 
 const char *sl_postgres_quote(struct sl_span name, struct sl_arena *arena)
 {
@@ -204,6 +199,14 @@ static void warn_of_loss(struct sl_postgres *p, const PGresult *rows)
            p->target.shown, p->target.user);
 }
 
+bool sl_postgres_is_key(const struct sl_postgres_table *table, struct sl_span name)
+{
+    for (size_t i = 0; i < table->n_keys; i++)
+        if (sl_span_eq(table->keys[i].name, name))
+            return true;
+    return false;
+}
+
 static enum sl_status take_columns(struct sl_postgres *p, struct sl_postgres_table *table,
                                    const PGresult *rows, struct sl_error *error)
 {
@@ -211,14 +214,19 @@ static enum sl_status take_columns(struct sl_postgres *p, struct sl_postgres_tab
         if (*PQgetvalue(rows, i, 2) != '-' && take_key(p, table, rows, i, error) != SL_OK)
             return SL_FATAL;
     warn_of_loss(p, rows);
+    size_t n_declared = sl_span_is(table->name, p->target.own) ? p->target.n_columns : 0;
+    table->columns = sl_arena_alloc(p->known, (n_declared + 1) * sizeof(*table->columns));
     if (table->n_keys == 0)
         return unfit(p, table, "it has no primary key", SL_LIT(""), error);
     if (check_column(p, table, rows, SL_LIT("item"), "jsonb", error) != SL_OK)
         return SL_FATAL;
-    for (size_t i = 0; i < table->n_columns; i++)
-        if (check_column(p, table, rows, table->columns[i].name,
-                         sl_postgres_type_name(table->columns[i].type), error) != SL_OK)
+    for (size_t i = 0; i < n_declared; i++) {
+        const struct sl_postgres_column *column = &p->target.columns[i];
+        if (check_column(p, table, rows, column->name, sl_postgres_type_name(column->type), error) != SL_OK)
             return SL_FATAL;
+        if (!sl_postgres_is_key(table, column->name)) /* it is written as one */
+            table->columns[table->n_columns++] = *column;
+    }
     return SL_OK;
 }
 
@@ -276,10 +284,6 @@ enum sl_status sl_postgres_table(struct sl_postgres *p, struct sl_span name, str
     struct sl_postgres_table *table = sl_arena_zalloc(p->known, sizeof(*table));
     table->name = sl_span(sl_arena_copy(p->known, name), name.len);
     table->quoted = quote_table(table->name, p->known);
-    if (sl_span_is(name, p->target.own)) {
-        table->columns = p->target.columns;
-        table->n_columns = p->target.n_columns;
-    }
     struct sl_postgres_param param = {table->quoted, 0};
     struct sl_postgres_statement ask = {.sql = columns_sql, .params = &param, .n_params = 1};
     enum sl_status status = sl_postgres_ask(p, &ask, table, error);

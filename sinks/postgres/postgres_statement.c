@@ -59,15 +59,6 @@ static void add_key(struct making *m)
                          add_param(m, m->step->key_params[i]), casts[(unsigned char)table->keys[i].type]);
 }
 
-/* The value in canonical form: what the column has is so. */
-static int add_json(struct making *m, struct sl_span json)
-{
-    struct sl_buffer text;
-    sl_buffer_init_in(&text, m->p->scratch, 4 * 1024 * 1024);
-    sl_value_stored(sl_value_read(json), &text);
-    return add_text(m, sl_buffer_span(&text));
-}
-
 static const char *sign_of(enum sl_test_verb verb)
 {
     return verb == SL_LT ? "<" : verb == SL_LE ? "<=" : ">";
@@ -83,7 +74,7 @@ static void add_comparison(struct making *m, const struct sl_test *test, int nam
     const char *sign = sign_of(test->verb);
     if (value.type == SL_S && !sl_postgres_is_text(text))
         sl_buffer_printf(&m->sql, "(convert_to(t.item->$%d::text->>'S', 'UTF8') %s $%d::bytea)", name, sign,
-                         add_param(m, (struct sl_postgres_param){text.ptr, (int)text.len}));
+                         add_param(m, sl_postgres_bytes(text)));
     else if (value.type == SL_S)
         sl_buffer_printf(&m->sql, "((t.item->$%d::text->>'S') COLLATE \"C\" %s $%d::text COLLATE \"C\")",
                          name, sign, add_text(m, text));
@@ -92,48 +83,43 @@ static void add_comparison(struct making *m, const struct sl_test *test, int nam
                          add_text(m, text));
     else if (value.type == SL_B)
         sl_buffer_printf(&m->sql, "(decode(t.item->$%d::text->>'B', 'base64') %s $%d::bytea)", name, sign,
-                         add_param(m, (struct sl_postgres_param){text.ptr, (int)text.len}));
+                         add_param(m, sl_postgres_bytes(text)));
     else
         add(m, "false");
 }
 
-/* No row has what is no text to PostgreSQL: neither as a name nor within a value. */
-static bool can_be_there(struct making *m, const struct sl_test *test)
+/* In canonical form, as the column has it. */
+static struct sl_span stored(struct making *m, struct sl_span json)
 {
-    bool is_equality = test->verb == SL_EQ || test->verb == SL_NE;
     struct sl_buffer text;
     sl_buffer_init_in(&text, m->p->scratch, 4 * 1024 * 1024);
-    if (is_equality)
-        sl_value_stored(sl_value_read(test->value), &text);
-    return sl_postgres_is_text(test->name) && (!is_equality || sl_postgres_is_json(sl_buffer_span(&text)));
+    sl_value_stored(sl_value_read(json), &text);
+    return sl_buffer_span(&text);
 }
 
+/* What PostgreSQL's text cannot hold is in no row: neither as a name nor within a value. */
 static void add_test(struct making *m, const struct sl_test *test)
 {
-    if (!can_be_there(m, test)) {
-        bool is_named = sl_postgres_is_text(test->name);
-        if (test->verb == SL_NE && is_named)
-            sl_buffer_printf(&m->sql, "(t.item ? $%d::text)", add_text(m, test->name));
-        else
-            add(m, test->verb == SL_ABSENT ? "true" : "false");
+    if (!sl_postgres_is_text(test->name)) {
+        add(m, test->verb == SL_ABSENT ? "true" : "false");
+        return;
+    }
+    bool is_equality = test->verb == SL_EQ || test->verb == SL_NE;
+    struct sl_span value = is_equality ? stored(m, test->value) : (struct sl_span){NULL, 0};
+    if (is_equality && !sl_postgres_is_json(value) && test->verb == SL_EQ) {
+        add(m, "false");
         return;
     }
     int name = add_text(m, test->name);
-    switch (test->verb) {
-    case SL_ABSENT:
+    if (test->verb == SL_ABSENT)
         sl_buffer_printf(&m->sql, "(NOT t.item ? $%d::text)", name);
-        return;
-    case SL_PRESENT:
+    else if (test->verb == SL_PRESENT || (is_equality && !sl_postgres_is_json(value)))
         sl_buffer_printf(&m->sql, "(t.item ? $%d::text)", name);
-        return;
-    case SL_EQ:
-    case SL_NE:
+    else if (is_equality)
         sl_buffer_printf(&m->sql, "(t.item->$%d::text %s $%d::jsonb)", name, test->verb == SL_EQ ? "=" : "<>",
-                         add_json(m, test->value));
-        return;
-    default:
+                         add_text(m, value));
+    else
         add_comparison(m, test, name);
-    }
 }
 
 /* Whether the write takes the place of a row with this item alone, NULL for none: what an UPDATE has read, or
@@ -178,14 +164,6 @@ struct sl_postgres_statement sl_postgres_read_of(struct sl_postgres *p, const st
     return end(&m);
 }
 
-static bool is_own_key(const struct sl_postgres_table *table, size_t i)
-{
-    for (size_t k = 0; k < table->n_keys; k++)
-        if (sl_span_eq(table->keys[k].name, table->columns[i].name))
-            return true;
-    return false;
-}
-
 static void add_insert(struct making *m)
 {
     const struct sl_postgres_table *table = m->step->table;
@@ -195,17 +173,15 @@ static void add_insert(struct making *m)
         sl_buffer_printf(&m->sql, "%s, ", table->keys[i].quoted);
     add(m, "item");
     for (size_t i = 0; i < table->n_columns; i++)
-        if (!is_own_key(table, i))
-            sl_buffer_printf(&m->sql, ", %s", table->columns[i].quoted);
+        sl_buffer_printf(&m->sql, ", %s", table->columns[i].quoted);
     add(m, ") VALUES (");
     for (size_t i = 0; i < table->n_keys; i++)
         sl_buffer_printf(&m->sql, "$%d::%s, ", add_param(m, m->step->key_params[i]),
                          casts[(unsigned char)table->keys[i].type]);
     sl_buffer_printf(&m->sql, "$%d::jsonb", add_param(m, m->step->row[0]));
     for (size_t i = 0; i < table->n_columns; i++)
-        if (!is_own_key(table, i))
-            sl_buffer_printf(&m->sql, ", $%d::%s", add_param(m, m->step->row[1 + i]),
-                             sl_postgres_type_name(table->columns[i].type));
+        sl_buffer_printf(&m->sql, ", $%d::%s", add_param(m, m->step->row[1 + i]),
+                         sl_postgres_type_name(table->columns[i].type));
     add(m, ") ON CONFLICT (");
     for (size_t i = 0; i < table->n_keys; i++)
         sl_buffer_printf(&m->sql, "%s%s", i ? ", " : "", table->keys[i].quoted);
@@ -221,18 +197,16 @@ static void add_put(struct making *m)
         add_insert(m);
         add(m, ") DO UPDATE SET item = excluded.item");
         for (size_t i = 0; i < table->n_columns; i++)
-            if (!is_own_key(table, i))
-                sl_buffer_printf(&m->sql, ", %s = excluded.%s", table->columns[i].quoted,
-                                 table->columns[i].quoted);
+            sl_buffer_printf(&m->sql, ", %s = excluded.%s", table->columns[i].quoted,
+                             table->columns[i].quoted);
         add_tests(m, " WHERE ");
     } else {
         sl_buffer_printf(&m->sql, "UPDATE %s t SET item = $%d::jsonb", table->quoted,
                          add_param(m, m->step->row[0]));
         for (size_t i = 0; i < table->n_columns; i++)
-            if (!is_own_key(table, i))
-                sl_buffer_printf(&m->sql, ", %s = $%d::%s", table->columns[i].quoted,
-                                 add_param(m, m->step->row[1 + i]),
-                                 sl_postgres_type_name(table->columns[i].type));
+            sl_buffer_printf(&m->sql, ", %s = $%d::%s", table->columns[i].quoted,
+                             add_param(m, m->step->row[1 + i]),
+                             sl_postgres_type_name(table->columns[i].type));
         add(m, " WHERE ");
         add_key(m);
         add_tests(m, " AND ");

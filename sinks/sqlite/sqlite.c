@@ -31,26 +31,11 @@ static struct sl_span table_of(const struct sl_sqlite *p, const struct sl_table_
     return op->table.ptr ? op->table : sl_span_str(p->own);
 }
 
-/* What the service checks of a whole item. */
-static enum sl_status check_item(const struct sl_table_op *op, struct sl_error *error)
-{
-    if (sl_item_read(op->item, error) != SL_OK || sl_item_has_key(op->item, op->key, error) != SL_OK ||
-        sl_item_check(op->item, error) != SL_OK)
-        return SL_REJECT;
-    return sl_table_check_bytes(op->item, error);
-}
-
 static enum sl_status check_op(struct sl_sqlite *p, struct step *step, struct sl_error *error)
 {
-    const struct sl_table_op *op = step->op;
-    if (op->table.ptr && !sl_table_is_name(op->table, 1))
-        return sl_fail(error, SL_REJECT, "ValidationException", "\"%.*s\" is not a table name",
-                       SL_ARG(op->table));
-    sl_buffer_reset(&p->key);
-    if (sl_table_key_text(op->key, &p->key, error) != SL_OK || sl_table_check_verb(op, error) != SL_OK)
-        return SL_REJECT;
+    enum sl_status status = sl_table_check_op(step->op, &p->key, error);
     step->key = sl_span(sl_arena_copy(p->scratch, sl_buffer_span(&p->key)), p->key.len);
-    return op->verb == SL_TABLE_PUT ? check_item(op, error) : SL_OK;
+    return status;
 }
 
 /* Reads the item as it is; false when the database failed. */
@@ -322,11 +307,9 @@ static bool run_page(struct page *page, struct sl_span after)
 
 static enum sl_status check(struct sl_sqlite *p, const struct sl_table_scan *asked, struct sl_error *error)
 {
-    if (asked->table.ptr && !sl_table_is_name(asked->table, 1))
-        return sl_fail(error, SL_REJECT, "ValidationException", "\"%.*s\" is not a table name",
-                       SL_ARG(asked->table));
     sl_buffer_reset(&p->key);
-    if (sl_table_check_scan(asked, error) != SL_OK)
+    if ((asked->table.ptr && sl_table_check_name(asked->table, error) != SL_OK) ||
+        sl_table_check_scan(asked, error) != SL_OK)
         return SL_REJECT;
     return asked->after.ptr ? sl_table_key_text(asked->after, &p->key, error) : SL_OK;
 }
@@ -404,9 +387,7 @@ static void sqlite_describe(struct sl_table_port *port, struct sl_span table, st
     struct sl_error error = SL_NO_ERROR;
     sl_sqlite_begin(p, call);
     *facts = (struct sl_table_facts){.is_on_demand = true};
-    if (table.ptr && !sl_table_is_name(table, 1)) {
-        (void)sl_fail(&error, SL_REJECT, "ValidationException", "\"%.*s\" is not a table name",
-                      SL_ARG(table));
+    if (table.ptr && sl_table_check_name(table, &error) != SL_OK) {
         sl_result_refuse(&facts->result, call->arena, &error);
     } else if (read_facts(p, table.ptr ? table : sl_span_str(p->own), facts, call->arena)) {
         sl_sqlite_keep_tables(p);
