@@ -253,16 +253,22 @@ static void the_token_is_signed(void **state)
     fault_close(&f);
 }
 
-/* check_postgres.py looks at which connection wrote which. */
-static void an_idle_connection_is_not_used_again(void **state)
+/* The table of a server, where check_postgres.py names one. */
+static struct sl_table_port *open_server(void)
 {
-    (void)state;
     const char *url = getenv("POSTGRES_TARGET"), *password = getenv("PGPASSWORD");
     if (!url || !password)
         skip();
     fault_open(&f, answer, NULL);
     fault_set(&f, "PGPASSWORD", password);
-    struct sl_table_port *port = fault_table(&f, url);
+    return fault_table(&f, url);
+}
+
+/* check_postgres.py looks at which connection wrote which. */
+static void an_idle_connection_is_not_used_again(void **state)
+{
+    (void)state;
+    struct sl_table_port *port = open_server();
     static const int64_t waits[] = {0, 59000, 61000};
     for (size_t i = 0; i < sizeof(waits) / sizeof(waits[0]); i++) {
         f.clock.ms += waits[i];
@@ -288,12 +294,7 @@ static void administrate(const char *sql)
 static void a_connection_that_was_ended_is_made_anew(void **state)
 {
     (void)state;
-    const char *url = getenv("POSTGRES_TARGET"), *password = getenv("PGPASSWORD");
-    if (!url || !password)
-        skip();
-    fault_open(&f, answer, NULL);
-    fault_set(&f, "PGPASSWORD", password);
-    struct sl_table_port *port = fault_table(&f, url);
+    struct sl_table_port *port = open_server();
     for (int i = 0; i < 3; i++) {
         f.call.deadline_ms = f.clock.ms + 60000;
         assert_result(fault_put_item(&f, port, "ended"), SL_OK, NULL);
@@ -308,9 +309,6 @@ static void a_connection_that_was_ended_is_made_anew(void **state)
 static void a_table_that_changes_is_looked_at_again(void **state)
 {
     (void)state;
-    const char *url = getenv("POSTGRES_TARGET"), *password = getenv("PGPASSWORD");
-    if (!url || !password)
-        skip();
     static const struct {
         const char *spoils, *mends;
     } cases[] = {
@@ -322,9 +320,7 @@ static void a_table_that_changes_is_looked_at_again(void **state)
         {"ALTER TABLE backends RENAME COLUMN \"PK\" TO pk",
          "ALTER TABLE backends RENAME COLUMN pk TO \"PK\""},
     };
-    fault_open(&f, answer, NULL);
-    fault_set(&f, "PGPASSWORD", password);
-    struct sl_table_port *port = fault_table(&f, url);
+    struct sl_table_port *port = open_server();
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         f.call.deadline_ms = f.clock.ms + 60000;
         assert_result(fault_put_item(&f, port, "changes"), SL_OK, NULL);
@@ -346,12 +342,7 @@ static void a_table_that_changes_is_looked_at_again(void **state)
 static void rows_are_locked_in_one_order(void **state)
 {
     (void)state;
-    const char *url = getenv("POSTGRES_TARGET"), *password = getenv("PGPASSWORD");
-    if (!url || !password)
-        skip();
-    fault_open(&f, answer, NULL);
-    fault_set(&f, "PGPASSWORD", password);
-    struct sl_table_port *port = fault_table(&f, url);
+    struct sl_table_port *port = open_server();
     static const char *const names[] = {"g3", "g1", "g2", "s3", "s1", "s2"};
     struct sl_table_op ops[6];
     struct sl_result results[6];

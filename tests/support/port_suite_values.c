@@ -45,6 +45,7 @@ static const struct spelled values[] = {
     {"S", {"\xEF\xBF\xBE", "\\ufffe"}},
     {"S", {"\xF0\x9F\x98\x80", "\\ud83d\\ude00", "\\uD83D\\uDE00"}},
     {"S", {"\xF4\x8F\xBF\xBF", "\\udbff\\udfff"}},
+    {"B", {""}},
     {"B", {"AA==", "\\u0041A=="}},
     {"B", {"AAA=", "AA\\u0041="}},
     {"B", {"AQ=="}},
