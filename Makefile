@@ -78,9 +78,7 @@ $(LIBRARY): $(OBJECTS)
 RUNTIME  := $(BUILD)/libsluice-runtime.a
 $(RUNTIME): $(BUILD)/runtime/lambda/lambda.o $(BUILD)/runtime/api/client.o $(LIBRARY)
 	@echo "  AR    $@"
-	@$(CC) -r -nostdlib -Wl,--gc-sections,-u,sl_lambda_run,-u,sl_lambda_init_failed,-u,sl_lambda_succeed,-u,sl_lambda_fail,-u,sl_lambda_remaining_ms -Wl,-e,sl_lambda_run -o $(@:.a=.o) $^
-	@objcopy --wildcard --keep-global-symbol='sl_lambda_*' $(@:.a=.o)
-	@rm -f $@ && $(AR) rcs $@ $(@:.a=.o)
+	@CC="$(CC)" scripts/runtime_library.sh $@ $^
 
 $(BUILD)/bootstrap: $(BUILD)/runtime/bootstrap.o $(LIBRARY)
 	@echo "  LINK  $@"
@@ -110,6 +108,9 @@ $(MANUAL): $(BUILD)/sluice scripts/man.sh docs/man/sluice.1.in
 	@scripts/man.sh $(BUILD)/sluice docs/man/sluice.1.in >$@
 
 PREFIX  ?= /usr/local
+# Where the programs and the library come from: a release has them of another architecture.
+FROM    ?= $(BUILD)
+PC_PREFIX ?= $(PREFIX)
 INSTALL  = install -D -m
 # In quotes where it is used: a folder may have spaces.
 AT       = $(DESTDIR)$(PREFIX)
@@ -119,11 +120,11 @@ PLACES   = bin/sluice lib/sluice/sluice lib/sluice/bootstrap lib/libsluice-runti
            share/man/man7/sluice-handler.7 share/man/man3/sluice-lambda.3 share/bash-completion/completions/sluice \
            share/zsh/site-functions/_sluice share/doc/sluice/LICENSE share/doc/sluice/NOTICE
 
-install: all $(RUNTIME) $(MANUAL) ## make install DESTDIR= PREFIX=/usr/local: sluice, bootstrap, the headers, the runtime library, man pages, completion
+install: all $(FROM)/libsluice-runtime.a $(MANUAL) ## make install DESTDIR= PREFIX=/usr/local: sluice, bootstrap, the headers, the runtime library, man pages, completion
 	install -d "$(AT)/lib/sluice/handlers" "$(AT)/bin"
-	$(INSTALL) 755 -t "$(AT)/lib/sluice" $(BUILD)/sluice $(BUILD)/bootstrap
+	$(INSTALL) 755 -t "$(AT)/lib/sluice" $(FROM)/sluice $(FROM)/bootstrap
 	ln -sf ../lib/sluice/sluice "$(AT)/bin/sluice"
-	$(INSTALL) 644 $(RUNTIME) "$(AT)/lib/libsluice-runtime.a"
+	$(INSTALL) 644 $(FROM)/libsluice-runtime.a "$(AT)/lib/libsluice-runtime.a"
 	$(INSTALL) 644 -t "$(AT)/include/sluice" $(HEADER) runtime/lambda/lambda.h
 	$(INSTALL) 644 docs/sluice.schema.json "$(AT)/share/sluice/sluice.schema.json"
 	$(INSTALL) 644 -t "$(AT)/share/man/man1" $(MANUAL)
@@ -132,18 +133,13 @@ install: all $(RUNTIME) $(MANUAL) ## make install DESTDIR= PREFIX=/usr/local: sl
 	$(INSTALL) 644 -t "$(AT)/share/doc/sluice" LICENSE NOTICE
 	install -d "$(AT)/lib/pkgconfig" "$(AT)/share/bash-completion/completions" "$(AT)/share/zsh/site-functions"
 	for pc in sluice sluice-runtime; do \
-		sed 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|' docs/man/$$pc.pc.in >"$(AT)/lib/pkgconfig/$$pc.pc" || exit 1; done
+		sed 's|@PREFIX@|$(PC_PREFIX)|; s|@VERSION@|$(VERSION)|' docs/man/$$pc.pc.in >"$(AT)/lib/pkgconfig/$$pc.pc" || exit 1; done
 	scripts/completion.sh $(BUILD)/sluice bash >"$(AT)/share/bash-completion/completions/sluice"
 	scripts/completion.sh $(BUILD)/sluice zsh >"$(AT)/share/zsh/site-functions/_sluice"
 
 uninstall: ## with the same DESTDIR= and PREFIX=: remove all that install put there
 	for place in $(PLACES); do rm -f "$(AT)/$$place" || exit 1; done
 	-rmdir "$(AT)/lib/sluice/handlers" "$(AT)/lib/sluice" "$(AT)/include/sluice" "$(AT)/share/sluice" "$(AT)/share/doc/sluice"
-
-IMAGE ?= $(BUILD)/sluice-image.tar
-image: all ## a container image of sluice for this machine's architecture, made without a daemon: build/sluice-image.tar
-	@rm -rf $(BUILD)/image && $(MAKE) --no-print-directory -s install DESTDIR=$(abspath $(BUILD))/image PREFIX=/usr
-	@scripts/image.sh $(BUILD)/image $(IMAGE)
 
 # ---- tests ----
 
@@ -265,7 +261,7 @@ demo: ## DynamoDB Local, a shop that writes, a live tail with five handlers, and
 ARCH    ?= arm64
 ARCHS   ?= x86_64 arm64
 DEPLOY  ?= deploy
-PACKAGED = $(MAKE) --no-print-directory -f scripts/package/Makefile SOURCES="$(SOURCES)" VERSION="$(VERSION)" COMMIT="$(COMMIT)" PUBLIC="$(PUBLIC)" WARN="$(WARN)" DEPLOY="$(DEPLOY)"
+PACKAGED = $(MAKE) --no-print-directory -f scripts/package/Makefile SOURCES="$(SOURCES)" TOOL="$(TOOL)" VERSION="$(VERSION)" COMMIT="$(COMMIT)" PUBLIC="$(PUBLIC)" WARN="$(WARN)" DEPLOY="$(DEPLOY)"
 
 # (SAM may build its functions at the same time.)
 ALONE    = @mkdir -p build/package && flock -w 1800 build/package/$(1).lock
@@ -277,6 +273,23 @@ package: ## build/sluice-x86_64.zip and build/sluice-arm64.zip, or ARCHS=arm64 a
 
 package-%:
 	+$(call ALONE,$*) $(PACKAGED) ARCH=$* zip
+
+command-%:
+	+$(call ALONE,$*) $(PACKAGED) ARCH=$* command
+
+# What the package's own Makefile knows of its folders.
+packaged-%:
+	@$(PACKAGED) ARCH=$(ARCH) $*
+
+RELEASE ?= build/release
+release: ## all that a release has, into build/release: tarballs, .deb, zips, images, source, sums; of a tagged commit, or SNAPSHOT=1
+	@scripts/setup.sh build package release
+	@$(MAKE) --no-print-directory all
+	@scripts/release/release.sh $(RELEASE)
+
+image: ## the two container images, made without a daemon, into build/image: the command, and a function for Lambda
+	@scripts/setup.sh build package release
+	@SNAPSHOT=1 scripts/release/release.sh build/image image lambda-image
 
 licenses: package ## what the zips hold of others: revision, license and source of each part (fails when one is unknown)
 	@for arch in $(ARCHS); do unzip -p build/sluice-$$arch.zip sbom.cdx.json | grep -o '"name":"[^"]*","version":"[^"]*","licenses":[^]]*' | \

@@ -29,7 +29,7 @@
 struct check {
     struct sl_command command;
     const char *mapping_path, *sample_path;
-    bool reads_tables;
+    bool reads_tables, says_filters;
     int64_t item_bytes;
     struct sl_mapping mapping;
     struct sl_flag_list set;
@@ -42,6 +42,8 @@ static void find(void *arg, enum sl_lint_finding finding, const char *text)
 {
     struct check *c = arg;
     const struct sl_lint_row *row = &sl_lint_rows[finding];
+    if (c->says_filters)
+        return;
     printf("%s: %s [%s]\n", row->loses ? "warning" : "note", text, row->code);
     c->losses += row->loses;
     c->notes += !row->loses;
@@ -177,6 +179,10 @@ static enum sl_status run(struct check *c, struct sl_error *error)
         status = read_mapping(c, error);
     if (status != SL_OK)
         return status;
+    if (c->says_filters) {
+        sl_check_filters(c->command.pipeline->routes, c->command.pipeline->n);
+        return SL_OK;
+    }
     const struct sl_check_batch batch = {.records = c->mapping.batch_size > 0 ? (size_t)c->mapping.batch_size
                                                                               : SL_MAPPING_BATCH_SIZE,
                                          .item_bytes = (uint32_t)c->item_bytes};
@@ -239,6 +245,8 @@ int sl_verb_check(int argc, char **argv)
          "ask each table for its key and each queue of letters for how long it keeps them, and read one row "
          "of "
          "each ledger of totals"},
+        {"filters", SL_FLAG_BOOL, &c.says_filters, NULL,
+         "print the mapping's FilterCriteria for these routes as JSON, and nothing else"},
         {"item-bytes", SL_FLAG_INTEGER, &c.item_bytes, "N",
          "what an item has, for what a change costs (500); the batch has the mapping's BatchSize (100)"},
         {"set", SL_FLAG_LIST, &c.set, "NAME=VALUE", "the value of ${NAME}; may be repeated"},
@@ -265,7 +273,10 @@ int sl_verb_check(int argc, char **argv)
     if (n)
         c.command.config = argv[1];
     sl_command_begin(&c.command);
-    if (run(&c, &error) == SL_OK) {
+    enum sl_status status = run(&c, &error);
+    if (status == SL_OK && c.says_filters) {
+        result = SL_EXIT_OK;
+    } else if (status == SL_OK) {
         result = c.losses ? SL_EXIT_FAILED : SL_EXIT_OK;
         printf("%s: %u warning%s, %u note%s\n", c.command.config, c.losses, c.losses == 1 ? "" : "s", c.notes,
                c.notes == 1 ? "" : "s");

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Installs what the named sets need: scripts/setup.sh build [run] [demo] [check] [fuzz] [ruler] [bench] [package] [cxx].
+# Installs what the named sets need: scripts/setup.sh build [run] [demo] [check] [fuzz] [ruler] [bench] [package] [release] [cxx].
 # On Debian 12 by apt, with sudo unless root; what is installed already is not touched, and a second run needs no
 # network. On another system it names what is missing and stops.
 set -euo pipefail
@@ -8,11 +8,12 @@ cd "$(dirname "$0")/.."
 declare -A packages=(
     [build]="gcc make pkg-config libc6-dev libcurl4-openssl-dev libssl-dev libjansson-dev zlib1g-dev libgmp-dev libsqlite3-dev libpq-dev libmicrohttpd-dev libdeflate-dev"
     [run]=""
-    [check]="gcovr gcc-aarch64-linux-gnu g++-aarch64-linux-gnu git libc6-dev-arm64-cross libcmocka-dev clang libclang-rt-14-dev g++ python3 python3-venv sqlite3 curl openssl qemu-user-static unzip maven openjdk-17-jdk-headless chromium-headless-shell skopeo systemd postgresql-15 pgbouncer"
+    [check]="lintian debootstrap gcovr gcc-aarch64-linux-gnu g++-aarch64-linux-gnu git libc6-dev-arm64-cross libcmocka-dev clang libclang-rt-14-dev g++ python3 python3-venv sqlite3 curl openssl qemu-user-static unzip maven openjdk-17-jdk-headless chromium-headless-shell skopeo systemd postgresql-15 pgbouncer"
     [demo]="maven openjdk-17-jre-headless python3 sqlite3"
     [ruler]="maven openjdk-17-jdk-headless"
     [fuzz]="clang libclang-rt-14-dev"
     [package]="gcc gcc-aarch64-linux-gnu make zip unzip patch perl bzip2 xz-utils bsdextrautils debian-archive-keyring"
+    [release]="python3 python3-venv ca-certificates git npm"
     [cxx]="g++ g++-aarch64-linux-gnu"
     [bench]="g++ libsimdjson-dev"
 )

@@ -2,7 +2,9 @@
 #include "cli/check/check_route.h"
 
 #include "cli/check/check_aside.h"
+#include "cli/config/filters.h"
 #include "base/json.h"
+#include "base/json_walk.h"
 #include "base/json_write.h"
 #include "streams/names.h"
 #include "streams/when/when.h"
@@ -42,27 +44,73 @@ static void print_where(const struct sl_route *route)
         print_json("    of them   items where ", where);
 }
 
-/* What the mapping could keep back. */
+/* What the mapping could keep back for this route: a pattern, or an array of some, and how near it is.
+ * Nothing in `out`: it cannot keep any record back. */
+static const char *nearest_filter(const struct sl_route *route, struct sl_buffer *out)
+{
+    if (!route->when)
+        return "";
+    enum sl_when_nearest nearest = sl_when_filter(route->when, out);
+    if (nearest == SL_WHEN_FILTER_EXACT)
+        return "of the mapping, for the same records";
+    struct sl_span patterns = sl_json_find(route->config->when, "pattern");
+    if (nearest == SL_WHEN_NO_FILTER && patterns.ptr) {
+        sl_json_add_compact(out, patterns);
+        return "of the mapping, one for each pattern";
+    }
+    return "of the mapping, the nearest that there is (lets through more)";
+}
+
 static void print_filter(const struct sl_route *route)
 {
     struct sl_buffer text;
-    struct sl_span patterns = sl_json_find(route->config->when, "pattern");
     if (!route->when)
         return;
     sl_buffer_init(&text, SL_CONFIG_BYTES);
-    enum sl_when_nearest nearest = sl_when_filter(route->when, &text);
-    const char *how = nearest == SL_WHEN_FILTER_EXACT
-                          ? "of the mapping, for the same records"
-                          : "of the mapping, the nearest that there is (lets through more)";
-    if (nearest == SL_WHEN_NO_FILTER && patterns.ptr) {
-        sl_json_add_compact(&text, patterns);
-        how = "of the mapping, one for each pattern";
-    }
+    const char *how = nearest_filter(route, &text);
     if (text.len)
         printf("    filter    %s: %.*s\n", how, SL_ARG(sl_buffer_span(&text)));
     else
         printf("    filter    none: a mapping cannot say any of this\n");
     sl_buffer_clean_up(&text);
+}
+
+/* Adds the route's patterns to the array of filters; false: the mapping has to let everything through. */
+static bool add_filters(const struct sl_route *route, struct sl_buffer *out, size_t *n)
+{
+    struct sl_buffer text;
+    struct sl_span name, pattern;
+    bool is_said = true;
+    sl_buffer_init(&text, SL_CONFIG_BYTES);
+    nearest_filter(route, &text);
+    struct sl_span said = sl_buffer_span(&text);
+    bool is_one = said.len && said.ptr[0] == '{';
+    struct sl_json_walk walk = sl_json_walk(said);
+    for (bool more = said.len > 0; more && is_said; more = !is_one) {
+        pattern = said;
+        if (!is_one && !sl_json_walk_next(&walk, &name, &pattern))
+            break;
+        is_said = !sl_filters_is_too_long(pattern);
+        sl_buffer_add_str(out, (*n)++ ? ",{\"Pattern\":" : "{\"Pattern\":");
+        sl_json_add_string(out, pattern);
+        sl_buffer_add_str(out, "}");
+    }
+    is_said = is_said && said.len;
+    sl_buffer_clean_up(&text);
+    return is_said;
+}
+
+void sl_check_filters(const struct sl_route *routes, size_t n)
+{
+    struct sl_buffer out;
+    size_t filters = 0;
+    bool is_said = n > 0;
+    sl_buffer_init(&out, SL_CONFIG_BYTES);
+    for (size_t i = 0; i < n && is_said; i++)
+        is_said = add_filters(&routes[i], &out, &filters);
+    is_said = is_said && filters <= SL_FILTERS_BY_DEFAULT;
+    printf("{\"Filters\":[%.*s]}\n", is_said ? (int)out.len : 0, out.len ? out.ptr : "");
+    sl_buffer_clean_up(&out);
 }
 
 /* Are the images there that `when` looks into? A pattern on one that is not there never matches. */

@@ -14,4 +14,9 @@ struct sl_check_batch {
 /* To standard output. */
 void sl_check_route(struct sl_route *route, const struct sl_check_batch *batch, struct sl_arena *arena);
 
+/* To standard output: the FilterCriteria of a mapping that lets through what any of the routes takes, as
+ * AWS's API has it. Empty where one of them needs all, or where it would have more filters, or longer ones,
+ * than every account may have. */
+void sl_check_filters(const struct sl_route *routes, size_t n);
+
 #endif

@@ -3,7 +3,7 @@
 # lib/ already; it gets LICENSE, NOTICE, licenses/ (Debian's copyright files, and the licenses that they name) and sbom.cdx.json
 # (CycloneDX 1.5). MAP is the linker's: every archive that bootstrap was made of must be a known package's, or this fails. TAKEN is
 # what plugins.sh made: the plugins' maps, and the libraries and licenses that the deployed folder brings.
-# The SBOM's time is SOURCE_DATE_EPOCH, or that of the files in the zip; VERSION is ours.
+# The SBOM's time is SOURCE_DATE_EPOCH, or that of the files in the zip; VERSION and COMMIT are ours.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 arch=$1 archive=$2 sysroot=$3 map=$4 stage=$5 taken=$6
@@ -91,7 +91,7 @@ brought_component() { # FILE NAME: a library of the deployed folder. Its license
 {
     printf '{"bomFormat":"CycloneDX","specVersion":"1.5","version":1,"metadata":{"timestamp":"%s",' \
         "$(date -u -d "@${SOURCE_DATE_EPOCH:-315532800}" +%Y-%m-%dT%H:%M:%SZ)"
-    printf '"component":{"type":"application","bom-ref":"sluice","name":"sluice","version":"%s","licenses":[{"expression":"Apache-2.0"}]}},"components":[\n' "$VERSION"
+    printf '"component":{"type":"application","bom-ref":"sluice","name":"sluice","version":"%s","licenses":[{"expression":"Apache-2.0"}],"properties":[{"name":"sluice:commit","value":"%s"}]}},"components":[\n' "$VERSION" "$COMMIT"
     for i in "${!names[@]}"; do
         [ "$i" = 0 ] || printf ',\n'
         component "${names[$i]}"

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Unpacks what fetch.sh brought for one architecture and builds the smallest libcurl that does the work (HTTP and TLS), and
-# libpq with TLS alone (Debian's wants Kerberos and LDAP):
+# Unpacks what fetch.sh brought for one architecture and builds the smallest libcurl that does the work (HTTP and TLS),
+# libpq with TLS alone (Debian's wants Kerberos and LDAP), and libmicrohttpd without it:
 # scripts/package/sysroot.sh x86_64|arm64 ARCHIVE SYSROOT. Debian's own libcurl.a wants 25 other libraries.
 set -euo pipefail
 case $1 in
@@ -66,7 +66,7 @@ mkdir "$sysroot/libpq"
 cd "$sysroot/libpq"
 tar -xf "$archive"/postgresql-15_*.orig.tar.bz2 --strip-components=1
 tar -xf "$archive"/postgresql-15_*.debian.tar.xz debian/copyright
-./configure -q --host="$triplet" --build="$(config/config.guess)" --without-readline --without-zlib --with-openssl \
+./configure -q --host="$triplet" --build="$(sh config/config.guess)" --without-readline --without-zlib --with-openssl \
     CC="$triplet-gcc --sysroot=$sysroot -B$out" CFLAGS="-O2 -fPIC -ffunction-sections -fdata-sections -D_FORTIFY_SOURCE=2 -fstack-protector-strong $protection" \
     >configure.log 2>&1 || { tail -n 20 configure.log >&2; exit 1; }
 for part in src/backend:generated-headers src/interfaces/libpq:libpq.a src/common:libpgcommon_shlib.a src/port:libpgport_shlib.a; do
@@ -80,4 +80,22 @@ for library in src/interfaces/libpq/libpq.a src/common/libpgcommon_shlib.a src/p
     echo "postgresql-15 usr/lib/$triplet/${library##*/}" >>"$sysroot/files.txt"
 done
 rm -rf "$sysroot/libpq"
+
+# The command's metrics and readiness, in plain HTTP (Debian's wants GnuTLS).
+mkdir "$sysroot/microhttpd"
+cd "$sysroot/microhttpd"
+tar -xf "$archive"/libmicrohttpd_*.orig.tar.xz --strip-components=1
+tar -xf "$archive"/libmicrohttpd_*.debian.tar.xz debian/copyright
+# shellcheck disable=SC2046
+./configure -q --host="$triplet" --build="$(sh build-aux/config.guess)" --disable-shared --enable-static --disable-dependency-tracking \
+    $(off https doc examples curl postprocessor bauth dauth) \
+    CC="$triplet-gcc --sysroot=$sysroot -B$out" CFLAGS="-O2 -fPIC -ffunction-sections -fdata-sections -D_FORTIFY_SOURCE=2 -fstack-protector-strong $protection" \
+    >configure.log 2>&1 || { tail -n 20 configure.log >&2; exit 1; }
+make -s -C src/microhttpd libmicrohttpd.la >make.log 2>&1 || { tail -n 20 make.log >&2; exit 1; }
+cp src/microhttpd/.libs/libmicrohttpd.a "$out/"
+cp src/include/microhttpd.h "$sysroot/usr/include/"
+mkdir -p "$sysroot/usr/share/doc/libmicrohttpd"
+cp debian/copyright "$sysroot/usr/share/doc/libmicrohttpd/"
+echo "libmicrohttpd usr/lib/$triplet/libmicrohttpd.a" >>"$sysroot/files.txt"
+rm -rf "$sysroot/microhttpd"
 mv "$sysroot" "$folder"

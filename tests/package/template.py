@@ -26,15 +26,15 @@ def refuse(name, row, value):
 
 
 class Resolver:
-    def __init__(self, overrides):
-        self.document = document()
+    def __init__(self, overrides, of=None):
+        self.document = of or document()
         parameters = self.document["Parameters"]
         unknown = set(overrides) - set(parameters)
         assert not unknown, f"no such parameters: {unknown}"
         self.values = {**{name: row.get("Default") for name, row in parameters.items()}, **overrides, **PSEUDO}
         for name, row in parameters.items():
             refuse(name, row, str(self.values[name]))
-        for name, rule in self.document["Rules"].items():
+        for name, rule in self.document.get("Rules", {}).items():
             for row in rule["Assertions"] if self.value(rule["RuleCondition"]) else []:
                 assert self.value(row["Assert"]), f"rule {name}: {row['AssertDescription']}"
 
@@ -96,6 +96,8 @@ class Resolver:
                 return self.attribute(argument if isinstance(argument, str) else ".".join(argument))
             case "Fn::Sub":
                 return self.substitute(argument)
+            case "Fn::Join":
+                return argument[0].join(map(str, self.value(argument[1])))
             case "Fn::Split":
                 return self.value(argument[1]).split(argument[0])
             case "Fn::Select":
