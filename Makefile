@@ -284,7 +284,7 @@ packaged-%:
 RELEASE ?= build/release
 release: ## all that a release has, into build/release: tarballs, .deb, zips, images, source, sums; of a tagged commit, or SNAPSHOT=1
 	@scripts/setup.sh build package release
-	@$(MAKE) --no-print-directory all
+	@$(MAKE) --no-print-directory -j$$(nproc) all
 	@scripts/release/release.sh $(RELEASE)
 
 image: ## the two container images, made without a daemon, into build/image: the command, and a function for Lambda
@@ -327,6 +327,10 @@ simulate: ## make simulate SEEDS=100000 FIRST=1: for each seed a history with fa
 leases-kcl: all ## leases handed to and fro between `sluice tail` and the Kinesis Client Library itself
 	@scripts/setup.sh build check
 	@BUILD=$(BUILD) tests/live/lease/kcl/compare.sh
+
+compat: all ## the release before and this tree take turns on the same state: tables, archives, parked records, checkpoints
+	@scripts/setup.sh build check
+	@BUILD=$(BUILD) PYTHONPATH=tests/cli python3 tests/compat/check_compat.py
 
 tail-long: all ## the script test of tail with 20 kills while it writes
 	@BUILD=$(BUILD) LONG=1 PYTHONPATH=tests/cli python3 tests/cli/check_tail.py
@@ -376,8 +380,9 @@ MEMORY_MB ?= 1000
 memory: all ## make memory MEMORY_MB=1000: decode and replay need no more memory for such an input
 	@BUILD=$(abspath $(BUILD)) MEMORY_MB=$(MEMORY_MB) tests/data/source/check_memory.py
 
-bless: $(BUILD)/tests/handlers/pipeline/test_config_docs $(BUILD)/tests/handlers/builtin/test_golden ## write the generated files again: the option tables in docs/CONFIG.md, the JSON Schema, the golden table, the conditions' vectors
+bless: $(BUILD)/tests/handlers/pipeline/test_config_docs $(BUILD)/tests/handlers/builtin/test_golden ## write the generated files again: the option tables in docs/CONFIG.md, the JSON Schema, the golden table, the conditions' vectors, the plain template
 	@python3 tests/handlers/builtin/golden/make.py
+	@"$$(tests/package/install.sh)/bin/python" scripts/release/cloudformation.py >build/cloudformation.json && mv build/cloudformation.json deploy/cloudformation/sluice.json
 	@PYTHONDONTWRITEBYTECODE=1 python3 tests/streams/vectors.py
 	@for test in $^; do BLESS=1 $$test >/dev/null 2>&1 || exit 1; done; git diff --stat docs tests/handlers/builtin/golden
 

@@ -13,7 +13,7 @@ declare -A packages=(
     [ruler]="maven openjdk-17-jdk-headless"
     [fuzz]="clang libclang-rt-14-dev"
     [package]="gcc gcc-aarch64-linux-gnu make zip unzip patch perl bzip2 xz-utils bsdextrautils debian-archive-keyring"
-    [release]="python3 python3-venv ca-certificates git npm"
+    [release]="python3 python3-venv ca-certificates git"
     [cxx]="g++ g++-aarch64-linux-gnu"
     [bench]="g++ libsimdjson-dev"
 )
@@ -21,7 +21,7 @@ declare -A packages=(
 # A rustup toolchain serves as well as Debian's.
 command -v rustc >/dev/null || packages[check]+=" rustc"
 # So does any Node with npm: it fetches one file.
-command -v npm >/dev/null || packages[check]+=" npm"
+command -v npm >/dev/null || { packages[check]+=" npm"; packages[release]+=" npm"; }
 
 missing=()
 for set in "$@"; do

@@ -4,7 +4,7 @@ zips for Lambda, two images, the source, SBOMs, SHA256SUMS and its provenance. T
 
 scripts/release/release.py OUT [PART…], PARTs are tarball, deb, zip, image, lambda-image, cdk, templates and source; all of them by default.
 In the environment: VERSION, REVISION (the whole commit), NAME (the version in names of files), TIME (of the commit), and for each architecture
-COMMAND_arch (a folder), TASK_arch (what lies in /var/task), SYSROOT_arch, ZIP_arch; ARCHIVE, the folder of Debian's packages;
+COMMAND_arch (a folder), TASK_arch (with the zip's SBOM), SYSROOT_arch, ZIP_arch; ARCHIVE, the folder of Debian's packages;
 ARCHS, those to make."""
 import gzip
 import json
@@ -152,17 +152,31 @@ def deb(arch, tree):
         return {f"sluice_{version}_{debian}.deb": file.read_bytes()}
 
 
-def ground(time, parts):
-    """What every image stands on: CA certificates and two users. `parts` are the Debian packages that it has files of."""
-    tree = Tree(time)
+def ground(arch):
+    """What an image stands on: glibc, CA certificates and two users. No shell."""
+    _, _, triplet, loader = ARCHITECTURES[arch]
+    sysroot, tree = pathlib.Path(ENV[f"SYSROOT_{arch}"]), Tree(0)
+    for name in ("libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0", "librt.so.1", "libresolv.so.2", "libgcc_s.so.1"):
+        place = next(p for p in (sysroot / f"lib/{triplet}/{name}", sysroot / f"usr/lib/{triplet}/{name}") if p.exists())
+        tree.add(f"usr/lib/{triplet}/{name}", place.read_bytes(), 0o755)
+    tree.add(f"usr/{loader}", (sysroot / f"lib/{triplet}/{loader.split('/')[1]}").read_bytes(), 0o755)
+    for name in ("bin", "lib", "lib64"):
+        tree.folder(f"usr/{name}")
+        tree.add(name, link=f"usr/{name}")
+    for name in ("libc6", "gcc-12-base"):
+        tree.take(sysroot / f"usr/share/doc/{name}/copyright", f"usr/share/doc/{name}/copyright")
+    for name in ("LGPL-2.1", "GPL-3", "GPL-2", "LGPL-3"):
+        tree.take((sysroot / f"usr/share/common-licenses/{name}").resolve(), f"usr/share/common-licenses/{name}")
     tree.take(BUNDLE, BUNDLE.lstrip("/"))
+    tree.take("/usr/share/doc/ca-certificates/copyright", "usr/share/doc/ca-certificates/copyright")
+    taken = dict(line.split() for line in pathlib.Path(ENV["ARCHIVE"], "taken.txt").read_text().splitlines())
+    parts = [f"{name} {taken[name]}" for name in ("libc6", "libgcc-s1")]
+    parts.append(run("dpkg-query", "-W", "-f", "ca-certificates ${Version}", "ca-certificates").decode())
+    tree.add("usr/share/doc/packages.txt", "".join(f"{part}\n" for part in sorted(parts)).encode())
     tree.add("etc/passwd", f"root:x:0:0:root:/:/sbin/nologin\nsluice:x:{NOBODY}:{NOBODY}:sluice:/data:/sbin/nologin\n".encode())
     tree.add("etc/group", f"root:x:0:\nsluice:x:{NOBODY}:\n".encode())
     tree.add("etc/nsswitch.conf", b"hosts: files dns\n")
     tree.folder("tmp", 0o1777)
-    tree.take("/usr/share/doc/ca-certificates/copyright", "usr/share/doc/ca-certificates/copyright")
-    parts = [*parts, run("dpkg-query", "-W", "-f", "ca-certificates ${Version}", "ca-certificates").decode()]
-    tree.add("usr/share/doc/packages.txt", "".join(f"{part}\n" for part in sorted(parts)).encode())
     return tree
 
 
@@ -171,48 +185,34 @@ LABELS = {"org.opencontainers.image.title": "sluice", "org.opencontainers.image.
 
 
 def image(archs):
-    """The command, with glibc and nothing else: no shell."""
+    """The command."""
     made = Image(f"sluice:{NAME}", 0)
-    taken = dict(line.split() for line in pathlib.Path(ENV["ARCHIVE"], "taken.txt").read_text().splitlines())
     for arch in archs:
-        _, debian, triplet, loader = ARCHITECTURES[arch]
-        sysroot = pathlib.Path(ENV[f"SYSROOT_{arch}"])
-        base, ours = ground(0, [f"{name} {taken[name]}" for name in ("libc6", "libgcc-s1")]), Tree(0)
-        for name in ("libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0", "librt.so.1", "libresolv.so.2", "libgcc_s.so.1"):
-            place = next(p for p in (sysroot / f"lib/{triplet}/{name}", sysroot / f"usr/lib/{triplet}/{name}") if p.exists())
-            base.add(f"usr/lib/{triplet}/{name}", place.read_bytes(), 0o755)
-        base.add(f"usr/{loader}", (sysroot / f"lib/{triplet}/{loader.split('/')[1]}").read_bytes(), 0o755)
-        for name in ("bin", "lib", "lib64"):
-            base.folder(f"usr/{name}")
-            base.add(name, link=f"usr/{name}")
-        for name in ("libc6", "gcc-12-base"):
-            base.take(sysroot / f"usr/share/doc/{name}/copyright", f"usr/share/doc/{name}/copyright")
-        for name in ("LGPL-2.1", "GPL-3", "GPL-2", "LGPL-3"):
-            base.take((sysroot / f"usr/share/common-licenses/{name}").resolve(), f"usr/share/common-licenses/{name}")
-        command = pathlib.Path(ENV[f"COMMAND_{arch}"])
+        command, ours = pathlib.Path(ENV[f"COMMAND_{arch}"]), Tree(0)
         for name in ("sluice", "bootstrap"):
             ours.take(command / name, f"usr/lib/sluice/{name}")
         ours.folder("usr/lib/sluice/handlers")
         ours.add("usr/bin/sluice", link="../lib/sluice/sluice")
         ours.take(command / "about", "usr/share/doc/sluice")
         ours.folder("data", uid=NOBODY)
-        made.add(debian, [base, ours], {
+        made.add(ARCHITECTURES[arch][1], [ground(arch), ours], {
             "User": f"{NOBODY}:{NOBODY}", "WorkingDir": "/data", "Env": ["PATH=/usr/bin", f"AWS_CA_BUNDLE={BUNDLE}"], "Entrypoint": ["/usr/bin/sluice"],
             "Cmd": ["--help"], "Volumes": {"/data": {}}, "ExposedPorts": {"9464/tcp": {}}, "StopSignal": "SIGTERM", "Labels": LABELS})
     return {f"sluice-{NAME}-command-oci.tar": made.tar()}
 
 
 def lambda_image(archs):
-    """What the zip has, for functions of package type Image: a configuration and plugins come in a layer above, to /var/task."""
+    """bootstrap where Lambda has runtimes: a layer above, or the function's zip, brings /var/task with a configuration and plugins."""
     made = Image(f"sluice-lambda:{NAME}", 0)
     for arch in archs:
-        task = Tree(0)
-        task.take(ENV[f"TASK_{arch}"], "var/task")
-        task.members.pop("var/task/complete", None)
-        task.folder("opt")
-        made.add(ARCHITECTURES[arch][1], [ground(0, []), task], {
-            "WorkingDir": "/var/task", "Entrypoint": ["/var/task/bootstrap"], "Cmd": ["sluice"], "Labels": LABELS,
-            "Env": ["PATH=/var/task", "LAMBDA_TASK_ROOT=/var/task", f"AWS_CA_BUNDLE={BUNDLE}"]})
+        command, ours = pathlib.Path(ENV[f"COMMAND_{arch}"]), Tree(0)
+        ours.take(command / "bootstrap", "var/runtime/bootstrap")
+        ours.take(command / "about", "usr/share/doc/sluice")
+        ours.folder("var/task")
+        ours.folder("opt")
+        made.add(ARCHITECTURES[arch][1], [ground(arch), ours], {
+            "WorkingDir": "/var/task", "Entrypoint": ["/var/runtime/bootstrap"], "Cmd": ["sluice"], "Labels": LABELS,
+            "Env": ["PATH=/usr/bin", "LAMBDA_TASK_ROOT=/var/task", f"AWS_CA_BUNDLE={BUNDLE}"]})
     return {f"sluice-{NAME}-lambda-oci.tar": made.tar()}
 
 

@@ -250,7 +250,7 @@ def command_image(files, work):
 
 def function_image(files, work):
     config, root = layout(files[named(files, "-lambda-oci.tar")], work / "function")[HOST]
-    check("Lambda starts bootstrap", config["Entrypoint"] == ["/var/task/bootstrap"] and config["WorkingDir"] == "/var/task", config)
+    check("Lambda starts bootstrap", config["Entrypoint"] == ["/var/runtime/bootstrap"] and config["WorkingDir"] == "/var/task", config)
     # As a layer above would bring it.
     (root / "var/task/sluice.json").write_text(json.dumps({"on_failure": "report", "report_batch_item_failures": True, "routes": [
         {"name": "a", "handler": "archive", "to": "file:/tmp/archive"}]}))
@@ -291,6 +291,10 @@ def main():
                 check(f"{file}'s layers are the same from another folder", layers(data) and layers(data) <= layers(files[file]))
             elif not re.search("intoto|SHA256SUMS", file):
                 check(f"{file} is the same from another folder", files[file] == data)
+        done = run("make", "--no-print-directory", "-s", "image", f"ARCHS={HOST}", cwd=other)
+        images = {path.name: path.read_bytes() for path in (other / "build/image").iterdir()}
+        check("make image makes the two images alone", done.returncode == 0 and len(images) == 2 and all(layers(data) <= layers(files[name]) for name, data in images.items()),
+              done.stdout + done.stderr)
         refusals(other)
         papers(files)
         tarballs(files, work)
