@@ -400,6 +400,7 @@ help: ## this list
 
 # (Every target with a line of help is one.)
 .PHONY: tests list-tests $(shell sed -nE 's/^([a-z-]+):.*## .*/\1/p' $(firstword $(MAKEFILE_LIST))) build-SluiceFunction build-DrainFunction build-SeedFunction
-.SECONDARY:
+# (Not .SECONDARY: then the stamp of a new commit would rebuild nothing.)
+.PRECIOUS: %.o
 
 -include $(OBJECTS:.o=.d) $(TOOL_OBJ:.o=.d) $(BUILD)/runtime/bootstrap.d $(BUILD)/cli/sluice.d $(patsubst %.c,$(BUILD)/%.d,$(call below,tests,*.c)) $(CORPORA:=.d) $(BENCHES:=.d)

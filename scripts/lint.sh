@@ -111,6 +111,14 @@ done < <(scripts/files.sh | grep -E '\.(sh|py)$|^\.ci/run$')
 # Every fenced block of the documents says what it is (CONTRIBUTING.md).
 python3 tests/docs/blocks.py || bad=1
 
+# The workflows, the action, and the Terraform module.
+if tools=$(tests/package/tools/install.sh); then
+    "$tools/actionlint" -no-color -shellcheck= || say "actionlint finds mistakes in .github/workflows"
+    "$tools/hclfmt" -require-no-change deploy/terraform/*.tf >/dev/null || say "deploy/terraform is not as hclfmt writes it: $tools/hclfmt -w deploy/terraform/*.tf"
+else
+    say "tests/package/tools/install.sh could not install actionlint and hclfmt"
+fi
+
 # What `make mutate` knows to be equivalent is still there.
 python3 scripts/mutate.py --known >&2 || bad=1
 exit $bad

@@ -60,7 +60,7 @@ case " $* " in
 *" demo "*) tests/services/install.sh dynamodb ;;
 esac
 case " $* " in
-*" check "*) tests/services/install.sh && tests/package/install.sh >/dev/null && tests/cli/install.sh >/dev/null &&
+*" check "*) tests/services/install.sh && tests/package/install.sh >/dev/null && tests/package/tools/install.sh >/dev/null && tests/cli/install.sh >/dev/null &&
     tests/support/python/install.sh >/dev/null ;;
 esac
 

@@ -79,7 +79,7 @@ static void print_filter(const struct sl_route *route)
 static bool add_filters(const struct sl_route *route, struct sl_buffer *out, size_t *n)
 {
     struct sl_buffer text;
-    struct sl_span name, pattern;
+    struct sl_span pattern;
     bool is_said = true;
     sl_buffer_init(&text, SL_CONFIG_BYTES);
     nearest_filter(route, &text);
@@ -88,7 +88,7 @@ static bool add_filters(const struct sl_route *route, struct sl_buffer *out, siz
     struct sl_json_walk walk = sl_json_walk(said);
     for (bool more = said.len > 0; more && is_said; more = !is_one) {
         pattern = said;
-        if (!is_one && !sl_json_walk_next(&walk, &name, &pattern))
+        if (!is_one && !sl_json_walk_next(&walk, NULL, &pattern))
             break;
         is_said = !sl_filters_is_too_long(pattern);
         sl_buffer_add_str(out, (*n)++ ? ",{\"Pattern\":" : "{\"Pattern\":");

@@ -45,6 +45,32 @@ def webhooks():
         (f"note: {name} is not set here; the route a needs it" in done.out) == (name != "HOOK_OLD") for name in ("HOOK_NEW", "HOOK_OLD", "HOOK_X")), done.out + done.err)
 
 
+def filters():
+    """--filters prints what the mapping's FilterCriteria may be, and nothing else; empty where a route needs every change."""
+    def said(*whens):
+        done = run({"on_failure": "report", "routes": [{"name": f"r{n}", "handler": "archive", "to": "s3://bucket/", **({"when": when} if when else {})}
+                                                       for n, when in enumerate(whens)]}, "--filters")
+        check(f"{whens}: exit 0, one line", done.returncode == 0 and done.out.count("\n") == 1 and not done.err, done.out + done.err)
+        rows = json.loads(done.out)["Filters"]
+        check(f"{whens}: each is a pattern and no more", all(list(row) == ["Pattern"] and isinstance(json.loads(row["Pattern"]), dict) for row in rows), done.out)
+        return [json.loads(row["Pattern"]) for row in rows]
+    insert, paid = {"events": ["INSERT"]}, {"item": {"status": ["PAID"]}}
+    one = said(insert)
+    check("one route, one filter", len(one) == 1 and one[0]["eventName"] == ["INSERT"], one)
+    check("a filter for each route", said(insert, paid) == said(insert) + said(paid) and len(said(paid)) == 1)
+    check("a route that takes all needs all", said(insert, None) == [])
+    # As many as every account may have, and no more.
+    check("five are five", len(said(*[insert] * 5)) == 5)
+    check("six are none", said(*[insert] * 6) == [])
+    patterns = [{"eventName": ["INSERT"]}, {"dynamodb": {"Keys": {"PK": {"S": [{"prefix": "ORDER#"}]}}}}]
+    check("the patterns of a route are filters", said({"pattern": patterns}) == patterns and said({"pattern": patterns[:1]}) == patterns[:1], said({"pattern": patterns}))
+    check("one that is too long is none", said({"pattern": [{"dynamodb": {"Keys": {"PK": {"S": ["x" * 4200]}}}}]}) == [])
+    done = run({"routes": [{"name": "r", "handler": "archive", "to": "s3://${NOWHERE}/"}]}, "--filters")
+    check("notes are not printed", done.returncode == 0 and json.loads(done.out) == {"Filters": []}, done.out)
+    done = run({"routes": [{"name": "r", "handler": "archiv", "to": "s3://bucket/"}]}, "--filters")
+    check("a mistake is one", done.returncode == 2 and not done.out and "archiv" in done.err, done.out + done.err)
+
+
 def warnings(done):
     return [l for l in done.out.splitlines() if l.startswith("warning: ")]
 
@@ -344,4 +370,5 @@ refusals()
 totals()
 keys()
 webhooks()
+filters()
 finish()

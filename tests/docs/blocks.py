@@ -17,7 +17,7 @@ KINDS = {
     "when": ({"json"}, set()),
     "record": ({"json"}, {"file"}),
     "file": ({"c", "json", "python", "sql", "text", "yaml"}, set()),
-    "shown": ({"sh", "json", "text", "python", "sql", "yaml", "c"}, set()),
+    "shown": ({"sh", "json", "text", "python", "sql", "yaml", "c", "ts", "dockerfile"}, set()),
 }
 LIST = "kinds: " + ", ".join(KINDS)
 
