@@ -6,7 +6,6 @@ scripts/release/release.py OUT [PART…], PARTs are tarball, deb, zip, image, la
 In the environment: VERSION, REVISION (the whole commit), NAME (the version in names of files), TIME (of the commit), and for each architecture
 COMMAND_arch (a folder), TASK_arch (with the zip's SBOM), SYSROOT_arch, ZIP_arch; ARCHIVE, the folder of Debian's packages;
 ARCHS, those to make."""
-import gzip
 import json
 import os
 import pathlib
@@ -148,7 +147,7 @@ def deb(arch, tree):
             if place.is_dir():
                 place.chmod(0o755)
         file = pathlib.Path(name) / "it.deb"
-        run("dpkg-deb", "--root-owner-group", "-Zxz", "--build", str(root), str(file), env={**ENV, "SOURCE_DATE_EPOCH": str(TIME)})
+        run("dpkg-deb", "--root-owner-group", "-Zxz", "--threads-max=1", "--build", str(root), str(file), env={**ENV, "SOURCE_DATE_EPOCH": str(TIME)})
         return {f"sluice_{version}_{debian}.deb": file.read_bytes()}
 
 

@@ -65,9 +65,9 @@ def filters():
     patterns = [{"eventName": ["INSERT"]}, {"dynamodb": {"Keys": {"PK": {"S": [{"prefix": "ORDER#"}]}}}}]
     check("the patterns of a route are filters", said({"pattern": patterns}) == patterns and said({"pattern": patterns[:1]}) == patterns[:1], said({"pattern": patterns}))
     check("one that is too long is none", said({"pattern": [{"dynamodb": {"Keys": {"PK": {"S": ["x" * 4200]}}}}]}) == [])
-    done = run({"routes": [{"name": "r", "handler": "archive", "to": "s3://${NOWHERE}/"}]}, "--filters")
+    done = run({"on_failure": "report", "routes": [{"name": "r", "handler": "archive", "to": "s3://${NOWHERE}/"}]}, "--filters")
     check("notes are not printed", done.returncode == 0 and json.loads(done.out) == {"Filters": []}, done.out)
-    done = run({"routes": [{"name": "r", "handler": "archiv", "to": "s3://bucket/"}]}, "--filters")
+    done = run({"on_failure": "report", "routes": [{"name": "r", "handler": "archiv", "to": "s3://bucket/"}]}, "--filters")
     check("a mistake is one", done.returncode == 2 and not done.out and "archiv" in done.err, done.out + done.err)
 
 

@@ -4,6 +4,7 @@ makes is what the template makes of the same parameters; moto makes a stack of i
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -45,6 +46,18 @@ def plain_template():
     check("its functions have the given zip", text.count('"S3Key": {"Ref": "CodeKey"}') == 3 and "stands-for" not in text)
     done = run(SAM / "bin/cfn-lint", "--ignore-checks", "W", "--", "deploy/cloudformation/sluice.json", cwd=TOP)
     check("cfn-lint finds no mistake in it", done.returncode == 0, done.stdout)
+
+
+def same_inputs():
+    """The construct and the Terraform module take the same inputs, and the template has each of them."""
+    parameters = set(json.loads((TOP / "deploy/cloudformation/sluice.json").read_text())["Parameters"])
+    construct = set(re.findall(r"^ +(\w+): ", re.search(r"\.\.\.present\(\{(.*?)\}\)", (TOP / "deploy/cdk/lib/index.ts").read_text(), re.S)[1], re.M))
+    module = set(re.findall(r"^ +(\w+) += ", re.search(r"given = \{(.*?)\n  \}", (TOP / "deploy/terraform/main.tf").read_text(), re.S)[1], re.M))
+    check("both take the same", construct == module and len(module) > 14, construct ^ module)
+    check("which the template has", module <= parameters, module - parameters)
+    text = (TOP / "deploy/terraform/main.tf").read_text()
+    variables = set(re.findall(r'^variable "(\w+)"', (TOP / "deploy/terraform/variables.tf").read_text(), re.M))
+    check("every variable of the module is one, and is used", set(re.findall(r"var\.(\w+)", text)) == variables, variables)
 
 
 class Synthesized:
@@ -181,6 +194,7 @@ def by_moto(work, config):
 
 def main():
     plain_template()
+    same_inputs()
     with tempfile.TemporaryDirectory() as name:
         work = pathlib.Path(name)
         compiled(work)
