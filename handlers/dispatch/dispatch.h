@@ -1,4 +1,4 @@
-/* Dispatch: one batch through all routes, to one answer. The rules are in docs/DISPATCH.md: two phases
+/* Dispatch: one batch through all routes, to one answer. The rules are in docs/contributing/DISPATCH.md: two phases
  * (repeatable routes in order with bisection and hold-back; then parking and once-only effects below the
  * checkpoint), then the answer by k. */
 #ifndef SL_HANDLERS_DISPATCH_DISPATCH_H

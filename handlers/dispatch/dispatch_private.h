@@ -1,5 +1,5 @@
 /* What the files of dispatch share, from the bottom up: each section's file calls only the ones above it
- * here. dispatch.h says what dispatch promises, docs/DISPATCH.md has the rules. */
+ * here. dispatch.h says what dispatch promises, docs/contributing/DISPATCH.md has the rules. */
 #ifndef SL_HANDLERS_DISPATCH_DISPATCH_PRIVATE_H
 #define SL_HANDLERS_DISPATCH_DISPATCH_PRIVATE_H
 

@@ -1,5 +1,5 @@
 """What pages claim of the tree: each promise of docs/GUARANTEES.md has its limits, and tests that something runs; each figure of the
-README is one of docs/PERFORMANCE.md, which has it from `make bench`; docs/TOUR.md has every room."""
+README is one of docs/contributing/PERFORMANCE.md, which has it from `make bench`; docs/contributing/TOUR.md has every room."""
 import os
 import re
 
@@ -56,19 +56,19 @@ def figures():
     line = re.search(r"<!-- figures -->\n(.*?)\n\n", read("README.md"), re.S)
     if not line:
         return ["README.md: there is no paragraph after <!-- figures -->"], 0
-    page = read("docs/PERFORMANCE.md")
+    page = read("docs/contributing/PERFORMANCE.md")
     numbers = re.findall(r"\*\*([^*]+)\*\*", line[1])
-    wrong = [f"README.md: {n} is not in docs/PERFORMANCE.md" for n in numbers if n not in page]
+    wrong = [f"README.md: {n} is not in docs/contributing/PERFORMANCE.md" for n in numbers if n not in page]
     return wrong + ([] if numbers else ["README.md: no figure in bold"]), len(numbers)
 
 
 def rooms():
-    """docs/TOUR.md names each room of the table in scripts/lint.sh, and no other that could be one."""
+    """docs/contributing/TOUR.md names each room of the table in scripts/lint.sh, and no other that could be one."""
     listed = set(re.findall(r"^    \[([a-z/]+)\]=", read("scripts/lint.sh"), re.M))
-    table = read("docs/TOUR.md").split("## Every room")[1]
+    table = read("docs/contributing/TOUR.md").split("## Every room")[1]
     named = set(re.findall(r"`([a-z0-9/]+)`", "\n".join(row.split("|")[1] for row in table.splitlines() if row.startswith("| `"))))
-    wrong = [f"docs/TOUR.md: the room {r} is missing" for r in sorted(listed - named)]
-    return wrong + [f"docs/TOUR.md: there is no room {r}" for r in sorted(named) if not (clone.TOP / r).is_dir()], len(listed)
+    wrong = [f"docs/contributing/TOUR.md: the room {r} is missing" for r in sorted(listed - named)]
+    return wrong + [f"docs/contributing/TOUR.md: there is no room {r}" for r in sorted(named) if not (clone.TOP / r).is_dir()], len(listed)
 
 
 def check():

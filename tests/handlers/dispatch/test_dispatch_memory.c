@@ -5,7 +5,7 @@
 
 #include "base/buffer.h"
 
-#define LAST 512 /* so many effects are remembered (docs/DISPATCH.md) */
+#define LAST 512 /* so many effects are remembered (docs/contributing/DISPATCH.md) */
 #define ONCE "'routes':[{'name':'o1','handler':'once'},{'name':'o2','handler':'twice'}]}"
 
 /* The answer is a function error, so that all records are delivered again. */
