@@ -23,6 +23,7 @@ import emulator
 TOP = pathlib.Path(__file__).resolve().parent.parent.parent
 HOST = {"x86_64": "x86_64", "aarch64": "arm64"}[platform.machine()]
 MACHINES = {"x86_64": ("x86_64", "amd64"), "arm64": ("aarch64", "arm64")}
+QEMU = {"arm64": "qemu-aarch64-static", "x86_64": "qemu-x86_64-static"}
 OLDEST = (2, 26)
 IS_ROOT = os.geteuid() == 0
 FIRST = ["replay", "--config", "share/sluice/examples/orders/sluice.json", "share/sluice/examples/capture/orders.jsonl.gz"]
@@ -191,7 +192,7 @@ def tarballs(files, work):
     check("and loaded from where the tarball has handlers", done.returncode in (0, 1) and "status_change" in done.stdout, done.stdout + done.stderr)
 
     other = next(arch for arch in MACHINES if arch != HOST)
-    qemu = shutil.which({"arm64": "qemu-aarch64-static", "x86_64": "qemu-x86_64-static"}[other])
+    qemu = shutil.which(QEMU[other])
     sysroot = run("make", "--no-print-directory", "-s", "packaged-sysroot", f"ARCH={other}", cwd=TOP).stdout.strip()
     done = run(qemu, "-L", sysroot, trees[other] / "lib/sluice/sluice", "replay", "--in-process", *FIRST[1:], cwd=trees[other], env={**os.environ, "OUT": str(work / "other")})
     check(f"{other}: a replay under qemu", done.returncode == 0 and "records in          3773" in done.stdout, done.stdout + done.stderr)
@@ -272,20 +273,25 @@ def command_image(files, work):
 
 
 def function_image(files, work):
-    config, root = layout(files[named(files, "-lambda-oci.tar")], work / "function")[HOST]
-    check("Lambda starts bootstrap", config["Entrypoint"] == ["/var/runtime/bootstrap"] and config["WorkingDir"] == "/var/task", config)
-    # As a layer above would bring it.
-    (root / "var/task/sluice.json").write_text(json.dumps({"on_failure": "report", "report_batch_item_failures": True, "routes": [
-        {"name": "a", "handler": "archive", "to": "file:/tmp/archive"}]}))
-    furnished(root)
-    become = [] if IS_ROOT else ["unshare", "-r"]
-    environment = {key: value for key, _, value in (row.partition("=") for row in config["Env"])}
-    # (Its PATH has no programs but its own.)
-    inside = ["env", *[f"{key}={environment[key]}" for key in ("LAMBDA_TASK_ROOT", "AWS_CA_BUNDLE")], *become, "/usr/sbin/chroot", root, *config["Entrypoint"], *config["Cmd"]]
-    answers, output = emulator.invoke(work, inside, {"AWS_REGION": "us-east-1", "AWS_LAMBDA_FUNCTION_NAME": "f"}, [json.dumps({"Records": [record(n) for n in range(5)]}).encode()])
-    check("the image answers AWS's emulator", answers == [b'{"batchItemFailures":[]}'], (answers, output))
-    lines = [line for path in (root / "tmp/archive").rglob("*.gz") for line in gzip.decompress(path.read_bytes()).splitlines()]
-    check("and has archived what came", len(lines) == 5, lines)
+    for arch, (config, root) in layout(files[named(files, "-lambda-oci.tar")], work / "function").items():
+        check("Lambda starts bootstrap", config["Entrypoint"] == ["/var/runtime/bootstrap"] and config["WorkingDir"] == "/var/task", config)
+        # As a layer above, or a zip, would bring it.
+        (root / "var/task/sluice.json").write_text(json.dumps({"on_failure": "report", "report_batch_item_failures": True, "routes": [
+            {"name": "a", "handler": "archive", "to": "file:/tmp/archive"}]}))
+        furnished(root)
+        become, qemu = [] if IS_ROOT else ["unshare", "-r"], []
+        if arch != HOST:
+            shutil.copy(shutil.which(QEMU[arch]), root / "qemu")
+            qemu = ["/qemu"]
+        environment = {key: value for key, _, value in (row.partition("=") for row in config["Env"])}
+        # (Its PATH has no programs but its own.)
+        inside = ["env", *[f"{key}={environment[key]}" for key in ("LAMBDA_TASK_ROOT", "AWS_CA_BUNDLE")], *become, "/usr/sbin/chroot", root, *qemu, *config["Entrypoint"],
+                  *config["Cmd"]]
+        answers, output = emulator.invoke(work, inside, {"AWS_REGION": "us-east-1", "AWS_LAMBDA_FUNCTION_NAME": "f"},
+                                          [json.dumps({"Records": [record(n) for n in range(5)]}).encode()])
+        check(f"{arch}'s image answers AWS's emulator", answers == [b'{"batchItemFailures":[]}'], (answers, output))
+        lines = [line for path in (root / "tmp/archive").rglob("*.gz") for line in gzip.decompress(path.read_bytes()).splitlines()]
+        check("and has archived what came", len(lines) == 5, lines)
 
 
 def action(files, work):
@@ -308,8 +314,8 @@ def action(files, work):
     (repository / "bad.json").write_text('{"on_failure": "report", "routes": [{"name": "a", "handler": "archiv", "to": "s3://bucket/"}]}')
     done = job(CONFIG="bad.json")
     check("a mistake is an annotation", done.returncode == 2 and "::error file=bad.json::sluice check: bad.json: $.routes[0].handler" in done.stdout, done.stdout + done.stderr)
-    (repository / "risky.json").write_text('{"on_failure": "report", "routes": [{"name": "a", "handler": "aggregate", "to": "dynamodb://totals", "ledger": {"table": "l"},'
-                                           ' "counters": [{"key": {"PK": "{date}"}, "where": {"a": ["b"]}, "add": {"n": 1}}]}]}')
+    twice = [{"name": name, "handler": "replicate", "to": "dynamodb://copy"} for name in "ab"]
+    (repository / "risky.json").write_text(json.dumps({"on_failure": "report", "report_batch_item_failures": True, "routes": twice}))
     done, allowed = job(CONFIG="risky.json"), job(CONFIG="risky.json", WARNINGS="allow")
     check("a warning fails, unless it may not", done.returncode == 1 and allowed.returncode == 0 and "::warning file=risky.json::" in done.stdout, done.stdout + done.stderr)
     case = next((repository / "deploy/tests").glob("*.json"))
