@@ -17,9 +17,9 @@ status=0
 # One annotation for each finding, at the configuration.
 "$sluice" check ${SAMPLE:+--sample "$SAMPLE"} "$CONFIG" >"$home/said" 2>"$home/wrong" || status=$?
 cat "$home/said"
-sed -n "s|^\(warning\|note\): \(.*\)|::\1 file=$CONFIG::\2|p" "$home/said" | sed 's/^::note/::notice/'
+awk '/^warning: / { print "::warning file=" ENVIRON["CONFIG"] "::" substr($0, 10) } /^note: / { print "::notice file=" ENVIRON["CONFIG"] "::" substr($0, 7) }' "$home/said"
 if [ "$status" -gt 1 ]; then
-    sed "s|^|::error file=$CONFIG::|" "$home/wrong"
+    awk '{ print "::error file=" ENVIRON["CONFIG"] "::" $0 }' "$home/wrong"
     exit "$status"
 fi
 [ "$WARNINGS" = fail ] || status=0

@@ -70,6 +70,11 @@ class Tree:
                 place.chmod(member.mode)
 
 
+def renamed(member, path):
+    member.name = path
+    return member
+
+
 def packed(data):
     return gzip.compress(data, 9, mtime=0)
 

@@ -13,8 +13,9 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 
-from files import Image, Tree, digest, packed
+from files import Image, Tree, digest, packed, renamed
 
 ENV = os.environ
 VERSION, COMMIT, NAME, TIME = ENV["VERSION"], ENV["REVISION"], ENV["NAME"], int(ENV["TIME"])
@@ -23,6 +24,7 @@ ARCHITECTURES = {"x86_64": ("x86_64", "amd64", "x86_64-linux-gnu", "lib64/ld-lin
                  "arm64": ("aarch64", "arm64", "aarch64-linux-gnu", "lib/ld-linux-aarch64.so.1")}
 GLIBC = "2.26"
 SUMMARY = "consumer framework for DynamoDB Streams"
+MAINTAINER = "The Sluice authors <maintainers@sluice.invalid>"
 NOBODY = 65532  # as in other images without root
 BUNDLE = "/etc/ssl/certs/ca-certificates.crt"
 
@@ -80,7 +82,7 @@ CONTROL = """\
 Package: sluice
 Version: {version}
 Architecture: {architecture}
-Maintainer: The Sluice authors <sluice@localhost.localdomain>
+Maintainer: {maintainer}
 Installed-Size: {size}
 Depends: libc6 (>= {glibc}), ca-certificates
 Suggests: sqlite3
@@ -113,9 +115,11 @@ License: parts-of-others
  other versions of them.
 """
 
-# One file for every distribution since 2018: that is why it has its libraries inside.
+# One file for every distribution since 2018: that is why it has its libraries inside. And it is no package of Debian's, where a first
+# version answers a request.
 OVERRIDES = """\
 sluice: embedded-library
+sluice: initial-upload-closes-no-bugs
 """
 
 
@@ -129,17 +133,27 @@ def deb(arch, tree):
             if path.startswith("usr/share/man/") and member.isreg():
                 del system.members[path]
                 system.add(f"{path}.gz", packed(data))
+            # Debian's pkg-config looks there for every architecture.
+            if path.startswith("usr/lib/pkgconfig"):
+                del system.members[path]
+                system.members[path.replace("lib", "share", 1)] = renamed(member, path.replace("lib", "share", 1)), data
+            # To read and to copy: they ask for Python, and the package does not.
+            if path.startswith("usr/share/sluice/examples/") and member.isreg():
+                member.mode = 0o644
         # Debian has its texts where it has those of all packages.
         for path in ("usr/share/doc/sluice/LICENSE", "usr/share/doc/sluice/CHANGELOG.md"):
             del system.members[path]
         system.add("usr/share/doc/sluice/changelog.gz", packed(pathlib.Path("CHANGELOG.md").read_bytes()))
+        version = NAME.replace("-", "~") + "-1"
+        when = time.strftime("%a, %d %b %Y %H:%M:%S +0000", time.gmtime(TIME))
+        entry = f"sluice ({version}) unstable; urgency=medium\n\n  * {NAME}: see changelog.gz.\n\n -- {MAINTAINER}  {when}\n"
+        system.add("usr/share/doc/sluice/changelog.Debian.gz", packed(entry.encode()))
         system.add("usr/share/doc/sluice/copyright", COPYRIGHT.encode())
         system.add("usr/share/lintian/overrides/sluice", OVERRIDES.encode())
         system.write(root)
         (root / "DEBIAN").mkdir()
         size = sum(-(-len(data) // 1024) for _, data in system.members.values())
-        version = NAME.replace("-", "~") + "-1"
-        (root / "DEBIAN/control").write_text(CONTROL.format(version=version, architecture=debian, size=size, glibc=GLIBC, summary=SUMMARY))
+        (root / "DEBIAN/control").write_text(CONTROL.format(version=version, maintainer=MAINTAINER, architecture=debian, size=size, glibc=GLIBC, summary=SUMMARY))
         sums = [f"{__import__('hashlib').md5(data).hexdigest()}  {path}\n" for path, (member, data) in sorted(system.members.items()) if member.isreg()]
         (root / "DEBIAN/md5sums").write_text("".join(sums))
         for place in [root, *root.rglob("*")]:

@@ -26,7 +26,6 @@ MACHINES = {"x86_64": ("x86_64", "amd64"), "arm64": ("aarch64", "arm64")}
 QEMU = {"arm64": "qemu-aarch64-static", "x86_64": "qemu-x86_64-static"}
 OLDEST = (2, 26)
 IS_ROOT = os.geteuid() == 0
-FIRST = ["replay", "--config", "share/sluice/examples/orders/sluice.json", "share/sluice/examples/capture/orders.jsonl.gz"]
 passed = 0
 
 
@@ -187,15 +186,18 @@ def tarballs(files, work):
     done = run("gcc", "-std=c11", "-shared", "-fPIC", *flags, "-o", trees[HOST] / "lib/sluice/handlers/status_change.so", TOP / "examples/status_change.c")
     check("a plugin is compiled against it", flags and done.returncode == 0, done.stderr)
     config = work / "plugin.json"
-    config.write_text(json.dumps({"on_failure": "report", "routes": [{"name": "s", "handler": "status_change", "to": f"jsonl:{work}/changes.jsonl"}]}))
+    config.write_text(json.dumps({"on_failure": "report", "routes": [{"name": "s", "handler": "status_change", "text": "changed", "to": f"jsonl:{work}/changes.jsonl"}]}))
     done = run(trees[HOST] / "bin/sluice", "check", config)
     check("and loaded from where the tarball has handlers", done.returncode in (0, 1) and "status_change" in done.stdout, done.stdout + done.stderr)
 
     other = next(arch for arch in MACHINES if arch != HOST)
     qemu = shutil.which(QEMU[other])
     sysroot = run("make", "--no-print-directory", "-s", "packaged-sysroot", f"ARCH={other}", cwd=TOP).stdout.strip()
-    done = run(qemu, "-L", sysroot, trees[other] / "lib/sluice/sluice", "replay", "--in-process", *FIRST[1:], cwd=trees[other], env={**os.environ, "OUT": str(work / "other")})
-    check(f"{other}: a replay under qemu", done.returncode == 0 and "records in          3773" in done.stdout, done.stdout + done.stderr)
+    # (What replay starts would be this machine's to run.)
+    done = run(qemu, "-L", sysroot, trees[other] / "lib/sluice/sluice", "decode", "share/sluice/examples/capture/orders.jsonl.gz", cwd=trees[other])
+    check(f"{other}: decodes under qemu", done.returncode == 0 and done.stdout.count("\n") == 3773, done.stdout[-300:] + done.stderr)
+    done = run(qemu, "-L", sysroot, trees[other] / "lib/sluice/sluice", "test", "share/sluice/examples/shop/tests", cwd=trees[other])
+    check(f"{other}: runs cases under qemu", done.returncode == 0, done.stdout + done.stderr)
 
 
 def package(files, work):

@@ -13,6 +13,7 @@ from license_expression import get_spdx_licensing
 # What only the text of a license says, with every run of spaces and comment marks as one space.
 SAID = {
     "Apache-2.0": "Apache License Version 2.0, January 2004",
+    "blessing": "The files listed have been put on the public domain by the sqlite3 contributors",
     "MIT": "Permission is hereby granted, free of charge, to any person obtaining a copy",
     "Zlib": "This software is provided 'as-is', without any express or implied warranty",
     "curl": "Permission to use, copy, modify, and distribute this software for any purpose with or without fee is hereby granted",
