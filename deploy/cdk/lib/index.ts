@@ -193,7 +193,8 @@ export class Sluice extends Construct {
       throw new Error(`${this.node.path}: ${command} does not start (${done.error.message}): name the command of a release as \`command\`, or give \`filters\``);
     }
     if (done.status !== 0) {
-      throw new Error(`${this.node.path}: ${done.stderr.trim() || `${command} check ended with ${done.status}`}`);
+      const said = done.stderr.trim() || `${command} check ended with ${done.status}`;
+      throw new Error(`${this.node.path}: ${said} (with \`filters\`, the command is not asked)`);
     }
     return JSON.parse(done.stdout).Filters.map((filter: { Pattern: string }) => filter.Pattern);
   }
