@@ -1,6 +1,5 @@
 /* Trials: has a record tried alone, and says what its end means. */
 #include "handlers/dispatch/dispatch_call.h"
-#include "base/process.h"
 #include "handlers/dispatch/dispatch_private.h"
 #include "handlers/dispatch/watch.h"
 
@@ -54,7 +53,7 @@ static const char *text_of(struct sl_dispatch *d, const struct sl_trial *trial)
     switch (trial->end) {
     case SL_TRIAL_CRASHED:
         return sl_arena_printf(d->arena, "the handler died of SIG%s on this record alone, twice",
-                               sl_signal_name(trial->number));
+                               sigabbrev_np(trial->number));
     case SL_TRIAL_EXITED:
         return sl_arena_printf(d->arena,
                                "the handler ended its process on this record alone (exit status %d); it must "
@@ -62,7 +61,7 @@ static const char *text_of(struct sl_dispatch *d, const struct sl_trial *trial)
                                trial->number);
     case SL_TRIAL_KILLED:
         return sl_arena_printf(d->arena, "the handler was killed from outside (SIG%s) on this record",
-                               sl_signal_name(trial->number));
+                               sigabbrev_np(trial->number));
     case SL_TRIAL_TIMED_OUT:
         return "the handler did not return from this record before the slice's deadline";
     case SL_TRIAL_CLOSED:
@@ -81,7 +80,7 @@ static const struct sl_why *why_elsewhere(struct sl_dispatch *d, const struct sl
                                        "(%s%s), so the record is not at fault",
                                        is_in_port ? "inside a port" : "while it opened the handlers",
                                        trial->end == SL_TRIAL_EXITED ? "exit" : "SIG",
-                                       trial->end == SL_TRIAL_EXITED ? "" : sl_signal_name(trial->number));
+                                       trial->end == SL_TRIAL_EXITED ? "" : sigabbrev_np(trial->number));
     struct sl_why *why = sl_dispatch_why(d, SL_FATAL, is_in_port ? "PortCrashed" : "HandlerNotOpened", text);
     why->is_unproven = true;
     return why;

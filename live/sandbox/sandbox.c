@@ -2,7 +2,6 @@
 #include "live/sandbox/sandbox.h"
 
 #include "base/arena.h"
-#include "base/process.h"
 #include "base/array.h"
 #include "base/clock.h"
 #include "base/span.h"
@@ -17,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/pidfd.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -225,7 +225,7 @@ static int start_process(struct sl_sandbox *sb, char **env)
     if (sb->pid > 0) {
         setpgid(sb->pid, sb->pid);
         note_live(0, sb->pid);
-        sb->pid_fd = sl_pidfd_open(sb->pid);
+        sb->pid_fd = pidfd_open(sb->pid, 0);
         failure = sb->pid_fd < 0 ? errno : 0;
         sb->watch_fd = sb->spec->is_watched ? sl_syscalls_take(ends[0], sb->pid_fd) : -1;
     }

@@ -2,7 +2,6 @@
 #include "live/sandbox/syscalls.h"
 
 #include "base/array.h"
-#include "base/process.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -12,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/pidfd.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -39,7 +39,7 @@ int sl_syscalls_take(int fd, int pid_fd)
     int theirs = -1;
     if (read(fd, &theirs, sizeof(theirs)) != sizeof(theirs) || theirs < 0)
         return -1;
-    int watch = sl_pidfd_getfd(pid_fd, theirs);
+    int watch = pidfd_getfd(pid_fd, theirs, 0);
     (void)!write(fd, "t", 1);
     return watch;
 }

@@ -3,7 +3,6 @@
 #include "runtime/contain/trials.h"
 
 #include "base/arena.h"
-#include "base/process.h"
 #include "base/array.h"
 #include "base/clock.h"
 #include "base/span.h"
@@ -18,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/pidfd.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -283,7 +283,7 @@ static void judge(const struct keeper *k, int wait_status, struct sl_trial *out)
 static bool await(struct keeper *k, const struct order *order)
 {
     struct pollfd fds[] = {{.fd = k->down, .events = POLLIN},
-                           {.fd = sl_pidfd_open(k->child), .events = POLLIN}};
+                           {.fd = pidfd_open(k->child, 0), .events = POLLIN}};
     char byte;
     bool is_over = false;
     while (!is_over && await_one(fds, 2, order, 0)) {

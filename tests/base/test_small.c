@@ -6,7 +6,6 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/nearest.h"
-#include "base/process.h"
 #include "base/sha256.h"
 #include "base/utf8.h"
 #include "base/vars.h"
@@ -14,7 +13,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -329,18 +327,6 @@ static void arrays_grow_and_keep_what_they_have(void **state)
     sl_arena_destroy(arena);
 }
 
-/* glibc's own names, where it has them: those of real-time signals it does not. */
-static void a_signal_has_its_name(void **state)
-{
-    (void)state;
-    for (int number = 1; number <= SIGSYS; number++)
-        assert_string_equal(sl_signal_name(number), sigabbrev_np(number));
-    assert_string_equal(sl_signal_name(0), "RT or unknown");
-    assert_string_equal(sl_signal_name(-1), "RT or unknown");
-    assert_string_equal(sl_signal_name(SIGSYS + 1), "RT or unknown");
-    assert_string_equal(sl_signal_name(SIGRTMAX), "RT or unknown");
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -357,7 +343,6 @@ int main(void)
         cmocka_unit_test(a_near_name_is_few_edits_away),
         cmocka_unit_test(a_long_name_may_have_more_mistakes),
         cmocka_unit_test(known_names_are_listed_as_far_as_there_is_room),
-        cmocka_unit_test(a_signal_has_its_name),
         cmocka_unit_test(an_empty_variable_is_as_one_that_is_not_set),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
