@@ -296,47 +296,6 @@ def function_image(files, work):
         check("and has archived what came", len(lines) == 5, lines)
 
 
-def action(files, work):
-    """What action.yml runs, against a folder of this release."""
-    version = re.fullmatch(r"sluice-(.*)-linux-.*", named(files, f"linux-{MACHINES[HOST][0]}.tar.gz"))[1]
-    place = work / f"releases/v{version}"
-    place.mkdir(parents=True)
-    for name in ("SHA256SUMS", named(files, f"linux-{MACHINES[HOST][0]}.tar.gz")):
-        (place / name).write_bytes(files[name])
-    repository = work / "repository"
-    shutil.copytree(TOP / "examples/shop", repository / "deploy")
-
-    def job(**inputs):
-        env = {"VERSION": version, "CONFIG": "deploy/sluice.json", "CASES": "", "SAMPLE": "", "WARNINGS": "fail", "JUNIT": "", "RELEASES": f"file://{work}/releases", **inputs}
-        inside = re.findall(r"^        (\w+): \$", (TOP / "action.yml").read_text(), re.M)
-        check("the action gives the script all that it reads", set(inside) == set(env), inside)
-        return run(TOP / "scripts/release/action.sh", cwd=repository, env={"PATH": os.environ["PATH"], "TMPDIR": str(work), **env})
-    done = job(CASES="deploy/tests", JUNIT="junit.xml", WARNINGS="allow")
-    check("the action checks a configuration and runs its cases", done.returncode == 0 and (repository / "junit.xml").exists(), done.stdout + done.stderr)
-    (repository / "bad.json").write_text('{"on_failure": "report", "routes": [{"name": "a", "handler": "archiv", "to": "s3://bucket/"}]}')
-    done = job(CONFIG="bad.json")
-    check("a mistake is an annotation", done.returncode == 2 and "::error file=bad.json::sluice check: bad.json: $.routes[0].handler" in done.stdout, done.stdout + done.stderr)
-    twice = [{"name": name, "handler": "replicate", "to": "dynamodb://copy"} for name in "ab"]
-    (repository / "risky.json").write_text(json.dumps({"on_failure": "report", "report_batch_item_failures": True, "routes": twice}))
-    done, allowed = job(CONFIG="risky.json"), job(CONFIG="risky.json", WARNINGS="allow")
-    check("a warning fails, unless it may not", done.returncode == 1 and allowed.returncode == 0 and "::warning file=risky.json::" in done.stdout, done.stdout + done.stderr)
-    case = next((repository / "deploy/tests").glob("*.json"))
-    wrong = json.loads(case.read_text())
-    wrong["expect"] = []
-    (repository / "wrong.json").write_text(json.dumps(wrong))
-    done = job(CASES="wrong.json deploy/tests", WARNINGS="allow")
-    check("a case that fails fails it", done.returncode != 0, done.stdout + done.stderr)
-    done = job(VERSION="1.2.3/../x")
-    check("a version is one", done.returncode == 2 and "::error::" in done.stdout, done.stdout)
-    done = job(VERSION="9.9.9")
-    check("a release that is not there is said", done.returncode == 2 and "has no sluice-9.9.9-linux" in done.stdout, done.stdout)
-    with open(place / named(files, f"linux-{MACHINES[HOST][0]}.tar.gz"), "ab") as file:
-        file.write(b"x")
-    done = job()
-    check("nothing is run that differs from its sum", done.returncode == 2 and "differs from its SHA256SUMS" in done.stdout, done.stdout)
-    check("nothing is left", not list(work.glob("sluice-??????")))
-
-
 def papers(files):
     sums = dict(reversed(line.split("  ")) for line in files["SHA256SUMS"].decode().splitlines())
     check("the sums are those of all other files", {name: hashlib.sha256(data).hexdigest() for name, data in files.items() if name != "SHA256SUMS"} == sums, sums)
@@ -369,7 +328,6 @@ def main():
               done.stdout + done.stderr)
         refusals(other)
         papers(files)
-        action(files, work)
         tarballs(files, work)
         package(files, work)
         command_image(files, work)
