@@ -77,7 +77,11 @@ def copy_of_the_tree(folder):
             (folder / name).unlink()
     for name in run("scripts/files.sh", cwd=TOP).stdout.splitlines():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(TOP / name, folder / name)
+        shutil.copy2(TOP / name, folder / name)
+    # Man page and completion come from this machine's own build of the command, which need not be made twice.
+    others = ("package", "check", "clang", "asan", "compat", "tests", "bench", "image", "release", "libfuzzer", "steps")
+    if (TOP / "build").is_dir():
+        shutil.copytree(TOP / "build", folder / "build", symlinks=True, ignore=lambda place, names: others if pathlib.Path(place) == TOP / "build" else ())
 
 
 def refusals(folder):
