@@ -111,6 +111,14 @@ done < <(scripts/files.sh | grep -E '\.(sh|py)$|^\.ci/run$')
 # Every fenced block of the documents says what it is (CONTRIBUTING.md).
 python3 tests/docs/blocks.py || bad=1
 
+# What `git add -A` brings along by mistake: at the top are rooms, and these files.
+while read -r file; do
+    case $file in
+    .clang-format | .editorconfig | .gitignore | *.md | LICENSE | NOTICE | REUSE.toml | VERSION | Makefile | template.yaml | action.yml) ;;
+    *) say "$file: no file of the top; is it here by mistake?" ;;
+    esac
+done < <(scripts/files.sh | grep -v /)
+
 # The workflows, the action, and the Terraform module.
 if tools=$(tests/package/tools/install.sh); then
     "$tools/actionlint" -no-color -shellcheck= || say "actionlint finds mistakes in .github/workflows"

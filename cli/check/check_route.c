@@ -75,27 +75,28 @@ static void print_filter(const struct sl_route *route)
     sl_buffer_clean_up(&text);
 }
 
+static bool add_filter(struct sl_span pattern, struct sl_buffer *out, size_t *n)
+{
+    sl_buffer_add_str(out, (*n)++ ? ",{\"Pattern\":" : "{\"Pattern\":");
+    sl_json_add_string(out, pattern);
+    sl_buffer_add_str(out, "}");
+    return !sl_filters_is_too_long(pattern);
+}
+
 /* Adds the route's patterns to the array of filters; false: the mapping has to let everything through. */
 static bool add_filters(const struct sl_route *route, struct sl_buffer *out, size_t *n)
 {
     struct sl_buffer text;
-    struct sl_span pattern;
-    bool is_said = true;
     sl_buffer_init(&text, SL_CONFIG_BYTES);
     nearest_filter(route, &text);
-    struct sl_span said = sl_buffer_span(&text);
-    bool is_one = said.len && said.ptr[0] == '{';
+    struct sl_span said = sl_buffer_span(&text), pattern;
+    bool is_said = said.len > 0;
     struct sl_json_walk walk = sl_json_walk(said);
-    for (bool more = said.len > 0; more && is_said; more = !is_one) {
-        pattern = said;
-        if (!is_one && !sl_json_walk_next(&walk, NULL, &pattern))
-            break;
-        is_said = !sl_filters_is_too_long(pattern);
-        sl_buffer_add_str(out, (*n)++ ? ",{\"Pattern\":" : "{\"Pattern\":");
-        sl_json_add_string(out, pattern);
-        sl_buffer_add_str(out, "}");
-    }
-    is_said = is_said && said.len;
+    if (walk.is_object)
+        is_said = add_filter(said, out, n);
+    else
+        while (is_said && sl_json_walk_next(&walk, NULL, &pattern))
+            is_said = add_filter(pattern, out, n);
     sl_buffer_clean_up(&text);
     return is_said;
 }
