@@ -5,21 +5,13 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 mkdir -p "$1"
 folder=$(cd "$1" && pwd)
-home=${XDG_CACHE_HOME:-$HOME/.cache}/sluice/cdk-$(cat deploy/cdk/package.json deploy/cdk/package-lock.json | sha256sum | cut -c1-12)
-fail() { echo "cdk: $*" >&2; exit 1; }
-mkdir -p "${home%/*}"
-exec 9>"$home.lock"
-flock -w 900 9 || fail "another install holds $home.lock; wait for it and try again"
-if [ ! -d "$home" ]; then
+. scripts/cached.sh
+fill() {
     command -v npm >/dev/null || fail "npm is missing; on Debian: apt-get install npm"
-    echo "install: the AWS CDK and jsii, from npm" >&2
-    aside=$home.new
-    rm -rf "$aside" && mkdir -p "$aside"
-    cp deploy/cdk/package.json deploy/cdk/package-lock.json "$aside"
-    (cd "$aside" && npm ci --ignore-scripts --no-audit --no-fund --silent >log 2>&1) || fail "npm could not fetch the CDK: $(tail -n 1 "$aside/log")"
-    mv "$aside" "$home"
-fi
-exec 9>&-
+    cp deploy/cdk/package.json deploy/cdk/package-lock.json "$1"
+    (cd "$1" && npm ci --ignore-scripts --no-audit --no-fund --silent >log 2>&1) || fail "npm could not fetch the CDK: $(tail -n 1 "$1/log")"
+}
+cached "cdk-$(cat deploy/cdk/package.json deploy/cdk/package-lock.json | sha256sum | cut -c1-12)" "the AWS CDK and jsii, from npm" fill
 
 # Another folder has what is ours alone, and links to the rest; what is bundled has to lie in it.
 rm -rf "$folder/cdk"
