@@ -132,8 +132,8 @@ static enum sl_status open_source(struct backfill *b, struct sl_error *error)
         return sl_source_open_scan(options, &what, &call, &b->source, error);
     }
     if (b->archive)
-        return sl_source_open_archive(options, &(struct sl_source_archive){b->archive}, &call, &b->source,
-                                      error);
+        return sl_source_open_archive(options, &(struct sl_source_archive){.place = b->archive}, &call,
+                                      &b->source, error);
     const struct sl_source_files what = {.names = (const char *const *)b->inputs, .n = b->n_inputs};
     return sl_source_open_files(options, &what, &call, &b->source, error);
 }

@@ -215,8 +215,8 @@ static enum sl_status open_sources(struct fold *f, struct sl_error *error)
         status = sl_source_open_export(job->options, &what, &call, &f->base, error);
     }
     if (status == SL_OK)
-        status = sl_source_open_archive(job->options, &(struct sl_source_archive){job->archive}, &call,
-                                        &f->archive, error);
+        status = sl_source_open_archive(job->options, &(struct sl_source_archive){.place = job->archive},
+                                        &call, &f->archive, error);
     if (status != SL_OK)
         return status;
     const struct sl_restore_options options = {.archive = f->archive,

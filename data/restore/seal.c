@@ -53,6 +53,8 @@ static enum sl_status add_page(struct chain *chain, struct sl_store *store, char
     if (page.result.status != SL_OK)
         return sl_fail(error, page.result.status, page.result.code, "%s", page.result.text);
     for (size_t i = 0; i < page.n; i++) {
+        if (sl_store_is_ours(page.entries[i].key))
+            continue;
         chain_add(chain, page.entries[i].bytes, page.entries[i].key);
         chain_add(chain, 0, page.entries[i].etag);
     }

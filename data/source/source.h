@@ -47,7 +47,7 @@ struct sl_source;
 struct sl_source_keys {
     struct sl_span names[2];
     char types[2]; /* 'S', 'N' or 'B'; '\0': not known */
-    size_t n; /* 0: not known; then an item is refused */
+    size_t n;      /* 0: not known; then an item is refused */
 };
 
 /* "PK,SK" or "PK"; the names are views of `text`. */
@@ -94,7 +94,14 @@ struct sl_source_scan {
 struct sl_source_archive {
     const char *place; /* folder or s3://bucket/prefix/; objects named *.jsonl and *.jsonl.gz, in bytewise
                           order of their keys. None at all is refused */
+    /* Which of them are read, when it is not all: as the object port's `list`. NULL: all. */
+    void (*list)(void *arg, struct sl_object_port *port, const struct sl_object_list *list,
+                 struct sl_object_page *page, const struct sl_call *call);
+    void *arg;
 };
+
+/* Whether `archive` gave an object this name. Manifests, exports and what else lies about have others. */
+bool sl_source_is_archived(struct sl_span key);
 
 /* "-" is standard input, once. */
 struct sl_source_files {
@@ -153,7 +160,7 @@ struct sl_source_piece {
     struct sl_batch batch;
     struct sl_span place;     /* JSON object: the source goes on exactly after this piece */
     bool is_last;             /* nothing comes after it */
-    size_t file;              /* of an export or of `files`: the number of the file that it is from */
+    size_t file;              /* the number of the file, or of the archive's object, that it is from */
     struct sl_text_from from; /* where in that file it begins */
     uint64_t stored_bytes;    /* read for it: compressed where the source is */
     double units;             /* read capacity that it consumed; 0: not said */

@@ -21,6 +21,7 @@ struct object {
 
 struct archive {
     struct sl_source source;
+    struct sl_source_archive what;
     struct sl_store *store;
     struct sl_arena *scratch; /* of one call of the port */
     struct object *page;
@@ -63,8 +64,7 @@ static void forget_page(struct archive *a)
     a->n = a->at = 0;
 }
 
-/* Manifests, exports and what else lies about have other names. */
-static bool is_of_archive(struct sl_span key)
+bool sl_source_is_archived(struct sl_span key)
 {
     return sl_span_ends(key, SL_LIT(".jsonl")) || sl_span_ends(key, SL_LIT(".jsonl.gz"));
 }
@@ -76,7 +76,7 @@ static void take_page(struct archive *a, const struct sl_object_page *page)
     if (!a->page)
         sl_die("out of memory: a page of an archive");
     for (size_t i = 0; i < page->n; i++)
-        if (is_of_archive(page->entries[i].key))
+        if (sl_source_is_archived(page->entries[i].key))
             a->page[a->n++] =
                 (struct object){.key = copy_of(page->entries[i].key), .bytes = page->entries[i].bytes};
     free(a->next);
@@ -91,7 +91,10 @@ static enum sl_status list(struct archive *a, const struct sl_call *call, struct
     const struct sl_call own = {.arena = a->scratch, .deadline_ms = call->deadline_ms};
     struct sl_object_port *port = sl_store_port(a->store);
     sl_arena_reset(a->scratch);
-    port->list(port, &list, &page, &own);
+    if (a->what.list)
+        a->what.list(a->what.arg, port, &list, &page, &own);
+    else
+        port->list(port, &list, &page, &own);
     if (page.result.status == SL_RETRY && is_late(a, call))
         return SL_OK;
     if (page.result.status != SL_OK)
@@ -263,7 +266,7 @@ static enum sl_status pull(struct sl_source *source, size_t max_bytes, const str
     }
     if (status == SL_OK && is_at_end(a) && a->skip.byte)
         status = is_gone(a, error);
-    if (status == SL_OK && is_at_end(a) && a->number == 0)
+    if (status == SL_OK && is_at_end(a) && a->number == 0 && !a->what.list)
         status = sl_fail(error, SL_REJECT, "NoArchive",
                          "%s: holds no object of an archive (*.jsonl, *.jsonl.gz): name the place that the "
                          "route writes to",
@@ -316,6 +319,7 @@ enum sl_status sl_source_open_archive(const struct sl_source_options *options,
 {
     struct archive *a = sl_source_new(options, sizeof(*a));
     (void)call;
+    a->what = *what;
     a->source.pull = pull;
     a->source.close = close_archive;
     a->source.facts.name = what->place;

@@ -196,6 +196,12 @@ bool sl_store_is_key(struct sl_span key)
     return true;
 }
 
+bool sl_store_is_ours(struct sl_span key)
+{
+    return sl_span_starts(key, SL_LIT(SL_STORE_OWN)) ||
+           memmem(key.ptr, key.len, "/" SL_STORE_OWN, strlen("/" SL_STORE_OWN));
+}
+
 /* ---- reading ---- */
 
 enum sl_status sl_store_read(struct sl_store *store, struct sl_span key, struct sl_reader **out,

@@ -20,6 +20,11 @@ const char *sl_store_name(const struct sl_store *store);
 /* Whether the key stays below the place: segments separated by '/', none empty, "." or "..", no NUL. */
 bool sl_store_is_key(struct sl_span key);
 
+/* What we ourselves keep beside what is stored: an index (data/recall/item_index.h). It has no part in what an
+ * archive or an export is. */
+#define SL_STORE_OWN "_sluice/"
+bool sl_store_is_ours(struct sl_span key);
+
 /* The text at a key, read in several ranges at a time; one that is replaced meanwhile is refused. A
  * missing key is found by the reader's first `next`: SL_REJECT, code "NoSuchKey". */
 enum sl_status sl_store_read(struct sl_store *store, struct sl_span key, struct sl_reader **out,

@@ -7,6 +7,7 @@
 #include "base/json_write.h"
 #include "base/span.h"
 #include "data/sorter.h"
+#include "data/source/source.h"
 #include "handlers/pipeline/host.h"
 #include "streams/decode/batch.h"
 #include "streams/record.h"
@@ -311,16 +312,23 @@ static void report_gap(struct chain *c, const struct sl_sorter_entry *before,
 
 /* ---- the walk ---- */
 
+const char *sl_chain_gap(enum sl_event first, enum sl_event second, bool is_same)
+{
+    bool was_there = first != SL_REMOVE, is_insert = second == SL_INSERT;
+    if (!was_there && !is_insert)
+        return "it changes an item that was removed before: its INSERT is missing";
+    if (was_there && is_insert)
+        return "it inserts an item that was there: its REMOVE is missing";
+    return was_there && !is_same ? "its OldImage is not the NewImage before it: a change is missing" : NULL;
+}
+
 static void compare(struct chain *c, const struct sl_sorter_entry *before,
                     const struct sl_sorter_entry *after)
 {
-    bool was_there = (before->flags & EVENT) != SL_REMOVE, is_insert = (after->flags & EVENT) == SL_INSERT;
-    if (!was_there && !is_insert)
-        report_gap(c, before, after, "it changes an item that was removed before: its INSERT is missing");
-    else if (was_there && is_insert)
-        report_gap(c, before, after, "it inserts an item that was there: its REMOVE is missing");
-    else if (was_there && before->after != after->before)
-        report_gap(c, before, after, "its OldImage is not the NewImage before it: a change is missing");
+    const char *why = sl_chain_gap((enum sl_event)(before->flags & EVENT),
+                                   (enum sl_event)(after->flags & EVENT), before->after == after->before);
+    if (why)
+        report_gap(c, before, after, why);
 }
 
 /* Two changes of an item with one time: Kinesis carries no sequence numbers, so nothing says which of the two
@@ -379,12 +387,6 @@ static enum sl_status sort_and_walk(struct chain *c, struct sl_error *error)
 
 /* ---- the archive ---- */
 
-static bool is_archived(struct sl_span key)
-{
-    return (sl_span_ends(key, SL_LIT(".jsonl")) && key.len > strlen(".jsonl")) ||
-           (sl_span_ends(key, SL_LIT(".jsonl.gz")) && key.len > strlen(".jsonl.gz"));
-}
-
 static enum sl_status read_objects(struct chain *c, struct sl_error *error)
 {
     struct sl_clock *clock = c->o->clock;
@@ -399,7 +401,7 @@ static enum sl_status read_objects(struct chain *c, struct sl_error *error)
             status = sl_fail(error, page.result.status, page.result.code, "%s", page.result.text);
         for (size_t i = 0; i < page.n && status == SL_OK && !c->o->is_stopped(c->o->stop_arg); i++) {
             sl_arena_reset(c->arena);
-            if (is_archived(page.entries[i].key))
+            if (sl_source_is_archived(page.entries[i].key))
                 status = chain_object(c, &page.entries[i], error);
         }
         more = page.next.ptr && !c->o->is_stopped(c->o->stop_arg);

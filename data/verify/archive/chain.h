@@ -15,6 +15,7 @@
 #define SL_DATA_VERIFY_ARCHIVE_CHAIN_H
 
 #include "sinks/target.h"
+#include "streams/types.h"
 
 /* An object is made of one slice: an event of 6 MB and what its gzip hides. More is refused. */
 #define SL_CHAIN_OBJECT_BYTES ((size_t)256 * 1024 * 1024)
@@ -37,6 +38,10 @@ struct sl_chain_counts {
     uint64_t unreadable;     /* objects that cannot be read */
     uint64_t without_images; /* records that lack an image that the proof needs */
 };
+
+/* Why a change is missing between two changes of an item that follow each other; NULL: none is. `is_same`:
+ * the second one's OldImage is the first one's NewImage. */
+const char *sl_chain_gap(enum sl_event first, enum sl_event second, bool is_same);
 
 /* SL_FATAL, SL_RETRY: the archive cannot be listed, or the temporary files cannot be written. */
 enum sl_status sl_chain_verify(const struct sl_chain_options *options, struct sl_chain_counts *counts,
