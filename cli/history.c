@@ -32,7 +32,7 @@ struct history {
     bool is_json, is_quiet, with_index;
 
     int64_t since_ms, until_ms, at_ms; /* 0: not given */
-    struct sl_keys keys;
+    struct sl_named_keys keys;
     struct sl_recall *recall;
     struct sl_story *story;
     char *temp;
@@ -69,6 +69,8 @@ static void add_plain(struct history *h, struct sl_value value)
 static bool is_of_key(const struct history *h, struct sl_span path)
 {
     struct sl_value key = {.type = SL_M, .raw = h->keys.texts[h->told]};
+    if (path.len > 1 && path.ptr[0] == '`' && path.ptr[path.len - 1] == '`')
+        path = sl_span(path.ptr + 1, path.len - 2);
     return sl_value_member(key, path).type != SL_NONE;
 }
 

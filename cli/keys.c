@@ -14,7 +14,7 @@
 
 struct reading {
     struct sl_arena *arena;
-    struct sl_keys *keys;
+    struct sl_named_keys *keys;
     size_t digests_room, texts_room, n_texts;
     struct sl_map seen;
 };
@@ -59,7 +59,7 @@ static enum sl_status take(struct reading *in, struct sl_span json, struct sl_er
     uint32_t n = in->seen.n;
     if (sl_map_keep(&in->seen, sl_span((const char *)digest, sizeof(digest))) < n)
         return SL_OK;
-    struct sl_keys *keys = in->keys;
+    struct sl_named_keys *keys = in->keys;
     keys->digests =
         sl_array_fit_in(in->arena, keys->digests, keys->n + 1, &in->digests_room, sizeof(*keys->digests));
     memcpy(keys->digests[keys->n++], digest, sizeof(digest));
@@ -98,11 +98,11 @@ static enum sl_status take_file(struct reading *in, const char *name, struct sl_
 }
 
 enum sl_status sl_keys_read(const struct sl_flag_list *list, const char *file, struct sl_arena *arena,
-                            struct sl_keys *out, struct sl_error *error)
+                            struct sl_named_keys *out, struct sl_error *error)
 {
     struct reading in = {.arena = arena, .keys = out};
     enum sl_status status = SL_OK;
-    *out = (struct sl_keys){.n = 0};
+    *out = (struct sl_named_keys){.n = 0};
     sl_map_init(&in.seen, arena, 64);
     for (size_t i = 0; i < list->n && status == SL_OK; i++)
         status = take_flag(&in, list->values[i], error);

@@ -8,7 +8,7 @@
 #include "streams/decode/batch.h"
 
 /* Different ones, in the order in which they were named. In the arena. */
-struct sl_keys {
+struct sl_named_keys {
     unsigned char (*digests)[SL_SHA256_BYTES]; /* sl_recall_digest */
     struct sl_span *texts;                     /* DynamoDB's JSON */
     size_t n;
@@ -17,6 +17,6 @@ struct sl_keys {
 /* `file`: NULL: none; "-": standard input. SL_REJECT: one is no key (its flag, or file and line), the file
  * cannot be read, or there is none at all. */
 enum sl_status sl_keys_read(const struct sl_flag_list *list, const char *file, struct sl_arena *arena,
-                            struct sl_keys *out, struct sl_error *error) SL_MUST_USE;
+                            struct sl_named_keys *out, struct sl_error *error) SL_MUST_USE;
 
 #endif

@@ -17,7 +17,7 @@ enum sl_status sl_moment_read(const char *flag, const char *text, struct sl_cloc
     snprintf(whole, sizeof(whole), "%.20sT00:00:00Z", text);
     if (sl_time_parse(sl_span_str(text), &ns, &step) || sl_time_parse(sl_span_str(whole), &ns, &step))
         *ms = ns / 1000000;
-    else if (sl_flags_span(text, &number, &unit_s) && number <= INT32_MAX)
+    else if (sl_flags_span(text, &number, &unit_s) && number >= 0 && number <= INT32_MAX)
         *ms = clock->wall_ns(clock) / 1000000 - number * unit_s * 1000;
     else
         return sl_fail(error, SL_REJECT, "Usage",

@@ -40,7 +40,9 @@ enum probe_kind { WHOLE, RUNS, AROUND, BELOW, ABOVE };
 struct probe {
     enum probe_kind kind;
     size_t volume, item;
-    uint64_t from, n; /* entries */
+    uint64_t from, n;             /* entries */
+    uint64_t low, high;           /* the item's are among these, */
+    uint64_t low_item, high_item; /* and the items on both sides of them are these */
 };
 
 struct sl_shelf {
@@ -107,15 +109,13 @@ static void list_volumes(struct sl_shelf *shelf)
 
 /* ---- probes ---- */
 
-static void probe(struct sl_shelf *shelf, enum probe_kind kind, size_t volume, size_t item, uint64_t from,
-                  uint64_t n)
+static void probe(struct sl_shelf *shelf, struct probe what)
 {
-    SL_PUSH(shelf->probes, shelf->n_probes, shelf->probes_room, "what is read of an index") =
-        (struct probe){kind, volume, item, from, n};
+    SL_PUSH(shelf->probes, shelf->n_probes, shelf->probes_room, "what is read of an index") = what;
 }
 
-/* Entries to both sides of where one should be. Of evenly spread digests it is not there once in 15,000 times
- * (four standard deviations); then more is read. */
+/* Entries to both sides of where one should be: four standard deviations, if each item had one entry. Where
+ * items with many of them move the others, a second look finds the place from what the first one saw. */
 static uint64_t reach_of(uint64_t entries)
 {
     uint64_t root = 1;
@@ -124,16 +124,18 @@ static uint64_t reach_of(uint64_t entries)
     return 2 * root + 8;
 }
 
-static void plan_item(struct sl_shelf *shelf, size_t at, size_t item)
+static void plan_around(struct sl_shelf *shelf, struct probe p)
 {
-    const struct volume *volume = &shelf->volumes[at];
-    uint64_t reach = reach_of(volume->entries);
-    uint64_t middle =
-        (uint64_t)((double)shelf->options.items[item] / 18446744073709551616.0 * (double)volume->entries);
-    uint64_t from = middle > reach ? middle - reach : 0;
-    uint64_t to = middle + reach < volume->entries ? middle + reach : volume->entries;
-    if (to > from)
-        probe(shelf, AROUND, at, item, from, to - from);
+    uint64_t item = shelf->options.items[p.item], reach = reach_of(p.high - p.low), room = p.high - p.low;
+    double share =
+        p.high_item > p.low_item ? (double)(item - p.low_item) / (double)(p.high_item - p.low_item) : 0;
+    uint64_t middle = (uint64_t)(share * (double)room);
+    uint64_t from = middle > reach ? middle - reach : 0, to = middle + reach < room ? middle + reach : room;
+    p.kind = AROUND;
+    p.from = p.low + from;
+    p.n = to - from;
+    if (room)
+        probe(shelf, p);
 }
 
 static void plan(struct sl_shelf *shelf, size_t at)
@@ -142,12 +144,13 @@ static void plan(struct sl_shelf *shelf, size_t at)
     uint64_t bytes = volume->entries * SL_ITEM_INDEX_ENTRY_BYTES;
     uint64_t wanted = 2 * reach_of(volume->entries) * SL_ITEM_INDEX_ENTRY_BYTES * shelf->options.n;
     if (shelf->options.n && (bytes <= WHOLE_BYTES || wanted >= bytes)) {
-        probe(shelf, WHOLE, at, 0, 0, volume->entries);
+        probe(shelf, (struct probe){.kind = WHOLE, .volume = at, .n = volume->entries});
         return;
     }
-    probe(shelf, RUNS, at, 0, volume->entries, 0);
+    probe(shelf, (struct probe){.kind = RUNS, .volume = at, .from = volume->entries});
     for (size_t i = 0; i < shelf->options.n; i++)
-        plan_item(shelf, at, i);
+        plan_around(
+            shelf, (struct probe){.volume = at, .item = i, .high = volume->entries, .high_item = UINT64_MAX});
 }
 
 static void add_hit(struct volume *volume, uint64_t entry)
@@ -175,26 +178,45 @@ static void take_all(struct sl_shelf *shelf, struct volume *volume, const char *
     }
 }
 
-/* The item's entries may begin before the range, or go on after it. */
-static void take_range(struct sl_shelf *shelf, const struct probe *p, const char *at)
+/* What is next to a range that begins or ends with the item's entries may have more of them. */
+static void plan_beside(struct sl_shelf *shelf, struct probe p, bool is_below)
 {
-    struct volume *volume = &shelf->volumes[p->volume];
-    uint64_t item = shelf->options.items[p->item], end = p->from + p->n;
-    uint64_t first = sl_item_index_entry(at),
-             last = sl_item_index_entry(at + (p->n - 1) * SL_ITEM_INDEX_ENTRY_BYTES);
-    for (uint64_t i = 0; i < p->n; i++) {
+    uint64_t end = p.from + p.n, left = is_below ? p.from - p.low : p.high - end,
+             n = 2 * p.n < left ? 2 * p.n : left;
+    p.kind = is_below ? BELOW : ABOVE;
+    p.from = is_below ? p.from - n : end;
+    p.n = n;
+    if (n)
+        probe(shelf, p);
+}
+
+static void take_range(struct sl_shelf *shelf, struct probe p, const char *at)
+{
+    struct volume *volume = &shelf->volumes[p.volume];
+    uint64_t item = shelf->options.items[p.item];
+    uint64_t first = item_of(sl_item_index_entry(at));
+    uint64_t last = item_of(sl_item_index_entry(at + (p.n - 1) * SL_ITEM_INDEX_ENTRY_BYTES));
+    for (uint64_t i = 0; i < p.n; i++) {
         uint64_t entry = sl_item_index_entry(at + i * SL_ITEM_INDEX_ENTRY_BYTES);
         if (item_of(entry) == item)
             add_hit(volume, entry);
     }
-    if (p->kind != ABOVE && p->from && item_of(first) >= item) {
-        uint64_t n = 2 * p->n < p->from ? 2 * p->n : p->from;
-        probe(shelf, BELOW, p->volume, p->item, p->from - n, n);
+    if (p.kind == AROUND && last < item) {
+        p.low = p.from + p.n;
+        p.low_item = last;
+        plan_around(shelf, p);
+        return;
     }
-    if (p->kind != BELOW && end < volume->entries && item_of(last) <= item) {
-        uint64_t left = volume->entries - end, n = 2 * p->n < left ? 2 * p->n : left;
-        probe(shelf, ABOVE, p->volume, p->item, end, n);
+    if (p.kind == AROUND && first > item) {
+        p.high = p.from;
+        p.high_item = first;
+        plan_around(shelf, p);
+        return;
     }
+    if (p.kind != ABOVE && first == item)
+        plan_beside(shelf, p, true);
+    if (p.kind != BELOW && last == item)
+        plan_beside(shelf, p, false);
 }
 
 static void take_runs(struct sl_shelf *shelf, size_t volume, const char *at)
@@ -233,7 +255,7 @@ static void take(struct sl_shelf *shelf, const struct probe *p, const struct sl_
     if (p->kind == WHOLE || p->kind == RUNS)
         take_runs(shelf, p->volume, piece->bytes.ptr + p->n * SL_ITEM_INDEX_ENTRY_BYTES);
     else
-        take_range(shelf, p, piece->bytes.ptr);
+        take_range(shelf, *p, piece->bytes.ptr);
 }
 
 /* Reads the probes from `at` on that fit into one flight; returns how many. */
@@ -365,8 +387,7 @@ static bool write_volume(struct sl_shelf *shelf, struct sl_item_index_build *bui
     sl_buffer_init(&content, SIZE_MAX / 4);
     sl_item_index_make(build, &shelf->sha, &content, name);
     snprintf(key, KEY_BYTES, SL_SHELF_FOLDER "%s", name);
-    const struct sl_object object = {
-        .key = sl_span_str(key), .body = sl_buffer_span(&content), .content_named = true};
+    const struct sl_object object = {.key = sl_span_str(key), .body = sl_buffer_span(&content)};
     const struct sl_call call = begin_call(shelf);
     port->apply(port, &object, 1, &result, &call);
     sl_buffer_clean_up(&content);

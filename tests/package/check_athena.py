@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The table that template.yaml makes for Athena, and the queries of docs/ATHENA.md, over archives that the handler writes: each
+"""The table that template.yaml makes for Athena, and the queries of docs/ANALYTICS.md, over archives that the handler writes: each
 object lies where the projection looks, each member of a line is a column and the other way round, and each query gives what a
 reading of the lines in Python gives. DuckDB reads as Glue's description of the table says."""
 import collections
@@ -157,7 +157,7 @@ def describe(world, bucket):
 
 def documented():
     """{title: query} of Athena's chapter."""
-    chapter = re.search(r"^## Athena$(.*?)^## ", (TOP / "docs/ATHENA.md").read_text(), re.M | re.S).group(1)
+    chapter = re.search(r"^## Athena$(.*?)^## ", (TOP / "docs/ANALYTICS.md").read_text(), re.M | re.S).group(1)
     return {title: query for title, query in re.findall(r"^\*\*([^*]+)\*\*(?:[^`]|`[^`]+`)*?```sql shown\n(.*?)```", chapter, re.M | re.S)}
 
 
