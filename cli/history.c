@@ -443,7 +443,7 @@ static enum sl_status run(struct history *h, bool *is_sure, struct sl_error *err
         status = sl_fail(error, SL_REJECT, "Usage",
                          "--at shows the items as they were, so --since and --until cannot be given");
     if (status == SL_OK)
-        status = sl_keys_read(&h->key, h->keys_file, h->command.arena, &h->keys, error);
+        status = sl_keys_read(&h->key, h->keys_file, sl_span(NULL, 0), h->command.arena, &h->keys, error);
     if (status == SL_OK)
         status = open_all(h, error);
     if (status == SL_OK)

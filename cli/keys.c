@@ -4,7 +4,7 @@
 #include "base/array.h"
 #include "base/json.h"
 #include "base/map.h"
-#include "cli/test/shorthand.h"
+#include "streams/shorthand.h"
 #include "data/recall/recall.h"
 #include "data/verify/items.h"
 #include "live/source/input.h"
@@ -77,10 +77,10 @@ static enum sl_status take_flag(struct reading *in, const char *text, struct sl_
                    text, why.text);
 }
 
-static enum sl_status take_file(struct reading *in, const char *name, struct sl_error *error)
+static enum sl_status take_lines(struct reading *in, const char *name, struct sl_span text,
+                                 struct sl_error *error)
 {
-    struct sl_span text;
-    enum sl_status status = sl_input_load(name, in->arena, &text, error);
+    enum sl_status status = SL_OK;
     for (size_t line = 1; status == SL_OK && text.len; line++) {
         const char *end = memchr(text.ptr, '\n', text.len);
         struct sl_span one = sl_span(text.ptr, end ? (size_t)(end - text.ptr) : text.len);
@@ -97,8 +97,15 @@ static enum sl_status take_file(struct reading *in, const char *name, struct sl_
     return status;
 }
 
-enum sl_status sl_keys_read(const struct sl_flag_list *list, const char *file, struct sl_arena *arena,
-                            struct sl_named_keys *out, struct sl_error *error)
+static enum sl_status take_file(struct reading *in, const char *name, struct sl_error *error)
+{
+    struct sl_span text;
+    enum sl_status status = sl_input_load(name, in->arena, &text, error);
+    return status == SL_OK ? take_lines(in, name, text, error) : status;
+}
+
+enum sl_status sl_keys_read(const struct sl_flag_list *list, const char *file, struct sl_span more,
+                            struct sl_arena *arena, struct sl_named_keys *out, struct sl_error *error)
 {
     struct reading in = {.arena = arena, .keys = out};
     enum sl_status status = SL_OK;
@@ -108,6 +115,8 @@ enum sl_status sl_keys_read(const struct sl_flag_list *list, const char *file, s
         status = take_flag(&in, list->values[i], error);
     if (status == SL_OK && file)
         status = take_file(&in, file, error);
+    if (status == SL_OK)
+        status = take_lines(&in, "what matches", more, error);
     if (status == SL_OK && out->n == 0)
         status = sl_fail(error, SL_REJECT, "NoKeys",
                          file ? "%s: has no key in it" : "name the item: --key KEY, or --keys FILE", file);

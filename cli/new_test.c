@@ -5,7 +5,7 @@
 #include "cli/command.h"
 #include "cli/dry.h"
 #include "cli/test/case.h"
-#include "cli/test/shorthand.h"
+#include "streams/shorthand.h"
 #include "cli/verbs.h"
 #include "handlers/pipeline/route.h"
 #include "live/source/inputs.h"

@@ -30,6 +30,7 @@ static const struct verb {
     {"verify", "compare what the routes made with what they should have made", sl_verb_verify},
     {"repair", "set right what differs from it", sl_verb_repair},
     {"history", "print what happened to an item, from an archive", sl_verb_history},
+    {"erase", "forget items: archives, rows, parked copies", sl_verb_erase},
     {"new-handler", "create a folder with a handler to start from", sl_verb_new_handler},
 };
 

@@ -17,6 +17,12 @@ enum sl_status sl_file_open(struct sl_sinks *sinks, struct sl_span url, struct s
 enum sl_status sl_file_open_to_read(const char *path, struct sl_object_port **out,
                                     struct sl_error *error) SL_MUST_USE;
 
+/* For sinks/rewrite.h: whether it is a folder that may be written to; and another content for a file. */
+bool sl_file_is(const struct sl_object_port *port);
+struct sl_object_rewrite;
+void sl_file_replace(struct sl_object_port *port, const struct sl_object_rewrite *rewrite,
+                     struct sl_result *result, const struct sl_call *call);
+
 /* The text of the target alone; nothing is opened or created. */
 enum sl_status sl_file_check(struct sl_span url, struct sl_error *error) SL_MUST_USE;
 

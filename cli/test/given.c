@@ -7,7 +7,7 @@
 #include "base/json_walk.h"
 #include "base/json_write.h"
 #include "base/nearest.h"
-#include "cli/test/shorthand.h"
+#include "streams/shorthand.h"
 #include "live/source/inputs.h"
 #include "live/source/lambda_batch.h"
 #include "streams/names.h"

@@ -2,7 +2,7 @@
  *
  * An entry of "given" is a record of any shape that Sluice reads, or
  *   {"before": ITEM, "after": ITEM, "expired": true, "at": TIME}
- * An item may be shorthand (cli/test/shorthand.h). Without "before" it is an INSERT, without "after" a
+ * An item may be shorthand (streams/shorthand.h). Without "before" it is an INSERT, without "after" a
  * REMOVE, with both a MODIFY; "expired" makes the REMOVE one by TTL. TIME is RFC 3339 or seconds since 1970.
  */
 #ifndef SL_CLI_TEST_GIVEN_H

@@ -29,6 +29,7 @@ static void add_counts(struct sl_buffer *b, const struct sl_chain_counts *n)
     sl_json_add_integer(b, "objects", (int64_t)n->objects);
     sl_json_add_integer(b, "records", (int64_t)n->records);
     sl_json_add_integer(b, "items", (int64_t)n->items);
+    sl_json_add_integer(b, "erased", (int64_t)n->erased);
     sl_json_add_integer(b, "gaps", (int64_t)n->gaps);
     sl_json_add_integer(b, "damaged", (int64_t)n->damaged);
     sl_json_add_integer(b, "unreadable", (int64_t)n->unreadable);
@@ -57,6 +58,8 @@ static void print_words(const char *route, const struct sl_chain_counts *n)
            " unknown before",
            route, n->records, n->items, n->objects, n->gaps, n->damaged, n->unreadable, n->doubles,
            n->unknown_before);
+    if (n->erased)
+        printf(", %" PRIu64 " erased", n->erased);
     if (n->without_images)
         printf(", %" PRIu64 " without the images that prove it", n->without_images);
     putchar('\n');

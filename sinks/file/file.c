@@ -8,6 +8,7 @@
 #include "sinks/object.h"
 #include "sinks/port.h"
 #include "sinks/result.h"
+#include "sinks/rewrite.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -458,6 +459,50 @@ static void file_remove(struct sl_object_port *port, const struct sl_object_remo
                            "%s: cannot remove the object whose key has the SHA-256 %.12s...: %s", file->path,
                            file_digest(removals[i].key, digest), strerror(err));
     }
+}
+
+/* ---- rewriting ---- */
+
+bool sl_file_is(const struct sl_object_port *port)
+{
+    return port->apply == file_put;
+}
+
+/* Returns 0 or an errno; ESTALE: another object is there, or none. */
+static int replace(const struct sl_file *file, const struct sl_object_rewrite *rewrite,
+                   struct sl_arena *arena)
+{
+    char *name;
+    struct stat info;
+    int folder = file_folder(file, sl_arena_copy(arena, rewrite->object.key), &name);
+    int err = folder < 0 ? errno : 0;
+    if (!err && fstatat(folder, name, &info, AT_SYMLINK_NOFOLLOW) != 0)
+        err = errno;
+    if (!err && (!S_ISREG(info.st_mode) || !sl_span_eq(rewrite->etag, file_etag(&info, arena))))
+        err = ESTALE;
+    if (!err)
+        err = sl_disk_replace(file->partial, folder, name, rewrite->object.body);
+    if (folder >= 0)
+        close(folder);
+    return is_gone(err) ? ESTALE : err;
+}
+
+void sl_file_replace(struct sl_object_port *port, const struct sl_object_rewrite *rewrite,
+                     struct sl_result *result, const struct sl_call *call)
+{
+    struct sl_file *file = (struct sl_file *)port;
+    char digest[SL_SHA256_HEX];
+    *result = (struct sl_result){.status = SL_OK};
+    if (!file_key_is_good(file, rewrite->object.key, result, call->arena))
+        return;
+    int err = replace(file, rewrite, call->arena);
+    if (err)
+        sl_result_fail(result, call->arena, err == ESTALE ? SL_REJECT : sl_disk_status(err),
+                       err == ESTALE ? "PreconditionFailed" : sl_disk_code(err),
+                       "%s: the object whose key has the SHA-256 %.12s... %s%s", file->path,
+                       file_digest(rewrite->object.key, digest),
+                       err == ESTALE ? "was replaced meanwhile" : "cannot be rewritten: ",
+                       err == ESTALE ? "" : strerror(err));
 }
 
 /* ---- opening ---- */

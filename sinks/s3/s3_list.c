@@ -30,8 +30,7 @@ static bool is_after(struct sl_span a, struct sl_span b)
     return !b.ptr || sl_span_compare(a, b) > 0;
 }
 
-/* The key as it is: of the XML's text, and of the URL encoding, whose blank is a '+'. */
-static struct sl_span key_of(struct sl_span text, bool is_encoded, struct sl_arena *arena)
+struct sl_span sl_s3_key_of(struct sl_span text, bool is_encoded, struct sl_arena *arena)
 {
     struct sl_buffer raw, key;
     sl_buffer_init_in(&raw, arena, text.len + 1);
@@ -46,7 +45,7 @@ static struct sl_span key_of(struct sl_span text, bool is_encoded, struct sl_are
     return sl_buffer_span(&key);
 }
 
-static bool read_number(struct sl_span text, uint64_t *out)
+bool sl_s3_read_number(struct sl_span text, uint64_t *out)
 {
     *out = 0;
     for (size_t i = 0; i < text.len; i++) {
@@ -61,15 +60,15 @@ static bool read_number(struct sl_span text, uint64_t *out)
  * when the answer cannot be one to this request. */
 static bool take_entry(struct listing *l, struct sl_span contents, bool is_encoded, struct sl_arena *arena)
 {
-    struct sl_span key = key_of(sl_xml_tag(contents, "Key"), is_encoded, arena);
+    struct sl_span key = sl_s3_key_of(sl_xml_tag(contents, "Key"), is_encoded, arena);
     uint64_t bytes;
     if (!key.len || !sl_span_starts(key, l->prefix) || !is_after(key, l->after) || !is_after(key, l->last) ||
-        !read_number(sl_xml_tag(contents, "Size"), &bytes))
+        !sl_s3_read_number(sl_xml_tag(contents, "Size"), &bytes))
         return false;
     l->last = key;
     if (bytes == 0 && key.ptr[key.len - 1] == '/')
         return true;
-    struct sl_span etag = key_of(sl_xml_tag(contents, "ETag"), false, arena);
+    struct sl_span etag = sl_s3_key_of(sl_xml_tag(contents, "ETag"), false, arena);
     l->page->entries[l->page->n++] =
         (struct sl_object_entry){sl_span_from(key, l->skip), bytes, sl_s3_etag(etag)};
     return true;
@@ -97,8 +96,8 @@ static bool is_ours(const struct listing *l, struct sl_span xml, struct sl_arena
     if (!sl_xml_is_once(xml, once, SL_COUNT(once)))
         return false;
     struct sl_span name = sl_xml_tag(xml, "Name"), prefix = sl_xml_tag(xml, "Prefix");
-    return (!name.ptr || sl_span_eq(key_of(name, false, arena), l->s3->bucket)) &&
-           (!prefix.ptr || sl_span_eq(key_of(prefix, is_encoded, arena), l->prefix));
+    return (!name.ptr || sl_span_eq(sl_s3_key_of(name, false, arena), l->s3->bucket)) &&
+           (!prefix.ptr || sl_span_eq(sl_s3_key_of(prefix, is_encoded, arena), l->prefix));
 }
 
 static enum sl_job_next answered(struct sl_job *job)
@@ -107,7 +106,7 @@ static enum sl_job_next answered(struct sl_job *job)
     struct sl_arena *arena = job->call->arena;
     struct sl_span xml = sl_buffer_span(&job->answer->body), more = sl_xml_tag(xml, "IsTruncated");
     uint64_t n;
-    if (!sl_xml_is_document(xml, "ListBucketResult") || !read_number(sl_xml_tag(xml, "KeyCount"), &n) ||
+    if (!sl_xml_is_document(xml, "ListBucketResult") || !sl_s3_read_number(sl_xml_tag(xml, "KeyCount"), &n) ||
         n > PAGE_KEYS || !(sl_span_is(more, "true") ? n > 0 : sl_span_is(more, "false")))
         return SL_JOB_BROKEN;
     /* What is kept of the answer is copied: the answer's memory is used again. */
@@ -128,8 +127,7 @@ static const struct sl_job_kind list_kind = {answered, refused};
 
 /* ---- requests ---- */
 
-/* The text below the target's prefix. */
-static struct sl_span below(const struct sl_s3 *s3, struct sl_span text, struct sl_arena *arena)
+struct sl_span sl_s3_below(const struct sl_s3 *s3, struct sl_span text, struct sl_arena *arena)
 {
     struct sl_buffer whole;
     sl_buffer_init_in(&whole, arena, SIZE_MAX);
@@ -177,11 +175,11 @@ void sl_s3_list(struct sl_object_port *port, const struct sl_object_list *list, 
     struct sl_arena *scratch = s3->client.aws->scratch;
     struct listing l = {.s3 = s3,
                         .page = page,
-                        .prefix = below(s3, list->prefix, scratch),
+                        .prefix = sl_s3_below(s3, list->prefix, scratch),
                         .skip = s3->prefix.len + (s3->prefix.len ? 1 : 0)};
     *page = (struct sl_object_page){.result = {.status = SL_OK}};
     if (list->after.ptr)
-        l.after = below(s3, list->after, scratch);
+        l.after = sl_s3_below(s3, list->after, scratch);
     sl_s3_begin(s3);
     if (check(&l, call)) {
         struct sl_job job = {.kind = &list_kind,

@@ -2,11 +2,12 @@
 #include "sinks/result.h"
 #include "sinks/s3/s3_private.h"
 
-#define OBJECT_FIELDS 10
+#define OBJECT_FIELDS 12
 
 struct put {
     struct sl_s3 *s3;
     const struct sl_object *object;
+    const char *etag, *note; /* NULL: the object is not a rewritten one */
     struct sl_sigv4_field fields[OBJECT_FIELDS];
     size_t n_fields;
     char crc[SL_S3_CRC_BYTES];
@@ -20,7 +21,16 @@ static enum sl_job_next refused(struct sl_job *job, const struct sl_refusal *ref
 {
     struct put *put = job->context;
     /* Only S3 itself knows that the object is there: a proxy's page with the same status proves nothing. */
-    if (job->answer->status == 412 && strcmp(refusal->code, "PreconditionFailed") == 0)
+    bool is_other = (job->answer->status == 412 && strcmp(refusal->code, "PreconditionFailed") == 0) ||
+                    (put->etag && job->answer->status == 404 && strcmp(refusal->code, "NoSuchKey") == 0);
+    if (is_other && put->etag) {
+        job->status = SL_REJECT;
+        job->code = "PreconditionFailed";
+        job->text = sl_arena_printf(job->call->arena, "%s: PutObject: the object was replaced meanwhile",
+                                    job->client->name);
+        return SL_JOB_DONE;
+    }
+    if (is_other)
         return put->object->content_named ? SL_JOB_DONE : SL_JOB_JUDGE;
     return sl_s3_follow(job, refusal, &put->moved);
 }
@@ -53,7 +63,9 @@ static void fill_fields(struct put *put)
     add(put, "content-type", object->content_type ? object->content_type : "application/octet-stream");
     add(put, "content-encoding", object->content_encoding);
     add(put, "x-amz-checksum-crc32", put->crc);
-    add(put, "if-none-match", object->content_named || s3->never_replace ? "*" : NULL);
+    add(put, "if-none-match", !put->etag && (object->content_named || s3->never_replace) ? "*" : NULL);
+    add(put, "if-match", put->etag);
+    add(put, "x-amz-meta-sluice-erased", put->note);
     add(put, "x-amz-storage-class", s3->storage_class);
     add(put, "x-amz-server-side-encryption", s3->sse);
     add(put, "x-amz-server-side-encryption-aws-kms-key-id", s3->kms_key);
@@ -79,6 +91,20 @@ static bool check(const struct sl_s3 *s3, const struct sl_object *object, struct
     return false;
 }
 
+static struct sl_job job_of(struct put *put, struct sl_arena *scratch)
+{
+    fill_fields(put);
+    return (struct sl_job){.kind = &put_kind,
+                           .context = put,
+                           .operation = "PutObject",
+                           .method = "PUT",
+                           .path = sl_s3_path(put->s3, put->object->key, scratch),
+                           .fields = put->fields,
+                           .n_fields = put->n_fields,
+                           .parts = &put->object->body,
+                           .n_parts = 1};
+}
+
 void sl_s3_put(struct sl_object_port *port, const struct sl_object *objects, size_t n,
                struct sl_result *results, const struct sl_call *call)
 {
@@ -94,19 +120,27 @@ void sl_s3_put(struct sl_object_port *port, const struct sl_object *objects, siz
         if (!check(s3, &objects[i], &results[i], call->arena))
             continue;
         *put = (struct put){.s3 = s3, .object = &objects[i], .index = i};
-        fill_fields(put);
-        jobs[n_jobs++] = (struct sl_job){.kind = &put_kind,
-                                         .context = put,
-                                         .operation = "PutObject",
-                                         .method = "PUT",
-                                         .path = sl_s3_path(s3, objects[i].key, scratch),
-                                         .fields = put->fields,
-                                         .n_fields = put->n_fields,
-                                         .parts = &objects[i].body,
-                                         .n_parts = 1};
+        jobs[n_jobs++] = job_of(put, scratch);
     }
     sl_job_run(&s3->client, jobs, n_jobs, call);
     for (size_t i = 0; i < n_jobs; i++)
         sl_result_job(&results[puts[i].index], &jobs[i]);
+    sl_arena_reset(scratch);
+}
+
+void sl_s3_replace(struct sl_object_port *port, const struct sl_object_rewrite *rewrite,
+                   struct sl_result *result, const struct sl_call *call)
+{
+    struct sl_s3 *s3 = (struct sl_s3 *)port;
+    struct sl_arena *scratch = s3->client.aws->scratch;
+    const char *etag = sl_arena_printf(scratch, "\"%.*s\"", SL_ARG(rewrite->etag));
+    struct put put = {.s3 = s3, .object = &rewrite->object, .etag = etag, .note = rewrite->note};
+    *result = (struct sl_result){.status = SL_OK};
+    sl_s3_begin(s3);
+    if (check(s3, &rewrite->object, result, call->arena)) {
+        struct sl_job job = job_of(&put, scratch);
+        sl_job_run(&s3->client, &job, 1, call);
+        sl_result_job(result, &job);
+    }
     sl_arena_reset(scratch);
 }

@@ -151,8 +151,9 @@ static void fill_fields(struct piece *p, struct sl_arena *arena)
         add(p, "x-amz-checksum-mode", "ENABLED");
 }
 
-void sl_s3_read(struct sl_object_port *port, const struct sl_object_read *reads, size_t n,
-                struct sl_object_piece *pieces, const struct sl_call *call)
+/* `query`: of one version of them; NULL: of what is there. */
+static void read_all(struct sl_object_port *port, const struct sl_object_read *reads, size_t n,
+                     const char *query, struct sl_object_piece *pieces, const struct sl_call *call)
 {
     struct sl_s3 *s3 = (struct sl_s3 *)port;
     struct sl_arena *scratch = s3->client.aws->scratch;
@@ -173,6 +174,7 @@ void sl_s3_read(struct sl_object_port *port, const struct sl_object_read *reads,
                                          .method = "GET",
                                          .success = 206,
                                          .path = sl_s3_path(s3, reads[i].key, scratch),
+                                         .query = query,
                                          .fields = p->fields,
                                          .n_fields = p->n_fields,
                                          .answer_bytes = reads[i].max_bytes + MORE_BYTES,
@@ -183,4 +185,17 @@ void sl_s3_read(struct sl_object_port *port, const struct sl_object_read *reads,
         if (!list[i].is_over)
             sl_result_job(&list[i].out->result, &jobs[i]);
     sl_arena_reset(scratch);
+}
+
+void sl_s3_read(struct sl_object_port *port, const struct sl_object_read *reads, size_t n,
+                struct sl_object_piece *pieces, const struct sl_call *call)
+{
+    read_all(port, reads, n, NULL, pieces, call);
+}
+
+void sl_s3_read_version(struct sl_object_port *port, const struct sl_object_version *version,
+                        struct sl_object_piece *piece, const struct sl_call *call)
+{
+    const struct sl_object_read read = {.key = version->key, .max_bytes = (size_t)version->bytes + 1};
+    read_all(port, &read, 1, sl_s3_version_query(version->version, call->arena), piece, call);
 }

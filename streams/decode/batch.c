@@ -156,12 +156,18 @@ static void finish_event(struct sl_decoder *d, const struct event *event)
 
 /* ---- one record per line ---- */
 
+static bool is_passed_over(const struct sl_decoder *d, const char *p)
+{
+    size_t n = strlen(SL_ERASED_LINE);
+    return !d->keeps_erased && (size_t)(d->scan.end - p) > n && memcmp(p, SL_ERASED_LINE, n) == 0;
+}
+
 /* Any whitespace parts two records, so a record may also be spread over several lines. */
 static const char *lines(struct sl_decoder *d, const char *p)
 {
     d->batch->shape = SL_SHAPE_LINES;
     while (p && p < d->scan.end) {
-        p = record(d, p);
+        p = is_passed_over(d, p) ? sl_json_value(&d->scan, p) : record(d, p);
         if (p)
             p = sl_json_space(p, d->scan.end);
     }
@@ -238,6 +244,7 @@ enum sl_status sl_batch_decode(struct sl_span text, struct sl_arena *arena,
         .batch = out,
         .shared = shared_new(arena, options),
         .any_shape = options->any_shape,
+        .keeps_erased = options->keeps_erased,
         .lines_before = options->lines_before,
         .forms = &forms,
     };

@@ -33,9 +33,15 @@ struct sl_batch {
     struct sl_span source_arn; /* eventSourceARN of the event, else of the first record */
 };
 
+/* So begins a line that `sluice erase` left of a record in an archive (data/erase/erase.h): it has the
+ * record's identifiers, and no images. */
+#define SL_ERASED_LINE "{\"sluice_erased\":"
+
 struct sl_decode_options {
     struct sl_span ttl_attribute; /* absent: no removal is inferred */
-    bool any_shape;               /* false: a Lambda function's events only (EVENT, ARRAY, KINESIS) */
+    bool keeps_erased;   /* of LINES: records that were erased are in the batch; false: they are passed
+                            over */
+    bool any_shape;      /* false: a Lambda function's events only (EVENT, ARRAY, KINESIS) */
     size_t lines_before; /* LINES that come in pieces: records in the pieces before this one; 0: it is the
                             first. Errors count records from the beginning, bytes in the piece */
 };

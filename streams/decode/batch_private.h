@@ -57,6 +57,7 @@ struct sl_decoder {
     char *data;         /* decoded Kinesis data, NULL until there is some */
     size_t data_len;    /* used of it */
     bool any_shape;
+    bool keeps_erased;
     bool is_table;       /* see sl_value_read */
     size_t lines_before; /* see struct sl_decode_options */
     struct sl_decode_last last;

@@ -2,12 +2,12 @@
 #include "data/verify/archive/chain.h"
 
 #include "base/buffer.h"
-#include "base/gzip.h"
 #include "base/disk.h"
 #include "base/json_write.h"
 #include "base/span.h"
 #include "data/sorter.h"
 #include "data/source/source.h"
+#include "data/source/whole.h"
 #include "handlers/pipeline/host.h"
 #include "streams/decode/batch.h"
 #include "streams/record.h"
@@ -79,51 +79,15 @@ static void report_object(struct chain *c, struct sl_span key, const char *kind,
 
 /* One object of an archive: read whole, compared with its name, its changes digested. */
 
-#define READ_BYTES ((size_t)8 * 1024 * 1024)
-#define READ_MS    60000
-
-/* ---- reading ---- */
-
-static enum sl_status read_whole(struct chain *c, const struct sl_object_entry *entry, struct sl_buffer *out,
-                                 struct sl_error *error)
-{
-    struct sl_clock *clock = c->o->clock;
-    struct sl_span etag = {NULL, 0};
-    for (uint64_t from = 0; from < entry->bytes || from == 0;) {
-        const struct sl_call call = {.arena = c->arena, .deadline_ms = clock->now_ms(clock) + READ_MS};
-        const struct sl_object_read read = {
-            .key = entry->key, .from = from, .max_bytes = READ_BYTES, .etag = etag};
-        struct sl_object_piece piece = {.bytes = {NULL, 0}};
-        c->o->port->read(c->o->port, &read, 1, &piece, &call);
-        if (piece.result.status != SL_OK)
-            return sl_fail(error, piece.result.status, piece.result.code, "%s", piece.result.text);
-        sl_buffer_add_span(out, piece.bytes);
-        etag = piece.etag.len ? piece.etag : etag;
-        from += piece.bytes.len;
-        if (piece.bytes.len < READ_BYTES)
-            break;
-    }
-    return out->failed ? sl_fail(error, SL_REJECT, "TooLarge", "it is larger than an archive's objects are")
-                       : SL_OK;
-}
-
 static enum sl_status read_records(struct chain *c, const struct sl_object_entry *entry,
                                    struct sl_batch *batch, struct sl_error *error)
 {
-    struct sl_buffer raw, text;
-    const struct sl_decode_options options = {.any_shape = true};
-    sl_buffer_init_in(&raw, c->arena, SL_CHAIN_OBJECT_BYTES);
-    sl_buffer_init_in(&text, c->arena, SL_CHAIN_OBJECT_BYTES);
-    enum sl_status status = read_whole(c, entry, &raw, error);
-    if (status != SL_OK)
-        return status;
-    struct sl_span lines = sl_buffer_span(&raw);
-    if (sl_gzip_is(lines)) {
-        status = sl_gzip_expand(lines, &text, error);
-        lines = sl_buffer_span(&text);
-    }
+    const struct sl_decode_options options = {.any_shape = true, .keeps_erased = true};
+    struct sl_whole whole;
+    enum sl_status status = sl_whole_read(c->o->port, c->o->clock, entry->key, c->arena, &whole, error);
     *batch = (struct sl_batch){.n = 0};
-    return status == SL_OK && lines.len ? sl_batch_decode(lines, c->arena, &options, batch, error) : status;
+    return status == SL_OK && whole.text.len ? sl_batch_decode(whole.text, c->arena, &options, batch, error)
+                                             : status;
 }
 
 /* ---- names: FIRST-COUNT-DIGEST.jsonl.gz, as docs/HANDLERS.md has it ---- */
@@ -143,7 +107,7 @@ static void content_digest(struct chain *c, const struct sl_batch *batch, char o
 {
     struct sl_buffer text;
     struct sl_span last = {NULL, 0};
-    sl_buffer_init_in(&text, c->arena, SL_CHAIN_OBJECT_BYTES);
+    sl_buffer_init_in(&text, c->arena, SL_WHOLE_BYTES);
     sl_buffer_add_char(&text, '0');
     for (size_t i = 0; i < batch->n; i++) {
         const struct sl_record *r = sl_batch_record(batch, i);
@@ -210,7 +174,7 @@ static void item_digest(struct chain *c, const struct sl_record *r, unsigned cha
     arn.len = label ? (size_t)(label - arn.ptr) : arn.len;
     sl_host_table.value_sha256(sl_record_image(r, SL_KEYS), bytes);
     struct sl_buffer text;
-    sl_buffer_init_in(&text, c->arena, SL_CHAIN_OBJECT_BYTES);
+    sl_buffer_init_in(&text, c->arena, SL_WHOLE_BYTES);
     sl_buffer_add_span(&text, arn);
     sl_buffer_add_char(&text, '\n');
     sl_buffer_add_span(&text, table);
@@ -249,6 +213,12 @@ static enum sl_status temp_failed(const struct chain *c, const char *what, struc
                    what, strerror(err));
 }
 
+/* Its images are gone; its identifiers are what the object's name says. */
+static bool is_erased(const struct sl_record *r)
+{
+    return sl_span_starts(sl_record_text(r, SL_FIELD_RAW), SL_LIT(SL_ERASED_LINE));
+}
+
 /* Reads one object, compares it with its name, and adds its changes. */
 static enum sl_status chain_object(struct chain *c, const struct sl_object_entry *entry,
                                    struct sl_error *error)
@@ -272,7 +242,9 @@ static enum sl_status chain_object(struct chain *c, const struct sl_object_entry
     for (size_t i = 0; i < batch.n && status == SL_OK; i++) {
         struct sl_sorter_entry change;
         c->counts->records++;
-        if (make_change(c, sl_batch_record(&batch, i), at, &change))
+        if (is_erased(sl_batch_record(&batch, i)))
+            c->counts->erased++;
+        else if (make_change(c, sl_batch_record(&batch, i), at, &change))
             status = sl_sorter_add(c->sorter, &change, sl_span(NULL, 0), error);
         else
             c->counts->without_images++;

@@ -17,9 +17,6 @@
 #include "sinks/target.h"
 #include "streams/types.h"
 
-/* An object is made of one slice: an event of 6 MB and what its gzip hides. More is refused. */
-#define SL_CHAIN_OBJECT_BYTES ((size_t)256 * 1024 * 1024)
-
 struct sl_chain_options {
     struct sl_object_port *port;
     struct sl_clock *clock;
@@ -34,6 +31,7 @@ struct sl_chain_options {
 
 struct sl_chain_counts {
     uint64_t objects, records, items, doubles, unknown_before, gaps;
+    uint64_t erased;         /* records that were erased on purpose (data/erase/erase.h) */
     uint64_t damaged;        /* objects that are not what their names say */
     uint64_t unreadable;     /* objects that cannot be read */
     uint64_t without_images; /* records that lack an image that the proof needs */

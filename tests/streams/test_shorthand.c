@@ -1,7 +1,7 @@
 /* Items as people write them, and texts compared by what they say. */
 #include "base/json.h"
 #include "cli/test/same.h"
-#include "cli/test/shorthand.h"
+#include "streams/shorthand.h"
 #include "tests/support/test.h"
 
 #include <string.h>

@@ -5,8 +5,8 @@
  * An object whose only member is one of DynamoDB's tags with content of its kind is that value: {"SS":["a"]},
  * {"N":"7"}. So DynamoDB's JSON stays what it is, and sets can be written. A map that only looks like that is
  * written with its tag: {"M":{"N":{"S":"north"}}}. */
-#ifndef SL_CLI_TEST_SHORTHAND_H
-#define SL_CLI_TEST_SHORTHAND_H
+#ifndef SL_STREAMS_SHORTHAND_H
+#define SL_STREAMS_SHORTHAND_H
 
 #include "base/buffer.h"
 

@@ -1,5 +1,5 @@
-/* Items as people write them: see cli/test/shorthand.h. */
-#include "cli/test/shorthand.h"
+/* Items as people write them: see streams/shorthand.h. */
+#include "streams/shorthand.h"
 
 #include "base/json_walk.h"
 #include "base/json_write.h"
