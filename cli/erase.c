@@ -21,6 +21,7 @@ struct erase {
     struct sl_command command;
     struct sl_flag_list key, consumers;
     const char *keys_file, *match, *report;
+    int64_t max_lag_s;
     bool is_plan;
 
     struct sl_named_keys keys;
@@ -161,6 +162,7 @@ static enum sl_status run(struct erase *e, struct sl_error *error)
     e->job.keys = &e->keys;
     e->job.run = e->run;
     e->job.consumers = &e->consumers;
+    e->job.max_lag_s = e->max_lag_s;
     e->job.is_plan = e->is_plan;
     if (!e->command.table)
         sl_erase_ask(&e->job, "the table",
@@ -175,7 +177,7 @@ static enum sl_status run(struct erase *e, struct sl_error *error)
 
 int sl_verb_erase(int argc, char **argv)
 {
-    struct erase e = {.command = {.verb = "erase", .config = "sluice.json"}};
+    struct erase e = {.command = {.verb = "erase", .config = "sluice.json"}, .max_lag_s = -1};
     struct sl_error error = SL_NO_ERROR;
     const struct sl_flag flags[] = {
         {"Which items", SL_FLAG_HEADING, NULL, NULL, NULL},
@@ -193,11 +195,14 @@ int sl_verb_erase(int argc, char **argv)
          "where plugins are, as for replay"},
         {"consumer", SL_FLAG_LIST, &e.consumers, "FILE",
          "how far the consumer is, as for repair; may be repeated"},
+        {"max-lag", SL_FLAG_INTEGER, &e.max_lag_s, "S",
+         "or: it is so many seconds behind at most, as for repair"},
         {"How", SL_FLAG_HEADING, NULL, NULL, NULL},
         {"plan", SL_FLAG_BOOL, &e.is_plan, NULL, "say what is held where, and write nothing"},
         {"report", SL_FLAG_TEXT, &e.report, "FILE", "write what was done, with digests and no values"},
         {.type = SL_FLAG_END},
     };
+    static const struct sl_flag_range ranges[] = {{"max-lag", 0, 1000000000}, {NULL, 0, 0}};
     const struct sl_usage usage = {
         .line = "erase [flags]",
         .summary = "Erases items that were deleted from what the routes of a configuration keep of them: "
@@ -209,6 +214,7 @@ int sl_verb_erase(int argc, char **argv)
                    "nothing is left, 1 failed, 2 bad usage, 3 a person has something to do.",
         .example = "sluice erase --plan --table orders --keys people.jsonl",
         .flags = flags,
+        .ranges = ranges,
     };
     int n, result;
     if (sl_flags_read(&usage, argc, argv, &n, &result) != SL_OK)

@@ -250,6 +250,10 @@ static int run_repair(const struct sl_erase_job *job, const char *route, const c
         argv[n++] = "--consumer";
         argv[n++] = job->consumers->values[i];
     }
+    if (job->max_lag_s >= 0) {
+        argv[n++] = "--max-lag";
+        argv[n++] = sl_arena_printf(c->arena, "%" PRId64, job->max_lag_s);
+    }
     argv[n++] = findings;
     argv[n] = NULL;
     posix_spawn_file_actions_t actions;
@@ -263,6 +267,16 @@ static int run_repair(const struct sl_erase_job *job, const char *route, const c
             ;
     posix_spawn_file_actions_destroy(&actions);
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static const char *why_no_repair(const struct sl_erase_job *job)
+{
+    if (!job->command->table)
+        return "give --table, and they go as `sluice repair --delete` removes them";
+    if (!job->consumers->n && job->max_lag_s < 0)
+        return "say how far the consumer is, --consumer or --max-lag, and they go as `sluice repair "
+               "--delete` removes them";
+    return NULL;
 }
 
 /* NULL: it was done; else why not. `names_items`: false: every row is looked at. */
@@ -287,7 +301,8 @@ static enum sl_status erase_rows(struct sl_erase_job *job, struct sl_route *rout
 {
     const char *name = route->config->name, *why = NULL;
     struct rows before = {.items = 0}, left = {.items = 0};
-    bool may_write = job->command->table && !job->is_plan;
+    const char *why_not = why_no_repair(job);
+    bool may_write = !why_not && !job->is_plan;
     enum sl_status status = count_rows(job, route, &before, error);
     if (status == SL_OK && before.items && may_write) {
         why = repair(job, name, true);
@@ -312,10 +327,8 @@ static enum sl_status erase_rows(struct sl_erase_job *job, struct sl_route *rout
         printf("  (%" PRIu64
                " tombstones keep keys, and nothing else of the items, until they are forgotten)\n",
                left.tombstones);
-    if (left.items && !job->command->table)
-        sl_erase_ask(job, name,
-                     "%" PRIu64 " rows: give --table, and they go as `sluice repair --delete` removes them",
-                     left.items);
+    if (left.items && why_not)
+        sl_erase_ask(job, name, "%" PRIu64 " rows: %s", left.items, why_not);
     else if (left.items && may_write)
         sl_erase_ask(
             job, name, "%" PRIu64 " rows are left: %s", left.items,
@@ -327,16 +340,16 @@ static enum sl_status erase_rows(struct sl_erase_job *job, struct sl_route *rout
 static void erase_view(struct sl_erase_job *job, const struct sl_route *route)
 {
     const char *name = route->config->name;
-    const char *why = job->is_plan || !job->command->table ? NULL : repair(job, name, false);
+    const char *why_not = why_no_repair(job),
+               *why = job->is_plan || why_not ? NULL : repair(job, name, false);
     begin_route(job, name, "view");
     sl_json_add_member(&job->routes, "rows",
                        job->is_plan ? SL_LIT("not counted")
                        : why        ? SL_LIT("not all right")
                                     : SL_LIT("repaired"));
     sl_buffer_add_char(&job->routes, '}');
-    if (!job->command->table)
-        sl_erase_ask(job, name,
-                     "its rows have other keys: give --table, and every row that no item makes is removed");
+    if (why_not)
+        sl_erase_ask(job, name, "its rows have other keys: %s", why_not);
     else if (why)
         sl_erase_ask(job, name, "%s", why);
     else

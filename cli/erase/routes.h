@@ -11,7 +11,8 @@ struct sl_erase_job {
     const struct sl_named_keys *keys;
     const char *run;
     struct sl_span secret;
-    const struct sl_flag_list *consumers; /* for repair */
+    const struct sl_flag_list *consumers; /* for repair, */
+    int64_t max_lag_s;                    /* as well; below 0: not given */
     bool is_plan;
 
     /* What was found: JSON members for the report, and lines for people. */

@@ -135,7 +135,7 @@ static enum sl_status recall(struct erase *e, bool is_proof, struct sl_error *er
             }
     }
     const struct sl_recall_report report = sl_recall_report(r);
-    e->counts->objects = report.objects;
+    e->counts->objects = is_proof ? e->counts->objects : report.objects;
     e->counts->read_again += is_proof ? report.read : 0;
     sl_recall_close(r);
     if (status == SL_REJECT && strcmp(error->code, "NoArchive") == 0)
@@ -175,14 +175,15 @@ static enum sl_status look_at(struct erase *e, const struct sl_object_entry *ent
 
 static enum sl_status find(struct erase *e, bool is_proof, struct sl_error *error)
 {
-    uint64_t records = e->counts->records;
-    e->counts->objects = 0;
+    const struct sl_erase_counts before = *e->counts;
     if (e->o->format == SL_ERASE_RECORD)
         return recall(e, is_proof, error);
+    e->counts->objects = 0;
     enum sl_status status = each_object(e, sl_span(NULL, 0), look_at, error);
     if (is_proof) {
-        e->counts->records = records;
         e->counts->read_again += e->counts->objects;
+        e->counts->records = before.records;
+        e->counts->objects = before.objects;
     }
     return status;
 }
@@ -335,7 +336,7 @@ static enum sl_status take_version(struct erase *e, const struct sl_object_versi
         e->counts->read_again += is_proof;
     if (status == SL_OK && holds_one)
         count_version(e, is_proof);
-    if (status != SL_OK || e->o->is_plan || is_proof || !(holds_one || is_old_index(version)))
+    if (status != SL_OK || e->o->is_plan || !(is_old_index(version) || (holds_one && !is_proof)))
         return status;
     return remove_version(e, version, error);
 }
@@ -402,6 +403,7 @@ static enum sl_status drop_index(struct erase *e, const struct sl_object_entry *
 static enum sl_status prove(struct erase *e, struct sl_error *error)
 {
     forget_holding(e);
+    e->counts->unreadable = 0;
     enum sl_status status = each_object(e, SL_LIT(SL_SHELF_FOLDER), drop_index, error);
     if (status == SL_OK)
         status = find(e, true, error);
