@@ -22,6 +22,8 @@ declare -A may=(
     [handlers/pipeline]="base streams sinks/port.h sinks/target.h handlers/"
     [handlers/dispatch]="base streams sinks/port.h sinks/target.h handlers/ handlers/pipeline"
     [data]="base streams handlers/ handlers/pipeline handlers/dispatch sinks/port.h sinks/target.h sinks/file.h"
+    # What was to stay for ever is rewritten by an erasure alone.
+    [data/erase]="base streams data handlers/ sinks/port.h sinks/target.h sinks/rewrite.h"
     # Where items come from does not depend on what is made of them.
     [data/source]="base streams sinks/port.h sinks/target.h sinks/file.h"
     [runtime]="base streams handlers/ handlers/pipeline handlers/dispatch data sinks/port.h sinks/target.h sinks/queues/letterbox.h"

@@ -26,6 +26,7 @@
 #define CALL_MS     60000
 #define PIECE_BYTES ((size_t)4 * 1024 * 1024)
 #define ROWS        100 /* of a read */
+#define REPAIRS     3
 
 void sl_erase_ask(struct sl_erase_job *job, const char *where, const char *format, ...)
 {
@@ -287,7 +288,11 @@ static const char *repair(struct sl_erase_job *job, const char *route, bool name
     const char *path = temp ? sl_arena_printf(job->command->arena, "%s/findings", temp) : NULL;
     if (!temp || (names_items && !write_findings(job, route, path)))
         why = "its keys cannot be written to a temporary file";
-    int result = why ? -1 : run_repair(job, route, names_items ? path : NULL);
+    /* An item that has several rows in a view may need a second look: the first changed what the others saw.
+     */
+    int result = -1;
+    for (int i = 0; i < REPAIRS && !why && result != SL_EXIT_OK; i++)
+        result = run_repair(job, route, names_items ? path : NULL);
     if (!why && result != SL_EXIT_OK)
         why = sl_arena_printf(job->command->arena, "`sluice repair` ended with status %d: see its lines",
                               result);

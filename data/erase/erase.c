@@ -10,6 +10,7 @@
 #include "data/source/store.h"
 #include "data/source/whole.h"
 #include "sinks/rewrite.h"
+#include "streams/record.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -30,7 +31,8 @@ struct erase {
     struct sl_eraser *eraser;
     struct sl_arena *arena, *pages; /* of one object; of one page of a listing */
     struct sl_buffer ledger;
-    char **holding; /* keys of the objects that hold something */
+    char table[256]; /* of the records that were found; "": none says it */
+    char **holding;  /* keys of the objects that hold something */
     size_t n, room;
 };
 
@@ -111,6 +113,22 @@ static void forget_holding(struct erase *e)
     e->n = 0;
 }
 
+/* Another table's item may have the same key, and is not meant. */
+static enum sl_status check_table(struct erase *e, const struct sl_record *r, struct sl_error *error)
+{
+    struct sl_span table = sl_record_text(r, SL_FIELD_TABLE);
+    if (!table.len || sl_span_is(table, e->table))
+        return SL_OK;
+    if (e->table[0])
+        return sl_fail(
+            error, SL_REJECT, "TwoTables",
+            "%s: has records of these keys of two tables, %s and %.*s: nobody can say which are meant; "
+            "nothing was written",
+            e->o->place, e->table, SL_ARG(table));
+    snprintf(e->table, sizeof(e->table), "%.*s", SL_ARG(table));
+    return SL_OK;
+}
+
 /* By the index; `is_proof`: without one. */
 static enum sl_status recall(struct erase *e, bool is_proof, struct sl_error *error)
 {
@@ -130,6 +148,7 @@ static enum sl_status recall(struct erase *e, bool is_proof, struct sl_error *er
         status = is_stopped(e) ? stopped(error) : sl_recall_pull(r, PIECE_BYTES, &call, &piece, error);
         for (size_t i = 0; status == SL_OK && i < piece.piece.batch.n; i++)
             if (piece.item[i] != SL_RECALL_NONE) {
+                status = check_table(e, sl_batch_record(&piece.piece.batch, i), error);
                 hold(e, piece.object.key);
                 e->counts->records += !is_proof;
             }

@@ -172,7 +172,8 @@ class Lake:
                    dynamodb -> '$.NewImage' AS new_image, dynamodb -> '$.OldImage' AS old_image,
                    TRY_CAST(dynamodb ->> '$.ApproximateCreationDateTime' AS DECIMAL(38,6)) AS created, dynamodb ->> '$.SequenceNumber' AS number
             FROM read_json({list_of(objects)}, format = 'newline_delimited', filename = true, maximum_object_size = {LINE_BYTES},
-                           columns = {{eventID: 'VARCHAR', eventName: 'VARCHAR', userIdentity: 'VARCHAR', dynamodb: 'VARCHAR'}})""")
+                           columns = {{eventID: 'VARCHAR', eventName: 'VARCHAR', userIdentity: 'VARCHAR', dynamodb: 'VARCHAR', sluice_erased: 'VARCHAR'}})
+            WHERE sluice_erased IS NULL""")
         for wrong, why in (("eventID IS NULL OR keys IS NULL", "is not in the archive's format \"record\""),
                            ("eventName <> 'REMOVE' AND new_image IS NULL", "has no new image: the lake needs a stream with NEW_IMAGE or both images"),
                            ("number IS NULL AND created IS NULL", "has neither a sequence number nor a time")):

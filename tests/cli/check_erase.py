@@ -278,6 +278,7 @@ def everything():
     config({"name": "record", "handler": "archive", "to": "file:records", "format": "record"},
            {"name": "replica", "handler": "replicate", "to": "sqlite:all.db?table=replica"},
            {"name": "other", "handler": "replicate", "to": "sqlite:all.db?table=other", "guard": {"table": "guards"}},
+           {"name": "mails", "handler": "view", "to": "sqlite:all.db?table=mails", "key": {"PK": "{email}", "SK": "{PK}"}, "missing": "skip"},
            {"name": "totals", "handler": "aggregate", "to": "sqlite:all.db?table=totals", "missing": "skip", "counters": [{"key": {"PK": "all"}, "add": {"n": 1}}]},
            {"name": "mail", "handler": "notify", "to": "jsonl:sent", "message": "{PK}"}, on_failure="file:parked")
     (folder / "in.json").write_text(json.dumps({"Records": [r for _, r in world.changes]}))
@@ -299,8 +300,8 @@ def everything():
     done = erase("--plan", *args)
     check("items that are still there are refused", done.returncode == 2 and "still has" in done.err and "delete them" in done.err, done.out + done.err)
     db_ = sqlite3.connect(folder / "source.db")
-    for k in some:
-        db_.execute("DELETE FROM src WHERE item LIKE ?", (f'%"k{k}"%',))
+    texts = [text for text, in db_.execute("SELECT item FROM src")]
+    db_.executemany("DELETE FROM src WHERE item = ?", [(text,) for text in texts if json.loads(text)["PK"]["S"] in [f"k{k}" for k in some]])
     db_.commit()
     done = erase(*args, "--report", "report.json")
     left = [line for line in done.out.splitlines() if "to do:" in line]
@@ -311,7 +312,7 @@ def everything():
     check("a parked copy is gone, another is not", not (parked / "one.json").exists() and (parked / "two.json").exists(), done.out)
     check("what was sent is said", "mail: has sent messages" in done.out and "totals: adds up" in done.out, done.out)
     words = [f"{SECRET}-{k}@" for k in some]
-    rows = [row for table in ("replica", "other") for row, in sqlite3.connect(folder / "all.db").execute(f"SELECT item FROM {table}")]
+    rows = [row for table in ("replica", "other", "mails") for row, in sqlite3.connect(folder / "all.db").execute(f"SELECT item FROM {table}")]
     check("nothing of them is in archives, rows, parked copies and the report", not grep(folder / "records", folder / "parked", folder / "report.json", words=words) and
           not any(word in row for word in words for row in rows), done.out)
     (parked / "three.json").unlink()
@@ -344,5 +345,18 @@ restore()
 killed()
 formats()
 everything()
+def two_tables():
+    place = folder / "records"
+    a, b = World(61, changes=80), World(61, changes=80, table="customers")
+    objects = {**a.objects(), **b.objects()}
+    write(objects, place)
+    before = lines(place)
+    config({"name": "record", "handler": "archive", "to": "file:records", "format": "record"})
+    done = erase("--key", json.dumps(a.keys[0][0]))
+    check("two tables with one key are refused", done.returncode == 2 and "two tables" in done.err and "customers" in done.err, done.out + done.err)
+    check("and nothing is written", lines(place) == before)
+
+
 by_match()
+two_tables()
 finish()

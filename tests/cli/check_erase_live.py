@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 """`sluice erase` in S3 (moto): every version of every object is clean afterwards, also after kills; what Object Lock holds is said."""
+import base64
 import gzip
+import hashlib
 import json
 import os
 import random
@@ -63,7 +65,8 @@ def fill(bucket, seed, some, headers=None, changes=400):
                 record["dynamodb"][name] = {**record["dynamodb"][name], "email": {"S": f"{SECRET}-{k}"}}
     objects = world.objects()
     for name, body in objects.items():
-        status, text = raw("PUT", f"/{bucket}/records/{name}", body, headers)
+        md5 = {"content-md5": base64.b64encode(hashlib.md5(body).digest()).decode()} if headers else {}
+        status, text = raw("PUT", f"/{bucket}/records/{name}", body, {**(headers or {}), **md5})
         check("it is uploaded", status == 200, text)
     (folder / "people").write_text("".join(json.dumps(world.keys[k][1], ensure_ascii=False) + "\n" for k in some))
     (folder / "sluice.json").write_text(json.dumps({"report_batch_item_failures": True, "on_failure": f"s3://{bucket}/parked", "routes": [
