@@ -1,4 +1,5 @@
 /* Our own archive: its objects in the bytewise order of their keys. */
+#include "base/array.h"
 #include "base/json.h"
 #include "base/json_write.h"
 #include "streams/record.h"
@@ -66,7 +67,11 @@ static void forget_page(struct archive *a)
 
 bool sl_source_is_archived(struct sl_span key)
 {
-    return sl_span_ends(key, SL_LIT(".jsonl")) || sl_span_ends(key, SL_LIT(".jsonl.gz"));
+    static const char *const endings[] = {".jsonl", ".jsonl.gz"};
+    for (size_t i = 0; i < SL_COUNT(endings); i++)
+        if (key.len > strlen(endings[i]) && sl_span_ends(key, sl_span_str(endings[i])))
+            return true;
+    return false;
 }
 
 static void take_page(struct archive *a, const struct sl_object_page *page)

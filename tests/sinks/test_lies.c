@@ -4,6 +4,7 @@
  *
  * The lies are made from the honest answers (tests/support/honest.c): every value replaced by every other
  * type, every member and entry left out or doubled, the text cut, other statuses, other services' answers. */
+#include "sinks/rewrite.h"
 #include "tests/support/fault.h"
 #include "tests/support/honest.h"
 #include "tests/support/lies.h"
@@ -158,6 +159,26 @@ static void list_objects(struct port *port, struct sl_result *results)
     }
 }
 
+static void list_versions(struct port *port, struct sl_result *results)
+{
+    for (int i = 0; i < N; i++) {
+        struct sl_version_page page;
+        sl_rewriter_of(port->objects)
+            ->list(port->objects, sl_span(NULL, 0), sl_span(NULL, 0), &page, &f.call);
+        results[i] = page.result;
+        if (page.result.status != SL_OK) {
+            assert_int_equal(page.n, 0);
+            continue;
+        }
+        assert_int_equal(page.n, 2);
+        assert_true(sl_span_is(page.versions[0].key, "a b+c") && sl_span_is(page.versions[0].version, "v1"));
+        assert_true(page.versions[0].bytes == 7 && !page.versions[0].is_latest &&
+                    !page.versions[0].is_marker);
+        assert_true(page.versions[1].is_latest && page.versions[1].is_marker);
+        assert_true(sl_span_is(page.next_key, "a b+c") && sl_span_is(page.next_version, "v2"));
+    }
+}
+
 static void scan_pages(struct port *port, struct sl_result *results)
 {
     static const struct sl_table_scan scan = {.of = 4, .segment = 3};
@@ -226,6 +247,7 @@ static const struct operation {
     {"BatchGetItem", "dynamodb://tbl", peek_batch, BY_SHAPE},
     {"GetObject", "s3://bucket", read_objects, BY_RANGE},
     {"ListObjectsV2", "s3://bucket", list_objects, BY_LIST},
+    {"ListObjectVersions", "s3://bucket", list_versions, BY_LIST},
     {"Scan", "dynamodb://tbl", scan_pages, BY_PAGE},
     {"DescribeTable", "dynamodb://tbl", describe_table, BY_FACTS},
     {"GetAlias", INDEX, write_batch, BY_INDEX},
@@ -628,8 +650,8 @@ static void no_lie_is_taken_for_a_success(void **state)
 static void every_scheme_is_in_the_table(void **state)
 {
     (void)state;
-    /* https is http's own row: the server here speaks no TLS. PostgreSQL does not speak HTTP: check_postgres.py
-     * lies there. */
+    /* https is http's own row: the server here speaks no TLS. PostgreSQL does not speak HTTP:
+     * check_postgres.py lies there. */
     static const char *const local[] = {"file", "sqlite", "jsonl", "stdout", "https", "postgres"};
     struct sl_object_port *objects;
     struct sl_table_port *table;

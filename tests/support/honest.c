@@ -30,6 +30,8 @@ void honest_operation(const struct scripted_request *request, char *out, size_t 
     }
     if (is_get && strstr(request->path, "list-type=2"))
         snprintf(out, room, "ListObjectsV2");
+    else if (is_get && strstr(request->path, "versions="))
+        snprintf(out, room, "ListObjectVersions");
     else if (is_get && scripted_header(request, "range").len)
         snprintf(out, room, "GetObject");
     else if (dot)
@@ -315,6 +317,20 @@ static void list_objects(struct sl_buffer *out)
              "</ListBucketResult>");
 }
 
+static void list_versions(struct sl_buffer *out)
+{
+    sl_buffer_add_str(
+        out,
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
+        "<ListVersionsResult xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\"><Name>bucket</Name>"
+        "<MaxKeys>1000</MaxKeys><EncodingType>url</EncodingType><IsTruncated>true</IsTruncated>"
+        "<NextKeyMarker>a+b%2Bc</NextKeyMarker><NextVersionIdMarker>v2</NextVersionIdMarker>"
+        "<Version><Key>a+b%2Bc</Key><VersionId>v1</VersionId><IsLatest>false</IsLatest><Size>7</Size></"
+        "Version>"
+        "<DeleteMarker><Key>a+b%2Bc</Key><VersionId>v2</VersionId><IsLatest>true</IsLatest></DeleteMarker>"
+        "</ListVersionsResult>");
+}
+
 void honest_answer(const struct scripted_request *request, struct scripted_reply *reply,
                    struct sl_buffer *body)
 {
@@ -332,6 +348,8 @@ void honest_answer(const struct scripted_request *request, struct scripted_reply
         publish_batch(request->body, body);
     else if (strcmp(operation, "ListObjectsV2") == 0)
         list_objects(body);
+    else if (strcmp(operation, "ListObjectVersions") == 0)
+        list_versions(body);
     else if (strcmp(operation, "GetObject") == 0) {
         reply->status = 206;
         reply->headers = "etag: \"e1\"\r\ncontent-range: bytes 0-9/10\r\nx-amz-checksum-crc32: poTHxg==\r\n";

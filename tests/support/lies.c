@@ -25,6 +25,11 @@
 #define LIST(count, more, rest)                                                                              \
     "<ListBucketResult><KeyCount>" count "</KeyCount><EncodingType>url</EncodingType><IsTruncated>" more     \
     "</IsTruncated>" rest "</ListBucketResult>"
+#define VERSION(key, id, latest, size)                                                                       \
+    "<Version><Key>" key "</Key><VersionId>" id "</VersionId><IsLatest>" latest "</IsLatest><Size>" size     \
+    "</Size></Version>"
+#define VERSIONS(more, rest)                                                                                 \
+    "<ListVersionsResult><IsTruncated>" more "</IsTruncated>" rest "</ListVersionsResult>"
 #define DID(id, status, rest)                                                                                \
     "{'index':{'_id':'" id "','status':" status ",'_seq_no':1,'_primary_term':1," rest "}}"
 #define DONE(id)          DID(id, "201", "'result':'created'")
@@ -193,6 +198,21 @@ const struct lies_special lies_specials[] = {
     {"ListObjectsV2", 200, LIST("1", "false", ENTRY("p/b", "1")) "x", {false}, false},
     {"ListObjectsV2", 200, "<x>" LIST("1", "false", ENTRY("p/b", "1")) "</x>", {false}, false},
     {"ListObjectsV2", 200, LIST("99999", "false", ENTRY("p/b", "1")), {false}, false},
+    {"ListObjectVersions", 200, VERSIONS("maybe", VERSION("k", "v", "true", "1")), {false}, false},
+    {"ListObjectVersions", 200, VERSIONS("true", VERSION("k", "v", "true", "1")), {false}, false},
+    {"ListObjectVersions", 200, VERSIONS("false", VERSION("", "v", "true", "1")), {false}, false},
+    {"ListObjectVersions", 200, VERSIONS("false", VERSION("k", "", "true", "1")), {false}, false},
+    {"ListObjectVersions", 200, VERSIONS("false", VERSION("k", "v", "", "1")), {false}, false},
+    {"ListObjectVersions", 200, VERSIONS("false", VERSION("k", "v", "true", "-1")), {false}, false},
+    {"ListObjectVersions", 200, VERSIONS("false", VERSION("k", "v", "true", "1")) "x", {false}, false},
+    {"ListObjectVersions", 200, "<x>" VERSIONS("false", "") "</x>", {false}, false},
+    {"ListObjectVersions", 200, VERSIONS("false", "<Name>other</Name>"), {false}, false},
+    {"ListObjectVersions",
+     200,
+     VERSIONS("false", "<DeleteMarker><Key>k</Key></DeleteMarker>"),
+     {false},
+     false},
+    {"ListObjectVersions", 200, LIST("1", "false", ENTRY("k", "1")), {false}, false},
     {"GetObject", 412, SAID("PreconditionFailed"), {false}, false},
     {"GetObject", 416, SAID("InvalidRange"), {false}, false},
     {"GetObject",

@@ -14,7 +14,8 @@ static void check_source(const char *path, const char *const *names)
     static const char *const verbs[] = {"Put",   "Get",      "Update",  "Delete", "Batch",   "Send",
                                         "Query", "Transact", "Publish", "List",   "Describe"};
     static const char *const members[] = {"PutRequest",          "DeleteRequest",  "UpdateExpression",
-                                          "BatchRequestTooLong", "PublishBatchRe", "ListBucketResult"};
+                                          "BatchRequestTooLong", "PublishBatchRe", "ListBucketResult",
+                                          "ListVersionsResult",  "DeleteMarker"};
     size_t len;
     char *text = test_read(path, &len);
     assert_non_null(text);

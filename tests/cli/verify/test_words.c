@@ -262,11 +262,12 @@ static void an_archive_is_told_in_itself(void **state)
                 "keep: archive: 9 records of 6 items in 9 objects: 0 gaps, 0 damaged, 0 unreadable; 0 "
                 "doubles, 0 unknown before\n",
                 "verify --archives");
-    tables_verb(t, 0,
-                "\"result\":\"archive\",\"route\":\"keep\",\"objects\":9,\"records\":9,\"items\":6,"
-                "\"gaps\":0,\"damaged\":0,\"unreadable\":0,\"doubles\":0,\"unknown_before\":0,"
-                "\"without_images\":0}",
-                "verify --archives --json");
+    tables_verb(
+        t, 0,
+        "\"result\":\"archive\",\"route\":\"keep\",\"objects\":9,\"records\":9,\"items\":6,\"erased\":0,"
+        "\"gaps\":0,\"damaged\":0,\"unreadable\":0,\"doubles\":0,\"unknown_before\":0,"
+        "\"without_images\":0}",
+        "verify --archives --json");
     tables_verb(t, 0, "result: 6 equal", "verify --archives --routes keep,replica");
     assert_int_equal(unlink(object(t, 7)), 0);
     tables_verb(t, 1, "keep: archive: gap, sequence_number 100000000000000000009, object ",

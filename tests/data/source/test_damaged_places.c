@@ -48,8 +48,8 @@ static enum sl_status open_export(const struct sl_source_options *options, const
 static enum sl_status open_archive(const struct sl_source_options *options, const struct sl_call *call,
                                    struct sl_source **out, struct sl_error *error)
 {
-    return sl_source_open_archive(options, &(struct sl_source_archive){in_folder("archive")}, call, out,
-                                  error);
+    return sl_source_open_archive(options, &(struct sl_source_archive){.place = in_folder("archive")}, call,
+                                  out, error);
 }
 
 static enum sl_status open_scan(const struct sl_source_options *options, const struct sl_call *call,
