@@ -173,7 +173,9 @@ static enum sl_status is_line_one(struct sl_eraser *eraser, struct sl_span line,
     enum sl_status status = sl_json_check_loose(line, error);
     if (status == SL_OK)
         entry.item = item_of(eraser, sl_json_find(line, ""), arena);
-    if (status == SL_OK && !entry.item.len)
+    struct sl_json_scan scan = {.end = sl_span_end(entry.item)};
+    if (status == SL_OK &&
+        (!entry.item.len || *entry.item.ptr != '{' || !sl_value_check_item(&scan, entry.item.ptr)))
         status = sl_fail(error, SL_REJECT, "WrongFormat", "it is not in the archive's format");
     if (status == SL_OK)
         status =
