@@ -11,6 +11,7 @@ Exit status: 0; 2 a value does not fit its column, or what is asked for cannot b
 import argparse
 import atexit
 import hashlib
+import importlib
 import json
 import os
 import pathlib
@@ -25,6 +26,7 @@ BATCH_OBJECTS = 2000
 # A record's line: two images of 400 KB, each byte of which may be written with six.
 LINE_BYTES = 16 * 1024 * 1024
 
+JSON, VARCHAR = "JSON", "VARCHAR"
 OWN = ["_event_id", "_event", "_time", "_order", "_removed_by", "_object", "_item", "_old_item"]
 TYPES = {"text", "numeric", "bigint", "boolean", "bytea", "timestamptz", "timestamptz(ms)"}
 
@@ -255,6 +257,46 @@ class Lake:
         self.write(f"SELECT {shape} _item, _removed, _time, _order FROM ({newest}) QUALIFY row_number() OVER (PARTITION BY {own} ORDER BY _order DESC) = 1 ORDER BY {own}",
                    path, json.dumps({"changes": changes, "columns": self.declared}))
 
+    # ---- an Iceberg table: the newest state, without items that are gone ----
+
+    def merge(self, options, warehouse, table):
+        """Brings the table of a REST catalog up to date: what is older there is replaced, so running it again changes nothing."""
+        current = self.files(f"{self.place}/current/*.parquet")
+        if not current:
+            return 0
+        keys = next(filter(None, (self.metadata(c).get("keys") for c in self.files(f"{self.place}/changes/*.parquet"))))
+        schema, _, name = table.rpartition(".")
+        if not schema:
+            raise Refused(f"--iceberg-table {table}: write NAMESPACE.TABLE")
+        if os.environ.get("ICEBERG_TOKEN"):
+            self.db.execute(f"CREATE OR REPLACE SECRET (TYPE iceberg, TOKEN {quote(os.environ['ICEBERG_TOKEN'])})")
+        self.db.execute(f"ATTACH {quote(warehouse)} AS iceberg (TYPE iceberg, {options})")
+        target = f"iceberg.{name_of(schema)}.{name_of(name)}"
+        source = f"read_parquet({list_of(current)})"
+        columns = [(c, t) for c, t, *_ in self.rows(f"DESCRIBE SELECT * EXCLUDE (_removed) FROM {source}")]
+        self.db.execute(f"CREATE SCHEMA IF NOT EXISTS iceberg.{name_of(schema)}")
+        self.db.execute(f"CREATE TABLE IF NOT EXISTS {target} ({', '.join(f'{name_of(c)} {t if t != JSON else VARCHAR}' for c, t in columns)})")
+        there = [c for c, *_ in self.rows(f"DESCRIBE {target}")]
+        if sorted(there) != sorted(c for c, _ in columns):
+            raise Refused(f"--iceberg-table {table}: has the columns {', '.join(there)}, not {', '.join(c for c, _ in columns)}: name another table")
+        on = " AND ".join(f"t.{name_of(k)} = s.{name_of(k)}" for k in keys)
+        self.db.execute(f"""
+            CREATE OR REPLACE TEMP TABLE newer AS
+            SELECT s.* FROM {source} AS s LEFT JOIN (SELECT {', '.join(map(name_of, keys))}, _order FROM {target}) AS t ON {on}
+            WHERE CASE WHEN t._order IS NULL THEN NOT s._removed ELSE t._order < s._order END""")
+        n, = self.rows("SELECT count(*) FROM newer")[0]
+        values = [c for c, _ in columns if c not in keys]
+        # (DuckDB takes one kind of change of what is there in a MERGE.)
+        steps = {"s._removed": "WHEN MATCHED THEN DELETE",
+                 "NOT s._removed": f"""WHEN MATCHED THEN UPDATE SET {', '.join(f'{name_of(c)} = s.{name_of(c)}' for c in values)}
+                                       WHEN NOT MATCHED THEN INSERT ({', '.join(name_of(c) for c, _ in columns)})
+                                                             VALUES ({', '.join(f's.{name_of(c)}' for c, _ in columns)})"""}
+        for which, what in steps.items():
+            if self.rows(f"SELECT count(*) FROM newer AS s WHERE {which}")[0][0]:
+                self.db.execute(f"MERGE INTO {target} AS t USING (SELECT * FROM newer AS s WHERE {which}) AS s ON {on} {what}")
+        self.db.execute("DETACH iceberg")
+        return n
+
     def run(self):
         changes = self.files(f"{self.place}/changes/*.parquet")
         objects = self.new_objects(changes)
@@ -269,19 +311,26 @@ TIME = "make_timestamptz(CAST(created * CASE WHEN created < 100000000000 THEN 10
 ORDER = "lpad(coalesce(number, CAST(epoch_us(" + TIME + ") AS VARCHAR)), 40, '0')"
 
 
-def connect(places):
+def load(connection, name):
+    """An extension: of PyPI, beside DuckDB; else from DuckDB's own site."""
+    try:
+        module = importlib.import_module(f"duckdb_extension_{name}")
+        extension, = pathlib.Path(module.__file__).parent.glob(f"extensions/*/{name}.duckdb_extension")
+        connection.execute(f"LOAD {quote(str(extension))}")
+    except ImportError:
+        connection.execute(f"INSTALL {name}; LOAD {name}")
+
+
+def connect(places, with_iceberg=False):
     connection = duckdb.connect()
     spill = tempfile.TemporaryDirectory(prefix="lake-")
     atexit.register(spill.cleanup)
     connection.execute(f"SET temp_directory = {quote(spill.name)}")
-    if not any(place.startswith("s3://") for place in places):
+    for name in ("avro", "iceberg") if with_iceberg else ():
+        load(connection, name)
+    if not with_iceberg and not any(place.startswith("s3://") for place in places):
         return connection
-    try:  # of PyPI, beside DuckDB
-        import duckdb_extension_httpfs
-        extension, = pathlib.Path(duckdb_extension_httpfs.__file__).parent.glob("extensions/*/httpfs.duckdb_extension")
-        connection.execute(f"LOAD {quote(str(extension))}")
-    except ImportError:
-        connection.execute("INSTALL httpfs; LOAD httpfs")
+    load(connection, "httpfs")
     given = os.environ
     if "AWS_ACCESS_KEY_ID" not in given:
         raise Refused('no credentials in the environment: eval "$(aws configure export-credentials --format env)"')
@@ -301,22 +350,29 @@ def main(arguments):
     parser.add_argument("--lake", required=True, help="where the Parquet files are")
     parser.add_argument("--columns", default="", help="NAME:TYPE,...: as in a target of PostgreSQL, and numeric(DIGITS,SCALE)")
     parser.add_argument("--lenient", action="store_true", help="a value that does not fit its column is NULL there")
+    parser.add_argument("--iceberg", metavar="OPTIONS", help="also MERGE the newest state into a table of a REST catalog: what DuckDB's ATTACH takes, "
+                        "ENDPOINT 'https://...', AUTHORIZATION_TYPE 'none'; a token is in ICEBERG_TOKEN")
+    parser.add_argument("--warehouse", default="", help="the catalog's")
+    parser.add_argument("--iceberg-table", default="", help="NAMESPACE.TABLE")
     given = parser.parse_args(arguments)
     try:
-        lake = Lake(given.archive, given.lake, given.columns, connect((given.archive, given.lake)), given.lenient)
+        lake = Lake(given.archive, given.lake, given.columns, connect((given.archive, given.lake), given.iceberg), given.lenient)
         n = lake.run()
+        merged = lake.merge(given.iceberg, given.warehouse, given.iceberg_table) if given.iceberg else 0
     except (Refused, duckdb.Error) as why:
         print(f"lake: {why}", file=sys.stderr)
         return 2
-    print(f"{n} objects of {given.archive} were new")
+    print(f"{n} objects of {given.archive} were new" + (f"; {merged} rows of {given.iceberg_table} were brought up to date" if given.iceberg else ""))
     return 0
 
 
 def handler(event, context):
-    """In Lambda: {"archive": ..., "lake": ..., "columns": ...}."""
+    """In Lambda: {"archive": ..., "lake": ..., "columns": ...}, and "iceberg", "warehouse" and "iceberg_table" as the flags."""
     del context
-    lake = Lake(event["archive"], event["lake"], event.get("columns", ""), connect((event["archive"], event["lake"])), event.get("lenient", False))
-    return {"objects": lake.run()}
+    iceberg = event.get("iceberg")
+    lake = Lake(event["archive"], event["lake"], event.get("columns", ""), connect((event["archive"], event["lake"]), iceberg), event.get("lenient", False))
+    done = {"objects": lake.run()}
+    return {**done, "merged": lake.merge(iceberg, event["warehouse"], event["iceberg_table"])} if iceberg else done
 
 
 if __name__ == "__main__":
