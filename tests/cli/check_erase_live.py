@@ -3,13 +3,17 @@
 import base64
 import gzip
 import hashlib
+import http.client
+import http.server
 import json
 import os
 import random
 import re
 import signal
 import subprocess
+import threading
 import time
+import urllib.parse
 
 from harness import BUILD, check, finish, kills, work_folder
 from history_world import World, item, read
@@ -152,7 +156,81 @@ def without_versions():
     others(bucket, world, some)
 
 
+class Killer(http.server.ThreadingHTTPServer):
+    """Between sluice and moto: at the request number `at` the process dies, before moto has it or after."""
+    daemon_threads = True
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def serve(self):
+            server = self.server
+            body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            with server.lock:
+                server.n += 1
+                dies = server.n == server.at
+            if dies and server.before:
+                return server.kill(self)
+            connection = http.client.HTTPConnection(server.moto, timeout=60)
+            connection.request(self.command, self.path, body, {k: v for k, v in self.headers.items() if k.lower() not in ("connection",)})
+            answer = connection.getresponse()
+            text = answer.read()
+            connection.close()
+            if dies:
+                return server.kill(self)
+            self.send_response(answer.status)
+            for name, value in answer.getheaders():
+                if name.lower() not in ("content-length", "connection", "transfer-encoding", "date", "server"):
+                    self.send_header(name, value)
+            self.send_header("Content-Length", str(len(text)))
+            self.end_headers()
+            self.wfile.write(text)
+
+        do_GET = do_PUT = do_DELETE = do_POST = do_HEAD = serve
+
+        def log_message(self, *_):
+            pass
+
+    def handle_error(self, *_):  # the dead do not listen
+        pass
+
+    def kill(self, handler):
+        self.victim.send_signal(signal.SIGKILL)
+        self.victim.wait()
+        handler.close_connection = True
+
+
+def killed_at_every_request():
+    bucket, some = "killed", (0, 1)
+    servers.s3("PUT", f"/{bucket}")
+    servers.s3("PUT", f"/{bucket}?versioning=", b'<VersioningConfiguration><Status>Enabled</Status></VersioningConfiguration>')
+    moto = urllib.parse.urlsplit(servers.env["MOTO_ENDPOINT"]).netloc
+    proxy = Killer(("127.0.0.1", 0), Killer.Handler)
+    proxy.lock, proxy.moto = threading.Lock(), moto
+    threading.Thread(target=proxy.serve_forever, daemon=True).start()
+    through = {name: value.replace(moto, f"127.0.0.1:{proxy.server_port}") for name, value in ENV.items()}
+    at, ends = 0, 0
+    while at == 0 or ends == at:
+        at += 1
+        for version in versions(bucket):
+            raw("DELETE", f"/{bucket}/{version[0]}?versionId={version[1]}")
+        world, _ = fill(bucket, 64, some, changes=16)
+        proxy.n, proxy.at, proxy.before = 0, at, at % 2 == 0
+        proxy.victim = subprocess.Popen([f"{BUILD}/sluice", "erase", "--config", "sluice.json", "--keys", "people"], cwd=folder, env=through,
+                                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        proxy.victim.wait(timeout=120)
+        ends += proxy.victim.returncode == -signal.SIGKILL
+        done = erase("--keys", "people")
+        check(f"killed at request {at}, then it is done", done.returncode == 3 and done.out.count("to do:") == 1 and done.out.count("0 still hold something") == 2,
+              done.out + done.err)
+        check("nothing is left, in any version", holders(bucket, [SECRET]) == [], at)
+        others(bucket, world, some)
+    check("there were requests enough", ends > 25, ends)
+    proxy.shutdown()
+
+
 with_versions()
+killed_at_every_request()
 locked()
 without_versions()
 finish()
