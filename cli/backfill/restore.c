@@ -347,9 +347,7 @@ static enum sl_status list_objects(struct fold *f, struct sl_error *error)
 {
     struct sl_restore_job *job = f->job;
     const char *const places[] = {whole_path(job, job->archive), whole_path(job, job->export)};
-    const struct sl_call call = {.arena = job->arena,
-                                 .deadline_ms = job->clock->now_ms(job->clock) + 10 * STEP_MS};
-    return sl_seal_objects(job->options->sinks, places, job->export ? 2 : 1, &call, f->objects, error);
+    return sl_seal_objects(job->options->sinks, places, job->export ? 2 : 1, f->objects, error);
 }
 
 static enum sl_status seal(struct fold *f, struct sl_error *error)

@@ -7,6 +7,7 @@
 #include "base/json_write.h"
 #include "data/recall/recall.h"
 #include "data/recall/shelf.h"
+#include "data/source/listing.h"
 #include "data/source/store.h"
 #include "data/source/whole.h"
 #include "sinks/rewrite.h"
@@ -36,8 +37,6 @@ struct erase {
     size_t n, room;
 };
 
-typedef enum sl_status each_fn(struct erase *e, const struct sl_object_entry *entry, struct sl_error *error);
-
 static struct sl_call call_of(struct erase *e, struct sl_arena *arena)
 {
     struct sl_clock *clock = e->o->sinks->clock;
@@ -63,35 +62,16 @@ static bool is_ours(const struct erase *e, struct sl_span key)
     return sl_source_is_archived(key);
 }
 
+static enum sl_status list(struct erase *e, struct sl_span prefix, sl_listing_fn *each,
+                           struct sl_error *error)
+{
+    return sl_listing_each(e->port, e->o->sinks->clock, prefix, each, e, error);
+}
+
 static void say_unreadable(struct erase *e, struct sl_span key, const struct sl_error *why)
 {
     e->counts->unreadable++;
     (void)sl_fail(&e->counts->why, why->status, why->code, "%.*s: %s", SL_ARG(key), why->text);
-}
-
-/* ---- listings ---- */
-
-static enum sl_status each_object(struct erase *e, struct sl_span prefix, each_fn *each,
-                                  struct sl_error *error)
-{
-    struct sl_object_port *port = e->port;
-    char *after = NULL;
-    enum sl_status status = SL_OK;
-    for (bool more = true; more && status == SL_OK;) {
-        struct sl_object_page page = {.n = 0};
-        const struct sl_object_list list = {.prefix = prefix, .after = sl_span_str(after)};
-        sl_arena_reset(e->pages);
-        const struct sl_call call = call_of(e, e->pages);
-        port->list(port, &list, &page, &call);
-        if (page.result.status != SL_OK)
-            status = sl_fail(error, page.result.status, page.result.code, "%s", page.result.text);
-        for (size_t i = 0; i < page.n && status == SL_OK; i++)
-            status = is_stopped(e) ? stopped(error) : each(e, &page.entries[i], error);
-        free(after);
-        more = status == SL_OK && page.next.ptr;
-        after = more ? strndup(page.next.ptr, page.next.len) : NULL;
-    }
-    return status;
 }
 
 /* ---- what holds something ---- */
@@ -171,14 +151,17 @@ static enum sl_status look(struct erase *e, struct sl_span key, struct sl_whole 
     return status == SL_OK ? sl_eraser_text(e->eraser, whole->text, e->arena, out, n, error) : status;
 }
 
-static enum sl_status look_at(struct erase *e, const struct sl_object_entry *entry, struct sl_error *error)
+static enum sl_status look_at(void *arg, const struct sl_object_entry *entry, struct sl_error *error)
 {
+    struct erase *e = arg;
     struct sl_whole whole;
     struct sl_buffer out;
     struct sl_error why = SL_NO_ERROR;
     uint64_t n = 0;
     if (!is_ours(e, entry->key))
         return SL_OK;
+    if (is_stopped(e))
+        return stopped(error);
     sl_arena_reset(e->arena);
     e->counts->objects++;
     enum sl_status status = look(e, entry->key, &whole, &out, &n, &why);
@@ -198,7 +181,7 @@ static enum sl_status find(struct erase *e, bool is_proof, struct sl_error *erro
     if (e->o->format == SL_ERASE_RECORD)
         return recall(e, is_proof, error);
     e->counts->objects = 0;
-    enum sl_status status = each_object(e, sl_span(NULL, 0), look_at, error);
+    enum sl_status status = list(e, sl_span(NULL, 0), look_at, error);
     if (is_proof) {
         e->counts->read_again += e->counts->objects;
         e->counts->records = before.records;
@@ -412,8 +395,9 @@ static enum sl_status write_ledger(struct erase *e, struct sl_error *error)
 
 /* ---- the archive ---- */
 
-static enum sl_status drop_index(struct erase *e, const struct sl_object_entry *entry, struct sl_error *error)
+static enum sl_status drop_index(void *arg, const struct sl_object_entry *entry, struct sl_error *error)
 {
+    struct erase *e = arg;
     sl_arena_reset(e->arena);
     const struct sl_result result = remove_object(e, entry->key, sl_span(NULL, 0));
     return result.status == SL_OK ? SL_OK : sl_fail(error, result.status, result.code, "%s", result.text);
@@ -423,7 +407,7 @@ static enum sl_status prove(struct erase *e, struct sl_error *error)
 {
     forget_holding(e);
     e->counts->unreadable = 0;
-    enum sl_status status = each_object(e, SL_LIT(SL_SHELF_FOLDER), drop_index, error);
+    enum sl_status status = list(e, SL_LIT(SL_SHELF_FOLDER), drop_index, error);
     if (status == SL_OK)
         status = find(e, true, error);
     e->counts->left = e->n;

@@ -74,7 +74,7 @@ bool sl_item_index_is_full(const struct sl_item_index_build *build, uint64_t obj
     return build->ended >= SL_ITEM_INDEX_ENTRIES || build->objects + objects > SL_ITEM_INDEX_OBJECTS;
 }
 
-static int by_value(const void *a, const void *b)
+int sl_item_index_order(const void *a, const void *b)
 {
     uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
     return (x > y) - (x < y);
@@ -90,7 +90,7 @@ static size_t add_entries(struct sl_item_index_build *build, struct sl_buffer *o
 {
     size_t n = 0;
     if (build->ended)
-        qsort(build->entries, build->ended, sizeof(*build->entries), by_value);
+        qsort(build->entries, build->ended, sizeof(*build->entries), sl_item_index_order);
     for (size_t i = 0; i < build->ended; i++)
         if (i == 0 || build->entries[i] != build->entries[i - 1]) {
             add_number(out, build->entries[i]);

@@ -36,6 +36,9 @@
 /* An item's entries are those from this one on, and below this one + SL_ITEM_INDEX_OBJECTS. */
 uint64_t sl_item_index_key(const unsigned char digest[SL_SHA256_BYTES]);
 
+/* For qsort: entries, and numbers like them, in rising order. */
+int sl_item_index_order(const void *a, const void *b);
+
 struct sl_item_index_run {
     unsigned char seal[SL_ITEM_INDEX_SEAL_BYTES];
     uint64_t objects;

@@ -296,12 +296,6 @@ struct sl_recall_report sl_recall_report(const struct sl_recall *r)
 
 /* ---- opening ---- */
 
-static int by_value(const void *a, const void *b)
-{
-    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-    return (x > y) - (x < y);
-}
-
 static void take_items(struct sl_recall *r)
 {
     const struct sl_recall_options *o = &r->options;
@@ -312,7 +306,7 @@ static void take_items(struct sl_recall *r)
         r->entries[i] = sl_item_index_key(o->items[i]);
     }
     if (o->n)
-        qsort(r->entries, o->n, sizeof(*r->entries), by_value);
+        qsort(r->entries, o->n, sizeof(*r->entries), sl_item_index_order);
 }
 
 /* A folder is opened once more to be written to, if it can be. */

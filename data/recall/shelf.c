@@ -4,6 +4,7 @@
 #include "base/array.h"
 #include "base/error.h"
 #include "base/map.h"
+#include "data/source/listing.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -66,45 +67,35 @@ static struct sl_call begin_call(struct sl_shelf *shelf)
     return (struct sl_call){.arena = shelf->scratch, .deadline_ms = clock->now_ms(clock) + CALL_MS};
 }
 
-static void note(struct sl_shelf *shelf, const char *what, const struct sl_result *result)
+static void note(struct sl_shelf *shelf, const char *what, enum sl_status status, const char *code,
+                 const char *text)
 {
     if (shelf->counts.trouble.status == SL_OK)
-        (void)sl_fail(&shelf->counts.trouble, result->status, result->code, "the index cannot be %s: %s",
-                      what, result->text);
+        (void)sl_fail(&shelf->counts.trouble, status, code, "the index cannot be %s: %s", what, text);
 }
 
 /* ---- listing ---- */
 
-static void take_volume(struct sl_shelf *shelf, const struct sl_object_entry *entry)
+static enum sl_status take_volume(void *arg, const struct sl_object_entry *entry, struct sl_error *error)
 {
+    struct sl_shelf *shelf = arg;
+    (void)error;
     struct volume volume = {.n_hits = 0};
     struct sl_span name = sl_span_from(entry->key, strlen(SL_SHELF_FOLDER));
     if (entry->key.len >= KEY_BYTES ||
         !sl_item_index_read_name(name, entry->bytes, &volume.entries, &volume.runs))
-        return;
+        return SL_OK;
     memcpy(volume.key, entry->key.ptr, entry->key.len);
     SL_PUSH(shelf->volumes, shelf->n, shelf->room, "the index objects") = volume;
+    return SL_OK;
 }
 
 static void list_volumes(struct sl_shelf *shelf)
 {
-    struct sl_object_port *port = shelf->options.reads;
-    char after[KEY_BYTES] = "";
-    bool is_last = false;
-    while (!is_last) {
-        struct sl_object_page page = {.n = 0};
-        const struct sl_object_list list = {.prefix = SL_LIT(SL_SHELF_FOLDER),
-                                            .after = sl_span_str(after[0] ? after : NULL)};
-        const struct sl_call call = begin_call(shelf);
-        port->list(port, &list, &page, &call);
-        if (page.result.status != SL_OK)
-            note(shelf, "listed", &page.result);
-        for (size_t i = 0; i < page.n; i++)
-            take_volume(shelf, &page.entries[i]);
-        is_last = page.result.status != SL_OK || !page.next.ptr || page.next.len >= KEY_BYTES;
-        if (!is_last)
-            snprintf(after, sizeof(after), "%.*s", SL_ARG(page.next));
-    }
+    struct sl_error why = SL_NO_ERROR;
+    if (sl_listing_each(shelf->options.reads, shelf->options.clock, SL_LIT(SL_SHELF_FOLDER), take_volume,
+                        shelf, &why) != SL_OK)
+        note(shelf, "listed", why.status, why.code, why.text);
 }
 
 /* ---- probes ---- */
@@ -244,7 +235,7 @@ static void take(struct sl_shelf *shelf, const struct probe *p, const struct sl_
     if (piece->result.status != SL_OK || piece->bytes.len != bytes_of(shelf, p)) {
         /* Another run may have put it together with others. */
         if (piece->result.status != SL_OK && strcmp(piece->result.code, "NoSuchKey") != 0)
-            note(shelf, "read", &piece->result);
+            note(shelf, "read", piece->result.status, piece->result.code, piece->result.text);
         volume->is_bad = true;
         return;
     }
@@ -284,17 +275,11 @@ static size_t fly(struct sl_shelf *shelf, size_t at)
     return n;
 }
 
-static int by_value(const void *a, const void *b)
-{
-    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-    return (x > y) - (x < y);
-}
-
 static void sort_hits(struct volume *volume)
 {
     size_t n = 0;
     if (volume->n_hits)
-        qsort(volume->hits, volume->n_hits, sizeof(*volume->hits), by_value);
+        qsort(volume->hits, volume->n_hits, sizeof(*volume->hits), sl_item_index_order);
     for (size_t i = 0; i < volume->n_hits; i++)
         if (n == 0 || volume->hits[n - 1] != volume->hits[i])
             volume->hits[n++] = volume->hits[i];
@@ -370,7 +355,7 @@ bool sl_shelf_find(struct sl_shelf *shelf, const unsigned char seal[SL_ITEM_INDE
     place->is_live = true;
     size_t first = first_hit(volume, place->base);
     *out = (struct sl_shelf_run){.run = place->run,
-                                 .hits = volume->hits + first,
+                                 .hits = volume->n_hits ? volume->hits + first : NULL,
                                  .n = first_hit(volume, place->base + place->run.objects) - first,
                                  .base = place->base};
     return true;
@@ -392,7 +377,7 @@ static bool write_volume(struct sl_shelf *shelf, struct sl_item_index_build *bui
     port->apply(port, &object, 1, &result, &call);
     sl_buffer_clean_up(&content);
     if (result.status != SL_OK)
-        note(shelf, "written", &result);
+        note(shelf, "written", result.status, result.code, result.text);
     shelf->counts.written += result.status == SL_OK;
     return result.status == SL_OK;
 }
@@ -492,7 +477,7 @@ static void remove_volume(struct sl_shelf *shelf, size_t at)
     if (port->remove)
         port->remove(port, &removal, 1, &result, &call);
     if (result.status != SL_OK)
-        note(shelf, "tidied", &result);
+        note(shelf, "tidied", result.status, result.code, result.text);
 }
 
 /* An index object goes when its runs are in another one, `key`. */

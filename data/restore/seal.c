@@ -4,6 +4,7 @@
 #include "base/sha256.h"
 #include "base/disk.h"
 #include "base/error.h"
+#include "data/source/listing.h"
 #include "data/source/store.h"
 
 #include <errno.h>
@@ -41,57 +42,37 @@ static void chain_end(struct chain *chain, char out[SL_SEAL_BYTES])
 
 /* ---- objects ---- */
 
-static enum sl_status add_page(struct chain *chain, struct sl_store *store, char **after,
-                               const struct sl_call *call, struct sl_error *error)
+static enum sl_status add_object(void *arg, const struct sl_object_entry *entry, struct sl_error *error)
 {
-    struct sl_object_page page;
-    struct sl_object_port *port = sl_store_port(store);
-    const struct sl_object_list list = {.after = sl_span_str(*after)};
-    port->list(port, &list, &page, call);
-    free(*after);
-    *after = NULL;
-    if (page.result.status != SL_OK)
-        return sl_fail(error, page.result.status, page.result.code, "%s", page.result.text);
-    for (size_t i = 0; i < page.n; i++) {
-        if (sl_store_is_ours(page.entries[i].key))
-            continue;
-        chain_add(chain, page.entries[i].bytes, page.entries[i].key);
-        chain_add(chain, 0, page.entries[i].etag);
-    }
-    if (page.next.ptr && !(*after = strndup(page.next.ptr, page.next.len)))
-        sl_die("out of memory: an object's key");
+    (void)error;
+    if (sl_store_is_ours(entry->key))
+        return SL_OK;
+    chain_add(arg, entry->bytes, entry->key);
+    chain_add(arg, 0, entry->etag);
     return SL_OK;
 }
 
 static enum sl_status add_place(struct chain *chain, struct sl_sinks *sinks, const char *place,
-                                const struct sl_call *call, struct sl_error *error)
+                                struct sl_error *error)
 {
     struct sl_store *store;
-    char *after = NULL;
     enum sl_status status = sl_store_open(sinks, place, &store, error);
     if (status != SL_OK)
         return status;
-    struct sl_arena *arena = sl_arena_new(64 * 1024);
-    const struct sl_call own = {.arena = arena, .deadline_ms = call->deadline_ms};
-    do {
-        sl_arena_reset(arena);
-        status = add_page(chain, store, &after, &own, error);
-    } while (status == SL_OK && after);
-    free(after);
-    sl_arena_destroy(arena);
+    status = sl_listing_each(sl_store_port(store), sinks->clock, sl_span(NULL, 0), add_object, chain, error);
     sl_store_close(store);
     return status;
 }
 
 enum sl_status sl_seal_objects(struct sl_sinks *sinks, const char *const *places, size_t n,
-                               const struct sl_call *call, char out[SL_SEAL_BYTES], struct sl_error *error)
+                               char out[SL_SEAL_BYTES], struct sl_error *error)
 {
     struct chain chain;
     enum sl_status status = SL_OK;
     chain_init(&chain);
     for (size_t i = 0; i < n && status == SL_OK; i++) {
         chain_add(&chain, i, sl_span_str(places[i]));
-        status = add_place(&chain, sinks, places[i], call, error);
+        status = add_place(&chain, sinks, places[i], error);
     }
     chain_end(&chain, out);
     return status;

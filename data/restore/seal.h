@@ -10,8 +10,7 @@
 /* Of the key, size and etag of every object below the places (as struct sl_source_archive and
  * struct sl_source_export have them), in their order. Reads no object. */
 enum sl_status sl_seal_objects(struct sl_sinks *sinks, const char *const *places, size_t n,
-                               const struct sl_call *call, char out[SL_SEAL_BYTES],
-                               struct sl_error *error) SL_MUST_USE;
+                               char out[SL_SEAL_BYTES], struct sl_error *error) SL_MUST_USE;
 
 /* Of a file's bytes and its length. SL_FATAL: it cannot be read. */
 enum sl_status sl_seal_file(const char *path, char out[SL_SEAL_BYTES], struct sl_error *error) SL_MUST_USE;

@@ -6,6 +6,7 @@
 #include "base/json_write.h"
 #include "base/span.h"
 #include "data/sorter.h"
+#include "data/source/listing.h"
 #include "data/source/source.h"
 #include "data/source/whole.h"
 #include "handlers/pipeline/host.h"
@@ -21,7 +22,6 @@
 
 #define ARENA_BYTES ((size_t)1024 * 1024)
 #define LINE_BYTES  ((size_t)64 * 1024)
-#define LIST_MS     60000
 #define KEY_BYTES   1100
 
 /* What is sorted of a change: its item is the entry's key; its number with zeros before it, and then its
@@ -359,33 +359,24 @@ static enum sl_status sort_and_walk(struct chain *c, struct sl_error *error)
 
 /* ---- the archive ---- */
 
+#define STOPPED "Stopped" /* the code of a listing that was ended on purpose */
+
+static enum sl_status each_object(void *arg, const struct sl_object_entry *entry, struct sl_error *error)
+{
+    struct chain *c = arg;
+    if (c->o->is_stopped(c->o->stop_arg))
+        return sl_fail(error, SL_RETRY, STOPPED, "stopped");
+    sl_arena_reset(c->arena);
+    return sl_source_is_archived(entry->key) ? chain_object(c, entry, error) : SL_OK;
+}
+
 static enum sl_status read_objects(struct chain *c, struct sl_error *error)
 {
-    struct sl_clock *clock = c->o->clock;
-    struct sl_arena *pages = sl_arena_new(ARENA_BYTES);
-    struct sl_object_list list = {.prefix = {NULL, 0}};
-    enum sl_status status = SL_OK;
-    for (bool more = true; more && status == SL_OK;) {
-        struct sl_object_page page = {.n = 0};
-        const struct sl_call call = {.arena = pages, .deadline_ms = clock->now_ms(clock) + LIST_MS};
-        c->o->port->list(c->o->port, &list, &page, &call);
-        if (page.result.status != SL_OK)
-            status = sl_fail(error, page.result.status, page.result.code, "%s", page.result.text);
-        for (size_t i = 0; i < page.n && status == SL_OK && !c->o->is_stopped(c->o->stop_arg); i++) {
-            sl_arena_reset(c->arena);
-            if (sl_source_is_archived(page.entries[i].key))
-                status = chain_object(c, &page.entries[i], error);
-        }
-        more = page.next.ptr && !c->o->is_stopped(c->o->stop_arg);
-        if (more) {
-            char *after = strndup(page.next.ptr, page.next.len);
-            sl_arena_reset(pages);
-            list.after = sl_span(sl_arena_copy(pages, sl_span_str(after)), strlen(after));
-            free(after);
-        }
-    }
-    sl_arena_destroy(pages);
-    return status;
+    struct sl_error why = SL_NO_ERROR;
+    enum sl_status status = sl_listing_each(c->o->port, c->o->clock, sl_span(NULL, 0), each_object, c, &why);
+    if (status == SL_OK || strcmp(why.code, STOPPED) == 0)
+        return SL_OK;
+    return sl_fail(error, status, why.code, "%s", why.text);
 }
 
 static enum sl_status open_files(struct chain *c, struct sl_error *error)
