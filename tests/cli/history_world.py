@@ -140,20 +140,34 @@ def differences(old, new, path=""):
     return {path: (old and normal(old), new and normal(new))}
 
 
-def read(objects):
-    """The records of all objects, each once."""
+parsed = {}  # of each object's bytes, its records with their items: unpacking takes longer than all else
+
+
+def read_with_items(objects):
     seen = {}
     for body in objects.values():
-        for line in gzip.decompress(body).decode().split("\n"):
-            if line:
-                record = json.loads(line)
-                seen[record["eventID"]] = record
+        if body not in parsed:
+            lines = gzip.decompress(body).decode().split("\n")
+            parsed[body] = [(item(r["dynamodb"]["Keys"]), r) for r in (json.loads(line) for line in lines if line)]
+        for own, record in parsed[body]:
+            seen[record["eventID"]] = (own, record)
     return seen.values()
+
+
+def read(objects):
+    """The records of all objects, each once."""
+    return [record for _, record in read_with_items(objects)]
+
+
+def of_item(objects, key):
+    """The item's records, in their order."""
+    wanted = item(key)
+    return sorted((record for own, record in read_with_items(objects) if own == wanted), key=lambda r: int(r["dynamodb"]["SequenceNumber"]))
 
 
 def history(objects, key):
     """[(sequence number, differences, gap)] of the item."""
-    own = sorted((r for r in read(objects) if item(r["dynamodb"]["Keys"]) == item(key)), key=lambda r: int(r["dynamodb"]["SequenceNumber"]))
+    own = of_item(objects, key)
     out, left = [], None
     for i, record in enumerate(own):
         body = record["dynamodb"]
@@ -168,7 +182,7 @@ def history(objects, key):
 
 def state(objects, key, when):
     """The item before the second `when`: its image or None; and whether the archive says it."""
-    own = sorted((r for r in read(objects) if item(r["dynamodb"]["Keys"]) == item(key)), key=lambda r: int(r["dynamodb"]["SequenceNumber"]))
+    own = of_item(objects, key)
     before = [r for r in own if r["dynamodb"]["ApproximateCreationDateTime"] < when]
     after = [r for r in own if r["dynamodb"]["ApproximateCreationDateTime"] >= when]
     if before:
