@@ -2,7 +2,7 @@
  *
  * Places: {NewImage.path}, {OldImage.path}, {Keys.path}; {name} alone: the attribute `name` of Keys, else of
  * NewImage, else of OldImage; {table} {region} {event} {eventID} {sequence} {ttl}; {yyyy} {mm} {dd} {hh} {mi}
- * {ss} of the change's creation, UTC. After a place functions may follow, each after a '|': docs/TEMPLATES.md
+ * {ss} of the change's creation, UTC. After a place functions may follow, each after a '|': docs/WHEN.md
  * has them all. {NewImage|json} and the like are whole images.
  * "{{" and "}}" are braces. A value is S (text), N (as written), BOOL, B (base64); others have no text form
  * and count as missing, unless a function makes text of them. No function fails: what has no result is

@@ -96,7 +96,7 @@ static void json_of(const struct template_call *call, struct template_datum *d, 
     *d = (struct template_datum){.type = SL_S, .text = sl_buffer_span(&out)};
 }
 
-/* ---- the table: docs/TEMPLATES.md says what each of them makes ---- */
+/* ---- the table: docs/WHEN.md says what each of them makes ---- */
 
 static const struct template_function functions[] = {
     {"after", "after:TEXT", 1, 1, template_after_read, template_after, NULL},

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The tables of docs/WHEN.md and docs/TEMPLATES.md say what happens: so it has to happen."""
+"""The tables of docs/WHEN.md say what happens: so it has to happen."""
 import json
 import os
 import re
@@ -7,10 +7,10 @@ import subprocess
 import sys
 
 
-def read(path):
-    """The record that the page shows, as one line, and the cells of its tables that begin with code or a use."""
-    with open(path, encoding="utf-8") as f:
-        text = f.read()
+def read(part):
+    """The record that this part of the page shows, as one line, and the cells of its tables that begin with code or a use."""
+    with open("docs/WHEN.md", encoding="utf-8") as f:
+        text = f.read().split("\n## Templates\n")[part]
     record = re.search(r"```json record\n(.*?)```", text, re.S).group(1)
     rows = [re.split(r" \| ", line.strip("| ")) for line in text.splitlines() if line.startswith("| ")]
     return json.dumps(json.loads(record)), rows
@@ -29,12 +29,12 @@ def ask(program, lines):
 
 
 def main():
-    record, rows = read("docs/WHEN.md")
+    record, rows = read(0)
     first = next(i for i, r in enumerate(rows) if r[0] == "pattern")
     cases = [("@" * (i < first) + code(r[0]), {"yes": "1", "no": "0"}[r[1]]) for i, r in enumerate(rows) if len(r) == 3 and r[1] in ("yes", "no")]
     got = ask("test_vectors", [f"{pattern}\t{record}" for pattern, _ in cases])
     checked = [(p, want, g) for (p, want), g in zip(cases, got, strict=True)]
-    record, rows = read("docs/TEMPLATES.md")
+    record, rows = read(1)
     cases = [(r[0], code(r[1]), code(r[2])) for r in rows if r[0] in ("text", "json", "path")]
     got = ask("test_template", [f"{use}\t{template}\t{record}" for use, template, _ in cases])
     checked += [(f"{use}: {t}", want, g) for (use, t, want), g in zip(cases, got, strict=True)]

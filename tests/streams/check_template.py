@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Random templates on random records, against a slow reading of docs/TEMPLATES.md."""
+"""Random templates on random records, against a slow reading of docs/WHEN.md."""
 import datetime
 import decimal
 import hashlib
