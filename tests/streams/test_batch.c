@@ -373,6 +373,51 @@ static void each_record_keeps_its_own_origin(void **state)
     sl_buffer_clean_up(&text);
 }
 
+/* What `sluice erase` left of a record is passed over, unless it is asked for; whatever comes after it. */
+static void erased_records_are_passed_over(void **state)
+{
+    (void)state;
+#define LINE(id)                                                                                             \
+    "{\"eventID\":\"" id "\",\"eventName\":\"REMOVE\",\"dynamodb\":{\"Keys\":{\"PK\":{\"S\":\"a\"}}}}\n"
+#define STUB(id)                                                                                             \
+    "{\"sluice_erased\":\"run\",\"eventID\":\"" id                                                           \
+    "\",\"eventName\":\"REMOVE\",\"dynamodb\":{\"Keys\":{\"PK\":{\"S\":\"x\"}}}}\n"
+    static const struct {
+        const char *text;
+        size_t n, all;
+        const char *first; /* event id, of those that are not erased */
+    } cases[] = {
+        {STUB("1") LINE("2") STUB("3"), 1, 3, "2"},
+        {LINE("1") STUB("2"), 1, 2, "1"},
+        {STUB("1") STUB("2"), 0, 2, NULL},
+        {LINE("1"), 1, 1, "1"},
+    };
+    struct sl_arena *arena = sl_arena_new(4096);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        for (int keeps = 0; keeps < 2; keeps++) {
+            const struct sl_decode_options options = {.any_shape = true, .keeps_erased = keeps};
+            struct sl_batch batch;
+            struct sl_error error = SL_NO_ERROR;
+            assert_int_equal(sl_batch_decode(sl_span_str(cases[i].text), arena, &options, &batch, &error),
+                             SL_OK);
+            assert_int_equal(batch.shape, SL_SHAPE_LINES);
+            assert_int_equal(batch.n, keeps ? cases[i].all : cases[i].n);
+            if (!keeps && cases[i].first)
+                assert_span_is(sl_record_text(sl_batch_record(&batch, 0), SL_FIELD_EVENT_ID), cases[i].first);
+        }
+    /* A line that is cut, or too short to be one, is refused as any other. */
+    static const char *const bad[] = {"{\"sluice_erased\":", "{\"sluice_erased\":\"run\"", STUB("1") "{}",
+                                      STUB("1") "{\"sluice", "{\"sluice_erased\":1}x"};
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        const struct sl_decode_options options = {.any_shape = true};
+        struct sl_batch batch;
+        struct sl_error error = SL_NO_ERROR;
+        if (sl_batch_decode(sl_span_str(bad[i]), arena, &options, &batch, &error) != SL_REJECT)
+            fail_msg("%s", bad[i]);
+    }
+    sl_arena_destroy(arena);
+}
+
 static void an_event_over_4_gib_is_refused_unread(void **state)
 {
     (void)state;
@@ -630,6 +675,7 @@ int main(void)
         cmocka_unit_test(broken_json_is_reported_before_broken_rules),
         cmocka_unit_test(many_records_keep_their_order_and_tables),
         cmocka_unit_test(each_record_keeps_its_own_origin),
+        cmocka_unit_test(erased_records_are_passed_over),
         cmocka_unit_test(an_event_over_4_gib_is_refused_unread),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
