@@ -373,7 +373,8 @@ static enum sl_status write_ledger(struct erase *e, struct sl_error *error)
     char key[PATH_BYTES];
     struct sl_buffer text;
     struct sl_result result;
-    if (!e->counts->rewritten && !e->counts->removed)
+    /* Who imports or redrives the other formats takes every object below the place for one of theirs. */
+    if (e->o->format != SL_ERASE_RECORD || (!e->counts->rewritten && !e->counts->removed))
         return SL_OK;
     sl_buffer_init(&text, LEDGER_BYTES + 4096);
     sl_buffer_add_char(&text, '{');

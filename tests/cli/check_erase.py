@@ -262,6 +262,7 @@ def formats():
             check(f"{format_}: nothing is left", not grep(place) and bool(before), grep(place))
             want = [(o, line) for o, line in before if SECRET not in line and not re.search(r'"PK": ?(\{"S": ?)?"k[12]"', line)]
             check(f"{format_}: the others' lines are as they were", lines(place) == want, (len(before), len(want), len(lines(place))))
+            check("nothing of ours is beside them", not list(place.rglob("_sluice")))
             check("objects without lines are gone", not list(place.glob("k1/*")) and list(place.glob("k3/*")))
 
 
@@ -310,6 +311,7 @@ def everything():
     n = sum(k in there for k in some)
     check("rows are gone", n > 1 and f"replica: {n} rows: removed" in done.out and f"other: {n} rows: removed" in done.out, done.out)
     check("a parked copy is gone, another is not", not (parked / "one.json").exists() and (parked / "two.json").exists(), done.out)
+    check("nothing of ours is beside them", not list((folder / "parked").rglob("_sluice")))
     check("what was sent is said", "mail: has sent messages" in done.out and "totals: adds up" in done.out, done.out)
     words = [f"{SECRET}-{k}@" for k in some]
     rows = [row for table in ("replica", "other", "mails") for row, in sqlite3.connect(folder / "all.db").execute(f"SELECT item FROM {table}")]
