@@ -4,6 +4,7 @@
 
 #include "base/array.h"
 #include "base/disk.h"
+#include "base/json.h"
 #include "base/json_write.h"
 #include "data/erase/erase.h"
 #include "data/recall/recall.h"
@@ -72,8 +73,8 @@ static struct sl_items_keys names_of(const struct sl_erase_job *job)
     struct sl_items_keys names = {.n = 0};
     struct sl_iter iter = sl_value_iter((struct sl_value){.type = SL_M, .raw = job->keys->texts[0]});
     struct sl_value value;
-    while (names.n < 2 && sl_value_next(&iter, &names.names[names.n], &value))
-        names.n++;
+    for (; names.n < 2 && sl_value_next(&iter, &names.names[names.n], &value); names.n++)
+        names.names[names.n] = sl_json_unescape(names.names[names.n], job->command->arena);
     return names;
 }
 

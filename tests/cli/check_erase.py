@@ -247,7 +247,7 @@ def formats():
             place = folder / "out"
             shutil.rmtree(place, ignore_errors=True)
             world = World(31, changes=0)
-            world.keys = [({"PK": {"S": f"k{i}"}, "SK": {"N": str(i)}},) * 2 for i in range(12)]
+            world.keys = [({"PK": {"S": f"k{i}"}, "S\"K\u00e9": {"N": str(i)}},) * 2 for i in range(12)]
             for n in range(300):
                 world.add(T0 + n, 10**20 + n)
             people(world, (1, 2))
