@@ -264,7 +264,8 @@ static int run_repair(const struct sl_erase_job *job, const char *route, const c
     fflush(stdout);
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
-    if (posix_spawn(&pid, "/proc/self/exe", &actions, NULL, (char *const *)(uintptr_t)argv, environ) == 0)
+    if (posix_spawn(&pid, "/proc/self/exe", &actions, NULL, (char *const *)(uintptr_t)argv,
+                    (char *const *)(uintptr_t)sl_command_environment().list) == 0)
         while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
             ;
     posix_spawn_file_actions_destroy(&actions);
