@@ -76,6 +76,9 @@ banned='sprintf|vsprintf|strcpy|strcat|strtok|atoi|atol|gmtime|localtime|rand|sr
 grep -nE "(^|[^a-zA-Z0-9_])($banned)\(" "${sources[@]}" | grep -vE '^\S+:[0-9]+: *(\*|/\*|//)' && say "banned functions (see above)"
 grep -nE '(^|[^a-zA-Z0-9_])(getenv|environ)\b' $(printf '%s\n' "${sources[@]}" | grep -E '^(base|net|streams|aws|sinks|handlers)/') |
     grep -vE ':[0-9]+: *(\*|/\*)' | grep -E 'getenv *\(|extern char \*\*environ' && say "only mains read the environment"
+# (In a release's command another object's copy of it is empty: scripts/package/Makefile.)
+grep -nwE 'environ' $(printf '%s\n' "${sources[@]}" | grep -vE '^(tests|bench|examples)/|^(cli/command|runtime/bootstrap)\.c$') |
+    grep -vE ':[0-9]+: *(\*|/\*)' && say "environ is for cli/command.c and runtime/bootstrap.c: sl_command_environment() has it"
 grep -nE '^static [^(]*[;=]' $(printf '%s\n' "${sources[@]}" | grep -E '^(base|streams)/.*\.c$') |
     grep -vE 'const|\(' && say "no mutable file-scope state in base/ and streams/"
 
