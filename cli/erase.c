@@ -137,14 +137,16 @@ static enum sl_status write_report(struct erase *e, bool is_whole, struct sl_err
 
 static void say_end(const struct erase *e, enum sl_status status)
 {
+    const char *s = e->keys.n == 1 ? "" : "s";
     if (status != SL_OK)
         return;
     if (e->is_plan)
-        printf("%zu items: nothing was written; run it without --plan\n", e->keys.n);
+        printf("%zu item%s: nothing was written; run it without --plan\n", e->keys.n, s);
     else if (e->job.n_person)
-        printf("%zu items: %zu things are left for a person (to do)\n", e->keys.n, e->job.n_person);
+        printf("%zu item%s: %zu thing%s left for a person (to do)\n", e->keys.n, s, e->job.n_person,
+               e->job.n_person == 1 ? " is" : "s are");
     else
-        printf("%zu items: erased, and nothing is left of them in what these routes keep\n", e->keys.n);
+        printf("%zu item%s: erased, and nothing is left in what these routes keep\n", e->keys.n, s);
 }
 
 static enum sl_status run(struct erase *e, struct sl_error *error)

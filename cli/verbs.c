@@ -43,7 +43,8 @@ static int print_help(FILE *out, int result)
         fprintf(out, "  %-12s %s\n", verbs[i].name, verbs[i].summary);
     fputs("\n`sluice VERB --help` lists the flags of a verb, and what its exit status says: 0\n"
           "all handled, 1 something failed or was discarded, 2 bad usage or input; verify,\n"
-          "repair and redrive have others, too. Seconds may be written as 90s, 5m, 2h, 7d.\n"
+          "repair, redrive, history and erase have others, too. Seconds may be written as\n"
+          "90s, 5m, 2h, 7d.\n"
           "`sluice --version` prints the version.\n",
           out);
     return result;

@@ -43,6 +43,12 @@ void sl_erase_ask(struct sl_erase_job *job, const char *where, const char *forma
     sl_buffer_add_char(&job->person, '}');
 }
 
+/* The plural's letter. */
+static const char *s_of(uint64_t n)
+{
+    return n == 1 ? "" : "s";
+}
+
 static void begin_route(struct sl_erase_job *job, const char *name, const char *kind)
 {
     sl_buffer_add_str(&job->routes, job->routes.len ? ",{" : "{");
@@ -96,10 +102,10 @@ static void add_counts(struct sl_erase_job *job, const struct sl_erase_counts *n
 
 static void print_counts(const struct sl_erase_job *job, const char *name, const struct sl_erase_counts *n)
 {
-    printf("%s: %" PRIu64 " records in %" PRIu64 " of %" PRIu64 " objects", name, n->records, n->holding,
-           n->objects);
+    printf("%s: %" PRIu64 " record%s in %" PRIu64 " of %" PRIu64 " object%s", name, n->records,
+           s_of(n->records), n->holding, n->objects, s_of(n->objects));
     if (n->versions)
-        printf(", and %" PRIu64 " older versions", n->versions);
+        printf(", and %" PRIu64 " older version%s", n->versions, s_of(n->versions));
     if (job->is_plan)
         printf("%s\n", n->holding + n->versions ? ": would be erased" : "");
     else
@@ -325,7 +331,7 @@ static enum sl_status erase_rows(struct sl_erase_job *job, struct sl_route *rout
     sl_json_add_integer(&job->routes, "left", (int64_t)left.items);
     sl_json_add_integer(&job->routes, "tombstones", (int64_t)left.tombstones);
     sl_buffer_add_char(&job->routes, '}');
-    printf("%s: %" PRIu64 " rows%s\n", name, before.items,
+    printf("%s: %" PRIu64 " row%s%s\n", name, before.items, s_of(before.items),
            !before.items  ? ""
            : job->is_plan ? ": would be removed"
            : left.items   ? ""

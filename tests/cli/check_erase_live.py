@@ -117,7 +117,7 @@ def with_versions():
     held = holders(bucket, [SECRET])
     plan = erase("--plan", "--keys", "people")
     check("the plan counts versions", plan.returncode == 3 and re.search("and [23] older versions: would be erased", plan.out) and
-          "1 records in 1 of 1 objects, and 1 older versions" in plan.out, plan.out + plan.err)
+          "1 record in 1 of 1 object, and 1 older version" in plan.out, plan.out + plan.err)
     check("and touches nothing", holders(bucket, [SECRET]) == held)
     ended, rng = 0, random.Random(2)
     for _ in range(8):
