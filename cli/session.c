@@ -22,11 +22,13 @@
 /* ---- while it runs ---- */
 
 /* Virtual hours of retries may take minutes: whoever waits is told once why, and what ends it. */
-static void hint_at_retries(struct sl_session *r, const struct sl_esm_stats *s, int64_t now_ms)
+static void hint_at_retries(struct sl_session *r, int64_t now_ms)
 {
     r->began_ms = r->began_ms ? r->began_ms : now_ms;
-    if (r->has_hinted || now_ms - r->began_ms < HINT_MS || s->retries < HINT_RETRIES ||
-        r->settings.max_retries >= 0)
+    if (r->has_hinted || now_ms - r->began_ms < HINT_MS || r->settings.max_retries >= 0)
+        return;
+    struct sl_esm_stats s = sl_esm_stats(r->esm);
+    if (s.retries < HINT_RETRIES)
         return;
     r->has_hinted = true;
     fprintf(stderr,
@@ -35,8 +37,8 @@ static void hint_at_retries(struct sl_session *r, const struct sl_esm_stats *s, 
             "until the stream drops them, after %lld hours of virtual time. --max-retries N gives them up "
             "after N\n",
             isatty(STDERR_FILENO) ? "\n" : "", r->verb,
-            (unsigned long long)(r->recording.n - (s->done + s->filtered + s->discarded + s->trimmed)),
-            (unsigned long long)s->retries, (long long)r->settings.retention_s / 3600);
+            (unsigned long long)(r->recording.n - (s.done + s.filtered + s.discarded + s.trimmed)),
+            (unsigned long long)s.retries, (long long)r->settings.retention_s / 3600);
 }
 
 /* A terminal sees the line move; a log gets one now and then. */
@@ -47,10 +49,12 @@ static void show_progress(struct sl_session *r, bool is_last)
     int64_t now_ms = clock->now_ms(clock);
     if (r->is_quiet)
         return;
+    if (!is_last)
+        hint_at_retries(r, now_ms);
     if (!is_last && now_ms - r->progress_ms < (is_tty ? 100 : HINT_MS))
         return;
     if (!is_last && !is_tty && !r->progress_ms) {
-        r->progress_ms = r->began_ms = now_ms;
+        r->progress_ms = now_ms;
         return;
     }
     r->progress_ms = now_ms;
@@ -59,8 +63,6 @@ static void show_progress(struct sl_session *r, bool is_last)
             is_tty ? "\r\x1b[K" : "", (unsigned long long)(s.done + s.filtered + s.discarded + s.trimmed),
             r->recording.n, (unsigned long long)s.invocations, (long long)s.elapsed_ms / 1000,
             is_last || !is_tty ? "\n" : "");
-    if (!is_last)
-        hint_at_retries(r, &s, now_ms);
 }
 
 void sl_session_decided(void *self, const struct sl_esm_invocation *inv, const struct sl_esm_result *result,
