@@ -24,8 +24,9 @@ static void *idle(void *arg)
     return NULL;
 }
 
-/* With a second thread malloc takes its locks. Signals come to the first. */
-static void allocate(const char *folder)
+/* With a second thread malloc takes its locks. Signals come to the first. Writes a byte when it is ready to
+ * be ended. */
+static void allocate(const char *folder, int ready)
 {
     pthread_t thread;
     sigset_t all, before;
@@ -37,6 +38,8 @@ static void allocate(const char *folder)
         _exit(3);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     void *held[64] = {NULL};
+    if (write(ready, "", 1) != 1)
+        _exit(4);
     for (size_t i = 0;; i = (i + 7) % 64) {
         free(held[i]);
         held[i] = malloc(4000 + 400 * i);
@@ -54,16 +57,21 @@ static void a_signal_ends_a_process_that_allocates(void **state)
     static const int numbers[] = {SIGTERM, SIGINT, SIGHUP, SIGABRT};
     char *folder = test_folder(), own[400], file[420];
     for (int turn = 0; turn < TURNS; turn++) {
-        int status = 0, waited_ms = 0;
+        int status = 0, waited_ms = 0, ready[2];
+        char byte;
         snprintf(own, sizeof(own), "%s/own", folder);
         snprintf(file, sizeof(file), "%s/file", own);
         assert_int_equal(mkdir(own, 0700), 0);
         test_write(file, "left behind");
+        assert_int_equal(pipe(ready), 0);
         pid_t pid = fork();
         assert_true(pid >= 0);
         if (pid == 0)
-            allocate(own);
-        sleep_us(5000 + 331 * turn);
+            allocate(own, ready[1]);
+        assert_int_equal(read(ready[0], &byte, 1), 1);
+        close(ready[0]);
+        close(ready[1]);
+        sleep_us(331 * turn);
         kill(pid, numbers[turn % SL_COUNT(numbers)]);
         while (waitpid(pid, &status, WNOHANG) == 0 && waited_ms++ < WAIT_MS)
             sleep_us(1000);
