@@ -28,6 +28,7 @@
 struct history {
     struct sl_command command;
     struct sl_flag_list key;
+    const char *place; /* of the archive */
     const char *keys_file, *since, *until, *at, *ttl_attribute;
     bool is_json, is_quiet, with_index;
 
@@ -361,15 +362,14 @@ static enum sl_status open_all(struct history *h, struct sl_error *error)
     const char *folder = sl_vars_or(&h->command.vars, "TMPDIR", "/tmp");
     const struct sl_span ttl = sl_span_str(h->ttl_attribute);
     const struct sl_recall_options options = {.sinks = &h->command.sinks,
-                                              .place = h->command.table,
+                                              .place = h->place,
                                               .ttl_attribute = ttl,
                                               .items =
                                                   (const unsigned char(*)[SL_SHA256_BYTES])h->keys.digests,
                                               .n = h->keys.n,
                                               .since_s = h->since_ms / 1000,
                                               .until_s = h->until_ms / 1000,
-                                              .reads_all = !h->with_index,
-                                              .writes_no_index = !h->with_index};
+                                              .reads_all = !h->with_index};
     enum sl_status status = sl_recall_open(&options, &h->recall, error);
     if (status != SL_OK)
         return status;
@@ -389,7 +389,7 @@ static void say_other_names(struct history *h)
     struct sl_source_keys names = {.n = 0};
     struct sl_error why = SL_NO_ERROR;
     const struct sl_source_options options = {.sinks = &h->command.sinks};
-    const struct sl_source_archive what = {.place = h->command.table};
+    const struct sl_source_archive what = {.place = h->place};
     struct sl_clock *clock = h->command.clock;
     const struct sl_call call = {.arena = h->command.arena, .deadline_ms = clock->now_ms(clock) + STEP_MS};
     if (sl_source_open_archive(&options, &what, &call, &source, &why) != SL_OK)
@@ -415,7 +415,7 @@ static void say_end(struct history *h)
     if (n.trouble.status != SL_OK)
         fprintf(stderr, "sluice history: %s\n", n.trouble.text);
     if (h->n_changes == 0) {
-        fprintf(stderr, "sluice history: %s holds no change of %s\n", h->command.table,
+        fprintf(stderr, "sluice history: %s holds no change of %s\n", h->place,
                 h->keys.n > 1 ? "these items" : "this item");
         say_other_names(h);
     }
@@ -513,7 +513,7 @@ int sl_verb_history(int argc, char **argv)
     bool is_sure = true;
     if (sl_flags_read(&usage, argc, argv, &n, &result) != SL_OK)
         return result;
-    h.command.table = argv[1];
+    h.place = argv[1];
     sl_command_begin(&h.command);
     sl_command_heed_signals(-1, NULL);
     h.arena = sl_arena_new(256 * 1024);

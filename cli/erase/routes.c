@@ -495,10 +495,8 @@ static enum sl_status match_archive(struct sl_command *command, const struct sl_
                                     struct sl_error *error)
 {
     const struct sl_option_value *to = sl_options_get(&route->options, "to");
-    const struct sl_recall_options options = {.sinks = &command->sinks,
-                                              .place = sl_arena_copy(command->arena, to->text),
-                                              .reads_all = true,
-                                              .writes_no_index = true};
+    const struct sl_recall_options options = {
+        .sinks = &command->sinks, .place = sl_arena_copy(command->arena, to->text), .reads_all = true};
     struct sl_recall *recall;
     struct sl_recall_piece piece = {.item = NULL};
     enum sl_status status = sl_recall_open(&options, &recall, error);

@@ -224,17 +224,16 @@ static struct sl_result remove_object(struct erase *e, struct sl_span key, struc
     return result;
 }
 
-static void tell(struct erase *e, const struct sl_erased_object *object)
+static void note_in_ledger(struct erase *e, struct sl_span key, uint64_t records, struct sl_span etag,
+                           bool is_removed)
 {
     struct sl_buffer *b = &e->ledger;
-    sl_buffer_add_str(b, b->len && b->ptr[b->len - 1] != '[' ? ",\n{" : "\n{");
-    sl_json_add_member(b, "object", object->key);
-    sl_json_add_integer(b, "records", (int64_t)object->records);
-    sl_json_add_member(b, "etag_before", object->etag);
-    sl_json_add_member(b, "result", object->is_removed ? SL_LIT("removed") : SL_LIT("rewritten"));
+    sl_buffer_add_str(b, b->len ? ",\n{" : "\n{");
+    sl_json_add_member(b, "object", key);
+    sl_json_add_integer(b, "records", (int64_t)records);
+    sl_json_add_member(b, "etag_before", etag);
+    sl_json_add_member(b, "result", is_removed ? SL_LIT("removed") : SL_LIT("rewritten"));
     sl_buffer_add_char(b, '}');
-    if (e->o->told)
-        e->o->told(e->o->arg, object);
 }
 
 /* Whoever replaced it meanwhile may have written the items again, so it is read again. */
@@ -257,8 +256,7 @@ static enum sl_status replace(struct erase *e, const char *key, struct sl_error 
         if (result.status == SL_OK) {
             e->counts->rewritten += !is_empty;
             e->counts->removed += is_empty;
-            const struct sl_erased_object object = {name, n, whole.etag, is_empty};
-            tell(e, &object);
+            note_in_ledger(e, name, n, whole.etag, is_empty);
             return SL_OK;
         }
         if (strcmp(result.code, "PreconditionFailed") != 0)

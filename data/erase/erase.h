@@ -25,14 +25,6 @@ enum sl_erase_format {
     SL_ERASE_PARKED /* no archive: each object is a parked record, which goes as a whole */
 };
 
-/* What is told of an object while it is done. */
-struct sl_erased_object {
-    struct sl_span key;
-    uint64_t records;    /* of the items, in it */
-    struct sl_span etag; /* before */
-    bool is_removed;     /* no line was left of it */
-};
-
 struct sl_erase_options {
     struct sl_sinks *sinks;
     const char *place; /* the archive's target; borrowed */
@@ -43,7 +35,6 @@ struct sl_erase_options {
     const char *run;            /* this erasure's name: letters, digits, '-' */
     struct sl_span secret;      /* of the keyed digests */
     bool is_plan;               /* nothing is written */
-    void (*told)(void *arg, const struct sl_erased_object *object); /* NULL: nobody is told */
     bool (*is_stopped)(void *arg);
     void *arg;
 };

@@ -46,12 +46,13 @@ void sl_eraser_destroy(struct sl_eraser *eraser)
     free(eraser);
 }
 
-static bool is_one(struct sl_eraser *eraser, const struct sl_record *r, struct sl_arena *arena)
+/* Whether it is a record of one of the items; `digest` is its item's. */
+static bool is_one(struct sl_eraser *eraser, const struct sl_record *r, struct sl_arena *arena,
+                   unsigned char digest[SL_SHA256_BYTES])
 {
-    unsigned char digest[SL_SHA256_BYTES];
     struct sl_span key = sl_record_item_key(r, arena);
     sl_sha256_parts(&eraser->sha, &key, 1, digest);
-    return sl_map_find(&eraser->items, sl_span((const char *)digest, sizeof(digest))) != SL_MAP_NONE;
+    return sl_map_find(&eraser->items, sl_span((const char *)digest, SL_SHA256_BYTES)) != SL_MAP_NONE;
 }
 
 void sl_erase_pseudonym(struct sl_sha256 *sha, const struct sl_sha256_key *secret,
@@ -82,14 +83,11 @@ static void add_member(struct sl_buffer *out, struct sl_span name, struct sl_spa
 }
 
 /* The names of the key's attributes stay; the first of them has the digest. */
-static void add_key(struct sl_eraser *eraser, const struct sl_record *r, struct sl_arena *arena,
-                    struct sl_buffer *out)
+static void add_key(struct sl_eraser *eraser, const struct sl_record *r,
+                    const unsigned char item[SL_SHA256_BYTES], struct sl_buffer *out)
 {
     char hex[SL_SHA256_HEX];
-    struct sl_span key = sl_record_item_key(r, arena);
-    unsigned char digest[SL_SHA256_BYTES];
-    sl_sha256_parts(&eraser->sha, &key, 1, digest);
-    sl_erase_pseudonym(&eraser->sha, &eraser->secret, digest, hex);
+    sl_erase_pseudonym(&eraser->sha, &eraser->secret, item, hex);
     struct sl_iter iter = sl_value_iter(sl_record_image(r, SL_KEYS));
     struct sl_span name;
     struct sl_value value;
@@ -102,8 +100,8 @@ static void add_key(struct sl_eraser *eraser, const struct sl_record *r, struct 
     sl_buffer_add_char(out, '}');
 }
 
-static void add_stub(struct sl_eraser *eraser, const struct sl_record *r, struct sl_arena *arena,
-                     struct sl_buffer *out)
+static void add_stub(struct sl_eraser *eraser, const struct sl_record *r,
+                     const unsigned char item[SL_SHA256_BYTES], struct sl_buffer *out)
 {
     static const char *const outer[] = {"eventID",        "eventName", "eventVersion", "eventSource",
                                         "eventSourceARN", "awsRegion", "tableName",    "recordFormat",
@@ -124,7 +122,7 @@ static void add_stub(struct sl_eraser *eraser, const struct sl_record *r, struct
             while (sl_json_walk_next(&body, &name, &value))
                 if (is_of(name, inner))
                     add_member(out, name, value);
-            add_key(eraser, r, arena, out);
+            add_key(eraser, r, item, out);
             sl_buffer_add_char(out, '}');
         }
     }
@@ -141,14 +139,15 @@ static enum sl_status erase_records(struct sl_eraser *eraser, struct sl_span tex
     enum sl_status status = text.len ? sl_batch_decode(text, arena, &options, &batch, error) : SL_OK;
     for (size_t i = 0; status == SL_OK && i < batch.n; i++) {
         const struct sl_record *r = sl_batch_record(&batch, i);
-        if (!is_one(eraser, r, arena)) {
+        unsigned char item[SL_SHA256_BYTES];
+        if (!is_one(eraser, r, arena, item)) {
             sl_buffer_add_span(out, sl_record_text(r, SL_FIELD_RAW));
             sl_buffer_add_char(out, '\n');
             continue;
         }
         ++*n;
         if (eraser->options.format == SL_ERASE_RECORD)
-            add_stub(eraser, r, arena, out);
+            add_stub(eraser, r, item, out);
     }
     return status;
 }
@@ -168,6 +167,7 @@ static struct sl_span item_of(const struct sl_eraser *eraser, struct sl_span lin
 static enum sl_status is_line_one(struct sl_eraser *eraser, struct sl_span line, struct sl_arena *arena,
                                   bool *is, struct sl_error *error)
 {
+    unsigned char item[SL_SHA256_BYTES];
     struct sl_batch batch;
     struct sl_items_entry entry = {.item = {NULL, 0}};
     enum sl_status status = sl_json_check_loose(line, error);
@@ -180,7 +180,7 @@ static enum sl_status is_line_one(struct sl_eraser *eraser, struct sl_span line,
     if (status == SL_OK)
         status =
             sl_items_decode(&entry, 1, &eraser->options.names, SL_LIT(SL_REPLAYED_ARN), arena, &batch, error);
-    *is = status == SL_OK && is_one(eraser, sl_batch_record(&batch, 0), arena);
+    *is = status == SL_OK && is_one(eraser, sl_batch_record(&batch, 0), arena, item);
     return status;
 }
 
@@ -212,6 +212,7 @@ static enum sl_status erase_parked(struct sl_eraser *eraser, struct sl_span text
                                    struct sl_buffer *out, uint64_t *n, struct sl_error *error)
 {
     const struct sl_decode_options options = {.any_shape = true};
+    unsigned char item[SL_SHA256_BYTES];
     struct sl_batch batch = {.n = 0};
     enum sl_status status = sl_json_check_loose(text, error);
     struct sl_span record = status == SL_OK ? sl_json_find(text, "record") : sl_span(NULL, 0);
@@ -220,7 +221,7 @@ static enum sl_status erase_parked(struct sl_eraser *eraser, struct sl_span text
     if (status == SL_OK)
         status = sl_batch_decode(record, arena, &options, &batch, error);
     for (size_t i = 0; i < batch.n && status == SL_OK; i++)
-        *n += is_one(eraser, sl_batch_record(&batch, i), arena);
+        *n += is_one(eraser, sl_batch_record(&batch, i), arena, item);
     if (status == SL_OK && !*n)
         sl_buffer_add_span(out, text);
     return status;

@@ -51,7 +51,7 @@ struct sl_recall {
     struct objects run, given;
     struct sl_item_index_seal seal;
     size_t n_read; /* objects that were given and are read */
-    bool is_listed, is_over;
+    bool is_over;
 };
 
 /* ---- objects ---- */
@@ -126,7 +126,7 @@ static void end_run(struct sl_recall *r)
 
 static void take_entry(struct sl_recall *r, const struct sl_object_entry *entry)
 {
-    if (sl_store_is_ours(entry->key) || !sl_source_is_archived(entry->key))
+    if (!sl_source_is_archived(entry->key))
         return;
     if (r->run.n && sl_item_index_parts(sl_span_str(r->run.list[r->run.n - 1].key), entry->key))
         end_run(r);
@@ -160,8 +160,7 @@ static void list(void *arg, struct sl_object_port *port, const struct sl_object_
         return;
     for (size_t i = 0; i < page->n; i++)
         take_entry(r, &page->entries[i]);
-    r->is_listed = !page->next.ptr;
-    if (r->is_listed)
+    if (!page->next.ptr)
         end_run(r);
     write_page(r, from, page, call->arena);
 }

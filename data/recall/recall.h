@@ -23,7 +23,7 @@ struct sl_recall_options {
     size_t n;
     int64_t since_s, until_s; /* objects may be left out whose changes are all before `since` or after
                                  `until`; 0: none are */
-    bool reads_all;           /* no index is read: every object is */
+    bool reads_all;           /* no index is read or written: every object is read */
     bool writes_no_index;
 };
 
