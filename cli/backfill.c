@@ -346,16 +346,6 @@ static enum sl_status save(struct backfill *b, bool at_once, struct sl_error *er
     return status;
 }
 
-/* Ends early when a signal comes. */
-static void wait_ms(int64_t ms)
-{
-    while (ms > 0 && !sl_command_stop) {
-        int64_t part = ms < 500 ? ms : 500;
-        poll(NULL, 0, (int)part);
-        ms -= part;
-    }
-}
-
 /* The target or the source failed for now. Said once for each kind of trouble, and then every minute. */
 static enum sl_status take_trouble(struct backfill *b, const struct sl_error *why, struct sl_error *error)
 {
@@ -405,7 +395,7 @@ static enum sl_status one_step(struct backfill *b, bool *is_done, struct sl_erro
     if (status == SL_OK)
         status = save(b, *is_done, error);
     if (status == SL_OK && step.wait_ms)
-        wait_ms(step.wait_ms);
+        sl_command_wait(step.wait_ms);
     return status;
 }
 

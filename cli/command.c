@@ -4,6 +4,7 @@
 #include "aws/endpoint.h"
 #include "live/sandbox/paths.h"
 
+#include <poll.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -88,4 +89,13 @@ void sl_command_heed_signals(int bell, const int *more)
 void sl_command_drop_bell(void)
 {
     stop_bell = -1;
+}
+
+void sl_command_wait(int64_t ms)
+{
+    while (ms > 0 && !sl_command_stop) {
+        int64_t part = ms < 500 ? ms : 500;
+        poll(NULL, 0, (int)part);
+        ms -= part;
+    }
 }

@@ -49,6 +49,9 @@ void sl_command_heed_signals(int bell, const int *more);
 /* Before the bell is closed. */
 void sl_command_drop_bell(void);
 
+/* Waits; ends early when a signal asks this process to stop. */
+void sl_command_wait(int64_t ms);
+
 /* Not 0: a signal asked this process to stop. */
 extern volatile sig_atomic_t sl_command_stop;
 

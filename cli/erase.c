@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <sys/random.h>
 
-#define CALL_MS      60000
 #define SECRET_BYTES 32
 #define REPORT_BYTES ((size_t)64 * 1024 * 1024)
 #define RUN_BYTES    64
@@ -53,20 +52,21 @@ static enum sl_status choose_secret(struct erase *e, struct sl_error *error)
 static enum sl_status check_table(struct erase *e, struct sl_error *error)
 {
     struct sl_table_port *port = NULL;
-    struct sl_clock *clock = e->command.clock;
     struct sl_arena *arena = sl_arena_new(64 * 1024);
     enum sl_status status =
         sl_target_table_to_read(&e->command.sinks, sl_span_str(sl_command_table(&e->command)), &port, error);
     size_t n_there = 0, first = 0;
-    for (size_t i = 0; status == SL_OK && i < e->keys.n; i++) {
-        const struct sl_table_op op = {.verb = SL_TABLE_GET, .key = e->keys.texts[i]};
-        struct sl_result result = {.status = SL_OK};
+    for (size_t i = 0; status == SL_OK && i < e->keys.n; i += SL_ERASE_ROWS) {
+        size_t n = e->keys.n - i < SL_ERASE_ROWS ? e->keys.n - i : SL_ERASE_ROWS;
+        struct sl_table_op ops[SL_ERASE_ROWS];
+        struct sl_result *results;
+        for (size_t k = 0; k < n; k++)
+            ops[k] = (struct sl_table_op){.verb = SL_TABLE_GET, .key = e->keys.texts[i + k]};
         sl_arena_reset(arena);
-        const struct sl_call call = {.arena = arena, .deadline_ms = clock->now_ms(clock) + CALL_MS};
-        port->apply(port, &op, 1, &result, &call);
-        if (result.status != SL_OK)
-            status = sl_fail(error, result.status, result.code, "%s", result.text);
-        first = result.item.ptr && !n_there++ ? i : first;
+        status = sl_erase_get(port, e->command.clock, ops, n, arena, &results, error);
+        for (size_t k = 0; k < n && status == SL_OK; k++)
+            if (results[k].item.ptr && !n_there++)
+                first = i + k;
     }
     if (status == SL_OK && n_there)
         status = sl_fail(

@@ -21,6 +21,7 @@
 
 #define STEP_MS     30000
 #define SAY_MS      10000
+#define RETRY_MS    1000
 #define STUCK_MS    600000
 #define LINE_BYTES  ((size_t)64 * 1024 * 1024)
 #define SHOWN_BYTES 160 /* of a value, for people */
@@ -352,6 +353,8 @@ static enum sl_status read_all(struct history *h, struct sl_error *error)
             moved_ms = now;
         else if (status != SL_RETRY || now - moved_ms > STUCK_MS)
             return sl_fail(error, status, why.code, "%s", why.text);
+        else
+            sl_command_wait(RETRY_MS);
         say_progress(h, &said_ms);
     }
     return is_read ? SL_OK : sl_fail(error, SL_FATAL, "Stopped", "stopped before all was read");

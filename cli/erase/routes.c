@@ -26,7 +26,6 @@
 
 #define CALL_MS     60000
 #define PIECE_BYTES ((size_t)4 * 1024 * 1024)
-#define ROWS        100 /* of a read */
 #define REPAIRS     3
 
 void sl_erase_ask(struct sl_erase_job *job, const char *where, const char *format, ...)
@@ -177,47 +176,81 @@ static void count_row(const struct sl_expected *row, struct sl_span item, struct
     n->items += !is_tombstone;
 }
 
+enum sl_status sl_erase_get(struct sl_table_port *port, struct sl_clock *clock, const struct sl_table_op *ops,
+                            size_t n, struct sl_arena *arena, struct sl_result **out, struct sl_error *error)
+{
+    const struct sl_call call = {.arena = arena, .deadline_ms = clock->now_ms(clock) + CALL_MS};
+    *out = sl_arena_zalloc(arena, (n + 1) * sizeof(**out));
+    if (n)
+        port->apply(port, ops, n, *out, &call);
+    for (size_t i = 0; i < n; i++)
+        if ((*out)[i].status != SL_OK)
+            return sl_fail(error, (*out)[i].status, (*out)[i].code, "%s", (*out)[i].text);
+    return SL_OK;
+}
+
+/* Where the handler says that rows of these keys are. */
+static enum sl_status expect_rows(struct sl_route *route, const struct sl_span *keys, size_t n,
+                                  struct sl_arena *arena, struct sl_expect *out, struct sl_error *error)
+{
+    const struct sl_items_keys names = {.n = 0};
+    struct sl_items_entry *entries = sl_arena_zalloc(arena, n * sizeof(*entries));
+    const struct sl_record **records = sl_arena_alloc(arena, n * sizeof(*records));
+    struct sl_batch batch;
+    for (size_t i = 0; i < n; i++)
+        entries[i].key = keys[i];
+    enum sl_status status =
+        sl_items_decode(entries, n, &names, SL_LIT(SL_REPLAYED_ARN), arena, &batch, error);
+    if (status != SL_OK)
+        return status;
+    for (size_t i = 0; i < n; i++)
+        records[i] = sl_batch_record(&batch, i);
+    *out = (struct sl_expect){
+        .abi = {SL_ABI_MAJOR, SL_ABI_MINOR, sizeof(*out)}, .records = records, .n = n, .arena = arena};
+    sl_route_enter(route);
+    status = route->loaded.handler.expect(route->self, out, error);
+    sl_route_leave(route);
+    return status;
+}
+
+/* Rows of one port are read together. */
+static enum sl_status count_expected(const struct sl_erase_job *job, const struct sl_expect *expect,
+                                     struct rows *n, struct sl_error *error)
+{
+    struct sl_table_op *ops = sl_arena_zalloc(expect->arena, (expect->n_rows + 1) * sizeof(*ops));
+    const struct sl_expected **rows = sl_arena_alloc(expect->arena, (expect->n_rows + 1) * sizeof(*rows));
+    enum sl_status status = SL_OK;
+    for (size_t i = 0, at = 0; i < expect->n_rows && status == SL_OK; at = 0) {
+        struct sl_table_port *port = expect->rows[i].port;
+        struct sl_result *results;
+        for (; i < expect->n_rows && expect->rows[i].port == port; i++) {
+            const struct sl_expected *row = &expect->rows[i];
+            if (row->status != SL_OK || !row->key.ptr)
+                continue;
+            rows[at] = row;
+            ops[at++] = (struct sl_table_op){.verb = SL_TABLE_GET, .table = row->table, .key = row->key};
+        }
+        status = sl_erase_get(port, job->command->clock, ops, at, expect->arena, &results, error);
+        for (size_t k = 0; k < at && status == SL_OK; k++)
+            count_row(rows[k], results[k].item, n);
+    }
+    return status;
+}
+
 /* How many rows there are of the items, by the handler's own word of where they are. */
 static enum sl_status count_rows(struct sl_erase_job *job, struct sl_route *route, struct rows *n,
                                  struct sl_error *error)
 {
     struct sl_arena *arena = sl_arena_new(256 * 1024);
-    struct sl_clock *clock = job->command->clock;
     enum sl_status status = SL_OK;
     *n = (struct rows){.items = 0};
-    for (size_t i = 0; i < job->keys->n && status == SL_OK; i += ROWS) {
-        size_t part = job->keys->n - i < ROWS ? job->keys->n - i : ROWS;
-        const struct sl_items_keys names = {.n = 0};
-        struct sl_batch batch;
+    for (size_t i = 0; i < job->keys->n && status == SL_OK; i += SL_ERASE_ROWS) {
+        size_t part = job->keys->n - i < SL_ERASE_ROWS ? job->keys->n - i : SL_ERASE_ROWS;
+        struct sl_expect expect;
         sl_arena_reset(arena);
-        struct sl_items_entry *entries = sl_arena_zalloc(arena, part * sizeof(*entries));
-        const struct sl_record **records = sl_arena_alloc(arena, part * sizeof(*records));
-        for (size_t k = 0; k < part; k++)
-            entries[k].key = job->keys->texts[i + k];
-        status = sl_items_decode(entries, part, &names, SL_LIT(SL_REPLAYED_ARN), arena, &batch, error);
-        for (size_t k = 0; k < part && status == SL_OK; k++)
-            records[k] = sl_batch_record(&batch, k);
-        struct sl_expect expect = {.abi = {SL_ABI_MAJOR, SL_ABI_MINOR, sizeof(expect)},
-                                   .records = records,
-                                   .n = part,
-                                   .arena = arena};
-        if (status == SL_OK) {
-            sl_route_enter(route);
-            status = route->loaded.handler.expect(route->self, &expect, error);
-            sl_route_leave(route);
-        }
-        struct sl_result *results = sl_arena_zalloc(arena, (expect.n_rows + 1) * sizeof(*results));
-        for (size_t k = 0; k < expect.n_rows && status == SL_OK; k++) {
-            const struct sl_expected *row = &expect.rows[k];
-            const struct sl_table_op op = {.verb = SL_TABLE_GET, .table = row->table, .key = row->key};
-            const struct sl_call call = {.arena = arena, .deadline_ms = clock->now_ms(clock) + CALL_MS};
-            if (row->status != SL_OK || !row->key.ptr)
-                continue;
-            row->port->apply(row->port, &op, 1, &results[k], &call);
-            if (results[k].status != SL_OK)
-                status = sl_fail(error, results[k].status, results[k].code, "%s", results[k].text);
-            count_row(row, results[k].item, n);
-        }
+        status = expect_rows(route, &job->keys->texts[i], part, arena, &expect, error);
+        if (status == SL_OK)
+            status = count_expected(job, &expect, n, error);
     }
     sl_arena_destroy(arena);
     return status;

@@ -23,6 +23,13 @@ struct sl_erase_job {
 /* Route by route, then the places of parked records. SL_OK also where a person has something to do. */
 enum sl_status sl_erase_routes(struct sl_erase_job *job, struct sl_error *error) SL_MUST_USE;
 
+#define SL_ERASE_ROWS 100 /* that are read together */
+
+/* Reads rows: one result for each GET, in the arena; an error is the first one's. */
+enum sl_status sl_erase_get(struct sl_table_port *port, struct sl_clock *clock, const struct sl_table_op *ops,
+                            size_t n, struct sl_arena *arena, struct sl_result **out,
+                            struct sl_error *error) SL_MUST_USE;
+
 /* A line of what a person has to do; printed, and kept for the report. */
 void sl_erase_ask(struct sl_erase_job *job, const char *where, const char *format, ...) SL_PRINTF(3, 4);
 

@@ -32,8 +32,8 @@ struct erase {
     struct sl_eraser *eraser;
     struct sl_arena *arena, *pages; /* of one object; of one page of a listing */
     struct sl_buffer ledger;
-    char table[256]; /* of the records that were found; "": none says it */
-    char **holding;  /* keys of the objects that hold something */
+    char table[SL_SOURCE_TABLE_BYTES]; /* of the records that were found; "": none says it */
+    char **holding;                    /* keys of the objects that hold something */
     size_t n, room;
 };
 
@@ -96,17 +96,13 @@ static void forget_holding(struct erase *e)
 /* Another table's item may have the same key, and is not meant. */
 static enum sl_status check_table(struct erase *e, const struct sl_record *r, struct sl_error *error)
 {
-    struct sl_span table = sl_record_text(r, SL_FIELD_TABLE);
-    if (!table.len || sl_span_is(table, e->table))
+    if (sl_source_same_table(r, e->table))
         return SL_OK;
-    if (e->table[0])
-        return sl_fail(
-            error, SL_REJECT, "TwoTables",
-            "%s: has records of these keys of two tables, %s and %.*s: nobody can say which are meant; "
-            "nothing was written",
-            e->o->place, e->table, SL_ARG(table));
-    snprintf(e->table, sizeof(e->table), "%.*s", SL_ARG(table));
-    return SL_OK;
+    return sl_fail(
+        error, SL_REJECT, "TwoTables",
+        "%s: has records of these keys of two tables, %s and %.*s: nobody can say which are meant; "
+        "nothing was written",
+        e->o->place, e->table, SL_ARG(sl_record_text(r, SL_FIELD_TABLE)));
 }
 
 /* By the index; `is_proof`: without one. */

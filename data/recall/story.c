@@ -14,7 +14,6 @@
 #define PIECE_BYTES  ((size_t)1024 * 1024)
 #define BODY_BYTES   (2 * SL_SOURCE_RECORD_BYTES)
 #define SORT_AT_ONCE 20000
-#define TABLE_BYTES  256
 
 /* The parts of a sorter's key: of which item, its order in decimal digits, and which event it is. */
 #define ORDER_DIGITS 40
@@ -38,7 +37,7 @@ struct sl_story {
     struct sl_arena *arena; /* of one piece */
     struct sl_sha256 sha;
     struct sl_buffer body;
-    char table[TABLE_BYTES];
+    char table[SL_SOURCE_TABLE_BYTES];
     bool is_read, is_sorted;
     uint64_t entries, changes;
     struct change told[3]; /* the one before, this one, the next one */
@@ -115,16 +114,12 @@ static void make_key(struct sl_story *story, const struct sl_record *r, size_t i
 static enum sl_status check_table(struct sl_story *story, const struct sl_record *r,
                                   const struct sl_recall_piece *piece, struct sl_error *error)
 {
-    struct sl_span table = sl_record_text(r, SL_FIELD_TABLE);
-    if (!table.len || sl_span_is(table, story->table))
+    if (sl_source_same_table(r, story->table))
         return SL_OK;
-    if (story->table[0])
-        return sl_fail(error, SL_REJECT, "TwoTables",
-                       "%.*s: has changes of the table %.*s, and others are of %s: name the place of one "
-                       "table's objects, below the archive's",
-                       SL_ARG(piece->object.key), SL_ARG(table), story->table);
-    snprintf(story->table, sizeof(story->table), "%.*s", SL_ARG(table));
-    return SL_OK;
+    return sl_fail(error, SL_REJECT, "TwoTables",
+                   "%.*s: has changes of the table %.*s, and others are of %s: name the place of one "
+                   "table's objects, below the archive's",
+                   SL_ARG(piece->object.key), SL_ARG(sl_record_text(r, SL_FIELD_TABLE)), story->table);
 }
 
 static enum sl_status take(struct sl_story *story, const struct sl_recall_piece *piece, size_t i,

@@ -50,11 +50,11 @@ struct sl_restore {
     struct sl_sha256 sha;
     struct sl_buffer text; /* where canonical texts and lines are made */
     struct sl_sorter *sorter;
-    int64_t base_ms;             /* 0: there is no base */
-    char table[256];             /* of all records; "" until one says it */
-    FILE *out;                   /* the result, under another name */
-    struct sl_sorter_entry last; /* the one before, of the same or another item */
-    bool has_last, is_tied;      /* the last of the item is of two that differ, and have one order */
+    int64_t base_ms;                   /* 0: there is no base */
+    char table[SL_SOURCE_TABLE_BYTES]; /* of all records; "" until one says it */
+    FILE *out;                         /* the result, under another name */
+    struct sl_sorter_entry last;       /* the one before, of the same or another item */
+    bool has_last, is_tied;            /* the last of the item is of two that differ, and have one order */
 };
 
 /* A record becomes an entry: which item it is of, when it happened, from which state to which, and the line
@@ -181,20 +181,16 @@ static enum sl_status take_change(struct sl_restore *r, const struct sl_record *
     return add(r, &entry, record, ns / 1000, error);
 }
 
-/* Keys of two tables may be the same. */
 static enum sl_status check_table(struct sl_restore *r, const struct sl_record *record,
                                   struct sl_error *error)
 {
-    struct sl_span table = sl_record_text(record, SL_FIELD_TABLE);
-    if (!table.len || sl_span_is(table, r->table))
+    if (sl_source_same_table(record, r->table))
         return SL_OK;
-    if (r->table[0])
-        return sl_fail(error, SL_REJECT, "TwoTables",
-                       "%s: holds the tables %s and %.*s: restore from the objects of one table (a prefix of "
-                       "the archive), with the export of the same one",
-                       sl_source_facts(r->options.archive)->name, r->table, SL_ARG(table));
-    snprintf(r->table, sizeof(r->table), "%.*s", SL_ARG(table));
-    return SL_OK;
+    return sl_fail(error, SL_REJECT, "TwoTables",
+                   "%s: holds the tables %s and %.*s: restore from the objects of one table (a prefix of "
+                   "the archive), with the export of the same one",
+                   sl_source_facts(r->options.archive)->name, r->table,
+                   SL_ARG(sl_record_text(record, SL_FIELD_TABLE)));
 }
 
 /* One record of the base, or one change of the archive, goes to the sorter. */

@@ -10,6 +10,7 @@
 #include "streams/value.h"
 #include "data/source/source_private.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #define ARENA_BYTES ((size_t)16 * 1024)
@@ -224,4 +225,12 @@ uint32_t sl_source_marks(const struct sl_record *r, const struct sl_span *names,
             if (sl_json_text_is(name, names[i]))
                 marks |= UINT32_C(1) << i;
     return marks;
+}
+
+bool sl_source_same_table(const struct sl_record *r, char table[SL_SOURCE_TABLE_BYTES])
+{
+    struct sl_span name = sl_record_text(r, SL_FIELD_TABLE);
+    if (name.len && !table[0])
+        snprintf(table, SL_SOURCE_TABLE_BYTES, "%.*s", SL_ARG(name));
+    return !name.len || sl_span_is(name, table);
 }

@@ -43,6 +43,11 @@ struct sl_source;
  * several segments has one key for each. */
 #define SL_SOURCE_PLACE_BYTES ((size_t)8 * 1024)
 
+/* Keys of two tables may be the same. False: the record is of another table than `table`, which is "" at
+ * first and then the first name that a record says. */
+#define SL_SOURCE_TABLE_BYTES 256
+bool sl_source_same_table(const struct sl_record *r, char table[SL_SOURCE_TABLE_BYTES]);
+
 /* Names of a table's key attributes: partition key, then sort key if there is one. */
 struct sl_source_keys {
     struct sl_span names[2];

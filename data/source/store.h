@@ -20,8 +20,8 @@ const char *sl_store_name(const struct sl_store *store);
 /* Whether the key stays below the place: segments separated by '/', none empty, "." or "..", no NUL. */
 bool sl_store_is_key(struct sl_span key);
 
-/* What we ourselves keep beside what is stored: an index (data/recall/item_index.h). It has no part in what an
- * archive or an export is. */
+/* What we ourselves keep beside what is stored: an index (data/recall/item_index.h). It has no part in what
+ * an archive or an export is. */
 #define SL_STORE_OWN "_sluice/"
 bool sl_store_is_ours(struct sl_span key);
 

@@ -234,6 +234,10 @@ class Lake:
         rows = self.rows(f"SELECT decode(value) FROM parquet_kv_metadata({quote(file)}) WHERE decode(key) = 'sluice'")
         return json.loads(rows[0][0]) if rows else {}
 
+    def keys(self, changes):
+        """The names of the key's attributes, as the first file that has changes says them."""
+        return next(filter(None, (self.metadata(c).get("keys") for c in changes)), None)
+
     def make_current(self, changes):
         path = f"{self.place}/current/current.parquet"
         have = self.files(f"{self.place}/current/*.parquet")
@@ -243,7 +247,7 @@ class Lake:
         added = [c for c in changes if c not in set(before.get("changes", []))]
         if not added:
             return
-        keys = next(filter(None, (self.metadata(c).get("keys") for c in changes)), None)
+        keys = self.keys(changes)
         if not keys:
             return
         typed = [c for c in self.columns if c.name not in keys]
@@ -264,7 +268,7 @@ class Lake:
         current = self.files(f"{self.place}/current/*.parquet")
         if not current:
             return 0
-        keys = next(filter(None, (self.metadata(c).get("keys") for c in self.files(f"{self.place}/changes/*.parquet"))))
+        keys = self.keys(self.files(f"{self.place}/changes/*.parquet"))
         schema, _, name = table.rpartition(".")
         if not schema:
             raise Refused(f"--iceberg-table {table}: write NAMESPACE.TABLE")

@@ -414,18 +414,25 @@ static bool is_gone(int err)
     return err == ENOENT || err == ENOTDIR || err == ELOOP;
 }
 
-/* Returns 0 or an errno; ESTALE: another object is there. The folder is synced, so that a crash does not
- * bring the object back. */
-static int remove_from(int folder, const char *name, const struct sl_object_removal *removal,
-                       struct sl_arena *arena)
+/* Returns 0 when the file is still the object that was read, else an errno; ESTALE: another object is there.
+ * An absent etag: any object. */
+static int is_other(int folder, const char *name, struct sl_span etag, struct sl_arena *arena)
 {
     struct stat info;
     if (fstatat(folder, name, &info, AT_SYMLINK_NOFOLLOW) != 0)
         return errno;
     if (!S_ISREG(info.st_mode))
         return ENOENT;
-    if (removal->etag.ptr && !sl_span_eq(removal->etag, file_etag(&info, arena)))
-        return ESTALE;
+    return etag.ptr && !sl_span_eq(etag, file_etag(&info, arena)) ? ESTALE : 0;
+}
+
+/* Returns 0 or an errno. The folder is synced, so that a crash does not bring the object back. */
+static int remove_from(int folder, const char *name, const struct sl_object_removal *removal,
+                       struct sl_arena *arena)
+{
+    int err = is_other(folder, name, removal->etag, arena);
+    if (err)
+        return err;
     return unlinkat(folder, name, 0) != 0 || fsync(folder) != 0 ? errno : 0;
 }
 
@@ -473,13 +480,8 @@ static int replace(const struct sl_file *file, const struct sl_object_rewrite *r
                    struct sl_arena *arena)
 {
     char *name;
-    struct stat info;
     int folder = file_folder(file, sl_arena_copy(arena, rewrite->object.key), &name);
-    int err = folder < 0 ? errno : 0;
-    if (!err && fstatat(folder, name, &info, AT_SYMLINK_NOFOLLOW) != 0)
-        err = errno;
-    if (!err && (!S_ISREG(info.st_mode) || !sl_span_eq(rewrite->etag, file_etag(&info, arena))))
-        err = ESTALE;
+    int err = folder < 0 ? errno : is_other(folder, name, rewrite->etag, arena);
     if (!err)
         err = sl_disk_replace(file->partial, folder, name, rewrite->object.body);
     if (folder >= 0)

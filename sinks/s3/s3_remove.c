@@ -65,8 +65,10 @@ static struct sl_job job_of(const struct sl_s3 *s3, struct removal *r, struct sl
                            .of_no_record = true};
 }
 
-void sl_s3_remove(struct sl_object_port *port, const struct sl_object_removal *removals, size_t n,
-                  struct sl_result *results, const struct sl_call *call)
+/* `versions`: of each, which one; NULL: the object, whatever its version. */
+static void remove_all(struct sl_object_port *port, const struct sl_object_removal *removals,
+                       const struct sl_object_version *versions, size_t n, struct sl_result *results,
+                       const struct sl_call *call)
 {
     struct sl_s3 *s3 = (struct sl_s3 *)port;
     struct sl_arena *scratch = s3->client.aws->scratch;
@@ -79,6 +81,8 @@ void sl_s3_remove(struct sl_object_port *port, const struct sl_object_removal *r
             continue;
         list[n_jobs] = (struct removal){.asked = &removals[i], .result = &results[i]};
         jobs[n_jobs] = job_of(s3, &list[n_jobs], scratch);
+        if (versions)
+            jobs[n_jobs].query = sl_s3_version_query(versions[i].version, scratch);
         n_jobs++;
     }
     sl_job_run(&s3->client, jobs, n_jobs, call);
@@ -87,27 +91,17 @@ void sl_s3_remove(struct sl_object_port *port, const struct sl_object_removal *r
     sl_arena_reset(scratch);
 }
 
+void sl_s3_remove(struct sl_object_port *port, const struct sl_object_removal *removals, size_t n,
+                  struct sl_result *results, const struct sl_call *call)
+{
+    remove_all(port, removals, NULL, n, results, call);
+}
+
 void sl_s3_remove_versions(struct sl_object_port *port, const struct sl_object_version *versions, size_t n,
                            struct sl_result *results, const struct sl_call *call)
 {
-    struct sl_s3 *s3 = (struct sl_s3 *)port;
-    struct sl_arena *scratch = s3->client.aws->scratch;
-    struct sl_object_removal *asked = sl_arena_zalloc(scratch, (n + 1) * sizeof(*asked));
-    struct removal *list = sl_arena_zalloc(scratch, (n + 1) * sizeof(*list));
-    struct sl_job *jobs = sl_arena_zalloc(scratch, (n + 1) * sizeof(*jobs));
-    size_t n_jobs = 0;
-    sl_s3_begin(s3);
-    for (size_t i = 0; i < n; i++) {
-        asked[i] = (struct sl_object_removal){.key = versions[i].key};
-        if (!check(s3, &asked[i], &results[i], call->arena))
-            continue;
-        list[n_jobs] = (struct removal){.asked = &asked[i], .result = &results[i]};
-        jobs[n_jobs] = job_of(s3, &list[n_jobs], scratch);
-        jobs[n_jobs].query = sl_s3_version_query(versions[i].version, scratch);
-        n_jobs++;
-    }
-    sl_job_run(&s3->client, jobs, n_jobs, call);
-    for (size_t i = 0; i < n_jobs; i++)
-        sl_result_job(list[i].result, &jobs[i]);
-    sl_arena_reset(scratch);
+    struct sl_object_removal *removals = sl_arena_zalloc(call->arena, (n + 1) * sizeof(*removals));
+    for (size_t i = 0; i < n; i++)
+        removals[i].key = versions[i].key;
+    remove_all(port, removals, versions, n, results, call);
 }
