@@ -40,7 +40,7 @@ BEYOND = {
     r"different names|is the \w+ too|which replicate itself writes|makes this attribute|two attributes become|is in drop, too|cannot keep these rows itself"
     r"|is the replica itself|has other|has this name too|has no amount that is 1|not with|only with|only a replica with|is also the name of|have an attribute"
     r"|sorted by the table's sort key|has no transactions|may write \d+ rows|makes all that a row holds|say what a row holds|the view itself writes|the rows' own table|that nothing else has"
-    r"|the key of a list that stands beside": "two values that do not go together",
+    r"|the key of a list that stands beside|is for views without|without lists the rows|has no tables beside it": "two values that do not go together",
     r"several places are joined|between two places stands": "what is between the places of a template",
     r"write \{name\} without its image|use attributes of the source's key|names the time or the event": "what a template names",
     r"is not a handler|no handler|cannot be loaded|not a built-in": "whether a plugin is there",

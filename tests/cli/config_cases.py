@@ -141,12 +141,15 @@ REFUSED = [
     *below({**VIEW, "item": {"a": "x"}, "drop": ["b"]}, f"{R}.drop", 1),
     *below({**VIEW, "set": {"a": ...}}, f"{R}.set.a", 3, None, "{", "{yyyy}"),
     *below({**VIEW, "where": {"a": [...]}}, f"{R}.where.a[0]", {"prefx": "x"}, [], {}),
-    *below({**VIEW, "list": ...}, f"{R}.list", 3, [], "x", None),
+    *below({**VIEW, "list": ...}, f"{R}.list", 3, [], "x", None, True),
+    *below({**VIEW, "list": False, "each": ..., "item": {"a": "x"}}, f"{R}.list", "a[*]"),
+    *below({**VIEW, "list": False, "expired": ...}, f"{R}.expired", "keep", "keep-any"),
     *below({**VIEW, "list": {"table": ...}}, f"{R}.list.table", 3, "", None, [], 'a"b', "view"),
     *below({**VIEW, "list": {"key": "PK"}}, f"{R}.list.key", 1),
     *below({**VIEW, "list": {"nothing": "x"}}, f"{R}.list.nothing", 1),
     *below({**VIEW, "expires_attribute": ...}, f"{R}.expires_attribute", "", 3, "sluice_of"),
-    *below({**VIEW, "to": "opensearch://h/i"}, f"{R}.to", 1),
+    *below({**VIEW, "to": "opensearch://h/i", "each": "a[*]", "item": {"a": "x"}}, f"{R}.to", 1),
+    *below({**VIEW, "to": "opensearch://h/i", "list": {"table": "l"}}, f"{R}.list.table", 1),
     *below({**REPLICATE, "guard": ...}, f"{R}.guard", "inlin", 3, None, [], True, ""),
     *below({**REPLICATE, "guard": {"table": ...}}, f"{R}.guard.table", "", 3, None, "replica"),
     *below({**REPLICATE, "guard": {}}, f"{R}.guard.table", 1),
@@ -241,7 +244,7 @@ FOUND = [
 ]
 
 RIGHT_ONES = [
-    config(VIEW, VIEW), config({**VIEW, "list": {"table": "lists"}}, {**VIEW, "list": {"table": "lists"}}),
+    config(VIEW, VIEW), config({**VIEW, "list": False}), config({**VIEW, "list": {"table": "lists"}}, {**VIEW, "list": {"table": "lists"}}),
     config(ARCHIVE), config(REPLICATE), config(AGGREGATE), config(NOTIFY), config(FIFO), config({**REPLICATE, "project": []}),
     config(AGGREGATE, AGGREGATE), config(REPLICATE, {**REPLICATE, "to": "dynamodb://replica?region=eu-west-1"}),
     config({**REPLICATE, "guard": {"table": "g"}}, {**REPLICATE, "to": "dynamodb://other", "guard": {"table": "g"}}),

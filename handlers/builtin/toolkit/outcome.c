@@ -22,6 +22,8 @@ void sl_outcome_fail(struct sl_outcome *o, size_t i, const struct sl_error *erro
 
 void sl_outcome_unknown(struct sl_outcome *o, size_t i, const struct sl_error *error)
 {
+    if (o->states[i] == MARKED)
+        return; /* another of its operations has failed for sure */
     o->states[i] = UNKNOWN;
     o->has_unknown = true;
     if (o->why.status == SL_OK)

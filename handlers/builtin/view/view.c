@@ -4,12 +4,19 @@
  * has, and the order of the change that they are of. A change writes what differs from the list, and the
  * list, in one transaction, on condition that the list is as it was read. So a slice may be delivered again,
  * in part, late and in any order: a change that is not newer than the list is refused, and one that follows a
- * change which never came writes what that one would have. */
+ * change which never came writes what that one would have. (Without
+ * lists, and without "each": view_guard.c.) */
 #include "handlers/builtin/view/view_private.h"
 
 static enum sl_status accepts(void *self, enum sl_view view, struct sl_error *error)
 {
     const struct view *v = self;
+    if (v->is_guarded && view == SL_VIEW_NEW_IMAGE)
+        return v->host->fail(
+            error, SL_FATAL, "ViewType",
+            "without lists the old image says which row goes, and a stream of view type %s has none: "
+            "enable it with NEW_AND_OLD_IMAGES, or leave \"list\": false out",
+            v->host->view_name(view));
     if (view != SL_VIEW_KEYS_ONLY && view != SL_VIEW_OLD_IMAGE)
         return SL_OK;
     return v->host->fail(
@@ -23,8 +30,8 @@ static enum sl_status per_item(void *self, struct sl_per_item *out, struct sl_er
 {
     const struct view *v = self;
     out->remembers_s = v->tombstone_s;
-    out->units_of_item = 2;
-    out->units_more = 2;
+    out->units_of_item = v->is_guarded ? 1 : 2;
+    out->units_more = v->is_guarded ? 0 : 2;
     return v->expired == SL_EXPIRED_APPLY
                ? SL_OK
                : v->host->fail(error, SL_REJECT, "NotPerItem",
@@ -48,8 +55,16 @@ static enum sl_status price(void *self, struct sl_price *price, struct sl_error 
 {
     double n = (double)price->records;
     double u = price->item_bytes ? (double)((price->item_bytes + WRITE_UNIT - 1) / WRITE_UNIT) : 1;
-    (void)self;
+    const struct view *v = self;
     (void)error;
+    if (v->is_guarded) {
+        price->writes = price->records;
+        price->write_units = n * u;
+        price->formula =
+            "u where a change alters the row (u: KB of the row, here as large as the item, rounded up; "
+            "and one more for the old row where the key changes); a change that does not costs nothing";
+        return SL_OK;
+    }
     price->reads = price->records;
     price->read_units = n;
     price->writes = (size_t)(2 * n);

@@ -9,7 +9,7 @@
 const struct sl_option view_options[] = {
     {"to", SL_OPTION_TABLE, SL_OPTION_REQUIRED, 0, 0, NULL, NULL,
      "the table of the rows: dynamodb://table?region=, postgres://host/db?table=name, "
-     "sqlite:file.db?table=name"},
+     "sqlite:file.db?table=name; without \"each\" also opensearch://host/index"},
     {"key", SL_OPTION_JSON, SL_OPTION_REQUIRED, 0, 0, NULL, NULL,
      "{\"PK\": \"PRODUCT#{each.sku}\", \"SK\": \"ORDER#{PK|key}#{each.id|key}\"}: templates that make a "
      "row's "
@@ -33,7 +33,8 @@ const struct sl_option view_options[] = {
      "an item or element that lacks what a key's template names: reject the record, or make no row of it"},
     {"list", SL_OPTION_JSON, 0, 0, 0, NULL, NULL,
      "{\"table\": name, \"key\": \"PK\", \"name\": text}: the table of the lists that say which rows an item "
-     "has (default: that of the rows), and the view's name (default: the route's)"},
+     "has (default: that of the rows), and the view's name (default: the route's); false, without \"each\": "
+     "no lists, each row has the order of its last change"},
     {"expires_attribute", SL_OPTION_TEXT, 0, 0, 0, NULL, "sluice_expires",
      "attribute with the time, in epoch seconds, from which the empty list of an item may be deleted: make "
      "it "
@@ -163,24 +164,27 @@ static enum sl_status read_shape(struct opening *o)
 
 static bool is_ours(struct sl_span name)
 {
-    return sl_span_is(name, VIEW_OF) || sl_span_is(name, VIEW_LIST_ROWS) ||
-           sl_span_is(name, VIEW_LIST_ORDER) || sl_span_is(name, VIEW_LIST_REPAIRS);
+    return sl_span_is(name, VIEW_OF) || sl_span_is(name, VIEW_LIST_ROWS) || sl_span_is(name, VIEW_ORDER) ||
+           sl_span_is(name, VIEW_LIST_REPAIRS) || sl_span_is(name, VIEW_DELETED);
 }
 
 static enum sl_status check_name(const struct opening *o, const char *option, struct sl_span name)
 {
-    return is_ours(name) ? BAD(o,
-                               "%s: %.*s is an attribute that the view itself writes; choose another "
-                               "name",
-                               option, SL_ARG(name))
-                         : SL_OK;
+    bool is_of_tombstone =
+        o->v->is_guarded && (sl_span_is(name, VIEW_DELETED) || sl_span_eq(name, o->v->expires_attribute));
+    return is_ours(name) || is_of_tombstone
+               ? BAD(o,
+                     "%s: %.*s is an attribute that the view itself writes; choose another "
+                     "name",
+                     option, SL_ARG(name))
+               : SL_OK;
 }
 
 /* What a row gets of its own takes the place of what the item has. */
 static enum sl_status take_places(struct opening *o)
 {
     struct view *v = o->v;
-    struct sl_span taken[SL_TEXT_KEY_ATTRIBUTES + 4];
+    struct sl_span taken[SL_TEXT_KEY_ATTRIBUTES + 6];
     enum sl_status status = SL_OK;
     size_t n = 0;
     for (size_t i = 0; i < v->n_keys && status == SL_OK; i++) {
@@ -196,8 +200,12 @@ static enum sl_status take_places(struct opening *o)
         return status;
     taken[n++] = SL_LIT(VIEW_OF);
     taken[n++] = SL_LIT(VIEW_LIST_ROWS);
-    taken[n++] = SL_LIT(VIEW_LIST_ORDER);
+    taken[n++] = SL_LIT(VIEW_ORDER);
     taken[n++] = SL_LIT(VIEW_LIST_REPAIRS);
+    if (v->is_guarded) {
+        taken[n++] = SL_LIT(VIEW_DELETED);
+        taken[n++] = v->expires_attribute;
+    }
     return sl_reshape_take_places(&o->base, &v->shape, taken, n);
 }
 
@@ -263,8 +271,12 @@ static enum sl_status read_list_members(struct opening *o, const json_t *list)
     struct view *v = o->v;
     const char *name;
     json_t *value;
+    if (json_is_false(list)) {
+        v->is_guarded = true;
+        return SL_OK;
+    }
     if (list && !json_is_object(list))
-        return BAD(o, "list: expected an object with table, key or name");
+        return BAD(o, "list: expected an object with table, key or name, or false");
     json_object_foreach((json_t *)list, name, value)
     {
         struct sl_span text = sl_opening_text(value);
@@ -282,6 +294,28 @@ static enum sl_status read_list_members(struct opening *o, const json_t *list)
     return SL_OK;
 }
 
+/* Lists need transactions, and rows without lists an old image that tells of all that an item has there. */
+static enum sl_status check_lists(struct opening *o)
+{
+    struct view *v = o->v;
+    bool can_list = v->table->can & SL_TABLE_GROUPS;
+    if (!can_list && v->each.ptr)
+        return BAD(
+            o, "to: this target has no transactions, and with \"each\" a view needs them: keep its rows in a "
+               "dynamodb:, postgres: or sqlite: table");
+    if (!can_list && v->list_table.ptr)
+        return BAD(o, "list.table: this target has no tables beside it; leave the option out");
+    v->is_guarded = v->is_guarded || !can_list;
+    if (v->is_guarded && v->each.ptr)
+        return BAD(
+            o, "list: false is for views without \"each\": an item with several rows needs a list of them");
+    if (v->is_guarded && v->expired != SL_EXPIRED_APPLY)
+        return BAD(
+            o, "expired: without lists the rows of expired items cannot be kept: an item that comes again "
+               "would not find them");
+    return SL_OK;
+}
+
 /* Beside the rows a list has the rows' key attributes, all with the same text. */
 static enum sl_status read_list(struct opening *o)
 {
@@ -289,7 +323,9 @@ static enum sl_status read_list(struct opening *o)
     json_t *list = sl_opening_json(&o->base, "list");
     enum sl_status status = read_list_members(o, list);
     json_decref(list);
-    if (status != SL_OK)
+    if (status == SL_OK)
+        status = check_lists(o);
+    if (status != SL_OK || v->is_guarded)
         return status;
     if (v->list_table.ptr) {
         if (sl_span_eq(v->list_table, v->loop.target.table))
@@ -330,18 +366,19 @@ enum sl_status view_open(const struct sl_host *host, struct sl_route *route, voi
                        .expired = sl_expired_option(host, route)};
     *self = v;
     sl_loop_init(&v->loop, host->option_text(route, "to"));
-    if ((v->table->can & (SL_TABLE_GROUPS | SL_TABLE_TESTS)) != (SL_TABLE_GROUPS | SL_TABLE_TESTS))
-        return BAD(
-            &o, "to: this target has no transactions, and a view needs them: keep its rows in a dynamodb:, "
-                "postgres: or sqlite: table");
+    if (!(v->table->can & SL_TABLE_TESTS))
+        return BAD(&o,
+                   "to: this target has no conditions, and a view needs them: keep its rows in a dynamodb:, "
+                   "postgres:, sqlite: or opensearch: table");
     if (!sl_opening_is_name(v->expires_attribute) || is_ours(v->expires_attribute))
         return BAD(&o, "expires_attribute: expected the name of an attribute that nothing else has");
     enum sl_status status = read_key(&o);
     status = status == SL_OK ? read_each(&o) : status;
+    status = status == SL_OK ? read_list(&o) : status;
     status = status == SL_OK ? sl_opening_where(&o.base, &v->where) : status;
     status = status == SL_OK ? read_shape(&o) : status;
     status = status == SL_OK ? take_places(&o) : status;
     if (status == SL_OK)
         list_reads(&o);
-    return status == SL_OK ? read_list(&o) : status;
+    return status;
 }

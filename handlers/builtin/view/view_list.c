@@ -53,10 +53,10 @@ struct sl_span view_list_item(const struct view *v, const struct view_list_text 
     struct sl_text_object o = sl_text_object_begin(
         v->host, arena,
         t->key.len + t->of.len + t->order.len + list.len + v->expires_attribute.len + 2 * sizeof(digits) +
-            sizeof(VIEW_OF VIEW_LIST_ORDER VIEW_LIST_ROWS VIEW_LIST_REPAIRS) + 6 * SL_TEXT_MEMBER_BYTES);
+            sizeof(VIEW_OF VIEW_ORDER VIEW_LIST_ROWS VIEW_LIST_REPAIRS) + 6 * SL_TEXT_MEMBER_BYTES);
     sl_text_object_members(&o, t->key);
     sl_text_object_text(&o, SL_LIT(VIEW_OF), t->of);
-    sl_text_object_text(&o, SL_LIT(VIEW_LIST_ORDER), t->order);
+    sl_text_object_text(&o, SL_LIT(VIEW_ORDER), t->order);
     sl_text_object_text(&o, SL_LIT(VIEW_LIST_ROWS), list);
     if (t->repairs > 0)
         sl_text_object_value(&o, v->host, SL_LIT(VIEW_LIST_REPAIRS), number(t->repairs, digits));
@@ -107,7 +107,7 @@ enum sl_status view_list_read(const struct view *v, struct sl_span item, struct 
     if (!item.ptr)
         return SL_OK;
     struct sl_value row = {.type = SL_M, .raw = item};
-    struct sl_value order = v->host->value_member(row, SL_LIT(VIEW_LIST_ORDER));
+    struct sl_value order = v->host->value_member(row, SL_LIT(VIEW_ORDER));
     if (order.type == SL_S && sl_order_is_known(order.raw) &&
         read_rows(v, v->host->value_member(row, SL_LIT(VIEW_LIST_ROWS)), arena, &out->rows)) {
         struct sl_value repairs = v->host->value_member(row, SL_LIT(VIEW_LIST_REPAIRS));

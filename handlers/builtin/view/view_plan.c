@@ -33,8 +33,7 @@ static void test_list(const struct view *v, const struct view_list *list, struct
         return;
     char *text = v->host->alloc(arena, 32);
     snprintf(text, 32, "{\"N\":\"%" PRId64 "\"}", list->repairs);
-    tests[0] =
-        (struct sl_test){SL_EQ, SL_LIT(VIEW_LIST_ORDER), sl_order_of(v->host, arena, list->order).value};
+    tests[0] = (struct sl_test){SL_EQ, SL_LIT(VIEW_ORDER), sl_order_of(v->host, arena, list->order).value};
     tests[1] =
         (struct sl_test){list->repairs ? SL_EQ : SL_ABSENT, SL_LIT(VIEW_LIST_REPAIRS), sl_span_str(text)};
 }

@@ -31,6 +31,7 @@ struct view {
     struct sl_span *reads; /* the attributes of an item that rows are made of */
     size_t n_reads, room_reads;
     bool reads_more;           /* others, too: nobody can list them */
+    bool is_guarded;           /* there are no lists: a row says the order of the change that it is of */
     struct sl_span list_table; /* absent: the lists are beside the rows */
     struct sl_span list_keys[SL_TEXT_KEY_ATTRIBUTES];
     size_t n_list_keys;
@@ -42,9 +43,10 @@ struct view {
 
 /* Attributes of our own. Every row says whose it is: {"view": NAME, "key": {...}}, the source's key. */
 #define VIEW_OF           "sluice_of"
-#define VIEW_LIST_ORDER   "sluice_order"
+#define VIEW_ORDER        "sluice_order" /* of a list, or of a row without one */
 #define VIEW_LIST_ROWS    "sluice_rows"
 #define VIEW_LIST_REPAIRS "sluice_repairs"
+#define VIEW_DELETED      "sluice_deleted" /* a row without a list is a tombstone */
 
 /* ---- view_config.c ---- */
 
@@ -92,9 +94,28 @@ const struct view_row *view_rows_find(const struct view_rows *rows, struct sl_sp
 /* The value of VIEW_OF on the rows of the record's item. */
 struct sl_span view_of(const struct view *v, const struct sl_record *r, struct sl_arena *arena);
 
+/* Does the row say that it is of this view, and of the record's item? */
+bool view_is_of_item(const struct view *v, struct sl_value row, const struct sl_record *r);
+
+/* The source's key that the row says; SL_NONE: the row is not this view's. */
+struct sl_value view_owner(const struct view *v, struct sl_value row);
+
 /* The key of a row that was read, as texts are compared; absent: it has not all of the attributes `names`. */
 struct sl_span view_key_of_row(const struct view *v, struct sl_value row, const struct sl_span *names,
                                size_t n, struct sl_arena *arena);
+
+/* ---- view_change.c: what a change does to the rows of its item ---- */
+
+struct view_change {
+    bool alters;               /* them; if not, nothing else counts */
+    struct sl_span digits;     /* sl_order_digits */
+    struct view_rows new, old; /* `old` is empty, too, where nobody knows what was there */
+};
+
+/* SL_REJECT: the new image makes no rows, or something is missing. SL_FATAL: as in all records of the stream.
+ */
+enum sl_status view_change_make(const struct view *v, const struct sl_record *r, struct sl_arena *arena,
+                                struct view_change *out, struct sl_error *error) SL_MUST_USE;
 
 /* ---- view_list.c: the row that says which rows an item has ---- */
 
@@ -156,6 +177,34 @@ enum sl_status view_handle(void *self, struct sl_slice *slice, struct sl_error *
 
 /* SL_REJECT, code "Collision": the row under a key of ours is not ours. */
 enum sl_status view_collision(const struct view *v, struct sl_error *error) SL_MUST_USE;
+
+/* SL_RETRY: rows moved between so many requests. */
+enum sl_status view_keeps_changing(const struct view *v, int requests, struct sl_error *error) SL_MUST_USE;
+
+/* ---- view_guard.c: rows without lists ---- */
+
+/* What the writer takes to be under the row's key. */
+enum view_there {
+    VIEW_NOTHING,
+    VIEW_OLDER,         /* a row or tombstone of the item, of an older change */
+    VIEW_WITHOUT_ORDER, /* a row of the item, written with a list */
+    VIEW_AS_SEEN        /* a row or tombstone of the item, with this very order */
+};
+
+struct view_guarded {
+    struct sl_span key, of;
+    struct sl_span item; /* absent: a tombstone */
+    struct sl_order order;
+    enum view_there there;
+};
+
+struct sl_table_op view_guard_op(const struct view *v, const struct view_guarded *row,
+                                 struct sl_arena *arena);
+
+/* The order that a row says; absent: none that this view wrote. */
+struct sl_span view_guard_order(const struct view *v, struct sl_value row);
+
+enum sl_status view_guard_handle(struct view *v, struct sl_slice *slice, struct sl_error *error) SL_MUST_USE;
 
 /* ---- view_audit.c: struct sl_handler's ---- */
 

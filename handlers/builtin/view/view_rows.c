@@ -118,6 +118,21 @@ static enum sl_status check_key(const struct view *v, const struct sl_record *r,
 
 /* ---- items ---- */
 
+struct sl_value view_owner(const struct view *v, struct sl_value row)
+{
+    struct sl_value of = v->host->value_member(row, SL_LIT(VIEW_OF));
+    struct sl_value name = v->host->value_member(of, SL_LIT("view"));
+    if (name.type == SL_S && sl_span_eq(name.raw, v->name))
+        return v->host->value_member(of, SL_LIT("key"));
+    return (struct sl_value){.type = SL_NONE};
+}
+
+bool view_is_of_item(const struct view *v, struct sl_value row, const struct sl_record *r)
+{
+    struct sl_value owner = view_owner(v, row);
+    return owner.type == SL_M && v->host->value_equal(owner, v->host->record_image(r, SL_KEYS));
+}
+
 struct sl_span view_of(const struct view *v, const struct sl_record *r, struct sl_arena *arena)
 {
     struct sl_span keys = v->host->record_image(r, SL_KEYS).raw;

@@ -1,4 +1,5 @@
-/* Writing: of each item the newest change that altered its rows, in a transaction with the item's list. */
+/* Writing with lists: of each item the newest change that altered its rows, in a transaction with the item's
+ * list. */
 #include "handlers/builtin/view/view_private.h"
 
 #include "base/map.h"
@@ -29,97 +30,30 @@ struct slice {
     bool has_moved;   /* a list, while this wave was on its way */
 };
 
-/* ---- what a record does ---- */
-
-/* Are all attributes of which rows are made written alike in both images? Most changes need no more than this
- * look. (Templates take a number as it is written, so equal values are not enough.) */
-static bool is_untouched(const struct view *v, const struct sl_record *r)
-{
-    const struct sl_host *host = v->host;
-    if (v->reads_more || host->record_image(r, SL_OLD_IMAGE).type == SL_NONE ||
-        host->record_image(r, SL_NEW_IMAGE).type == SL_NONE)
-        return false;
-    for (size_t i = 0; i < v->n_reads; i++) {
-        struct sl_value old = host->record_attribute(r, SL_OLD_IMAGE, v->reads[i]);
-        struct sl_value new = host->record_attribute(r, SL_NEW_IMAGE, v->reads[i]);
-        if (old.type != new.type || !sl_span_eq(old.raw, new.raw))
-            return false;
-    }
-    return true;
-}
-
-/* Does the change alter the item's rows? `rows`: those after it. Of images that do not make rows, or are not
- * in the record, nobody knows what was there: the list will say. A removal that is kept leaves rows that no
- * old image shows. */
-static enum sl_status judge_record(const struct slice *s, const struct sl_record *r, struct view_rows *rows,
-                                   bool *alters, struct sl_error *error)
-{
-    const struct view *v = s->v;
-    struct view_rows old = {.n = 0};
-    struct sl_error why = SL_NO_ERROR;
-    bool is_insert = v->host->record_event(r) == SL_INSERT;
-    *alters = true;
-    enum sl_status status = view_rows_make(v, r, SL_NEW_IMAGE, s->slice->arena, rows, error);
-    if (status != SL_OK)
-        return status;
-    bool knows_old = v->host->record_image(r, SL_OLD_IMAGE).type != SL_NONE;
-    if (is_insert && v->expired == SL_EXPIRED_APPLY)
-        *alters = rows->n > 0;
-    else if (knows_old && view_rows_make(v, r, SL_OLD_IMAGE, s->slice->arena, &old, &why) == SL_OK)
-        *alters = !view_rows_are_equal(&old, rows);
-    return SL_OK;
-}
-
-static enum sl_status check_record(const struct view *v, const struct sl_record *r, struct sl_arena *arena,
-                                   struct sl_error *error)
-{
-    const struct sl_host *host = v->host;
-    bool is_removal = host->record_event(r) == SL_REMOVE;
-    bool is_known = host->record_view(r) != SL_VIEW_UNKNOWN;
-    if (host->record_image(r, SL_KEYS).type == SL_NONE)
-        return host->fail(error, SL_REJECT, "NoKeys", "the record has no Keys");
-    if (!is_removal && host->record_image(r, SL_NEW_IMAGE).type == SL_NONE)
-        return host->fail(error, is_known ? SL_FATAL : SL_REJECT, "ViewType",
-                          "the record has no NewImage, of which the rows are made: enable the stream with "
-                          "NEW_AND_OLD_IMAGES or NEW_IMAGE");
-    if (sl_order_is_time(host, r, arena))
-        return host->fail(
-            error, SL_FATAL, "OrderIsTime",
-            "through Kinesis two changes of an item can have one time, and nobody knows which is "
-            "the last: follow the table's own stream");
-    return SL_OK;
-}
+/* ---- records ---- */
 
 static enum sl_status take_record(struct slice *s, size_t i, struct sl_error *error)
 {
     const struct sl_host *host = s->v->host;
     const struct sl_record *r = s->slice->records[i];
     struct sl_arena *arena = s->slice->arena;
-    struct view_rows rows;
-    bool alters;
-    enum sl_status status = check_record(s->v, r, arena, error);
+    struct view_change made;
+    enum sl_status status = view_change_make(s->v, r, arena, &made, error);
     if (status != SL_OK)
         return status;
-    bool is_kept = host->record_event(r) == SL_REMOVE && sl_expired_is_kept(s->v->expired, host, r);
-    bool is_out = is_kept || is_untouched(s->v, r);
-    if (!is_out)
-        status = judge_record(s, r, &rows, &alters, error);
-    if (status != SL_OK)
-        return status;
-    if (is_out || !alters) {
+    if (!made.alters) {
         host->note(s->slice, i, SL_EFFECT_LEFT_OUT);
         return SL_OK;
     }
-    struct sl_span digits = sl_order_digits(host, r, arena);
     uint32_t known = s->items.n, c = sl_map_index(&s->items, host->record_item_key(r, arena));
     struct change *change = &s->changes[c];
     if (c == known)
         *change = (struct change){
-            .newest = (uint32_t)i, .last = SL_OUTCOME_NO_RECORD, .digits = digits, .rows = rows};
-    if (sl_span_compare_digits(digits, change->digits) >= 0) {
+            .newest = (uint32_t)i, .last = SL_OUTCOME_NO_RECORD, .digits = made.digits, .rows = made.new};
+    if (sl_span_compare_digits(made.digits, change->digits) >= 0) {
         change->newest = (uint32_t)i;
-        change->digits = digits;
-        change->rows = rows;
+        change->digits = made.digits;
+        change->rows = made.new;
     }
     s->before[i] = change->last;
     change->last = (uint32_t)i;
@@ -247,6 +181,13 @@ enum sl_status view_collision(const struct view *v, struct sl_error *error)
         SL_ARG(v->loop.target.table));
 }
 
+enum sl_status view_keeps_changing(const struct view *v, int requests, struct sl_error *error)
+{
+    return v->host->fail(error, SL_RETRY, "ItemKeepsChanging",
+                         "%.*s: the item's rows changed between %d requests; the change is retried",
+                         SL_ARG(v->loop.target.table), requests);
+}
+
 /* A row that we listed, and that is somebody else's now. */
 static void let_go(struct slice *s, struct change *change, struct sl_span key)
 {
@@ -308,10 +249,8 @@ static void write_changes(struct slice *s)
         struct sl_error error = SL_NO_ERROR;
         if (s->changes[c].is_over)
             continue;
-        (void)s->v->host->fail(&error, SL_RETRY, "ItemKeepsChanging",
-                               "%.*s: the item's rows changed between %d requests; the change is retried",
-                               SL_ARG(s->v->loop.target.table), WAVES);
-        fail(s, &s->changes[c], &error);
+        if (view_keeps_changing(s->v, WAVES, &error) != SL_OK)
+            fail(s, &s->changes[c], &error);
     }
 }
 
@@ -322,6 +261,8 @@ enum sl_status view_handle(void *self, struct sl_slice *slice, struct sl_error *
     v->records_epoch = slice->epoch >= 0 ? slice->epoch : v->epoch;
     if (sl_loop_closes(&v->loop, v->host, slice))
         return sl_loop_refuse(&v->loop, v->host, "", error);
+    if (v->is_guarded)
+        return view_guard_handle(v, slice, error);
     enum sl_status status = take_records(&s, error);
     if (status != SL_OK)
         return status;

@@ -118,10 +118,6 @@ static void what_cannot_be_is_refused_at_start(void **state)
         snprintf(config, sizeof(config), ROUTE("%s"), cases[i][0]);
         stage_refused(config, cases[i][1]);
     }
-    stage_refused(
-        "{'on_failure':'report','routes':[{'name':'v','handler':'view','to':'opensearch://h/i','key':{"
-        "'PK':'{PK}'}}]}",
-        "to: this target has no transactions, and a view needs them");
 }
 
 /* ---- what is parked ---- */

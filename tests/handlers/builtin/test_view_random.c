@@ -110,6 +110,7 @@ static void take_row(json_t *rows, json_t *listed, json_t *row)
 {
     const json_t *of = json_object_get(json_object_get(row, "sluice_of"), "M");
     const json_t *list = json_object_get(json_object_get(row, "sluice_rows"), "L");
+    const json_t *order = json_object_get(row, "sluice_order");
     char item[32], name[256];
     assert_string_equal(text_of(of, "view"), "v");
     snprintf(item, sizeof(item), "%zu", history_item(json_object_get(json_object_get(of, "key"), "M")));
@@ -119,7 +120,10 @@ static void take_row(json_t *rows, json_t *listed, json_t *row)
         json_object_set_new(listed, item, json_integer(n + (json_int_t)json_array_size(list)));
         return;
     }
-    json_object_set_new(listed, item, json_integer(n - 1));
+    if (order && json_object_get(row, "sluice_deleted"))
+        return;
+    json_object_set_new(listed, item, json_integer(order ? n : n - 1));
+    json_object_del(row, "sluice_order");
     json_object_del(row, "sluice_of");
     snprintf(name, sizeof(name), "%s|%s", text_of(row, "PK"), text_of(row, "SK"));
     json_object_set(rows, name, row);
@@ -221,6 +225,7 @@ static const struct mode modes[] = {
     {CONFIG(BY_PRODUCT ",'list':{'table':'lists','key':'K','name':'v'},'epoch':3"), true, true,
      "NEW_AND_OLD_IMAGES"},
     {CONFIG(BY_PRODUCT), true, false, "NEW_IMAGE"},
+    {CONFIG(BY_STATUS ",'project':['total'],'list':false"), false, false, "NEW_AND_OLD_IMAGES"},
 };
 
 static struct history history_of(const struct mode *mode, uint64_t seed)
