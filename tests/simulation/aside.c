@@ -15,8 +15,8 @@
 #define QUEUE_ARN       "arn:aws:sqs:us-east-1:1:aside"
 #define SEQUENCE_NUMBER "\"SequenceNumber\":\""
 
-const char *const sim_route_names[SIM_ROUTES] = {"archive", "replica", "totals", "probe",
-                                                 "notify",  "echo",    "window"};
+const char *const sim_route_names[SIM_ROUTES] = {"archive", "replica", "totals", "view",
+                                                 "probe",   "notify",  "echo",   "window"};
 
 enum sim_route sim_route_in(struct sl_span message)
 {

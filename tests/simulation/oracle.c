@@ -95,6 +95,7 @@ bool sim_is_durable(const struct sim *s, const struct sim_change *c, enum sim_ro
     case SIM_ECHO:
         return has_been_applied(c, route);
     case SIM_WINDOW: /* counted at the end */
+    case SIM_VIEW:
         return true;
     default:
         return is_in_table(s, c, route);
@@ -165,6 +166,31 @@ static void check_replica(struct sim *s)
             const char *name = (const char *[]){"version", "group", "total"}[k];
             if (!sl_value_equal(sim_attribute(item, name), sim_attribute(last->image, name)))
                 sim_violation(s, "replica: %s of %s is not the source's", name, s->items[i].key);
+        }
+    }
+}
+
+/* A row under the group and the item's key, for each item that is there, and no other. (Without lists a
+ * change that was given up may leave a row: that item's rows are not looked at.) */
+static void check_view(struct sim *s)
+{
+    for (size_t i = 0; i < s->n_items; i++) {
+        const struct sim_change *last = last_of(s, i);
+        bool is_open = !last || last->is_discarded || (!s->has_lists && is_undecided(s, i, SIM_VIEW));
+        for (unsigned group = 0; group < SIM_GROUPS && !is_open; group++) {
+            char key[96];
+            snprintf(key, sizeof(key), "\"%s#%s%s\"", sim_groups[group], s->items[i].has_nul ? "\\u0000" : "",
+                     s->items[i].key);
+            const struct sim_row *row = sim_find_row(&s->rows, "", key, NULL);
+            struct sl_span item = row ? row->item : (struct sl_span){0};
+            bool is_there = item.ptr && sim_attribute(item, "sluice_deleted").type == SL_NONE;
+            if (is_there != (last->image.ptr && last->group == group))
+                sim_violation(s, "view: %s is %s", key, is_there ? "still there" : "missing");
+            for (size_t k = 0; is_there && k < 2; k++) {
+                const char *name = (const char *[]){"version", "total"}[k];
+                if (!sl_value_equal(sim_attribute(item, name), sim_attribute(last->image, name)))
+                    sim_violation(s, "view: %s of %s is not the source's", name, key);
+            }
         }
     }
 }
@@ -348,6 +374,8 @@ void sim_check_end(struct sim *s)
         check_each(s, &s->changes[i]);
     if (takes(s, SIM_REPLICA))
         check_replica(s);
+    if (takes(s, SIM_VIEW))
+        check_view(s);
     if (takes(s, SIM_TOTALS))
         check_totals(s);
     if (takes(s, SIM_WINDOW))

@@ -51,6 +51,9 @@ static void choose_routes(struct sim *s)
         s->routes &= ~(1u << SIM_TOTALS);
     if (!has_images(s) && s->view != SL_VIEW_NEW_IMAGE)
         s->routes &= ~(1u << SIM_REPLICA);
+    s->has_lists = !has_images(s) || sim_draw(s, 2);
+    if (!has_images(s) && s->view != SL_VIEW_NEW_IMAGE)
+        s->routes &= ~(1u << SIM_VIEW);
     if (s->plan.broken >= 0 && s->plan.broken < SIM_PORT_QUEUE) /* the broken port must be in use */
         s->plan.broken = s->routes & 1u << s->plan.broken ? s->plan.broken : SIM_PORT_PROBE;
     s->guards_aside = sim_draw(s, 3) == 0;
@@ -72,9 +75,10 @@ static void choose_aside(struct sim *s)
 {
     static const enum sim_port port_of[SIM_ROUTES] = {[SIM_REPLICA] = SIM_PORT_REPLICA,
                                                       [SIM_TOTALS] = SIM_PORT_TOTALS,
+                                                      [SIM_VIEW] = SIM_PORT_VIEW,
                                                       [SIM_NOTIFY] = SIM_PORT_QUEUE,
                                                       [SIM_ECHO] = SIM_PORT_ECHO};
-    unsigned may = 1u << SIM_REPLICA | 1u << SIM_NOTIFY | 1u << SIM_ECHO;
+    unsigned may = 1u << SIM_REPLICA | 1u << SIM_VIEW | 1u << SIM_NOTIFY | 1u << SIM_ECHO;
     struct sim_plan *p = &s->plan;
     if (!s->keeps_expired && s->ledger != SIM_LEDGER_FOREIGN)
         may |= 1u << SIM_TOTALS;
@@ -149,6 +153,9 @@ static void add_route(struct sim *s, enum sim_route route, struct sl_buffer *b)
         [SIM_ARCHIVE] = "'name':'archive','handler':'archive','to':'sim:archive','compression':'none'",
         [SIM_REPLICA] = "'name':'replica','handler':'replicate','to':'sim:replica'",
         [SIM_TOTALS] = "'name':'totals','handler':'aggregate','to':'sim:totals'",
+        [SIM_VIEW] =
+            "'name':'view','handler':'view','to':'sim:view','key':{'PK':'{group|key}#{PK|key}','SK':'{SK}'},"
+            "'project':['version','total']",
         [SIM_PROBE] = "'name':'probe','handler':'probe'",
         [SIM_NOTIFY] = "'name':'notify','handler':'notify','to':'sim:queue'" MESSAGE,
         [SIM_ECHO] = "'name':'echo','handler':'notify','to':'sim:echo'" MESSAGE,
@@ -157,6 +164,8 @@ static void add_route(struct sim *s, enum sim_route route, struct sl_buffer *b)
     sl_buffer_printf(b, "{%s", routes[route]);
     if (route == SIM_REPLICA && s->guards_aside)
         sl_buffer_add_str(b, ",'guard':{'table':'guards','key':'PK'}");
+    if (route == SIM_VIEW)
+        sl_buffer_add_str(b, s->has_lists ? ",'list':{'table':'lists'}" : ",'list':false");
     if (route == SIM_TOTALS)
         sl_buffer_add_str(b, s->has_members ? MEMBERS : COUNTERS);
     if (route == SIM_TOTALS && s->has_members && !s->sub_counters)

@@ -161,12 +161,13 @@ static const struct sl_handler window = {.abi = SL_HANDLER_ABI,
                                          .window = window_window};
 
 extern const struct sl_handler sl_archive_handler, sl_replicate_handler, sl_aggregate_handler,
-    sl_notify_handler;
+    sl_view_handler, sl_notify_handler;
 
 const struct sl_handler *const sim_handlers[] = {
     &sl_archive_handler,
     &sl_replicate_handler,
     &sl_aggregate_handler,
+    &sl_view_handler,
     &sl_notify_handler,
     &probe,
     &window,

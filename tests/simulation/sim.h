@@ -27,6 +27,7 @@ enum sim_route {
     SIM_ARCHIVE,
     SIM_REPLICA,
     SIM_TOTALS,
+    SIM_VIEW,
     SIM_PROBE,
     SIM_NOTIFY,
     SIM_ECHO,
@@ -82,6 +83,7 @@ enum sim_port {
     SIM_PORT_ARCHIVE,
     SIM_PORT_REPLICA,
     SIM_PORT_TOTALS,
+    SIM_PORT_VIEW,
     SIM_PORT_PROBE,
     SIM_PORT_QUEUE,
     SIM_PORT_ECHO,
@@ -184,6 +186,7 @@ struct sim {
     bool guards_aside;      /* the replica's guards are in their own table */
     unsigned sub_counters;
     enum sim_ledger ledger;
+    bool has_lists;                  /* the view */
     bool keeps_expired;              /* the totals keep what TTL removes */
     bool has_members;                /* different values and members are counted too, and empty rows go */
     bool has_delta;                  /* an earlier process was killed before its fold */
@@ -200,7 +203,7 @@ struct sim {
     bool is_draining; /* what runs is the drain's process */
     struct sim_drain *drain;
     struct sl_answer answer;
-    struct sim_table replica, totals;
+    struct sim_table replica, totals, rows;
     struct sim_object objects[SIM_OBJECTS];
     size_t n_objects;
     struct sim_window windows[SIM_WINDOWS];

@@ -287,7 +287,9 @@ static enum sl_status open_table(struct sl_sinks *sinks, struct sl_span url, str
                              .apply = table_apply,
                              .close = table_close},
                             sim_now,
-                            sl_span_is(url, "sim:replica") ? SIM_PORT_REPLICA : SIM_PORT_TOTALS};
+                            sl_span_is(url, "sim:replica") ? SIM_PORT_REPLICA
+                            : sl_span_is(url, "sim:view")  ? SIM_PORT_VIEW
+                                                           : SIM_PORT_TOTALS};
     *out = &table->port;
     return SL_OK;
 }

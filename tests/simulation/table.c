@@ -66,7 +66,7 @@ static struct sim_row *row_of(struct sim *s, struct sim_table *table, const stru
 
 static struct sim_table *table_of(struct sim *s, enum sim_port port)
 {
-    return port == SIM_PORT_REPLICA ? &s->replica : &s->totals;
+    return port == SIM_PORT_REPLICA ? &s->replica : port == SIM_PORT_VIEW ? &s->rows : &s->totals;
 }
 
 /* ---- conditions ---- */
@@ -111,12 +111,10 @@ static bool test_holds(const struct sl_test *test, struct sl_span item)
     struct sl_value wanted = value_of(test->value);
     if (held.type == SL_NONE || held.type != wanted.type)
         return test->verb == SL_NE && held.type != SL_NONE;
+    if (test->verb == SL_EQ || test->verb == SL_NE)
+        return sl_value_equal(held, wanted) == (test->verb == SL_EQ);
     int order = compare(held, wanted);
     switch (test->verb) {
-    case SL_EQ:
-        return order == 0;
-    case SL_NE:
-        return order != 0;
     case SL_LT:
         return order < 0;
     case SL_LE:
