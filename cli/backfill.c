@@ -30,7 +30,7 @@ struct backfill {
 
     /* flags */
     const char *export, *archive, *keys;
-    const char *consumer_since, *as_of, *function, *mapping, *checkpoint_path, *until, *temp;
+    const char *consumer, *consumer_since, *as_of, *function, *mapping, *checkpoint_path, *until, *temp;
     struct sl_flag_list route_list;
     bool verify_first, is_plan, is_unsafe, is_quiet;
     int64_t segments, read_units, write_units;
@@ -81,8 +81,8 @@ static enum sl_status check_flags(struct backfill *b, struct sl_error *error)
         return usage_error(error, "--segments and --read-units need --table");
     if (b->verify_first && !b->export)
         return usage_error(error, "--verify-first needs --export");
-    if ((b->function || b->mapping) && b->consumer_since)
-        return usage_error(error, "give --function or --mapping, or --consumer-since");
+    if ((b->function || b->mapping) + (b->consumer != NULL) + (b->consumer_since != NULL) > 1)
+        return usage_error(error, "give --function or --mapping, or --consumer, or --consumer-since");
     if (b->export && !b->keys)
         return usage_error(
             error, "--export needs --keys PK,SK: an export does not say which attributes are the key");
@@ -163,14 +163,17 @@ static enum sl_status find_consumer(struct backfill *b, struct sl_error *error)
                                                 .region = b->command.region,
                                                 .endpoint = b->command.endpoint,
                                                 .table_arn = sl_source_facts(b->source)->table_arn};
-    if (!b->function && !b->mapping)
+    if (!b->function && !b->mapping && !b->consumer)
         return SL_OK;
-    enum sl_status status = sl_consumer_find(&options, b->command.arena, &consumer, error);
+    enum sl_status status = b->consumer ? sl_consumer_read(b->consumer, options.table_arn, &consumer, error)
+                                        : sl_consumer_find(&options, b->command.arena, &consumer, error);
     if (status != SL_OK)
         return status;
     b->since_ms = consumer.since_ms;
     sl_time_text(consumer.since_ms * 1000000, text);
-    fprintf(stderr, "sluice backfill: the mapping %s has missed nothing since %s\n", consumer.mapping, text);
+    fprintf(stderr, "sluice backfill: %s %s has missed nothing since %s\n",
+            b->consumer ? "the consumer of" : "the mapping", b->consumer ? b->consumer : consumer.mapping,
+            text);
     return SL_OK;
 }
 
@@ -501,6 +504,7 @@ static const struct sl_flag flags[] = {
     {"function", SL_FLAG_TEXT, &the.function, "NAME",
      "the consumer: its event source mapping says since when it has missed nothing"},
     {"mapping", SL_FLAG_TEXT, &the.mapping, "UUID", "the same, by the mapping itself"},
+    {"consumer", SL_FLAG_TEXT, &the.consumer, "FILE", "the same of a sluice tail, by its checkpoint file"},
     {"consumer-since", SL_FLAG_TEXT, &the.consumer_since, "TIME",
      "since when the consumer has missed nothing, if you know"},
     {"as-of", SL_FLAG_TEXT, &the.as_of, "TIME", "the time of the items, where the source does not say it"},

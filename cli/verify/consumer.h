@@ -7,9 +7,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-
-/* Clocks of the table, of the consumer and of this machine differ by less than that. */
-#define SL_CONSUMER_SKEW_MS 1000
+#include "live/source/consumer.h"
 
 struct sl_consumers {
     struct sl_clock *clock;

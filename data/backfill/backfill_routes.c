@@ -115,7 +115,8 @@ enum sl_status sl_backfill_check_order(const struct sl_backfill *b, struct sl_er
             error, SL_REJECT, "OrderUnknown",
             "it is not known that the stream's consumer has handled every change since %s, the time of the "
             "items: an item that was deleted in between would come back. Name the function whose mapping is "
-            "to be read (--function), or give the time since which nothing was missed (--consumer-since)",
+            "to be read (--function), or the checkpoint file of the sluice tail (--consumer), or give the "
+            "time since which nothing was missed (--consumer-since)",
             as_of);
     if (b->options.consumer_since_ms > b->report.as_of_ms)
         return sl_fail(

@@ -4,6 +4,11 @@
 #include "aws/mappings.h"
 #include "aws/sources.h"
 #include "base/span.h"
+#include "live/source/places.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
 
 #define TIMEOUT_MS 30000
 
@@ -25,15 +30,19 @@ static const char *text_of(const json_t *object, const char *name)
     return sl_mapping_text(object, name);
 }
 
+static bool is_stream_of(const char *stream_arn, struct sl_span table)
+{
+    struct sl_span stream = sl_span_str(stream_arn);
+    return sl_span_starts(stream, table) &&
+           sl_span_starts(sl_span_from(stream, table.len), SL_LIT("/stream/"));
+}
+
 /* ---- which mapping ---- */
 
 /* Does the mapping read a stream of the table? */
 static bool is_of_table(const struct lambda *l, const json_t *mapping)
 {
-    struct sl_span source = sl_span_str(text_of(mapping, "EventSourceArn"));
-    struct sl_span table = l->options->table_arn;
-    return sl_span_starts(source, table) &&
-           sl_span_starts(sl_span_from(source, table.len), SL_LIT("/stream/"));
+    return is_stream_of(text_of(mapping, "EventSourceArn"), l->options->table_arn);
 }
 
 static bool is_limit(const json_t *mapping, const char *name)
@@ -182,5 +191,34 @@ enum sl_status sl_consumer_find(const struct sl_consumer_options *options, struc
     json_decref(l.mapping);
     sl_mappings_close(mappings);
     sl_aws_destroy(aws);
+    return status;
+}
+
+/* ---- a tail ---- */
+
+enum sl_status sl_consumer_read(const char *path, struct sl_span table_arn, struct sl_consumer *out,
+                                struct sl_error *error)
+{
+    struct sl_places places;
+    *out = (struct sl_consumer){.mapping = NULL};
+    if (access(path, F_OK) != 0)
+        return sl_fail(error, SL_REJECT, "BadCheckpoint", "--consumer %s: %s", path, strerror(errno));
+    enum sl_status status = sl_places_read(&places, path, NULL, error);
+    if (status != SL_OK)
+        sl_error_context(error, "--consumer");
+    else if (table_arn.len && !is_stream_of(places.stream_arn, table_arn))
+        status =
+            sl_fail(error, SL_REJECT, "OtherStream",
+                    "--consumer %s: it is of %s, and the items are of %.*s: give the checkpoint file of the "
+                    "sluice tail that consumes the stream of this table",
+                    path, places.stream_arn, SL_ARG(table_arn));
+    else if (!places.complete_since_ms)
+        status = sl_fail(
+            error, SL_REJECT, "BadCheckpoint",
+            "--consumer %s: it does not say since when its consumer has missed nothing: run sluice tail "
+            "with it first",
+            path);
+    out->since_ms = places.complete_since_ms + SL_CONSUMER_SKEW_MS;
+    sl_places_clean_up(&places);
     return status;
 }

@@ -1,4 +1,5 @@
-/* Since when a stream's consumer has handled every change: read from Lambda's event source mapping. */
+/* Since when a stream's consumer has handled every change: read from Lambda's event source mapping, or from
+ * the checkpoint file of `sluice tail`. */
 #ifndef SL_LIVE_SOURCE_CONSUMER_H
 #define SL_LIVE_SOURCE_CONSUMER_H
 
@@ -17,8 +18,11 @@ struct sl_consumer_options {
     struct sl_span table_arn; /* the mapping has to read a stream of this table */
 };
 
+/* Clocks of the table, of the consumer and of this machine differ by less than that. */
+#define SL_CONSUMER_SKEW_MS 1000
+
 struct sl_consumer {
-    const char *mapping; /* its UUID */
+    const char *mapping; /* its UUID; NULL: it is a tail */
     int64_t since_ms;    /* since 1970 */
 };
 
@@ -32,5 +36,10 @@ struct sl_consumer {
  * MaximumRetryAttempts). SL_RETRY, SL_FATAL: Lambda could not be asked. */
 enum sl_status sl_consumer_find(const struct sl_consumer_options *options, struct sl_arena *arena,
                                 struct sl_consumer *out, struct sl_error *error) SL_MUST_USE;
+
+/* From the file: since its first listing, or the last gap. `table_arn` absent: any table. SL_REJECT: there is
+ * no such file, it is of another table's stream, or of a release that did not say it. */
+enum sl_status sl_consumer_read(const char *path, struct sl_span table_arn, struct sl_consumer *out,
+                                struct sl_error *error) SL_MUST_USE;
 
 #endif

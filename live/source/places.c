@@ -91,6 +91,7 @@ static enum sl_status take_file(struct sl_places *places, const char *path, cons
     json_t *shard;
     sl_places_set(&places->stream_arn, stream);
     places->through_ms = time_of(root, "through");
+    places->complete_since_ms = time_of(root, "complete_since");
     json_object_foreach(shards, id, shard)
     {
         struct sl_place *place = sl_places_add(places, id);
@@ -151,6 +152,7 @@ void sl_places_write(const struct sl_places *places, struct sl_buffer *b)
     sl_buffer_add_char(b, '{');
     sl_json_add_member(b, "stream", sl_span_str(places->stream_arn));
     add_time(b, "through", places->through_ms);
+    add_time(b, "complete_since", places->complete_since_ms);
     sl_buffer_add_str(b, ",\"shards\":{");
     for (size_t i = 0; i < places->n; i++) {
         const struct sl_place *place = &places->list[i];

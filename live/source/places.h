@@ -7,7 +7,8 @@
  *   "shardId-...":{"after":"111...","unlisted":"2026-..."}}}   since when the stream does not list it
  *
  * A shard without an entry begins with its oldest record. "through": every change of the table before this
- * time is handled. */
+ * time is handled. "complete_since": every change after this time was handled or will be; a gap begins it
+ * anew. */
 #ifndef SL_LIVE_SOURCE_PLACES_H
 #define SL_LIVE_SOURCE_PLACES_H
 
@@ -30,7 +31,8 @@ struct sl_places {
     struct sl_place *list;
     size_t n, room;
     char *stream_arn;
-    int64_t through_ms; /* 0: not known */
+    int64_t through_ms;        /* 0: not known */
+    int64_t complete_since_ms; /* every change since this wall time was handled, or will be; 0: not known */
 };
 
 /* Reads the file, if it exists; without a `path` or a file there are none. SL_REJECT: it is damaged, or

@@ -330,6 +330,18 @@ static bool are_all_done(const struct sl_engine *e)
     return e->list.has_first && e->list.shards.n;
 }
 
+void sl_engine_note_missed(struct sl_engine *e)
+{
+    if (e->o.keeper.ops->missed)
+        e->o.keeper.ops->missed(e->o.keeper.self, e->wall_ms);
+}
+
+void sl_engine_note_gap(struct sl_engine *e)
+{
+    e->result.gaps++;
+    sl_engine_note_missed(e);
+}
+
 static void begin_new_stream(struct sl_engine *e)
 {
     fprintf(stderr,
@@ -337,7 +349,7 @@ static void begin_new_stream(struct sl_engine *e)
             "the one "
             "and the beginning of the other are in neither: take what is missing from the table\n",
             e->stream_arn, e->stream.latest);
-    e->result.gaps++;
+    sl_engine_note_gap(e);
     sl_lane_set(&e->stream_arn, e->stream.latest);
     if (e->o.followed)
         e->o.followed(e->o.self, e->stream_arn);

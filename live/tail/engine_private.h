@@ -159,6 +159,10 @@ bool sl_engine_follow(struct sl_engine *e);
 void sl_engine_show(struct sl_engine *e);
 void sl_engine_find_through(struct sl_engine *e);
 
+/* Changes were given up: the keeper begins anew to say since when none was missed. A gap is counted as well. */
+void sl_engine_note_missed(struct sl_engine *e);
+void sl_engine_note_gap(struct sl_engine *e);
+
 /* ---- lane.c ---- */
 
 struct sl_lane *sl_lane_new(struct sl_engine *e, const char *id);

@@ -94,6 +94,10 @@ struct sl_keeper_ops {
     /* What was kept of it when it was opened; 0: nothing. NULL as well. */
     int64_t (*through)(void *self);
 
+    /* Changes that were made before this wall time were not handled, and will not be: the stream has them no
+     * more, or they were given up. NULL: the keeper does not keep since when none was missed. */
+    void (*missed)(void *self, int64_t now_ms);
+
     /* The stream is at its end, every shard of it is done, and the table has another: from now on places are
      * of that one; a listing follows. False, with a text for the user: not with this keeper. NULL: never. */
     bool (*follow)(void *self, const char *stream_arn, struct sl_error *error);

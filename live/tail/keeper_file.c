@@ -268,6 +268,10 @@ static void listed(void *self, const struct sl_keeper_listing *listing)
         add_listed(k, &listing->shards[i], from_latest, listing->now_ms);
     note_missing(k, listing->now_ms);
     k->has_begun = true;
+    if (!k->places.complete_since_ms) {
+        k->places.complete_since_ms = listing->now_ms;
+        k->is_dirty = true;
+    }
     if (k->is_dirty)
         touch(k);
     pthread_mutex_unlock(&k->mutex);
@@ -312,6 +316,15 @@ static int64_t until_ms(void *self, const char *shard)
     (void)self;
     (void)shard;
     return INT64_MAX;
+}
+
+static void missed(void *self, int64_t now_ms)
+{
+    struct keeper *k = self;
+    pthread_mutex_lock(&k->mutex);
+    k->places.complete_since_ms = now_ms;
+    touch(k);
+    pthread_mutex_unlock(&k->mutex);
 }
 
 static bool follow(void *self, const char *stream_arn, struct sl_error *error)
@@ -386,6 +399,7 @@ struct sl_keeper sl_keeper_file_new(const char *path)
                                              .through = through,
                                              .take = take,
                                              .until_ms = until_ms,
+                                             .missed = missed,
                                              .follow = follow,
                                              .close = close_file};
     struct keeper *k = calloc(1, sizeof(*k));

@@ -228,9 +228,10 @@ static void on_decided(void *self, const struct sl_esm_invocation *inv, const st
 
 static void on_discarded(void *self, const struct sl_esm_discard *discard)
 {
-    const struct sl_engine_options *o = &((struct sl_lane *)self)->engine->o;
-    if (o->discarded)
-        o->discarded(o->self, discard);
+    struct sl_engine *e = ((struct sl_lane *)self)->engine;
+    sl_engine_note_missed(e);
+    if (e->o.discarded)
+        e->o.discarded(e->o.self, discard);
 }
 
 static void open_mapping(struct sl_lane *lane)

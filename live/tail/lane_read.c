@@ -151,7 +151,7 @@ static void note_gap(struct sl_lane *lane)
             "sluice tail: %s: the records after %s are gone from the stream, which keeps them 24 hours; tail "
             "continues with the oldest one. Take what is missing from the table\n",
             lane->id, lane->read_after ? lane->read_after : "its beginning");
-    lane->engine->result.gaps++;
+    sl_engine_note_gap(lane->engine);
     sl_lane_set(&lane->read_after, NULL);
     sl_lane_set(&lane->iterator, NULL);
     lane->from_latest = false;
@@ -165,7 +165,7 @@ static void note_gone(struct sl_lane *lane)
         "sluice tail: 1 shard(s) of the checkpoint are gone from the stream before they were read to their "
         "end: %s, after %s. Take what is missing from the table\n",
         lane->id, lane->read_after ? lane->read_after : "its beginning");
-    lane->engine->result.gaps++;
+    sl_engine_note_gap(lane->engine);
     sl_lane_end_reading(lane);
 }
 

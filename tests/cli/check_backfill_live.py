@@ -91,9 +91,14 @@ def beside_the_stream(world):
     users.thread.start()
     time.sleep(1.1)
     tail = lambda *args: sluice("tail", "--table", f"orders{world}", "--checkpoint", "places", *args, place=place)
-    fill = lambda: sluice("backfill", "--table", f"orders{world}", "--segments", "3", "--consumer-since", since, "--checkpoint", "cp",
+    safe = ["--consumer", "places"] if world % 2 else ["--consumer-since", since]
+    fill = lambda: sluice("backfill", "--table", f"orders{world}", "--segments", "3", *safe, "--checkpoint", "cp",
                           "--write-units", str(rng.choice([400, 5000])), "--quiet", place=place)
-    follower, filler = tail(), fill()
+    follower = tail()
+    while world % 2 and "complete_since" not in ((place / "places").read_text() if (place / "places").exists() else ""):
+        time.sleep(0.1)
+    time.sleep(2 if world % 2 else 0)  # the items are read later than that, by more than clocks may differ
+    filler = fill()
     for _ in range(rng.randrange(2, 5)):
         time.sleep(rng.uniform(0.3, 1.0))
         if rng.random() < 0.6:

@@ -248,11 +248,17 @@ def failures():
     config = {**CONFIG, "routes": [{"name": "say", "handler": "notify", "to": "jsonl:said.jsonl", "message": "{word}"}]}
     (folder / "poison.json").write_text(json.dumps(config))
     (folder / "failed.jsonl").write_text("of the run before\n")
+    long_ago = "2020-01-01T00:00:00.000Z"
+    for place in ("poison-place.json", "sound-place.json"):
+        (folder / place).write_text(json.dumps({"stream": ARN, "complete_since": long_ago, "shards": {}}))
     run = s.tail("--config", "poison.json", "--max-retries", "0", "--bisect", "--on-failure", "failed.jsonl", "--checkpoint", "poison-place.json")
     earlier, *written = (folder / "failed.jsonl").read_text().splitlines()
     given_up = [json.loads(l)["DDBStreamBatchInfo"]["startSequenceNumber"] for l in written]
     check("the failure records of the run before are kept", earlier == "of the run before", earlier)
     check("what cannot succeed is given up and reported", run.returncode == 1 and given_up == list("123456"), run.out + run.err)
+    check("changes were missed until then", "complete_since" in (said := json.loads((folder / "poison-place.json").read_text())) and said["complete_since"] > long_ago, said)
+    run = s.tail("--checkpoint", "sound-place.json")
+    check("where nothing is given up, none was", json.loads((folder / "sound-place.json").read_text())["complete_since"] == long_ago, run.out + run.err)
     live = tail("--stream", ARN, "--endpoint-url", s.url, "--config", "poison.json", "--checkpoint", "never.json", wait=False)
     time.sleep(1.5)
     live.send_signal(signal.SIGTERM)

@@ -4,6 +4,8 @@
 #include "tests/support/test.h"
 
 #include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 #define TABLE  "arn:aws:dynamodb:eu-west-1:123456789012:table/orders"
 #define STREAM TABLE "/stream/2026-01-02T03:04:05.678"
@@ -203,6 +205,43 @@ static void a_refusal_is_told(void **state)
     scripted_server_stop(server);
 }
 
+/* ---- the file of a tail ---- */
+
+static void a_tail_says_it_in_its_file(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *why;
+    } cases[] = {
+        {"{'stream':'" STREAM "','complete_since':'2026-01-02T03:04:05.678Z','shards':{}}", NULL},
+        {"{'stream':'" STREAM "','shards':{}}", "does not say since when"},
+        {"{'stream':'" TABLE "s/stream/2026','complete_since':'2026-01-02T03:04:05.678Z','shards':{}}",
+         "give the checkpoint file of the sluice tail that consumes the stream of this table"},
+        {"{'stream':'" STREAM "'}", "is not a checkpoint file"},
+        {"[", "is not a checkpoint of sluice tail"},
+        {NULL, "No such file"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char path[] = "/tmp/test_consumer.XXXXXX";
+        struct sl_consumer consumer;
+        struct sl_error error = {0};
+        int fd = mkstemp(path);
+        assert_true(fd >= 0);
+        if (cases[i].text)
+            assert_int_equal(write(fd, json(cases[i].text), strlen(cases[i].text)), strlen(cases[i].text));
+        else
+            unlink(path);
+        close(fd);
+        enum sl_status status = sl_consumer_read(path, sl_span_str(TABLE), &consumer, &error);
+        if (status != (cases[i].why ? SL_REJECT : SL_OK) ||
+            (cases[i].why && !strstr(error.text, cases[i].why)))
+            fail_msg("%s: %d %s", cases[i].text, (int)status, error.text);
+        if (!cases[i].why)
+            assert_int_equal(consumer.since_ms, LABEL + SL_CONSUMER_SKEW_MS);
+        unlink(path);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -212,6 +251,7 @@ int main(void)
         cmocka_unit_test(pages_without_an_end_are_told),
         cmocka_unit_test(an_unknown_table_has_no_mapping),
         cmocka_unit_test(a_refusal_is_told),
+        cmocka_unit_test(a_tail_says_it_in_its_file),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

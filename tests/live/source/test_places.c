@@ -33,6 +33,7 @@ static void what_is_written_is_read(void **state)
     sl_places_set(&sl_places_find(&places, "unlisted")->after, "9");
     (void)sl_places_add(&places, "nothing");
     places.through_ms = NOW + 123;
+    places.complete_since_ms = NOW - 77;
     sl_buffer_init(&text, 4096);
     sl_places_write(&places, &text);
     sl_buffer_add_char(&text, '\0');
@@ -40,6 +41,7 @@ static void what_is_written_is_read(void **state)
     assert_int_equal(sl_places_read(&again, path, STREAM, NULL), SL_OK);
     assert_int_equal(again.n, 4); /* a shard of which nothing is known begins with its oldest record */
     assert_int_equal(again.through_ms, NOW + 123);
+    assert_int_equal(again.complete_since_ms, NOW - 77);
     assert_string_equal(sl_places_find(&again, "after")->after, "111");
     assert_int_equal(sl_places_find(&again, "since")->since_ms, NOW);
     assert_true(sl_places_find(&again, "done")->is_done);

@@ -104,6 +104,46 @@ static void places_are_kept(void **state)
     end_world(w);
 }
 
+static int64_t complete_since(const struct world *w)
+{
+    struct sl_places places;
+    assert_int_equal(sl_places_read(&places, w->path, NULL, NULL), SL_OK);
+    int64_t ms = places.complete_since_ms;
+    sl_places_clean_up(&places);
+    return ms;
+}
+
+/* Since the first listing, whenever the process begins again; since the last gap; anew with another stream.
+ */
+static void since_when_nothing_was_missed_is_kept(void **state)
+{
+    (void)state;
+    struct world *w = new_world();
+    const struct sl_keeper_shard shard = {"a", "", false, false};
+    struct sl_keeper_listing later = {&shard, 1, NOW + 1000, false};
+    assert_int_equal(complete_since(w), 0);
+    list(w, &shard, 1, false);
+    w->keeper.ops->listed(w->keeper.self, &later);
+    close_keeper(w);
+    assert_int_equal(complete_since(w), NOW);
+    reopen(w);
+    w->keeper.ops->listed(w->keeper.self, &later);
+    close_keeper(w);
+    assert_int_equal(complete_since(w), NOW);
+    reopen(w);
+    w->keeper.ops->missed(w->keeper.self, NOW + 2000);
+    w->keeper.ops->listed(w->keeper.self, &later);
+    close_keeper(w);
+    assert_int_equal(complete_since(w), NOW + 2000);
+    reopen(w);
+    assert_true(w->keeper.ops->follow(w->keeper.self, STREAM, NULL));
+    w->keeper.ops->listed(w->keeper.self, &later);
+    close_keeper(w);
+    assert_int_equal(complete_since(w), NOW + 1000);
+    reopen(w);
+    end_world(w);
+}
+
 static void latest_is_one_moment(void **state)
 {
     (void)state;
@@ -340,6 +380,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(places_are_kept),
                                        cmocka_unit_test(latest_is_one_moment),
+                                       cmocka_unit_test(since_when_nothing_was_missed_is_kept),
                                        cmocka_unit_test(a_file_that_cannot_be_used_is_refused),
                                        cmocka_unit_test(a_write_that_fails_is_told_once),
                                        cmocka_unit_test(a_lock_without_a_name_is_a_lock),

@@ -162,10 +162,14 @@ static void a_deleted_stream_is_followed(void **state)
     use(old_shards, new_shards);
     w.latest = NEWER;
     w.denied = "GetShardIterator", w.code = "ResourceNotFoundException", w.after = 1, w.times = 1;
+    verb_write(v, "place.json",
+               "{'stream':'" ARN "','complete_since':'2020-01-01T00:00:00.000Z','shards':{}}");
     verb_assert(v, tail(v, "--stream " ARN " --table t --follow-new-stream --checkpoint place.json"), 1,
                 "1 shard(s) of the checkpoint are gone from the stream before they were read to their end");
     assert_told(v, "follows " NEWER);
     assert_non_null(strstr(handled(v), " 201 202 203 204 205 "));
+    assert_non_null(strstr(verb_read(v, "place.json"), "\"complete_since\""));
+    assert_null(strstr(verb_read(v, "place.json"), "2020-01-01"));
     w.denied = NULL;
     verb_assert(v, tail(v, "--table t --follow-new-stream --checkpoint place.json"), 0, "");
     assert_string_equal(handled(v), " ");
