@@ -371,6 +371,9 @@ static void try_trouble(const struct trouble *t, size_t i, bool is_plan)
     struct sl_expect e = {
         .abi = {SL_ABI_MAJOR, SL_ABI_MINOR, sizeof(e)}, .records = &r, .n = 1, .arena = s->arena};
     assert_int_equal(handler->expect(route->self, &e, &error), SL_OK);
+    assert_int_equal(e.n_rows, t->item != NULL);
+    for (size_t k = 0; k < e.n_rows; k++)
+        assert_int_equal(e.rows[k].status, SL_OK);
     static const struct sl_expected nothing = {.record = 0};
     const struct sl_expected *expected = &nothing;
     for (size_t k = 0; k < e.n_rows; k++)
@@ -433,6 +436,116 @@ static void a_row_is_judged_and_set_right(void **state)
             try_trouble(&troubles[i], i, is_plan);
 }
 
+/* From a row to its item: tombstones and rows of others stand for none. */
+static void a_row_leads_to_its_item(void **state)
+{
+    (void)state;
+    static const struct sl_span names[] = {{"PK", 2}};
+    static const struct {
+        const char *row;
+        bool is_ours;
+    } cases[] = {
+        {"{'PK':{'S':'x'},'SK':{'S':'a'}," OF "," ORDER("11") "}", true},
+        {"{'PK':{'S':'x'},'SK':{'S':'a'}," OF "}", true},
+        {TOMBSTONE("x", "11"), false},
+        {THEIRS, false},
+        {"{'PK':{'S':'x'},'SK':{'S':'a'},'sluice_of':{'M':{'view':{'S':'w'},'key':{'M':{'PK':{'S':'a'}}}}}}",
+         false},
+        {"{'PK':{'S':'x'},'SK':{'S':'a'},'sluice_of':{'M':{'view':{'S':'v'},'key':{'S':'a'}}}}", false},
+        {"{'PK':{'S':'x'},'SK':{'S':'a'},'sluice_of':{'M':{'view':{'S':'v'},'key':{'M':{'PK':{'BOOL':true}}}}"
+         "}}",
+         false},
+        {"{'PK':{'S':'x'},'SK':{'S':'a'},'sluice_of':{'M':{'view':{'S':'v'},'key':{'M':{'K':{'S':'a'}}}}}}",
+         false},
+    };
+    struct stage *s = stage_new(BY_MAIL, NULL);
+    const struct sl_route *route = &s->p->routes[0];
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct sl_trace t = {.abi = {SL_ABI_MAJOR, SL_ABI_MINOR, sizeof(t)},
+                             .row = copied(s, cases[i].row),
+                             .key_names = names,
+                             .n_key_names = 1,
+                             .arena = s->arena};
+        assert_int_equal(route->loaded.handler.trace(route->self, &t, NULL), SL_OK);
+        if ((t.key.ptr != NULL) != cases[i].is_ours)
+            fail_msg("case %zu", i);
+        if (cases[i].is_ours) {
+            assert_true(sl_span_is(t.key, json("{'PK':{'S':'a'}}")));
+            assert_true(sl_span_is(t.row_key, json("{'PK':{'S':'x'},'SK':{'S':'a'}}")));
+        }
+    }
+    stage_destroy(s);
+}
+
+/* Reports say which changes were done before, and which came too late. */
+static void what_became_of_a_change_is_noted(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *seq;
+        enum sl_effect note;
+    } cases[] = {{"13", SL_EFFECT_APPLIED},
+                 {"13", SL_EFFECT_REPEATED},
+                 {"12", SL_EFFECT_OVERTAKEN},
+                 {"14", SL_EFFECT_APPLIED}};
+    struct stage *s = stage_new(BY_MAIL, NULL);
+    const struct sl_route *route = &s->p->routes[0];
+    stage_deliver_all(s, EVENT(INSERTED("11", USER("x", "1"))));
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct test_batch batch;
+        struct sl_mark mark = {.is_set = false};
+        char members[1024];
+        snprintf(members, sizeof(members),
+                 KEYS(PK("a")) OLD(USER("x", "1")) NEW(USER("x", "2")) ",'SequenceNumber':'%s'",
+                 cases[i].seq);
+        const struct sl_record *r = test_record(&batch, "MODIFY", members, "");
+        struct sl_slice_call call = {.marks = &mark,
+                                     .slice = {.abi = {SL_ABI_MAJOR, SL_ABI_MINOR, sizeof(struct sl_slice)},
+                                               .records = &r,
+                                               .n = 1,
+                                               .deadline_ms = s->clock.ms + 60000,
+                                               .arena = s->arena,
+                                               .request_id = "",
+                                               .epoch = -1}};
+        struct sl_error error = SL_NO_ERROR;
+        assert_int_equal(route->loaded.handler.handle(route->self, &call.slice, &error), SL_OK);
+        assert_int_equal(mark.note, cases[i].note);
+        test_batch_clean_up(&batch);
+    }
+    stage_destroy(s);
+}
+
+/* Both rows of a change keep moving: it is retried, and with it the one that shares a row. */
+static bool never(struct stage *s, const struct sl_table_op *ops, size_t n, struct sl_result *results)
+{
+    (void)s;
+    for (size_t i = 0; i < n; i++)
+        results[i] = (struct sl_result){
+            .status = SL_OK,
+            .condition_failed = true,
+            .item = ops[i].tests[0].verb == SL_ABSENT
+                        ? sl_span_str(json("{'PK':{'S':'x'},'SK':{'S':'a'}," OF "," ORDER("01") "}"))
+                        : (struct sl_span){NULL, 0}};
+    return true;
+}
+
+static void all_rows_that_keep_moving_are_retried(void **state)
+{
+    (void)state;
+    struct stage *s = stage_new(BY_MAIL, NULL);
+    s->for_table = never;
+    char *event = strdup(
+        EVENT(CHANGED("12", USER("x", "1"), USER("y", "1")), CHANGED("13", USER("z", "1"), USER("w", "1"))));
+    json_quote(event);
+    stage_deliver(s, sl_span_str(event));
+    assert_int_equal(stage_checkpoint(s), 0);
+    s->for_table = NULL;
+    stage_deliver(s, sl_span_str(event));
+    assert_int_equal(stage_checkpoint(s), 2);
+    free(event);
+    stage_destroy(s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -446,6 +559,9 @@ int main(void)
         cmocka_unit_test(a_row_that_moves_is_taken_as_it_is),
         cmocka_unit_test(a_change_is_one_write),
         cmocka_unit_test(a_row_is_judged_and_set_right),
+        cmocka_unit_test(a_row_leads_to_its_item),
+        cmocka_unit_test(what_became_of_a_change_is_noted),
+        cmocka_unit_test(all_rows_that_keep_moving_are_retried),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
