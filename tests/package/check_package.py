@@ -233,6 +233,26 @@ def files(folder):
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
+def takes_a_handler_in_cpp(architecture):
+    """By the cross compiler, too."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        (folder / "sluice.json").write_text(json.dumps({"routes": [{"name": "orders", "handler": "orders", "on_failure": "report"}]}))
+        (folder / "orders.cc").write_text("""
+#include <sluice/handler.h>
+#include <string>
+static std::string last;
+static sl_status work(void *, sl_slice *, sl_error *) { last = std::to_string(42); return last == "42" ? SL_OK : SL_FATAL; }
+extern "C" {
+extern SL_EXPORT const sl_handler SL_HANDLER;
+const sl_handler SL_HANDLER = {SL_HANDLER_ABI, "orders", "a test", 0, 0, 0, nullptr, nullptr, work};
+}
+""")
+        run("make", "-s", f"package-{architecture}", f"DEPLOY={folder}", f"ZIP={folder}/own.zip", cwd=TOP)
+        with zipfile.ZipFile(folder / "own.zip") as archive:
+            assert "handlers/orders.so" in archive.namelist()
+
+
 def main():
     subprocess.run(["make", "-s", "package"], cwd=TOP, check=True, stdout=subprocess.DEVNULL)
     passed = 0
@@ -247,6 +267,8 @@ def main():
                 except AssertionError as wrong:
                     sys.exit(f"{architecture}: {case.__name__}: {wrong}")
                 passed += 1
+        takes_a_handler_in_cpp(architecture)
+        passed += 1
     sam_uploads_the_same(zips)
     reproducible(zips.values())
     print(f"{passed + 2} passed")
