@@ -1,4 +1,4 @@
-/* `sluice check`, the part about totals. What it knows of a ledger's row is what docs/HANDLERS.md promises:
+/* `sluice check`, the part about totals. What it knows of a ledger's row is what docs/AGGREGATE.md promises:
  * its key "sluice:source:NAME", and the members of its attribute sluice_source. */
 #include "cli/check/check_totals.h"
 

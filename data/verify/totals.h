@@ -10,7 +10,7 @@
  * whose rows changed are tried again; what never stood still is unsettled, with the interval in which D was
  * seen. Nothing is written.
  *
- * What is read of the configuration and of the ledgers' rows is what docs/HANDLERS.md promises. Memory: at
+ * What is read of the configuration and of the ledgers' rows is what docs/AGGREGATE.md promises. Memory: at
  * most SL_TOTALS_GROUPS groups at a time; more are verified in several passes, by their keys' hashes. */
 #ifndef SL_DATA_VERIFY_TOTALS_H
 #define SL_DATA_VERIFY_TOTALS_H

@@ -6,7 +6,7 @@
  *   {"sluice":{"backfill":{...}}}                        one piece, or what is left of it, until the deadline
  *   {"sluice":{"sum":{"results":"KEY","pieces":n,"items":n}}}  adds the pieces' results up
  *
- * docs/DEPLOY.md has the members. Whoever sends items may choose which piece of the configured source is read
+ * docs/SEEDING.md has the members. Whoever sends items may choose which piece of the configured source is read
  * and where it begins, not another source, and not where anything is written. A piece may be done twice, or
  * by two invocations at once: what it writes is a function of the item alone, and guarded.
  *

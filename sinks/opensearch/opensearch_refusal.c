@@ -9,7 +9,7 @@
 
 #include <stdio.h>
 
-#define TEMPLATE_HINT "create the index from the template in docs/SEARCH.md"
+#define TEMPLATE_HINT "create the index from the template in docs/SINKS.md, OpenSearch"
 
 /* `type` NULL: any. `says`: the reason or its cause must hold this; NULL: any. The first row that fits
  * counts. Types and reasons: OpenSearch 2.19's OpenSearchException and its index/mapper package. */

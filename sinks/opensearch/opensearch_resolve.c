@@ -133,7 +133,7 @@ static enum sl_job_next mapping_answered(struct sl_job *job)
         return refuse(job, "NoTemplate",
                       "the index does not map " SL_OPENSEARCH_HASH
                       " as a keyword; create it from the template in "
-                      "docs/SEARCH.md");
+                      "docs/SINKS.md");
     return SL_JOB_DONE;
 }
 

@@ -1,7 +1,7 @@
 /* Webhooks: a queue that is somebody's HTTPS server, https://host/path?query#options.
  *
  * What is before the '#' is requested as it is; the options after it never leave this process (a URL's
- * fragment is the client's own). docs/WEBHOOKS.md is for users.
+ * fragment is the client's own). docs/SINKS.md is for users.
  *
  * - POST of one message, or of a JSON array of up to `batch` messages and `max_bytes` bytes.
  * - Signed as Standard Webhooks 1.0 say: HMAC-SHA256 over `id.timestamp.body`, with one secret or, while they

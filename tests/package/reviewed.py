@@ -361,8 +361,8 @@ def sam_makes_the_mapping():
 
 
 def parameters_are_documented():
-    """docs/DEPLOY.md has a row for each, and none that is not there; the console's form has each in one group."""
-    manual = (template.TOP / "docs/DEPLOY.md").read_text()
+    """docs/DEPLOY.md, or SEEDING.md, has a row for each, and none that is not there; the console's form has each in one group."""
+    manual = "".join((template.TOP / f"docs/{page}.md").read_text() for page in ("DEPLOY", "SEEDING"))
     known = template.document()["Parameters"]
     rows = [name for row in re.findall(r"^\| (`[A-Z][a-z]\w+`(?:, `[A-Z][a-z]\w+`)*) \|", manual, re.M) for name in re.findall(r"\w+", row)]
     assert set(rows) == set(known), set(rows) ^ set(known)

@@ -1,4 +1,4 @@
-/* Inside the aggregate handler: what its files share. docs/HANDLERS.md says what it promises.
+/* Inside the aggregate handler: what its files share. docs/AGGREGATE.md says what it promises.
  *
  * Words: a counter row is one row of the totals, named by its key. A term is a number that one item (or
  * event) contributes to one attribute of one counter row. A contribution is all terms of an item (or event).

@@ -81,7 +81,7 @@ struct aggregate_tally {
 /* A letter, three digits of a power of ten, 38 digits, and an end. */
 #define AGGREGATE_SORT_BYTES 48
 
-/* The number, in its normal form (decimal_text's), as a text; docs/HANDLERS.md has the format. Returns its
+/* The number, in its normal form (decimal_text's), as a text; docs/AGGREGATE.md has the format. Returns its
  * bytes. */
 size_t aggregate_number_sort(struct sl_span number, char out[AGGREGATE_SORT_BYTES]);
 

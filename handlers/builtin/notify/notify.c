@@ -326,7 +326,7 @@ static enum sl_status open_notify(const struct sl_host *host, struct sl_route *r
                          .body = sl_opening_is(&o, "body", "json") ? NOTIFY_JSON : NOTIFY_RECORD,
                          .escape = sl_opening_is(&o, "escape", "json") ? SL_ESCAPE_JSON : SL_ESCAPE_NONE,
                          .missing = sl_render_missing(host, route)};
-    /* (A webhook has #id= for that, and its ids are a promise: docs/WEBHOOKS.md.) */
+    /* (A webhook has #id= for that, and its ids are a promise: docs/SINKS.md.) */
     struct sl_span to = host->option_text(route, "to");
     p->is_shared = !(to.len > 6 && memcmp(to.ptr, "https:", 6) == 0);
     *self = p;

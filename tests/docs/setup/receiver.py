@@ -1,5 +1,5 @@
 """A receiver of webhooks that believes nothing: receiver.py URL-FILE LOG. It checks each signature of Standard Webhooks by hand, as
-docs/WEBHOOKS.md says, and writes a line for each request; the last one is in request.json."""
+docs/SINKS.md says, and writes a line for each request; the last one is in request.json."""
 import base64
 import hashlib
 import hmac

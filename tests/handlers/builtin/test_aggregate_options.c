@@ -276,7 +276,7 @@ static void amounts_are_numbers_in_many_forms(void **state)
     }
 }
 
-/* How long the ledger keeps rows of removed items and of events: docs/HANDLERS.md. */
+/* How long the ledger keeps rows of removed items and of events: docs/AGGREGATE.md. */
 static void rows_are_forgotten_after_the_days_that_options_say(void **state)
 {
     (void)state;

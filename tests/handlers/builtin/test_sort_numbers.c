@@ -1,4 +1,4 @@
-/* The sortable text of numbers, as docs/HANDLERS.md defines it: each text is read back to its number, and
+/* The sortable text of numbers, as docs/AGGREGATE.md defines it: each text is read back to its number, and
  * texts sort as their numbers do. */
 #include "base/clock.h"
 #include "base/number.h"
