@@ -115,6 +115,19 @@ static void skip_remembered(struct sl_run *run)
     }
 }
 
+/* What was durably parked before it was delivered again is with whoever redrives it: its letter would be
+ * parked once more. */
+static void leave_parked(struct sl_run *run)
+{
+    for (size_t i = 0; run->d->p->memory.n && i < run->n; i++) {
+        struct sl_entry *entry = &run->entries[i];
+        if (entry->state == SL_ENTRY_ASIDE && sl_memory_has(run->d, run->route, entry->index)) {
+            entry->state = SL_ENTRY_APPLIED;
+            entry->is_remembered = true;
+        }
+    }
+}
+
 static void run_repeatable(struct sl_dispatch *d, size_t route, struct sl_run *run, struct sl_entry *entries)
 {
     sl_run_init(run, d, &d->p->routes[route], entries, limit_of(d));
@@ -123,6 +136,7 @@ static void run_repeatable(struct sl_dispatch *d, size_t route, struct sl_run *r
     sl_aside_run(run, 0, run->n);
     if (!d->is_ruined)
         sl_run_judge(run);
+    leave_parked(run);
     sl_rate_note(run);
     sl_count_run(run);
     note_parked(d, run);

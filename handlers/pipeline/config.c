@@ -248,12 +248,30 @@ static json_t *own_members(struct sl_config *config, const json_t *object)
     return own;
 }
 
+/* A member that nothing knows, and that is nearly the name of one that is missing. (What else is not known is
+ * the handler's, or it is refused with the handler's options.) */
+static enum sl_status check_misspelled(const json_t *object, const char *path, struct sl_error *error)
+{
+    const char *name;
+    json_t *value;
+    json_object_foreach((json_t *)object, name, value)
+    {
+        const char *near = sl_options_closest_name(name, sl_config_route_rows, NULL);
+        if (near && strcmp(near, "handler") == 0 && !json_object_get(object, near))
+            return sl_fail(error, SL_FATAL, INVALID, "%s.%s: is not known here; did you mean \"%s\"?", path,
+                           name, near);
+    }
+    return SL_OK;
+}
+
 static enum sl_status read_members(struct sl_config *config, const json_t *object, struct sl_option_set *set,
                                    struct sl_config_route *out, struct sl_error *error)
 {
     struct sl_options_source own = source_of(config, own_members(config, object), out->path, NULL);
     sl_options_init(set, sl_config_route_rows, config->arena);
     enum sl_status status = sl_options_take(set, &own, error);
+    if (status == SL_OK)
+        status = check_misspelled(object, out->path, error);
     if (status == SL_OK)
         status = sl_options_end(set, out->path, error);
     if (status != SL_OK)

@@ -101,6 +101,36 @@ static void only_what_is_left_is_set_aside(void **state)
     rig_destroy(rig);
 }
 
+/* A record that was parked, and comes again because a message before it had no letter: it is parked, whatever
+ * its target does now. */
+static void what_is_parked_already_is_not_set_aside(void **state)
+{
+    (void)state;
+    struct rig *rig = new_rig(ROUTES("{'name':'r1','handler':'one','set_aside':'sqs:rows'}," ONCE), 20);
+    struct rig_handler *one = &rig->handlers[RIG_ONE], *once = &rig->handlers[RIG_ONCE];
+    struct rig_port *queue = rig_port(rig, "later");
+    one->marks = once->marks = true;
+    one->plan[7] = RIG_POISON;
+    once->plan[3] = RIG_OUTAGE;
+    queue->failures = 1000;
+    queue->status = SL_RETRY;
+    queue->code = "QueueIsDown";
+    rig_run(rig, MINUTE);
+    assert_int_equal(rig->answer.checkpoint, 3);
+    assert_int_equal(rig_port(rig, "dlq")->n, 1);
+    queue->failures = 0;
+    once->plan[3] = RIG_GOOD;
+    down(rig, RIG_ONE, SL_RETRY, NULL);
+    rig_run(rig, MINUTE);
+    rig_answers(rig, "{'batchItemFailures':[]}");
+    struct rig_port *rows = rig_port(rig, "rows");
+    for (size_t i = 0; i < rows->n; i++)
+        assert_null(strstr(rows->bodies[i], "\"SequenceNumber\":\"1007\""));
+    assert_int_equal(rig_port(rig, "dlq")->n, 1);
+    assert_int_equal(stats(rig, 0).set_aside, 19);
+    rig_destroy(rig);
+}
+
 /* Every code with which a target refuses everything, and what is not such. */
 static void only_the_environments_errors_are_set_aside(void **state)
 {
@@ -722,6 +752,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_target_that_is_down_stops_no_other_route),
         cmocka_unit_test(only_what_is_left_is_set_aside),
+        cmocka_unit_test(what_is_parked_already_is_not_set_aside),
         cmocka_unit_test(only_the_environments_errors_are_set_aside),
         cmocka_unit_test(what_was_not_tried_is_not_set_aside),
         cmocka_unit_test(a_slow_target_is_set_aside),

@@ -65,6 +65,8 @@ static const struct mistake {
      "$.routes[0].name: is missing: the route's own name, shown in logs, metrics and parked records"},
     {"{'routes':[{'name':'a'}]}",
      "$.routes[0].handler: is missing: a built-in handler, or a plugin's file name without .so"},
+    {"{'routes':[{'name':'a','handlr':'archive','to':'file:x'}]}",
+     "$.routes[0].handlr: is not known here; did you mean \"handler\"?"},
     {"{'routes':[{'name':'a b','handler':'h'}]}",
      "$.routes[0].name: \"a b\" is not a name; use 1 to 64 of A-Z a-z 0-9 _ -"},
     {"{'routes':[{'name':'a','handler':'../h'}]}",
