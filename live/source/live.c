@@ -6,6 +6,7 @@
 #include "base/array.h"
 #include "base/json.h"
 #include "base/json_write.h"
+#include "base/map.h"
 #include "base/url.h"
 
 #include <stdio.h>
@@ -224,45 +225,56 @@ static void add_shards(struct sl_live_shards *s, struct sl_span list, struct sl_
     }
 }
 
-static size_t index_of(const struct sl_live_shards *s, const char *id)
-{
-    for (size_t i = 0; i < s->n; i++)
-        if (strcmp(s->list[i].id, id) == 0)
-            return i;
-    return SIZE_MAX;
-}
-
 /* A list that changes while its pages are read may name a shard twice: what was said last holds. */
-static void drop_doubles(struct sl_live_shards *s)
+static void drop_doubles(struct sl_live_shards *s, struct sl_map *ids)
 {
     size_t n = s->n;
     s->n = 0;
     for (size_t i = 0; i < n; i++) {
         struct sl_live_shard one = s->list[i];
-        size_t at = index_of(s, one.id);
-        if (at == SIZE_MAX)
-            at = s->n++;
+        uint32_t at = sl_map_index(ids, sl_span_str(one.id));
+        if (at == s->n)
+            s->n++;
         else
             one.is_closed |= s->list[at].is_closed; /* none opens again */
         s->list[at] = one;
     }
 }
 
-/* A parent that the stream does not list is gone. False when shards are each other's parents, or their own.
- */
-static bool sort_parents_first(struct sl_live_shards *s)
+/* Each shard after its parent, else in the list's order. A parent that the stream does not list is gone.
+ * False when shards are each other's parents, or their own. */
+static bool sort_parents_first(struct sl_live_shards *s, const struct sl_map *ids, struct sl_arena *arena)
 {
+    enum { NEW = 0, BEGUN, PLACED };
+    struct sl_live_shard *sorted = sl_arena_alloc(arena, (s->n + 1) * sizeof(*sorted));
+    uint32_t *line = sl_arena_alloc(arena, (s->n + 1) * sizeof(*line)); /* a shard, its parent, and so on */
+    unsigned char *states = sl_arena_zalloc(arena, s->n + 1);
+    size_t n = 0;
     for (size_t i = 0; i < s->n; i++) {
-        size_t moves = 0, parent;
-        while ((parent = index_of(s, s->list[i].parent)) != SIZE_MAX && parent >= i) {
-            if (parent == i || ++moves > s->n)
+        size_t depth = 0;
+        for (uint32_t at = (uint32_t)i; at != SL_MAP_NONE && states[at] != PLACED;
+             at = sl_map_find(ids, sl_span_str(s->list[at].parent))) {
+            if (states[at] == BEGUN)
                 return false;
-            struct sl_live_shard moved = s->list[parent];
-            memmove(&s->list[i + 1], &s->list[i], (parent - i) * sizeof(moved));
-            s->list[i] = moved;
+            states[at] = BEGUN;
+            line[depth++] = at;
+        }
+        while (depth > 0) {
+            states[line[--depth]] = PLACED;
+            sorted[n++] = s->list[line[depth]];
         }
     }
+    if (n)
+        memcpy(s->list, sorted, n * sizeof(*sorted));
     return true;
+}
+
+static bool put_in_order(struct sl_live_shards *s, struct sl_arena *arena)
+{
+    struct sl_map ids;
+    sl_map_init(&ids, arena, s->n);
+    drop_doubles(s, &ids);
+    return sort_parents_first(s, &ids, arena);
 }
 
 /* One page of the list. `*after` as in sl_live_told_shards. */
@@ -280,9 +292,7 @@ static enum sl_status take_shards(struct sl_span answer, struct sl_arena *arena,
                        "DescribeStream: a page without shards says that another follows");
     if (out->n > SHARDS)
         return sl_fail(error, SL_REJECT, "BrokenAnswer", "DescribeStream: the list of shards has no end");
-    if (!*after)
-        drop_doubles(out);
-    if (!*after && !sort_parents_first(out))
+    if (!*after && !put_in_order(out, arena))
         return sl_fail(error, SL_REJECT, "BrokenAnswer",
                        "DescribeStream: the answer was not understood: its shards are each other's parents");
     return SL_OK;

@@ -22,10 +22,18 @@ void sl_places_set(char **text, const char *value)
 
 struct sl_place *sl_places_find(const struct sl_places *places, const char *id)
 {
+    uint32_t i = places->arena ? sl_map_find(&places->index, sl_span_str(id)) : SL_MAP_NONE;
+    return i == SL_MAP_NONE ? NULL : &places->list[i];
+}
+
+static void index_all(struct sl_places *places)
+{
+    if (!places->arena)
+        places->arena = sl_arena_new(4096);
+    sl_arena_reset(places->arena);
+    sl_map_init(&places->index, places->arena, places->n);
     for (size_t i = 0; i < places->n; i++)
-        if (strcmp(places->list[i].id, id) == 0)
-            return &places->list[i];
-    return NULL;
+        sl_map_index(&places->index, sl_span_str(places->list[i].id));
 }
 
 struct sl_place *sl_places_add(struct sl_places *places, const char *id)
@@ -33,6 +41,10 @@ struct sl_place *sl_places_add(struct sl_places *places, const char *id)
     struct sl_place *place = &SL_PUSH(places->list, places->n, places->room, "places in shards");
     *place = (struct sl_place){0};
     sl_places_set(&place->id, id);
+    if (!places->arena)
+        index_all(places);
+    else
+        sl_map_index(&places->index, sl_span_str(place->id));
     return place;
 }
 
@@ -53,7 +65,10 @@ void sl_places_drop_old(struct sl_places *places, int64_t now_ms)
         else
             places->list[kept++] = *place;
     }
+    if (kept == places->n)
+        return;
     places->n = kept;
+    index_all(places);
 }
 
 void sl_places_clean_up(struct sl_places *places)
@@ -62,6 +77,7 @@ void sl_places_clean_up(struct sl_places *places)
         free_place(&places->list[i]);
     free(places->list);
     free(places->stream_arn);
+    sl_arena_destroy(places->arena);
     *places = (struct sl_places){0};
 }
 

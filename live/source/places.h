@@ -15,6 +15,7 @@
 #include "base/arena.h"
 #include "base/buffer.h"
 #include "base/error.h"
+#include "base/map.h"
 #include "base/time.h"
 
 struct sl_place {
@@ -30,6 +31,8 @@ struct sl_place {
 struct sl_places {
     struct sl_place *list;
     size_t n, room;
+    struct sl_arena *arena; /* of `index` */
+    struct sl_map index;    /* id -> its place in `list` */
     char *stream_arn;
     int64_t through_ms;        /* 0: not known */
     int64_t complete_since_ms; /* every change since this wall time was handled, or will be; 0: not known */

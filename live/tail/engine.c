@@ -36,11 +36,48 @@ struct sl_lane *sl_engine_lane(const struct sl_engine *e, const char *id)
     return e->index[i] ? e->lanes[e->index[i] - 1] : NULL;
 }
 
-void sl_engine_index(struct sl_engine *e)
+static void index_lanes(struct sl_engine *e)
 {
     memset(e->index, 0, e->index_room * sizeof(*e->index));
     for (size_t i = 0; i < e->n; i++)
         e->index[slot_of(e, e->lanes[i]->id)] = i + 1;
+}
+
+void sl_engine_take_lanes(struct sl_engine *e)
+{
+    index_lanes(e);
+    e->n_awake = 0;
+    for (size_t i = 0; i < e->n; i++)
+        if (e->lanes[i]->is_awake)
+            e->awake[e->n_awake++] = e->lanes[i];
+}
+
+void sl_engine_wake(struct sl_lane *lane)
+{
+    struct sl_engine *e = lane->engine;
+    if (!lane->is_awake)
+        e->awake[e->n_awake++] = lane;
+    lane->is_awake = true;
+}
+
+/* Nothing of it is under way, and nothing will be until the keeper says so. */
+static bool is_at_rest(const struct sl_lane *lane)
+{
+    bool is_ours = lane->owner == SL_LANE_OURS;
+    return (!is_ours || lane->state == SL_LANE_DONE) && lane->asked == SL_LANE_NOTHING && !lane->running &&
+           !(is_ours && lane->has_moved) && sl_lane_left(lane) == 0;
+}
+
+static void let_rest(struct sl_engine *e)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < e->n_awake; i++) {
+        struct sl_lane *lane = e->awake[i];
+        lane->is_awake = !is_at_rest(lane);
+        if (lane->is_awake)
+            e->awake[n++] = lane;
+    }
+    e->n_awake = n;
 }
 
 static void make_room(struct sl_engine *e)
@@ -49,10 +86,11 @@ static void make_room(struct sl_engine *e)
     e->index_room = e->room * 2;
     e->lanes = realloc(e->lanes, e->room * sizeof(struct sl_lane *));
     e->order = realloc(e->order, e->room * sizeof(struct sl_lane *));
+    e->awake = realloc(e->awake, e->room * sizeof(struct sl_lane *));
     e->index = realloc(e->index, e->index_room * sizeof(*e->index));
-    if (!e->lanes || !e->order || !e->index)
+    if (!e->lanes || !e->order || !e->awake || !e->index)
         sl_die("out of memory: %zu shards", e->room);
-    sl_engine_index(e);
+    index_lanes(e);
 }
 
 struct sl_lane *sl_engine_add_lane(struct sl_engine *e, const char *id)
@@ -165,10 +203,10 @@ static int by_lag(const void *a, const void *b)
 static size_t find_order(struct sl_engine *e, bool (*wants)(const struct sl_lane *))
 {
     size_t n = 0;
-    for (size_t i = 0; i < e->n; i++)
-        if (wants(e->lanes[i])) {
-            e->lanes[i]->lag_ms = sl_lane_look_lag(e->lanes[i]);
-            e->order[n++] = e->lanes[i];
+    for (size_t i = 0; i < e->n_awake; i++)
+        if (wants(e->awake[i])) {
+            e->awake[i]->lag_ms = sl_lane_look_lag(e->awake[i]);
+            e->order[n++] = e->awake[i];
         }
     if (n > 1)
         qsort(e->order, n, sizeof(struct sl_lane *), by_lag);
@@ -205,9 +243,9 @@ static void save(struct sl_engine *e)
 {
     size_t n = 0;
     sl_arena_reset(e->scratch);
-    struct sl_keeper_place *places = sl_arena_alloc(e->scratch, (e->n + 1) * sizeof(*places));
-    for (size_t i = 0; i < e->n; i++) {
-        struct sl_lane *lane = e->lanes[i];
+    struct sl_keeper_place *places = sl_arena_alloc(e->scratch, (e->n_awake + 1) * sizeof(*places));
+    for (size_t i = 0; i < e->n_awake; i++) {
+        struct sl_lane *lane = e->awake[i];
         if (!lane->has_moved || lane->owner != SL_LANE_OURS)
             continue;
         places[n++] = (struct sl_keeper_place){.shard = lane->id,
@@ -297,10 +335,10 @@ static int64_t due_ms(const struct sl_engine *e)
         due = e->now_ms + 20;
     if ((one = sl_engine_list_due_ms(e)) < due)
         due = one;
-    for (size_t i = 0; i < e->n; i++) {
-        if ((one = sl_lane_due_ms(e->lanes[i])) < due)
+    for (size_t i = 0; i < e->n_awake; i++) {
+        if ((one = sl_lane_due_ms(e->awake[i])) < due)
             due = one;
-        if ((one = sl_lane_read_due_ms(e->lanes[i])) < due)
+        if ((one = sl_lane_read_due_ms(e->awake[i])) < due)
             due = one;
     }
     return due;
@@ -319,8 +357,8 @@ static void turn(struct sl_engine *e)
     look_at_clock(e);
     take_bell(e);
     take_tasks(e);
-    for (size_t i = 0; i < e->n; i++)
-        sl_lane_take_read(e->lanes[i]);
+    for (size_t i = 0; i < e->n_awake; i++)
+        sl_lane_take_read(e->awake[i]);
     sl_engine_list(e);
     take_events(e);
     run_lanes(e);
@@ -329,6 +367,7 @@ static void turn(struct sl_engine *e)
     save(e);
     save_through(e, false);
     take_events(e);
+    let_rest(e);
     (void)sl_engine_follow(e);
     if (e->is_shown_late || e->now_ms - e->shown_at_ms >= SHOW_MS)
         sl_engine_show(e);
@@ -379,6 +418,7 @@ static void close_engine(struct sl_engine *e)
     free(e->stream_arn);
     free(e->index);
     free(e->order);
+    free(e->awake);
     if (!runs)
         free(e->lanes);
 }

@@ -35,9 +35,13 @@ static struct sl_lane *find_or_add(struct sl_engine *e, const char *id)
 
 static void link_parents(struct sl_engine *e)
 {
+    for (size_t i = 0; i < e->n; i++)
+        e->lanes[i]->n_children = 0;
     for (size_t i = 0; i < e->n; i++) {
         struct sl_lane *lane = e->lanes[i];
         lane->parent_lane = lane->parent[0] ? sl_engine_lane(e, lane->parent) : NULL;
+        if (lane->parent_lane)
+            lane->parent_lane->n_children++;
     }
 }
 
@@ -52,16 +56,14 @@ void sl_engine_add_unlisted(struct sl_engine *e, const char *id)
 /* The order of the list: parents before children. */
 static void take_order(struct sl_engine *e)
 {
-    size_t at = 0;
-    for (size_t i = 0; i < e->list.shards.n; i++) {
-        size_t from = at;
-        while (strcmp(e->lanes[from]->id, e->list.shards.list[i].id) != 0)
-            from++;
-        struct sl_lane *moved = e->lanes[from];
-        memmove(&e->lanes[at + 1], &e->lanes[at], (from - at) * sizeof(struct sl_lane *));
-        e->lanes[at++] = moved;
-    }
-    sl_engine_index(e);
+    size_t n = 0;
+    for (size_t i = 0; i < e->list.shards.n; i++)
+        e->order[n++] = sl_engine_lane(e, e->list.shards.list[i].id);
+    for (size_t i = 0; i < e->n; i++)
+        if (!e->lanes[i]->is_listed)
+            e->order[n++] = e->lanes[i];
+    memcpy(e->lanes, e->order, n * sizeof(struct sl_lane *));
+    sl_engine_take_lanes(e);
 }
 
 /* It was read to its end, and no child of it is still to be listed. */
@@ -86,7 +88,7 @@ static void drop_old(struct sl_engine *e)
     if (kept == e->n)
         return;
     e->n = kept;
-    sl_engine_index(e);
+    sl_engine_take_lanes(e);
     link_parents(e);
 }
 
@@ -105,22 +107,14 @@ static void mark(struct sl_engine *e)
         e->lanes[i]->misses = e->lanes[i]->is_listed ? 0 : e->lanes[i]->misses + 1;
 }
 
-static size_t count_children(const struct sl_engine *e, const struct sl_lane *parent)
-{
-    size_t n = 0;
-    for (size_t i = 0; i < e->n; i++)
-        n += e->lanes[i]->parent_lane == parent;
-    return n;
-}
-
 /* True: the children of a shard that has ended are still awaited. */
 static bool look_for_children(struct sl_engine *e, struct sl_lane *lane)
 {
     if (!lane->ended_wall_ms || lane->has_all_children || lane->ended_wall_ms >= e->list.began_wall_ms)
         return lane->ended_wall_ms && !lane->has_all_children;
-    size_t n = count_children(e, lane);
-    if (n != lane->n_children || !lane->children_wall_ms) {
-        lane->n_children = n;
+    size_t n = lane->n_children;
+    if (n != lane->n_seen || !lane->children_wall_ms) {
+        lane->n_seen = n;
         lane->children_wall_ms = e->list.began_wall_ms;
     }
     int64_t agree_ms = n ? AGREE_MS : CHILDREN_MS;
@@ -356,7 +350,7 @@ static void begin_new_stream(struct sl_engine *e)
     for (size_t i = 0; i < e->n; i++)
         sl_lane_destroy(e->lanes[i]);
     e->n = 0;
-    sl_engine_index(e);
+    sl_engine_take_lanes(e);
     e->stream.is_old = e->stream.was_told = e->stream.is_gone = false;
     e->list.has_first = false;
     e->o.is_from_latest = false; /* all of the new stream is new */

@@ -29,6 +29,7 @@ struct sl_lane {
     unsigned misses; /* listings in a row that lacked it */
     enum sl_lane_owner owner;
     enum sl_lane_state state;
+    bool is_awake;               /* it is in the engine's list of these */
     struct sl_keeper_place late; /* RETURNING: with this place */
     char *late_after;
     bool is_ended;       /* the keeper says so: its children may begin */
@@ -69,7 +70,8 @@ struct sl_lane {
     /* What is known. */
     struct sl_through through;
     int64_t ended_wall_ms;    /* when its end was handled; 0: it was not, or before this process */
-    size_t n_children;        /* listed */
+    size_t n_children;        /* that are known */
+    size_t n_seen;            /* of them, at the last list */
     int64_t children_wall_ms; /* since when the list shows so many */
     bool has_all_children;
     uint64_t handled, handled_before, retries; /* before: by an earlier mapping */
@@ -88,8 +90,10 @@ struct sl_engine {
     struct sl_lane **lanes; /* listed ones parents before children */
     size_t n, room;
     size_t *index, index_room; /* of lanes by their ids: number + 1, 0 is free; a power of two */
-    struct sl_lane **order;    /* the lanes, the greatest lag first */
-    struct sl_arena *scratch;  /* of one call */
+    struct sl_lane **awake;    /* those that a turn has to look at: not those of others, and at their ends */
+    size_t n_awake;
+    struct sl_lane **order;   /* some of them, the greatest lag first */
+    struct sl_arena *scratch; /* of one call */
     struct sl_arena *page_scratch;
     size_t memory_bytes; /* of pages, and asked for */
     size_t flying;       /* reads */
@@ -137,7 +141,8 @@ void sl_engine_complain(struct sl_engine *e, const struct sl_error *error);
 
 struct sl_lane *sl_engine_lane(const struct sl_engine *e, const char *id); /* NULL: there is none */
 struct sl_lane *sl_engine_add_lane(struct sl_engine *e, const char *id);
-void sl_engine_index(struct sl_engine *e); /* after lanes were removed or moved */
+/* After lanes were moved or removed. Not in the middle of a turn: it looks at those that are awake. */
+void sl_engine_take_lanes(struct sl_engine *e);
 
 /* ---- engine_list.c ---- */
 
@@ -159,7 +164,11 @@ bool sl_engine_follow(struct sl_engine *e);
 void sl_engine_show(struct sl_engine *e);
 void sl_engine_find_through(struct sl_engine *e);
 
-/* Changes were given up: the keeper begins anew to say since when none was missed. A gap is counted as well. */
+/* Whose owner or state has changed: every turn looks at it, until it is at rest. */
+void sl_engine_wake(struct sl_lane *lane);
+
+/* Changes were given up: the keeper begins anew to say since when none was missed. A gap is counted as well.
+ */
 void sl_engine_note_missed(struct sl_engine *e);
 void sl_engine_note_gap(struct sl_engine *e);
 

@@ -36,8 +36,8 @@ struct keeper {
     int err; /* of a write; nothing is written after it */
     bool has_told;
     struct event *events;
-    size_t n_events, room;
-    struct sl_arena *told; /* the event that was taken last */
+    size_t first_event, n_events, room; /* those before the first are told */
+    struct sl_arena *told;              /* the event that was taken last */
 };
 
 /* ---- events ---- */
@@ -84,9 +84,10 @@ static bool take(void *self, struct sl_keeper_event *out)
     pthread_mutex_lock(&k->mutex);
     sl_arena_reset(k->told);
     bool has_one = take_failure(k, out);
-    if (!has_one && k->n_events) {
-        struct event event = k->events[0];
-        memmove(k->events, k->events + 1, --k->n_events * sizeof(event));
+    if (!has_one && k->first_event < k->n_events) {
+        struct event event = k->events[k->first_event++];
+        if (k->first_event == k->n_events)
+            k->first_event = k->n_events = 0;
         *out = (struct sl_keeper_event){.kind = event.kind, .place = tell(k, event.shard)};
         out->shard = out->place.shard;
         free(event.shard);
@@ -335,9 +336,9 @@ static bool follow(void *self, const char *stream_arn, struct sl_error *error)
     sl_places_clean_up(&k->places);
     sl_places_set(&k->places.stream_arn, stream_arn);
     k->has_begun = true; /* what the new stream has was made after the old one's end */
-    for (size_t i = 0; i < k->n_events; i++)
+    for (size_t i = k->first_event; i < k->n_events; i++)
         free(k->events[i].shard);
-    k->n_events = 0;
+    k->first_event = k->n_events = 0;
     touch(k);
     pthread_mutex_unlock(&k->mutex);
     return true;
@@ -377,7 +378,7 @@ static enum sl_status close_file(void *self, int64_t wait_ms, struct sl_error *e
                 strerror(err));
     if (k->lock_fd >= 0)
         close(k->lock_fd);
-    for (size_t i = 0; i < k->n_events; i++)
+    for (size_t i = k->first_event; i < k->n_events; i++)
         free(k->events[i].shard);
     free(k->events);
     sl_places_clean_up(&k->places);

@@ -96,6 +96,7 @@ static void enter(struct sl_lane *lane, enum sl_lane_owner owner, enum sl_lane_s
 {
     lane->owner = owner;
     lane->state = state;
+    sl_engine_wake(lane);
 }
 
 static void begin(struct sl_lane *lane, const struct sl_keeper_place *place)

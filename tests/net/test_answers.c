@@ -114,6 +114,10 @@ static void *serve(void *arg)
             break;
         n = 0;
     }
+    /* What the client has not read yet stays in the socket: a close under load may drop it. */
+    shutdown(fd, SHUT_WR);
+    while (read(fd, head, sizeof(head)) > 0)
+        ;
     close(fd);
     return NULL;
 }

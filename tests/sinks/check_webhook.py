@@ -50,7 +50,7 @@ class Receiver:
         self.random, self.members, self.poison = random.Random(seed), members, poison
         self.lock, self.problem = threading.Lock(), None
         self.position = collections.defaultdict(lambda: -1)  # of each item: the place of the last change that was taken
-        self.busy = collections.Counter()                    # of each item: requests that are being answered
+        self.busy = collections.defaultdict(list)            # of each item: connections of requests that are being answered
         self.taken, self.ids = collections.Counter(), {}
         self.requests = self.failures = 0
         self.server = socket.create_server(("127.0.0.1", 0), backlog=64)
@@ -131,35 +131,45 @@ class Receiver:
         if self.ids.setdefault(fields["webhook-id"], body) != body:
             self.fail(f"one id for two bodies: {fields['webhook-id']}")
 
-    def begin(self, line, fields, body):
+    @staticmethod
+    def is_orphan(connection):
+        """The process that sent the request has died: another may have sent all of it again, and more."""
+        try:
+            return connection.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT) == b""
+        except BlockingIOError:
+            return False
+        except OSError:
+            return True
+
+    def begin(self, connection, line, fields, body):
         with self.lock:
             self.look(line, fields, body)
             changes, poisoned = self.changes(body)
             at = dict(self.position)
             for item, place in changes:
-                if self.busy[item]:
+                if any(not self.is_orphan(other) for other in self.busy[item]):
                     self.fail(f"two requests of {item} at a time")
                 if place > at.get(item, -1) + 1:
                     self.fail(f"{item}: {place} after {at.get(item, -1)}")
                 at[item] = place
             for item in {item for item, _ in changes}:
-                self.busy[item] += 1
+                self.busy[item].append(connection)
             return changes, poisoned
 
-    def end(self, changes, taken):
+    def end(self, connection, changes, taken):
         with self.lock:
+            is_orphan = self.is_orphan(connection)
             for item in {item for item, _ in changes}:
-                self.busy[item] -= 1
+                self.busy[item].remove(connection)
             for item, place in changes if taken else []:
-                self.position[item] = place
+                if not is_orphan:
+                    self.position[item] = place
                 self.taken[item, place] += 1
 
     def answer(self, connection, line, fields, body, way):
-        changes, poisoned = self.begin(line, fields, body)
+        changes, poisoned = self.begin(connection, line, fields, body)
         if poisoned:  # refused, alone or with its neighbours; it counts as passed for its order
-            self.end([change for change in changes if len(changes) == 1], len(changes) == 1)
-            if len(changes) > 1:
-                self.end(changes, False)
+            self.end(connection, changes, len(changes) == 1)
             connection.sendall(b"HTTP/1.1 422 No\r\ncontent-length: 0\r\n\r\n")
             return True
         send = connection.sendall
@@ -170,7 +180,7 @@ class Receiver:
                 "long": b"HTTP/1.1 200 OK\r\ncontent-length: 90000\r\n\r\n" + 90000 * b"x",
                 "continue": b"HTTP/1.1 103 Early\r\nlink: </a>\r\n\r\nHTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n"}
         # Counted before it is sent: the next request may be here before the answer has left. What is lost on its way is sent again.
-        self.end(changes, way in good)
+        self.end(connection, changes, way in good)
         if way in good:
             for piece in ([good[way][i:i + 7] for i in range(0, 49, 7)] if way == "slow" else [good[way]]):
                 send(piece)
