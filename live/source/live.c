@@ -483,6 +483,16 @@ void sl_live_ask_shards(struct sl_live_ask *a, const char *arn, const char *afte
     begin_flight(a);
 }
 
+void sl_live_ask_children(struct sl_live_ask *a, const char *arn, const char *shard)
+{
+    prepare(a, &a->live->streams, "DescribeStream", is_stream);
+    write_shards(&a->r, arn, NULL);
+    sl_buffer_add_str(&a->r.body, ",\"ShardFilter\":{\"Type\":\"CHILD_SHARDS\"");
+    add(&a->r, "ShardId", shard);
+    sl_buffer_add_char(&a->r.body, '}');
+    begin_flight(a);
+}
+
 void sl_live_ask_table(struct sl_live_ask *a, const char *table)
 {
     prepare(a, &a->live->tables, "DescribeTable", is_table);

@@ -75,6 +75,9 @@ void sl_live_ask_destroy(struct sl_live_ask *ask); /* breaks off what flies; NUL
 void sl_live_ask_iterator(struct sl_live_ask *ask, const struct sl_live_position *position);
 void sl_live_ask_records(struct sl_live_ask *ask, const char *iterator);
 void sl_live_ask_shards(struct sl_live_ask *ask, const char *arn, const char *after);
+/* The shards whose parent this one is (ShardFilter CHILD_SHARDS); a service that does not know the filter
+ * refuses it, or answers with all. */
+void sl_live_ask_children(struct sl_live_ask *ask, const char *arn, const char *shard);
 void sl_live_ask_table(struct sl_live_ask *ask, const char *table);
 
 /* Waits until something has come for one of them, `bell` (-1: none) can be read, or the time is over. */

@@ -398,6 +398,7 @@ static void open_engine(struct sl_engine *e)
     e->list.arena = sl_arena_new(16 * 1024);
     e->list.ask = sl_live_ask_new(e->o.live);
     e->stream.ask = sl_live_ask_new(e->o.live);
+    e->children.ask = sl_live_ask_new(e->o.live);
     make_room(e);
     if (e->o.keeper.ops->through)
         e->through_ms = e->saved_through_ms = e->o.keeper.ops->through(e->o.keeper.self);
@@ -411,6 +412,8 @@ static void close_engine(struct sl_engine *e)
         sl_lane_destroy(e->lanes[i]);
     sl_live_ask_destroy(e->list.ask);
     sl_live_ask_destroy(e->stream.ask);
+    sl_live_ask_destroy(e->children.ask);
+    free(e->children.of);
     sl_arena_destroy(e->scratch);
     sl_arena_destroy(e->page_scratch);
     sl_arena_destroy(e->list.arena);

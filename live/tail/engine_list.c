@@ -33,7 +33,7 @@ static struct sl_lane *find_or_add(struct sl_engine *e, const char *id)
     return lane ? lane : sl_engine_add_lane(e, id);
 }
 
-static void link_parents(struct sl_engine *e)
+void sl_engine_link_parents(struct sl_engine *e)
 {
     for (size_t i = 0; i < e->n; i++)
         e->lanes[i]->n_children = 0;
@@ -49,7 +49,7 @@ void sl_engine_add_unlisted(struct sl_engine *e, const char *id)
 {
     struct sl_lane *lane = find_or_add(e, id);
     lane->is_closed = true; /* it has a child */
-    link_parents(e);
+    sl_engine_link_parents(e);
     sl_engine_want_list(e);
 }
 
@@ -89,7 +89,7 @@ static void drop_old(struct sl_engine *e)
         return;
     e->n = kept;
     sl_engine_take_lanes(e);
-    link_parents(e);
+    sl_engine_link_parents(e);
 }
 
 static void mark(struct sl_engine *e)
@@ -162,9 +162,10 @@ static void take_list(struct sl_engine *e)
 {
     mark(e);
     take_order(e);
-    link_parents(e);
+    sl_engine_link_parents(e);
     tell_keeper(e);
     e->list.has_first = true;
+    e->list.is_long = e->list.pages > 1;
     e->list.misunderstood = 0;
     drop_old(e);
     if (e->list.shards.is_disabled)
@@ -351,6 +352,7 @@ static void begin_new_stream(struct sl_engine *e)
         sl_lane_destroy(e->lanes[i]);
     e->n = 0;
     sl_engine_take_lanes(e);
+    sl_lane_set(&e->children.of, NULL); /* what is asked for is of the old one */
     e->stream.is_old = e->stream.was_told = e->stream.is_gone = false;
     e->list.has_first = false;
     e->o.is_from_latest = false; /* all of the new stream is new */
@@ -387,6 +389,7 @@ void sl_engine_list(struct sl_engine *e)
     if (sl_live_is_over(e->stream.ask))
         take_table(e);
     tell_old(e);
+    sl_engine_ask_children(e);
     if (e->is_ending)
         return;
     if (!sl_live_is_flying(e->list.ask) && e->now_ms >= e->list.next_ms) {
@@ -410,5 +413,5 @@ int64_t sl_engine_list_due_ms(const struct sl_engine *e)
     int64_t table = sl_live_is_flying(e->stream.ask) ? sl_live_due_ms(e->stream.ask)
                     : e->o.table                     ? e->stream.next_ms
                                                      : INT64_MAX;
-    return e->is_ending ? INT64_MAX : earlier(list, table);
+    return e->is_ending ? INT64_MAX : earlier(earlier(list, table), sl_engine_children_due_ms(e));
 }

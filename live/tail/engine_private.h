@@ -74,6 +74,8 @@ struct sl_lane {
     size_t n_seen;            /* of them, at the last list */
     int64_t children_wall_ms; /* since when the list shows so many */
     bool has_all_children;
+    unsigned child_asks; /* since its end */
+    int64_t child_ask_ms;
     uint64_t handled, handled_before, retries; /* before: by an earlier mapping */
     int64_t blocked_since_ms;                  /* wall time */
     char blocked_at[SL_LANE_ID_BYTES];
@@ -107,7 +109,16 @@ struct sl_engine {
         int64_t next_ms, began_ms, began_wall_ms, pause_ms;
         const char *after; /* where its next page begins; NULL: it is whole, or not begun */
         unsigned pages, misunderstood;
+        bool is_long; /* the last one had several pages */
     } list;
+
+    /* The children of one shard. */
+    struct {
+        struct sl_live_ask *ask;
+        char *of;
+        int64_t next_ms; /* INT64_MAX: nobody has ended since */
+        bool is_refused; /* the service does not know the filter */
+    } children;
     /* The table's stream. */
     struct {
         struct sl_live_ask *ask;
@@ -166,6 +177,15 @@ void sl_engine_find_through(struct sl_engine *e);
 
 /* Whose owner or state has changed: every turn looks at it, until it is at rest. */
 void sl_engine_wake(struct sl_lane *lane);
+
+/* ---- engine_children.c ---- */
+
+void sl_engine_ask_children(struct sl_engine *e);
+void sl_engine_has_ended(struct sl_lane *lane); /* its children are awaited */
+int64_t sl_engine_children_due_ms(const struct sl_engine *e);
+
+/* Who is whose child. */
+void sl_engine_link_parents(struct sl_engine *e);
 
 /* Changes were given up: the keeper begins anew to say since when none was missed. A gap is counted as well.
  */

@@ -84,6 +84,10 @@ struct sl_keeper_ops {
      * shard that was kept and is listed no more stays kept as the keeper's rules say. */
     void (*listed)(void *self, const struct sl_keeper_listing *listing);
 
+    /* Shards that were found before the next listing has them: children of one that has ended. NULL: they
+     * wait for the listing. */
+    void (*found)(void *self, const struct sl_keeper_shard *shards, size_t n);
+
     /* Notes places that have moved. Borrowed for the call. */
     void (*save)(void *self, const struct sl_keeper_place *places, size_t n);
 

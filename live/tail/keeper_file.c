@@ -278,6 +278,17 @@ static void listed(void *self, const struct sl_keeper_listing *listing)
     pthread_mutex_unlock(&k->mutex);
 }
 
+static void found(void *self, const struct sl_keeper_shard *shards, size_t n)
+{
+    struct keeper *k = self;
+    pthread_mutex_lock(&k->mutex);
+    for (size_t i = 0; i < n; i++) {
+        add_listed(k, &shards[i], false, 0);
+        sl_places_find(&k->places, shards[i].id)->misses = 0;
+    }
+    pthread_mutex_unlock(&k->mutex);
+}
+
 static void save(void *self, const struct sl_keeper_place *places, size_t n)
 {
     struct keeper *k = self;
@@ -395,6 +406,7 @@ struct sl_keeper sl_keeper_file_new(const char *path)
     static const struct sl_keeper_ops ops = {.name = "--checkpoint",
                                              .open = open_file,
                                              .listed = listed,
+                                             .found = found,
                                              .save = save,
                                              .save_through = save_through,
                                              .through = through,

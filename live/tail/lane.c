@@ -117,6 +117,7 @@ static void begin(struct sl_lane *lane, const struct sl_keeper_place *place)
         lane->worker_of[i] = SL_POOL_NONE;
     if (place->is_done)
         sl_engine_want_list(e);
+    sl_engine_has_ended(lane);
 }
 
 void sl_lane_gain(struct sl_lane *lane, const struct sl_keeper_place *place)
@@ -287,6 +288,7 @@ static void finish(struct sl_lane *lane)
     lane->ended_wall_ms = e->wall_ms;
     drop_mapping(lane);
     sl_engine_want_list(e); /* its children may exist now */
+    sl_engine_has_ended(lane);
 }
 
 /* After everything that may move the mapping on. */

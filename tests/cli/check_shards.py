@@ -43,6 +43,8 @@ class Stream(socketserver.BaseRequestHandler):
                 elif name.lower() == b"x-amz-target":
                     target = value.strip().decode().rpartition(".")[2]
             ask = json.loads(file.read(length))
+            if target == "DescribeStream" and "ShardFilter" not in ask:
+                time.sleep(self.server.world.list_s)
             status, answer = self.server.world.answer(target, ask)
             body = json.dumps(answer).encode()
             self.request.sendall(b"HTTP/1.1 %d x\r\ncontent-type: application/x-amz-json-1.0\r\ncontent-length: %d\r\n\r\n" % (status, len(body)) + body)
@@ -55,6 +57,7 @@ class World:
         self.lock, self.asked = threading.Lock(), collections.Counter()
         self.shards, self.number = {}, {}
         self.last = [generations - 1] * lineages
+        self.list_s, self.refuses, self.ignores = 0, False, False  # a page of the list takes so long; the filter CHILD_SHARDS
         for g in range(generations):
             for n in range(lineages):
                 self.add(n, g)
@@ -86,6 +89,9 @@ class World:
                 names = list(self.shards)
                 if ask.get("ShardFilter"):
                     self.asked["children"] += 1
+                    if self.refuses:
+                        return 400, {"__type": "x#ValidationException", "message": "ShardFilter"}
+                if ask.get("ShardFilter") and not self.ignores:
                     lineage, generation = self.shards[ask["ShardFilter"]["ShardId"]]
                     names = [f"shardId-{lineage:08}-{generation + 1:02}"] if generation < self.last[lineage] else []
                 at = names.index(ask["ExclusiveStartShardId"]) + 1 if ask.get("ExclusiveStartShardId") else 0
@@ -167,6 +173,36 @@ def grows_as_the_list():
         check(f"{what}: and less than 30 KB for each more", many[3] - few[3] < 9000 * 30 / 1024, f"{few[3]:.0f} MB and {many[3]:.0f} MB")
 
 
+def waits_for(said, limit_s):
+    until = time.monotonic() + limit_s
+    while time.monotonic() < until and not all(line in (folder / "said.jsonl").read_text() for line in said):
+        time.sleep(0.05)
+    return all(line in (folder / "said.jsonl").read_text() for line in said)
+
+
+def children_begin_at_once():
+    """A list of many pages takes long: whoever ends asks for its children alone. A service that does not know the filter is not asked again."""
+    for what in ("known", "refused", "ignored"):
+        world = World(150, 1)
+        world.refuses, world.ignores = what == "refused", what == "ignored"
+        (folder / "said.jsonl").write_text("")
+        process = tail(world, f"children-{what}.json")
+        check(f"{what}: all begin", waits_for([f'"{n} 0"' for n in range(150)], 60))
+        if what == "known":
+            time.sleep(1)
+            world.list_s = 600
+        for lineage in (7, 77):
+            world.split(lineage)
+        check(f"{what}: the children are handled", waits_for(['"7 1"', '"77 1"'], 60), dict(world.asked))
+        world.split(7)
+        check(f"{what}: and theirs", waits_for(['"7 2"'], 60), dict(world.asked))
+        asked = world.asked["children"]
+        check(f"{what}: they were asked for", asked == 1 if what == "refused" else asked >= 2, dict(world.asked))
+        process.kill()
+        ended(process)
+        said()
+
+
 def a_storm_of_splits():
     """Every shard ends again and again, and tail is killed in between."""
     world = World(300, 2)
@@ -192,6 +228,7 @@ def main():
     resource.setrlimit(resource.RLIMIT_NOFILE, (4096, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
     kills()
     grows_as_the_list()
+    children_begin_at_once()
     a_storm_of_splits()
     finish()
 
