@@ -332,8 +332,9 @@ compat: all ## the release before and this tree take turns on the same state: ta
 	@scripts/setup.sh build check
 	@BUILD=$(BUILD) PYTHONPATH=tests/cli python3 tests/compat/check_compat.py
 
-tail-long: all ## the script test of tail with 20 kills while it writes
+tail-long: all ## the script test of tail with 20 kills while it writes; streams of 10,000 shards
 	@BUILD=$(BUILD) LONG=1 PYTHONPATH=tests/cli python3 tests/cli/check_tail.py
+	@BUILD=$(BUILD) LONG=1 TIMES=1 PYTHONPATH=tests/cli python3 tests/cli/check_shards.py
 
 verify-long: all ## ten minutes of writers beside `sluice verify`: no false alarm, and every breakage found
 	@scripts/setup.sh build check
