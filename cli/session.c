@@ -147,6 +147,12 @@ static enum sl_status read_inputs(struct sl_session *r, struct sl_inputs *inputs
     options->needs_records = r->filters.n || r->report;
     options->needs_all = r->report;
     enum sl_status status = sl_recording_build(options, r->arena, &r->recording, error);
+    if (status == SL_REJECT && strstr(error->text, "it has no member \"dynamodb\"")) {
+        const struct sl_error why = *error;
+        *error = (struct sl_error)SL_NO_ERROR;
+        return sl_fail(error, status, why.code,
+                       "%s; an item is a line {\"Item\":{\"PK\":{\"S\":\"a\"}}}, with --keys PK", why.text);
+    }
     if (status != SL_OK)
         return status;
     if (r->recording.stream_arn)

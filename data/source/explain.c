@@ -63,11 +63,6 @@ static size_t line_number(struct sl_span text, size_t offset)
     return number;
 }
 
-static bool is_foreign_object(const struct sl_error *why, const char *text)
-{
-    return strcmp(why->code, "NotAStreamEvent") == 0 && strstr(text, "it has no member \"dynamodb\"");
-}
-
 enum sl_status sl_text_explain(const char *name, struct sl_span piece, const struct sl_text_from *from,
                                const struct sl_error *why, struct sl_error *error)
 {
@@ -93,9 +88,5 @@ enum sl_status sl_text_explain(const char *name, struct sl_span piece, const str
         snprintf(where, sizeof(where), "invalid JSON at byte %llu: ", (unsigned long long)at);
     else if (strcmp(why->code, "NotAStreamEvent") == 0)
         snprintf(where, sizeof(where), "not a stream event: ");
-    /* Lines that hold items are taken by the verbs that have --keys. */
-    bool may_be_item = is_foreign_object(why, own.text);
-    return sl_fail_at(error, SL_REJECT, why->code, at, "%s: %s%s%s%s", name, line, where, own.text,
-                      may_be_item ? "; lines that are items need --keys PK or --keys PK,SK (replay, backfill)"
-                                  : "");
+    return sl_fail_at(error, SL_REJECT, why->code, at, "%s: %s%s%s", name, line, where, own.text);
 }

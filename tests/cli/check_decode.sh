@@ -48,6 +48,9 @@ expect stdin 0 "$(line_a - 0; line_b - 1 unknown)" "" "$sluice" decode - <event.
 expect again 0 "$(line_a - 0; line_b - 1 unknown)" "" "$sluice" decode - < <("$sluice" decode event.json)
 expect cut 2 "" "cut.json: invalid JSON at byte 120: the text ends too early" "$sluice" decode cut.json
 expect other 2 "" 'other.json: not a stream event: it has no member "dynamodb"' "$sluice" decode other.json
+printf '{"PK":{"S":"a"}}\n' >item.jsonl
+printf '{"routes":[{"name":"a","handler":"archive","to":"file:x","on_failure":"report"}],"report_batch_item_failures":true}' >sluice.json
+expect item 2 "" 'sluice replay: item.jsonl: not a stream event: it has no member "dynamodb"; an item is a line {"Item":{"PK":{"S":"a"}}}, with --keys PK' "$sluice" replay --quiet item.jsonl
 why='bad.jsonl: line 2: record 1: dynamodb.NewImage.n.N: not a number'
 expect bad 2 "$(line_a event.json 0; line_b event.json 1 unknown; line_a bad.jsonl 0)" "$why" "$sluice" decode event.json bad.jsonl
 expect keep-going 2 "$(line_a bad.jsonl 0; line_a pipes.json 0)" "$why (byte 191)

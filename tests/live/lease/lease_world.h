@@ -14,7 +14,9 @@
 #define STREAM      "arn:aws:dynamodb:eu-west-1:123456789012:table/orders/stream/2026-01-01T00:00:00.000"
 #define FAILOVER_MS 10000
 #define WALL_MS     ((int64_t)1790000000000)
+#ifndef WORKERS_MAX
 #define WORKERS_MAX 6
+#endif
 
 struct world;
 
