@@ -190,6 +190,19 @@ static void remember(struct sl_dispatch *d, const struct lanes *lanes)
     }
 }
 
+/* Of an event that fails: the next delivery calls them alone at once. */
+static void remember_rejected(struct sl_dispatch *d)
+{
+    size_t floor = sl_answer_floor(d);
+    if (d->late)
+        return;
+    if (!d->failure)
+        d->p->rejected.n = 0;
+    for (size_t i = 0; d->failure && i < d->n_parked; i++)
+        if (d->parked[i].index >= floor)
+            sl_memory_add_rejected(d, d->parked[i].route, d->parked[i].index);
+}
+
 static struct lanes choose_lanes(struct sl_dispatch *d)
 {
     struct lanes lanes = {0};
@@ -325,6 +338,7 @@ static void run_phases(struct sl_dispatch *d)
     }
     if (d->failure)
         remember(d, &lanes);
+    remember_rejected(d);
     for (size_t i = 0; !d->failure && i < d->p->n; i++)
         if (!d->p->routes[i].aside.is_open)
             sl_memory_forget_asides(&d->p->routes[i]);

@@ -1,6 +1,6 @@
-/* Dispatch: one batch through all routes, to one answer. The rules are in docs/contributing/DISPATCH.md: two phases
- * (repeatable routes in order with bisection and hold-back; then parking and once-only effects below the
- * checkpoint), then the answer by k. */
+/* Dispatch: one batch through all routes, to one answer. The rules are in docs/contributing/DISPATCH.md: two
+ * phases (repeatable routes in order with bisection and hold-back; then parking and once-only effects below
+ * the checkpoint), then the answer by k. */
 #ifndef SL_HANDLERS_DISPATCH_DISPATCH_H
 #define SL_HANDLERS_DISPATCH_DISPATCH_H
 

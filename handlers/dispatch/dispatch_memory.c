@@ -24,17 +24,36 @@ static void digest(const struct sl_dispatch *d, const struct sl_route *route, si
     sl_buffer_clean_up(&text);
 }
 
-bool sl_memory_has(const struct sl_dispatch *d, const struct sl_route *route, size_t index)
+static bool has(const struct sl_memory *memory, const unsigned char *wanted)
 {
-    unsigned char wanted[SHA256_DIGEST_LENGTH];
-    const struct sl_memory *memory = &d->p->memory;
-    if (!memory->n)
-        return false;
-    digest(d, route, index, wanted);
     for (size_t i = 0; i < memory->n && i < SL_MEMORY_EFFECTS; i++)
         if (memcmp(memory->effects[i], wanted, SL_MEMORY_BYTES) == 0)
             return true;
     return false;
+}
+
+static void add(struct sl_memory *memory, const unsigned char *made)
+{
+    if (!has(memory, made))
+        memcpy(memory->effects[memory->n++ % SL_MEMORY_EFFECTS], made, SL_MEMORY_BYTES);
+}
+
+bool sl_memory_has(const struct sl_dispatch *d, const struct sl_route *route, size_t index)
+{
+    unsigned char wanted[SHA256_DIGEST_LENGTH];
+    if (!d->p->memory.n)
+        return false;
+    digest(d, route, index, wanted);
+    return has(&d->p->memory, wanted);
+}
+
+bool sl_memory_has_rejected(const struct sl_dispatch *d, const struct sl_route *route, size_t index)
+{
+    unsigned char wanted[SHA256_DIGEST_LENGTH];
+    if (!d->p->rejected.n)
+        return false;
+    digest(d, route, index, wanted);
+    return has(&d->p->rejected, wanted);
 }
 
 /* ---- what was set aside ---- */
@@ -85,9 +104,13 @@ void sl_memory_forget_asides(struct sl_route *route)
 void sl_memory_add(struct sl_dispatch *d, const struct sl_route *route, size_t index)
 {
     unsigned char made[SHA256_DIGEST_LENGTH];
-    struct sl_memory *memory = &d->p->memory;
-    if (sl_memory_has(d, route, index))
-        return;
     digest(d, route, index, made);
-    memcpy(memory->effects[memory->n++ % SL_MEMORY_EFFECTS], made, SL_MEMORY_BYTES);
+    add(&d->p->memory, made);
+}
+
+void sl_memory_add_rejected(struct sl_dispatch *d, const struct sl_route *route, size_t index)
+{
+    unsigned char made[SHA256_DIGEST_LENGTH];
+    digest(d, route, index, made);
+    add(&d->p->rejected, made);
 }

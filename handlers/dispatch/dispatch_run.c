@@ -252,6 +252,14 @@ static bool is_suspect(const struct sl_run *run, size_t i)
     return sl_dispatch_is_suspect(run->d, run->route, run->entries[i].index);
 }
 
+/* The route rejected it at an earlier delivery, of which others were not done: a call that has it would be
+ * halved again and again, and the time might never be enough. */
+static bool was_rejected(const struct sl_run *run, size_t i)
+{
+    return !run->d->late && !sl_route_is_once_only(run->route) &&
+           sl_memory_has_rejected(run->d, run->route, run->entries[i].index);
+}
+
 static size_t slice_end(const struct sl_run *run, size_t from, size_t to)
 {
     const struct sl_route *route = run->route;
@@ -259,8 +267,9 @@ static size_t slice_end(const struct sl_run *run, size_t from, size_t to)
     for (; i < to; i++) {
         if (route->max_bytes)
             bytes += sl_record_text(sl_batch_record(run->d->batch, run->entries[i].index), SL_FIELD_RAW).len;
-        if (n && ((route->max_records && n >= route->max_records) ||
-                  (route->max_bytes && bytes > route->max_bytes) || is_suspect(run, i)))
+        if (n &&
+            ((route->max_records && n >= route->max_records) ||
+             (route->max_bytes && bytes > route->max_bytes) || is_suspect(run, i) || was_rejected(run, i)))
             break;
         n++;
     }
@@ -282,7 +291,7 @@ void sl_run_entries(struct sl_run *run, size_t from, size_t to)
     while (from < to && !run->is_stopped) {
         size_t end = from + 1;
         if (!is_suspect(run, from) || !sl_run_alone(run, from, false)) {
-            end = slice_end(run, from, to);
+            end = was_rejected(run, from) ? from + 1 : slice_end(run, from, to);
             run_slice(run, from, end, 0);
         }
         if (run->is_stopped)

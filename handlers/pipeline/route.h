@@ -109,6 +109,8 @@ struct sl_pipeline {
     struct sl_failure_target *targets;
     size_t n_targets;
     struct sl_memory memory;
+    struct sl_memory
+        rejected; /* records that their routes rejected, of an event that failed for another reason */
     struct sl_port_meter meter; /* of the ports that handlers call */
     bool is_replay;             /* SLUICE_REPLAY: how old a record is now says nothing */
 };

@@ -1,5 +1,6 @@
 /* Effects that are done and cannot be repeated, of records that are delivered again: what is remembered of
  * them, and what is not mistaken for them. */
+#include "handlers/pipeline/route.h"
 #include "tests/support/rig.h"
 #include "tests/support/test.h"
 
@@ -130,12 +131,43 @@ static void what_comes_often_is_remembered_once(void **state)
     rig_destroy(rig);
 }
 
+/* A handler that says only that something of a slice is refused, a batch with much of that, and little time:
+ * each delivery finds some of it, and the next one begins with those alone. So it ends, whatever the answer
+ * may say; and the records of an item are applied in their order all the same. */
+static void what_was_rejected_is_called_alone(void **state)
+{
+    (void)state;
+    struct rig *rig =
+        rig_new("{'on_failure':'mem:dlq','max_parked':null,'routes':[{'name':'r1','handler':'one'},"
+                "{'name':'r2','handler':'two'}]}");
+    struct rig_handler *s = &rig->handlers[RIG_ONE];
+    size_t n = 60, n_poison = 0, deliveries = 0;
+    for (size_t i = 0; i < n; i++)
+        n_poison += (s->plan[i] = i % 4 == 1 ? RIG_POISON : RIG_GOOD) == RIG_POISON;
+    s->takes_ms = 20;
+    rig_event(rig, n, NULL);
+    for (; deliveries == 0 || rig->answer.is_error; deliveries++) {
+        if (deliveries == 6)
+            fail_msg("not done after %zu deliveries: %s; %zu calls, %zu remembered", deliveries,
+                     rig->answer.error.text, s->calls, rig->p->rejected.n);
+        s->n_applied = 0;
+        rig_run(rig, 2000);
+        for (size_t k = 1; k < s->n_applied; k++)
+            assert_true(s->applied[k] > s->applied[k - 1]);
+    }
+    assert_true(deliveries > 1);
+    assert_int_equal(rig_port(rig, "dlq")->n, n_poison);
+    assert_int_equal(rig->p->rejected.n, 0); /* it is over */
+    rig_destroy(rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_last_effects_are_remembered),
         cmocka_unit_test(another_record_is_not_taken_for_it),
         cmocka_unit_test(each_route_has_its_own),
+        cmocka_unit_test(what_was_rejected_is_called_alone),
         cmocka_unit_test(what_comes_often_is_remembered_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
