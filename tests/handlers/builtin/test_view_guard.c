@@ -546,6 +546,76 @@ static void all_rows_that_keep_moving_are_retried(void **state)
     stage_destroy(s);
 }
 
+static size_t n_refused;
+
+static bool refuse(struct stage *s, const struct sl_table_op *ops, size_t n, struct sl_result *results)
+{
+    (void)s, (void)ops;
+    n_refused++;
+    for (size_t i = 0; i < n; i++)
+        results[i] = (struct sl_result){.status = SL_REJECT, .code = "TooOdd", .text = "this row cannot be"};
+    return true;
+}
+
+/* With the table's own words, and at once. */
+static void what_the_table_refuses_is_parked(void **state)
+{
+    (void)state;
+    struct stage *s = stage_new(BY_MAIL, NULL);
+    stage_deliver_all(s, EVENT(INSERTED("11", USER("x", "1"))));
+    s->for_table = refuse;
+    n_refused = 0;
+    stage_deliver_all(s, EVENT(CHANGED("12", USER("x", "1"), USER("y", "1"))));
+    assert_int_equal(s->answer.parked, 1);
+    assert_int_equal(n_refused, 1);
+    char *failed = stage_file(s, "failed.jsonl");
+    assert_non_null(strstr(failed, "TooOdd"));
+    free(failed);
+    stage_destroy(s);
+}
+
+/* A stream without old images stops the route; a record alone, of which nobody knows the view type, is
+ * parked. */
+static void what_a_record_lacks_is_its_own_fault_or_the_streams(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *members;
+        bool is_known, is_fatal;
+        const char *code;
+    } cases[] = {
+        {KEYS(PK("a")) NEW(USER("x", "1")), true, true, "ViewType"},
+        {KEYS(PK("a")) NEW(USER("x", "1")), false, false, "ViewType"},
+        {KEYS(PK("a")) OLD(USER("x", "1")), true, true, "ViewType"},
+        {KEYS(PK("a")) OLD(USER("x", "1")), false, false, "ViewType"},
+    };
+    struct stage *s = stage_new(BY_MAIL, NULL);
+    const struct sl_route *route = &s->p->routes[0];
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct test_batch batch;
+        struct sl_mark mark = {.is_set = false};
+        struct sl_error error = SL_NO_ERROR;
+        const char *members = json_printf("%s,'SequenceNumber':'12'%s", cases[i].members,
+                                          cases[i].is_known ? ",'StreamViewType':'NEW_AND_OLD_IMAGES'" : "");
+        const struct sl_record *r = test_record(&batch, "MODIFY", members, "");
+        struct sl_slice_call call = {.marks = &mark,
+                                     .slice = {.abi = {SL_ABI_MAJOR, SL_ABI_MINOR, sizeof(struct sl_slice)},
+                                               .records = &r,
+                                               .n = 1,
+                                               .deadline_ms = s->clock.ms + 60000,
+                                               .arena = s->arena,
+                                               .request_id = "",
+                                               .epoch = -1}};
+        enum sl_status status = route->loaded.handler.handle(route->self, &call.slice, &error);
+        bool is_fatal = status == SL_FATAL, is_marked = mark.is_set && mark.status == SL_REJECT;
+        const char *code = is_fatal ? error.code : is_marked ? mark.why->code : "none";
+        if (is_fatal != cases[i].is_fatal || is_marked == is_fatal || strcmp(code, cases[i].code) != 0)
+            fail_msg("case %zu: %d, %s", i, (int)status, code);
+        test_batch_clean_up(&batch);
+    }
+    stage_destroy(s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -558,6 +628,8 @@ int main(void)
         cmocka_unit_test(a_row_that_was_written_with_a_list_is_taken_over),
         cmocka_unit_test(a_row_that_moves_is_taken_as_it_is),
         cmocka_unit_test(a_change_is_one_write),
+        cmocka_unit_test(what_the_table_refuses_is_parked),
+        cmocka_unit_test(what_a_record_lacks_is_its_own_fault_or_the_streams),
         cmocka_unit_test(a_row_is_judged_and_set_right),
         cmocka_unit_test(a_row_leads_to_its_item),
         cmocka_unit_test(what_became_of_a_change_is_noted),

@@ -55,7 +55,7 @@ static struct engine_world {
     const char *others; /* shards that are not given: " a b " */
     int64_t until_ms;
     char saved[TEXT_BYTES]; /* "a@3 a@3. ": with a dot it is done */
-    size_t n_listings, n_listed, least_listed;
+    size_t n_listings, n_listed, least_listed, n_found;
     int64_t through_ms;
     bool has_gone_back;   /* it, or a place */
     const char *followed; /* NULL: it cannot */
@@ -137,6 +137,20 @@ static inline void keeper_listed(void *self, const struct sl_keeper_listing *lis
             tell(SL_KEEPER_GAINED, place->shard);
         if (place->is_done)
             tell(SL_KEEPER_ENDED, place->shard);
+    }
+    pthread_mutex_unlock(&e.mutex);
+}
+
+static inline void keeper_found(void *self, const struct sl_keeper_shard *shards, size_t n)
+{
+    (void)self;
+    pthread_mutex_lock(&e.mutex);
+    for (size_t i = 0; i < n; i++) {
+        struct kept *place = place_of(shards[i].id);
+        e.n_found++;
+        assert_false(place->is_known);
+        place->is_known = true;
+        tell(SL_KEEPER_GAINED, place->shard);
     }
     pthread_mutex_unlock(&e.mutex);
 }

@@ -33,6 +33,8 @@ static struct world {
     struct shard shards[SHARDS], newer[SHARDS]; /* of ARN, of NEWER */
     const char *status, *latest;                /* the stream that DescribeTable names; NULL: none */
     bool doubles;                               /* shards are listed twice */
+    bool refuses_filter, ignores_filter;        /* CHILD_SHARDS */
+    unsigned child_asks;                        /* requests with it */
     unsigned poison;                            /* this record has no word */
     unsigned broken;                            /* this one has no key, and cannot be read */
     bool is_mixed;    /* every third record is a change, every third a removal by TTL */
@@ -84,6 +86,25 @@ static void describe_table(struct scripted_reply *reply)
     reply->byte_ms = w.byte_ms;
     snprintf(w.body, sizeof(w.body), "{\"Table\":{\"TableName\":\"t\"%s%s%s}}",
              w.latest ? ",\"LatestStreamArn\":\"" : "", w.latest ? w.latest : "", w.latest ? "\"" : "");
+}
+
+/* Children that no list may show. */
+static void describe_children(const char *parent, struct scripted_reply *reply)
+{
+    size_t n = (size_t)snprintf(w.body, sizeof(w.body),
+                                "{\"StreamDescription\":{\"StreamStatus\":\"ENABLED\",\"Shards\":[");
+    bool is_first = true;
+    w.child_asks++;
+    if (w.refuses_filter) {
+        refuse(reply, "ValidationException");
+        return;
+    }
+    for (size_t i = 0; w.shards[i].name; i++)
+        if ((w.shards[i].parent && strcmp(w.shards[i].parent, parent) == 0) || w.ignores_filter) {
+            n += describe_shard(&w.shards[i], is_first, n);
+            is_first = false;
+        }
+    snprintf(w.body + n, sizeof(w.body) - n, "]}}");
 }
 
 /* Two shards a page. */
@@ -198,7 +219,10 @@ static void answer(void *arg, const struct scripted_request *request, struct scr
     else if (sl_span_is(operation, "DescribeTable"))
         describe_table(reply);
     else if (sl_span_is(operation, "DescribeStream"))
-        describe(ask);
+        json_object_get(ask, "ShardFilter")
+            ? describe_children(
+                  json_string_value(json_object_get(json_object_get(ask, "ShardFilter"), "ShardId")), reply)
+            : describe(ask);
     else if (sl_span_is(operation, "GetShardIterator"))
         iterator(ask, reply);
     else if (sl_span_is(operation, "GetRecords"))

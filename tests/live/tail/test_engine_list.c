@@ -92,6 +92,59 @@ static void children_that_are_listed_late_are_awaited(void **state)
     assert_string_equal(all_handled(), " 1 2 3 11 12 21 22 29 30 ");
 }
 
+/* ---- children that are asked for by themselves ---- */
+
+static void wait_for_children(const char *operation)
+{
+    (void)operation;
+    if (w.refuses_filter && w.child_asks)
+        w.shards[1].is_unlisted = w.shards[3].is_unlisted = false; /* so the list has to show them */
+    if (has_saved("left", "12") && (has_saved("right", "22") || !w.shards[2].name))
+        stop();
+}
+
+/* Where the list has several pages, whoever ends asks for its children alone: they are handled although no
+ * list shows them. A service that ignores the filter tells the same; one that refuses it is asked once; and
+ * of a list of one page, or by a keeper that waits for lists, nobody asks. */
+static void children_are_asked_for_where_the_list_is_long(void **state)
+{
+    static const struct {
+        bool refuses, ignores, is_short, has_no_op, is_handled;
+        unsigned least, most;
+    } cases[] = {{.is_handled = true, .least = 1, .most = 12},
+                 {.ignores = true, .is_handled = true, .least = 1, .most = 12},
+                 {.refuses = true, .least = 1, .most = 1},
+                 {.is_short = true},
+                 {.has_no_op = true}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        void *own = NULL;
+        if (i)
+            engine_set_up(&own);
+        /* Two that no list has, each beside one that it has, and two that fill the pages. */
+        struct shard shards[] = {family[0],
+                                 family[2],
+                                 family[1],
+                                 family[3],
+                                 {"c", NULL, false, 70, 70, 0, false},
+                                 {"d", NULL, false, 80, 80, 0, false}};
+        shards[1].is_unlisted = shards[3].is_unlisted = cases[i].is_handled || cases[i].refuses;
+        use(shards, cases[i].is_short ? 2 : 6);
+        w.refuses_filter = cases[i].refuses;
+        w.ignores_filter = cases[i].ignores;
+        e.ops.found = cases[i].has_no_op ? NULL : keeper_found;
+        e.step = wait_for_children;
+        run_engine(1);
+        assert_in_range(w.child_asks, cases[i].least, cases[i].most);
+        assert_int_equal(e.n_found, cases[i].is_handled ? 2 : 0);
+        assert_true(has_handled(11) && has_handled(12));
+        assert_int_equal(has_handled(21) && has_handled(22), !cases[i].is_short);
+        assert_false(e.has_gone_back);
+        if (i + 1 < sizeof(cases) / sizeof(cases[0]))
+            engine_tear_down(&own);
+    }
+    (void)state;
+}
+
 static void wait_for_through(const char *operation)
 {
     (void)operation;
@@ -647,6 +700,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(many_shards_are_handled_once),
+        TEST(children_are_asked_for_where_the_list_is_long),
         SLOW(children_that_are_listed_late_are_awaited),
         SLOW(no_children_are_certain_after_a_minute),
         SLOW(shards_that_are_listed_no_more),
