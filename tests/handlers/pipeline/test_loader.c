@@ -54,8 +54,9 @@ static int tear_down(void **state)
 static void compile(const struct folder *f, const char *name, const char *source)
 {
     static const char constructor[] =
-        "#include \"handlers/handler.h\"\n#include <fcntl.h>\n"
-        "__attribute__((constructor)) static void start(void) { open(MARK, O_CREAT | O_WRONLY, 0600); }\n";
+        "#include \"handlers/handler.h\"\n#include <fcntl.h>\n#include <unistd.h>\n"
+        "__attribute__((constructor)) static void start(void) { close(open(MARK, O_CREAT | O_WRONLY, 0600)); "
+        "}\n";
     char from[300], to[300], mark[400], text[4000];
     name_file(f, "source.c", from);
     name_file(f, name, to);
@@ -564,7 +565,8 @@ static void every_length_of_a_plugin_is_refused_or_loads(void **state)
             loaded++;
         } else {
             assert_non_null(strstr(f->error.text, path));
-            assert_true(strstr(f->error.text, "is cut off") || length < sizeof(Elf64_Ehdr));
+            if (!strstr(f->error.text, "is cut off") && length >= sizeof(Elf64_Ehdr))
+                fail_msg("%zu of %zu bytes: %s", length, n, f->error.text);
         }
         sl_arena_reset(f->arena);
     }

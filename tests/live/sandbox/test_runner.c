@@ -150,7 +150,7 @@ static int set_up(void **state)
     snprintf(w->log, sizeof(w->log), "%s/log", w->folder);
     w->vars.list = w->environment;
     w->options = (struct sl_runner_options){
-        .timeout_ms = 10000,
+        .timeout_ms = 60000,
         .sandbox = {.bootstrap = w->self,
                     .task_root = "/task",
                     .identity = &w->identity,
@@ -224,7 +224,7 @@ static void one_process_answers_one_event_after_the_other(void **state)
     assert_int_equal(stats.not_json, 1);
     assert_int_equal(stats.protocol.refetched + stats.protocol.unknown + stats.protocol.wrong_ids, 0);
     long left = strtol(invoke(w, "left", SL_ESM_ANSWERED), NULL, 10);
-    assert_in_range(left, 5000, 10000);
+    assert_in_range(left, 30000, 60000);
     const char *about = invoke(w, "about", SL_ESM_ANSWERED);
     assert_non_null(strstr(about,
                            "00000000-0000-4000-8000-000000000007 arn:aws:lambda:eu-west-1:111122223333:"
