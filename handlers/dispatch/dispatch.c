@@ -109,7 +109,7 @@ static void skip_remembered(struct sl_run *run)
     for (size_t i = 0; (looks || run->route->aside.n_seen) && i < run->n; i++) {
         struct sl_entry *entry = &run->entries[i];
         entry->is_remembered = sl_memory_has_aside(run->d, run->route, entry->index) ||
-                               (looks && sl_memory_has(run->d, run->route, entry->index));
+                               (looks && sl_memory_has(&run->d->p->memory, run->d, run->route, entry->index));
         if (entry->is_remembered)
             entry->state = SL_ENTRY_APPLIED;
     }
@@ -121,7 +121,8 @@ static void leave_parked(struct sl_run *run)
 {
     for (size_t i = 0; run->d->p->memory.n && i < run->n; i++) {
         struct sl_entry *entry = &run->entries[i];
-        if (entry->state == SL_ENTRY_ASIDE && sl_memory_has(run->d, run->route, entry->index)) {
+        if (entry->state == SL_ENTRY_ASIDE &&
+            sl_memory_has(&run->d->p->memory, run->d, run->route, entry->index)) {
             entry->state = SL_ENTRY_APPLIED;
             entry->is_remembered = true;
         }
@@ -176,9 +177,14 @@ static bool is_done(const struct sl_entry *entry)
 static void remember(struct sl_dispatch *d, const struct lanes *lanes)
 {
     size_t floor = d->late ? 0 : sl_answer_floor(d);
-    for (size_t i = 0; i < d->n_parked; i++)
-        if (d->parked[i].is_durable && d->parked[i].index >= floor)
-            sl_memory_add(d, d->parked[i].route, d->parked[i].index);
+    for (size_t i = 0; i < d->n_parked; i++) {
+        if (d->parked[i].index < floor)
+            continue;
+        if (d->parked[i].is_durable)
+            sl_memory_add(&d->p->memory, d, d->parked[i].route, d->parked[i].index);
+        if (!d->late)
+            sl_memory_add(&d->p->rejected, d, d->parked[i].route, d->parked[i].index);
+    }
     for (size_t i = 0; i < d->n_asides; i++)
         if (d->asides[i].is_durable && d->asides[i].index >= floor)
             sl_memory_add_aside(d, d->asides[i].route, d->asides[i].index);
@@ -186,21 +192,8 @@ static void remember(struct sl_dispatch *d, const struct lanes *lanes)
         const struct sl_run *run = &lanes->runs[i];
         for (size_t k = 0; k < run->n; k++)
             if (run->entries[k].index >= floor && is_done(&run->entries[k]))
-                sl_memory_add(d, run->route, run->entries[k].index);
+                sl_memory_add(&d->p->memory, d, run->route, run->entries[k].index);
     }
-}
-
-/* Of an event that fails: the next delivery calls them alone at once. */
-static void remember_rejected(struct sl_dispatch *d)
-{
-    size_t floor = sl_answer_floor(d);
-    if (d->late)
-        return;
-    if (!d->failure)
-        d->p->rejected.n = 0;
-    for (size_t i = 0; d->failure && i < d->n_parked; i++)
-        if (d->parked[i].index >= floor)
-            sl_memory_add_rejected(d, d->parked[i].route, d->parked[i].index);
 }
 
 static struct lanes choose_lanes(struct sl_dispatch *d)
@@ -338,7 +331,8 @@ static void run_phases(struct sl_dispatch *d)
     }
     if (d->failure)
         remember(d, &lanes);
-    remember_rejected(d);
+    else if (!d->late)
+        d->p->rejected.n = 0;
     for (size_t i = 0; !d->failure && i < d->p->n; i++)
         if (!d->p->routes[i].aside.is_open)
             sl_memory_forget_asides(&d->p->routes[i]);

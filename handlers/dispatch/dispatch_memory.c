@@ -32,28 +32,23 @@ static bool has(const struct sl_memory *memory, const unsigned char *wanted)
     return false;
 }
 
-static void add(struct sl_memory *memory, const unsigned char *made)
+bool sl_memory_has(const struct sl_memory *memory, const struct sl_dispatch *d, const struct sl_route *route,
+                   size_t index)
 {
+    unsigned char wanted[SHA256_DIGEST_LENGTH];
+    if (!memory->n)
+        return false;
+    digest(d, route, index, wanted);
+    return has(memory, wanted);
+}
+
+void sl_memory_add(struct sl_memory *memory, const struct sl_dispatch *d, const struct sl_route *route,
+                   size_t index)
+{
+    unsigned char made[SHA256_DIGEST_LENGTH];
+    digest(d, route, index, made);
     if (!has(memory, made))
         memcpy(memory->effects[memory->n++ % SL_MEMORY_EFFECTS], made, SL_MEMORY_BYTES);
-}
-
-bool sl_memory_has(const struct sl_dispatch *d, const struct sl_route *route, size_t index)
-{
-    unsigned char wanted[SHA256_DIGEST_LENGTH];
-    if (!d->p->memory.n)
-        return false;
-    digest(d, route, index, wanted);
-    return has(&d->p->memory, wanted);
-}
-
-bool sl_memory_has_rejected(const struct sl_dispatch *d, const struct sl_route *route, size_t index)
-{
-    unsigned char wanted[SHA256_DIGEST_LENGTH];
-    if (!d->p->rejected.n)
-        return false;
-    digest(d, route, index, wanted);
-    return has(&d->p->rejected, wanted);
 }
 
 /* ---- what was set aside ---- */
@@ -97,20 +92,4 @@ void sl_memory_forget_asides(struct sl_route *route)
     if (route->aside.n_seen)
         memset(route->aside.seen, 0, SL_ASIDE_SEEN * sizeof(*route->aside.seen));
     route->aside.n_seen = 0;
-}
-
-/* ---- effects ---- */
-
-void sl_memory_add(struct sl_dispatch *d, const struct sl_route *route, size_t index)
-{
-    unsigned char made[SHA256_DIGEST_LENGTH];
-    digest(d, route, index, made);
-    add(&d->p->memory, made);
-}
-
-void sl_memory_add_rejected(struct sl_dispatch *d, const struct sl_route *route, size_t index)
-{
-    unsigned char made[SHA256_DIGEST_LENGTH];
-    digest(d, route, index, made);
-    add(&d->p->rejected, made);
 }

@@ -307,7 +307,8 @@ static bool park_step(struct sl_dispatch *d, struct sl_parked *list, size_t n)
     bool all = true;
     for (size_t i = 0; i < n; i++) {
         parcels[i].parked = &list[i];
-        parcels[i].is_durable = parcels[i].is_remembered = sl_memory_has(d, list[i].route, list[i].index);
+        parcels[i].is_durable = parcels[i].is_remembered =
+            sl_memory_has(&d->p->memory, d, list[i].route, list[i].index);
         if (parcels[i].is_durable)
             continue;
         parcels[i].body = message_of(d, &list[i]);

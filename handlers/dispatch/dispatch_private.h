@@ -121,13 +121,12 @@ bool sl_held_has(const struct sl_held *held, struct sl_dispatch *d, size_t index
 
 /* ---- effects done above the checkpoint (dispatch_memory.c) ---- */
 
-bool sl_memory_has(const struct sl_dispatch *d, const struct sl_route *route, size_t index);
-void sl_memory_add(struct sl_dispatch *d, const struct sl_route *route, size_t index);
-
-/* Likewise, what repeatable routes rejected of an event that failed: it is called alone when it comes again.
- */
-bool sl_memory_has_rejected(const struct sl_dispatch *d, const struct sl_route *route, size_t index);
-void sl_memory_add_rejected(struct sl_dispatch *d, const struct sl_route *route, size_t index);
+/* `memory`: d->p->memory; or d->p->rejected, of what repeatable routes rejected of an event that failed: it
+ * is called alone when it comes again. */
+bool sl_memory_has(const struct sl_memory *memory, const struct sl_dispatch *d, const struct sl_route *route,
+                   size_t index);
+void sl_memory_add(struct sl_memory *memory, const struct sl_dispatch *d, const struct sl_route *route,
+                   size_t index);
 
 /* The same for what waits in letters, of which there may be more. */
 bool sl_memory_has_aside(const struct sl_dispatch *d, const struct sl_route *route, size_t index);

@@ -257,7 +257,7 @@ static bool is_suspect(const struct sl_run *run, size_t i)
 static bool was_rejected(const struct sl_run *run, size_t i)
 {
     return !run->d->late && !sl_route_is_once_only(run->route) &&
-           sl_memory_has_rejected(run->d, run->route, run->entries[i].index);
+           sl_memory_has(&run->d->p->rejected, run->d, run->route, run->entries[i].index);
 }
 
 static size_t slice_end(const struct sl_run *run, size_t from, size_t to)

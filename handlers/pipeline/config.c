@@ -254,10 +254,12 @@ static enum sl_status check_misspelled(const json_t *object, const char *path, s
 {
     const char *name;
     json_t *value;
+    if (json_object_get(object, "handler"))
+        return SL_OK;
     json_object_foreach((json_t *)object, name, value)
     {
         const char *near = sl_options_closest_name(name, sl_config_route_rows, NULL);
-        if (near && strcmp(near, "handler") == 0 && !json_object_get(object, near))
+        if (near && strcmp(near, "handler") == 0)
             return sl_fail(error, SL_FATAL, INVALID, "%s.%s: is not known here; did you mean \"%s\"?", path,
                            name, near);
     }

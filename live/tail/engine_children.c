@@ -47,10 +47,7 @@ static void take_children(struct sl_engine *e, const struct sl_live_shards *shar
         /* (A service that ignores the filter lists others, too.) */
         if (!e->children.of || strcmp(shard->parent, e->children.of) != 0 || sl_engine_lane(e, shard->id))
             continue;
-        struct sl_lane *lane = sl_engine_add_lane(e, shard->id);
-        lane->is_listed = true;
-        lane->is_closed = shard->is_closed;
-        sl_lane_set(&lane->parent, shard->parent);
+        const struct sl_lane *lane = sl_engine_take_shard(e, shard);
         found[n++] = (struct sl_keeper_shard){
             .id = lane->id, .parent = lane->parent, .is_parent_listed = true, .is_closed = lane->is_closed};
     }

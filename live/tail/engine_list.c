@@ -33,6 +33,15 @@ static struct sl_lane *find_or_add(struct sl_engine *e, const char *id)
     return lane ? lane : sl_engine_add_lane(e, id);
 }
 
+struct sl_lane *sl_engine_take_shard(struct sl_engine *e, const struct sl_live_shard *shard)
+{
+    struct sl_lane *lane = find_or_add(e, shard->id);
+    lane->is_listed = true;
+    lane->is_closed = shard->is_closed;
+    sl_lane_set(&lane->parent, shard->parent);
+    return lane;
+}
+
 void sl_engine_link_parents(struct sl_engine *e)
 {
     for (size_t i = 0; i < e->n; i++)
@@ -97,12 +106,8 @@ static void mark(struct sl_engine *e)
     const struct sl_live_shards *shards = &e->list.shards;
     for (size_t i = 0; i < e->n; i++)
         e->lanes[i]->is_listed = false;
-    for (size_t i = 0; i < shards->n; i++) {
-        struct sl_lane *lane = find_or_add(e, shards->list[i].id);
-        lane->is_listed = true;
-        lane->is_closed = shards->list[i].is_closed;
-        sl_lane_set(&lane->parent, shards->list[i].parent);
-    }
+    for (size_t i = 0; i < shards->n; i++)
+        (void)sl_engine_take_shard(e, &shards->list[i]);
     for (size_t i = 0; i < e->n; i++)
         e->lanes[i]->misses = e->lanes[i]->is_listed ? 0 : e->lanes[i]->misses + 1;
 }

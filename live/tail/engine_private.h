@@ -184,6 +184,9 @@ void sl_engine_ask_children(struct sl_engine *e);
 void sl_engine_has_ended(struct sl_lane *lane); /* its children are awaited */
 int64_t sl_engine_children_due_ms(const struct sl_engine *e);
 
+/* A shard as the stream lists it. */
+struct sl_lane *sl_engine_take_shard(struct sl_engine *e, const struct sl_live_shard *shard);
+
 /* Who is whose child. */
 void sl_engine_link_parents(struct sl_engine *e);
 

@@ -227,14 +227,21 @@ static enum sl_status moved(const struct view *v, struct sl_error *error)
                          "the item's rows changed while they were repaired; verify them again");
 }
 
+static enum sl_status make_rows(const struct repair *r, size_t i, struct view_rows *rows,
+                                struct sl_error *error)
+{
+    const struct sl_record *record = r->slice->records[i];
+    if (r->v->host->record_image(record, SL_KEYS).type == SL_NONE)
+        return r->v->host->fail(error, SL_REJECT, "NoKeys", "the record has no Keys");
+    return view_rows_make(r->v, record, SL_NEW_IMAGE, r->slice->arena, rows, error);
+}
+
 static enum sl_status read_record(struct repair *r, struct mending *m, struct sl_error *error)
 {
     const struct view *v = r->v;
     const struct sl_record *record = r->slice->records[m->i];
     struct sl_arena *arena = r->slice->arena;
-    if (v->host->record_image(record, SL_KEYS).type == SL_NONE)
-        return v->host->fail(error, SL_REJECT, "NoKeys", "the record has no Keys");
-    enum sl_status status = view_rows_make(v, record, SL_NEW_IMAGE, arena, &m->rows, error);
+    enum sl_status status = make_rows(r, m->i, &m->rows, error);
     if (status == SL_OK)
         status = view_list_read(v, r->ask->sides[m->i], arena, &m->list, error);
     if (status != SL_OK)
@@ -298,9 +305,7 @@ static enum sl_status plan_row(struct repair *r, size_t i, struct view_guarded *
     struct sl_arena *arena = r->slice->arena;
     struct sl_value seen = {.type = r->ask->seen[i].ptr ? SL_M : SL_NONE, .raw = r->ask->seen[i]};
     struct view_rows rows;
-    if (v->host->record_image(record, SL_KEYS).type == SL_NONE)
-        return v->host->fail(error, SL_REJECT, "NoKeys", "the record has no Keys");
-    enum sl_status status = view_rows_make(v, record, SL_NEW_IMAGE, arena, &rows, error);
+    enum sl_status status = make_rows(r, i, &rows, error);
     if (status != SL_OK)
         return status;
     if (seen.type != SL_NONE && !view_is_of_item(v, seen, record))

@@ -165,7 +165,7 @@ static enum sl_status read_shape(struct opening *o)
 static bool is_ours(struct sl_span name)
 {
     return sl_span_is(name, VIEW_OF) || sl_span_is(name, VIEW_LIST_ROWS) || sl_span_is(name, VIEW_ORDER) ||
-           sl_span_is(name, VIEW_LIST_REPAIRS) || sl_span_is(name, VIEW_DELETED);
+           sl_span_is(name, VIEW_LIST_REPAIRS);
 }
 
 static enum sl_status check_name(const struct opening *o, const char *option, struct sl_span name)
@@ -309,6 +309,8 @@ static enum sl_status check_lists(struct opening *o)
     if (v->is_guarded && v->each.ptr)
         return BAD(
             o, "list: false is for views without \"each\": an item with several rows needs a list of them");
+    if (v->is_guarded && sl_span_is(v->expires_attribute, VIEW_DELETED))
+        return BAD(o, "expires_attribute: expected the name of an attribute that nothing else has");
     if (v->is_guarded && v->expired != SL_EXPIRED_APPLY)
         return BAD(
             o, "expired: without lists the rows of expired items cannot be kept: an item that comes again "

@@ -206,14 +206,11 @@ static void take_result(struct slice *s, struct guarded *g, const struct sl_resu
     }
 }
 
-/* A row that others write again and again is tried so often; then its records are delivered again. */
-#define WAVES 12
-
 static void write_rows(struct slice *s)
 {
     struct sl_table_op *ops = s->v->host->alloc(s->slice->arena, (s->keys.n + 1) * sizeof(*ops));
     uint32_t *of = s->v->host->alloc(s->slice->arena, (s->keys.n + 1) * sizeof(*of));
-    for (int wave = 0; wave < WAVES; wave++) {
+    for (int wave = 0; wave < VIEW_WAVES; wave++) {
         size_t n = 0;
         for (uint32_t k = 0; k < s->keys.n; k++) {
             if (s->rows[k].is_over)
@@ -229,7 +226,7 @@ static void write_rows(struct slice *s)
     }
     for (uint32_t k = 0; k < s->keys.n; k++) {
         struct sl_error error = SL_NO_ERROR;
-        if (!s->rows[k].is_over && view_keeps_changing(s->v, WAVES, &error) != SL_OK)
+        if (!s->rows[k].is_over && view_keeps_changing(s->v, &error) != SL_OK)
             fail(s, &s->rows[k], &error);
     }
 }

@@ -178,8 +178,11 @@ enum sl_status view_handle(void *self, struct sl_slice *slice, struct sl_error *
 /* SL_REJECT, code "Collision": the row under a key of ours is not ours. */
 enum sl_status view_collision(const struct view *v, struct sl_error *error) SL_MUST_USE;
 
+/* What others write again and again is tried so often; then the change is delivered again. */
+#define VIEW_WAVES 12
+
 /* SL_RETRY: rows moved between so many requests. */
-enum sl_status view_keeps_changing(const struct view *v, int requests, struct sl_error *error) SL_MUST_USE;
+enum sl_status view_keeps_changing(const struct view *v, struct sl_error *error) SL_MUST_USE;
 
 /* ---- view_guard.c: rows without lists ---- */
 

@@ -5,9 +5,6 @@
 #include "base/map.h"
 #include "handlers/builtin/toolkit/apply.h"
 
-/* A list may move again and again; a change is delivered again after so many requests. */
-#define WAVES 12
-
 /* One item of the slice, and the newest of its changes that altered its rows. */
 struct change {
     uint32_t newest;       /* the record that is written */
@@ -181,11 +178,11 @@ enum sl_status view_collision(const struct view *v, struct sl_error *error)
         SL_ARG(v->loop.target.table));
 }
 
-enum sl_status view_keeps_changing(const struct view *v, int requests, struct sl_error *error)
+enum sl_status view_keeps_changing(const struct view *v, struct sl_error *error)
 {
     return v->host->fail(error, SL_RETRY, "ItemKeepsChanging",
                          "%.*s: the item's rows changed between %d requests; the change is retried",
-                         SL_ARG(v->loop.target.table), requests);
+                         SL_ARG(v->loop.target.table), VIEW_WAVES);
 }
 
 /* A row that we listed, and that is somebody else's now. */
@@ -234,7 +231,7 @@ static void take_results(struct slice *s, struct change *change, const struct sl
 
 static void write_changes(struct slice *s)
 {
-    for (int moves = 0; moves < WAVES; moves += s->has_moved) {
+    for (int moves = 0; moves < VIEW_WAVES; moves += s->has_moved) {
         struct sl_table_op *ops;
         s->has_moved = false;
         size_t n = make_ops(s, &ops);
@@ -249,7 +246,7 @@ static void write_changes(struct slice *s)
         struct sl_error error = SL_NO_ERROR;
         if (s->changes[c].is_over)
             continue;
-        if (view_keeps_changing(s->v, WAVES, &error) != SL_OK)
+        if (view_keeps_changing(s->v, &error) != SL_OK)
             fail(s, &s->changes[c], &error);
     }
 }

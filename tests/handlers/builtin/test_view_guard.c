@@ -86,6 +86,8 @@ static void what_cannot_be_is_refused_at_start(void **state)
         {ROUTE(",'key':{'PK':'{PK}'},'list':false,'each':'a[*]','item':{'a':'{each}'}"),
          "list: false is for views without \"each\""},
         {ROUTE(",'key':{'PK':'{PK}'},'list':false,'expired':'keep'"), "expired: without lists"},
+        {ROUTE(",'key':{'PK':'{PK}'},'list':false,'expires_attribute':'sluice_deleted'"),
+         "expires_attribute: expected the name"},
         {ROUTE(",'key':{'PK':'{PK}'},'list':false,'set':{'sluice_deleted':'x'}"),
          "set: sluice_deleted is an"},
         {ROUTE(",'key':{'PK':'{PK}'},'list':false,'item':{'e':'x'},'expires_attribute':'e'"),
@@ -115,7 +117,7 @@ static void names_of_a_tombstone_are_ours(void **state)
                           PK("a") ",'sluice_deleted':{'N':'1'},'sluice_expires':{'N':'1'},'b':{'N':'1'}")));
     expect_rows(s, "{'PK':{'S':'a'}," OF ",'b':{'N':'1'}," ORDER("11") "}\n", "without a list");
     stage_destroy(s);
-    s = stage_new(ROUTE(",'key':{'PK':'{PK}'}"), NULL);
+    s = stage_new(ROUTE(",'key':{'PK':'{PK}'},'set':{'sluice_deleted':'x'}"), NULL);
     stage_deliver_all(s, EVENT(INSERTED("11", PK("a") ",'sluice_deleted':{'N':'1'}")));
     char *got = stage_query(s, "db", "SELECT item FROM view WHERE item NOT LIKE '%sluice_rows%'");
     assert_non_null(strstr(got, "sluice_deleted"));
