@@ -122,7 +122,7 @@ bool sl_held_has(const struct sl_held *held, struct sl_dispatch *d, size_t index
 /* ---- effects done above the checkpoint (dispatch_memory.c) ---- */
 
 /* `memory`: d->p->memory; or d->p->rejected, of what repeatable routes rejected of an event that failed: it
- * is called alone when it comes again. */
+ * is called alone at its next delivery. */
 bool sl_memory_has(const struct sl_memory *memory, const struct sl_dispatch *d, const struct sl_route *route,
                    size_t index);
 void sl_memory_add(struct sl_memory *memory, const struct sl_dispatch *d, const struct sl_route *route,

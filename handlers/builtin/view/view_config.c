@@ -313,7 +313,7 @@ static enum sl_status check_lists(struct opening *o)
         return BAD(o, "expires_attribute: expected the name of an attribute that nothing else has");
     if (v->is_guarded && v->expired != SL_EXPIRED_APPLY)
         return BAD(
-            o, "expired: without lists the rows of expired items cannot be kept: an item that comes again "
+            o, "expired: without lists the rows of expired items cannot be kept: an item that is put again "
                "would not find them");
     return SL_OK;
 }

@@ -48,7 +48,7 @@ static void a_row_says_the_order_of_its_change(void **state)
         /* Not of the view's. */
         {EVENT(CHANGED("13", USER("x", "2"), USER("x", "2") ",'o':{'N':'1'}")), ROW("x", "2", "12")},
         {EVENT(CHANGED("14", USER("x", "2"), USER("y", "2"))), TOMBSTONE("x", "14") ROW("y", "2", "14")},
-        /* It comes again, and older ones do. */
+        /* It is delivered again, and so are older ones. */
         {EVENT(CHANGED("14", USER("x", "2"), USER("y", "2"))), TOMBSTONE("x", "14") ROW("y", "2", "14")},
         {EVENT(INSERTED("11", USER("x", "1")), CHANGED("12", USER("x", "1"), USER("x", "2"))),
          TOMBSTONE("x", "14") ROW("y", "2", "14")},

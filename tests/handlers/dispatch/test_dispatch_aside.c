@@ -101,8 +101,8 @@ static void only_what_is_left_is_set_aside(void **state)
     rig_destroy(rig);
 }
 
-/* A record that was parked, and comes again because a message before it had no letter: it is parked, whatever
- * its target does now. */
+/* A record that was parked, and is delivered again because a message before it had no letter: it is parked,
+ * whatever its target does now. */
 static void what_is_parked_already_is_not_set_aside(void **state)
 {
     (void)state;
