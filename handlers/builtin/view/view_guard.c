@@ -92,7 +92,7 @@ static void take_row(struct slice *s, size_t i, int image, const struct view_cha
     struct guarded *g = &s->rows[at];
     if (at == known)
         *g = (struct guarded){.last = SL_OUTCOME_NO_RECORD};
-    if (at == known || sl_span_compare_digits(change->digits, g->digits) >= 0) {
+    if (sl_span_compare_digits(change->digits, g->digits) >= 0) { /* (no digits are below all) */
         g->newest = (uint32_t)i;
         g->digits = change->digits;
         g->row = *row;

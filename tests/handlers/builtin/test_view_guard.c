@@ -65,6 +65,9 @@ static void a_row_says_the_order_of_its_change(void **state)
          TOMBSTONE("x", "16") TOMBSTONE("y", "19") TOMBSTONE("z", "20")},
         {EVENT(INSERTED("18", USER("z", "2"))),
          TOMBSTONE("x", "16") TOMBSTONE("y", "19") TOMBSTONE("z", "20")},
+        /* Of a slice in another order the newest counts, and not the last. */
+        {EVENT(INSERTED("22", USER("z", "9")), CHANGED("21", USER("z", "7"), USER("z", "8"))),
+         TOMBSTONE("x", "16") TOMBSTONE("y", "19") ROW("z", "9", "22")},
     };
     struct stage *s = stage_new(BY_MAIL, NULL);
     for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {

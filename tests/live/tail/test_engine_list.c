@@ -121,14 +121,18 @@ static void children_are_asked_for_where_the_list_is_long(void **state)
         if (i)
             engine_set_up(&own);
         /* Two that no list has, each beside one that it has, and two that fill the pages. */
-        struct shard shards[] = {family[0],
+        struct shard shards[] = {family[1],
                                  family[2],
-                                 family[1],
+                                 family[0],
                                  family[3],
                                  {"c", NULL, false, 70, 70, 0, false},
-                                 {"d", NULL, false, 80, 80, 0, false}};
+                                 {"d", NULL, false, 80, 80, 0, false},
+                                 {"f", NULL, false, 90, 90, 0, false},
+                                 {"unknown", NULL, false, 95, 95, 0, true}};
         shards[1].is_unlisted = shards[3].is_unlisted = cases[i].is_handled || cases[i].refuses;
-        use(shards, cases[i].is_short ? 2 : 6);
+        if (cases[i].is_short)
+            shards[0] = family[0];
+        use(shards, cases[i].is_short ? 2 : 8);
         w.refuses_filter = cases[i].refuses;
         w.ignores_filter = cases[i].ignores;
         e.ops.found = cases[i].has_no_op ? NULL : keeper_found;
@@ -138,6 +142,7 @@ static void children_are_asked_for_where_the_list_is_long(void **state)
         assert_int_equal(e.n_found, cases[i].is_handled ? 2 : 0);
         assert_true(has_handled(11) && has_handled(12));
         assert_int_equal(has_handled(21) && has_handled(22), !cases[i].is_short);
+        assert_false(has_handled(95)); /* it is nobody's child, and in no list */
         assert_false(e.has_gone_back);
         if (i + 1 < sizeof(cases) / sizeof(cases[0]))
             engine_tear_down(&own);
