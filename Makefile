@@ -152,9 +152,13 @@ SIMULATION := $(patsubst %.c,$(BUILD)/%.o,$(filter-out tests/simulation/test_%,$
 BENCH_OBJ := $(patsubst %.c,$(BUILD)/%.o,$(filter-out bench/support/runtime_echo.c,$(wildcard bench/support/*.c)))
 BENCHES  := $(patsubst %.c,$(BUILD)/%,$(wildcard bench/bench_*.c))
 
+# There are hundreds of them: by the linker that takes a third of the time, where it is installed. (What is released is linked by the
+# compiler's own.)
+LINKER   := $(if $(shell command -v ld.gold),-fuse-ld=gold)
+
 $(BUILD)/tests/%: $(BUILD)/tests/%.o $(SUPPORT) $(TOOL_OBJ) $(LIBRARY)
 	@echo "  LINK  $@"
-	@$(CC) $(LDFLAGS) -o $@ $^ $(LIBS) $(TOOL_LIBS) -lcmocka
+	@$(CC) $(LDFLAGS) $(LINKER) -o $@ $^ $(LIBS) $(TOOL_LIBS) -lcmocka
 
 # Tests of these rooms that do not give back their memory fail, without instrumented objects, too. (The leak checker makes threads
 # slow and can hang a fork beside one: the sanitizers see the other tests' leaks. `make LEAKS=`: under a debugger, or strace.)
@@ -175,7 +179,7 @@ $(BUILD)/tests/runtime/plugins/%.so: tests/runtime/plugins/%.c $(HEADER)
 # The plain driver replays a fuzz entry's corpus in the ordinary test run; `make fuzz` links libFuzzer instead.
 $(FUZZERS): $(BUILD)/tests/fuzz/%: $(BUILD)/tests/fuzz/%.o $(BUILD)/tests/fuzz/driver.o $(LIBRARY)
 	@echo "  LINK  $@"
-	@$(CC) $(LDFLAGS) -o $@ $^ $(LIBS)
+	@$(CC) $(LDFLAGS) $(LINKER) -o $@ $^ $(LIBS)
 
 # (By `make sanitized`.)
 $(BUILD)/libfuzzer/%: $(BUILD)/tests/fuzz/%.o $(LIBRARY)
@@ -402,6 +406,6 @@ help: ## this list
 # (Every target with a line of help is one.)
 .PHONY: tests list-tests $(shell sed -nE 's/^([a-z-]+):.*## .*/\1/p' $(firstword $(MAKEFILE_LIST))) build-SluiceFunction build-DrainFunction build-SeedFunction
 # (Not .SECONDARY: then the stamp of a new commit would rebuild nothing.)
-.PRECIOUS: %.o
+.PRECIOUS: $(BUILD)/%.o
 
 -include $(OBJECTS:.o=.d) $(TOOL_OBJ:.o=.d) $(BUILD)/runtime/bootstrap.d $(BUILD)/cli/sluice.d $(patsubst %.c,$(BUILD)/%.d,$(call below,tests,*.c)) $(CORPORA:=.d) $(BENCHES:=.d)

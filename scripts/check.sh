@@ -35,6 +35,8 @@ quietly all tests
 # What several scripts install is built once.
 rm -rf "$logs/installed"
 quietly install DESTDIR="$logs/installed"
+# (Objects that make takes for intermediate ones are removed, and made again at each call.)
+make -q all tests || { echo "check: what was built is not up to date: make --debug=b -n all tests" >&2; bad=1; }
 wait $lint || { cat "$logs/lint.log" >&2; exit 1; }
 
 if [ -d "$CORPUS" ]; then
