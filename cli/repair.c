@@ -4,11 +4,11 @@
 #include "base/json.h"
 #include "base/json_write.h"
 #include "handlers/pipeline/route.h"
-#include "cli/repair/audit.h"
 #include "live/source/input.h"
 #include "cli/verbs.h"
-#include "cli/verify_targets.h"
 #include "cli/verify_session.h"
+#include "data/repair/audit.h"
+#include "data/repair/findings.h"
 #include "data/repair/sum.h"
 #include "data/repair/undo.h"
 #include "data/verify/verify.h"
@@ -32,14 +32,11 @@ struct repair {
     const char *audit, *save, *undo;
     int64_t max_deletes;
     bool may_delete, may_total;
-    struct sl_repairs rows;
+    struct sl_finding_repairs findings;
     struct sl_arena *arena; /* of one row */
     struct sl_buffer line;
-    struct sl_buffer item, mended, side; /* of a finding: its item and side row; of the last one that was
-                                            repaired, and the side row since */
     int audit_fd, save_fd;
     uint64_t others; /* differences among the findings that are of no item */
-    bool is_full;    /* what has to be kept of a write could not be: nothing more is written */
 };
 
 /* ---- the files that keep what was done ---- */
@@ -94,7 +91,7 @@ static bool keep_line(struct repair *r, int fd, const char *name)
         return true;
     fprintf(stderr, "sluice repair: %s: cannot be written: %s; nothing more is repaired\n", name,
             strerror(errno));
-    r->is_full = true;
+    r->findings.is_full = true;
     return false;
 }
 
@@ -107,95 +104,21 @@ static struct sl_route *route_of(const struct repair *r, struct sl_span name)
     return i < p->n ? &p->routes[i] : NULL;
 }
 
-/* Do the rows belong together, and say which route's they are? Then one is not put back alone. */
-static bool says_whose(const struct sl_route *route)
-{
-    return sl_route_makes(route) == SL_MAKES_TOTALS || sl_route_makes(route) == SL_MAKES_VIEW;
-}
-
-/* May the row be another route's? Routes of different handlers tell their own rows apart. */
-static bool is_shared(const struct repair *r, const struct sl_route *route)
-{
-    const struct sl_pipeline *p = r->session.command.pipeline;
-    for (size_t i = 0; i < p->n; i++) {
-        const struct sl_route *other = &p->routes[i];
-        if (other != route && strcmp(other->stats.handler, route->stats.handler) == 0 && !says_whose(route) &&
-            sl_verify_is_same_table(other->stats.target, route->stats.target))
-            return true;
-    }
-    return false;
-}
-
 static int64_t deadline(void)
 {
     struct sl_clock *clock = sl_clock_system();
     return clock->now_ms(clock) + ROW_MS;
 }
 
-static void leave(struct repair *r, struct sl_repair_outcome *out, const char *code, const char *why)
+/* What the write would leave is kept first; and after a line that could not be, nothing is written. */
+static bool keep(void *arg, const struct sl_finding *finding, struct sl_span after)
 {
-    *out = (struct sl_repair_outcome){.outcome = SL_REPAIRED_LEFT, .code = code, .why = why};
-    r->rows.outcomes[SL_REPAIRED_LEFT]++;
-}
-
-/* What the write would leave is kept first. */
-static bool save_row(struct repair *r, const struct sl_finding *finding, const struct sl_repair_row *row)
-{
-    struct sl_repair_outcome planned;
-    struct sl_repairs plan = r->rows;
-    plan.is_plan = true;
-    if (r->save_fd < 0 || r->rows.is_plan || says_whose(row->route))
-        return true;
-    sl_repair_row(&plan, row, r->arena, &planned);
-    if (planned.outcome != SL_REPAIRED_WRITTEN && planned.outcome != SL_REPAIRED_REMOVED)
-        return true;
+    struct repair *r = arg;
+    if (r->findings.is_full || r->save_fd < 0)
+        return !r->findings.is_full;
     sl_buffer_reset(&r->line);
-    sl_audit_saved(finding, planned.written, &r->line);
+    sl_audit_saved(finding, after, &r->line);
     return keep_line(r, r->save_fd, r->save);
-}
-
-/* Rows of one item were seen with the same side row, which the repair of the first one changed. */
-static void take_side(struct repair *r, const struct sl_finding *finding, struct sl_repair_row *row)
-{
-    sl_buffer_reset(&r->item);
-    sl_buffer_printf(&r->item, "%s\n%.*s\n%.*s", finding->route, SL_ARG(finding->source_key),
-                     SL_ARG(row->side));
-    if (sl_span_eq(sl_buffer_span(&r->item), sl_buffer_span(&r->mended)))
-        row->side = sl_buffer_span(&r->side);
-}
-
-static void keep_side(struct repair *r, struct sl_span side)
-{
-    if (!side.ptr)
-        return;
-    sl_buffer_reset(&r->mended);
-    sl_buffer_add_span(&r->mended, sl_buffer_span(&r->item));
-    sl_buffer_reset(&r->side);
-    sl_buffer_add_span(&r->side, side);
-}
-
-static void repair_row(struct repair *r, const struct sl_finding *finding, struct sl_repair_outcome *out)
-{
-    enum sl_verdict verdict = finding->judge->verdict;
-    bool is_removal = verdict == SL_VERDICT_LEFT_OVER || verdict == SL_VERDICT_REVIVED;
-    struct sl_repair_row row = {.route = route_of(r, sl_span_str(finding->route)),
-                                .record = finding->judge->record,
-                                .key = finding->expected->key,
-                                .row = finding->judge->row,
-                                .side = finding->judge->side,
-                                .deadline_ms = deadline()};
-    take_side(r, finding, &row);
-    if (verdict == SL_VERDICT_COLLISION && !says_whose(row.route))
-        leave(r, out, "Collision",
-              "two items of the source have this key in the target: change the route's \"key\"");
-    else if (is_removal && is_shared(r, row.route))
-        leave(r, out, "SeveralOwners", "another route writes the same table, and the row may be its own");
-    else if (r->is_full || !save_row(r, finding, &row))
-        leave(r, out, "NotKept", "what has to be kept of the write could not be");
-    else
-        sl_repair_row(&r->rows, &row, r->arena, out);
-    if (!r->rows.is_plan)
-        keep_side(r, out->side);
 }
 
 static void print_line(const struct repair *r)
@@ -208,7 +131,8 @@ static void print_row(const struct repair *r, const struct sl_finding *finding,
                       const struct sl_repair_outcome *out)
 {
     printf("%s: %s %.*s: %s%s", finding->route, sl_finding_kind(finding->judge->verdict),
-           SL_ARG(finding->source_key), r->rows.is_plan ? "would be " : "", sl_repaired_name(out->outcome));
+           SL_ARG(finding->source_key), r->findings.rows.is_plan ? "would be " : "",
+           sl_repaired_name(out->outcome));
     if (out->why)
         printf(" (%s: %s)", out->code, out->why);
     putchar('\n');
@@ -222,11 +146,12 @@ static void on_found(struct sl_verify_session *session, const struct sl_finding 
     struct sl_clock *clock = sl_clock_system();
     if (finding->result != SL_FINDING_DIFFERENT)
         return;
-    repair_row(r, finding, &out);
+    r->findings.pipeline = session->command.pipeline;
+    sl_repair_finding(&r->findings, finding, deadline(), r->arena, &out);
     sl_buffer_reset(&r->line);
     int64_t now_ms = clock->wall_ns(clock) / 1000000;
     sl_audit_line(finding, &out, now_ms, false, &r->line);
-    if (!r->rows.is_plan && !r->is_full)
+    if (!r->findings.rows.is_plan && !r->findings.is_full)
         (void)keep_line(r, r->audit_fd, r->audit);
     if (session->is_json) {
         sl_buffer_reset(&r->line);
@@ -253,7 +178,7 @@ static void print_sum(const struct repair *r, const struct sl_audit_sum *sum, st
                       const struct sl_repair_outcome *out)
 {
     printf("%.*s: %.*s %.*s%s%.*s: %s%s", SL_ARG(sum->target), SL_ARG(sum->kind), SL_ARG(sum->key),
-           sum->attribute.ptr ? " " : "", SL_ARG(sum->attribute), r->rows.is_plan ? "would be " : "",
+           sum->attribute.ptr ? " " : "", SL_ARG(sum->attribute), r->findings.rows.is_plan ? "would be " : "",
            sl_repaired_name(out->outcome));
     if (added.ptr)
         printf(", %.*s added", SL_ARG(added));
@@ -274,13 +199,14 @@ static void repair_sum(struct repair *r, const struct sl_audit_sum *sum, struct 
                                        .deadline_ms = deadline()};
     *added = sl_span(NULL, 0);
     if (!sl_span_is(sum->kind, "sum"))
-        leave(r, out, "NoRows", "only a backfill into a new ledger and an empty table makes these rows anew");
+        sl_repair_leave(&r->findings.rows, out, "NoRows",
+                        "only a backfill into a new ledger and an empty table makes these rows anew");
     else if (!r->may_total)
-        leave(r, out, "NoTotals", "only --totals sets it right");
-    else if (r->is_full)
-        leave(r, out, "NotKept", "what has to be kept of the write could not be");
+        sl_repair_leave(&r->findings.rows, out, "NoTotals", "only --totals sets it right");
+    else if (r->findings.is_full)
+        sl_repair_leave(&r->findings.rows, out, "NotKept", "what has to be kept of the write could not be");
     else
-        sl_repair_sum(&r->rows, &what, r->arena, added, out);
+        sl_repair_sum(&r->findings.rows, &what, r->arena, added, out);
 }
 
 static void on_total(struct sl_verify_session *session, struct sl_span line)
@@ -296,7 +222,7 @@ static void on_total(struct sl_verify_session *session, struct sl_span line)
     sl_buffer_reset(&r->line);
     int64_t now_ms = clock->wall_ns(clock) / 1000000;
     sl_audit_sum_line(&sum, added, &out, now_ms, false, &r->line);
-    if (!r->rows.is_plan && !r->is_full)
+    if (!r->findings.rows.is_plan && !r->findings.is_full)
         (void)keep_line(r, r->audit_fd, r->audit);
     if (session->is_json) {
         sl_buffer_reset(&r->line);
@@ -310,29 +236,13 @@ static void on_total(struct sl_verify_session *session, struct sl_span line)
 
 /* ---- findings ---- */
 
-/* A line of `sluice verify --json`. Its result line, and what is not a difference, are passed over. */
 static enum sl_status take_finding(struct repair *r, struct sl_span line, struct sl_error *error)
 {
-    enum sl_status status = sl_json_check_loose(line, error);
-    if (status != SL_OK)
-        return status;
-    struct sl_span result = sl_json_find(line, "result"), route = sl_json_find(line, "route");
-    struct sl_span key = sl_json_find(line, "source_key");
-    if (!sl_span_is(result, "\"different\""))
-        return SL_OK;
-    struct sl_span kind = sl_json_find(line, "kind");
-    if (sl_span_is(kind, "\"sum\"") || sl_span_is(kind, "\"values\"") || sl_span_is(kind, "\"members\"") ||
-        sl_span_is(sl_json_find(line, "handler"), "\"archive\"")) {
-        r->others++;
-        return SL_OK;
-    }
-    if (route.len < 2 || !key.ptr || *key.ptr != '{')
-        return sl_fail(error, SL_REJECT, "NoFinding", "a difference without \"route\" or \"source_key\"");
-    const char *name = sl_arena_copy(r->session.command.arena, sl_span(route.ptr + 1, route.len - 2));
-    if (!route_of(r, sl_span_str(name)))
-        return sl_fail(error, SL_REJECT, "NoRoute", "%s has no route \"%s\"", r->session.command.config,
-                       name);
-    return sl_verify_item(r->session.work, name, key, error);
+    enum sl_finding_line what;
+    enum sl_status status = sl_repair_take_line(r->session.work, r->session.command.pipeline, line,
+                                                r->session.command.arena, &what, error);
+    r->others += what == SL_FINDING_OTHER;
+    return status;
 }
 
 static enum sl_status each_line(struct repair *r, const char *name,
@@ -390,8 +300,8 @@ static enum sl_status on_begun(struct sl_verify_session *session, struct sl_erro
 
 static void print_counts(struct repair *r)
 {
-    const char *what = r->rows.is_plan ? "would be" : r->undo ? "undone" : "repaired";
-    const uint64_t *n = r->rows.outcomes;
+    const char *what = r->findings.rows.is_plan ? "would be" : r->undo ? "undone" : "repaired";
+    const uint64_t *n = r->findings.rows.outcomes;
     if (!r->session.is_json) {
         printf("%s: ", what);
         for (int i = 0; i <= SL_REPAIRED_FAILED; i++)
@@ -409,12 +319,14 @@ static void print_counts(struct repair *r)
 
 static int tell(struct repair *r, bool is_whole, uint64_t unproven)
 {
-    const uint64_t *n = r->rows.outcomes;
+    const uint64_t *n = r->findings.rows.outcomes;
     uint64_t wrong = n[SL_REPAIRED_MOVED] + n[SL_REPAIRED_LEFT] + n[SL_REPAIRED_FAILED];
     print_counts(r);
-    if (r->rows.is_plan)
+    if (r->findings.rows.is_plan)
         wrong += n[SL_REPAIRED_WRITTEN] + n[SL_REPAIRED_REMOVED];
-    return wrong || r->is_full ? SL_EXIT_FAILED : unproven || !is_whole ? SL_EXIT_UNPROVEN : SL_EXIT_OK;
+    return wrong || r->findings.is_full ? SL_EXIT_FAILED
+           : unproven || !is_whole      ? SL_EXIT_UNPROVEN
+                                        : SL_EXIT_OK;
 }
 
 static int on_end(struct sl_verify_session *session, bool is_whole)
@@ -461,7 +373,7 @@ static void print_undone(struct repair *r, const struct sl_audit_undo *saved,
                          const struct sl_repair_outcome *out)
 {
     printf("%.*s: %.*s: %s%s%s%s%s\n", SL_ARG(saved->route), SL_ARG(saved->source_key),
-           r->rows.is_plan ? "would be " : "", sl_repaired_name(out->outcome), out->why ? " (" : "",
+           r->findings.rows.is_plan ? "would be " : "", sl_repaired_name(out->outcome), out->why ? " (" : "",
            out->why ? out->why : "", out->why ? ")" : "");
 }
 
@@ -471,7 +383,7 @@ static enum sl_status undo_line(struct repair *r, struct sl_span line, struct sl
     struct sl_repair_outcome out;
     if (!is_whole_line(line)) { /* it is on disk before its write, so there was none */
         fprintf(stderr, "sluice repair: a line that was cut is left: its row was not repaired\n");
-        r->rows.outcomes[SL_REPAIRED_LEFT]++;
+        r->findings.rows.outcomes[SL_REPAIRED_LEFT]++;
         return SL_OK;
     }
     enum sl_status status = sl_audit_read(line, r->arena, &saved, error);
@@ -482,7 +394,7 @@ static enum sl_status undo_line(struct repair *r, struct sl_span line, struct sl
                                  .before = saved.before,
                                  .after = saved.after,
                                  .deadline_ms = deadline()};
-    sl_undo_row(&r->rows, &undo, r->arena, &out);
+    sl_undo_row(&r->findings.rows, &undo, r->arena, &out);
     if (!r->session.is_json)
         print_undone(r, &saved, &out);
     sl_arena_reset(r->arena);
@@ -493,8 +405,8 @@ static enum sl_status undo_line(struct repair *r, struct sl_span line, struct sl
 static int undo(struct repair *r)
 {
     struct sl_error error = SL_NO_ERROR;
-    r->rows.may_remove = true;
-    r->rows.max_removals = UINT64_MAX;
+    r->findings.rows.may_remove = true;
+    r->findings.rows.max_removals = UINT64_MAX;
     if (sl_verify_session_pipeline(&r->session, &error) != SL_OK ||
         each_line(r, r->undo, check_saved, &error) != SL_OK ||
         each_line(r, r->undo, undo_line, &error) != SL_OK)
@@ -519,18 +431,16 @@ static int repair(struct repair *r)
         return sl_flags_complain("repair", &error);
     r->arena = sl_arena_new(ARENA_BYTES);
     sl_buffer_init(&r->line, LINE_BYTES);
-    sl_buffer_init(&r->item, LINE_BYTES);
-    sl_buffer_init(&r->mended, LINE_BYTES);
-    sl_buffer_init(&r->side, LINE_BYTES);
-    r->rows.may_remove = r->may_delete;
-    r->rows.max_removals = (uint64_t)r->max_deletes;
+    sl_finding_repairs_init(&r->findings);
+    r->findings.keep = keep;
+    r->findings.arg = r;
+    r->findings.rows.may_remove = r->may_delete;
+    r->findings.rows.max_removals = (uint64_t)r->max_deletes;
     r->session.only_items = r->n_names > 0;
     int result = r->undo ? undo(r) : sl_verify_session_run(&r->session);
     sl_verify_session_clean_up(&r->session);
     sl_buffer_clean_up(&r->line);
-    sl_buffer_clean_up(&r->item);
-    sl_buffer_clean_up(&r->mended);
-    sl_buffer_clean_up(&r->side);
+    sl_finding_repairs_clean_up(&r->findings);
     sl_arena_destroy(r->arena);
     return result;
 }
@@ -554,7 +464,8 @@ int sl_verb_repair(int argc, char **argv)
         {"max-deletes", SL_FLAG_INTEGER, &r.max_deletes, "N", "with --delete: so many at most (100)"},
         {"totals", SL_FLAG_BOOL, &r.may_total, NULL,
          "add to totals what they differ by from the sums of their ledgers"},
-        {"dry-run", SL_FLAG_BOOL, &r.rows.is_plan, NULL, "print what would be written, and write nothing"},
+        {"dry-run", SL_FLAG_BOOL, &r.findings.rows.is_plan, NULL,
+         "print what would be written, and write nothing"},
         {"audit", SL_FLAG_TEXT, &r.audit, "FILE", "append a line for each row, with digests and no values"},
         {"save", SL_FLAG_TEXT, &r.save, "FILE", "append the rows as they were, for --undo"},
         {"undo", SL_FLAG_TEXT, &r.undo, "FILE",

@@ -5,10 +5,11 @@
 #include "handlers/pipeline/route.h"
 #include "live/source/input.h"
 #include "cli/verify_session.h"
-#include "cli/verify_targets.h"
 #include "cli/verify/archives.h"
 #include "cli/verify/cost.h"
+#include "cli/verify/openers.h"
 #include "streams/when/when.h"
+#include "data/verify/source.h"
 #include "data/verify/totals.h"
 #include "data/verify/verify.h"
 
@@ -265,10 +266,11 @@ static struct sl_span arn_of(const struct sl_verify_session *v)
 
 static enum sl_status check_source(struct sl_verify_session *v, struct sl_error *error)
 {
-    const struct sl_verify_source source = {.table = v->command.table,
-                                            .url = sl_span_str(sl_command_table(&v->command)),
-                                            .facts = &v->facts,
-                                            .is_chosen = v->options.is_chosen};
+    const struct sl_verify_source source = {
+        .what = sl_arena_printf(v->command.arena, "--table %s", v->command.table),
+        .url = sl_span_str(sl_command_table(&v->command)),
+        .facts = &v->facts,
+        .is_chosen = v->options.is_chosen};
     struct sl_call call = call_of(v);
     struct sl_error why = SL_NO_ERROR;
     enum sl_status status = sl_verify_check_source(&source, v->command.pipeline, &call, error);

@@ -4,7 +4,7 @@
 
 #include "cli/command.h"
 #include "cli/verify/consumer.h"
-#include "cli/verify/outstanding.h"
+#include "data/verify/outstanding.h"
 #include "cli/verify/report.h"
 #include "data/source/budget.h"
 

@@ -21,7 +21,7 @@ declare -A may=(
     [handlers/builtin/toolkit]="handlers/ base streams/value.h"
     [handlers/pipeline]="base streams sinks/port.h sinks/target.h handlers/"
     [handlers/dispatch]="base streams sinks/port.h sinks/target.h handlers/ handlers/pipeline"
-    [data]="base streams handlers/ handlers/pipeline handlers/dispatch sinks/port.h sinks/target.h sinks/file.h"
+    [data]="base streams handlers/ handlers/pipeline handlers/dispatch sinks/port.h sinks/target.h sinks/file.h sinks/queues/inbox.h"
     # What was to stay for ever is rewritten by an erasure alone.
     [data/erase]="base streams data handlers/ sinks/port.h sinks/target.h sinks/rewrite.h"
     # Where items come from does not depend on what is made of them.

@@ -2,7 +2,7 @@
 #include "cli/verify/cost.h"
 
 #include "handlers/pipeline/route.h"
-#include "cli/verify/rows.h"
+#include "data/verify/rows.h"
 
 #include <stdio.h>
 

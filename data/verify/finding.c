@@ -30,6 +30,11 @@ const char *sl_finding_kind(enum sl_verdict verdict)
     return kinds[verdict];
 }
 
+bool sl_finding_is_removal(enum sl_verdict verdict)
+{
+    return verdict == SL_VERDICT_LEFT_OVER || verdict == SL_VERDICT_REVIVED;
+}
+
 static void add_time(struct sl_buffer *b, const char *name, int64_t ms)
 {
     char text[SL_TIME_BYTES];

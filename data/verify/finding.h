@@ -33,6 +33,9 @@ bool sl_finding_has_time(const struct sl_judge *judge);
 /* "missing", "left over", ... */
 const char *sl_finding_kind(enum sl_verdict verdict);
 
+/* Is it set right by removing the row? */
+bool sl_finding_is_removal(enum sl_verdict verdict);
+
 /* Adds the member: the first half of the value's SHA-256, in hexadecimal digits. Equal values have equal
  * digests, however they are written. Nothing is added for an absent item. */
 void sl_finding_add_digest(struct sl_buffer *out, const char *name, struct sl_span item);

@@ -1,7 +1,7 @@
 /* What a repair keeps of its writes: an audit line for each, without values; and, where asked for, the rows
  * of before, so that it can be taken back. */
-#ifndef SL_CLI_REPAIR_AUDIT_H
-#define SL_CLI_REPAIR_AUDIT_H
+#ifndef SL_DATA_REPAIR_AUDIT_H
+#define SL_DATA_REPAIR_AUDIT_H
 
 #include "base/buffer.h"
 #include "base/error.h"

@@ -1,5 +1,5 @@
 /* Lines of a repair's files. */
-#include "cli/repair/audit.h"
+#include "data/repair/audit.h"
 
 #include "base/json.h"
 #include "base/json_write.h"

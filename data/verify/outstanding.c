@@ -1,5 +1,5 @@
 /* Looks at queues of letters, until it is certain that they are empty. */
-#include "cli/verify/outstanding.h"
+#include "data/verify/outstanding.h"
 
 #include "base/clock.h"
 #include "base/span.h"

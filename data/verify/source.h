@@ -1,16 +1,12 @@
-/* Targets of a verification: they are read, and never created. */
-#ifndef SL_CLI_VERIFY_TARGETS_H
-#define SL_CLI_VERIFY_TARGETS_H
+/* The table that is verified against, held to the tables of the routes. */
+#ifndef SL_DATA_VERIFY_SOURCE_H
+#define SL_DATA_VERIFY_SOURCE_H
 
 #include "handlers/pipeline/pipeline.h"
 
-/* A local table that is not there is refused. A folder of objects that is not there opens as a port that can
- * neither read nor list. Queues are not opened. */
-extern const struct sl_openers sl_verify_openers;
-
 /* What is verified against. */
 struct sl_verify_source {
-    const char *table; /* as in --table, for errors */
+    const char *what; /* for errors: "--table orders" */
     struct sl_span url;
     const struct sl_table_facts *facts;
     const bool *is_chosen; /* by route; NULL: every route */

@@ -1,5 +1,5 @@
 /* Routes are asked where their rows are. */
-#include "cli/verify/rows.h"
+#include "data/verify/rows.h"
 
 struct sl_route *sl_rows_route(struct sl_pipeline *pipeline, const char *name)
 {

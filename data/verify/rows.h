@@ -1,6 +1,6 @@
 /* Where a route's rows are. */
-#ifndef SL_CLI_VERIFY_ROWS_H
-#define SL_CLI_VERIFY_ROWS_H
+#ifndef SL_DATA_VERIFY_ROWS_H
+#define SL_DATA_VERIFY_ROWS_H
 
 #include "handlers/pipeline/route.h"
 

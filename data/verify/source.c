@@ -1,49 +1,16 @@
-/* Targets of a verification: opened for reading alone, and none of them the source itself. */
-#include "cli/verify_targets.h"
+/* Is a route's table the source itself, or another source's? And has it rows at all? */
+#include "data/verify/source.h"
 
 #include "base/array.h"
 #include "base/json_write.h"
+#include "data/verify/rows.h"
 #include "handlers/pipeline/route.h"
-#include "cli/dry.h"
-#include "cli/verify/rows.h"
-#include "sinks/file.h"
 #include "streams/value.h"
 
 #include <jansson.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 
 #define KEY_BYTES ((size_t)8 * 1024)
-
-/* ---- opening ---- */
-
-static enum sl_status read_objects(struct sl_sinks *sinks, struct sl_span url, struct sl_object_port **out,
-                                   struct sl_error *error)
-{
-    struct sl_error why = SL_NO_ERROR;
-    struct sl_object_port *port = NULL;
-    enum sl_status status = sl_dry_openers.objects(sinks, url, out, error);
-    if (!sl_target_is_local(url))
-        return sl_target_objects(sinks, url, out, error);
-    if (status != SL_OK)
-        return status;
-    char *path = strndup(url.ptr + strlen("file:"), url.len - strlen("file:"));
-    if (!path)
-        sl_die("out of memory: a target's path");
-    if (sl_file_open_to_read(path, &port, &why) == SL_OK)
-        *out = port;
-    free(path);
-    return SL_OK;
-}
-
-static enum sl_status read_queue(struct sl_sinks *sinks, struct sl_span url, struct sl_queue_port **out,
-                                 struct sl_error *error)
-{
-    return sl_dry_openers.queue(sinks, url, out, error);
-}
-
-const struct sl_openers sl_verify_openers = {
-    .kind = sl_target_kind, .objects = read_objects, .table = sl_target_table_to_read, .queue = read_queue};
 
 /* ---- which table is it? ---- */
 
@@ -132,8 +99,8 @@ static enum sl_status refuse(const struct sl_verify_source *source, const struct
                              const char *what, struct sl_error *error)
 {
     return sl_fail(error, SL_REJECT, "TargetIsSource",
-                   "--table %s is the table that the route %s writes (its %s): give the table that it reads",
-                   source->table, route->config->name, what);
+                   "%s is the table that the route %s writes (its %s): give the table that it reads",
+                   source->what, route->config->name, what);
 }
 
 static enum sl_status check_route(const struct sl_verify_source *source, const struct sl_route *route,
@@ -254,9 +221,9 @@ enum sl_status sl_verify_check_ledgers(const struct sl_verify_source *source, st
             sl_value_member((struct sl_value){.type = SL_M, .raw = row}, SL_LIT("sluice_source"));
         if (said.type == SL_M && is_other(said, source->facts->arn, call->arena))
             return sl_fail(error, SL_REJECT, "OtherSource",
-                           "the ledger of the route %s counts the items of the table %.*s, and --table %s is "
+                           "the ledger of the route %s counts the items of the table %.*s, and %s is "
                            "another one (%.*s): give the table that the route follows",
-                           route->config->name, SL_ARG(text_of(said, "table", call->arena)), source->table,
+                           route->config->name, SL_ARG(text_of(said, "table", call->arena)), source->what,
                            SL_ARG(source->facts->arn));
     }
     return SL_OK;

@@ -4,8 +4,8 @@
  * SQS counts its messages only roughly, and late. So a route's letters are taken for drained when queue and
  * dead-letter queue were empty (visible, in flight, delayed) in SL_OUTSTANDING_LOOKS looks over
  * SL_OUTSTANDING_MS: every change that was set aside before the first of these looks has been applied. */
-#ifndef SL_CLI_VERIFY_OUTSTANDING_H
-#define SL_CLI_VERIFY_OUTSTANDING_H
+#ifndef SL_DATA_VERIFY_OUTSTANDING_H
+#define SL_DATA_VERIFY_OUTSTANDING_H
 
 #include "handlers/pipeline/route.h"
 
