@@ -19,8 +19,9 @@
 
 #define MOMENT_MS 300
 
-/* libgcov's, when it is linked. */
-extern void __gcov_exit(void) __attribute__((weak, visibility("hidden")));
+/* libgcov's, when it is linked. (Not hidden: gold gives a hidden symbol that is not there the program's first
+ * address.) */
+extern void __gcov_exit(void) __attribute__((weak));
 
 static void write_counts(void)
 {
