@@ -48,18 +48,10 @@ static struct sl_call call_of(const struct sl_verify_session *v)
 
 static enum sl_status choose_routes(struct sl_verify_session *v, struct sl_error *error)
 {
-    bool *is_chosen = sl_arena_zalloc(v->command.arena, v->command.pipeline->n + 1);
-    if (!v->routes)
-        return SL_OK;
-    for (const char *at = v->routes; *at;) {
-        struct sl_span name = {at, strcspn(at, ",")};
-        size_t i = sl_route_named(v->command.pipeline, name);
-        if (i == v->command.pipeline->n)
-            return USAGE(error, "--routes: %s has no route \"%.*s\"", v->command.config, SL_ARG(name));
-        is_chosen[i] = true;
-        at += name.len + (at[name.len] == ',');
-    }
-    v->options.is_chosen = is_chosen;
+    struct sl_error why = SL_NO_ERROR;
+    if (sl_verify_choose(v->command.pipeline, sl_span_str(v->routes), v->command.arena, &v->options.is_chosen,
+                         &why) != SL_OK)
+        return USAGE(error, "--routes: %s (%s)", why.text, v->command.config);
     return SL_OK;
 }
 
@@ -80,7 +72,7 @@ static enum sl_status read_sample(struct sl_verify_session *v, struct sl_error *
 
 static enum sl_status choose_segments(struct sl_verify_session *v, struct sl_error *error)
 {
-    uint64_t n = v->facts.bytes / SEGMENT_BYTES;
+    uint64_t n = v->ground.facts.bytes / SEGMENT_BYTES;
     if (v->sample)
         return read_sample(v, error);
     n = n < SEGMENTS_MIN ? SEGMENTS_MIN : n > SEGMENTS_MAX ? SEGMENTS_MAX : n;
@@ -129,48 +121,16 @@ enum sl_status sl_verify_session_pipeline(struct sl_verify_session *v, struct sl
     return sl_command_open(&v->command, v->command.verb, v->end ? NULL : &sl_verify_openers, error);
 }
 
-/* The service was not asked: what was given does not say where it is. */
-static bool is_usage(const char *code)
+static const char *table_flag(struct sl_verify_session *v)
 {
-    static const char *const codes[] = {"NoRegion", "NoEndpoint", "InvalidEndpoint", "InvalidTarget"};
-    for (size_t i = 0; i < SL_COUNT(codes); i++)
-        if (strcmp(code, codes[i]) == 0)
-            return true;
-    return false;
+    return sl_arena_printf(v->command.arena, "--table %s", v->command.table);
 }
 
 static enum sl_status open_source(struct sl_verify_session *v, struct sl_error *error)
 {
     struct sl_call call = call_of(v);
-    if (sl_target_table_to_read(&v->command.sinks, sl_span_str(sl_command_table(&v->command)), &v->source,
-                                error) != SL_OK) {
-        sl_error_context(error, "--table %s", v->command.table);
-        error->status = SL_REJECT; /* nothing was asked of it yet: the flag is wrong */
-        return SL_REJECT;
-    }
-    v->source->describe(v->source, sl_span(NULL, 0), &v->facts, &call);
-    if (v->facts.result.status != SL_OK)
-        return sl_fail(error, is_usage(v->facts.result.code) ? SL_REJECT : v->facts.result.status,
-                       "Unreadable", "--table %s: %s", v->command.table, v->facts.result.text);
-    if (v->facts.n_keys == 0)
-        return sl_fail(error, SL_REJECT, "NoKeys", "--table %s: it has no items, and its key is not known",
-                       v->command.table);
-    v->source->units = &v->units;
-    v->options.source = v->source;
-    for (size_t i = 0; i < v->facts.n_keys; i++)
-        v->options.keys.names[v->options.keys.n++] = v->facts.keys[i].name;
-    return SL_OK;
-}
-
-/* All ports count what they consume. */
-static void count_units(struct sl_verify_session *v)
-{
-    for (size_t i = 0; i < v->command.pipeline->n; i++) {
-        struct sl_option_set *set = &v->command.pipeline->routes[i].options;
-        for (size_t k = 0; k < set->n; k++)
-            if (set->values[k].is_set && set->values[k].table)
-                set->values[k].table->units = &v->units;
-    }
+    return sl_verify_ground_open(&v->ground, &v->command.sinks, sl_span_str(sl_command_table(&v->command)),
+                                 table_flag(v), &v->options, &call, error);
 }
 
 static size_t place_of(const struct sl_verify_session *v, const char *route)
@@ -257,19 +217,12 @@ static int64_t on_settled(void *arg, const char *route)
     return sl_outstanding_settled_ms(((struct sl_verify_session *)arg)->outstanding, route);
 }
 
-static struct sl_span arn_of(const struct sl_verify_session *v)
-{
-    if (v->facts.stream_arn.ptr)
-        return v->facts.stream_arn;
-    return v->facts.arn.ptr ? v->facts.arn : SL_LIT(SL_REPLAYED_ARN);
-}
-
 static enum sl_status check_source(struct sl_verify_session *v, struct sl_error *error)
 {
     const struct sl_verify_source source = {
         .what = sl_arena_printf(v->command.arena, "--table %s", v->command.table),
         .url = sl_span_str(sl_command_table(&v->command)),
-        .facts = &v->facts,
+        .facts = &v->ground.facts,
         .is_chosen = v->options.is_chosen};
     struct sl_call call = call_of(v);
     struct sl_error why = SL_NO_ERROR;
@@ -289,10 +242,9 @@ static enum sl_status prepare(struct sl_verify_session *v, struct sl_error *erro
                                         .files = v->consumers.values,
                                         .n_files = v->consumers.n,
                                         .max_lag_s = v->max_lag_s,
-                                        .stream = v->facts.stream_arn};
+                                        .stream = v->ground.facts.stream_arn};
     o->pipeline = v->command.pipeline;
     o->sinks = &v->command.sinks;
-    o->arn = arn_of(v);
     o->shows_values = v->shows_values;
     o->wait_ms = v->wait_s * 1000;
     o->only_items = v->only_items || v->items.n > 0;
@@ -321,7 +273,7 @@ static void warn_of_no_item(struct sl_verify_session *v, const char *key)
     const struct sl_table_op op = {.verb = SL_TABLE_GET, .key = sl_span_str(key)};
     struct sl_result result = {.status = SL_OK};
     struct sl_call call = call_of(v);
-    v->source->apply(v->source, &op, 1, &result, &call);
+    v->ground.source->apply(v->ground.source, &op, 1, &result, &call);
     if (result.status == SL_OK && !result.item.ptr)
         fprintf(
             stderr,
@@ -381,8 +333,8 @@ static enum sl_status save(struct sl_verify_session *v, struct sl_error *error)
 static void pace(struct sl_verify_session *v)
 {
     struct sl_clock *clock = sl_clock_system();
-    sl_budget_use(&v->budget, v->units.read - v->paid_units);
-    v->paid_units = v->units.read;
+    sl_budget_use(&v->budget, v->ground.units.read - v->paid_units);
+    v->paid_units = v->ground.units.read;
     while (!sl_command_stop && sl_budget_wait_ms(&v->budget, clock->now_ms(clock)) > 0)
         clock->sleep_ms(clock, 100);
 }
@@ -538,7 +490,7 @@ int sl_verify_session_run(struct sl_verify_session *v)
         warn_at_first(v);
     if (status == SL_OK && !v->options.only_items && (!v->is_quiet || v->is_plan)) {
         const struct sl_cost_question q = {.verb = v->command.verb,
-                                           .facts = &v->facts,
+                                           .facts = &v->ground.facts,
                                            .options = &v->options,
                                            .work = v->work,
                                            .read_units = v->read_units};
@@ -546,7 +498,7 @@ int sl_verify_session_run(struct sl_verify_session *v)
     }
     if (status == SL_OK && v->is_plan)
         return SL_EXIT_OK;
-    count_units(v);
+    sl_verify_ground_count(&v->ground, v->command.pipeline);
     sl_command_heed_signals(-1, NULL);
     if (status == SL_OK)
         status = run(v, &error);
@@ -568,8 +520,7 @@ void sl_verify_session_clean_up(struct sl_verify_session *v)
 {
     sl_verify_close(v->work);
     sl_outstanding_close(v->outstanding);
-    if (v->source)
-        v->source->close(v->source);
+    sl_verify_ground_close(&v->ground);
     sl_command_end(&v->command);
 }
 

@@ -4,9 +4,10 @@
 
 #include "cli/command.h"
 #include "cli/verify/consumer.h"
-#include "data/verify/outstanding.h"
 #include "cli/verify/report.h"
 #include "data/source/budget.h"
+#include "data/verify/ground.h"
+#include "data/verify/outstanding.h"
 
 struct sl_verify_session {
     struct sl_command command;
@@ -25,9 +26,7 @@ struct sl_verify_session {
     enum sl_status (*begun)(struct sl_verify_session *v, struct sl_error *error);
     int (*end)(struct sl_verify_session *v, bool is_whole);
 
-    struct sl_table_port *source;
-    struct sl_table_facts facts;
-    struct sl_table_units units;
+    struct sl_verify_ground ground;
     struct sl_consumers progress;
     struct sl_verify_options options;
     struct sl_verify *work;
@@ -35,7 +34,7 @@ struct sl_verify_session {
     struct sl_outstanding *outstanding;
     struct sl_outstanding_route letters; /* `route` is not NULL: of this one letters wait */
     struct sl_budget budget;             /* of read units */
-    double paid_units;                   /* of `units`, so far */
+    double paid_units;                   /* of `ground.units`, so far */
     int64_t saved_ms;
     bool *is_trusted;            /* by route of `work`: a repair may go on */
     struct sl_error wrong_table; /* of a repair that is not begun: nothing shows that the source is the right

@@ -1,5 +1,6 @@
 /* The words of a verification. */
 #include "cli/verify/report.h"
+#include "data/verify/summary.h"
 
 #include "base/array.h"
 #include "base/buffer.h"
@@ -199,17 +200,6 @@ void sl_report_progress(struct sl_report *r, const struct sl_verify *work, int64
 
 /* ---- the result ---- */
 
-static void add_route(struct sl_verify_route *sum, const struct sl_verify_route *r)
-{
-    sum->equal += r->equal;
-    sum->different += r->different;
-    sum->pending += r->pending;
-    sum->unsettled += r->unsettled;
-    sum->not_comparable += r->not_comparable;
-    for (int k = SL_VERDICT_MISSING; k < SL_VERDICT_NOT_JUDGED; k++)
-        sum->kinds[k] += r->kinds[k];
-}
-
 /* `sums`: of those that differ, totals; `archived`: of an archive. */
 static void print_counts(const struct sl_verify_route *r, uint64_t sums, uint64_t archived)
 {
@@ -240,29 +230,6 @@ static void print_route(const struct sl_verify_route *r)
         printf("%s: not comparable: %s\n", r->name, r->reason);
     else
         print_counts(r, 0, 0);
-}
-
-static void add_json_counts(struct sl_buffer *b, const struct sl_verify_route *r)
-{
-    sl_json_add_integer(b, "equal", (int64_t)r->equal);
-    sl_json_add_integer(b, "different", (int64_t)r->different);
-    sl_json_add_integer(b, "pending", (int64_t)r->pending);
-    sl_json_add_integer(b, "unsettled", (int64_t)r->unsettled);
-    sl_json_add_integer(b, "not_comparable", (int64_t)r->not_comparable);
-}
-
-static void add_json_route(struct sl_buffer *b, const struct sl_verify_route *r)
-{
-    sl_json_add_string(b, sl_span_str(r->name));
-    sl_buffer_add_str(b, ":{");
-    if (r->reason)
-        sl_json_add_member(b, "not_comparable_because", sl_span_str(r->reason));
-    add_json_counts(b, r);
-    sl_json_add_integer(b, "left_out", (int64_t)r->left_out);
-    for (int k = SL_VERDICT_MISSING; k < SL_VERDICT_NOT_JUDGED; k++)
-        if (r->kinds[k])
-            sl_json_add_integer(b, sl_finding_kind((enum sl_verdict)k), (int64_t)r->kinds[k]);
-    sl_buffer_add_char(b, '}');
 }
 
 static void add_json_totals(struct sl_buffer *b, const struct sl_totals_counts *t)
@@ -296,15 +263,11 @@ static void print_json(const struct sl_report *r, const struct sl_verify *work,
     sl_json_add_raw(&b, "done", p.is_done ? SL_LIT("true") : SL_LIT("false"));
     sl_json_add_integer(&b, "items", (int64_t)p.items);
     sl_json_add_integer(&b, "rows", (int64_t)p.rows);
-    add_json_counts(&b, sum);
+    sl_verify_add_counts(&b, sum);
     if (r->totals.targets)
         add_json_totals(&b, &r->totals);
-    sl_json_add_raw(&b, "routes", SL_LIT("{"));
-    for (size_t i = 0; i < sl_verify_routes(work); i++) {
-        sl_buffer_add_str(&b, i ? "," : "");
-        add_json_route(&b, sl_verify_route(work, i));
-    }
-    sl_buffer_add_str(&b, "}}\n");
+    sl_verify_add_routes(&b, work);
+    sl_buffer_add_str(&b, "}\n");
     fwrite(b.ptr, 1, b.len, stdout);
     sl_buffer_clean_up(&b);
 }
@@ -312,8 +275,7 @@ static void print_json(const struct sl_report *r, const struct sl_verify *work,
 void sl_report_end(struct sl_report *r, const struct sl_verify *work)
 {
     struct sl_verify_route sum = {.name = "result"};
-    for (size_t i = 0; i < sl_verify_routes(work); i++)
-        add_route(&sum, sl_verify_route(work, i));
+    sl_verify_sum(work, &sum);
     if (r->is_json) {
         print_json(r, work, &sum);
         return;

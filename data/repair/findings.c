@@ -139,3 +139,15 @@ enum sl_status sl_repair_take_line(struct sl_verify *verify, struct sl_pipeline 
     *what = SL_FINDING_TAKEN;
     return sl_verify_item(verify, name, key, error);
 }
+
+bool sl_finding_line_is_removal(struct sl_span line)
+{
+    struct sl_span kind = sl_json_find(line, "kind");
+    for (int verdict = 0; verdict < SL_VERDICT_NOT_JUDGED; verdict++) {
+        const char *name = sl_finding_kind((enum sl_verdict)verdict);
+        if (sl_finding_is_removal((enum sl_verdict)verdict) && kind.len == strlen(name) + 2 &&
+            memcmp(kind.ptr + 1, name, strlen(name)) == 0)
+            return true;
+    }
+    return false;
+}

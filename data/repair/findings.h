@@ -47,4 +47,7 @@ enum sl_status sl_repair_take_line(struct sl_verify *verify, struct sl_pipeline 
                                    struct sl_span line, struct sl_arena *arena, enum sl_finding_line *what,
                                    struct sl_error *error) SL_MUST_USE;
 
+/* Does the line tell of a row that is set right by removing it? */
+bool sl_finding_line_is_removal(struct sl_span line);
+
 #endif

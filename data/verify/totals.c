@@ -221,7 +221,8 @@ static size_t totals_find(const struct sl_totals_options *o, struct sl_arena *ar
     return n;
 }
 
-/* Rows of ledgers and of totals, added up by group. What they look like is what docs/AGGREGATE.md promises. */
+/* Rows of ledgers and of totals, added up by group. What they look like is what docs/AGGREGATE.md promises.
+ */
 
 #define KEY_BYTES ((size_t)64 * 1024)
 

@@ -441,9 +441,8 @@ struct sl_runner *sl_runner_new(const struct sl_runner_options *options)
     for (size_t i = 0; i < MAX_SANDBOXES; i++)
         slots[i].sandbox.pid_fd = slots[i].sandbox.watch_fd = slots[i].sandbox.pipe.fd = -1;
     r->options.sandbox.is_watched = sl_faults_counts_calls(&options->faults);
-    r->temp_folder = sl_paths_make_temp(sl_vars_get(options->sandbox.vars, "TMPDIR"));
+    r->temp_folder = sl_sandbox_make_temp(sl_vars_get(options->sandbox.vars, "TMPDIR"));
     r->options.sandbox.temp_folder = r->temp_folder;
-    sl_sandbox_own_temp(r->temp_folder);
     r->options.sandbox.report_fd = open_report();
     r->report_errno = errno;
     r->cancel_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -496,10 +495,7 @@ void sl_runner_destroy(struct sl_runner *r)
         close(r->options.sandbox.report_fd);
     if (r->cancel_fd >= 0)
         close(r->cancel_fd);
-    if (r->temp_folder)
-        sl_paths_remove_temp(r->temp_folder);
-    sl_sandbox_own_temp(NULL);
-    free(r->temp_folder);
+    sl_sandbox_remove_temp(r->temp_folder);
     sl_buffer_clean_up(&r->report);
     sl_notes_clean_up(&r->notes);
     free(r->routes);

@@ -6,11 +6,13 @@
 #include "base/clock.h"
 #include "base/span.h"
 #include "base/vars.h"
+#include "live/sandbox/paths.h"
 #include "live/sandbox/syscalls.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -135,12 +137,41 @@ static void note_live(pid_t old, pid_t pid)
     }
 }
 
+/* SIGABRT: sl_die. */
+static const int end_signals[] = {SIGINT, SIGTERM, SIGHUP, SIGABRT};
+
 static _Atomic(const char *) temp_folder;
 static _Atomic pid_t owner;
 
-void sl_sandbox_own_temp(const char *folder)
+/* A signal that ends us waits, so that the folder is always somebody's. */
+static void hold_signals(sigset_t *before)
 {
-    atomic_store(&temp_folder, folder);
+    sigset_t ends;
+    sigemptyset(&ends);
+    for (size_t i = 0; i < SL_COUNT(end_signals); i++)
+        sigaddset(&ends, end_signals[i]);
+    pthread_sigmask(SIG_BLOCK, &ends, before);
+}
+
+char *sl_sandbox_make_temp(const char *folder)
+{
+    sigset_t before;
+    hold_signals(&before);
+    char *path = sl_paths_make_temp(folder);
+    atomic_store(&temp_folder, path);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return path;
+}
+
+void sl_sandbox_remove_temp(char *path)
+{
+    sigset_t before;
+    hold_signals(&before);
+    if (path)
+        sl_paths_remove_temp(path);
+    atomic_store(&temp_folder, NULL);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    free(path);
 }
 
 static void on_end(int number)
@@ -166,10 +197,8 @@ void sl_sandbox_end_with_us(void)
 {
     const struct sigaction action = {.sa_handler = on_end, .sa_flags = (int)SA_RESETHAND};
     atomic_store(&owner, getpid());
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
-    sigaction(SIGHUP, &action, NULL);
-    sigaction(SIGABRT, &action, NULL); /* sl_die */
+    for (size_t i = 0; i < SL_COUNT(end_signals); i++)
+        sigaction(end_signals[i], &action, NULL);
 }
 
 /* ---- process ---- */

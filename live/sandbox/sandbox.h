@@ -42,8 +42,10 @@ struct sl_sandbox {
  * they end this one. */
 void sl_sandbox_end_with_us(void);
 
-/* The folder of temporary files that goes with them, if it is empty then; NULL: none. */
-void sl_sandbox_own_temp(const char *folder);
+/* A folder of temporary files below `folder` (as sl_paths_make_temp), which goes with them, too. At no moment
+ * does a signal that ends us leave it. The path is the caller's, and freed by the removal; NULL is fine. */
+char *sl_sandbox_make_temp(const char *folder);
+void sl_sandbox_remove_temp(char *path);
 
 /* Starts the server and the process. */
 enum sl_status sl_sandbox_start(struct sl_sandbox *sandbox, const struct sl_sandbox_spec *spec,

@@ -106,8 +106,12 @@ enum sl_status sl_work_config_read(const struct sl_vars *vars, struct sl_arena *
     return status;
 }
 
-/* Names between slashes that lead elsewhere, or that two readers could take for different things. */
-static bool is_plain(struct sl_span path)
+double sl_work_share(double asked, double all, uint32_t workers)
+{
+    return all > 0 && (asked <= 0 || asked > all) ? all / workers : asked;
+}
+
+bool sl_work_is_plain(struct sl_span path)
 {
     while (path.len) {
         const char *slash = memchr(path.ptr, '/', path.len);
@@ -122,12 +126,12 @@ static bool is_plain(struct sl_span path)
 
 bool sl_work_has_file(const struct sl_work_config *config, struct sl_span file)
 {
-    return !config->is_scan && file.len && is_plain(file);
+    return !config->is_scan && file.len && sl_work_is_plain(file);
 }
 
 struct sl_span sl_work_key_below(const struct sl_work_config *config, struct sl_span key)
 {
     struct sl_span below = sl_span_from(key, config->prefix.len);
-    bool is_within = sl_span_starts(key, config->prefix) && below.len && is_plain(below);
+    bool is_within = sl_span_starts(key, config->prefix) && below.len && sl_work_is_plain(below);
     return is_within ? below : sl_span(NULL, 0);
 }

@@ -44,6 +44,13 @@ enum sl_status sl_work_config_read(const struct sl_vars *vars, struct sl_arena *
 /* Whether an export's file, named below the export's folder ("data/x.json.gz"), lies within it. */
 bool sl_work_has_file(const struct sl_work_config *config, struct sl_span file);
 
+/* A worker's share of `all` units a second: what its item asks for, or an equal one when it asks for none or
+ * for more than all have. 0: no limit. */
+double sl_work_share(double asked, double all, uint32_t workers);
+
+/* Whether names between slashes lead nowhere else, and mean one thing to every reader. */
+bool sl_work_is_plain(struct sl_span path);
+
 /* The key below `place` of an object that Step Functions names by its whole key; absent when it lies
  * elsewhere. */
 struct sl_span sl_work_key_below(const struct sl_work_config *config, struct sl_span key);

@@ -3,6 +3,7 @@
 
 #include "base/json.h"
 #include "base/json_walk.h"
+#include "base/json_write.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -37,7 +38,7 @@ static bool read_number(struct sl_span value, double *out)
     return isfinite(*out);
 }
 
-static bool read_count(struct sl_span value, uint64_t *out)
+bool sl_work_count_read(struct sl_span value, uint64_t *out)
 {
     double number;
     if (!read_number(value, &number) || number != floor(number) || number > (double)(UINT64_C(1) << 53))
@@ -72,7 +73,7 @@ static bool read_value(const struct sl_work_field *field, struct sl_span value, 
     case SL_WORK_TEXT:
         return read_text(value, arena, field->out);
     case SL_WORK_COUNT:
-        return read_count(value, field->out);
+        return sl_work_count_read(value, field->out);
     case SL_WORK_NUMBER:
         return read_number(value, field->out);
     case SL_WORK_BOOL:
@@ -110,4 +111,16 @@ enum sl_status sl_work_fields_read(struct sl_span text, const char *what, const 
             return sl_fail(error, SL_REJECT, CODE, "%s.%s is not %s", what, field->name, types[field->type]);
     }
     return check_required(text, what, fields, n, error);
+}
+
+void sl_work_add_text(struct sl_buffer *out, const char *name, struct sl_span text)
+{
+    if (text.ptr)
+        sl_json_add_member(out, name, text);
+}
+
+void sl_work_add_units(struct sl_buffer *out, const char *name, double units)
+{
+    if (units > 0)
+        sl_buffer_printf(out, ",\"%s\":%.3f", name, units);
 }

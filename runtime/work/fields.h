@@ -1,9 +1,10 @@
-/* A work item's members, read by a table: one row a member. What the table does not name is refused by name,
- * so that a misspelt member is noticed and not passed over. */
+/* A work item's members, read by a table, one row a member, and written. What the table does not name is
+ * refused by name, so that a misspelt member is noticed and not passed over. */
 #ifndef SL_RUNTIME_WORK_FIELDS_H
 #define SL_RUNTIME_WORK_FIELDS_H
 
 #include "base/arena.h"
+#include "base/buffer.h"
 
 enum sl_work_field_type {
     SL_WORK_TEXT,   /* struct sl_span: unescaped, not empty */
@@ -24,5 +25,12 @@ struct sl_work_field {
  * or live in `arena`. On failure: SL_REJECT, code "BadWorkItem". */
 enum sl_status sl_work_fields_read(struct sl_span text, const char *what, const struct sl_work_field *fields,
                                    size_t n, struct sl_arena *arena, struct sl_error *error) SL_MUST_USE;
+
+/* A whole number from 0 to 2^53; false: it is none. */
+bool sl_work_count_read(struct sl_span value, uint64_t *out);
+
+/* Likewise written: nothing for an absent text, and for 0 units. */
+void sl_work_add_text(struct sl_buffer *out, const char *name, struct sl_span text);
+void sl_work_add_units(struct sl_buffer *out, const char *name, double units);
 
 #endif

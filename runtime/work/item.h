@@ -30,8 +30,14 @@ struct sl_work_item {
 enum sl_status sl_work_place(struct sl_work *work, struct sl_object_port **out,
                              struct sl_error *error) SL_MUST_USE;
 
+/* Writes an object below the place. */
+enum sl_status sl_work_put(struct sl_work *work, struct sl_span key, struct sl_span body,
+                           const struct sl_call *call, struct sl_error *error) SL_MUST_USE;
+
 enum sl_status sl_work_plan(struct sl_work_item *item, struct sl_error *error) SL_MUST_USE;
 enum sl_status sl_work_backfill(struct sl_work_item *item, struct sl_error *error) SL_MUST_USE;
+enum sl_status sl_work_verify(struct sl_work_item *item, struct sl_error *error) SL_MUST_USE;
+enum sl_status sl_work_ask(struct sl_work_item *item, struct sl_error *error) SL_MUST_USE;
 enum sl_status sl_work_sum(struct sl_work_item *item, struct sl_error *error) SL_MUST_USE;
 
 #endif

@@ -30,17 +30,13 @@ static enum sl_status check(const struct sl_work_piece *p, const struct sl_work_
     return SL_OK;
 }
 
-/* An item without a share, or with more than all workers have, gets an equal one. */
-static double share_of(double asked, double all, uint32_t workers)
-{
-    return all > 0 && (asked <= 0 || asked > all) ? all / workers : asked;
-}
-
 enum sl_status sl_work_piece_read(struct sl_span text, const struct sl_work_config *config,
                                   struct sl_arena *arena, struct sl_work_piece *out, struct sl_error *error)
 {
     *out = (struct sl_work_piece){0};
+    struct sl_span what;
     const struct sl_work_field fields[] = {
+        {"do", SL_WORK_TEXT, false, &what}, /* read before (runtime/work/work.c) */
         {"piece", SL_WORK_COUNT, false, &out->piece},
         {"file", SL_WORK_TEXT, false, &out->file},
         {"md5", SL_WORK_TEXT, false, &out->md5},
@@ -58,21 +54,9 @@ enum sl_status sl_work_piece_read(struct sl_span text, const struct sl_work_conf
     };
     enum sl_status status =
         sl_work_fields_read(text, "sluice.backfill", fields, SL_COUNT(fields), arena, error);
-    out->write_units = share_of(out->write_units, config->write_units, config->concurrency);
-    out->read_units = share_of(out->read_units, config->read_units, config->concurrency);
+    out->write_units = sl_work_share(out->write_units, config->write_units, config->concurrency);
+    out->read_units = sl_work_share(out->read_units, config->read_units, config->concurrency);
     return status == SL_OK ? check(out, config, error) : status;
-}
-
-static void add_units(struct sl_buffer *out, const char *name, double units)
-{
-    if (units > 0)
-        sl_buffer_printf(out, ",\"%s\":%.3f", name, units);
-}
-
-static void add_text(struct sl_buffer *out, const char *name, struct sl_span text)
-{
-    if (text.ptr)
-        sl_json_add_member(out, name, text);
 }
 
 static void add_raw(struct sl_buffer *out, const char *name, struct sl_span json)
@@ -99,10 +83,10 @@ void sl_work_piece_write(const struct sl_work_piece *p, struct sl_buffer *out)
         sl_json_add_integer(out, "since", (int64_t)p->since_ms);
     if (p->any_order)
         sl_json_add_raw(out, "any_order", SL_LIT("true"));
-    add_text(out, "arn", p->arn);
-    add_text(out, "routes", p->routes);
-    add_units(out, "write_units", p->write_units);
-    add_units(out, "read_units", p->read_units);
+    sl_work_add_text(out, "arn", p->arn);
+    sl_work_add_text(out, "routes", p->routes);
+    sl_work_add_units(out, "write_units", p->write_units);
+    sl_work_add_units(out, "read_units", p->read_units);
     add_raw(out, "state", p->state);
     sl_buffer_add_char(out, '}');
 }

@@ -26,12 +26,12 @@ struct reader {
 };
 
 static void open_reader(struct reader *r, struct sl_object_port *port, struct sl_span key,
-                        const struct sl_call *call)
+                        size_t window_bytes, const struct sl_call *call)
 {
     *r = (struct reader){.port = port, .key = key, .deadline_ms = call->deadline_ms};
     r->scratch = sl_arena_new(CHUNK_BYTES / 4);
     r->arena = sl_arena_new(4096);
-    sl_buffer_init(&r->window, SL_WORK_RESULT_BYTES + CHUNK_BYTES);
+    sl_buffer_init(&r->window, window_bytes);
 }
 
 static void close_reader(struct reader *r)
@@ -80,6 +80,21 @@ static enum sl_status read_more(struct reader *r, struct sl_error *error)
 static struct sl_span rest_of(const struct reader *r)
 {
     return sl_span_from(sl_buffer_span(&r->window), r->used);
+}
+
+enum sl_status sl_work_read_object(struct sl_object_port *port, struct sl_span key, size_t max_bytes,
+                                   const struct sl_call *call, struct sl_span *out, struct sl_error *error)
+{
+    struct reader r;
+    open_reader(&r, port, key, max_bytes + CHUNK_BYTES, call);
+    enum sl_status status = SL_OK;
+    while (status == SL_OK && !is_at_end(&r) && r.window.len < max_bytes)
+        status = read_more(&r, error);
+    if (status == SL_OK && !is_at_end(&r))
+        status = sl_fail(error, SL_REJECT, CODE, "%.*s is longer than %zu bytes", SL_ARG(key), max_bytes);
+    *out = sl_span(sl_arena_copy(call->arena, rest_of(&r)), rest_of(&r).len);
+    close_reader(&r);
+    return status;
 }
 
 /* ---- a result file ---- */
@@ -158,7 +173,7 @@ static enum sl_status read_file(const struct sl_work_results *results, struct sl
                                 const struct sl_call *call, struct sl_error *error)
 {
     struct reader r;
-    open_reader(&r, results->port, key, call);
+    open_reader(&r, results->port, key, SL_WORK_RESULT_BYTES + CHUNK_BYTES, call);
     enum sl_status status = begin_array(&r, error);
     if (status == SL_OK)
         status = read_entries(results, &r, error);
@@ -171,16 +186,8 @@ static enum sl_status read_file(const struct sl_work_results *results, struct sl
 static enum sl_status read_manifest(const struct sl_work_results *results, struct sl_span key,
                                     const struct sl_call *call, struct sl_span *out, struct sl_error *error)
 {
-    struct reader r;
-    open_reader(&r, results->port, key, call);
-    enum sl_status status = SL_OK;
-    while (status == SL_OK && !is_at_end(&r) && r.window.len < MANIFEST_BYTES)
-        status = read_more(&r, error);
-    if (status == SL_OK && !is_at_end(&r))
-        status = sl_fail(error, SL_REJECT, CODE, "%.*s is longer than any manifest", SL_ARG(key));
-    *out = sl_span(sl_arena_copy(call->arena, rest_of(&r)), rest_of(&r).len);
-    close_reader(&r);
     struct sl_error why = SL_NO_ERROR;
+    enum sl_status status = sl_work_read_object(results->port, key, MANIFEST_BYTES, call, out, error);
     if (status == SL_OK && sl_json_check(*out, &why) != SL_OK)
         return sl_fail(error, SL_REJECT, CODE, "%.*s is not JSON: %s", SL_ARG(key), why.text);
     return status;

@@ -22,6 +22,11 @@ struct sl_work_results {
     void *context;
 };
 
+/* The whole object, in the call's arena; SL_REJECT, code "BadResults", when it is longer than `max_bytes`. */
+enum sl_status sl_work_read_object(struct sl_object_port *port, struct sl_span key, size_t max_bytes,
+                                   const struct sl_call *call, struct sl_span *out,
+                                   struct sl_error *error) SL_MUST_USE;
+
 /* Reads the manifest at the key (below the place) and then its files. A manifest with children that failed or
  * are pending, of another bucket, or with files outside the place is SL_REJECT. */
 enum sl_status sl_work_results_read(const struct sl_work_results *results, struct sl_span manifest,

@@ -11,13 +11,25 @@
 #define RESERVE_LEAST_MS 300
 #define RESERVE_MOST_MS  5000
 
+/* A piece of a plan says itself what is done with it. */
+static enum sl_status do_piece(struct sl_work_item *item, struct sl_error *error)
+{
+    struct sl_span what = sl_json_walk_member(item->what, SL_LIT("do"));
+    if (!what.ptr || sl_span_is(what, "\"backfill\""))
+        return sl_work_backfill(item, error);
+    if (sl_span_is(what, "\"verify\"") || sl_span_is(what, "\"repair\""))
+        return sl_work_verify(item, error);
+    return sl_fail(error, SL_REJECT, SL_WORK_BAD_ITEM,
+                   "sluice.piece.do: use \"backfill\", \"verify\" or \"repair\"");
+}
+
 static const struct kind {
     const char *name;
     enum sl_status (*run)(struct sl_work_item *item, struct sl_error *error);
 } kinds[] = {
-    {"plan", sl_work_plan},
-    {"backfill", sl_work_backfill},
-    {"sum", sl_work_sum},
+    {"plan", sl_work_plan},         {"piece", do_piece},
+    {"backfill", sl_work_backfill}, /* a piece, as executions send it that 0.9 has begun */
+    {"sum", sl_work_sum},           {"ask", sl_work_ask},
 };
 
 #define KINDS SL_COUNT(kinds)
@@ -67,6 +79,20 @@ enum sl_status sl_work_place(struct sl_work *work, struct sl_object_port **out, 
                          "SLUICE_WORK_PLACE is %.*s, which cannot be read from", SL_ARG(work->config.place));
 }
 
+enum sl_status sl_work_put(struct sl_work *work, struct sl_span key, struct sl_span body,
+                           const struct sl_call *call, struct sl_error *error)
+{
+    struct sl_object_port *port;
+    if (sl_work_place(work, &port, error) != SL_OK)
+        return error->status;
+    const struct sl_object object = {.key = key, .body = body, .content_type = "application/json"};
+    struct sl_result result = {.status = SL_RETRY, .code = "NotWritten", .text = "it was not written"};
+    port->apply(port, &object, 1, &result, call);
+    return result.status == SL_OK
+               ? SL_OK
+               : sl_fail(error, result.status, result.code, "%.*s: %s", SL_ARG(key), result.text);
+}
+
 /* ---- telling them apart ---- */
 
 bool sl_work_is_item(struct sl_span event)
@@ -111,7 +137,7 @@ static enum sl_status find_kind(struct sl_span event, const struct kind **out, s
             return SL_OK;
         }
     return sl_fail(error, SL_REJECT, SL_WORK_BAD_ITEM,
-                   "\"%.*s\" is no kind of work item: use plan, backfill or sum",
+                   "\"%.*s\" is no kind of work item: use plan, piece, sum or ask",
                    (int)(name.len < 64 ? name.len : 64), name.ptr);
 }
 

@@ -6,9 +6,9 @@
  *   {"sluice":{"backfill":{...}}}                        one piece, or what is left of it, until the deadline
  *   {"sluice":{"sum":{"results":"KEY","pieces":n,"items":n}}}  adds the pieces' results up
  *
- * docs/SEEDING.md has the members. Whoever sends items may choose which piece of the configured source is read
- * and where it begins, not another source, and not where anything is written. A piece may be done twice, or
- * by two invocations at once: what it writes is a function of the item alone, and guarded.
+ * docs/SEEDING.md has the members. Whoever sends items may choose which piece of the configured source is
+ * read and where it begins, not another source, and not where anything is written. A piece may be done twice,
+ * or by two invocations at once: what it writes is a function of the item alone, and guarded.
  *
  * Errors become function errors. SL_RETRY has the code "TryAgain": the same item may succeed later. */
 #ifndef SL_RUNTIME_WORK_WORK_H

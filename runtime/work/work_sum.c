@@ -1,12 +1,14 @@
-/* {"sluice":{"sum":{"results":KEY,"pieces":N,"items":N}}}: adds up what the pieces of a plan answered.
+/* {"sluice":{"sum":{"results":KEY,"pieces":N,"items":N,"what":{...}}}}: adds up what the pieces of a plan
+ * answered.
  *
  * Every piece of the plan has to be there. One that is there twice counts once: a redriven Map Run may list a
  * child again. */
+#include "base/array.h"
 #include "base/json.h"
 #include "base/json_walk.h"
 #include "runtime/work/fields.h"
 #include "runtime/work/results.h"
-#include "runtime/work/item.h"
+#include "runtime/work/plan_verify.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -99,14 +101,16 @@ static enum sl_status check_sum(const struct sum *sum, uint64_t items, struct sl
 
 enum sl_status sl_work_sum(struct sl_work_item *item, struct sl_error *error)
 {
-    struct sl_span key = {0};
+    struct sl_span key = {0}, what = {0};
     uint64_t pieces = 0, items = UINT64_MAX;
     const struct sl_work_field fields[] = {
         {"results", SL_WORK_TEXT, true, &key},
         {"pieces", SL_WORK_COUNT, true, &pieces},
         {"items", SL_WORK_COUNT, false, &items},
+        {"what", SL_WORK_OBJECT, false, &what},
     };
-    enum sl_status status = sl_work_fields_read(item->what, "sluice.sum", fields, 3, item->call.arena, error);
+    enum sl_status status =
+        sl_work_fields_read(item->what, "sluice.sum", fields, SL_COUNT(fields), item->call.arena, error);
     if (status != SL_OK)
         return status;
     struct sl_span below = sl_work_key_below(&item->work->config, key);
@@ -121,6 +125,8 @@ enum sl_status sl_work_sum(struct sl_work_item *item, struct sl_error *error)
         status = sl_work_results_read(&results, below, &item->call, error);
     if (status == SL_OK)
         status = check_sum(&sum, items, error);
+    if (status == SL_OK && what.ptr) /* (executions that 0.9 has begun do not say it) */
+        status = sl_work_judge(item, what, sum.counts, error);
     if (status == SL_OK)
         status = answer_sum(&sum, item->answer, error);
     json_decref(sum.counts);

@@ -19,6 +19,17 @@ FUNCTION_SH = shlex.quote(FUNCTION)  # in a command line of a shell, as --bootst
 passed = 0
 
 
+def each_once(pairs):
+    """No object of ours names a member twice: readers would take one or the other."""
+    names = [name for name, _ in pairs]
+    if len(set(names)) < len(names):
+        raise ValueError(f"an object has a member twice: {names}")
+    return dict(pairs)
+
+
+json._default_decoder = json.JSONDecoder(object_pairs_hook=each_once)  # (of every json.loads of who imports this)
+
+
 at_end = atexit.register  # (the last one comes first)
 
 

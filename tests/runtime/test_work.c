@@ -215,7 +215,7 @@ static void test_results_that_are_too_long(void **state)
         struct sl_error error = SL_NO_ERROR;
         assert_int_equal(read_shelf(&shelf, &seen, &error), SL_REJECT);
         assert_string_equal(error.code, "BadResults");
-        if (!strstr(error.text, k ? "is longer than any manifest" : "has an entry of more than"))
+        if (!strstr(error.text, k ? "is longer than 1048576 bytes" : "has an entry of more than"))
             fail_msg("%s", error.text);
     }
     free(longest);

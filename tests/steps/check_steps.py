@@ -11,77 +11,14 @@ import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from stage import DEFINITION, FUNCTION_ARN, SUBSTITUTIONS, TOP, Stage, check, item  # noqa: E402  first: it may begin again in moto's Python
+from stage import DEFINITION, SUBSTITUTIONS, TOP, Stage, check, item  # noqa: E402  first: it may begin again in moto's Python
 import stage as counted  # noqa: E402
 from exports import ID, ago  # noqa: E402
-from function import BUILD, Function, serve_front  # noqa: E402
-from player import StateError, World  # noqa: E402
+from function import BUILD, serve_front  # noqa: E402
+from job import ITEMS, SINCE, Job, succeeded  # noqa: E402
 
 SEED = int(sys.argv[1]) if len(sys.argv) > 1 else 1
-ITEMS = [item(n) for n in range(600)]
 LARGE = [{**item(n), "note": {"S": "y" * 4000}} for n in range(1200)]  # several pieces of a megabyte in a file
-SINCE = {"consumer_since": ago(7200)}
-
-
-class Job:
-    """A function, and the state machine that calls it."""
-
-    def __init__(self, stage, name, source, fault=None, timeout_s=30.0, **more):
-        self.stage, self.name = stage, name
-        self.function = Function(stage.environment(name, source, **more), timeout_s, fault, stage.folder / f"{name}.log")
-        self.world = World(self.invoke, stage.s3)
-        self.lost = lambda payload: False
-        self.answers = []
-        stage.targets(name)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, kind, *_):
-        ends = self.function.close()
-        if not kind:
-            check(f"{self.name}: the processes end in order", not any(ends), ends)
-
-    def invoke(self, name, payload, timeout_s):
-        """The task state's side of Lambda's Invoke, with the names that Step Functions gives its errors."""
-        assert name == FUNCTION_ARN and timeout_s > 900
-        status, error, body = self.function.invoke(json.dumps(payload).encode())
-        if status == 200 and not error and self.lost(payload):
-            raise StateError("States.Timeout", "the answer was lost")
-        if status != 200:
-            raise StateError(f"Lambda.{error}", body.decode())
-        answer = json.loads(body)
-        if error:
-            raise StateError(answer["errorType"], answer["errorMessage"])
-        self.answers.append((payload, answer))
-        return answer
-
-    def ask(self, what):
-        """One work item: its answer, or (error, text)."""
-        try:
-            return self.invoke(FUNCTION_ARN, {"sluice": what}, 960)
-        except StateError as wrong:
-            return wrong.error, wrong.cause
-
-    def run(self, name=None, **given):
-        return self.world.start(DEFINITION, SUBSTITUTIONS, name or self.name, given or SINCE)
-
-    def equals(self, what, items=ITEMS):
-        """The replica holds the items and no others; the totals count each once."""
-        found, wanted = self.stage.items(f"{self.name}-replica"), sorted(items, key=lambda row: row["SK"]["S"])
-        check(f"{what}: the replica equals the source", found == wanted, (len(found), len(wanted)))
-        totals = {row["PK"]["S"]: (int(row["orders"]["N"]), int(row["money"]["N"]))
-                  for row in self.stage.rows(f"{self.name}-totals") if row["PK"]["S"].startswith("STATUS#")}
-        wanted = collections.defaultdict(lambda: (0, 0))
-        for one in items:
-            key = "STATUS#" + one["status"]["S"]
-            wanted[key] = (wanted[key][0] + 1, wanted[key][1] + int(one["total"]["N"]))
-        check(f"{what}: the totals equal the source's", totals == wanted, (totals, dict(wanted)))
-
-
-def succeeded(what, run):
-    check(f"{what}: succeeds", run.status == "SUCCEEDED", (run.status, run.error, run.cause))
-    return run.output
 
 
 def whole_export(stage, place, keys):
@@ -120,7 +57,7 @@ def many_turns(stage, place):
     with Job(stage, "turns", place, timeout_s=3, SLUICE_WORK_WRITE_UNITS="1000") as job:
         run = job.run()
         output = succeeded("many turns", run)
-        turns = [child.visited.count("Write") for child in run.map_run.children]
+        turns = [child.visited.count("Turn") for child in run.map_run.children]
         check("pieces took turns", max(turns) > 2 and output["items"] == len(LARGE), (turns, output))
         nexts = [answer["next"] for _, answer in job.answers if answer.get("done") is False]
         check("what is handed on is small", nexts and max(len(json.dumps(one)) for one in nexts) <= 8192)
@@ -150,7 +87,7 @@ def faults(stage, place):
 
     with Job(stage, "faults", place, fault) as job:
         lost = iter([True])
-        job.lost = lambda payload: "backfill" in payload["sluice"] and (next(lost, False) or chance.random() < 0.15)
+        job.lost = lambda payload: "piece" in payload["sluice"] and (next(lost, False) or chance.random() < 0.15)
         run = job.run()
         redrives = 0
         while run.status != "SUCCEEDED" and redrives < 10:

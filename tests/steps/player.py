@@ -16,13 +16,14 @@ import uuid
 
 PAYLOAD_BYTES = 262144   # of a state's input or output
 HISTORY_EVENTS = 25000   # of one execution
-EVENTS = {"Task": 5, "Pass": 2, "Choice": 2, "Fail": 2, "Map": 4}
+EVENTS = {"Task": 5, "Pass": 2, "Choice": 2, "Fail": 2, "Succeed": 2, "Map": 4}
 RETRY_EVENTS = 3
 KNOWN = {
     "Task": {"Type", "Comment", "Resource", "Parameters", "OutputPath", "ResultPath", "TimeoutSeconds", "Retry", "Next", "End"},
     "Pass": {"Type", "Comment", "Parameters", "OutputPath", "Next", "End"},
     "Choice": {"Type", "Comment", "Choices", "Default"},
     "Fail": {"Type", "Comment", "Error", "Cause"},
+    "Succeed": {"Type"},
     "Map": {"Type", "Comment", "Label", "MaxConcurrencyPath", "ItemReader", "ItemSelector", "ItemProcessor", "ResultWriter", "ResultPath",
             "Next", "End"},
 }
@@ -75,8 +76,8 @@ def put(path, data, result):
 def chosen(rule, data, context):
     (kind, wanted), = ((k, v) for k, v in rule.items() if k not in ("Variable", "Next"))
     value = look(rule["Variable"], data, context)
-    if kind == "BooleanEquals":
-        return value is wanted
+    if kind in ("BooleanEquals", "StringEquals"):
+        return value == wanted and isinstance(value, type(wanted))
     assert kind == "NumericGreaterThanEquals", kind
     return isinstance(value, (int, float)) and value >= wanted
 
@@ -100,7 +101,7 @@ class Run:
     def go(self):
         self.status, self.error, self.cause = "RUNNING", None, None
         try:
-            while self.state:
+            while self.state:  # (a Succeed state and End have none after them)
                 if self.stop.is_set():
                     raise Stopped
                 self.step()
@@ -126,8 +127,9 @@ class Run:
         if self.events > HISTORY_EVENTS:
             raise StateError("States.Runtime", "the execution's history is full")
 
-    def context(self, item=None):
-        return {"Execution": {"Name": self.name}, **({"Map": {"Item": {"Value": item}}} if item is not None else {})}
+    def context(self, item=None, token=None):
+        return {"Execution": {"Name": self.name}, **({"Map": {"Item": {"Value": item}}} if item is not None else {}),
+                **({"Task": {"Token": token}} if token else {})}
 
     @staticmethod
     def following(state):
@@ -143,6 +145,9 @@ class Run:
     def fail(self, state):
         raise StateError(state["Error"], state["Cause"])
 
+    def succeed(self, _):
+        return self.input, None
+
     def choice(self, state):
         following = next((rule["Next"] for rule in state["Choices"] if chosen(rule, self.input, self.context())), state["Default"])
         return self.input, following
@@ -152,15 +157,19 @@ class Run:
         return look(state.get("OutputPath", "$"), data, self.context()), self.following(state)
 
     def task(self, state):
-        assert state["Resource"] == "arn:aws:states:::lambda:invoke", state["Resource"]
+        waits = state["Resource"] == "arn:aws:states:::lambda:invoke.waitForTaskToken"
+        assert waits or state["Resource"] == "arn:aws:states:::lambda:invoke", state["Resource"]
         tries = [0] * len(state["Retry"])
         while True:
-            parameters = fill(state["Parameters"], self.input, self.context())
+            token = str(uuid.uuid4()) if waits else None
+            parameters = fill(state["Parameters"], self.input, self.context(token=token))
             assert set(parameters) == {"FunctionName", "Payload"}, parameters
             try:
                 payload = self.world.invoke(parameters["FunctionName"], parameters["Payload"], state["TimeoutSeconds"])
                 if self.stop.is_set():  # an aborted execution does not see the answer
                     raise Stopped
+                if waits:  # SendTaskSuccess, SendTaskFailure: what a person says is the state's result
+                    return self.result(state, self.world.answer(token))
                 return self.result(state, {"ExecutedVersion": "$LATEST", "StatusCode": 200, "Payload": payload})
             except StateError as wrong:
                 self.wait(state, wrong, tries)
@@ -182,7 +191,7 @@ class Run:
         raise wrong
 
     def map(self, state):
-        if not self.map_run:
+        if not self.map_run or self.map_run.is_done:  # a Map that is come to once more runs once more
             self.map_run = MapRun(self, state)
         return self.result(state, self.map_run.go())
 
@@ -196,7 +205,7 @@ class MapRun:
 
     def __init__(self, parent, state):
         self.world, self.state, self.parent = parent.world, state, parent
-        self.id, self.failing = str(uuid.uuid4()), threading.Event()
+        self.id, self.failing, self.is_done = str(uuid.uuid4()), threading.Event(), False
         self.workers = look(state["MaxConcurrencyPath"], parent.input, parent.context())
         assert isinstance(self.workers, int) and self.workers > 0, self.workers
         processor = state["ItemProcessor"]
@@ -232,6 +241,7 @@ class MapRun:
         if wrong:
             raise StateError("States.ExceedToleratedFailureThreshold", f"{wrong[0].error}: {wrong[0].cause}")
         assert all(child.status == "SUCCEEDED" for child in self.children)
+        self.is_done = True
         return {"MapRunArn": f"arn:aws:states:us-east-1:123456789012:mapRun:seed/{self.state['Label']}:{self.id}",
                 "ResultWriterDetails": {"Bucket": self.where["Bucket"], "Key": f"{self.where['Prefix']}/{self.id}/manifest.json"}}
 
@@ -287,6 +297,7 @@ class World:
 
     def __init__(self, invoke, s3, pace=0.002, entries_a_file=3):
         self.invoke, self.s3, self.pace, self.entries_a_file = invoke, s3, pace, entries_a_file
+        self.answer = None  # answer(token): what SendTaskSuccess gives, or a StateError
 
     def get(self, bucket, key):
         return self.s3.get_object(Bucket=bucket, Key=key)["Body"].read()
