@@ -30,6 +30,13 @@ void sl_verify_add_counts(struct sl_buffer *b, const struct sl_verify_route *r)
     sl_json_add_integer(b, "not_comparable", (int64_t)r->not_comparable);
 }
 
+static void add_kinds(struct sl_buffer *b, const struct sl_verify_route *r, enum sl_verdict but)
+{
+    for (int k = SL_VERDICT_MISSING; k < SL_VERDICT_NOT_JUDGED; k++)
+        if (r->kinds[k] && k != (int)but)
+            sl_json_add_integer(b, sl_finding_kind((enum sl_verdict)k), (int64_t)r->kinds[k]);
+}
+
 static void add_route(struct sl_buffer *b, const struct sl_verify_route *r)
 {
     sl_json_add_string(b, sl_span_str(r->name));
@@ -38,10 +45,9 @@ static void add_route(struct sl_buffer *b, const struct sl_verify_route *r)
         sl_json_add_member(b, "not_comparable_because", sl_span_str(r->reason));
     sl_verify_add_counts(b, r);
     sl_json_add_integer(b, "left_out", (int64_t)r->left_out);
+    add_kinds(b, r, SL_VERDICT_DIFFERENT); /* as before "kinds": that kind's name is a count's, too */
     sl_json_add_raw(b, "kinds", SL_LIT("{"));
-    for (int k = SL_VERDICT_MISSING; k < SL_VERDICT_NOT_JUDGED; k++)
-        if (r->kinds[k])
-            sl_json_add_integer(b, sl_finding_kind((enum sl_verdict)k), (int64_t)r->kinds[k]);
+    add_kinds(b, r, SL_VERDICT_NOT_JUDGED);
     sl_buffer_add_str(b, "}}");
 }
 

@@ -5,7 +5,7 @@
  *
  * with "routes", "wait", "read_units" and "write_units" (this worker's share), of a repair "delete" and
  * "save"; and from the second turn on "turn" and "counts". What a turn hands to the next one is larger than
- * a state's payload may be: it is the object places/RUN/DO-PIECE-TURN.json below SLUICE_WORK_PLACE. */
+ * a state's payload may be: it is the object verify/RUN/places/DO-PIECE-TURN.json below SLUICE_WORK_PLACE. */
 #ifndef SL_RUNTIME_WORK_VERIFY_PIECE_H
 #define SL_RUNTIME_WORK_VERIFY_PIECE_H
 

@@ -122,7 +122,7 @@ enum sl_status sl_work_ask(struct sl_work_item *item, struct sl_error *error)
                                                    SL_ARG(token))));
     sl_json_add_raw(&text, "sum", sum);
     sl_buffer_add_str(&text, "}\n");
-    struct sl_span key = sl_span_str(sl_arena_printf(arena, "approvals/%.*s.json", SL_ARG(run)));
+    struct sl_span key = sl_span_str(sl_arena_printf(arena, SL_WORK_FINDINGS "%.*s/approval.json", SL_ARG(run)));
     sl_log(item->work->options.log, SL_WARN,
            "verify: %.*s: rows differ; %.*s/%.*s has the commands that approve their repair or refuse it",
            SL_ARG(run), SL_ARG(item->work->config.place), SL_ARG(key));

@@ -94,7 +94,7 @@ static void add_line(struct turn *t, struct sl_span line)
 
 static struct sl_span place_key(const struct turn *t, uint64_t turn)
 {
-    return sl_span_str(sl_arena_printf(t->item->call.arena, "places/%.*s/%s-%06u-%04u.json",
+    return sl_span_str(sl_arena_printf(t->item->call.arena, SL_WORK_FINDINGS "%.*s/places/%s-%06u-%04u.json",
                                        SL_ARG(piece_of(t)->run), piece_of(t)->is_repair ? "repair" : "verify",
                                        (unsigned)piece_of(t)->piece, (unsigned)turn));
 }

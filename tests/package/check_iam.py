@@ -2,7 +2,7 @@
 """What the template lets the function do is exactly what its routes do: bootstrap runs the shipped configurations on changes of
 every kind, on records that cannot succeed and on one too large for a message, against DynamoDB Local and moto, through a
 server that writes down each call. Every call must be allowed, and everything allowed must have been called. The same for the
-function that seeds, with a plan, its pieces and their sum, and for the one that drains letters."""
+function that seeds, with a plan, its pieces and their sum, that verifies and repairs, and for the one that drains letters."""
 import http.client
 import http.server
 import json
@@ -124,8 +124,8 @@ def change(number, event, old=None, new=None, expired=False):
     return record
 
 
-def order(status, total, **more):
-    return {"status": {"S": status}, "total": total, "expires_at": {"N": "1764547300"}, **more}
+def order(status, total, expires_at="1764547300", **more):
+    return {"status": {"S": status}, "total": total, "expires_at": {"N": expires_at}, **more}
 
 
 def events():
@@ -260,29 +260,40 @@ def seed_items():
     """Orders, and two that no counter can take: one too large for a message."""
     keys = [{"PK": {"S": "CUSTOMER#1"}, "SK": {"S": f"ORDER#{n}"}} for n in range(40)]
     noise = {"note": {"S": "\u0001" * 200000}}
-    return [{**key, **order("PAID" if n % 2 or n == 38 else "NEW", {"N": "19.90"} if n < 38 else {"S": "nineteen"}, **(noise if n == 39 else {}))}
+    return [{**key, **order("PAID" if n % 2 or n == 38 else "NEW", {"N": "19.90"} if n < 38 else {"S": "nineteen"}, "4000000000", **(noise if n == 39 else {}))}
             for n, key in enumerate(keys)]
 
 
-def check_seed(overrides, pieces, prepare):
-    resources, _ = template.resolve(overrides)
-    variables = resources["SeedFunction"]["Properties"]["Environment"]["Variables"]
-    counts = [json.dumps({"done": True, "piece": i, "items": 0, "routes": {}}) for i in range(len(pieces))]
-    results = {"SUCCEEDED_0.json": [{"Output": text} for text in counts],
+def put_results(services, counts):
+    """The files of a Map that has succeeded, with these answers."""
+    results = {"SUCCEEDED_0.json": [{"Output": json.dumps({"done": True, "piece": i, **one})} for i, one in enumerate(counts)],
                "manifest.json": {"DestinationBucket": "seedbucket", "MapRunArn": "arn", "ResultFiles": {
                    "SUCCEEDED": [{"Key": "seed/results/run/SUCCEEDED_0.json", "Size": 1}], "FAILED": [], "PENDING": []}}}
-    with tempfile.TemporaryDirectory() as folder, Services(pathlib.Path(folder)) as services:
-        prepare(services)
-        for name, body in results.items():
-            services.store.put_object(Bucket="seedbucket", Key=f"seed/results/run/{name}", Body=json.dumps(body).encode())
-        # In a later epoch the ledger may have rows of items that count nowhere any more: they are looked up.
-        answers, output = services.invoke(variables, lambda text: text.replace('"counters"', '"epoch": 1, "counters"').replace(
-            '{"key": {"PK": "STATUS#', '{"when": {"status": {"S": ["PAID"]}}, "key": {"PK": "STATUS#'), [
-            {"sluice": {"plan": {"run": "run", "given": {"consumer_since": ago(7200)}}}},
-            *({"sluice": {"backfill": {"any_order": True, **piece(services)}}} for piece in pieces * 2),  # each is retried
-            {"sluice": {"sum": {"results": "seed/results/run/manifest.json", "pieces": len(pieces)}}}])
+    for name, body in results.items():
+        services.store.put_object(Bucket="seedbucket", Key=f"seed/results/run/{name}", Body=json.dumps(body).encode())
+
+
+def worked(services, variables, items, change_config=lambda text: text):
+    """Work items, one after the other: their answers."""
+    answers, output = services.invoke(variables, change_config, [{"sluice": one} for one in items])
     answers = [json.loads(answer) for answer in answers]
     assert all("errorType" not in answer for answer in answers), f"{answers}\n{output}"
+    return answers
+
+
+def check_seed(overrides, pieces, prepare, then=lambda services, variables: None):
+    resources, _ = template.resolve(overrides)
+    variables = resources["SeedFunction"]["Properties"]["Environment"]["Variables"]
+    with tempfile.TemporaryDirectory() as folder, Services(pathlib.Path(folder)) as services:
+        prepare(services)
+        put_results(services, [{"items": 0, "routes": {}}] * len(pieces))
+        # In a later epoch the ledger may have rows of items that count nowhere any more: they are looked up.
+        answers = worked(services, variables, [
+            {"plan": {"run": "run", "given": {"consumer_since": ago(7200)}}},
+            *({"backfill": {"any_order": True, **piece(services)}} for piece in pieces * 2),  # each is retried
+            {"sum": {"results": "seed/results/run/manifest.json", "pieces": len(pieces)}}], lambda text: text.replace('"counters"', '"epoch": 1, "counters"').replace(
+                '{"key": {"PK": "STATUS#', '{"when": {"status": {"S": ["PAID"]}}, "key": {"PK": "STATUS#'))
+        then(services, variables)
     done = answers[1:-1]
     assert all(answer["done"] for answer in done) and sum(answer["items"] for answer in done) == 2 * 40, answers
     assert sum(answer["routes"]["totals"]["parked"] for answer in done) == 2 * 2, answers
@@ -298,11 +309,56 @@ def seed_from_an_export():
                lambda services: put_export(services.store, "exports", "of/", seed_items(), 1))
 
 
-def seed_from_a_scan():
+def verify_and_repair(services, variables):
+    """Rows are missing, changed and left over: they are found, a person is asked, and they are repaired."""
+    rows = services.database.scan(TableName="replicatable")["Items"]
+    keys = [{"PK": row["PK"], "SK": row["SK"]} for row in rows]
+    for key in keys[:3]:
+        services.database.delete_item(TableName="replicatable", Key=key)
+    for key in keys[3:6]:
+        services.database.delete_item(TableName="orderstable", Key=key)
+    services.database.put_item(TableName="replicatable", Item={**rows[7], "status": {"S": "LOST"}})
+    whole = {"do": "verify", "of": 2, "run": "verify", "max_lag": 0, "wait": 5}
+    put_results(services, [{"items": 20, "different": 4, "routes": {"replica": {"equal": 10, "different": 4}}}] * 2)
+    answers = worked(services, variables, [{"plan": {"run": "verify", "given": {"do": "verify", "max_lag": 0}}},
+                                           *({"piece": {**whole, "piece": i, "segment": i}} for i in range(2)),
+                                           {"sum": {"results": "seed/results/run/manifest.json", "pieces": 2, "what": {"do": "verify", "run": "verify"}}}])
+    assert sum(answer["routes"]["replica"]["different"] for answer in answers[1:3]) == 7 and answers[-1]["outcome"] == "different", answers
+    found = [entry["Key"].removeprefix("seed/") for entry in services.store.list_objects_v2(Bucket="seedbucket", Prefix="seed/verify/verify/0")["Contents"]]
+    answers = worked(services, variables, [{"ask": {"token": "token", "sum": answers[-1]}},
+                                           {"plan": {"run": "repair", "given": {"do": "repair", "of": "verify", "delete": True, "save": True}}},
+                                           *({"piece": {"do": "repair", "piece": i, "findings": key, "run": "repair", "max_lag": 0, "wait": 5, "delete": True, "save": True}}
+                                             for i, key in enumerate(found))])
+    assert sum(answer["repaired"]["written"] + answer["repaired"]["removed"] for answer in answers[2:]) >= 7, answers
+    # A turn that is not the first goes on from an object.
+    services.store.put_object(Bucket="seedbucket", Key="seed/verify/verify/places/verify-000000-0001.json", Body=b"{}")
+    answers, _ = services.invoke(variables, lambda text: text, [{"sluice": {"piece": {**whole, "piece": 0, "segment": 0, "turn": 1}}}])
+    assert b"BadCheckpoint" in answers[0], answers
+
+
+def look_for_letters(services, variables):
+    """A route that may be set aside: whether letters wait is asked."""
+    url = services.queues.get_queue_url(QueueName="asidequeue")["QueueUrl"]
+    dead = services.queues.create_queue(QueueName="asidedeadletters")["QueueUrl"]
+    arn = services.queues.get_queue_attributes(QueueUrl=dead, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
+    services.queues.set_queue_attributes(QueueUrl=url, Attributes={"RedrivePolicy": json.dumps({"deadLetterTargetArn": arn, "maxReceiveCount": 5})})
+    services.queues.send_message(QueueUrl=url, MessageBody="{}")
+    put_results(services, [{"items": 20, "routes": {}}] * 2)
+    answers = worked(services, variables, [{"sum": {"results": "seed/results/run/manifest.json", "pieces": 2, "what": {"do": "verify", "run": "verify"}}}],
+                     lambda text: text.replace('"name": "replica"', '"name": "replica", "set_aside": "sqs://${ASIDE_QUEUE}"'))
+    assert answers[0]["outcome"] == "unproven" and answers[0]["letters_of"] == "replica", answers
+    verify_and_repair(services, variables)
+
+
+def seed_from_a_scan(then=verify_and_repair, **more):
     def fill(services):
         for item in seed_items():
             services.database.put_item(TableName="orderstable", Item=item)
-    check_seed({"SeedFrom": "scan", "SeedSegments": 2}, [lambda _, i=i: {"piece": i, "segment": i, "of": 2} for i in range(2)], fill)
+    check_seed({"SeedFrom": "scan", "SeedSegments": 2, **more}, [lambda _, i=i: {"piece": i, "segment": i, "of": 2} for i in range(2)], fill, then)
+
+
+def seed_from_a_scan_and_set_aside():
+    seed_from_a_scan(look_for_letters, SetAside="on")
 
 
 def demonstration():
@@ -325,7 +381,8 @@ def archive_alone():
 
 def main():
     subprocess.run(["make", "-s", "all"], cwd=TOP, check=True, stdout=subprocess.DEVNULL)
-    cases = [demonstration, demonstration_unguarded, targets_that_exist, archive_alone, a_route_that_is_set_aside, seed_from_an_export, seed_from_a_scan]
+    cases = [demonstration, demonstration_unguarded, targets_that_exist, archive_alone, a_route_that_is_set_aside, seed_from_an_export, seed_from_a_scan,
+             seed_from_a_scan_and_set_aside]
     for case in cases:
         try:
             case()

@@ -134,7 +134,7 @@ def approval(stage):
         check("and nothing is written", sorted(map(str, stage.rows("ask-replica"))) == before)
 
         def approve(token):
-            question = json.loads(stage.s3.get_object(Bucket="seeds", Key="seed/approvals/ask-2.json")["Body"].read())
+            question = json.loads(stage.s3.get_object(Bucket="seeds", Key="seed/verify/ask-2/approval.json")["Body"].read())
             check("the question has the commands", token in question["approve"] and token in question["refuse"] and question["sum"]["different"] > 0, question)
             check("nothing is written until the answer", sorted(map(str, stage.rows("ask-replica"))) == before)
             given = question["approve"].rpartition("--task-output ")[2].strip("'")
