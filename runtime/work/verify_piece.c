@@ -7,6 +7,10 @@
 #include "runtime/work/item.h"
 
 #include <ctype.h>
+#include <inttypes.h>
+
+/* A turn has 15 minutes, and each one waits anew. */
+#define WAIT_MOST_S 600
 
 bool sl_work_is_run(struct sl_span run)
 {
@@ -24,6 +28,10 @@ enum sl_status sl_work_verify_piece_check(const struct sl_work_verify_piece *p,
                        "SLUICE_WORK_SOURCE is an export: a table is verified against itself (SeedFrom=scan)");
     if (!sl_work_is_run(p->run))
         return sl_fail(error, SL_REJECT, SL_WORK_BAD_ITEM, "\"run\" is no execution's name");
+    if (p->wait_s > WAIT_MOST_S)
+        return sl_fail(error, SL_REJECT, SL_WORK_BAD_ITEM,
+                       "\"wait\" is %" PRIu64 ": a turn cannot wait longer than %d s", p->wait_s,
+                       WAIT_MOST_S);
     if (!p->is_repair)
         return p->of && p->of <= SL_WORK_PIECES_MAX && p->segment < p->of
                    ? SL_OK
