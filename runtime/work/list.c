@@ -32,10 +32,8 @@ enum sl_status sl_work_list_write(struct sl_work_list *list, struct sl_work_item
     if (list->body.failed)
         return sl_fail(error, SL_REJECT, "TooManyPieces", "the plan is longer than %zu bytes", LIST_BYTES);
     list->key = sl_span_str(sl_arena_printf(item->call.arena, "%.*splans/%s.json", SL_ARG(prefix), name));
-    enum sl_status status = sl_work_put(item->work, sl_span_from(list->key, prefix.len),
-                                        sl_buffer_span(&list->body), &item->call, error);
-    sl_error_context(error, "the plan");
-    return status;
+    return sl_work_put(item->work, sl_span_from(list->key, prefix.len), sl_buffer_span(&list->body),
+                       &item->call, error);
 }
 
 uint32_t sl_work_list_workers(const struct sl_work_config *config, uint64_t pieces)

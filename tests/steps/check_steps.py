@@ -118,9 +118,9 @@ def out_of_reach(stage, place):
 
     def fault(number, payload):
         if number == 2:  # after the plan
-            open_at.append(time.time() + 4)
+            open_at.append(time.time() + 8)
 
-    with Job(stage, "reach", place, fault, timeout_s=3, **{name: f"http://127.0.0.1:{front.server_port}" for name, front in fronts.items()}) as job:
+    with Job(stage, "reach", place, fault, timeout_s=6, **{name: f"http://127.0.0.1:{front.server_port}" for name, front in fronts.items()}) as job:
         job.world.pace = 0.02
         run = job.run()
         output = succeeded("out of reach for a while", run)
