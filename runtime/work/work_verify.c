@@ -238,6 +238,13 @@ static enum sl_status add_next(struct turn *t, struct sl_buffer *out, struct sl_
     struct sl_work_verify_piece piece = *piece_of(t);
     piece.turn++;
     memcpy(piece.outcomes, t->repairs.rows.outcomes, sizeof(piece.outcomes));
+    sl_buffer_init_in(&next, t->item->call.arena, SL_WORK_NEXT_BYTES);
+    sl_work_verify_piece_write(&piece, &next);
+    if (next.failed)
+        return sl_fail(error, SL_REJECT, "PlaceTooLong",
+                       "the item of the next turn needs more than %zu bytes: name fewer routes",
+                       SL_WORK_NEXT_BYTES);
+    sl_json_add_raw(out, "next", sl_buffer_span(&next));
     sl_buffer_init(&text, PLACE_BYTES);
     sl_verify_place(t->verify, &text);
     enum sl_status status =
@@ -247,9 +254,6 @@ static enum sl_status add_next(struct turn *t, struct sl_buffer *out, struct sl_
             : sl_work_put(t->item->work, place_key(t, piece.turn), sl_buffer_span(&text), &t->item->call,
                           error);
     sl_buffer_clean_up(&text);
-    sl_buffer_init_in(&next, t->item->call.arena, SL_WORK_NEXT_BYTES);
-    sl_work_verify_piece_write(&piece, &next);
-    sl_json_add_raw(out, "next", sl_buffer_span(&next));
     return status;
 }
 

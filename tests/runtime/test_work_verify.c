@@ -218,6 +218,26 @@ static void a_suspect_goes_on_in_the_next_turn(void **state)
     assert_int_equal(api_times(a, "err", "verify: piece 0: goes on in the next turn"), turns - 1);
 }
 
+static void an_item_that_grows_too_long_is_said(void **state)
+{
+    struct api *a = *state;
+    begin(a);
+    damage(a);
+    char *routes = malloc(9000);
+    for (size_t i = 0; i < 8192; i += 8)
+        memcpy(routes + i, "replica,", 8);
+    memcpy(routes + 8192, "replica", 8);
+    offer_until(a,
+                json_span(json_printf("{'sluice':{'piece':{'piece':0,'run':'t','max_lag':3600,'wait':9,"
+                                      "'do':'verify','segment':0,'of':1,'routes':'%s'}}}",
+                                      routes)),
+                1200);
+    struct api_post post = api_posted(a);
+    assert_string_equal(post.type, "Function.PlaceTooLong");
+    free(routes);
+    end(a);
+}
+
 static void sums_are_judged(void **state)
 {
     struct api *a = *state;
@@ -354,6 +374,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(what_is_found_is_repaired, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_may_not_be_written_stays, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_suspect_goes_on_in_the_next_turn, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(an_item_that_grows_too_long_is_said, set_up, tear_down),
         cmocka_unit_test_setup_teardown(sums_are_judged, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_repair_of_the_wrong_table_is_refused, set_up, tear_down),
         cmocka_unit_test_setup_teardown(wrong_items_are_refused, set_up, tear_down),

@@ -67,6 +67,15 @@ def main():
         rows = stage.rows("damaged-replica")
         check("a file that is not what the manifest says: the others are written, and the execution fails", said["status"] == "FAILED" and
               len(rows) <= len(ITEMS), (said["status"], len(rows)))
+
+        stage.table("orders")
+        stage.fill("orders", ITEMS)
+        said, history, _ = play(stage, front, "verified", "dynamodb://orders", {"do": "verify", "max_lag": 0, "wait": 5}, SLUICE_WORK_SEGMENTS="5", SLUICE_WORK_KEYS="")
+        check("a verification: plan, pieces and the sum that refuses", "0 of the plan's 5 pieces" in said["cause"] and
+              entered(history) == ["Plan", "Pieces", "Sum"], (said, entered(history)))
+        lines = [line for entry in stage.s3.list_objects_v2(Bucket="seeds", Prefix="seed/verify/verified/")["Contents"]
+                 for line in stage.s3.get_object(Bucket="seeds", Key=entry["Key"])["Body"].read().splitlines() if b'"replica"' in line]
+        check("every item of an empty replica is found to be missing", len(lines) == len(ITEMS) and all(json.loads(line)["kind"] == "missing" for line in lines), len(lines))
     print(f"{counted.passed} passed, 0 failed")
 
 
