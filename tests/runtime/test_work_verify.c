@@ -218,6 +218,50 @@ static void a_suspect_goes_on_in_the_next_turn(void **state)
     assert_int_equal(api_times(a, "err", "verify: piece 0: goes on in the next turn"), turns - 1);
 }
 
+/* What was repaired in the turns before counts. */
+static void a_repair_goes_on_in_the_next_turn(void **state)
+{
+    struct api *a = *state;
+    begin(a);
+    damage(a);
+    json_decref(summed(a, ask(a, "piece", PIECE(SEGMENT)), VERIFIED));
+    offer_until(
+        a,
+        json_span(json(
+            "{'sluice':{'piece':{'piece':0,'run':'r','max_lag':3600,'wait':9,'counts':{'written':5}" REPAIR
+            "}}}")),
+        1200);
+    struct api_post post = api_posted(a);
+    assert_false(post.is_error);
+    json_t *answer = json_loads(post.body, 0, NULL), *next = json_object_get(answer, "next");
+    assert_true(json_is_false(json_object_get(answer, "done")));
+    assert_int_equal(number(json_object_get(next, "counts"), "written"), 5);
+    assert_int_equal(number(next, "turn"), 1);
+    json_object_set_new(next, "max_lag", json_integer(0));
+    json_object_set_new(next, "delete", json_true());
+    char *item = json_dumps(next, JSON_COMPACT);
+    json_decref(answer);
+    answer = ask(a, "piece", item);
+    assert_int_equal(number(json_object_get(answer, "repaired"), "written"), 5 + 7);
+    assert_int_equal(number(json_object_get(answer, "repaired"), "removed"), 3);
+    json_decref(answer);
+    free(item);
+    end(a);
+}
+
+static void routes_that_cannot_be_compared_have_no_plan(void **state)
+{
+    struct api *a = *state;
+    begin(a);
+    end(a);
+    api_start(a,
+              "{'report_batch_item_failures':true,'routes':[{'name':'say','handler':'notify','message':'x',"
+              "'to':'jsonl:${DIR}/said','on_failure':'report'}]}");
+    refused(a, json("{'sluice':{'plan':{'run':'v','given':{'do':'verify','max_lag':0}}}}"),
+            "Function.NothingToVerify", "none of the routes");
+    end(a);
+}
+
 static void an_item_that_grows_too_long_is_said(void **state)
 {
     struct api *a = *state;
@@ -375,6 +419,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(what_may_not_be_written_stays, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_suspect_goes_on_in_the_next_turn, set_up, tear_down),
         cmocka_unit_test_setup_teardown(an_item_that_grows_too_long_is_said, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_repair_goes_on_in_the_next_turn, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(routes_that_cannot_be_compared_have_no_plan, set_up, tear_down),
         cmocka_unit_test_setup_teardown(sums_are_judged, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_repair_of_the_wrong_table_is_refused, set_up, tear_down),
         cmocka_unit_test_setup_teardown(wrong_items_are_refused, set_up, tear_down),
