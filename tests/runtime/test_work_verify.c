@@ -141,6 +141,7 @@ static void what_is_found_is_repaired(void **state)
     answer = ask(a, "plan",
                  "{'run':'r','given':{'do':'repair','of':'v','delete':true,'save':true,'max_deletes':3}}");
     assert_int_equal(number(answer, "pieces"), 1);
+    assert_null(json_object_get(json_object_get(answer, "what"), "repair")); /* it is not asked twice */
     json_decref(answer);
     plan = plan_of(a, "r.repair");
     char *item = json_dumps(json_array_get(plan, 0), JSON_COMPACT);
@@ -399,6 +400,7 @@ static void wrong_items_are_refused(void **state)
     write_results(a, NULL, 0);
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
         refused(a, json_printf("{'sluice':{%s}}", cases[i].item), cases[i].type, cases[i].words);
+    json_decref(ask(a, "piece", PIECE(",'do':'verify','segment':99999,'of':100000")));
     /* A line that is none of a verification's. */
     char path[400];
     snprintf(path, sizeof(path), "%s/place/verify", api_folder(a));
