@@ -47,7 +47,8 @@ static void begin(struct api *a)
            "WHERE j.key NOT LIKE 'sluice%')");
     snprintf(text, sizeof(text), "SLUICE_WORK_SOURCE=sqlite:%s/r.db?table=orders", api_folder(a));
     api_set(a, text);
-    api_set(a, "SLUICE_WORK_SEGMENTS=1");
+    api_set(a, "SLUICE_WORK_SEGMENTS=3");
+    api_set(a, "SLUICE_WORK_CONCURRENCY=2");
     api_set(a, "SLUICE_WORK_READ_UNITS=50000");
     api_start(a, SECOND);
     json_decref(ask(a, "plan", "{'run':'second'," ANY_ORDER "}"));
@@ -114,14 +115,26 @@ static void what_is_found_is_repaired(void **state)
     struct api *a = *state;
     begin(a);
     json_t *answer = ask(a, "plan", "{'run':'v','given':{'do':'verify','max_lag':0,'wait':1}}");
-    assert_int_equal(number(answer, "pieces"), 1);
+    assert_int_equal(number(answer, "pieces"), 3);
+    assert_int_equal(number(answer, "concurrency"), 2);
+    assert_true(json_is_null(json_object_get(answer, "items")) && number(answer, "time") > 1700000000000);
+    assert_null(json_object_get(json_object_get(answer, "what"), "repair"));
     json_decref(answer);
     json_t *plan = plan_of(a, "v");
-    assert_true(json_number_value(json_object_get(json_array_get(plan, 0), "read_units")) == 50000);
+    for (size_t i = 0; i < 3; i++) {
+        const json_t *piece = json_array_get(plan, i);
+        assert_int_equal(number(piece, "segment"), i);
+        assert_int_equal(number(piece, "of"), 3);
+        assert_true(json_number_value(json_object_get(piece, "read_units")) == 25000);
+    }
     json_decref(plan);
+    answer = ask(a, "plan", "{'run':'v','given':{'do':'verify','max_lag':0,'wait':600,'repair':true}}");
+    assert_true(json_is_true(json_object_get(json_object_get(answer, "what"), "repair")));
+    json_decref(answer);
     answer = ask(a, "piece", PIECE(SEGMENT));
     assert_int_equal(number(answer, "equal"), ITEMS);
     assert_int_equal(number(answer, "items"), ITEMS);
+    assert_int_equal(number(answer, "rows"), ITEMS);
     assert_int_equal(lines_of(a, "verify/v/000000-0000-0000.jsonl"), 0);
     assert_outcome(summed(a, answer, VERIFIED), "equal");
 
@@ -150,7 +163,12 @@ static void what_is_found_is_repaired(void **state)
     assert_int_equal(number(json_object_get(answer, "repaired"), "removed"), 3);
     assert_int_equal(lines_of(a, "repair/r/000000-0000-0000.jsonl"), 10);
     assert_int_equal(lines_of(a, "repair/saved/r/000000-0000-0009.jsonl"), 1);
-    assert_outcome(summed(a, answer, "{'do':'repair','run':'r'}"), "repaired");
+    char *audit = object(a, "repair/r/000000-0000-0000.jsonl");
+    assert_non_null(strstr(audit, "\"time\":\"20"));
+    free(audit);
+    answer = summed(a, answer, "{'do':'repair','run':'r'}");
+    assert_string_equal(json_string_value(json_object_get(json_object_get(answer, "what"), "run")), "r");
+    assert_outcome(answer, "repaired");
     free(item);
     json_decref(plan);
     answer = ask(a, "piece", PIECE(SEGMENT));
@@ -217,6 +235,64 @@ static void a_suspect_goes_on_in_the_next_turn(void **state)
     free(item);
     end(a);
     assert_int_equal(api_times(a, "err", "verify: piece 0: goes on in the next turn"), turns - 1);
+}
+
+/* An object holds 1,000 findings: each is a piece of the repair. */
+static void many_findings_are_several_objects(void **state)
+{
+    struct api *a = *state;
+    begin(a);
+    change(
+        a, "r.db",
+        "WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < 1100) "
+        "INSERT INTO orders SELECT replace(key, 'p-000000', 'q-' || n), replace(item, 'p-000000', 'q-' || n) "
+        "FROM c, (SELECT key, item FROM orders ORDER BY key LIMIT 1)");
+    json_t *answer = ask(a, "piece", PIECE(SEGMENT));
+    assert_int_equal(of_route(answer, "missing"), 1100);
+    assert_int_equal(lines_of(a, "verify/v/000000-0000-0000.jsonl"), 1000);
+    assert_int_equal(lines_of(a, "verify/v/000000-0000-0001.jsonl"), 100);
+    json_decref(summed(a, answer, VERIFIED));
+    answer = ask(a, "plan", "{'run':'r','given':{'do':'repair','of':'v'}}");
+    assert_int_equal(number(answer, "pieces"), 2);
+    json_decref(answer);
+    json_t *plan = plan_of(a, "r.repair");
+    for (size_t i = 0; i < 2; i++) {
+        char *item = json_dumps(json_array_get(plan, i), JSON_COMPACT);
+        answer = ask(a, "piece", item);
+        assert_int_equal(number(json_object_get(answer, "repaired"), "written"), i ? 100 : 1000);
+        json_decref(answer);
+        free(item);
+    }
+    json_decref(plan);
+    end(a);
+}
+
+/* A row that was to be written, and has to go by now: the plan did not count it among those that may. */
+static void no_more_rows_go_than_were_found(void **state)
+{
+    struct api *a = *state;
+    begin(a);
+    change(a, "second.db",
+           "UPDATE orders SET item = replace(item, '\"text\":{\"S\":\"', '\"text\":{\"S\":\"changed') "
+           "WHERE key IN (SELECT key FROM orders ORDER BY key LIMIT 2)");
+    json_decref(ask(a, "piece", PIECE(SEGMENT)));
+    assert_int_equal(lines_of(a, "verify/v/000000-0000-0000.jsonl"), 2);
+    change(a, "r.db", "DELETE FROM orders WHERE key IN (SELECT key FROM orders ORDER BY key LIMIT 2)");
+    json_t *answer = ask(a, "piece", PIECE(REPAIR ",'delete':true"));
+    assert_int_equal(number(json_object_get(answer, "repaired"), "removed"), 0);
+    assert_int_equal(number(json_object_get(answer, "repaired"), "left"), 2);
+    json_decref(answer);
+    end(a);
+}
+
+static void an_export_is_not_verified(void **state)
+{
+    struct api *a = *state;
+    api_start(a, REPLICA);
+    refused(a, json("{'sluice':{'plan':{'run':'v','given':{'do':'verify','max_lag':0}}}}"),
+            "Function.OutsideSource", "SeedFrom=scan");
+    refused(a, json("{'sluice':{'piece':" PIECE(SEGMENT) "}}"), "Function.OutsideSource", "SeedFrom=scan");
+    end(a);
 }
 
 /* What was repaired in the turns before counts. */
@@ -380,6 +456,11 @@ static void wrong_items_are_refused(void **state)
         {"'plan':{'run':'v','given':{'do':'repair'}}", "Function.BadWorkItem", "of"},
         {"'plan':{'run':'v','given':{'do':'repair','of':'a.b'}}", "Function.BadWorkItem", "of"},
         {"'plan':{'run':'v','given':{'do':'repair','of':'never'}}", "Function.NoSuchKey", "never"},
+        {"'piece':{'do':'verify','piece':0,'run':'v','wait':1,'segment':0,'of':1}", "Function.BadWorkItem",
+         "max_lag"},
+        {"'piece':{'do':'verify','piece':0,'run':'v','max_lag':0,'segment':0,'of':1}", "Function.BadWorkItem",
+         "wait"},
+        {"'ask':{'sum':{'what':{'run':'v'}}}", "Function.BadWorkItem", "token"},
         {"'piece':{'do':'drop'}", "Function.BadWorkItem", "repair"},
         {"'piece':" PIECE(",'do':'verify'"), "Function.OutsideSource", "segment"},
         {"'piece':" PIECE(",'do':'verify','segment':1,'of':1"), "Function.OutsideSource", "segment"},
@@ -423,6 +504,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(an_item_that_grows_too_long_is_said, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_repair_goes_on_in_the_next_turn, set_up, tear_down),
         cmocka_unit_test_setup_teardown(routes_that_cannot_be_compared_have_no_plan, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(many_findings_are_several_objects, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(no_more_rows_go_than_were_found, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(an_export_is_not_verified, set_up, tear_down),
         cmocka_unit_test_setup_teardown(sums_are_judged, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_repair_of_the_wrong_table_is_refused, set_up, tear_down),
         cmocka_unit_test_setup_teardown(wrong_items_are_refused, set_up, tear_down),
