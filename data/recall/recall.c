@@ -268,10 +268,7 @@ enum sl_status sl_recall_pull(struct sl_recall *r, size_t max_bytes, const struc
         match(r, out, call->arena);
     }
     if (out->piece.is_last && r->report.objects == 0)
-        return sl_fail(error, SL_REJECT, "NoArchive",
-                       "%s: holds no object of an archive (*.jsonl, *.jsonl.gz): name the place that the "
-                       "route writes to",
-                       sl_store_name(r->store));
+        return sl_store_has_no_archive(sl_store_name(r->store), error);
     if (out->piece.is_last && out->piece.batch.n == 0)
         end(r);
     /* What this piece borrows is there until the next pull. */

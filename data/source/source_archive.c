@@ -272,10 +272,7 @@ static enum sl_status pull(struct sl_source *source, size_t max_bytes, const str
     if (status == SL_OK && is_at_end(a) && a->skip.byte)
         status = is_gone(a, error);
     if (status == SL_OK && is_at_end(a) && a->number == 0 && !a->what.list)
-        status = sl_fail(error, SL_REJECT, "NoArchive",
-                         "%s: holds no object of an archive (*.jsonl, *.jsonl.gz): name the place that the "
-                         "route writes to",
-                         a->source.facts.name);
+        status = sl_store_has_no_archive(a->source.facts.name, error);
     if (status != SL_OK)
         return status;
     out->is_last = is_at_end(a);

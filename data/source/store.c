@@ -180,6 +180,14 @@ const char *sl_store_name(const struct sl_store *store)
     return store->name;
 }
 
+enum sl_status sl_store_has_no_archive(const char *name, struct sl_error *error)
+{
+    return sl_fail(error, SL_REJECT, "NoArchive",
+                   "%s: holds no object of an archive (*.jsonl, *.jsonl.gz): name the place that the route "
+                   "writes to",
+                   name);
+}
+
 bool sl_store_is_key(struct sl_span key)
 {
     size_t begin = 0;

@@ -17,6 +17,9 @@ void sl_store_close(struct sl_store *store); /* NULL is fine */
 /* As given, without the '/' at the end: for messages. */
 const char *sl_store_name(const struct sl_store *store);
 
+/* SL_REJECT, code "NoArchive": the place `name` has no object of an archive. */
+enum sl_status sl_store_has_no_archive(const char *name, struct sl_error *error);
+
 /* Whether the key stays below the place: segments separated by '/', none empty, "." or "..", no NUL. */
 bool sl_store_is_key(struct sl_span key);
 
