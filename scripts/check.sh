@@ -10,8 +10,8 @@ quietly() { make --no-print-directory -s -j"$(nproc)" "$@" >"$logs/build.log" 2>
 
 # The smallest form of each longer target; what is released, turns with the release before, both architectures' packages; the instrumented server in a debugger's place.
 late=(tests/check_targets.py tests/package/check_package.py tests/package/check_release.py tests/compat/check_compat.py tests/runtime/check_debug.py)
-# The longest begin first.
-long=(tests/cli/check_verify.py tests/cli/check_repair.py tests/handlers/builtin/check_real_run.sh tests/cli/check_tail.py tests/cli/check_setaside.py)
+# The longest begin first: among them those of the package, which come one after the other.
+long=(tests/package/check_* tests/cli/check_{verify,repair,tail}.py tests/handlers/builtin/check_real_run.sh tests/cli/check_{outage,replay,setaside}.py tests/data/source/check_services.sh tests/steps/check_*.py)
 mapfile -t scripts < <({ printf '%s\n' "${long[@]}"; find tests -name 'check_*' -perm -u+x | sort; } | awk '!had[$0]++' | grep -vxF "$(printf '%s\n' "${late[@]}")")
 
 # A handler that crashes on purpose must still die of its signal.
