@@ -22,8 +22,8 @@ import time
 
 POLL_S = 0.01
 GRACE_S = 5        # for processes that are about to end
-BUSY = 0.85        # begin no more above this share of the processors
-LOOK_S = 0.3
+BUSY = 0.92        # begin no more above this share of the processors
+LOOK_S = 0.1
 PR_SET_CHILD_SUBREAPER = 36
 
 parser = argparse.ArgumentParser()
