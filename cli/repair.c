@@ -99,9 +99,7 @@ static bool keep_line(struct repair *r, int fd, const char *name)
 
 static struct sl_route *route_of(const struct repair *r, struct sl_span name)
 {
-    struct sl_pipeline *p = r->session.command.pipeline;
-    size_t i = sl_route_named(p, name);
-    return i < p->n ? &p->routes[i] : NULL;
+    return sl_route_find(r->session.command.pipeline, name);
 }
 
 static int64_t deadline(void)
@@ -110,12 +108,9 @@ static int64_t deadline(void)
     return clock->now_ms(clock) + ROW_MS;
 }
 
-/* What the write would leave is kept first; and after a line that could not be, nothing is written. */
 static bool keep(void *arg, const struct sl_finding *finding, struct sl_span after)
 {
     struct repair *r = arg;
-    if (r->findings.is_full || r->save_fd < 0)
-        return !r->findings.is_full;
     sl_buffer_reset(&r->line);
     sl_audit_saved(finding, after, &r->line);
     return keep_line(r, r->save_fd, r->save);
@@ -146,7 +141,6 @@ static void on_found(struct sl_verify_session *session, const struct sl_finding 
     struct sl_clock *clock = sl_clock_system();
     if (finding->result != SL_FINDING_DIFFERENT)
         return;
-    r->findings.pipeline = session->command.pipeline;
     sl_repair_finding(&r->findings, finding, deadline(), r->arena, &out);
     sl_buffer_reset(&r->line);
     int64_t now_ms = clock->wall_ns(clock) / 1000000;
@@ -265,26 +259,12 @@ static enum sl_status each_line(struct repair *r, const char *name,
     return status;
 }
 
-/* A letter may hold a change that is older than the repair and beats it, and the newer one may be lost. */
-static enum sl_status check_letters(const struct sl_verify_session *session, struct sl_error *error)
-{
-    struct sl_outstanding_route left;
-    if (sl_outstanding_settle(session->outstanding, &sl_command_stop, &left) || sl_command_stop)
-        return SL_OK;
-    if (left.letters > 0)
-        return sl_fail(error, SL_REJECT, "SetAside",
-                       "%s: %" PRId64
-                       " letters wait in its queue, or are dead: drain or discard them first, or leave "
-                       "the route out with --routes",
-                       left.route, left.letters);
-    return sl_fail(error, SL_REJECT, "SetAside", "%s: nobody can say whether letters wait in its queue%s%s",
-                   left.route, left.why[0] ? ": " : "", left.why);
-}
-
 static enum sl_status on_begun(struct sl_verify_session *session, struct sl_error *error)
 {
     struct repair *r = (struct repair *)session;
-    enum sl_status status = check_letters(session, error);
+    r->findings.pipeline = session->command.pipeline;
+    /* A signal ends the wait, and the repair. */
+    enum sl_status status = sl_outstanding_refuse(session->outstanding, &sl_command_stop, "--routes", error);
     for (size_t i = 0; i < r->n_names && status == SL_OK; i++)
         status = each_line(r, r->names[i], take_finding, error);
     if (status == SL_OK && r->others)
@@ -432,7 +412,7 @@ static int repair(struct repair *r)
     r->arena = sl_arena_new(ARENA_BYTES);
     sl_buffer_init(&r->line, LINE_BYTES);
     sl_finding_repairs_init(&r->findings);
-    r->findings.keep = keep;
+    r->findings.keep = r->save_fd >= 0 ? keep : NULL;
     r->findings.arg = r;
     r->findings.rows.may_remove = r->may_delete;
     r->findings.rows.max_removals = (uint64_t)r->max_deletes;
@@ -453,7 +433,7 @@ int sl_verb_repair(int argc, char **argv)
                                    .with_totals = true,
                                    .begun = on_begun,
                                    .end = on_end},
-                       .max_deletes = 100,
+                       .max_deletes = SL_REPAIR_MAX_REMOVALS,
                        .audit_fd = -1,
                        .save_fd = -1};
     struct sl_flag flags[SL_VERIFY_SESSION_FLAGS + 8];

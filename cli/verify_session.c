@@ -30,9 +30,6 @@
 #define SEGMENTS_MIN  4
 #define SEGMENTS_MAX  4096
 
-/* So many of the source's items without one equal row are no repair's work. */
-#define DOUBTFUL_ITEMS 10
-
 /* --max-lag is not given. */
 #define NO_LAG INT64_MIN
 
@@ -141,9 +138,7 @@ static size_t place_of(const struct sl_verify_session *v, const char *route)
     return i;
 }
 
-/* Before the first repair of a route: when many items were read, and not one of the rows that are there is as
- * it should be, then the source is the wrong table, and what is there would be lost. A target without rows
- * loses nothing; items that were named are the user's word. */
+/* Items that were named are the user's word. */
 static bool is_trusted(struct sl_verify_session *v, const char *route)
 {
     size_t at = place_of(v, route);
@@ -151,8 +146,8 @@ static bool is_trusted(struct sl_verify_session *v, const char *route)
     struct sl_call call = call_of(v);
     if (v->wrong_table.code[0] || v->options.only_items || v->is_trusted[at])
         return !v->wrong_table.code[0];
-    v->is_trusted[at] = sl_verify_route(v->work, at)->equal > 0 || items < DOUBTFUL_ITEMS ||
-                        !sl_verify_has_rows(v->command.pipeline, route, &call);
+    v->is_trusted[at] = !sl_verify_is_doubtful(sl_route_find(v->command.pipeline, sl_span_str(route)), items,
+                                               sl_verify_route(v->work, at)->equal, &call);
     if (!v->is_trusted[at])
         (void)sl_fail(
             &v->wrong_table, SL_REJECT, "NothingEqual",
@@ -219,11 +214,10 @@ static int64_t on_settled(void *arg, const char *route)
 
 static enum sl_status check_source(struct sl_verify_session *v, struct sl_error *error)
 {
-    const struct sl_verify_source source = {
-        .what = sl_arena_printf(v->command.arena, "--table %s", v->command.table),
-        .url = sl_span_str(sl_command_table(&v->command)),
-        .facts = &v->ground.facts,
-        .is_chosen = v->options.is_chosen};
+    const struct sl_verify_source source = {.what = table_flag(v),
+                                            .url = sl_span_str(sl_command_table(&v->command)),
+                                            .facts = &v->ground.facts,
+                                            .is_chosen = v->options.is_chosen};
     struct sl_call call = call_of(v);
     struct sl_error why = SL_NO_ERROR;
     enum sl_status status = sl_verify_check_source(&source, v->command.pipeline, &call, error);
@@ -539,7 +533,7 @@ size_t sl_verify_session_flags(struct sl_verify_session *v, struct sl_flag *rows
 {
     v->command.config = "sluice.json";
     v->max_lag_s = NO_LAG;
-    v->wait_s = 300;
+    v->wait_s = SL_VERIFY_WAIT_S;
     const struct sl_flag flags[] = {
         {"config", SL_FLAG_TEXT, &v->command.config, "FILE", "the configuration (./sluice.json)"},
         {"table", SL_FLAG_TEXT, &v->command.table, "NAME",

@@ -43,7 +43,7 @@ void sl_cost_print(const struct sl_cost_question *q, struct sl_arena *arena)
         if (r->reason)
             continue;
         comparable++;
-        if (describe_target(q, sl_rows_route(q->options->pipeline, r->name), arena, &facts))
+        if (describe_target(q, sl_route_find(q->options->pipeline, sl_span_str(r->name)), arena, &facts))
             units += units_of(&facts);
         else
             fprintf(stderr, "sluice %s: the target of %s cannot be described, and is not in the figures\n",

@@ -21,12 +21,6 @@ void sl_finding_repairs_clean_up(struct sl_finding_repairs *r)
     sl_buffer_clean_up(&r->side);
 }
 
-static struct sl_route *route_of(struct sl_pipeline *p, struct sl_span name)
-{
-    size_t i = sl_route_named(p, name);
-    return i < p->n ? &p->routes[i] : NULL;
-}
-
 /* Do the rows belong together, and say which route's they are? Then one is not put back alone. */
 static bool says_whose(const struct sl_route *route)
 {
@@ -92,7 +86,7 @@ void sl_repair_finding(struct sl_finding_repairs *r, const struct sl_finding *fi
                        struct sl_arena *arena, struct sl_repair_outcome *out)
 {
     enum sl_verdict verdict = finding->judge->verdict;
-    struct sl_repair_row row = {.route = route_of(r->pipeline, sl_span_str(finding->route)),
+    struct sl_repair_row row = {.route = sl_route_find(r->pipeline, sl_span_str(finding->route)),
                                 .record = finding->judge->record,
                                 .key = finding->expected->key,
                                 .row = finding->judge->row,
@@ -134,7 +128,7 @@ enum sl_status sl_repair_take_line(struct sl_verify *verify, struct sl_pipeline 
     if (route.len < 2 || !key.ptr || *key.ptr != '{')
         return sl_fail(error, SL_REJECT, "NoFinding", "a difference without \"route\" or \"source_key\"");
     const char *name = sl_arena_copy(arena, sl_span(route.ptr + 1, route.len - 2));
-    if (!route_of(pipeline, sl_span_str(name)))
+    if (!sl_route_find(pipeline, sl_span_str(name)))
         return sl_fail(error, SL_REJECT, "NoRoute", "the configuration has no route \"%s\"", name);
     *what = SL_FINDING_TAKEN;
     return sl_verify_item(verify, name, key, error);

@@ -20,6 +20,9 @@ enum sl_repaired {
 /* "written", "removed", ... */
 const char *sl_repaired_name(enum sl_repaired outcome);
 
+/* `max_removals`, unless the user says another number. */
+#define SL_REPAIR_MAX_REMOVALS 100
+
 struct sl_repairs {
     /* Set by the caller; zeroed but for that. */
     bool is_plan;          /* nothing is written: outcomes say what would be done */

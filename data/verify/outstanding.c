@@ -5,6 +5,7 @@
 #include "base/span.h"
 #include "sinks/queues/inbox.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -168,7 +169,7 @@ bool sl_outstanding_settle(struct sl_outstanding *o, const volatile int *stop,
     for (size_t i = 0; i < o->n; i++) {
         struct queue *q = &o->queues[i];
         look(o, q);
-        while (q->letters == 0 && !is_settled(q) && !*stop) {
+        while (q->letters == 0 && !is_settled(q) && !(stop && *stop)) {
             o->clock->sleep_ms(o->clock, 200);
             look(o, q);
         }
@@ -179,4 +180,20 @@ bool sl_outstanding_settle(struct sl_outstanding *o, const volatile int *stop,
         return false;
     }
     return true;
+}
+
+enum sl_status sl_outstanding_refuse(struct sl_outstanding *o, const volatile int *stop,
+                                     const char *leave_out, struct sl_error *error)
+{
+    struct sl_outstanding_route left;
+    if (sl_outstanding_settle(o, stop, &left) || (stop && *stop))
+        return SL_OK;
+    if (left.letters > 0)
+        return sl_fail(error, SL_REJECT, "SetAside",
+                       "%s: %" PRId64
+                       " letters wait in its queue, or are dead: drain or discard them first, or leave "
+                       "the route out with %s",
+                       left.route, left.letters, leave_out);
+    return sl_fail(error, SL_REJECT, "SetAside", "%s: nobody can say whether letters wait in its queue%s%s",
+                   left.route, left.why[0] ? ": " : "", left.why);
 }

@@ -25,12 +25,18 @@ int64_t sl_outstanding_settled_ms(struct sl_outstanding *o, const char *route);
 
 /* Waits until it is known whether letters of any route wait, two minutes at most (and not when one does).
  * Returns whether none does; else `route` and `letters` are of the first of which some do (or, -1, of which
- * nobody knows, with `why`). `stop`: ends the wait. */
+ * nobody knows, with `why`). `stop`: ends the wait; NULL: nothing does. */
 struct sl_outstanding_route {
     const char *route, *why;
     int64_t letters;
 };
 bool sl_outstanding_settle(struct sl_outstanding *o, const volatile int *stop,
                            struct sl_outstanding_route *out);
+
+/* For a repair: a letter may hold a change that is older than the repair and beats it, and the newer one may
+ * be lost. SL_REJECT, code "SetAside": some wait, or nobody knows; `leave_out` names what leaves a route out
+ * ("--routes"). A wait that `stop` ended is SL_OK. */
+enum sl_status sl_outstanding_refuse(struct sl_outstanding *o, const volatile int *stop,
+                                     const char *leave_out, struct sl_error *error) SL_MUST_USE;
 
 #endif

@@ -1,14 +1,6 @@
 /* Routes are asked where their rows are. */
 #include "data/verify/rows.h"
 
-struct sl_route *sl_rows_route(struct sl_pipeline *pipeline, const char *name)
-{
-    size_t i = 0;
-    while (strcmp(pipeline->routes[i].config->name, name) != 0)
-        i++;
-    return &pipeline->routes[i];
-}
-
 const struct sl_expected *sl_rows_table(struct sl_route *route, struct sl_arena *arena)
 {
     struct sl_expect tables = {.abi = {SL_ABI_MAJOR, SL_ABI_MINOR, sizeof(tables)}, .arena = arena};

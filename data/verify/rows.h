@@ -4,9 +4,6 @@
 
 #include "handlers/pipeline/route.h"
 
-/* The route of this name, which is one of the pipeline's. */
-struct sl_route *sl_rows_route(struct sl_pipeline *pipeline, const char *name);
-
 /* The first table of a route that can be compared, as a row without a key, in `arena`. NULL: its handler does
  * not tell, or its port cannot list and describe. */
 const struct sl_expected *sl_rows_table(struct sl_route *route, struct sl_arena *arena);

@@ -4,13 +4,15 @@
 #include "base/array.h"
 #include "base/json_write.h"
 #include "data/verify/rows.h"
-#include "handlers/pipeline/route.h"
 #include "streams/value.h"
 
 #include <jansson.h>
 #include <sys/stat.h>
 
 #define KEY_BYTES ((size_t)8 * 1024)
+
+/* So many of the source's items without one equal row are no repair's work. */
+#define DOUBTFUL_ITEMS 10
 
 /* ---- which table is it? ---- */
 
@@ -135,15 +137,21 @@ enum sl_status sl_verify_check_source(const struct sl_verify_source *source, str
     return SL_OK;
 }
 
-bool sl_verify_has_rows(struct sl_pipeline *pipeline, const char *name, const struct sl_call *call)
+/* True when nobody can tell. */
+static bool has_rows(struct sl_route *route, const struct sl_call *call)
 {
     struct sl_table_page page = {.n = 0};
-    const struct sl_expected *rows = sl_rows_table(sl_rows_route(pipeline, name), call->arena);
+    const struct sl_expected *rows = sl_rows_table(route, call->arena);
     if (!rows)
         return true;
     const struct sl_table_scan scan = {.table = rows->table, .limit = 1};
     rows->port->scan(rows->port, &scan, 1, &page, call);
     return page.result.status != SL_OK || page.n > 0;
+}
+
+bool sl_verify_is_doubtful(struct sl_route *route, uint64_t items, uint64_t equal, const struct sl_call *call)
+{
+    return equal == 0 && items >= DOUBTFUL_ITEMS && has_rows(route, call);
 }
 
 /* ---- whose items a ledger counts ---- */

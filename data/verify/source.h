@@ -2,7 +2,7 @@
 #ifndef SL_DATA_VERIFY_SOURCE_H
 #define SL_DATA_VERIFY_SOURCE_H
 
-#include "handlers/pipeline/pipeline.h"
+#include "handlers/pipeline/route.h"
 
 /* What is verified against. */
 struct sl_verify_source {
@@ -28,7 +28,9 @@ bool sl_verify_is_same_table(const char *a, const char *b);
 enum sl_status sl_verify_check_ledgers(const struct sl_verify_source *source, struct sl_pipeline *pipeline,
                                        const struct sl_call *call, struct sl_error *error) SL_MUST_USE;
 
-/* Is there any row in the table of the route with this name? True when nobody can tell. */
-bool sl_verify_has_rows(struct sl_pipeline *pipeline, const char *name, const struct sl_call *call);
+/* Before a route is repaired: may the source be the wrong table, and what is in the route's be lost? So it is
+ * when many items were read, and none of the rows that are there is as it should be. */
+bool sl_verify_is_doubtful(struct sl_route *route, uint64_t items, uint64_t equal,
+                           const struct sl_call *call);
 
 #endif

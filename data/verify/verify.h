@@ -24,6 +24,9 @@
  */
 #define SL_VERIFY_TTL_MARGIN_S 60
 
+/* `wait_ms`, unless the user says another time. */
+#define SL_VERIFY_WAIT_S 300
+
 struct sl_when;
 
 struct sl_verify_options {

@@ -124,6 +124,13 @@ static inline size_t sl_route_named(const struct sl_pipeline *p, struct sl_span 
     return i;
 }
 
+/* NULL when none has the name. */
+static inline struct sl_route *sl_route_find(struct sl_pipeline *p, struct sl_span name)
+{
+    size_t i = sl_route_named(p, name);
+    return i < p->n ? &p->routes[i] : NULL;
+}
+
 /* What the route leaves in its target. */
 static inline enum sl_makes sl_route_makes(const struct sl_route *route)
 {

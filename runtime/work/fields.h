@@ -26,7 +26,7 @@ struct sl_work_field {
 enum sl_status sl_work_fields_read(struct sl_span text, const char *what, const struct sl_work_field *fields,
                                    size_t n, struct sl_arena *arena, struct sl_error *error) SL_MUST_USE;
 
-/* A whole number from 0 to 2^53; false: it is none. */
+/* False: it is not a whole number from 0 to 2^53. */
 bool sl_work_count_read(struct sl_span value, uint64_t *out);
 
 /* Likewise written: nothing for an absent text, and for 0 units. */

@@ -7,6 +7,9 @@
 
 #define SL_WORK_BAD_ITEM "BadWorkItem"
 
+/* What a plan is given, in errors. */
+#define SL_WORK_INPUT "the execution's input"
+
 /* What a turn hands to the next one: a state's payload holds 256 KB, a child's history 1,000 of these. */
 #define SL_WORK_NEXT_BYTES ((size_t)8 * 1024)
 

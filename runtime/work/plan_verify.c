@@ -16,13 +16,6 @@
 
 #define SUM_BYTES ((size_t)1024 * 1024)
 
-/* As of `sluice verify` and `sluice repair`. */
-#define WAIT_S         300
-#define MAX_DELETES    100
-#define DOUBTFUL_ITEMS 10
-
-static const char *const input = "the execution's input";
-
 /* ---- a verification ---- */
 
 static void answer(struct sl_work_list *list, const struct sl_work_verification *v, bool repairs,
@@ -84,7 +77,7 @@ enum sl_status sl_work_plan_verify(struct sl_work_item *item, struct sl_span run
                                    struct sl_error *error)
 {
     struct sl_work_verification v = {
-        .piece = {.run = run, .of = item->work->config.segments, .wait_s = WAIT_S}};
+        .piece = {.run = run, .of = item->work->config.segments, .wait_s = SL_VERIFY_WAIT_S}};
     struct sl_span what;
     bool repairs = false;
     const struct sl_work_field fields[] = {
@@ -96,7 +89,7 @@ enum sl_status sl_work_plan_verify(struct sl_work_item *item, struct sl_span run
     };
     struct sl_work_list list;
     enum sl_status status =
-        sl_work_fields_read(given, input, fields, SL_COUNT(fields), item->call.arena, error);
+        sl_work_fields_read(given, SL_WORK_INPUT, fields, SL_COUNT(fields), item->call.arena, error);
     if (status == SL_OK)
         status = sl_work_verify_piece_check(&v.piece, &item->work->config, error);
     if (status == SL_OK)
@@ -135,6 +128,19 @@ static uint64_t count(struct sl_span object, const char *name)
     return number.ptr && sl_work_count_read(number, &n) ? n : 0;
 }
 
+static enum sl_status read_sum(struct repair *r, struct sl_error *error)
+{
+    enum sl_status status = sl_work_place(r->item->work, &r->place, error);
+    if (status != SL_OK)
+        return status;
+    status = sl_work_read_object(r->place, sl_work_sum_key(r->of, r->item->call.arena), SUM_BYTES,
+                                 &r->item->call, &r->sum, error);
+    if (status == SL_OK)
+        status = sl_json_check(r->sum, error);
+    sl_error_context(error, "the sum of the verification %.*s", SL_ARG(r->of));
+    return status;
+}
+
 static enum sl_status read_repair(struct repair *r, struct sl_span given, struct sl_error *error)
 {
     struct sl_span what;
@@ -150,22 +156,14 @@ static enum sl_status read_repair(struct repair *r, struct sl_span given, struct
         {"max_deletes", SL_WORK_COUNT, false, &r->max_deletes},
         {"save", SL_WORK_BOOL, false, &piece->saves},
     };
-    struct sl_arena *arena = r->item->call.arena;
-    enum sl_status status = sl_work_fields_read(given, input, fields, SL_COUNT(fields), arena, error);
+    enum sl_status status =
+        sl_work_fields_read(given, SL_WORK_INPUT, fields, SL_COUNT(fields), r->item->call.arena, error);
     if (status == SL_OK && !sl_work_is_run(r->of))
-        status = sl_fail(error, SL_REJECT, SL_WORK_BAD_ITEM, "%s: \"of\" is no execution's name", input);
+        status = sl_fail(error, SL_REJECT, SL_WORK_BAD_ITEM, SL_WORK_INPUT ": \"of\" is no execution's name");
     if (status == SL_OK)
-        status = sl_work_place(r->item->work, &r->place, error);
+        status = read_sum(r, error);
     if (status != SL_OK)
         return status;
-    struct sl_span key = sl_span_str(sl_arena_printf(arena, SL_WORK_FINDINGS "%.*s/sum.json", SL_ARG(r->of)));
-    status = sl_work_read_object(r->place, key, SUM_BYTES, &r->item->call, &r->sum, error);
-    if (status == SL_OK && sl_json_check(r->sum, error) != SL_OK)
-        status = error->status;
-    if (status != SL_OK) {
-        sl_error_context(error, "the sum of the verification %.*s", SL_ARG(r->of));
-        return status;
-    }
     struct sl_span then = sl_json_walk_member(r->sum, SL_LIT("what"));
     piece->max_lag_s = max_lag_s != UINT64_MAX ? max_lag_s : count(then, "max_lag");
     piece->wait_s = wait_s != UINT64_MAX ? wait_s : count(then, "wait");
@@ -179,19 +177,18 @@ static enum sl_status check_sum(struct repair *r, struct sl_error *error)
     struct sl_json_walk walk = sl_json_walk(sl_json_walk_member(r->sum, SL_LIT("routes")));
     struct sl_span name, route;
     while (sl_json_walk_next(&walk, &name, &route)) {
-        const char *text = sl_arena_copy(r->item->call.arena, name);
         struct sl_span kinds = sl_json_walk_member(route, SL_LIT("kinds"));
-        size_t i = sl_route_named(r->item->work->options.pipeline, name);
+        struct sl_route *own = sl_route_find(r->item->work->options.pipeline, name);
         for (int k = 0; k < SL_VERDICT_NOT_JUDGED; k++)
             if (sl_finding_is_removal((enum sl_verdict)k))
                 removals += count(kinds, sl_finding_kind((enum sl_verdict)k));
-        if (count(route, "different") && !count(route, "equal") && items >= DOUBTFUL_ITEMS &&
-            i < r->item->work->options.pipeline->n &&
-            sl_verify_has_rows(r->item->work->options.pipeline, text, &r->item->call))
+        if (own && count(route, "different") &&
+            sl_verify_is_doubtful(own, items, count(route, "equal"), &r->item->call))
             return sl_fail(error, SL_REJECT, "NothingEqual",
-                           "%s: %" PRIu64 " items of %.*s were read, and not one has an equal row: is it the "
+                           "%.*s: %" PRIu64
+                           " items of %.*s were read, and not one has an equal row: is it the "
                            "table that the route follows? If it is the right one, seed the target",
-                           text, items, SL_ARG(r->item->work->config.source));
+                           SL_ARG(name), items, SL_ARG(r->item->work->config.source));
     }
     if (r->v.piece.may_delete && removals > r->max_deletes)
         return sl_fail(error, SL_REJECT, "TooManyDeletes",
@@ -199,20 +196,6 @@ static enum sl_status check_sum(struct repair *r, struct sl_error *error)
                        ": look at the findings, and give a larger one",
                        removals, r->max_deletes);
     return SL_OK;
-}
-
-/* A letter may hold a change that is older than the repair and beats it, and the newer one may be lost. */
-static enum sl_status check_letters(struct repair *r, struct sl_error *error)
-{
-    static const volatile int never = 0;
-    struct sl_outstanding_route left;
-    if (sl_outstanding_settle(r->v.outstanding, &never, &left))
-        return SL_OK;
-    return sl_fail(
-        error, SL_REJECT, "SetAside",
-        "%s: letters wait in its queue, or are dead, or nobody can say: drain or discard them first, "
-        "or leave the route out with \"routes\"%s%s",
-        left.route, left.why[0] ? ": " : "", left.why);
 }
 
 static bool is_findings(struct sl_span key)
@@ -249,7 +232,8 @@ static enum sl_status list_pieces(struct repair *r, struct sl_error *error)
 enum sl_status sl_work_plan_repair(struct sl_work_item *item, struct sl_span run, struct sl_span given,
                                    struct sl_error *error)
 {
-    struct repair r = {.item = item, .max_deletes = MAX_DELETES, .v.piece = {.is_repair = true, .run = run}};
+    struct repair r = {
+        .item = item, .max_deletes = SL_REPAIR_MAX_REMOVALS, .v.piece = {.is_repair = true, .run = run}};
     sl_work_list_init(&r.list);
     enum sl_status status = read_repair(&r, given, error);
     if (status == SL_OK)
@@ -257,7 +241,7 @@ enum sl_status sl_work_plan_repair(struct sl_work_item *item, struct sl_span run
     if (status == SL_OK)
         status = check_sum(&r, error);
     if (status == SL_OK)
-        status = check_letters(&r, error);
+        status = sl_outstanding_refuse(r.v.outstanding, NULL, "\"routes\"", error);
     if (status == SL_OK)
         status = list_pieces(&r, error);
     if (status == SL_OK)

@@ -20,6 +20,11 @@ bool sl_work_is_run(struct sl_span run)
     return run.len <= SL_WORK_RUN_BYTES; /* (no text that is read is empty) */
 }
 
+struct sl_span sl_work_sum_key(struct sl_span run, struct sl_arena *arena)
+{
+    return sl_span_str(sl_arena_printf(arena, SL_WORK_FINDINGS "%.*s/sum.json", SL_ARG(run)));
+}
+
 enum sl_status sl_work_verify_piece_check(const struct sl_work_verify_piece *p,
                                           const struct sl_work_config *config, struct sl_error *error)
 {

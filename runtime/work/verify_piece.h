@@ -37,6 +37,9 @@ struct sl_work_verify_piece {
  * can show. */
 bool sl_work_is_run(struct sl_span run);
 
+/* Where the sum of a verification is kept, beside its findings. */
+struct sl_span sl_work_sum_key(struct sl_span run, struct sl_arena *arena);
+
 /* Holds the piece to the configuration: it is of a table that is scanned, its objects lie below
  * SLUICE_WORK_PLACE. On failure: SL_REJECT, code "BadWorkItem" or "OutsideSource". */
 enum sl_status sl_work_verify_piece_check(const struct sl_work_verify_piece *piece,

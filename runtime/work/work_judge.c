@@ -15,6 +15,16 @@ static uint64_t count(const json_t *counts, const char *name)
     return (uint64_t)json_integer_value(json_object_get(counts, name));
 }
 
+/* The execution's name in a plan's "what". */
+static enum sl_status read_run(struct sl_span what, const char *where, struct sl_arena *arena,
+                               struct sl_span *run, struct sl_error *error)
+{
+    *run = sl_json_text(what, "run", arena);
+    return run->ptr && sl_work_is_run(*run)
+               ? SL_OK
+               : sl_fail(error, SL_REJECT, SL_WORK_BAD_ITEM, "%s.run is no execution's name", where);
+}
+
 static uint64_t unproven(const json_t *counts)
 {
     return count(counts, "pending") + count(counts, "unsettled") + count(counts, "not_comparable");
@@ -24,7 +34,6 @@ static uint64_t unproven(const json_t *counts)
 static enum sl_status find_letters(struct sl_work_item *item, struct sl_span routes, json_t *counts,
                                    struct sl_error *error)
 {
-    static const volatile int never = 0;
     struct sl_pipeline *pipeline = item->work->options.pipeline;
     struct sl_outstanding *outstanding = NULL;
     struct sl_outstanding_route left;
@@ -32,7 +41,7 @@ static enum sl_status find_letters(struct sl_work_item *item, struct sl_span rou
     enum sl_status status = sl_verify_choose(pipeline, routes, item->call.arena, &is_chosen, error);
     if (status == SL_OK)
         status = sl_outstanding_open(pipeline, is_chosen, &outstanding, error);
-    if (status == SL_OK && !sl_outstanding_settle(outstanding, &never, &left))
+    if (status == SL_OK && !sl_outstanding_settle(outstanding, NULL, &left))
         json_object_set_new(counts, "letters_of", json_string(left.route));
     sl_outstanding_close(outstanding);
     return status;
@@ -52,8 +61,7 @@ static enum sl_status keep_sum(struct sl_work_item *item, struct sl_span run, co
                                struct sl_error *error)
 {
     char *text = json_dumps(counts, JSON_COMPACT);
-    struct sl_span key =
-        sl_span_str(sl_arena_printf(item->call.arena, SL_WORK_FINDINGS "%.*s/sum.json", SL_ARG(run)));
+    struct sl_span key = sl_work_sum_key(run, item->call.arena);
     enum sl_status status = text ? sl_work_put(item->work, key, sl_span_str(text), &item->call, error)
                                  : sl_fail(error, SL_REJECT, "BadResults", "the counts are no JSON");
     free(text);
@@ -64,10 +72,10 @@ static enum sl_status judge_verification(struct sl_work_item *item, struct sl_sp
                                          struct sl_error *error)
 {
     struct sl_arena *arena = item->call.arena;
-    struct sl_span run = sl_json_text(what, "run", arena), routes = sl_json_text(what, "routes", arena);
+    struct sl_span run, routes = sl_json_text(what, "routes", arena);
     bool repairs = sl_span_is(sl_json_walk_member(what, SL_LIT("repair")), "true");
-    if (!run.ptr || !sl_work_is_run(run))
-        return sl_fail(error, SL_REJECT, SL_WORK_BAD_ITEM, "sluice.sum.what.run is no execution's name");
+    if (read_run(what, "sluice.sum.what", arena, &run, error) != SL_OK)
+        return error->status;
     if (find_letters(item, routes, counts, error) != SL_OK)
         return error->status;
     bool is_open = unproven(counts) || json_object_get(counts, "letters_of");
@@ -103,9 +111,9 @@ enum sl_status sl_work_ask(struct sl_work_item *item, struct sl_error *error)
     };
     if (sl_work_fields_read(item->what, "sluice.ask", fields, 2, arena, error) != SL_OK)
         return error->status;
-    struct sl_span run = sl_json_text(sl_json_walk_member(sum, SL_LIT("what")), "run", arena);
-    if (!run.ptr || !sl_work_is_run(run))
-        return sl_fail(error, SL_REJECT, SL_WORK_BAD_ITEM, "sluice.ask.sum.what.run is no execution's name");
+    struct sl_span run, what = sl_json_walk_member(sum, SL_LIT("what"));
+    if (read_run(what, "sluice.ask.sum.what", arena, &run, error) != SL_OK)
+        return error->status;
     struct sl_buffer text;
     sl_buffer_init_in(&text, arena, TEXT_BYTES + sum.len);
     sl_buffer_add_char(&text, '{');
@@ -122,7 +130,8 @@ enum sl_status sl_work_ask(struct sl_work_item *item, struct sl_error *error)
                                                    SL_ARG(token))));
     sl_json_add_raw(&text, "sum", sum);
     sl_buffer_add_str(&text, "}\n");
-    struct sl_span key = sl_span_str(sl_arena_printf(arena, SL_WORK_FINDINGS "%.*s/approval.json", SL_ARG(run)));
+    struct sl_span key =
+        sl_span_str(sl_arena_printf(arena, SL_WORK_FINDINGS "%.*s/approval.json", SL_ARG(run)));
     sl_log(item->work->options.log, SL_WARN,
            "verify: %.*s: rows differ; %.*s/%.*s has the commands that approve their repair or refuse it",
            SL_ARG(run), SL_ARG(item->work->config.place), SL_ARG(key));

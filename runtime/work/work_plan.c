@@ -131,11 +131,11 @@ static enum sl_status read_given(struct sl_span given, struct sl_arena *arena, s
     };
     int64_t ns = 0, step_ns;
     if (given.ptr &&
-        sl_work_fields_read(given, "the execution's input", fields, SL_COUNT(fields), arena, error) != SL_OK)
+        sl_work_fields_read(given, SL_WORK_INPUT, fields, SL_COUNT(fields), arena, error) != SL_OK)
         return error->status;
     if (since.ptr && !sl_time_parse(since, &ns, &step_ns))
         return sl_fail(error, SL_REJECT, SL_WORK_BAD_ITEM,
-                       "the execution's input: consumer_since is no time: write 2026-11-20T10:00:00Z");
+                       SL_WORK_INPUT ": consumer_since is no time: write 2026-11-20T10:00:00Z");
     out->since_ms = (uint64_t)(ns / 1000000);
     return SL_OK;
 }
@@ -170,6 +170,6 @@ enum sl_status sl_work_plan(struct sl_work_item *item, struct sl_error *error)
     if (sl_span_is(what, "\"repair\""))
         return sl_work_plan_repair(item, run, given, error);
     return sl_fail(error, SL_REJECT, SL_WORK_BAD_ITEM,
-                   "the execution's input: \"do\" is %.*s; use \"backfill\", \"verify\" or \"repair\"",
+                   SL_WORK_INPUT ": \"do\" is %.*s; use \"backfill\", \"verify\" or \"repair\"",
                    (int)(what.len < 64 ? what.len : 64), what.ptr);
 }

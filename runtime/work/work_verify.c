@@ -14,9 +14,6 @@
 #include "runtime/work/results.h"
 #include "runtime/work/verify.h"
 
-#include <inttypes.h>
-#include <stdlib.h>
-
 #define FINDINGS     1000
 #define OBJECT_BYTES ((size_t)4 * 1024 * 1024)
 #define LINE_BYTES   ((size_t)1024 * 1024)
@@ -106,8 +103,6 @@ static bool keep(void *arg, const struct sl_finding *finding, struct sl_span aft
 {
     struct turn *t = arg;
     struct sl_buffer line;
-    if (!piece_of(t)->saves)
-        return true;
     sl_buffer_init_in(&line, t->row, OBJECT_BYTES);
     sl_audit_saved(finding, after, &line);
     return !line.failed && put(t, name_of(t, SL_WORK_REPAIRS "saved/", t->n_saved++), sl_buffer_span(&line));
@@ -172,7 +167,7 @@ static enum sl_status open_turn(struct turn *t, struct sl_error *error)
     sl_finding_repairs_init(&t->repairs);
     t->repairs.pipeline = t->item->work->options.pipeline;
     t->repairs.rows.may_remove = piece_of(t)->may_delete;
-    t->repairs.keep = keep;
+    t->repairs.keep = piece_of(t)->saves ? keep : NULL;
     t->repairs.arg = t;
     memcpy(t->repairs.rows.outcomes, piece_of(t)->outcomes, sizeof(t->repairs.rows.outcomes));
     return take_findings(t, error);

@@ -482,7 +482,7 @@ static void wrong_items_are_refused(void **state)
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
         refused(a, json_printf("{'sluice':{%s}}", cases[i].item), cases[i].type, cases[i].words);
     json_decref(ask(a, "piece", PIECE(",'do':'verify','segment':99999,'of':100000")));
-    /* A line that is none of a verification's. */
+    /* A line that no verification writes. */
     char path[400];
     snprintf(path, sizeof(path), "%s/place/verify", api_folder(a));
     assert_int_equal(sl_disk_make_folder(path, NULL), SL_OK);
