@@ -128,6 +128,15 @@ const struct sl_service sl_service_ssm = {
     .base_ms = 50,
 };
 
+const struct sl_service sl_service_xray = {
+    .id = "XRAY",
+    .host = "xray",
+    .signing = "xray",
+    .media = "application/json",
+    .attempts = 2,
+    .base_ms = 50,
+};
+
 /* Its domains have hosts of their own: a target names one. */
 const struct sl_service sl_service_opensearch = {
     .id = "OPENSEARCH",

@@ -31,7 +31,7 @@ struct sl_service {
 
 extern const struct sl_service sl_service_dynamodb, sl_service_streams, sl_service_s3, sl_service_sqs,
     sl_service_sns, sl_service_events, sl_service_kinesis, sl_service_firehose, sl_service_sts,
-    sl_service_lambda, sl_service_secretsmanager, sl_service_ssm, sl_service_opensearch;
+    sl_service_lambda, sl_service_secretsmanager, sl_service_ssm, sl_service_opensearch, sl_service_xray;
 
 #define SL_REGION_BYTES   40
 #define SL_ENDPOINT_BYTES 512

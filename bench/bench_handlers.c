@@ -136,7 +136,8 @@ struct bench {
 
 static void open_pipeline(struct bench *b, const char *route)
 {
-    static const struct sl_openers openers = {sl_target_kind, open_objects, open_rows, open_messages};
+    static const struct sl_openers openers = {
+        .kind = sl_target_kind, .objects = open_objects, .table = open_rows, .queue = open_messages};
     static const char *const nowhere[] = {NULL};
     static const struct sl_vars vars = {.list = NULL};
     char path[] = "/tmp/sluice-bench-XXXXXX";

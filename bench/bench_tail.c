@@ -120,7 +120,8 @@ static enum sl_status open_objects(struct sl_sinks *sinks, struct sl_span url, s
     return sl_fail(error, SL_FATAL, "NoObjects", "no objects here");
 }
 
-static const struct sl_openers openers = {sl_target_kind, open_objects, open_table, open_queue};
+static const struct sl_openers openers = {
+    .kind = sl_target_kind, .objects = open_objects, .table = open_table, .queue = open_queue};
 
 /* ---- a run ---- */
 

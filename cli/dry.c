@@ -51,14 +51,17 @@ static enum sl_status look_table(struct sl_sinks *sinks, struct sl_span url, str
     return status;
 }
 
-static enum sl_status look_queue(struct sl_sinks *sinks, struct sl_span url, struct sl_queue_port **out,
-                                 struct sl_error *error)
+typedef enum sl_status (*open_fn)(struct sl_sinks *, struct sl_span, struct sl_queue_port **,
+                                  struct sl_error *);
+
+static enum sl_status look(struct sl_sinks *sinks, struct sl_span url, open_fn open,
+                           struct sl_queue_port **out, struct sl_error *error)
 {
     struct sl_queue_port *port = NULL;
     bool was_dry = sinks->is_dry;
     sinks->is_dry = true;
     enum sl_status status =
-        sl_target_is_local(url) ? sl_target_check(url, error) : sl_target_queue(sinks, url, &port, error);
+        sl_target_is_local(url) ? sl_target_check(url, error) : open(sinks, url, &port, error);
     sinks->is_dry = was_dry;
     if (port)
         port->close(port);
@@ -66,4 +69,16 @@ static enum sl_status look_queue(struct sl_sinks *sinks, struct sl_span url, str
     return status;
 }
 
-const struct sl_openers sl_dry_openers = {sl_target_kind, look_objects, look_table, look_queue};
+static enum sl_status look_queue(struct sl_sinks *sinks, struct sl_span url, struct sl_queue_port **out,
+                                 struct sl_error *error)
+{
+    return look(sinks, url, sl_target_queue, out, error);
+}
+
+static enum sl_status look_spans(struct sl_sinks *sinks, struct sl_span url, struct sl_queue_port **out,
+                                 struct sl_error *error)
+{
+    return look(sinks, url, sl_target_spans, out, error);
+}
+
+const struct sl_openers sl_dry_openers = {sl_target_kind, look_objects, look_table, look_queue, look_spans};

@@ -72,6 +72,7 @@
  *        struct sl_handler: price.
  *   1.5  struct sl_slice: epoch. struct sl_handler: any_order.
  *   1.6  struct sl_host: template_place. struct sl_trace: row_key. struct sl_repair: keys.
+ *   1.7  struct sl_host: record_trace.
  */
 #ifndef SL_HANDLERS_HANDLER_H
 #define SL_HANDLERS_HANDLER_H
@@ -84,7 +85,7 @@ extern "C" {
 #endif
 
 #define SL_ABI_MAJOR 1u
-#define SL_ABI_MINOR 6u
+#define SL_ABI_MINOR 7u
 
 /* ---- options ---- */
 

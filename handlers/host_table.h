@@ -279,6 +279,12 @@ struct sl_host {
 
     /* The template's nth place, from 0; false: there are not so many. */
     bool (*template_place)(const struct sl_template *t, size_t n, struct sl_template_place *out);
+
+    /* ---- since 1.7 ---- */
+
+    /* The trace context that the change's writer left in the item, where the configuration's "trace" says.
+     * False: there is none. A message goes on with it whose attributes are "traceparent" and "tracestate". */
+    bool (*record_trace)(struct sl_route *route, const struct sl_record *r, struct sl_trace_context *out);
 };
 
 #ifdef __cplusplus

@@ -9,6 +9,7 @@
 #include "runtime/contain/crash.h"
 #include "runtime/report.h"
 #include "runtime/shutdown.h"
+#include "handlers/tracing/tracing.h"
 #include "runtime/work/work.h"
 #include "sinks/queues/letterbox.h"
 #include "streams/record.h"
@@ -55,6 +56,10 @@ struct server {
     struct sl_runtime *rt, *ruined_rt; /* `ruined_rt`: is not used any more */
     struct sl_arena *arena;
     struct sl_account *account;
+    struct sl_tracing *tracing;   /* NULL: no spans are made */
+    struct sl_trace_links *links; /* of the event; NULL likewise */
+    struct sl_traced traced;      /* likewise */
+    bool is_traced;               /* the event was dispatched */
     struct sl_shutdown shutdown;
     struct sl_answer answer;
     int stop_fd;
@@ -121,7 +126,11 @@ static void account(struct server *s, const struct sl_batch *batch, uint64_t dec
     if (s->settings->report_fd >= 0)
         sl_report_batch(s->settings->report_fd, s->pipeline, s->log.request_id, batch->n, a);
     sl_account_add(s->account, &invoked);
-    sl_pipeline_stats_reset(s->pipeline);
+    s->is_traced = true;
+    s->traced.records = batch->n;
+    s->traced.error = invoked.is_failed ? a->error.code : NULL;
+    if (batch->n)
+        s->traced.table = sl_record_text(sl_batch_record(batch, 0), SL_FIELD_TABLE);
 }
 
 /* Descriptors were closed that are ours, and may be open as something else by now: nothing is written to the
@@ -160,6 +169,7 @@ static struct sl_invocation invocation_of(struct server *s, const struct sl_runt
         .request_id = event->request_id,
         .function_arn = event->function_arn,
         .trace_id = event->trace_id,
+        .links = s->links,
         .deadline_ms = deadline_of(s, event),
         .arena = s->arena,
     };
@@ -200,7 +210,6 @@ static enum sl_status answer_work(struct server *s, const struct sl_runtime_even
     if (!sl_contain_is_whole(s->contain))
         return give_up(s, event, error);
     sl_account_add(s->account, &(struct sl_invoked){.is_work = true});
-    sl_pipeline_stats_reset(s->pipeline);
     return status == SL_OK ? respond(s, event, error) : post_failure(s, event, &a->error, error);
 }
 
@@ -257,12 +266,15 @@ static enum sl_status answer_letters(struct server *s, const struct sl_runtime_e
         status = sl_drain_event(s->drain, payload, &invocation, a, &drained, &why);
     if (a->is_ruined)
         return give_up(s, event, error);
+    bool is_failed = drained.done < drained.letters || status != SL_OK;
     sl_account_add(s->account,
                    &(struct sl_invoked){.records = drained.records,
                                         .letters = drained.letters,
                                         .letter_age_ms = drained.oldest_ms > 0 ? drained.oldest_ms : 0,
-                                        .is_failed = drained.done < drained.letters || status != SL_OK});
-    sl_pipeline_stats_reset(s->pipeline);
+                                        .is_failed = is_failed});
+    s->is_traced = true;
+    s->traced.records = drained.records;
+    s->traced.error = is_failed ? (why.code[0] ? why.code : "LettersLeft") : NULL;
     return status == SL_OK ? respond(s, event, error) : post_failure(s, event, &why, error);
 }
 
@@ -307,7 +319,15 @@ static enum sl_status serve_event(struct server *s, const struct sl_runtime_even
     sl_contain_own_connection(s->contain, sl_runtime_connection(s->rt));
     sl_runtime_export_trace_id(event->trace_id);
     sl_sinks_trace(&s->sinks, event->trace_id);
+    sl_pipeline_stats_reset(s->pipeline);
+    s->links = sl_tracing_begin(s->tracing, event->trace_id);
+    s->is_traced = false;
+    s->traced = (struct sl_traced){.request_id = event->request_id, .function_arn = event->function_arn};
     enum sl_status status = take_event(s, event, error);
+    if (s->is_traced && status == SL_OK) {
+        sl_tracing_end(s->tracing, &s->traced);
+        sl_tracing_send(s->tracing, deadline_of(s, event), s->arena);
+    }
     sl_arena_reset(s->arena);
     sl_contain_own_connection(s->contain, -1);
     return status;
@@ -337,6 +357,7 @@ static enum sl_status open_pipeline(struct server *s, struct sl_error *error)
     s->drain =
         sl_drain_new(&(struct sl_drain_options){.pipeline = s->pipeline, .hide = hide_letter, .arg = s});
     s->account = sl_account_open(s->settings, &s->log, s->pipeline);
+    s->tracing = sl_tracing_open(&s->settings->vars, &s->log, s->pipeline);
     sl_sinks_prepare(&s->sinks);
     return SL_OK;
 }
@@ -344,10 +365,12 @@ static enum sl_status open_pipeline(struct server *s, struct sl_error *error)
 static void close_pipeline(struct server *s)
 {
     sl_account_close(s->account); /* first: little time is left after SIGTERM */
+    sl_tracing_close(s->tracing);
     sl_work_close(s->work);
     sl_drain_destroy(s->drain);
     sl_pipeline_close(s->pipeline);
     s->account = NULL;
+    s->tracing = NULL;
     s->work = NULL;
     s->drain = NULL;
     s->pipeline = NULL;

@@ -21,17 +21,18 @@ declare -A may=(
     [handlers/builtin/toolkit]="handlers/ base streams/value.h"
     [handlers/pipeline]="base streams sinks/port.h sinks/target.h handlers/"
     [handlers/dispatch]="base streams sinks/port.h sinks/target.h handlers/ handlers/pipeline"
+    [handlers/tracing]="base streams sinks/port.h sinks/target.h handlers/ handlers/pipeline handlers/dispatch"
     [data]="base streams handlers/ handlers/pipeline handlers/dispatch sinks/port.h sinks/target.h sinks/file.h sinks/queues/inbox.h"
     # What was to stay for ever is rewritten by an erasure alone.
     [data/erase]="base streams data handlers/ sinks/port.h sinks/target.h sinks/rewrite.h"
     # Where items come from does not depend on what is made of them.
     [data/source]="base streams sinks/port.h sinks/target.h sinks/file.h"
-    [runtime]="base streams handlers/ handlers/pipeline handlers/dispatch data sinks/port.h sinks/target.h sinks/queues/letterbox.h"
+    [runtime]="base streams handlers/ handlers/pipeline handlers/dispatch handlers/tracing data sinks/port.h sinks/target.h sinks/queues/letterbox.h"
     # A library of its own: libcurl and base alone.
     [runtime/api]="base"
     [runtime/lambda]="base runtime/api"
     [esm]="base streams"
-    [live]="base net streams aws sinks handlers/ handlers/pipeline handlers/dispatch data esm"
+    [live]="base net streams aws sinks handlers/ handlers/pipeline handlers/dispatch handlers/tracing data esm"
     [cli]="base net streams aws sinks handlers/ handlers/pipeline handlers/dispatch data esm live"
     [scripts/package]="base"
 )

@@ -26,6 +26,9 @@ enum sl_status sl_kinesis_open(struct sl_sinks *sinks, struct sl_span url, struc
 /* https: and, to this machine, http: */
 enum sl_status sl_webhook_open(struct sl_sinks *sinks, struct sl_span url, struct sl_queue_port **out,
                                struct sl_error *error) SL_MUST_USE;
+/* Of trace spans alone: xray: */
+enum sl_status sl_xray_open(struct sl_sinks *sinks, struct sl_span url, struct sl_queue_port **out,
+                            struct sl_error *error) SL_MUST_USE;
 enum sl_status sl_firehose_open(struct sl_sinks *sinks, struct sl_span url, struct sl_queue_port **out,
                                 struct sl_error *error) SL_MUST_USE;
 

@@ -153,11 +153,11 @@ static size_t until_path(struct sl_span url, size_t from)
 /* Parameters whose values are nobody's secret; a misspelt one may be anything. */
 static bool is_open_query(struct sl_span url)
 {
-    static const char *const open[] = {"region",        "role",          "in_flight", "reject",  "table",
-                                       "style",         "storage_class", "sse",       "kms_key", "tags",
-                                       "if_none_match", "account",       "source",    "newline", "auth",
-                                       "tls",           "numbers",       "order",     "endpoint",
-                                       "user",          "columns",       "socket",    "ca",      "cert"};
+    static const char *const open[] = {"region",        "role",          "in_flight", "reject",   "table",
+                                       "style",         "storage_class", "sse",       "kms_key",  "tags",
+                                       "if_none_match", "account",       "source",    "newline",  "auth",
+                                       "tls",           "numbers",       "order",     "endpoint", "user",
+                                       "columns",       "socket",        "ca",        "cert"};
     const char *at = url.len ? memchr(url.ptr, '?', url.len) : NULL, *end = url.ptr + url.len;
     while (at && at < end) {
         size_t i = 0, n = 0;
@@ -269,4 +269,19 @@ enum sl_status sl_target_queue(struct sl_sinks *sinks, struct sl_span url, struc
 {
     const struct scheme *scheme = find(url);
     return scheme && scheme->queue ? scheme->queue(sinks, url, out, error) : wrong(url, SL_PORT_QUEUE, error);
+}
+
+enum sl_status sl_target_spans(struct sl_sinks *sinks, struct sl_span url, struct sl_queue_port **out,
+                               struct sl_error *error)
+{
+    const struct scheme *scheme = find(url);
+    if (sl_span_starts(url, SL_LIT("xray:")))
+        return sl_xray_open(sinks, url, out, error);
+    if (scheme && (scheme->queue == sl_webhook_open || scheme->queue == sl_jsonl_open ||
+                   scheme->queue == sl_stdout_open))
+        return scheme->queue(sinks, url, out, error);
+    return sl_fail(error, SL_FATAL, "InvalidTarget",
+                   "target \"%.*s\": spans go to xray:, a collector's https: (http: on this machine), jsonl: "
+                   "or stdout:",
+                   SL_ARG(sl_target_shown(url)));
 }

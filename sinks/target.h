@@ -72,6 +72,11 @@ enum sl_status sl_target_table_to_read(struct sl_sinks *sinks, struct sl_span ur
 enum sl_status sl_target_queue(struct sl_sinks *sinks, struct sl_span url, struct sl_queue_port **out,
                                struct sl_error *error) SL_MUST_USE;
 
+/* The same for trace spans: xray:, https:, http:, jsonl: or stdout:. A message is one request of an OTLP
+ * exporter, in JSON; as a line it is what OpenTelemetry's file exporter writes. */
+enum sl_status sl_target_spans(struct sl_sinks *sinks, struct sl_span url, struct sl_queue_port **out,
+                               struct sl_error *error) SL_MUST_USE;
+
 /* Whether the target is on this machine: opening it creates files. */
 bool sl_target_is_local(struct sl_span url);
 /* Checks the text of a local target without opening it. Other targets pass: opening them sends nothing, and

@@ -90,6 +90,12 @@ struct sl_template_place {
     bool is_whole;         /* the value, and no part of it: no other value makes the same text */
 };
 
+/* What a writer left in its item: W3C Trace Context, checked. */
+struct sl_trace_context {
+    struct sl_span traceparent; /* "00-" and a trace's id, the writer's span's id, flags */
+    struct sl_span tracestate;  /* absent: there is none */
+};
+
 /* A compiled template ("{table}/dt={yyyy}-{mm}-{dd}"), a compiled condition on records, an exact decimal. */
 struct sl_template;
 struct sl_when;

@@ -72,6 +72,9 @@ const char *sl_value_check_item(struct sl_json_scan *s, const char *p);
  * it. */
 struct sl_value sl_value_at(const char *p, const char *end, const char **next);
 
+/* Whether the text is a path at all. */
+bool sl_path_is_valid(struct sl_span path);
+
 /* Takes a path's first name off; false when there is none. */
 bool sl_path_name(struct sl_span *path, struct sl_span *name);
 

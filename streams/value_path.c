@@ -34,6 +34,22 @@ static bool path_index(struct sl_span *path, size_t *index)
     return true;
 }
 
+bool sl_path_is_valid(struct sl_span path)
+{
+    struct sl_span name;
+    size_t i;
+    bool is_valid = sl_path_name(&path, &name) && name.len;
+    while (path.len && is_valid) {
+        if (path.ptr[0] == '.') {
+            path = sl_span_from(path, 1);
+            is_valid = sl_path_name(&path, &name) && name.len;
+        } else {
+            is_valid = path.ptr[0] == '[' && path_index(&path, &i);
+        }
+    }
+    return is_valid;
+}
+
 static struct sl_value element(struct sl_value list, size_t i)
 {
     struct sl_iter iter = sl_value_iter(list);

@@ -368,7 +368,8 @@ static enum sl_status open_table(struct sl_sinks *sinks, struct sl_span url, str
     return SL_OK;
 }
 
-const struct sl_openers sl_recorder_openers = {sl_target_kind, open_objects, open_table, open_queue};
+const struct sl_openers sl_recorder_openers = {
+    .kind = sl_target_kind, .objects = open_objects, .table = open_table, .queue = open_queue};
 
 /* ---- what was recorded ---- */
 

@@ -350,6 +350,7 @@ void sl_dispatch(struct sl_pipeline *p, const struct sl_batch *batch, const stru
         .deadline_ms = invocation->deadline_ms,
         .arena = invocation->arena,
         .late = invocation->late,
+        .links = invocation->links,
         .clock = p->options.clock,
         .n = batch->n,
         .k = batch->n,

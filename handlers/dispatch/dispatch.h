@@ -5,6 +5,7 @@
 #define SL_HANDLERS_DISPATCH_DISPATCH_H
 
 #include "handlers/dispatch/dispatch_answer.h"
+#include "handlers/dispatch/links.h"
 #include "handlers/pipeline/pipeline.h"
 #include "streams/decode/batch.h"
 
@@ -23,6 +24,7 @@ struct sl_invocation {
                                    reserve before it */
     struct sl_arena *arena;     /* the invocation's; the batch's too */
     const struct sl_late *late; /* NULL: the batch is a stream's */
+    struct sl_trace_links *links; /* of several batches added up; NULL: nobody asks */
 };
 
 /* Always makes an answer: what failed is in it. */

@@ -64,8 +64,12 @@ struct sl_call_time sl_call_time_begin(const struct sl_route *route)
 void sl_call_time_add(struct sl_route *route, const struct sl_call_time *time)
 {
     const struct sl_port_meter *meter = &route->pipeline->meter;
-    uint64_t all = (uint64_t)(meter->clock->now_ns(meter->clock) - time->began_ns);
+    const int64_t now_ns = meter->clock->now_ns(meter->clock);
+    uint64_t all = (uint64_t)(now_ns - time->began_ns);
     uint64_t sinks = meter->ns - time->sink_ns;
+    if (!route->ended_ns)
+        route->began_ns = time->began_ns;
+    route->ended_ns = now_ns;
     route->stats.sink_ns += sinks;
     route->stats.handle_ns += all > sinks ? all - sinks : 0;
 }

@@ -28,6 +28,7 @@ void sl_count_run(const struct sl_run *run)
 {
     struct sl_route_stats *stats = &run->route->stats;
     stats->matched += run->n;
+    sl_dispatch_links(run);
     for (size_t i = 0; i < run->n; i++) {
         const struct sl_entry *entry = &run->entries[i];
         count_entry(stats, entry);

@@ -68,6 +68,9 @@ struct sl_dispatch {
     bool has_state;       /* `state` is what a handler made */
     struct sl_span state;
 
+    struct sl_trace_links *links; /* NULL: nobody asks */
+    unsigned char *sampled;       /* what is known of each record; dispatch_links.c */
+
     struct sl_seen *seen; /* of each of the pipeline's routes */
 
     /* Reused from call to call. */
@@ -290,6 +293,10 @@ void sl_run_entries(struct sl_run *run, size_t from, size_t to);
 
 /* Adds the run's records to its route's stats, when nothing more is done with them in this invocation. */
 void sl_count_run(const struct sl_run *run);
+
+/* ---- traces (dispatch_links.c) ---- */
+
+void sl_dispatch_links(const struct sl_run *run);
 
 /* The same for the records that were to be parked or set aside in phase 2, which a run leaves uncounted. */
 void sl_count_parked(const struct sl_dispatch *d);

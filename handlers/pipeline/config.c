@@ -37,6 +37,14 @@ const struct sl_option sl_config_rows[] = {
     {.name = "ttl_attribute",
      .type = SL_OPTION_TEXT,
      .help = "the table's TTL attribute: tells whether a removal without userIdentity was made by TTL"},
+    {.name = "trace",
+     .type = SL_OPTION_TEXT,
+     .help = "path of the attribute in which a writer leaves its trace's context, as W3C's traceparent: "
+             "\"_otel.traceparent\". Messages carry it on"},
+    {.name = "trace_to",
+     .type = SL_OPTION_TEXT,
+     .help = "where spans go, as OTLP: xray:, a collector's https://host/v1/traces (http: on this machine), "
+             "jsonl:file or stdout:. Without it none are made"},
     {.name = "view_type",
      .type = SL_OPTION_ENUM,
      .values = "KEYS_ONLY|NEW_IMAGE|OLD_IMAGE|NEW_AND_OLD_IMAGES",
@@ -372,6 +380,22 @@ static enum sl_status read_reports(struct sl_config *config, const struct sl_var
     return SL_OK;
 }
 
+static enum sl_status read_trace(struct sl_config *config, const struct sl_option_set *set,
+                                 struct sl_error *error)
+{
+    const struct sl_option_value *path = sl_options_get(set, "trace");
+    config->trace_to = sl_options_get(set, "trace_to")->text;
+    if (path->is_set && !sl_trace_paths(path->text, config->arena, &config->trace))
+        return sl_fail(error, SL_FATAL, INVALID,
+                       "%s: \"%.*s\" is not the path of an attribute; write it as \"_otel.traceparent\"",
+                       path->path, SL_ARG(path->text));
+    if (path->is_set && (config->view == SL_VIEW_KEYS_ONLY || config->view == SL_VIEW_OLD_IMAGE))
+        return sl_fail(error, SL_FATAL, INVALID,
+                       "%s: a stream of the view type %s has no new images, where a writer's context is",
+                       path->path, sl_view_name(config->view));
+    return SL_OK;
+}
+
 static enum sl_status read_top(struct sl_config *config, const json_t *root, const struct sl_vars *vars,
                                struct sl_option_set *set, struct sl_error *error)
 {
@@ -389,6 +413,9 @@ static enum sl_status read_top(struct sl_config *config, const json_t *root, con
         return sl_fail(error, SL_FATAL, INVALID, "%s: is empty; write the attribute's name", ttl->path);
     config->ttl_attribute = ttl->text;
     config->view = sl_view_named(sl_options_get(set, "view_type")->text);
+    status = read_trace(config, set, error);
+    if (status != SL_OK)
+        return status;
     config->max_parked_is_set = max->is_set;
     config->max_parked = max->is_null ? -1 : max->integer;
     config->reserve_ms = reserve->is_set ? reserve->integer : -1;

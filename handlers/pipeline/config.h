@@ -10,6 +10,7 @@
 
 #include "base/vars.h"
 #include "handlers/pipeline/options.h"
+#include "streams/trace_context.h"
 
 /* People write configurations; this is far more than any of them has. */
 #define SL_CONFIG_BYTES (1024 * 1024)
@@ -44,6 +45,8 @@ struct sl_config {
     struct sl_vars vars;          /* the configuration's variables and those that it was read with */
     struct sl_span text;          /* the file's, expanded */
     struct sl_span ttl_attribute; /* absent: not set */
+    struct sl_trace_paths trace;  /* where writers leave their trace's context */
+    struct sl_span trace_to;      /* target of trace spans; absent: none are made */
     enum sl_view view;            /* SL_VIEW_UNKNOWN: not set */
     bool reports_failures;
     bool max_parked_is_set;

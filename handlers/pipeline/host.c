@@ -11,6 +11,7 @@
 #include "handlers/pipeline/route.h"
 #include "streams/names.h"
 #include "streams/record.h"
+#include "streams/trace_context.h"
 #include "streams/template/template.h"
 #include "streams/when/when.h"
 
@@ -529,6 +530,11 @@ static void host_value_sha256(struct sl_value v, unsigned char out[32])
     sl_buffer_clean_up(&text);
 }
 
+static bool host_record_trace(struct sl_route *route, const struct sl_record *r, struct sl_trace_context *out)
+{
+    return sl_record_trace(r, &route->pipeline->config.trace, out);
+}
+
 const struct sl_host sl_host_table = {
     .abi = {SL_ABI_MAJOR, SL_ABI_MINOR, sizeof(struct sl_host)},
     .mark = host_mark,
@@ -613,4 +619,5 @@ const struct sl_host sl_host_table = {
     .where_match = sl_where_match,
     .when_lacks = sl_when_lacks,
     .template_place = sl_template_place,
+    .record_trace = host_record_trace,
 };

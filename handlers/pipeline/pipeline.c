@@ -13,7 +13,7 @@
 #define INVALID "InvalidConfiguration"
 
 static const struct sl_openers real_openers = {sl_target_kind, sl_target_objects, sl_target_table,
-                                               sl_target_queue};
+                                               sl_target_queue, sl_target_spans};
 
 /* ---- options: compiled and opened ---- */
 
@@ -399,6 +399,15 @@ static enum sl_status open_routes(struct sl_pipeline *p, struct sl_error *error)
     return status;
 }
 
+static enum sl_status open_spans(struct sl_pipeline *p, struct sl_error *error)
+{
+    if (!p->config.trace_to.ptr || !p->openers.spans)
+        return SL_OK;
+    enum sl_status status = p->openers.spans(p->options.sinks, p->config.trace_to, &p->spans, error);
+    sl_error_context(error, "$.trace_to");
+    return status;
+}
+
 /* The names in SLUICE_OUTAGE, separated by commas. */
 static enum sl_status mark_outages(struct sl_pipeline *p, struct sl_error *error)
 {
@@ -438,6 +447,8 @@ enum sl_status sl_pipeline_open(const struct sl_pipeline_options *options, struc
     if (status == SL_OK) {
         p->options.vars = options->sinks->named = &p->config.vars;
         status = open_routes(p, error);
+        if (status == SL_OK)
+            status = open_spans(p, error);
         if (status == SL_OK)
             status = mark_outages(p, error);
         sl_error_context(error, "%s", options->config_path);
@@ -489,6 +500,8 @@ void sl_pipeline_close(struct sl_pipeline *p)
         if (target->queue)
             target->queue->close(target->queue);
     }
+    if (p->spans)
+        p->spans->close(p->spans);
     if (p->options.sinks->named == &p->config.vars)
         p->options.sinks->named = p->options.sinks->vars;
     sl_route_watch_exit(NULL);

@@ -22,6 +22,8 @@ struct sl_openers {
                             struct sl_error *error);
     enum sl_status (*queue)(struct sl_sinks *sinks, struct sl_span url, struct sl_queue_port **out,
                             struct sl_error *error);
+    enum sl_status (*spans)(struct sl_sinks *sinks, struct sl_span url, struct sl_queue_port **out,
+                            struct sl_error *error); /* NULL: there are none, whatever "trace_to" says */
 };
 
 /* The code with which the records of a route fail that the variable SLUICE_OUTAGE ("search,replica") names:

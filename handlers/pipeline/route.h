@@ -97,6 +97,7 @@ struct sl_route {
     bool is_left_out;        /* no record is given to it: sl_route_leave_out */
     bool is_out;             /* SLUICE_OUTAGE names it: its target is taken to be down */
     struct sl_route_stats stats;
+    int64_t began_ns, ended_ns; /* of the first and the last call since they were set to 0; steady time */
 };
 
 struct sl_pipeline {
@@ -108,6 +109,7 @@ struct sl_pipeline {
     size_t n;
     struct sl_failure_target *targets;
     size_t n_targets;
+    struct sl_queue_port *spans; /* where trace spans go; NULL: nowhere */
     struct sl_memory memory;
     struct sl_memory
         rejected; /* records that their routes rejected, of an event that failed for another reason */

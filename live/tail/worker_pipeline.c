@@ -5,7 +5,9 @@
 #include "handlers/dispatch/drain.h"
 #include "handlers/pipeline/builtins.h"
 #include "handlers/pipeline/config.h"
+#include "handlers/tracing/tracing.h"
 #include "streams/decode/batch.h"
+#include "streams/record.h"
 
 #include <stdlib.h>
 #include <unistd.h>
@@ -21,7 +23,8 @@ struct worker {
     struct sl_route_stats *before; /* per route: what the pipelines before it did; NULL: there was none */
     struct sl_arena *arena;
     struct sl_answer answer;
-    struct sl_drain *drain; /* NULL: no letters came yet */
+    struct sl_drain *drain;     /* NULL: no letters came yet */
+    struct sl_tracing *tracing; /* NULL: no spans are made */
 };
 
 static struct worker *of(struct sl_worker *base)
@@ -29,13 +32,20 @@ static struct worker *of(struct sl_worker *base)
     return (struct worker *)base;
 }
 
+static void close_pipeline(struct worker *w)
+{
+    sl_tracing_close(w->tracing);
+    sl_drain_destroy(w->drain);
+    sl_pipeline_close(w->pipeline);
+    w->tracing = NULL;
+    w->drain = NULL;
+    w->pipeline = NULL;
+}
+
 static void close_worker(struct sl_worker *base)
 {
     struct worker *w = of(base);
-    sl_drain_destroy(w->drain);
-    w->drain = NULL;
-    sl_pipeline_close(w->pipeline);
-    w->pipeline = NULL;
+    close_pipeline(w);
     free(w->before);
     w->before = NULL;
     sl_sinks_clean_up(&w->sinks);
@@ -55,7 +65,10 @@ static enum sl_status open_pipeline(struct worker *w, struct sl_error *error)
                                                 .handler_path = o->handler_path,
                                                 .function_name = o->function_name,
                                                 .openers = o->openers};
-    return sl_pipeline_open(&options, &w->pipeline, error);
+    enum sl_status status = sl_pipeline_open(&options, &w->pipeline, error);
+    if (status == SL_OK)
+        w->tracing = sl_tracing_open(o->vars, &w->log, w->pipeline);
+    return status;
 }
 
 static enum sl_status open_worker(struct sl_worker *base, struct sl_error *error)
@@ -93,14 +106,23 @@ static void begin_answer(struct sl_answer *a)
     sl_error_clear(&a->error);
 }
 
-static struct sl_invocation invocation_of(const struct worker *w, const struct sl_pool_task *task)
+static struct sl_invocation invocation_of(struct worker *w, const struct sl_pool_task *task)
 {
     struct sl_clock *clock = sl_clock_system();
     int64_t deadline_ms = clock->now_ms(clock) + w->options->timeout_ms;
     return (struct sl_invocation){.request_id = task->inv->request_id,
                                   .function_arn = w->options->function_arn,
                                   .deadline_ms = task->until_ms < deadline_ms ? task->until_ms : deadline_ms,
-                                  .arena = w->arena};
+                                  .arena = w->arena,
+                                  .links = sl_tracing_begin(w->tracing, NULL)};
+}
+
+static void end_trace(struct worker *w, const struct sl_invocation *invocation, struct sl_traced traced)
+{
+    traced.request_id = invocation->request_id;
+    traced.function_arn = invocation->function_arn;
+    sl_tracing_end(w->tracing, &traced);
+    sl_tracing_send(w->tracing, invocation->deadline_ms, w->arena);
 }
 
 static void end_answer(struct worker *w, struct sl_pool_task *task, const struct sl_error *why)
@@ -120,12 +142,17 @@ static void answer(struct worker *w, struct sl_pool_task *task, const struct sl_
     begin_answer(a);
     sl_dispatch(w->pipeline, batch, &invocation, a);
     end_answer(w, task, a->is_error ? &a->error : NULL);
+    end_trace(w, &invocation,
+              (struct sl_traced){.table = batch->n ? sl_record_text(sl_batch_record(batch, 0), SL_FIELD_TABLE)
+                                                   : SL_LIT(""),
+                                 .records = batch->n,
+                                 .error = a->is_error || a->checkpoint < batch->n ? a->error.code : NULL});
 }
 
 static void answer_letters(struct worker *w, struct sl_pool_task *task)
 {
     const struct sl_invocation invocation = invocation_of(w, task);
-    struct sl_drained drained;
+    struct sl_drained drained = {.letters = 0};
     struct sl_error why = SL_NO_ERROR;
     if (!w->drain)
         w->drain = sl_drain_new(&(struct sl_drain_options){.pipeline = w->pipeline});
@@ -133,6 +160,8 @@ static void answer_letters(struct worker *w, struct sl_pool_task *task)
     enum sl_status status =
         sl_drain_event(w->drain, task->inv->payload, &invocation, &w->answer, &drained, &why);
     end_answer(w, task, status == SL_OK ? NULL : &why);
+    end_trace(w, &invocation,
+              (struct sl_traced){.records = drained.records, .error = status == SL_OK ? NULL : why.code});
 }
 
 static void add_stats(struct sl_route_stats *sum, const struct sl_route_stats *more)
@@ -158,10 +187,7 @@ static void renew_secrets(struct worker *w)
         const struct sl_route_stats stats = sl_pipeline_stats(w->pipeline, i);
         add_stats(&w->before[i], &stats);
     }
-    sl_drain_destroy(w->drain);
-    sl_pipeline_close(w->pipeline);
-    w->drain = NULL;
-    w->pipeline = NULL;
+    close_pipeline(w);
 }
 
 static void run(struct sl_worker *base, struct sl_pool_task *task)

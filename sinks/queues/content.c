@@ -60,3 +60,11 @@ const char *sl_content_name_problem(struct sl_span name)
         return "is not 1 to 256 letters, digits, '_', '-' and single '.' between them";
     return NULL;
 }
+
+struct sl_span sl_content_attribute(const struct sl_message *message, const char *name)
+{
+    for (size_t i = 0; i < message->n_attributes; i++)
+        if (sl_span_is(message->attributes[i].name, name))
+            return message->attributes[i].value;
+    return sl_span(NULL, 0);
+}

@@ -15,6 +15,14 @@ enum sl_content {
 /* Why the text is not taken, as a clause ("is not UTF-8"); NULL when it is taken. */
 const char *sl_content_problem(enum sl_content rule, struct sl_span text);
 
+/* The attributes that say which trace a message belongs to. Where messages have none, they go where readers
+ * look for them: into an event's detail, a webhook's headers. */
+#define SL_CONTENT_TRACEPARENT "traceparent"
+#define SL_CONTENT_TRACESTATE  "tracestate"
+
+/* The value of the message's attribute of that name; absent when it has none. */
+struct sl_span sl_content_attribute(const struct sl_message *message, const char *name);
+
 /* Of the name of a message attribute, likewise (SQS developer guide, "Message attribute components"). */
 const char *sl_content_name_problem(struct sl_span name);
 

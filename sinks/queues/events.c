@@ -1,5 +1,7 @@
 /* events://bus, events:arn:aws:events:us-east-1:123456789012:event-bus/bus */
+#include "base/array.h"
 #include "base/json.h"
+#include "base/json_walk.h"
 #include "base/json_write.h"
 #include "sinks/name.h"
 #include "sinks/queues/entries.h"
@@ -13,6 +15,9 @@
 #define SOURCE      "sluice"
 #define DETAIL_TYPE SL_LIT("DynamoDB Stream Record")
 #define TIME_BYTES  14
+/* More than a trace's context and what else an entry has beside its detail: no event becomes too long by it.
+ */
+#define TRACE_BYTES (8 * 1024)
 
 static struct sl_span detail_type(const struct sl_message *message)
 {
@@ -26,38 +31,61 @@ static bool is_object(struct sl_span body)
     return p < end && *p == '{' && sl_json_check(body, NULL) == SL_OK;
 }
 
-/* The detail that is sent, which may be in `room`: the caller cleans that up. */
-static struct sl_span detail_of(struct sl_span body, struct sl_buffer *room)
+/* An event has no attributes: the trace's context goes into its detail, unless the detail has its own. */
+static void add_trace(struct sl_buffer *out, const struct sl_message *message, struct sl_span object)
 {
-    sl_buffer_init(room, body.len * 6 + 32);
-    if (is_object(body))
-        return body;
-    sl_buffer_add_char(room, '{');
-    sl_json_add_member(room, "message", body);
+    static const char *const names[] = {SL_CONTENT_TRACEPARENT, SL_CONTENT_TRACESTATE};
+    for (size_t i = 0; i < SL_COUNT(names); i++) {
+        struct sl_span value = sl_content_attribute(message, names[i]);
+        if (value.len && !sl_json_walk_member(object, sl_span_str(names[i])).ptr)
+            sl_json_add_member(out, names[i], value);
+    }
+}
+
+/* The detail that is sent, which may be in `room`: the caller cleans that up. */
+static struct sl_span detail_of(const struct sl_message *message, struct sl_buffer *room)
+{
+    const bool is_whole = is_object(message->body);
+    sl_buffer_init(room, message->body.len * 6 + TRACE_BYTES);
+    if (is_whole && !sl_content_attribute(message, SL_CONTENT_TRACEPARENT).len)
+        return message->body;
+    if (is_whole) {
+        const char *end = sl_span_end(message->body);
+        while (*--end != '}')
+            ;
+        while (strchr(" \t\r\n", end[-1]))
+            end--;
+        sl_buffer_add(room, message->body.ptr, (size_t)(end - message->body.ptr));
+    } else {
+        sl_buffer_add_char(room, '{');
+        sl_json_add_member(room, "message", message->body);
+    }
+    if (room->len < EVENTS_BYTES - TRACE_BYTES)
+        add_trace(room, message, is_whole ? message->body : sl_span(NULL, 0));
     sl_buffer_add_char(room, '}');
     return sl_buffer_span(room);
 }
 
 /* The detail's bytes as the service counts them: with the escapes of the object around it, without those of
  * the request. */
-static size_t detail_bytes(struct sl_span body)
+static size_t detail_bytes(const struct sl_message *message)
 {
     struct sl_buffer room;
-    size_t bytes = detail_of(body, &room).len;
+    size_t bytes = detail_of(message, &room).len;
     sl_buffer_clean_up(&room);
     return bytes;
 }
 
 static size_t message_bytes(const struct sl_queue *queue, const struct sl_message *message)
 {
-    return TIME_BYTES + strlen(queue->source) + detail_type(message).len + detail_bytes(message->body);
+    return TIME_BYTES + strlen(queue->source) + detail_type(message).len + detail_bytes(message);
 }
 
-static void write_detail(struct sl_buffer *out, struct sl_span body)
+static void write_detail(struct sl_buffer *out, const struct sl_message *message)
 {
     struct sl_buffer room;
     sl_buffer_add_str(out, ",\"Detail\":");
-    sl_json_add_string(out, detail_of(body, &room));
+    sl_json_add_string(out, detail_of(message, &room));
     sl_buffer_clean_up(&room);
 }
 
@@ -70,7 +98,7 @@ static void write_entries(const struct sl_queue *queue, const struct sl_message 
         sl_json_add_member(out, "EventBusName", sl_span_str(queue->name));
         sl_json_add_member(out, "Source", sl_span_str(queue->source));
         sl_json_add_member(out, "DetailType", detail_type(messages[i]));
-        write_detail(out, messages[i]->body);
+        write_detail(out, messages[i]);
         sl_buffer_add_char(out, '}');
     }
     sl_buffer_add_str(out, "]}");

@@ -27,6 +27,7 @@
 
 #define SL_WEBHOOK_KEYS       2  /* while they rotate: the new one and the old one */
 #define SL_WEBHOOK_LINES      16 /* headers from options */
+#define SL_WEBHOOK_TRACE      2
 #define SL_WEBHOOK_REJECTS    8
 #define SL_WEBHOOK_IN_FLIGHT  SL_PACE_MAX /* at most */
 #define SL_WEBHOOK_BYTES      (1024u * 1024)
@@ -53,6 +54,7 @@ struct sl_webhook_slot {
     size_t body_at;
     struct sl_span part; /* the body, for the exchange */
     bool is_json;
+    struct sl_span trace[SL_WEBHOOK_TRACE]; /* traceparent, tracestate; absent: the request has none */
     unsigned attempts;
     int last_cost;
     int64_t due_ms;
@@ -72,7 +74,8 @@ struct sl_webhook {
     bool through_proxy;
     const char *lines[SL_WEBHOOK_LINES]; /* "name: value" */
     size_t n_lines;
-    bool has_type; /* one of them is content-type */
+    bool has_type;  /* one of them is content-type */
+    bool has_trace; /* one of them is traceparent or tracestate */
     /* Never shown: headers', keys as given and without their prefix, path and query. */
     struct sl_span secrets[SL_WEBHOOK_LINES + 2 * SL_WEBHOOK_KEYS + 1];
     size_t n_secrets;

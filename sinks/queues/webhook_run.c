@@ -301,6 +301,20 @@ static void write_id(struct sl_webhook *webhook, struct sl_webhook_slot *slot,
     (void)n;
 }
 
+/* The context of the trace that all the request's messages belong to: a request is a part of one trace. */
+static void find_trace(struct sl_webhook_slot *slot, const struct sl_message *messages)
+{
+    static const char *const names[SL_WEBHOOK_TRACE] = {SL_CONTENT_TRACEPARENT, SL_CONTENT_TRACESTATE};
+    for (size_t k = 0; k < SL_WEBHOOK_TRACE; k++) {
+        slot->trace[k] = sl_content_attribute(&messages[slot->entries[0]], names[k]);
+        for (size_t i = 1; i < slot->n && slot->trace[k].ptr; i++)
+            if (!sl_span_eq(slot->trace[k], sl_content_attribute(&messages[slot->entries[i]], names[k])))
+                slot->trace[0] = slot->trace[1] = sl_span(NULL, 0);
+    }
+    if (!slot->trace[0].len)
+        slot->trace[1] = slot->trace[0];
+}
+
 /* Writes the slot's id and body. `members[i]` is message i as an array's member. */
 static void webhook_write(struct sl_webhook *webhook, struct sl_webhook_slot *slot,
                           const struct sl_message *messages, const struct sl_span *members)
@@ -309,6 +323,7 @@ static void webhook_write(struct sl_webhook *webhook, struct sl_webhook_slot *sl
     for (size_t i = 0; i < slot->n; i++)
         bytes += members[slot->entries[i]].len + 1;
     write_id(webhook, slot, messages);
+    find_trace(slot, messages);
     sl_buffer_reset(&slot->text);
     slot->text.max = bytes;
     sl_buffer_printf(&slot->text, "%s.%0*d.", slot->id, STAMP_DIGITS, 0);
@@ -353,6 +368,16 @@ static void add_line(struct sl_webhook_slot *slot, const char *line)
     slot->exchange.headers[slot->exchange.n_headers++] = line;
 }
 
+/* The target's own headers come first. */
+static void add_trace(const struct sl_webhook *webhook, struct sl_webhook_slot *slot)
+{
+    if (webhook->has_trace || !slot->trace[0].len)
+        return;
+    add_line(slot, sl_arena_printf(slot->arena, SL_CONTENT_TRACEPARENT ": %.*s", SL_ARG(slot->trace[0])));
+    if (slot->trace[1].len)
+        add_line(slot, sl_arena_printf(slot->arena, SL_CONTENT_TRACESTATE ": %.*s", SL_ARG(slot->trace[1])));
+}
+
 /* Dates and signs the request, and fills in the exchange, all but its timeout. */
 static void webhook_sign(struct sl_webhook *webhook, struct sl_webhook_slot *slot)
 {
@@ -370,6 +395,7 @@ static void webhook_sign(struct sl_webhook *webhook, struct sl_webhook_slot *slo
     add_line(slot, sl_arena_printf(slot->arena, "webhook-timestamp: %s", stamp));
     if (webhook->n_keys)
         add_line(slot, signatures(webhook, slot));
+    add_trace(webhook, slot);
     for (size_t i = 0; i < webhook->n_lines; i++)
         add_line(slot, webhook->lines[i]);
     exchange->method = "POST";

@@ -1,5 +1,6 @@
 /* Reads a webhook's target: the URL that is requested, and the options behind its '#'. */
 #include "base/array.h"
+#include "sinks/queues/content.h"
 #include "sinks/queues/webhook_private.h"
 
 #include "base/base64.h"
@@ -299,6 +300,8 @@ static enum sl_status add_line(const struct reading *r, struct sl_span name, str
     if (is_given(webhook, name))
         return bad(r, "the header %.*s is there twice; keep one", SL_ARG(name));
     webhook->has_type = webhook->has_type || is_named(name, "content-type");
+    webhook->has_trace =
+        webhook->has_trace || is_named(name, SL_CONTENT_TRACEPARENT) || is_named(name, SL_CONTENT_TRACESTATE);
     webhook->lines[webhook->n_lines++] =
         sl_arena_printf(webhook->arena, "%.*s: %.*s", SL_ARG(name), SL_ARG(value));
     return SL_OK;

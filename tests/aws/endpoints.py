@@ -9,7 +9,7 @@ from botocore.endpoint_provider import EndpointProvider
 from botocore.exceptions import EndpointProviderError
 
 SERVICES = {"DYNAMODB": "dynamodb", "DYNAMODB_STREAMS": "dynamodbstreams", "S3": "s3", "SQS": "sqs", "SNS": "sns", "EVENTBRIDGE": "events",
-            "KINESIS": "kinesis", "FIREHOSE": "firehose", "STS": "sts", "LAMBDA": "lambda"}
+            "KINESIS": "kinesis", "FIREHOSE": "firehose", "STS": "sts", "LAMBDA": "lambda", "XRAY": "xray"}
 
 
 def all_regions(loader):

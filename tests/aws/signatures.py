@@ -78,7 +78,7 @@ def main():
     role = "arn:aws:iam::123456789012:role/a"
     targets = [("dynamodb://tbl", "-"), (f"dynamodb://tbl?role={role}", "-"), (f"dynamodb://tbl?endpoint={base}/with/a%2520path~", "-"),
                ("sqs://123456789012/q", "-"), ("sqs://123456789012/q.fifo", "-"), ("sns:arn:aws:sns:us-west-2:123456789012:t", "-"),
-               ("events://bus", "-"), ("kinesis://stream", "-"), ("firehose://stream", "-"), ("s3://bucket", "plain/key"),
+               ("events://bus", "-"), ("kinesis://stream", "-"), ("firehose://stream", "-"), ("xray:", "-"), ("s3://bucket", "plain/key"),
                ("s3://bucket/pre fix/ä", "dt=2026-11-20/a b+c%20d/€😀/~'()*!@$,;:&=?#[]{}|^`<>\"\\"),
                ("s3://dotted.bucket?storage_class=GLACIER_IR&sse=aws:kms&tags=a=b%20c", "-"), (f"s3://bucket?endpoint={base}/base", "k/..k")]
     for target, name in targets:

@@ -294,7 +294,8 @@ static void profiles_may_say_otherwise(void **state)
         assert_true(endpoint.custom);
     }
     assert_span_is(sl_endpoint_region(&vars, &profile), "eu-north-1");
-    const struct sl_vars named = {.list = (const char *const[]){"AWS_DEFAULT_REGION=b-1", "AWS_REGION=a-1", NULL}};
+    const struct sl_vars named = {
+        .list = (const char *const[]){"AWS_DEFAULT_REGION=b-1", "AWS_REGION=a-1", NULL}};
     assert_span_is(sl_endpoint_region(&named, &profile), "a-1");
     assert_null(sl_endpoint_region(&vars, NULL).ptr);
 }
@@ -586,8 +587,9 @@ static void headers_are_found_in_any_case(void **state)
 static int say_endpoints(void)
 {
     static const struct sl_service *const services[] = {
-        &sl_service_dynamodb, &sl_service_streams, &sl_service_s3,       &sl_service_sqs, &sl_service_sns,
-        &sl_service_events,   &sl_service_kinesis, &sl_service_firehose, &sl_service_sts, &sl_service_lambda};
+        &sl_service_dynamodb, &sl_service_streams, &sl_service_s3,      &sl_service_sqs,
+        &sl_service_sns,      &sl_service_events,  &sl_service_kinesis, &sl_service_firehose,
+        &sl_service_sts,      &sl_service_lambda,  &sl_service_xray};
     char id[64], region[64];
     int fips, dual;
     while (scanf("%63s %63s %d %d", id, region, &fips, &dual) == 4) {

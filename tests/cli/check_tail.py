@@ -519,6 +519,18 @@ def in_process():
     s = Script({"root": (None, True, list(range(1, 30))), "child": ("root", False, list(range(30, 60)))})
     run = s.tail("--in-process", "--checkpoint", "inside.json", "--batch-size", "5")
     check("everything is handled in this process", run.returncode == 0 and sorted(map(int, archived())) == list(range(1, 60)) and "archive" in run.out, run.out + run.err)
+    # Spans, in sandboxes and without: one of each invocation and one of its route, with the records' traces.
+    for flags in ((), ("--in-process",)):
+        s = Script({"root": (None, True, list(range(1, 21)))})
+        s.server.odd = {n: {"t": {"S": f"00-{n:032x}-{n:016x}-0{n % 2}"}} for n in range(1, 21)}
+        (folder / "traced.json").write_text(json.dumps({**CONFIG, "trace": "t", "trace_to": f"jsonl:spans{len(flags)}.jsonl"}))
+        run = s.tail(*flags, "--config", "traced.json", "--checkpoint", f"traced{len(flags)}.json", "--batch-size", "10")
+        lines = (folder / f"spans{len(flags)}.jsonl").read_text().splitlines()
+        spans = [span for line in lines for scope in json.loads(line)["resourceSpans"][0]["scopeSpans"] for span in scope["spans"]]
+        linked = sorted(int(link["traceId"], 16) for span in spans if "parentSpanId" not in span for link in span["links"])
+        check(f"spans of a tail {flags}", run.returncode == 0 and linked == list(range(1, 21, 2)) and len(spans) == 2 * len([s for s in spans if "parentSpanId" not in s]), (run.err, spans))
+        applied = [sum(int(a["value"]["intValue"]) for a in span["attributes"] if a["key"] == "sluice.applied") for span in spans if "parentSpanId" in span]
+        check(f"counts of each invocation {flags}", sum(applied) == 20 and max(applied) <= 10, applied)
     (folder / "plugin.json").write_text(json.dumps({**CONFIG, "routes": [{"name": "x", "handler": "mine", "to": "file:x"}]}))
     run = s.tail("--in-process", "--config", "plugin.json", "--checkpoint", "plugin-place.json")
     check("a plugin is refused", run.returncode == 2 and "--trust-plugins" in run.err, run.err)

@@ -76,7 +76,8 @@ static struct sl_result write_to(struct sl_sinks *sinks, const char *url, const 
                sl_target_objects(sinks, target, &objects, &error) == SL_OK) {
         objects->apply(objects, &object, 1, &result, call);
         objects->close(objects);
-    } else if (sl_target_queue(sinks, target, &queue, &error) == SL_OK) {
+    } else if ((strncmp(url, "xray:", 5) == 0 ? sl_target_spans(sinks, target, &queue, &error)
+                                              : sl_target_queue(sinks, target, &queue, &error)) == SL_OK) {
         queue->apply(queue, &message, 1, &result, call);
         queue->close(queue);
     }

@@ -41,7 +41,7 @@ WISHES = [
     {"SetAside": "on", "DrainConcurrency": 5, "LetterAgeAlarmHours": 12},
 ]
 # What AWS grants on "*" alone, or (the last six) not wholly on less.
-STARS = {"xray:PutTraceSegments", "xray:PutTelemetryRecords", "dynamodb:ListStreams", "lambda:ListEventSourceMappings", "ec2:CreateNetworkInterface",
+STARS = {"xray:PutTraceSegments", "xray:PutTelemetryRecords", "xray:PutSpans", "xray:PutSpansForIndexing", "dynamodb:ListStreams", "lambda:ListEventSourceMappings", "ec2:CreateNetworkInterface",
          "ec2:DescribeNetworkInterfaces", "ec2:DescribeSubnets", "ec2:DeleteNetworkInterface", "ec2:AssignPrivateIpAddresses",
          "ec2:UnassignPrivateIpAddresses"}
 

@@ -294,4 +294,5 @@ static enum sl_status open_table(struct sl_sinks *sinks, struct sl_span url, str
     return SL_OK;
 }
 
-const struct sl_openers sim_openers = {kind_of, open_objects, open_table, open_queue};
+const struct sl_openers sim_openers = {
+    .kind = kind_of, .objects = open_objects, .table = open_table, .queue = open_queue};

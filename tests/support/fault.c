@@ -107,6 +107,15 @@ struct sl_queue_port *fault_queue(struct fault *fault, const char *url)
     return port;
 }
 
+struct sl_queue_port *fault_spans(struct fault *fault, const char *url)
+{
+    struct sl_error error = SL_NO_ERROR;
+    struct sl_queue_port *port = NULL;
+    if (sl_target_spans(&fault->sinks, fault_target(fault, url), &port, &error) != SL_OK)
+        fail_msg("%s", error.text);
+    return port;
+}
+
 void fault_note(struct fault *fault, const struct sl_result *results, size_t n)
 {
     for (size_t i = 0; i < n; i++)

@@ -39,13 +39,14 @@ void fault_close(struct fault *fault);
 /* "NAME=value"; an empty value removes the variable. The text is copied. */
 void fault_set(struct fault *fault, const char *name, const char *value);
 
-/* The target; "http://server/" in a webhook's becomes the scripted server. The next three do it themselves.
+/* The target; "http://server/" in a webhook's becomes the scripted server. The next four do it themselves.
  */
 struct sl_span fault_target(struct fault *fault, const char *url);
 
 struct sl_table_port *fault_table(struct fault *fault, const char *url);
 struct sl_object_port *fault_objects(struct fault *fault, const char *url);
 struct sl_queue_port *fault_queue(struct fault *fault, const char *url);
+struct sl_queue_port *fault_spans(struct fault *fault, const char *url);
 
 /* One operation, message or object. */
 struct sl_result fault_put_item(struct fault *fault, struct sl_table_port *table, const char *key);

@@ -389,7 +389,8 @@ static enum sl_status open_table(struct sl_sinks *sinks, struct sl_span url, str
     return sl_fail(error, SL_FATAL, "UnknownTarget", "\"%.*s\" is not a table", SL_ARG(url));
 }
 
-static const struct sl_openers openers = {rig_kind, open_store, open_table, open_queue};
+static const struct sl_openers openers = {
+    .kind = rig_kind, .objects = open_store, .table = open_table, .queue = open_queue};
 
 /* ---- the rig ---- */
 

@@ -17,6 +17,12 @@
  */
 #define SLICE_RECORDS 100
 
+/* More than an SQS message has (SQS developer guide, "Message attributes"). */
+#define ATTRIBUTES_MAX 10
+#define TRACE_BYTES    1024 /* more than the two take */
+#define TRACEPARENT    "traceparent"
+#define TRACESTATE     "tracestate"
+
 enum notify_body { NOTIFY_RECORD, NOTIFY_JSON };
 
 struct notify_attribute {
@@ -145,10 +151,36 @@ static enum sl_status dedupe_of(const struct notify *p, const struct sl_render *
     return SL_OK;
 }
 
+static bool has_attribute(const struct notify *p, struct sl_span name)
+{
+    for (size_t i = 0; i < p->n_attributes; i++)
+        if (sl_span_eq(p->attributes[i].name, name))
+            return true;
+    return false;
+}
+
+/* Whoever receives the message goes on with the writer's trace. The route's own attributes come first, and no
+ * message becomes too long by it. */
+static size_t add_trace(const struct notify *p, const struct sl_record *r, const struct sl_message *message,
+                        struct sl_message_attribute *list)
+{
+    struct sl_trace_context trace;
+    size_t n = p->n_attributes, bytes = message->body.len + message->subject.len + TRACE_BYTES;
+    for (size_t i = 0; i < n; i++)
+        bytes += list[i].name.len + list[i].value.len;
+    if (!p->host->record_trace(p->route, r, &trace) || has_attribute(p, SL_LIT(TRACEPARENT)) ||
+        n >= ATTRIBUTES_MAX || bytes > p->queue->max_message_bytes)
+        return n;
+    list[n++] = (struct sl_message_attribute){SL_LIT(TRACEPARENT), trace.traceparent};
+    if (trace.tracestate.ptr && !has_attribute(p, SL_LIT(TRACESTATE)) && n < ATTRIBUTES_MAX)
+        list[n++] = (struct sl_message_attribute){SL_LIT(TRACESTATE), trace.tracestate};
+    return n;
+}
+
 static enum sl_status attributes_of(const struct notify *p, const struct sl_render *in,
                                     struct sl_message *out, struct sl_error *error)
 {
-    struct sl_message_attribute *list = in->host->alloc(in->arena, (p->n_attributes + 1) * sizeof(*list));
+    struct sl_message_attribute *list = in->host->alloc(in->arena, (p->n_attributes + 2) * sizeof(*list));
     for (size_t i = 0; i < p->n_attributes; i++) {
         list[i].name = p->attributes[i].name;
         enum sl_status status = sl_render_text(in, p->attributes[i].value.compiled, &list[i].value, error);
@@ -156,7 +188,7 @@ static enum sl_status attributes_of(const struct notify *p, const struct sl_rend
             return status;
     }
     out->attributes = list;
-    out->n_attributes = p->n_attributes;
+    out->n_attributes = add_trace(p, in->record, out, list);
     return SL_OK;
 }
 
@@ -175,7 +207,7 @@ static enum sl_status notify_message(const struct notify *p, const struct sl_rec
         status = dedupe_of(p, &in, &out->dedupe, error);
     if (status == SL_OK && p->subject)
         status = sl_render_text(&in, p->subject, &out->subject, error);
-    return status == SL_OK && p->n_attributes > 0 ? attributes_of(p, &in, out, error) : status;
+    return status == SL_OK ? attributes_of(p, &in, out, error) : status;
 }
 
 /* ---- the handler ---- */

@@ -13,6 +13,7 @@
  * for stands apart, as it leaves open whether the whole fits.) */
 static const char *const whole[] = {
     "{'on_failure':['sqs://q','s3://b/x'],'report_batch_item_failures':true,'ttl_attribute':'ttl',"
+    "'trace':'`a.b`[0].traceparent','trace_to':'xray:',"
     "'max_parked':5,'deadline_reserve_ms':500,'$schema':'x','variables':{'X':'y'},'routes':[{'name':'a','"
     "handler':'archive',"
     "'on_failure':'sqs://q','max_records':100,'max_bytes':2048,'to':'s3://b/x','format':'record',"

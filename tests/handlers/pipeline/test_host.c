@@ -276,13 +276,14 @@ static void functions_are_only_appended(void **state)
     (void)state;
     const size_t first = sizeof(struct sl_abi), one = sizeof(void (*)(void));
     assert_int_equal(offsetof(struct sl_host, mark), first);
-    assert_int_equal(offsetof(struct sl_host, sha256), first + 67 * one);        /* 1.0 */
-    assert_int_equal(offsetof(struct sl_host, json_compact), first + 72 * one);  /* 1.1 */
-    assert_int_equal(offsetof(struct sl_host, value_sha256), first + 73 * one);  /* 1.2 */
-    assert_int_equal(offsetof(struct sl_host, template_uses), first + 75 * one); /* 1.3 */
-    assert_int_equal(offsetof(struct sl_host, when_lacks), first + 80 * one);    /* 1.4 */
+    assert_int_equal(offsetof(struct sl_host, sha256), first + 67 * one);         /* 1.0 */
+    assert_int_equal(offsetof(struct sl_host, json_compact), first + 72 * one);   /* 1.1 */
+    assert_int_equal(offsetof(struct sl_host, value_sha256), first + 73 * one);   /* 1.2 */
+    assert_int_equal(offsetof(struct sl_host, template_uses), first + 75 * one);  /* 1.3 */
+    assert_int_equal(offsetof(struct sl_host, when_lacks), first + 80 * one);     /* 1.4 */
     assert_int_equal(offsetof(struct sl_host, template_place), first + 81 * one); /* 1.6 */
-    assert_int_equal(sizeof(struct sl_host), first + 82 * one);
+    assert_int_equal(offsetof(struct sl_host, record_trace), first + 82 * one);   /* 1.7 */
+    assert_int_equal(sizeof(struct sl_host), first + 83 * one);
 }
 
 static void names_are_those_of_dynamodb(void **state)

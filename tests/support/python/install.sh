@@ -11,7 +11,7 @@ mkdir -p "$(dirname "$home")"
 exec 9>"$home.lock"
 flock -w 900 9 || fail "another install holds $home.lock; wait for it and try again"
 if [ ! -e "$home/installed" ]; then
-    echo "install: standardwebhooks, prometheus_client and DuckDB, from PyPI" >&2
+    echo "install: standardwebhooks, prometheus_client, DuckDB and opentelemetry-proto, from PyPI" >&2
     rm -rf "$home"
     python3 -m venv "$home" || fail "python3 has no venv; on Debian: apt-get install python3-venv"
     "$home/bin/python" -m pip install -q --no-deps --require-hashes --only-binary :all: -r requirements.txt ||
