@@ -330,7 +330,8 @@ simulate: ## make simulate SEEDS=100000 FIRST=1: for each seed a history with fa
 
 leases-kcl: all ## leases handed to and fro between `sluice tail` and the Kinesis Client Library itself
 	@scripts/setup.sh build check
-	@BUILD=$(BUILD) tests/live/lease/kcl/compare.sh
+	@BUILD=$(BUILD) tests/live/lease/kcl/compare.sh kcl
+	@BUILD=$(BUILD) tests/live/lease/kcl/compare.sh kcl3
 
 compat: all ## the release before and this tree take turns on the same state: tables, archives, parked records, checkpoints
 	@scripts/setup.sh build check

@@ -25,6 +25,7 @@ static const struct verb {
     {"decode", "print the records of any input, one JSON line each", sl_verb_decode},
     {"tail", "run the handlers on a live stream, with a checkpoint file", sl_verb_tail},
     {"backfill", "bring the items that a table already has through the routes", sl_verb_backfill},
+    {"leases", "carry the places of an application of KCL 3 over, or back", sl_verb_leases},
     {"redrive", "run what ended in a failure queue, topic or bucket again", sl_verb_redrive},
     {"manifest", "turn an archive into an incremental export of DynamoDB", sl_verb_manifest},
     {"verify", "compare what the routes made with what they should have made", sl_verb_verify},

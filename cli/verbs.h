@@ -15,6 +15,7 @@ int sl_verb_decode(int argc, char **argv);
 int sl_verb_backfill(int argc, char **argv);
 int sl_verb_redrive(int argc, char **argv);
 int sl_verb_tail(int argc, char **argv);
+int sl_verb_leases(int argc, char **argv);
 int sl_verb_manifest(int argc, char **argv);
 int sl_verb_erase(int argc, char **argv);
 int sl_verb_history(int argc, char **argv);

@@ -1,6 +1,7 @@
 /* Reads a row of a lease table, and what its checkpoint says. */
 #include "live/lease/lease.h"
 
+#include "base/arn.h"
 #include "base/array.h"
 #include "base/json.h"
 #include "base/json_walk.h"
@@ -8,6 +9,7 @@
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 static const char *const sentinels[] = {[SL_LEASE_TRIM_HORIZON] = "TRIM_HORIZON",
                                         [SL_LEASE_LATEST] = "LATEST",
@@ -155,19 +157,21 @@ static bool is_of_kinesis(const char *key)
            strspn(digits, "0123456789") == 12;
 }
 
+static enum sl_status refuse_kinesis(const char *key, struct sl_error *error)
+{
+    return sl_fail(error, SL_REJECT, "KinesisLeases",
+                   "the row %s is of a Kinesis stream, not of a stream of DynamoDB. Name another table", key);
+}
+
 static enum sl_status check_kind(struct sl_span item, const char *key, struct sl_error *error)
 {
     for (size_t i = 0; i < SL_COUNT(newer); i++)
         if (attribute(item, newer[i]).ptr)
             return sl_fail(error, SL_REJECT, "NewerLeases",
                            "the row %s has the attribute %s: the table is one of KCL 2 or 3, whose protocol "
-                           "is another. Name another table",
+                           "is another. Name another table; `sluice leases` carries its places over",
                            key, newer[i]);
-    if (is_of_kinesis(key))
-        return sl_fail(error, SL_REJECT, "KinesisLeases",
-                       "the row %s is of a Kinesis stream, not of a stream of DynamoDB. Name another table",
-                       key);
-    return SL_OK;
+    return is_of_kinesis(key) ? refuse_kinesis(key, error) : SL_OK;
 }
 
 static enum sl_status read_rest(struct sl_span item, struct sl_arena *arena, struct sl_lease *out,
@@ -208,4 +212,40 @@ enum sl_status sl_lease_read(struct sl_span item, struct sl_arena *arena, struct
             "a row has no leaseKey with a shard's id: the table is not a lease table. Name another");
     enum sl_status status = check_kind(item, out->key, error);
     return status == SL_OK ? read_rest(item, arena, out, error) : status;
+}
+
+/* ---- rows of KCL 3 ---- */
+
+const char *sl_lease_stream_name(const char *stream_arn, struct sl_arena *arena)
+{
+    static const char before_table[] = ":table/", before_label[] = "/stream/";
+    struct sl_span arn = sl_span_str(stream_arn), region = sl_arn_part(arn, 3), account = sl_arn_part(arn, 4);
+    const char *table = strstr(stream_arn, before_table), *label = table ? strstr(table, before_label) : NULL;
+    if (!label)
+        return "";
+    table += strlen(before_table);
+    char *name = sl_arena_printf(arena, "%.*s:%.*s$%.*s$%.*s$%s:1", SL_ARG(account), SL_ARG(region),
+                                 SL_ARG(account), (int)(label - table), table, label + strlen(before_label));
+    for (char *c = strrchr(name, '$'); c < name + strlen(name) - 2; c++)
+        *c = *c == ':' ? '_' : *c;
+    return name;
+}
+
+enum sl_status sl_lease_read_newer(struct sl_span item, const char *stream_arn, struct sl_arena *arena,
+                                   struct sl_lease *out, bool *is_one, struct sl_error *error)
+{
+    const char *stream = text_of(value_of(item, "streamName", "S"), SL_LEASE_KEY_BYTES, arena),
+               *type = text_of(value_of(item, "entityType", "S"), SL_LEASE_KEY_BYTES, arena),
+               *key = text_of(value_of(item, "leaseKey", "S"), 2 * SL_LEASE_KEY_BYTES, arena);
+    *is_one = key && attribute(item, "checkpoint").ptr && (!type || strcasecmp(type, "LEASE") == 0) &&
+              (!stream || strcmp(stream, sl_lease_stream_name(stream_arn, arena)) == 0);
+    if (!*is_one)
+        return SL_OK;
+    *out = (struct sl_lease){
+        .key = stream ? text_of(value_of(item, "shardId", "S"), SL_LEASE_KEY_BYTES, arena) : key};
+    if (!out->key)
+        return refuse(error, key, "its shardId is not a shard's id");
+    if (is_of_kinesis(out->key))
+        return refuse_kinesis(out->key, error);
+    return read_rest(item, arena, out, error);
 }

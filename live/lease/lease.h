@@ -45,6 +45,14 @@ struct sl_lease {
 enum sl_status sl_lease_read(struct sl_span item, struct sl_arena *arena, struct sl_lease *out,
                              struct sl_error *error) SL_MUST_USE;
 
+/* The same of KCL 3's row for that stream (handover.h): `key` is the shard's id, and what KCL has prepared
+ * but not checkpointed does not count. `*is_one` false: the row is no lease, or one of another stream. */
+enum sl_status sl_lease_read_newer(struct sl_span item, const char *stream_arn, struct sl_arena *arena,
+                                   struct sl_lease *out, bool *is_one, struct sl_error *error) SL_MUST_USE;
+
+/* "ACCOUNT:REGION$ACCOUNT$TABLE$LABEL:1": what a scheduler of several streams calls the stream. */
+const char *sl_lease_stream_name(const char *stream_arn, struct sl_arena *arena);
+
 enum sl_lease_place sl_lease_place(const char *checkpoint);
 /* The other way round; `sequence` for SL_LEASE_AFTER. */
 const char *sl_lease_checkpoint(enum sl_lease_place place, const char *sequence);

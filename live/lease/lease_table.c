@@ -22,6 +22,7 @@ struct asking {
     struct sl_clock *clock;
     struct sl_span name;
     enum found found;
+    bool may_be_newer;
 };
 
 /* ---- what DescribeTable says ---- */
@@ -130,10 +131,10 @@ static enum sl_status judge(const struct asking *a, struct sl_error *error)
                        "the table %.*s is no lease table: its key is not leaseKey (S) alone. Name another "
                        "table; one that does not exist is created",
                        SL_ARG(a->name));
-    if (a->found == IS_NEWER)
+    if (a->found == IS_NEWER && !a->may_be_newer)
         return sl_fail(error, SL_REJECT, "NewerLeases",
                        "the table %.*s has the index %s: it is one of KCL 3, whose protocol is another. Name "
-                       "another table",
+                       "another table; `sluice leases` carries its places over",
                        SL_ARG(a->name), index_of_newer);
     return SL_OK;
 }
@@ -158,11 +159,11 @@ static enum sl_status wait_for(struct asking *a, bool *is_created, struct sl_err
     return status == SL_OK ? judge(a, error) : status;
 }
 
-enum sl_status sl_lease_table_prepare(struct sl_sinks *sinks, struct sl_span target, bool *is_created,
-                                      struct sl_error *error)
+enum sl_status sl_lease_table_prepare(struct sl_sinks *sinks, struct sl_span target, bool may_be_newer,
+                                      bool *is_created, struct sl_error *error)
 {
     struct sl_aws *aws = sl_sinks_aws(sinks);
-    struct asking a = {.clock = sinks->clock};
+    struct asking a = {.clock = sinks->clock, .may_be_newer = may_be_newer};
     struct sl_url url;
     *is_created = false;
     if (!sl_span_starts(target, SL_LIT("dynamodb:")))

@@ -8,8 +8,8 @@
 
 /* Makes the table of a target dynamodb://… ready: partition key leaseKey (S), paid by request. `*is_created`:
  * it was not there. Other targets need nothing. SL_REJECT: a table of that name is there, but is no lease
- * table of KCL 1.x. */
-enum sl_status sl_lease_table_prepare(struct sl_sinks *sinks, struct sl_span target, bool *is_created,
-                                      struct sl_error *error) SL_MUST_USE;
+ * table of KCL 1.x (with `may_be_newer`, of any KCL). */
+enum sl_status sl_lease_table_prepare(struct sl_sinks *sinks, struct sl_span target, bool may_be_newer,
+                                      bool *is_created, struct sl_error *error) SL_MUST_USE;
 
 #endif

@@ -464,7 +464,7 @@ static enum sl_status open_table(struct sl_leases *l, struct sl_error *error)
 {
     bool is_created = false;
     struct sl_span target = sl_span_str(l->target);
-    enum sl_status status = sl_lease_table_prepare(&l->sinks, target, &is_created, error);
+    enum sl_status status = sl_lease_table_prepare(&l->sinks, target, false, &is_created, error);
     if (status == SL_OK && is_created && !l->options.is_quiet)
         fprintf(stderr, "sluice tail: %s did not exist: it was created, paid by request\n",
                 l->options.target);

@@ -122,6 +122,35 @@ static void what_no_verb_has_is_refused(void **state)
     verb_assert(v, verb(v, "decode -- --help"), 2, "--help");
 }
 
+static void leases_are_carried_in_one_direction(void **state)
+{
+    struct verbs *v = *state;
+    static const char stream[] =
+        "--stream arn:aws:dynamodb:eu-west-1:1:table/orders/stream/l --wait-seconds 0";
+    static const struct {
+        const char *line, *text;
+    } cases[] = {
+        {"leases", "write --from-kcl3 TABLE --to TABLE, or --from TABLE --to-kcl3 TABLE"},
+        {"leases --from-kcl3 sqlite:a.db?table=a", "write --from-kcl3"},
+        {"leases --from-kcl3 sqlite:a.db?table=a --to-kcl3 sqlite:b.db?table=b", "write --from-kcl3"},
+        {"leases --from sqlite:a.db?table=a --to sqlite:b.db?table=b", "write --from-kcl3"},
+        {"leases --from-kcl3 sqlite:a.db?table=a --to sqlite:b.db?table=b", "--stream is missing"},
+        {"leases --from-kcl3 sqlite:a.db?table=a --to sqlite:b.db?table=b --stream orders",
+         "is not the ARN of a stream"},
+        {"leases --from-kcl3 sqlite:a.db?table=a --to sqlite:b.db?table=b --stream "
+         "arn:aws:dynamodb:eu-west-1:1:table/orders",
+         "is not the ARN of a stream"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        verb_assert(v, verb(v, "%s", cases[i].line), 2, cases[i].text);
+    static const char taking[] = "leases --from-kcl3 sqlite:a.db?table=a --to sqlite:b.db?table=b";
+    verb_assert(v, verb(v, "%s --several-streams %s", taking, stream), 2,
+                "--several-streams is for --to-kcl3");
+    verb_assert(v, verb(v, "%s %s", taking, stream), 2, "a.db");
+    verb_assert(v, verb(v, "leases --from s3://b --to-kcl3 sqlite:b.db?table=b %s", stream), 2,
+                "a table is needed here");
+}
+
 static void values_have_their_ranges(void **state)
 {
     struct verbs *v = *state;
@@ -230,6 +259,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(each_flag_is_asked_for_what_it_needs, set_up, tear_down),
         cmocka_unit_test_setup_teardown(each_number_has_its_range, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_no_verb_has_is_refused, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(leases_are_carried_in_one_direction, set_up, tear_down),
         cmocka_unit_test_setup_teardown(values_have_their_ranges, set_up, tear_down),
         cmocka_unit_test_setup_teardown(flags_may_be_repeated, set_up, tear_down),
         cmocka_unit_test_setup_teardown(the_command_itself_helps, set_up, tear_down),

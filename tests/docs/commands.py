@@ -26,7 +26,7 @@ def verbs():
 
 @functools.cache
 def flags(verb):
-    return set(re.findall(r"(--(?!help\b)[a-z-]+)", helped(verb))) | {"--help"}
+    return set(re.findall(r"(--(?!help\b)[a-z0-9-]+)", helped(verb))) | {"--help"}
 
 
 @functools.cache

@@ -45,7 +45,8 @@ static enum sl_status prepare(struct script *s, bool *is_created, int64_t *took_
     fault_open(&f, answer, s);
     fault_set(&f, "AWS_MAX_ATTEMPTS", "1");
     int64_t began_ms = f.clock.ms;
-    enum sl_status status = sl_lease_table_prepare(&f.sinks, SL_LIT("dynamodb://leases"), is_created, error);
+    enum sl_status status =
+        sl_lease_table_prepare(&f.sinks, SL_LIT("dynamodb://leases"), false, is_created, error);
     *took_ms = f.clock.ms - began_ms;
     fault_close(&f);
     return status;
@@ -159,12 +160,14 @@ static void a_target_that_is_wrong_is_refused(void **state)
     for (size_t i = 0; i < 2; i++) {
         struct sl_error error = SL_NO_ERROR;
         bool is_created = true;
-        assert_true(sl_lease_table_prepare(&f.sinks, sl_span_str(targets[i]), &is_created, &error) != SL_OK);
+        assert_true(sl_lease_table_prepare(&f.sinks, sl_span_str(targets[i]), false, &is_created, &error) !=
+                    SL_OK);
         assert_true(error.text[0] && !is_created);
     }
     bool is_created = true;
-    assert_int_equal(sl_lease_table_prepare(&f.sinks, SL_LIT("sqlite:x.db?table=leases"), &is_created, NULL),
-                     SL_OK);
+    assert_int_equal(
+        sl_lease_table_prepare(&f.sinks, SL_LIT("sqlite:x.db?table=leases"), false, &is_created, NULL),
+        SL_OK);
     assert_false(is_created);
     assert_int_equal(s.describes, 0);
     fault_close(&f);

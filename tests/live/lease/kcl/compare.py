@@ -141,5 +141,4 @@ try:
 finally:
     if "trial" in globals():
         kill_all(trial.procs)
-    database.stop()
 finish()
