@@ -365,7 +365,7 @@ static enum sl_status open_pipeline(struct server *s, struct sl_error *error)
 static void close_pipeline(struct server *s)
 {
     sl_account_close(s->account); /* first: little time is left after SIGTERM */
-    sl_tracing_close(s->tracing);
+    sl_tracing_close(s->tracing, !s->is_ruined);
     sl_work_close(s->work);
     sl_drain_destroy(s->drain);
     sl_pipeline_close(s->pipeline);

@@ -307,11 +307,11 @@ void sl_tracing_send(struct sl_tracing *t, int64_t deadline_ms, struct sl_arena 
         send(t, end, arena);
 }
 
-void sl_tracing_close(struct sl_tracing *t)
+void sl_tracing_close(struct sl_tracing *t, bool sends)
 {
     if (!t)
         return;
-    if (t->n) {
+    if (t->n && sends) {
         struct sl_arena *arena = sl_arena_new(4096);
         send(t, t->log->clock->now_ms(t->log->clock) + CLOSE_MS, arena);
         sl_arena_destroy(arena);

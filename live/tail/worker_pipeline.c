@@ -34,7 +34,7 @@ static struct worker *of(struct sl_worker *base)
 
 static void close_pipeline(struct worker *w)
 {
-    sl_tracing_close(w->tracing);
+    sl_tracing_close(w->tracing, true);
     sl_drain_destroy(w->drain);
     sl_pipeline_close(w->pipeline);
     w->tracing = NULL;

@@ -72,7 +72,7 @@ static void world_open(struct world *w)
 
 static void world_close(struct world *w)
 {
-    sl_tracing_close(w->tracing);
+    sl_tracing_close(w->tracing, true);
     json_decref(w->collector.taken);
     rig_destroy(w->rig);
 }
@@ -279,7 +279,7 @@ static void spans_are_sent_together(void **state)
     invoke(&w, NULL, NULL);
     assert_int_equal(w.collector.calls, 2);
     invoke(&w, NULL, NULL);
-    sl_tracing_close(w.tracing);
+    sl_tracing_close(w.tracing, true);
     w.tracing = NULL;
     assert_int_equal(w.collector.calls, 3);
     assert_true(w.collector.deadline_ms <= w.rig->clock.ms + 300);
@@ -356,6 +356,19 @@ static void what_was_refused_for_good_is_not_sent_again(void **state)
     }
 }
 
+static void nothing_is_sent_where_descriptors_are_not_ours(void **state)
+{
+    struct world w;
+    (void)state;
+    world_open(&w);
+    event(&w, 1, 1, 0);
+    invoke(&w, NULL, NULL);
+    sl_tracing_close(w.tracing, false);
+    w.tracing = NULL;
+    assert_int_equal(w.collector.calls, 0);
+    world_close(&w);
+}
+
 static void without_a_target_nothing_is_made(void **state)
 {
     struct rig *rig = rig_new(config);
@@ -366,7 +379,7 @@ static void without_a_target_nothing_is_made(void **state)
     assert_null(sl_tracing_begin(none, HEADER));
     sl_tracing_end(none, &traced);
     sl_tracing_send(none, INT64_MAX, rig->arena);
-    sl_tracing_close(none);
+    sl_tracing_close(none, true);
     rig_destroy(rig);
 }
 
@@ -381,6 +394,7 @@ int main(void)
         cmocka_unit_test(there_is_no_time_for_them_before_a_deadline),
         cmocka_unit_test(a_collector_that_is_down_costs_little),
         cmocka_unit_test(what_was_refused_for_good_is_not_sent_again),
+        cmocka_unit_test(nothing_is_sent_where_descriptors_are_not_ours),
         cmocka_unit_test(without_a_target_nothing_is_made),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
