@@ -146,9 +146,35 @@ static void check_mapping(struct check *c)
 
 /* ---- the verb ---- */
 
+static void say_traces(const struct sl_config *config)
+{
+    if (config->trace.parent.ptr)
+        printf("  traces: a writer's context is in %.*s%s", SL_ARG(config->trace.parent),
+               config->trace_to.ptr ? "; " : "\n");
+    if (config->trace_to.ptr)
+        printf("%sspans go to %.*s\n",
+               config->trace.parent.ptr ? "" : "  traces: ", SL_ARG(sl_target_spans_shown(config->trace_to)));
+}
+
+/* A message and a plugin may carry the context on. */
+static void check_traces(struct check *c)
+{
+    const struct sl_config *config = &c->command.pipeline->config;
+    check_local(c, "$.trace_to", config->trace_to);
+    bool is_used = !config->trace.parent.ptr || config->trace_to.ptr;
+    for (size_t i = 0; i < config->n_routes; i++) {
+        const char *handler = config->routes[i].handler;
+        is_used = is_used || !sl_builtin_named(handler)->handler || strcmp(handler, "notify") == 0;
+    }
+    if (!is_used)
+        find(c, SL_FINDING_TRACE_UNUSED,
+             "$.trace: no route sends messages, and without trace_to no spans are made: it has no effect");
+}
+
 /* All that the configuration alone says. */
 static void lint(struct check *c)
 {
+    check_traces(c);
     for (size_t i = 0; i < c->command.pipeline->n; i++) {
         lint_when(c, &c->command.pipeline->routes[i]);
         check_targets(c, &c->command.pipeline->routes[i]);
@@ -188,6 +214,7 @@ static enum sl_status run(struct check *c, struct sl_error *error)
                                          .item_bytes = (uint32_t)c->item_bytes};
     printf("%s: %zu route%s\n", c->command.config, c->command.pipeline->n,
            c->command.pipeline->n == 1 ? "" : "s");
+    say_traces(&c->command.pipeline->config);
     for (size_t i = 0; i < c->command.pipeline->n; i++)
         sl_check_route(&c->command.pipeline->routes[i], &batch, c->command.arena);
     status = sl_check_secrets(text, &outer, c->command.arena, error);

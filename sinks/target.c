@@ -271,12 +271,23 @@ enum sl_status sl_target_queue(struct sl_sinks *sinks, struct sl_span url, struc
     return scheme && scheme->queue ? scheme->queue(sinks, url, out, error) : wrong(url, SL_PORT_QUEUE, error);
 }
 
+struct sl_span sl_target_spans_shown(struct sl_span url)
+{
+    return sl_span_starts(url, SL_LIT("xray:")) ? is_open_query(url) ? url : sl_url_shown(url)
+                                                : sl_target_shown(url);
+}
+
 enum sl_status sl_target_spans(struct sl_sinks *sinks, struct sl_span url, struct sl_queue_port **out,
                                struct sl_error *error)
 {
     const struct scheme *scheme = find(url);
     if (sl_span_starts(url, SL_LIT("xray:")))
         return sl_xray_open(sinks, url, out, error);
+    if (sl_span_starts(url, SL_LIT("https://xray.")) && memmem(url.ptr, url.len, ".amazonaws.", 11))
+        return sl_fail(error, SL_FATAL, "InvalidTarget",
+                       "target \"%.*s\": is CloudWatch's endpoint, where requests are signed; write xray: or "
+                       "xray:?region=REGION",
+                       SL_ARG(sl_target_shown(url)));
     if (scheme && (scheme->queue == sl_webhook_open || scheme->queue == sl_jsonl_open ||
                    scheme->queue == sl_stdout_open))
         return scheme->queue(sinks, url, out, error);

@@ -138,6 +138,10 @@ static const char *of_whole(const struct sl_stand_in_place *place, struct sl_are
     const char *scheme = place->is_failure || place->row->type == SL_OPTION_QUEUE ? "sqs"
                          : place->row->type == SL_OPTION_OBJECTS                  ? "s3"
                                                                                   : "dynamodb";
+    if (place->is_spans)
+        return begins(place->after, "://") ? "https"
+               : begins(place->after, ":") ? "xray"
+                                           : "https://host.example.com/v1/traces";
     if (begins(place->after, ":"))
         return scheme;
     if (place->after.len &&
@@ -167,8 +171,9 @@ static const char *of_member(const char *member)
 static bool is_target(const struct sl_stand_in_place *place)
 {
     enum sl_option_type type = place->row ? place->row->type : SL_OPTION_END;
-    return place->is_failure || (!place->is_nested && (type == SL_OPTION_OBJECTS || type == SL_OPTION_TABLE ||
-                                                       type == SL_OPTION_QUEUE));
+    return place->is_failure || place->is_spans ||
+           (!place->is_nested &&
+            (type == SL_OPTION_OBJECTS || type == SL_OPTION_TABLE || type == SL_OPTION_QUEUE));
 }
 
 static const char *special(const struct sl_stand_in_place *place, struct sl_arena *arena)

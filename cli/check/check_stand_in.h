@@ -12,6 +12,7 @@ struct sl_stand_in_place {
      * the user's. */
     const char *member;
     bool is_failure;              /* a target for rejected records */
+    bool is_spans;                /* a target for spans */
     bool is_nested;               /* below the option */
     struct sl_span before, after; /* of the text */
     struct sl_span name;          /* of the variable */

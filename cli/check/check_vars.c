@@ -35,7 +35,7 @@ struct gathering {
 struct place {
     const struct sl_option *row;
     const char *member, *route;
-    bool is_failure, is_nested;
+    bool is_failure, is_spans, is_nested;
 };
 
 /* ---- what is set ---- */
@@ -121,6 +121,7 @@ static void need_value(struct gathering *g, const struct place *place, struct sl
     const struct sl_stand_in_place where = {.row = place->row,
                                             .member = place->member,
                                             .is_failure = place->is_failure,
+                                            .is_spans = place->is_spans,
                                             .is_nested = place->is_nested,
                                             .before = sl_span(text.ptr, at),
                                             .after = sl_span_from(text, at + name.len + 3),
@@ -260,7 +261,8 @@ static void look_at_members(struct gathering *g, const json_t *object, const str
         struct place place = {.row = row_of(rows, name),
                               .member = name,
                               .route = route,
-                              .is_failure = strcmp(name, "on_failure") == 0};
+                              .is_failure = strcmp(name, "on_failure") == 0,
+                              .is_spans = strcmp(name, "trace_to") == 0};
         place.row = place.row ? place.row : row_of(more, name);
         bool has_options = more && strcmp(name, "options") == 0;
         look_at_text(g, &(struct place){.route = route}, name);

@@ -12,6 +12,7 @@ const struct sl_lint_row sl_lint_rows[SL_FINDINGS] = {
     [SL_FINDING_VARIABLE_NOT_SET] = {"variable-not-set", false},
     [SL_FINDING_SET_UNUSED] = {"set-unused", false},
     [SL_FINDING_TARGET_LOCAL] = {"target-local", false},
+    [SL_FINDING_TRACE_UNUSED] = {"trace-unused", false},
     [SL_FINDING_BATCH_FAILS_WHOLE] = {"batch-fails-whole", false},
     [SL_FINDING_COUNTER_MOVES] = {"counter-moves", true},
     [SL_FINDING_VIEW_LACKS_IMAGE] = {"view-lacks-image", true},

@@ -193,7 +193,7 @@ REFUSED = [
     ("$.routes[1].name", config({**ARCHIVE, "name": "a"}, {**ARCHIVE, "name": "a"})),
     *[("$.trace", config(NOTIFY, trace=path)) for path in ("", ".", "a.", "a[x]", "`a")],
     *[("$.trace", config(NOTIFY, trace="a.traceparent", view_type=view)) for view in ("KEYS_ONLY", "OLD_IMAGE")],
-    *[("$.trace_to", config(NOTIFY, trace_to=to)) for to in ("", "nothing", "sqs://q", "s3://b", "kinesis://s", "xray://x", "xray:?regoin=eu-west-1", "http://h/v1/traces", "jsonl:")],
+    *[("$.trace_to", config(NOTIFY, trace_to=to)) for to in ("", "nothing", "sqs://q", "s3://b", "kinesis://s", "https://xray.eu-west-1.amazonaws.com/v1/traces", "xray://x", "xray:?regoin=eu-west-1", "http://h/v1/traces", "jsonl:")],
     ("$.ttl_attribute", config(ARCHIVE, ttl_attribute="")), (f"{R}.level", config({**ARCHIVE, "level": 6.0})),
     ("$.routes", {"on_failure": "report", "routes": []}), ("$.routes", {"on_failure": "report", "routes": {}}), ("$.routes", {"on_failure": "report", "routes": 3}),
     (f"{R}", {"on_failure": "report", "routes": [3]}), (f"{R}", {"on_failure": "report", "routes": [[]]}), ("$", []),
@@ -242,11 +242,14 @@ FOUND = [
     ("counter-moves", f"{C}.key.PK", config(counter(key={"PK": "{yyyy}"}))),
     ("target-local", f"{R}.to", config({**ARCHIVE, "to": "file:x"})),
     ("target-local", "$.on_failure", config(ARCHIVE, on_failure="jsonl:x")),
+    ("target-local", "$.trace_to", config(NOTIFY, trace_to="jsonl:x")),
+    ("trace-unused", "$.trace", config(ARCHIVE, REPLICATE, trace="t")),
     ("view-lacks-image", f"{R}.when.pattern", config({**ARCHIVE, "when": {"pattern": [{"dynamodb": {"OldImage": {"a": {"S": ["x"]}}}}]}}, view_type="NEW_IMAGE")),
     ("batch-fails-whole", "report_batch_item_failures", config(ARCHIVE, report_batch_item_failures=False)),
 ]
 
 RIGHT_ONES = [
+    config(ARCHIVE, NOTIFY, trace="t"), config(ARCHIVE, trace="t", trace_to="xray:"), config(ARCHIVE, trace_to="https://collector.example/v1/traces"),
     config(VIEW, VIEW), config({**VIEW, "list": False}), config({**VIEW, "list": {"table": "lists"}}, {**VIEW, "list": {"table": "lists"}}),
     config(ARCHIVE), config(REPLICATE), config(AGGREGATE), config(NOTIFY), config(FIFO), config({**REPLICATE, "project": []}),
     config(AGGREGATE, AGGREGATE), config(REPLICATE, {**REPLICATE, "to": "dynamodb://replica?region=eu-west-1"}),

@@ -94,6 +94,8 @@ static void what_takes_spans_is_named(void **state)
         {"sqs://queue", "spans go to xray:"},
         {"s3://bucket", "spans go to xray:"},
         {"nothing", "spans go to xray:"},
+        {"https://xray.eu-west-1.amazonaws.com/v1/traces", "write xray: or xray:?region=REGION"},
+        {"https://xray.cn-north-1.amazonaws.com.cn/v1/traces", "requests are signed"},
         {"xray://eu-west-1", "write it as xray: or xray:?region=REGION"},
         {"xray:?regoin=eu-west-1", "regoin"},
         {"xray:?region=nowhere!", "region"},
