@@ -56,6 +56,9 @@ class Receiver(BaseHTTPRequestHandler):
     def log_message(self, *args):
         pass
 
+    def do_GET(self):
+        self.send_error(403)
+
     def do_POST(self):
         body = self.rfile.read(int(self.headers["Content-Length"]))
         self.server.seen.put((self.path, {name.lower(): value for name, value in self.headers.items()}, body))
@@ -267,6 +270,25 @@ def spans():
           invocation.status.message == "MissingAttribute", invocation)
 
 
+def letters():
+    """What was set aside belongs to its traces when it is applied, too."""
+    server = serve()
+    said = check_bootstrap.folder / "late.jsonl"
+    whole = config({"to": "jsonl:said.jsonl", "message": "{PK}", "set_aside": "sqs://waiting"}, trace_to=f"jsonl:{said}")
+    run(whole, traced(context(0), context(1)), **environment(server), SLUICE_OUTAGE="r0")
+    bodies = [e["MessageBody"] for _, h, b in all_of(server) if h.get("x-amz-target", "").endswith("SendMessageBatch") for e in json.loads(b)["Entries"]]
+    _, (invocation, route) = read_spans(said.read_text().splitlines()[-1])
+    check("set aside: it is counted so", values(route.attributes)["sluice.set_aside"] == 2, route)
+    said.unlink()
+    attributes = {"ApproximateReceiveCount": "1", "SentTimestamp": str(int(time.time() * 1000))}
+    run(whole, {"Records": [{"messageId": str(i), "receiptHandle": "h", "body": body, "attributes": attributes, "messageAttributes": {},
+                             "md5OfBody": hashlib.md5(body.encode()).hexdigest(), "eventSource": "aws:sqs",
+                             "eventSourceARN": "arn:aws:sqs:eu-west-1:123456789012:waiting", "awsRegion": "eu-west-1"} for i, body in enumerate(bodies)]}, **environment(server))
+    _, (invocation, route) = read_spans(said.read_text())
+    check("and linked when it is drained", [[link.trace_id.hex() for link in span.links] for span in (invocation, route)] == [[trace(0), trace(1)]] * 2 and
+          values(route.attributes)["sluice.applied"] == 2 and values(invocation.attributes)["messaging.batch.message_count"] == 2, (invocation, route))
+
+
 def signed():
     server = serve()
     run(config({"to": "jsonl:said.jsonl", "message": "{PK}"}, trace_to="xray:"), traced(context(0)), **environment(server))
@@ -329,6 +351,6 @@ def many_routes():
 
 
 if __name__ == "__main__":
-    for test in (messages, spans, signed, lines, never_in_the_answers_way, many_routes):
+    for test in (messages, spans, letters, signed, lines, never_in_the_answers_way, many_routes):
         test()
     finish()
