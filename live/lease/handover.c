@@ -22,12 +22,18 @@ struct table {
     size_t n, room, others;
 };
 
+struct pair {
+    const char *parent, *child;
+};
+
 struct handover {
     const struct sl_handover_options *options;
     struct sl_handover_counts *counts;
     struct sl_arena *arena;
     struct table from, to;
     bool is_many; /* as the target's rows are written */
+    struct pair *pairs;
+    size_t n_pairs;
     struct sl_table_op *ops;
     struct sl_test *tests;
     size_t n_ops;
@@ -177,17 +183,51 @@ static void add_set(struct sl_buffer *out, const char *name, const char *const *
     sl_buffer_add_str(out, "]}");
 }
 
-static void add_children(struct handover *h, struct sl_buffer *out, const char *shard)
+/* Of the pairs, which are in the parents' order. */
+static void add_children(const struct handover *h, struct sl_buffer *out, const char *shard)
 {
-    const char **list = sl_arena_alloc(h->arena, (h->from.n + 1) * sizeof(*list));
-    size_t n = 0;
+    size_t low = 0, high = h->n_pairs, n = 0;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (strcmp(h->pairs[middle].parent, shard) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    while (low + n < h->n_pairs && strcmp(h->pairs[low + n].parent, shard) == 0)
+        n++;
+    const char **list = sl_arena_alloc(h->arena, (n + 1) * sizeof(*list));
+    for (size_t i = 0; i < n; i++)
+        list[i] = h->pairs[low + i].child;
+    add_set(out, "childShardIds", list, n);
+}
+
+static int by_parent(const void *a, const void *b)
+{
+    const struct pair *x = a, *y = b;
+    int order = strcmp(x->parent, y->parent);
+    return order ? order : strcmp(x->child, y->child);
+}
+
+static void find_pairs(struct handover *h)
+{
+    size_t room = 0;
     for (size_t i = 0; i < h->from.n; i++) {
         const struct sl_lease *lease = &h->from.rows[i].lease;
         for (size_t k = 0; k < lease->n_parents; k++)
-            if (strcmp(lease->parents[k], shard) == 0)
-                list[n++] = lease->key;
+            SL_PUSH_IN(h->arena, h->pairs, h->n_pairs, room) = (struct pair){lease->parents[k], lease->key};
     }
-    add_set(out, "childShardIds", list, n);
+    if (h->n_pairs)
+        qsort(h->pairs, h->n_pairs, sizeof(*h->pairs), by_parent);
+}
+
+/* What was written to `out`, in the arena. */
+static struct sl_span kept(const struct handover *h, struct sl_buffer *out)
+{
+    struct sl_span text = sl_buffer_span(out);
+    text = sl_span(sl_arena_copy(h->arena, text), text.len);
+    sl_buffer_clean_up(out);
+    return text;
 }
 
 static struct sl_span key_of(const struct handover *h, const char *shard)
@@ -197,11 +237,11 @@ static struct sl_span key_of(const struct handover *h, const char *shard)
                                             sl_lease_stream_name(h->options->stream_arn, h->arena), shard)
                           : shard;
     struct sl_buffer out;
-    sl_buffer_init_in(&out, h->arena, VALUE_BYTES);
+    sl_buffer_init(&out, VALUE_BYTES);
     sl_buffer_add_char(&out, '{');
     add_text(&out, "leaseKey", "S", key);
     sl_buffer_add_char(&out, '}');
-    return sl_buffer_span(&out);
+    return kept(h, &out);
 }
 
 static const char *checkpoint_of(const struct handover *h, const struct sl_lease *lease)
@@ -216,7 +256,7 @@ static struct sl_span item_of(struct handover *h, const struct sl_lease *lease, 
 {
     const struct sl_handover_options *o = h->options;
     struct sl_buffer out;
-    sl_buffer_init_in(&out, h->arena, VALUE_BYTES);
+    sl_buffer_init(&out, VALUE_BYTES);
     struct sl_span key = key_of(h, lease->key);
     sl_buffer_add(&out, key.ptr, key.len - 1);
     add_number(&out, "leaseCounter", counter);
@@ -238,7 +278,7 @@ static struct sl_span item_of(struct handover *h, const struct sl_lease *lease, 
         }
     }
     sl_buffer_add_char(&out, '}');
-    return sl_buffer_span(&out);
+    return kept(h, &out);
 }
 
 /* ---- the plan ---- */
@@ -293,6 +333,7 @@ static void plan(struct handover *h)
     size_t i = 0, k = 0;
     h->ops = sl_arena_zalloc(h->arena, (h->from.n + h->to.n) * sizeof(*h->ops));
     h->tests = sl_arena_zalloc(h->arena, (h->from.n + h->to.n) * sizeof(*h->tests));
+    find_pairs(h);
     while (i < h->from.n || k < h->to.n) {
         const struct row *row = i < h->from.n ? &h->from.rows[i] : NULL,
                          *seen = k < h->to.n ? &h->to.rows[k] : NULL;

@@ -370,6 +370,36 @@ static void scan_through(struct sl_table_port *port, const struct sl_table_scan 
     the->ours->scan(the->ours, scans, n, pages, call);
 }
 
+/* A chain of splits: the children of each are named, and nothing takes the square of their number. */
+static void many_leases_are_given(void **state)
+{
+    enum { N = 4000 };
+    struct world w;
+    (void)state;
+    world_open(&w);
+    for (size_t i = 0; i < N; i++) {
+        const char *shard = sl_arena_printf(w.arena, "shardId-%020zu-aaaaaaaa", 1790000000000 + i);
+        put_ours(&w, shard, i + 1 < N ? "SHARD_END" : "5",
+                 i ? sl_arena_printf(w.arena, ",'parentShardId':{'SS':['shardId-%020zu-aaaaaaaa']}",
+                                     1790000000000 + i / 2)
+                   : "");
+    }
+    must(&w, carry(&w, true, false, true));
+    assert_int_equal(w.counts.acts[SL_HANDOVER_NEW], N);
+    const struct sl_call call = {.arena = w.arena, .deadline_ms = INT64_MAX};
+    struct sl_result result;
+    struct sl_table_op op = {.verb = SL_TABLE_GET,
+                             .key =
+                                 SL_LIT("{\"leaseKey\":{\"S\":\"shardId-00000001790000001000-aaaaaaaa\"}}")};
+    w.kcl->apply(w.kcl, &op, 1, &result, &call);
+    static const char children[] = "\"childShardIds\":{\"SS\":[\"shardId-00000001790000002000-aaaaaaaa\","
+                                   "\"shardId-00000001790000002001-aaaaaaaa\"]}";
+    assert_non_null(memmem(result.item.ptr, result.item.len, children, sizeof(children) - 1));
+    must(&w, carry(&w, true, false, true));
+    assert_int_equal(w.counts.acts[SL_HANDOVER_SAME], N);
+    world_close(&w);
+}
+
 /* Wherever it is broken off, a second run makes what one would have made. */
 static void what_was_broken_off_is_done_again(void **state)
 {
@@ -414,6 +444,7 @@ int main(void)
         cmocka_unit_test(nobody_may_be_at_work),
         cmocka_unit_test(what_is_wrong_is_named),
         cmocka_unit_test(what_was_broken_off_is_done_again),
+        cmocka_unit_test(many_leases_are_given),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
