@@ -144,8 +144,7 @@ int sl_verb_leases(int argc, char **argv)
             "Carries the places of an application of KCL 3 (DynamoDB Streams Kinesis Adapter 2) over to "
             "`sluice tail --leases`, or back: once, and while neither runs. (With KCL 1 both use one "
             "table, and need no carrying over.) The source stays as it is; a place never goes back.",
-        .example =
-            "sluice leases --from-kcl3 dynamodb://orders-app --to dynamodb://orders-leases --stream ARN",
+        .example = "sluice leases --from-kcl3 dynamodb://app --to dynamodb://leases --stream ARN",
         .flags = flags,
         .ranges = ranges,
     };

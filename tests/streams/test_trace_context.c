@@ -141,7 +141,7 @@ static void where_it_is_may_be_anywhere(void **state)
     assert_string_equal(text, "x=y");
     assert_true(found("INSERT",
                       KEY ",'NewImage':{'PK':{'S':'a'},'mytraceparent':{'S':'" GOOD
-                          "'},'tracestate':{'S':'x=y'}}",
+                          "'},'mytracestate':{'S':'x=y'}}",
                       "mytraceparent", parent, text));
     assert_string_equal(text, "");
     assert_true(found("INSERT", KEY ",'NewImage':{'PK':{'S':'a'},'o':{'L':[{'S':'" GOOD "'}]}}", "o[0]",
@@ -163,6 +163,9 @@ static void a_state_is_a_headers_value_or_left_out(void **state)
         assert_true(found("INSERT", members, "_otel.traceparent", parent, text));
         assert_string_equal(text, "");
     }
+    assert_true(found("INSERT", KEY ",'NewImage':" OTEL(GOOD, ",'tracestate':{'S':' a=1 ~'}"),
+                      "_otel.traceparent", parent, text));
+    assert_string_equal(text, " a=1 ~");
     for (size_t n = 512; n <= 513; n++) {
         memset(long_state, 'a', n);
         long_state[n] = '\0';

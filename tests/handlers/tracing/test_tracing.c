@@ -143,6 +143,24 @@ static long long dropped_of(const json_t *span)
     return json_integer_value(json_object_get(span, "droppedLinksCount"));
 }
 
+/* An attribute's value as text; "": there is none. */
+static const char *attribute(const json_t *span, const char *name)
+{
+    size_t i;
+    json_t *one;
+    json_array_foreach(json_object_get(span, "attributes"), i, one)
+    {
+        json_t *value = json_object_get(one, "value");
+        if (strcmp(text_of(one, "key"), name) != 0)
+            continue;
+        return json_object_get(value, "boolValue")
+                   ? json_is_true(json_object_get(value, "boolValue")) ? "yes" : "no"
+               : json_object_get(value, "intValue") ? text_of(value, "intValue")
+                                                    : text_of(value, "stringValue");
+    }
+    return "";
+}
+
 static void flush(struct world *w)
 {
     w->rig->clock.ms += 5000;
@@ -166,7 +184,23 @@ static void a_span_for_the_invocation_and_each_route(void **state)
     assert_string_equal(text_of(whole, "name"), "process orders");
     assert_string_equal(text_of(a, "name"), "a");
     assert_string_equal(text_of(b, "name"), "b");
+    assert_int_equal(strlen(text_of(whole, "traceId")), 32);
+    assert_int_equal(strlen(text_of(whole, "spanId")), 16);
+    assert_int_equal(strlen(text_of(a, "spanId")), 16);
     assert_string_equal(text_of(whole, "parentSpanId"), "");
+    assert_string_equal(attribute(whole, "faas.trigger"), "datasource");
+    assert_string_equal(attribute(whole, "faas.invocation_id"), "r-1");
+    assert_string_equal(attribute(whole, "faas.coldstart"), "yes");
+    assert_string_equal(attribute(whole, "cloud.resource_id"), "arn:f");
+    assert_string_equal(attribute(whole, "faas.document.collection"), "orders");
+    assert_string_equal(attribute(whole, "messaging.batch.message_count"), "6");
+    assert_string_equal(attribute(whole, "error.type"), "");
+    assert_string_equal(attribute(b, "sluice.route"), "b");
+    assert_string_equal(attribute(b, "sluice.handler"), "two");
+    assert_string_equal(attribute(b, "sluice.matched"), "3");
+    assert_string_equal(attribute(b, "sluice.applied"), "3");
+    assert_string_equal(attribute(b, "sluice.calls"), "1");
+    assert_string_equal(attribute(b, "sluice.failed"), ""); /* counts of 0 are left out */
     assert_string_equal(text_of(a, "parentSpanId"), text_of(whole, "spanId"));
     assert_string_equal(text_of(b, "parentSpanId"), text_of(whole, "spanId"));
     assert_string_equal(text_of(a, "traceId"), text_of(whole, "traceId"));
@@ -223,6 +257,8 @@ static void xrays_header_is_the_parent_if_it_records(void **state)
     assert_string_equal(text_of(span(&w, 0), "parentSpanId"), "53995c3f42cd8ad8");
     assert_string_equal(text_of(json_object_get(span(&w, 0), "status"), "message"), "Planned");
     assert_int_equal(links_of(span(&w, 0)), 0);
+    assert_string_equal(attribute(span(&w, 0), "error.type"), "Planned");
+    assert_string_equal(attribute(span(&w, 0), "faas.coldstart"), "no");
     world_close(&w);
 }
 
