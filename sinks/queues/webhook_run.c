@@ -301,18 +301,25 @@ static void write_id(struct sl_webhook *webhook, struct sl_webhook_slot *slot,
     (void)n;
 }
 
-/* The context of the trace that all the request's messages belong to: a request is a part of one trace. */
+/* What all the request's messages have in the attribute, if it can be a header's value. */
+static struct sl_span shared_by_all(const struct sl_webhook_slot *slot, const struct sl_message *messages,
+                                    const char *name)
+{
+    const struct sl_span absent = {NULL, 0}, value = sl_content_attribute(&messages[slot->entries[0]], name);
+    for (size_t i = 1; i < slot->n; i++)
+        if (!sl_span_eq(value, sl_content_attribute(&messages[slot->entries[i]], name)))
+            return absent;
+    for (size_t i = 0; i < value.len; i++)
+        if (value.ptr[i] < ' ' || value.ptr[i] > '~')
+            return absent;
+    return value;
+}
+
+/* A request is a part of one trace at most. */
 static void find_trace(struct sl_webhook_slot *slot, const struct sl_message *messages)
 {
-    static const char *const names[SL_WEBHOOK_TRACE] = {SL_CONTENT_TRACEPARENT, SL_CONTENT_TRACESTATE};
-    for (size_t k = 0; k < SL_WEBHOOK_TRACE; k++) {
-        slot->trace[k] = sl_content_attribute(&messages[slot->entries[0]], names[k]);
-        for (size_t i = 1; i < slot->n && slot->trace[k].ptr; i++)
-            if (!sl_span_eq(slot->trace[k], sl_content_attribute(&messages[slot->entries[i]], names[k])))
-                slot->trace[0] = slot->trace[1] = sl_span(NULL, 0);
-    }
-    if (!slot->trace[0].len)
-        slot->trace[1] = slot->trace[0];
+    slot->trace[0] = shared_by_all(slot, messages, SL_CONTENT_TRACEPARENT);
+    slot->trace[1] = shared_by_all(slot, messages, SL_CONTENT_TRACESTATE);
 }
 
 /* Writes the slot's id and body. `members[i]` is message i as an array's member. */

@@ -301,6 +301,53 @@ static void more_requests_fly_as_long_as_they_are_taken(void **state)
     }
 }
 
+static void send_traced(const char *url, const char *const *parents, size_t n)
+{
+    struct sl_message_attribute attributes[4][2];
+    struct sl_message messages[4];
+    struct sl_result results[4];
+    for (size_t i = 0; i < n; i++) {
+        attributes[i][0] =
+            (struct sl_message_attribute){SL_LIT("traceparent"), sl_span_str(parents[i] ? parents[i] : "")};
+        attributes[i][1] = (struct sl_message_attribute){SL_LIT("tracestate"), SL_LIT("a=1")};
+        messages[i] = (struct sl_message){
+            .body = SL_LIT("{}"), .attributes = attributes[i], .n_attributes = parents[i] ? 2 : 0};
+    }
+    send(url, messages, n, results);
+    for (size_t i = 0; i < n; i++)
+        assert_result(results[i], SL_OK, NULL);
+}
+
+/* Attributes say which trace a message belongs to, whoever set them; what cannot be a header is left out. */
+static void a_trace_goes_into_headers(void **state)
+{
+    static const char *const one[] = {"00-aa-bb-01", "00-aa-bb-01", "00-aa-bb-01"},
+                             *const two[] = {"00-aa-bb-01", "00-aa-cc-01"},
+                             *const none[] = {NULL, "00-aa-bb-01"}, *const bad[] = {"00\r\nx-more: 1"},
+                             *const wide[] = {"00-\xc3\xa4"};
+    (void)state;
+    fault_open(&f, receive, NULL);
+    send_traced("http://server/hook", one, 1);
+    assert_span_is(scripted_header(last(), "traceparent"), "00-aa-bb-01");
+    assert_span_is(scripted_header(last(), "tracestate"), "a=1");
+    send_traced("http://server/hook#batch=3", one, 3);
+    assert_span_is(scripted_header(last(), "traceparent"), "00-aa-bb-01");
+    send_traced("http://server/hook#batch=3", two, 2);
+    assert_null(scripted_header(last(), "traceparent").ptr);
+    assert_null(scripted_header(last(), "tracestate").ptr);
+    send_traced("http://server/hook#batch=3", none, 2);
+    assert_null(scripted_header(last(), "traceparent").ptr);
+    send_traced("http://server/hook", bad, 1);
+    assert_null(scripted_header(last(), "traceparent").ptr);
+    assert_null(scripted_header(last(), "x-more").ptr);
+    send_traced("http://server/hook", wide, 1);
+    assert_null(scripted_header(last(), "traceparent").ptr);
+    send_traced("http://server/hook#header.tracestate=mine", one, 1);
+    assert_null(scripted_header(last(), "traceparent").ptr);
+    assert_span_is(scripted_header(last(), "tracestate"), "mine");
+    fault_close(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -314,6 +361,7 @@ int main(void)
         cmocka_unit_test(lines_end_where_they_do),
         cmocka_unit_test(an_attempt_that_helped_costs_nothing),
         cmocka_unit_test(more_requests_fly_as_long_as_they_are_taken),
+        cmocka_unit_test(a_trace_goes_into_headers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
