@@ -1,3 +1,4 @@
+/* OTLP in JSON: the members that have a value, in the order of the schema. */
 #include "handlers/tracing/otlp.h"
 
 #include "base/json_write.h"

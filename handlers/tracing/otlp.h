@@ -17,10 +17,9 @@ struct sl_otlp_span {
     const char *error;          /* a code; NULL: none */
 };
 
-/* Begins an object of attributes, members and so on as `"name":[`; add with sl_otlp_text and the others, and
- * write the ']'. */
+/* An attribute each, after a comma unless `out` is empty. */
 void sl_otlp_text(struct sl_buffer *out, const char *name,
-                  struct sl_span value); /* nothing of an empty one */
+                  struct sl_span value); /* an empty one is left out */
 void sl_otlp_integer(struct sl_buffer *out, const char *name, uint64_t value);
 void sl_otlp_bool(struct sl_buffer *out, const char *name, bool value);
 

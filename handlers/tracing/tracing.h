@@ -24,8 +24,8 @@ struct sl_traced {
 /* NULL: the configuration has no "trace_to". Borrows both until it is closed; `vars` describe the function,
  * and are read now. */
 struct sl_tracing *sl_tracing_open(const struct sl_vars *vars, struct sl_log *log, struct sl_pipeline *p);
-/* Sends what waits, for a moment; without `sends` nothing, as where descriptors are not ours any more. NULL is
- * fine. */
+/* Sends what waits, for a moment; without `sends` nothing, as where descriptors are not ours any more. NULL
+ * is fine. */
 void sl_tracing_close(struct sl_tracing *t, bool sends);
 
 /* An invocation begins. `trace_id` is X-Ray's header, NULL or "": none. Returned is where its dispatch notes
