@@ -153,7 +153,7 @@ static void say_traces(const struct sl_config *config)
                config->trace_to.ptr ? "; " : "\n");
     if (config->trace_to.ptr)
         printf("%sspans go to %.*s\n",
-               config->trace.parent.ptr ? "" : "  traces: ", SL_ARG(sl_target_spans_shown(config->trace_to)));
+               config->trace.parent.ptr ? "" : "  traces: ", SL_ARG(sl_target_shown(config->trace_to)));
 }
 
 /* A message and a plugin may carry the context on. */

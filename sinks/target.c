@@ -22,12 +22,13 @@ typedef enum sl_status (*open_table_fn)(struct sl_sinks *, struct sl_span, struc
 typedef enum sl_status (*open_queue_fn)(struct sl_sinks *, struct sl_span, struct sl_queue_port **,
                                         struct sl_error *);
 
-/* One row per scheme; exactly one of the three is set. */
+/* One row per scheme; exactly one of the first three is set, or `spans` alone. */
 static const struct scheme {
     const char *name;
     open_objects_fn objects;
     open_table_fn table;
     open_queue_fn queue;
+    open_queue_fn spans;                                        /* of those that take trace spans */
     open_table_fn to_read;                                      /* of a table that opening would create */
     enum sl_status (*check)(struct sl_span, struct sl_error *); /* of those that are local */
 } schemes[] = {
@@ -44,10 +45,11 @@ static const struct scheme {
     {.name = "events", .queue = sl_events_open},
     {.name = "kinesis", .queue = sl_kinesis_open},
     {.name = "firehose", .queue = sl_firehose_open},
-    {.name = "https", .queue = sl_webhook_open},
-    {.name = "http", .queue = sl_webhook_open},
-    {.name = "jsonl", .queue = sl_jsonl_open, .check = sl_jsonl_check},
-    {.name = "stdout", .queue = sl_stdout_open, .check = sl_stdout_check},
+    {.name = "https", .queue = sl_webhook_open, .spans = sl_webhook_open},
+    {.name = "http", .queue = sl_webhook_open, .spans = sl_webhook_open},
+    {.name = "jsonl", .queue = sl_jsonl_open, .spans = sl_jsonl_open, .check = sl_jsonl_check},
+    {.name = "stdout", .queue = sl_stdout_open, .spans = sl_stdout_open, .check = sl_stdout_check},
+    {.name = "xray", .spans = sl_xray_open},
 };
 
 #define N_SCHEMES SL_COUNT(schemes)
@@ -124,7 +126,10 @@ static enum sl_port_kind kind_of(const struct scheme *scheme)
 {
     if (!scheme)
         return SL_PORT_NONE;
-    return scheme->objects ? SL_PORT_OBJECTS : scheme->table ? SL_PORT_TABLE : SL_PORT_QUEUE;
+    return scheme->objects ? SL_PORT_OBJECTS
+           : scheme->table ? SL_PORT_TABLE
+           : scheme->queue ? SL_PORT_QUEUE
+                           : SL_PORT_NONE;
 }
 
 enum sl_port_kind sl_target_kind(struct sl_span url)
@@ -218,7 +223,7 @@ static void add_url_of_arn(struct sl_span url, struct sl_buffer *out)
 
 static enum sl_status wrong(struct sl_span url, enum sl_port_kind wanted, struct sl_error *error)
 {
-    static const char *const names[] = {"", "an object store", "a table", "a queue"};
+    static const char *const names[] = {"for spans alone", "an object store", "a table", "a queue"};
     struct sl_buffer known, advice;
     sl_buffer_init(&known, 256);
     sl_buffer_init(&advice, 256);
@@ -271,26 +276,17 @@ enum sl_status sl_target_queue(struct sl_sinks *sinks, struct sl_span url, struc
     return scheme && scheme->queue ? scheme->queue(sinks, url, out, error) : wrong(url, SL_PORT_QUEUE, error);
 }
 
-struct sl_span sl_target_spans_shown(struct sl_span url)
-{
-    return sl_span_starts(url, SL_LIT("xray:")) ? is_open_query(url) ? url : sl_url_shown(url)
-                                                : sl_target_shown(url);
-}
-
 enum sl_status sl_target_spans(struct sl_sinks *sinks, struct sl_span url, struct sl_queue_port **out,
                                struct sl_error *error)
 {
     const struct scheme *scheme = find(url);
-    if (sl_span_starts(url, SL_LIT("xray:")))
-        return sl_xray_open(sinks, url, out, error);
     if (sl_span_starts(url, SL_LIT("https://xray.")) && memmem(url.ptr, url.len, ".amazonaws.", 11))
         return sl_fail(error, SL_FATAL, "InvalidTarget",
                        "target \"%.*s\": is CloudWatch's endpoint, where requests are signed; write xray: or "
                        "xray:?region=REGION",
                        SL_ARG(sl_target_shown(url)));
-    if (scheme && (scheme->queue == sl_webhook_open || scheme->queue == sl_jsonl_open ||
-                   scheme->queue == sl_stdout_open))
-        return scheme->queue(sinks, url, out, error);
+    if (scheme && scheme->spans)
+        return scheme->spans(sinks, url, out, error);
     return sl_fail(error, SL_FATAL, "InvalidTarget",
                    "target \"%.*s\": spans go to xray:, a collector's https: (http: on this machine), jsonl: "
                    "or stdout:",

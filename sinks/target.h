@@ -77,9 +77,6 @@ enum sl_status sl_target_queue(struct sl_sinks *sinks, struct sl_span url, struc
 enum sl_status sl_target_spans(struct sl_sinks *sinks, struct sl_span url, struct sl_queue_port **out,
                                struct sl_error *error) SL_MUST_USE;
 
-/* sl_target_shown of such a target. */
-struct sl_span sl_target_spans_shown(struct sl_span url);
-
 /* Whether the target is on this machine: opening it creates files. */
 bool sl_target_is_local(struct sl_span url);
 /* Checks the text of a local target without opening it. Other targets pass: opening them sends nothing, and

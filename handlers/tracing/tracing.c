@@ -218,8 +218,7 @@ static void add_route(struct sl_tracing *t, size_t i, const struct sl_otlp_span 
     sl_buffer_reset(&t->attributes);
     sl_otlp_text(&t->attributes, "sluice.route", sl_span_str(name));
     sl_otlp_text(&t->attributes, "sluice.handler", sl_span_str(route->config->handler));
-    sl_otlp_text(&t->attributes, "sluice.target",
-                 sl_target_shown(sl_span_str(sl_pipeline_stats(t->p, i).target)));
+    sl_otlp_text(&t->attributes, "sluice.target", sl_target_shown(sl_span_str(stats->target)));
     add_counts(t, stats, before);
     add_span(t, &span, &t->links.routes[i], links_left);
 }

@@ -1,3 +1,4 @@
+/* Reads both tables twice, plans what the target lacks, and writes it: see handover.h. */
 #include "live/lease/handover.h"
 
 #include "base/array.h"
