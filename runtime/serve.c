@@ -274,7 +274,8 @@ static enum sl_status answer_letters(struct server *s, const struct sl_runtime_e
                                         .is_failed = is_failed});
     s->is_traced = true;
     s->traced.records = drained.records;
-    s->traced.error = is_failed ? (why.code[0] ? why.code : "LettersLeft") : NULL;
+    if (is_failed)
+        s->traced.error = sl_arena_copy(s->arena, sl_span_str(why.code[0] ? why.code : "LettersLeft"));
     return status == SL_OK ? respond(s, event, error) : post_failure(s, event, &why, error);
 }
 

@@ -57,7 +57,15 @@ class Receiver(BaseHTTPRequestHandler):
         pass
 
     def do_GET(self):
-        self.send_error(403)
+        """Lambda's list of mappings: one that would lose letters."""
+        reply = json.dumps({"EventSourceMappings": [{"UUID": "u", "FunctionResponseTypes": []}]}).encode()
+        if not self.server.loses_letters:
+            return self.send_error(403)
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(reply)))
+        self.end_headers()
+        self.wfile.write(reply)
+        self.wfile.flush()
 
     def do_POST(self):
         body = self.rfile.read(int(self.headers["Content-Length"]))
@@ -91,7 +99,7 @@ def usual(path, headers, body):
 
 def serve(answer=usual):
     server = ThreadingHTTPServer(("127.0.0.1", 0), Receiver)
-    server.daemon_threads, server.answer, server.seen = True, answer, queue.Queue()
+    server.daemon_threads, server.answer, server.seen, server.loses_letters = True, answer, queue.Queue(), False
     threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
     server.at = f"127.0.0.1:{server.server_port}"
     return server
@@ -281,12 +289,21 @@ def letters():
     check("set aside: it is counted so", values(route.attributes)["sluice.set_aside"] == 2, route)
     said.unlink()
     attributes = {"ApproximateReceiveCount": "1", "SentTimestamp": str(int(time.time() * 1000))}
-    run(whole, {"Records": [{"messageId": str(i), "receiptHandle": "h", "body": body, "attributes": attributes, "messageAttributes": {},
+    delivered = {"Records": [{"messageId": str(i), "receiptHandle": "h", "body": body, "attributes": attributes, "messageAttributes": {},
                              "md5OfBody": hashlib.md5(body.encode()).hexdigest(), "eventSource": "aws:sqs",
-                             "eventSourceARN": "arn:aws:sqs:eu-west-1:123456789012:waiting", "awsRegion": "eu-west-1"} for i, body in enumerate(bodies)]}, **environment(server))
+                             "eventSourceARN": "arn:aws:sqs:eu-west-1:123456789012:waiting", "awsRegion": "eu-west-1"} for i, body in enumerate(bodies)]}
+    run(whole, delivered, **environment(server))
     _, (invocation, route) = read_spans(said.read_text())
     check("and linked when it is drained", [[link.trace_id.hex() for link in span.links] for span in (invocation, route)] == [[trace(0), trace(1)]] * 2 and
           values(route.attributes)["sluice.applied"] == 2 and values(invocation.attributes)["messaging.batch.message_count"] == 2, (invocation, route))
+    said.unlink()
+    server.loses_letters = True
+    b = Bootstrap(whole, **environment(server))
+    b.send(delivered, ("Lambda-Runtime-Trace-Id", "Root=1-5759e988-bd862e3fe1be46a994272793;Parent=53995c3f42cd8ad8;Sampled=1"))
+    check("refused as a whole", b.posted()[0].endswith("/error"))
+    b.end()
+    _, (invocation, *_) = read_spans(said.read_text())
+    check("and its span says why", values(invocation.attributes)["error.type"] == "NoItemFailures", invocation)
 
 
 def signed():
