@@ -230,6 +230,27 @@ static char *coefficient(const struct sl_decimal *d, struct sl_arena *arena)
     return digits;
 }
 
+/* A number of `n` digits whose first one stands for 10^magnitude; zeros at both ends are left out. Absent: it
+ * is none of DynamoDB's, or "" when there is nothing but zeros. */
+static struct sl_span number_text(const char *digits, size_t n, int magnitude, bool is_negative,
+                                  struct sl_arena *arena)
+{
+    while (n && digits[n - 1] == '0')
+        n--;
+    for (; n && digits[0] == '0'; digits++, n--)
+        magnitude--;
+    if (!n)
+        return SL_LIT("");
+    if (n > SL_NUMBER_DIGITS || magnitude < SL_NUMBER_LEAST || magnitude > SL_NUMBER_MOST)
+        return sl_span(NULL, 0);
+    struct sl_number number = {
+        .is_negative = is_negative, .n = (uint8_t)n, .exponent = (int16_t)(magnitude + 1)};
+    for (size_t i = 0; i < n; i++)
+        number.digits[i] = (uint8_t)(digits[i] - '0');
+    char *text = sl_arena_alloc(arena, SL_NUMBER_TEXT);
+    return sl_span(text, sl_number_text(&number, text));
+}
+
 bool sl_decimal_text(const struct sl_decimal *d, struct sl_arena *arena, struct sl_span *out)
 {
     *out = SL_LIT("0");
@@ -237,17 +258,24 @@ bool sl_decimal_text(const struct sl_decimal *d, struct sl_arena *arena, struct 
         return true;
     const char *digits = coefficient(d, arena);
     size_t n = strlen(digits);
-    int magnitude = d->exponent + (int)n - 1;
-    while (digits[n - 1] == '0')
-        n--;
-    *out = sl_span(NULL, 0);
-    if (n > SL_NUMBER_DIGITS || magnitude < SL_NUMBER_LEAST || magnitude > SL_NUMBER_MOST)
-        return false;
-    struct sl_number number = {
-        .is_negative = sign(d) < 0, .n = (uint8_t)n, .exponent = (int16_t)(magnitude + 1)};
-    for (size_t i = 0; i < n; i++)
-        number.digits[i] = (uint8_t)(digits[i] - '0');
-    char *text = sl_arena_alloc(arena, SL_NUMBER_TEXT);
-    *out = sl_span(text, sl_number_text(&number, text));
+    *out = number_text(digits, n, d->exponent + (int)n - 1, sign(d) < 0, arena);
+    return out->ptr != NULL;
+}
+
+bool sl_decimal_numbers(const struct sl_decimal *d, struct sl_arena *arena, struct sl_span **out, size_t *n)
+{
+    const char *digits = coefficient(d, arena);
+    size_t len = strlen(digits);
+    *out = sl_arena_alloc(arena, (len / SL_NUMBER_DIGITS + 1) * sizeof(**out));
+    *n = 0;
+    for (size_t at = 0, part; at < len; at += part) {
+        part = len - at < SL_NUMBER_DIGITS ? len - at : SL_NUMBER_DIGITS;
+        struct sl_span text =
+            number_text(digits + at, part, d->exponent + (int)(len - at) - 1, sign(d) < 0, arena);
+        if (!text.ptr)
+            return false;
+        if (text.len)
+            (*out)[(*n)++] = text;
+    }
     return true;
 }

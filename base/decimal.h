@@ -31,4 +31,8 @@ int sl_decimal_compare(const struct sl_decimal *a, const struct sl_decimal *b);
  * range. */
 bool sl_decimal_text(const struct sl_decimal *d, struct sl_arena *arena, struct sl_span *out);
 
+/* The sum as numbers of DynamoDB that add up to it: none for 0, one unless it needs more than 38 digits.
+ * False: a digit stands where no number of DynamoDB has one. In `arena`. */
+bool sl_decimal_numbers(const struct sl_decimal *d, struct sl_arena *arena, struct sl_span **out, size_t *n);
+
 #endif

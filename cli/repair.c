@@ -159,15 +159,6 @@ static void on_found(struct sl_verify_session *session, const struct sl_finding 
 
 /* ---- totals ---- */
 
-/* One of those that write these totals: the line tells of them. */
-static struct sl_route *route_to(const struct repair *r, struct sl_span target)
-{
-    struct sl_route *route = r->session.command.pipeline->routes;
-    while (sl_route_makes(route) != SL_MAKES_TOTALS || !sl_span_is(target, route->stats.target))
-        route++;
-    return route;
-}
-
 static void print_sum(const struct repair *r, const struct sl_audit_sum *sum, struct sl_span added,
                       const struct sl_repair_outcome *out)
 {
@@ -185,22 +176,14 @@ static void print_sum(const struct repair *r, const struct sl_audit_sum *sum, st
 static void repair_sum(struct repair *r, const struct sl_audit_sum *sum, struct sl_span *added,
                        struct sl_repair_outcome *out)
 {
-    const struct sl_repair_sum what = {.route = route_to(r, sum->target),
-                                       .key = sum->key,
-                                       .attribute = sum->attribute,
-                                       .difference = sum->difference,
-                                       .mark = sum->mark,
-                                       .deadline_ms = deadline()};
     *added = sl_span(NULL, 0);
-    if (!sl_span_is(sum->kind, "sum"))
-        sl_repair_leave(&r->findings.rows, out, "NoRows",
-                        "only a backfill into a new ledger and an empty table makes these rows anew");
-    else if (!r->may_total)
+    if (!r->may_total && sl_span_is(sum->kind, "sum"))
         sl_repair_leave(&r->findings.rows, out, "NoTotals", "only --totals sets it right");
     else if (r->findings.is_full)
         sl_repair_leave(&r->findings.rows, out, "NotKept", "what has to be kept of the write could not be");
     else
-        sl_repair_sum(&r->findings.rows, &what, r->arena, added, out);
+        sl_repair_audit_sum(&r->findings.rows, r->session.command.pipeline, sum, deadline(), r->arena, added,
+                            out);
 }
 
 static void on_total(struct sl_verify_session *session, struct sl_span line)
@@ -235,7 +218,10 @@ static enum sl_status take_finding(struct repair *r, struct sl_span line, struct
     enum sl_finding_line what;
     enum sl_status status = sl_repair_take_line(r->session.work, r->session.command.pipeline, line,
                                                 r->session.command.arena, &what, error);
-    r->others += what == SL_FINDING_OTHER;
+    if (what == SL_FINDING_OTHER && r->may_total && sl_finding_line_is_of_totals(line))
+        on_total(&r->session, line);
+    else
+        r->others += what == SL_FINDING_OTHER;
     return status;
 }
 
@@ -271,7 +257,7 @@ static enum sl_status on_begun(struct sl_verify_session *session, struct sl_erro
         fprintf(stderr,
                 "sluice repair: %" PRIu64
                 " findings are of totals or archives, and are left alone: totals are "
-                "repaired with --totals and without FINDINGS\n",
+                "repaired with --totals\n",
                 r->others);
     return status;
 }

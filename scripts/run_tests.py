@@ -10,6 +10,7 @@ A test has a folder of its own for what is temporary (TMPDIR: in memory for a pr
 it leaves a file there or a process behind. FILE gets what each took: seconds, seconds of processor time by itself and in the kernel."""
 import argparse
 import fnmatch
+import glob
 import os
 import pathlib
 import re
@@ -170,7 +171,13 @@ def earlier():
     return {line.split("\t")[0]: float(line.split("\t")[1]) for line in lines}
 
 
+def held():
+    """What bootstraps keep where Lambda has its temporary files, outside of the tests' own folders."""
+    return set(glob.glob(f"/tmp/sluice-{os.geteuid()}-held-*"))
+
+
 def main():
+    global failed
     import ctypes
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)  # servers that a test leaves to themselves are ours to collect
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
@@ -180,6 +187,7 @@ def main():
     waiting = [Test(path, on_disk if path.endswith((".py", ".sh")) else in_memory)
                for path in sorted(options.tests, key=lambda path: -took.get(path, 0))]
     running, ending, done, load = {}, [], [], Load()
+    before = held()
     others = [0.0, 0.0]
     try:
         while waiting or running or ending:
@@ -220,6 +228,9 @@ def main():
         rows = [f"{t.path}\t{t.took:.2f}\t{t.user:.2f}\t{t.system:.2f}\n" for t in sorted(done, key=lambda t: -t.took)]
         rows.append(f"servers\t0\t{others[0]:.2f}\t{others[1]:.2f}\n")
         options.seconds.write_text("".join(rows))
+    for path in held() - before:
+        print(f"FAIL  a bootstrap that a test started had no TMPDIR: it left {path}")
+        failed += 1
     print(f"{passed} passed, {failed} failed")
     return 1 if failed else 0
 

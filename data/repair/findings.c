@@ -107,6 +107,12 @@ void sl_repair_finding(struct sl_finding_repairs *r, const struct sl_finding *fi
         keep_side(r, out->side);
 }
 
+bool sl_finding_line_is_of_totals(struct sl_span line)
+{
+    struct sl_span kind = sl_json_find(line, "kind");
+    return sl_span_is(kind, "\"sum\"") || sl_span_is(kind, "\"values\"") || sl_span_is(kind, "\"members\"");
+}
+
 enum sl_status sl_repair_take_line(struct sl_verify *verify, struct sl_pipeline *pipeline,
                                    struct sl_span line, struct sl_arena *arena, enum sl_finding_line *what,
                                    struct sl_error *error)
@@ -119,9 +125,7 @@ enum sl_status sl_repair_take_line(struct sl_verify *verify, struct sl_pipeline 
     struct sl_span key = sl_json_find(line, "source_key");
     if (!sl_span_is(result, "\"different\""))
         return SL_OK;
-    struct sl_span kind = sl_json_find(line, "kind");
-    if (sl_span_is(kind, "\"sum\"") || sl_span_is(kind, "\"values\"") || sl_span_is(kind, "\"members\"") ||
-        sl_span_is(sl_json_find(line, "handler"), "\"archive\"")) {
+    if (sl_finding_line_is_of_totals(line) || sl_span_is(sl_json_find(line, "handler"), "\"archive\"")) {
         *what = SL_FINDING_OTHER;
         return SL_OK;
     }

@@ -50,4 +50,7 @@ enum sl_status sl_repair_take_line(struct sl_verify *verify, struct sl_pipeline 
 /* Does the line tell of a row that is set right by removing it? */
 bool sl_finding_line_is_removal(struct sl_span line);
 
+/* Of a line that is SL_FINDING_OTHER: does it tell of totals? */
+bool sl_finding_line_is_of_totals(struct sl_span line);
+
 #endif

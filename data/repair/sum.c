@@ -1,7 +1,9 @@
 /* The row is read, and the number added. */
 #include "data/repair/sum.h"
 
+#include "base/number.h"
 #include "base/span.h"
+#include "data/repair/findings.h"
 #include "streams/value.h"
 #include "data/verify/totals.h"
 
@@ -66,6 +68,11 @@ static void repair(const struct sl_repairs *r, const struct sl_repair_sum *sum, 
         fail(out, SL_REPAIRED_LEFT, "TooLarge", "no number of 38 digits sets it right; look at its rows");
         return;
     }
+    struct sl_number number;
+    if (sl_number_parse(sum->difference, &number)) {
+        fail(out, SL_REPAIRED_LEFT, "NoDifference", "the finding says no number as its difference");
+        return;
+    }
     if (!apply(table, &get, sum, arena, &result)) {
         fail(out, SL_REPAIRED_FAILED, result.code, result.text);
         return;
@@ -91,4 +98,34 @@ void sl_repair_sum(struct sl_repairs *r, const struct sl_repair_sum *sum, struct
     *added = sl_span(NULL, 0);
     repair(r, sum, arena, added, out);
     r->outcomes[out->outcome]++;
+}
+
+/* One of those that write these totals. */
+static struct sl_route *route_to(struct sl_pipeline *pipeline, struct sl_span target)
+{
+    for (size_t i = 0; i < pipeline->n; i++)
+        if (sl_route_makes(&pipeline->routes[i]) == SL_MAKES_TOTALS &&
+            sl_span_is(target, pipeline->routes[i].stats.target))
+            return &pipeline->routes[i];
+    return NULL;
+}
+
+void sl_repair_audit_sum(struct sl_repairs *r, struct sl_pipeline *pipeline, const struct sl_audit_sum *sum,
+                         int64_t deadline_ms, struct sl_arena *arena, struct sl_span *added,
+                         struct sl_repair_outcome *out)
+{
+    const struct sl_repair_sum what = {.route = route_to(pipeline, sum->target),
+                                       .key = sum->key,
+                                       .attribute = sum->attribute,
+                                       .difference = sum->difference,
+                                       .mark = sum->mark,
+                                       .deadline_ms = deadline_ms};
+    *added = sl_span(NULL, 0);
+    if (!sl_span_is(sum->kind, "sum"))
+        sl_repair_leave(r, out, "NoRows",
+                        "only a backfill into a new ledger and an empty table makes these rows anew");
+    else if (!what.route)
+        sl_repair_leave(r, out, "NoRoute", "no route writes these totals");
+    else
+        sl_repair_sum(r, &what, arena, added, out);
 }

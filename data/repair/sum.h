@@ -9,7 +9,7 @@
 #ifndef SL_DATA_REPAIR_SUM_H
 #define SL_DATA_REPAIR_SUM_H
 
-#include "data/repair/repair.h"
+#include "data/repair/audit.h"
 
 /* Of a line of sl_totals_verify. */
 struct sl_repair_sum {
@@ -23,5 +23,11 @@ struct sl_repair_sum {
 /* `added` becomes the number that was added, or would be; absent: none. */
 void sl_repair_sum(struct sl_repairs *r, const struct sl_repair_sum *sum, struct sl_arena *arena,
                    struct sl_span *added, struct sl_repair_outcome *out);
+
+/* Of a line of sl_totals_verify, read. What no number sets right (rows of values or members: "NoRows"), and
+ * totals that no route of the pipeline writes ("NoRoute"), are left. */
+void sl_repair_audit_sum(struct sl_repairs *r, struct sl_pipeline *pipeline, const struct sl_audit_sum *sum,
+                         int64_t deadline_ms, struct sl_arena *arena, struct sl_span *added,
+                         struct sl_repair_outcome *out);
 
 #endif

@@ -29,6 +29,9 @@ struct sl_work_item {
     struct sl_answer *answer;
 };
 
+/* When a turn has to end: a tenth of it is kept to write what was found, and the place. */
+int64_t sl_work_until_ms(const struct sl_work_item *item);
+
 /* Opens the place; SL_FATAL when it is not an object store. */
 enum sl_status sl_work_place(struct sl_work *work, struct sl_object_port **out,
                              struct sl_error *error) SL_MUST_USE;
@@ -40,6 +43,7 @@ enum sl_status sl_work_put(struct sl_work *work, struct sl_span key, struct sl_s
 enum sl_status sl_work_plan(struct sl_work_item *item, struct sl_error *error) SL_MUST_USE;
 enum sl_status sl_work_backfill(struct sl_work_item *item, struct sl_error *error) SL_MUST_USE;
 enum sl_status sl_work_verify(struct sl_work_item *item, struct sl_error *error) SL_MUST_USE;
+enum sl_status sl_work_verify_totals(struct sl_work_item *item, struct sl_error *error) SL_MUST_USE;
 enum sl_status sl_work_ask(struct sl_work_item *item, struct sl_error *error) SL_MUST_USE;
 enum sl_status sl_work_sum(struct sl_work_item *item, struct sl_error *error) SL_MUST_USE;
 

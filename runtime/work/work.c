@@ -11,6 +11,18 @@
 #define RESERVE_LEAST_MS 300
 #define RESERVE_MOST_MS  5000
 
+/* Kept of a turn: a tenth of it, within these. */
+#define KEEP_LEAST_MS 500
+#define KEEP_MOST_MS  10000
+
+int64_t sl_work_until_ms(const struct sl_work_item *item)
+{
+    struct sl_clock *clock = item->work->options.clock;
+    int64_t keep_ms = (item->call.deadline_ms - clock->now_ms(clock)) / 10;
+    keep_ms = keep_ms < KEEP_LEAST_MS ? KEEP_LEAST_MS : keep_ms;
+    return item->call.deadline_ms - (keep_ms > KEEP_MOST_MS ? KEEP_MOST_MS : keep_ms);
+}
+
 /* A piece of a plan says itself what is done with it. */
 static enum sl_status do_piece(struct sl_work_item *item, struct sl_error *error)
 {
@@ -19,8 +31,10 @@ static enum sl_status do_piece(struct sl_work_item *item, struct sl_error *error
         return sl_work_backfill(item, error);
     if (sl_span_is(what, "\"verify\"") || sl_span_is(what, "\"repair\""))
         return sl_work_verify(item, error);
+    if (sl_span_is(what, "\"totals\""))
+        return sl_work_verify_totals(item, error);
     return sl_fail(error, SL_REJECT, SL_WORK_BAD_ITEM,
-                   "sluice.piece.do: use \"backfill\", \"verify\" or \"repair\"");
+                   "sluice.piece.do: use \"backfill\", \"verify\", \"totals\" or \"repair\"");
 }
 
 static const struct kind {

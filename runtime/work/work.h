@@ -3,7 +3,7 @@
  * An event whose only member is "sluice" is a work item:
  *
  *   {"sluice":{"plan":{"run":"NAME","given":{...}}}}     checks the source, writes the list of pieces
- *   {"sluice":{"backfill":{...}}}                        one piece, or what is left of it, until the deadline
+ *   {"sluice":{"piece":{...}}}                           one piece, or what is left of it, until the deadline
  *   {"sluice":{"sum":{"results":"KEY","pieces":n,"items":n}}}  adds the pieces' results up
  *
  * docs/SEEDING.md has the members. Whoever sends items may choose which piece of the configured source is

@@ -4,6 +4,7 @@
 #include "base/json_write.h"
 #include "runtime/work/fields.h"
 #include "runtime/work/plan_verify.h"
+#include "runtime/work/totals.h"
 #include "runtime/work/verify.h"
 
 #include <stdlib.h>
@@ -86,6 +87,16 @@ static enum sl_status judge_verification(struct sl_work_item *item, struct sl_sp
     return keep_sum(item, run, counts, error);
 }
 
+static enum sl_status judge_totals(struct sl_work_item *item, struct sl_span what, json_t *counts,
+                                   struct sl_error *error)
+{
+    struct sl_span run;
+    if (read_run(what, "sluice.sum.what", item->call.arena, &run, error) != SL_OK ||
+        sl_work_judge_totals(item, run, what, counts, error) != SL_OK)
+        return error->status;
+    return json_object_get(counts, "next") ? SL_OK : keep_sum(item, run, counts, error);
+}
+
 enum sl_status sl_work_judge(struct sl_work_item *item, struct sl_span what, json_t *counts,
                              struct sl_error *error)
 {
@@ -93,6 +104,8 @@ enum sl_status sl_work_judge(struct sl_work_item *item, struct sl_span what, jso
     json_object_set_new(counts, "what", json_loadb(what.ptr, what.len, 0, NULL));
     if (sl_span_is(kind, "\"verify\""))
         return judge_verification(item, what, counts, error);
+    if (sl_span_is(kind, "\"totals\""))
+        return judge_totals(item, what, counts, error);
     json_object_set_new(counts, "outcome",
                         json_string(sl_span_is(kind, "\"repair\"") ? outcome_of_repair(counts) : "seeded"));
     return SL_OK;

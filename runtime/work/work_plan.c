@@ -8,6 +8,7 @@
 #include "runtime/work/job.h"
 #include "runtime/work/list.h"
 #include "runtime/work/plan_verify.h"
+#include "runtime/work/totals.h"
 #include "runtime/work/verify_piece.h"
 
 /* In a turn's answer: a route's five counts with their names, and the place with what else is there. */
@@ -169,7 +170,9 @@ enum sl_status sl_work_plan(struct sl_work_item *item, struct sl_error *error)
         return sl_work_plan_verify(item, run, given, error);
     if (sl_span_is(what, "\"repair\""))
         return sl_work_plan_repair(item, run, given, error);
+    if (sl_span_is(what, "\"totals\""))
+        return sl_work_plan_totals(item, run, given, error);
     return sl_fail(error, SL_REJECT, SL_WORK_BAD_ITEM,
-                   SL_WORK_INPUT ": \"do\" is %.*s; use \"backfill\", \"verify\" or \"repair\"",
+                   SL_WORK_INPUT ": \"do\" is %.*s; use \"backfill\", \"verify\", \"totals\" or \"repair\"",
                    (int)(what.len < 64 ? what.len : 64), what.ptr);
 }

@@ -40,6 +40,16 @@ static void add_counts(json_t *total, const json_t *more)
     }
 }
 
+/* The name of what a piece wrote last, into a list. */
+static void add_last(json_t *counts, json_t *last)
+{
+    if (!json_is_string(last))
+        return;
+    if (!json_object_get(counts, "last"))
+        json_object_set_new(counts, "last", json_array());
+    json_array_append(json_object_get(counts, "last"), last);
+}
+
 static enum sl_status add_piece(void *context, struct sl_span output, struct sl_error *error)
 {
     struct sum *sum = context;
@@ -54,6 +64,7 @@ static enum sl_status add_piece(void *context, struct sl_span output, struct sl_
         sum->is_seen[i / 8] |= (uint8_t)(1u << (i % 8));
         sum->seen++;
         json_object_del(answer, "piece");
+        add_last(sum->counts, json_object_get(answer, "last"));
         add_counts(sum->counts, answer);
     }
     json_decref(answer);

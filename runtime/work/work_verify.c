@@ -3,25 +3,20 @@
  * "routes":{...}}, of a repair with "repaired":{...}, counted from the piece's beginning; while it is not
  * done, "next" is the item of the next turn.
  *
- * What is found is written as objects of JSON lines, FINDINGS at most in each: they are the pieces of a
- * repair. A turn that is done again writes the same objects anew. */
+ * What is found is written as objects of JSON lines: they are the pieces of a repair. */
 #include "base/json_write.h"
 #include "data/repair/audit.h"
 #include "data/repair/findings.h"
+#include "data/repair/sum.h"
 #include "data/source/budget.h"
 #include "data/verify/summary.h"
 #include "runtime/work/item.h"
+#include "runtime/work/lines.h"
 #include "runtime/work/results.h"
 #include "runtime/work/verify.h"
 
-#define FINDINGS     1000
-#define OBJECT_BYTES ((size_t)4 * 1024 * 1024)
-#define LINE_BYTES   ((size_t)1024 * 1024)
-#define PLACE_BYTES  ((size_t)64 * 1024 * 1024) /* 50,000 suspects with keys of 1 KB */
-
-/* Kept of a turn to write what was found, and the place: a tenth of it, within these. */
-#define KEEP_LEAST_MS 500
-#define KEEP_MOST_MS  10000
+#define LINE_BYTES  ((size_t)1024 * 1024)
+#define PLACE_BYTES ((size_t)64 * 1024 * 1024) /* 50,000 suspects with keys of 1 KB */
 
 #define ROW_MS   30000
 #define RETRIES  20 /* steps in a row that could not read */
@@ -35,11 +30,10 @@ struct turn {
     int64_t until_ms; /* no step is begun after it */
     struct sl_budget reads, writes;
     struct sl_table_units paid;
-    struct sl_buffer lines; /* of findings, or of repairs; not written yet */
-    unsigned n_lines, n_objects, n_saved;
+    struct sl_work_lines lines; /* of findings, or of repairs */
+    unsigned n_saved;
     struct sl_finding_repairs repairs;
     struct sl_arena *row;    /* of one finding */
-    struct sl_error failure; /* an object that could not be written */
     struct sl_error trouble; /* the last step's that is worth another try */
     bool has_moved;
 };
@@ -57,38 +51,6 @@ static int64_t now_ms(const struct turn *t)
 
 /* ---- objects ---- */
 
-static bool put(struct turn *t, struct sl_span key, struct sl_span body)
-{
-    return sl_work_put(t->item->work, key, body, &t->item->call, &t->failure) == SL_OK;
-}
-
-static struct sl_span name_of(const struct turn *t, const char *below, unsigned n)
-{
-    return sl_span_str(sl_arena_printf(t->item->call.arena, "%s%.*s/%06u-%04u-%04u.jsonl", below,
-                                       SL_ARG(piece_of(t)->run), (unsigned)piece_of(t)->piece,
-                                       (unsigned)piece_of(t)->turn, n));
-}
-
-static bool flush(struct turn *t)
-{
-    const char *below = piece_of(t)->is_repair ? SL_WORK_REPAIRS : SL_WORK_FINDINGS;
-    if (!t->lines.len)
-        return true;
-    bool good = put(t, name_of(t, below, t->n_objects++), sl_buffer_span(&t->lines));
-    sl_buffer_reset(&t->lines);
-    t->n_lines = 0;
-    return good;
-}
-
-static void add_line(struct turn *t, struct sl_span line)
-{
-    bool is_full = t->n_lines == FINDINGS || t->lines.len + line.len > OBJECT_BYTES;
-    if (t->failure.status != SL_OK || (is_full && !flush(t)))
-        return;
-    sl_buffer_add_span(&t->lines, line);
-    t->n_lines++;
-}
-
 static struct sl_span place_key(const struct turn *t, uint64_t turn)
 {
     return sl_span_str(sl_arena_printf(t->item->call.arena, SL_WORK_FINDINGS "%.*s/places/%s-%06u-%04u.json",
@@ -103,9 +65,11 @@ static bool keep(void *arg, const struct sl_finding *finding, struct sl_span aft
 {
     struct turn *t = arg;
     struct sl_buffer line;
-    sl_buffer_init_in(&line, t->row, OBJECT_BYTES);
+    sl_buffer_init_in(&line, t->row, SL_WORK_LINES_BYTES);
     sl_audit_saved(finding, after, &line);
-    return !line.failed && put(t, name_of(t, SL_WORK_REPAIRS "saved/", t->n_saved++), sl_buffer_span(&line));
+    return !line.failed &&
+           sl_work_put(t->item->work, sl_work_lines_name(&t->lines, SL_WORK_REPAIRS "saved/", t->n_saved++),
+                       sl_buffer_span(&line), &t->item->call, &t->lines.failure) == SL_OK;
 }
 
 static void repair(struct turn *t, const struct sl_finding *finding)
@@ -116,7 +80,25 @@ static void repair(struct turn *t, const struct sl_finding *finding)
     sl_repair_finding(&t->repairs, finding, now_ms(t) + ROW_MS, t->row, &outcome);
     sl_buffer_init_in(&line, t->row, LINE_BYTES);
     sl_audit_line(finding, &outcome, clock->wall_ns(clock) / 1000000, false, &line);
-    add_line(t, sl_buffer_span(&line));
+    sl_work_lines_add(&t->lines, sl_buffer_span(&line));
+    sl_arena_reset(t->row);
+}
+
+/* What is added to a total holds whatever it is now (data/repair/sum.h): nothing is looked at again. */
+static void repair_sum(struct turn *t, struct sl_span text)
+{
+    struct sl_audit_sum sum;
+    struct sl_repair_outcome outcome;
+    struct sl_span added;
+    struct sl_buffer line;
+    struct sl_clock *clock = t->item->work->options.clock;
+    if (sl_audit_sum_read(text, t->row, &sum)) {
+        sl_repair_audit_sum(&t->repairs.rows, t->repairs.pipeline, &sum, now_ms(t) + ROW_MS, t->row, &added,
+                            &outcome);
+        sl_buffer_init_in(&line, t->row, LINE_BYTES);
+        sl_audit_sum_line(&sum, added, &outcome, clock->wall_ns(clock) / 1000000, false, &line);
+        sl_work_lines_add(&t->lines, sl_buffer_span(&line));
+    }
     sl_arena_reset(t->row);
 }
 
@@ -124,7 +106,7 @@ static void on_found(void *arg, const struct sl_finding *finding, struct sl_span
 {
     struct turn *t = arg;
     if (!piece_of(t)->is_repair)
-        add_line(t, line);
+        sl_work_lines_add(&t->lines, line);
     else if (finding->result == SL_FINDING_DIFFERENT)
         repair(t, finding);
 }
@@ -137,9 +119,9 @@ static void on_found(void *arg, const struct sl_finding *finding, struct sl_span
 static enum sl_status take_findings(struct turn *t, struct sl_error *error)
 {
     struct sl_span text;
-    enum sl_finding_line what;
-    enum sl_status status =
-        sl_work_read_object(t->place, piece_of(t)->findings, OBJECT_BYTES * 2, &t->item->call, &text, error);
+    enum sl_finding_line what = SL_FINDING_NONE;
+    enum sl_status status = sl_work_read_object(t->place, piece_of(t)->findings, SL_WORK_LINES_BYTES * 2,
+                                                &t->item->call, &text, error);
     for (size_t at = 0, end; status == SL_OK && at < text.len; at = end + 1) {
         const char *newline = memchr(text.ptr + at, '\n', text.len - at);
         end = newline ? (size_t)(newline - text.ptr) : text.len;
@@ -148,6 +130,8 @@ static enum sl_status take_findings(struct turn *t, struct sl_error *error)
         if (piece_of(t)->turn == 0)
             status = sl_repair_take_line(t->verify, t->item->work->options.pipeline, line,
                                          t->item->call.arena, &what, error);
+        if (status == SL_OK && what == SL_FINDING_OTHER && sl_finding_line_is_of_totals(line))
+            repair_sum(t, line);
     }
     sl_error_context(error, "%.*s", SL_ARG(piece_of(t)->findings));
     return status;
@@ -189,21 +173,14 @@ static bool pay(struct turn *t)
     return ms < left;
 }
 
-static void set_end(struct turn *t)
-{
-    int64_t keep_ms = (t->item->call.deadline_ms - now_ms(t)) / 10;
-    keep_ms = keep_ms < KEEP_LEAST_MS ? KEEP_LEAST_MS : keep_ms > KEEP_MOST_MS ? KEEP_MOST_MS : keep_ms;
-    t->until_ms = t->item->call.deadline_ms - keep_ms;
-}
-
 static enum sl_status run_turn(struct turn *t, struct sl_error *error)
 {
     struct sl_clock *clock = t->item->work->options.clock;
     unsigned failures = 0;
-    set_end(t);
+    t->until_ms = sl_work_until_ms(t->item);
     sl_budget_init(&t->reads, piece_of(t)->read_units, now_ms(t));
     sl_budget_init(&t->writes, piece_of(t)->write_units, now_ms(t));
-    while (failures < RETRIES && t->failure.status == SL_OK && !sl_verify_progress(t->verify).is_done &&
+    while (failures < RETRIES && t->lines.failure.status == SL_OK && !sl_verify_progress(t->verify).is_done &&
            pay(t)) {
         struct sl_error why = SL_NO_ERROR;
         enum sl_status status = sl_verify_step(t->verify, t->until_ms, &why);
@@ -218,10 +195,8 @@ static enum sl_status run_turn(struct turn *t, struct sl_error *error)
             clock->sleep_ms(clock, RETRY_MS);
         }
     }
-    if (t->failure.status == SL_OK)
-        (void)flush(t);
-    if (t->failure.status != SL_OK)
-        *error = t->failure;
+    if (!sl_work_lines_flush(&t->lines))
+        *error = t->lines.failure;
     else if (!t->has_moved && t->trouble.status != SL_OK)
         *error = t->trouble;
     return error->status;
@@ -274,14 +249,19 @@ static enum sl_status answer_turn(struct turn *t, struct sl_error *error)
 
 enum sl_status sl_work_verify(struct sl_work_item *item, struct sl_error *error)
 {
-    struct turn t = {.item = item, .failure = SL_NO_ERROR, .trouble = SL_NO_ERROR};
+    struct turn t = {.item = item, .trouble = SL_NO_ERROR};
     struct sl_work *work = item->work;
     enum sl_status status =
         sl_work_verify_piece_read(item->what, &work->config, item->call.arena, &t.v.piece, error);
     if (status != SL_OK)
         return status;
     t.row = sl_arena_new(64 * 1024);
-    sl_buffer_init(&t.lines, OBJECT_BYTES + LINE_BYTES);
+    sl_work_lines_init(&t.lines);
+    t.lines.item = item;
+    t.lines.below = t.v.piece.is_repair ? SL_WORK_REPAIRS : SL_WORK_FINDINGS;
+    t.lines.run = t.v.piece.run;
+    t.lines.piece = (unsigned)t.v.piece.piece;
+    t.lines.turn = (unsigned)t.v.piece.turn;
     t.v.options.found = on_found;
     status = sl_work_verification_open(&t.v, item, error);
     if (status == SL_OK)
@@ -297,7 +277,7 @@ enum sl_status sl_work_verify(struct sl_work_item *item, struct sl_error *error)
     sl_verify_close(t.verify);
     sl_work_verification_close(&t.v);
     sl_finding_repairs_clean_up(&t.repairs);
-    sl_buffer_clean_up(&t.lines);
+    sl_work_lines_clean_up(&t.lines);
     sl_arena_destroy(t.row);
     return status;
 }

@@ -211,6 +211,34 @@ static void a_difference_is_exact(void **state)
     sl_arena_destroy(arena);
 }
 
+/* Whatever digits it needs: what it is written as adds up to it again. */
+static void a_sum_is_the_numbers_that_it_is_written_as(void **state)
+{
+    (void)state;
+    static const char *const numbers[] = {"0",      "1",       "-2.5",  "1E-130",         NINES,  "-1E+37",
+                                          "1E+125", "-3E+125", "3E-20", "-" NINES "E-20", "1E+80"};
+    const size_t n = sizeof(numbers) / sizeof(numbers[0]);
+    struct sl_arena *arena = sl_arena_new(4096);
+    for (size_t i = 0; i < n * n * n; i++) {
+        struct sl_decimal *sum = sl_decimal_new(arena);
+        struct sl_span *list;
+        size_t count;
+        for (size_t k = 0, at = i; k < 3; k++, at /= n)
+            assert_true(sl_decimal_add(sum, sl_span_str(numbers[at % n]), false));
+        assert_true(sl_decimal_numbers(sum, arena, &list, &count));
+        assert_int_equal(count == 0, sl_decimal_is_zero(sum));
+        for (size_t k = 0; k < count; k++)
+            assert_true(sl_decimal_add(sum, list[k], true));
+        assert_true(sl_decimal_is_zero(sum));
+        sl_arena_reset(arena);
+    }
+    const char *beyond[] = {"+9e125", "+9e125", NULL};
+    struct sl_span *list;
+    size_t count;
+    assert_false(sl_decimal_numbers(sum_of(arena, beyond), arena, &list, &count));
+    sl_arena_destroy(arena);
+}
+
 static void memory_is_freed_when_the_arena_is_reset(void **state)
 {
     (void)state;
@@ -269,6 +297,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(numbers_compare_by_value),
         cmocka_unit_test(a_difference_is_exact),
         cmocka_unit_test(the_edges_of_the_range_are_written_in_full),
+        cmocka_unit_test(a_sum_is_the_numbers_that_it_is_written_as),
         cmocka_unit_test(memory_is_freed_when_the_arena_is_reset),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -68,7 +68,8 @@ def invoke(work, command, environment, events):
     rie = next(sam().glob(f"lib/python3*/site-packages/samcli/local/rapid/aws-lambda-rie-{MACHINE}"))
     addresses = ["--runtime-interface-emulator-address", f"127.0.0.1:{port}", "--runtime-api-address", f"127.0.0.1:{api}"]
     answers = []
-    with Child([rie, *addresses, enter], {"PATH": os.environ["PATH"], **environment}, log) as process:
+    place = {} if any("chroot" in str(part) for part in command) else {"TMPDIR": str(work)}
+    with Child([rie, *addresses, enter], {"PATH": os.environ["PATH"], **place, **environment}, log) as process:
         wait_for(port, process, log)
         for event in events:
             connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE_S)

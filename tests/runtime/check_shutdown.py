@@ -193,7 +193,7 @@ def under_the_emulator():
     for on in ("1", "0"):
         told.unlink(missing_ok=True)
         port, api, log = emulator.free_port(), emulator.free_port(), work / "rie.log"
-        env = {"PATH": os.environ["PATH"], "SLUICE_CONFIG": str(config), "SLUICE_HANDLER_PATH": str(work), "SLUICE_SHUTDOWN": on, "AWS_LAMBDA_FUNCTION_TIMEOUT": "60"}
+        env = {"PATH": os.environ["PATH"], "TMPDIR": str(work), "SLUICE_CONFIG": str(config), "SLUICE_HANDLER_PATH": str(work), "SLUICE_SHUTDOWN": on, "AWS_LAMBDA_FUNCTION_TIMEOUT": "60"}
         with emulator.Child([rie, "--runtime-interface-emulator-address", f"127.0.0.1:{port}", "--runtime-api-address", f"127.0.0.1:{api}", f"{BUILD}/bootstrap"],
                             env, log) as process:
             emulator.wait_for(port, process, log)

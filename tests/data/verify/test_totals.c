@@ -3,11 +3,15 @@
  * handler's. */
 #include "data/verify/totals.h"
 
+#include "data/verify/totals_judge.h"
+#include "data/verify/totals_part.h"
+
 #include "handlers/pipeline/route.h"
 #include "tests/support/stage.h"
 #include "tests/support/test.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define CONFIG "{'on_failure':'report','report_batch_item_failures':true,'routes':[%s]}"
@@ -136,6 +140,196 @@ static bool is_stopped(void *arg)
     return ++asked == stops_at;
 }
 
+/* ---- the same by parts: what many scans add up apart, and others judge ---- */
+
+struct parts {
+    struct sl_totals_target *t;
+    struct sl_arena *arena, *page;
+    struct sl_buffer key, line;
+    struct sl_buffer objects[3][64]; /* of the first scan of the ledgers, of the totals, of the second one */
+    size_t n[3];
+    struct sl_buffer rest[5]; /* of a share of the groups */
+    struct sl_totals_counts counts;
+    char lines[20000];
+};
+
+#define SHARES_OF 3 /* judgements */
+
+static void found_apart(void *arg, struct sl_span line)
+{
+    struct parts *p = arg;
+    size_t n = strlen(p->lines);
+    snprintf(p->lines + n, sizeof(p->lines) - n, "%.*s", SL_ARG(line));
+}
+
+/* Every page becomes an object of its own. */
+static void scan_apart(struct parts *p, int which, size_t table)
+{
+    bool is_totals = which == 1;
+    const struct sl_call call = {.arena = p->arena, .deadline_ms = INT64_MAX};
+    for (uint32_t segment = 0; segment < 3; segment++)
+        for (struct sl_span after = {0};;) {
+            struct sl_totals_sums sums;
+            struct sl_totals_rows rows = {.t = p->t,
+                                          .sums = &sums,
+                                          .scan = is_totals ? SL_TOTALS_TOTAL : SL_TOTALS_FIRST,
+                                          .is_apart = true,
+                                          .arena = p->page,
+                                          .key = &p->key};
+            const struct sl_table_scan scan = {.table = is_totals ? sl_span(NULL, 0) : p->t->tables[table],
+                                               .segment = segment,
+                                               .of = 3,
+                                               .after = after,
+                                               .is_consistent = true};
+            struct sl_table_page page;
+            struct sl_buffer *object = &p->objects[which][p->n[which]++];
+            assert_true(p->n[which] < 64);
+            p->t->port->scan(p->t->port, &scan, 1, &page, &call);
+            assert_int_equal(page.result.status, SL_OK);
+            sl_totals_sums_init(&sums, 4000, 0, 1);
+            sl_totals_take_page(&rows, table, &page);
+            sl_buffer_init(object, (size_t)4 * 1024 * 1024);
+            const struct sl_totals_head head = {.before = SL_LIT("x"), .digest = rows.digest};
+            assert_int_equal(sl_totals_part_write(&sums, rows.scan, &head, object, &error), SL_OK);
+            sl_totals_sums_clean_up(&sums);
+            after = page.next;
+            if (!after.ptr)
+                break;
+        }
+}
+
+static uint64_t take_apart(struct parts *p, struct sl_totals_rows *rows, size_t share, int which,
+                           enum sl_totals_scan scan)
+{
+    uint64_t digest = 0;
+    rows->scan = scan;
+    for (size_t i = 0; i < p->n[which]; i++) {
+        struct sl_span text = sl_buffer_span(&p->objects[which][i]);
+        struct sl_totals_head head;
+        size_t from = SL_TOTALS_SHARES * share / SHARES_OF, to = SL_TOTALS_SHARES * (share + 1) / SHARES_OF;
+        assert_int_equal(
+            sl_totals_head_read(sl_span(text.ptr, SL_TOTALS_HEAD_BYTES), p->arena, &head, &error), SL_OK);
+        assert_true(sl_span_is(head.before, "x"));
+        uint64_t begin = from ? head.ends[from - 1] : 0;
+        assert_int_equal(head.ends[SL_TOTALS_SHARES - 1], text.len - SL_TOTALS_HEAD_BYTES);
+        assert_int_equal(sl_totals_part_take(rows,
+                                             sl_span(text.ptr + SL_TOTALS_HEAD_BYTES + begin,
+                                                     (size_t)(head.ends[to - 1] - begin)),
+                                             &error),
+                         SL_OK);
+        digest += head.digest;
+    }
+    return digest;
+}
+
+static size_t judge_apart(struct parts *p, size_t share, unsigned round)
+{
+    struct sl_totals_sums sums;
+    struct sl_totals_rows rows = {.t = p->t, .sums = &sums, .arena = p->page, .key = &p->key};
+    struct sl_totals_judge judge = {.t = p->t,
+                                    .sums = &sums,
+                                    .counts = &p->counts,
+                                    .arena = p->page,
+                                    .line = &p->line,
+                                    .found = found_apart,
+                                    .arg = p};
+    sl_totals_sums_init(&sums, 4000, 0, 1);
+    if (round > 1) {
+        assert_int_equal(sl_totals_rest_take(&rows, sl_buffer_span(&p->rest[share]), &error), SL_OK);
+        sums.room = sums.n;
+    }
+    uint64_t first = take_apart(p, &rows, share, 0, SL_TOTALS_FIRST);
+    (void)take_apart(p, &rows, share, 1, SL_TOTALS_TOTAL);
+    judge.has_moved = take_apart(p, &rows, share, 2, SL_TOTALS_SECOND) != first;
+    size_t left = sl_totals_judge_round(&judge);
+    sl_buffer_reset(&p->rest[share]);
+    assert_int_equal(sl_totals_rest_write(&sums, &p->rest[share], &error), SL_OK);
+    if (round == SL_TOTALS_ROUNDS)
+        sl_totals_judge_rest(&judge);
+    sl_totals_sums_clean_up(&sums);
+    return left;
+}
+
+static void forget_objects(struct parts *p, int which)
+{
+    while (p->n[which])
+        sl_buffer_clean_up(&p->objects[which][--p->n[which]]);
+}
+
+static void scan_ledgers_apart(struct parts *p, int which)
+{
+    for (size_t i = 0; i < p->t->n_tables; i++)
+        scan_apart(p, which, i);
+}
+
+static void verify_target_apart(struct parts *p)
+{
+    size_t left = 1;
+    for (size_t i = 0; i < SHARES_OF; i++)
+        sl_buffer_init(&p->rest[i], (size_t)1024 * 1024);
+    scan_ledgers_apart(p, 0);
+    for (unsigned round = 1; round <= SL_TOTALS_ROUNDS && left > 0; round++) {
+        left = 0;
+        scan_apart(p, 1, 0);
+        scan_ledgers_apart(p, 2);
+        for (size_t share = 0; share < SHARES_OF; share++)
+            left += judge_apart(p, share, round);
+        forget_objects(p, 0);
+        forget_objects(p, 1);
+        memcpy(p->objects[0], p->objects[2], sizeof(p->objects[0]));
+        p->n[0] = p->n[2];
+        p->n[2] = 0;
+    }
+    forget_objects(p, 0);
+    for (size_t i = 0; i < SHARES_OF; i++)
+        sl_buffer_clean_up(&p->rest[i]);
+}
+
+static int by_text(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static void sort_lines(char *text)
+{
+    char *list[200], copy[sizeof(lines)];
+    size_t n = 0, at = 0;
+    snprintf(copy, sizeof(copy), "%s", text);
+    for (char *line = copy, *end; (end = strchr(line, '\n')); line = end + 1) {
+        *end = '\0';
+        list[n++] = line;
+    }
+    qsort(list, n, sizeof(*list), by_text);
+    for (size_t i = 0; i < n; i++)
+        at += (size_t)snprintf(text + at, sizeof(copy) - at, "%s\n", list[i]);
+}
+
+/* Finds what one machine has found. */
+static void assert_same_apart(const bool *is_chosen)
+{
+    static struct parts p;
+    struct sl_totals_target *targets;
+    p = (struct parts){.arena = sl_arena_new(4096), .page = sl_arena_new(4096)};
+    sl_buffer_init(&p.key, (size_t)64 * 1024);
+    sl_buffer_init(&p.line, (size_t)64 * 1024);
+    size_t n = sl_totals_find(the->p, is_chosen, p.arena, &targets);
+    for (size_t i = 0; i < n; i++)
+        if (targets[i].is_chosen) {
+            p.t = &targets[i];
+            verify_target_apart(&p);
+        }
+    sort_lines(lines);
+    sort_lines(p.lines);
+    assert_string_equal(p.lines, lines);
+    assert_int_equal(p.counts.equal, counts.equal);
+    assert_int_equal(p.counts.different, counts.different);
+    assert_int_equal(p.counts.unsettled, counts.unsettled);
+    sl_buffer_clean_up(&p.key);
+    sl_buffer_clean_up(&p.line);
+    sl_arena_destroy(p.page);
+    sl_arena_destroy(p.arena);
+}
+
 static enum sl_status verify_chosen(const bool *is_chosen)
 {
     const struct sl_totals_options options = {.pipeline = the->p,
@@ -149,7 +343,11 @@ static enum sl_status verify_chosen(const bool *is_chosen)
     n_scans = asked = 0;
     watch_ports();
     enum sl_status status = sl_totals_verify(&options, &counts, &error);
+    size_t scans = n_scans;
+    if (status == SL_OK && !before_scan && !n_made && !stops_at)
+        assert_same_apart(is_chosen);
     forget_ports();
+    n_scans = scans;
     return status;
 }
 

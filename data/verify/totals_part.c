@@ -1,0 +1,301 @@
+/* Sums of totals as objects. */
+#include "data/verify/totals_part.h"
+
+#include "base/array.h"
+#include "base/json.h"
+#include "base/json_walk.h"
+#include "base/json_write.h"
+#include "base/span.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* ---- writing ---- */
+
+static bool add_numbers(struct sl_buffer *out, const char *name, const struct sl_decimal *d,
+                        struct sl_arena *arena)
+{
+    struct sl_span *numbers;
+    size_t n;
+    if (!sl_decimal_numbers(d, arena, &numbers, &n))
+        return false;
+    sl_json_add_raw(out, name, SL_LIT("["));
+    for (size_t i = 0; i < n; i++) {
+        sl_buffer_add_str(out, i ? "," : "");
+        sl_json_add_string(out, numbers[i]);
+    }
+    sl_buffer_add_char(out, ']');
+    return true;
+}
+
+static void begin_line(struct sl_buffer *out, const struct sl_totals_sum *sum)
+{
+    sl_buffer_add_char(out, '{');
+    sl_json_add_raw(out, "key", sum->key);
+    sl_json_add_member(out, "name", sum->name);
+}
+
+static enum sl_status beyond(const struct sl_totals_sum *sum, struct sl_error *error)
+{
+    return sl_fail(error, SL_FATAL, "BeyondNumbers",
+                   "what rows say of the attribute %.*s adds up to more than any number of DynamoDB: "
+                   "`sluice verify` from one machine says of which row",
+                   SL_ARG(sum->name));
+}
+
+static void add_hex(struct sl_buffer *out, const char *name, uint64_t n)
+{
+    char text[17];
+    snprintf(text, sizeof(text), "%" PRIx64, n);
+    sl_json_add_member(out, name, sl_span_str(text));
+}
+
+static enum sl_status write_line(const struct sl_totals_sum *sum, enum sl_totals_scan scan,
+                                 struct sl_arena *arena, struct sl_buffer *out, struct sl_error *error)
+{
+    const struct sl_decimal *d = scan == SL_TOTALS_TOTAL ? sum->total : sum->first;
+    begin_line(out, sum);
+    if (!add_numbers(out, "numbers", d, arena))
+        return beyond(sum, error);
+    if (scan != SL_TOTALS_TOTAL)
+        add_hex(out, "rows", sum->rows_first);
+    if (sum->mark.ptr)
+        sl_json_add_raw(out, "mark", sum->mark);
+    sl_buffer_add_str(out, "}\n");
+    return SL_OK;
+}
+
+/* Over the blanks that are there. */
+static void write_head(const struct sl_totals_head *head, struct sl_arena *arena, char *at)
+{
+    struct sl_buffer text;
+    sl_buffer_init_in(&text, arena, SL_TOTALS_HEAD_BYTES);
+    sl_buffer_add_char(&text, '{');
+    if (head->before.ptr)
+        sl_json_add_member(&text, "before", head->before);
+    add_hex(&text, "digest", head->digest);
+    sl_json_add_raw(&text, "ends", SL_LIT("["));
+    for (size_t i = 0; i < SL_TOTALS_SHARES; i++) {
+        sl_buffer_add_str(&text, i ? "," : "");
+        sl_buffer_add_integer(&text, (int64_t)head->ends[i]);
+    }
+    sl_buffer_add_str(&text, "]}");
+    memcpy(at, text.ptr, text.len);
+}
+
+static size_t share_of(const struct sl_totals_sum *sum)
+{
+    return (sum->home ^ sum->home >> 32) % SL_TOTALS_SHARES;
+}
+
+/* The sums' places in the list, in the order of their shares. */
+static const uint32_t *in_order(struct sl_totals_sums *sums)
+{
+    uint32_t *order = sl_arena_alloc(sums->arena, (sums->n + 1) * sizeof(*order));
+    size_t starts[SL_TOTALS_SHARES + 1] = {0};
+    for (size_t i = 0; i < sums->n; i++)
+        starts[share_of(&sums->list[i]) + 1]++;
+    for (size_t i = 1; i <= SL_TOTALS_SHARES; i++)
+        starts[i] += starts[i - 1];
+    for (size_t i = 0; i < sums->n; i++)
+        order[starts[share_of(&sums->list[i])]++] = (uint32_t)i;
+    return order;
+}
+
+enum sl_status sl_totals_part_write(struct sl_totals_sums *sums, enum sl_totals_scan scan,
+                                    const struct sl_totals_head *head, struct sl_buffer *out,
+                                    struct sl_error *error)
+{
+    struct sl_totals_head own = *head;
+    const uint32_t *order = in_order(sums);
+    enum sl_status status = SL_OK;
+    size_t share = 0;
+    sl_buffer_printf(out, "%*s\n", (int)SL_TOTALS_HEAD_BYTES - 1, "");
+    for (size_t i = 0; i < sums->n && status == SL_OK; i++) {
+        const struct sl_totals_sum *sum = &sums->list[order[i]];
+        for (; share < share_of(sum); share++)
+            own.ends[share] = out->len - SL_TOTALS_HEAD_BYTES;
+        status = write_line(sum, scan, sums->arena, out, error);
+    }
+    for (; share < SL_TOTALS_SHARES; share++)
+        own.ends[share] = out->len - SL_TOTALS_HEAD_BYTES;
+    if (out->failed)
+        return sl_fail(error, SL_FATAL, "PartTooLong",
+                       "sums of totals need more than an object of them may have");
+    write_head(&own, sums->arena, out->ptr);
+    return status;
+}
+
+enum sl_status sl_totals_rest_write(struct sl_totals_sums *sums, struct sl_buffer *out,
+                                    struct sl_error *error)
+{
+    for (size_t i = 0; i < sums->n; i++) {
+        const struct sl_totals_sum *sum = &sums->list[i];
+        if (sum->is_settled)
+            continue;
+        begin_line(out, sum);
+        bool good = !sum->n_same || add_numbers(out, "still", sum->still, sums->arena);
+        if (sum->n_same)
+            sl_json_add_integer(out, "same", sum->n_same);
+        good = good && (!sum->has_interval || (add_numbers(out, "low", sum->low, sums->arena) &&
+                                               add_numbers(out, "high", sum->high, sums->arena)));
+        if (!good)
+            return beyond(sum, error);
+        sl_buffer_add_str(out, "}\n");
+    }
+    return out->failed
+               ? sl_fail(error, SL_FATAL, "PartTooLong", "the groups that moved need more than one object")
+               : SL_OK;
+}
+
+/* ---- reading ---- */
+
+static enum sl_status bad(const char *what, struct sl_error *error)
+{
+    return sl_fail(error, SL_REJECT, "BadPart", "an object of sums of totals: %s", what);
+}
+
+static bool read_hex(struct sl_span json, uint64_t *out)
+{
+    char text[18];
+    char *end;
+    if (json.len < 3 || json.len > sizeof(text) || json.ptr[0] != '"')
+        return false;
+    memcpy(text, json.ptr + 1, json.len - 2);
+    text[json.len - 2] = '\0';
+    *out = strtoull(text, &end, 16);
+    return *end == '\0';
+}
+
+/* A whole number of at most 15 digits. */
+static bool read_count(struct sl_span json, uint64_t *out)
+{
+    *out = 0;
+    for (size_t i = 0; i < json.len; i++) {
+        if (json.ptr[i] < '0' || json.ptr[i] > '9')
+            return false;
+        *out = *out * 10 + (uint64_t)(json.ptr[i] - '0');
+    }
+    return json.len > 0 && json.len <= 15;
+}
+
+enum sl_status sl_totals_head_read(struct sl_span text, struct sl_arena *arena, struct sl_totals_head *out,
+                                   struct sl_error *error)
+{
+    size_t n = 0;
+    struct sl_span number;
+    *out = (struct sl_totals_head){.digest = 0};
+    if (text.len != SL_TOTALS_HEAD_BYTES || sl_json_check(text, error) != SL_OK)
+        return bad("it has no head", error);
+    out->before = sl_json_text(text, "before", arena);
+    struct sl_json_walk ends = sl_json_walk(sl_json_walk_member(text, SL_LIT("ends")));
+    while (n < SL_TOTALS_SHARES && sl_json_walk_next(&ends, NULL, &number)) {
+        if (!read_count(number, &out->ends[n]) || (n && out->ends[n] < out->ends[n - 1]))
+            break;
+        n++;
+    }
+    return n == SL_TOTALS_SHARES && read_hex(sl_json_walk_member(text, SL_LIT("digest")), &out->digest)
+               ? SL_OK
+               : bad("its head does not say where the shares end", error);
+}
+
+/* A line's members; absent ones are absent. */
+struct line {
+    struct sl_span key, name, numbers, rows, mark, still, same, low, high;
+};
+
+static bool read_line(struct sl_span text, struct sl_arena *arena, struct line *out)
+{
+    struct sl_span name, value;
+    struct {
+        struct sl_span name;
+        struct sl_span *to;
+    } members[] = {{SL_LIT("key"), &out->key},   {SL_LIT("numbers"), &out->numbers},
+                   {SL_LIT("rows"), &out->rows}, {SL_LIT("mark"), &out->mark},
+                   {SL_LIT("same"), &out->same}, {SL_LIT("still"), &out->still},
+                   {SL_LIT("low"), &out->low},   {SL_LIT("high"), &out->high}};
+    struct sl_error ignored = SL_NO_ERROR;
+    *out = (struct line){.key = {0}};
+    if (sl_json_check_loose(text, &ignored) != SL_OK)
+        return false;
+    struct sl_json_walk walk = sl_json_walk(text);
+    while (sl_json_walk_next(&walk, &name, &value))
+        for (size_t i = 0; i < SL_COUNT(members); i++)
+            if (sl_span_eq(members[i].name, name))
+                *members[i].to = value;
+    out->name = sl_json_text(text, "name", arena);
+    return out->name.ptr && sl_span_starts(out->key, SL_LIT("{\"M\":{")) &&
+           sl_span_ends(out->key, SL_LIT("}}"));
+}
+
+static bool take_numbers(struct sl_decimal *sum, struct sl_span list)
+{
+    struct sl_json_walk walk = sl_json_walk(list);
+    struct sl_span text;
+    while (sl_json_walk_next(&walk, NULL, &text))
+        if (text.len < 3 || !sl_decimal_add(sum, sl_span(text.ptr + 1, text.len - 2), false))
+            return false;
+    return list.ptr != NULL;
+}
+
+static bool take_line(struct sl_totals_rows *r, const struct line *l)
+{
+    bool is_total = r->scan == SL_TOTALS_TOTAL, is_first = r->scan == SL_TOTALS_FIRST;
+    struct sl_totals_sum *sum = sl_totals_sum_of(r, l->key, l->name, true), *own;
+    uint64_t rows = 0;
+    if (l->mark.ptr && (own = sl_totals_sum_of(r, l->key, l->name, false)))
+        own->mark = sl_span(sl_arena_copy(r->sums->arena, l->mark), l->mark.len);
+    if (!is_total && !read_hex(l->rows, &rows))
+        return false;
+    if (!sum)
+        return true;
+    *(is_first ? &sum->rows_first : &sum->rows_second) += rows;
+    return take_numbers(is_total ? sum->total : is_first ? sum->first : sum->second, l->numbers);
+}
+
+static bool take_rest(struct sl_totals_rows *r, const struct line *l)
+{
+    struct sl_totals_sum *sum = sl_totals_sum_of(r, l->key, l->name, false);
+    struct {
+        struct sl_span text;
+        struct sl_decimal **to;
+    } numbers[] = {{l->still, &sum->still}, {l->low, &sum->low}, {l->high, &sum->high}};
+    uint64_t same = 0;
+    if (l->same.ptr && (!read_count(l->same, &same) || same > SL_TOTALS_ROUNDS || !l->still.ptr))
+        return false;
+    sum->n_same = (unsigned)same;
+    sum->has_interval = l->low.ptr && l->high.ptr;
+    for (size_t i = 0; i < SL_COUNT(numbers); i++) {
+        *numbers[i].to = sl_decimal_new(r->sums->arena);
+        if (numbers[i].text.ptr && !take_numbers(*numbers[i].to, numbers[i].text))
+            return false;
+    }
+    return true;
+}
+
+static enum sl_status take_lines(struct sl_totals_rows *r, struct sl_span lines,
+                                 bool (*take)(struct sl_totals_rows *, const struct line *),
+                                 struct sl_error *error)
+{
+    struct line line;
+    for (size_t at = 0, end; at < lines.len; at = end + 1) {
+        const char *newline = memchr(lines.ptr + at, '\n', lines.len - at);
+        end = newline ? (size_t)(newline - lines.ptr) : lines.len;
+        const struct sl_span text = sl_span(lines.ptr + at, end - at);
+        sl_arena_reset(r->arena);
+        if (!read_line(text, r->arena, &line) || !take(r, &line))
+            return bad("a line is not of one", error);
+    }
+    return SL_OK;
+}
+
+enum sl_status sl_totals_part_take(struct sl_totals_rows *r, struct sl_span lines, struct sl_error *error)
+{
+    return take_lines(r, lines, take_line, error);
+}
+
+enum sl_status sl_totals_rest_take(struct sl_totals_rows *r, struct sl_span lines, struct sl_error *error)
+{
+    return take_lines(r, lines, take_rest, error);
+}
