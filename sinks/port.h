@@ -196,7 +196,7 @@ struct sl_table_facts {
     struct sl_span arn;             /* absent: it has none */
     struct sl_table_key keys[2];    /* partition key, sort key. SQLite: in the order of their names */
     size_t n_keys;                  /* 0: not known (SQLite: no item was ever there) */
-    uint64_t items, bytes;          /* DynamoDB: counted about every six hours. SQLite: now */
+    uint64_t items, bytes;          /* DynamoDB: six hours old at most; OpenSearch: bytes 10 s. SQLite: now */
     bool is_on_demand;              /* billing */
     double read_units, write_units; /* provisioned, each second; 0 on demand */
     struct sl_span stream_arn;      /* the latest stream's; absent: it has none */
