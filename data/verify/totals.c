@@ -8,7 +8,7 @@
 #define PAGE_MS    60000
 #define LINE_BYTES ((size_t)64 * 1024)
 
-/* More than 2^20 passes of 50,000 groups are no totals. */
+/* More than 2^20 passes are no totals. */
 #define PASSES_MAX ((uint64_t)1 << 20)
 
 struct check {
@@ -124,9 +124,9 @@ static enum sl_status pass(struct check *c, uint64_t part, uint64_t of, bool *is
                                     .line = &c->line,
                                     .found = c->o->found,
                                     .arg = c->o->arg};
-    sl_totals_sums_init(&c->sums, SL_TOTALS_GROUPS, part, of);
+    sl_totals_sums_init(&c->sums, c->o->groups ? c->o->groups : SL_TOTALS_GROUPS, part, of);
     if (part == 0) /* as the others may have a few more */
-        c->sums.room = (size_t)SL_TOTALS_GROUPS * 3 / 4;
+        c->sums.room = c->sums.most * 3 / 4;
     for (int round = 0; round < SL_TOTALS_ROUNDS && left > 0 && status == SL_OK && !c->is_stopped; round++) {
         status = round_of(c, round == 0, error);
         if (status != SL_OK || c->sums.is_full || c->is_stopped)

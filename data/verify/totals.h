@@ -18,7 +18,7 @@
 #include "handlers/pipeline/pipeline.h"
 #include "data/verify/verify.h"
 
-#define SL_TOTALS_GROUPS 50000
+#define SL_TOTALS_GROUPS 200000 /* 100 MB */
 
 /* `sluice repair` counts in the row, in an attribute of this name and the total's, how often it has added to
  * the total: so it sees whether another repair has done so since the row was scanned. */
@@ -31,6 +31,7 @@
 struct sl_totals_options {
     struct sl_pipeline *pipeline;
     struct sl_sinks *sinks;
+    size_t groups;         /* at a time; 0: SL_TOTALS_GROUPS */
     const bool *is_chosen; /* by route; NULL: every route. Totals are verified when one of their routes is */
 
     /* A JSON line, with its newline; borrowed. */

@@ -21,7 +21,7 @@
 
 /* A turn that has so many sums ends: 100 MB. What one page adds to them fits, too: 1 MB of rows. */
 #define TURN_SUMS ((size_t)50000)
-#define MOST_SUMS ((size_t)200000)
+#define MOST_SUMS ((size_t)SL_TOTALS_GROUPS)
 
 #define PART_BYTES  ((size_t)256 * 1024 * 1024)
 #define INDEX_BYTES ((size_t)4 * 1024 * 1024)

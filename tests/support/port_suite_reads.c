@@ -1,6 +1,8 @@
 /* What every store and table must do that can be read: ranges, lists, pages of segments. */
 #include "tests/support/port_suite.h"
 
+#include "base/clock.h"
+
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -330,9 +330,12 @@ static void assert_same_apart(const bool *is_chosen)
     sl_arena_destroy(p.arena);
 }
 
+#define GROUPS 4000 /* so that few groups are too many */
+
 static enum sl_status verify_chosen(const bool *is_chosen)
 {
-    const struct sl_totals_options options = {.pipeline = the->p,
+    const struct sl_totals_options options = {.groups = GROUPS,
+                                              .pipeline = the->p,
                                               .sinks = &the->sinks,
                                               .is_chosen = is_chosen,
                                               .found = found,
@@ -847,7 +850,7 @@ static void totals_of_any_size_are_verified_in_parts(void **state)
     (void)state;
     open_world(APART);
     put(1, 1, 5);
-    n_made = (size_t)SL_TOTALS_GROUPS * 3 / 4 - 1; /* as many as the first pass takes */
+    n_made = (size_t)GROUPS * 3 / 4 - 1; /* as many as the first pass takes */
     wrong = SIZE_MAX;
     assert_counts(n_made + 1, 0, 0);
     assert_int_equal(n_scans, 3);
@@ -867,7 +870,7 @@ static void numbers_at_the_end_stay_with_their_groups(void **state)
     for (int i = 0; i < 40; i++)
         put((size_t)i, 1, i + 10);
     stage_reopen(the, json_printf(CONFIG, NUMBERED(",'shards':2,'ledger':{'table':'ledger'}")));
-    n_made = (size_t)SL_TOTALS_GROUPS * 3 / 4;
+    n_made = (size_t)GROUPS * 3 / 4;
     wrong = SIZE_MAX;
     assert_counts(n_made + 81, 0, 0);
     assert_int_equal(n_scans, 2 + 3 + 3);
@@ -885,7 +888,7 @@ static void totals_that_grow_too_fast_are_told(void **state)
     (void)state;
     open_world(APART);
     put(1, 1, 5);
-    n_made = (size_t)SL_TOTALS_GROUPS * 3 / 4;
+    n_made = (size_t)GROUPS * 3 / 4;
     wrong = SIZE_MAX;
     before_scan = grow;
     assert_int_equal(verify_chosen(NULL), SL_FATAL);
