@@ -109,8 +109,10 @@ static enum sl_status read_pages(struct turn *t, struct sl_segment *segment, str
         if (status == SL_RETRY)
             clock_of(t)->sleep_ms(clock_of(t), RETRY_MS);
     }
-    if (pages || segment->is_done)
+    if (pages)
         sl_error_clear(error);
+    else if (error->status == SL_OK)
+        (void)sl_fail(error, SL_RETRY, "NothingDone", "the turn ended before anything was read");
     return error->status;
 }
 
