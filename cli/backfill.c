@@ -22,8 +22,7 @@
 /* Without a durable piece for so long, the run ends. Everything up to the last checkpoint is kept. */
 #define STUCK_MS (15 * 60 * 1000)
 /* The checkpoint is replaced at most so often: each time takes two syncs. */
-#define SAVE_MS    1000
-#define ROUTES_MAX (sizeof(((struct sl_flag_list *)0)->values) / sizeof(char *))
+#define SAVE_MS 1000
 
 struct backfill {
     struct sl_command command;
@@ -32,6 +31,7 @@ struct backfill {
     const char *export, *archive, *keys;
     const char *consumer, *consumer_since, *as_of, *function, *mapping, *checkpoint_path, *until, *temp;
     struct sl_flag_list route_list;
+    bool *is_chosen; /* by --routes; NULL: all that can */
     bool verify_first, is_plan, is_unsafe, is_quiet;
     int64_t segments, read_units, write_units;
     char **inputs;
@@ -138,20 +138,6 @@ static enum sl_status open_source(struct backfill *b, struct sl_error *error)
     return sl_source_open_files(options, &what, &call, &b->source, error);
 }
 
-/* What --routes names: "a,b" and several flags are the same. */
-static size_t split_routes(struct backfill *b, const char **names)
-{
-    size_t n = 0;
-    for (size_t i = 0; i < b->route_list.n; i++) {
-        char *text = sl_arena_copy(b->command.arena, sl_span_str(b->route_list.values[i])), *rest = text,
-             *one;
-        while ((one = strsep(&rest, ",")) && n < ROUTES_MAX)
-            if (one[0])
-                names[n++] = one;
-    }
-    return n;
-}
-
 static enum sl_status find_consumer(struct backfill *b, struct sl_error *error)
 {
     char text[SL_TIME_BYTES];
@@ -179,18 +165,26 @@ static enum sl_status find_consumer(struct backfill *b, struct sl_error *error)
 
 static struct sl_backfill_options engine_options(struct backfill *b)
 {
-    const char **names = sl_arena_alloc(b->command.arena, ROUTES_MAX * sizeof(*names));
     return (struct sl_backfill_options){.pipeline = b->command.pipeline,
                                         .source = b->source,
                                         .clock = b->command.clock,
-                                        .routes = names,
-                                        .n_routes = split_routes(b, names),
+                                        .is_chosen = b->is_chosen,
                                         .as_of_ms = b->as_of_ms,
                                         .consumer_since_ms = b->since_ms,
                                         .any_order = b->is_unsafe,
                                         .is_restore = b->until != NULL,
                                         .is_plan = b->is_plan,
                                         .write_units = (double)b->write_units};
+}
+
+/* "a,b" and several flags are the same. */
+static enum sl_status choose_routes(struct backfill *b, struct sl_error *error)
+{
+    enum sl_status status = SL_OK;
+    for (size_t i = 0; i < b->route_list.n && status == SL_OK; i++)
+        status = sl_route_choose(b->command.pipeline, sl_span_str(b->route_list.values[i]), b->command.arena,
+                                 &b->is_chosen, error);
+    return status;
 }
 
 static enum sl_status open_engine(struct backfill *b, struct sl_error *error)
@@ -235,6 +229,8 @@ static enum sl_status open_all(struct backfill *b, struct sl_error *error)
     enum sl_status status = sl_checkpoint_open(&b->checkpoint, b->command.arena, error);
     if (status == SL_OK)
         status = sl_command_open(&b->command, "sluice-backfill", b->is_plan ? &sl_dry_openers : NULL, error);
+    if (status == SL_OK)
+        status = choose_routes(b, error);
     if (status != SL_OK)
         return status;
     b->source_options.sinks = &b->command.sinks;

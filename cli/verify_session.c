@@ -46,9 +46,11 @@ static struct sl_call call_of(const struct sl_verify_session *v)
 static enum sl_status choose_routes(struct sl_verify_session *v, struct sl_error *error)
 {
     struct sl_error why = SL_NO_ERROR;
-    if (sl_verify_choose(v->command.pipeline, sl_span_str(v->routes), v->command.arena, &v->options.is_chosen,
-                         &why) != SL_OK)
+    bool *chosen = NULL;
+    if (sl_route_choose(v->command.pipeline, sl_span_str(v->routes), v->command.arena, &chosen, &why) !=
+        SL_OK)
         return USAGE(error, "--routes: %s (%s)", why.text, v->command.config);
+    v->options.is_chosen = chosen;
     return SL_OK;
 }
 

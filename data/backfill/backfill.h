@@ -27,8 +27,7 @@ struct sl_backfill_options {
     struct sl_pipeline *pipeline;
     struct sl_source *source;
     struct sl_clock *clock;
-    const char *const *routes; /* names of those that are to take part; borrowed */
-    size_t n_routes;           /* 0: all that can */
+    const bool *is_chosen;     /* by route: those that are to take part; borrowed. NULL: all that can */
     int64_t as_of_ms;          /* T, since 1970; 0: the source's own time. Of two the earlier one counts */
     int64_t consumer_since_ms; /* every change since then has come or will come through the stream; 0: not
                                   known */

@@ -11,14 +11,6 @@
 
 /* ---- which routes ---- */
 
-static bool is_named(const struct sl_backfill *b, const char *name)
-{
-    for (size_t i = 0; i < b->options.n_routes; i++)
-        if (strcmp(b->options.routes[i], name) == 0)
-            return true;
-    return false;
-}
-
 /* Why the route cannot take part, in the lasting arena; NULL: it can. */
 static const char *why_not(struct sl_backfill *b, struct sl_route *route, struct sl_backfill_route *out)
 {
@@ -49,33 +41,19 @@ void sl_backfill_forget_units(struct sl_backfill *b)
         count_units(&b->options.pipeline->routes[i], NULL);
 }
 
-static enum sl_status check_names(const struct sl_backfill *b, struct sl_error *error)
-{
-    const struct sl_pipeline *p = b->options.pipeline;
-    for (size_t i = 0; i < b->options.n_routes; i++) {
-        bool exists = false;
-        for (size_t k = 0; k < p->n; k++)
-            exists = exists || strcmp(p->routes[k].config->name, b->options.routes[i]) == 0;
-        if (!exists)
-            return sl_fail(error, SL_REJECT, "NoRoute", "the configuration has no route \"%s\"",
-                           b->options.routes[i]);
-    }
-    return SL_OK;
-}
-
 enum sl_status sl_backfill_choose(struct sl_backfill *b, struct sl_error *error)
 {
     struct sl_pipeline *p = b->options.pipeline;
     size_t n = 0;
-    enum sl_status status = check_names(b, error);
+    enum sl_status status = SL_OK;
     b->routes = sl_arena_zalloc(b->lasting, p->n * sizeof(*b->routes));
     for (size_t i = 0; i < p->n && status == SL_OK; i++) {
         struct sl_backfill_route *out = &b->routes[i];
         out->name = p->routes[i].config->name;
         out->left_out = why_not(b, &p->routes[i], out);
-        if (b->options.n_routes && !is_named(b, out->name))
+        if (b->options.is_chosen && !b->options.is_chosen[i])
             out->left_out = "it was not named";
-        else if (b->options.n_routes && out->left_out)
+        else if (b->options.is_chosen && out->left_out)
             status = sl_fail(error, SL_REJECT, "NotPerItem", "the route %s cannot be backfilled: %s",
                              out->name, out->left_out);
         p->routes[i].is_left_out = out->left_out != NULL;

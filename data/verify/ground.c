@@ -45,28 +45,6 @@ enum sl_status sl_verify_ground_open(struct sl_verify_ground *g, struct sl_sinks
     return SL_OK;
 }
 
-enum sl_status sl_verify_choose(struct sl_pipeline *pipeline, struct sl_span names, struct sl_arena *arena,
-                                const bool **is_chosen, struct sl_error *error)
-{
-    *is_chosen = NULL;
-    if (!names.ptr)
-        return SL_OK;
-    bool *chosen = sl_arena_zalloc(arena, pipeline->n + 1);
-    for (size_t at = 0; at < names.len;) {
-        const char *comma = memchr(names.ptr + at, ',', names.len - at);
-        size_t end = comma ? (size_t)(comma - names.ptr) : names.len;
-        struct sl_span name = sl_span(names.ptr + at, end - at);
-        size_t i = sl_route_named(pipeline, name);
-        if (i == pipeline->n)
-            return sl_fail(error, SL_REJECT, "NoRoute", "the configuration has no route \"%.*s\"",
-                           SL_ARG(name));
-        chosen[i] = true;
-        at = end + 1;
-    }
-    *is_chosen = chosen;
-    return SL_OK;
-}
-
 static void count(struct sl_pipeline *pipeline, struct sl_table_units *units)
 {
     for (size_t i = 0; pipeline && i < pipeline->n; i++) {

@@ -18,10 +18,6 @@ enum sl_status sl_verify_ground_open(struct sl_verify_ground *ground, struct sl_
                                      struct sl_span url, const char *what, struct sl_verify_options *options,
                                      const struct sl_call *call, struct sl_error *error) SL_MUST_USE;
 
-/* "a,b": by route, whether it is named; NULL for no text: every route. SL_REJECT: there is no such route. */
-enum sl_status sl_verify_choose(struct sl_pipeline *pipeline, struct sl_span names, struct sl_arena *arena,
-                                const bool **is_chosen, struct sl_error *error) SL_MUST_USE;
-
 /* From now on the routes' tables count their units, too. */
 void sl_verify_ground_count(struct sl_verify_ground *ground, struct sl_pipeline *pipeline);
 

@@ -408,23 +408,38 @@ static enum sl_status open_spans(struct sl_pipeline *p, struct sl_error *error)
     return status;
 }
 
-/* The names in SLUICE_OUTAGE, separated by commas. */
-static enum sl_status mark_outages(struct sl_pipeline *p, struct sl_error *error)
+enum sl_status sl_route_choose(const struct sl_pipeline *p, struct sl_span names, struct sl_arena *arena,
+                               bool **chosen, struct sl_error *error)
 {
-    struct sl_span rest = sl_span_str(sl_vars_or(p->options.vars, "SLUICE_OUTAGE", ""));
-    while (rest.len) {
-        const char *comma = memchr(rest.ptr, ',', rest.len);
-        struct sl_span name = sl_span(rest.ptr, comma ? (size_t)(comma - rest.ptr) : rest.len);
+    if (names.ptr && !*chosen)
+        *chosen = sl_arena_zalloc(arena, p->n + 1);
+    while (names.len) {
+        const char *comma = memchr(names.ptr, ',', names.len);
+        struct sl_span name = sl_span(names.ptr, comma ? (size_t)(comma - names.ptr) : names.len);
         size_t i = sl_route_named(p, name);
         if (i == p->n)
-            return sl_fail(error, SL_FATAL, INVALID,
-                           "the variable SLUICE_OUTAGE names a route \"%.*s\", which is not there",
+            return sl_fail(error, SL_REJECT, "NoRoute", "the configuration has no route \"%.*s\"",
                            SL_ARG(name));
-        p->routes[i].is_out = true;
-        sl_log(p->options.log, SL_INFO, "SLUICE_OUTAGE: the target of %s is taken to be down",
-               p->routes[i].config->name);
-        rest = sl_span_from(rest, name.len + (comma ? 1 : 0));
+        (*chosen)[i] = true;
+        names = sl_span_from(names, name.len + (comma ? 1 : 0));
     }
+    return SL_OK;
+}
+
+/* The names in SLUICE_OUTAGE. */
+static enum sl_status mark_outages(struct sl_pipeline *p, struct sl_error *error)
+{
+    bool *is_out = NULL;
+    struct sl_error why = SL_NO_ERROR;
+    const struct sl_span names = sl_span_str(sl_vars_or(p->options.vars, "SLUICE_OUTAGE", ""));
+    if (sl_route_choose(p, names, p->arena, &is_out, &why) != SL_OK)
+        return sl_fail(error, SL_FATAL, INVALID, "the variable SLUICE_OUTAGE: %s", why.text);
+    for (size_t i = 0; i < p->n; i++)
+        if (is_out[i]) {
+            p->routes[i].is_out = true;
+            sl_log(p->options.log, SL_INFO, "SLUICE_OUTAGE: the target of %s is taken to be down",
+                   p->routes[i].config->name);
+        }
     return SL_OK;
 }
 

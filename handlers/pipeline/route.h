@@ -126,6 +126,11 @@ static inline size_t sl_route_named(const struct sl_pipeline *p, struct sl_span 
     return i;
 }
 
+/* "a,b": marks these routes in `*chosen`, by number; a list in `arena` when it is NULL. No text leaves it as
+ * it is. SL_REJECT, code "NoRoute": there is no such route. */
+enum sl_status sl_route_choose(const struct sl_pipeline *p, struct sl_span names, struct sl_arena *arena,
+                               bool **chosen, struct sl_error *error) SL_MUST_USE;
+
 /* NULL when none has the name. */
 static inline struct sl_route *sl_route_find(struct sl_pipeline *p, struct sl_span name)
 {

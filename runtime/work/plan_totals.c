@@ -5,8 +5,8 @@
 
 #include "base/json_write.h"
 #include "base/span.h"
-#include "data/verify/ground.h"
 #include "data/verify/totals_part.h"
+#include "handlers/pipeline/route.h"
 #include "runtime/work/list.h"
 #include "runtime/work/totals_piece.h"
 
@@ -20,9 +20,9 @@ enum sl_status sl_work_totals_find(const struct sl_work_item *item, struct sl_sp
                                    struct sl_totals_target **out, size_t *n, struct sl_error *error)
 {
     struct sl_pipeline *pipeline = item->work->options.pipeline;
-    const bool *is_chosen;
+    bool *is_chosen = NULL;
     size_t chosen = 0;
-    if (sl_verify_choose(pipeline, routes, item->call.arena, &is_chosen, error) != SL_OK)
+    if (sl_route_choose(pipeline, routes, item->call.arena, &is_chosen, error) != SL_OK)
         return error->status;
     *n = sl_totals_find(pipeline, is_chosen, item->call.arena, out);
     for (size_t i = 0; i < *n; i++) {

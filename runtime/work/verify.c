@@ -55,8 +55,9 @@ enum sl_status sl_work_verification_open(struct sl_work_verification *v, const s
     const char *what = sl_arena_printf(item->call.arena, "SLUICE_WORK_SOURCE %.*s", SL_ARG(config->source));
     v->clock = item->work->options.clock;
     set_options(v, item);
-    enum sl_status status =
-        sl_verify_choose(pipeline, v->piece.routes, item->call.arena, &v->options.is_chosen, error);
+    bool *chosen = NULL;
+    enum sl_status status = sl_route_choose(pipeline, v->piece.routes, item->call.arena, &chosen, error);
+    v->options.is_chosen = chosen;
     if (status == SL_OK)
         status = sl_verify_ground_open(&v->ground, item->work->options.sinks, config->source, what,
                                        &v->options, &item->call, error);

@@ -38,8 +38,8 @@ static enum sl_status find_letters(struct sl_work_item *item, struct sl_span rou
     struct sl_pipeline *pipeline = item->work->options.pipeline;
     struct sl_outstanding *outstanding = NULL;
     struct sl_outstanding_route left;
-    const bool *is_chosen;
-    enum sl_status status = sl_verify_choose(pipeline, routes, item->call.arena, &is_chosen, error);
+    bool *is_chosen = NULL;
+    enum sl_status status = sl_route_choose(pipeline, routes, item->call.arena, &is_chosen, error);
     if (status == SL_OK)
         status = sl_outstanding_open(pipeline, is_chosen, &outstanding, error);
     if (status == SL_OK && !sl_outstanding_settle(outstanding, NULL, &left))

@@ -139,7 +139,7 @@ def mistakes_are_named(top):
     run = Run(folder, "--outage", "copy@1-2", "--bootstrap", "exec true", str(CAPTURE))
     check("another runtime", run.status == 2 and "--outage: only with our own runtime" in run.err, run.err)
     done = subprocess.run([f"{BUILD}/sluice", "replay", str(CAPTURE)], cwd=folder, capture_output=True, text=True, env={**os.environ, "SLUICE_OUTAGE": "copy,nobody"})
-    check("the variable names a route that is not there", done.returncode == 2 and 'SLUICE_OUTAGE names a route "nobody"' in done.stderr, done.stderr)
+    check("the variable names a route that is not there", done.returncode == 2 and 'SLUICE_OUTAGE: the configuration has no route "nobody"' in done.stderr, done.stderr)
 
 
 with tempfile.TemporaryDirectory() as folder:

@@ -219,8 +219,6 @@ static void wrong_items_are_refused_with_a_reason(void **state)
         {"{'sluice':{'plan':{'run':'a','given':{'odd':7}}}}", "which means nothing there"},
         {"{'sluice':{'plan':{'run':'a','given':{'consumer_since':'now'}}}}", "consumer_since is no time"},
         {"{'sluice':{'plan':{'run':'a','given':{'routes':'replica,','unsafe_order':true}}}}", ""},
-        {"{'sluice':{'plan':{'run':'a','given':{'routes':',replica'}}}}", "has an empty name"},
-        {"{'sluice':{'plan':{'run':'a','given':{'routes':'a,,b'}}}}", "has an empty name"},
         {"{'sluice':{'plan':{'run':'a','given':{'routes':'nobody'}}}}", "nobody"},
         {"{'sluice':{'backfill':{'file':'data/x','md5':'m','routes':'nobody'}}}", ""},
     };
@@ -245,17 +243,10 @@ static void wrong_items_are_refused_with_a_reason(void **state)
     json_decref(ask(a, "plan", "{'run':'aZ09-_'," ANY_ORDER "}"));
     refused(a, json_printf("{'sluice':{'%065d':{}}}", 1), "Function.BadWorkItem",
             json_printf("%064d\\\" is no kind of work item", 0));
-    /* A thousand names, and one more: none of them is left out without a word. */
-    char names[2 * 1001 + 1];
-    for (int i = 0; i < 1001; i++)
-        memcpy(names + (size_t)(2 * i), "x,", 2);
-    for (int more = 0; more < 2; more++) {
-        names[2 * 1000 - 1 + 2 * more] = '\0';
-        refused(a, json_printf("{'sluice':{'plan':{'run':'a','given':{'routes':'%s'}}}}", names),
-                more ? "Function.BadWorkItem" : "Function.NoRoute",
-                more ? "names more than 1000 routes" : "\\\"x\\\"");
-        names[2 * 1000 - 1] = ',';
-    }
+    static const char *const routes[] = {",replica", "replica,,replica", "replica,x", ","};
+    for (size_t k = 0; k < sizeof(routes) / sizeof(routes[0]); k++)
+        refused(a, json_printf("{'sluice':{'plan':{'run':'a','given':{'routes':'%s'}}}}", routes[k]),
+                "Function.NoRoute", k == 2 ? "\\\"x\\\"" : "\\\"\\\"");
     assert_int_equal(api_stop(a), 0);
 }
 
