@@ -12,10 +12,14 @@
 
 #define LEDGER_ROWS (ITEMS + 1) /* one of them says of which table they are */
 
+#define GROUPS (ITEMS + 2) /* each item's, and two of all */
+
 #define TOTALS                                                                                               \
     "{'report_batch_item_failures':true,'routes':[{'name':'totals','handler':'aggregate',"                   \
     "'to':'sqlite:${DIR}/t.db?table=totals','ledger':{'table':'ledger'},'on_failure':'report',"              \
     "'counters':[{'key':{'PK':'{PK}/{SK}'},'add':{'n':1}},{'key':{'PK':'all'},'add':{'n':1}}]},"             \
+    "{'name':'more','handler':'aggregate','to':'sqlite:${DIR}/t.db?table=totals','on_failure':'report',"     \
+    "'ledger':{'table':'ledger2'},'counters':[{'key':{'PK':'all'},'add':{'more':1}}]},"                      \
     "{'name':'plain','handler':'replicate','to':'sqlite:${DIR}/r.db?table=orders','on_failure':'report'}]}"
 
 static void change(struct api *a, const char *sql)
@@ -137,14 +141,15 @@ static void what_differs_is_found_and_set_right(void **state)
     begin(a);
     json_t *sum = execute(a, "v", "{'do':'totals'}");
     assert_int_equal(steps, 3);
-    assert_int_equal(number(sum, "rows"), 2 * LEDGER_ROWS + ITEMS + 1);
+    assert_int_equal(number(sum, "rows"), 4 * LEDGER_ROWS + ITEMS + 1);
     assert_int_equal(number(sum, "not_judged"), 0);
-    assert_sum(sum, "equal", ITEMS + 1, 0, 0);
+    assert_int_equal(number(sum, "pieces"), 1);
+    assert_sum(sum, "equal", GROUPS, 0, 0);
     assert_null(object(a, "verify/v/000000-0001-0000.jsonl"));
     change(a, "UPDATE totals SET item = replace(item, '\"n\":{\"N\":\"40\"}', '\"n\":{\"N\":\"47\"}')");
     sum = execute(a, "v", "{'do':'totals','routes':'totals','parts':3,'repair':true}");
     assert_int_equal(steps, 6); /* a difference is looked at once more */
-    assert_sum(sum, "ask", ITEMS, 1, 0);
+    assert_sum(sum, "ask", GROUPS - 1, 1, 0);
     char *kept = object(a, "verify/v/sum.json");
     assert_non_null(strstr(kept, "\"outcome\":\"ask\""));
     free(kept);
@@ -157,9 +162,9 @@ static void what_differs_is_found_and_set_right(void **state)
     assert_non_null(found);
     assert_non_null(strstr(found, json("'total':'47','ledger':'40','difference':'7'")));
     free(found);
-    assert_sum(execute(a, "v", "{'do':'totals','rounds':1}"), "unproven", ITEMS, 0, 1);
+    assert_sum(execute(a, "v", "{'do':'totals','rounds':1}"), "unproven", GROUPS - 1, 0, 1);
     assert_int_equal(steps, 3);
-    assert_sum(execute(a, "w", "{'do':'totals'}"), "different", ITEMS, 1, 0);
+    assert_sum(execute(a, "w", "{'do':'totals'}"), "different", GROUPS - 1, 1, 0);
     end(a);
 }
 
@@ -184,7 +189,7 @@ static void findings_of_totals_are_repaired(void **state)
         assert_int_equal(number(json_object_get(answer, "repaired"), outcomes[i]), 1);
         json_decref(answer);
         json_decref(plan);
-        assert_sum(execute(a, "w", "{'do':'totals'}"), "equal", ITEMS + 1, 0, 0);
+        assert_sum(execute(a, "w", "{'do':'totals'}"), "equal", GROUPS, 0, 0);
     }
     end(a);
 }
@@ -217,7 +222,7 @@ static void what_moves_is_unsettled(void **state)
     json_t *sum = execute(a, "v", "{'do':'totals','rounds':2}");
     before_step = NULL;
     assert_int_equal(steps, 6);
-    assert_sum(sum, "unproven", ITEMS - 1, 0, 2); /* the item's own group, and that of all */
+    assert_sum(sum, "unproven", GROUPS - 2, 0, 2); /* the item's own group, and that of all */
     char *found = object(a, "verify/v/000000-0002-0000.jsonl");
     assert_non_null(strstr(found, json("'result':'unsettled','kind':'sum'")));
     assert_non_null(strstr(found, json("'low':'")));
@@ -232,14 +237,15 @@ static void a_plan_has_a_piece_for_each_segment_and_share(void **state)
     struct api *a = *state;
     begin(a);
     json_t *answer = ask(a, "plan", "{'run':'v','given':{'do':'totals'}}");
-    assert_int_equal(number(answer, "pieces"), 3);
+    assert_int_equal(number(answer, "pieces"), 6); /* of two ledgers */
     assert_int_equal(number(answer, "concurrency"), 2);
     assert_true(json_is_null(json_object_get(answer, "items")) && number(answer, "time") > 1700000000000);
     json_decref(answer);
     json_t *plan = plan_of(a, "v.0-ledgers");
-    for (size_t i = 0; i < 3; i++) {
+    for (size_t i = 0; i < 6; i++) {
         const json_t *piece = json_array_get(plan, i);
-        assert_int_equal(number(piece, "segment"), i);
+        assert_int_equal(number(piece, "segment"), i % 3);
+        assert_int_equal(number(piece, "table"), i / 3);
         assert_int_equal(number(piece, "of"), 3);
         assert_true(json_number_value(json_object_get(piece, "read_units")) == 25000);
     }
@@ -263,7 +269,7 @@ static void a_scan_goes_on_in_the_next_turn(void **state)
 {
     struct api *a = *state;
     begin(a);
-    assert_sum(execute(a, "v", "{'do':'totals'}"), "equal", ITEMS + 1, 0, 0);
+    assert_sum(execute(a, "v", "{'do':'totals'}"), "equal", GROUPS, 0, 0);
     static const char *const scan =
         "'do':'totals','step':'ledgers','piece':0,'run':'v','round':0,'target':0,'segment':0,'of':1";
     offer_until(a, json_span(json_printf("{'sluice':{'piece':{%s}}}", scan)), 500);
@@ -279,12 +285,19 @@ static void a_scan_goes_on_in_the_next_turn(void **state)
                         LEDGER_ROWS));
     assert_int_equal(number(second, "rows"), LEDGER_ROWS);
     assert_int_equal(number(second, "sums"), 9);
+    char *index = object(a, "verify/v/totals/0-ledgers.json");
+    json_t *names = json_loads(index, 0, NULL);
     write_place(a, "verify/v/totals/0-ledgers.json",
-                json_printf("['%s']", json_string_value(json_object_get(second, "last"))));
+                json_printf("['%s','%s','%s','%s']", json_string_value(json_object_get(second, "last")),
+                            json_string_value(json_array_get(names, 3)),
+                            json_string_value(json_array_get(names, 4)),
+                            json_string_value(json_array_get(names, 5))));
+    json_decref(names);
+    free(index);
     json_t *judged =
         ask(a, "piece",
             "{'do':'totals','step':'judge','piece':0,'run':'v','round':1,'target':0,'from':0,'to':256}");
-    assert_int_equal(number(judged, "equal"), ITEMS + 1);
+    assert_int_equal(number(judged, "equal"), GROUPS);
     assert_int_equal(number(judged, "left"), 0);
     json_decref(judged);
     json_decref(second);
@@ -318,7 +331,7 @@ static void wrong_items_are_refused(void **state)
         {SCAN("'segment':0,'of':0"), "segment"},
         {SCAN("'segment':0"), "segment"},
         {SCAN("'segment':0,'of':100001"), "segment"},
-        {SCAN("'segment':0,'of':1,'table':1"), "table"},
+        {SCAN("'segment':0,'of':1,'table':2"), "table"},
         {SCAN("'segment':0,'of':1,'turn':1,'before':'../x'"), "segment"},
         {JUDGE("'from':0,'to':1"), "round"},
         {JUDGE("'from':0,'to':1,'round':0"), "round"},
@@ -340,6 +353,17 @@ static void wrong_items_are_refused(void **state)
         {"'sum':{'results':'results/manifest.json','pieces':0,'what':{'do':'totals','run':'v'}}",
          "no objects"},
     };
+    static const char *const members[] = {"'step':'ledgers'", "'piece':0", "'run':'v'", "'round':0",
+                                          "'target':0"};
+    for (size_t i = 0; i < 5; i++) {
+        char text[200] = "'do':'totals','segment':0,'of':1";
+        for (size_t k = 0; k < 5; k++)
+            if (k != i)
+                snprintf(text + strlen(text), sizeof(text) - strlen(text), ",%s", members[k]);
+        char name[20];
+        snprintf(name, sizeof(name), "%.*s", (int)strcspn(members[i] + 1, "'"), members[i] + 1);
+        refused(a, json_printf("{'sluice':{'piece':{%s}}}", text), "Function.BadWorkItem", name);
+    }
     write_results(a, NULL, 0);
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct api_post post = api_deliver(a, json_span(json_printf("{'sluice':{%s}}", cases[i].item)));
@@ -390,6 +414,20 @@ static void damaged_objects_are_told(void **state)
         if (!post.is_error || !strstr(post.body, "BadPart"))
             fail_msg("%s: %s", lines[i], post.body);
     }
+    static const char *const heads[] = {"\"ends\":[",
+                                        "\"digest\":\"1\",\"ends\":[9,8,",
+                                        "\"digest\":\"1\",\"ends\":[1234567890123456,",
+                                        "\"digest\":\"1\",\"ends\":[-1,",
+                                        "\"digest\":\"1\",\"ends\":[\"1\",",
+                                        "\"digest\":\"x\",\"ends\":["};
+    for (size_t i = 0; i < sizeof(heads) / sizeof(heads[0]); i++) {
+        size_t n = (size_t)snprintf(head, sizeof(head), "{%s0", heads[i]);
+        for (int k = 1; k < SL_TOTALS_SHARES; k++)
+            n += (size_t)snprintf(head + n, sizeof(head) - n, ",0");
+        snprintf(text, sizeof(text), "%s]}%*s\n", head, (int)(SL_TOTALS_HEAD_BYTES - n - 3), "");
+        write_place(a, path, text);
+        refused(a, json_printf("{'sluice':{%s}}", item), "Function.BadPart", "head");
+    }
     write_place(a, path, whole);
     json_decref(ask(a, "piece", strchr(json(item), ':') + 1));
     whole[strlen(whole) - 10] = '\0';
@@ -398,6 +436,10 @@ static void damaged_objects_are_told(void **state)
     whole[100] = '\0';
     write_place(a, path, whole);
     refused(a, json_printf("{'sluice':{%s}}", item), "Function.BadPart", "head");
+    write_place(a, "verify/v/totals/0-ledgers.json", json("['0-ledgers-t0-gone']"));
+    refused(a, json_printf("{'sluice':{%s}}", item), "Function.NoSuchKey", "0-ledgers-t0-gone");
+    write_place(a, "verify/v/totals/0-ledgers.json", json("['0-ledgers-t0-gone'"));
+    refused(a, json_printf("{'sluice':{%s}}", item), "Function.InvalidJson", "");
     free(whole);
     free(index);
     json_decref(names);
