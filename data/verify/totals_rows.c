@@ -44,6 +44,7 @@ static struct sl_totals_sum *add(struct sl_totals_sums *sums, struct sl_totals_k
     *sum = (struct sl_totals_sum){.key = sl_span(sl_arena_copy(sums->arena, key.text), key.text.len),
                                   .name = sl_span(sl_arena_copy(sums->arena, name), name.len),
                                   .home = key.home,
+                                  .is_settled = sums->is_closed,
                                   .total = sl_decimal_new(sums->arena),
                                   .first = sl_decimal_new(sums->arena),
                                   .second = sl_decimal_new(sums->arena)};
@@ -159,6 +160,37 @@ size_t sl_totals_find(struct sl_pipeline *pipeline, const bool *is_chosen, struc
             add_route(totals_of(*out, &n, &pipeline->routes[i]), &pipeline->routes[i],
                       !is_chosen || is_chosen[i], arena);
     return n;
+}
+
+static uint64_t mix(uint64_t digest, struct sl_span text)
+{
+    return (digest ^ sl_hash(text)) * 0x9E3779B97F4A7C15u + text.len;
+}
+
+static uint64_t mix_names(uint64_t digest, const struct sl_totals_names *names)
+{
+    for (size_t i = 0; i < names->n; i++)
+        digest = mix(digest, names->list[i]);
+    return mix(digest, SL_LIT("."));
+}
+
+uint64_t sl_totals_digest(const struct sl_totals_target *targets, size_t n)
+{
+    uint64_t digest = 0;
+    for (size_t i = 0; i < n; i++) {
+        const struct sl_totals_target *t = &targets[i];
+        digest = mix(digest, sl_span_str(t->url));
+        digest = mix(digest, t->is_chosen ? SL_LIT("chosen") : SL_LIT("-"));
+        digest = mix(digest, t->has_shards ? SL_LIT("shards") : SL_LIT("-"));
+        for (size_t k = 0; k < t->n_keys; k++)
+            digest = mix(digest, t->keys[k]);
+        for (size_t k = 0; k < t->n_ledgers; k++) {
+            digest = mix(digest, t->ledgers[k].prefix);
+            digest = mix(digest, t->tables[t->ledgers[k].table]);
+        }
+        digest = mix_names(mix_names(digest, &t->counted), &t->spoiled);
+    }
+    return digest;
 }
 
 #define KEY_BYTES ((size_t)64 * 1024)

@@ -46,6 +46,9 @@ struct sl_totals_target {
 size_t sl_totals_find(struct sl_pipeline *pipeline, const bool *is_chosen, struct sl_arena *arena,
                       struct sl_totals_target **out);
 
+/* Of all that decides what rows count into: the same for the same totals. */
+uint64_t sl_totals_digest(const struct sl_totals_target *targets, size_t n);
+
 /* Is the attribute the sum of what the ledgers say, and of nothing else? */
 bool sl_totals_is_judged(const struct sl_totals_target *t, struct sl_span name);
 
@@ -80,6 +83,7 @@ struct sl_totals_sums {
     uint32_t *slots;
     size_t n_slots;
     uint64_t part, of; /* only groups whose home % of == part */
+    bool is_closed;    /* all that is to be judged is there: a sum that is added is settled */
     bool is_full;      /* there were more than `room`: what came then is missing */
 };
 

@@ -16,7 +16,7 @@
 /* Sums that one judgement takes. */
 #define PART_SUMS 50000
 
-enum sl_status sl_work_totals_find(const struct sl_work_item *item, struct sl_span routes,
+enum sl_status sl_work_totals_find(const struct sl_work_item *item, struct sl_span routes, struct sl_span *of,
                                    struct sl_totals_target **out, size_t *n, struct sl_error *error)
 {
     struct sl_pipeline *pipeline = item->work->options.pipeline;
@@ -30,9 +30,16 @@ enum sl_status sl_work_totals_find(const struct sl_work_item *item, struct sl_sp
         t->is_chosen = t->is_chosen && t->port->scan;
         chosen += t->is_chosen;
     }
-    return chosen ? SL_OK
-                  : sl_fail(error, SL_REJECT, "NothingToVerify",
-                            "none of the routes keeps totals with a ledger in a table that can be read");
+    if (!chosen)
+        return sl_fail(error, SL_REJECT, "NothingToVerify",
+                       "none of the routes keeps totals with a ledger in a table that can be read");
+    const char *now = sl_arena_printf(item->call.arena, "%016" PRIx64, sl_totals_digest(*out, *n));
+    if (of->ptr && !sl_span_is(*of, now))
+        return sl_fail(
+            error, SL_REJECT, "OtherTotals",
+            "the configuration says other totals than when the execution began: start another one");
+    *of = sl_span_str(now);
+    return SL_OK;
 }
 
 /* ---- the plan ---- */
@@ -130,12 +137,13 @@ enum sl_status sl_work_plan_totals(struct sl_work_item *item, struct sl_span run
     enum sl_status status =
         sl_work_totals_state_read(given, SL_WORK_INPUT, item->call.arena, &plan.state, error);
     if (status == SL_OK)
-        status = sl_work_totals_find(item, plan.state.routes, &targets, &n, error);
+        status = sl_work_totals_find(item, plan.state.routes, &plan.state.totals, &targets, &n, error);
     if (status != SL_OK)
         return status;
     plan.piece = (struct sl_work_totals_piece){.step = plan.state.step,
                                                .run = run,
                                                .routes = plan.state.routes,
+                                               .totals = plan.state.totals,
                                                .round = plan.state.round,
                                                .rounds = plan.state.rounds,
                                                .of = item->work->config.segments};

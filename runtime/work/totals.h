@@ -8,8 +8,11 @@
 #include <jansson.h>
 
 /* The totals of the chosen routes, all of the pipeline's; those without `is_chosen` are not verified. In the
- * item's arena. SL_REJECT: there are no such routes, or none of them has totals that can be verified. */
-enum sl_status sl_work_totals_find(const struct sl_work_item *item, struct sl_span routes,
+ * item's arena. SL_REJECT: there are no such routes, or none of them has totals that can be verified.
+ *
+ * `*of` says which they are, and is set when it is absent. Otherwise it has to be what it was: an execution
+ * that goes on with another configuration would compare what has nothing to do with each other. */
+enum sl_status sl_work_totals_find(const struct sl_work_item *item, struct sl_span routes, struct sl_span *of,
                                    struct sl_totals_target **out, size_t *n,
                                    struct sl_error *error) SL_MUST_USE;
 

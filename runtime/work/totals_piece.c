@@ -68,6 +68,7 @@ enum sl_status sl_work_totals_piece_read(struct sl_span text, const struct sl_wo
         {"piece", SL_WORK_COUNT, true, &out->piece},
         {"run", SL_WORK_TEXT, true, &out->run},
         {"routes", SL_WORK_TEXT, false, &out->routes},
+        {"totals", SL_WORK_TEXT, false, &out->totals},
         {"round", SL_WORK_COUNT, true, &out->round},
         {"rounds", SL_WORK_COUNT, false, &out->rounds},
         {"target", SL_WORK_COUNT, true, &out->target},
@@ -102,6 +103,7 @@ enum sl_status sl_work_totals_state_read(struct sl_span text, const char *what, 
         {"do", SL_WORK_TEXT, true, &kind},
         {"run", SL_WORK_TEXT, false, &run},
         {"routes", SL_WORK_TEXT, false, &out->routes},
+        {"totals", SL_WORK_TEXT, false, &out->totals},
         {"rounds", SL_WORK_COUNT, false, &out->rounds},
         {"repair", SL_WORK_BOOL, false, &out->repairs},
         {"step", SL_WORK_TEXT, false, &step},
@@ -131,6 +133,7 @@ void sl_work_totals_piece_write(const struct sl_work_totals_piece *p, struct sl_
     sl_json_add_integer(out, "piece", (int64_t)p->piece);
     sl_json_add_member(out, "run", p->run);
     sl_work_add_text(out, "routes", p->routes);
+    sl_work_add_text(out, "totals", p->totals);
     sl_json_add_integer(out, "round", (int64_t)p->round);
     sl_json_add_integer(out, "target", (int64_t)p->target);
     if (p->step == SL_WORK_JUDGE) {
@@ -159,6 +162,7 @@ void sl_work_totals_state_write(const struct sl_work_totals_state *s, struct sl_
     sl_buffer_add_str(out, "{\"do\":\"totals\"");
     sl_json_add_member(out, "run", run);
     sl_work_add_text(out, "routes", s->routes);
+    sl_work_add_text(out, "totals", s->totals);
     sl_json_add_integer(out, "rounds", (int64_t)s->rounds);
     if (s->repairs)
         sl_json_add_raw(out, "repair", SL_LIT("true"));

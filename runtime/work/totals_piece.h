@@ -4,8 +4,8 @@
  *   {"do":"totals","step":"totals","piece":7,"run":"totals-1","round":1,"target":0,"segment":7,"of":256,...}
  *   {"do":"totals","step":"judge","piece":3,"run":"totals-1","round":1,"rounds":5,"target":0,"from":96,"to":128}
  *
- * with "routes" and "read_units" (this worker's share). Of a scan, from the second turn on: "turn", "after"
- * (a row's key), "before" (the object of the turn before) and "counts".
+ * with "routes", "totals" (which these are) and "read_units" (this worker's share). Of a scan, from the
+ * second turn on: "turn", "after" (a row's key), "before" (the object of the turn before) and "counts".
  *
  * A turn of a scan writes what its rows add up to as one object, verify/RUN/totals/NAME, whose name nobody
  * else writes: a turn that Lambda gave up and that still runs cannot change what another one wrote. The
@@ -24,6 +24,7 @@ struct sl_work_totals_piece {
     uint64_t piece;
     struct sl_span run;           /* the execution */
     struct sl_span routes;        /* names with commas; absent: all */
+    struct sl_span totals;        /* which these are (sl_work_totals_find) */
     uint64_t round, rounds;       /* from 1 on; 0: the first scan of the ledgers */
     uint64_t target, table;       /* which totals, and which of their ledgers' tables */
     uint64_t segment, of;         /* of a scan */
@@ -36,8 +37,8 @@ struct sl_work_totals_piece {
 
 /* {"do":"totals",...}, of the plan's input and its steps: what an execution verifies, and how far it is. */
 struct sl_work_totals_state {
-    struct sl_span routes;
-    bool repairs; /* a person is asked whether what differs shall be repaired */
+    struct sl_span routes, totals; /* as of a piece */
+    bool repairs;                  /* a person is asked whether what differs shall be repaired */
     uint64_t rounds, round;
     enum sl_work_totals_step step;
     uint64_t parts;                              /* judgements of one target */

@@ -24,7 +24,7 @@
 #define MOST_SUMS ((size_t)SL_TOTALS_GROUPS)
 
 #define PART_BYTES  ((size_t)256 * 1024 * 1024)
-#define INDEX_BYTES ((size_t)4 * 1024 * 1024)
+#define INDEX_BYTES ((size_t)16 * 1024 * 1024) /* 100,000 names */
 #define LINE_BYTES  ((size_t)64 * 1024)
 #define PAGE_BYTES  ((size_t)1024 * 1024)
 
@@ -246,7 +246,8 @@ static struct sl_span rest_name(const struct turn *t, uint64_t round)
                                        t->piece.target, (unsigned)t->piece.piece));
 }
 
-/* From the second round on, what was left of the first ones is all that is judged. */
+/* From the second round on, what was left of the first ones is all that is judged. (The others' sums are
+ * still needed: they say which rows of the totals are groups of their own.) */
 static enum sl_status take_rest(struct turn *t, struct sl_error *error)
 {
     struct sl_span text;
@@ -258,7 +259,7 @@ static enum sl_status take_rest(struct turn *t, struct sl_error *error)
     begin(t, SL_TOTALS_FIRST);
     if (status == SL_OK)
         status = sl_totals_rest_take(&t->rows, text, error);
-    t->sums.room = t->sums.n;
+    t->sums.is_closed = true;
     return status;
 }
 
@@ -343,7 +344,7 @@ static enum sl_status judge(struct turn *t, struct sl_error *error)
         status = take_step(t, round, SL_WORK_TOTALS, SL_TOTALS_TOTAL, error);
     if (status == SL_OK)
         status = take_step(t, round, SL_WORK_LEDGERS, SL_TOTALS_SECOND, error);
-    if (status == SL_OK && round == 1 && t->sums.is_full)
+    if (status == SL_OK && t->sums.is_full)
         status = sl_fail(error, SL_FATAL, "TooManyGroups",
                          "%s: a share of the groups has more than %zu: verify with `sluice verify`",
                          t->t->url, MOST_SUMS);
@@ -356,7 +357,8 @@ static enum sl_status do_turn(struct turn *t, struct sl_error *error)
 {
     struct sl_totals_target *targets;
     size_t n = 0;
-    enum sl_status status = sl_work_totals_find(t->item, t->piece.routes, &targets, &n, error);
+    enum sl_status status =
+        sl_work_totals_find(t->item, t->piece.routes, &t->piece.totals, &targets, &n, error);
     if (status == SL_OK && (t->piece.target >= n || !targets[t->piece.target].is_chosen))
         status = sl_fail(error, SL_REJECT, SL_WORK_BAD_ITEM,
                          "sluice.piece.target: these are no totals that are verified");

@@ -230,6 +230,39 @@ static void what_moves_is_unsettled(void **state)
     end(a);
 }
 
+/* Another configuration while an execution goes on: its pieces would be of other totals. */
+static const char *other; /* the totals' name in it */
+
+static void deploy(struct api *a)
+{
+    assert_int_equal(api_stop(a), 0);
+    char *config = strdup(json(TOTALS));
+    char *at = strstr(config, other);
+    *at = 'x';
+    api_start(a, config);
+    free(config);
+}
+
+static void another_configuration_ends_an_execution(void **state)
+{
+    struct api *a = *state;
+    static const char *const changes[] = {"t.db?table=totals", "ledger\"}", "n\":1"};
+    begin(a);
+    for (size_t i = 0; i < sizeof(changes) / sizeof(changes[0]); i++) {
+        if (i)
+            api_start(a, TOTALS);
+        json_t *plan = ask(a, "plan", "{'run':'v','given':{'do':'totals'}}");
+        char *what = json_dumps(json_object_get(plan, "what"), JSON_COMPACT);
+        other = changes[i];
+        deploy(a);
+        refused(a, json_printf("{'sluice':{'plan':{'run':'v','given':%s}}}", what), "Function.OtherTotals",
+                "start another one");
+        free(what);
+        json_decref(plan);
+        end(a);
+    }
+}
+
 /* ---- plans and turns ---- */
 
 static void a_plan_has_a_piece_for_each_segment_and_share(void **state)
@@ -327,6 +360,9 @@ static void wrong_items_are_refused(void **state)
         {"'plan':{'run':'v','given':{'do':'totals','step':'judge','round':1}}", "rounds"},
         {"'plan':{'run':'v','given':{'do':'totals','step':'judge','round':1,'parts':257}}", "rounds"},
         {"'plan':{'run':'v','given':{'do':'totals','step':'x'}}", "step"},
+        {"'plan':{'run':'v','given':{'do':'totals','totals':'0123456789abcdef'}}", "start another one"},
+        {SCAN("'segment':0,'of':1,'totals':'0123456789abcdef'"), "start another one"},
+        {JUDGE("'from':0,'to':1,'round':1,'totals':'0123456789abcdef'"), "start another one"},
         {SCAN("'segment':3,'of':3"), "segment"},
         {SCAN("'segment':0,'of':0"), "segment"},
         {SCAN("'segment':0"), "segment"},
@@ -452,6 +488,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(what_differs_is_found_and_set_right, set_up, tear_down),
         cmocka_unit_test_setup_teardown(findings_of_totals_are_repaired, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_moves_is_unsettled, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(another_configuration_ends_an_execution, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_plan_has_a_piece_for_each_segment_and_share, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_scan_goes_on_in_the_next_turn, set_up, tear_down),
         cmocka_unit_test_setup_teardown(wrong_items_are_refused, set_up, tear_down),
