@@ -256,9 +256,9 @@ static enum sl_status on_begun(struct sl_verify_session *session, struct sl_erro
     if (status == SL_OK && r->others)
         fprintf(stderr,
                 "sluice repair: %" PRIu64
-                " findings are of totals or archives, and are left alone: totals are "
-                "repaired with --totals\n",
-                r->others);
+                " %s of totals or archives, and left alone: totals are repaired with "
+                "--totals\n",
+                r->others, r->others == 1 ? "finding is" : "findings are");
     return status;
 }
 

@@ -235,14 +235,13 @@ static void findings_are_looked_at_once_more(void **state)
     tables_verb(t, 1, "repaired: 2 written, 0 removed, 0 already right, 0 moved, 1 left,",
                 "repair found.jsonl more.jsonl");
     assert_err(
-        "sluice repair: 4 findings are of totals or archives, and are left alone: totals are repaired with "
+        "sluice repair: 4 findings are of totals or archives, and left alone: totals are repaired with "
         "--totals\n");
     /* The total's difference is added, once; the rows of before are right by now. */
     tables_verb(t, 1, "repaired: 1 written, 0 removed, 0 already right, 0 moved, 3 left,",
                 "repair found.jsonl more.jsonl --totals");
-    assert_err(
-        "sluice repair: 1 findings are of totals or archives, and are left alone: totals are repaired with "
-        "--totals\n");
+    assert_err("sluice repair: 1 finding is of totals or archives, and left alone: totals are repaired with "
+               "--totals\n");
     tables_verb(t, 1, "repaired: 0 written, 0 removed, 0 already right, 1 moved, 1 left,",
                 "repair found.jsonl --totals");
     tables_verb(t, 3, "repaired: 0 written, 1 removed, ", "repair --delete found.jsonl");
