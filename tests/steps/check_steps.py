@@ -203,7 +203,7 @@ def damaged_before_the_plan(stage, prefix):
         check("a list that was changed: no plan", run.status == "FAILED" and "manifest-files" in run.cause and not run.map_run, (run.error, run.cause))
         stage.s3.put_object(Bucket="exports", Key=f"{root}/manifest-files.json", Body=listing)
         for given, word in (({"consumer_since": ago(60)}, "consumer"), ({"routes": "nosuch"}, "nosuch"), ({"routes": "say", **SINCE}, "say"),
-                            ({"consumer_since": "yesterday"}, "consumer_since"), ({"unsafe_ordr": True}, "unsafe_ordr"), ({"routes": "a,,b"}, "routes")):
+                            ({"consumer_since": "yesterday"}, "consumer_since"), ({"unsafe_ordr": True}, "unsafe_ordr"), ({"routes": "replica,,totals"}, "no route")):
             run = job.run("refused", **given)
             check(f"{given}: no plan", run.status == "FAILED" and word in run.cause and not run.map_run, (run.error, run.cause))
         check("nothing was written", not stage.rows("plans-replica"))
