@@ -14,6 +14,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -89,12 +90,14 @@ static enum sl_status add_operand(struct testing *t, const char *name, struct sl
 
 /* ---- one case, in a process of its own ---- */
 
-static _Noreturn void run_here(const struct testing *t, const struct sl_case *c, const char *folder, int fd)
+static _Noreturn void run_here(const struct testing *t, const struct sl_case *c, const char *folder, int fd,
+                               const sigset_t *signals)
 {
     struct sl_buffer result;
     struct sl_error error = SL_NO_ERROR;
     signal(SIGINT, SIG_DFL);
     signal(SIGTERM, SIG_DFL);
+    sigprocmask(SIG_SETMASK, signals, NULL);
     alarm(LIMIT_S);
     sl_buffer_init(&result, RESULT_MOST);
     if (sl_case_run(c, &t->options, folder, &result, &error) != SL_OK) {
@@ -107,14 +110,19 @@ static _Noreturn void run_here(const struct testing *t, const struct sl_case *c,
     _exit(err != 0);
 }
 
-static void read_all(int fd, struct sl_buffer *out)
+/* Until the child has closed its end. Signals are blocked but for the waits, so none of them comes unseen: a
+ * child that hangs is ended as soon as we are. */
+static void read_all(int fd, pid_t child, const sigset_t *signals, struct sl_buffer *out)
 {
     char *room;
     ssize_t n = 1;
     while (n > 0 && (room = sl_buffer_reserve(out, 65536))) {
-        do
-            n = read(fd, room, 65536);
-        while (n < 0 && errno == EINTR);
+        struct pollfd wait = {.fd = fd, .events = POLLIN};
+        if (sl_command_stop)
+            (void)kill(child, SIGKILL);
+        if (ppoll(&wait, 1, NULL, signals) < 0 && errno == EINTR)
+            continue;
+        n = read(fd, room, 65536);
         out->len += n > 0 ? (size_t)n : 0;
     }
 }
@@ -144,14 +152,20 @@ static enum sl_status run_apart(const struct testing *t, const struct sl_case *c
         return sl_fail(error, SL_REJECT, "CannotRun", "no temporary folder or pipe: %s", strerror(errno));
     }
     fflush(stdout);
+    sigset_t stops, signals;
+    sigemptyset(&stops);
+    sigaddset(&stops, SIGINT);
+    sigaddset(&stops, SIGTERM);
+    sigprocmask(SIG_BLOCK, &stops, &signals);
     pid_t child = fork();
     if (child == 0) {
         close(ends[0]);
-        run_here(t, c, folder, ends[1]);
+        run_here(t, c, folder, ends[1], &signals);
     }
     close(ends[1]);
     if (child > 0)
-        read_all(ends[0], result);
+        read_all(ends[0], child, &signals, result);
+    sigprocmask(SIG_SETMASK, &signals, NULL);
     close(ends[0]);
     while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR)
         ;

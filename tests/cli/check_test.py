@@ -295,13 +295,17 @@ def handlers_that_crash(top):
     (folder / "hang.json").write_text(json.dumps({"on_failure": "report", "routes": [{"name": "hang", "handler": "hang"}]}))
     path, left = case(folder, "hanging/x.json", config="../hang.json", given=[{"after": {"PK": "a"}}], expect=[]), folder / "left"
     left.mkdir()
-    process = subprocess.Popen([f"{BUILD}/sluice", "test", path], cwd=folder, env={**os.environ, "TMPDIR": str(left)}, stdout=subprocess.PIPE,
-                               stderr=subprocess.PIPE, text=True, start_new_session=True)
-    while not list(left.iterdir()):
-        time.sleep(0.01)
-    os.killpg(process.pid, signal.SIGINT)
-    out, err = process.communicate(timeout=600)
-    check("Ctrl-C leaves nothing", process.returncode == 1 and "stopped by a signal" in err and not list(left.iterdir()), (process.returncode, out, err))
+    for number, send, after_s in ((signal.SIGINT, os.killpg, 0), (signal.SIGINT, os.killpg, 0.002), (signal.SIGTERM, os.kill, 0), (signal.SIGTERM, os.kill, 0.2), (signal.SIGINT, os.killpg, 0.2)):
+        process = subprocess.Popen([f"{BUILD}/sluice", "test", path], cwd=folder, env={**os.environ, "TMPDIR": str(left)}, stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, text=True, start_new_session=True)
+        while not list(left.iterdir()):
+            pass
+        time.sleep(after_s)
+        begun = time.monotonic()
+        send(process.pid, number)
+        out, err = process.communicate(timeout=600)
+        check(f"{number.name} by {send.__name__} after {after_s} s ends a handler that hangs, and leaves nothing", process.returncode == 1 and "stopped by a signal" in err and
+              not list(left.iterdir()) and time.monotonic() - begun < 60, (process.returncode, out, err, time.monotonic() - begun))
 
 
 # ---- new-test ----
