@@ -18,6 +18,10 @@
 
 #define FILE_BYTES (64 * 1024 * 1024)
 
+/* The kernel ends processes at once, also on a busy machine. */
+#define LOCK_WAIT_MS 10000
+#define LOCK_LOOK_MS 20
+
 struct event {
     enum sl_keeper_event_kind kind;
     char *shard;
@@ -140,15 +144,44 @@ static void touch(struct keeper *k)
 
 /* ---- opening ---- */
 
+static void read_owner(const struct keeper *k, char pid[32])
+{
+    ssize_t n = pread(k->lock_fd, pid, 31, 0);
+    pid[n > 0 ? n : 0] = '\0';
+    pid[strcspn(pid, "\n")] = '\0';
+}
+
 static enum sl_status refuse_second(const struct keeper *k, struct sl_error *error)
 {
-    char pid[32] = "";
-    ssize_t n = pread(k->lock_fd, pid, sizeof(pid) - 1, 0);
-    pid[n > 0 ? strcspn(pid, "\n") : 0] = '\0';
+    char pid[32];
+    read_owner(k, pid);
     return sl_fail(error, SL_REJECT, "InUse",
                    "--checkpoint %s: another sluice tail uses it (process %s): end that one, or name another "
                    "file",
                    k->path, pid[0] ? pid : "unknown");
+}
+
+/* The processes of a tail that was killed have its lock until the last of them has ended, a moment later than
+ * itself: who starts it again does not know of them. */
+static bool is_owner_gone(const struct keeper *k)
+{
+    char pid[32];
+    read_owner(k, pid);
+    long number = strtol(pid, NULL, 10);
+    return number > 0 && kill((pid_t)number, 0) != 0 && errno == ESRCH;
+}
+
+static int take_lock(struct keeper *k)
+{
+    struct sl_clock *clock = sl_clock_system();
+    for (int waited_ms = 0;; waited_ms += LOCK_LOOK_MS) {
+        if (flock(k->lock_fd, LOCK_EX | LOCK_NB) == 0)
+            return 0;
+        int err = errno;
+        if (err != EWOULDBLOCK || waited_ms >= LOCK_WAIT_MS || !is_owner_gone(k))
+            return err;
+        clock->sleep_ms(clock, LOCK_LOOK_MS);
+    }
 }
 
 static enum sl_status lock(struct keeper *k, struct sl_error *error)
@@ -159,11 +192,12 @@ static enum sl_status lock(struct keeper *k, struct sl_error *error)
     if (k->lock_fd < 0)
         return sl_fail(error, SL_REJECT, "CannotWrite", "--checkpoint %s: %s cannot be created: %s", k->path,
                        path, strerror(errno));
-    if (flock(k->lock_fd, LOCK_EX | LOCK_NB) != 0)
-        return errno == EWOULDBLOCK
+    int err = take_lock(k);
+    if (err)
+        return err == EWOULDBLOCK
                    ? refuse_second(k, error)
                    : sl_fail(error, SL_REJECT, "CannotLock", "--checkpoint %s: %s cannot be locked: %s",
-                             k->path, path, strerror(errno));
+                             k->path, path, strerror(err));
     int len = snprintf(pid, sizeof(pid), "%ld\n", (long)getpid());
     if (ftruncate(k->lock_fd, 0) != 0 || pwrite(k->lock_fd, pid, (size_t)len, 0) != len)
         return sl_fail(error, SL_REJECT, "CannotWrite", "--checkpoint %s: %s cannot be written: %s", k->path,

@@ -6,11 +6,14 @@
 #include "tests/support/test.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/file.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define STREAM "arn:aws:dynamodb:eu-west-1:123456789012:table/t/stream/2026-01-01T00:00:00.000"
@@ -301,6 +304,39 @@ static void a_lock_without_a_name_is_a_lock(void **state)
     end_world(w);
 }
 
+/* A tail was killed, and a process that it had begun has the lock a moment longer. */
+static void what_a_killed_tail_leaves_behind_is_waited_for(void **state)
+{
+    (void)state;
+    struct world *w = new_world();
+    struct sl_error error = SL_NO_ERROR;
+    char path[128], lock[140], text[32];
+    snprintf(path, sizeof(path), "%s.killed", w->path);
+    snprintf(lock, sizeof(lock), "%s.lock", path);
+    pid_t killed = fork();
+    if (killed == 0)
+        _exit(0);
+    assert_int_equal(waitpid(killed, NULL, 0), killed);
+    snprintf(text, sizeof(text), "%ld\n", (long)killed);
+    test_write(lock, text);
+    int fd = open(lock, O_RDWR | O_CLOEXEC);
+    assert_int_equal(flock(fd, LOCK_EX), 0);
+    pid_t left = fork();
+    if (left == 0) {
+        usleep(300000);
+        _exit(0);
+    }
+    close(fd); /* the child still has it */
+    struct sl_keeper next = sl_keeper_file_new(path);
+    if (next.ops->open(next.self, STREAM, w->bell, &error) != SL_OK)
+        fail_msg("%s", error.text);
+    assert_int_equal(waitpid(left, NULL, 0), left);
+    assert_int_equal(next.ops->close(next.self, 10000, NULL), SL_OK);
+    unlink(path);
+    unlink(lock);
+    end_world(w);
+}
+
 /* All of a new stream is new, also with --from latest; nothing of the old one is told any more. */
 static void a_new_stream_begins_at_its_beginning(void **state)
 {
@@ -384,6 +420,7 @@ int main(void)
                                        cmocka_unit_test(a_file_that_cannot_be_used_is_refused),
                                        cmocka_unit_test(a_write_that_fails_is_told_once),
                                        cmocka_unit_test(a_lock_without_a_name_is_a_lock),
+                                       cmocka_unit_test(what_a_killed_tail_leaves_behind_is_waited_for),
                                        cmocka_unit_test(a_new_stream_begins_at_its_beginning),
                                        cmocka_unit_test(places_need_no_file),
                                        cmocka_unit_test(what_is_unlisted_is_read),
