@@ -41,6 +41,16 @@ static inline struct sl_span sl_span_from(struct sl_span a, size_t from)
     return from >= a.len ? sl_span(sl_span_end(a), 0) : sl_span(a.ptr + from, a.len - from);
 }
 
+/* The text before the first separator, or all of it: both are taken off the beginning of `*rest`, which is
+ * not empty. */
+static inline struct sl_span sl_span_cut(struct sl_span *rest, char separator)
+{
+    const char *at = memchr(rest->ptr, separator, rest->len);
+    struct sl_span first = sl_span(rest->ptr, at ? (size_t)(at - rest->ptr) : rest->len);
+    *rest = sl_span_from(*rest, first.len + 1);
+    return first;
+}
+
 /* At least one digit, and only digits. */
 static inline bool sl_span_is_digits(struct sl_span a)
 {

@@ -82,8 +82,7 @@ static enum sl_status take_lines(struct reading *in, const char *name, struct sl
 {
     enum sl_status status = SL_OK;
     for (size_t line = 1; status == SL_OK && text.len; line++) {
-        const char *end = memchr(text.ptr, '\n', text.len);
-        struct sl_span one = sl_span(text.ptr, end ? (size_t)(end - text.ptr) : text.len);
+        const struct sl_span one = sl_span_cut(&text, '\n');
         struct sl_error why = SL_NO_ERROR;
         bool is_blank = true;
         for (size_t i = 0; i < one.len; i++)
@@ -92,7 +91,6 @@ static enum sl_status take_lines(struct reading *in, const char *name, struct sl
             status = sl_fail(error, SL_REJECT, why.code,
                              "%s: line %zu: %s; a line is an item's whole key, as {\"PK\":\"a\"}", name, line,
                              why.text);
-        text = sl_span_from(text, one.len + 1);
     }
     return status;
 }

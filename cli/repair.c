@@ -233,13 +233,12 @@ static enum sl_status each_line(struct repair *r, const char *name,
     struct sl_span text;
     size_t number = 0;
     enum sl_status status = sl_input_load(name, r->session.command.arena, &text, error);
-    for (size_t at = 0, end; status == SL_OK && at < text.len; at = end + 1) {
-        const char *newline = memchr(text.ptr + at, '\n', text.len - at);
-        end = newline ? (size_t)(newline - text.ptr) : text.len;
+    while (status == SL_OK && text.len) {
+        const struct sl_span line = sl_span_cut(&text, '\n');
         number++;
-        if (end == at)
+        if (!line.len)
             continue;
-        status = take(r, sl_span(text.ptr + at, end - at), error);
+        status = take(r, line, error);
         sl_error_context(error, "%s: line %zu", name, number);
     }
     return status;

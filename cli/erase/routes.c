@@ -461,8 +461,7 @@ static enum sl_status read_parked(struct sl_erase_job *job, const char *name, co
     struct sl_eraser *eraser = sl_eraser_new(&options);
     struct sl_arena *arena = sl_arena_new(64 * 1024);
     while (status == SL_OK && text.len) {
-        const char *end = memchr(text.ptr, '\n', text.len);
-        struct sl_span line = sl_span(text.ptr, end ? (size_t)(end - text.ptr) : text.len);
+        const struct sl_span line = sl_span_cut(&text, '\n');
         struct sl_error why = SL_NO_ERROR;
         struct sl_buffer rest;
         uint64_t n = 0;
@@ -471,7 +470,6 @@ static enum sl_status read_parked(struct sl_erase_job *job, const char *name, co
         if (line.len && sl_eraser_text(eraser, line, arena, &rest, &n, &why) != SL_OK)
             n = 1;
         n_lines += n;
-        text = sl_span_from(text, line.len + 1);
     }
     sl_arena_destroy(arena);
     sl_eraser_destroy(eraser);

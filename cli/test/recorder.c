@@ -175,11 +175,8 @@ static void add_lines(struct sl_buffer *out, struct sl_span body)
         body = sl_buffer_span(&plain);
     sl_buffer_add_str(out, ",\"lines\":[");
     for (bool is_first = true; body.len; is_first = false) {
-        const char *end = memchr(body.ptr, '\n', body.len);
-        size_t n = end ? (size_t)(end - body.ptr) : body.len;
         sl_buffer_add_str(out, is_first ? "" : ",");
-        add_text(out, sl_span(body.ptr, n));
-        body = sl_span_from(body, n + (end ? 1 : 0));
+        add_text(out, sl_span_cut(&body, '\n'));
     }
     sl_buffer_add_char(out, ']');
     sl_buffer_clean_up(&plain);

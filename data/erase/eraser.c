@@ -190,8 +190,7 @@ static enum sl_status erase_lines(struct sl_eraser *eraser, struct sl_span text,
     struct sl_arena *scratch = sl_arena_new(64 * 1024);
     enum sl_status status = SL_OK;
     while (status == SL_OK && text.len) {
-        const char *end = memchr(text.ptr, '\n', text.len);
-        struct sl_span line = sl_span(text.ptr, end ? (size_t)(end - text.ptr) : text.len);
+        const struct sl_span line = sl_span_cut(&text, '\n');
         bool is = false;
         sl_arena_reset(scratch);
         if (line.len)
@@ -201,7 +200,6 @@ static enum sl_status erase_lines(struct sl_eraser *eraser, struct sl_span text,
             sl_buffer_add_char(out, '\n');
         }
         *n += is;
-        text = sl_span_from(text, line.len + 1);
     }
     sl_arena_destroy(scratch);
     return status;

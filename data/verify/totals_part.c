@@ -172,12 +172,11 @@ static bool read_hex(struct sl_span json, uint64_t *out)
 static bool read_count(struct sl_span json, uint64_t *out)
 {
     *out = 0;
-    for (size_t i = 0; i < json.len; i++) {
-        if (json.ptr[i] < '0' || json.ptr[i] > '9')
-            return false;
+    if (json.len > 15 || !sl_span_is_digits(json))
+        return false;
+    for (size_t i = 0; i < json.len; i++)
         *out = *out * 10 + (uint64_t)(json.ptr[i] - '0');
-    }
-    return json.len > 0 && json.len <= 15;
+    return true;
 }
 
 enum sl_status sl_totals_head_read(struct sl_span text, struct sl_arena *arena, struct sl_totals_head *out,
@@ -279,12 +278,9 @@ static enum sl_status take_lines(struct sl_totals_rows *r, struct sl_span lines,
                                  struct sl_error *error)
 {
     struct line line;
-    for (size_t at = 0, end; at < lines.len; at = end + 1) {
-        const char *newline = memchr(lines.ptr + at, '\n', lines.len - at);
-        end = newline ? (size_t)(newline - lines.ptr) : lines.len;
-        const struct sl_span text = sl_span(lines.ptr + at, end - at);
+    while (lines.len) {
         sl_arena_reset(r->arena);
-        if (!read_line(text, r->arena, &line) || !take(r, &line))
+        if (!read_line(sl_span_cut(&lines, '\n'), r->arena, &line) || !take(r, &line))
             return bad("a line is not of one", error);
     }
     return SL_OK;

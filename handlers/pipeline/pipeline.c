@@ -414,14 +414,12 @@ enum sl_status sl_route_choose(const struct sl_pipeline *p, struct sl_span names
     if (names.ptr && !*chosen)
         *chosen = sl_arena_zalloc(arena, p->n + 1);
     while (names.len) {
-        const char *comma = memchr(names.ptr, ',', names.len);
-        struct sl_span name = sl_span(names.ptr, comma ? (size_t)(comma - names.ptr) : names.len);
+        const struct sl_span name = sl_span_cut(&names, ',');
         size_t i = sl_route_named(p, name);
         if (i == p->n)
             return sl_fail(error, SL_REJECT, "NoRoute", "the configuration has no route \"%.*s\"",
                            SL_ARG(name));
         (*chosen)[i] = true;
-        names = sl_span_from(names, name.len + (comma ? 1 : 0));
     }
     return SL_OK;
 }

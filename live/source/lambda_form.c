@@ -330,11 +330,8 @@ static bool add_keys_of_item(struct writer *w)
         return false;
     sl_buffer_add_char(w->out, '{');
     while (rest.len) {
-        const char *comma = memchr(rest.ptr, ',', rest.len);
-        struct sl_span name = sl_span(rest.ptr, comma ? (size_t)(comma - rest.ptr) : rest.len);
-        if (!add_key(w, item, name))
+        if (!add_key(w, item, sl_span_cut(&rest, ',')))
             return false;
-        rest = sl_span_from(rest, name.len + (comma ? 1 : 0));
     }
     sl_buffer_add_char(w->out, '}');
     return true;

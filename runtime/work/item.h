@@ -32,6 +32,9 @@ struct sl_work_item {
 /* When a turn has to end: a tenth of it is kept to write what was found, and the place. */
 int64_t sl_work_until_ms(const struct sl_work_item *item);
 
+/* Waits so long, or until a turn has to end. False: it has to. */
+bool sl_work_wait(const struct sl_work_item *item, int64_t ms, int64_t until_ms);
+
 /* Opens the place; SL_FATAL when it is not an object store. */
 enum sl_status sl_work_place(struct sl_work *work, struct sl_object_port **out,
                              struct sl_error *error) SL_MUST_USE;

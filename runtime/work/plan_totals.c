@@ -8,6 +8,7 @@
 #include "data/verify/totals_part.h"
 #include "handlers/pipeline/route.h"
 #include "runtime/work/list.h"
+#include "runtime/work/plan_verify.h"
 #include "runtime/work/totals_piece.h"
 
 #include <inttypes.h>
@@ -162,11 +163,6 @@ enum sl_status sl_work_plan_totals(struct sl_work_item *item, struct sl_span run
 
 /* ---- what comes next ---- */
 
-static uint64_t count(const json_t *counts, const char *name)
-{
-    return (uint64_t)json_integer_value(json_object_get(counts, name));
-}
-
 /* The names of the last objects of the step's scans. */
 static enum sl_status keep_index(struct sl_work_item *item, const struct sl_work_totals_state *state,
                                  struct sl_span run, const json_t *counts, struct sl_error *error)
@@ -204,7 +200,7 @@ static enum sl_status go_on(struct sl_work_item *item, const struct sl_work_tota
 
 static void end(const struct sl_work_totals_state *state, json_t *counts)
 {
-    uint64_t unsettled = count(counts, "unsettled");
+    uint64_t unsettled = sl_work_counted(counts, "unsettled");
     json_object_set_new(counts, "rows", json_integer((json_int_t)state->rows));
     json_object_set_new(counts, "equal", json_integer((json_int_t)state->equal));
     json_object_set_new(counts, "different", json_integer((json_int_t)state->different));
@@ -238,15 +234,15 @@ enum sl_status sl_work_judge_totals(struct sl_work_item *item, struct sl_span ru
     json_object_del(counts, "last");
     if (status != SL_OK)
         return status;
-    state.rows += count(counts, "rows");
-    state.equal += count(counts, "equal");
-    state.different += count(counts, "different");
-    if (state.step == SL_WORK_JUDGE && (!count(counts, "left") || state.round == state.rounds)) {
+    state.rows += sl_work_counted(counts, "rows");
+    state.equal += sl_work_counted(counts, "equal");
+    state.different += sl_work_counted(counts, "different");
+    if (state.step == SL_WORK_JUDGE && (!sl_work_counted(counts, "left") || state.round == state.rounds)) {
         end(&state, counts);
         return SL_OK;
     }
     if (!state.parts)
-        state.parts = parts_of(count(counts, "sums"));
+        state.parts = parts_of(sl_work_counted(counts, "sums"));
     step_on(&state);
     return go_on(item, &state, run, counts, error);
 }

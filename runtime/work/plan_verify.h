@@ -21,4 +21,7 @@ enum sl_status sl_work_plan_repair(struct sl_work_item *item, struct sl_span run
 enum sl_status sl_work_judge(struct sl_work_item *item, struct sl_span what, json_t *counts,
                              struct sl_error *error) SL_MUST_USE;
 
+/* A count of the sum; 0 when it is not there. */
+uint64_t sl_work_counted(const json_t *counts, const char *name);
+
 #endif

@@ -5,7 +5,7 @@
  *   {"do":"totals","step":"judge","piece":3,"run":"totals-1","round":1,"rounds":5,"target":0,"from":96,"to":128}
  *
  * with "routes", "totals" (which these are) and "read_units" (this worker's share). Of a scan, from the
- * second turn on: "turn", "after" (a row's key), "before" (the object of the turn before) and "counts".
+ * second turn on: "turn", "after" (a row's key), "before" (the object of the turn before), "rows" and "sums".
  *
  * A turn of a scan writes what its rows add up to as one object, verify/RUN/totals/NAME, whose name nobody
  * else writes: a turn that Lambda gave up and that still runs cannot change what another one wrote. The

@@ -23,6 +23,15 @@ int64_t sl_work_until_ms(const struct sl_work_item *item)
     return item->call.deadline_ms - (keep_ms > KEEP_MOST_MS ? KEEP_MOST_MS : keep_ms);
 }
 
+bool sl_work_wait(const struct sl_work_item *item, int64_t ms, int64_t until_ms)
+{
+    struct sl_clock *clock = item->work->options.clock;
+    int64_t left_ms = until_ms - clock->now_ms(clock);
+    if (ms > 0 && left_ms > 0)
+        clock->sleep_ms(clock, ms < left_ms ? ms : left_ms);
+    return ms < left_ms;
+}
+
 /* A piece of a plan says itself what is done with it. */
 static enum sl_status do_piece(struct sl_work_item *item, struct sl_error *error)
 {

@@ -11,7 +11,7 @@
 
 #define TEXT_BYTES ((size_t)64 * 1024)
 
-static uint64_t count(const json_t *counts, const char *name)
+uint64_t sl_work_counted(const json_t *counts, const char *name)
 {
     return (uint64_t)json_integer_value(json_object_get(counts, name));
 }
@@ -28,7 +28,8 @@ static enum sl_status read_run(struct sl_span what, const char *where, struct sl
 
 static uint64_t unproven(const json_t *counts)
 {
-    return count(counts, "pending") + count(counts, "unsettled") + count(counts, "not_comparable");
+    return sl_work_counted(counts, "pending") + sl_work_counted(counts, "unsettled") +
+           sl_work_counted(counts, "not_comparable");
 }
 
 /* What is equal is proven only if nothing waits that may change it. */
@@ -51,9 +52,9 @@ static enum sl_status find_letters(struct sl_work_item *item, struct sl_span rou
 static const char *outcome_of_repair(const json_t *counts)
 {
     const json_t *done = json_object_get(counts, "repaired");
-    uint64_t wrong = count(done, sl_repaired_name(SL_REPAIRED_MOVED)) +
-                     count(done, sl_repaired_name(SL_REPAIRED_LEFT)) +
-                     count(done, sl_repaired_name(SL_REPAIRED_FAILED));
+    uint64_t wrong = sl_work_counted(done, sl_repaired_name(SL_REPAIRED_MOVED)) +
+                     sl_work_counted(done, sl_repaired_name(SL_REPAIRED_LEFT)) +
+                     sl_work_counted(done, sl_repaired_name(SL_REPAIRED_FAILED));
     return wrong ? "left" : unproven(counts) ? "unproven" : "repaired";
 }
 
@@ -80,9 +81,9 @@ static enum sl_status judge_verification(struct sl_work_item *item, struct sl_sp
     if (find_letters(item, routes, counts, error) != SL_OK)
         return error->status;
     bool is_open = unproven(counts) || json_object_get(counts, "letters_of");
-    const char *outcome = count(counts, "different") ? repairs ? "ask" : "different"
-                          : is_open                  ? "unproven"
-                                                     : "equal";
+    const char *outcome = sl_work_counted(counts, "different") ? repairs ? "ask" : "different"
+                          : is_open                            ? "unproven"
+                                                               : "equal";
     json_object_set_new(counts, "outcome", json_string(outcome));
     return keep_sum(item, run, counts, error);
 }

@@ -87,11 +87,7 @@ static enum sl_status read_page(struct turn *t, struct sl_segment *segment, stru
 /* Waits for the budget. False: the turn ends first. */
 static bool pay(const struct turn *t, struct sl_budget *budget)
 {
-    int64_t now_ms = clock_of(t)->now_ms(clock_of(t)), left_ms = t->until_ms - now_ms;
-    int64_t ms = sl_budget_wait_ms(budget, now_ms);
-    if (ms > 0 && left_ms > 0)
-        clock_of(t)->sleep_ms(clock_of(t), ms < left_ms ? ms : left_ms);
-    return ms < left_ms;
+    return sl_work_wait(t->item, sl_budget_wait_ms(budget, clock_of(t)->now_ms(clock_of(t))), t->until_ms);
 }
 
 static enum sl_status read_pages(struct turn *t, struct sl_segment *segment, struct sl_error *error)

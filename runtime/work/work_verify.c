@@ -122,10 +122,8 @@ static enum sl_status take_findings(struct turn *t, struct sl_error *error)
     enum sl_finding_line what = SL_FINDING_NONE;
     enum sl_status status = sl_work_read_object(t->place, piece_of(t)->findings, SL_WORK_LINES_BYTES * 2,
                                                 &t->item->call, &text, error);
-    for (size_t at = 0, end; status == SL_OK && at < text.len; at = end + 1) {
-        const char *newline = memchr(text.ptr + at, '\n', text.len - at);
-        end = newline ? (size_t)(newline - text.ptr) : text.len;
-        struct sl_span line = sl_span(text.ptr + at, end - at);
+    while (status == SL_OK && text.len) {
+        const struct sl_span line = sl_span_cut(&text, '\n');
         t->repairs.rows.max_removals += sl_finding_line_is_removal(line);
         if (piece_of(t)->turn == 0)
             status = sl_repair_take_line(t->verify, t->item->work->options.pipeline, line,
@@ -160,17 +158,13 @@ static enum sl_status open_turn(struct turn *t, struct sl_error *error)
 /* Pays for what the last step used. False: the deadline comes first. */
 static bool pay(struct turn *t)
 {
-    struct sl_clock *clock = t->item->work->options.clock;
     const struct sl_table_units *used = &t->v.ground.units;
     sl_budget_use(&t->reads, used->read - t->paid.read);
     sl_budget_use(&t->writes, used->write - t->paid.write);
     t->paid = *used;
-    int64_t now = now_ms(t), left = t->until_ms - now;
+    int64_t now = now_ms(t);
     int64_t read_ms = sl_budget_wait_ms(&t->reads, now), write_ms = sl_budget_wait_ms(&t->writes, now);
-    int64_t ms = read_ms > write_ms ? read_ms : write_ms;
-    if (ms > 0 && left > 0)
-        clock->sleep_ms(clock, ms < left ? ms : left);
-    return ms < left;
+    return sl_work_wait(t->item, read_ms > write_ms ? read_ms : write_ms, t->until_ms);
 }
 
 static enum sl_status run_turn(struct turn *t, struct sl_error *error)

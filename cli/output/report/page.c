@@ -216,11 +216,8 @@ static void add_summary(struct sl_buffer *b, const struct sl_run_summary *summar
                          "<pre tabindex=0 role=region aria-labelledby=h-summary>");
     struct sl_span rest = {text, n};
     while (rest.len) {
-        const char *line_end = memchr(rest.ptr, '\n', rest.len);
-        size_t line = line_end ? (size_t)(line_end - rest.ptr) : rest.len;
-        sl_html_add(b, sl_span(rest.ptr, line));
+        sl_html_add(b, sl_span_cut(&rest, '\n'));
         sl_buffer_add_char(b, '\n');
-        rest = sl_span_from(rest, line + 1);
     }
     sl_buffer_add_str(b, "</pre>\n");
     free(text);
