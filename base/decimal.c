@@ -230,8 +230,8 @@ static char *coefficient(const struct sl_decimal *d, struct sl_arena *arena)
     return digits;
 }
 
-/* A number of `n` digits whose first one stands for 10^magnitude; zeros at both ends are left out. Absent: it
- * is none of DynamoDB's, or "" when there is nothing but zeros. */
+/* A number of `n` digits whose first one stands for 10^magnitude; zeros at both ends are left out. "": there
+ * is nothing but zeros. Absent: no number of DynamoDB has a digit there. */
 static struct sl_span number_text(const char *digits, size_t n, int magnitude, bool is_negative,
                                   struct sl_arena *arena)
 {
