@@ -13,4 +13,10 @@ static inline uint64_t sl_hash(struct sl_span text)
     return hash;
 }
 
+/* Of several texts, one after the other, beginning with 0. */
+static inline uint64_t sl_hash_mix(uint64_t digest, struct sl_span text)
+{
+    return (digest ^ sl_hash(text)) * 0x9E3779B97F4A7C15u + text.len;
+}
+
 #endif

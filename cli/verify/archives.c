@@ -2,22 +2,12 @@
 #include "cli/verify/archives.h"
 
 #include "base/json_write.h"
-#include "handlers/pipeline/route.h"
+#include "data/verify/archive/targets.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 
 #define LINE_BYTES ((size_t)16 * 1024)
-
-/* Why the archive proves nothing; NULL: it does. */
-static const char *reason_of(const struct sl_route *route)
-{
-    if (!sl_span_is(sl_options_text(&route->options, "format"), "record"))
-        return "only format record keeps what a change was before";
-    if (route->when)
-        return "its \"when\" leaves out changes, so gaps are normal";
-    return NULL;
-}
 
 static void on_found(void *arg, struct sl_span line)
 {
@@ -81,45 +71,50 @@ static void add(struct sl_chain_counts *sum, const struct sl_chain_counts *n)
     sum->without_images += n->without_images;
 }
 
+static enum sl_status verify(const struct sl_archives_options *o, const struct sl_archive_target *t,
+                             struct sl_report *report, struct sl_error *error)
+{
+    struct sl_chain_counts counts = {.objects = 0};
+    const struct sl_chain_options chain = {.port = t->port,
+                                           .clock = o->clock,
+                                           .route = t->route,
+                                           .temp = o->temp,
+                                           .found = on_found,
+                                           .is_stopped = o->is_stopped,
+                                           .arg = report,
+                                           .stop_arg = o->arg};
+    enum sl_status status = sl_chain_verify(&chain, &counts, error);
+    sl_error_context(error, "%s", t->route);
+    if (status == SL_OK && counts.objects == 0) {
+        fprintf(stderr, "sluice verify: %s: there are no objects in %.*s, so nothing is proven\n", t->route,
+                SL_ARG(t->url));
+        report->archives.without_images++;
+    }
+    print(report, t->route, &counts);
+    add(&report->archives, &counts);
+    return status;
+}
+
 enum sl_status sl_archives_verify(const struct sl_archives_options *o, struct sl_report *report,
                                   struct sl_error *error)
 {
+    struct sl_archive_target *targets;
+    struct sl_arena *arena = sl_arena_new(LINE_BYTES);
+    size_t n = sl_archives_find(o->pipeline, o->is_chosen, arena, &targets);
     enum sl_status status = SL_OK;
-    for (size_t i = 0; i < o->pipeline->n && status == SL_OK && !o->is_stopped(o->arg); i++) {
-        struct sl_route *route = &o->pipeline->routes[i];
-        const struct sl_option_value *to = sl_options_get(&route->options, "to");
-        struct sl_chain_counts counts = {.objects = 0};
-        if ((o->is_chosen && !o->is_chosen[i]) || sl_route_makes(route) != SL_MAKES_OBJECTS)
-            continue;
-        if (reason_of(route)) {
-            fprintf(stderr, "sluice verify: %s: the archive proves nothing: %s\n", route->config->name,
-                    reason_of(route));
+    for (size_t i = 0; i < n && status == SL_OK && !o->is_stopped(o->arg); i++) {
+        const struct sl_archive_target *t = &targets[i];
+        if (t->why_not) {
+            fprintf(stderr, "sluice verify: %s: the archive proves nothing: %s\n", t->route, t->why_not);
             report->archives.without_images++;
-            continue;
-        }
-        if (!to->objects->list || !to->objects->read) {
+        } else if (!t->is_there) {
             fprintf(stderr, "sluice verify: %s: %.*s is not there, or it cannot be listed and read\n",
-                    route->config->name, SL_ARG(to->text));
+                    t->route, SL_ARG(t->url));
             report->archives.unreadable++;
-            continue;
+        } else {
+            status = verify(o, t, report, error);
         }
-        const struct sl_chain_options chain = {.port = to->objects,
-                                               .clock = o->clock,
-                                               .route = route->config->name,
-                                               .temp = o->temp,
-                                               .found = on_found,
-                                               .is_stopped = o->is_stopped,
-                                               .arg = report,
-                                               .stop_arg = o->arg};
-        status = sl_chain_verify(&chain, &counts, error);
-        sl_error_context(error, "%s", route->config->name);
-        if (status == SL_OK && counts.objects == 0) {
-            fprintf(stderr, "sluice verify: %s: there are no objects in %.*s, so nothing is proven\n",
-                    route->config->name, SL_ARG(to->text));
-            report->archives.without_images++;
-        }
-        print(report, route->config->name, &counts);
-        add(&report->archives, &counts);
     }
+    sl_arena_destroy(arena);
     return status;
 }

@@ -65,7 +65,7 @@ static bool is_ours(const struct erase *e, struct sl_span key)
 static enum sl_status list(struct erase *e, struct sl_span prefix, sl_listing_fn *each,
                            struct sl_error *error)
 {
-    return sl_listing_each(e->port, e->o->sinks->clock, prefix, each, e, error);
+    return sl_listing_each(e->port, e->o->sinks->clock, prefix, sl_span(NULL, 0), each, e, error);
 }
 
 static void say_unreadable(struct erase *e, struct sl_span key, const struct sl_error *why)

@@ -93,8 +93,8 @@ static enum sl_status take_volume(void *arg, const struct sl_object_entry *entry
 static void list_volumes(struct sl_shelf *shelf)
 {
     struct sl_error why = SL_NO_ERROR;
-    if (sl_listing_each(shelf->options.reads, shelf->options.clock, SL_LIT(SL_SHELF_FOLDER), take_volume,
-                        shelf, &why) != SL_OK)
+    if (sl_listing_each(shelf->options.reads, shelf->options.clock, SL_LIT(SL_SHELF_FOLDER), sl_span(NULL, 0),
+                        take_volume, shelf, &why) != SL_OK)
         note(shelf, "listed", why.status, why.code, why.text);
 }
 

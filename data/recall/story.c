@@ -3,7 +3,7 @@
 
 #include "base/error.h"
 #include "data/sorter.h"
-#include "data/verify/archive/chain.h"
+#include "data/verify/archive/walk.h"
 #include "streams/record.h"
 #include "streams/value.h"
 

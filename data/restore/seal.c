@@ -59,7 +59,8 @@ static enum sl_status add_place(struct chain *chain, struct sl_sinks *sinks, con
     enum sl_status status = sl_store_open(sinks, place, &store, error);
     if (status != SL_OK)
         return status;
-    status = sl_listing_each(sl_store_port(store), sinks->clock, sl_span(NULL, 0), add_object, chain, error);
+    status = sl_listing_each(sl_store_port(store), sinks->clock, sl_span(NULL, 0), sl_span(NULL, 0),
+                             add_object, chain, error);
     sl_store_close(store);
     return status;
 }

@@ -6,18 +6,19 @@
 #include "base/span.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #define CALL_MS 60000
 
 enum sl_status sl_listing_each(struct sl_object_port *port, struct sl_clock *clock, struct sl_span prefix,
-                               sl_listing_fn *each, void *arg, struct sl_error *error)
+                               struct sl_span after, sl_listing_fn *each, void *arg, struct sl_error *error)
 {
     struct sl_arena *arena = sl_arena_new(64 * 1024);
-    char *after = NULL;
+    char *from = after.ptr ? strndup(after.ptr, after.len) : NULL;
     enum sl_status status = SL_OK;
     for (bool more = true; more && status == SL_OK;) {
         struct sl_object_page page = {.n = 0};
-        const struct sl_object_list list = {.prefix = prefix, .after = sl_span_str(after)};
+        const struct sl_object_list list = {.prefix = prefix, .after = sl_span_str(from)};
         sl_arena_reset(arena);
         const struct sl_call call = {.arena = arena, .deadline_ms = clock->now_ms(clock) + CALL_MS};
         port->list(port, &list, &page, &call);
@@ -25,12 +26,17 @@ enum sl_status sl_listing_each(struct sl_object_port *port, struct sl_clock *clo
             status = sl_fail(error, page.result.status, page.result.code, "%s", page.result.text);
         for (size_t i = 0; i < page.n && status == SL_OK; i++)
             status = each(arg, &page.entries[i], error);
-        free(after);
+        free(from);
         more = status == SL_OK && page.next.ptr;
-        after = more ? strndup(page.next.ptr, page.next.len) : NULL;
-        if (more && !after)
+        from = more ? strndup(page.next.ptr, page.next.len) : NULL;
+        if (more && !from)
             sl_die("out of memory: an object's key");
     }
+    free(from);
     sl_arena_destroy(arena);
+    if (status != SL_OK && strcmp(error->code, SL_LISTING_ENOUGH) == 0) {
+        sl_error_clear(error);
+        status = SL_OK;
+    }
     return status;
 }

@@ -44,13 +44,6 @@ static enum sl_status beyond(const struct sl_totals_sum *sum, struct sl_error *e
                    SL_ARG(sum->name));
 }
 
-static void add_hex(struct sl_buffer *out, const char *name, uint64_t n)
-{
-    char text[17];
-    snprintf(text, sizeof(text), "%" PRIx64, n);
-    sl_json_add_member(out, name, sl_span_str(text));
-}
-
 static enum sl_status write_line(const struct sl_totals_sum *sum, enum sl_totals_scan scan,
                                  struct sl_arena *arena, struct sl_buffer *out, struct sl_error *error)
 {
@@ -59,44 +52,26 @@ static enum sl_status write_line(const struct sl_totals_sum *sum, enum sl_totals
     if (!add_numbers(out, "numbers", d, arena))
         return beyond(sum, error);
     if (scan != SL_TOTALS_TOTAL)
-        add_hex(out, "rows", sum->rows_first);
+        sl_part_add_hex(out, "rows", sum->rows_first);
     if (sum->mark.ptr)
         sl_json_add_raw(out, "mark", sum->mark);
     sl_buffer_add_str(out, "}\n");
     return SL_OK;
 }
 
-/* Over the blanks that are there. */
-static void write_head(const struct sl_totals_head *head, struct sl_arena *arena, char *at)
-{
-    struct sl_buffer text;
-    sl_buffer_init_in(&text, arena, SL_TOTALS_HEAD_BYTES);
-    sl_buffer_add_char(&text, '{');
-    if (head->before.ptr)
-        sl_json_add_member(&text, "before", head->before);
-    add_hex(&text, "digest", head->digest);
-    sl_json_add_raw(&text, "ends", SL_LIT("["));
-    for (size_t i = 0; i < SL_TOTALS_SHARES; i++) {
-        sl_buffer_add_str(&text, i ? "," : "");
-        sl_buffer_add_integer(&text, (int64_t)head->ends[i]);
-    }
-    sl_buffer_add_str(&text, "]}");
-    memcpy(at, text.ptr, text.len);
-}
-
 static size_t share_of(const struct sl_totals_sum *sum)
 {
-    return (sum->home ^ sum->home >> 32) % SL_TOTALS_SHARES;
+    return (sum->home ^ sum->home >> 32) % SL_PART_SHARES;
 }
 
 /* The sums' places in the list, in the order of their shares. */
 static const uint32_t *in_order(struct sl_totals_sums *sums)
 {
     uint32_t *order = sl_arena_alloc(sums->arena, (sums->n + 1) * sizeof(*order));
-    size_t starts[SL_TOTALS_SHARES + 1] = {0};
+    size_t starts[SL_PART_SHARES + 1] = {0};
     for (size_t i = 0; i < sums->n; i++)
         starts[share_of(&sums->list[i]) + 1]++;
-    for (size_t i = 1; i <= SL_TOTALS_SHARES; i++)
+    for (size_t i = 1; i <= SL_PART_SHARES; i++)
         starts[i] += starts[i - 1];
     for (size_t i = 0; i < sums->n; i++)
         order[starts[share_of(&sums->list[i])]++] = (uint32_t)i;
@@ -104,27 +79,23 @@ static const uint32_t *in_order(struct sl_totals_sums *sums)
 }
 
 enum sl_status sl_totals_part_write(struct sl_totals_sums *sums, enum sl_totals_scan scan,
-                                    const struct sl_totals_head *head, struct sl_buffer *out,
+                                    const struct sl_part_head *head, struct sl_buffer *out,
                                     struct sl_error *error)
 {
-    struct sl_totals_head own = *head;
+    struct sl_part_head own = *head;
     const uint32_t *order = in_order(sums);
     enum sl_status status = SL_OK;
     size_t share = 0;
-    sl_buffer_printf(out, "%*s\n", (int)SL_TOTALS_HEAD_BYTES - 1, "");
+    sl_part_begin(out);
     for (size_t i = 0; i < sums->n && status == SL_OK; i++) {
         const struct sl_totals_sum *sum = &sums->list[order[i]];
         for (; share < share_of(sum); share++)
-            own.ends[share] = out->len - SL_TOTALS_HEAD_BYTES;
+            own.ends[share] = sl_part_bytes(out);
         status = write_line(sum, scan, sums->arena, out, error);
     }
-    for (; share < SL_TOTALS_SHARES; share++)
-        own.ends[share] = out->len - SL_TOTALS_HEAD_BYTES;
-    if (out->failed)
-        return sl_fail(error, SL_FATAL, "PartTooLong",
-                       "sums of totals need more than an object of them may have");
-    write_head(&own, sums->arena, out->ptr);
-    return status;
+    for (; share < SL_PART_SHARES; share++)
+        own.ends[share] = sl_part_bytes(out);
+    return status == SL_OK ? sl_part_end(&own, sums->arena, out, error) : status;
 }
 
 enum sl_status sl_totals_rest_write(struct sl_totals_sums *sums, struct sl_buffer *out,
@@ -154,49 +125,6 @@ enum sl_status sl_totals_rest_write(struct sl_totals_sums *sums, struct sl_buffe
 static enum sl_status bad(const char *what, struct sl_error *error)
 {
     return sl_fail(error, SL_REJECT, "BadPart", "an object of sums of totals: %s", what);
-}
-
-static bool read_hex(struct sl_span json, uint64_t *out)
-{
-    char text[18];
-    char *end;
-    if (json.len < 3 || json.len > sizeof(text) || json.ptr[0] != '"')
-        return false;
-    memcpy(text, json.ptr + 1, json.len - 2);
-    text[json.len - 2] = '\0';
-    *out = strtoull(text, &end, 16);
-    return *end == '\0';
-}
-
-/* A whole number of at most 15 digits. */
-static bool read_count(struct sl_span json, uint64_t *out)
-{
-    *out = 0;
-    if (json.len > 15 || !sl_span_is_digits(json))
-        return false;
-    for (size_t i = 0; i < json.len; i++)
-        *out = *out * 10 + (uint64_t)(json.ptr[i] - '0');
-    return true;
-}
-
-enum sl_status sl_totals_head_read(struct sl_span text, struct sl_arena *arena, struct sl_totals_head *out,
-                                   struct sl_error *error)
-{
-    size_t n = 0;
-    struct sl_span number;
-    *out = (struct sl_totals_head){.digest = 0};
-    if (text.len != SL_TOTALS_HEAD_BYTES || sl_json_check(text, error) != SL_OK)
-        return bad("it has no head", error);
-    out->before = sl_json_text(text, "before", arena);
-    struct sl_json_walk ends = sl_json_walk(sl_json_walk_member(text, SL_LIT("ends")));
-    while (n < SL_TOTALS_SHARES && sl_json_walk_next(&ends, NULL, &number)) {
-        if (!read_count(number, &out->ends[n]) || (n && out->ends[n] < out->ends[n - 1]))
-            break;
-        n++;
-    }
-    return n == SL_TOTALS_SHARES && read_hex(sl_json_walk_member(text, SL_LIT("digest")), &out->digest)
-               ? SL_OK
-               : bad("its head does not say where the shares end", error);
 }
 
 /* A line's members; absent ones are absent. */
@@ -245,7 +173,7 @@ static bool take_line(struct sl_totals_rows *r, const struct line *l)
     uint64_t rows = 0;
     if (l->mark.ptr && (own = sl_totals_sum_of(r, l->key, l->name, false)))
         own->mark = sl_span(sl_arena_copy(r->sums->arena, l->mark), l->mark.len);
-    if (!is_total && !read_hex(l->rows, &rows))
+    if (!is_total && !sl_part_read_hex(l->rows, &rows))
         return false;
     if (!sum)
         return true;
@@ -261,7 +189,7 @@ static bool take_rest(struct sl_totals_rows *r, const struct line *l)
         struct sl_decimal **to;
     } numbers[] = {{l->still, &sum->still}, {l->low, &sum->low}, {l->high, &sum->high}};
     uint64_t same = 0;
-    if (l->same.ptr && (!read_count(l->same, &same) || same > SL_TOTALS_ROUNDS || !l->still.ptr))
+    if (l->same.ptr && (!sl_part_read_count(l->same, &same) || same > SL_TOTALS_ROUNDS || !l->still.ptr))
         return false;
     sum->n_same = (unsigned)same;
     sum->has_interval = l->low.ptr && l->high.ptr;

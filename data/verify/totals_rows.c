@@ -162,16 +162,11 @@ size_t sl_totals_find(struct sl_pipeline *pipeline, const bool *is_chosen, struc
     return n;
 }
 
-static uint64_t mix(uint64_t digest, struct sl_span text)
-{
-    return (digest ^ sl_hash(text)) * 0x9E3779B97F4A7C15u + text.len;
-}
-
 static uint64_t mix_names(uint64_t digest, const struct sl_totals_names *names)
 {
     for (size_t i = 0; i < names->n; i++)
-        digest = mix(digest, names->list[i]);
-    return mix(digest, SL_LIT("."));
+        digest = sl_hash_mix(digest, names->list[i]);
+    return sl_hash_mix(digest, SL_LIT("."));
 }
 
 uint64_t sl_totals_digest(const struct sl_totals_target *targets, size_t n)
@@ -179,14 +174,14 @@ uint64_t sl_totals_digest(const struct sl_totals_target *targets, size_t n)
     uint64_t digest = 0;
     for (size_t i = 0; i < n; i++) {
         const struct sl_totals_target *t = &targets[i];
-        digest = mix(digest, sl_span_str(t->url));
-        digest = mix(digest, t->is_chosen ? SL_LIT("chosen") : SL_LIT("-"));
-        digest = mix(digest, t->has_shards ? SL_LIT("shards") : SL_LIT("-"));
+        digest = sl_hash_mix(digest, sl_span_str(t->url));
+        digest = sl_hash_mix(digest, t->is_chosen ? SL_LIT("chosen") : SL_LIT("-"));
+        digest = sl_hash_mix(digest, t->has_shards ? SL_LIT("shards") : SL_LIT("-"));
         for (size_t k = 0; k < t->n_keys; k++)
-            digest = mix(digest, t->keys[k]);
+            digest = sl_hash_mix(digest, t->keys[k]);
         for (size_t k = 0; k < t->n_ledgers; k++) {
-            digest = mix(digest, t->ledgers[k].prefix);
-            digest = mix(digest, t->tables[t->ledgers[k].table]);
+            digest = sl_hash_mix(digest, t->ledgers[k].prefix);
+            digest = sl_hash_mix(digest, t->tables[t->ledgers[k].table]);
         }
         digest = mix_names(mix_names(digest, &t->counted), &t->spoiled);
     }

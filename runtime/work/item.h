@@ -47,6 +47,7 @@ enum sl_status sl_work_plan(struct sl_work_item *item, struct sl_error *error) S
 enum sl_status sl_work_backfill(struct sl_work_item *item, struct sl_error *error) SL_MUST_USE;
 enum sl_status sl_work_verify(struct sl_work_item *item, struct sl_error *error) SL_MUST_USE;
 enum sl_status sl_work_verify_totals(struct sl_work_item *item, struct sl_error *error) SL_MUST_USE;
+enum sl_status sl_work_verify_archives(struct sl_work_item *item, struct sl_error *error) SL_MUST_USE;
 enum sl_status sl_work_ask(struct sl_work_item *item, struct sl_error *error) SL_MUST_USE;
 enum sl_status sl_work_sum(struct sl_work_item *item, struct sl_error *error) SL_MUST_USE;
 

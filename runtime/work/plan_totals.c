@@ -72,8 +72,8 @@ static void add_judgements(struct plan *plan)
 {
     for (uint64_t i = 0; i < plan->state.parts; i++) {
         plan->piece.piece = plan->list.pieces;
-        plan->piece.from = SL_TOTALS_SHARES * i / plan->state.parts;
-        plan->piece.to = SL_TOTALS_SHARES * (i + 1) / plan->state.parts;
+        plan->piece.from = SL_PART_SHARES * i / plan->state.parts;
+        plan->piece.to = SL_PART_SHARES * (i + 1) / plan->state.parts;
         sl_work_totals_piece_write(&plan->piece, sl_work_list_next(&plan->list));
     }
 }
@@ -163,39 +163,19 @@ enum sl_status sl_work_plan_totals(struct sl_work_item *item, struct sl_span run
 
 /* ---- what comes next ---- */
 
-/* The names of the last objects of the step's scans. */
-static enum sl_status keep_index(struct sl_work_item *item, const struct sl_work_totals_state *state,
-                                 struct sl_span run, const json_t *counts, struct sl_error *error)
-{
-    struct sl_arena *arena = item->call.arena;
-    char *text = json_dumps(json_object_get(counts, "last"), JSON_COMPACT);
-    struct sl_span key =
-        sl_work_totals_key(run, sl_work_totals_index(state->round, state->step, arena), arena);
-    enum sl_status status = text ? sl_work_put(item->work, key, sl_span_str(text), &item->call, error)
-                                 : sl_fail(error, SL_REJECT, "BadResults", "the scans have no objects");
-    free(text);
-    return status;
-}
-
 static uint64_t parts_of(uint64_t sums)
 {
     uint64_t parts = sums / PART_SUMS + 1;
-    return parts < SL_TOTALS_SHARES ? parts : SL_TOTALS_SHARES;
+    return parts < SL_PART_SHARES ? parts : SL_PART_SHARES;
 }
 
 static enum sl_status go_on(struct sl_work_item *item, const struct sl_work_totals_state *state,
                             struct sl_span run, json_t *counts, struct sl_error *error)
 {
     struct sl_buffer text;
-    sl_buffer_init_in(&text, item->call.arena, SL_WORK_NEXT_BYTES);
+    sl_buffer_init_in(&text, item->call.arena, 2 * SL_WORK_NEXT_BYTES);
     sl_work_totals_state_write(state, run, &text);
-    json_t *next = json_loadb(text.ptr, text.len, 0, NULL);
-    if (text.failed || !next)
-        return sl_fail(error, SL_REJECT, "PlaceTooLong",
-                       "the next step needs more than %zu bytes: name fewer routes", SL_WORK_NEXT_BYTES);
-    json_object_set_new(counts, "outcome", json_string("again"));
-    json_object_set_new(counts, "next", next);
-    return SL_OK;
+    return sl_work_steps_again(sl_buffer_span(&text), counts, error);
 }
 
 static void end(const struct sl_work_totals_state *state, json_t *counts)
@@ -229,9 +209,10 @@ enum sl_status sl_work_judge_totals(struct sl_work_item *item, struct sl_span ru
     struct sl_work_totals_state state;
     enum sl_status status =
         sl_work_totals_state_read(what, "sluice.sum.what", item->call.arena, &state, error);
+    const struct sl_work_steps steps = sl_work_totals_steps(item, run);
     if (status == SL_OK && state.step != SL_WORK_JUDGE)
-        status = keep_index(item, &state, run, counts, error);
-    json_object_del(counts, "last");
+        status = sl_work_steps_keep(&steps, sl_work_totals_index(state.round, state.step, item->call.arena),
+                                    counts, error);
     if (status != SL_OK)
         return status;
     state.rows += sl_work_counted(counts, "rows");

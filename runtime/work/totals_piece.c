@@ -20,10 +20,9 @@ const char *sl_work_totals_step_name(enum sl_work_totals_step step)
     return names[step];
 }
 
-struct sl_span sl_work_totals_key(struct sl_span run, struct sl_span name, struct sl_arena *arena)
+struct sl_work_steps sl_work_totals_steps(struct sl_work_item *item, struct sl_span run)
 {
-    return sl_span_str(
-        sl_arena_printf(arena, SL_WORK_FINDINGS "%.*s/totals/%.*s", SL_ARG(run), SL_ARG(name)));
+    return (struct sl_work_steps){.item = item, .folder = "totals", .run = run};
 }
 
 struct sl_span sl_work_totals_index(uint64_t round, enum sl_work_totals_step step, struct sl_arena *arena)
@@ -52,7 +51,7 @@ static bool is_sound(const struct sl_work_totals_piece *p)
     return sl_work_is_run(p->run) && p->round <= SL_TOTALS_ROUNDS && p->rounds <= SL_TOTALS_ROUNDS &&
            (p->round > 0 || p->step == SL_WORK_LEDGERS) &&
            (is_scan ? p->of > 0 && p->of <= SL_WORK_PIECES_MAX && p->segment < p->of
-                    : p->from < p->to && p->to <= SL_TOTALS_SHARES) &&
+                    : p->from < p->to && p->to <= SL_PART_SHARES) &&
            (!p->before.ptr || sl_work_is_plain(p->before));
 }
 
@@ -118,7 +117,7 @@ enum sl_status sl_work_totals_state_read(struct sl_span text, const char *what, 
     if (status == SL_OK)
         status = read_step(step, what, &out->step, error);
     if (status == SL_OK && (out->rounds < 1 || out->rounds > SL_TOTALS_ROUNDS || out->round > out->rounds ||
-                            (out->step == SL_WORK_JUDGE && (!out->parts || out->parts > SL_TOTALS_SHARES))))
+                            (out->step == SL_WORK_JUDGE && (!out->parts || out->parts > SL_PART_SHARES))))
         status =
             sl_fail(error, SL_REJECT, SL_WORK_BAD_ITEM, "%s: \"rounds\" is 1 to %d", what, SL_TOTALS_ROUNDS);
     return status;

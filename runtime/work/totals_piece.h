@@ -7,15 +7,12 @@
  * with "routes", "totals" (which these are) and "read_units" (this worker's share). Of a scan, from the
  * second turn on: "turn", "after" (a row's key), "before" (the object of the turn before), "rows" and "sums".
  *
- * A turn of a scan writes what its rows add up to as one object, verify/RUN/totals/NAME, whose name nobody
- * else writes: a turn that Lambda gave up and that still runs cannot change what another one wrote. The
- * object of a piece's last turn is in its answer; each names the one before it (data/verify/totals_part.h).
- * The sum of a step's answers is the object ROUND-STEP.json, with the names of the last ones. */
+ * A turn of a scan writes what its rows add up to as one object (runtime/work/steps.h). The index of a step
+ * is ROUND-STEP.json. */
 #ifndef SL_RUNTIME_WORK_TOTALS_PIECE_H
 #define SL_RUNTIME_WORK_TOTALS_PIECE_H
 
-#include "base/buffer.h"
-#include "runtime/work/config.h"
+#include "runtime/work/steps.h"
 
 enum sl_work_totals_step { SL_WORK_LEDGERS, SL_WORK_TOTALS, SL_WORK_JUDGE };
 
@@ -47,8 +44,7 @@ struct sl_work_totals_state {
 
 const char *sl_work_totals_step_name(enum sl_work_totals_step step);
 
-/* Below SLUICE_WORK_PLACE: an object of the run's. */
-struct sl_span sl_work_totals_key(struct sl_span run, struct sl_span name, struct sl_arena *arena);
+struct sl_work_steps sl_work_totals_steps(struct sl_work_item *item, struct sl_span run);
 
 /* The name of the sum of a step's answers. */
 struct sl_span sl_work_totals_index(uint64_t round, enum sl_work_totals_step step, struct sl_arena *arena);

@@ -42,8 +42,10 @@ static enum sl_status do_piece(struct sl_work_item *item, struct sl_error *error
         return sl_work_verify(item, error);
     if (sl_span_is(what, "\"totals\""))
         return sl_work_verify_totals(item, error);
+    if (sl_span_is(what, "\"archives\""))
+        return sl_work_verify_archives(item, error);
     return sl_fail(error, SL_REJECT, SL_WORK_BAD_ITEM,
-                   "sluice.piece.do: use \"backfill\", \"verify\", \"totals\" or \"repair\"");
+                   "sluice.piece.do: use \"backfill\", \"verify\", \"totals\", \"archives\" or \"repair\"");
 }
 
 static const struct kind {

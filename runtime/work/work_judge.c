@@ -2,6 +2,7 @@
 #include "base/json.h"
 #include "base/json_walk.h"
 #include "base/json_write.h"
+#include "runtime/work/archives.h"
 #include "runtime/work/fields.h"
 #include "runtime/work/plan_verify.h"
 #include "runtime/work/totals.h"
@@ -88,12 +89,14 @@ static enum sl_status judge_verification(struct sl_work_item *item, struct sl_sp
     return keep_sum(item, run, counts, error);
 }
 
-static enum sl_status judge_totals(struct sl_work_item *item, struct sl_span what, json_t *counts,
-                                   struct sl_error *error)
+/* Of a verification in several steps. */
+static enum sl_status judge_step(struct sl_work_item *item, struct sl_span what, bool of_archives,
+                                 json_t *counts, struct sl_error *error)
 {
     struct sl_span run;
     if (read_run(what, "sluice.sum.what", item->call.arena, &run, error) != SL_OK ||
-        sl_work_judge_totals(item, run, what, counts, error) != SL_OK)
+        (of_archives ? sl_work_judge_archives : sl_work_judge_totals)(item, run, what, counts, error) !=
+            SL_OK)
         return error->status;
     return json_object_get(counts, "next") ? SL_OK : keep_sum(item, run, counts, error);
 }
@@ -106,7 +109,9 @@ enum sl_status sl_work_judge(struct sl_work_item *item, struct sl_span what, jso
     if (sl_span_is(kind, "\"verify\""))
         return judge_verification(item, what, counts, error);
     if (sl_span_is(kind, "\"totals\""))
-        return judge_totals(item, what, counts, error);
+        return judge_step(item, what, false, counts, error);
+    if (sl_span_is(kind, "\"archives\""))
+        return judge_step(item, what, true, counts, error);
     json_object_set_new(counts, "outcome",
                         json_string(sl_span_is(kind, "\"repair\"") ? outcome_of_repair(counts) : "seeded"));
     return SL_OK;

@@ -4,6 +4,7 @@
 #include "base/json_walk.h"
 #include "base/json_write.h"
 #include "base/time.h"
+#include "runtime/work/archives.h"
 #include "runtime/work/fields.h"
 #include "runtime/work/job.h"
 #include "runtime/work/list.h"
@@ -172,7 +173,10 @@ enum sl_status sl_work_plan(struct sl_work_item *item, struct sl_error *error)
         return sl_work_plan_repair(item, run, given, error);
     if (sl_span_is(what, "\"totals\""))
         return sl_work_plan_totals(item, run, given, error);
+    if (sl_span_is(what, "\"archives\""))
+        return sl_work_plan_archives(item, run, given, error);
     return sl_fail(error, SL_REJECT, SL_WORK_BAD_ITEM,
-                   SL_WORK_INPUT ": \"do\" is %.*s; use \"backfill\", \"verify\", \"totals\" or \"repair\"",
+                   SL_WORK_INPUT
+                   ": \"do\" is %.*s; use \"backfill\", \"verify\", \"totals\", \"archives\" or \"repair\"",
                    (int)(what.len < 64 ? what.len : 64), what.ptr);
 }

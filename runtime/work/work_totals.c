@@ -11,7 +11,6 @@
 #include "data/verify/totals_judge.h"
 #include "data/verify/totals_part.h"
 #include "runtime/work/lines.h"
-#include "runtime/work/results.h"
 #include "runtime/work/totals.h"
 #include "runtime/work/totals_piece.h"
 #include "runtime/work/verify_piece.h"
@@ -23,10 +22,8 @@
 #define TURN_SUMS ((size_t)50000)
 #define MOST_SUMS ((size_t)SL_TOTALS_GROUPS)
 
-#define PART_BYTES  ((size_t)256 * 1024 * 1024)
-#define INDEX_BYTES ((size_t)16 * 1024 * 1024) /* 100,000 names */
-#define LINE_BYTES  ((size_t)64 * 1024)
-#define PAGE_BYTES  ((size_t)1024 * 1024)
+#define LINE_BYTES ((size_t)64 * 1024)
+#define PAGE_BYTES ((size_t)1024 * 1024)
 
 #define PAGE_MS  60000
 #define RETRIES  20 /* pages in a row that could not be read */
@@ -40,9 +37,13 @@ struct turn {
     struct sl_totals_rows rows;
     struct sl_arena *page;
     struct sl_buffer key;
-    struct sl_object_port *place;
     int64_t until_ms;
 };
+
+static struct sl_work_steps steps_of(const struct turn *t)
+{
+    return sl_work_totals_steps(t->item, t->piece.run);
+}
 
 static struct sl_clock *clock_of(const struct turn *t)
 {
@@ -114,17 +115,17 @@ static enum sl_status read_pages(struct turn *t, struct sl_segment *segment, str
 
 static enum sl_status put_sums(struct turn *t, struct sl_span *name, struct sl_error *error)
 {
-    const struct sl_totals_head head = {.before = t->piece.before, .digest = t->rows.digest};
+    const struct sl_part_head head = {.before = t->piece.before, .digest = t->rows.digest};
+    const struct sl_work_steps steps = steps_of(t);
     struct sl_buffer body;
     *name = sl_span_str(sl_arena_printf(t->item->call.arena, "%" PRIu64 "-%s-t%" PRIu64 "-%06u-%04u-%s",
                                         t->piece.round, sl_work_totals_step_name(t->piece.step),
                                         t->piece.target, (unsigned)t->piece.piece, (unsigned)t->piece.turn,
                                         t->item->invocation->request_id));
-    sl_buffer_init(&body, PART_BYTES);
+    sl_buffer_init(&body, SL_WORK_PART_BYTES);
     enum sl_status status = sl_totals_part_write(&t->sums, t->rows.scan, &head, &body, error);
     if (status == SL_OK)
-        status = sl_work_put(t->item->work, sl_work_totals_key(t->piece.run, *name, t->item->call.arena),
-                             sl_buffer_span(&body), &t->item->call, error);
+        status = sl_work_steps_put(&steps, *name, sl_buffer_span(&body), error);
     sl_buffer_clean_up(&body);
     return status;
 }
@@ -170,45 +171,20 @@ static enum sl_status scan(struct turn *t, struct sl_error *error)
 
 /* ---- a judgement ---- */
 
-/* A range of an object of the run's; of no more than its end. */
-static enum sl_status read_range(struct turn *t, struct sl_span name, uint64_t from, size_t bytes,
-                                 struct sl_arena *arena, struct sl_span *out, struct sl_error *error)
+/* The shares of one object. */
+static enum sl_status take_part(void *arg, struct sl_span name, const struct sl_part_head *head,
+                                struct sl_error *error)
 {
-    const struct sl_call call = {.arena = arena, .deadline_ms = t->item->call.deadline_ms};
-    const struct sl_object_read read = {
-        .key = sl_work_totals_key(t->piece.run, name, arena), .from = from, .max_bytes = bytes};
-    struct sl_object_piece piece = {.result = {.status = SL_RETRY, .code = "NotRead", .text = "not read"}};
-    t->place->read(t->place, &read, 1, &piece, &call);
-    *out = piece.bytes;
-    return piece.result.status == SL_OK ? SL_OK
-                                        : sl_fail(error, piece.result.status, piece.result.code, "%.*s: %s",
-                                                  SL_ARG(read.key), piece.result.text);
-}
-
-/* The shares of one object, and the name of the one before it. Large shares are taken bit by bit. */
-static enum sl_status take_object(struct turn *t, struct sl_span name, struct sl_span *before,
-                                  struct sl_error *error)
-{
-    struct sl_totals_head head;
-    struct sl_span text;
-    struct sl_arena *arena = sl_arena_new(64 * 1024);
-    enum sl_status status = read_range(t, name, 0, SL_TOTALS_HEAD_BYTES, arena, &text, error);
+    struct turn *t = arg;
+    const struct sl_work_steps steps = steps_of(t);
+    struct sl_span lines;
+    struct sl_arena *arena = sl_arena_new(PAGE_BYTES);
+    enum sl_status status =
+        sl_work_steps_read(&steps, name, t->piece.from ? head->ends[t->piece.from - 1] : 0,
+                           head->ends[t->piece.to - 1], arena, &lines, error);
+    t->rows.digest += head->digest;
     if (status == SL_OK)
-        status = sl_totals_head_read(text, arena, &head, error);
-    if (status == SL_OK) {
-        uint64_t from = t->piece.from ? head.ends[t->piece.from - 1] : 0, to = head.ends[t->piece.to - 1];
-        t->rows.digest += head.digest;
-        *before = head.before.ptr ? sl_span(sl_arena_copy(t->item->call.arena, head.before), head.before.len)
-                                  : head.before;
-        if (to > from)
-            status =
-                read_range(t, name, SL_TOTALS_HEAD_BYTES + from, (size_t)(to - from), arena, &text, error);
-        if (status == SL_OK && to > from)
-            status = text.len == to - from
-                         ? sl_totals_part_take(&t->rows, text, error)
-                         : sl_fail(error, SL_REJECT, "BadPart", "the object is shorter than its head says");
-    }
-    sl_error_context(error, "%.*s", SL_ARG(name));
+        status = sl_totals_part_take(&t->rows, lines, error);
     sl_arena_destroy(arena);
     return status;
 }
@@ -218,22 +194,12 @@ static enum sl_status take_step(struct turn *t, uint64_t round, enum sl_work_tot
                                 enum sl_totals_scan scan, struct sl_error *error)
 {
     struct sl_arena *arena = t->item->call.arena;
-    struct sl_span text, value;
+    const struct sl_work_steps steps = steps_of(t);
     const char *own = sl_arena_printf(arena, "%" PRIu64 "-%s-t%" PRIu64 "-", round,
                                       sl_work_totals_step_name(step), t->piece.target);
-    enum sl_status status = sl_work_read_object(
-        t->place, sl_work_totals_key(t->piece.run, sl_work_totals_index(round, step, arena), arena),
-        INDEX_BYTES, &t->item->call, &text, error);
-    if (status == SL_OK)
-        status = sl_json_check(text, error);
     begin(t, scan);
-    struct sl_json_walk walk = sl_json_walk(text);
-    while (status == SL_OK && sl_json_walk_next(&walk, NULL, &value)) {
-        struct sl_span name = value.len > 2 ? sl_span(value.ptr + 1, value.len - 2) : value, before;
-        for (; status == SL_OK && name.ptr && sl_span_starts(name, sl_span_str(own)); name = before)
-            status = take_object(t, name, &before, error);
-    }
-    return status;
+    return sl_work_steps_each(&steps, sl_work_totals_index(round, step, arena), sl_span_str(own), take_part,
+                              t, error);
 }
 
 static struct sl_span rest_name(const struct turn *t, uint64_t round)
@@ -246,12 +212,11 @@ static struct sl_span rest_name(const struct turn *t, uint64_t round)
  * still needed: they say which rows of the totals are groups of their own.) */
 static enum sl_status take_rest(struct turn *t, struct sl_error *error)
 {
+    const struct sl_work_steps steps = steps_of(t);
     struct sl_span text;
     if (t->piece.round == 1)
         return SL_OK;
-    struct sl_span key =
-        sl_work_totals_key(t->piece.run, rest_name(t, t->piece.round - 1), t->item->call.arena);
-    enum sl_status status = sl_work_read_object(t->place, key, PART_BYTES, &t->item->call, &text, error);
+    enum sl_status status = sl_work_steps_get(&steps, rest_name(t, t->piece.round - 1), &text, error);
     begin(t, SL_TOTALS_FIRST);
     if (status == SL_OK)
         status = sl_totals_rest_take(&t->rows, text, error);
@@ -261,14 +226,12 @@ static enum sl_status take_rest(struct turn *t, struct sl_error *error)
 
 static enum sl_status put_rest(struct turn *t, struct sl_error *error)
 {
+    const struct sl_work_steps steps = steps_of(t);
     struct sl_buffer body;
-    sl_buffer_init(&body, PART_BYTES);
+    sl_buffer_init(&body, SL_WORK_PART_BYTES);
     enum sl_status status = sl_totals_rest_write(&t->sums, &body, error);
     if (status == SL_OK)
-        status =
-            sl_work_put(t->item->work,
-                        sl_work_totals_key(t->piece.run, rest_name(t, t->piece.round), t->item->call.arena),
-                        sl_buffer_span(&body), &t->item->call, error);
+        status = sl_work_steps_put(&steps, rest_name(t, t->piece.round), sl_buffer_span(&body), error);
     sl_buffer_clean_up(&body);
     return status;
 }
@@ -358,8 +321,6 @@ static enum sl_status do_turn(struct turn *t, struct sl_error *error)
     if (status == SL_OK && (t->piece.target >= n || !targets[t->piece.target].is_chosen))
         status = sl_fail(error, SL_REJECT, SL_WORK_BAD_ITEM,
                          "sluice.piece.target: these are no totals that are verified");
-    if (status == SL_OK)
-        status = sl_work_place(t->item->work, &t->place, error);
     if (status != SL_OK)
         return status;
     t->t = &targets[t->piece.target];

@@ -336,25 +336,39 @@ def verify_and_repair(services, variables):
     assert b"BadCheckpoint" in answers[0], answers
 
 
+def stepped(services, variables, what, change_config=lambda text: text):
+    """An execution of several steps: its last sum."""
+    total = {"outcome": "again", "next": {"do": what}}
+    while total["outcome"] == "again":
+        plan = worked(services, variables, [{"plan": {"run": what, "given": total["next"]}}], change_config)[0]
+        pieces = json.loads(services.store.get_object(Bucket="seedbucket", Key=plan["key"])["Body"].read())
+        put_results(services, worked(services, variables, [{"piece": piece} for piece in pieces], change_config))
+        total = worked(services, variables, [{"sum": {"results": "seed/results/run/manifest.json", "pieces": len(pieces), "what": plan["what"]}}], change_config)[0]
+    return total
+
+
 def verify_totals(services, variables):
     """A total is wrong: step by step it is found, and repaired."""
     row = next(row for row in services.database.scan(TableName="totalstable")["Items"] if row["PK"]["S"].startswith("STATUS#"))
     services.database.update_item(TableName="totalstable", Key={"PK": row["PK"]}, UpdateExpression="ADD orders :n", ExpressionAttributeValues={":n": {"N": "5"}})
-    total = {"outcome": "again", "next": {"do": "totals"}}
-    while total["outcome"] == "again":
-        plan = worked(services, variables, [{"plan": {"run": "totals", "given": total["next"]}}])[0]
-        pieces = json.loads(services.store.get_object(Bucket="seedbucket", Key=plan["key"])["Body"].read())
-        put_results(services, worked(services, variables, [{"piece": piece} for piece in pieces]))
-        total = worked(services, variables, [{"sum": {"results": "seed/results/run/manifest.json", "pieces": len(pieces), "what": plan["what"]}}])[0]
+    total = stepped(services, variables, "totals")
     assert total["outcome"] == "different" and total["different"] == 1, total
     found = services.store.list_objects_v2(Bucket="seedbucket", Prefix="seed/verify/totals/0")["Contents"]
     answers = worked(services, variables, [{"piece": {"do": "repair", "piece": 0, "findings": found[0]["Key"].removeprefix("seed/"), "run": "repair", "max_lag": 0, "wait": 5}}])
     assert answers[0]["repaired"]["written"] == 1, answers
 
 
+def verify_archives(services, variables):
+    """An object is not one of ours: it is found."""
+    services.store.put_object(Bucket="archivebucket", Key="expired/x.jsonl", Body=b"")
+    total = stepped(services, variables, "archives", lambda text: text.replace('"when": {"expired": true},', "").replace('"item"', '"record"'))
+    assert total["outcome"] == "different" and total["damaged"] == 1, total
+
+
 def verify_all(services, variables):
     verify_and_repair(services, variables)
     verify_totals(services, variables)
+    verify_archives(services, variables)
 
 
 def look_for_letters(services, variables):
@@ -369,6 +383,7 @@ def look_for_letters(services, variables):
                      lambda text: text.replace('"name": "replica"', '"name": "replica", "set_aside": "sqs://${ASIDE_QUEUE}"'))
     assert answers[0]["outcome"] == "unproven" and answers[0]["letters_of"] == "replica", answers
     verify_and_repair(services, variables)
+    verify_archives(services, variables)
 
 
 def seed_from_a_scan(then=verify_all, **more):

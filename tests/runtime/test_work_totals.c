@@ -292,7 +292,7 @@ static void a_plan_has_a_piece_for_each_segment_and_share(void **state)
         assert_int_equal(number(piece, "from"), at);
         at = number(piece, "to");
     }
-    assert_int_equal(at, SL_TOTALS_SHARES);
+    assert_int_equal(at, SL_PART_SHARES);
     json_decref(plan);
     end(a);
 }
@@ -421,7 +421,7 @@ static void damaged_objects_are_told(void **state)
     char path[300];
     snprintf(path, sizeof(path), "verify/v/totals/%s", json_string_value(json_array_get(names, 0)));
     char *whole = object(a, path), *line = strchr(whole, '\n') + 1;
-    assert_int_equal(line - whole, SL_TOTALS_HEAD_BYTES);
+    assert_int_equal(line - whole, SL_PART_HEAD_BYTES);
     static const char *const lines[] = {
         "",
         "{",
@@ -437,13 +437,13 @@ static void damaged_objects_are_told(void **state)
         "{'key':{'M':{'PK':{'S':'a'}}},'name':'n','numbers':['1'],'rows':'11111111111111111'}",
     };
     static const char *const item = JUDGE("'from':0,'to':256,'round':1,'rounds':1");
-    char text[SL_TOTALS_HEAD_BYTES + 400], head[SL_TOTALS_HEAD_BYTES];
+    char text[SL_PART_HEAD_BYTES + 400], head[SL_PART_HEAD_BYTES];
     for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
         size_t n = 0, bytes = strlen(lines[i]) + 1;
         n += (size_t)snprintf(head, sizeof(head), "{\"digest\":\"1\",\"ends\":[");
-        for (int k = 0; k < SL_TOTALS_SHARES; k++)
+        for (int k = 0; k < SL_PART_SHARES; k++)
             n += (size_t)snprintf(head + n, sizeof(head) - n, k ? ",%zu" : "%zu", bytes);
-        snprintf(text, sizeof(text), "%s]}%*s\n%s\n", head, (int)(SL_TOTALS_HEAD_BYTES - n - 3), "",
+        snprintf(text, sizeof(text), "%s]}%*s\n%s\n", head, (int)(SL_PART_HEAD_BYTES - n - 3), "",
                  json(lines[i]));
         write_place(a, path, text);
         struct api_post post = api_deliver(a, json_span(json_printf("{'sluice':{%s}}", item)));
@@ -458,9 +458,9 @@ static void damaged_objects_are_told(void **state)
                                         "\"digest\":\"x\",\"ends\":["};
     for (size_t i = 0; i < sizeof(heads) / sizeof(heads[0]); i++) {
         size_t n = (size_t)snprintf(head, sizeof(head), "{%s0", heads[i]);
-        for (int k = 1; k < SL_TOTALS_SHARES; k++)
+        for (int k = 1; k < SL_PART_SHARES; k++)
             n += (size_t)snprintf(head + n, sizeof(head) - n, ",0");
-        snprintf(text, sizeof(text), "%s]}%*s\n", head, (int)(SL_TOTALS_HEAD_BYTES - n - 3), "");
+        snprintf(text, sizeof(text), "%s]}%*s\n", head, (int)(SL_PART_HEAD_BYTES - n - 3), "");
         write_place(a, path, text);
         refused(a, json_printf("{'sluice':{%s}}", item), "Function.BadPart", "head");
     }

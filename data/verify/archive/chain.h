@@ -9,13 +9,14 @@
  * It cannot see: items of which it holds nothing; what was lost after the last record of an item; changes
  * that are lost together and lead back to the same item.
  *
+ * It may grow meanwhile: what came since the names were listed is read, too, and no gap is told before it.
+ *
  * Memory is bounded: the changes' digests are sorted (data/sorter.h) in a folder of
  * their own below the temporary one, 120 bytes a record, twice at most. */
 #ifndef SL_DATA_VERIFY_ARCHIVE_CHAIN_H
 #define SL_DATA_VERIFY_ARCHIVE_CHAIN_H
 
-#include "sinks/target.h"
-#include "streams/types.h"
+#include "data/verify/archive/changes.h"
 
 struct sl_chain_options {
     struct sl_object_port *port;
@@ -28,18 +29,6 @@ struct sl_chain_options {
     bool (*is_stopped)(void *stop_arg); /* asked between two objects */
     void *arg, *stop_arg;
 };
-
-struct sl_chain_counts {
-    uint64_t objects, records, items, doubles, unknown_before, gaps;
-    uint64_t erased;         /* records that were erased on purpose (data/erase/erase.h) */
-    uint64_t damaged;        /* objects that are not what their names say */
-    uint64_t unreadable;     /* objects that cannot be read */
-    uint64_t without_images; /* records that lack an image that the proof needs */
-};
-
-/* Why a change is missing between two changes of an item that follow each other; NULL: none is. `is_same`:
- * the second one's OldImage is the first one's NewImage. */
-const char *sl_chain_gap(enum sl_event first, enum sl_event second, bool is_same);
 
 /* SL_FATAL, SL_RETRY: the archive cannot be listed, or the temporary files cannot be written. */
 enum sl_status sl_chain_verify(const struct sl_chain_options *options, struct sl_chain_counts *counts,

@@ -292,7 +292,7 @@ static void a_record_without_images_leaves_the_proof_open(void **state)
                json("{'eventName':'MODIFY','dynamodb':{'Keys':{'PK':{'S':'i0'}},'SequenceNumber':'7'}}\n"));
     tables_verb(t, 1, " unknown before, 1 without the images that prove it\n", "verify --archives");
     assert_non_null(strstr(verb_out(t->v), "keep: archive: damaged, object 5-1-0000"));
-    tables_verb(t, 4, "keep: nowhere: a temporary file cannot be made: No such file or directory",
+    tables_verb(t, 4, "keep: nowhere: a temporary folder cannot be made: No such file or directory",
                 "verify --archives --temp nowhere");
     /* What cannot be read hides no difference. */
     test_write(object(t, 1), "not a line");

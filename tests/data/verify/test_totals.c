@@ -189,7 +189,7 @@ static void scan_apart(struct parts *p, int which, size_t table)
             sl_totals_sums_init(&sums, 4000, 0, 1);
             sl_totals_take_page(&rows, table, &page);
             sl_buffer_init(object, (size_t)4 * 1024 * 1024);
-            const struct sl_totals_head head = {.before = SL_LIT("x"), .digest = rows.digest};
+            const struct sl_part_head head = {.before = SL_LIT("x"), .digest = rows.digest};
             assert_int_equal(sl_totals_part_write(&sums, rows.scan, &head, object, &error), SL_OK);
             sl_totals_sums_clean_up(&sums);
             after = page.next;
@@ -205,15 +205,15 @@ static uint64_t take_apart(struct parts *p, struct sl_totals_rows *rows, size_t 
     rows->scan = scan;
     for (size_t i = 0; i < p->n[which]; i++) {
         struct sl_span text = sl_buffer_span(&p->objects[which][i]);
-        struct sl_totals_head head;
-        size_t from = SL_TOTALS_SHARES * share / SHARES_OF, to = SL_TOTALS_SHARES * (share + 1) / SHARES_OF;
-        assert_int_equal(
-            sl_totals_head_read(sl_span(text.ptr, SL_TOTALS_HEAD_BYTES), p->arena, &head, &error), SL_OK);
+        struct sl_part_head head;
+        size_t from = SL_PART_SHARES * share / SHARES_OF, to = SL_PART_SHARES * (share + 1) / SHARES_OF;
+        assert_int_equal(sl_part_head_read(sl_span(text.ptr, SL_PART_HEAD_BYTES), p->arena, &head, &error),
+                         SL_OK);
         assert_true(sl_span_is(head.before, "x"));
         uint64_t begin = from ? head.ends[from - 1] : 0;
-        assert_int_equal(head.ends[SL_TOTALS_SHARES - 1], text.len - SL_TOTALS_HEAD_BYTES);
+        assert_int_equal(head.ends[SL_PART_SHARES - 1], text.len - SL_PART_HEAD_BYTES);
         assert_int_equal(sl_totals_part_take(rows,
-                                             sl_span(text.ptr + SL_TOTALS_HEAD_BYTES + begin,
+                                             sl_span(text.ptr + SL_PART_HEAD_BYTES + begin,
                                                      (size_t)(head.ends[to - 1] - begin)),
                                              &error),
                          SL_OK);
