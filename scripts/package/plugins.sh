@@ -4,8 +4,8 @@
 # changes only if a file in it would; what cannot work in Lambda is refused here, with the file or the route that it is about.
 #
 # From the environment: ARCH, TRIPLET, SYSROOT, DEPLOY (the folder), INCLUDE (of <sluice/handler.h>), BOOTSTRAP, ROUTES (the program
-# made of routes.c), BUNDLED (what is in lib/ anyway), CC, CXX, HARDEN (flags), PLUGIN_CFLAGS, PLUGIN_LIBS, and FROM_LAYER: handlers
-# and libraries that a Lambda layer brings.
+# made of routes.c), BUNDLED (what is in lib/ anyway), SPARES (what is if it is needed) and SPARE (it is), CC, CXX, HARDEN (flags),
+# PLUGIN_CFLAGS, PLUGIN_LIBS, and FROM_LAYER: handlers and libraries that a Lambda layer brings.
 set -euo pipefail
 export LC_ALL=C
 top=$(cd "$(dirname "$0")/../.." && pwd)
@@ -164,7 +164,8 @@ check_routes() { # FILE
     local i handler said near
     said=$("$ROUTES" "$1") || exit 1
     while IFS=$'\t' read -r i handler; do
-        [ -n "$i" ] && [[ $handler != *'${'* ]] || continue
+        [ -n "$i" ] || continue
+        [[ $handler != *'${'* ]] || { SPARE=all && continue; } # nobody knows yet which plugin it will be
         ! is_in "$handler" "${builtins[@]}" $FROM_LAYER && [ ! -e "$new/handlers/$handler.so" ] || continue
         near=
         [ ! -e "$deploy/handlers/$handler.so" ] || near=" ($DEPLOY/handlers/$handler.so is not taken: a .so for Lambda is looked for in handlers/$ARCH/.)"
@@ -191,6 +192,7 @@ take_maps
 for file in "$deploy"/licenses/*; do [ ! -f "$file" ] || install -m 644 "$file" "$new/licenses/"; done
 for file in "$DEPLOY"/*.json; do [ ! -f "$file" ] || check_routes "$file"; done
 [ $bad = 0 ] || exit 1
+for soname in $SPARES; do [ -z "$FROM_LAYER$SPARE" ] || take_library "$soname" "a layer's plugin"; done
 touch "$new/stamp"
 diff -rq "$new" "$out" >/dev/null 2>&1 && rm -rf "$new" && exit 0
 rm -rf "$out"

@@ -17,8 +17,9 @@ TIME=$(git log -1 --format=%ct)
 ARCHS=${ARCHS:-x86_64 arm64}
 DEPLOY=deploy
 export VERSION REVISION NAME TIME ARCHS
-make --no-print-directory -s package ARCHS="$ARCHS" DEPLOY=$DEPLOY
-ask() { make --no-print-directory -s packaged-"$2" ARCH="$1" DEPLOY=$DEPLOY; }
+# Others' plugins come in layers: nobody knows what they need.
+make --no-print-directory -s package ARCHS="$ARCHS" DEPLOY=$DEPLOY SPARE=all
+ask() { make --no-print-directory -s packaged-"$2" ARCH="$1" DEPLOY=$DEPLOY SPARE=all; }
 for arch in $ARCHS; do
     make --no-print-directory -s -j"$(nproc)" "command-$arch"
     # A path may have spaces.

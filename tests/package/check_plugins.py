@@ -130,7 +130,7 @@ def contents(archive):
     names = set(archive.namelist())
     assert {name for name in names if name.startswith("handlers/")} == {
         f"handlers/{name}.so" for name in ("own", "many", "orders", "old", "linked", "built")}, names
-    assert {"sluice.json", "second one.json", "lib/libtiny.so.3", "licenses/libtiny.txt", "licenses/libstill.txt", "licenses/crate.txt"} <= names
+    assert {"sluice.json", "second one.json", "lib/libm.so.6", "lib/libtiny.so.3", "licenses/libtiny.txt", "licenses/libstill.txt", "licenses/crate.txt"} <= names
     assert not any("idle" in name or "test" in name or name.endswith((".c", ".o", ".map")) for name in names), names
     parts = {part["name"]: part for part in json.loads(archive.read("sbom.cdx.json"))["components"]}
     assert parts["libtiny"]["licenses"] == [{"expression": "MIT"}], parts["libtiny"]
@@ -233,6 +233,14 @@ def refused(work, name):
     assert re.search(".*".join(map(re.escape, words)), said, re.S), f"{words} are not in: {said}"
 
 
+SPARES = {"libm.so.6", "libdl.so.2", "libpthread.so.0", "librt.so.1", "libgcc_s.so.1"}
+
+
+def libraries(path):
+    with zipfile.ZipFile(path) as archive:
+        return {name.removeprefix("lib/") for name in archive.namelist() if name.startswith("lib/")}
+
+
 def a_layer_may_bring_it(work):
     folder = work / "layer"
     folder.mkdir()
@@ -240,6 +248,17 @@ def a_layer_may_bring_it(work):
     needs_library(folder)
     status, said = package(folder, work / "layer.zip", FROM_LAYER="theirs libnone.so.1")
     assert status == 0, said
+    assert SPARES <= libraries(work / "layer.zip"), "a layer's plugin may need them"
+
+
+def what_nobody_needs_stays_out(work):
+    """Of glibc and of gcc's run-time the zip has what is needed, and all of it where nobody knows."""
+    for handler, spares in (("archive", set()), ("${WHOSE}", SPARES)):
+        folder = work / f"spares {len(spares)}"
+        folder.mkdir()
+        write(folder, {"sluice.json": [handler]})
+        status, said = package(folder, work / "spares.zip")
+        assert status == 0 and libraries(work / "spares.zip") & SPARES == spares, said
 
 
 def main():
@@ -249,7 +268,8 @@ def main():
         folder, zip_path = what_builds_there_builds_here(work)
         sam_takes_the_same(work, folder, zip_path)
         a_layer_may_bring_it(work)
-        passed += 3
+        what_nobody_needs_stays_out(work)
+        passed += 4
         for case in REFUSED:
             try:
                 refused(work, case)
