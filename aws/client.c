@@ -276,7 +276,13 @@ void sl_client_uuid(const struct sl_client *client, char out[37])
 {
     struct sl_clock *clock = client->aws->clock;
     uint64_t a = clock->random(clock), b = clock->random(clock);
-    snprintf(out, 37, "%08x-%04x-4%03x-%04x-%012llx", (unsigned)(a >> 32), (unsigned)(a >> 16) & 0xFFFFu,
-             (unsigned)a & 0xFFFu, 0x8000u | ((unsigned)(b >> 48) & 0x3FFFu),
-             (unsigned long long)b & 0xFFFFFFFFFFFFull);
+    a = (a & ~(uint64_t)0xF000) | 0x4000; /* version 4, and RFC 9562's variant */
+    b = (b & ~((uint64_t)3 << 62)) | (uint64_t)2 << 62;
+    for (size_t i = 0, n = 0; i < 36; i++) {
+        bool is_dash = i == 8 || i == 13 || i == 18 || i == 23;
+        uint64_t of = n < 16 ? a : b;
+        out[i] = is_dash ? '-' : "0123456789abcdef"[of >> (60 - 4 * (n % 16)) & 15];
+        n += !is_dash;
+    }
+    out[36] = '\0';
 }

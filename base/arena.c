@@ -75,6 +75,11 @@ static void *alloc_alone(struct sl_arena *arena, size_t n)
     return chunk->data;
 }
 
+static char *next_of(const struct sl_arena *arena)
+{
+    return (char *)arena->chunks->data + arena->chunks->room - arena->left;
+}
+
 void *sl_arena_alloc(struct sl_arena *arena, size_t n)
 {
     const size_t align = _Alignof(max_align_t);
@@ -88,8 +93,7 @@ void *sl_arena_alloc(struct sl_arena *arena, size_t n)
         chunk_add(arena, arena->chunk_bytes / align * align);
         arena->left = arena->chunks->room;
     }
-    char *end = (char *)arena->chunks->data + arena->chunks->room;
-    void *p = end - arena->left;
+    void *p = next_of(arena);
     arena->left -= n;
     return p;
 }
@@ -113,10 +117,14 @@ char *sl_arena_printf(struct sl_arena *arena, const char *format, ...)
     va_list args, again;
     va_start(args, format);
     va_copy(again, args);
-    int n = vsnprintf(NULL, 0, format, args);
+    /* Into what is left of the chunk, where the text will mostly be. */
+    size_t left = ARENA_DEBUG ? 0 : arena->left;
+    char *next = left ? next_of(arena) : NULL;
+    int n = vsnprintf(next, left, format, args);
     char *p = sl_arena_alloc(arena, n < 0 ? 1 : (size_t)n + 1);
-    p[0] = '\0';
-    if (n > 0)
+    if (n < 0)
+        p[0] = '\0';
+    else if (p != next)
         vsnprintf(p, (size_t)n + 1, format, again);
     va_end(again);
     va_end(args);

@@ -130,12 +130,13 @@ void sl_buffer_printf(struct sl_buffer *b, const char *format, ...)
     va_list args, again;
     va_start(args, format);
     va_copy(again, args);
-    int n = vsnprintf(NULL, 0, format, args);
+    /* Into the room that is there, which is mostly enough. */
+    size_t left = b->ptr ? b->room - b->len : 0;
+    int n = vsnprintf(left ? b->ptr + b->len : NULL, left, format, args);
     char *end = n < 0 ? NULL : sl_buffer_reserve(b, (size_t)n + 1);
-    if (end) {
+    if (end && (size_t)n >= left)
         vsnprintf(end, (size_t)n + 1, format, again);
-        b->len += (size_t)n;
-    }
+    b->len += end ? (size_t)n : 0;
     va_end(again);
     va_end(args);
 }

@@ -21,7 +21,9 @@
 /* AWS closes idle connections after 20 to 60 s, and a thawed sandbox may not know. */
 #define IDLE_MS 50000
 /* libcurl allocates what it reads into for each exchange. The larger one takes an answer of 1 MB in 2 system
- * calls; most answers are small, and 64 of them are under way at once. */
+ * calls; most answers are small, and 64 of them are under way at once. It is wiped for each exchange, too:
+ * the smallest one saves a thirtieth of a write's processor time. */
+#define RECEIVE_SMALL_BYTES (4L * 1024)
 #define RECEIVE_BYTES       (16L * 1024)
 #define RECEIVE_LARGE_BYTES (512L * 1024)
 #define RECEIVE_LARGE_MOST  8u
@@ -409,7 +411,11 @@ void sl_http_start(struct sl_http *http, struct sl_http_exchange *exchange)
     curl_easy_setopt(t->easy, CURLOPT_TIMEOUT_MS,
                      (long)(exchange->timeout_ms < INT32_MAX ? exchange->timeout_ms : INT32_MAX));
     bool is_large = exchange->expected_bytes > SL_HTTP_SMALL_BYTES && http->running < RECEIVE_LARGE_MOST;
-    curl_easy_setopt(t->easy, CURLOPT_BUFFERSIZE, is_large ? RECEIVE_LARGE_BYTES : RECEIVE_BYTES);
+    bool is_small = exchange->expected_bytes <= RECEIVE_SMALL_BYTES / 2;
+    curl_easy_setopt(t->easy, CURLOPT_BUFFERSIZE,
+                     is_large   ? RECEIVE_LARGE_BYTES
+                     : is_small ? RECEIVE_SMALL_BYTES
+                                : RECEIVE_BYTES);
     sl_http_write_request(t);
     if (curl_multi_add_handle(http->multi, t->easy) != CURLM_OK)
         sl_die("libcurl cannot start a transfer");

@@ -80,7 +80,7 @@ static void add_key_value(struct sl_value v, struct sl_arena *arena, struct sl_b
     struct sl_span text = sl_value_text(v, arena);
     if (sl_value_number(v, &number))
         text = sl_span(digits, sl_number_text(&number, digits));
-    sl_buffer_printf(out, "{\"%s\":\"", v.type == SL_S ? "S" : v.type == SL_N ? "N" : "B");
+    sl_buffer_add_str(out, v.type == SL_S ? "{\"S\":\"" : v.type == SL_N ? "{\"N\":\"" : "{\"B\":\"");
     sl_json_add_exact(out, text);
     sl_buffer_add_str(out, "\"}");
 }

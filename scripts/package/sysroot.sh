@@ -38,6 +38,10 @@ done
 [ "$(grep -c 'OPENSSL_init_ssl(flags, NULL);' lib/vtls/openssl.c)" = 1 ] ||
     { echo "package: curl's lib/vtls/openssl.c has changed: look for OPENSSL_init_ssl again" >&2; exit 1; }
 sed -i 's/OPENSSL_init_ssl(flags, NULL);/(void)flags;/' lib/vtls/openssl.c
+# A header line is formatted byte by byte, 90 instructions for each; a session token has a thousand. It is copied.
+[ "$(grep -c 'Curl_dyn_addf(req, "%s\\r\\n", compare);' lib/http.c)" = 1 ] ||
+    { echo "package: curl's lib/http.c has changed: look at how Curl_add_custom_headers adds a line" >&2; exit 1; }
+sed -i 's/result = Curl_dyn_addf(req, "%s\\r\\n", compare);/result = Curl_dyn_add(req, compare) ? CURLE_OUT_OF_MEMORY : Curl_dyn_addn(req, "\\r\\n", 2);/' lib/http.c
 # Some of Debian's patches touch what configure and the makefiles are generated from, only for flavours that are not
 # built here: the generated files are made newer, or make would ask for automake.
 touch aclocal.m4

@@ -40,6 +40,27 @@ static const struct clause {
     bool (*is_meant)(const struct sl_set *);
 } clauses[] = {{"SET", "=", is_set}, {"ADD", " ", is_add}, {"REMOVE", "", is_unset}};
 
+static void add_words(struct sl_buffer *out, const char *first, const char *second, const char *third)
+{
+    sl_buffer_add_str(out, first);
+    sl_buffer_add_str(out, second);
+    sl_buffer_add_str(out, third);
+}
+
+/* "#t7", with what stands around it. */
+static void add_reference(struct sl_buffer *out, const char *before, size_t i, const char *after)
+{
+    sl_buffer_add_str(out, before);
+    sl_buffer_add_integer(out, (int64_t)i);
+    sl_buffer_add_str(out, after);
+}
+
+static void add_comparison(struct sl_buffer *out, size_t i, const char *verb)
+{
+    add_reference(out, "#t", i, verb);
+    add_reference(out, ":t", i, "");
+}
+
 static void add_clause(struct sl_buffer *out, const struct sl_table_op *op, const bool *dropped,
                        const struct clause *clause)
 {
@@ -50,10 +71,10 @@ static void add_clause(struct sl_buffer *out, const struct sl_table_op *op, cons
         if (any)
             sl_buffer_add_char(out, ',');
         else
-            sl_buffer_printf(out, "%s%s ", out->len ? " " : "", clause->word);
-        sl_buffer_printf(out, "#s%zu%s", i, clause->between);
+            add_words(out, out->len ? " " : "", clause->word, " ");
+        add_reference(out, "#s", i, clause->between);
         if (*clause->between)
-            sl_buffer_printf(out, ":s%zu", i);
+            add_reference(out, ":s", i, "");
         any = true;
     }
 }
@@ -68,25 +89,26 @@ static void add_test(struct sl_buffer *out, const struct sl_test *test, size_t i
 {
     switch (test->verb) {
     case SL_ABSENT:
-        sl_buffer_printf(out, "attribute_not_exists(#t%zu)", i);
+        add_reference(out, "attribute_not_exists(#t", i, ")");
         return;
     case SL_PRESENT:
-        sl_buffer_printf(out, "attribute_exists(#t%zu)", i);
+        add_reference(out, "attribute_exists(#t", i, ")");
         return;
     case SL_NE: /* to the service an absent attribute is unequal; here it does not match */
-        sl_buffer_printf(out, "attribute_exists(#t%zu) AND #t%zu<>:t%zu", i, i, i);
+        add_reference(out, "attribute_exists(#t", i, ") AND ");
+        add_comparison(out, i, "<>");
         return;
     case SL_EQ:
-        sl_buffer_printf(out, "#t%zu=:t%zu", i, i);
+        add_comparison(out, i, "=");
         return;
     case SL_LT:
-        sl_buffer_printf(out, "#t%zu<:t%zu", i, i);
+        add_comparison(out, i, "<");
         return;
     case SL_LE:
-        sl_buffer_printf(out, "#t%zu<=:t%zu", i, i);
+        add_comparison(out, i, "<=");
         return;
     case SL_GT:
-        sl_buffer_printf(out, "#t%zu>:t%zu", i, i);
+        add_comparison(out, i, ">");
         return;
     }
 }
@@ -109,7 +131,9 @@ static void add_condition(struct sl_buffer *out, const struct sl_table_op *op, c
 
 static void add_name(struct sl_buffer *out, bool *any, char kind, size_t i, struct sl_span name)
 {
-    sl_buffer_printf(out, "%s\"#%c%zu\":", *any ? "," : ",\"ExpressionAttributeNames\":{", kind, i);
+    sl_buffer_add_str(out, *any ? ",\"#" : ",\"ExpressionAttributeNames\":{\"#");
+    sl_buffer_add_char(out, kind);
+    add_reference(out, "", i, "\":");
     sl_json_add_string(out, name);
     *any = true;
 }
@@ -152,7 +176,7 @@ static void add_expression(struct sl_buffer *out, const char *name, const struct
 {
     if (!expression->len)
         return;
-    sl_buffer_printf(out, ",\"%s\":", name);
+    add_words(out, ",\"", name, "\":");
     sl_json_add_string(out, sl_buffer_span(expression));
 }
 

@@ -3,9 +3,12 @@
 
 #include "aws/refusal.h"
 #include "aws/aws.h"
+#include "aws/client.h"
 #include "aws/codes.h"
 #include "aws/endpoint.h"
+#include "base/clock.h"
 #include "base/json_walk.h"
+#include "base/time.h"
 #include "aws/xml.h"
 
 #include <stdio.h>
@@ -608,9 +611,32 @@ static int say_endpoints(void)
     return 0;
 }
 
+/* RFC 9562, version 4: 122 bits are random, and each of them is. */
+static void identifiers_are_uuids(void **state)
+{
+    (void)state;
+    struct sl_aws aws = {.clock = sl_clock_system()};
+    struct sl_client client = {.aws = &aws};
+    static const char shape[] = "xxxxxxxx-xxxx-4xxx-yxxx-xxxxxxxxxxxx";
+    unsigned seen[36] = {0}; /* of a digit's 16 values */
+    char text[37];
+    for (int k = 0; k < 400; k++) {
+        sl_client_uuid(&client, text);
+        assert_int_equal(strlen(text), 36);
+        for (size_t i = 0; i < 36; i++) {
+            const char *of = shape[i] == 'y' ? "89ab" : "0123456789abcdef", *at = strchr(of, text[i]);
+            assert_true(shape[i] == 'x' || shape[i] == 'y' ? at != NULL : text[i] == shape[i]);
+            seen[i] |= at ? 1u << (at - of) : 0;
+        }
+    }
+    for (size_t i = 0; i < 36; i++)
+        assert_int_equal(seen[i], shape[i] == 'x' ? 0xFFFF : shape[i] == 'y' ? 0xF : seen[i]);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(identifiers_are_uuids),
         cmocka_unit_test(good_targets_open_without_anything),
         cmocka_unit_test(bad_targets_are_refused_by_name),
         cmocka_unit_test(services_have_hosts_in_every_partition),

@@ -5,6 +5,7 @@
 #include "base/buffer.h"
 #include "base/clock.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 /* ---- buffers ---- */
@@ -247,6 +248,31 @@ static void texts_are_copied_and_end_with_a_nul(void **state)
     sl_arena_destroy(arena);
 }
 
+/* Into the room that is there and beyond it: every length, at every place of a chunk and of a buffer. */
+static void a_text_is_printed_whole_wherever_it_begins(void **state)
+{
+    (void)state;
+    char wanted[160];
+    for (int before = 1; before < 120; before += 7)
+        for (int n = 0; n < 150; n++) {
+            snprintf(wanted, sizeof(wanted), "%0*d", n, 7);
+            struct sl_arena *arena = sl_arena_new(256);
+            (void)sl_arena_alloc(arena, (size_t)before);
+            char *one = sl_arena_printf(arena, "%0*d", n, 7), *two = sl_arena_printf(arena, "%s!", "next");
+            assert_string_equal(one, wanted);
+            assert_string_equal(two, "next!");
+            struct sl_buffer b;
+            sl_buffer_init(&b, 400);
+            sl_buffer_printf(&b, "%0*d", before, 1);
+            sl_buffer_printf(&b, "%0*d", n, 7);
+            assert_int_equal(b.len, (size_t)before + strlen(wanted));
+            assert_memory_equal(b.ptr + before, wanted, strlen(wanted));
+            assert_false(b.failed);
+            sl_buffer_clean_up(&b);
+            sl_arena_destroy(arena);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -254,6 +280,7 @@ int main(void)
         cmocka_unit_test(a_full_buffer_takes_nothing_more),
         cmocka_unit_test(a_secret_is_wiped_where_it_was),
         cmocka_unit_test(a_chunk_is_used_to_its_end),
+        cmocka_unit_test(a_text_is_printed_whole_wherever_it_begins),
         cmocka_unit_test(a_large_allocation_leaves_the_chunk_in_use),
         cmocka_unit_test(an_arena_begins_again_after_each_reset),
         cmocka_unit_test(a_secret_arena_is_wiped_at_reset),
