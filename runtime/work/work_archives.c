@@ -40,8 +40,8 @@ struct turn {
     size_t n_read;
     bool is_done;
 
-    /* Of one that reads again: the names that the first one read, the last turn's first; and the place in the
-     * turns that are still to come. */
+    /* Of one that reads again: the names that the first reading had, those of its last turn first. What was
+     * compared is taken off the end. */
     struct sl_span *known;
     size_t n_known, room_known;
 };
