@@ -14,20 +14,6 @@ static void on_found(void *arg, struct sl_span line)
     sl_report_line(arg, line);
 }
 
-static void add_counts(struct sl_buffer *b, const struct sl_chain_counts *n)
-{
-    sl_json_add_integer(b, "objects", (int64_t)n->objects);
-    sl_json_add_integer(b, "records", (int64_t)n->records);
-    sl_json_add_integer(b, "items", (int64_t)n->items);
-    sl_json_add_integer(b, "erased", (int64_t)n->erased);
-    sl_json_add_integer(b, "gaps", (int64_t)n->gaps);
-    sl_json_add_integer(b, "damaged", (int64_t)n->damaged);
-    sl_json_add_integer(b, "unreadable", (int64_t)n->unreadable);
-    sl_json_add_integer(b, "doubles", (int64_t)n->doubles);
-    sl_json_add_integer(b, "unknown_before", (int64_t)n->unknown_before);
-    sl_json_add_integer(b, "without_images", (int64_t)n->without_images);
-}
-
 static void print_json(const char *route, const struct sl_chain_counts *n)
 {
     struct sl_buffer b;
@@ -35,7 +21,7 @@ static void print_json(const char *route, const struct sl_chain_counts *n)
     sl_buffer_add_char(&b, '{');
     sl_json_add_member(&b, "result", SL_LIT("archive"));
     sl_json_add_member(&b, "route", sl_span_str(route));
-    add_counts(&b, n);
+    sl_chain_add_counts(n, &b);
     sl_buffer_add_str(&b, "}\n");
     fwrite(b.ptr, 1, b.len, stdout);
     sl_buffer_clean_up(&b);

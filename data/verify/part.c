@@ -11,6 +11,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+uint64_t sl_part_workers(uint64_t n, uint64_t each)
+{
+    return n / each < SL_PART_SHARES ? n / each + 1 : SL_PART_SHARES;
+}
+
 /* ---- writing ---- */
 
 void sl_part_add_hex(struct sl_buffer *out, const char *name, uint64_t n)

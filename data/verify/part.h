@@ -36,6 +36,9 @@ uint64_t sl_part_bytes(const struct sl_buffer *out);
 enum sl_status sl_part_head_read(struct sl_span text, struct sl_arena *arena, struct sl_part_head *out,
                                  struct sl_error *error) SL_MUST_USE;
 
+/* How many workers share so much, of which one takes `each`: 1 to SL_PART_SHARES. */
+uint64_t sl_part_workers(uint64_t n, uint64_t each);
+
 /* A number of the head and of lines behind it: hexadecimal, as a JSON text. */
 void sl_part_add_hex(struct sl_buffer *out, const char *name, uint64_t n);
 bool sl_part_read_hex(struct sl_span json, uint64_t *out);

@@ -9,7 +9,6 @@
 #include "runtime/work/verify_piece.h"
 
 #include <inttypes.h>
-#include <stddef.h>
 #include <string.h>
 
 static const char *const names[] = {
@@ -38,56 +37,21 @@ struct sl_span sl_work_archives_parts(enum sl_work_archives_step step, uint64_t 
 
 /* ---- counts ---- */
 
-static const struct count {
-    const char *name;
-    size_t at;
-} counts[] = {
-#define COUNT(name)                                                                                          \
-    {                                                                                                        \
-#name, offsetof(struct sl_chain_counts, name)                                                        \
-    }
-    COUNT(objects), COUNT(records), COUNT(items),   COUNT(doubles),    COUNT(unknown_before),
-    COUNT(gaps),    COUNT(erased),  COUNT(damaged), COUNT(unreadable), COUNT(without_images),
-#undef COUNT
-};
-
-static uint64_t *count_in(struct sl_chain_counts *c, size_t i)
-{
-    return (uint64_t *)(void *)((char *)c + counts[i].at);
-}
-
-void sl_work_archives_add_counts(const struct sl_chain_counts *c, struct sl_buffer *out)
-{
-    struct sl_chain_counts copy = *c;
-    for (size_t i = 0; i < SL_COUNT(counts); i++)
-        sl_json_add_integer(out, counts[i].name, (int64_t)*count_in(&copy, i));
-}
-
 void sl_work_archives_put_counts(const struct sl_chain_counts *c, json_t *out)
 {
     struct sl_chain_counts copy = *c;
-    for (size_t i = 0; i < SL_COUNT(counts); i++)
-        json_object_set_new(out, counts[i].name, json_integer((json_int_t)*count_in(&copy, i)));
+    for (size_t i = 0; i < SL_CHAIN_COUNTS; i++)
+        json_object_set_new(out, sl_chain_count_names[i],
+                            json_integer((json_int_t)*sl_chain_count(&copy, i)));
 }
 
 void sl_work_archives_sum_counts(struct sl_chain_counts *sum, const json_t *of)
 {
-    for (size_t i = 0; i < SL_COUNT(counts); i++)
-        *count_in(sum, i) += sl_work_counted(of, counts[i].name);
+    for (size_t i = 0; i < SL_CHAIN_COUNTS; i++)
+        *sl_chain_count(sum, i) += sl_work_counted(of, sl_chain_count_names[i]);
 }
 
 /* ---- reading ---- */
-
-static enum sl_status read_step(struct sl_span text, const char *what, enum sl_work_archives_step *out,
-                                struct sl_error *error)
-{
-    for (size_t i = 0; i < SL_COUNT(names); i++)
-        if (sl_span_is(text, names[i])) {
-            *out = (enum sl_work_archives_step)i;
-            return SL_OK;
-        }
-    return sl_fail(error, SL_REJECT, SL_WORK_BAD_ITEM, "%s.step: use \"read\", \"again\" or \"walk\"", what);
-}
 
 /* The fields, and behind them those of the counts. */
 static enum sl_status read_fields(struct sl_span text, const char *what, const struct sl_work_field *fields,
@@ -96,9 +60,10 @@ static enum sl_status read_fields(struct sl_span text, const char *what, const s
 {
     struct sl_work_field all[24];
     memcpy(all, fields, n * sizeof(*fields));
-    for (size_t i = 0; i < SL_COUNT(counts); i++)
-        all[n + i] = (struct sl_work_field){counts[i].name, SL_WORK_COUNT, false, count_in(counted, i)};
-    return sl_work_fields_read(text, what, all, n + SL_COUNT(counts), arena, error);
+    for (size_t i = 0; i < SL_CHAIN_COUNTS; i++)
+        all[n + i] =
+            (struct sl_work_field){sl_chain_count_names[i], SL_WORK_COUNT, false, sl_chain_count(counted, i)};
+    return sl_work_fields_read(text, what, all, n + SL_CHAIN_COUNTS, arena, error);
 }
 
 static bool is_sound(const struct sl_work_archives_piece *p)
@@ -112,6 +77,7 @@ enum sl_status sl_work_archives_piece_read(struct sl_span text, struct sl_arena 
                                            struct sl_work_archives_piece *out, struct sl_error *error)
 {
     struct sl_span what = {0}, step = {0};
+    int number = 0;
     *out = (struct sl_work_archives_piece){.piece = 0};
     const struct sl_work_field fields[] = {
         {"do", SL_WORK_TEXT, true, &what},
@@ -131,7 +97,8 @@ enum sl_status sl_work_archives_piece_read(struct sl_span text, struct sl_arena 
     enum sl_status status =
         read_fields(text, "sluice.piece", fields, SL_COUNT(fields), &out->counted, arena, error);
     if (status == SL_OK)
-        status = read_step(step, "sluice.piece", &out->step, error);
+        status = sl_work_step_read(step, "sluice.piece", names, &number, error);
+    out->step = (enum sl_work_archives_step)number;
     return status == SL_OK && !is_sound(out)
                ? sl_fail(error, SL_REJECT, SL_WORK_BAD_ITEM,
                          "sluice.piece: its \"run\", its shares or \"before\" are none of a plan's")
@@ -142,6 +109,7 @@ enum sl_status sl_work_archives_state_read(struct sl_span text, const char *what
                                            struct sl_work_archives_state *out, struct sl_error *error)
 {
     struct sl_span kind = {0}, step = SL_LIT("read"), run;
+    int number = 0;
     *out = (struct sl_work_archives_state){.piece_objects = SL_WORK_PIECE_OBJECTS};
     const struct sl_work_field fields[] = {
         {"do", SL_WORK_TEXT, true, &kind},
@@ -154,7 +122,8 @@ enum sl_status sl_work_archives_state_read(struct sl_span text, const char *what
     };
     enum sl_status status = read_fields(text, what, fields, SL_COUNT(fields), &out->counted, arena, error);
     if (status == SL_OK)
-        status = read_step(step, what, &out->step, error);
+        status = sl_work_step_read(step, what, names, &number, error);
+    out->step = (enum sl_work_archives_step)number;
     return status == SL_OK && !out->piece_objects
                ? sl_fail(error, SL_REJECT, SL_WORK_BAD_ITEM, "%s: \"piece_objects\" is 1 or more", what)
                : status;
@@ -181,7 +150,7 @@ void sl_work_archives_piece_write(const struct sl_work_archives_piece *p, struct
     if (p->turn) {
         sl_json_add_integer(out, "turn", (int64_t)p->turn);
         sl_json_add_member(out, "before", p->before);
-        sl_work_archives_add_counts(&p->counted, out);
+        sl_chain_add_counts(&p->counted, out);
     }
     sl_buffer_add_char(out, '}');
 }
@@ -196,6 +165,6 @@ void sl_work_archives_state_write(const struct sl_work_archives_state *s, struct
     sl_json_add_integer(out, "piece_objects", (int64_t)s->piece_objects);
     sl_json_add_member(out, "step", sl_span_str(names[s->step]));
     sl_json_add_integer(out, "not_judged", (int64_t)s->not_judged);
-    sl_work_archives_add_counts(&s->counted, out);
+    sl_chain_add_counts(&s->counted, out);
     sl_buffer_add_char(out, '}');
 }

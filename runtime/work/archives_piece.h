@@ -67,8 +67,7 @@ void sl_work_archives_piece_write(const struct sl_work_archives_piece *piece, st
 void sl_work_archives_state_write(const struct sl_work_archives_state *state, struct sl_span run,
                                   struct sl_buffer *out);
 
-/* The counts as members of an object; and those of the pieces of a step, added. */
-void sl_work_archives_add_counts(const struct sl_chain_counts *counts, struct sl_buffer *out);
+/* The counts of a sum; and those of the pieces of a step, added. */
 void sl_work_archives_put_counts(const struct sl_chain_counts *counts, json_t *out);
 void sl_work_archives_sum_counts(struct sl_chain_counts *sum, const json_t *counts);
 

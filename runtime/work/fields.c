@@ -124,3 +124,13 @@ void sl_work_add_units(struct sl_buffer *out, const char *name, double units)
     if (units > 0)
         sl_buffer_printf(out, ",\"%s\":%.3f", name, units);
 }
+
+enum sl_status sl_work_step_read(struct sl_span text, const char *what, const char *const names[3], int *out,
+                                 struct sl_error *error)
+{
+    for (*out = 0; *out < 3; ++*out)
+        if (sl_span_is(text, names[*out]))
+            return SL_OK;
+    return sl_fail(error, SL_REJECT, CODE, "%s.step: use \"%s\", \"%s\" or \"%s\"", what, names[0], names[1],
+                   names[2]);
+}

@@ -26,6 +26,10 @@ struct sl_work_field {
 enum sl_status sl_work_fields_read(struct sl_span text, const char *what, const struct sl_work_field *fields,
                                    size_t n, struct sl_arena *arena, struct sl_error *error) SL_MUST_USE;
 
+/* Which of the three steps of an execution the text names. On failure: SL_REJECT, code "BadWorkItem". */
+enum sl_status sl_work_step_read(struct sl_span text, const char *what, const char *const names[3], int *out,
+                                 struct sl_error *error) SL_MUST_USE;
+
 /* False: it is not a whole number from 0 to 2^53. */
 bool sl_work_count_read(struct sl_span value, uint64_t *out);
 

@@ -3,9 +3,15 @@
 
 #define LINE_BYTES ((size_t)1024 * 1024)
 
-void sl_work_lines_init(struct sl_work_lines *l)
+void sl_work_lines_init(struct sl_work_lines *l, struct sl_work_item *item, const char *below,
+                        struct sl_span run, uint64_t piece, uint64_t turn)
 {
-    *l = (struct sl_work_lines){.failure = SL_NO_ERROR};
+    *l = (struct sl_work_lines){.item = item,
+                                .below = below,
+                                .run = run,
+                                .piece = (unsigned)piece,
+                                .turn = (unsigned)turn,
+                                .failure = SL_NO_ERROR};
     sl_buffer_init(&l->lines, SL_WORK_LINES_BYTES + LINE_BYTES);
 }
 
@@ -20,7 +26,7 @@ struct sl_span sl_work_lines_name(const struct sl_work_lines *l, const char *bel
                                        SL_ARG(l->run), l->piece, l->turn, n));
 }
 
-bool sl_work_lines_flush(struct sl_work_lines *l)
+static bool flush(struct sl_work_lines *l)
 {
     bool good = l->failure.status == SL_OK;
     if (good && l->lines.len)
@@ -34,8 +40,16 @@ bool sl_work_lines_flush(struct sl_work_lines *l)
 void sl_work_lines_add(struct sl_work_lines *l, struct sl_span line)
 {
     bool is_full = l->n_lines == SL_WORK_LINES || l->lines.len + line.len > SL_WORK_LINES_BYTES;
-    if (l->failure.status != SL_OK || (is_full && !sl_work_lines_flush(l)))
+    if (l->failure.status != SL_OK || (is_full && !flush(l)))
         return;
     sl_buffer_add_span(&l->lines, line);
     l->n_lines++;
+}
+
+enum sl_status sl_work_lines_end(struct sl_work_lines *l, struct sl_error *error)
+{
+    if (flush(l))
+        return SL_OK;
+    *error = l->failure;
+    return error->status;
 }

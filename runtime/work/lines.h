@@ -11,7 +11,7 @@
 
 struct sl_work_lines {
     struct sl_work_item *item;
-    const char *below; /* SL_WORK_FINDINGS or another folder of SLUICE_WORK_PLACE */
+    const char *below;
     struct sl_span run;
     unsigned piece, turn;
     struct sl_buffer lines; /* not written yet */
@@ -19,8 +19,9 @@ struct sl_work_lines {
     struct sl_error failure; /* an object that could not be written: nothing more is taken */
 };
 
-/* The rest is set by the caller. */
-void sl_work_lines_init(struct sl_work_lines *lines);
+/* `below` is SL_WORK_FINDINGS or another folder of SLUICE_WORK_PLACE; `run` is borrowed. */
+void sl_work_lines_init(struct sl_work_lines *lines, struct sl_work_item *item, const char *below,
+                        struct sl_span run, uint64_t piece, uint64_t turn);
 void sl_work_lines_clean_up(struct sl_work_lines *lines); /* zeroed memory is fine */
 
 /* BELOW/RUN/PIECE-TURN-N.jsonl. */
@@ -28,7 +29,7 @@ struct sl_span sl_work_lines_name(const struct sl_work_lines *lines, const char 
 
 void sl_work_lines_add(struct sl_work_lines *lines, struct sl_span line);
 
-/* What is left. False: see `failure`. */
-bool sl_work_lines_flush(struct sl_work_lines *lines);
+/* Writes what is left; the failure, if any of them could not be written. */
+enum sl_status sl_work_lines_end(struct sl_work_lines *lines, struct sl_error *error) SL_MUST_USE;
 
 #endif

@@ -50,3 +50,12 @@ void sl_work_list_answer(const struct sl_work_list *list, struct sl_work_item *i
     sl_json_add_integer(out, "pieces", (int64_t)list->pieces);
     sl_json_add_integer(out, "concurrency", sl_work_list_workers(&item->work->config, list->pieces));
 }
+
+void sl_work_list_answer_now(const struct sl_work_list *list, struct sl_work_item *item)
+{
+    struct sl_clock *clock = item->work->options.clock;
+    struct sl_buffer *out = &item->answer->body;
+    sl_work_list_answer(list, item);
+    sl_json_add_raw(out, "items", SL_LIT("null"));
+    sl_json_add_integer(out, "time", clock->wall_ns(clock) / 1000000);
+}

@@ -27,4 +27,7 @@ uint32_t sl_work_list_workers(const struct sl_work_config *config, uint64_t piec
 /* "key", "pieces" and "concurrency" of a plan's answer, which begins with them. */
 void sl_work_list_answer(const struct sl_work_list *list, struct sl_work_item *item);
 
+/* And "items", which nobody knows, and "time", which is now. */
+void sl_work_list_answer_now(const struct sl_work_list *list, struct sl_work_item *item);
+
 #endif

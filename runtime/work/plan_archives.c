@@ -33,13 +33,7 @@ enum sl_status sl_work_archives_find(const struct sl_work_item *item, struct sl_
     *n = sl_archives_find(pipeline, is_chosen, item->call.arena, out);
     if (*n == 0)
         return sl_fail(error, SL_REJECT, "NothingToVerify", "none of the routes archives");
-    const char *now = sl_arena_printf(item->call.arena, "%016" PRIx64, sl_archives_digest(*out, *n));
-    if (of->ptr && !sl_span_is(*of, now))
-        return sl_fail(
-            error, SL_REJECT, "OtherArchives",
-            "the configuration says other archives than when the execution began: start another one");
-    *of = sl_span_str(now);
-    return SL_OK;
+    return sl_work_steps_are_of(item, sl_archives_digest(*out, *n), of, "OtherArchives", "archives", error);
 }
 
 /* ---- the plan ---- */
@@ -115,7 +109,7 @@ static enum sl_status plan_read(struct plan *plan, struct sl_error *error)
     for (size_t i = 0; i < plan->n && status == SL_OK; i++) {
         const struct sl_archive_target *t = &plan->targets[i];
         plan->piece.target = i;
-        if (!t->why_not && t->is_there) {
+        if (sl_archive_is_verified(t)) {
             status = add_ranges(plan, t, error);
             continue;
         }
@@ -126,14 +120,6 @@ static enum sl_status plan_read(struct plan *plan, struct sl_error *error)
     if (status == SL_OK && !plan->list.pieces)
         return sl_fail(error, SL_REJECT, "NothingToVerify",
                        "none of the archives can be verified: the log says of each why");
-    const struct sl_work_steps steps = sl_work_archives_steps(plan->item, plan->piece.run);
-    struct sl_buffer pieces;
-    sl_buffer_init(&pieces, SL_WORK_PART_BYTES);
-    sl_buffer_add_span(&pieces, sl_buffer_span(&plan->list.body));
-    sl_buffer_add_char(&pieces, ']');
-    if (status == SL_OK)
-        status = sl_work_steps_put(&steps, SL_WORK_ARCHIVES_PIECES, sl_buffer_span(&pieces), error);
-    sl_buffer_clean_up(&pieces);
     return status;
 }
 
@@ -160,11 +146,9 @@ static enum sl_status plan_again(struct plan *plan, struct sl_error *error)
 
 static void plan_walk(struct plan *plan)
 {
-    uint64_t parts = plan->state.counted.records / WALK_CHANGES + 1;
-    parts = parts < SL_PART_SHARES ? parts : SL_PART_SHARES;
+    uint64_t parts = sl_part_workers(plan->state.counted.records, WALK_CHANGES);
     for (size_t i = 0; i < plan->n; i++)
-        for (uint64_t part = 0; part < parts && !plan->targets[i].why_not && plan->targets[i].is_there;
-             part++) {
+        for (uint64_t part = 0; part < parts && sl_archive_is_verified(&plan->targets[i]); part++) {
             plan->piece.target = i;
             plan->piece.from = SL_PART_SHARES * part / parts;
             plan->piece.until = SL_PART_SHARES * (part + 1) / parts;
@@ -191,11 +175,8 @@ static enum sl_status add_pieces(struct plan *plan, struct sl_error *error)
 
 static void answer(struct plan *plan, struct sl_span run)
 {
-    struct sl_clock *clock = plan->item->work->options.clock;
     struct sl_buffer *out = &plan->item->answer->body;
-    sl_work_list_answer(&plan->list, plan->item);
-    sl_json_add_raw(out, "items", SL_LIT("null"));
-    sl_json_add_integer(out, "time", clock->wall_ns(clock) / 1000000);
+    sl_work_list_answer_now(&plan->list, plan->item);
     sl_json_add_raw(out, "what", SL_LIT(""));
     sl_work_archives_state_write(&plan->state, run, out);
     sl_buffer_add_char(out, '}');
@@ -206,6 +187,7 @@ enum sl_status sl_work_plan_archives(struct sl_work_item *item, struct sl_span r
 {
     struct plan plan = {.item = item, .until_ms = sl_work_until_ms(item)};
     struct sl_work_archives_state *state = &plan.state;
+    const struct sl_work_steps steps = sl_work_archives_steps(item, run);
     enum sl_status status = sl_work_archives_state_read(given, SL_WORK_INPUT, item->call.arena, state, error);
     if (status == SL_OK)
         status = sl_work_archives_find(item, state->routes, &state->archives, &plan.targets, &plan.n, error);
@@ -220,6 +202,8 @@ enum sl_status sl_work_plan_archives(struct sl_work_item *item, struct sl_span r
         sl_arena_printf(item->call.arena, "%.*s.%s", SL_ARG(run), sl_work_archives_step_name(state->step));
     if (status == SL_OK)
         status = sl_work_list_write(&plan.list, item, name, error);
+    if (status == SL_OK && state->step == SL_WORK_READ) /* (the role may not read plans) */
+        status = sl_work_steps_put(&steps, SL_WORK_ARCHIVES_PIECES, sl_buffer_span(&plan.list.body), error);
     if (status == SL_OK)
         answer(&plan, run);
     sl_buffer_clean_up(&plan.last);

@@ -34,13 +34,7 @@ enum sl_status sl_work_totals_find(const struct sl_work_item *item, struct sl_sp
     if (!chosen)
         return sl_fail(error, SL_REJECT, "NothingToVerify",
                        "none of the routes keeps totals with a ledger in a table that can be read");
-    const char *now = sl_arena_printf(item->call.arena, "%016" PRIx64, sl_totals_digest(*out, *n));
-    if (of->ptr && !sl_span_is(*of, now))
-        return sl_fail(
-            error, SL_REJECT, "OtherTotals",
-            "the configuration says other totals than when the execution began: start another one");
-    *of = sl_span_str(now);
-    return SL_OK;
+    return sl_work_steps_are_of(item, sl_totals_digest(*out, *n), of, "OtherTotals", "totals", error);
 }
 
 /* ---- the plan ---- */
@@ -119,11 +113,8 @@ static void count_not_judged(struct plan *plan, const struct sl_totals_target *t
 
 static void answer(struct plan *plan, struct sl_span run)
 {
-    struct sl_clock *clock = plan->item->work->options.clock;
     struct sl_buffer *out = &plan->item->answer->body;
-    sl_work_list_answer(&plan->list, plan->item);
-    sl_json_add_raw(out, "items", SL_LIT("null"));
-    sl_json_add_integer(out, "time", clock->wall_ns(clock) / 1000000);
+    sl_work_list_answer_now(&plan->list, plan->item);
     sl_json_add_raw(out, "what", SL_LIT(""));
     sl_work_totals_state_write(&plan->state, run, out);
     sl_buffer_add_char(out, '}');
@@ -162,12 +153,6 @@ enum sl_status sl_work_plan_totals(struct sl_work_item *item, struct sl_span run
 }
 
 /* ---- what comes next ---- */
-
-static uint64_t parts_of(uint64_t sums)
-{
-    uint64_t parts = sums / PART_SUMS + 1;
-    return parts < SL_PART_SHARES ? parts : SL_PART_SHARES;
-}
 
 static enum sl_status go_on(struct sl_work_item *item, const struct sl_work_totals_state *state,
                             struct sl_span run, json_t *counts, struct sl_error *error)
@@ -223,7 +208,7 @@ enum sl_status sl_work_judge_totals(struct sl_work_item *item, struct sl_span ru
         return SL_OK;
     }
     if (!state.parts)
-        state.parts = parts_of(sl_work_counted(counts, "sums"));
+        state.parts = sl_part_workers(sl_work_counted(counts, "sums"), PART_SUMS);
     step_on(&state);
     return go_on(item, &state, run, counts, error);
 }

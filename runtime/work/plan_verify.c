@@ -22,10 +22,8 @@ static void answer(struct sl_work_list *list, const struct sl_work_verification 
                    struct sl_work_item *item)
 {
     struct sl_buffer *out = &item->answer->body;
-    sl_work_list_answer(list, item);
-    sl_json_add_raw(out, "items", SL_LIT("null"));
+    sl_work_list_answer_now(list, item);
     sl_json_add_integer(out, "bytes", (int64_t)v->ground.facts.bytes);
-    sl_json_add_integer(out, "time", v->clock->wall_ns(v->clock) / 1000000);
     sl_json_add_raw(out, "what",
                     v->piece.is_repair ? SL_LIT("{\"do\":\"repair\"") : SL_LIT("{\"do\":\"verify\""));
     sl_json_add_member(out, "run", v->piece.run);

@@ -7,6 +7,7 @@
 #include "runtime/work/results.h"
 #include "runtime/work/verify_piece.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 
 struct sl_span sl_work_steps_key(const struct sl_work_steps *s, struct sl_span name)
@@ -65,17 +66,18 @@ enum sl_status sl_work_steps_ranges(const struct sl_work_steps *s, struct sl_wor
     return read_all(s, reads, ranges, n, arena, error);
 }
 
-enum sl_status sl_work_steps_read(const struct sl_work_steps *s, struct sl_span name, uint64_t from,
-                                  uint64_t to, struct sl_arena *arena, struct sl_span *out,
-                                  struct sl_error *error)
+enum sl_status sl_work_steps_shares(const struct sl_work_steps *s, struct sl_span name,
+                                    const struct sl_part_head *head, uint64_t from, uint64_t until,
+                                    struct sl_arena *arena, struct sl_span *out, struct sl_error *error)
 {
-    struct sl_work_range range = {.name = name, .from = from, .most = (size_t)(to - from)};
+    uint64_t begin = from ? head->ends[from - 1] : 0, bytes = head->ends[until - 1] - begin;
+    struct sl_work_range range = {.name = name, .from = begin, .most = (size_t)bytes};
     *out = sl_span("", 0);
-    if (from == to)
+    if (bytes == 0)
         return SL_OK;
     enum sl_status status = sl_work_steps_ranges(s, &range, 1, arena, error);
     *out = range.bytes;
-    return status != SL_OK || out->len == to - from
+    return status != SL_OK || out->len == bytes
                ? status
                : sl_fail(error, SL_REJECT, "BadPart", "%.*s: the object is shorter than its head says",
                          SL_ARG(name));
@@ -133,6 +135,18 @@ enum sl_status sl_work_steps_keep(const struct sl_work_steps *s, struct sl_span 
     free(text);
     json_object_del(counts, "last");
     return status;
+}
+
+enum sl_status sl_work_steps_are_of(const struct sl_work_item *item, uint64_t digest, struct sl_span *of,
+                                    const char *code, const char *what, struct sl_error *error)
+{
+    const char *now = sl_arena_printf(item->call.arena, "%016" PRIx64, digest);
+    if (of->ptr && !sl_span_is(*of, now))
+        return sl_fail(error, SL_REJECT, code,
+                       "the configuration says other %s than when the execution began: start another one",
+                       what);
+    *of = sl_span_str(now);
+    return SL_OK;
 }
 
 enum sl_status sl_work_steps_again(struct sl_span next, json_t *counts, struct sl_error *error)

@@ -28,10 +28,11 @@ enum sl_status sl_work_steps_put(const struct sl_work_steps *steps, struct sl_sp
 enum sl_status sl_work_steps_get(const struct sl_work_steps *steps, struct sl_span name, struct sl_span *out,
                                  struct sl_error *error) SL_MUST_USE;
 
-/* Bytes of a part behind its head: [from, to). SL_REJECT, code "BadPart": it has fewer. */
-enum sl_status sl_work_steps_read(const struct sl_work_steps *steps, struct sl_span name, uint64_t from,
-                                  uint64_t to, struct sl_arena *arena, struct sl_span *out,
-                                  struct sl_error *error) SL_MUST_USE;
+/* The bytes of a part's shares from `from` until before `until`. SL_REJECT, code "BadPart": it has fewer. */
+enum sl_status sl_work_steps_shares(const struct sl_work_steps *steps, struct sl_span name,
+                                    const struct sl_part_head *head, uint64_t from, uint64_t until,
+                                    struct sl_arena *arena, struct sl_span *out,
+                                    struct sl_error *error) SL_MUST_USE;
 
 struct sl_work_range {
     struct sl_span name;
@@ -55,6 +56,12 @@ enum sl_status sl_work_steps_each(const struct sl_work_steps *steps, struct sl_s
 /* Keeps "last" of the counts as the index, and takes it out of them. */
 enum sl_status sl_work_steps_keep(const struct sl_work_steps *steps, struct sl_span index, json_t *counts,
                                   struct sl_error *error) SL_MUST_USE;
+
+/* What is verified has this digest. `*of` says which it was when the execution began, and is set when it is
+ * absent. SL_REJECT with the code: another configuration was deployed since, and what its pieces find would
+ * have nothing to do with what was found before. `what` is "totals", for the message. */
+enum sl_status sl_work_steps_are_of(const struct sl_work_item *item, uint64_t digest, struct sl_span *of,
+                                    const char *code, const char *what, struct sl_error *error) SL_MUST_USE;
 
 /* "outcome" is "again", and "next" what is planned then. SL_REJECT, code "PlaceTooLong". */
 enum sl_status sl_work_steps_again(struct sl_span next, json_t *counts, struct sl_error *error) SL_MUST_USE;

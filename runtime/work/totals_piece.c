@@ -32,18 +32,6 @@ struct sl_span sl_work_totals_index(uint64_t round, enum sl_work_totals_step ste
 
 /* ---- reading ---- */
 
-static enum sl_status read_step(struct sl_span text, const char *what, enum sl_work_totals_step *out,
-                                struct sl_error *error)
-{
-    for (size_t i = 0; i < SL_COUNT(names); i++)
-        if (sl_span_is(text, names[i])) {
-            *out = (enum sl_work_totals_step)i;
-            return SL_OK;
-        }
-    return sl_fail(error, SL_REJECT, SL_WORK_BAD_ITEM, "%s.step: use \"ledgers\", \"totals\" or \"judge\"",
-                   what);
-}
-
 /* Numbers that nothing reads beyond. */
 static bool is_sound(const struct sl_work_totals_piece *p)
 {
@@ -60,6 +48,7 @@ enum sl_status sl_work_totals_piece_read(struct sl_span text, const struct sl_wo
                                          struct sl_error *error)
 {
     struct sl_span what = {0}, step = {0};
+    int number = 0;
     *out = (struct sl_work_totals_piece){.rounds = SL_TOTALS_ROUNDS};
     const struct sl_work_field fields[] = {
         {"do", SL_WORK_TEXT, true, &what},
@@ -85,7 +74,8 @@ enum sl_status sl_work_totals_piece_read(struct sl_span text, const struct sl_wo
     };
     enum sl_status status = sl_work_fields_read(text, "sluice.piece", fields, SL_COUNT(fields), arena, error);
     if (status == SL_OK)
-        status = read_step(step, "sluice.piece", &out->step, error);
+        status = sl_work_step_read(step, "sluice.piece", names, &number, error);
+    out->step = (enum sl_work_totals_step)number;
     out->read_units = sl_work_share(out->read_units, config->read_units, config->concurrency);
     return status == SL_OK && !is_sound(out)
                ? sl_fail(error, SL_REJECT, SL_WORK_BAD_ITEM,
@@ -97,6 +87,7 @@ enum sl_status sl_work_totals_state_read(struct sl_span text, const char *what, 
                                          struct sl_work_totals_state *out, struct sl_error *error)
 {
     struct sl_span kind = {0}, step = SL_LIT("ledgers"), run;
+    int number = 0;
     *out = (struct sl_work_totals_state){.rounds = SL_TOTALS_ROUNDS};
     const struct sl_work_field fields[] = {
         {"do", SL_WORK_TEXT, true, &kind},
@@ -115,7 +106,8 @@ enum sl_status sl_work_totals_state_read(struct sl_span text, const char *what, 
     };
     enum sl_status status = sl_work_fields_read(text, what, fields, SL_COUNT(fields), arena, error);
     if (status == SL_OK)
-        status = read_step(step, what, &out->step, error);
+        status = sl_work_step_read(step, what, names, &number, error);
+    out->step = (enum sl_work_totals_step)number;
     if (status == SL_OK && (out->rounds < 1 || out->rounds > SL_TOTALS_ROUNDS || out->round > out->rounds ||
                             (out->step == SL_WORK_JUDGE && (!out->parts || out->parts > SL_PART_SHARES))))
         status =

@@ -34,10 +34,9 @@ static enum sl_status take_part(void *arg, struct sl_span name, const struct sl_
     struct walker *w = arg;
     struct sl_arena *kept = w->item->call.arena;
     struct sl_span bytes;
-    uint64_t from = w->o->from ? head->ends[w->o->from - 1] : 0;
     sl_arena_reset(w->arena);
     enum sl_status status =
-        sl_work_steps_read(w->o->steps, name, from, head->ends[w->o->until - 1], w->arena, &bytes, error);
+        sl_work_steps_shares(w->o->steps, name, head, w->o->from, w->o->until, w->arena, &bytes, error);
     if (status == SL_OK)
         status = sl_changes_part_take(bytes, w->n, w->sorter, error);
     SL_PUSH_IN(kept, w->parts, w->n, w->room) = (struct part){

@@ -12,8 +12,6 @@
 #include "runtime/work/verify_piece.h"
 #include "runtime/work/walk_archives.h"
 
-#include <string.h>
-
 /* A turn that has so many changes, or so many names, ends: 50 MB with the object that it writes. */
 #define TURN_CHANGES ((size_t)200000)
 #define TURN_NAMES   ((size_t)8 * 1024 * 1024)
@@ -35,7 +33,6 @@ struct turn {
     /* Of a reading. */
     struct sl_changes changes;
     struct sl_changes_part part;
-    uint64_t flags;        /* of the object that is read */
     struct sl_buffer last; /* the last name that was read */
     size_t n_read;
     bool is_done;
@@ -61,7 +58,8 @@ static enum sl_status take_names(void *arg, struct sl_span name, const struct sl
     struct sl_work_range names = {
         .name = name, .from = head->ends[SL_PART_SHARES - 1], .most = SL_CHANGES_NAMES_BYTES};
     enum sl_status status = sl_work_steps_ranges(&t->steps, &names, 1, arena, error);
-    SL_PUSH_IN(arena, t->known, t->n_known, t->room_known) = names.bytes;
+    if (names.bytes.len)
+        SL_PUSH_IN(arena, t->known, t->n_known, t->room_known) = names.bytes;
     return status;
 }
 
@@ -82,8 +80,7 @@ static bool is_known(struct turn *t, struct sl_span key)
 {
     while (t->n_known) {
         struct sl_span *names = &t->known[t->n_known - 1], rest = *names;
-        struct sl_span next = sl_span_cut(&rest, '\n');
-        int order = names->len ? sl_span_compare(next, key) : -1;
+        int order = sl_span_compare(sl_span_cut(&rest, '\n'), key);
         if (order >= 0)
             return order == 0;
         *names = rest;
@@ -169,7 +166,7 @@ static void answer(struct turn *t, struct sl_span name)
     sl_buffer_add_char(out, '{');
     sl_json_add_raw(out, "done", t->is_done ? SL_LIT("true") : SL_LIT("false"));
     sl_json_add_integer(out, "piece", (int64_t)t->piece.piece);
-    sl_work_archives_add_counts(&t->counts, out);
+    sl_chain_add_counts(&t->counts, out);
     if (name.ptr)
         sl_json_add_member(out, "last", name);
     if (!t->is_done) {
@@ -203,10 +200,8 @@ static enum sl_status read_turn(struct turn *t, struct sl_error *error)
         status = read_objects(t, error);
     if (status == SL_OK)
         status = put_changes(t, &name, error);
-    if (status == SL_OK && !sl_work_lines_flush(&t->lines)) {
-        *error = t->lines.failure;
-        status = error->status;
-    }
+    if (status == SL_OK)
+        status = sl_work_lines_end(&t->lines, error);
     if (status == SL_OK)
         answer(t, name);
     sl_buffer_clean_up(&t->last);
@@ -230,10 +225,8 @@ static enum sl_status walk_share(struct turn *t, struct sl_error *error)
                                 .arg = &t->lines};
     t->is_done = true;
     enum sl_status status = sl_work_walk_archive(&walk, error);
-    if (status == SL_OK && !sl_work_lines_flush(&t->lines)) {
-        *error = t->lines.failure;
-        status = error->status;
-    }
+    if (status == SL_OK)
+        status = sl_work_lines_end(&t->lines, error);
     if (status == SL_OK)
         answer(t, sl_span(NULL, 0));
     return status;
@@ -249,16 +242,11 @@ static enum sl_status do_turn(struct turn *t, struct sl_error *error)
         sl_work_archives_find(t->item, t->piece.routes, &t->piece.archives, &targets, &n, error);
     if (status != SL_OK)
         return status;
-    if (t->piece.target >= n || targets[t->piece.target].why_not || !targets[t->piece.target].is_there)
+    if (t->piece.target >= n || !sl_archive_is_verified(&targets[t->piece.target]))
         return sl_fail(error, SL_REJECT, SL_WORK_BAD_ITEM,
-                       "sluice.piece.target: this is no archive that is verified");
+                       "sluice.piece.target: this archive is not verified");
     t->target = &targets[t->piece.target];
     t->steps = sl_work_archives_steps(t->item, t->piece.run);
-    t->lines.item = t->item;
-    t->lines.below = SL_WORK_FINDINGS;
-    t->lines.run = t->piece.run;
-    t->lines.piece = (unsigned)t->piece.piece;
-    t->lines.turn = (unsigned)t->piece.turn * (SL_WORK_WALK + 1) + t->piece.step;
     return t->piece.step == SL_WORK_WALK ? walk_share(t, error) : read_turn(t, error);
 }
 
@@ -269,7 +257,8 @@ enum sl_status sl_work_verify_archives(struct sl_work_item *item, struct sl_erro
     if (status != SL_OK)
         return status;
     t.counts = t.piece.counted;
-    sl_work_lines_init(&t.lines);
+    sl_work_lines_init(&t.lines, item, SL_WORK_FINDINGS, t.piece.run, t.piece.piece,
+                       t.piece.turn * (SL_WORK_WALK + 1) + t.piece.step);
     sl_buffer_init(&t.line, LINE_BYTES);
     status = do_turn(&t, error);
     if (status == SL_OK)

@@ -180,8 +180,7 @@ static enum sl_status take_part(void *arg, struct sl_span name, const struct sl_
     struct sl_span lines;
     struct sl_arena *arena = sl_arena_new(PAGE_BYTES);
     enum sl_status status =
-        sl_work_steps_read(&steps, name, t->piece.from ? head->ends[t->piece.from - 1] : 0,
-                           head->ends[t->piece.to - 1], arena, &lines, error);
+        sl_work_steps_shares(&steps, name, head, t->piece.from, t->piece.to, arena, &lines, error);
     t->rows.digest += head->digest;
     if (status == SL_OK)
         status = sl_totals_part_take(&t->rows, lines, error);
@@ -260,12 +259,7 @@ static enum sl_status settle(struct turn *t, bool has_moved, struct sl_error *er
     struct sl_totals_counts counts = {.equal = 0};
     struct sl_work_lines lines;
     struct sl_buffer line;
-    sl_work_lines_init(&lines);
-    lines.item = t->item;
-    lines.below = SL_WORK_FINDINGS;
-    lines.run = t->piece.run;
-    lines.piece = (unsigned)t->piece.piece;
-    lines.turn = (unsigned)t->piece.round;
+    sl_work_lines_init(&lines, t->item, SL_WORK_FINDINGS, t->piece.run, t->piece.piece, t->piece.round);
     sl_buffer_init(&line, LINE_BYTES);
     struct sl_totals_judge judge = {.t = t->t,
                                     .sums = &t->sums,
@@ -281,10 +275,8 @@ static enum sl_status settle(struct turn *t, bool has_moved, struct sl_error *er
         sl_totals_judge_rest(&judge);
     else
         status = put_rest(t, error);
-    if (status == SL_OK && !sl_work_lines_flush(&lines)) {
-        *error = lines.failure;
-        status = error->status;
-    }
+    if (status == SL_OK)
+        status = sl_work_lines_end(&lines, error);
     if (status == SL_OK)
         answer_judgement(t, &counts, left);
     sl_work_lines_clean_up(&lines);

@@ -189,9 +189,7 @@ static enum sl_status run_turn(struct turn *t, struct sl_error *error)
             clock->sleep_ms(clock, RETRY_MS);
         }
     }
-    if (!sl_work_lines_flush(&t->lines))
-        *error = t->lines.failure;
-    else if (!t->has_moved && t->trouble.status != SL_OK)
+    if (sl_work_lines_end(&t->lines, error) == SL_OK && !t->has_moved && t->trouble.status != SL_OK)
         *error = t->trouble;
     return error->status;
 }
@@ -250,12 +248,8 @@ enum sl_status sl_work_verify(struct sl_work_item *item, struct sl_error *error)
     if (status != SL_OK)
         return status;
     t.row = sl_arena_new(64 * 1024);
-    sl_work_lines_init(&t.lines);
-    t.lines.item = item;
-    t.lines.below = t.v.piece.is_repair ? SL_WORK_REPAIRS : SL_WORK_FINDINGS;
-    t.lines.run = t.v.piece.run;
-    t.lines.piece = (unsigned)t.v.piece.piece;
-    t.lines.turn = (unsigned)t.v.piece.turn;
+    sl_work_lines_init(&t.lines, item, t.v.piece.is_repair ? SL_WORK_REPAIRS : SL_WORK_FINDINGS,
+                       t.v.piece.run, t.v.piece.piece, t.v.piece.turn);
     t.v.options.found = on_found;
     status = sl_work_verification_open(&t.v, item, error);
     if (status == SL_OK)

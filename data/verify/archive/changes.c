@@ -15,6 +15,25 @@
 #define DIGEST_BYTES 16 /* of an object's name */
 #define EVENT_BYTES  (SL_SORTER_ORDER_BYTES - SL_CHANGE_NUMBER_BYTES)
 
+/* ---- counts ---- */
+
+const char *const sl_chain_count_names[SL_CHAIN_COUNTS] = {
+    "objects", "records",    "items",   "erased",         "gaps",
+    "damaged", "unreadable", "doubles", "unknown_before", "without_images",
+};
+
+uint64_t *sl_chain_count(struct sl_chain_counts *counts, size_t i)
+{
+    return (uint64_t *)counts + i; /* (it has nothing else) */
+}
+
+void sl_chain_add_counts(const struct sl_chain_counts *counts, struct sl_buffer *out)
+{
+    struct sl_chain_counts copy = *counts;
+    for (size_t i = 0; i < SL_CHAIN_COUNTS; i++)
+        sl_json_add_integer(out, sl_chain_count_names[i], (int64_t)*sl_chain_count(&copy, i));
+}
+
 /* ---- lines ---- */
 
 void sl_archive_begin_line(struct sl_buffer *line, const char *kind, const char *route)

@@ -20,12 +20,21 @@ enum {
 };
 
 struct sl_chain_counts {
-    uint64_t objects, records, items, doubles, unknown_before, gaps;
-    uint64_t erased;         /* records that were erased on purpose (data/erase/erase.h) */
-    uint64_t damaged;        /* objects that are not what their names say */
-    uint64_t unreadable;     /* objects that cannot be read */
+    uint64_t objects, records, items;
+    uint64_t erased; /* records that were erased on purpose (data/erase/erase.h) */
+    uint64_t gaps;
+    uint64_t damaged;    /* objects that are not what their names say */
+    uint64_t unreadable; /* objects that cannot be read */
+    uint64_t doubles, unknown_before;
     uint64_t without_images; /* records that lack an image that the proof needs */
 };
+
+#define SL_CHAIN_COUNTS (sizeof(struct sl_chain_counts) / sizeof(uint64_t))
+
+/* Their names in JSON, in the order of the struct; one of them; and all as members of an object. */
+extern const char *const sl_chain_count_names[SL_CHAIN_COUNTS];
+uint64_t *sl_chain_count(struct sl_chain_counts *counts, size_t i);
+void sl_chain_add_counts(const struct sl_chain_counts *counts, struct sl_buffer *out);
 
 struct sl_changes {
     struct sl_object_port *port;

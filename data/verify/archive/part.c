@@ -52,11 +52,11 @@ enum sl_status sl_changes_part_write(const struct sl_changes_part *p, struct sl_
         starts[i] += starts[i - 1];
         head.ends[i - 1] = starts[i] * sizeof(p->list[0]);
     }
-    struct sl_sorter_entry *sorted = sl_arena_alloc(arena, (p->n + 1) * sizeof(*sorted));
-    for (size_t i = 0; i < p->n; i++)
-        sorted[starts[share_of(&p->list[i])]++] = p->list[i];
     sl_part_begin(out);
-    sl_buffer_add_span(out, sl_span((const char *)sorted, p->n * sizeof(*sorted)));
+    char *at = sl_buffer_reserve(out, p->n * sizeof(p->list[0]));
+    for (size_t i = 0; at && i < p->n; i++)
+        memcpy(at + starts[share_of(&p->list[i])]++ * sizeof(p->list[0]), &p->list[i], sizeof(p->list[0]));
+    out->len += at ? p->n * sizeof(p->list[0]) : 0;
     sl_buffer_add_span(out, sl_buffer_span(&p->names));
     out->failed = out->failed || p->names.failed;
     return sl_part_end(&head, arena, out, error);

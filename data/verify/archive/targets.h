@@ -13,6 +13,11 @@ struct sl_archive_target {
     bool is_there;       /* it can be listed and read */
 };
 
+static inline bool sl_archive_is_verified(const struct sl_archive_target *t)
+{
+    return !t->why_not && t->is_there;
+}
+
 /* Those of the routes that are chosen (NULL: all), in the order of the configuration. Returns how many there
  * are; in `arena`. */
 size_t sl_archives_find(struct sl_pipeline *pipeline, const bool *is_chosen, struct sl_arena *arena,
