@@ -34,14 +34,19 @@ static void add_object(struct api *a, const char *letters, unsigned sequence, co
                            from ? json_printf("'OldImage':{'n':{'N':'%d'}},", from) : "", to, sequence));
 }
 
-static void begin(struct api *a)
+static void begin_with(struct api *a, const char *config)
 {
     char path[400];
     snprintf(path, sizeof(path), "%s/archive", api_folder(a));
     assert_int_equal(sl_disk_make_folder(path, NULL), SL_OK);
     snprintf(path, sizeof(path), "%s/place/verify/v", api_folder(a));
     assert_int_equal(sl_disk_make_folder(path, NULL), SL_OK);
-    api_start(a, ARCHIVES);
+    api_start(a, config);
+}
+
+static void begin(struct api *a)
+{
+    begin_with(a, ARCHIVES);
 }
 
 static void end(struct api *a)
@@ -169,6 +174,53 @@ static void every_gap_is_told(void **state)
     end(a);
 }
 
+/* ---- an execution ---- */
+
+static void assert_outcome(json_t *sum, const char *outcome, int objects, int gaps, int damaged,
+                           int not_judged)
+{
+    if (strcmp(json_string_value(json_object_get(sum, "outcome")), outcome) != 0 ||
+        number(sum, "objects") != objects || number(sum, "records") != objects - damaged ||
+        number(sum, "gaps") != gaps || number(sum, "damaged") != damaged ||
+        number(sum, "not_judged") != not_judged)
+        fail_msg("%s", json_dumps(sum, 0));
+    json_decref(sum);
+}
+
+/* Two archives, and one that proves nothing. */
+static void all_archives_are_verified_step_by_step(void **state)
+{
+    struct api *a = *state;
+    char path[400];
+    for (int i = 1; i <= 3; i++) {
+        snprintf(path, sizeof(path), "%s/archive/%d", api_folder(a), i);
+        assert_int_equal(sl_disk_make_folder(path, NULL), SL_OK);
+    }
+#define KEEP(name, more)                                                                                     \
+    "{'name':'" name "','handler':'archive','format':'record','on_failure':'report'," more                   \
+    "'to':'file:${DIR}/archive/" name "'}"
+    begin_with(a, "{'report_batch_item_failures':true,'routes':[" KEEP("1", "") "," KEEP("2", "") "," KEEP(
+                      "3", "'when':{'events':['INSERT']},") "]}");
+    assert_outcome(execute(a, "v", "{'do':'archives','routes':'1,2'}"), "unproven", 0, 0, 0, 2);
+    for (unsigned i = 0; i < 5; i++) {
+        add_object(a, "1/", 100 + i, "a", (int)i, (int)i + 1);
+        add_object(a, "2/", 100 + i, "a", (int)i, (int)i + 1);
+    }
+    assert_outcome(execute(a, "v", "{'do':'archives','piece_objects':2}"), "unproven", 10, 0, 0, 1);
+    assert_outcome(execute(a, "v", "{'do':'archives','piece_objects':2,'routes':'1,2'}"), "equal", 10, 0, 0,
+                   0);
+    assert_int_equal(steps, 2);
+    refused(a, "{'sluice':{'piece':{'do':'archives','step':'read','piece':0,'run':'v','target':2}}}",
+            "Function.BadWorkItem", "not verified");
+    add_object(a, "2/", 107, "a", 6, 7);
+    assert_outcome(execute(a, "v", "{'do':'archives','piece_objects':2}"), "different", 11, 1, 0, 1);
+    snprintf(path, sizeof(path), "%s/archive/1/x.jsonl", api_folder(a));
+    test_write(path, "");
+    assert_outcome(execute(a, "v", "{'do':'archives','piece_objects':1,'routes':'1'}"), "different", 6, 0, 1,
+                   0);
+    end(a);
+}
+
 /* ---- the plan ---- */
 
 static void a_plan_cuts_ranges_of_names(void **state)
@@ -193,7 +245,7 @@ static void a_plan_cuts_ranges_of_names(void **state)
     json_decref(plan);
     static const struct {
         int records, pieces;
-    } walks[] = {{999999, 1}, {1000000, 2}, {1000000000, SL_PART_SHARES}};
+    } walks[] = {{999999, 1}, {1000000, 2}, {255999999, SL_PART_SHARES}, {1000000000, SL_PART_SHARES}};
     for (size_t i = 0; i < sizeof(walks) / sizeof(walks[0]); i++) {
         answer = ask(a, "plan",
                      json_printf("{'run':'v','given':{'do':'archives','step':'walk','records':%d}}",
@@ -272,6 +324,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(what_turns_read_is_walked, set_up, tear_down),
         cmocka_unit_test_setup_teardown(every_gap_is_told, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(all_archives_are_verified_step_by_step, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_plan_cuts_ranges_of_names, set_up, tear_down),
         cmocka_unit_test_setup_teardown(wrong_items_are_refused, set_up, tear_down),
         cmocka_unit_test_setup_teardown(damaged_objects_are_told, set_up, tear_down),

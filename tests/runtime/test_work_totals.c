@@ -34,14 +34,6 @@ static void change(struct api *a, const char *sql)
     sqlite3_close(db);
 }
 
-static json_t *do_piece(struct api *a, const json_t *piece)
-{
-    char *text = json_dumps(piece, JSON_COMPACT);
-    json_t *answer = ask(a, "piece", text);
-    free(text);
-    return answer;
-}
-
 /* ITEMS items are counted. */
 static void begin(struct api *a)
 {
@@ -59,62 +51,6 @@ static void begin(struct api *a)
 static void end(struct api *a)
 {
     assert_int_equal(api_stop(a), 0);
-}
-
-/* ---- an execution, as the state machine runs it ---- */
-
-static void (*before_step)(struct api *a, unsigned step); /* the steps of a run, counted from 0 */
-static unsigned steps;
-
-/* The planned pieces' answers. */
-static void do_pieces(struct api *a, const json_t *plan, const char *run)
-{
-    json_t *what = json_object_get(plan, "what");
-    char name[80];
-    size_t n = (size_t)number(plan, "pieces");
-    char **answers = calloc(n + 1, sizeof(*answers));
-    snprintf(name, sizeof(name), "%s.%" JSON_INTEGER_FORMAT "-%s", run, number(what, "round"),
-             json_string_value(json_object_get(what, "step")));
-    json_t *list = plan_of(a, name);
-    assert_int_equal(json_array_size(list), n);
-    for (size_t i = 0; i < n; i++) {
-        json_t *answer = do_piece(a, json_array_get(list, i));
-        assert_true(json_is_true(json_object_get(answer, "done")));
-        answers[i] = json_dumps(answer, JSON_COMPACT);
-        json_decref(answer);
-    }
-    write_results(a, (const char *const *)answers, n);
-    for (size_t i = 0; i < n; i++)
-        free(answers[i]);
-    free(answers);
-    json_decref(list);
-}
-
-/* What the last sum says. */
-static json_t *execute(struct api *a, const char *run, const char *given)
-{
-    json_t *next = json_loads(json(given), 0, NULL);
-    assert_non_null(next);
-    for (steps = 0;; steps++) {
-        if (before_step)
-            before_step(a, steps);
-        char *text = json_dumps(next, JSON_COMPACT);
-        json_t *plan = ask(a, "plan", json_printf("{'run':'%s','given':%s}", run, text));
-        free(text);
-        json_decref(next);
-        do_pieces(a, plan, run);
-        text = json_dumps(json_object_get(plan, "what"), JSON_COMPACT);
-        json_t *sum = ask(a, "sum",
-                          json_printf("{'results':'results/manifest.json','pieces':%d,'what':%s}",
-                                      (int)number(plan, "pieces"), text));
-        free(text);
-        json_decref(plan);
-        assert_null(json_object_get(sum, "last"));
-        if (strcmp(json_string_value(json_object_get(sum, "outcome")), "again") != 0)
-            return sum;
-        next = json_incref(json_object_get(sum, "next"));
-        json_decref(sum);
-    }
 }
 
 static void assert_sum(json_t *sum, const char *outcome, int equal, int different, int unsettled)
