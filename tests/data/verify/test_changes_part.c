@@ -20,11 +20,11 @@ static size_t take(struct sl_span text, const struct sl_part_head *head, size_t 
     struct sl_sorter *sorter;
     struct sl_sorter_entry change;
     struct sl_span body;
-    char *folder = NULL;
+    char *folder = NULL, *temp = test_folder_in_memory();
     size_t n = 0;
     bool is_ready = false, has = true;
     uint64_t begin = from ? head->ends[from - 1] : 0;
-    assert_int_equal(sl_chain_open("/dev/shm", &folder, &sorter, &error), SL_OK);
+    assert_int_equal(sl_chain_open(temp, &folder, &sorter, &error), SL_OK);
     assert_int_equal(
         sl_changes_part_take(sl_span(text.ptr + SL_PART_HEAD_BYTES + begin, head->ends[until - 1] - begin), 7,
                              sorter, &error),
@@ -45,6 +45,7 @@ static size_t take(struct sl_span text, const struct sl_part_head *head, size_t 
         assert_int_equal(change.flags & SL_CHANGE_LATE, change.before % 2 ? SL_CHANGE_LATE : 0);
     }
     sl_chain_close(folder, sorter);
+    test_folder_remove(temp);
     return n;
 }
 
