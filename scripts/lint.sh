@@ -83,6 +83,9 @@ grep -nwE 'environ' $(printf '%s\n' "${sources[@]}" | grep -vE '^(tests|bench|ex
 grep -nE '^static [^(]*[;=]' $(printf '%s\n' "${sources[@]}" | grep -E '^(base|streams)/.*\.c$') |
     grep -vE 'const|\(' && say "no mutable file-scope state in base/ and streams/"
 
+# What one test leaves in memory's folder another would find there.
+grep -n '"/dev/shm' $(printf '%s\n' "${sources[@]}" | grep '^tests/' | grep -v '^tests/support/') && say "test_folder_in_memory() gives a test its own folder"
+
 # A name has one meaning: a tag that others may see is defined once.
 grep -hoE '^(struct|enum|union) sl_\w+ \{' $(printf '%s\n' "${sources[@]}" | grep -vE '^(tests|bench|examples)/') | awk '{ print $2 }' | sort | uniq -d |
     while read -r tag; do echo "lint: the tag $tag is defined twice" >&2; done 2>&1 | grep . >&2 && bad=1

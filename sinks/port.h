@@ -73,6 +73,7 @@ struct sl_object_entry {
     struct sl_span key; /* below the target's prefix, as `read` takes it */
     uint64_t bytes;
     struct sl_span etag; /* without quotes */
+    int64_t modified_s;  /* when it came, by the store's clock, since the epoch; 0: not known */
 };
 
 struct sl_object_page {

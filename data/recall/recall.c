@@ -22,6 +22,7 @@
 struct object {
     char *key, *etag;
     uint64_t bytes;
+    int64_t modified_s;
     /* Given to the source: */
     bool is_new;                  /* its items go into the new index */
     bool ends_run;                /* and it is the last of its run: */
@@ -51,6 +52,7 @@ struct sl_recall {
     struct objects run, given;
     struct sl_item_index_seal seal;
     size_t n_read; /* objects that were given and are read */
+    int64_t began_s;
     bool is_over;
 };
 
@@ -133,7 +135,10 @@ static void take_entry(struct sl_recall *r, const struct sl_object_entry *entry)
     r->report.objects++;
     sl_item_index_seal_add(&r->seal, entry->key, entry->bytes, entry->etag);
     SL_PUSH(r->run.list, r->run.n, r->run.room, "an archive's objects") =
-        (struct object){.key = copy_of(entry->key), .etag = copy_of(entry->etag), .bytes = entry->bytes};
+        (struct object){.key = copy_of(entry->key),
+                        .etag = copy_of(entry->etag),
+                        .bytes = entry->bytes,
+                        .modified_s = entry->modified_s};
 }
 
 /* ---- the source's list: what it is to read ---- */
@@ -230,6 +235,7 @@ static void match(struct sl_recall *r, struct sl_recall_piece *out, struct sl_ar
     out->item = sl_arena_alloc(arena, (n + 1) * sizeof(*out->item));
     out->object = (struct sl_object_entry){
         .key = sl_span_str(object->key), .bytes = object->bytes, .etag = sl_span_str(object->etag)};
+    out->is_late = object->modified_s >= r->began_s;
     for (size_t i = 0; i < n; i++) {
         const struct sl_record *record = sl_batch_record(&out->piece.batch, i);
         unsigned char digest[SL_SHA256_BYTES];
@@ -334,6 +340,7 @@ enum sl_status sl_recall_open(const struct sl_recall_options *options, struct sl
     if (!r)
         sl_die("out of memory: a recall");
     r->options = *options;
+    r->began_s = options->sinks->clock->wall_ns(options->sinks->clock) / 1000000000;
     r->report.trouble = (struct sl_error)SL_NO_ERROR;
     r->arena = sl_arena_new(64 * 1024);
     r->scratch = sl_arena_new(64 * 1024);

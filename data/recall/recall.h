@@ -39,6 +39,8 @@ struct sl_recall_piece {
     struct sl_source_piece piece;  /* of one object; its `place` is of no use */
     struct sl_object_entry object; /* borrowed until the next pull */
     size_t *item; /* of each record: which of the items it is of; SL_RECALL_NONE: of another one */
+    bool is_late; /* the object came while the archive was listed: others may have come where the listing was
+                     past */
 };
 
 /* The next records: see sl_source_pull. SL_REJECT, "NoArchive": the place holds no object of an archive. */

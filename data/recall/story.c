@@ -27,7 +27,7 @@ struct change {
     unsigned char key[SL_SORTER_KEY_BYTES];
     struct sl_batch batch;
     struct sl_span object;
-    bool has;
+    bool has, is_late;
 };
 
 struct sl_story {
@@ -126,7 +126,7 @@ static enum sl_status take(struct sl_story *story, const struct sl_recall_piece 
                            struct sl_error *error)
 {
     const struct sl_record *r = sl_batch_record(&piece->piece.batch, i);
-    struct sl_sorter_entry entry = {.order_bytes = 0};
+    struct sl_sorter_entry entry = {.order_bytes = 0, .flags = piece->is_late};
     if (check_table(story, r, piece, error) != SL_OK)
         return SL_REJECT;
     make_key(story, r, piece->item[i], entry.key);
@@ -187,6 +187,7 @@ static enum sl_status read_change(struct sl_story *story, struct change *change,
         return status;
     story->changes++;
     memcpy(change->key, entry.key, sizeof(change->key));
+    change->is_late = entry.flags != 0;
     return decode(story, change, body, error);
 }
 
@@ -218,7 +219,7 @@ static void judge(const struct change *before, const struct change *this, struct
     bool is_known = event == SL_INSERT || old.type != SL_NONE || (follows && left.type != SL_NONE);
     out->before = event == SL_INSERT ? (struct sl_value){.type = SL_NONE} : old.type ? old : left;
     out->before_is_known = is_known;
-    if (!follows || out->is_tied || are_tied(before, this))
+    if (!follows || this->is_late || out->is_tied || are_tied(before, this))
         return;
     bool is_same = !old.type || !left.type || sl_value_equal(old, left);
     out->gap = sl_chain_gap(sl_record_event(record_of(before)), event, is_same);

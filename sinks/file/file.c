@@ -375,9 +375,9 @@ static void write_page(const struct walk *w, struct sl_object_page *page, struct
     page->entries = sl_arena_alloc(arena, (w->n + 1) * sizeof(*page->entries));
     for (; page->n < w->n; page->n++) {
         const struct found *found = &w->found[page->n];
-        page->entries[page->n] =
-            (struct sl_object_entry){sl_span(sl_arena_copy(arena, found->key), found->key.len),
-                                     (uint64_t)found->info.st_size, file_etag(&found->info, arena)};
+        page->entries[page->n] = (struct sl_object_entry){
+            sl_span(sl_arena_copy(arena, found->key), found->key.len), (uint64_t)found->info.st_size,
+            file_etag(&found->info, arena), found->info.st_mtime};
     }
     if (w->is_cut)
         page->next = page->entries[page->n - 1].key;

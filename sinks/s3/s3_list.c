@@ -1,6 +1,7 @@
 /* ListObjectsV2: one page of keys, in their order, proven to be whole. */
 #include "aws/xml.h"
 #include "base/array.h"
+#include "base/time.h"
 #include "base/url.h"
 #include "base/utf8.h"
 #include "net/uri.h"
@@ -69,8 +70,10 @@ static bool take_entry(struct listing *l, struct sl_span contents, bool is_encod
     if (bytes == 0 && key.ptr[key.len - 1] == '/')
         return true;
     struct sl_span etag = sl_s3_key_of(sl_xml_tag(contents, "ETag"), false, arena);
-    l->page->entries[l->page->n++] =
-        (struct sl_object_entry){sl_span_from(key, l->skip), bytes, sl_s3_etag(etag)};
+    int64_t modified_ns = 0, step_ns;
+    (void)sl_time_parse(sl_xml_tag(contents, "LastModified"), &modified_ns, &step_ns);
+    l->page->entries[l->page->n++] = (struct sl_object_entry){sl_span_from(key, l->skip), bytes,
+                                                              sl_s3_etag(etag), modified_ns / 1000000000};
     return true;
 }
 

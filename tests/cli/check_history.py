@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """`sluice history` against a model: random archives in folders, with an index that is missing, fresh, stale, damaged, in many pieces."""
 import json
+import os
 import random
 import re
 import shutil
 import subprocess
+import time
 
 from harness import BUILD, check, finish, work_folder
 from history_world import T0, World, history, item, normal, put, read, state
@@ -13,11 +15,12 @@ folder = work_folder()
 place = folder / "records"
 
 
-def write(objects):
+def write(objects, age_s=3600):
     for key, body in objects.items():
         path = place / key
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(body)
+        os.utime(path, times=(time.time() - age_s,) * 2)
 
 
 def run(*args, stdin=None):
@@ -193,7 +196,6 @@ def many_pieces():
 
 def recent():
     """Hours that are still being written are read, and not written down."""
-    import time
     shutil.rmtree(place, ignore_errors=True)
     world = World(10, changes=0)
     now = int(time.time())
@@ -203,6 +205,23 @@ def recent():
     write(objects)
     same("recent", objects, [pair[0] for pair in world.keys])
     check("nothing is written down", not volumes(), volumes())
+
+
+def growing():
+    """A change that is missing before one that came while the names were listed may have come where the listing was past."""
+    shutil.rmtree(place, ignore_errors=True)
+    world = World(13, changes=400)
+    objects = world.objects()
+    keys_ = [pair[0] for pair in world.keys]
+    for key in random.Random(2).sample(sorted(objects), 3):
+        del objects[key]
+    for age_s, is_told in ((5, True), (-60, False)):
+        write(objects, age_s)
+        have = told(run("--json", *ask(keys_)))
+        for key in keys_:
+            want = [(number, changes, gap and is_told) for number, changes, gap in history(objects, key)]
+            check(f"objects {age_s} s old: {key}", have.get(item(key), []) == want, (have.get(item(key)), want))
+    check("changes are missing", any(gap for key in keys_ for _, _, gap in history(objects, key)))
 
 
 def one_folder():
@@ -274,6 +293,7 @@ windows()
 damaged()
 many_pieces()
 recent()
+growing()
 one_folder()
 views_and_words()
 finish()

@@ -7,7 +7,7 @@ import re
 import subprocess
 
 from harness import BUILD, check, finish, work_folder
-from history_world import World, history, item, normal, put
+from history_world import World, history, item, normal, put, read
 from servers import Servers
 
 folder = work_folder()
@@ -50,6 +50,12 @@ check("its run alone is read again", once.read < again.read + 100, once.stderr)
 check("and is known then", run("s3://lake/records", "--key", json.dumps(key)).read <= again.read + 1)
 readonly = run("s3://lake/records/", "--key", json.dumps(key), "--no-index")
 same("without an index", objects, key, readonly)
+holds = [k for k, b in sorted(objects.items()) if any(item(r["dynamodb"]["Keys"]) == item(key) for r in read({k: b}))]
+for gone in holds[1:-1:3]:
+    servers.s3("DELETE", f"/lake/records/{gone}")
+    del objects[gone]
+check("changes are missing", any(gap for _, _, gap in history(objects, key)), holds)
+same("without some objects", objects, key, run("s3://lake/records/", "--key", json.dumps(key)))
 done = subprocess.run([f"{BUILD}/sluice", "history", "--key", json.dumps(key), "s3://nowhere/records/"], env=ENV, capture_output=True, text=True)
 check("a bucket that is not there", done.returncode != 0 and "NoSuchBucket" in done.stderr and "nowhere" in done.stderr, done.stderr)
 finish()

@@ -354,6 +354,9 @@ static void a_checksum_of_something_else_is_no_lie(void **state)
 }
 
 #define ENTRY(key, size) "<Contents><Key>" key "</Key><Size>" size "</Size></Contents>"
+#define DATED(key, size)                                                                                     \
+    "<Contents><Key>" key "</Key><LastModified>2026-01-02T03:04:05.000Z</LastModified><Size>" size           \
+    "</Size></Contents>"
 #define LIST(count, more, rest)                                                                              \
     "<ListBucketResult><KeyCount>" count "</KeyCount><IsTruncated>" more "</IsTruncated>" rest               \
     "</ListBucketResult>"
@@ -364,14 +367,16 @@ static void folders_markers_are_left_out(void **state)
     struct script script = {
         {reply_of(200, NULL,
                   LIST("4", "true",
-                       ENTRY("p/", "0") ENTRY("p/a&amp;+%20", "3") ENTRY("p/b/", "2") ENTRY("p/c/", "0")))},
+                       ENTRY("p/", "0") DATED("p/a&amp;+%20", "3") ENTRY("p/b/", "2") ENTRY("p/c/", "0")))},
         1};
     fault_open(&f, play, &script);
     struct sl_object_page page = list_one((struct sl_object_list){.prefix = SL_LIT("p/")});
     assert_result(page.result, SL_OK, NULL);
     assert_int_equal(page.n, 2);
     assert_span_is(page.entries[0].key, "p/a&+%20"); /* not encoded: the answer does not say so */
+    assert_int_equal(page.entries[0].modified_s, 1767323045);
     assert_span_is(page.entries[1].key, "p/b/");
+    assert_int_equal(page.entries[1].modified_s, 0);
     assert_span_is(page.next, "p/c/"); /* the page goes on after what was left out */
     fault_close(&f);
 }

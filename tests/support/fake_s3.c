@@ -5,12 +5,14 @@
 #include "base/buffer.h"
 #include "base/clock.h"
 #include "base/gzip.h"
+#include "base/time.h"
 #include "base/url.h"
 #include "net/uri.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 enum { OBJECTS = 4000, KEY_BYTES = 1024, PAGE = 1000, SPARED = 12 };
 
@@ -248,8 +250,12 @@ static void add_entry(struct fake_s3 *f, const struct object *object, size_t ski
         else
             sl_buffer_add_char(&f->out, key.ptr[i]);
     const char *etag = etag_of(f, object);
-    sl_buffer_printf(&f->out, "</Key><ETag>&quot;%.*s&quot;</ETag><Size>%zu</Size></Contents>",
-                     (int)(strlen(etag) - 2), etag + 1, object->body.len);
+    char modified[SL_TIME_BYTES];
+    sl_time_text((int64_t)time(NULL) * 1000000000, modified);
+    sl_buffer_printf(
+        &f->out,
+        "</Key><LastModified>%s</LastModified><ETag>&quot;%.*s&quot;</ETag><Size>%zu</Size></Contents>",
+        modified, (int)(strlen(etag) - 2), etag + 1, object->body.len);
 }
 
 static void list(struct fake_s3 *f, struct sl_span bucket, const char *query)

@@ -6,6 +6,7 @@
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
 /* ---- objects ---- */
 
@@ -188,6 +189,7 @@ static void assert_listed(struct port_suite *suite, const char *prefix, const ch
                      k == n ? 3 : (int)found[k].key.len, k == n ? "end" : found[k].key.ptr, listed[i]);
         assert_int_equal(found[k].bytes, strlen(listed[i]));
         assert_span(found[k].etag, read_piece(suite, listed[i], 0, 1).etag);
+        assert_in_range(found[k].modified_s, time(NULL) - 600, time(NULL) + 1);
         k++;
     }
     assert_int_equal(k, n);
