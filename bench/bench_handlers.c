@@ -132,6 +132,7 @@ struct bench {
     struct sl_arena *arena;
     struct sl_answer answer;
     struct sl_span event;
+    bool notes_attributes; /* as the runtime does it: once an event was looked into */
 };
 
 static void open_pipeline(struct bench *b, const char *route)
@@ -162,7 +163,7 @@ static void open_pipeline(struct bench *b, const char *route)
 
 static void decode(struct bench *b, struct sl_batch *batch)
 {
-    struct sl_decode_options options = {.any_shape = false};
+    struct sl_decode_options options = {.notes_attributes = b->notes_attributes};
     if (sl_batch_decode(b->event, b->arena, &options, batch, NULL) != SL_OK)
         sl_die("bench_handlers: the event is refused");
 }
@@ -194,17 +195,20 @@ static void measure(struct sl_span event, const char *name, const char *route, b
     sl_log_init(&b.log, -1, SL_OFF, SL_LOG_TEXT, sl_clock_system());
     sl_buffer_init(&b.answer.body, SL_ANSWER_BYTES);
     open_pipeline(&b, route);
-    for (int i = 0; i < ROUNDS; i++) {
+    for (int i = 0; i <= ROUNDS; i++) {
         double began = bench_seconds();
         decode(&b, &batch);
         double decoded = bench_seconds();
         size_t before = mallocs;
         dispatch(&b, &batch);
+        b.notes_attributes |= sl_batch_is_looked_into(&batch);
         double done = bench_seconds();
         calls = mallocs - before;
+        sl_arena_reset(b.arena);
+        if (i == 0) /* a cold start's event, before it is known what will be looked at */
+            continue;
         best = done - decoded < best ? done - decoded : best;
         best_decoding = decoded - began < best_decoding ? decoded - began : best_decoding;
-        sl_arena_reset(b.arena);
     }
     snprintf(figure, sizeof(figure), "%s, above decoding", name);
     bench_figure(figure, best / RECORDS * 1e6, "us/record");

@@ -60,6 +60,7 @@ struct server {
     struct sl_trace_links *links; /* of the event; NULL likewise */
     struct sl_traced traced;      /* likewise */
     bool is_traced;               /* the event was dispatched */
+    bool notes_attributes;        /* see struct sl_decode_options */
     struct sl_shutdown shutdown;
     struct sl_answer answer;
     int stop_fd;
@@ -191,6 +192,7 @@ static enum sl_status answer_batch(struct server *s, const struct sl_runtime_eve
     if (a->is_ruined)
         return give_up(s, event, error);
     account(s, batch, decode_ns);
+    s->notes_attributes |= sl_batch_is_looked_into(batch);
     if (a->is_error)
         return post_failure(s, event, &a->error, error);
     if (a->error.status != SL_OK)
@@ -294,7 +296,8 @@ static struct sl_span payload_of(struct server *s, const struct sl_runtime_event
 static enum sl_status take_event(struct server *s, const struct sl_runtime_event *event,
                                  struct sl_error *error)
 {
-    const struct sl_decode_options options = {.ttl_attribute = sl_pipeline_ttl_attribute(s->pipeline)};
+    const struct sl_decode_options options = {.ttl_attribute = sl_pipeline_ttl_attribute(s->pipeline),
+                                              .notes_attributes = s->notes_attributes};
     struct sl_batch batch;
     struct sl_error why = SL_NO_ERROR;
     const struct sl_span payload = payload_of(s, event);

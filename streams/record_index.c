@@ -1,13 +1,10 @@
-/* Attributes by name and by path. The first look into an image notes where its attributes are; small images
- * are read through each time, which is as fast. */
+/* Attributes by name and by path. Where an image's attributes are is noted by the decoder or by the first
+ * look into it; small images are read through each time, which is as fast. */
 #include "base/block.h"
 #include "base/json.h"
 #include "streams/record_layout.h"
 
 static const struct sl_value none = {.type = SL_NONE};
-
-/* An image shorter than this holds three or four attributes. */
-#define INDEXED_BYTES 96
 
 /* ---- hashes ---- */
 
@@ -28,6 +25,12 @@ static uint8_t hash_of_escaped(struct sl_span inner)
     return hash;
 }
 
+struct sl_name_hash sl_name_hash(struct sl_span name)
+{
+    bool is_escaped = name.len && memchr(name.ptr, '\\', name.len);
+    return (struct sl_name_hash){is_escaped ? hash_of_escaped(name) : hash_of(name), is_escaped};
+}
+
 /* ---- building ---- */
 
 static size_t blocks(size_t n)
@@ -40,64 +43,58 @@ static uint8_t *hashes(const struct sl_image_index *index)
     return (uint8_t *)(uintptr_t)(index->entries + index->n);
 }
 
-/* Attributes found in the first pass; an image with more is counted to its end and read again. */
-#define FIRST_PASS 64
-
-struct finding {
-    const char *base;
-    struct sl_image_entry *entries;
-    uint8_t *hash;
-    size_t room, n;
-};
-
-static void find_attributes(struct finding *f, struct sl_value image)
+struct sl_image_index *sl_image_index_new(struct sl_arena *arena, const struct sl_image_notes *notes)
 {
-    struct sl_iter iter = sl_value_iter(image);
-    struct sl_span name = {NULL, 0};
-    struct sl_value value;
-    for (f->n = 0; sl_value_next(&iter, &name, &value); f->n++) {
-        if (f->n >= f->room)
-            continue;
-        bool is_escaped = name.len && memchr(name.ptr, '\\', name.len);
-        f->entries[f->n] = (struct sl_image_entry){
-            .name = (uint32_t)(name.ptr - f->base),
-            .value = (uint32_t)(value.raw.ptr - f->base),
-            .len = value.raw.len < SL_ENTRY_LONG ? (unsigned)value.raw.len & SL_ENTRY_LONG : SL_ENTRY_LONG,
-            .type = (unsigned)value.type & 15,
-            .is_escaped = value.escaped,
-            .is_name_escaped = is_escaped,
-        };
-        f->hash[f->n] = is_escaped ? hash_of_escaped(name) : hash_of(name);
-    }
-}
-
-static const struct sl_image_index *build(const struct sl_record *r, struct sl_value image)
-{
-    struct sl_image_entry entries[FIRST_PASS];
-    uint8_t hash[FIRST_PASS];
-    struct finding f = {sl_record_origin(r)->base, entries, hash, FIRST_PASS, 0};
-    find_attributes(&f, image);
-    size_t n = f.n;
-    struct sl_image_index *index = sl_arena_alloc(
-        sl_record_chunk(r)->shared->arena, sizeof(*index) + n * sizeof(struct sl_image_entry) + blocks(n));
+    size_t n = notes->n;
+    struct sl_image_index *index =
+        sl_arena_alloc(arena, sizeof(*index) + n * sizeof(struct sl_image_entry) + blocks(n));
     index->n = (uint32_t)n;
     memset(hashes(index), 0, blocks(n));
-    if (n <= FIRST_PASS) {
-        memcpy(index->entries, entries, n * sizeof(*entries));
-        memcpy(hashes(index), hash, n);
-    } else {
-        f = (struct finding){f.base, index->entries, hashes(index), n, 0};
-        find_attributes(&f, image);
+    if (n <= notes->room) {
+        memcpy(index->entries, notes->entries, n * sizeof(*notes->entries));
+        memcpy(hashes(index), notes->hashes, n);
     }
     return index;
 }
 
-static const struct sl_image_index *index_of(const struct sl_record *r, enum sl_image image)
+static void find_attributes(struct sl_image_notes *notes, struct sl_value image)
+{
+    struct sl_iter iter = sl_value_iter(image);
+    struct sl_span name = {NULL, 0};
+    struct sl_value value;
+    notes->n = 0;
+    while (sl_value_next(&iter, &name, &value))
+        sl_image_note(notes, name.ptr, sl_name_hash(name), value);
+}
+
+/* An image with more attributes than are noted at first is read again. */
+static const struct sl_image_index *build(const struct sl_record *r, struct sl_value image)
+{
+    struct sl_shared *shared = sl_record_chunk(r)->shared;
+    struct sl_image_entry entries[SL_NOTED];
+    uint8_t hash[SL_NOTED];
+    struct sl_image_notes notes = {sl_record_origin(r)->base, entries, hash, SL_NOTED, 0};
+    find_attributes(&notes, image);
+    struct sl_image_index *index = sl_image_index_new(shared->arena, &notes);
+    if (notes.n > SL_NOTED) {
+        notes = (struct sl_image_notes){notes.base, index->entries, hashes(index), notes.n, 0};
+        find_attributes(&notes, image);
+    }
+    shared->n_read_again++;
+    return index;
+}
+
+const struct sl_image_index **sl_record_indexes(const struct sl_record *r)
 {
     struct sl_record_chunk *chunk = sl_record_chunk(r);
     if (!chunk->indexes)
         chunk->indexes = sl_arena_zalloc(chunk->shared->arena, SL_CHUNK_RECORDS * sizeof(*chunk->indexes));
-    const struct sl_image_index **index = &chunk->indexes[r->slot][image];
+    return chunk->indexes[r->slot];
+}
+
+static const struct sl_image_index *index_of(const struct sl_record *r, enum sl_image image)
+{
+    const struct sl_image_index **index = &sl_record_indexes(r)[image];
     if (!*index)
         *index = build(r, sl_record_image(r, image));
     return *index;
@@ -147,7 +144,7 @@ static struct sl_value find(const struct sl_image_index *index, const struct sl_
 
 struct sl_value sl_record_attribute(const struct sl_record *r, enum sl_image image, struct sl_span name)
 {
-    if (image > SL_OLD_IMAGE || r->image_len[image] < INDEXED_BYTES)
+    if (image > SL_OLD_IMAGE || r->image_len[image] < SL_INDEXED_BYTES)
         return sl_value_member(sl_record_image(r, image), name);
     return find(index_of(r, image), sl_record_origin(r), name);
 }

@@ -54,6 +54,7 @@ struct sl_shared {
     struct sl_span ttl_attribute;
     struct sl_origin *origins;
     uint32_t n_origins, room_origins;
+    size_t n_read_again; /* images that were read once more, for their index */
 };
 
 /* Of one image: the attributes in their order, and one byte of each name's hash, to be searched sixteen at a
@@ -75,6 +76,46 @@ struct sl_image_index {
     /* then uint8_t hashes[n], rounded up to a block */
 };
 
+/* An image shorter than this holds three or four attributes, and reading it through is as fast. */
+#define SL_INDEXED_BYTES 96
+
+/* One byte of an attribute's name, and whether the name has escapes. */
+struct sl_name_hash {
+    uint8_t hash;
+    bool is_escaped;
+};
+
+struct sl_name_hash sl_name_hash(struct sl_span name);
+
+/* Attributes that are noted on the way through an image; those beyond the room are counted. */
+#define SL_NOTED 64
+struct sl_image_notes {
+    const char *base;
+    struct sl_image_entry *entries;
+    uint8_t *hashes;
+    size_t room, n;
+};
+
+static inline void sl_image_note(struct sl_image_notes *notes, const char *name, struct sl_name_hash hash,
+                                 struct sl_value value)
+{
+    size_t i = notes->n++;
+    if (i >= notes->room)
+        return;
+    notes->entries[i] = (struct sl_image_entry){
+        .name = (uint32_t)(name - notes->base),
+        .value = (uint32_t)(value.raw.ptr - notes->base),
+        .len = value.raw.len < SL_ENTRY_LONG ? (unsigned)value.raw.len & SL_ENTRY_LONG : SL_ENTRY_LONG,
+        .type = (unsigned)value.type & 15,
+        .is_escaped = value.escaped,
+        .is_name_escaped = hash.is_escaped,
+    };
+    notes->hashes[i] = hash.hash;
+}
+
+/* An index of n attributes, of which the notes, if they have them all, are copied. */
+struct sl_image_index *sl_image_index_new(struct sl_arena *arena, const struct sl_image_notes *notes);
+
 struct sl_record_chunk {
     struct sl_shared *shared;
     const struct sl_image_index *(*indexes)[3]; /* by slot and image; NULL until the first look */
@@ -91,6 +132,9 @@ static inline const struct sl_origin *sl_record_origin(const struct sl_record *r
 {
     return &sl_record_chunk(r)->shared->origins[r->origin];
 }
+
+/* Of the record's three images. */
+const struct sl_image_index **sl_record_indexes(const struct sl_record *r);
 
 /* The time that `text` states, in ns since the epoch, and in `step_ns` the granularity of what is written
  * there: whole seconds, or down to the last digit that is not zero. False: no time, or out of range. */

@@ -16,18 +16,34 @@ static bool is_text(enum sl_type type)
 
 /* ---- reading on ---- */
 
+static enum sl_type name_of_one(char c)
+{
+    switch (c) {
+    case 'S':
+        return SL_S;
+    case 'N':
+        return SL_N;
+    case 'B':
+        return SL_B;
+    case 'L':
+        return SL_L;
+    case 'M':
+        return SL_M;
+    default:
+        return SL_NONE;
+    }
+}
+
 enum sl_type sl_value_tag(const char *name, size_t n)
 {
-    static const struct {
-        char name[5];
-        uint8_t n;
-        uint8_t type;
-    } tags[] = {{"S", 1, SL_S},       {"N", 1, SL_N},   {"B", 1, SL_B},   {"BOOL", 4, SL_BOOL},
-                {"NULL", 4, SL_NULL}, {"SS", 2, SL_SS}, {"NS", 2, SL_NS}, {"BS", 2, SL_BS},
-                {"L", 1, SL_L},       {"M", 1, SL_M}};
-    for (size_t i = 0; i < SL_COUNT(tags); i++)
-        if (tags[i].n == n && memcmp(tags[i].name, name, n) == 0)
-            return (enum sl_type)tags[i].type;
+    if (n == 1)
+        return name_of_one(*name);
+    if (n == 2 && name[1] == 'S')
+        return *name == 'S' ? SL_SS : *name == 'N' ? SL_NS : *name == 'B' ? SL_BS : SL_NONE;
+    if (n == 4 && memcmp(name, "BOOL", 4) == 0)
+        return SL_BOOL;
+    if (n == 4 && memcmp(name, "NULL", 4) == 0)
+        return SL_NULL;
     return SL_NONE;
 }
 
@@ -49,9 +65,21 @@ static struct sl_value string_at(const char *p, const char *end, enum sl_type ty
     return v;
 }
 
+/* {"S":" as services write it: a string follows, and the tag is one byte. No value is shorter than eight
+ * bytes. */
+static bool is_plain_text(const char *p)
+{
+    return p[1] == '"' && p[3] == '"' && p[4] == ':' && p[5] == '"';
+}
+
 struct sl_value sl_value_at(const char *p, const char *end, const char **next)
 {
     bool escaped;
+    if (is_plain_text(p)) {
+        struct sl_value text = string_at(p + 5, end, name_of_one(p[2]), &p);
+        *next = sl_json_space(p, end) + 1;
+        return text;
+    }
     p = sl_json_space(p + 1, end);
     const char *close = sl_json_string_end(p + 1, end, &escaped);
     struct sl_value v = {.type = tag(p + 1, close, escaped)};

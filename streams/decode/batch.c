@@ -238,6 +238,8 @@ enum sl_status sl_batch_decode(struct sl_span text, struct sl_arena *arena,
     if (text.len > UINT32_MAX)
         return sl_fail(error, SL_REJECT, "TooLarge", "the payload has 4 GiB or more; split it");
     struct sl_forms forms;
+    struct sl_image_entry entries[SL_NOTED];
+    uint8_t hashes[SL_NOTED];
     struct sl_decoder d = {
         .scan = {.end = sl_span_end(text)},
         .base = text.ptr,
@@ -247,6 +249,7 @@ enum sl_status sl_batch_decode(struct sl_span text, struct sl_arena *arena,
         .keeps_erased = options->keeps_erased,
         .lines_before = options->lines_before,
         .forms = &forms,
+        .notes = {.entries = entries, .hashes = hashes, .room = options->notes_attributes ? SL_NOTED : 0},
     };
     sl_forms_init(&forms);
     const char *p = text.ptr;
@@ -261,6 +264,11 @@ enum sl_status sl_batch_decode(struct sl_span text, struct sl_arena *arena,
     if (out->n && !out->source_arn.ptr)
         out->source_arn = sl_record_text(sl_batch_record(out, 0), SL_FIELD_SOURCE_ARN);
     return SL_OK;
+}
+
+bool sl_batch_is_looked_into(const struct sl_batch *batch)
+{
+    return batch->n && 2 * batch->chunks[0]->shared->n_read_again >= batch->n;
 }
 
 const struct sl_record *sl_batch_record(const struct sl_batch *batch, size_t i)

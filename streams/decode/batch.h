@@ -39,11 +39,13 @@ struct sl_batch {
 
 struct sl_decode_options {
     struct sl_span ttl_attribute; /* absent: no removal is inferred */
-    bool keeps_erased;   /* of LINES: records that were erased are in the batch; false: they are passed
-                            over */
-    bool any_shape;      /* false: a Lambda function's events only (EVENT, ARRAY, KINESIS) */
-    size_t lines_before; /* LINES that come in pieces: records in the pieces before this one; 0: it is the
-                            first. Errors count records from the beginning, bytes in the piece */
+    bool keeps_erased;     /* of LINES: records that were erased are in the batch; false: they are passed
+                              over */
+    bool notes_attributes; /* where the images' attributes are is noted while they are read: for those who
+                              look into most of them (sl_batch_is_looked_into) */
+    bool any_shape;        /* false: a Lambda function's events only (EVENT, ARRAY, KINESIS) */
+    size_t lines_before;   /* LINES that come in pieces: records in the pieces before this one; 0: it is the
+                              first. Errors count records from the beginning, bytes in the piece */
 };
 
 /* Decodes and checks the whole payload. On failure `error` has status SL_REJECT, the byte in the payload,
@@ -55,6 +57,10 @@ struct sl_decode_options {
 enum sl_status sl_batch_decode(struct sl_span payload, struct sl_arena *arena,
                                const struct sl_decode_options *options, struct sl_batch *out,
                                struct sl_error *error) SL_MUST_USE;
+
+/* Of an earlier batch: attributes were looked up in so many of its images that it would have been worth
+ * noting them. */
+bool sl_batch_is_looked_into(const struct sl_batch *batch);
 
 const struct sl_record *sl_batch_record(const struct sl_batch *batch, size_t i);
 

@@ -164,6 +164,13 @@ static uint32_t place(const struct sl_decoder *d, const char *p)
     return p ? (uint32_t)(p - d->base) : 0;
 }
 
+static void keep_indexes(struct sl_record *r, const struct sl_draft *draft)
+{
+    for (enum sl_image i = SL_KEYS; i <= SL_OLD_IMAGE; i++)
+        if (draft->index[i])
+            sl_record_indexes(r)[i] = draft->index[i];
+}
+
 const char *sl_decode_add(struct sl_decoder *d, const struct sl_draft *draft, const char *next)
 {
     unsigned event = event_of(draft);
@@ -178,6 +185,7 @@ const char *sl_decode_add(struct sl_decoder *d, const struct sl_draft *draft, co
         r->image[i] = place(d, draft->image[i].ptr);
         r->image_len[i] = (uint32_t)draft->image[i].len;
     }
+    keep_indexes(r, draft);
     r->event_id = place(d, draft->event_id);
     r->sequence = place(d, draft->identifier ? draft->identifier : draft->sequence);
     r->created = place(d, draft->created.ptr);

@@ -165,27 +165,43 @@ static const char *read_precision(struct sl_decoder *d, const char *p, void *to)
 
 /* ---- images ---- */
 
-static const char *read_image(struct sl_decoder *d, const char *p, unsigned form, struct sl_span *image)
+/* `index` may be NULL. */
+static const char *read_map(struct sl_decoder *d, const char *p, unsigned form, struct sl_span *map,
+                            const struct sl_image_index **index)
 {
+    d->notes.base = d->base;
+    d->notes.n = 0;
     const char *next = sl_decode_attributes(d, p, 0, &d->forms->list[form]);
-    if (next)
-        *image = sl_span(p, (size_t)(next - p));
+    if (!next)
+        return NULL;
+    *map = sl_span(p, (size_t)(next - p));
+    if (index && d->notes.room)
+        *index = map->len >= SL_INDEXED_BYTES && d->notes.n <= d->notes.room
+                     ? sl_image_index_new(d->shared->arena, &d->notes)
+                     : NULL;
     return next;
+}
+
+static const char *read_image(struct sl_decoder *d, const char *p, struct sl_draft *draft,
+                              enum sl_image image)
+{
+    return read_map(d, p, image == SL_KEYS ? SL_FORM_KEYS : SL_FORM_IMAGE, &draft->image[image],
+                    &draft->index[image]);
 }
 
 static const char *read_keys(struct sl_decoder *d, const char *p, void *to)
 {
-    return read_image(d, p, SL_FORM_KEYS, &((struct sl_draft *)to)->image[SL_KEYS]);
+    return read_image(d, p, to, SL_KEYS);
 }
 
 static const char *read_new_image(struct sl_decoder *d, const char *p, void *to)
 {
-    return read_image(d, p, SL_FORM_IMAGE, &((struct sl_draft *)to)->image[SL_NEW_IMAGE]);
+    return read_image(d, p, to, SL_NEW_IMAGE);
 }
 
 static const char *read_old_image(struct sl_decoder *d, const char *p, void *to)
 {
-    return read_image(d, p, SL_FORM_IMAGE, &((struct sl_draft *)to)->image[SL_OLD_IMAGE]);
+    return read_image(d, p, to, SL_OLD_IMAGE);
 }
 
 /* In the order in which AWS writes them. */
@@ -285,17 +301,17 @@ static const char *read_metadata(struct sl_decoder *d, const char *p, void *to)
 
 static const char *read_line_keys(struct sl_decoder *d, const char *p, void *to)
 {
-    return read_image(d, p, SL_FORM_KEYS, &((struct sl_draft *)to)->line[SL_KEYS]);
+    return read_map(d, p, SL_FORM_KEYS, &((struct sl_draft *)to)->line[SL_KEYS], NULL);
 }
 
 static const char *read_line_new_image(struct sl_decoder *d, const char *p, void *to)
 {
-    return read_image(d, p, SL_FORM_IMAGE, &((struct sl_draft *)to)->line[SL_NEW_IMAGE]);
+    return read_map(d, p, SL_FORM_IMAGE, &((struct sl_draft *)to)->line[SL_NEW_IMAGE], NULL);
 }
 
 static const char *read_line_old_image(struct sl_decoder *d, const char *p, void *to)
 {
-    return read_image(d, p, SL_FORM_IMAGE, &((struct sl_draft *)to)->line[SL_OLD_IMAGE]);
+    return read_map(d, p, SL_FORM_IMAGE, &((struct sl_draft *)to)->line[SL_OLD_IMAGE], NULL);
 }
 
 static const char *read_item(struct sl_decoder *d, const char *p, void *to)

@@ -25,6 +25,7 @@ struct sl_string {
 /* What was read of one record. */
 struct sl_draft {
     struct sl_span raw, image[3];
+    const struct sl_image_index *index[3]; /* NULL: none yet */
     struct sl_string event_source, region, arn, table_name;
     struct sl_string event_name;           /* when it is not one of ours */
     struct sl_string data, outer_sequence; /* of a Kinesis record */
@@ -64,7 +65,8 @@ struct sl_decoder {
     struct sl_origin last_origin; /* its texts as they stand in the payload */
     uint32_t last_origin_at;
     struct sl_forms *forms;
-    char why[160]; /* when a fault needs more than a constant phrase */
+    struct sl_image_notes notes; /* of the map that is being read; no room: nothing is noted */
+    char why[160];               /* when a fault needs more than a constant phrase */
 };
 
 /* Whether nothing was found yet that shows that this is a stream event. */

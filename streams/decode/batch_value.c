@@ -290,6 +290,7 @@ struct map {
     unsigned at;
     struct sl_slot *slot;
     enum sl_type type;
+    struct sl_name_hash name; /* only where attributes are noted */
 };
 
 /* From an attribute's name to its value's content, as the form foresees it or read anew. */
@@ -303,6 +304,7 @@ static inline const char *attribute_head(struct sl_decoder *d, const char *p, st
         map->slot = sl_form_match(map->form, &map->at, p);
         if (map->slot) {
             map->type = (enum sl_type)map->slot->type;
+            map->name = map->slot->name;
             return p + map->slot->len;
         }
     }
@@ -312,8 +314,10 @@ static inline const char *attribute_head(struct sl_decoder *d, const char *p, st
     if (!p)
         return NULL;
     map->type = type;
+    if (d->notes.room)
+        map->name = sl_name_hash(name.inner);
     if (map->form)
-        map->slot = sl_form_learn(map->form, &map->at, begin, p, type);
+        map->slot = sl_form_learn(map->form, &map->at, begin, p, type, map->name);
     return p;
 }
 
@@ -336,6 +340,19 @@ static const char *attribute_rest(struct sl_decoder *d, const char *p, unsigned 
     return content(d, sl_json_space(p, d->scan.end), type, depth, child);
 }
 
+/* The attribute from `begin` to `end`, whose content is at `p` or after space. */
+static void note(struct sl_image_notes *notes, const char *begin, const char *p, const char *end,
+                 const struct map *map)
+{
+    p = sl_json_space(p, end);
+    struct sl_value value = {.type = map->type, .raw = sl_span(p, (size_t)(end - p))};
+    if (map->type <= SL_B) {
+        value.raw = sl_span(p + 1, value.raw.len - 2);
+        value.escaped = value.raw.len && memchr(value.raw.ptr, '\\', value.raw.len);
+    }
+    sl_image_note(notes, begin + 1, map->name, value);
+}
+
 const char *sl_decode_attributes(struct sl_decoder *d, const char *p, unsigned depth, struct sl_form *form)
 {
     struct sl_json_scan *s = &d->scan;
@@ -349,13 +366,16 @@ const char *sl_decode_attributes(struct sl_decoder *d, const char *p, unsigned d
     if (p < s->end && *p == '}')
         return p + 1;
     for (;;) {
-        p = attribute_head(d, p, &map);
+        const char *begin = p, *content = attribute_head(d, p, &map);
+        if (!content)
+            return NULL;
+        p = short_content(content, s->end, map.type);
+        if (!p)
+            p = attribute_rest(d, content, depth, map.type, map.slot);
         if (!p)
             return NULL;
-        const char *next = short_content(p, s->end, map.type);
-        p = next ? next : attribute_rest(d, p, depth, map.type, map.slot);
-        if (!p)
-            return NULL;
+        if (depth == 0 && d->notes.room)
+            note(&d->notes, begin, content, p, &map);
         if (s->end - p >= 3 && p[0] == '}' && p[1] == ',' && p[2] == '"') {
             p += 2;
             continue;

@@ -8,7 +8,7 @@
 #define SL_STREAMS_DECODE_FORM_H
 
 #include "base/scan.h"
-#include "streams/types.h"
+#include "streams/record_layout.h"
 
 #define SL_SLOT_BYTES 32 /* two blocks; longer ones are read anew each time */
 #define SL_FORM_SLOTS 40
@@ -21,6 +21,7 @@ struct sl_slot {
     uint8_t len;
     uint8_t type;  /* enum sl_type */
     uint8_t child; /* the form of the maps in it; 0: none yet */
+    struct sl_name_hash name;
 };
 
 struct sl_form {
@@ -64,7 +65,7 @@ static inline struct sl_slot *sl_form_match(struct sl_form *form, unsigned *at, 
 
 /* Takes in the text from `p` to `content` at `*at`; returns its slot, NULL when it is too long. */
 static inline struct sl_slot *sl_form_learn(struct sl_form *form, unsigned *at, const char *p,
-                                            const char *content, enum sl_type type)
+                                            const char *content, enum sl_type type, struct sl_name_hash name)
 {
     size_t len = (size_t)(content - p);
     if (len > SL_SLOT_BYTES || *at >= SL_FORM_SLOTS)
@@ -74,7 +75,7 @@ static inline struct sl_slot *sl_form_learn(struct sl_form *form, unsigned *at, 
         memmove(slot + 1, slot, (form->n - *at) * sizeof(*slot));
         form->n++;
     }
-    *slot = (struct sl_slot){.len = (uint8_t)len, .type = (uint8_t)type};
+    *slot = (struct sl_slot){.len = (uint8_t)len, .type = (uint8_t)type, .name = name};
     memcpy(slot->text, p, len);
     ++*at;
     return slot;

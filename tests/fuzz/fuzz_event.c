@@ -40,6 +40,33 @@ static void must_be_same(const struct sl_record *a, const struct sl_record *b)
             sl_value_equal(sl_record_image(a, (enum sl_image)i), sl_record_image(b, (enum sl_image)i)));
 }
 
+static void must_find_the_same(const struct sl_record *a, const struct sl_record *b, struct sl_arena *arena)
+{
+    for (enum sl_image image = SL_KEYS; image <= SL_OLD_IMAGE; image++) {
+        struct sl_iter iter = sl_value_iter(sl_record_image(a, image));
+        struct sl_span name;
+        struct sl_value value;
+        while (sl_value_next(&iter, &name, &value)) {
+            struct sl_span text = sl_json_unescape(name, arena);
+            struct sl_value x = sl_record_attribute(a, image, text), y = sl_record_attribute(b, image, text);
+            FUZZ_CHECK(x.type == y.type && x.escaped == y.escaped && same_span(x.raw, y.raw));
+        }
+    }
+}
+
+/* The same with the attributes noted while they are read. */
+static void check_noted(struct sl_span text, const struct sl_batch *plain, struct sl_decode_options options)
+{
+    struct sl_arena *arena = sl_arena_new(4096);
+    struct sl_batch noted;
+    options.notes_attributes = true;
+    (void)!sl_batch_decode(text, arena, &options, &noted, NULL);
+    FUZZ_CHECK(noted.n == plain->n);
+    for (size_t i = 0; i < noted.n; i++)
+        must_find_the_same(sl_batch_record(&noted, i), sl_batch_record(plain, i), arena);
+    sl_arena_destroy(arena);
+}
+
 /* The record by itself, as one of an array or as a line, like those it came with. */
 static void check_alone(const struct sl_batch *batch, const struct sl_record *r,
                         const struct sl_decode_options *options)
@@ -87,6 +114,7 @@ static void check(struct sl_span text, bool any_shape)
         FUZZ_CHECK(error.offset <= text.len && error.text[0]);
     for (size_t i = 0; i < batch.n; i++)
         check_record(&batch, i, &options);
+    check_noted(text, &batch, options);
     sl_arena_destroy(arena);
 }
 

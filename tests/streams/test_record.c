@@ -3,6 +3,8 @@
 #include "tests/support/test.h"
 
 #include "base/buffer.h"
+#include "base/json.h"
+#include "streams/record_layout.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -308,6 +310,117 @@ static void long_values_keep_their_length(void **state)
     sl_buffer_clean_up(&members);
 }
 
+/* ---- attributes that the decoder noted ---- */
+
+/* Both batches are of one text: the attributes of each image are at the same places. */
+static size_t assert_same_places(const struct sl_batch *noted, const struct sl_batch *plain)
+{
+    size_t n = 0;
+    struct sl_arena *arena = sl_arena_new(4096);
+    assert_int_equal(noted->n, plain->n);
+    for (size_t i = 0; i < plain->n; i++)
+        for (enum sl_image image = SL_KEYS; image <= SL_OLD_IMAGE; image++) {
+            const struct sl_record *a = sl_batch_record(noted, i), *b = sl_batch_record(plain, i);
+            struct sl_iter iter = sl_value_iter(sl_record_image(b, image));
+            struct sl_span name;
+            struct sl_value value;
+            while (sl_value_next(&iter, &name, &value)) {
+                struct sl_span text = sl_json_unescape(name, arena);
+                struct sl_value have = sl_record_attribute(a, image, text);
+                struct sl_value want = sl_record_attribute(b, image, text);
+                assert_int_equal(have.type, want.type);
+                assert_int_equal(have.escaped, want.escaped);
+                assert_ptr_equal(have.raw.ptr, want.raw.ptr);
+                assert_int_equal(have.raw.len, want.raw.len);
+                n++;
+            }
+            assert_int_equal(sl_record_attribute(a, image, SL_LIT("none")).type, SL_NONE);
+        }
+    sl_arena_destroy(arena);
+    return n;
+}
+
+#define LONG_NAME     "a_name_that_is_longer_than_what_a_form_keeps_of_it"
+#define NEW_OF(image) "{'eventName':'INSERT','dynamodb':{" A ",'NewImage':" image "}}"
+
+static void what_is_noted_is_what_is_found(void **state)
+{
+    (void)state;
+    static const char *const records[] = {
+        NEW_OF("{" LONG
+               ",'n':{'N':'1'},'e':{'S':''},'q':{'S':'\\u0071q'},'b':{'B':'AQID'},'t':{'BOOL':true}}"),
+        NEW_OF("{" LONG ",'n':{'N':'2'},'e':{'S':''},'q':{'S':'plain'},'b':{'B':''},'t':{'NULL':true}}"),
+        NEW_OF("{" LONG ",'q':{'S':'2'},'n':{'N':'3'},'more':{'SS':['x']},'t':{'BOOL':false}}"),
+        NEW_OF(
+            "{ 'long' : { 'S' : '0123456789012345678901234567890123456789012345678901234567890123456789' } ,"
+            " 'n' : { 'N' : '4' } , 'l' : { 'L' : [ { 'S' : '1' } ] } }"),
+        NEW_OF("{" LONG ",'a\\u0062':{'S':'1'},'':{'S':'e'},'x':{'N':'1'},'x':{'N':'2'}}"),
+        NEW_OF("{" LONG ",'a\\u0062':{'S':'2'},'':{'S':'f'},'x':{'N':'3'},'x':{'S':'4'}}"),
+        NEW_OF("{" LONG ",'" LONG_NAME "':{'M':{'n':{'N':'9'},'" LONG_NAME "':{'S':'in'}}},'n':{'N':'5'}}"),
+        NEW_OF("{'short':{'S':'x'}}"),
+        NEW_OF("{}"),
+        NEW_OF("{" LONG ",'n':{'N':'6'}},'NewImage':{'n':{'N':'7'}}"),
+        NEW_OF("{'n':{'N':'8'}},'NewImage':{" LONG ",'n':{'N':'9'}}"),
+        NEW_OF("{" LONG ",'n':{'N':'1'}},'NewImage':null,'OldImage':{'n':{'N':'1'}," LONG "}"),
+    };
+    struct sl_buffer text;
+    struct sl_batch noted, plain;
+    struct sl_arena *arena = sl_arena_new(4096);
+    sl_buffer_init(&text, SIZE_MAX / 2);
+    for (size_t i = 0; i < sizeof(records) / sizeof(records[0]); i++)
+        sl_buffer_printf(&text, "%c%s", i ? ',' : '[', json(records[i]));
+    /* More than are noted: all of them, one fewer, one more. */
+    for (int n = SL_NOTED - 1; n <= SL_NOTED + 1; n++) {
+        sl_buffer_add_str(&text, json(",{'eventName':'INSERT','dynamodb':{" A ",'NewImage':"));
+        for (int i = 0; i < n; i++)
+            sl_buffer_printf(&text, "%c\"n%d\":{\"N\":\"%d\"}", i ? ',' : '{', i, i);
+        sl_buffer_add_str(&text, "}}}");
+    }
+    sl_buffer_add_char(&text, ']');
+    const struct sl_decode_options notes = {.notes_attributes = true}, none = {.notes_attributes = false};
+    struct sl_error error = SL_NO_ERROR;
+    if (sl_batch_decode(sl_buffer_span(&text), arena, &notes, &noted, &error) != SL_OK ||
+        sl_batch_decode(sl_buffer_span(&text), arena, &none, &plain, &error) != SL_OK)
+        fail_msg("%s at %.40s", error.text, text.ptr + error.offset);
+    assert_false(sl_batch_is_looked_into(&plain));
+    assert_int_equal(assert_same_places(&noted, &plain), 248);
+    assert_true(sl_batch_is_looked_into(&plain));
+    /* Of the noted ones only the image with more was read again. */
+    assert_int_equal(sl_record_chunk(sl_batch_record(&noted, 0))->shared->n_read_again, 1);
+    sl_buffer_clean_up(&text);
+    sl_arena_destroy(arena);
+}
+
+/* Looking into few of a batch's images is no reason to note where all have their attributes. */
+static void a_batch_is_looked_into_when_most_of_it_is(void **state)
+{
+    (void)state;
+    struct sl_buffer text;
+    struct sl_batch batch;
+    struct sl_arena *arena = sl_arena_new(4096);
+    sl_buffer_init(&text, SIZE_MAX / 2);
+    for (int i = 0; i < 10; i++)
+        sl_buffer_printf(&text, "%c%s", i ? ',' : '[', json(NEW_OF("{" LONG ",'n':{'N':'1'}}")));
+    sl_buffer_add_char(&text, ']');
+    assert_int_equal(sl_batch_decode(sl_buffer_span(&text), arena,
+                                     &(struct sl_decode_options){.any_shape = false}, &batch, NULL),
+                     SL_OK);
+    for (size_t i = 0; i < batch.n; i++) {
+        assert_int_equal(sl_batch_is_looked_into(&batch), i >= batch.n / 2);
+        for (int twice = 0; twice < 2; twice++)
+            assert_int_equal(sl_record_attribute(sl_batch_record(&batch, i), SL_NEW_IMAGE, SL_LIT("n")).type,
+                             SL_N);
+    }
+    assert_int_equal(
+        sl_batch_decode(SL_LIT("[]"), arena, &(struct sl_decode_options){.any_shape = false}, &batch, NULL),
+        SL_OK);
+    assert_false(sl_batch_is_looked_into(&batch));
+    sl_buffer_clean_up(&text);
+    sl_arena_destroy(arena);
+}
+
+/* ---- paths ---- */
+
 static struct sl_span path(const struct sl_record *r, const char *text)
 {
     struct sl_value v = sl_record_path(r, SL_NEW_IMAGE, sl_span_str(text));
@@ -438,6 +551,8 @@ int main(void)
         cmocka_unit_test(paths_lead_into_maps_and_lists),
         cmocka_unit_test(a_name_longer_than_the_text_is_not_found),
         cmocka_unit_test(long_values_keep_their_length),
+        cmocka_unit_test(what_is_noted_is_what_is_found),
+        cmocka_unit_test(a_batch_is_looked_into_when_most_of_it_is),
         cmocka_unit_test(an_attribute_has_changed_when_its_value_differs),
         cmocka_unit_test(equal_keys_have_one_item_key),
         cmocka_unit_test(a_key_has_one_spelling),

@@ -442,6 +442,9 @@ static void unchecked_text_is_a_value_or_none(void **state)
         enum sl_type type;
     } cases[] = {{"{'S':'x'}", SL_S},
                  {" {'N':'1e1'} ", SL_N},
+                 {"{ 'S':'x'}", SL_S},
+                 {"{'S' :'x'}", SL_S},
+                 {"{'S': 'x'}", SL_S},
                  {"{'\\u0053':''}", SL_S},
                  {"{'SS':['x']}", SL_SS},
                  {"{'NS':['1','1']}", SL_NS},
