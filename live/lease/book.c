@@ -180,7 +180,7 @@ static bool waits_for_another(const struct sl_book *book)
 static int64_t look_every_ms(const struct sl_book *book)
 {
     int64_t ms = book->options.failover_ms / SL_BOOK_LOOK_PART;
-    return ms > WAITING_LOOK_MS && waits_for_another(book) ? WAITING_LOOK_MS : ms;
+    return ms > WAITING_LOOK_MS && (book->has_made || waits_for_another(book)) ? WAITING_LOOK_MS : ms;
 }
 
 static int64_t next_turn_ms(const struct sl_book *book)

@@ -63,11 +63,16 @@ struct sl_book_listing {
     bool is_from_latest; /* shards that follow no lease begin at now_ms; closed ones get none */
 };
 
-/* Creates the leases that the shards need, parents' first, and deletes finished ones of shards that are
- * listed no more and are old enough. SL_REJECT, "AnotherStream": the table has leases of young shards that
- * the stream does not list. */
+/* Creates the leases that the shards need, parents' first, and deletes
+ * finished ones of shards that are listed no more and are old enough. SL_REJECT, "AnotherStream": the table
+ * has leases of young shards that the stream does not list. */
 enum sl_status sl_book_list(struct sl_book *book, const struct sl_book_listing *listing,
                             struct sl_error *error) SL_MUST_USE;
+
+/* Shards that were found before a listing has them, children of one that has ended: X
+ * descendant of it has one. */
+enum sl_status sl_book_found(struct sl_book *book, const struct sl_book_shard *shards, size_t n,
+                             struct sl_error *error) SL_MUST_USE;
 
 /* Does what is due: gives up what was not renewed in time, writes renewals, checkpoints and drops, reads the
  * table, takes leases. `*next_ms`: when it wants to be called again (steady time); earlier calls do no harm.

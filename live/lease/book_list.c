@@ -224,6 +224,7 @@ static enum sl_status make_all(struct plan *p, struct sl_error *error)
     size_t n;
     do {
         status = make_generation(p, &n, error);
+        p->book->has_made |= n > 0;
     } while (status == SL_OK && n > 0);
     return status;
 }
@@ -299,6 +300,33 @@ enum sl_status sl_book_list(struct sl_book *book, const struct sl_book_listing *
     }
     if (status == SL_OK)
         delete_old(&p);
+    sl_arena_destroy(arena);
+    return status;
+}
+
+/* ---- shards that are not listed yet ---- */
+
+static bool has_child(const struct sl_book *book, const char *id)
+{
+    for (size_t i = 0; i < book->n; i++)
+        for (size_t k = 0; k < book->list[i].lease.n_parents; k++)
+            if (strcmp(book->list[i].lease.parents[k], id) == 0)
+                return true;
+    return false;
+}
+
+enum sl_status sl_book_found(struct sl_book *book, const struct sl_book_shard *shards, size_t n,
+                             struct sl_error *error)
+{
+    struct sl_arena *arena = sl_arena_new(16 * 1024);
+    struct sl_book_shard *children = sl_arena_alloc(arena, (n + 1) * sizeof(*children));
+    struct sl_book_listing listing = {.shards = children};
+    for (size_t i = 0; i < n; i++)
+        if (*shards[i].parent && sl_book_find(book, shards[i].parent) && !has_child(book, shards[i].id))
+            children[listing.n++] = shards[i];
+    struct plan p = begin(book, &listing, arena);
+    decide(&p);
+    enum sl_status status = make_all(&p, error);
     sl_arena_destroy(arena);
     return status;
 }

@@ -129,8 +129,10 @@ enum sl_status sl_book_look(struct sl_book *book, bool is_first, struct sl_error
     do {
         status = read_page(book, &after, is_first, arena, error);
     } while (status == SL_OK && after.ptr);
-    if (status == SL_OK)
+    if (status == SL_OK) {
         forget_unseen(book);
+        book->has_made = false;
+    }
     sl_arena_destroy(arena);
     return status;
 }

@@ -27,6 +27,7 @@ struct sl_book {
     size_t n, room;
     uint64_t holds, lost;
     int64_t deadline_ms; /* of all requests */
+    bool has_made;       /* leases, since it looked: it looks soon, and takes its share */
     int64_t looked_ms;   /* when the table was read, or could not be read, the last time */
     char *trouble;
 };

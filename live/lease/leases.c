@@ -17,7 +17,8 @@
 #include <unistd.h>
 
 struct sl_leases_listing {
-    struct sl_arena *arena; /* it is in it */
+    struct sl_leases_listing *next; /* of those that were found */
+    struct sl_arena *arena;         /* it is in it */
     struct sl_book_listing book;
 };
 
@@ -58,7 +59,8 @@ struct sl_leases {
     pthread_mutex_t mutex; /* for all that follows */
     char *next_stream;     /* to follow; NULL: none */
     struct sl_leases_listing *listing;
-    struct sl_leases_shard *shards; /* sorted by id */
+    struct sl_leases_listing *found; /* the newest first */
+    struct sl_leases_shard *shards;  /* sorted by id */
     size_t n_shards, room;
     struct sl_leases_event *first_event, *last_event;
     bool is_closing;
@@ -317,6 +319,25 @@ static void list(struct sl_leases *l, struct sl_leases_listing **listing, enum s
     *listing = NULL;
 }
 
+static void forget_found(struct sl_leases_listing *found)
+{
+    for (struct sl_leases_listing *next; found; found = next) {
+        next = found->next;
+        sl_arena_destroy(found->arena);
+    }
+}
+
+/* What fails here waits for the listing. */
+static void take_found(struct sl_leases *l, struct sl_leases_listing *found)
+{
+    for (struct sl_leases_listing *at = found; at && !l->is_failed; at = at->next) {
+        struct sl_error error = SL_NO_ERROR;
+        if (sl_book_found(l->book, at->book.shards, at->book.n, &error) != SL_OK)
+            say(l, error.text);
+    }
+    forget_found(found);
+}
+
 static void publish(struct sl_leases *l, bool has_listed)
 {
     const uint64_t one = 1;
@@ -396,12 +417,17 @@ static void *leases_run(void *leases)
             note_listed(l, listing);
         }
         take_over(l);
+        struct sl_leases_listing *found = l->found;
+        l->found = NULL;
         bool is_closing = l->is_closing;
         pthread_mutex_unlock(&l->mutex);
-        if (is_closing)
+        if (is_closing) {
+            forget_found(found);
             break;
+        }
         int64_t next_ms = clock->now_ms(clock) + IDLE_MS;
         enum sl_status status = l->is_failed ? SL_OK : turn(l, &listing, &next_ms);
+        take_found(l, found);
         has_listed |= is_new && !listing;
         publish(l, has_listed && !listing);
         rest(l, status == SL_RETRY ? RETRY_MS : next_ms - clock->now_ms(clock));
@@ -548,6 +574,17 @@ static void listed(void *self, const struct sl_keeper_listing *listing)
     poke(l);
 }
 
+static void found(void *self, const struct sl_keeper_shard *shards, size_t n)
+{
+    struct sl_leases *l = self;
+    struct sl_leases_listing *made = copy_listing(&(struct sl_keeper_listing){.shards = shards, .n = n});
+    pthread_mutex_lock(&l->mutex);
+    made->next = l->found;
+    l->found = made;
+    pthread_mutex_unlock(&l->mutex);
+    poke(l);
+}
+
 static void save(void *self, const struct sl_keeper_place *places, size_t n)
 {
     struct sl_leases *l = self;
@@ -614,6 +651,8 @@ static bool follow_stream(void *self, const char *stream_arn, struct sl_error *e
     if (l->listing) /* of the old one */
         sl_arena_destroy(l->listing->arena);
     l->listing = NULL;
+    forget_found(l->found);
+    l->found = NULL;
     pthread_mutex_unlock(&l->mutex);
     poke(l);
     return true;
@@ -637,6 +676,7 @@ static void free_all(struct sl_leases *l)
     free(l->next_stream);
     if (l->listing)
         sl_arena_destroy(l->listing->arena);
+    forget_found(l->found);
     sl_book_destroy(l->book);
     if (l->port)
         l->port->close(l->port);
@@ -675,6 +715,7 @@ static const struct sl_keeper_ops ops = {
     .name = "--leases",
     .open = open_keeper,
     .listed = listed,
+    .found = found,
     .save = save,
     .take = take,
     .until_ms = until_ms,

@@ -124,7 +124,7 @@ class World:
 
 
 def tail(world, place, *args):
-    return subprocess.Popen([f"{BUILD}/sluice", "tail", "--stream", ARN, "--endpoint-url", world.url, "--in-process", "--checkpoint", place, *args], cwd=folder, env=ENV,
+    return subprocess.Popen([f"{BUILD}/sluice", "tail", "--stream", ARN, "--endpoint-url", world.url, *(("--in-process", "--checkpoint", place) if place else ()), *args], cwd=folder, env=ENV,
                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
@@ -183,13 +183,17 @@ def waits_for(said, limit_s):
 
 def children_begin_at_once():
     """A list of many pages takes long: whoever ends asks for its children alone. A service that does not know the filter is not asked again."""
-    for what in ("known", "refused", "ignored"):
+    for what in ("known", "leases", "refused", "ignored"):
         world = World(150, 1)
         world.refuses, world.ignores = what == "refused", what == "ignored"
         (folder / "said.jsonl").write_text("")
-        process = tail(world, f"children-{what}.json")
+        # (By themselves leases are looked at every 30 s.)
+        leases = ("--leases", "sqlite:leases.db?table=leases", "--lease-seconds", "60")
+        process = tail(world, None, *leases) if what == "leases" else tail(world, f"children-{what}.json")
+        began = time.monotonic()
         check(f"{what}: all begin", waits_for([f'"{n} 0"' for n in range(150)], 60))
-        if what == "known":
+        if what in ("known", "leases"):
+            check(f"{what}: at once", time.monotonic() - began < 25)
             time.sleep(1)
             world.list_s = 600
         for lineage in (7, 77):

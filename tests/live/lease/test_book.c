@@ -198,6 +198,87 @@ static void children_wait_for_parents_wherever_they_are(void **state)
     assert_int_equal(world_lease(world, "a").counter, done.counter);
 }
 
+static void found(struct world_worker *w, const struct sl_book_shard *shards, size_t n)
+{
+    struct sl_error error = SL_NO_ERROR;
+    if (sl_book_found(w->book, shards, n, &error) != SL_OK)
+        fail_msg("%s", error.text);
+}
+
+static void children_that_are_found_need_no_listing(void **state)
+{
+    (void)state;
+    static const struct sl_book_shard listed[] = {{"a", "", true}, {"d", "", false}};
+    static const struct sl_book_shard children[] = {
+        {"b", "a", false}, {"c", "a", false}, {"x", "none", false}, {"y", "", false}};
+    struct world_worker *w = start(0);
+    list(w, listed, 2, true);
+    assert_null(world_row(world, "a").ptr); /* it was closed: from the latest on, nothing of it is wanted */
+    found(w, children, 4);
+    assert_int_equal(sl_book_count(w->book), 1);
+    list(w, listed, 2, false);
+    assert_int_equal(turn(w), SL_OK);
+    sl_book_save(w->book, "a", lease_of(w, "a").hold, "SHARD_END");
+    assert_int_equal(turn(w), SL_OK);
+    found(w, children, 4);
+    assert_int_equal(sl_book_count(w->book), 4);
+    world->ms += 1000; /* a moment, not half of the failover time */
+    assert_int_equal(turn(w), SL_OK);
+    for (int i = 0; i < 2; i++) {
+        assert_true(lease_of(w, children[i].id).is_handed_out);
+        assert_string_equal(world_lease(world, children[i].id).checkpoint, "TRIM_HORIZON");
+        assert_true(row_has(children[i].id, "'parentShardId':{'SS':['a']}"));
+    }
+    /* A list that is older than they are, one that has them, and finding them again change nothing. */
+    uint64_t hold = lease_of(w, "b").hold;
+    sl_book_save(w->book, "b", hold, "17");
+    assert_int_equal(turn(w), SL_OK);
+    list(w, listed, 2, false);
+    found(w, children, 4);
+    list(w, children, 2, false);
+    pass(w, NULL, FAILOVER_MS);
+    assert_int_equal(lease_of(w, "b").hold, hold);
+    assert_string_equal(world_lease(world, "b").checkpoint, "17");
+    assert_int_equal(sl_book_count(w->book), 4);
+}
+
+/* Two workers find them, or one does and its answer is lost: one lease each, and one holder. */
+static void children_are_found_by_several_workers(void **state)
+{
+    (void)state;
+    static const struct sl_book_shard listed[] = {{"a", "", true}};
+    static const struct sl_book_shard children[] = {{"b", "a", true}, {"c", "b", false}};
+    struct world_worker *first = start(0), *second = start(1);
+    struct sl_error error = SL_NO_ERROR;
+    list(first, listed, 1, false);
+    pass(first, second, FAILOVER_MS);
+    first->port.lose_percent = 100;
+    assert_int_equal(sl_book_found(first->book, children, 1, &error), SL_RETRY);
+    assert_non_null(strstr(error.text, "cannot be written"));
+    first->port.lose_percent = 0;
+    found(second, children, 1);
+    assert_int_equal(world_lease(world, "b").n_parents, 1);
+    found(second, &children[1], 1); /* it does not know of b yet */
+    assert_null(world_row(world, "c").ptr);
+    pass(first, second, FAILOVER_MS);
+    found(second, &children[1], 1);
+    found(first, children, 2);
+    pass(first, second, 2 * FAILOVER_MS);
+    assert_int_equal(sl_book_count(first->book), 3);
+    for (int i = 0; i < 2; i++) {
+        int holders =
+            (lease_of(first, children[i].id).hold != 0) + (lease_of(second, children[i].id).hold != 0);
+        assert_int_equal(holders, 1);
+    }
+    /* b was finished and its lease deleted: c tells so. */
+    world_put(world, "{'leaseKey':{'S':'e'},'leaseCounter':{'N':'7'},'checkpoint':{'S':'5'},"
+                     "'parentShardId':{'SS':['d']}}");
+    static const struct sl_book_shard gone[] = {{"d", "a", true}};
+    pass(first, second, FAILOVER_MS);
+    found(first, gone, 1);
+    assert_null(world_row(world, "d").ptr);
+}
+
 static void only_shards_that_need_one_get_a_lease(void **state)
 {
     (void)state;
@@ -582,6 +663,8 @@ int main(void)
         TEST(a_place_of_a_lost_lease_is_not_written),
         TEST(a_stolen_lease_is_handed_out_when_its_last_holder_has_stopped),
         TEST(children_wait_for_parents_wherever_they_are),
+        TEST(children_that_are_found_need_no_listing),
+        TEST(children_are_found_by_several_workers),
         TEST(only_shards_that_need_one_get_a_lease),
         TEST(latest_is_for_open_shards_that_follow_nothing),
         TEST(a_finished_lease_goes_late),

@@ -149,6 +149,34 @@ static void one_worker_has_all_parents_first(void **state)
     test_folder_remove(folder);
 }
 
+/* A child of a shard that has ended begins although no list has it yet. */
+static void a_child_that_is_found_begins(void **state)
+{
+    static const struct sl_keeper_shard children[] = {{"d", "c", true, false}, {"e", "c", true, false}};
+    (void)state;
+    char *folder = test_folder_in_memory();
+    struct worker *w = worker_new(folder, "first", 30);
+    worker_open(w);
+    list(w, false);
+    (void)wait_for(w, SL_KEEPER_GAINED, "c");
+    save(w, "c", "9", true);
+    w->keeper.ops->found(w->keeper.self, &children[0], 1);
+    w->keeper.ops->found(w->keeper.self, &children[1], 1);
+    size_t ended = wait_for(w, SL_KEEPER_ENDED, "c");
+    assert_true(wait_for(w, SL_KEEPER_GAINED, "d") > ended);
+    assert_true(wait_for(w, SL_KEEPER_GAINED, "e") > ended);
+    list(w, false); /* an older one */
+    save(w, "d", "11", false);
+    assert_true(left_ms(w, "d") > 0);
+    worker_end(w);
+    w = worker_new(folder, "second", 30);
+    worker_open(w);
+    assert_string_equal(w->events[wait_for(w, SL_KEEPER_GAINED, "d")].after, "11");
+    w->keeper.ops->found(w->keeper.self, children, 2); /* the end may come before it is looked at */
+    worker_end(w);
+    test_folder_remove(folder);
+}
+
 static void what_was_saved_is_where_the_next_begins(void **state)
 {
     (void)state;
@@ -437,8 +465,9 @@ static void the_target_is_completed(void **state)
         {"dynamodb://t?endpoint=%s", "eu-central-1", true, "/eu-central-1/dynamodb/"},
     };
     static char head[1000];
-    const struct sl_vars vars = {
-        .list = (const char *const[]){"AWS_ACCESS_KEY_ID=k", "AWS_SECRET_ACCESS_KEY=s", "AWS_MAX_ATTEMPTS=1", NULL}};
+    const struct sl_vars vars = {.list =
+                                     (const char *const[]){"AWS_ACCESS_KEY_ID=k", "AWS_SECRET_ACCESS_KEY=s",
+                                                           "AWS_MAX_ATTEMPTS=1", NULL}};
     struct scripted_server *server = scripted_server_start(deny, head);
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         char target[300];
@@ -486,6 +515,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_worker_has_all_parents_first),
+        cmocka_unit_test(a_child_that_is_found_begins),
         cmocka_unit_test(what_was_saved_is_where_the_next_begins),
         cmocka_unit_test(latest_keeps_its_moment),
         cmocka_unit_test(two_workers_share),

@@ -77,6 +77,20 @@ static void list(struct trial *t, size_t worker)
     t->has_listed[worker] = status == SL_OK;
 }
 
+/* What a worker is told of one shard's children, between two listings. */
+static void find_children(struct trial *t, size_t worker)
+{
+    struct sl_book_shard children[SHARDS_MAX];
+    struct sl_error error = SL_NO_ERROR;
+    size_t parent = (size_t)world_draw(t->w, t->n_shards), n = 0;
+    for (size_t i = 0; i < t->n_shards; i++)
+        if (strcmp(t->shards[i].parent, t->shards[parent].id) == 0)
+            children[n++] =
+                (struct sl_book_shard){t->shards[i].id, t->shards[i].parent, t->shards[i].is_closed};
+    if (sl_book_found(t->w->workers[worker].book, children, n, &error) > SL_RETRY)
+        fail_msg("seed %llu: %s", (unsigned long long)t->seed, error.text);
+}
+
 /* ---- workers ---- */
 
 static void start(struct trial *t, size_t i)
@@ -153,6 +167,8 @@ static void turn(struct trial *t, size_t worker)
         return;
     if (!t->has_listed[worker] || world_draw(t->w, 20) == 0)
         list(t, worker);
+    if (world_draw(t->w, 4) == 0)
+        find_children(t, worker);
     read_all(t, worker);
     if (world_clock_now(&w->clock.clock) < t->next_ms[worker])
         return;
