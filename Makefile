@@ -4,7 +4,8 @@ SANITIZE ?=
 # Objects with and without sanitizers have folders of their own.
 BUILD    ?= build$(if $(SANITIZE),/asan)
 CORPUS   ?= ../shared/conformance
-CFLAGS   ?= -O2 -g
+# Lines for stack traces; for a debugger: make BUILD=build/debug CFLAGS='-O0 -g3'
+CFLAGS   ?= -O2 -g1
 PKGS     := libcurl libssl libcrypto jansson zlib gmp sqlite3 libpq
 # `make WERROR=` for a compiler that warns of more than ours.
 WERROR   ?= -Werror

@@ -1,6 +1,6 @@
 #!/bin/bash
-# What `make check` runs after the set-up: lint, every program and script but those of `late`; with ALL=1 those alone, and what an
-# instrumented build shows (`make check-all`).
+# What `make check` runs after the set-up: lint, every program and script but those of `late`; with ALL=1 those, all cases of those of
+# `whole`, and what an instrumented build shows (`make check-all`).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 logs=$BUILD/check
@@ -12,6 +12,8 @@ quietly() { make --no-print-directory -s -j"$(nproc)" "$@" >"$logs/build.log" 2>
 # place; and what needs a package: both architectures', and those with plugins, on Lambda's images, and of the CDK; and what SAM and
 # cfn-lint say of the template, of which check_iam.py shows that it does its work.
 late=(tests/check_targets.py tests/package/check_{package,release,plugins,start,cdk,template}.py tests/compat/check_compat.py tests/runtime/check_debug.py)
+# Those that take some of their cases in `make check`, and all of them here (harness.WHOLE).
+whole=(tests/runtime/check_misbehave.py tests/cli/check_outage.py tests/handlers/builtin/check_two_way.py)
 # The longest begin first: among them those of the package, which come one after the other.
 long=(tests/package/check_* tests/cli/check_{verify,repair,tail}.py tests/handlers/builtin/check_real_run.sh tests/cli/check_{outage,replay,setaside}.py tests/data/source/check_services.sh tests/steps/check_*.py)
 mapfile -t scripts < <({ printf '%s\n' "${long[@]}"; find tests -name 'check_*' -perm -u+x | sort; } | awk '!had[$0]++' | grep -vxF "$(printf '%s\n' "${late[@]}")")
@@ -25,7 +27,7 @@ if [ "${ALL:-}" = 1 ]; then
     step "fuzzing"
     make --no-print-directory -s fuzz RUNS=3000 || bad=1
     step "what is long"
-    scripts/run_tests.py --in-turn 'tests/*' --seconds "$logs/late.seconds" "${late[@]}" || bad=1
+    scripts/run_tests.py --in-turn 'tests/*' --seconds "$logs/late.seconds" "${late[@]}" "${whole[@]}" || bad=1
     echo "check-all: $SECONDS s"
     exit $bad
 fi

@@ -9,7 +9,7 @@ import sqlite3
 import subprocess
 import tempfile
 
-from harness import BUILD, Run, check, finish, record
+from harness import BUILD, WHOLE, Run, check, finish, record
 
 CAPTURE = pathlib.Path("examples/capture/orders.jsonl.gz").resolve()
 COUNTERS = [{"key": {"PK": "STATUS#{status}"}, "add": {"orders": 1, "revenue": "{total}"}}]
@@ -62,7 +62,8 @@ def the_end_is_the_same(top):
              "parallel": ("--outage", "copy@60-900", "--parallelization", "3", "--batch-size", "20"),
              "faults": ("--outage", "copy@60-900", "--outage", "totals@200-500", "--fault", "crash@7%,lost@7%,throttle@5%", "--seed", "3"),
              "hours": ("--outage", "copy@0-12000", "--outage", "totals@5-8000")}
-    for name, flags in cases.items():
+    for name in cases if WHOLE else ("two", "parallel", "faults", "hours"):
+        flags = cases[name]
         run, made = world(top / name, *flags)
         sent = letters(run)
         check(f"{name}: ends well", run.status == 0, run.out + run.err)

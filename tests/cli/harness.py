@@ -16,6 +16,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 BUILD = os.path.abspath(os.environ.get("BUILD", "build"))
 FUNCTION = os.path.abspath("tests/cli/function.py")
 FUNCTION_SH = shlex.quote(FUNCTION)  # in a command line of a shell, as --bootstrap is
+WHOLE = os.environ.get("ALL") == "1"  # `make check-all`: every case of the scripts that take some of theirs in `make check`
 passed = 0
 
 

@@ -11,7 +11,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, "tests/cli")
-from harness import BUILD, Run, check, finish, record  # noqa: E402
+from harness import BUILD, WHOLE, Run, check, finish, record  # noqa: E402
 
 N, FIRST = 40, 1500
 ALL = {FIRST + i for i in range(N)}
@@ -83,7 +83,8 @@ def main():
         handlers = pathlib.Path(handlers)
         build(handlers)
         cases = [(how, where, reports, parks, "dies") for how in CODES for where in WHERE for reports in (True, False) for parks in (True, False)
-                 if (parks or where != "the last")
+                 if (WHOLE or reports == parks or how == "loop")
+                 and (parks or where != "the last")
                  and (how not in HANG or where != "all")
                  and (how != "loop" or (where == "two" and parks))]  # an outage is halved down to each record, and each part waits
         cases += [(how, where, True, True, "dies_once") for how in CODES if how != "loop" for where in ("the first", "two")]
