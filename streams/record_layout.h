@@ -1,9 +1,9 @@
 /* How a record lies in memory. For streams/ and the rooms in it: everybody else uses streams/record.h.
  *
  * A record is 56 bytes of 32-bit offsets into the text that it is a view of: the payload, or for Kinesis
- * the decoded data. Records come in chunks; a chunk also leads to what its records share and, after the
- * first look into an image, to the indexes of the images. Of a string only the first byte is noted: it
- * ends at the closing quote. */
+ * the decoded data. Records come in chunks; a chunk also leads to what its records share and to the
+ * indexes of their images: the decoder's, when it notes attributes, else those of the images that were looked
+ * into. Of a string only the first byte is noted: it ends at the closing quote. */
 #ifndef SL_STREAMS_RECORD_LAYOUT_H
 #define SL_STREAMS_RECORD_LAYOUT_H
 
@@ -118,7 +118,7 @@ struct sl_image_index *sl_image_index_new(struct sl_arena *arena, const struct s
 
 struct sl_record_chunk {
     struct sl_shared *shared;
-    const struct sl_image_index *(*indexes)[3]; /* by slot and image; NULL until the first look */
+    const struct sl_image_index *(*indexes)[3]; /* by slot and image; NULL until there is one */
     struct sl_record records[];
 };
 

@@ -16,6 +16,7 @@ import time
 from harness import BUILD, check, finish, kills, work_folder
 
 folder = work_folder()
+kills()
 ARN = "arn:aws:dynamodb:us-east-1:1:table/t/stream/2026-01-01T00:00:00.000"
 ENV = {**os.environ, "AWS_ACCESS_KEY_ID": "x", "AWS_SECRET_ACCESS_KEY": "x", "AWS_REGION": "us-east-1"}
 PAGE = 100
@@ -231,7 +232,6 @@ def a_storm_of_splits():
 def main():
     (folder / "sluice.json").write_text(json.dumps(CONFIG))
     resource.setrlimit(resource.RLIMIT_NOFILE, (4096, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
-    kills()
     grows_as_the_list()
     children_begin_at_once()
     a_storm_of_splits()
