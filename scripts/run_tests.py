@@ -5,7 +5,7 @@ else counts one. Prints what failed, and ends with "N passed, N failed".
 usage: scripts/run_tests.py [--seconds FILE] [--in-turn PATTERN]... TEST...
 
 They begin in the order given, or longest first once FILE knows how long each took; those that match one PATTERN run one after the
-other. JOBS of them at a time; without JOBS as many as keep the processors busy (many wait for servers), six for each at most.
+other. JOBS of them at a time; without JOBS as many as keep the processors busy (many wait for servers), nine for each at most.
 A test has a folder of its own for what is temporary (TMPDIR: in memory for a program), LIMIT_S seconds (900), and fails, too, when
 it leaves a file there or a process behind. FILE gets what each took: seconds, seconds of processor time by itself and in the kernel."""
 import argparse
@@ -159,7 +159,7 @@ class Load:
         if now[1] > self.ticks[1]:
             self.share = (now[0] - self.ticks[0]) / (now[1] - self.ticks[1])
         self.at, self.ticks = time.monotonic(), now
-        return running < 6 * cores and self.share < BUSY
+        return running < 9 * cores and self.share < BUSY
 
 
 def earlier():
