@@ -72,6 +72,14 @@ static char *copy_of(struct sl_span text)
     return copy;
 }
 
+static struct sl_object_entry entry_of(const struct object *object)
+{
+    return (struct sl_object_entry){.key = sl_span_str(object->key),
+                                    .bytes = object->bytes,
+                                    .etag = sl_span_str(object->etag),
+                                    .modified_s = object->modified_s};
+}
+
 static void give(struct sl_recall *r, const struct object *object)
 {
     SL_PUSH(r->given.list, r->given.n, r->given.room, "an archive's objects") = *object;
@@ -147,11 +155,8 @@ static void write_page(struct sl_recall *r, size_t from, struct sl_object_page *
 {
     page->n = r->given.n - from;
     page->entries = sl_arena_alloc(arena, (page->n + 1) * sizeof(*page->entries));
-    for (size_t i = 0; i < page->n; i++) {
-        const struct object *object = &r->given.list[from + i];
-        page->entries[i] = (struct sl_object_entry){
-            .key = sl_span_str(object->key), .bytes = object->bytes, .etag = sl_span_str(object->etag)};
-    }
+    for (size_t i = 0; i < page->n; i++)
+        page->entries[i] = entry_of(&r->given.list[from + i]);
 }
 
 /* One page of the archive's listing becomes one of what is to be read of it, which may be nothing. */
@@ -233,8 +238,7 @@ static void match(struct sl_recall *r, struct sl_recall_piece *out, struct sl_ar
     const struct object *object = &r->given.list[r->given.gone];
     size_t n = out->piece.batch.n;
     out->item = sl_arena_alloc(arena, (n + 1) * sizeof(*out->item));
-    out->object = (struct sl_object_entry){
-        .key = sl_span_str(object->key), .bytes = object->bytes, .etag = sl_span_str(object->etag)};
+    out->object = entry_of(object);
     out->is_late = object->modified_s >= r->began_s;
     for (size_t i = 0; i < n; i++) {
         const struct sl_record *record = sl_batch_record(&out->piece.batch, i);

@@ -63,14 +63,14 @@ struct sl_book_listing {
     bool is_from_latest; /* shards that follow no lease begin at now_ms; closed ones get none */
 };
 
-/* Creates the leases that the shards need, parents' first, and deletes
- * finished ones of shards that are listed no more and are old enough. SL_REJECT, "AnotherStream": the table
- * has leases of young shards that the stream does not list. */
+/* Creates the leases that the shards need, parents' first, and deletes finished ones of shards that are
+ * listed no more and are old enough. SL_REJECT, "AnotherStream": the table has leases of young shards that
+ * the stream does not list. */
 enum sl_status sl_book_list(struct sl_book *book, const struct sl_book_listing *listing,
                             struct sl_error *error) SL_MUST_USE;
 
-/* Shards that were found before a listing has them, children of one that has ended: X
- * descendant of it has one. */
+/* Creates leases of shards that were found before a listing has them: children of one that has ended. A shard
+ * waits for the listing when its parent has no lease, or a child of it has one. */
 enum sl_status sl_book_found(struct sl_book *book, const struct sl_book_shard *shards, size_t n,
                              struct sl_error *error) SL_MUST_USE;
 

@@ -249,6 +249,15 @@ static void tell_of_those_without(struct sl_leases *l)
 
 /* ---- one round ---- */
 
+/* This listing and those behind it; NULL is fine. */
+static void forget(struct sl_leases_listing *listing)
+{
+    for (struct sl_leases_listing *next; listing; listing = next) {
+        next = listing->next;
+        sl_arena_destroy(listing->arena);
+    }
+}
+
 static void note_listed(struct sl_leases *l, const struct sl_leases_listing *listing)
 {
     for (size_t i = 0; i < l->n_shards; i++)
@@ -275,8 +284,7 @@ static void follow(struct sl_leases *l, struct sl_leases_listing **listing)
 {
     if (!l->next_stream)
         return;
-    if (*listing)
-        sl_arena_destroy((*listing)->arena);
+    forget(*listing);
     *listing = NULL;
     sl_book_follow(l->book, l->next_stream);
     free(l->stream_arn);
@@ -315,16 +323,8 @@ static void list(struct sl_leases *l, struct sl_leases_listing **listing, enum s
     *status = sl_book_list(l->book, &(*listing)->book, error);
     if (*status == SL_RETRY)
         return;
-    sl_arena_destroy((*listing)->arena);
+    forget(*listing);
     *listing = NULL;
-}
-
-static void forget_found(struct sl_leases_listing *found)
-{
-    for (struct sl_leases_listing *next; found; found = next) {
-        next = found->next;
-        sl_arena_destroy(found->arena);
-    }
 }
 
 /* What fails here waits for the listing. */
@@ -335,7 +335,7 @@ static void take_found(struct sl_leases *l, struct sl_leases_listing *found)
         if (sl_book_found(l->book, at->book.shards, at->book.n, &error) != SL_OK)
             say(l, error.text);
     }
-    forget_found(found);
+    forget(found);
 }
 
 static void publish(struct sl_leases *l, bool has_listed)
@@ -410,8 +410,7 @@ static void *leases_run(void *leases)
         bool is_new = l->listing != NULL;
         follow(l, &listing);
         if (is_new) {
-            if (listing)
-                sl_arena_destroy(listing->arena);
+            forget(listing);
             listing = l->listing;
             l->listing = NULL;
             note_listed(l, listing);
@@ -422,7 +421,7 @@ static void *leases_run(void *leases)
         bool is_closing = l->is_closing;
         pthread_mutex_unlock(&l->mutex);
         if (is_closing) {
-            forget_found(found);
+            forget(found);
             break;
         }
         int64_t next_ms = clock->now_ms(clock) + IDLE_MS;
@@ -433,8 +432,7 @@ static void *leases_run(void *leases)
         rest(l, status == SL_RETRY ? RETRY_MS : next_ms - clock->now_ms(clock));
     }
     end(l);
-    if (listing)
-        sl_arena_destroy(listing->arena);
+    forget(listing);
     return NULL;
 }
 
@@ -567,7 +565,7 @@ static void listed(void *self, const struct sl_keeper_listing *listing)
     pthread_mutex_lock(&l->mutex);
     if (l->listing) {
         made->book.is_from_latest |= l->listing->book.is_from_latest;
-        sl_arena_destroy(l->listing->arena);
+        forget(l->listing);
     }
     l->listing = made;
     pthread_mutex_unlock(&l->mutex);
@@ -648,11 +646,9 @@ static bool follow_stream(void *self, const char *stream_arn, struct sl_error *e
     pthread_mutex_lock(&l->mutex);
     free(l->next_stream);
     l->next_stream = copy(stream_arn);
-    if (l->listing) /* of the old one */
-        sl_arena_destroy(l->listing->arena);
-    l->listing = NULL;
-    forget_found(l->found);
-    l->found = NULL;
+    forget(l->listing); /* of the old one */
+    forget(l->found);
+    l->listing = l->found = NULL;
     pthread_mutex_unlock(&l->mutex);
     poke(l);
     return true;
@@ -674,9 +670,8 @@ static void free_all(struct sl_leases *l)
     free(l->taken);
     free(l->stream_arn);
     free(l->next_stream);
-    if (l->listing)
-        sl_arena_destroy(l->listing->arena);
-    forget_found(l->found);
+    forget(l->listing);
+    forget(l->found);
     sl_book_destroy(l->book);
     if (l->port)
         l->port->close(l->port);
