@@ -8,6 +8,7 @@
 #include "runtime/work/plan_verify.h"
 #include "runtime/work/verify_piece.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -24,9 +25,24 @@ struct sl_work_steps sl_work_archives_steps(struct sl_work_item *item, struct sl
     return (struct sl_work_steps){.item = item, .folder = "archives", .run = run};
 }
 
-struct sl_span sl_work_archives_index(enum sl_work_archives_step step, struct sl_arena *arena)
+const char *sl_work_archives_round(uint64_t round, struct sl_arena *arena)
 {
-    return sl_span_str(sl_arena_printf(arena, "%s.json", names[step]));
+    return round ? sl_arena_printf(arena, "-%" PRIu64, round) : "";
+}
+
+static struct sl_span of_round(const char *name, uint64_t round, struct sl_arena *arena)
+{
+    return sl_span_str(sl_arena_printf(arena, "%s%s.json", name, sl_work_archives_round(round, arena)));
+}
+
+struct sl_span sl_work_archives_index(enum sl_work_archives_step step, uint64_t round, struct sl_arena *arena)
+{
+    return of_round(names[step], round, arena);
+}
+
+struct sl_span sl_work_archives_pieces(uint64_t round, struct sl_arena *arena)
+{
+    return of_round("pieces", round, arena);
 }
 
 struct sl_span sl_work_archives_parts(enum sl_work_archives_step step, uint64_t target,
@@ -58,7 +74,8 @@ static enum sl_status read_fields(struct sl_span text, const char *what, const s
                                   size_t n, struct sl_chain_counts *counted, struct sl_arena *arena,
                                   struct sl_error *error)
 {
-    struct sl_work_field all[24];
+    struct sl_work_field all[32];
+    assert(n + SL_CHAIN_COUNTS <= SL_COUNT(all));
     memcpy(all, fields, n * sizeof(*fields));
     for (size_t i = 0; i < SL_CHAIN_COUNTS; i++)
         all[n + i] =
@@ -83,6 +100,8 @@ enum sl_status sl_work_archives_piece_read(struct sl_span text, struct sl_arena 
         {"do", SL_WORK_TEXT, true, &what},
         {"step", SL_WORK_TEXT, true, &step},
         {"piece", SL_WORK_COUNT, true, &out->piece},
+        {"round", SL_WORK_COUNT, false, &out->round},
+        {"first", SL_WORK_COUNT, false, &out->first},
         {"run", SL_WORK_TEXT, true, &out->run},
         {"routes", SL_WORK_TEXT, false, &out->routes},
         {"archives", SL_WORK_TEXT, false, &out->archives},
@@ -118,6 +137,11 @@ enum sl_status sl_work_archives_state_read(struct sl_span text, const char *what
         {"archives", SL_WORK_TEXT, false, &out->archives},
         {"piece_objects", SL_WORK_COUNT, false, &out->piece_objects},
         {"step", SL_WORK_TEXT, false, &step},
+        {"round", SL_WORK_COUNT, false, &out->round},
+        {"last_round", SL_WORK_COUNT, false, &out->last_round},
+        {"target", SL_WORK_COUNT, false, &out->target},
+        {"after", SL_WORK_TEXT, false, &out->after},
+        {"pieces", SL_WORK_COUNT, false, &out->pieces},
         {"not_judged", SL_WORK_COUNT, false, &out->not_judged},
     };
     enum sl_status status = read_fields(text, what, fields, SL_COUNT(fields), &out->counted, arena, error);
@@ -136,6 +160,8 @@ void sl_work_archives_piece_write(const struct sl_work_archives_piece *p, struct
     sl_buffer_add_str(out, "{\"do\":\"archives\"");
     sl_json_add_member(out, "step", sl_span_str(names[p->step]));
     sl_json_add_integer(out, "piece", (int64_t)p->piece);
+    sl_json_add_integer(out, "round", (int64_t)p->round);
+    sl_json_add_integer(out, "first", (int64_t)p->first);
     sl_json_add_member(out, "run", p->run);
     sl_work_add_text(out, "routes", p->routes);
     sl_work_add_text(out, "archives", p->archives);
@@ -164,6 +190,11 @@ void sl_work_archives_state_write(const struct sl_work_archives_state *s, struct
     sl_work_add_text(out, "archives", s->archives);
     sl_json_add_integer(out, "piece_objects", (int64_t)s->piece_objects);
     sl_json_add_member(out, "step", sl_span_str(names[s->step]));
+    sl_json_add_integer(out, "round", (int64_t)s->round);
+    sl_json_add_integer(out, "last_round", (int64_t)s->last_round);
+    sl_json_add_integer(out, "target", (int64_t)s->target);
+    sl_work_add_text(out, "after", s->after);
+    sl_json_add_integer(out, "pieces", (int64_t)s->pieces);
     sl_json_add_integer(out, "not_judged", (int64_t)s->not_judged);
     sl_chain_add_counts(&s->counted, out);
     sl_buffer_add_char(out, '}');

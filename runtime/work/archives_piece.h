@@ -9,8 +9,14 @@
  * not greater than "to", absent for the last. From the second turn on: "turn", "before" (the object of the
  * turn before), and what the turns before have counted; "after" is the last name that was read.
  *
- * A turn writes the changes that it read as one object (runtime/work/steps.h). The index of a step is
- * STEP.json. The pieces of "read" are kept as pieces.json: "again" takes the same. */
+ * A plan that has not listed all names when its time is up leaves the others to the plan of a next round of
+ * "read". "again" has as many rounds, and then there is one of "walk". A piece says its round, from 0 on, and
+ * a piece of "walk" the last one; and how many pieces the rounds before had, "first": what it writes is named
+ * by the sum of that and its number.
+ *
+ * A turn writes the changes that it read as one object (runtime/work/steps.h). The index of a round of a step
+ * is STEP.json, or STEP-ROUND.json from the second round on. The pieces of "read" are kept as pieces.json,
+ * likewise: "again" takes the same. */
 #ifndef SL_RUNTIME_WORK_ARCHIVES_PIECE_H
 #define SL_RUNTIME_WORK_ARCHIVES_PIECE_H
 
@@ -24,7 +30,7 @@ enum sl_work_archives_step { SL_WORK_READ, SL_WORK_AGAIN, SL_WORK_WALK };
 
 struct sl_work_archives_piece {
     enum sl_work_archives_step step;
-    uint64_t piece;
+    uint64_t piece, round, first;
     struct sl_span run;             /* the execution */
     struct sl_span routes;          /* names with commas; absent: all */
     struct sl_span archives;        /* which these are (sl_work_archives_find) */
@@ -41,6 +47,10 @@ struct sl_work_archives_state {
     struct sl_span routes, archives; /* as of a piece */
     uint64_t piece_objects;
     enum sl_work_archives_step step;
+    uint64_t round, last_round;
+    uint64_t target;                /* its names, and those of the targets behind it, are yet to be listed: */
+    struct sl_span after;           /* those greater than this; absent: all are listed, or none yet */
+    uint64_t pieces;                /* of the rounds of "read" that are planned */
     uint64_t not_judged;            /* archives that prove nothing, are not there or empty */
     struct sl_chain_counts counted; /* until here */
 };
@@ -48,12 +58,16 @@ struct sl_work_archives_state {
 const char *sl_work_archives_step_name(enum sl_work_archives_step step);
 struct sl_work_steps sl_work_archives_steps(struct sl_work_item *item, struct sl_span run);
 
-/* The name of the index of a step, and what the names of a target's parts begin with. */
-struct sl_span sl_work_archives_index(enum sl_work_archives_step step, struct sl_arena *arena);
+/* What the names of a round end with. */
+const char *sl_work_archives_round(uint64_t round, struct sl_arena *arena);
+
+/* The names of the index of a step's round and of the pieces that a round planned, and what the names of a
+ * target's parts begin with. */
+struct sl_span sl_work_archives_index(enum sl_work_archives_step step, uint64_t round,
+                                      struct sl_arena *arena);
+struct sl_span sl_work_archives_pieces(uint64_t round, struct sl_arena *arena);
 struct sl_span sl_work_archives_parts(enum sl_work_archives_step step, uint64_t target,
                                       struct sl_arena *arena);
-
-#define SL_WORK_ARCHIVES_PIECES SL_LIT("pieces.json")
 
 /* Read the checked JSON. On failure: SL_REJECT, code "BadWorkItem". */
 enum sl_status sl_work_archives_piece_read(struct sl_span text, struct sl_arena *arena,

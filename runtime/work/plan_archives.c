@@ -1,6 +1,6 @@
 /* A verification of archives, step by step: their objects are read, then those that came meanwhile, and what
  * was read is walked, item by item (data/verify/archive/walk.h). Each step is a plan, its pieces, and their
- * sum, which says what is planned next. */
+ * sum, which says what is planned next: another round of the step when one plan could not list all names. */
 #include "base/json.h"
 #include "base/json_walk.h"
 #include "base/json_write.h"
@@ -49,7 +49,8 @@ struct plan {
     /* Of the piece that is being filled. */
     struct sl_buffer last; /* a name */
     uint64_t objects, bytes;
-    uint64_t all_objects; /* of the target */
+    bool has_objects; /* the target, as far as it was listed */
+    bool is_cut;      /* its other names are the next round's */
     int64_t until_ms;
 };
 
@@ -59,17 +60,24 @@ static void add_piece(struct plan *plan)
     sl_work_archives_piece_write(&plan->piece, sl_work_list_next(&plan->list));
 }
 
+/* Each other target needs a piece at least. */
+static bool is_over(const struct plan *plan, bool is_full)
+{
+    struct sl_clock *clock = plan->item->work->options.clock;
+    return clock->now_ms(clock) > plan->until_ms ||
+           (is_full && plan->list.pieces + 1 + plan->n > SL_WORK_PIECES_MAX);
+}
+
 static enum sl_status each_object(void *arg, const struct sl_object_entry *entry, struct sl_error *error)
 {
     struct plan *plan = arg;
-    struct sl_clock *clock = plan->item->work->options.clock;
-    if (clock->now_ms(clock) > plan->until_ms)
-        return sl_fail(error, SL_REJECT, "TooManyObjects",
-                       "%" PRIu64 " objects were listed, and the time is up: name fewer \"routes\"",
-                       plan->all_objects);
+    bool is_full = plan->objects == plan->state.piece_objects || plan->bytes >= PIECE_BYTES;
     if (!sl_changes_are_in(entry->key))
         return SL_OK;
-    if (plan->objects == plan->state.piece_objects || plan->bytes >= PIECE_BYTES) {
+    plan->is_cut = plan->objects && is_over(plan, is_full);
+    if (plan->is_cut)
+        return sl_fail(error, SL_RETRY, SL_LISTING_ENOUGH, "a next round lists the others");
+    if (is_full) {
         plan->piece.to = sl_buffer_span(&plan->last);
         add_piece(plan);
         plan->piece.after =
@@ -79,23 +87,25 @@ static enum sl_status each_object(void *arg, const struct sl_object_entry *entry
     sl_buffer_reset(&plan->last);
     sl_buffer_add_span(&plan->last, entry->key);
     plan->objects++;
-    plan->all_objects++;
+    plan->has_objects = true;
     plan->bytes += entry->bytes;
     return SL_OK;
 }
 
-/* Ranges of names; the last one has no end, as the archive grows. */
-static enum sl_status add_ranges(struct plan *plan, const struct sl_archive_target *t, struct sl_error *error)
+/* Ranges of the names that are greater than `after`; the last one has no end, as the archive grows. */
+static enum sl_status add_ranges(struct plan *plan, const struct sl_archive_target *t, struct sl_span after,
+                                 struct sl_error *error)
 {
-    plan->objects = plan->bytes = plan->all_objects = 0;
-    plan->piece.after = sl_span(NULL, 0);
-    enum sl_status status = sl_listing_each(t->port, plan->item->work->options.clock, sl_span(NULL, 0),
-                                            sl_span(NULL, 0), each_object, plan, error);
+    plan->objects = plan->bytes = 0;
+    plan->has_objects = after.ptr != NULL;
+    plan->piece.after = after;
+    enum sl_status status = sl_listing_each(t->port, plan->item->work->options.clock, sl_span(NULL, 0), after,
+                                            each_object, plan, error);
     sl_error_context(error, "%s", t->route);
-    plan->piece.to = sl_span(NULL, 0);
+    plan->piece.to = plan->is_cut ? sl_buffer_span(&plan->last) : sl_span(NULL, 0);
     if (status == SL_OK)
         add_piece(plan);
-    if (status == SL_OK && plan->all_objects == 0) {
+    if (status == SL_OK && !plan->has_objects) {
         sl_log(plan->item->work->options.log, SL_WARN,
                "archives: %s: there are no objects in %.*s, so nothing is proven", t->route, SL_ARG(t->url));
         plan->state.not_judged++;
@@ -105,12 +115,15 @@ static enum sl_status add_ranges(struct plan *plan, const struct sl_archive_targ
 
 static enum sl_status plan_read(struct plan *plan, struct sl_error *error)
 {
+    struct sl_work_archives_state *state = &plan->state;
+    struct sl_span after = state->after;
     enum sl_status status = SL_OK;
-    for (size_t i = 0; i < plan->n && status == SL_OK; i++) {
+    for (size_t i = state->target; i < plan->n && status == SL_OK && !plan->is_cut; i++) {
         const struct sl_archive_target *t = &plan->targets[i];
-        plan->piece.target = i;
+        plan->piece.target = state->target = i;
         if (sl_archive_is_verified(t)) {
-            status = add_ranges(plan, t, error);
+            status = add_ranges(plan, t, after, error);
+            after = sl_span(NULL, 0);
             continue;
         }
         sl_log(plan->item->work->options.log, SL_WARN, "archives: %s: the archive proves nothing: %s",
@@ -120,6 +133,8 @@ static enum sl_status plan_read(struct plan *plan, struct sl_error *error)
     if (status == SL_OK && !plan->list.pieces)
         return sl_fail(error, SL_REJECT, "NothingToVerify",
                        "none of the archives can be verified: the log says of each why");
+    state->after = plan->is_cut ? sl_buffer_span(&plan->last) : sl_span(NULL, 0);
+    state->pieces += plan->list.pieces;
     return status;
 }
 
@@ -128,7 +143,8 @@ static enum sl_status plan_again(struct plan *plan, struct sl_error *error)
     const struct sl_work_steps steps = sl_work_archives_steps(plan->item, plan->piece.run);
     struct sl_span text, value;
     struct sl_arena *arena = sl_arena_new(64 * 1024);
-    enum sl_status status = sl_work_steps_get(&steps, SL_WORK_ARCHIVES_PIECES, &text, error);
+    enum sl_status status = sl_work_steps_get(
+        &steps, sl_work_archives_pieces(plan->state.round, plan->item->call.arena), &text, error);
     if (status == SL_OK)
         status = sl_json_check(text, error);
     struct sl_json_walk walk = sl_json_walk(text);
@@ -158,19 +174,12 @@ static void plan_walk(struct plan *plan)
 
 static enum sl_status add_pieces(struct plan *plan, struct sl_error *error)
 {
-    enum sl_status status = SL_OK;
     if (plan->state.step == SL_WORK_READ)
-        status = plan_read(plan, error);
-    else if (plan->state.step == SL_WORK_AGAIN)
-        status = plan_again(plan, error);
-    else
-        plan_walk(plan);
-    if (status == SL_OK && plan->list.pieces > SL_WORK_PIECES_MAX)
-        return sl_fail(error, SL_REJECT, "TooManyPieces",
-                       "the archives' objects are %" PRIu64
-                       " pieces; a plan has %d at most: name fewer \"routes\", or more \"piece_objects\"",
-                       plan->list.pieces, SL_WORK_PIECES_MAX);
-    return status;
+        return plan_read(plan, error);
+    if (plan->state.step == SL_WORK_AGAIN)
+        return plan_again(plan, error);
+    plan_walk(plan);
+    return SL_OK;
 }
 
 static void answer(struct plan *plan, struct sl_span run)
@@ -193,17 +202,23 @@ enum sl_status sl_work_plan_archives(struct sl_work_item *item, struct sl_span r
         status = sl_work_archives_find(item, state->routes, &state->archives, &plan.targets, &plan.n, error);
     if (status != SL_OK)
         return status;
-    plan.piece = (struct sl_work_archives_piece){
-        .step = state->step, .run = run, .routes = state->routes, .archives = state->archives};
+    plan.piece = (struct sl_work_archives_piece){.step = state->step,
+                                                 .round = state->round,
+                                                 .first = state->step == SL_WORK_READ ? state->pieces : 0,
+                                                 .run = run,
+                                                 .routes = state->routes,
+                                                 .archives = state->archives};
     sl_work_list_init(&plan.list);
     sl_buffer_init(&plan.last, KEY_BYTES);
     status = add_pieces(&plan, error);
     const char *name =
-        sl_arena_printf(item->call.arena, "%.*s.%s", SL_ARG(run), sl_work_archives_step_name(state->step));
+        sl_arena_printf(item->call.arena, "%.*s.%s%s", SL_ARG(run), sl_work_archives_step_name(state->step),
+                        sl_work_archives_round(state->round, item->call.arena));
     if (status == SL_OK)
         status = sl_work_list_write(&plan.list, item, name, error);
     if (status == SL_OK && state->step == SL_WORK_READ) /* (the role may not read plans) */
-        status = sl_work_steps_put(&steps, SL_WORK_ARCHIVES_PIECES, sl_buffer_span(&plan.list.body), error);
+        status = sl_work_steps_put(&steps, sl_work_archives_pieces(state->round, item->call.arena),
+                                   sl_buffer_span(&plan.list.body), error);
     if (status == SL_OK)
         answer(&plan, run);
     sl_buffer_clean_up(&plan.last);
@@ -225,6 +240,19 @@ static void end(const struct sl_work_archives_state *state, json_t *counts)
                                                           : "equal"));
 }
 
+/* To the next round of the step, or to the next step. A walk is of all rounds. */
+static void go_on(struct sl_work_archives_state *state)
+{
+    bool is_more = state->step == SL_WORK_READ ? state->after.ptr != NULL : state->round < state->last_round;
+    state->last_round = state->step == SL_WORK_READ ? state->round : state->last_round;
+    if (is_more) {
+        state->round++;
+        return;
+    }
+    state->step++;
+    state->round = state->step == SL_WORK_WALK ? state->last_round : 0;
+}
+
 enum sl_status sl_work_judge_archives(struct sl_work_item *item, struct sl_span run, struct sl_span what,
                                       json_t *counts, struct sl_error *error)
 {
@@ -233,8 +261,8 @@ enum sl_status sl_work_judge_archives(struct sl_work_item *item, struct sl_span 
     enum sl_status status =
         sl_work_archives_state_read(what, "sluice.sum.what", item->call.arena, &state, error);
     if (status == SL_OK && state.step != SL_WORK_WALK)
-        status =
-            sl_work_steps_keep(&steps, sl_work_archives_index(state.step, item->call.arena), counts, error);
+        status = sl_work_steps_keep(&steps, sl_work_archives_index(state.step, state.round, item->call.arena),
+                                    counts, error);
     if (status != SL_OK)
         return status;
     sl_work_archives_sum_counts(&state.counted, counts);
@@ -244,7 +272,7 @@ enum sl_status sl_work_judge_archives(struct sl_work_item *item, struct sl_span 
     }
     struct sl_buffer text;
     sl_buffer_init_in(&text, item->call.arena, 2 * SL_WORK_NEXT_BYTES);
-    state.step++;
+    go_on(&state);
     sl_work_archives_state_write(&state, run, &text);
     return sl_work_steps_again(sl_buffer_span(&text), counts, error);
 }

@@ -10,6 +10,10 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+/* A store answers in 20 ms and more, and a step may have ten thousand parts. */
+#define PARTS_TOGETHER 16
+#define BYTES_TOGETHER ((size_t)32 * 1024 * 1024)
+
 struct sl_span sl_work_steps_key(const struct sl_work_steps *s, struct sl_span name)
 {
     return sl_span_str(sl_arena_printf(s->item->call.arena, SL_WORK_FINDINGS "%.*s/%s/%.*s", SL_ARG(s->run),
@@ -66,63 +70,125 @@ enum sl_status sl_work_steps_ranges(const struct sl_work_steps *s, struct sl_wor
     return read_all(s, reads, ranges, n, arena, error);
 }
 
-enum sl_status sl_work_steps_shares(const struct sl_work_steps *s, struct sl_span name,
-                                    const struct sl_part_head *head, uint64_t from, uint64_t until,
-                                    struct sl_arena *arena, struct sl_span *out, struct sl_error *error)
+/* ---- the parts of a step ---- */
+
+/* Chains that are followed side by side: each has the name of its next part. */
+struct chains {
+    const struct sl_work_steps *steps;
+    const struct sl_work_wanted *wanted;
+    struct sl_span own;
+    struct sl_json_walk index;
+    struct sl_arena *arena; /* of one round */
+    struct sl_span names[PARTS_TOGETHER];
+    struct sl_part_head *heads;
+    size_t n;
+};
+
+static void fill(struct chains *c)
 {
-    uint64_t begin = from ? head->ends[from - 1] : 0, bytes = head->ends[until - 1] - begin;
-    struct sl_work_range range = {.name = name, .from = begin, .most = (size_t)bytes};
-    *out = sl_span("", 0);
-    if (bytes == 0)
-        return SL_OK;
-    enum sl_status status = sl_work_steps_ranges(s, &range, 1, arena, error);
-    *out = range.bytes;
-    return status != SL_OK || out->len == bytes
-               ? status
-               : sl_fail(error, SL_REJECT, "BadPart", "%.*s: the object is shorter than its head says",
-                         SL_ARG(name));
+    struct sl_span value;
+    while (c->n < PARTS_TOGETHER && sl_json_walk_next(&c->index, NULL, &value)) {
+        struct sl_span name = value.len > 2 ? sl_span(value.ptr + 1, value.len - 2) : sl_span(NULL, 0);
+        if (name.len && sl_span_starts(name, c->own))
+            c->names[c->n++] = name;
+    }
 }
 
-static enum sl_status read_head(const struct sl_work_steps *s, struct sl_span name, struct sl_arena *arena,
-                                struct sl_part_head *out, struct sl_error *error)
+static enum sl_status read_heads(struct chains *c, struct sl_error *error)
 {
-    struct sl_object_read read = {.key = sl_work_steps_key(s, name), .max_bytes = SL_PART_HEAD_BYTES};
-    struct sl_work_range head = {.name = name};
-    enum sl_status status = read_all(s, &read, &head, 1, arena, error);
-    return status == SL_OK ? sl_part_head_read(head.bytes, arena, out, error) : status;
+    struct sl_object_read reads[PARTS_TOGETHER];
+    struct sl_work_range ranges[PARTS_TOGETHER];
+    for (size_t i = 0; i < c->n; i++)
+        reads[i] = (struct sl_object_read){.key = sl_work_steps_key(c->steps, c->names[i]),
+                                           .max_bytes = SL_PART_HEAD_BYTES};
+    enum sl_status status = read_all(c->steps, reads, ranges, c->n, c->arena, error);
+    c->heads = sl_arena_alloc(c->arena, c->n * sizeof(*c->heads));
+    for (size_t i = 0; i < c->n && status == SL_OK; i++) {
+        status = sl_part_head_read(ranges[i].bytes, c->arena, &c->heads[i], error);
+        sl_error_context(error, "%.*s", SL_ARG(c->names[i]));
+    }
+    return status;
 }
 
-static enum sl_status each_of_piece(const struct sl_work_steps *s, struct sl_span name, struct sl_span own,
-                                    sl_work_steps_fn *each, void *arg, struct sl_error *error)
+static struct sl_work_range range_of(const struct chains *c, size_t i)
 {
-    struct sl_arena *arena = sl_arena_new(2 * SL_PART_HEAD_BYTES), *before = s->item->call.arena;
-    enum sl_status status = SL_OK;
-    while (status == SL_OK && name.ptr && sl_span_starts(name, own)) {
-        struct sl_part_head head;
-        status = read_head(s, name, arena, &head, error);
-        if (status == SL_OK)
-            status = each(arg, name, &head, error);
-        sl_error_context(error, "%.*s", SL_ARG(name));
-        name = status == SL_OK && head.before.ptr
-                   ? sl_span(sl_arena_copy(before, head.before), head.before.len)
-                   : sl_span(NULL, 0);
-        sl_arena_reset(arena);
+    const uint64_t *ends = c->heads[i].ends, from = c->wanted->from, until = c->wanted->until;
+    uint64_t begin = from ? ends[from - 1] : 0, end = until ? ends[until - 1] : 0;
+    return (struct sl_work_range){
+        .name = c->names[i], .from = begin, .most = (size_t)(end - begin) + c->wanted->rest};
+}
+
+static enum sl_status hand_over(struct chains *c, size_t i, const struct sl_work_range *range,
+                                sl_work_steps_fn *each, void *arg, struct sl_error *error)
+{
+    const struct sl_work_part part = {.name = c->names[i], .head = &c->heads[i], .bytes = range->bytes};
+    enum sl_status status =
+        part.bytes.len + c->wanted->rest < range->most
+            ? sl_fail(error, SL_REJECT, "BadPart", "the object is shorter than its head says")
+            : each(arg, &part, error);
+    sl_error_context(error, "%.*s", SL_ARG(part.name));
+    return status;
+}
+
+/* As many as the memory is for are read together, and one always. Nothing is asked for where nothing is. */
+static enum sl_status take_from(struct chains *c, size_t *at, sl_work_steps_fn *each, void *arg,
+                                struct sl_error *error)
+{
+    static const struct sl_work_range nothing = {.bytes = {"", 0}};
+    struct sl_work_range reads[PARTS_TOGETHER];
+    size_t end = *at, n = 0, k = 0;
+    for (size_t bytes = 0; end < c->n; end++) {
+        struct sl_work_range range = range_of(c, end);
+        bytes += range.most;
+        if (end > *at && bytes > BYTES_TOGETHER)
+            break;
+        if (range.most)
+            reads[n++] = range;
+    }
+    struct sl_arena *arena = sl_arena_new(sizeof(reads));
+    enum sl_status status = n ? sl_work_steps_ranges(c->steps, reads, n, arena, error) : SL_OK;
+    for (; *at < end && status == SL_OK; ++*at) {
+        bool is_read = k < n && reads[k].name.ptr == c->names[*at].ptr;
+        status = hand_over(c, *at, is_read ? &reads[k++] : &nothing, each, arg, error);
     }
     sl_arena_destroy(arena);
     return status;
 }
 
-enum sl_status sl_work_steps_each(const struct sl_work_steps *s, struct sl_span index, struct sl_span own,
-                                  sl_work_steps_fn *each, void *arg, struct sl_error *error)
+/* To the parts before these; chains that end make room. */
+static void step_back(struct chains *c)
 {
-    struct sl_span text, value;
+    struct sl_arena *kept = c->steps->item->call.arena;
+    size_t n = 0;
+    for (size_t i = 0; i < c->n; i++) {
+        struct sl_span before = c->heads[i].before;
+        if (before.ptr && sl_span_starts(before, c->own))
+            c->names[n++] = sl_span(sl_arena_copy(kept, before), before.len);
+    }
+    c->n = n;
+}
+
+enum sl_status sl_work_steps_each(const struct sl_work_steps *s, struct sl_span index, struct sl_span own,
+                                  const struct sl_work_wanted *wanted, sl_work_steps_fn *each, void *arg,
+                                  struct sl_error *error)
+{
+    struct sl_span text;
     enum sl_status status = sl_work_steps_get(s, index, &text, error);
     if (status == SL_OK)
         status = sl_json_check(text, error);
-    struct sl_json_walk walk = sl_json_walk(text);
-    while (status == SL_OK && sl_json_walk_next(&walk, NULL, &value))
-        if (value.len > 2)
-            status = each_of_piece(s, sl_span(value.ptr + 1, value.len - 2), own, each, arg, error);
+    if (status != SL_OK)
+        return status;
+    struct chains c = {.steps = s, .wanted = wanted, .own = own, .index = sl_json_walk(text)};
+    c.arena = sl_arena_new(PARTS_TOGETHER * 2 * SL_PART_HEAD_BYTES);
+    for (fill(&c); c.n && status == SL_OK; fill(&c)) {
+        status = read_heads(&c, error);
+        for (size_t at = 0; at < c.n && status == SL_OK;)
+            status = take_from(&c, &at, each, arg, error);
+        if (status == SL_OK)
+            step_back(&c);
+        sl_arena_reset(c.arena);
+    }
+    sl_arena_destroy(c.arena);
     return status;
 }
 

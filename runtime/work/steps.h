@@ -28,12 +28,6 @@ enum sl_status sl_work_steps_put(const struct sl_work_steps *steps, struct sl_sp
 enum sl_status sl_work_steps_get(const struct sl_work_steps *steps, struct sl_span name, struct sl_span *out,
                                  struct sl_error *error) SL_MUST_USE;
 
-/* The bytes of a part's shares from `from` until before `until`. SL_REJECT, code "BadPart": it has fewer. */
-enum sl_status sl_work_steps_shares(const struct sl_work_steps *steps, struct sl_span name,
-                                    const struct sl_part_head *head, uint64_t from, uint64_t until,
-                                    struct sl_arena *arena, struct sl_span *out,
-                                    struct sl_error *error) SL_MUST_USE;
-
 struct sl_work_range {
     struct sl_span name;
     uint64_t from; /* behind the head */
@@ -45,13 +39,27 @@ struct sl_work_range {
 enum sl_status sl_work_steps_ranges(const struct sl_work_steps *steps, struct sl_work_range *ranges, size_t n,
                                     struct sl_arena *arena, struct sl_error *error) SL_MUST_USE;
 
-/* A part: its name and its head, borrowed until the function returns. */
-typedef enum sl_status sl_work_steps_fn(void *arg, struct sl_span name, const struct sl_part_head *head,
-                                        struct sl_error *error);
+/* What is read of each part: its shares from `from` until before `until`, and as much as there is of `rest`
+ * bytes behind them. */
+struct sl_work_wanted {
+    uint64_t from, until;
+    size_t rest;
+};
 
-/* The parts of all pieces of a step whose names begin with `own`, of each the last one first. */
+/* Borrowed until the function returns. */
+struct sl_work_part {
+    struct sl_span name;
+    const struct sl_part_head *head;
+    struct sl_span bytes;
+};
+
+typedef enum sl_status sl_work_steps_fn(void *arg, const struct sl_work_part *part, struct sl_error *error);
+
+/* The parts of all pieces of a step whose names begin with `own`, of each piece the last one first, of some
+ * pieces together. SL_REJECT, code "BadPart": a part has fewer bytes than its head says. */
 enum sl_status sl_work_steps_each(const struct sl_work_steps *steps, struct sl_span index, struct sl_span own,
-                                  sl_work_steps_fn *each, void *arg, struct sl_error *error) SL_MUST_USE;
+                                  const struct sl_work_wanted *wanted, sl_work_steps_fn *each, void *arg,
+                                  struct sl_error *error) SL_MUST_USE;
 
 /* Keeps "last" of the counts as the index, and takes it out of them. */
 enum sl_status sl_work_steps_keep(const struct sl_work_steps *steps, struct sl_span index, json_t *counts,

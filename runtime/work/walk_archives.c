@@ -20,7 +20,7 @@ struct walker {
     const struct sl_work_walk *o;
     struct sl_work_item *item;
     struct sl_sorter *sorter;
-    struct sl_arena *arena; /* of one part, or of one gap */
+    struct sl_arena *arena; /* of some gaps */
     struct part *parts;
     size_t n, room;
     struct sl_chain_hole gaps[GAPS]; /* that are not told yet */
@@ -28,29 +28,27 @@ struct walker {
     struct sl_error *failure; /* they could not be */
 };
 
-static enum sl_status take_part(void *arg, struct sl_span name, const struct sl_part_head *head,
-                                struct sl_error *error)
+static enum sl_status take_part(void *arg, const struct sl_work_part *part, struct sl_error *error)
 {
     struct walker *w = arg;
     struct sl_arena *kept = w->item->call.arena;
-    struct sl_span bytes;
-    sl_arena_reset(w->arena);
-    enum sl_status status =
-        sl_work_steps_shares(w->o->steps, name, head, w->o->from, w->o->until, w->arena, &bytes, error);
-    if (status == SL_OK)
-        status = sl_changes_part_take(bytes, w->n, w->sorter, error);
-    SL_PUSH_IN(kept, w->parts, w->n, w->room) = (struct part){
-        .name = sl_span(sl_arena_copy(kept, name), name.len), .names_at = head->ends[SL_PART_SHARES - 1]};
+    enum sl_status status = sl_changes_part_take(part->bytes, w->n, w->sorter, error);
+    SL_PUSH_IN(kept, w->parts, w->n, w->room) =
+        (struct part){.name = sl_span(sl_arena_copy(kept, part->name), part->name.len),
+                      .names_at = part->head->ends[SL_PART_SHARES - 1]};
     return status;
 }
 
 static enum sl_status take_parts(struct walker *w, struct sl_error *error)
 {
     struct sl_arena *arena = w->item->call.arena;
+    const struct sl_work_wanted wanted = {.from = w->o->from, .until = w->o->until};
     enum sl_status status = SL_OK;
-    for (enum sl_work_archives_step step = SL_WORK_READ; step < SL_WORK_WALK && status == SL_OK; step++)
-        status = sl_work_steps_each(w->o->steps, sl_work_archives_index(step, arena),
-                                    sl_work_archives_parts(step, w->o->target, arena), take_part, w, error);
+    for (enum sl_work_archives_step step = SL_WORK_READ; step < SL_WORK_WALK; step++)
+        for (uint64_t round = 0; round <= w->o->last_round && status == SL_OK; round++)
+            status = sl_work_steps_each(w->o->steps, sl_work_archives_index(step, round, arena),
+                                        sl_work_archives_parts(step, w->o->target, arena), &wanted, take_part,
+                                        w, error);
     return status;
 }
 

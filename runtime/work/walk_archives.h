@@ -7,7 +7,7 @@
 
 struct sl_work_walk {
     const struct sl_work_steps *steps;
-    uint64_t target;
+    uint64_t target, last_round;
     const char *route;
     uint64_t from, until; /* shares */
     struct sl_chain_counts *counts;

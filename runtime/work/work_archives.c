@@ -48,19 +48,23 @@ static void on_found(void *arg, struct sl_span line)
     sl_work_lines_add(arg, line);
 }
 
+/* Of all rounds' pieces. */
+static unsigned number_of(const struct turn *t)
+{
+    return (unsigned)(t->piece.first + t->piece.piece);
+}
+
 /* ---- what was read before ---- */
 
-static enum sl_status take_names(void *arg, struct sl_span name, const struct sl_part_head *head,
-                                 struct sl_error *error)
+static enum sl_status take_names(void *arg, const struct sl_work_part *part, struct sl_error *error)
 {
     struct turn *t = arg;
     struct sl_arena *arena = t->item->call.arena;
-    struct sl_work_range names = {
-        .name = name, .from = head->ends[SL_PART_SHARES - 1], .most = SL_CHANGES_NAMES_BYTES};
-    enum sl_status status = sl_work_steps_ranges(&t->steps, &names, 1, arena, error);
-    if (names.bytes.len)
-        SL_PUSH_IN(arena, t->known, t->n_known, t->room_known) = names.bytes;
-    return status;
+    (void)error;
+    if (part->bytes.len)
+        SL_PUSH_IN(arena, t->known, t->n_known, t->room_known) =
+            sl_span(sl_arena_copy(arena, part->bytes), part->bytes.len);
+    return SL_OK;
 }
 
 static enum sl_status find_known(struct turn *t, struct sl_error *error)
@@ -68,11 +72,13 @@ static enum sl_status find_known(struct turn *t, struct sl_error *error)
     struct sl_arena *arena = t->item->call.arena;
     if (t->piece.step == SL_WORK_READ)
         return SL_OK;
-    const char *own = sl_arena_printf(arena, "%.*s%06u-",
-                                      SL_ARG(sl_work_archives_parts(SL_WORK_READ, t->piece.target, arena)),
-                                      (unsigned)t->piece.piece);
-    return sl_work_steps_each(&t->steps, sl_work_archives_index(SL_WORK_READ, arena), sl_span_str(own),
-                              take_names, t, error);
+    const char *own =
+        sl_arena_printf(arena, "%.*s%06u-",
+                        SL_ARG(sl_work_archives_parts(SL_WORK_READ, t->piece.target, arena)), number_of(t));
+    const struct sl_work_wanted names = {
+        .from = SL_PART_SHARES, .until = SL_PART_SHARES, .rest = SL_CHANGES_NAMES_BYTES};
+    return sl_work_steps_each(&t->steps, sl_work_archives_index(SL_WORK_READ, t->piece.round, arena),
+                              sl_span_str(own), &names, take_names, t, error);
 }
 
 /* Names come in order, and so do those that are known. */
@@ -151,7 +157,7 @@ static enum sl_status put_changes(struct turn *t, struct sl_span *name, struct s
     struct sl_buffer body;
     *name = sl_span_str(sl_arena_printf(
         arena, "%.*s%06u-%04u-%s", SL_ARG(sl_work_archives_parts(t->piece.step, t->piece.target, arena)),
-        (unsigned)t->piece.piece, (unsigned)t->piece.turn, t->item->invocation->request_id));
+        number_of(t), (unsigned)t->piece.turn, t->item->invocation->request_id));
     sl_buffer_init(&body, SL_WORK_PART_BYTES);
     enum sl_status status = sl_changes_part_write(&t->part, t->piece.before, arena, &body, error);
     if (status == SL_OK)
@@ -216,6 +222,7 @@ static enum sl_status walk_share(struct turn *t, struct sl_error *error)
 {
     struct sl_work_walk walk = {.steps = &t->steps,
                                 .target = t->piece.target,
+                                .last_round = t->piece.round,
                                 .route = t->target->route,
                                 .from = t->piece.from,
                                 .until = t->piece.until,
@@ -257,7 +264,7 @@ enum sl_status sl_work_verify_archives(struct sl_work_item *item, struct sl_erro
     if (status != SL_OK)
         return status;
     t.counts = t.piece.counted;
-    sl_work_lines_init(&t.lines, item, SL_WORK_FINDINGS, t.piece.run, t.piece.piece,
+    sl_work_lines_init(&t.lines, item, SL_WORK_FINDINGS, t.piece.run, number_of(&t),
                        t.piece.turn * (SL_WORK_WALK + 1) + t.piece.step);
     sl_buffer_init(&t.line, LINE_BYTES);
     status = do_turn(&t, error);

@@ -171,21 +171,11 @@ static enum sl_status scan(struct turn *t, struct sl_error *error)
 
 /* ---- a judgement ---- */
 
-/* The shares of one object. */
-static enum sl_status take_part(void *arg, struct sl_span name, const struct sl_part_head *head,
-                                struct sl_error *error)
+static enum sl_status take_part(void *arg, const struct sl_work_part *part, struct sl_error *error)
 {
     struct turn *t = arg;
-    const struct sl_work_steps steps = steps_of(t);
-    struct sl_span lines;
-    struct sl_arena *arena = sl_arena_new(PAGE_BYTES);
-    enum sl_status status =
-        sl_work_steps_shares(&steps, name, head, t->piece.from, t->piece.to, arena, &lines, error);
-    t->rows.digest += head->digest;
-    if (status == SL_OK)
-        status = sl_totals_part_take(&t->rows, lines, error);
-    sl_arena_destroy(arena);
-    return status;
+    t->rows.digest += part->head->digest;
+    return sl_totals_part_take(&t->rows, part->bytes, error);
 }
 
 /* All that a step's scans of this piece's totals wrote. */
@@ -196,9 +186,10 @@ static enum sl_status take_step(struct turn *t, uint64_t round, enum sl_work_tot
     const struct sl_work_steps steps = steps_of(t);
     const char *own = sl_arena_printf(arena, "%" PRIu64 "-%s-t%" PRIu64 "-", round,
                                       sl_work_totals_step_name(step), t->piece.target);
+    const struct sl_work_wanted wanted = {.from = t->piece.from, .until = t->piece.to};
     begin(t, scan);
-    return sl_work_steps_each(&steps, sl_work_totals_index(round, step, arena), sl_span_str(own), take_part,
-                              t, error);
+    return sl_work_steps_each(&steps, sl_work_totals_index(round, step, arena), sl_span_str(own), &wanted,
+                              take_part, t, error);
 }
 
 static struct sl_span rest_name(const struct turn *t, uint64_t round)

@@ -61,15 +61,20 @@ static inline int tear_down(void **state)
 
 /* ---- asking ---- */
 
+static inline json_t *answer_of(const struct api_post *post, const char *what)
+{
+    if (post->is_error)
+        fail_msg("%s: %s", what, post->body);
+    json_t *answer = json_loads(post->body, 0, NULL);
+    assert_non_null(answer);
+    return answer;
+}
+
 /* The answer to {"sluice":{KIND:WHAT}}. */
 static inline json_t *ask(struct api *a, const char *kind, const char *what)
 {
     struct api_post post = api_deliver(a, json_span(json_printf("{'sluice':{'%s':%s}}", kind, what)));
-    if (post.is_error)
-        fail_msg("%s: %s", what, post.body);
-    json_t *answer = json_loads(post.body, 0, NULL);
-    assert_non_null(answer);
-    return answer;
+    return answer_of(&post, what);
 }
 
 static inline json_int_t number(const json_t *object, const char *name)
@@ -147,6 +152,14 @@ static inline void offer_until(struct api *a, struct sl_span payload, int64_t ah
     api_offer(a, payload, "turn", header);
 }
 
+/* The answer of a turn whose time is up when it begins. */
+static inline json_t *ask_late(struct api *a, const char *kind, const char *what)
+{
+    offer_until(a, json_span(json_printf("{'sluice':{'%s':%s}}", kind, what)), 500);
+    struct api_post post = api_posted(a);
+    return answer_of(&post, what);
+}
+
 static inline json_t *do_piece(struct api *a, const json_t *piece)
 {
     char *text = json_dumps(piece, JSON_COMPACT);
@@ -159,6 +172,7 @@ static inline json_t *do_piece(struct api *a, const json_t *piece)
 
 static void (*before_step)(struct api *a, unsigned step); /* the steps of a run, counted from 0 */
 static unsigned steps;
+static bool plans_are_late;
 
 /* The planned pieces' answers. */
 static inline void do_pieces(struct api *a, const json_t *plan)
@@ -190,7 +204,8 @@ static inline json_t *execute(struct api *a, const char *run, const char *given)
         if (before_step)
             before_step(a, steps);
         char *text = json_dumps(next, JSON_COMPACT);
-        json_t *plan = ask(a, "plan", json_printf("{'run':'%s','given':%s}", run, text));
+        json_t *plan =
+            (plans_are_late ? ask_late : ask)(a, "plan", json_printf("{'run':'%s','given':%s}", run, text));
         free(text);
         json_decref(next);
         do_pieces(a, plan);
