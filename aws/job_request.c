@@ -15,14 +15,22 @@ static void add(struct fields *fields, const char *name, struct sl_span value)
     fields->list[fields->n++] = (struct sl_sigv4_field){sl_span_str(name), value};
 }
 
+static const char *join(struct sl_arena *arena, const char *a, const char *b)
+{
+    size_t n = strlen(a), m = strlen(b) + 1;
+    char *out = sl_arena_alloc(arena, n + m);
+    memcpy(out, a, n);
+    memcpy(out + n, b, m);
+    return out;
+}
+
 static void add_service_fields(struct fields *fields, const struct sl_client *client,
                                const struct sl_job *job, struct sl_arena *arena)
 {
     if (client->service->media)
         add(fields, "content-type", sl_span_str(client->service->media));
     if (client->service->prefix)
-        add(fields, "x-amz-target",
-            sl_span_str(sl_arena_printf(arena, "%s%s", client->service->prefix, job->operation)));
+        add(fields, "x-amz-target", sl_span_str(join(arena, client->service->prefix, job->operation)));
     if (client->service->query_mode)
         add(fields, "x-amzn-query-mode", SL_LIT("true"));
     for (size_t i = 0; i < job->n_fields; i++)
@@ -104,7 +112,7 @@ void sl_job_write(struct sl_client *client, struct sl_job_slot *slot)
     struct sl_http_exchange *exchange = &slot->exchange;
     struct fields fields = {.n = 0};
     const char *job_path = job->path ? job->path : "/";
-    const char *path = sl_arena_printf(slot->arena, "%s%s", sl_endpoint_path(&client->endpoint), job_path);
+    const char *path = join(slot->arena, sl_endpoint_path(&client->endpoint), job_path);
     add(&fields, "host", sl_endpoint_host(&client->endpoint));
     add_service_fields(&fields, client, job, slot->arena);
     if (client->credentials)
@@ -123,7 +131,8 @@ void sl_job_write(struct sl_client *client, struct sl_job_slot *slot)
     exchange->expected_bytes = client->pace.answer_bytes;
     exchange->is_secret = client->service == &sl_service_sts; /* its answers hold keys */
     exchange->method = job->method ? job->method : "POST";
-    exchange->url = sl_arena_printf(slot->arena, "%s%s%s%s", client->endpoint.base, job_path,
-                                    job->query ? "?" : "", job->query ? job->query : "");
+    exchange->url = join(slot->arena, client->endpoint.base, job_path);
+    if (job->query)
+        exchange->url = sl_arena_printf(slot->arena, "%s?%s", exchange->url, job->query);
     set_body(exchange, job);
 }

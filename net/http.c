@@ -28,6 +28,7 @@
 #define RECEIVE_LARGE_BYTES (512L * 1024)
 #define RECEIVE_LARGE_MOST  8u
 #define KEPT_CONNECTIONS    64L
+#define URL_BYTES           (16u * 1024)
 
 struct sl_http *sl_http_new(const struct sl_http_options *options)
 {
@@ -42,6 +43,8 @@ struct sl_http *sl_http_new(const struct sl_http_options *options)
 static void free_transfer(struct sl_http_transfer *t)
 {
     curl_easy_cleanup(t->easy);
+    curl_url_cleanup(t->place);
+    sl_buffer_clean_up(&t->url);
     sl_buffer_clean_up(&t->line);
     sl_buffer_clean_up(&t->body);
     free(t);
@@ -187,6 +190,8 @@ static void make_ready(struct sl_http *http)
     } else if (http->running == 0 && now - http->last_used_ms > IDLE_MS) {
         curl_multi_cleanup(http->multi); /* the only way to close its idle connections */
         open_multi(http);
+    } else if (http->running == 0 && now - http->last_used_ms >= SL_IDLE_PAUSE_MS) {
+        sl_idle_rest(&http->idle);
     }
     http->last_used_ms = now;
 }
@@ -241,7 +246,10 @@ static curl_socket_t on_open(void *arg, curlsocktype purpose, struct curl_sockad
     if (!is_allowed(t, &address->addr))
         return CURL_SOCKET_BAD;
     t->is_allowed = true;
-    return socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
+    int fd = socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
+    if (fd >= 0)
+        sl_idle_add(&t->http->idle, fd);
+    return fd;
 }
 
 /* libcurl calls it when a connection stands, before a byte of the request is sent. A kept one may have been
@@ -347,12 +355,14 @@ static struct sl_http_transfer *take_transfer(struct sl_http *http)
         return t;
     }
     t = calloc(1, sizeof(*t));
-    if (!t || !(t->easy = curl_easy_init()))
+    if (!t || !(t->easy = curl_easy_init()) || !(t->place = curl_url()))
         sl_die("out of memory: an HTTP transfer");
     t->http = http;
+    sl_buffer_init(&t->url, URL_BYTES);
     sl_buffer_init(&t->line, SL_HTTP_LINES_BYTES);
     sl_buffer_init(&t->body, SL_HTTP_JOINED_BYTES);
     t->line.is_secret = true; /* a session token */
+    t->url.is_secret = true;  /* a webhook's */
     set_fixed_options(t);
     return t;
 }
@@ -370,6 +380,17 @@ static const char *proxy_for(const struct sl_http *http, const struct sl_http_ex
         sl_uri_is_named(&uri, never))
         return "";
     return proxy;
+}
+
+static void set_url(struct sl_http_transfer *t, const char *url)
+{
+    if (t->url.len && !t->url.failed && sl_span_is(sl_buffer_span(&t->url), url))
+        return;
+    sl_buffer_reset(&t->url);
+    sl_buffer_add_str(&t->url, url);
+    bool is_read = curl_url_set(t->place, CURLUPART_URL, url, CURLU_NON_SUPPORT_SCHEME) == CURLUE_OK;
+    curl_easy_setopt(t->easy, CURLOPT_CURLU, is_read ? t->place : NULL); /* NULL: it says itself why not */
+    curl_easy_setopt(t->easy, CURLOPT_URL, url);
 }
 
 static void drop_answer(struct sl_http_exchange *exchange)
@@ -402,7 +423,7 @@ void sl_http_start(struct sl_http *http, struct sl_http_exchange *exchange)
     exchange->transfer = t;
     exchange->outcome = SL_HTTP_RUNNING;
     long connect_ms = exchange->connect_timeout_ms ? (long)exchange->connect_timeout_ms : CONNECT_TIMEOUT_MS;
-    curl_easy_setopt(t->easy, CURLOPT_URL, exchange->url);
+    set_url(t, exchange->url);
     const char *proxy = proxy_for(http, exchange);
     t->rules = *proxy ? NULL : exchange->rules; /* a proxy resolves the name itself */
     exchange->is_private_place = false;
@@ -425,11 +446,7 @@ void sl_http_start(struct sl_http *http, struct sl_http_exchange *exchange)
 static void release(struct sl_http_transfer *t)
 {
     struct sl_http *http = t->http;
-    curl_socket_t fd = CURL_SOCKET_BAD; /* of the connection, when it is kept */
     sl_http_hold_end(t);
-    curl_easy_getinfo(t->easy, CURLINFO_ACTIVESOCKET, &fd);
-    if (fd != CURL_SOCKET_BAD)
-        sl_idle_arm(&http->idle, fd);
     curl_multi_remove_handle(http->multi, t->easy);
     bool is_secret = t->exchange->is_secret;
     t->exchange->transfer = NULL;

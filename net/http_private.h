@@ -33,6 +33,8 @@ struct sl_http_transfer {
     struct sl_http_transfer *next; /* in the list of free ones, or of paused ones */
     struct sl_http_exchange *exchange;
     CURL *easy;
+    CURLU *place; /* the URL as libcurl understands it, which is kept: most requests have the last one's */
+    struct sl_buffer url; /* its text */
     /* libcurl reads the list, and neither changes nor frees it: nothing is copied into nodes of its own. */
     struct curl_slist lines[SL_HTTP_HEADERS + 2];
     struct sl_buffer line; /* header lines in one node */

@@ -39,13 +39,35 @@ int sl_http_on_seek(void *arg, curl_off_t offset, int origin)
 
 /* ---- header lines ---- */
 
+#define EACH(byte) (UINT64_C(0x0101010101010101) * (byte))
+
+/* Whether one of the eight bytes is a control byte: below a space, or 0x7F. */
+static bool has_control_byte(uint64_t bytes)
+{
+    uint64_t delete = bytes ^ EACH(0x7F);
+    return (((bytes - EACH(' ')) & ~bytes) | ((delete - EACH(1)) & ~delete)) & EACH(0x80);
+}
+
+static bool is_broken(const char *line)
+{
+    size_t n = strlen(line), i = 0;
+    uint64_t bytes;
+    for (; n - i >= sizeof(bytes); i += sizeof(bytes)) {
+        memcpy(&bytes, line + i, sizeof(bytes));
+        if (has_control_byte(bytes))
+            return true;
+    }
+    bytes = EACH(' ');
+    memcpy(&bytes, line + i, n - i);
+    return has_control_byte(bytes);
+}
+
 /* The number of the header that cannot be written: a control byte in it would begin another. */
 static size_t find_broken_header(const struct sl_http_exchange *exchange)
 {
     for (size_t i = 0; i < exchange->n_headers; i++)
-        for (const char *p = exchange->headers[i]; *p; p++)
-            if ((unsigned char)*p < ' ' || *p == 0x7F)
-                return i;
+        if (is_broken(exchange->headers[i]))
+            return i;
     return SIZE_MAX;
 }
 
@@ -82,12 +104,12 @@ static void add_line(struct sl_http_transfer *t, size_t *n, const char *line)
 }
 
 /* Joins the lines that libcurl does not look for. False: they are too long for that. */
-static bool join_lines(struct sl_http_transfer *t)
+static bool join_lines(struct sl_http_transfer *t, const bool *is_apart)
 {
     const struct sl_http_exchange *exchange = t->exchange;
     sl_buffer_reset(&t->line);
     for (size_t i = 0; i < exchange->n_headers; i++) {
-        if (is_looked_for(exchange->headers[i]))
+        if (is_apart[i])
             continue;
         sl_buffer_add_str(&t->line, t->line.len ? "\r\n" : "");
         sl_buffer_add_str(&t->line, exchange->headers[i]);
@@ -99,10 +121,13 @@ static bool join_lines(struct sl_http_transfer *t)
 static void set_lines(struct sl_http_transfer *t)
 {
     const struct sl_http_exchange *exchange = t->exchange;
-    bool is_joined = join_lines(t);
+    bool is_apart[SL_HTTP_HEADERS];
+    for (size_t i = 0; i < exchange->n_headers; i++)
+        is_apart[i] = is_looked_for(exchange->headers[i]);
+    bool is_joined = join_lines(t, is_apart);
     size_t n = 0;
     for (size_t i = 0; i < exchange->n_headers; i++)
-        if (!is_joined || is_looked_for(exchange->headers[i]))
+        if (!is_joined || is_apart[i])
             add_line(t, &n, exchange->headers[i]);
     if (is_joined && t->line.len > 1)
         add_line(t, &n, t->line.ptr);

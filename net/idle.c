@@ -23,15 +23,17 @@ static struct sl_idle_socket *find(const struct sl_idle *idle, int fd)
     return NULL;
 }
 
-/* How many bytes the peer has acknowledged; false where the kernel does not say it (before Linux 4.1). */
-static bool read_acked(int fd, uint64_t *acked)
+/* How many bytes the peer has acknowledged, and whether that is all. False where the kernel does not say it
+ * (before Linux 4.6). */
+static bool look(int fd, uint64_t *acked, bool *is_all)
 {
     struct tcp_info info;
     socklen_t len = sizeof(info);
     if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) != 0 ||
-        len < offsetof(struct tcp_info, tcpi_bytes_acked) + sizeof(info.tcpi_bytes_acked))
+        len < offsetof(struct tcp_info, tcpi_notsent_bytes) + sizeof(info.tcpi_notsent_bytes))
         return false;
     *acked = info.tcpi_bytes_acked;
+    *is_all = info.tcpi_unacked == 0 && info.tcpi_notsent_bytes == 0;
     return true;
 }
 
@@ -40,23 +42,10 @@ static bool set_timeout(int fd, unsigned ms)
     return setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &ms, sizeof(ms)) == 0;
 }
 
-static struct sl_idle_socket *add(struct sl_idle *idle, int fd)
+void sl_idle_add(struct sl_idle *idle, int fd)
 {
-    struct sl_idle_socket *socket = &SL_PUSH(idle->sockets, idle->n, idle->room, "sockets");
-    *socket = (struct sl_idle_socket){.fd = fd};
-    return socket;
-}
-
-void sl_idle_arm(struct sl_idle *idle, int fd)
-{
-    uint64_t acked;
-    if (!read_acked(fd, &acked))
-        return;
-    struct sl_idle_socket *socket = find(idle, fd);
-    if (!socket)
-        socket = add(idle, fd);
-    socket->acked = acked;
-    socket->is_armed = socket->is_armed || set_timeout(fd, SL_IDLE_DEAD_MS);
+    SL_PUSH(idle->sockets, idle->n, idle->room, "sockets") =
+        (struct sl_idle_socket){.fd = fd, .acked = UINT64_MAX};
 }
 
 void sl_idle_forget(struct sl_idle *idle, int fd)
@@ -66,15 +55,33 @@ void sl_idle_forget(struct sl_idle *idle, int fd)
         *socket = idle->sockets[--idle->n];
 }
 
+static void check_one(struct sl_idle_socket *socket, bool is_idle)
+{
+    uint64_t acked;
+    bool is_all;
+    if (!look(socket->fd, &acked, &is_all))
+        return;
+    if (socket->is_armed && !is_idle) {
+        if (acked > socket->acked)
+            socket->is_armed = !set_timeout(socket->fd, 0);
+        return;
+    }
+    if (is_all && (is_idle || acked == socket->acked))
+        socket->is_armed = socket->is_armed || set_timeout(socket->fd, SL_IDLE_DEAD_MS);
+    socket->acked = acked;
+}
+
 void sl_idle_check(struct sl_idle *idle, int64_t now_ms)
 {
     if (now_ms - idle->checked_ms < SL_IDLE_CHECK_MS)
         return;
     idle->checked_ms = now_ms;
-    for (size_t i = 0; i < idle->n; i++) {
-        struct sl_idle_socket *socket = &idle->sockets[i];
-        uint64_t acked;
-        if (socket->is_armed && read_acked(socket->fd, &acked) && acked > socket->acked)
-            socket->is_armed = !set_timeout(socket->fd, 0);
-    }
+    for (size_t i = 0; i < idle->n; i++)
+        check_one(&idle->sockets[i], false);
+}
+
+void sl_idle_rest(struct sl_idle *idle)
+{
+    for (size_t i = 0; i < idle->n; i++)
+        check_one(&idle->sockets[i], true);
 }

@@ -84,6 +84,46 @@ static void a_body_in_pieces_arrives_whole(void **state)
     scripted_server_stop(server);
 }
 
+/* One after the other on one transfer, which keeps the last one. */
+static void a_request_goes_where_its_url_says(void **state)
+{
+    (void)state;
+    static char longest[20 * KB];
+    static const char *const paths[] = {"/a", "/a", "/b?x=%41", "/a",    NULL,      "/a",
+                                        NULL, NULL, "/ab",      "/",     "/c/../d", "/c/./d/.",
+                                        "/a", "/a", longest,    longest, "/a/%",    "/a/b/c"};
+    struct scripted_server *servers[2] = {scripted_server_start(answer_done, NULL),
+                                          scripted_server_start(answer_done, NULL)};
+    struct sl_http *http = new_http();
+    struct sl_http_exchange e;
+    snprintf(longest, sizeof(longest), "/%0*d", (int)sizeof(longest) - 10, 1);
+    sl_http_exchange_init(&e);
+    e.method = "GET";
+    e.timeout_ms = 10000;
+    for (size_t i = 0; i < 4 * (sizeof(paths) / sizeof(paths[0])); i++) {
+        const char *path = paths[i % (sizeof(paths) / sizeof(paths[0]))];
+        struct scripted_server *server = servers[i / 3 % 2];
+        char url[21 * KB];
+        snprintf(url, sizeof(url), "%s%s", path ? scripted_server_url(server) : "http://h:port/",
+                 path ? path : "");
+        e.url = url;
+        size_t before = scripted_server_requests(server);
+        run_exchange(http, &e);
+        assert_int_equal(e.outcome, path ? SL_HTTP_ANSWERED : SL_HTTP_NOT_SENT);
+        assert_int_equal(scripted_server_requests(server), before + (path != NULL));
+        if (path && !strstr(path, "/.")) /* (those are resolved) */
+            assert_string_equal(last_request(server)->path, path);
+        else if (path)
+            assert_string_equal(last_request(server)->path, strstr(path, "..") ? "/d" : "/c/d/");
+        if (!path)
+            assert_non_null(strstr(e.problem, "URL"));
+    }
+    sl_http_exchange_clean_up(&e);
+    sl_http_destroy(http);
+    for (size_t i = 0; i < 2; i++)
+        scripted_server_stop(servers[i]);
+}
+
 /* A kept connection that ends while the request is on its way: libcurl sends it again. */
 static void a_request_on_a_kept_connection_that_ends_is_sent_again(void **state)
 {
@@ -381,6 +421,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_body_in_pieces_arrives_whole),
+        cmocka_unit_test(a_request_goes_where_its_url_says),
         cmocka_unit_test(a_request_on_a_kept_connection_that_ends_is_sent_again),
         cmocka_unit_test(header_lines_arrive_one_by_one),
         cmocka_unit_test(every_end_has_its_outcome),

@@ -197,7 +197,7 @@ static void slow_peers_are_waited_for_and_gone_ones_are_replaced(void **state)
     bool can_vanish = attach(probe) == 0;
     close(probe);
     if (!can_vanish)
-        skip(); /* this kernel lets no user drop what arrives */
+        skip();               /* this kernel lets no user drop what arrives */
     struct server servers[3]; /* slow on a new connection, slow on a kept one, gone */
     struct sl_http_exchange e[3];
     struct sl_span small = SL_LIT("{}"), big = sl_span(bytes, sizeof(bytes));
@@ -212,12 +212,14 @@ static void slow_peers_are_waited_for_and_gone_ones_are_replaced(void **state)
         assert_true(user_timeout(servers[i].port) <= 0); /* a new connection has its own time-out */
         wait_for(http, &e[i]);
         assert_answered(&e[i]);
-        assert_int_equal(user_timeout(servers[i].port), SL_IDLE_DEAD_MS);
     }
     poll(NULL, 0, 200); /* the peer vanishes */
     int64_t began = real->now_ms(real);
-    for (size_t i = 0; i < 3; i++)
+    for (size_t i = 0; i < 3; i++) {
         begin(http, &e[i], urls[i], i == 2 ? &small : &big);
+        if (i)
+            assert_int_equal(user_timeout(servers[i].port), SL_IDLE_DEAD_MS);
+    }
     wait_for(http, &e[2]);
     assert_in_range(real->now_ms(real) - began, SL_IDLE_DEAD_MS - 1000, SL_IDLE_DEAD_MS + 7000);
     assert_answered(&e[2]);
@@ -227,8 +229,13 @@ static void slow_peers_are_waited_for_and_gone_ones_are_replaced(void **state)
         wait_for(http, &e[i]);
         assert_answered(&e[i]);
         assert_int_equal(servers[i].connections, 1);
-        assert_int_equal(user_timeout(servers[i].port), SL_IDLE_DEAD_MS);
     }
+    poll(NULL, 0, SL_IDLE_PAUSE_MS + 10);
+    begin(http, &e[0], urls[0], &small);
+    for (size_t i = 0; i < 2; i++)
+        assert_int_equal(user_timeout(servers[i].port), SL_IDLE_DEAD_MS);
+    wait_for(http, &e[0]);
+    assert_answered(&e[0]);
     sl_http_destroy(http);
     for (size_t i = 0; i < 3; i++)
         stop(&servers[i]);
@@ -362,20 +369,33 @@ static void only_what_can_be_watched_is_watched(void **state)
     struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     int pair[2], fd = socket(AF_INET, SOCK_STREAM, 0);
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
-    sl_idle_arm(&idle, pair[0]);
-    sl_idle_arm(&idle, -1);
+    sl_idle_add(&idle, pair[0]);
+    sl_idle_rest(&idle);
+    assert_false(idle.sockets[0].is_armed);
+    sl_idle_forget(&idle, pair[0]);
     assert_int_equal(idle.n, 0);
     start(&s, READS_SLOWLY);
     at.sin_port = htons((uint16_t)s.port);
     assert_int_equal(connect(fd, (struct sockaddr *)&at, sizeof(at)), 0);
-    sl_idle_arm(&idle, fd);
-    sl_idle_arm(&idle, fd); /* it is the same */
-    assert_int_equal(idle.n, 1);
+    sl_idle_add(&idle, fd);
+    sl_idle_check(&idle, SL_IDLE_CHECK_MS); /* it may have moved before */
+    sl_idle_check(&idle, 2 * SL_IDLE_CHECK_MS - 1);
+    assert_int_equal(user_timeout(s.port), 0);
+    sl_idle_check(&idle, 2 * SL_IDLE_CHECK_MS); /* nothing was sent */
     assert_int_equal(user_timeout(s.port), SL_IDLE_DEAD_MS);
-    sl_idle_check(&idle, SL_IDLE_CHECK_MS); /* nothing was sent */
+    assert_int_equal(write(fd, "GET", 3), 3);
+    poll(NULL, 0, 50);
+    sl_idle_check(&idle, 3 * SL_IDLE_CHECK_MS); /* the peer lives */
+    assert_int_equal(user_timeout(s.port), 0);
+    sl_idle_rest(&idle);
+    assert_int_equal(user_timeout(s.port), SL_IDLE_DEAD_MS);
+    assert_int_equal(write(fd, " / ", 3), 3);
+    poll(NULL, 0, 50);
+    sl_idle_rest(&idle); /* from here on */
+    sl_idle_check(&idle, 4 * SL_IDLE_CHECK_MS);
     assert_int_equal(user_timeout(s.port), SL_IDLE_DEAD_MS);
     close(fd);
-    sl_idle_check(&idle, 2 * SL_IDLE_CHECK_MS);
+    sl_idle_check(&idle, 5 * SL_IDLE_CHECK_MS);
     assert_true(idle.sockets[0].is_armed);
     sl_idle_forget(&idle, pair[0]);
     assert_int_equal(idle.n, 1);
