@@ -11,7 +11,7 @@ import json
 import re
 import subprocess
 
-from harness import BUILD, Run, check, finish, work_folder
+from harness import BUILD, WHOLE, Run, check, finish, work_folder
 
 folder = work_folder()
 ARN = "arn:aws:dynamodb:eu-west-1:210987654321:table/orders/stream/2026-01-01T00:00:00.000"
@@ -230,7 +230,7 @@ FILTERS = {
 
 
 def whole_records():
-    for name, text in forms().items():
+    for number, (name, text) in enumerate(forms().items()):
         _, bodies = delivered(text)
         records = records_of(bodies)
         tokens = re.sub(r'"(\\.|[^"\\])*"', "", bodies[0].decode())
@@ -242,7 +242,7 @@ def whole_records():
             check(f"{name}: an ARN in its Region", {r["eventSourceARN"].split("/")[0] for r in records} == {"arn:aws:dynamodb:eu-west-1:123456789012:table"}, records[0])
         else:
             check(f"{name}: its own ARN", records == TRUTH)
-        for what, (pattern, selects) in FILTERS.items():
+        for what, (pattern, selects) in list(FILTERS.items())[0 if WHOLE else number % 3::1 if WHOLE else 3]:
             run, bodies = delivered(text, "--filter", json.dumps(pattern))
             have, want = [created(r) for r in records_of(bodies)], [created(r) for r in TRUTH if selects(r)]
             check(f"{name}: filter on {what}", have == want, (have, want))
