@@ -10,8 +10,8 @@ quietly() { make --no-print-directory -s -j"$(nproc)" "$@" >"$logs/build.log" 2>
 
 # The smallest form of each longer target; what is released, turns with the release before, the instrumented server in a debugger's
 # place; and what needs a package: both architectures', and those with plugins, on Lambda's images, and of the CDK; what SAM and
-# cfn-lint say of the template, of which check_iam.py shows that it does its work; and OpenSearch itself, which is large: its programs
-# among the tests have a server in the process, that knows its rules.
+# cfn-lint say of the template, of which check_iam.py shows that it does its work; and OpenSearch itself, which is large: the
+# programs that test its sink have a server of their own, with its rules.
 late=(tests/check_targets.py tests/package/check_{package,release,plugins,start,cdk,template}.py tests/compat/check_compat.py tests/runtime/check_debug.py
     tests/handlers/builtin/check_release.py tests/sinks/check_opensearch.py)
 # Those that take some of their cases in `make check`, and all of them here (harness.WHOLE).

@@ -36,16 +36,22 @@ enum sl_status sl_work_steps_get(const struct sl_work_steps *s, struct sl_span n
                            : status;
 }
 
-static enum sl_status read_all(const struct sl_work_steps *s, struct sl_object_read *reads,
-                               struct sl_work_range *ranges, size_t n, struct sl_arena *arena,
-                               struct sl_error *error)
+/* The ranges of the parts, `skipped` bytes further on. */
+static enum sl_status read_ranges(const struct sl_work_steps *s, size_t skipped, struct sl_work_range *ranges,
+                                  size_t n, struct sl_arena *arena, struct sl_error *error)
 {
     const struct sl_call call = {.arena = arena, .deadline_ms = s->item->call.deadline_ms};
+    struct sl_object_read *reads = sl_arena_zalloc(arena, n * sizeof(*reads));
     struct sl_object_piece *pieces = sl_arena_zalloc(arena, n * sizeof(*pieces));
     struct sl_object_port *place;
     enum sl_status status = sl_work_place(s->item->work, &place, error);
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
+        ranges[i].bytes = sl_span(NULL, 0);
+        reads[i] = (struct sl_object_read){.key = sl_work_steps_key(s, ranges[i].name),
+                                           .from = skipped + ranges[i].from,
+                                           .max_bytes = ranges[i].most};
         pieces[i].result = (struct sl_result){.status = SL_RETRY, .code = "NotRead", .text = "not read"};
+    }
     if (status == SL_OK)
         place->read(place, reads, n, pieces, &call);
     for (size_t i = 0; i < n && status == SL_OK; i++)
@@ -60,14 +66,7 @@ static enum sl_status read_all(const struct sl_work_steps *s, struct sl_object_r
 enum sl_status sl_work_steps_ranges(const struct sl_work_steps *s, struct sl_work_range *ranges, size_t n,
                                     struct sl_arena *arena, struct sl_error *error)
 {
-    struct sl_object_read *reads = sl_arena_zalloc(arena, n * sizeof(*reads));
-    for (size_t i = 0; i < n; i++) {
-        ranges[i].bytes = sl_span(NULL, 0);
-        reads[i] = (struct sl_object_read){.key = sl_work_steps_key(s, ranges[i].name),
-                                           .from = SL_PART_HEAD_BYTES + ranges[i].from,
-                                           .max_bytes = ranges[i].most};
-    }
-    return read_all(s, reads, ranges, n, arena, error);
+    return read_ranges(s, SL_PART_HEAD_BYTES, ranges, n, arena, error);
 }
 
 /* ---- the parts of a step ---- */
@@ -96,12 +95,10 @@ static void fill(struct chains *c)
 
 static enum sl_status read_heads(struct chains *c, struct sl_error *error)
 {
-    struct sl_object_read reads[PARTS_TOGETHER];
     struct sl_work_range ranges[PARTS_TOGETHER];
     for (size_t i = 0; i < c->n; i++)
-        reads[i] = (struct sl_object_read){.key = sl_work_steps_key(c->steps, c->names[i]),
-                                           .max_bytes = SL_PART_HEAD_BYTES};
-    enum sl_status status = read_all(c->steps, reads, ranges, c->n, c->arena, error);
+        ranges[i] = (struct sl_work_range){.name = c->names[i], .most = SL_PART_HEAD_BYTES};
+    enum sl_status status = read_ranges(c->steps, 0, ranges, c->n, c->arena, error);
     c->heads = sl_arena_alloc(c->arena, c->n * sizeof(*c->heads));
     for (size_t i = 0; i < c->n && status == SL_OK; i++) {
         status = sl_part_head_read(ranges[i].bytes, c->arena, &c->heads[i], error);

@@ -242,7 +242,9 @@ def whole_records():
             check(f"{name}: an ARN in its Region", {r["eventSourceARN"].split("/")[0] for r in records} == {"arn:aws:dynamodb:eu-west-1:123456789012:table"}, records[0])
         else:
             check(f"{name}: its own ARN", records == TRUTH)
-        for what, (pattern, selects) in list(FILTERS.items())[0 if WHOLE else number % 3::1 if WHOLE else 3]:
+        for place, (what, (pattern, selects)) in enumerate(FILTERS.items()):
+            if not WHOLE and place % 3 != number % 3:
+                continue
             run, bodies = delivered(text, "--filter", json.dumps(pattern))
             have, want = [created(r) for r in records_of(bodies)], [created(r) for r in TRUTH if selects(r)]
             check(f"{name}: filter on {what}", have == want, (have, want))

@@ -1,5 +1,6 @@
 """What pages claim of the tree: each promise of docs/GUARANTEES.md has its limits, and tests that something runs; each figure of the
 README is one of docs/contributing/PERFORMANCE.md, which has it from `make bench`; docs/contributing/TOUR.md has every room."""
+import functools
 import os
 import re
 import subprocess
@@ -16,6 +17,7 @@ def recipes():
     return dict(re.findall(r"^([a-z-]+):(.*\n(?:\t.*\n)*)", read("Makefile"), re.M))
 
 
+@functools.cache
 def late():
     """What `make check-all` runs alone."""
     named = re.search(r"^late=\([^)]*\)", read("scripts/check.sh"), re.M)[0]

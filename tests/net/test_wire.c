@@ -197,7 +197,7 @@ static void slow_peers_are_waited_for_and_gone_ones_are_replaced(void **state)
     bool can_vanish = attach(probe) == 0;
     close(probe);
     if (!can_vanish)
-        skip();               /* this kernel lets no user drop what arrives */
+        skip(); /* this kernel lets no user drop what arrives */
     struct server servers[3]; /* slow on a new connection, slow on a kept one, gone */
     struct sl_http_exchange e[3];
     struct sl_span small = SL_LIT("{}"), big = sl_span(bytes, sizeof(bytes));

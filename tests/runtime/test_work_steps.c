@@ -80,8 +80,7 @@ static void put(struct stage *s, const char *name, struct sl_span body)
     object->body = body;
 }
 
-/* Its first share has the part's own name, the second one a blank `bytes` times, and "rest" is behind them.
- */
+/* Its first share is the part's own name, the second one so many blanks, and "rest" is behind them. */
 static void put_part(struct stage *s, const char *name, const char *before, size_t bytes)
 {
     struct sl_error error = SL_NO_ERROR;

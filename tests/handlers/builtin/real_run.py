@@ -10,7 +10,6 @@ import collections
 import decimal
 import gzip
 import json
-import os
 import pathlib
 import random
 import subprocess
@@ -19,7 +18,10 @@ import time
 
 import boto3
 
-CHANGES, ITEMS, EXPIRING = 2000 if os.environ.get("ALL") == "1" else 1000, 200, 12
+sys.path.insert(0, "tests/cli")
+from harness import WHOLE  # noqa: E402
+
+CHANGES, ITEMS, EXPIRING = 2000 if WHOLE else 1000, 200, 12
 STATES = ["OPEN", "PAID", "SHIPPED", "CANCELED"]
 feed, folder = sys.argv[1], pathlib.Path(sys.argv[2])
 dynamodb, streams = boto3.client("dynamodb"), boto3.client("dynamodbstreams")
