@@ -31,7 +31,6 @@ void sl_verify_suspect(struct sl_verify *v, size_t route, struct sl_span key, bo
     SL_PUSH(v->suspects, v->n_suspects, v->room_suspects, "suspects") =
         (struct suspect){.route = (uint32_t)route,
                          .is_forward = is_forward,
-                         .since_ms = sl_verify_wall_ms(v),
                          .hash = sl_hash(key),
                          .key = copy_of(v, key)};
 }
@@ -81,12 +80,18 @@ static int64_t through_of(const struct sl_verify *v, const struct group *g, cons
     return settled_ms < g->through_ms || (settled_ms == 1 && !g->through_ms) ? settled_ms : g->through_ms;
 }
 
+/* The wait is for the consumer: it begins with the first look, and what others took before that is not of it. */
+static bool is_overdue(const struct sl_verify *v, const struct suspect *s, int64_t now_ms)
+{
+    return s->looks.n > 0 && now_ms - s->since_ms > v->o.wait_ms;
+}
+
 static void choose(struct sl_verify *v, struct group *g)
 {
     int64_t now_ms = g->began_ms;
     for (size_t i = 0; i < v->n_suspects && g->n < LOOK_ITEMS; i++) {
         const struct suspect *s = &v->suspects[i];
-        bool is_late = now_ms - s->since_ms > v->o.wait_ms && now_ms >= s->looks.next_ms;
+        bool is_late = is_overdue(v, s, now_ms) && now_ms >= s->looks.next_ms;
         if (!is_late && !sl_looks_is_due(&s->looks, now_ms, through_of(v, g, &v->routes[s->route])))
             continue;
         if (g->n > 0 && &v->routes[s->route] != g->r)
@@ -373,8 +378,9 @@ static bool settle(struct group *g, size_t i, struct outcome *o)
         return true;
     }
     enum sl_looks_result result = sl_looks_take(&s->looks, &o->look);
-    bool is_late = g->ended_ms - s->since_ms > g->v->o.wait_ms;
-    if (result == SL_LOOKS_AGAIN && !is_late)
+    if (s->looks.n == 1)
+        s->since_ms = g->ended_ms;
+    if (result == SL_LOOKS_AGAIN && !is_overdue(g->v, s, g->ended_ms))
         return false;
     if (result == SL_LOOKS_RIGHT) {
         report->equal += s->is_forward;

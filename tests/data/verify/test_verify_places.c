@@ -252,6 +252,37 @@ static void more_suspects_than_fit_wait_or_are_refused(void **state)
     close_world();
 }
 
+/* ---- a wait that others use up ---- */
+
+static void time_passes(void)
+{
+    the->clock.ms += 20;
+}
+
+/* Four groups of suspects, each of which takes longer than a suspect waits: all get their two looks. */
+static void the_wait_is_for_the_consumer_not_for_other_suspects(void **state)
+{
+    (void)state;
+    struct sl_error error = SL_NO_ERROR;
+    open_world("");
+    options.wait_ms = 10;
+    struct sl_verify *v = verify_open();
+    for (int i = 0; i < 350; i++) {
+        char id[8], key[40];
+        snprintf(id, sizeof(id), "i%d", i);
+        snprintf(key, sizeof(key), "{\"PK\":{\"S\":\"%s\"}}", id);
+        put_source(id, "");
+        sl_verify_suspect(v, 0, sl_span_str(key), true);
+    }
+    before_read = time_passes;
+    while (sl_verify_progress(v).suspects > 0)
+        assert_int_equal(sl_verify_step(v, INT64_MAX / 2, &error), SL_OK);
+    assert_int_equal(sl_verify_route(v, 0)->different, 350);
+    assert_int_equal(sl_verify_route(v, 0)->pending, 0);
+    sl_verify_close(v);
+    close_world();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -263,6 +294,7 @@ int main(void)
         cmocka_unit_test(a_place_holds_all_that_was_known),
         cmocka_unit_test(a_place_of_another_verification_is_refused),
         cmocka_unit_test(more_suspects_than_fit_wait_or_are_refused),
+        cmocka_unit_test(the_wait_is_for_the_consumer_not_for_other_suspects),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
