@@ -34,6 +34,7 @@ ENVIRONMENT = {
     "PGPASSWORD": "sluice-tests-postgres",
 }
 # One compiler and one collector thread: it starts in half the time, and two cores have other work.
+MOTO_SERVER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "moto_server.py")
 JAVA = ["java", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Xmx1g"]
 
 
@@ -48,7 +49,7 @@ def dynamodb_command(port):
 
 
 def moto_command(port):
-    return [os.environ["MOTO_HOME"] + "/bin/python", "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
+    return [os.environ["MOTO_HOME"] + "/bin/python", MOTO_SERVER, "-H", "127.0.0.1", "-p", str(port)]
 
 
 def opensearch_command(port):
