@@ -27,7 +27,7 @@ def find():
 class Browser:
     """One process with one page. Every wait is bounded."""
 
-    def __init__(self, seconds=60):
+    def __init__(self, seconds=600):
         self.seconds = seconds
         self.folder = str(work_folder())
         self.said = open(os.path.join(self.folder, "stderr"), "w+b")

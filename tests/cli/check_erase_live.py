@@ -171,7 +171,7 @@ class Killer(http.server.ThreadingHTTPServer):
                 dies = server.n == server.at
             if dies and server.before:
                 return server.kill(self)
-            connection = http.client.HTTPConnection(server.moto, timeout=60)
+            connection = http.client.HTTPConnection(server.moto, timeout=600)
             connection.request(self.command, self.path, body, {k: v for k, v in self.headers.items() if k.lower() not in ("connection",)})
             answer = connection.getresponse()
             text = answer.read()
@@ -218,7 +218,7 @@ def killed_at_every_request():
         proxy.n, proxy.at, proxy.before = 0, at, at % 2 == 0
         proxy.victim = subprocess.Popen([f"{BUILD}/sluice", "erase", "--config", "sluice.json", "--keys", "people"], cwd=folder, env=through,
                                         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        proxy.victim.wait(timeout=120)
+        proxy.victim.wait(timeout=600)
         ends += proxy.victim.returncode == -signal.SIGKILL
         done = erase("--keys", "people")
         check(f"killed at request {at}, then it is done", done.returncode == 3 and done.out.count("to do:") == 1 and done.out.count("0 still hold something") == 2,

@@ -8,7 +8,7 @@ from harness import BUILD, check, finish
 
 
 def sluice(*args):
-    return subprocess.run([f"{BUILD}/sluice", *args], capture_output=True, text=True, timeout=20, stdin=subprocess.DEVNULL)
+    return subprocess.run([f"{BUILD}/sluice", *args], capture_output=True, text=True, timeout=600, stdin=subprocess.DEVNULL)
 
 
 def slips(name):

@@ -226,7 +226,7 @@ def killed_beside_writers(w):
         process.communicate(timeout=600)
     check("some were killed", kills > 0, kills)
     check("the writer wrote", writer.stop() > 10)
-    w.settle(300)
+    w.settle()
     status, out, err = repair(w, "--delete", "--wait", "60")
     check("the last one ends", status == 0, out + err)
     equal(w, "all is right")

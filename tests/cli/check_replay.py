@@ -111,7 +111,7 @@ def ends_with_us():
             time.sleep(0.05)
         time.sleep(0.3)
         process.send_signal(number)
-        process.wait(timeout=20)
+        process.wait(timeout=600)
         while alive() and time.time() < until:
             time.sleep(0.05)
         check(f"signal {number}: no process is left", process.returncode == -number and not alive(), alive())
@@ -128,7 +128,7 @@ def leaves_nothing():
                                    cwd=folder, env={**os.environ, "TMPDIR": str(mine)}, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         time.sleep(0.02 * turn)
         process.send_signal(number)
-        err = process.communicate(timeout=20)[1]
+        err = process.communicate(timeout=600)[1]
         left = [p.name for p in [*mine.iterdir(), *folder.glob("*.part")]]
         check(f"signal {number} after {20 * turn} ms: nothing is left", not left, (process.returncode, left, err))
 
@@ -462,7 +462,7 @@ def patience():
                               env={**os.environ, "AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b", "AWS_ENDPOINT_URL": "http://127.0.0.1:9"})
     line = next((x for x in replay.stderr if "of real time" in x), "nothing was said")
     replay.terminate()
-    replay.wait(timeout=30)
+    replay.wait(timeout=600)
     check("a line says what is waited for", "its timeout is 600 s (--timeout)" in line, line)
 
 

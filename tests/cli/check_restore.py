@@ -200,7 +200,7 @@ def killed():
             except subprocess.TimeoutExpired:
                 process.send_signal(stop)
                 kills += 1
-                process.out, process.err = process.communicate(timeout=30)
+                process.out, process.err = process.communicate(timeout=600)
         run = restore(archive, until, "--checkpoint", "cp") if process.returncode else process
         check(f"{stop.name}: it was ended at times ({kills})", kills >= 2, kills)
         if process is not run:
@@ -215,12 +215,12 @@ def the_mark_outlives_the_items():
     changes = history(14, changes=2000, items=1200)
     archive, until = write_archive("mark", changes, random.Random(14)), T0 + 400
     process = restore(archive, until, "--write-units", "300", wait=False)
-    end = time.monotonic() + 30
+    end = time.monotonic() + 600
     while not list((folder / "temp").glob("*/begun")) or not restored():
         check("it begins to write", time.monotonic() < end)
         time.sleep(0.02)
     process.kill()
-    process.communicate(timeout=30)
+    process.communicate(timeout=600)
     have = len(restored())
     (items,) = (folder / "temp").glob("*/items.jsonl")
     items.unlink()

@@ -188,7 +188,7 @@ def changed(in_process):
         check("and never printed", not any(s in (folder / "tail.log").read_text() for s in SECRETS))
     finally:
         tail.terminate()
-        tail.wait(30)
+        tail.wait(600)
         receiver.token = "first-token"
         moto("secretsmanager", "PutSecretValue", SecretId="plain", SecretString="first-token")
 

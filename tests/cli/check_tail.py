@@ -65,7 +65,7 @@ def against_dynamodb_local():
     while len(archived()) < 40 and time.time() < until:
         time.sleep(0.1)
     live.send_signal(signal.SIGINT)
-    out, err = live.communicate(timeout=30)
+    out, err = live.communicate(timeout=600)
     check("follows, and ends in order", live.returncode == 0 and len(archived()) == 40 and b"INSERT 5," in out, out + err)
     run = tail("--table", "orders", "--once", "--from", "latest", "--endpoint-url", endpoint)
     check("--from latest sees nothing old", run.returncode == 0 and "INSERT 0," in run.out, run.out + run.err)
@@ -78,7 +78,7 @@ def against_dynamodb_local():
     while len(archived()) < 41 and time.time() < until:
         time.sleep(0.1)
     live.terminate()
-    out, err = live.communicate(timeout=30)
+    out, err = live.communicate(timeout=600)
     check("--from latest sees what comes in the minute of its start", live.returncode == 0 and b"INSERT 1," in out, out + err)
     for args, text in ((("--table", "nowhere"), "nowhere"), ((), "--table"), (("--table", "orders", "--from", "x"), "--from")):
         run = tail(*args, *flags)
@@ -262,7 +262,7 @@ def failures():
     live = tail("--stream", ARN, "--endpoint-url", s.url, "--config", "poison.json", "--checkpoint", "never.json", wait=False)
     time.sleep(1.5)
     live.send_signal(signal.SIGTERM)
-    out, err = (t.decode() for t in live.communicate(timeout=30))
+    out, err = (t.decode() for t in live.communicate(timeout=600))
     kept = json.loads((folder / "never.json").read_text())["shards"]
     check("retried without limit, ended in between: no place, exit 1", live.returncode == 1 and not kept and "not handled" in out, out + err)
 
@@ -296,7 +296,7 @@ def storms():
         live = tail("--stream", ARN, "--endpoint-url", s.url, wait=False)
         time.sleep(3)
         live.send_signal(signal.SIGTERM)
-        out, err = live.communicate(timeout=30)
+        out, err = live.communicate(timeout=600)
         asked = [operation for operation, _ in s.server.asked].count("GetRecords")
         check(f"{code} without end: {asked} reads", 2 <= asked <= 6 and code.encode() in err, err)
 
@@ -312,7 +312,7 @@ def through_is_never_too_late():
         while time.time() < until and not ((folder / place).exists() and '"after":"2"' in (folder / place).read_text()):
             time.sleep(0.02)
         live.send_signal(signal.SIGTERM)
-        out, err = live.communicate(timeout=30)
+        out, err = live.communicate(timeout=600)
         kept = json.loads((folder / place).read_text())
         late = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(time.time() - 1))  # empty reads prove what is two seconds old
         check(f"{name}: {kept}", kept["shards"]["only"]["after"] == "2" and kept.get("through", "") < late, out + err)
@@ -357,7 +357,7 @@ def liars():
 
 # ---- lanes, and failures that must be seen ----
 
-def until(condition, seconds=60):
+def until(condition, seconds=600):
     """Whether it comes true: machines are slow at times."""
     end = time.time() + seconds
     while time.time() < end:

@@ -34,7 +34,7 @@ def beside_writers(w):
         no_alarm(w.verify("--wait", "3"), "beside writers at full speed")
     n = sum(writer.stop() for writer in writers)
     check("the writers wrote", n > 100, n)
-    w.settle(300)
+    w.settle()
     quiet(w.verify(), "afterwards all is equal")
     slow = [Writer(w, 3, keys=20, pause=0.15), Writer(w, 4, keys=20, pause=0.15)]
     for writer in slow:
@@ -46,7 +46,7 @@ def beside_writers(w):
 
 
 def consumer_held_back(w):
-    w.settle(300)
+    w.settle()
     w.hold(True)
     for n in range(40):
         w.put(w.table, item(f"w1-{n}", cost=7000 + n))
@@ -70,7 +70,7 @@ def restless_item(w):
     run = w.verify("--item", json.dumps(key("w5-0")), "--max-lag", "5", "--wait", "60" if LONG else "8", consumer=False)
     writer.stop()
     no_alarm(run, "an item that is written all the time")
-    w.settle(300)
+    w.settle()
 
 
 def expiring(w):
@@ -121,7 +121,7 @@ def redrive(w):
     process = subprocess.Popen([SLUICE, "replay", "--config", "sluice.json", "redriven.jsonl"], cwd=w.folder, stdout=subprocess.DEVNULL,
                                stderr=subprocess.DEVNULL)
     run = w.verify()
-    process.wait(60)
+    process.wait(600)
     no_alarm(run, "beside a redrive")
     quiet(w.verify(), "and after it")
 
@@ -397,7 +397,7 @@ def resumed(w):
     process = w.verify("--segments", "7", "--checkpoint", "v.place", "--read-units", "120", wait=False)
     time.sleep(1.2)
     process.terminate()
-    process.communicate(timeout=30)
+    process.communicate(timeout=600)
     run = w.verify("--segments", "7", "--checkpoint", "v.place")
     check("a checkpoint", run.status == 0 and run.summary["equal"] == whole.summary["equal"] and not (w.folder / "v.place").exists(), f"{whole} {run}")
 

@@ -101,7 +101,7 @@ class World:
             return 0
         return datetime.datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp() if text else 0
 
-    def settle(self, seconds=60):
+    def settle(self, seconds=600):
         """Waits until all that was written so far is handled."""
         since = time.time()
         while self.through() <= since:
@@ -114,7 +114,7 @@ class World:
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGCONT)
                 os.killpg(process.pid, signal.SIGTERM)
-                process.wait(30)
+                process.wait(600)
 
     # ---- tables ----
 
@@ -188,7 +188,7 @@ class Writer(threading.Thread):
 
     def stop(self):
         self.stopped.set()
-        self.join(30)
+        self.join(600)
         if self.failure:
             sys.exit(f"FAIL a writer: {self.failure}")
         return self.n

@@ -64,7 +64,7 @@ def replay(builds, parts, folder):
     (folder / "sluice.json").write_text(json.dumps(CONFIG))
     for build, part in zip(builds, parts):
         done = subprocess.run([build / "sluice", "replay", "--config", folder / "sluice.json", part], env={**os.environ, "OUT": str(folder)}, capture_output=True, text=True,
-                              timeout=300, check=False)
+                              timeout=600, check=False)
         if done.returncode > 1:
             return done.stdout + done.stderr
     return ""
@@ -109,12 +109,12 @@ def parked(old, new):
             row["dynamodb"]["NewImage"].setdefault("n", {"N": str(n)})
         (work / "in.json").write_text(json.dumps({"Records": made}))
         env = {**os.environ, "OUT": str(work)}
-        subprocess.run([first / "sluice", "replay", "--config", work / "sluice.json", work / "in.json"], env=env, capture_output=True, timeout=100, check=False)
+        subprocess.run([first / "sluice", "replay", "--config", work / "sluice.json", work / "in.json"], env=env, capture_output=True, timeout=600, check=False)
         letters = (work / "parked.jsonl").read_text().splitlines()
         check(f"{name}: one record is parked", len(letters) == 1, letters)
         config["routes"][0]["counters"][0]["add"] = {"n": 1}
         (work / "sluice.json").write_text(json.dumps(config))
-        done = subprocess.run([second / "sluice", "redrive", "--config", work / "sluice.json", work / "parked.jsonl"], env=env, capture_output=True, text=True, timeout=100, check=False)
+        done = subprocess.run([second / "sluice", "redrive", "--config", work / "sluice.json", work / "parked.jsonl"], env=env, capture_output=True, text=True, timeout=600, check=False)
         check(f"{name}: it is redriven", done.returncode == 0, done.stdout + done.stderr)
         with sqlite3.connect(work / "t.db") as db:
             found = [row for row, in db.execute("SELECT item FROM totals")]
@@ -136,7 +136,7 @@ def tail(old, new):
             written[key] = item
         done = subprocess.run([build / "sluice", "tail", "--table", "orders", "--once", "--config", work / "sluice.json", "--checkpoint", work / "place.json",
                                "--endpoint-url", servers.env["DYNAMODB_ENDPOINT"]], env={**os.environ, **servers.credentials, "OUT": str(work)},
-                              capture_output=True, text=True, timeout=200, check=False)
+                              capture_output=True, text=True, timeout=600, check=False)
         check(f"turn {n}: tail goes on from the checkpoint", done.returncode == 0, done.stdout + done.stderr)
         with sqlite3.connect(work / "t.db") as db:
             replica = {json.loads(item)["PK"]["S"]: json.loads(item) for item, in db.execute("SELECT item FROM replica")}

@@ -324,7 +324,7 @@ def service():
             if any(any(c.isdigit() for c in row.get("checkpoint", {}).get("S", "")) for row in rows):
                 break
         tail.send_signal(signal.SIGINT)
-        tail.wait(30)
+        tail.wait(600)
     Proxy.told("service/tail-leases", counted=False)
     keep("service/tail-leases.txt", f"exit {tail.returncode}\n{(leases / 'log').read_text()}")
     keep("service/leases.txt", json.dumps(sorted((shape(row) for row in rows), key=json.dumps), indent=1, sort_keys=True))

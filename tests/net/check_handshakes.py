@@ -67,7 +67,7 @@ class Server(http.server.ThreadingHTTPServer):
             number = self.served
         if number >= 91:
             self.others.set()
-        if number == self.held and not self.others.wait(30):
+        if number == self.held and not self.others.wait(600):
             raise OSError("the others wait for this one")
 
     def finish_request(self, request, address):

@@ -54,7 +54,7 @@ def action(work):
         env = {"VERSION": version, "CONFIG": "deploy/sluice.json", "CASES": "", "SAMPLE": "", "WARNINGS": "fail", "JUNIT": "", "RELEASES": f"file://{work}/releases", **inputs}
         inside = re.findall(r"^        (\w+): \$", (TOP / "action.yml").read_text(), re.M)
         check("the action gives the script all that it reads", set(inside) == set(env), inside)
-        return subprocess.run([TOP / "scripts/release/action.sh"], cwd=repository, env={"PATH": os.environ["PATH"], "TMPDIR": str(work), **env}, capture_output=True, text=True, timeout=300,
+        return subprocess.run([TOP / "scripts/release/action.sh"], cwd=repository, env={"PATH": os.environ["PATH"], "TMPDIR": str(work), **env}, capture_output=True, text=True, timeout=600,
                               check=False)
     done = job(CASES="deploy/tests", JUNIT="junit.xml", WARNINGS="allow")
     check("the action checks a configuration and runs its cases", done.returncode == 0 and (repository / "junit.xml").exists(), done.stdout + done.stderr)

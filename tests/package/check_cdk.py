@@ -34,7 +34,7 @@ def check(name, ok, detail=""):
 
 
 def run(*args, **more):
-    return subprocess.run([str(a) for a in args], capture_output=True, text=True, timeout=300, **more)
+    return subprocess.run([str(a) for a in args], capture_output=True, text=True, timeout=600, **more)
 
 
 def plain_template():

@@ -289,7 +289,7 @@ print(json.dumps(db.execute("SELECT _order, _item, attr0, CAST(n AS VARCHAR), PK
     done = subprocess.run(command(place / world.table, lake, *more, columns="attr0:text"), env=env, capture_output=True, text=True, timeout=600)
     check("other columns need another table", done.returncode == 2 and "name another table" in done.stderr, done.stderr)
     catalog.stdin.close()
-    catalog.wait(timeout=60)
+    catalog.wait(timeout=600)
     done = subprocess.run(command(place / world.table, lake, *more), env=env, capture_output=True, text=True, timeout=600)
     check("a catalog that is not there", done.returncode == 2 and "lake:" in done.stderr, done.stderr)
 

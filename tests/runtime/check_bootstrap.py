@@ -86,7 +86,7 @@ class Bootstrap:
 
     def posted(self):
         while True:
-            verb, path, body, kind = self.api.seen.get(timeout=30)
+            verb, path, body, kind = self.api.seen.get(timeout=600)
             if verb == "POST":
                 return path, json.loads(body), kind
 
@@ -148,7 +148,7 @@ def init_errors():
               kind.startswith("Function."), (path, body))
         check(f"{text}: exits non-zero, posted once, nothing asked", status == 1 and b.api.seen.empty(), status)
         check(f"{text}: one line in the log", err.count("\n") == 1 and text in err, err)
-    done = subprocess.run([f"{BUILD}/bootstrap"], env={"PATH": os.environ["PATH"]}, capture_output=True, timeout=30)
+    done = subprocess.run([f"{BUILD}/bootstrap"], env={"PATH": os.environ["PATH"]}, capture_output=True, timeout=600)
     check("outside Lambda: one line", done.returncode == 1 and b"AWS_LAMBDA_RUNTIME_API" in done.stderr and done.stderr.count(b"\n") == 1, done.stderr)
 
 
@@ -212,7 +212,7 @@ def survives_a_bad_api():
 def several_at_a_time():
     b = Bootstrap(notify(), AWS_LAMBDA_MAX_CONCURRENCY="3")
     for _ in range(3):
-        b.api.seen.get(timeout=30)
+        b.api.seen.get(timeout=600)
     children = pathlib.Path(f"/proc/{b.process.pid}/task/{b.process.pid}/children").read_text().split()
     check("a process for each, each asking", len(children) == 3, children)
     for n in range(30):

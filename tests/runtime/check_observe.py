@@ -152,7 +152,7 @@ def sums():
     for n, age_s in ((9, 10), (6, 500), (3, 20)):
         b.send(mixed(n, age_s))
         b.posted()
-    b.api.seen.get(timeout=30)
+    b.api.seen.get(timeout=600)
     b.process.terminate()
     status, _, err = b.wait()
     emf, _ = lines_of(err)

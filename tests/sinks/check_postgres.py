@@ -233,7 +233,7 @@ def refused(server, history):
                'GRANT INSERT, UPDATE ON unread TO reader; GRANT ALL ON unread_too TO reader')
     conf = config("no_reading.json", {"name": "n", "handler": "aggregate", "to": server.target("unread", user="reader", password="READER"),
                                       "ledger": {"table": "unread_too"}, "counters": [{"key": {"PK": "S{status}"}, "add": {"n": 1}}]})
-    run = sluice("replay", "--config", conf, "--max-retries", "0", "--timeout", "5", "one.json", timeout=30)
+    run = sluice("replay", "--config", conf, "--max-retries", "0", "--timeout", "5", "one.json", timeout=600)
     check("a table that cannot be read is refused", run.returncode == 1 and "permission denied" in run.err and "FATAL" in run.err, run.text)
     given = os.environ.pop("PGPASSWORD")
     run = sluice("replay", "--config", config("no_password.json", route(server.target("bare"))), "--max-retries", "0", "one.json")
@@ -370,7 +370,7 @@ def lies(server, _history):
         server.make("lied", SQL_COLUMNS)
         proxy.lie = (n, 1 << n % 7)
         conf = config("lied.json", route(server.target("lied", port=proxy.port, columns=COLUMNS, tls="off")))
-        run = sluice("replay", "--config", conf, "--report-failures", "--max-retries", "5", "--timeout", "3", "few.json", timeout=60)
+        run = sluice("replay", "--config", conf, "--report-failures", "--max-retries", "5", "--timeout", "3", "few.json", timeout=600)
         check(f"byte {n}: the history was written", run.returncode == 0, run.text)
         compare(server, "lied", few, f"byte {n} of the answers is another")
         check(f"byte {n}: nothing is parked", not parked(conf), parked(conf)[:1])
@@ -422,7 +422,7 @@ def live_world(server, _history):
     writing.set()
     writer.join()
     run = tail("--once")
-    out = run.communicate(timeout=120)[0].decode()
+    out = run.communicate(timeout=600)[0].decode()
     check("the tail reads to the end", run.returncode == 0, out)
     items = tables.scan("world")
     rows = {pk: (json.loads(item), state) for pk, item, state in server.sql('SELECT "PK", item::text, state FROM copy', database="world")}
@@ -447,7 +447,7 @@ def waits(server, history):
     while not server.sql("SELECT 1 FROM pg_locks JOIN pg_class c ON c.oid = relation WHERE c.relname = 'locked' AND granted AND mode = 'AccessExclusiveLock'"):
         time.sleep(0.02)
     began = time.time()
-    run = sluice("replay", "--config", conf, "--max-retries", "0", "--timeout", "2", "one.json", timeout=30)
+    run = sluice("replay", "--config", conf, "--max-retries", "0", "--timeout", "2", "one.json", timeout=600)
     check("a lock ends with the deadline", run.returncode == 1 and time.time() - began < 6, (time.time() - began, run.text))
     check("and says so", "DeadlineExceeded" in run.err or "time" in run.err, run.text)
     check("nothing is parked", not parked(conf))

@@ -299,7 +299,7 @@ def refused_together():
                 is_first = seen[0] <= wave
                 held[0] += 1
                 most[0] = most[0] if is_first else max(most[0], held[0])
-            together.wait(10) if is_first else time.sleep(0.2)
+            together.wait(600) if is_first else time.sleep(0.2)
             with lock:
                 held[0] -= 1
             self.send_response(429 if is_first else 200)

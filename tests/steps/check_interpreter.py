@@ -47,7 +47,7 @@ def main():
         front.behind = stage.services["MOTO_ENDPOINT"].removeprefix("http://")
         request = urllib.request.Request(f"http://{front.behind}/moto-api/config", json.dumps({"stepfunctions": {"execute_state_machine": True}}).encode(),
                                          {"Content-Type": "application/json"})
-        urllib.request.urlopen(request, timeout=10).read()
+        urllib.request.urlopen(request, timeout=600).read()
         place, keys = stage.export("of/", ITEMS, 5)
 
         said, history, function = play(stage, front, "played", place, {"consumer_since": ago(7200)}, SLUICE_WORK_WRITE_UNITS="800",

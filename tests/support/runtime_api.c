@@ -21,7 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define PATIENCE_MS   60000
+#define PATIENCE_MS   600000
 #define CONNECTIONS   64
 #define VARIABLES     40
 #define FILES         8

@@ -219,7 +219,7 @@ static void read_until(int master, char *out, size_t room, const char *text)
     size_t n = strlen(out);
     while (!strstr(out, text)) {
         struct pollfd p = {master, POLLIN, 0};
-        assert_int_equal(poll(&p, 1, 60000), 1);
+        assert_int_equal(poll(&p, 1, 600000), 1);
         ssize_t got = read(master, out + n, room - n - 1);
         assert_true(got > 0);
         n += (size_t)got;
@@ -495,7 +495,7 @@ static void a_wrong_place_to_listen_is_refused(void **state)
 static bool receive(int fd, char text[4096])
 {
     struct pollfd p = {fd, POLLIN, 0};
-    if (poll(&p, 1, 60000) != 1)
+    if (poll(&p, 1, 600000) != 1)
         return false;
     ssize_t n = recv(fd, text, 4095, 0);
     text[n > 0 ? n : 0] = '\0';

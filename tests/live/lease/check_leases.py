@@ -89,11 +89,11 @@ def refused(db, flags):
     for leases, text in (("dynamodb://orders", "is no lease table"), ("dynamodb://newer-leases", "KCL 3"), ("dynamodb://broken-leases", "row x is not a lease"),
                          ("s3://bucket", "--leases is the target of a table"), ("dynamodb://x", "Table/index names must be between")):
         e = start(f"e{len(workers)}", *base, "--leases", leases)
-        check(f"{leases}: {text}", e.process.wait(60) == 2 and text in e.text(), e.text())
+        check(f"{leases}: {text}", e.process.wait(600) == 2 and text in e.text(), e.text())
     for more, text in ((("--checkpoint", "x.json"), "--leases and --checkpoint"), (("--once",), "--leases and --once"), (("--lease-seconds", "1"), "--lease-seconds 1 is out of range"),
                        (("--in-process", "--trust-plugins"), "slow")):
         e = start(f"e{len(workers)}", *flags, *more)
-        check(f"{more}: {text}", e.process.wait(60) == 2 and text in e.text(), e.text())
+        check(f"{more}: {text}", e.process.wait(600) == 2 and text in e.text(), e.text())
 
 
 def on_dynamodb_local():

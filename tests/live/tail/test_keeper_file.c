@@ -269,7 +269,7 @@ static void a_write_that_fails_is_told_once(void **state)
         disk_fault_begin(1, ENOSPC, "fsync");
         w->keeper.ops->save(w->keeper.self, &(struct sl_keeper_place){.shard = "a", .after = "8"}, 1);
         struct pollfd bell = {.fd = w->bell, .events = POLLIN};
-        assert_int_equal(poll(&bell, 1, 10000), 1);
+        assert_int_equal(poll(&bell, 1, 600000), 1);
         if (is_taken) {
             assert_true(w->keeper.ops->take(w->keeper.self, &event));
             assert_int_equal(event.kind, SL_KEEPER_FAILED);

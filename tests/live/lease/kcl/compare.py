@@ -40,7 +40,7 @@ class Kcl:
     def stop(self):
         self.process.stdin.write(b"stop\n")
         self.process.stdin.flush()
-        return self.process.wait(120)
+        return self.process.wait(600)
 
 
 def ints(numbers):
