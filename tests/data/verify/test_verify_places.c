@@ -125,6 +125,30 @@ static void an_item_that_is_always_written_is_unsettled(void **state)
     close_world();
 }
 
+static void move_second(void)
+{
+    put_row("second", json_printf(",'v':{'N':'%d'}", ++moves));
+}
+
+/* Two looks that saw one row move did not see the same, whichever row of the item it is. */
+static void a_row_that_moves_beside_one_that_stands_still_is_seen(void **state)
+{
+    (void)state;
+    struct sl_error error = SL_NO_ERROR;
+    open_world("");
+    put_source("t", "");
+    put_row("t", "");
+    struct sl_verify *v = verify_open();
+    sl_verify_suspect(v, 0, SL_LIT("{\"PK\":{\"S\":\"t\"}}"), true);
+    before_read = move_second;
+    while (sl_verify_progress(v).suspects > 0)
+        assert_int_equal(sl_verify_step(v, INT64_MAX / 2, &error), SL_OK);
+    assert_int_equal(sl_verify_route(v, 0)->unsettled, 1);
+    assert_int_equal(sl_verify_route(v, 0)->different, 0);
+    sl_verify_close(v);
+    close_world();
+}
+
 /* ---- places ---- */
 
 /* Page by page, in another process each time, forward and backward, in a pair: nothing is lost or counted
@@ -291,6 +315,7 @@ int main(void)
         cmocka_unit_test(an_item_without_its_key_is_told),
         cmocka_unit_test(rows_that_the_route_would_not_make_are_passed_over),
         cmocka_unit_test(an_item_that_is_always_written_is_unsettled),
+        cmocka_unit_test(a_row_that_moves_beside_one_that_stands_still_is_seen),
         cmocka_unit_test(a_place_holds_all_that_was_known),
         cmocka_unit_test(a_place_of_another_verification_is_refused),
         cmocka_unit_test(more_suspects_than_fit_wait_or_are_refused),
