@@ -13,7 +13,8 @@ enum sl_looks_result sl_looks_take(struct sl_looks *looks, const struct sl_look 
 {
     if (look->is_right)
         return SL_LOOKS_RIGHT;
-    looks->n++;
+    if (looks->n++ == 0)
+        looks->since_ms = look->ended_ms;
     looks->next_ms = look->ended_ms + ((int64_t)SL_LOOKS_WAIT_MS << (looks->n - 1));
     bool same = looks->has_first && look->is_still && memcmp(looks->seen, look->seen, 32) == 0;
     if (!same)

@@ -38,6 +38,7 @@ struct sl_looks {
     unsigned char seen[32]; /* of the look that the next one is compared with */
     int64_t first_ms;       /* when that one ended */
     int64_t next_ms;        /* not before: wall time */
+    int64_t since_ms;       /* when the first look of all ended: since then it waits for the consumer */
 };
 
 enum sl_looks_result {

@@ -21,7 +21,6 @@ struct suspect {
     uint32_t route;
     bool is_forward;
     struct sl_looks looks;
-    int64_t since_ms; /* when the first look ended: wall time */
     uint64_t hash;  /* of the key */
     char *key;      /* JSON; malloc */
     char *row;      /* likewise: the key of the one row that is looked at; NULL: all rows of the item */

@@ -28,11 +28,8 @@ static char *copy_of(const struct sl_verify *v, struct sl_span text)
 
 void sl_verify_suspect(struct sl_verify *v, size_t route, struct sl_span key, bool is_forward)
 {
-    SL_PUSH(v->suspects, v->n_suspects, v->room_suspects, "suspects") =
-        (struct suspect){.route = (uint32_t)route,
-                         .is_forward = is_forward,
-                         .hash = sl_hash(key),
-                         .key = copy_of(v, key)};
+    SL_PUSH(v->suspects, v->n_suspects, v->room_suspects, "suspects") = (struct suspect){
+        .route = (uint32_t)route, .is_forward = is_forward, .hash = sl_hash(key), .key = copy_of(v, key)};
 }
 
 void sl_verify_suspect_row(struct sl_verify *v, size_t route, struct sl_span key, struct sl_span row,
@@ -80,10 +77,11 @@ static int64_t through_of(const struct sl_verify *v, const struct group *g, cons
     return settled_ms < g->through_ms || (settled_ms == 1 && !g->through_ms) ? settled_ms : g->through_ms;
 }
 
-/* The wait is for the consumer: it begins with the first look, and what others took before that is not of it. */
+/* The wait is for the consumer: it begins with the first look, and what others took before that is not of it.
+ */
 static bool is_overdue(const struct sl_verify *v, const struct suspect *s, int64_t now_ms)
 {
-    return s->looks.n > 0 && now_ms - s->since_ms > v->o.wait_ms;
+    return s->looks.n > 0 && now_ms - s->looks.since_ms > v->o.wait_ms;
 }
 
 static void choose(struct sl_verify *v, struct group *g)
@@ -378,8 +376,6 @@ static bool settle(struct group *g, size_t i, struct outcome *o)
         return true;
     }
     enum sl_looks_result result = sl_looks_take(&s->looks, &o->look);
-    if (s->looks.n == 1)
-        s->since_ms = g->ended_ms;
     if (result == SL_LOOKS_AGAIN && !is_overdue(g->v, s, g->ended_ms))
         return false;
     if (result == SL_LOOKS_RIGHT) {

@@ -10,7 +10,7 @@ import subprocess
 import time
 
 from exports import ARN, finish_export, write_export
-from harness import BUILD, check, finish, kills, work_folder
+from harness import BUILD, check, ended, finish, kills, work_folder
 
 kills()
 folder = work_folder()
@@ -131,7 +131,7 @@ def stopped(export):
             break
         time.sleep(0.02)
     process.send_signal(signal.SIGTERM)
-    out, err = process.communicate(timeout=600)
+    out, err = ended(process)
     check("SIGTERM ends it", process.returncode == 1 and "not done; the same command goes on" in err, out + err)
     done = json.loads((folder / "cp").read_text())["state"]["records"]
     check("after some items", 0 < done < 3000, done)

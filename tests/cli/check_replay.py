@@ -13,7 +13,7 @@ import socket
 import subprocess
 import time
 
-from harness import BUILD, FUNCTION_SH, WHOLE, Run, check, finish, kills, record, work_folder, write_event
+from harness import BUILD, FUNCTION_SH, WHOLE, Run, check, ended, finish, kills, record, until, work_folder, write_event
 
 kills()
 folder = work_folder()
@@ -106,15 +106,11 @@ def ends_with_us():
         process = subprocess.Popen([f"{BUILD}/sluice", "replay", "--bootstrap", f"{prefix}python3 {FUNCTION_SH} hang {mark}", "in.json"], cwd=folder,
                                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         alive = lambda: subprocess.run(["pgrep", "-f", f"hang {mark}$"], capture_output=True).stdout.split()
-        until = time.time() + 20
-        while len(alive()) < 1 and time.time() < until:
-            time.sleep(0.05)
+        until(alive, 20)
         time.sleep(0.3)
         process.send_signal(number)
-        process.wait(timeout=600)
-        while alive() and time.time() < until:
-            time.sleep(0.05)
-        check(f"signal {number}: no process is left", process.returncode == -number and not alive(), alive())
+        ended(process, within=20)
+        check(f"signal {number}: no process is left", until(lambda: not alive(), 20) and process.returncode == -number, alive())
 
 
 def leaves_nothing():
@@ -128,7 +124,7 @@ def leaves_nothing():
                                    cwd=folder, env={**os.environ, "TMPDIR": str(mine)}, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         time.sleep(0.02 * turn)
         process.send_signal(number)
-        err = process.communicate(timeout=600)[1]
+        err = ended(process, within=20)[1]
         left = [p.name for p in [*mine.iterdir(), *folder.glob("*.part")]]
         check(f"signal {number} after {20 * turn} ms: nothing is left", not left, (process.returncode, left, err))
 
@@ -462,7 +458,7 @@ def patience():
                               env={**os.environ, "AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b", "AWS_ENDPOINT_URL": "http://127.0.0.1:9"})
     line = next((x for x in replay.stderr if "of real time" in x), "nothing was said")
     replay.terminate()
-    replay.wait(timeout=600)
+    ended(replay)
     check("a line says what is waited for", "its timeout is 600 s (--timeout)" in line, line)
 
 

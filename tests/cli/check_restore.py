@@ -8,10 +8,9 @@ import shutil
 import signal
 import sqlite3
 import subprocess
-import time
 
 from exports import write_export
-from harness import BUILD, check, finish, kills, work_folder
+from harness import BUILD, check, ended, finish, kills, until as becomes, work_folder
 from restore_world import T0, history, normal, state_at, text_of, wanted
 import restore_world
 
@@ -38,7 +37,7 @@ def restore(archive, until, *args, wait=True, keys=True):
                                 "--temp", str(folder / "temp"), *keys, *args], cwd=folder, env=ENV, stdout=subprocess.PIPE,
                                stderr=subprocess.PIPE, text=True)
     if wait:
-        process.out, process.err = process.communicate(timeout=600)
+        process.out, process.err = ended(process)
     return process
 
 
@@ -200,7 +199,7 @@ def killed():
             except subprocess.TimeoutExpired:
                 process.send_signal(stop)
                 kills += 1
-                process.out, process.err = process.communicate(timeout=600)
+                process.out, process.err = ended(process)
         run = restore(archive, until, "--checkpoint", "cp") if process.returncode else process
         check(f"{stop.name}: it was ended at times ({kills})", kills >= 2, kills)
         if process is not run:
@@ -215,12 +214,9 @@ def the_mark_outlives_the_items():
     changes = history(14, changes=2000, items=1200)
     archive, until = write_archive("mark", changes, random.Random(14)), T0 + 400
     process = restore(archive, until, "--write-units", "300", wait=False)
-    end = time.monotonic() + 600
-    while not list((folder / "temp").glob("*/begun")) or not restored():
-        check("it begins to write", time.monotonic() < end)
-        time.sleep(0.02)
+    check("it begins to write", becomes(lambda: list((folder / "temp").glob("*/begun")) and restored()))
     process.kill()
-    process.communicate(timeout=600)
+    ended(process)
     have = len(restored())
     (items,) = (folder / "temp").glob("*/items.jsonl")
     items.unlink()

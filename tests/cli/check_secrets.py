@@ -11,7 +11,7 @@ import subprocess
 import threading
 import time
 
-from harness import BUILD, Run, check, finish, record, work_folder
+from harness import BUILD, Run, check, ended, finish, record, work_folder
 from servers import Servers
 
 folder = work_folder()
@@ -188,7 +188,7 @@ def changed(in_process):
         check("and never printed", not any(s in (folder / "tail.log").read_text() for s in SECRETS))
     finally:
         tail.terminate()
-        tail.wait(600)
+        ended(tail)
         receiver.token = "first-token"
         moto("secretsmanager", "PutSecretValue", SecretId="plain", SecretString="first-token")
 

@@ -12,7 +12,7 @@ import subprocess
 import threading
 import time
 
-from harness import BUILD, check, finish, kills, work_folder
+from harness import BUILD, check, ended, finish, kills, until, work_folder
 from servers import Servers
 
 LONG = bool(os.environ.get("LONG"))
@@ -146,13 +146,6 @@ def tail(*args):
                             stderr=subprocess.STDOUT)
 
 
-def until(what):
-    end = time.time() + 600
-    while not what() and time.time() < end:
-        time.sleep(0.2)
-    return what()
-
-
 dice = random.Random(9)
 
 
@@ -174,7 +167,7 @@ def world(name, mode, *args, kills=0):
     """Writes before, during and after an outage; the other routes are up to date all the time."""
     write(60)
     process = tail(*args)
-    check(f"{name}: at first all is well", until(lambda: plain() == items("orders") and is_right()), waiting("later"))
+    check(f"{name}: at first all is well", until(lambda: plain() == items("orders") and is_right(), 40), waiting("later"))
     proxy.turn(mode)
     for i in range(4):
         write(25)
@@ -183,7 +176,7 @@ def world(name, mode, *args, kills=0):
             process.wait()
             process = tail(*args)
         began = time.time()
-        good = until(lambda: plain() == items("orders") and sums_in(rows("totals")) == sums_of(items("orders")))
+        good = until(lambda: plain() == items("orders") and sums_in(rows("totals")) == sums_of(items("orders")), 45)
         check(f"{name}: the other routes go on", good, f"{time.time() - began} s")
         if i > 1 and not kills:
             check(f"{name}: and not late", time.time() - began < 20, time.time() - began)
@@ -192,15 +185,15 @@ def world(name, mode, *args, kills=0):
     proxy.turn("up")
     write(10)
     if "off" in args:
-        check(f"{name}: nobody drains", until(lambda: plain() == items("orders")) and waiting("later") > 0)
+        check(f"{name}: nobody drains", until(lambda: plain() == items("orders"), 30) and waiting("later") > 0)
         for queue in ("later", "later2"):
             run = subprocess.run([f"{BUILD}/sluice", "redrive", "--delete-done", f"sqs://{queue}?endpoint={MOTO}", "--wait", "1", "--timeout", "20"],
                                  cwd=folder, env=ENV, capture_output=True, text=True, timeout=600)
             check(f"{name}: redrive drains", run.returncode == 0 and "route=" in run.stdout, run.stdout + run.stderr)
-    check(f"{name}: afterwards all is equal", until(lambda: is_right() and waiting("later") + waiting("later2") == 0),
+    check(f"{name}: afterwards all is equal", until(lambda: is_right() and waiting("later") + waiting("later2") == 0, 150),
           f"{waiting('later')} {waiting('later2')} {is_right()}")
     process.terminate()
-    out = process.communicate(timeout=600)[0].decode()
+    out = ended(process)[0].decode()
     check(f"{name}: tail ends in order", process.returncode == 0, out)
     check(f"{name}: and says what it did", "set aside" in out or kills, out)
     check(f"{name}: nothing was parked", not (folder / "parked.jsonl").exists() or not (folder / "parked.jsonl").read_text())

@@ -9,7 +9,7 @@ import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-from harness import BUILD, check, finish, kills, record, work_folder
+from harness import BUILD, check, ended, finish, kills, record, until, work_folder
 from servers import Servers
 
 kills()
@@ -61,24 +61,19 @@ def against_dynamodb_local():
     time.sleep(1)
     for n in range(35, 40):
         put(n)
-    until = time.time() + 30
-    while len(archived()) < 40 and time.time() < until:
-        time.sleep(0.1)
+    until(lambda: len(archived()) >= 40, 30)
     live.send_signal(signal.SIGINT)
-    out, err = live.communicate(timeout=600)
+    out, err = ended(live)
     check("follows, and ends in order", live.returncode == 0 and len(archived()) == 40 and b"INSERT 5," in out, out + err)
     run = tail("--table", "orders", "--once", "--from", "latest", "--endpoint-url", endpoint)
     check("--from latest sees nothing old", run.returncode == 0 and "INSERT 0," in run.out, run.out + run.err)
     live = tail("--table", "orders", "--from", "latest", "--endpoint-url", endpoint, "--checkpoint", "began.json", wait=False)
-    until = time.time() + 60
-    while time.time() < until and not (folder / "began.json").exists():
-        time.sleep(0.1)
+    until((folder / "began.json").exists, 60)
     time.sleep(2)  # (through its first reads; the stream's times are those of whole minutes)
     put(40)
-    while len(archived()) < 41 and time.time() < until:
-        time.sleep(0.1)
+    until(lambda: len(archived()) >= 41, 60)
     live.terminate()
-    out, err = live.communicate(timeout=600)
+    out, err = ended(live)
     check("--from latest sees what comes in the minute of its start", live.returncode == 0 and b"INSERT 1," in out, out + err)
     for args, text in ((("--table", "nowhere"), "nowhere"), ((), "--table"), (("--table", "orders", "--from", "x"), "--from")):
         run = tail(*args, *flags)
@@ -262,7 +257,7 @@ def failures():
     live = tail("--stream", ARN, "--endpoint-url", s.url, "--config", "poison.json", "--checkpoint", "never.json", wait=False)
     time.sleep(1.5)
     live.send_signal(signal.SIGTERM)
-    out, err = (t.decode() for t in live.communicate(timeout=600))
+    out, err = (t.decode() for t in ended(live))
     kept = json.loads((folder / "never.json").read_text())["shards"]
     check("retried without limit, ended in between: no place, exit 1", live.returncode == 1 and not kept and "not handled" in out, out + err)
 
@@ -296,7 +291,7 @@ def storms():
         live = tail("--stream", ARN, "--endpoint-url", s.url, wait=False)
         time.sleep(3)
         live.send_signal(signal.SIGTERM)
-        out, err = live.communicate(timeout=600)
+        out, err = ended(live)
         asked = [operation for operation, _ in s.server.asked].count("GetRecords")
         check(f"{code} without end: {asked} reads", 2 <= asked <= 6 and code.encode() in err, err)
 
@@ -308,11 +303,9 @@ def through_is_never_too_late():
         s.server.times = {1: made, 2: made}
         place = f"through-{s.server.server_port}.json"
         live = tail("--stream", ARN, "--endpoint-url", s.url, "--checkpoint", place, wait=False)
-        until = time.time() + 30
-        while time.time() < until and not ((folder / place).exists() and '"after":"2"' in (folder / place).read_text()):
-            time.sleep(0.02)
+        until(lambda: (folder / place).exists() and '"after":"2"' in (folder / place).read_text(), 30)
         live.send_signal(signal.SIGTERM)
-        out, err = live.communicate(timeout=600)
+        out, err = ended(live)
         kept = json.loads((folder / place).read_text())
         late = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(time.time() - 1))  # empty reads prove what is two seconds old
         check(f"{name}: {kept}", kept["shards"]["only"]["after"] == "2" and kept.get("through", "") < late, out + err)
@@ -356,16 +349,6 @@ def liars():
 
 
 # ---- lanes, and failures that must be seen ----
-
-def until(condition, seconds=600):
-    """Whether it comes true: machines are slow at times."""
-    end = time.time() + seconds
-    while time.time() < end:
-        if condition():
-            return True
-        time.sleep(0.05)
-    return False
-
 
 def places(name):
     try:
@@ -442,7 +425,7 @@ def kept_or_not():
     until(lambda: "only" in places("full/place.json"))
     (folder / "full").rename(folder / "moved away")
     s.server.shards["only"][2].append(500)
-    live.out, live.err = (t.decode() for t in live.communicate(timeout=600))
+    live.out, live.err = (t.decode() for t in ended(live))
     check("one that can no longer be written ends it with 1", live.returncode == 1 and "cannot be written" in live.err, live.err)
 
 
@@ -472,7 +455,7 @@ def a_slow_disk():
     time.sleep(0.3)
     began = time.monotonic()
     live.terminate()
-    out, err = live.communicate(timeout=600)
+    out, err = ended(live)
     check("but not by one that was told to stop", live.returncode == 1 and time.monotonic() - began < 10 and b"was not written in time" in err, (live.returncode, out, err))
 
 

@@ -7,7 +7,7 @@ import os
 import subprocess
 import time
 
-from harness import BUILD, check, finish
+from harness import BUILD, check, ended, finish
 from verify_world import SLUICE, Writer, World, item, key, start_services
 
 LONG = bool(os.environ.get("LONG"))
@@ -397,7 +397,7 @@ def resumed(w):
     process = w.verify("--segments", "7", "--checkpoint", "v.place", "--read-units", "120", wait=False)
     time.sleep(1.2)
     process.terminate()
-    process.communicate(timeout=600)
+    ended(process)
     run = w.verify("--segments", "7", "--checkpoint", "v.place")
     check("a checkpoint", run.status == 0 and run.summary["equal"] == whole.summary["equal"] and not (w.folder / "v.place").exists(), f"{whole} {run}")
 

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 
 # Who runs us in the background may have us ignore SIGINT, and what we start would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -51,6 +52,24 @@ def check(name, ok, detail=""):
     if not ok:
         sys.exit(f"FAIL {name}: {detail}")
     passed += 1
+
+
+def until(condition, seconds=600):
+    """Whether it comes true: machines are slow at times."""
+    end = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.1)
+    return True
+
+
+def ended(process, within=30):
+    """What a process says that was told to end: it ends soon, whatever it was waiting for."""
+    began = time.monotonic()
+    said = process.communicate(timeout=600)
+    check("what is told to end does so soon", time.monotonic() - began < within, said)
+    return said
 
 
 def finish():

@@ -19,11 +19,7 @@ static void a_piece_goes_on_in_the_next_turn(void **state)
     size_t turns = 0;
     for (bool is_done = false; !is_done; turns++) {
         assert_true(turns < 10);
-        offer_until(a, json_span(json_printf("{'sluice':{'backfill':%s}}", item)), 600);
-        struct api_post post = api_posted(a);
-        if (post.is_error)
-            fail_msg("%s", post.body);
-        json_t *answer = json_loads(post.body, 0, NULL);
+        json_t *answer = ask_until(a, "backfill", item, 600);
         assert_true(number(answer, "items") > items);
         items = number(answer, "items");
         is_done = json_is_true(json_object_get(answer, "done"));

@@ -215,11 +215,7 @@ static void a_suspect_goes_on_in_the_next_turn(void **state)
     size_t turns = 0;
     for (bool is_done = false; !is_done; turns++) {
         assert_true(turns < 5);
-        offer_until(a, json_span(json_printf("{'sluice':{'piece':%s}}", item)), turns < 2 ? 1200 : 10000);
-        struct api_post post = api_posted(a);
-        if (post.is_error)
-            fail_msg("%s", post.body);
-        json_t *answer = json_loads(post.body, 0, NULL);
+        json_t *answer = ask_until(a, "piece", item, turns < 2 ? 1200 : 10000);
         is_done = json_is_true(json_object_get(answer, "done"));
         assert_int_equal(number(answer, "items"), ITEMS - 3);
         free(item);
@@ -302,15 +298,9 @@ static void a_repair_goes_on_in_the_next_turn(void **state)
     begin(a);
     damage(a);
     json_decref(summed(a, ask(a, "piece", PIECE(SEGMENT)), VERIFIED));
-    offer_until(
-        a,
-        json_span(json(
-            "{'sluice':{'piece':{'piece':0,'run':'r','max_lag':3600,'wait':9,'counts':{'written':5}" REPAIR
-            "}}}")),
-        1200);
-    struct api_post post = api_posted(a);
-    assert_false(post.is_error);
-    json_t *answer = json_loads(post.body, 0, NULL), *next = json_object_get(answer, "next");
+    json_t *answer = ask_until(
+        a, "piece", "{'piece':0,'run':'r','max_lag':3600,'wait':9,'counts':{'written':5}" REPAIR "}", 1200);
+    json_t *next = json_object_get(answer, "next");
     assert_true(json_is_false(json_object_get(answer, "done")));
     assert_int_equal(number(json_object_get(next, "counts"), "written"), 5);
     assert_int_equal(number(next, "turn"), 1);

@@ -33,8 +33,8 @@ ENVIRONMENT = {
     "AWS_EC2_METADATA_DISABLED": "true",
     "PGPASSWORD": "sluice-tests-postgres",
 }
-# One compiler and one collector thread: it starts in half the time, and two cores have other work.
 MOTO_SERVER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "moto_server.py")
+# One compiler and one collector thread: it starts in half the time, and two cores have other work.
 JAVA = ["java", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Xmx1g"]
 
 
