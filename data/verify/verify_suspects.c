@@ -77,8 +77,7 @@ static int64_t through_of(const struct sl_verify *v, const struct group *g, cons
     return settled_ms < g->through_ms || (settled_ms == 1 && !g->through_ms) ? settled_ms : g->through_ms;
 }
 
-/* The wait is for the consumer: it begins with the first look, and what others took before that is not of it.
- */
+/* The wait is for the consumer: it begins with the first look, whatever was done before that. */
 static bool is_overdue(const struct sl_verify *v, const struct suspect *s, int64_t now_ms)
 {
     return s->looks.n > 0 && now_ms - s->looks.since_ms > v->o.wait_ms;
