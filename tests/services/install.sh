@@ -20,6 +20,7 @@ install_dynamodb() {
     mvn -q -B -f pom.xml dependency:copy-dependencies -DoutputDirectory="$aside" >"$aside/log" 2>&1 ||
         fail "mvn could not fetch DynamoDB Local: $(grep -m 1 ERROR "$aside/log")"
     (cd "$aside" && sha256sum --quiet -c -) <jars.sha256 >&2 || fail "the files from Maven Central differ from jars.sha256"
+    ./dynamodb_index.py "$aside" >&2 || fail "DynamoDB Local's table of stream records is not as it was"
     mv "$aside" "$dynamodb_home"
 }
 

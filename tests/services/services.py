@@ -44,7 +44,7 @@ class Failure(Exception):
 
 def dynamodb_command(port):
     home = os.environ["DYNAMODB_HOME"]
-    return JAVA + [f"-Djava.library.path={home}", "-cp", f"{home}/*", "com.amazonaws.services.dynamodbv2.local.main.ServerRunner",
+    return JAVA + [f"-Djava.library.path={home}", "-cp", f"{home}/indexed:{home}/*", "com.amazonaws.services.dynamodbv2.local.main.ServerRunner",
                    "-inMemory", "-disableTelemetry", "-port", str(port)]
 
 
