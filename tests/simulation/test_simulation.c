@@ -14,7 +14,7 @@
 #ifdef SL_ARENA_DEBUG /* under sanitizers, ten times as slow */
 #define DEFAULT_SEEDS 500
 #else
-#define DEFAULT_SEEDS 2000
+#define DEFAULT_SEEDS 1000
 #endif
 
 struct share {
