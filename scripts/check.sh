@@ -11,9 +11,10 @@ quietly() { make --no-print-directory -s -j"$(nproc)" "$@" >"$logs/build.log" 2>
 # The smallest form of each longer target; what is released, turns with the release before, the instrumented server in a debugger's
 # place; and what needs a package: both architectures', and those with plugins, on Lambda's images, and of the CDK; what SAM and
 # cfn-lint say of the template, of which check_iam.py shows that it does its work; and OpenSearch itself, which is large: the
-# programs that test its sink have a server of their own, with its rules; the scanners of other processors, each a build.
+# programs that test its sink have a server of their own, with its rules; the scanners of other processors, each a build;
+# and the longest of what is killed at every request.
 late=(tests/check_targets.py tests/package/check_{package,release,plugins,start,cdk,template}.py tests/compat/check_compat.py tests/runtime/check_debug.py
-    tests/handlers/builtin/check_release.py tests/sinks/check_opensearch.py tests/streams/check_scanners.sh)
+    tests/handlers/builtin/check_release.py tests/sinks/check_opensearch.py tests/streams/check_scanners.sh tests/cli/check_{erase,history}_live.py)
 # Those that take some of their cases in `make check`, and all of them here (harness.WHOLE).
 whole=(tests/runtime/check_misbehave.py tests/cli/check_{outage,replay,events,report}.py tests/handlers/builtin/check_{two_way.py,real_run.sh} tests/package/check_{lake,seed}.py
     tests/steps/check_{steps,totals,verifying}.py)
