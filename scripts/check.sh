@@ -16,7 +16,7 @@ quietly() { make --no-print-directory -s -j"$(nproc)" "$@" >"$logs/build.log" 2>
 late=(tests/check_targets.py tests/package/check_{package,release,plugins,start,cdk,template}.py tests/compat/check_compat.py tests/runtime/check_debug.py
     tests/handlers/builtin/check_release.py tests/sinks/check_opensearch.py tests/streams/check_scanners.sh tests/cli/check_{erase,history}_live.py)
 # Those that take some of their cases in `make check`, and all of them here (harness.WHOLE).
-whole=(tests/runtime/check_misbehave.py tests/cli/check_{outage,replay,events,report}.py tests/handlers/builtin/check_{two_way.py,real_run.sh} tests/package/check_{lake,seed}.py
+whole=(tests/runtime/check_misbehave.py tests/cli/check_{outage,replay,events,report,history,wrong}.py tests/sinks/check_postgres.py tests/handlers/builtin/check_{two_way.py,real_run.sh} tests/package/check_{lake,seed}.py
     tests/steps/check_{steps,totals,verifying}.py)
 # The longest begin first: among them those of the package, which come one after the other.
 long=(tests/package/check_* tests/cli/check_{verify,repair,tail}.py tests/handlers/builtin/check_real_run.sh tests/cli/check_{outage,replay,setaside}.py tests/data/source/check_services.sh tests/steps/check_*.py)
