@@ -330,6 +330,7 @@ def connect(places, with_iceberg=False):
     spill = tempfile.TemporaryDirectory(prefix="lake-")
     atexit.register(spill.cleanup)
     connection.execute(f"SET temp_directory = {quote(spill.name)}")
+    connection.execute("SET enable_progress_bar = false")  # (which it has where no script runs: on standard output, after two seconds)
     for name in ("avro", "iceberg") if with_iceberg else ():
         load(connection, name)
     if not with_iceberg and not any(place.startswith("s3://") for place in places):
