@@ -10,14 +10,14 @@ quietly() { make --no-print-directory -s -j"$(nproc)" "$@" >"$logs/build.log" 2>
 
 # The smallest form of each longer target; what is released, turns with the release before, the instrumented server in a debugger's
 # place; and what needs a package: both architectures', and those with plugins, on Lambda's images, and of the CDK; what SAM and
-# cfn-lint say of the template, of which check_iam.py shows that it does its work; and OpenSearch itself, which is large: the
-# programs that test its sink have a server of their own, with its rules; the scanners of other processors, each a build;
-# and the longest of what is killed at every request.
+# cfn-lint say of the template, of which check_iam.py shows that it does its work; OpenSearch itself, which is large: the programs
+# that test its sink have a server of their own, with its rules; the scanners of other processors, each a build; and what waits
+# longest for moto's buckets.
 late=(tests/check_targets.py tests/package/check_{package,release,plugins,start,cdk,template}.py tests/compat/check_compat.py tests/runtime/check_debug.py
     tests/handlers/builtin/check_release.py tests/sinks/check_opensearch.py tests/streams/check_scanners.sh tests/cli/check_{erase,history}_live.py)
 # Those that take some of their cases in `make check`, and all of them here (harness.WHOLE).
-whole=(tests/runtime/check_misbehave.py tests/cli/check_{outage,replay,events,report,history,wrong}.py tests/sinks/check_postgres.py tests/handlers/builtin/check_{two_way.py,real_run.sh} tests/package/check_{lake,seed}.py
-    tests/steps/check_{steps,totals,verifying}.py)
+whole=(tests/runtime/check_misbehave.py tests/cli/check_{outage,replay,events,report,history,wrong}.py tests/sinks/check_postgres.py
+    tests/handlers/builtin/check_{two_way.py,real_run.sh} tests/package/check_{lake,seed}.py tests/steps/check_{steps,totals,verifying}.py)
 # The longest begin first: among them those of the package, which come one after the other.
 long=(tests/package/check_* tests/cli/check_{verify,repair,tail}.py tests/handlers/builtin/check_real_run.sh tests/cli/check_{outage,replay,setaside}.py tests/data/source/check_services.sh tests/steps/check_*.py)
 mapfile -t scripts < <({ printf '%s\n' "${long[@]}"; find tests -name 'check_*' -perm -u+x | sort; } | awk '!had[$0]++' | grep -vxF "$(printf '%s\n' "${late[@]}")")
@@ -31,7 +31,8 @@ if [ "${ALL:-}" = 1 ]; then
     step "fuzzing"
     make --no-print-directory -s fuzz RUNS=3000 || bad=1
     step "what is long"
-    scripts/run_tests.py --in-turn 'tests/*' --seconds "$logs/late.seconds" "${late[@]}" "${whole[@]}" || bad=1
+    scripts/run_tests.py --in-turn 'tests/*' --seconds "$logs/late.seconds" "${late[@]}" || bad=1
+    scripts/run_tests.py --in-turn 'tests/package/*' --seconds "$logs/whole.seconds" "${whole[@]}" || bad=1
     echo "check-all: $SECONDS s"
     exit $bad
 fi
