@@ -183,10 +183,6 @@ def main():
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     on_disk = tempfile.mkdtemp(prefix="sluice-")
     in_memory = tempfile.mkdtemp(prefix="sluice-", dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else on_disk)
-    if sys.prefix == sys.base_prefix:  # scripts begin with this Python itself: a version manager's takes longer to find one than one takes to start
-        os.mkdir(f"{in_memory}/bin")
-        os.symlink(sys.executable, f"{in_memory}/bin/python3")
-        os.environ["PATH"] = f"{in_memory}/bin:{os.environ['PATH']}"
     took = earlier()
     waiting = [Test(path, on_disk if path.endswith((".py", ".sh")) else in_memory)
                for path in sorted(options.tests, key=lambda path: -took.get(path, 0))]

@@ -19,7 +19,7 @@ def main(folder):
     end = at + int.from_bytes(code[at - 2:at], "big")
     text = code[at:end].replace(KEY, KEY + b", UNIQUE(StreamID, SequenceNumber)")
     if text == code[at:end]:
-        sys.exit(f"dynamodb_index: {name}: no {KEY.decode()} in {code[at:end]}")
+        sys.exit(f"dynamodb_index: {name}: no {KEY.decode()} in {code[at:end].decode()}")
     os.makedirs(f"{folder}/indexed/{os.path.dirname(name)}")
     with open(f"{folder}/indexed/{name}", "wb") as file:
         file.write(code[:at - 2] + len(text).to_bytes(2, "big") + text + code[end:])
