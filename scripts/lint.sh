@@ -86,8 +86,17 @@ grep -nE '^static [^(]*[;=]' $(printf '%s\n' "${sources[@]}" | grep -E '^(base|s
 # What one test leaves in memory's folder another would find there.
 grep -n '"/dev/shm' $(printf '%s\n' "${sources[@]}" | grep '^tests/' | grep -v '^tests/support/') && say "test_folder_in_memory() gives a test its own folder"
 
-# A test's limit of time is for what hangs, not for what is slow: ten minutes.
-scripts/files.sh | grep -E '^tests/.*\.py$' | grep -v '^tests/services/' | xargs -d '\n' grep -nE '(timeout=|\.(wait|join)\()([1-9]|[1-9][0-9]|[1-5][0-9][0-9])[,)]' && say "a test waits 600 s for what hangs"
+# A test's limit of time is for what hangs, not for what is slow: ten minutes. Also where it has a name.
+short='([1-9]|[1-9][0-9]|[1-5][0-9][0-9])'
+mapfile -t scripts < <(scripts/files.sh | grep -E '^tests/.*\.py$' | grep -v '^tests/services/')
+hasty=$(
+    grep -nE "((timeout|limit|seconds)=|\.(wait|join)\()$short[,)]|(until|deadline|end) = time\.\w+\(\) \+ $short\b" "${scripts[@]}"
+    grep -oE "^[A-Z_]+ = $short\b" "${scripts[@]}" | while IFS=': ' read -r file name _; do
+        grep -HnE "(timeout=|time\.\w+\(\) \+ )$name\b" "$file"
+    done
+)
+[ -z "$hasty" ] || say "a test waits 600 s for what hangs:
+$hasty"
 
 # A name has one meaning: a tag that others may see is defined once.
 grep -hoE '^(struct|enum|union) sl_\w+ \{' $(printf '%s\n' "${sources[@]}" | grep -vE '^(tests|bench|examples)/') | awk '{ print $2 }' | sort | uniq -d |

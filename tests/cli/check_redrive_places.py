@@ -8,7 +8,7 @@ import random
 import signal
 import time
 
-from harness import check, finish, work_folder
+from harness import check, finish, until, work_folder
 from redrive_queue import Server
 from redrive_world import (CONFIG, FOREIGN, ROUTES, UNREADABLE, Oracle, Queue, Redrive, batch_info, failure, in_sns, outcomes, parked,
                            record, stream)
@@ -18,7 +18,7 @@ folder = work_folder()
 services = Servers("moto", "dynamodb")
 server = Server()
 ONE = "in_flight=1"  # moto loses a deletion when two run at a time
-BOUND_S = 120  # for everything that is waited for
+BOUND_S = 600  # for everything that is waited for
 
 
 def redrive(name, config=CONFIG):
@@ -28,11 +28,8 @@ def redrive(name, config=CONFIG):
 
 
 def wait_for(name, condition):
-    until = time.time() + BOUND_S
-    while not condition():
-        if time.time() > until:
-            check(name, False, "not within the time")
-        time.sleep(0.05)
+    if not until(condition):
+        check(name, False, "not within the time")
 
 
 # ---- 10,000 mixed messages ----

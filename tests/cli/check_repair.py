@@ -8,7 +8,7 @@ import signal
 import subprocess
 import time
 
-from harness import check, finish, kills
+from harness import check, finish, kills, until
 from verify_world import SLUICE, Writer, World, item, key, start_services
 
 kills()
@@ -276,10 +276,9 @@ def pair():
         w.put(w.table, item("p1", cost=5 if w is a else 4))
         a.settle()
         b.settle()
-    rows, until = None, time.time() + 60  # (a stream may show a change later than an empty answer for its time)
-    while rows != ["5", "5"] and time.time() < until:
-        rows = [b.get(w.table, key("p1"))["cost"]["N"] for w in (a, b)]
-    check("the users' next changes go both ways", rows == ["5", "5"], rows)
+    rows = lambda: [b.get(w.table, key("p1"))["cost"]["N"] for w in (a, b)]
+    # (A stream may show a change later than an empty answer for its time.)
+    check("the users' next changes go both ways", until(lambda: rows() == ["5", "5"]), rows())
     a.close()
     b.close()
 

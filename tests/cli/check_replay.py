@@ -106,11 +106,11 @@ def ends_with_us():
         process = subprocess.Popen([f"{BUILD}/sluice", "replay", "--bootstrap", f"{prefix}python3 {FUNCTION_SH} hang {mark}", "in.json"], cwd=folder,
                                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         alive = lambda: subprocess.run(["pgrep", "-f", f"hang {mark}$"], capture_output=True).stdout.split()
-        until(alive, 20)
+        until(alive)
         time.sleep(0.3)
         process.send_signal(number)
         ended(process, within=20)
-        check(f"signal {number}: no process is left", until(lambda: not alive(), 20) and process.returncode == -number, alive())
+        check(f"signal {number}: no process is left", until(lambda: not alive()) and process.returncode == -number, alive())
 
 
 def leaves_nothing():

@@ -13,7 +13,7 @@ import sys
 import threading
 import time
 
-from harness import BUILD, check, finish, kills, work_folder
+from harness import BUILD, check, finish, kills, until, work_folder
 
 folder = work_folder()
 kills()
@@ -175,11 +175,8 @@ def grows_as_the_list():
         check(f"{what}: and less than 30 KB for each more", many[3] - few[3] < (SIZES[1] - SIZES[0]) * GENERATIONS * 30 / 1024, f"{few[3]:.0f} MB and {many[3]:.0f} MB")
 
 
-def waits_for(said, limit_s):
-    until = time.monotonic() + limit_s
-    while time.monotonic() < until and not all(line in (folder / "said.jsonl").read_text() for line in said):
-        time.sleep(0.05)
-    return all(line in (folder / "said.jsonl").read_text() for line in said)
+def comes(*said):
+    return until(lambda: all(line in (folder / "said.jsonl").read_text() for line in said))
 
 
 def children_begin_at_once():
@@ -192,16 +189,16 @@ def children_begin_at_once():
         leases = ("--leases", "sqlite:leases.db?table=leases", "--lease-seconds", "60")
         process = tail(world, None, *leases) if what == "leases" else tail(world, f"children-{what}.json")
         began = time.monotonic()
-        check(f"{what}: all begin", waits_for([f'"{n} 0"' for n in range(150)], 60))
+        check(f"{what}: all begin", comes(*(f'"{n} 0"' for n in range(150))))
         if what in ("known", "leases"):
             check(f"{what}: at once", time.monotonic() - began < 25)
             time.sleep(1)
             world.list_s = 600
         for lineage in (7, 77):
             world.split(lineage)
-        check(f"{what}: the children are handled", waits_for(['"7 1"', '"77 1"'], 60), dict(world.asked))
+        check(f"{what}: the children are handled", comes('"7 1"', '"77 1"'), dict(world.asked))
         world.split(7)
-        check(f"{what}: and theirs", waits_for(['"7 2"'], 60), dict(world.asked))
+        check(f"{what}: and theirs", comes('"7 2"'), dict(world.asked))
         asked = world.asked["children"]
         check(f"{what}: they were asked for", asked == 1 if what == "refused" else asked >= 2, dict(world.asked))
         process.kill()

@@ -61,17 +61,17 @@ def against_dynamodb_local():
     time.sleep(1)
     for n in range(35, 40):
         put(n)
-    until(lambda: len(archived()) >= 40, 30)
+    until(lambda: len(archived()) >= 40)
     live.send_signal(signal.SIGINT)
     out, err = ended(live)
     check("follows, and ends in order", live.returncode == 0 and len(archived()) == 40 and b"INSERT 5," in out, out + err)
     run = tail("--table", "orders", "--once", "--from", "latest", "--endpoint-url", endpoint)
     check("--from latest sees nothing old", run.returncode == 0 and "INSERT 0," in run.out, run.out + run.err)
     live = tail("--table", "orders", "--from", "latest", "--endpoint-url", endpoint, "--checkpoint", "began.json", wait=False)
-    until((folder / "began.json").exists, 60)
+    until((folder / "began.json").exists)
     time.sleep(2)  # (through its first reads; the stream's times are those of whole minutes)
     put(40)
-    until(lambda: len(archived()) >= 41, 60)
+    until(lambda: len(archived()) >= 41)
     live.terminate()
     out, err = ended(live)
     check("--from latest sees what comes in the minute of its start", live.returncode == 0 and b"INSERT 1," in out, out + err)
@@ -303,7 +303,7 @@ def through_is_never_too_late():
         s.server.times = {1: made, 2: made}
         place = f"through-{s.server.server_port}.json"
         live = tail("--stream", ARN, "--endpoint-url", s.url, "--checkpoint", place, wait=False)
-        until(lambda: (folder / place).exists() and '"after":"2"' in (folder / place).read_text(), 30)
+        until(lambda: (folder / place).exists() and '"after":"2"' in (folder / place).read_text())
         live.send_signal(signal.SIGTERM)
         out, err = ended(live)
         kept = json.loads((folder / place).read_text())
@@ -537,7 +537,7 @@ def killed(times):
     flags = ("--config", "killed.json", "--checkpoint", "killed-place.json", "--batch-size", "10")
     for i in range(times):
         live = begin(s, *flags)
-        until(lambda: live.poll() is not None or len(s.server.served) > 20 * i, 20)
+        until(lambda: live.poll() is not None or len(s.server.served) > 20 * i)
         time.sleep(0.05 + (i * 37 % 50) / 100)
         live.kill()
         live.communicate()

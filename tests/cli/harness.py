@@ -54,13 +54,16 @@ def check(name, ok, detail=""):
     passed += 1
 
 
-def until(condition, seconds=600):
-    """Whether it comes true: machines are slow at times."""
-    end = time.monotonic() + seconds
+WAIT_S = 600  # for what must come: machines are slow at times
+
+
+def until(condition):
+    """Whether it comes true."""
+    end = time.monotonic() + WAIT_S
     while not condition():
         if time.monotonic() > end:
             return False
-        time.sleep(0.1)
+        time.sleep(0.05)
     return True
 
 

@@ -11,7 +11,7 @@ import tempfile
 import clone
 
 SETUP = pathlib.Path(__file__).resolve().parent / "setup"
-LIMIT_S = 120
+LIMIT_S = 600
 
 
 def matcher(shown):

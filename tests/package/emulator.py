@@ -9,7 +9,7 @@ import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 TOP = HERE.parent.parent
-PATIENCE_S = 60
+PATIENCE_S = 600
 MACHINE = {"aarch64": "arm64"}.get(os.uname().machine, os.uname().machine)
 
 

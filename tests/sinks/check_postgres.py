@@ -14,7 +14,7 @@ import time
 from decimal import Decimal
 
 import table_world
-from harness import WHOLE, kills  # (tests/cli, as table_world says)
+from harness import WAIT_S, WHOLE, kills  # (tests/cli, as table_world says)
 from servers import Servers
 from postgres_world import PASSWORD, Proxy, Server, compare, live, value
 from table_world import BUILD, History, check, config, folder, free_port, parked, replay, route, sluice
@@ -527,9 +527,9 @@ default_pool_size = 3
         user = "setpriv --reuid=postgres --regid=postgres --clear-groups --inh-caps=+dac_override --ambient-caps=+dac_override" if os.getuid() == 0 else ""
         pooler = subprocess.Popen([*user.split(), "/usr/sbin/pgbouncer", str(home / "pgbouncer.ini")], stdout=log, stderr=log)
     try:
-        until = time.time() + 20
+        until = time.monotonic() + WAIT_S
         while subprocess.run(["pg_isready", "-q", "-h", "127.0.0.1", "-p", str(port)], check=False).returncode != 0:
-            check("PgBouncer starts", pooler.poll() is None and time.time() < until, (folder / "pgbouncer.log").read_text())
+            check("PgBouncer starts", pooler.poll() is None and time.monotonic() < until, (folder / "pgbouncer.log").read_text())
             time.sleep(0.05)
         for seed, more in ((1, {}), (2, {}), (3, {"tombstones": {"table": "pooled_marks"}})):
             table = "pooled" if not more else "pooled_too"

@@ -10,6 +10,7 @@ import urllib.error
 import urllib.request
 
 from table_world import check, folder, free_port, same
+from harness import WAIT_S  # (tests/cli, as table_world says)
 
 TEMPLATE = json.loads(pathlib.Path("deploy/opensearch/template.json").read_text())["template"]
 
@@ -30,9 +31,9 @@ class Node:
             ["java", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Xmx512m", "-cp", f"{self.home}:{self.home}/*", "SearchNode",
              str(self.data), str(self.port), *self.settings],
             cwd=folder, stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log, preexec_fn=lambda: libc.prctl(1, signal.SIGKILL))
-        until = time.time() + 120
+        until = time.monotonic() + WAIT_S
         while wait and not self.answers():
-            check("OpenSearch starts", self.process.poll() is None and time.time() < until, self.log.name)
+            check("OpenSearch starts", self.process.poll() is None and time.monotonic() < until, self.log.name)
             time.sleep(0.1)
 
     def answers(self):

@@ -12,6 +12,7 @@ import time
 import urllib.parse
 
 from table_world import check, folder, free_port, same
+from harness import WAIT_S  # (tests/cli, as table_world says)
 
 PASSWORD = "sluice-tests-postgres"
 os.environ["PGPASSWORD"] = PASSWORD
@@ -29,7 +30,7 @@ class Server:
 
     def start(self):
         libc = ctypes.CDLL(None)
-        until = time.time() + 60
+        until = time.monotonic() + WAIT_S
         while True:
             if self.process is None or self.process.poll() is not None:  # (the one before may not be quite gone)
                 self.process = subprocess.Popen([os.path.abspath("tests/services/postgres.sh"), str(self.port)], cwd=self.folder, stdin=subprocess.DEVNULL,
@@ -37,7 +38,7 @@ class Server:
                                                 preexec_fn=lambda: libc.prctl(1, signal.SIGKILL))
             if subprocess.run(["pg_isready", "-q", "-h", "127.0.0.1", "-p", str(self.port)], check=False).returncode == 0:
                 return
-            check("PostgreSQL starts", time.time() < until, self.log.name)
+            check("PostgreSQL starts", time.monotonic() < until, self.log.name)
             time.sleep(0.05)
 
     def kill(self):

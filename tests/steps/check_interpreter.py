@@ -17,7 +17,7 @@ from function import Function, serve_front  # noqa: E402
 from player import substituted  # noqa: E402
 
 ITEMS = [item(n) for n in range(200)]
-PATIENCE_S = 90
+PATIENCE_S = 600
 
 
 def play(stage, front, name, place, given, fault=None, **more):

@@ -13,7 +13,7 @@ import uuid
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 BUILD = os.path.abspath(os.environ.get("BUILD", "build"))
-START_S = 60
+START_S = 600
 
 
 class Server(ThreadingHTTPServer):

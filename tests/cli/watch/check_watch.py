@@ -11,7 +11,6 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 import urllib.error
 import urllib.request
 
@@ -21,7 +20,7 @@ if READER not in os.environ:
     python = subprocess.run(["tests/support/python/install.sh"], check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
     os.execve(python, [python, *sys.argv], {**os.environ, READER: python, "PYTHONPATH": "tests/cli"})
 
-from harness import check, finish, work_folder  # noqa: E402
+from harness import check, finish, until, work_folder  # noqa: E402
 from servers import Servers  # noqa: E402
 from prometheus_client.openmetrics.parser import text_string_to_metric_families  # noqa: E402
 
@@ -64,13 +63,8 @@ def ask(port, path, host=None):
 
 
 def wait(name, condition, detail=lambda: ""):
-    """The test machine may be busy: a long bound, and no short one anywhere."""
-    until = time.time() + 120
-    while time.time() < until:
-        if condition():
-            return check(name, True)
-        time.sleep(0.1)
-    check(name, False, detail())
+    came = until(condition)
+    check(name, came, "" if came else detail())
 
 
 def start(folder, servers, table, routes):

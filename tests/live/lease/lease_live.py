@@ -13,7 +13,7 @@ kills()
 folder = work_folder()
 ENV = {**{k: v for k, v in os.environ.items() if not k.startswith("AWS_")},
        "AWS_ACCESS_KEY_ID": "leases", "AWS_SECRET_ACCESS_KEY": "x", "AWS_REGION": "us-east-1"}  # of servers that a test writes itself
-LONG = 120  # seconds that any condition may take on a busy machine
+LONG = 600  # seconds that any condition may take on a busy machine
 
 
 def wait_for(what, condition):
