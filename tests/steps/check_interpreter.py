@@ -23,7 +23,7 @@ PATIENCE_S = 600
 def play(stage, front, name, place, given, fault=None, **more):
     """One execution from start to end: its description and the events of its history, children's included as far as moto keeps them."""
     stage.targets(name)
-    function = Function(stage.environment(name, place, **more), 20.0, fault, stage.folder / f"{name}.log")
+    function = Function(stage.environment(name, place, **more), fault=fault, log=stage.folder / f"{name}.log")
     front.function = function
     steps = stage.client("stepfunctions")
     machine = steps.create_state_machine(name=name, roleArn="arn:aws:iam::123456789012:role/steps",

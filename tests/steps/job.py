@@ -3,7 +3,7 @@ import collections
 import json
 
 from exports import ago
-from function import Function
+from function import LONGEST_S, Function
 from harness import WHOLE
 from player import StateError, World
 from stage import DEFINITION, FUNCTION_ARN, SUBSTITUTIONS, check, item
@@ -15,7 +15,7 @@ SINCE = {"consumer_since": ago(7200)}
 class Job:
     """A function, and the state machine that calls it."""
 
-    def __init__(self, stage, name, source, fault=None, timeout_s=30.0, is_new=True, **more):
+    def __init__(self, stage, name, source, fault=None, timeout_s=LONGEST_S, is_new=True, **more):
         self.stage, self.name = stage, name
         self.function = Function(stage.environment(name, source, **more), timeout_s, fault, stage.folder / f"{name}.log")
         self.world = World(self.invoke, stage.s3)
