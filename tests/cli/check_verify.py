@@ -22,6 +22,15 @@ def no_alarm(run, name):
     check(name, run.status in (0, 3) and not run.different(), str(run))
 
 
+def no_alarm_of_lag(w, lag, name, *args):
+    """We say how far the consumer is behind. On a slow machine that is more than it is on others."""
+    for seconds in (lag, 5 * lag):
+        run = w.verify("--max-lag", str(seconds), "--wait", str(2 * seconds), *args, consumer=False)
+        if not run.different():
+            break
+    no_alarm(run, name)
+
+
 # ---- no false alarm ----
 
 def beside_writers(w):
@@ -30,17 +39,17 @@ def beside_writers(w):
     for writer in writers:
         writer.start()
     until = time.time() + (600 if LONG else 4)
-    while time.time() < until:
+    while time.time() < until or sum(writer.n for writer in writers) <= 100:
         no_alarm(w.verify("--wait", "3"), "beside writers at full speed")
-    n = sum(writer.stop() for writer in writers)
-    check("the writers wrote", n > 100, n)
+    for writer in writers:
+        writer.stop()
     w.settle()
     quiet(w.verify(), "afterwards all is equal")
     slow = [Writer(w, 3, keys=20, pause=0.15), Writer(w, 4, keys=20, pause=0.15)]
     for writer in slow:
         writer.start()
     for _ in range(10 if LONG else 1):
-        no_alarm(w.verify("--max-lag", "3", "--wait", "9", consumer=False), "beside writers that the consumer keeps up with")
+        no_alarm_of_lag(w, 3, "beside writers that the consumer keeps up with")
     for writer in slow:
         writer.stop()
 
@@ -67,9 +76,8 @@ def restless_item(w):
     writer = Writer(w, 5, keys=1, pause=0.005)
     writer.start()
     time.sleep(1)
-    run = w.verify("--item", json.dumps(key("w5-0")), "--max-lag", "5", "--wait", "60" if LONG else "8", consumer=False)
+    no_alarm_of_lag(w, 30 if LONG else 4, "an item that is written all the time", "--item", json.dumps(key("w5-0")))
     writer.stop()
-    no_alarm(run, "an item that is written all the time")
     w.settle()
 
 
@@ -345,7 +353,7 @@ def pair():
     for writer in writers:
         writer.start()
     time.sleep(2)
-    no_alarm(a.verify("--max-lag", "4", "--wait", "9", consumer=False), "a pair, while both sides write")
+    no_alarm_of_lag(a, 3, "a pair, while both sides write")
     for writer in writers:
         writer.stop()
     for _ in range(2):
