@@ -373,7 +373,7 @@ def lies(server, _history):
         conf = config("lied.json", route(server.target("lied", port=proxy.port, columns=COLUMNS, tls="off")))
         began = time.time()
         run = sluice("replay", "--config", conf, "--report-failures", "--max-retries", "5", "--timeout", "3", "few.json")
-        check(f"byte {n}: the history was written", run.returncode == 0 and time.time() - began < 60, run.text)
+        check(f"byte {n}: the history was written", run.returncode == 0 and time.time() - began < 200, run.text)
         compare(server, "lied", few, f"byte {n} of the answers is another")
         check(f"byte {n}: nothing is parked", not parked(conf), parked(conf)[:1])
     proxy.close()
@@ -450,7 +450,7 @@ def waits(server, history):
         time.sleep(0.02)
     began = time.time()
     run = sluice("replay", "--config", conf, "--max-retries", "0", "--timeout", "2", "one.json")
-    check("a lock ends with the deadline", run.returncode == 1 and time.time() - began < 6, (time.time() - began, run.text))
+    check("a lock ends with the deadline", run.returncode == 1 and time.time() - began < 20, (time.time() - began, run.text))
     check("and says so", "DeadlineExceeded" in run.err or "time" in run.err, run.text)
     check("nothing is parked", not parked(conf))
     server.sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE '%pg_sleep%' AND pid <> pg_backend_pid()")
@@ -463,7 +463,7 @@ def waits(server, history):
     proxy.stalls = True
     began = time.time()
     run = sluice("replay", "--config", config("stalled.json", route(server.target("locked", port=proxy.port))), "--max-retries", "0", "--timeout", "2", "one.json")
-    check("a server that is silent ends with the deadline", run.returncode == 1 and time.time() - began < 6, run.text)
+    check("a server that is silent ends with the deadline", run.returncode == 1 and time.time() - began < 20, run.text)
     proxy.close()
 
 

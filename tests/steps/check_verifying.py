@@ -16,7 +16,7 @@ from stage import Stage, check, item  # noqa: E402  first: it may begin again in
 import stage as counted  # noqa: E402
 from function import BUILD, serve_front  # noqa: E402
 from harness import WHOLE  # noqa: E402
-from job import ITEMS, Job, succeeded  # noqa: E402
+from job import ITEMS, LONGER, Job, succeeded  # noqa: E402
 from player import StateError  # noqa: E402
 
 SEED = int(sys.argv[1]) if len(sys.argv) > 1 else 1
@@ -194,19 +194,24 @@ def many_turns(stage):
     with Verifying(stage, "turns", items):
         damage(stage, "turns", random.Random(SEED))
         _, wanted, summary = one_machine(stage, "turns")
-    with Job(stage, "turns", "dynamodb://turns-orders", timeout_s=3, is_new=False, **{**SCAN, "SLUICE_WORK_SEGMENTS": "2", "SLUICE_WORK_READ_UNITS": "200"}) as job:
-        run = job.run("turns-1", **{**VERIFY, "wait": 60})
-        turns = [child.visited.count("Turn") for child in run.map_run.children]
-        check("pieces took turns", max(turns) > 2 and run.error == "Sluice.Different", (turns, run.error, run.cause))
-        nexts = [answer["next"] for _, answer in job.answers if answer.get("done") is False]
-        check("what is handed on is small", nexts and max(len(json.dumps(one)) for one in nexts) <= 8192)
-        found, _ = findings(stage, "turns-1")
-        check("and found is what one machine finds", sorted(map(str, found)) == sorted(map(str, wanted)), (len(found), len(wanted)))
-        total = json.loads(stage.s3.get_object(Bucket="seeds", Key="seed/verify/turns-1/sum.json")["Body"].read())
-        check("each item counts once", total["items"] == summary["items"] and total["routes"]["replica"] == summary["routes"]["replica"], (total, summary))
-        run = job.run("turns-2", do="repair", of="turns-1", delete=True)
-        output = succeeded("a repair in turns", run)
-        check("it is repaired", output["outcome"] == "repaired" and sum(output["repaired"].values()) >= 45, output)
+    for longer in LONGER:
+        with Job(stage, "turns", "dynamodb://turns-orders", timeout_s=3 * longer, is_new=False, **{**SCAN, "SLUICE_WORK_SEGMENTS": "2", "SLUICE_WORK_READ_UNITS": str(200 // longer)}) as job:
+            name = f"turns-{longer}"
+            run = job.run(name, **{**VERIFY, "wait": 60})
+            if job.needs_longer(longer):
+                continue
+            turns = [child.visited.count("Turn") for child in run.map_run.children]
+            check("pieces took turns", max(turns) > 2 and run.error == "Sluice.Different", (turns, run.error, run.cause))
+            nexts = [answer["next"] for _, answer in job.answers if answer.get("done") is False]
+            check("what is handed on is small", nexts and max(len(json.dumps(one)) for one in nexts) <= 8192)
+            found, _ = findings(stage, name)
+            check("and found is what one machine finds", sorted(map(str, found)) == sorted(map(str, wanted)), (len(found), len(wanted)))
+            total = json.loads(stage.s3.get_object(Bucket="seeds", Key=f"seed/verify/{name}/sum.json")["Body"].read())
+            check("each item counts once", total["items"] == summary["items"] and total["routes"]["replica"] == summary["routes"]["replica"], (total, summary))
+            run = job.run(f"repair-{longer}", do="repair", of=name, delete=True)
+            output = succeeded("a repair in turns", run)
+            check("it is repaired", output["outcome"] == "repaired" and sum(output["repaired"].values()) >= 45, output)
+            break
 
 
 def refused(stage, place):
