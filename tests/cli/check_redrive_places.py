@@ -8,7 +8,7 @@ import random
 import signal
 import time
 
-from harness import check, finish, until, work_folder
+from harness import WAIT_S, check, finish, until, work_folder
 from redrive_queue import Server
 from redrive_world import (CONFIG, FOREIGN, ROUTES, UNREADABLE, Oracle, Queue, Redrive, batch_info, failure, in_sns, outcomes, parked,
                            record, stream)
@@ -18,7 +18,6 @@ folder = work_folder()
 services = Servers("moto", "dynamodb")
 server = Server()
 ONE = "in_flight=1"  # moto loses a deletion when two run at a time
-BOUND_S = 600  # for everything that is waited for
 
 
 def redrive(name, config=CONFIG):
@@ -166,7 +165,7 @@ def the_mixed_ones():
     named = {l.split()[1] for l in done.stdout.splitlines() if l.startswith(("done  ", "failed  ", "unreadable"))}
     check("a line for every message", len([n for n in named if "#" not in n]) >= 10000 - 3 * mixed.counts["done"] // 10, len(named))
     check("the next command is named", "next: " in done.stdout and "--match code='" in done.stdout, done.stdout[-500:])
-    again = run.run("--region", "us-east-1", "--delete-done", "sqs://failed", timeout=BOUND_S)
+    again = run.run("--region", "us-east-1", "--delete-done", "sqs://failed", timeout=WAIT_S)
     sums = outcomes(again.stdout)
     check("again: only what cannot be done is left", sums["done"] == 0 and sums["failed"] + sums["unreadable"] == len(stays), sums)
     mixed.oracle.compare("again", run.folder)
@@ -214,7 +213,7 @@ def kills():
         target = left - rng.randint(200, 500)
         wait_for("it gets on", lambda: len(queue.messages) <= target or process.poll() is not None)
         process.kill()
-        process.communicate(timeout=BOUND_S)
+        process.communicate(timeout=WAIT_S)
     check("after four kills, some are left", 0 < len(queue.messages) < 3000, len(queue.messages))
     wait_for("what was held comes back", lambda: all(m.until < time.time() for m in queue.messages.values()))
     done = run.run("--delete-done", "sqs://killed")
@@ -232,7 +231,7 @@ def signals():
         process = run.start("--delete-done", f"sqs://{queue.name}")
         wait_for("it gets on", lambda: len(queue.messages) < 1900 or process.poll() is not None)
         process.send_signal(number)
-        out, err = process.communicate(timeout=BOUND_S)
+        out, err = process.communicate(timeout=WAIT_S)
         check(f"signal {number}: it ends with 1, and says so", process.returncode == 1 and "interrupted" in err, (process.returncode, err[-300:]))
         check("... all that it held is released", queue.messages and all(m.until == 0 for m in queue.messages.values()), len(queue.messages))
         check("... what was done is removed, and counted", outcomes(out)["removed"] == 2000 - len(queue.messages), out[-300:])

@@ -373,7 +373,7 @@ def lies(server, _history):
         conf = config("lied.json", route(server.target("lied", port=proxy.port, columns=COLUMNS, tls="off")))
         began = time.time()
         run = sluice("replay", "--config", conf, "--report-failures", "--max-retries", "5", "--timeout", "3", "few.json")
-        check(f"byte {n}: the history was written", run.returncode == 0 and time.time() - began < 200, run.text)
+        check(f"byte {n}: the history was written", run.returncode == 0 and time.time() - began < 60, run.text)
         compare(server, "lied", few, f"byte {n} of the answers is another")
         check(f"byte {n}: nothing is parked", not parked(conf), parked(conf)[:1])
     proxy.close()

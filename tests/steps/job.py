@@ -48,8 +48,9 @@ class Job:
         return answer
 
     def needs_longer(self, longer):
-        """Whether turns that are short on purpose were too short: not a page was read in one, or Lambda ended it."""
-        return longer != LONGER[-1] and set(self.function.endings) != {"response"}
+        """Whether turns that are short on purpose were too short: not a page was read in one, or Lambda ended it. (A process that
+        ended by itself is no matter of time.)"""
+        return longer != LONGER[-1] and set(self.function.endings) != {"response"} and "exit" not in self.function.endings
 
     def ask(self, what):
         """One work item: its answer, or (error, text)."""
