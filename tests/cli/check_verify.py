@@ -25,7 +25,7 @@ def no_alarm(run, name):
 def no_alarm_of_lag(w, lag, name, *args):
     """We say how far the consumer is behind. On a slow machine that is more than it is on others."""
     for seconds in (lag, 5 * lag):
-        run = w.verify("--max-lag", str(seconds), "--wait", str(2 * seconds), *args, consumer=False)
+        run = w.verify("--max-lag", str(seconds), "--wait", str(3 * seconds), *args, consumer=False)
         if not run.different():
             break
     no_alarm(run, name)
