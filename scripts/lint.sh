@@ -98,6 +98,10 @@ hasty=$(
 [ -z "$hasty" ] || say "a test waits 600 s for what hangs:
 $hasty"
 
+# A port that was free is given to another process as soon as its socket is closed.
+grep -nE 'def free_port|return .*getsockname' $(scripts/files.sh | grep -E '^tests/.*\.py$' | grep -v '^tests/services/ports\.py$') &&
+    say "a free port comes from tests/services/ports.py"
+
 # A name has one meaning: a tag that others may see is defined once.
 grep -hoE '^(struct|enum|union) sl_\w+ \{' $(printf '%s\n' "${sources[@]}" | grep -vE '^(tests|bench|examples)/') | awk '{ print $2 }' | sort | uniq -d |
     while read -r tag; do echo "lint: the tag $tag is defined twice" >&2; done 2>&1 | grep . >&2 && bad=1

@@ -5,10 +5,15 @@ import pathlib
 import signal
 import socket
 import subprocess
+import sys
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 TOP = HERE.parent.parent
+sys.path.append(str(TOP / "tests/services"))
+
+from ports import free_port  # noqa: E402
+
 PATIENCE_S = 600
 MACHINE = {"aarch64": "arm64"}.get(os.uname().machine, os.uname().machine)
 
@@ -20,12 +25,6 @@ def run(*command, **options):
 def sam():
     """The folder of SAM's virtual environment."""
     return pathlib.Path(run(HERE / "install.sh", stdout=subprocess.PIPE, text=True).stdout.strip())
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
 
 
 def wait_for(port, process, log):

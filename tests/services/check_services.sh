@@ -39,7 +39,7 @@ ok
 [[ $(refusal "$here/start.sh" "$work/s" moto) == "services: services run in $work/s already;"* ]] || fail "a second start in one folder"
 ok
 "$here/stop.sh" "$work/s"
-gone_within 2 "${servers[@]}" || fail "servers outlive stop.sh"
+gone_within 60 "${servers[@]}" || fail "servers outlive stop.sh"
 [ ! -e "$work/s/env" ] && [ ! -e "$work/s/moto.pid" ] || fail "files outlive stop.sh"
 "$here/stop.sh" "$work/s" || fail "stopping twice must not be an error"
 ok
@@ -53,13 +53,13 @@ mapfile -t servers < <(pids)
 sleep 1
 for pid in "${servers[@]}"; do alive "$pid" || fail "servers ended before their owner"; done
 kill -KILL "$owner"
-gone_within 5 "${servers[@]}" || fail "servers outlive their owner"
+gone_within 60 "${servers[@]}" || fail "servers outlive their owner"
 ok
 
 "$here/start.sh" --owner $$ "$work/s" moto dynamodb
 mapfile -t servers < <(pids)
 kill -KILL "$(cut -d' ' -f1 "$work/s/supervisor.pid")"
-gone_within 5 "${servers[@]}" || fail "servers outlive their supervisor"
+gone_within 60 "${servers[@]}" || fail "servers outlive their supervisor"
 ok
 
 # What runs for all is lent: with a database of the borrower's own, and it goes on after the borrower's end.
@@ -78,6 +78,29 @@ SLUICE_SHARED_SERVICES=$work/all "$here/start.sh" "$work/s" dynamodb
 "$here/stop.sh" "$work/s"
 [ ! -e "$work/s/env" ] || fail "what was lent is still named"
 alive "$(cat "$work/all/dynamodb.pid")" || fail "the lent server ended with its borrower"
+ok
+
+# A server's port is not given. Four processes at once share twenty, one of which another has; who asks for one more gets none, and what they had is free after them.
+PYTHONPATH=$here python3 - <<'END' || fail "ports"
+import socket, subprocess, sys
+from ports import PORTS, claim, free_port
+server = socket.create_server(("127.0.0.1", 0))
+assert not claim(server.getsockname()[1])
+first = free_port(PORTS[:-20])
+takes = f"import ports, sys; print(*(ports.free_port(range({first}, {first + 20})) for _ in range(4)), flush=True); sys.stdin.read()"
+takers = [subprocess.Popen([sys.executable, "-c", takes], stdin=subprocess.PIPE, stdout=subprocess.PIPE) for _ in range(4)]
+given = [int(port) for taker in takers for port in taker.stdout.readline().split()]
+left = {port for port in range(first, first + 20) if port not in given}
+assert len(set(given)) == 16 and first in left, given
+assert {port for port in left if claim(port)} <= left - {first}
+try:
+    raise AssertionError(free_port(range(first, first + 20)))
+except OSError as error:
+    assert str(error) == f"no free port from {first} to {first + 19}", error
+for taker in takers:
+    taker.communicate()
+assert free_port(range(first, first + 20)) in given
+END
 ok
 
 # Refusals are one line each, and leave nothing.

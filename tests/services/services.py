@@ -10,11 +10,12 @@ import os
 import random
 import re
 import signal
-import socket
 import string
 import subprocess
 import sys
 import time
+
+from ports import free_port
 
 ANSWER_S = 600    # a JVM on a busy machine
 TRIES = 3         # another port each time
@@ -112,19 +113,6 @@ def listens(pid, port):
     except OSError:
         return False
     return not inodes.isdisjoint(links)
-
-
-def free_port():
-    """Below the kernel's range for outgoing connections, so that none of those takes it before the server does."""
-    for _ in range(1000):
-        port = random.SystemRandom().randrange(20000, 32000)
-        with socket.socket() as probe:
-            try:
-                probe.bind(("127.0.0.1", port))
-                return port
-            except OSError:
-                continue
-    raise Failure("no free port between 20000 and 32000")
 
 
 def answers(name, port):

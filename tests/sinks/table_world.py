@@ -2,12 +2,12 @@
 import json
 import os
 import random
-import socket
 import subprocess
 import sys
 
-sys.path.insert(0, "tests/cli")
+sys.path[:0] = ["tests/cli", "tests/services"]
 from harness import work_folder  # noqa: E402
+from ports import free_port  # noqa: E402, F401  for those who start a server
 
 BUILD = os.path.abspath(os.environ.get("BUILD", "build"))
 SLUICE = f"{BUILD}/sluice"
@@ -21,18 +21,6 @@ def check(name, ok, detail=""):
     if not ok:
         sys.exit(f"FAIL {name}: {str(detail)[:3000]}")
     passed += 1
-
-
-def free_port():
-    for _ in range(1000):
-        port = random.SystemRandom().randrange(20000, 32000)
-        with socket.socket() as probe:
-            try:
-                probe.bind(("127.0.0.1", port))
-                return port
-            except OSError:
-                continue
-    sys.exit("no free port")
 
 
 # ---- histories ----
