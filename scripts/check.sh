@@ -8,6 +8,10 @@ mkdir -p "$logs"
 step() { echo "== $* ($SECONDS s)"; }
 quietly() { make --no-print-directory -s -j"$(nproc)" "$@" >"$logs/build.log" 2>&1 || { cat "$logs/build.log" >&2; exit 1; }; }
 
+# Where python3 is a script that looks for the right one, as pyenv's is, it looks once, and not at each of a thousand calls.
+python=$(python3 -c 'import sys; print(sys.executable)')
+[ "$(command -v python3)" -ef "$python" ] || export PATH=${python%/*}:$PATH
+
 # The smallest form of each longer target; what is released, turns with the release before, the instrumented server in a debugger's
 # place; and what needs a package: both architectures', and those with plugins, on Lambda's images, and of the CDK; what SAM and
 # cfn-lint say of the template, of which check_iam.py shows that it does its work; OpenSearch itself, which is large: the programs

@@ -59,19 +59,16 @@ may_include() {
 [ "${1:-}" != --may ] || { may_include "$2" "$3"; exit; }
 
 mapfile -t sources < <(scripts/files.sh | grep '\.[ch]$')
-for file in "${sources[@]}"; do
-    [ -f "$file" ] || continue
+while IFS=: read -r file line include; do
     top=${file%%/*}
-    while IFS=: read -r line include; do
-        case $top in
-        tests | bench) ;;
-        examples) say "$file:$line: an example includes the installed header, not $include" ;;
-        *) may_include "$file" "$include" || say "$file:$line: ${file%/*}/ may not include $include" ;;
-        esac
-        [[ $include == */* || $top == tests || $top == bench ]] || say "$file:$line: includes are written from the top: $include"
-        [[ $include == tests/* && $top != tests && $top != bench ]] && say "$file:$line: nobody includes tests/"
-    done < <(grep -nE '^#include "' "$file" | sed -E 's/^([0-9]+):#include "([^"]+)".*/\1:\2/')
-done
+    case $top in
+    tests | bench) ;;
+    examples) say "$file:$line: an example includes the installed header, not $include" ;;
+    *) may_include "$file" "$include" || say "$file:$line: ${file%/*}/ may not include $include" ;;
+    esac
+    [[ $include == */* || $top == tests || $top == bench ]] || say "$file:$line: includes are written from the top: $include"
+    [[ $include == tests/* && $top != tests && $top != bench ]] && say "$file:$line: nobody includes tests/"
+done < <(grep -sHnE '^#include "' "${sources[@]}" | sed -E 's/^([^:]+:[0-9]+):#include "([^"]+)".*/\1:\2/')
 
 banned='sprintf|vsprintf|strcpy|strcat|strtok|atoi|atol|gmtime|localtime|rand|srand|system|gets|alloca'
 grep -nE "(^|[^a-zA-Z0-9_])($banned)\(" "${sources[@]}" | grep -vE '^\S+:[0-9]+: *(\*|/\*|//)' && say "banned functions (see above)"
@@ -106,7 +103,10 @@ grep -nE 'def free_port|return .*getsockname' $(scripts/files.sh | grep -E '^tes
 grep -hoE '^(struct|enum|union) sl_\w+ \{' $(printf '%s\n' "${sources[@]}" | grep -vE '^(tests|bench|examples)/') | awk '{ print $2 }' | sort | uniq -d |
     while read -r tag; do echo "lint: the tag $tag is defined twice" >&2; done 2>&1 | grep . >&2 && bad=1
 
-for header in $(printf '%s\n' "${sources[@]}" | grep -E '\.h$' | grep -vE '^(tests|bench)/'); do
+# (What a source includes before all else has been compiled alone with it.)
+mapfile -t ours < <(printf '%s\n' "${sources[@]}" | grep -vE '^(tests|bench)/')
+for header in $(comm -23 <(printf '%s\n' "${ours[@]}" | grep '\.h$' | sort) \
+    <(grep -shm1 '^#include' $(printf '%s\n' "${ours[@]}" | grep '\.c$') | sed -nE 's/^#include "([^"]+)".*/\1/p' | sort -u)); do
     echo "#include \"$header\"" | ${CC:-cc} -std=c11 -D_GNU_SOURCE -I. -Wall -Wextra -Wshadow -Wstrict-prototypes -Werror -fsyntax-only -x c - ||
         say "$header does not compile alone"
 done
@@ -122,16 +122,25 @@ if command -v clang >/dev/null && [ -e .git ]; then
     done < <(git diff --name-only HEAD~1 -- '*.c' 2>/dev/null | grep -vE '^(bench|examples)/')
 fi
 
+python=()
 # A script is one, and what begins with #! may be run.
 while IFS= read -r file; do
     IFS= read -r first <"$file"
     case $file in
-    *.py) python3 -c 'import ast, sys; ast.parse(open(sys.argv[1]).read(), sys.argv[1])' "$file" || say "$file is no Python" ;;
+    *.py) python+=("$file") ;;
     *) [[ $first == *python* ]] || bash -n "$file" || say "$file is no shell script" ;;
     esac
     [[ $first != '#!'* || $first =~ ^'#!/'(bin|usr/bin)/ ]] || say "$file:1: $first names no program"
     [[ $first != '#!'* || -x $file ]] || say "$file begins with #! and may not be run: chmod +x"
 done < <(scripts/files.sh | grep -E '\.(sh|py)$|^\.ci/run$')
+python3 - "${python[@]}" <<'END' || bad=1
+import ast, sys
+for file in sys.argv[1:]:
+    try:
+        ast.parse(open(file, encoding="utf-8").read(), file)
+    except (SyntaxError, ValueError) as error:
+        sys.exit(f"lint: {file} is no Python: {error}")
+END
 
 # Every fenced block of the documents says what it is (CONTRIBUTING.md).
 python3 tests/docs/blocks.py || bad=1
