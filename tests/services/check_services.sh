@@ -10,9 +10,8 @@ ok() { passed=$((passed + 1)); }
 fail() { echo "check_services: $*" >&2; exit 1; }
 # A zombie's parent may be slow to collect it; it holds no port and no memory.
 alive() { local state; state=$(sed -n 's/^State:\t//p' "/proc/$1/status" 2>/dev/null) && [[ -n $state && $state != Z* ]]; }
-gone_within() { # SECONDS PID...
-    local until=$((SECONDS + $1)) pid
-    shift
+gone() { # PID...: within a minute
+    local until=$((SECONDS + 60)) pid
     for pid in "$@"; do
         while alive "$pid"; do
             ((SECONDS < until)) || return 1
@@ -39,7 +38,7 @@ ok
 [[ $(refusal "$here/start.sh" "$work/s" moto) == "services: services run in $work/s already;"* ]] || fail "a second start in one folder"
 ok
 "$here/stop.sh" "$work/s"
-gone_within 60 "${servers[@]}" || fail "servers outlive stop.sh"
+gone "${servers[@]}" || fail "servers outlive stop.sh"
 [ ! -e "$work/s/env" ] && [ ! -e "$work/s/moto.pid" ] || fail "files outlive stop.sh"
 "$here/stop.sh" "$work/s" || fail "stopping twice must not be an error"
 ok
@@ -53,13 +52,13 @@ mapfile -t servers < <(pids)
 sleep 1
 for pid in "${servers[@]}"; do alive "$pid" || fail "servers ended before their owner"; done
 kill -KILL "$owner"
-gone_within 60 "${servers[@]}" || fail "servers outlive their owner"
+gone "${servers[@]}" || fail "servers outlive their owner"
 ok
 
 "$here/start.sh" --owner $$ "$work/s" moto dynamodb
 mapfile -t servers < <(pids)
 kill -KILL "$(cut -d' ' -f1 "$work/s/supervisor.pid")"
-gone_within 60 "${servers[@]}" || fail "servers outlive their supervisor"
+gone "${servers[@]}" || fail "servers outlive their supervisor"
 ok
 
 # What runs for all is lent: with a database of the borrower's own, and it goes on after the borrower's end.

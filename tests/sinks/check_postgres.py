@@ -14,10 +14,11 @@ import time
 from decimal import Decimal
 
 import table_world
-from harness import WAIT_S, WHOLE, kills  # (tests/cli, as table_world says)
+from harness import WAIT_S, WHOLE, kills  # (tests/cli and tests/services, as table_world says)
+from ports import free_port
 from servers import Servers
 from postgres_world import PASSWORD, Proxy, Server, compare, live, value
-from table_world import BUILD, History, check, config, folder, free_port, parked, replay, route, sluice
+from table_world import BUILD, History, check, config, folder, parked, replay, route, sluice
 
 kills()
 LONG = bool(os.environ.get("LONG"))

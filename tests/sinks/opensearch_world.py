@@ -9,8 +9,9 @@ import time
 import urllib.error
 import urllib.request
 
-from table_world import check, folder, free_port, same
-from harness import WAIT_S  # (tests/cli, as table_world says)
+from table_world import check, folder, same
+from harness import WAIT_S  # (tests/cli and tests/services, as table_world says)
+from ports import free_port
 
 TEMPLATE = json.loads(pathlib.Path("deploy/opensearch/template.json").read_text())["template"]
 

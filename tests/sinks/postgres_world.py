@@ -11,8 +11,9 @@ import threading
 import time
 import urllib.parse
 
-from table_world import check, folder, free_port, same
-from harness import WAIT_S  # (tests/cli, as table_world says)
+from table_world import check, folder, same
+from harness import WAIT_S  # (tests/cli and tests/services, as table_world says)
+from ports import free_port
 
 PASSWORD = "sluice-tests-postgres"
 os.environ["PGPASSWORD"] = PASSWORD

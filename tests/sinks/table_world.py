@@ -7,7 +7,6 @@ import sys
 
 sys.path[:0] = ["tests/cli", "tests/services"]
 from harness import work_folder  # noqa: E402
-from ports import free_port  # noqa: E402, F401  for those who start a server
 
 BUILD = os.path.abspath(os.environ.get("BUILD", "build"))
 SLUICE = f"{BUILD}/sluice"
