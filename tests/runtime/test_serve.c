@@ -307,10 +307,10 @@ static void metrics_count_what_failed_and_how_old_it_was(void **state)
     assert_int_equal(metric(a, 0, "Records"), 2);
     assert_int_equal(metric(a, 0, "Parked"), 2);
     assert_int_equal(metric(a, 0, "ColdStart"), 1);
-    assert_true(metric(a, 0, "DecodeMs") >= 0 && metric(a, 0, "DecodeMs") < 5000);
+    assert_true(metric(a, 0, "DecodeMs") >= 0 && metric(a, 0, "DecodeMs") < 600000);
     assert_int_equal(metric(a, 1, "FailedBatches"), 1);
     assert_true(metric(a, 1, "IteratorAgeMs") == -1);
-    assert_true(metric(a, 1, "DecodeMs") >= 0 && metric(a, 1, "DecodeMs") < 5000);
+    assert_true(metric(a, 1, "DecodeMs") >= 0 && metric(a, 1, "DecodeMs") < 600000);
     assert_in_range(metric(a, 2, "IteratorAgeMs"), 0, 60000);
     assert_int_equal(api_times(a, "err", "; even: matched 2, applied 0, parked 2"), 1);
 }

@@ -18,6 +18,7 @@
 #define REQUESTS      20000
 #define CONNECTIONS   20000
 #define REQUEST_BYTES (32u * 1024 * 1024)
+#define TOGETHER_S    60 /* those who are to come together did not: no answer waits any more */
 
 struct connection {
     struct scripted_server *server;
@@ -39,6 +40,8 @@ struct scripted_server {
     size_t n_requests;
     struct connection **connections;
     size_t n_connections, n_served;
+    size_t n_waiting, n_waves; /* answers that wait to go together */
+    bool came_alone;
     size_t reset_bytes;
     unsigned reset_times;
     struct sl_buffer honest;
@@ -228,6 +231,32 @@ static bool send_all(int fd, const char *bytes, size_t len, unsigned byte_ms)
     return true;
 }
 
+/* The wave that the answer goes with. The mutex is held: waves are in the order of requests. */
+static size_t join_wave(struct scripted_server *server, size_t together)
+{
+    size_t wave = server->n_waves;
+    if (together && (++server->n_waiting >= together || server->came_alone)) {
+        server->n_waiting = 0;
+        server->n_waves++;
+        pthread_cond_broadcast(&server->changed);
+    }
+    return wave;
+}
+
+static void wait_for_wave(struct scripted_server *server, size_t wave)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += TOGETHER_S;
+    begin_to_wait();
+    pthread_mutex_lock(&server->mutex);
+    while (server->n_waves == wave && !server->stops && !server->came_alone)
+        if (pthread_cond_timedwait(&server->changed, &server->mutex, &until) == ETIMEDOUT)
+            server->came_alone = true;
+    pthread_mutex_unlock(&server->mutex);
+    end_to_wait();
+}
+
 /* False when the connection is to end. */
 static bool answer_one(struct connection *c, const struct sl_buffer *in, size_t body, struct sl_buffer *out)
 {
@@ -243,7 +272,10 @@ static bool answer_one(struct connection *c, const struct sl_buffer *in, size_t 
     if (reply.is_honest)
         honest_answer(request, &reply, &server->honest);
     write_answer(&reply, out);
+    size_t wave = join_wave(server, reply.together);
     pthread_mutex_unlock(&server->mutex);
+    if (reply.together)
+        wait_for_wave(server, wave);
     size_t len = reply.cut && reply.cut < out->len ? reply.cut : out->len;
     bool sent = send_all(c->fd, out->ptr, len, reply.byte_ms);
     if (reply.resets)

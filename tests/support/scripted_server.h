@@ -28,6 +28,7 @@ struct scripted_reply {
     bool resets;      /* it ends with a reset, not with an orderly close */
     bool closes;      /* the connection ends after the answer, and no header announces it */
     unsigned byte_ms; /* the wait between any two bytes */
+    size_t together;  /* it waits, and those that waited before go with it, until so many wait; 0: it goes */
 };
 
 typedef void (*scripted_fn)(void *arg, const struct scripted_request *request, struct scripted_reply *reply);

@@ -326,7 +326,7 @@ static void what_must_end_early_ends_early(void **state)
     int64_t began = clock->now_ms(clock);
     sl_runner_set_until(w->r, began + 200);
     assert_non_null(strstr(invoke(w, "hang", SL_ESM_FAILED), "Sandbox.Timedout"));
-    assert_in_range(clock->now_ms(clock) - began, 200, 8000);
+    assert_in_range(clock->now_ms(clock) - began, 200, 50000);
     sl_runner_set_until(w->r, INT64_MAX);
     struct sl_esm_invocation inv = begin(w, "hang");
     struct sl_esm_result result;
