@@ -438,12 +438,12 @@ def stopping():
     time.sleep(0.5)
     began = time.time()
     stopped(live)
-    check("ended with 1", live.returncode == 1 and time.time() - began < 20 and "not handled" in live.out, f"{time.time() - began} {live.out} {live.err}")
+    check("ended with 1", live.returncode == 1 and time.time() - began < 50 and "not handled" in live.out, f"{time.time() - began} {live.out} {live.err}")
 
 
 def a_slow_disk():
     """An end that nobody asked for waits for the checkpoint; one that was asked for does not wait for ever."""
-    (folder / "slow.c").write_text("#include <unistd.h>\nint fsync(int fd) { (void)fd; usleep(2500000); return 0; }\n")
+    (folder / "slow.c").write_text('#include <unistd.h>\nint fsync(int fd) { (void)fd; sleep(access("hung", F_OK) ? 2 : 1000); return 0; }\n')
     subprocess.run(["cc", "-shared", "-fPIC", "-o", folder / "slow.so", folder / "slow.c"], check=True)
     slow = {"LD_PRELOAD": str(folder / "slow.so")}
     s = Script({"a": (None, True, list(range(1, 31)))})
@@ -452,11 +452,11 @@ def a_slow_disk():
     s = Script({"a": (None, False, list(range(1, 31)))})
     live = begin(s, "--checkpoint", "slower.json", **slow)
     until(lambda: live.poll() is not None or len(s.server.served) >= 30)
-    time.sleep(0.3)
+    (folder / "hung").touch()
     began = time.monotonic()
     live.terminate()
     out, err = ended(live)
-    check("but not by one that was told to stop", live.returncode == 1 and time.monotonic() - began < 10 and b"was not written in time" in err, (live.returncode, out, err))
+    check("but not by one that was told to stop", live.returncode == 1 and time.monotonic() - began < 300 and b"was not written in time" in err, (live.returncode, out, err))
 
 
 def latest():
