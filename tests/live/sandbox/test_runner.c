@@ -306,11 +306,11 @@ static void a_process_that_ends_is_a_function_error(void **state)
 static void a_process_that_hangs_is_killed(void **state)
 {
     struct world *w = *state;
-    w->options.timeout_ms = 250;
+    w->options.timeout_ms = 2250;
     start(w, NULL, NULL);
     assert_int_equal(sl_runner_warm_up(w->r, &w->error), SL_OK);
     assert_string_equal(invoke(w, "hang", SL_ESM_FAILED),
-                        "{\"errorType\":\"Sandbox.Timedout\",\"errorMessage\":\"Task timed out after 0.25 "
+                        "{\"errorType\":\"Sandbox.Timedout\",\"errorMessage\":\"Task timed out after 2.25 "
                         "seconds\"}");
     (void)invoke(w, "", SL_ESM_ANSWERED);
     assert_int_equal(sl_runner_stats(w->r).timeouts, 1);
@@ -520,7 +520,7 @@ static void a_function_that_does_not_ask_is_told(void **state)
 static void an_answer_counts_although_its_process_hangs(void **state)
 {
     struct world *w = *state;
-    w->options.timeout_ms = 300;
+    w->options.timeout_ms = 3000;
     start(w, NULL, "TEST_START=answers");
     assert_string_equal(invoke(w, "", SL_ESM_ANSWERED), "\"done\"");
     assert_int_equal(sl_runner_stats(w->r).timeouts, 1);
