@@ -216,13 +216,23 @@ static size_t *common(const struct lines *a, const struct lines *b)
     return rests;
 }
 
-/* False: they are the same. */
-static bool differ(struct testing *t, const struct lines *want, const struct lines *have)
+/* Leaves what is between the lines that both begin with and those that both end with. */
+static void trim(struct lines *a, struct lines *b)
 {
+    for (; a->n && b->n && sl_json_says_same(*a->list, *b->list); a->n--, b->n--)
+        a->list++, b->list++;
+    for (; a->n && b->n && sl_json_says_same(a->list[a->n - 1], b->list[b->n - 1]); a->n--)
+        b->n--;
+}
+
+/* False: they are the same. */
+static bool differ(struct testing *t, struct lines *want, struct lines *have)
+{
+    trim(want, have);
     size_t i = 0, k = 0, wide = have->n + 1;
     bool is_different = false;
     if (want->n > DIFF_MOST || have->n > DIFF_MOST) {
-        sl_buffer_printf(&t->told, "      has %zu lines, and %zu are expected: more than are compared (%d)\n",
+        sl_buffer_printf(&t->told, "      has %zu lines where %zu are expected: more than are compared (%d)\n",
                          have->n, want->n, DIFF_MOST);
         return true;
     }

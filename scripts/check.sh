@@ -11,6 +11,9 @@ quietly() { make --no-print-directory -s -j"$(nproc)" "$@" >"$logs/build.log" 2>
 # Where python3 is a script that looks for the right one, as pyenv's is, it looks once, and not at each of a thousand calls.
 python=$(python3 -c 'import sys; print(sys.executable)')
 [ "$(command -v python3)" -ef "$python" ] || export PATH=${python%/*}:$PATH
+for bin in /usr/lib/postgresql/*/bin; do # where a Perl script in /usr/bin would look for psql
+    export PATH=$bin:$PATH
+done
 
 # The smallest form of each longer target; what is released, turns with the release before, the instrumented server in a debugger's
 # place; and what needs a package: both architectures', and those with plugins, on Lambda's images, and of the CDK; what SAM and

@@ -75,7 +75,7 @@ def filter_limits():
 
 def not_overwritten():
     def run(target, *flags):
-        return subprocess.run([f"{BUILD}/sluice", "replay", "--quiet", "--max-retries", "0", "--on-failure", target, *flags, "--bootstrap", f"exec python3 {FUNCTION_SH} error", "in.json"],
+        return subprocess.run([f"{BUILD}/sluice", "replay", "--quiet", "--max-retries", "0", "--on-failure", target, *flags, "--bootstrap", f"exec {FUNCTION_SH} error", "in.json"],
                               cwd=folder, capture_output=True, timeout=600)
     write_event(folder / "in.json", ten)
     kept = folder / "kept.jsonl"

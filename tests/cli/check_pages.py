@@ -71,7 +71,7 @@ def settings():
                  ["--fault", f"crash@{draw.choice([3, 10, 40])}%"], ["--fault", "throttle@2-4"], ["--fault", "lost@5%"]):
         flags += some if draw.random() < 0.4 else []
     if draw.random() < 0.2:
-        flags += ["--tumbling", 60, "--bootstrap", f"exec python3 {FUNCTION_SH} answer '{{\"state\":{{}}}}'"]
+        flags += ["--tumbling", 60, "--bootstrap", f"exec {FUNCTION_SH} answer '{{\"state\":{{}}}}'"]
         flags[1] = 4096
     return list(map(str, flags))
 
@@ -88,7 +88,7 @@ try:
     # An input that changes between the reading and the delivery is no recording.
     names, _ = inputs("lines")
     slow = subprocess.Popen([f"{BUILD}/sluice", "replay", "--quiet", "--batch-size", "100", "--bootstrap",
-                             f"echo >>{shlex.quote(str(folder))}/in; exec python3 {FUNCTION_SH} answer null", "in"], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+                             f"echo >>{shlex.quote(str(folder))}/in; exec {FUNCTION_SH} answer null", "in"], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     out, err = slow.communicate(timeout=600)
     check("an input that changes is said", slow.returncode != 0 and b"in: has changed since the replay began" in err, (slow.returncode, err[-300:]))
 finally:

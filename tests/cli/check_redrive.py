@@ -64,7 +64,7 @@ def parked_records():
 def discarded_batches():
     configure(MENDED)
     write_event(folder / "in.json", [record(n) for n in range(11, 15)])
-    run = subprocess.run([f"{BUILD}/sluice", "replay", "--bootstrap", f"exec python3 {FUNCTION_SH} error-on 12", "--bisect", "--max-retries", "0",
+    run = subprocess.run([f"{BUILD}/sluice", "replay", "--bootstrap", f"exec {FUNCTION_SH} error-on 12", "--bisect", "--max-retries", "0",
                           "--on-failure", "bucket/", "in.json"], cwd=folder, capture_output=True, timeout=600)
     objects = [p for p in (folder / "bucket").rglob("*") if p.is_file()]
     check("the mapping's bucket has one object", run.returncode == 1 and len(objects) == 1, run.stderr)

@@ -103,7 +103,7 @@ def ends_with_us():
         write_event(folder / "in.json", ten)
         mark = f"{os.getpid()}-{number}"
         prefix = "exec " if number == signal.SIGKILL else "true; "  # killed outright, only the direct child can be ended
-        process = subprocess.Popen([f"{BUILD}/sluice", "replay", "--bootstrap", f"{prefix}python3 {FUNCTION_SH} hang {mark}", "in.json"], cwd=folder,
+        process = subprocess.Popen([f"{BUILD}/sluice", "replay", "--bootstrap", f"{prefix}{FUNCTION_SH} hang {mark}", "in.json"], cwd=folder,
                                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         alive = lambda: subprocess.run(["pgrep", "-f", f"hang {mark}$"], capture_output=True).stdout.split()
         until(alive)
@@ -207,7 +207,7 @@ def full():
     run = Run(folder, "--on-failure", "/dev/full", "--max-retries", "0", function="error-on 3", records=ten)
     check("failure records without room", run.status == 1 and "--on-failure /dev/full is incomplete: No space" in run.err, run.err)
     run = subprocess.run('"$SLUICE" replay --bootstrap "$FUNCTION" in.json >/dev/full', shell=True,
-                         env={**os.environ, "SLUICE": f"{BUILD}/sluice", "FUNCTION": f"exec python3 {FUNCTION_SH} answer null"}, cwd=folder, capture_output=True, timeout=600)
+                         env={**os.environ, "SLUICE": f"{BUILD}/sluice", "FUNCTION": f"exec {FUNCTION_SH} answer null"}, cwd=folder, capture_output=True, timeout=600)
     check("a summary without room", run.returncode == 1 and b"standard output cannot be written" in run.stderr, run.stderr)
 
 

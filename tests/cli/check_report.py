@@ -108,7 +108,7 @@ def hostile(name, texts):
     (folder / file).write_text(json.dumps({"Records": records}))
     pattern = json.dumps({"dynamodb": {"SequenceNumber": [{"anything-but": "</script><script>alert(1)</script>"}]}})
     report = Report(name, "--batch-size", "1", "--max-retries", "0", "--filter", pattern, "--bootstrap",
-                    f"exec python3 {FUNCTION_SH} error-key '</script><b>\"&'", file)
+                    f"exec {FUNCTION_SH} error-key '</script><b>\"&'", file)
     report.texts = texts
     return report
 
@@ -237,7 +237,7 @@ def losses(page, poison, partial, routes, large):
 def facts(page, poison, windows, routes):
     says_the_run(page, poison, {"Input": "in.json", "BatchSize": "50", "MaximumRetryAttempts": "2", "BisectBatchOnFunctionError": "on",
                                 "ReportBatchItemFailures": "off", "TumblingWindowInSeconds": "none", "Seed": "0",
-                                "Function (another runtime)": f"exec python3 {FUNCTION_SH} error-on 33,77,78"})
+                                "Function (another runtime)": f"exec {FUNCTION_SH} error-on 33,77,78"})
     says_the_run(page, routes, {"Function (bootstrap with)": "sluice.json", "MaximumRecordAgeInSeconds": "no limit", "ReportBatchItemFailures": "on"})
     rows = page.evaluate("[...document.querySelectorAll('.routes tbody tr')].map(tr => [...tr.children].map(c => c.textContent).join(' '))")
     printed = [" ".join(line.split()) for line in routes.run.out.splitlines()]

@@ -185,6 +185,28 @@ def what_is_parked(top):
     check("says why", "MissingAttribute" in done.stdout and "status" in done.stdout and "\n      - " in done.stdout and "\n      + " in done.stdout, done.stdout)
 
 
+def many_lines(top):
+    """However many lines are as expected: what is compared pair by pair is only what lies between the first difference and the last."""
+    path = case(top, "tests/many.json", given=[{"after": {"PK": f"k{n:04}"}} for n in range(2500)], routes=["copy"])
+    sluice("test", "--bless", path, cwd=top, status=0)
+    sluice("test", path, cwd=top, status=0)
+    lines = expected(path)
+    check("a line for each", len(lines) == 2500, len(lines))
+    told = lambda done: [(line[6], json.loads(line[8:])) for line in done.stdout.splitlines() if line.startswith(("      - {", "      + {"))]
+    other = {**lines[0], "route": "x"}
+    for name, change, want in (("the first is another", [other, *lines[1:]], [("-", other), ("+", lines[0])]),
+                               ("the last is missing", lines[:-1], [("+", lines[-1])]),
+                               ("one in the middle is more", [*lines[:1200], lines[7], *lines[1200:]], [("-", lines[7])]),
+                               ("a line comes twice, and once is right", [*lines[:1200], lines[1199], *lines[1200:]], [("-", lines[1199])])):
+        case(top, "tests/many.json", **{**json.loads(path.read_text()), "expect": change})
+        done = sluice("test", path, cwd=top, status=1)
+        check(f"of many lines, {name}", told(done) == want, done.stdout)
+    case(top, "tests/many.json", **{**json.loads(path.read_text()), "expect": [other, *lines[1:-1]]})
+    done = sluice("test", path, cwd=top, status=1)
+    check("too many between them", "has 2500 lines where 2499 are expected: more than are compared (2000)" in done.stdout, done.stdout)
+    path.unlink()
+
+
 def blessing_keeps_the_rest(top):
     text = '{\n\t"given" : [ {"after":{"PK":"a",\n "n": 1.50 }} ],\n  "expect": [ ],\n  "about":"x" , "routes":["copy"]}\n\n'
     path = top / "tests/kept.json"
@@ -380,7 +402,7 @@ def examples_have_cases(top):
 
 def main():
     top = work_folder()
-    for test in (what_leaves_is_what_a_replay_leaves, every_kind_of_target, shorthand_and_views, what_is_parked, blessing_keeps_the_rest, junit_and_several,
+    for test in (what_leaves_is_what_a_replay_leaves, every_kind_of_target, shorthand_and_views, what_is_parked, many_lines, blessing_keeps_the_rest, junit_and_several,
                  what_is_wrong_with_a_case, handlers_that_crash, first_cases, trying, examples_have_cases):
         folder = top / (test.__name__ if test in (what_leaves_is_what_a_replay_leaves, every_kind_of_target, first_cases, trying, examples_have_cases) else "cases")
         folder.mkdir(exist_ok=True)
