@@ -1,4 +1,4 @@
-"""A copy of the tree that looks like a fresh clone which has been built: the files that git knows, tests/ and build/ as links."""
+"""A copy of the tree that looks like a fresh clone which has been built: the files that git knows, rooms that no document writes to and build/ as links."""
 import os
 import pathlib
 import shutil
@@ -9,6 +9,8 @@ BUILD = pathlib.Path(os.environ.get("BUILD", "build"))
 BUILD = BUILD if BUILD.is_absolute() else TOP / BUILD
 # What `make all` made, and what `make install` makes of it. Other things in build/ (tests, packages) are not in a fresh clone's.
 NOT_LINKED = {"tests", "asan", "clang", "bench", "libfuzzer", "cover"}
+
+LINKED = ("aws", "base", "bench", "cli", "data", "esm", "live", "net", "runtime", "sinks", "streams", "tests")  # no document writes there
 
 
 def tracked():
@@ -39,11 +41,12 @@ def clean():
 
 def make(folder):
     """The clone in `folder`, and the environment in which its blocks run."""
-    for name in (n for n in tracked() if not n.startswith("tests/")):
+    for name in (n for n in tracked() if n.split("/")[0] not in LINKED):
         target = folder / "sluice" / name
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(TOP / name, target)
-    (folder / "sluice/tests").symlink_to(TOP / "tests")  # the largest part, which no document writes to
+    for room in LINKED:
+        (folder / "sluice" / room).symlink_to(TOP / room)
     build = folder / "sluice/build"
     build.mkdir()
     for entry in BUILD.iterdir():
