@@ -552,17 +552,17 @@ static void answer_together(void *arg, const struct scripted_request *request, s
 static void bodies_on_the_wire_are_bounded(void **state)
 {
     (void)state;
-    enum { COUNT = BODIES, BYTES = 8 * 1024 * 1024 };
-    struct sl_object objects[COUNT];
-    struct sl_result results[COUNT];
+    enum { BYTES = 8 * 1024 * 1024 };
+    struct sl_object objects[BODIES];
+    struct sl_result results[BODIES];
     char *body = calloc(1, BYTES);
     fault_open(&f, answer_together, NULL);
-    for (int i = 0; i < COUNT; i++)
+    for (int i = 0; i < BODIES; i++)
         objects[i] = (struct sl_object){.key = sl_span_str(sl_arena_printf(f.call.arena, "k%d", i)),
                                         .body = sl_span(body, BYTES)};
     struct sl_object_port *port = fault_objects(&f, "s3://bucket");
-    port->apply(port, objects, COUNT, results, &f.call);
-    for (int i = 0; i < COUNT; i++)
+    port->apply(port, objects, BODIES, results, &f.call);
+    for (int i = 0; i < BODIES; i++)
         assert_result(results[i], SL_OK, NULL);
     assert_int_equal(scripted_server_connections(f.server), BODIES_AT_A_TIME);
     port->close(port);

@@ -9,6 +9,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
 static const char *show(const struct sl_mask *mask, const char *text)
 {
@@ -577,7 +578,7 @@ static void values_are_never_shown_wherever_and_however_they_stand(void **state)
     }
 }
 
-/* Twice as much takes twice as long, 16 MB well under a second, also of the worst kind: not for ever. */
+/* Twice as much takes twice as long: 16 MB in well under a second of the processor's, also of the worst kind. */
 static void the_time_is_linear_in_what_was_carried(void **state)
 {
     (void)state;
@@ -586,13 +587,12 @@ static void the_time_is_linear_in_what_was_carried(void **state)
     char *body = malloc(BYTES);
     struct sl_span part = sl_span(body, BYTES);
     struct sl_mask mask = {.carried = &part, .n_carried = 1};
-    struct sl_clock *real = sl_clock_system();
     for (size_t i = 0; i < BYTES; i++)
         body[i] = "aaaaaaa\\"[i % 8];
     memset(text, 'a', SL_MASK_TEXT_BYTES);
-    int64_t began = real->now_ms(real);
+    clock_t began = clock();
     assert_string_equal(show(&mask, text), "...");
-    assert_in_range(real->now_ms(real) - began, 0, 600000);
+    assert_in_range((clock() - began) / (CLOCKS_PER_SEC / 1000), 0, 8000);
     free(body);
 }
 

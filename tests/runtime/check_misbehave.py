@@ -83,7 +83,7 @@ def main():
         handlers = pathlib.Path(handlers)
         build(handlers)
         cases = [(how, where, reports, parks, "dies") for how in CODES for where in WHERE for reports in (True, False) for parks in (True, False)
-                 if (WHOLE or parks and (reports or how == "loop") or not reports and not parks and where == "two")
+                 if (WHOLE or how == "loop" or reports == parks and (parks or where == "two"))
                  and (parks or where != "the last")
                  and (how not in HANG or where != "all")
                  and (how != "loop" or (where == "two" and parks))]  # an outage is halved down to each record, and each part waits

@@ -327,7 +327,7 @@ MANY = [context(i) for i in range(300)]
 
 def never_in_the_answers_way():
     """Enough spans that they are sent at once, to a collector that does not answer."""
-    for name, wait, say in (("a collector that hangs", 1000, "RequestTimeout"), ("a collector that answers late", 0.3, None)):
+    for name, wait, say in (("a collector that hangs", 20, "RequestTimeout"), ("a collector that answers late", 0.3, None)):
         release = threading.Event()
         collector = serve(lambda *args, wait=wait, release=release: release.wait(wait) and b"{}" or b"{}")
         b = Bootstrap(config(*[{"to": "jsonl:said.jsonl", "message": "{PK}"}] * 5, trace_to=f"http://{collector.at}/v1/traces"))
@@ -341,7 +341,7 @@ def never_in_the_answers_way():
         b.send(traced(None))
         b.posted()
         took = time.monotonic() - began
-        check(f"{name}: the next event waits a second at most", took < 300, took)
+        check(f"{name}: the next event waits a second at most", took < 10, took)
         release.set()
         _, (invocation, *_) = read_spans(body)
         check(f"{name}: links are limited", len(invocation.links) == 128 and invocation.dropped_links_count == 300 - 128)

@@ -199,8 +199,8 @@ static void a_budget_is_held(void **state)
     while (!piece.is_last) {
         struct sl_call call = {.arena = arena, .deadline_ms = clock->now_ms(clock) + 200};
         assert_int_equal(sl_source_pull(source, SL_SOURCE_PIECE_BYTES, &call, &piece, NULL), SL_OK);
-        assert_true(clock->now_ms(clock) < call.deadline_ms + 600000);
-        assert_true(clock->now_ms(clock) - begin_ms < 600000);
+        assert_true(clock->now_ms(clock) < call.deadline_ms + 1000);
+        assert_true(clock->now_ms(clock) - begin_ms < 30000);
         n_late += piece.batch.n == 0 && !piece.is_last;
         last = piece.units > 0 ? piece.units : last;
         units += piece.units;

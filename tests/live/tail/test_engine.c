@@ -8,8 +8,6 @@
 
 #include <sys/wait.h>
 
-#define FOREVER_MS 600000 /* of the hasty time: what hangs takes longer */
-
 static int phase;
 static bool was_early;
 static size_t since; /* which step */
@@ -367,7 +365,7 @@ static void told_to_stop_it_leaves_what_is_blocked(void **state)
     assert_string_equal(e.handled, " ");
     assert_string_equal(e.saved, "");
     assert_int_equal(e.result.unhandled, e.result.records);
-    assert_in_range(e.took_ms, 0, FOREVER_MS);
+    assert_in_range(e.took_ms, 0, 15000);
 }
 
 static void release_when_full(const char *operation)
@@ -472,7 +470,7 @@ static void a_worker_that_cannot_be_opened_fails_its_batch(void **state)
 
 /* ---- the end ---- */
 
-/* What is broken off gets 0.3 s to end, in real time. */
+/* What ends by itself or is broken off has seconds of real time for it. */
 static int calm_set_up(void **state)
 {
     haste(4);
@@ -500,7 +498,7 @@ static void told_to_stop_it_breaks_off_what_hangs(void **state)
     e.holds = 100;
     run_engine(2);
     assert_true(e.cancelled > 0);
-    assert_in_range(e.took_ms, 1000, FOREVER_MS);
+    assert_in_range(e.took_ms, 1000, 15000);
     assert_string_equal(all_handled(), " 101 102 103 ");
     assert_null(strstr(e.saved, "a@"));
     assert_true(e.result.unhandled == 3 || e.result.unhandled == 6);
@@ -512,7 +510,7 @@ static int stop_with_a_deaf_worker(void)
 {
     void *own = NULL;
     leaks_are_meant();
-    haste(50);
+    haste(4);
     engine_set_up(&own);
     use(two, 2);
     e.step = stop_when_held;
@@ -520,7 +518,7 @@ static int stop_with_a_deaf_worker(void)
     e.is_deaf = true;
     e.kind.cancel = NULL;
     run_engine(2);
-    bool is_good = e.took_ms < FOREVER_MS && !e.was_closed && strcmp(all_handled(), " 101 102 103 ") == 0 &&
+    bool is_good = e.took_ms < 15000 && !e.was_closed && strcmp(all_handled(), " 101 102 103 ") == 0 &&
                    !strstr(e.saved, "a@") && e.result.unhandled >= 3 && e.cancelled == 0;
     if (!is_good)
         fprintf(stderr, "took %lld ms, handled%s, saved %s, unhandled %zu\n", (long long)e.took_ms,
@@ -563,7 +561,7 @@ static void told_to_stop_it_handles_what_it_has(void **state)
     assert_true(has_saved("a", json_printf("%zu", n)));
     for (unsigned i = 1; i <= n; i++)
         assert_true(has_handled(i));
-    assert_in_range(e.took_ms, 0, FOREVER_MS);
+    assert_in_range(e.took_ms, 0, 15000);
 }
 
 static void stop_after_failure(const char *operation)
@@ -708,13 +706,13 @@ int main(void)
         TEST(once_does_not_wait_for_others),
         TEST(nobody_needs_to_watch),
         TEST(a_blocked_shard_blocks_no_other),
-        TEST(told_to_stop_it_leaves_what_is_blocked),
+        CALM(told_to_stop_it_leaves_what_is_blocked),
         TEST(the_oldest_records_come_first),
         TEST(once_waits_for_what_runs),
         TEST(a_worker_that_cannot_be_opened_fails_its_batch),
         CALM(told_to_stop_it_breaks_off_what_hangs),
         cmocka_unit_test(told_to_stop_it_does_not_wait_for_the_deaf),
-        TEST(told_to_stop_it_handles_what_it_has),
+        CALM(told_to_stop_it_handles_what_it_has),
         CALM(a_failure_lets_batches_end),
         TEST(a_keeper_that_fails_ends_it),
         cmocka_unit_test(through_is_the_least_of_what_counts),
